@@ -57,15 +57,17 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-/* What the caller does not set: a call of memset() takes longer than the stores. */
+/* The samples and all that follows up to the statement: a few wide stores. */
+#define COUNTS_CLEARED offsetof(struct query_counts, samples)
+#define COUNTS_CLEARED_SIZE (offsetof(struct query_counts, statement) - COUNTS_CLEARED)
+
+/* What the caller does not set. */
 static void clear_counts(struct query_counts *counts)
 {
 	counts->start.state = START_KEPT;
 	counts->start.parent = (struct query_key){ 0 };
 	counts->start.text = NULL;
-	for (int type = 0; type < TRACE_TYPES; type++)
-		counts->samples[type] = counts->weights[type] = 0;
-	counts->dropped = counts->truncated = counts->worker_cpu_ns = counts->labels = 0;
+	memset((char *)counts + COUNTS_CLEARED, 0, COUNTS_CLEARED_SIZE);
 	counts->worker_wait_ns = counts->cost_ns = 0;
 	counts->has_threads = counts->has_waits = false;
 }

@@ -19,13 +19,13 @@ static void disown(struct run *run, const sqlite3 *db)
 	if (!run || run->own || run->session->db != db)
 		return;
 	run->own = true;
+	run->tag_slot = NULL; /* another tag than before */
 	query_hide(&run->query);
 	thread = run->tag_thread;
 	if (!thread)
 		return; /* nested: the samples are the outermost one's */
 	query_withdraw(&run->query);
 	runs_pop(run);
-	run->tag_slot = NULL; /* another tag than before */
 	runs_push(run, thread, run->tag_frame);
 }
 

@@ -29,19 +29,14 @@ void runs_name_statement(struct run *run);
 /* What SQLite has counted for the run's statement until now. */
 OFF_THE_WAY void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
 
-PART_OF_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+/* The same: where SQLite has it, or in `asked`. To be read one by one, as SQLite has just written them: the
+ * processor waits for stores that a larger load has parts of. */
+PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int asked[STATEMENT_COUNTERS])
 {
-	const volatile int *counters = run->counters;
-
-	if (__builtin_expect(!counters, 0)) {
-		runs_ask_counters(run, values);
-		return;
-	}
-	/* One by one, as SQLite has just written them: the processor waits for stores that a
-	 * larger load has parts of. */
-#pragma GCC unroll 5
-	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = counters[i];
+	if (__builtin_expect(run->counters != NULL, 1))
+		return run->counters;
+	runs_ask_counters(run, asked);
+	return asked;
 }
 
 /* Under the connection's mutex: what the run of a statement says of itself. */

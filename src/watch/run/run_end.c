@@ -32,16 +32,16 @@ bool runs_worth_logging(const struct run *run)
 	return run->settings.log && !run->own && is_worth_a_line(run);
 }
 
-static uint64_t spent(const struct run *run, enum counted which, const int now[STATEMENT_COUNTERS])
+static uint64_t spent(const struct run *run, enum counted which, const volatile int now[STATEMENT_COUNTERS])
 {
 	return (uint32_t)now[which] - (uint32_t)run->at_start[which];
 }
 
 static void add_counters(struct query_work *work, struct run *run)
 {
-	int now[STATEMENT_COUNTERS];
+	int asked[STATEMENT_COUNTERS];
+	const volatile int *now = runs_counters(run, asked);
 
-	runs_read_counters(run, now);
 	work->vm_steps = spent(run, COUNTED_VM_STEPS, now);
 	work->fullscan_steps = spent(run, COUNTED_FULLSCAN_STEPS, now);
 	work->sorts = spent(run, COUNTED_SORTS, now);
@@ -143,14 +143,15 @@ static bool is_failure(int rc)
 	return rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
 }
 
-/* False: the run has more to be counted than most. */
+/* Of a statement's run. False: it has more to be counted than most. */
 PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, int rc)
 {
-	int now[STATEMENT_COUNTERS];
+	int asked[STATEMENT_COUNTERS];
+	const volatile int *now;
 
-	if (!run->stmt || run->prepared || is_failure(rc))
+	if (is_failure(rc))
 		return false;
-	runs_read_counters(run, now);
+	now = runs_counters(run, asked);
 	if (spent(run, COUNTED_SORTS, now) | spent(run, COUNTED_AUTOINDEXES, now) |
 	    spent(run, COUNTED_REPREPARES, now))
 		return false;
@@ -182,33 +183,21 @@ static __attribute__((noinline)) void record_more(struct run *run, const struct 
 		write_statement_line(run, &work);
 }
 
-/* Most runs are counted, and that is all. */
-PART_OF_THE_WAY void record(struct run *run, const struct thread *thread, int rc, bool is_locked)
+/* Most runs are counted, and that is all. `has_stepped`: it is a statement's, and was more than prepared. */
+PART_OF_THE_WAY void record(struct run *run, const struct thread *thread, int rc, bool is_locked,
+                            bool has_stepped)
 {
-	bool is_counted = count_plain(run, thread, rc);
+	bool is_counted = has_stepped && count_plain(run, thread, rc);
 
 	if (!is_counted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
 		record_more(run, thread, rc, is_locked, is_counted);
 }
 
-/* runs_keep(), where nothing is left but to say so. */
-PART_OF_THE_WAY bool keep_plain(struct run *run, struct session *session, bool is_inside)
-{
-	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
-
-	if (!is_inside || !run->is_private || !run->kept || owner & OWNER_GONE || run->tag_thread ||
-	    run->query.span.id)
-		return false;
-	query_hide(&run->query);
-	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
-	return true;
-}
-
-ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+/* Any run; `is_inside`: its session is the thread's now. */
+static __attribute__((noinline)) void end_any(struct run *run, struct thread *thread, int rc, bool is_locked,
+                                              bool is_inside)
 {
 	struct session *session = run->session;
-	bool is_inside = run->is_private && session_enter_private(session, thread->id);
 	bool is_there = run->label[0] || (runs_is_of_session(run, session) && session->db &&
 	                                  (is_locked || is_inside || runs_claim_end(run)));
 
@@ -219,11 +208,46 @@ ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, thread);
 	if (is_there && run->settings.log && !run->own)
-		record(run, thread, rc, is_locked);
+		record(run, thread, rc, is_locked, run->stmt && !run->prepared);
 	if (!is_there || !run->stmt || !run->query.text || run->own || session->traced)
 		runs_release(run);
-	else if (!keep_plain(run, session, is_inside))
+	else
 		runs_keep(run, is_inside);
+}
+
+/* Whether end_any() would do no more than end_plain(), which is for nearly all runs: a later one of a
+ * statement, that has not waited for a lock. The session is the thread's now. */
+PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *session,
+                              const struct thread *thread)
+{
+	/* What is kept is a statement's, and has a text. */
+	return run->kept && !run->own && !run->prepared && !run->tag_thread && run->settings.log &&
+	       !(__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & OWNER_GONE) &&
+	       runs_is_of_session(run, session) && session->db && !session->traced &&
+	       !(thread->waiting->since | thread->waiting->lock);
+}
+
+PART_OF_THE_WAY void end_plain(struct run *run, struct session *session, const struct thread *thread, int rc,
+                               bool is_locked)
+{
+	if (__atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED))
+		transaction_run_ends(session, run, rc);
+	record(run, thread, rc, is_locked, true);
+	query_hide(&run->query);
+	span_run_abandon(&run->query.span, true);
+	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
+}
+
+ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+{
+	struct session *session = run->session;
+	bool is_inside = run->is_private && session_enter_private(session, thread->id);
+
+	if (is_inside && is_plain(run, session, thread))
+		end_plain(run, session, thread, rc, is_locked);
+	else
+		end_any(run, thread, rc, is_locked, is_inside);
 	if (is_inside)
 		session_leave_private(session);
 }

@@ -360,7 +360,7 @@ void runs_push_anew(struct run *run, struct thread *thread, const void *frame)
 	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
 	tag.off_cpu_period_ns = run->own ? 0 : run->settings.off_cpu_period_ns;
-	run->tag_slot = thread;
+	run->tag_slot = run->own ? NULL : thread; /* the profiler's own have no key to push again */
 	run->tag = sampler_push(thread, &tag);
 }
 

@@ -64,7 +64,7 @@ struct run {
 	struct session *session;
 	/* Where its tag stands; tag_thread NULL: nowhere. */
 	struct thread *tag_thread;
-	struct thread *tag_slot; /* where it stood last, as `tag` */
+	struct thread *tag_slot; /* where it stood last, as `tag`, and may stand again; NULL: nowhere */
 	uint64_t tag;
 	uint64_t statement; /* as statement_stats_find() has it, 0: not known yet */
 	bool is_private;    /* atomic: counted in the session's private_runs, does not hold it */
@@ -190,9 +190,7 @@ PART_OF_THE_WAY void runs_push_alone(struct run *run, struct thread *thread, con
 {
 	run->tag_thread = thread;
 	run->tag_frame = frame;
-	/* The profiler's own have no key. */
-	if (run->tag_slot != thread || run->own ||
-	    !sampler_push_again(thread, run->tag, &run->query.key, frame))
+	if (run->tag_slot != thread || !sampler_push_again(thread, run->tag, &run->query.key, frame))
 		runs_push_anew(run, thread, frame);
 }
 
