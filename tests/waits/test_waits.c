@@ -704,7 +704,8 @@ static void test_locks(void **state)
 	must(db, "PRAGMA journal_mode = DELETE");
 }
 
-/* What a run waited is a part of its time, also where the thread loses its processor at the end of the call. */
+/* What a run waited is a part of its time, also where the thread loses its processor at the end of the call.
+ */
 #define REFUSALS 2000
 
 static void test_refused_at_once(void **state)
@@ -717,12 +718,14 @@ static void test_refused_at_once(void **state)
 	for (int i = 0; i < REFUSALS; i++)
 		assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES (4)", NULL, NULL, NULL), SQLITE_BUSY);
 	must(holder, "COMMIT");
-	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING"
-	                            " (query_id) WHERE q.query = 'INSERT INTO t VALUES (4)'"),
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING"
+	                        " (query_id) WHERE q.query = 'INSERT INTO t VALUES (4)'"),
 	                 REFUSALS);
-	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING"
-	                            " (query_id) WHERE q.query = 'INSERT INTO t VALUES (4)' AND"
-	                            " l.wait_ns > q.execution_time_ns"),
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING"
+	                        " (query_id) WHERE q.query = 'INSERT INTO t VALUES (4)' AND"
+	                        " l.wait_ns > q.execution_time_ns"),
 	                 0);
 	sqlite3_close(holder);
 }
