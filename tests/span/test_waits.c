@@ -129,7 +129,17 @@ static void of_a_span_inside_are_its_children(void **state)
 		1);
 }
 
-static sem_t locked;
+static sem_t locked, refused;
+
+/* The lock is held until it was asked for, however late that is. */
+static int wait_for_lock(void *unused, int count)
+{
+	(void)unused;
+	if (count == 0)
+		sem_post(&refused);
+	sleep_us(1000);
+	return 1;
+}
 
 static void *hold_lock(void *unused)
 {
@@ -137,7 +147,8 @@ static void *hold_lock(void *unused)
 
 	run(other, "BEGIN EXCLUSIVE");
 	sem_post(&locked);
-	sleep_us(50000);
+	sem_wait(&refused);
+	sleep_us(5000);
 	run(other, "COMMIT");
 	sqlite3_close(other);
 	return unused;
@@ -149,7 +160,8 @@ static void for_locks_have_the_lock_s_name(void **state)
 
 	(void)state;
 	sem_init(&locked, 0, 0);
-	sqlite3_busy_timeout(db, 60000);
+	sem_init(&refused, 0, 0);
+	sqlite3_busy_handler(db, wait_for_lock, NULL);
 	assert_int_equal(pthread_create(&thread, NULL, hold_lock, NULL), 0);
 	sem_wait(&locked);
 	begin();
