@@ -121,8 +121,6 @@ void query_enter_slowly(struct query_run *run, struct thread *thread)
 	query_enter_at(run, thread, fast_clock_ns(&thread->clock));
 }
 
-#define READING_MAX_NS 3000
-
 /* The CPU clock of the thread that entered the call, which a coroutine may have left; it may
  * have ended. */
 static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, uint64_t now)
@@ -136,10 +134,8 @@ static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, 
 	if (cpu_clock_is_valid(thread, now))
 		return cpu_clock_estimate(thread, now);
 	cpu_ns = cpu_clock_now(thread);
-	/* Without the reading itself. If that took longer, another thread had its turn: reading
-	 * the clock invites it. */
 	reading_ns = thread->cpu_read_at_ns - now;
-	return cpu_ns - (reading_ns < READING_MAX_NS ? reading_ns : 0);
+	return cpu_ns - (reading_ns < CPU_CLOCK_READING_MAX_NS ? reading_ns : 0);
 }
 
 void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now)

@@ -383,7 +383,7 @@ static void wait_for_holder(sqlite3 *db, void *(*hold)(void *), const char *obje
 	int64_t found = 0;
 
 	/* The thread may be late, and then the mutex is free: some trials. */
-	for (int trial = 0; trial < 20 && !found; trial++) {
+	for (int trial = 0; trial < 200 && !found; trial++) {
 		must(db, "PRAGMA query_id = '%s-%d'", object, trial);
 		assert_int_equal(
 			sqlite3_prepare_v2(db, "SELECT hex(zeroblob(5000)) || abs(-1)", -1, &statement, NULL),

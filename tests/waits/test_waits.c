@@ -704,6 +704,32 @@ static void test_locks(void **state)
 	must(db, "PRAGMA journal_mode = DELETE");
 }
 
+/* What a run waited is a part of its time, also where the thread loses its processor at the end of the call.
+ */
+#define REFUSALS 2000
+
+static void test_refused_at_once(void **state)
+{
+	sqlite3 *db = *state, *holder = connect_to(database);
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must(holder, "BEGIN IMMEDIATE");
+	sqlite3_busy_timeout(db, 0);
+	for (int i = 0; i < REFUSALS; i++)
+		assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES (4)", NULL, NULL, NULL), SQLITE_BUSY);
+	must(holder, "COMMIT");
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING"
+	                        " (query_id) WHERE q.query = 'INSERT INTO t VALUES (4)'"),
+	                 REFUSALS);
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING"
+	                        " (query_id) WHERE q.query = 'INSERT INTO t VALUES (4)' AND"
+	                        " l.wait_ns > q.execution_time_ns"),
+	                 0);
+	sqlite3_close(holder);
+}
+
 /* --- while it lasts --------------------------------------------------------------------- */
 
 static void *insert(void *db)
@@ -836,6 +862,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_transactions),
 		cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_locks),
+		cmocka_unit_test(test_refused_at_once),
 		cmocka_unit_test(test_running_wait),
 		cmocka_unit_test(test_host),
 	};

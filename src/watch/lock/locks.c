@@ -129,10 +129,11 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 /* A lock that was given at the second try, without a sleep in between, was not waited for. */
 #define WAITED_NS 50000
 
-static void end_wait(struct calling *calling, struct thread *thread, const struct run *run, bool is_refused)
+static void end_wait(struct calling *calling, struct thread *thread, const struct run *run, uint64_t end_ns,
+                     bool is_refused)
 {
 	uint32_t lock_asked_for = thread->waiting->lock;
-	uint64_t wait_ns = fast_clock_ns(&thread->clock) - calling->refused.since_ns;
+	uint64_t wait_ns = query_since(calling->refused.since_ns, end_ns);
 
 	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
 	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
@@ -187,7 +188,7 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 		refuse(calling, thread, run, entry, asked);
 	else if (is_waiting(thread, run) && thread->waiting->lock == asked.lock &&
 	         calling->refused.file == entry)
-		end_wait(calling, thread, run, false);
+		end_wait(calling, thread, run, fast_clock_ns(&thread->clock), false);
 }
 
 void locks_run_is_lost(const struct run *run)
@@ -201,7 +202,8 @@ void locks_wait_ends(const struct run *run, const struct thread *thread, int rc)
 	if (thread != thread_current || !is_waiting(thread, run))
 		return;
 	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
-		end_wait(calling_current, thread_current, run, true);
+		/* The call is over; what queryprof did since is no part of the wait. */
+		end_wait(calling_current, thread_current, run, run->query.left_ns, true);
 	__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
 
