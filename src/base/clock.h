@@ -28,6 +28,15 @@ static inline uint64_t clock_ns(clockid_t clock)
 	return clock_gettime(clock, &now) == 0 ? ns_of_timespec(now) : 0;
 }
 
+/* The CPU clock of a thread of this process, as <linux/posix-timers.h> numbers it: pthread_getcpuclockid()
+ * wants a pthread_t, which may be gone. */
+static inline clockid_t clock_of_thread(uint32_t thread_id)
+{
+	const unsigned per_thread_scheduler_clock = 6;
+
+	return (clockid_t)(~thread_id << 3 | per_thread_scheduler_clock);
+}
+
 #define OFFSET_AGREE_NS 100
 #define OFFSET_READINGS 8
 

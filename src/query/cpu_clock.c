@@ -73,15 +73,12 @@ uint64_t cpu_clock_before(struct thread *thread)
 	return read_clock(thread, BASE_MAX_NS);
 }
 
-/* By the clock's name as pthread_getcpuclockid() makes it, which wants a pthread_t that
- * may be gone. */
 bool cpu_clock_of(uint32_t thread_id, uint64_t *ns)
 {
-	const unsigned per_thread_scheduler_clock = 6;
 	struct timespec now;
 
-	if (clock_gettime((clockid_t)(~thread_id << 3 | per_thread_scheduler_clock), &now) != 0)
+	if (clock_gettime(clock_of_thread(thread_id), &now) != 0)
 		return false;
-	*ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	*ns = ns_of_timespec(now);
 	return true;
 }

@@ -2,13 +2,12 @@
 #include "sampler/shared_timer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/task_file.h"
 #include "handler/timer.h"
 #include "sampler/ring_reader.h"
 #include "sampler/slots.h"
@@ -58,12 +57,6 @@ static uint32_t members, joined_seen;
 static uint64_t counted_ns, called_ns, visited_ns, random_state;
 static double step_ns = VISIT_NS; /* from one call to the next, the mean of some */
 #define STEPS 32
-
-/* A thread's CPU clock, as <linux/posix-timers.h> numbers it. */
-static clockid_t cpu_clock_of(uint32_t id)
-{
-	return (clockid_t)(~id << 3 | 6);
-}
 
 static int create(clockid_t clock, struct sigevent *event)
 {
@@ -197,14 +190,9 @@ static void delete_visitor(struct visitor *visitor)
 /* Not so a thread that waits: its signals were handled before it began to. */
 static bool wants_processor(uint32_t id)
 {
-	char path[64], text[256];
+	char text[256];
 
-	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", id);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (fd >= 0)
-		close(fd);
-	text[size > 0 ? size : 0] = '\0';
+	task_file_read(id, "stat", text, sizeof(text));
 	const char *end = strrchr(text, ')'); /* of the name */
 	return end != NULL && strncmp(end, ") R", 3) == 0;
 }
@@ -214,7 +202,7 @@ static bool is_done_on_cpu(struct visitor *visitor)
 {
 	struct timespec now;
 
-	if (clock_gettime(cpu_clock_of(visitor->owner), &now) != 0)
+	if (clock_gettime(clock_of_thread(visitor->owner), &now) != 0)
 		return true;
 	uint64_t cpu_ns = ns_of_timespec(now);
 	if (visitor->is_over)
@@ -271,8 +259,8 @@ static bool make(struct visitor *visitor, struct thread *slot, enum timer_clock 
 	event._sigev_un._tid = (pid_t)visitor->owner;
 	if (visitor->owner == 0)
 		return false;
-	int id =
-		create_somewhere(clock == TIMER_CPU ? cpu_clock_of(visitor->owner) : CLOCK_MONOTONIC, &event);
+	int id = create_somewhere(clock == TIMER_CPU ? clock_of_thread(visitor->owner) : CLOCK_MONOTONIC,
+	                          &event);
 	if (id == NO_TIMER) {
 		/* The thread has ended, or another process was quicker. */
 		counter_add(SAMPLER_TIMERS_FAILED, 1);
@@ -309,7 +297,7 @@ LOOKS_AT_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, 
 	if (visitor->signal != sampler_signal()) /* it has moved */
 		return false;
 	if (clock == TIMER_CPU) {
-		visitor->cpu_ns = clock_ns(cpu_clock_of(visitor->owner));
+		visitor->cpu_ns = clock_ns(clock_of_thread(visitor->owner));
 		visitor->is_over = false;
 		__atomic_store_n(&timer->lent_ns,
 		                 (uint64_t)((double)timer_tick_ns * members * (1 + (double)missed / step_ns)),

@@ -16,16 +16,15 @@
 #include "sampler/stacks.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "handler/response.h"
 #include "base/sys.h"
+#include "base/task_file.h"
 #include "sampler/signal.h"
 #include "sampler/slots.h"
 #include "sampler/state.h"
@@ -55,17 +54,10 @@ struct asked {
 static bool is_blocked(uint32_t id, int number)
 {
 	static const char name[] = "\nSigBlk:";
-	char path[64], text[4096];
+	char text[4096];
 	const char *found;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%u/status", id);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (fd >= 0)
-		close(fd);
-	if (size <= 0)
-		return false;
-	text[size] = '\0';
+	task_file_read(id, "status", text, sizeof(text));
 	found = strstr(text, name);
 	if (found == NULL)
 		return false;

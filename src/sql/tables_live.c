@@ -8,14 +8,13 @@
  */
 #include "sql/tables_rows.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/task_file.h"
 #include "base/vector.h"
 #include "query/look.h"
 #include "query/query_record.h"
@@ -58,17 +57,11 @@ static const struct column processes_columns[] = {
 /* The name that the thread has now; false: there is no such thread, or no /proc. */
 static bool read_thread_name(uint32_t thread_id, char name[32])
 {
-	char path[64];
-	ssize_t size;
-	int fd;
+	size_t size;
 
-	snprintf(path, sizeof path, "/proc/self/task/%u/comm", thread_id);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	size = fd < 0 ? -1 : read(fd, name, 31);
-	if (fd >= 0)
-		close(fd);
-	if (size <= 0)
+	if (!task_file_read(thread_id, "comm", name, 32))
 		return false;
+	size = strlen(name);
 	name[size - (name[size - 1] == '\n')] = 0;
 	return true;
 }

@@ -6,18 +6,18 @@
 #include "store/last_thread.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/task_file.h"
+
 bool last_thread_is_ours(int ours)
 {
-	char path[48], text[256];
+	char text[256];
 	const char *state = NULL;
 	struct dirent *entry;
 	int threads = 0;
 	DIR *folder = opendir("/proc/self/task");
-	FILE *file;
 
 	while (folder && (entry = readdir(folder)))
 		threads += entry->d_name[0] != '.';
@@ -25,11 +25,7 @@ bool last_thread_is_ours(int ours)
 		closedir(folder);
 	if (threads != 1 + ours)
 		return false;
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-	file = fopen(path, "re");
-	if (file && fgets(text, sizeof text, file))
+	if (task_file_read((uint32_t)getpid(), "stat", text, sizeof text))
 		state = strrchr(text, ')');
-	if (file)
-		fclose(file);
 	return state && state[1] && state[2] == 'Z';
 }

@@ -7,11 +7,10 @@
  */
 #include "store/write/intern.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/task_file.h"
 #include "query/normalize.h"
 #include "store/write/labels.h"
 #include "store/write/place.h"
@@ -68,19 +67,7 @@ static struct hash thread_key(uint32_t thread_id)
 /* The kernel's name of a thread whose own record did not arrive. */
 static void read_thread_name(uint32_t thread_id, char *name, size_t size)
 {
-	char path[64];
-	ssize_t length = 0;
-	int fd;
-
-	snprintf(path, sizeof path, "/proc/self/task/%u/comm", thread_id);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		length = read(fd, name, size - 1);
-		close(fd);
-	}
-	if (length < 0)
-		length = 0;
-	name[length] = '\0';
+	task_file_read(thread_id, "comm", name, size);
 	name[strcspn(name, "\n")] = '\0';
 }
 

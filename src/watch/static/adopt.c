@@ -3,13 +3,13 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/task_file.h"
 #include "base/text.h"
 #include "modules/made_code.h"
 #include "modules/modules.h"
@@ -133,15 +133,9 @@ char *static_adopt(const struct static_copy *copy, bool *known)
 /* Our own threads never call the host's SQLite. */
 static bool is_ours(const char *task)
 {
-	char path[64], name[16] = "";
-	FILE *file;
+	char name[16];
 
-	snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", task);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	name[fread(name, 1, sizeof name - 1, file)] = '\0';
-	fclose(file);
+	task_file_read((uint32_t)strtoul(task, NULL, 10), "comm", name, sizeof name);
 	return !strcmp(name, "queryprof\n");
 }
 

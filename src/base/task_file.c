@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/task_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t size)
+{
+	char path[64];
+	ssize_t length = -1;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/self/task/%u/%s", thread_id, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		length = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
