@@ -39,11 +39,15 @@
  * signals come late, the timer fires at every second point only, then at every fourth, and
  * so on; each signal stands for as many. After many in time it is faster again.
  *
- * The budget (sampler/budget.h) stretches intervals: a signal then stands for as many periods. A
- * stretched timer has a grid of its own, with a random phase of its interval. One interval
- * becomes another behind a signal. On both sides of the change each ns has to have the same
- * chance. The newest point of the old grid stands for one interval around it, half of which is
- * before: so the new grid begins at a random moment of the interval behind that point.
+ * The budget (sampler/budget.h) stretches intervals: a signal then stands for as many periods. The
+ * clock of a stretched timer is cut into cells, one interval each, and the timer fires at one random
+ * moment of each cell. Where a cell ends the next one begins, as long as the stretch that was in force
+ * at the signal says. A cell's moment is drawn when its length is known, and tells nothing of the cells
+ * behind. So each ns of any cell has the chance 1 / length, and then counts the length: sums are right at
+ * each moment, however often the stretch changes. One moment for all cells would not do: a timer sees a
+ * change at its next signal, so those whose moment comes late in their cells would follow first. (A
+ * timer that has every period keeps its moment, as the kernel repeats it. What that moves at a change
+ * stays within one period.)
  */
 #ifndef QUERYPROF_BASE_TIMER_GRID_H
 #define QUERYPROF_BASE_TIMER_GRID_H
@@ -70,7 +74,9 @@ struct thread_timer {
 	volatile bool armed; /* cleared by the handler when it disarms */
 	bool asks;           /* not armed so that the next query asks for one; visited until then */
 	uint64_t period_ns;
-	uint64_t grid_ns; /* a point of the timer's grid on its clock */
+	uint64_t grid_ns; /* a point of the timer's grid on its clock; the next one, where none repeats */
+	uint64_t cell_ns; /* where the cell of that point begins */
+	bool repeats;     /* each cell has its point at the same place: the kernel counts them */
 	/* The clock when the timer was armed, until its first signal; then 0. Only where the
 	 * clock is looked at in ticks. */
 	volatile uint64_t armed_ns;
@@ -81,7 +87,6 @@ struct thread_timer {
 	uint64_t told;            /* points at which it fired; of a whole timer only */
 	uint32_t stretch;         /* periods from one signal to the next, see above */
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
-	bool changed;             /* to another stretch, and no signal since */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
 	uint64_t lent_until_ns;   /* atomic: where a visit of the shared timer to the CPU clock ended on it */

@@ -11,20 +11,6 @@ void timer_disarm(struct thread_timer *timer)
 	timer_mark_disarmed(timer);
 }
 
-/* The points of the first signal after the timer was armed, at a tick. */
-static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clock)
-{
-	uint64_t now = clock_ns(timer_clock_id(clock)), since = now - timer->armed_ns;
-
-	/* A thread that waits is hit by ticks at random: the next one after a point is a tick's length
-	 * away, on average, instead of half. */
-	if (sys_waits() != timer->waits)
-		since += timer_tick_ns;
-	timer->armed_ns = 0;
-	timer_set_on_grid(timer, now);
-	return timer_points(timer, now, since > timer_tick_ns ? since : timer_tick_ns);
-}
-
 /* More than every fifth late: the timer slows down. All of so many in time: it is faster
  * again. Any machine has the time for an interval of this length; if signals come late
  * then it is because other threads run. */
@@ -70,27 +56,49 @@ static uint64_t scatter(uint64_t number)
 	return number ^ number >> 33;
 }
 
-uint64_t timer_change_stretch(struct thread_timer *timer, uint64_t now, uint32_t stretch)
+uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch)
 {
-	uint64_t random = scatter(now ^ (uintptr_t)timer);
-	uint64_t begin = now - timer_since_point(timer, now) + random % timer_interval(timer);
+	uint64_t random = now ^ (uintptr_t)timer, periods = 0;
 
-	timer->changed = true;
-	timer->stretch = stretch;
-	timer->grid_ns = begin + 1 + scatter(random) % timer_interval(timer);
-	return now >= timer->grid_ns ? timer_points(timer, now, now - timer->grid_ns + 1) : 0;
+	if (timer->repeats && now >= timer->grid_ns) {
+		uint64_t newest = now - timer_since_point(timer, now);
+		timer->cell_ns += newest - timer->grid_ns;
+		timer->grid_ns = newest;
+		periods -= timer_step(timer);
+		timer->repeats = false;
+	}
+	/* Signed: a CPU clock's first cell may begin before the clock does. */
+	while ((int64_t)(now - timer->grid_ns) >= 0) {
+		uint64_t end = timer->cell_ns + timer_interval(timer), cells;
+		periods += timer_step(timer);
+		timer->stretch = stretch;
+		cells = (int64_t)(now - end) > 0 ? (now - end) / timer_interval(timer) : 0;
+		periods += cells * timer_step(timer);
+		timer->cell_ns = end + cells * timer_interval(timer);
+		random = scatter(random);
+		timer->grid_ns = timer->cell_ns + 1 + random % timer_interval(timer);
+	}
+	return periods;
 }
 
-/* Behind a signal, whose clock this is. A whole timer lives for one query. */
-static uint64_t follow_stretch(struct thread_timer *timer, enum timer_clock clock)
+/* The points of the first signal after the timer was armed, at a tick. */
+static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clock)
 {
-	uint32_t stretch = timer_stretch_of(timer, clock);
-	uint64_t now, periods;
+	uint64_t now = clock_ns(timer_clock_id(clock)), since = now - timer->armed_ns, periods;
 
-	if (__builtin_expect(stretch == timer->stretch, 1) || timer->whole || timer->period_ns == 0)
-		return 0;
-	now = clock_ns(timer_clock_id(clock));
-	periods = timer_change_stretch(timer, now, stretch);
+	/* A thread that waits is hit by ticks at random: the next one after a point is a tick's length
+	 * away, on average, instead of half. */
+	if (sys_waits() != timer->waits)
+		since += timer_tick_ns;
+	if (since < timer_tick_ns)
+		since = timer_tick_ns;
+	timer->armed_ns = 0;
+	if (timer->repeats) {
+		periods = timer_points(timer, now, since);
+	} else {
+		timer_pass(timer, now - since, timer_stretch_of(timer, clock));
+		periods = timer_pass(timer, now, timer_stretch_of(timer, clock));
+	}
 	timer_set_on_grid(timer, now);
 	return periods;
 }
@@ -109,14 +117,6 @@ static uint64_t take_lent(struct thread_timer *timer, enum timer_clock clock)
 	return (lent + scatter(clock_ns(CLOCK_MONOTONIC)) % timer->period_ns) / timer->period_ns;
 }
 
-/* A signal of the old interval that was on its way when the timer got a new one. (Kernels from 6.13
- * on take such signals back.) */
-static bool is_stale(struct thread_timer *timer, enum timer_clock clock)
-{
-	timer->changed = clock_ns(timer_clock_id(clock)) < timer->grid_ns;
-	return timer->changed;
-}
-
 static uint32_t clip(uint64_t periods)
 {
 	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
@@ -129,15 +129,22 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 
 	/* The kernel caps an overrun at INT_MAX. */
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
-	uint64_t periods = points * timer_step(timer);
+	uint64_t periods = timer->repeats ? points * timer_step(timer) : 0;
 	if (__builtin_expect(timer_is_shared(timer), 0))
 		return clip(take_lent(timer, clock));
-	if (__builtin_expect(timer->changed, 0) && is_stale(timer, clock))
-		return 0;
 	timer->told += points;
 	if (clock == TIMER_REAL)
 		keep_pace(timer, points > 1);
-	return clip(periods + follow_stretch(timer, clock));
+	if (__builtin_expect(timer_goes_on(timer, clock), 1) || timer->period_ns == 0)
+		return clip(periods);
+	/* A signal that was on its way when the timer was set anew comes before its point. (Kernels from
+	 * 6.13 on take such signals back.) */
+	uint64_t now = clock_ns(timer_clock_id(clock));
+	bool had_one = timer->stretch == 1 && now >= timer->grid_ns;
+	periods += timer_pass(timer, now, timer_stretch_of(timer, clock));
+	timer->repeats = had_one && timer->stretch == 1;
+	timer_set_on_grid(timer, now);
+	return clip(periods);
 }
 
 void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits)

@@ -26,11 +26,18 @@ static inline uint32_t timer_stretch_of(const struct thread_timer *timer, enum t
 	       TIMER_STRETCH_PARTS;
 }
 
+/* The kernel repeats it, and shall go on. A whole timer lives for one query. */
+static inline bool timer_goes_on(const struct thread_timer *timer, enum timer_clock clock)
+{
+	return timer->repeats && (timer->stretch == timer_stretch_of(timer, clock) || timer->whole);
+}
+
 void timer_disarm(struct thread_timer *timer);
 
-/* The grid of a new stretch, for a timer that has one; `now` on its clock. The timer is not set.
- * Returns the periods of the new grid that have passed. */
-uint64_t timer_change_stretch(struct thread_timer *timer, uint64_t now, uint32_t stretch);
+/* Goes on to the cell whose point comes next after `now`, on the timer's clock; cells that begin from
+ * now on have this stretch. The timer is not set. Returns the periods of the points until `now`, but of one
+ * that repeats those behind its newest point. */
+uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch);
 
 /* The periods that a signal stands for; 0: none has passed. */
 uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun);

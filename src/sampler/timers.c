@@ -113,9 +113,13 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 	timer->period_ns = period_ns;
 	timer->told = 0;
 	timer->stretch = budget_first_stretch(timer, clock);
-	timer->changed = false;
+	timer->repeats = timer->stretch == 1 || timer->whole;
 	timer->slowed = timer->behind = timer->in_time = 0;
-	timer->grid_ns = (timer->whole ? 0 : now) + 1 + random_next(thread) % timer_interval(timer);
+	timer->cell_ns = timer->whole ? 0 : now;
+	/* The first tick stands for a tick's length before it. */
+	if (clock == TIMER_CPU && !timer->repeats)
+		timer->cell_ns -= timer_tick_ns;
+	timer->grid_ns = timer->cell_ns + 1 + random_next(thread) % timer_interval(timer);
 }
 
 /* Makes the timer fire at the next tick. Relative: an absolute time of now would have
@@ -177,8 +181,8 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 		uint64_t now = clock_ns(timer_clock_id(clock));
 		if (timer->period_ns != period_ns)
 			choose_grid(thread, clock, period_ns, now);
-		else if (timer->stretch != timer_stretch_of(timer, clock) && !timer->armed && !timer->whole)
-			timer_change_stretch(timer, now, timer_stretch_of(timer, clock));
+		else if (!timer->armed && clock == TIMER_REAL && !timer_goes_on(timer, clock))
+			timer_pass(timer, now, timer_stretch_of(timer, clock));
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);

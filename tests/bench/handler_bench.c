@@ -158,6 +158,7 @@ static void *run_thread(void *argument)
 	};
 	thread->timers[TIMER_CPU].period_ns = 1000000;
 	thread->timers[TIMER_CPU].stretch = 1;
+	thread->timers[TIMER_CPU].repeats = true;
 	thread->timers[TIMER_CPU].armed = true;
 	thread->nesting = 1;
 	recurse(23);

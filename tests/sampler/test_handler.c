@@ -36,6 +36,7 @@ static struct thread *running_thread(void)
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		thread->timers[clock].period_ns = 1000000;
 		thread->timers[clock].stretch = 1;
+		thread->timers[clock].repeats = true;
 		thread->timers[clock].armed = true;
 		thread->timers[clock].idle_max_ns = NS_PER_S;
 	}
@@ -589,6 +590,7 @@ static void *fire_many(void *context)
 			thread->timers[TIMER_CPU].period_ns = 1000000;
 			thread->timers[TIMER_REAL].period_ns = 1000000;
 			thread->timers[TIMER_CPU].stretch = thread->timers[TIMER_REAL].stretch = 1;
+			thread->timers[TIMER_CPU].repeats = thread->timers[TIMER_REAL].repeats = true;
 			thread->nesting = 1;
 		}
 		fire(thread, clock, i % 3);
@@ -665,45 +667,78 @@ static void test_grid(void **state)
 	assert_int_equal(timer_points(&timer, 20, 400), 4);
 }
 
-/* Sums before and behind a change, over all phases: each ns counts once, whatever both
- * intervals are. `at`: when the change is decided, `end`: until when signals count. */
-static double changed_sum(uint32_t from, uint32_t to, uint64_t phase, uint64_t at, uint64_t end)
-{
-	struct thread_timer timer = { .period_ns = 100, .stretch = from, .grid_ns = phase };
-	double sum = 0;
-	uint64_t now = phase;
+#define CHANGES_PERIOD_NS 100
+#define CHANGES_BIN_NS 1000
+#define CHANGES_BINS 64
 
-	for (bool changed = false; now <= end;) {
-		sum += (double)timer_step(&timer) * 100;
-		if (!changed && now >= at) {
-			changed = true;
-			sum += (double)timer_change_stretch(&timer, now, to) * 100;
-		}
-		now = timer_next_point(&timer, now);
-	}
-	return sum;
+/* Often another one before a timer with the one before has fired. */
+static uint32_t stretch_at(uint64_t ns)
+{
+	static const uint32_t stretches[] = { 1, 40, 44, 51, 46, 80, 7, 1, 1, 3, 40, 36, 2, 1, 60, 64 };
+
+	return stretches[ns / (4 * CHANGES_BIN_NS) % (sizeof(stretches) / sizeof(*stretches))];
 }
 
+/* One timer's signals, some late, and what they stand for, by the time of their points. */
+static void simulate(uint64_t start, unsigned *seed, double *sums)
+{
+	struct thread_timer timer = { .period_ns = CHANGES_PERIOD_NS,
+		                      .stretch = stretch_at(0),
+		                      .repeats = stretch_at(0) == 1,
+		                      .cell_ns = start };
+
+	timer.grid_ns = start + 1 + (uint64_t)rand_r(seed) % timer_interval(&timer);
+	uint64_t now = timer.grid_ns;
+	while (now - start <= CHANGES_BINS * CHANGES_BIN_NS) {
+		uint64_t bin = (now - start - 1) / CHANGES_BIN_NS, late = (uint64_t)rand_r(seed) % 8 == 0;
+		uint32_t stretch = stretch_at(now - start), before = timer.stretch;
+		uint64_t periods = timer.repeats ? 1 : 0;
+		/* Within a bin: what is late counts where its points are. */
+		late = late && now + 150 - start <= (bin + 1) * CHANGES_BIN_NS ? 150 : 0;
+		if (timer.repeats)
+			periods += late / CHANGES_PERIOD_NS;
+		now += late;
+		if (!timer.repeats || stretch != before) {
+			periods += timer_pass(&timer, now, stretch);
+			timer.repeats = before == 1 && timer.stretch == 1;
+		}
+		sums[bin] += (double)(periods * CHANGES_PERIOD_NS);
+		now = timer_next_point(&timer, now);
+	}
+}
+
+/* Each ns counts once, in the mean of all phases, however the stretch changes: in each part of the time, and
+ * until the end of each, as a thread may end anywhere. (What a change from every period on may move stays
+ * within that period.) */
 static void test_changes(void **state)
 {
-	static const uint32_t steps[] = { 1, 2, 7, 40 };
+	const int rounds = 20000;
+	double mean[CHANGES_BINS] = { 0 }, square[CHANGES_BINS] = { 0 };
+	double mean_until[CHANGES_BINS] = { 0 }, square_until[CHANGES_BINS] = { 0 };
+	unsigned seed = 14;
 	(void)state;
 
-	for (int i = 0; i < 16; i++) {
-		uint32_t from = steps[i / 4], to = steps[i % 4];
-		double mean = 0, square = 0;
-		int rounds = 10000;
-		for (int round = 0; round < rounds; round++) {
-			/* The time is the seed of the timer's random numbers. */
-			uint64_t start = 1000000 + (uint64_t)round * 1000003;
-			uint64_t phase = 1 + (uint64_t)round * 7919 % (from * 100);
-			double sum = changed_sum(from, to, start + phase, start + 10000, start + 30000);
-			mean += sum / rounds;
-			square += sum * sum / rounds;
+	for (int round = 0; round < rounds; round++) {
+		double sums[CHANGES_BINS] = { 0 }, until = 0;
+		/* The time is the seed of the timer's random numbers. */
+		simulate(1000000 + (uint64_t)round * 1000003, &seed, sums);
+		for (int bin = 0; bin < CHANGES_BINS; bin++) {
+			until += sums[bin];
+			mean[bin] += sums[bin] / rounds;
+			square[bin] += sums[bin] * sums[bin] / rounds;
+			mean_until[bin] += until / rounds;
+			square_until[bin] += until * until / rounds;
 		}
-		double error = sqrt((square - mean * mean) / rounds);
-		printf("from %u to %u periods: %.1f of 30000, error %.1f\n", from, to, mean, error);
-		assert_true(fabs(mean - 30000) < 4 * error + 1);
+	}
+	for (int bin = 0; bin < CHANGES_BINS; bin++) {
+		double end = (bin + 1) * (double)CHANGES_BIN_NS;
+		double error = sqrt(fmax(square[bin] - mean[bin] * mean[bin], 0) / rounds);
+		double error_until =
+			sqrt(fmax(square_until[bin] - mean_until[bin] * mean_until[bin], 0) / rounds);
+		printf("until %5.0f: %6.1f of %d, error %4.1f; %7.1f in all, error %4.1f\n", end, mean[bin],
+		       CHANGES_BIN_NS, error, mean_until[bin], error_until);
+		assert_true(fabs(mean[bin] - CHANGES_BIN_NS) < 6 * error + 5);
+		assert_true(fabs(mean_until[bin] - end) < 6 * error_until + 5);
 	}
 }
 
@@ -715,11 +750,11 @@ static void test_stale(void **state)
 	uint64_t before[LEDGER_COUNTERS];
 	(void)state;
 
-	timer->grid_ns = clock_ns(CLOCK_MONOTONIC) - 1000;
-	timer_change_stretch(timer, clock_ns(CLOCK_MONOTONIC), 3600000);
+	timer->stretch = 3600000;
+	timer->repeats = false;
 	timer_stretch[TIMER_REAL] = 3600000 * TIMER_STRETCH_PARTS;
-	while (timer->grid_ns < clock_ns(CLOCK_MONOTONIC) + 60 * NS_PER_S)
-		timer->grid_ns += timer_interval(timer);
+	timer->cell_ns = clock_ns(CLOCK_MONOTONIC);
+	timer->grid_ns = timer->cell_ns + 60 * NS_PER_S;
 	note(before);
 	fire(thread, TIMER_REAL, 0);
 	assert_only(LEDGER_IDLE, before);
