@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "load.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sqlite3.h>
@@ -48,9 +49,12 @@ int64_t load_now_ns(void)
 
 void load_pause(int64_t ns)
 {
-	const struct timespec time = { ns / 1000000000, ns % 1000000000 };
+	int64_t end = load_now_ns() + ns;
+	const struct timespec time = { end / 1000000000, end % 1000000000 };
 
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+	/* A query that ended with a sample would have no chance of ending before it. */
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR)
+		;
 }
 
 static double next_random(struct worker *worker)
