@@ -23,9 +23,8 @@
  *
  * error_%: the standard error of all wall time, a minute. A sum of samples varies as that of as many
  * independent ones, at most. But the times in queries and between them add up to the time of the
- * threads, which their grids count to a point: so it varies as the sum of the less of both, of the
- * points at the ends, and where one grid became another. (The shared timer has no grid: what its samples
- * stand for is random.)
+ * threads, which their timers count to an interval: so it varies as the sum of the less of both, and of the
+ * intervals at the ends. (The shared timer has none: what its samples stand for is random.)
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -142,18 +141,6 @@ static double ask(const char *path, const char *sql, int64_t first, int64_t seco
 	return number;
 }
 
-/* The variance that changes of the interval add: the moment from which the new grid counts is random
- * within an interval of the old one, and so is the new one's phase. */
-static double read_changes(const char *path)
-{
-	return ask(path,
-	           "SELECT total((ns * ns + before * before) / 12.0) FROM (SELECT ns,"
-	           " lag(ns) OVER (PARTITION BY thread ORDER BY timestamp_ns) AS before FROM"
-	           " (SELECT timestamp_ns, thread, 1.0 * period_ns * stretch AS ns FROM samples"
-	           " JOIN series ON series.id = series WHERE trace_type = 'Real')) WHERE ns <> before",
-	           0, 0);
-}
-
 /* Of signals in that time, by what they stood for and their intervals. */
 static double read_due(const char *path, int64_t from_ns, int64_t until_ns)
 {
@@ -187,7 +174,7 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 		if (type == 0)
 			real_all = is_all;
 		double most = is_all * value;
-		double least = between * value + row->threads * value * value / 6 + read_changes(path);
+		double least = between * value + row->threads * value * value / 6;
 		double error = sqrt(type == 0 && !pending && least < most ? least : most);
 		row->ratio[type] = seen_all / is_all;
 		row->z_all[type] = (seen_all - is_all) / error;
