@@ -23,8 +23,8 @@
  *
  * error_%: the standard error of all wall time, a minute. A sum of samples varies as that of as many
  * independent ones, at most. But the times in queries and between them add up to the time of the
- * threads, which their timers count to an interval: so it varies as the sum of the less of both, and of the
- * intervals at the ends. (The shared timer has none: what its samples stand for is random.)
+ * threads, which their timers count to an interval: so it varies as the sum of the less of both, and of each
+ * thread's last interval. (The shared timer has none: what its samples stand for is random.)
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -141,6 +141,16 @@ static double ask(const char *path, const char *sql, int64_t first, int64_t seco
 	return number;
 }
 
+/* The variance of where in its last interval each thread ends. */
+static double read_ends(const char *path)
+{
+	return ask(
+		path,
+		"SELECT total(ns * ns / 6.0) FROM (SELECT max(timestamp_ns), 1.0 * period_ns * stretch AS ns"
+		" FROM samples JOIN series ON series.id = series WHERE trace_type = 'Real' GROUP BY thread)",
+		0, 0);
+}
+
 /* Of signals in that time, by what they stood for and their intervals. */
 static double read_due(const char *path, int64_t from_ns, int64_t until_ns)
 {
@@ -174,7 +184,7 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 		if (type == 0)
 			real_all = is_all;
 		double most = is_all * value;
-		double least = between * value + row->threads * value * value / 6;
+		double least = between * value + read_ends(path);
 		double error = sqrt(type == 0 && !pending && least < most ? least : most);
 		row->ratio[type] = seen_all / is_all;
 		row->z_all[type] = (seen_all - is_all) / error;
