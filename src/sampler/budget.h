@@ -9,10 +9,10 @@
  * somewhat below it they return. They stretch, too, while the ring gets full, as the flusher waits for
  * a disk or a processor: a sample that was dropped is missing in a sum, one that was not taken is not.
  *
- * A stretched timer has a grid of its own, with a random phase of its interval, and each of its
+ * A stretched timer fires at a random moment of each of its intervals, and each of its
  * signals stands for as many periods. So a ns of a query is sampled with the chance 1 / interval
  * and then counts `interval`: sums are right for every thread, query and stack, whatever the
- * stretch was and however often it changed (inverse probability; a timer goes over to a new grid
+ * stretch was and however often it changed (inverse probability; one interval follows on another
  * as base/timer_grid.h tells). The time since a thread's last sample would not do: it may be
  * another query's. The variance of a sum is at most the sum of its samples' squared values; so
  * are all error bars computed.

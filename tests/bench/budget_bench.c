@@ -6,7 +6,10 @@
  * --check: ends with 1 where a bound of the budget does not hold.
  *
  *   budget_bench [--threads 1,4,16] [--seconds 10] [--period US] [--seeds N] [--pending N] [--percent 2]
- *                [--check]
+ *                [--used 60] [--check]
+ *
+ * --used: CPU time of all queries, of one processor, in per cent. Where others keep the machine busy, 60 is
+ * more than it has left, and threads wait for it between queries, too.
  *
  * --percent is query_profiler_max_overhead_percent. With 100 the number of threads alone holds the signals,
  * so they are as many with any number of them; with 2 the cost is the same. --check looks at both.
@@ -458,7 +461,7 @@ static bool pass(const char *numbers)
 
 int main(int argc, char **argv)
 {
-	double seed_count = seeds, pending_count = 0, most_percent = (double)percent;
+	double seed_count = seeds, pending_count = 0, most_percent = (double)percent, used = 100 * load_used;
 	const struct test_option options[] = {
 		{ "--check", NULL, .flag = &check },
 		{ "--threads", "N,...", .text = &counts },
@@ -467,12 +470,14 @@ int main(int argc, char **argv)
 		{ "--seeds", "N", .number = &seed_count, .least = 1 },
 		{ "--pending", "N", .number = &pending_count },
 		{ "--percent", "N", .number = &most_percent },
+		{ "--used", "N", .number = &used, .least = 0.1 },
 	};
 
 	read_options(argc, argv, options, sizeof options / sizeof *options);
 	seeds = (int)seed_count;
 	pending = (unsigned long)pending_count;
 	percent = (unsigned long)most_percent;
+	load_used = used / 100;
 	if (!pass(counts ? counts : "1,4,16,64,256,1024,4096"))
 		return 1;
 	if (check && !counts) {

@@ -14,8 +14,8 @@
 #include "../spin.h"
 #include "queryprof.h"
 
-#define CPU_NS 200000      /* of a query, about */
-#define USED 0.6           /* of one processor, by all threads */
+#define CPU_NS 200000      /* of a query, about, where all threads use as much as they do: */
+#define USED 0.6           /* of one processor */
 #define BLOCK_NS 100000000 /* of one text */
 #define STACK_BYTES 65536
 
@@ -29,6 +29,8 @@ struct worker {
 	uint64_t random;
 	struct load_truth truth;
 };
+
+double load_used = USED;
 
 static struct worker *workers;
 static int worker_count;
@@ -69,12 +71,12 @@ static void run_query(struct worker *worker, int text)
 {
 	const qp_query query = { .size = sizeof query, .text = load_texts[text] };
 	double size = 0.5 + next_random(worker);
-	double waits = CPU_NS * (worker_count / USED - 1);
+	double cpu_ns = CPU_NS / USED * load_used, waits = CPU_NS / USED * worker_count - cpu_ns;
 
 	int64_t before = load_now_ns();
 	qp_query_begin(&query);
 	int64_t cpu = read_clock(CLOCK_THREAD_CPUTIME_ID), start = load_now_ns();
-	spin((uint64_t)(CPU_NS * size));
+	spin((uint64_t)(cpu_ns * size));
 	load_pause((int64_t)(waits * size));
 	worker->truth.real_ns[text] += (double)(load_now_ns() - start);
 	worker->truth.cpu_ns[text] += (double)(read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu);

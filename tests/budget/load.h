@@ -13,6 +13,9 @@
 #define LOAD_TEXTS 4
 extern const char *const load_texts[LOAD_TEXTS];
 
+/* Of one processor, by all threads, before a load begins. */
+extern double load_used;
+
 /* Starts so many threads; they go on until load_end(), which waits for them and adds what their
  * queries have taken by text, on the wall clock and of CPU time. One load at a time.
  * around_ns: the calls that begin and end the query included, where a thread may lose its
