@@ -144,14 +144,15 @@ static double ask(const char *path, const char *sql, int64_t first, int64_t seco
 	return number;
 }
 
-/* The variance of where in its last interval each thread ends. */
-static double read_ends(const char *path)
+/* The variance of where in its last interval each thread ends. That one may have no sample yet: then it is
+ * about as long as new ones are. */
+static double read_ends(const char *path, double newest_ns)
 {
-	return ask(
-		path,
-		"SELECT total(ns * ns / 6.0) FROM (SELECT max(timestamp_ns), 1.0 * period_ns * stretch AS ns"
-		" FROM samples JOIN series ON series.id = series WHERE trace_type = 'Real' GROUP BY thread)",
-		0, 0);
+	return ask(path,
+	           "SELECT total(max(ns, ?1) * max(ns, ?1) / 6.0) FROM (SELECT max(timestamp_ns),"
+	           " 1.0 * period_ns * stretch AS ns FROM samples JOIN series ON series.id = series"
+	           " WHERE trace_type = 'Real' GROUP BY thread)",
+	           (int64_t)newest_ns, 0);
 }
 
 /* Of signals in that time, by what they stood for and their intervals. */
@@ -187,7 +188,8 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 		if (type == 0)
 			real_all = is_all;
 		double most = is_all * value;
-		double least = between * value + read_ends(path);
+		double least =
+			between * value + read_ends(path, row->stretch * strtod(period_us, NULL) * 1e3);
 		double error = sqrt(type == 0 && !pending && least < most ? least : most);
 		row->ratio[type] = seen_all / is_all;
 		row->z_all[type] = (seen_all - is_all) / error;
