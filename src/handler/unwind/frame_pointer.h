@@ -15,8 +15,8 @@
 
 #include <stdbool.h>
 
-#include "handler/unwind/arch.h"
 #include "base/code_map.h"
+#include "handler/unwind/arch.h"
 
 /* As rule_apply(), where the address has no plain rule: nothing is done but for RULE_HOLE, RULE_TABLELESS and
  * RULE_NOWHERE. `is_newest`: the frame was not left by a call. The step reads code, too, so it is never the

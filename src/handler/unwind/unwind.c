@@ -11,8 +11,8 @@
  * on by induction: exact, with two loads a frame. The memo never serves a step that read
  * another word (FP_SLOT_OPAQUE).
  *
- * The rule cache, for new frames. From the first frame on whose rule is not plain, and for a trace
- * without a memo, the slow walk (slow_walk.h).
+ * The rule cache, for new frames. From the first frame on whose rule is not plain, the slow walk
+ * (slow_walk.h), which is also that of a trace without a memo.
  */
 #include "handler/unwind/unwind.h"
 
