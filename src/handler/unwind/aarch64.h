@@ -112,10 +112,32 @@ static inline uintptr_t rule_offset(rule_t rule)
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
 }
 
-/* rule_apply() for a plain rule. */
-static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame *frame,
-                                                const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+/* The return address is in x30, which only an interrupted frame has. */
+static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame *frame,
+                                               const struct unwind_bounds *bounds)
 {
+	const uintptr_t cfa = frame->sp + rule_offset(rule);
+	const uintptr_t return_address = arch_strip(frame->link);
+
+	if (return_address == 0 || cfa < frame->sp || cfa > bounds->high || cfa % 8 != 0)
+		return RULE_OUT_OF_BOUNDS;
+	*frame = (struct unwind_frame){
+		.pc = return_address - 1,
+		.sp = cfa,
+		.fp = frame->fp,
+		.slot = &arch_no_slot,
+	};
+	return RULE_STEPPED;
+}
+
+/* Turns *frame into its caller by a plain rule; *frame is unchanged unless RULE_STEPPED. */
+static inline enum rule_result rule_apply(rule_t rule, struct unwind_frame *frame,
+                                          const struct unwind_bounds *bounds, uintptr_t *fp_slot)
+{
+	if ((rule & 15) == RULE_LINK) {
+		*fp_slot = FP_SLOT_OPAQUE;
+		return rule_apply_link(rule, frame, bounds);
+	}
 	const uintptr_t cfa = ((rule & RULE_FP) != 0 ? frame->fp : frame->sp) + rule_offset(rule);
 	const uintptr_t slot = cfa - ((rule >> RULE_LINK_SHIFT & RULE_LINK_MAX_WORDS) * 8);
 
@@ -142,24 +164,6 @@ static inline enum rule_result rule_apply_plain(rule_t rule, struct unwind_frame
 		.sp = cfa,
 		.fp = fp,
 		.slot = (const uintptr_t *)slot,
-	};
-	return RULE_STEPPED;
-}
-
-/* The return address is in x30, which only an interrupted frame has. */
-static inline enum rule_result rule_apply_link(rule_t rule, struct unwind_frame *frame,
-                                               const struct unwind_bounds *bounds)
-{
-	const uintptr_t cfa = frame->sp + rule_offset(rule);
-	const uintptr_t return_address = arch_strip(frame->link);
-
-	if (return_address == 0 || cfa < frame->sp || cfa > bounds->high || cfa % 8 != 0)
-		return RULE_OUT_OF_BOUNDS;
-	*frame = (struct unwind_frame){
-		.pc = return_address - 1,
-		.sp = cfa,
-		.fp = frame->fp,
-		.slot = &arch_no_slot,
 	};
 	return RULE_STEPPED;
 }

@@ -41,10 +41,10 @@ enum rule_kind {
 	RULE_TABLELESS, /* nor for any of the object */
 };
 
-/* Nearly all rules are plain. */
+/* Whether rule_apply() has all that it needs. Nearly all rules are so. */
 static inline int rule_is_plain(rule_t rule)
 {
-	return (rule & 15) <= RULE_FP;
+	return (rule & 15) <= RULE_LINK;
 }
 
 struct unwind_frame {
@@ -69,17 +69,13 @@ struct unwind_bounds {
 	struct stack_copy *copy;
 };
 
-/* The result of applying a rule. What follows RULE_OUT_OF_BOUNDS is for the slow walk. */
+/* The result of a step. */
 enum rule_result {
 	RULE_STEPPED,
 	RULE_AT_BOTTOM, /* the frame has no caller */
 	RULE_OUT_OF_BOUNDS,
-	RULE_NEEDS_ALL,   /* RULE_FULL */
-	RULE_SIGNALLED,   /* RULE_SIGNAL */
-	RULE_AT_START,    /* as RULE_AT_BOTTOM when the frame was left by a call, else as the next */
-	RULE_HAS_NONE,    /* code without unwind information */
-	RULE_NOT_CODE,    /* no object holds this address: code made at run time */
-	RULE_OTHER_STACK, /* the caller's frame is on another one, at the frame pointer */
+	RULE_LEADS_NOWHERE, /* nothing says where the caller is */
+	RULE_OTHER_STACK,   /* the caller's frame is on another one, at the frame pointer */
 };
 
 /* The memo in unwind.c checks a step by reading the same words again. `fp_slot` is where the
@@ -101,8 +97,12 @@ static inline int unwind_can_read(const struct unwind_bounds *bounds, uintptr_t 
 /* Reads the word at an address within the bounds; 0: the memory cannot be read. */
 static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t address, uintptr_t *value)
 {
-	if (__builtin_expect(bounds->copy != NULL, 0))
-		return stack_copy_read(bounds->copy, address, value, sizeof *value);
+	if (__builtin_expect(bounds->copy != NULL, 0)) {
+		uintptr_t copied = 0; /* not *value, which must stay in a register */
+		const int is_read = stack_copy_read(bounds->copy, address, &copied, sizeof copied);
+		*value = copied;
+		return is_read;
+	}
 	*value = *(const uintptr_t *)address;
 	return 1;
 }
@@ -121,26 +121,6 @@ static inline int unwind_load_checked(const struct unwind_bounds *bounds, uintpt
 #else
 #error "no unwinder for this architecture yet"
 #endif
-
-/* Turns *frame into its caller; *frame is unchanged unless RULE_STEPPED. Not inlined:
- * rule_apply_plain() serves nearly all frames. */
-__attribute__((noinline, unused)) static enum rule_result
-rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds, uintptr_t *fp_slot)
-{
-	switch ((enum rule_kind)(rule & 15)) {
-	case RULE_SP:
-	case RULE_FP: return rule_apply_plain(rule, frame, bounds, fp_slot);
-#ifdef ARCH_HAS_LINK
-	case RULE_LINK: *fp_slot = FP_SLOT_OPAQUE; return rule_apply_link(rule, frame, bounds);
-#endif
-	case RULE_SIGNAL: return RULE_SIGNALLED;
-	case RULE_FULL: return RULE_NEEDS_ALL;
-	case RULE_BOTTOM: return RULE_AT_BOTTOM;
-	case RULE_START: return RULE_AT_START;
-	case RULE_NOWHERE: return RULE_NOT_CODE;
-	default: return RULE_HAS_NONE;
-	}
-}
 
 /* Whether a frame of this rule is always the last. */
 static inline int rule_is_bottom(rule_t rule)

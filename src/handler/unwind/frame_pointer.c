@@ -65,7 +65,7 @@ static bool step_by(const struct code_map *map, const struct unwind_bounds *boun
 	uintptr_t fp_slot;
 
 	*caller = *frame;
-	return rule_apply_plain(guess, caller, bounds, &fp_slot) == RULE_STEPPED &&
+	return rule_apply(guess, caller, bounds, &fp_slot) == RULE_STEPPED &&
 	       (is_from_call(map, caller->pc + 1, frame, rule, is_newest) || is_end_of_go(caller));
 }
 
@@ -226,34 +226,33 @@ static bool is_elsewhere(const struct unwind_bounds *bounds, const struct unwind
 }
 
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
-                                    rule_t rule, bool is_newest, struct unwind_frame *frame,
-                                    enum rule_result end)
+                                    rule_t rule, bool is_newest, struct unwind_frame *frame)
 {
 	struct unwind_frame caller, other;
 	rule_t guess = in_frame;
 	bool is_sure = false;
 
 	if (rule != RULE_HOLE && rule != RULE_TABLELESS && rule != RULE_NOWHERE)
-		return end;
+		return RULE_LEADS_NOWHERE;
 	/* The program's start sets it so, and nothing else leaves it 0. */
 	if (!is_newest && frame->fp == 0 && (rule == RULE_TABLELESS || is_end_of_go(frame)))
 		return RULE_AT_BOTTOM;
 	/* Assembly in an object that has unwind information otherwise is believed to have a frame
 	 * where it has called, only. */
 	if (is_newest && rule == RULE_HOLE)
-		return end;
+		return RULE_LEADS_NOWHERE;
 	if (is_newest) {
 		guess = judge(map, frame);
 		is_sure = rule_is_plain(guess);
 		guess = is_sure ? guess : in_frame;
 	}
 	if (!step_by(map, bounds, guess, rule, is_newest && !is_sure, frame, &caller))
-		return !is_newest && is_elsewhere(bounds, frame) ? RULE_OTHER_STACK : end;
+		return !is_newest && is_elsewhere(bounds, frame) ? RULE_OTHER_STACK : RULE_LEADS_NOWHERE;
 	/* Before its first push and behind its last pop a function has no frame of its own, some
 	 * have none at all: then a return address is on top. */
 	if (is_newest && guess == in_frame && !is_sure &&
 	    step_by(map, bounds, as_called, rule, false, frame, &other))
-		return end;
+		return RULE_LEADS_NOWHERE;
 	*frame = caller;
 	return RULE_STEPPED;
 }
@@ -261,11 +260,10 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 #else
 
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
-                                    rule_t rule, bool is_newest, struct unwind_frame *frame,
-                                    enum rule_result end)
+                                    rule_t rule, bool is_newest, struct unwind_frame *frame)
 {
 	(void)map, (void)bounds, (void)rule, (void)is_newest, (void)frame;
-	return end;
+	return RULE_LEADS_NOWHERE;
 }
 
 #endif

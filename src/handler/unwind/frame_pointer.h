@@ -15,14 +15,13 @@
 
 #include <stdbool.h>
 
-#include "handler/unwind/arch.h"
 #include "base/code_map.h"
+#include "handler/unwind/arch.h"
 
-/* As rule_apply(), where that found none. `rule` is the one of the address: nothing is done but for
- * RULE_HOLE, RULE_TABLELESS and RULE_NOWHERE. `is_newest`: the frame was not left by a call. `end`: what to
- * return where the frame is left as it is. The step reads code, too, so it is never the memo's. */
+/* As rule_apply(), where the address has no plain rule: nothing is done but for RULE_HOLE, RULE_TABLELESS and
+ * RULE_NOWHERE. `is_newest`: the frame was not left by a call. The step reads code, too, so it is never the
+ * memo's. */
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
-                                    rule_t rule, bool is_newest, struct unwind_frame *frame,
-                                    enum rule_result end);
+                                    rule_t rule, bool is_newest, struct unwind_frame *frame);
 
 #endif

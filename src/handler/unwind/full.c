@@ -28,11 +28,11 @@ enum rule_result full_step(struct full_frame *frame, const struct code_map *map,
 
 	unwind_count(UNWIND_FULL_STEPS);
 	if (rules_find_section(map, frame->pc, &section) > SECTION_NEWER || section.header == 0)
-		return RULE_HAS_NONE;
+		return RULE_LEADS_NOWHERE;
 	switch (cfi_step(&section, frame->pc, &stack, frame->registers, &signal_frame)) {
 	case CFI_FOUND: break;
 	case CFI_BAD_READ: return RULE_OUT_OF_BOUNDS;
-	default: return RULE_HAS_NONE;
+	default: return RULE_LEADS_NOWHERE;
 	}
 	const uintptr_t ip = frame->registers[CFI_INSTRUCTION_POINTER];
 	const uintptr_t new_sp = frame->registers[CFI_STACK_POINTER];

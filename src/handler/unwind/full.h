@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "handler/unwind/arch.h"
 #include "base/code_map.h"
+#include "handler/unwind/arch.h"
 
 struct full_frame {
 	uintptr_t pc; /* of the code that runs, or the call */

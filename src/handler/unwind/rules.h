@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "handler/unwind/arch.h"
 #include "base/code_map.h"
+#include "handler/unwind/arch.h"
 
 /*
  * The rule cache. A slot is one 64-bit word: the rule above, the address without its

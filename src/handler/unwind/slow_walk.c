@@ -47,7 +47,7 @@ static bool enter(const struct walk *walk, struct view *view, uintptr_t sp)
 /* Moves the upper bound to the span of the frame at `sp`. */
 static void move_up(struct view *view, uintptr_t sp)
 {
-	if (view->limit == 0)
+	if (__builtin_expect(view->limit == 0, 1))
 		return;
 	view->bounds.high = (sp + SPAN_OF_FRAME) & ~(uintptr_t)7;
 	if (view->bounds.high > view->limit)
@@ -82,11 +82,11 @@ static enum rule_result step_over(const struct walk *walk, struct view *view, ru
 	enum rule_result result;
 
 	if (view->changes++ == MAX_CHANGES || !enter(walk, view, frame->fp))
-		return RULE_HAS_NONE;
+		return RULE_LEADS_NOWHERE;
 	frame->sp = frame->fp;
 	move_up(view, frame->sp);
-	result = frame_pointer_step(walk->map, &view->bounds, rule, false, frame, RULE_HAS_NONE);
-	return result == RULE_OTHER_STACK ? RULE_HAS_NONE : result;
+	result = frame_pointer_step(walk->map, &view->bounds, rule, false, frame);
+	return result == RULE_OTHER_STACK ? RULE_LEADS_NOWHERE : result;
 }
 
 /* Frame number `n` needs all registers: those of the interrupted frame lead there. */
@@ -112,52 +112,68 @@ static enum rule_result step_all(const struct walk *walk, struct view *view, uin
 	return result;
 }
 
+/* By a rule that is not plain. `exact`: the frame was not left by a call. */
 static enum rule_result step(const struct walk *walk, struct view *view, rule_t rule, uint32_t n, bool exact,
                              struct unwind_frame *frame)
 {
-	uintptr_t fp_slot;
 	enum rule_result result;
 
-	move_up(view, frame->sp);
-	if (rule_leaves_signal(rule))
-		return step_signal(walk, view, frame);
-	result = rule_apply(rule, frame, &view->bounds, &fp_slot);
-	if (result == RULE_NEEDS_ALL)
-		return step_all(walk, view, n, frame);
-	if (result == RULE_HAS_NONE || result == RULE_NOT_CODE)
-		result = frame_pointer_step(walk->map, &view->bounds, rule, exact, frame, result);
+	switch ((enum rule_kind)(rule & 15)) {
+	case RULE_BOTTOM: return RULE_AT_BOTTOM;
+	case RULE_START: return exact ? RULE_LEADS_NOWHERE : RULE_AT_BOTTOM;
+	case RULE_SIGNAL: return step_signal(walk, view, frame);
+	case RULE_FULL: return step_all(walk, view, n, frame);
+	default: break;
+	}
+	result = frame_pointer_step(walk->map, &view->bounds, rule, exact, frame);
 	return result == RULE_OTHER_STACK ? step_over(walk, view, rule, frame) : result;
 }
 
 struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame frame, uint32_t n)
 {
-	struct view view = { .copy.page = walk->page };
+	/* Copies: no store through `trace` can change them. What is expected is a stack whose bounds are
+	 * known, without a memo: with few taken branches a turn, the processor foresees the last one. */
+	const struct code_map *const map = walk->map;
+	uint64_t *const trace = walk->trace, *const rules = map->rules;
+	struct memo_frame *const frames = walk->frames;
+	const uint32_t max = walk->max;
+	struct view view; /* not zero-filled: nearly no walk begins `full` */
 	enum rule_result end;
-	bool exact = n == 0; /* the frame was not left by a call */
+	uintptr_t fp_slot;
+	bool exact = n == 0;
 
+	view.copy = (struct stack_copy){ .page = walk->page };
+	view.limit = view.changes = view.full_at = 0;
 	if (n != 0) {
 		view.bounds = walk_bounds(walk->stack, arch_interrupted_frame(walk->ucontext).sp);
 	} else if (!enter(walk, &view, frame.sp)) {
-		walk->trace[n] = frame.pc;
+		trace[n] = frame.pc;
 		unwind_count(UNWIND_BAD_READ);
-		return (struct unwind_result){ 1, true, walk->map->generation, false };
+		return (struct unwind_result){ 1, true, map->generation, false };
 	}
 	do {
-		walk->trace[n] = frame.pc;
-		if (walk->frames != NULL)
-			walk->frames[n].at = frame;
-		const rule_t rule = rules_find(walk->map, walk->map->rules, frame.pc).rule;
-		end = step(walk, &view, rule, n++, exact, &frame);
-		if (end == RULE_AT_START)
-			end = exact ? RULE_HAS_NONE : RULE_AT_BOTTOM;
-		exact = rule_leaves_signal(rule);
-	} while (end == RULE_STEPPED && n < walk->max);
-	/* With RULE_NOT_CODE the last frame stays: rules are exact, so it is the caller, in
+		trace[n] = frame.pc;
+		if (__builtin_expect(frames != NULL, 0))
+			frames[n].at = frame;
+		const rule_t rule = rules_find(map, rules, frame.pc).rule;
+		move_up(&view, frame.sp);
+		if (__builtin_expect(rule_is_plain(rule), 1)) {
+			end = rule_apply(rule, &frame, &view.bounds, &fp_slot);
+			exact = false;
+		} else {
+			/* A copy: frame must stay in registers, as the loop is one chain through it. */
+			struct unwind_frame copy = frame;
+			end = step(walk, &view, rule, n, exact, &copy);
+			exact = rule_leaves_signal(rule);
+			frame = copy;
+		}
+		n++;
+	} while (end == RULE_STEPPED && n < max);
+	/* With RULE_LEADS_NOWHERE the last frame stays: rules are exact, so it is the caller, if only in
 	 * code that was compiled at run time. */
 	if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
-	else if (end != RULE_AT_BOTTOM && end != RULE_STEPPED)
+	else if (end == RULE_LEADS_NOWHERE)
 		unwind_count(UNWIND_NO_RULE);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, walk->map->generation,
-		                       walk->frames != NULL };
+	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, frames != NULL };
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk for all that is seldom: rules that need more than a frame holds, code without rules, and
- * stacks whose bounds are unknown (alternate signal stacks, coroutines, Go's, threads that are not
- * registered). It reads such a stack through stack_copy.h, and goes on from one stack to another: from
- * a signal handler on an alternate stack to what the signal interrupted, and from C to the goroutine
- * that called it.
+ * The walk without a memo, and for all that is seldom: rules that need more than a frame holds, code
+ * without rules, and stacks whose bounds are unknown (alternate signal stacks, coroutines, Go's, threads
+ * that are not registered). It reads such a stack through stack_copy.h, and goes on from one stack to
+ * another: from a signal handler on an alternate stack to what the signal interrupted, and from C to the
+ * goroutine that called it.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
 #define QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
 
-#include "handler/unwind/arch.h"
 #include "base/code_map.h"
+#include "handler/unwind/arch.h"
 #include "handler/unwind/unwind.h"
 
 struct walk {

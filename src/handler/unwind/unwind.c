@@ -11,8 +11,8 @@
  * on by induction: exact, with two loads a frame. The memo never serves a step that read
  * another word (FP_SLOT_OPAQUE).
  *
- * The rule cache, for new frames. From the first frame on whose step is none of a rule's, the slow
- * walk (slow_walk.h).
+ * The rule cache, for new frames. From the first frame on whose rule is not plain, the slow walk
+ * (slow_walk.h), which is also that of a trace without a memo.
  */
 #include "handler/unwind/unwind.h"
 
@@ -179,21 +179,10 @@ fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame
 		}
 		const struct found_rule found = rules_find(map, rules, frame.pc);
 		if (__builtin_expect(rule_is_plain(found.rule), 1)) {
-			end = rule_apply_plain(found.rule, &frame, &bounds, &fp_slot);
+			end = rule_apply(found.rule, &frame, &bounds, &fp_slot);
 			__builtin_prefetch((const void *)(frame.sp + BYTES_AHEAD));
-		} else if (rule_is_bottom(found.rule)) {
-			/* Nearly every trace ends so; the seldom branch below would be cold
-			 * code. */
-			end = RULE_AT_BOTTOM;
 		} else {
-			/* Copies: frame and fp_slot must stay in registers, as the loop is one
-			 * chain through them. */
-			struct unwind_frame copy = frame;
-			const struct unwind_bounds here = bounds;
-			uintptr_t slot = FP_SLOT_OPAQUE;
-			end = rule_apply(found.rule, &copy, &here, &slot);
-			frame = copy;
-			fp_slot = slot;
+			end = rule_is_bottom(found.rule) ? RULE_AT_BOTTOM : RULE_LEADS_NOWHERE;
 		}
 		if (__builtin_expect(end != RULE_STEPPED, 0)) {
 			by_rule = found.lasting && rule_is_bottom(found.rule);
@@ -212,7 +201,7 @@ fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame
 	memo->count = n;
 	memo->bottom = end == RULE_AT_BOTTOM && by_rule;
 	memo->whole = memo->bottom && !opaque;
-	if (end > RULE_OUT_OF_BOUNDS)
+	if (end == RULE_LEADS_NOWHERE)
 		return slow_walk(walk, frame, n - 1);
 	if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);

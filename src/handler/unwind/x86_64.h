@@ -78,10 +78,9 @@ static inline uintptr_t rule_offset(rule_t rule)
 	return (uintptr_t)((rule >> RULE_OFFSET_SHIFT) * 8);
 }
 
-/* rule_apply() for a plain rule. */
+/* Turns *frame into its caller by a plain rule; *frame is unchanged unless RULE_STEPPED. */
 __attribute__((always_inline)) static inline enum rule_result
-rule_apply_plain(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds,
-                 uintptr_t *fp_slot)
+rule_apply(rule_t rule, struct unwind_frame *frame, const struct unwind_bounds *bounds, uintptr_t *fp_slot)
 {
 	/* The two kinds differ in one bit, and the choice is not a branch that could be
 	 * mispredicted. */
