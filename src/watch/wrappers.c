@@ -3,10 +3,9 @@
  * The wrappers: each follows what the host does (statements.h, operations.h, recording.h), and
  * calls the real function in between.
  *
- * What a wrapper does is written once, inlined into its form for each library
- * (wrappers.inc): on a stack there is one frame, named so that a person who meets it
- * knows whose it is, and the profiler finds the frame gone when it was left by a long
- * jump.
+ * What a wrapper does is written once, inlined into its form for each library (wrappers.inc): on a
+ * stack there is one frame, named so that a person who meets it knows whose it is, and the
+ * profiler finds the frame gone when it was left by a long jump.
  */
 #include "watch/wrappers.h"
 
@@ -253,6 +252,8 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 			rc = missing ? missing : prepare(call);
 	}
 	statement_prepare_end(&followed, rc, rc ? NULL : *call->stmt);
+	if (rc == SQLITE_MISUSE)
+		recording_closing(call->db, true); /* it was closed before, and its session began anew */
 	return rc;
 }
 

@@ -381,12 +381,12 @@ static void *own_timer(void *unused)
 	return NULL;
 }
 
-static double read_cpu_s(clockid_t clock)
+static double read_s(clockid_t clock)
 {
-	struct timespec used;
+	struct timespec now;
 
-	clock_gettime(clock, &used);
-	return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 static void *take_turns(void *cpu_s)
@@ -397,13 +397,15 @@ static void *take_turns(void *cpu_s)
 	sem_wait(&turns_go);
 	while (spinning)
 		spin(1000000);
-	*(double *)cpu_s = read_cpu_s(CLOCK_THREAD_CPUTIME_ID);
+	*(double *)cpu_s = read_s(CLOCK_THREAD_CPUTIME_ID);
 	qp_query_end(0, NULL);
 	return NULL;
 }
 
 /* Threads without timers that share a processor: a tick often ends a turn, and its signal comes with the
- * thread's next one. */
+ * thread's next one. Where others use the processor, it may come later than the library waits for it (TURN_NS
+ * of shared_timer.c): with 30 busy processes half of the time was missing. So the processor is to be theirs.
+ */
 static void test_turns(void)
 {
 	pthread_t owners[OWNERS], threads[TURNS];
@@ -431,10 +433,11 @@ static void test_turns(void)
 	await("timers_shared", TURNS, TURNS); /* which the first visit has counted */
 	for (int i = 0; i < TURNS; i++)
 		sem_post(&turns_go);
-	double began = read_cpu_s(CLOCK_PROCESS_CPUTIME_ID);
-	while (read_cpu_s(CLOCK_PROCESS_CPUTIME_ID) - began < TURNS_S)
+	double began = read_s(CLOCK_PROCESS_CPUTIME_ID), passed = read_s(CLOCK_MONOTONIC);
+	while (read_s(CLOCK_PROCESS_CPUTIME_ID) - began < TURNS_S)
 		load_pause(10000000);
 	spinning = false;
+	passed = read_s(CLOCK_MONOTONIC) - passed;
 	for (int i = 0; i < TURNS; i++) {
 		pthread_join(threads[i], NULL);
 		is += cpu_s[i];
@@ -447,8 +450,8 @@ static void test_turns(void)
 	CHECK(load_read(path, "CPU", &seen));
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	double sum = seen.sum[0] / 1e9, error = sqrt(is * TURNS * (double)tick.tv_nsec / 1e9);
-	printf("%.2f s of CPU time +- %.2f of %.2f\n", sum, error, is);
-	CHECK(fabs(sum - is) < 4.5 * error);
+	printf("%.2f s of CPU time +- %.2f of %.2f, in %.2f s\n", sum, error, is, passed);
+	CHECK(is < 0.8 * passed || fabs(sum - is) < 4.5 * error);
 	CHECK(qp_shutdown() == QP_OK);
 	unlink(path);
 }

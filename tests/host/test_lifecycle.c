@@ -33,7 +33,7 @@ static void *short_life(void *context)
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK); /* profiled without being asked */
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
-	host_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
+	host_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) "
 	              "SELECT sum(x) FROM c");
 	host_close(db);
 	return NULL;

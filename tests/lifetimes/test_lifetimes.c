@@ -590,9 +590,12 @@ static bool is_long;
 
 static void test_sequences(void **state)
 {
+	int64_t sessions = host_metric("sessions");
+
 	(void)state;
 	run_worlds(is_long);
 	assert_int_equal(results.differences, 0);
+	assert_int_equal(host_metric("sessions"), sessions);
 }
 
 /* --- threads at once -------------------------------------------------------------------------- */

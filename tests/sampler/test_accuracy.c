@@ -10,6 +10,7 @@
  * are five of the larger one.
  */
 #include "common.h"
+#include "../seed.h"
 #include "../spin.h"
 #include "handler/timer.h"
 
@@ -23,6 +24,8 @@ static struct query_run run; /* never unmapped */
 /* QUERYPROF_TEST_FACTOR=10 makes everything ten times as long, and the bounds with
  * it as narrow as that allows. */
 static double factor = 1;
+
+static unsigned seed;
 
 static double share(uint64_t part, uint64_t whole)
 {
@@ -133,7 +136,6 @@ static int short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns
 	struct drained seen = { 0 };
 	struct parts parts = { 0 };
 	uint64_t count = 0, total = 0, signals = ledger_read(LEDGER_SIGNALS);
-	unsigned seed = (unsigned)clock_ns(CLOCK_REALTIME);
 	int armed = 0;
 
 	seconds *= factor;
@@ -313,6 +315,7 @@ int main(int argc, char **argv)
 		factor = atof(getenv("QUERYPROF_TEST_FACTOR"));
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
+	seed = (unsigned)test_seed(1);
 	ring = ring_create(8 << 20);
 	if (ring == NULL || sampler_init(ring) != 0)
 		return 1;

@@ -157,8 +157,6 @@ class Settings(Case):
 import re
 db = connect()
 why = "SELECT value FROM system.metrics WHERE metric = 'why_empty'"
-db.execute("PRAGMA query_profiler_cpu_time_period_ns = 3600000000000") # no sample by chance
-db.execute("PRAGMA log_queries_min_query_duration_ns = 3600000000000") # nor a row on a loaded machine
 db.execute("SELECT 1").fetchall()
 assert rows(db, "SELECT * FROM query_log") == rows(db, "SELECT * FROM trace_log") == []
 said = value(db, why)
@@ -169,7 +167,8 @@ assert ("SELECT 2",) in rows(db, "SELECT query FROM query_log"), rows(db, "SELEC
 assert value(db, why).startswith("no query was long enough for a sample: PRAGMA query"), value(db, why)
 db.execute(re.search("PRAGMA query[^,]* = '1ms'", said)[0])
 assert value(db, f"PRAGMA query_profiler_cpu_time_period_ns") == 1000000
-""")
+""", QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS="3600000000000",  # from the first query on: no sample by chance,
+                       QUERYPROF_LOG_QUERIES_MIN_QUERY_DURATION_NS="3600000000000")  # nor a row on a loaded machine
 
     def test_sessions_have_their_own(self):
         one, two = connect(), connect()
