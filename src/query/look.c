@@ -23,7 +23,6 @@
 
 #include "handler/unwind/stack_copy.h"
 #include "base/sys.h"
-#include "base/way.h"
 #include "query/cpu_clock.h"
 #include "sampler/state.h"
 
@@ -60,17 +59,6 @@ void query_show(struct query_run *run)
 		return;
 	query_mark(run);
 	query_show_again(run);
-}
-
-__attribute__((no_sanitize("thread"))) /* it knows no fences, nor what look() reads */
-ON_THE_WAY void
-query_hide(struct query_run *run)
-{
-	if ((run->version & 1) == 0)
-		return;
-	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELAXED);
-	/* Before anything is written over what was shown. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 void query_hand_over(struct query_run *to, const struct query_run *from)

@@ -123,10 +123,12 @@ PART_OF_THE_WAY void query_leave(struct query_run *run, struct thread *thread)
 		query_leave_slowly(run, thread, now);
 		return;
 	}
-	took = query_since(run->entered_ns, now);
-	cpu_ns = query_since(run->entered_cpu_ns, cpu_clock_estimate(thread, now));
-	/* The beginning was an estimate. */
-	cpu_ns = cpu_ns < took ? cpu_ns : took;
+	took = cpu_ns = query_since(run->entered_ns, now);
+	/* The CPU clock stood still, or was read, since the call began, whose beginning was an estimate. */
+	if (__builtin_expect(run->entered_ns < thread->cpu_from_ns, 0)) {
+		cpu_ns = query_since(run->entered_cpu_ns, cpu_clock_estimate(thread, now));
+		cpu_ns = cpu_ns < took ? cpu_ns : took;
+	}
 	query_leave_at(run, took, cpu_ns);
 	run->cpu_estimated_ns += cpu_ns;
 }

@@ -69,6 +69,13 @@ static inline void span_run_begin(struct span_run *run, uint64_t start_ns)
 	span_run_enter(run);
 }
 
+/* With its first step: the preparation, which was the run's beginning, was in no trace. */
+static inline void span_run_join(struct span_run *run, uint64_t start_ns)
+{
+	if (__builtin_expect(!run->id && qp_span_here != NULL, 0))
+		span_run_put(run, start_ns);
+}
+
 static inline void span_run_leave(const struct span_run *run)
 {
 	if (__builtin_expect(run->id != 0 && span_current.id == run->id, 0))

@@ -154,11 +154,25 @@ static sqlite3_stmt *prepare(const char *sql)
 	return stmt;
 }
 
+/* A preparation that takes as long has a line, and what follows goes on with it. */
+static sqlite3 *open_with(const char *min_duration_ns)
+{
+	sqlite3 *opened;
+
+	set("log_queries_min_query_duration_ns", min_duration_ns); /* of connections from now on */
+	if (sqlite3_open(":memory:", &opened) || qp_attach(opened))
+		fail_msg("%s", qp_error());
+	set("log_queries_min_query_duration_ns", "DEFAULT");
+	return opened;
+}
+
 static void are_spans_while_they_are_prepared(void **state)
 {
+	sqlite3 *before = db;
 	sqlite3_stmt *stmt;
 
 	(void)state;
+	db = open_with("3600000000000");
 	begin();
 	{
 		QP_SPAN("prepares");
@@ -170,12 +184,38 @@ static void are_spans_while_they_are_prepared(void **state)
 		sqlite3_finalize(stmt);
 	}
 	qp_trace_end();
+	sqlite3_close(db);
+	db = before;
 	assert_string_equal(ask_text("SELECT group_concat(within || ': ' || name, ', ') FROM (SELECT "
 	                             "p.operation_name AS within, s.operation_name AS name FROM span_log AS "
 	                             "s JOIN span_log AS p ON p.span_id = s.parent_span_id WHERE "
 	                             "s.operation_name LIKE '%AS prepared' ORDER BY s.start_time_ns)"),
 	                    "prepares: prepare SELECT 1 AS prepared, "
 	                    "steps what was prepared: SELECT 1 AS prepared");
+}
+
+static void are_spans_of_a_trace_that_begins_later(void **state)
+{
+	sqlite3 *before = db;
+	sqlite3_stmt *stmt;
+
+	(void)state;
+	db = open_with("0");
+	stmt = prepare("SELECT 1 AS earlier");
+	begin();
+	{
+		QP_SPAN("steps what was prepared earlier");
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		sqlite3_finalize(stmt);
+	}
+	qp_trace_end();
+	sqlite3_close(db);
+	db = before;
+	assert_string_equal(
+		ask_text("SELECT group_concat(p.operation_name || ': ' || s.operation_name) FROM span_log AS "
+	                 "s JOIN span_log AS p ON p.span_id = s.parent_span_id WHERE s.operation_name LIKE "
+	                 "'%AS earlier'"),
+		"steps what was prepared earlier: SELECT 1 AS earlier");
 }
 
 /* As a program steps them: one begins before another ends, and outlives the span. */
@@ -386,6 +426,7 @@ int main(void)
 		cmocka_unit_test(have_the_times_of_query_log),
 		cmocka_unit_test(are_parents_of_what_runs_inside),
 		cmocka_unit_test(are_spans_while_they_are_prepared),
+		cmocka_unit_test(are_spans_of_a_trace_that_begins_later),
 		cmocka_unit_test(need_not_nest),
 		cmocka_unit_test(that_fail_have_their_status),
 		cmocka_unit_test(make_traces_of_their_own),

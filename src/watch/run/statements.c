@@ -163,8 +163,10 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 		runs_lose(run, step->call.number);
 		return NULL;
 	}
-	if (run->prepared)
+	if (run->prepared) {
 		query_resume(&run->query, thread);
+		span_run_join(&run->query.span, run->query.left_ns);
+	}
 	query_enter(&run->query, thread);
 	enter_run(step, run, thread);
 	return run;
