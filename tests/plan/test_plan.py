@@ -247,6 +247,16 @@ class Plans(unittest.TestCase):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.assertIn("the whole table, compares b\n", self.command("plan", trace, "LIKE"))
 
+    def test_error_log_is_quiet(self):
+        # What has run cannot be prepared again: the table is there, or gone. SQLite tells its log.
+        trace = os.path.join(self.folder.name, "quiet.trace")
+        sql = ["CREATE TABLE t AS SELECT value AS a, hex(value) AS b FROM generate_series(1, 300000)", "CREATE INDEX tb ON t(b)",
+               "/* a */ -- b\n Select count(*) FROM t WHERE b LIKE '%77%'", "DROP TABLE t"]
+        logged = subprocess.run([COMMAND, "record", "--quiet", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:",
+                                 ".log stdout", *sql], check=True, capture_output=True, text=True).stdout
+        self.assertRegex(logged, r"^\d+\n$")
+        self.assertIn("SCAN t", self.command("plan", trace))
+
     def test_large_programs(self):
         columns = ["length(c || 'x%d' || a)" % i for i in range(1900)]
         for name, sql in (("opcodes", "SELECT burn(a), " + ", ".join(columns) + " FROM t WHERE a < 250"),
