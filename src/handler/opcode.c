@@ -41,10 +41,9 @@ static uint32_t calling_opcode(const struct opcode_places *at, const void *frame
 
 /* What a place of frame number `index` holds. The nearest frame that it has called and that uses a register
  * has saved it in a slot; without one the register is as it was. */
-static bool read_place(struct thread *thread, const void *ucontext, const uint64_t *trace, int index,
-                       unsigned place, uintptr_t *value)
+static bool read_place(struct thread *thread, const struct unwind_memo *memo, const void *ucontext,
+                       const uint64_t *trace, int index, unsigned place, uintptr_t *value)
 {
-	const struct unwind_memo *memo = thread_memo(thread);
 	const struct code_map *map = code_map_current();
 	unsigned words = place > OPCODE_SLOT ? place - OPCODE_SLOT : 0;
 
@@ -65,10 +64,11 @@ static bool read_place(struct thread *thread, const void *ucontext, const uint64
 static int find_frame(const struct opcode_places *at, const struct unwind_memo *memo, uintptr_t end,
                       const uint64_t *trace, int depth)
 {
+	const uintptr_t start = at->start, size = at->end - start;
 	int found = -1;
 
 	for (int i = 0; i + 1 < depth; i++)
-		if (__builtin_expect(trace[i] - at->start < at->end - at->start, 0)) {
+		if (__builtin_expect(trace[i] - start < size, 0)) {
 			if (unwind_memo_sp(memo, i) >= end)
 				break;
 			found = i;
@@ -81,19 +81,19 @@ uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 {
 	const struct opcode_places *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
+	const struct unwind_memo *memo = thread_memo(thread);
 	uint32_t number = OPCODE_UNKNOWN;
 	uintptr_t address;
-	int index;
+	int index = -1;
 
-	if (at == NULL || statement == NULL || tag->frame == 0 || !unwound->kept)
+	if (statement == NULL)
 		return OPCODE_UNKNOWN;
-	index = find_frame(at, thread_memo(thread), tag->frame, trace, unwound->depth);
-	if (index < 0)
-		return OPCODE_UNKNOWN;
-	trigger = (const void *)word_at(statement, at->frame);
-	if (trigger != NULL)
+	if (at != NULL && tag->frame != 0 && unwound->kept)
+		index = find_frame(at, memo, tag->frame, trace, unwound->depth);
+	if (index >= 0 && (trigger = (const void *)word_at(statement, at->frame)) != NULL)
 		number = calling_opcode(at, trigger);
-	else if (read_place(thread, ucontext, trace, index, at->places[trace[index] - at->start], &address))
+	else if (index >= 0 && read_place(thread, memo, ucontext, trace, index,
+	                                  at->places[trace[index] - at->start], &address))
 		number = number_of(at, statement, address);
 	if (number == OPCODE_UNKNOWN)
 		thread_count(thread, LEDGER_NO_OPCODE, 1);

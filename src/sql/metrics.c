@@ -208,7 +208,7 @@ static const struct metric {
 	{ "samples_truncated", get_ledger, NULL, LEDGER_TRUNCATED,
 	  "Those of them whose trace does not reach the bottom of the stack" },
 	{ "samples_without_opcode", get_ledger, NULL, LEDGER_NO_OPCODE,
-	  "Samples in SQLite's interpreter of which the opcode is not known" },
+	  "Samples of SQLite's statements whose opcode is not known" },
 	{ "samples_dropped", get_ledger, NULL, LEDGER_DROPPED, "Samples lost because the ring was full" },
 	{ "signals_idle", get_ledger, NULL, LEDGER_IDLE,
 	  "Signals that found no query on the thread, or came before a period had ended" },

@@ -80,6 +80,38 @@ static struct hash hash_program(const struct opcode_library *library, const void
 	return hash_end(hash);
 }
 
+static const char *skip_space(const char *text)
+{
+	for (;;) {
+		text += strspn(text, " \t\n\f\r");
+		if (!strncmp(text, "--", 2))
+			text += strcspn(text, "\n");
+		else if (!strncmp(text, "/*", 2) && strstr(text + 2, "*/"))
+			text = strstr(text + 2, "*/") + 2;
+		else
+			return text;
+	}
+}
+
+/* Another statement is not prepared again: what it made exists by now, which SQLite tells the host's error
+ * log, and some PRAGMAs act when they are prepared. */
+static bool has_plan(const char *text)
+{
+	static const char *const words[] = { "select",  "with",   "values", "insert",
+		                             "replace", "update", "delete" };
+
+	text = skip_space(text);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		size_t at = 0;
+
+		while (words[i][at] && (text[at] | 0x20) == words[i][at])
+			at++;
+		if (!words[i][at])
+			return true;
+	}
+	return false;
+}
+
 static void free_due(struct calling *calling)
 {
 	free(calling->due->text);
@@ -113,7 +145,7 @@ uint64_t programs_see(const struct run *run, const char *text)
 	struct hash program;
 	uint32_t number;
 
-	if (!library || !text)
+	if (!library || !text || !has_plan(text))
 		return 0;
 	memcpy(&opcodes, (const char *)run->stmt + library->places.a_op, sizeof opcodes);
 	memcpy(&number, (const char *)run->stmt + library->places.n_op, sizeof number);
