@@ -301,18 +301,19 @@ int database_check_tables(sqlite3 *db, const char *path, char **error)
 {
 	static const char sql[] =
 		"SELECT tbl_name FROM sqlite_schema AS s WHERE type = 'table' AND (rootpage = 0 OR "
-		"EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden > 1 OR dflt_value GLOB '*(*')) "
+		"EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden > 1 OR dflt_value GLOB "
+	        "'*(*')) "
 		"OR type = 'index' AND (EXISTS (SELECT 1 FROM pragma_index_xinfo(s.name) WHERE cid = -2) OR "
-		"EXISTS (SELECT 1 FROM pragma_index_list(s.tbl_name) AS i WHERE i.name = s.name AND partial))";
+		"EXISTS (SELECT 1 FROM pragma_index_list(s.tbl_name) AS i WHERE i.name = s.name AND "
+	        "partial))";
 	sqlite3_stmt *statement = NULL;
 	int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
 
 	if (!code)
 		code = sqlite3_step(statement);
 	if (code == SQLITE_ROW)
-		*error = text_format(
-			"%s: not a trace file of queryprof: it computes what is in its table %s", path,
-			(const char *)sqlite3_column_text(statement, 0));
+		*error = text_format("%s: not a trace file of queryprof: it computes what is in its table %s",
+		                     path, (const char *)sqlite3_column_text(statement, 0));
 	else if (code != SQLITE_DONE)
 		*error = database_error(db, path);
 	sqlite3_finalize(statement);
