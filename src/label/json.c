@@ -54,6 +54,12 @@ static bool take_hexadecimal(const char **at, unsigned *code)
 	return true;
 }
 
+/* Half of a character, and alone none. */
+static bool is_surrogate(unsigned code)
+{
+	return code >= 0xd800 && code < 0xe000;
+}
+
 /* Behind the backslash. */
 static bool take_escape(const char **at, char **to)
 {
@@ -69,12 +75,16 @@ static bool take_escape(const char **at, char **to)
 	if (*(*at)++ != 'u' || !take_hexadecimal(at, &code))
 		return false;
 	if (code >= 0xd800 && code < 0xdc00 && (*at)[0] == '\\' && (*at)[1] == 'u') {
-		*at += 2;
-		if (!take_hexadecimal(at, &low))
+		const char *second = *at + 2;
+
+		if (!take_hexadecimal(&second, &low))
 			return false;
-		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+		if (is_surrogate(low) && low >= 0xdc00) {
+			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+			*at = second;
+		}
 	}
-	*to = write_utf8(*to, code & 0x1fffff);
+	*to = write_utf8(*to, is_surrogate(code) ? 0xfffd : code);
 	return true;
 }
 

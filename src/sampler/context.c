@@ -7,9 +7,11 @@
 #include "sampler/context.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "handler/thread.h"
 
@@ -25,20 +27,30 @@ static int note_added(struct dl_phdr_info *info, size_t size, void *added)
 	return 1;
 }
 
+struct nth {
+	size_t left;
+	char name[PATH_MAX];
+};
+
+static int take_name(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct nth *nth = context;
+
+	(void)size;
+	if (nth->left-- > 0)
+		return 0;
+	snprintf(nth->name, sizeof nth->name, "%s", info->dlpi_name != NULL ? info->dlpi_name : "");
+	return 1;
+}
+
+/* The loader's list is looked at under its lock only: another thread may unload a module. The program comes
+ * first, as "". */
 static void *find_module(void)
 {
-	struct link_map *map = NULL;
-	void *self = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
+	struct nth nth = { .left = 0 };
 
-	if (self == NULL)
-		return NULL;
-	if (dlsym(self, VARIABLE) != NULL)
-		return self;
-	if (dlinfo(self, RTLD_DI_LINKMAP, &map) != 0)
-		map = NULL;
-	dlclose(self);
-	for (map = map != NULL ? map->l_next : NULL; map != NULL; map = map->l_next) {
-		void *handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+	for (size_t i = 0; dl_iterate_phdr(take_name, &nth) != 0; nth.left = ++i) {
+		void *handle = dlopen(*nth.name != '\0' ? nth.name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 
 		if (handle != NULL && dlsym(handle, VARIABLE) != NULL)
 			return handle;

@@ -76,14 +76,34 @@ class Files(Tool):
     def test_tables_that_compute(self):
         """A row is what the file holds: an expression could make a hundred megabytes of each."""
         for change in ("ALTER TABLE statements ADD COLUMN made AS (hex(zeroblob(50000000)))",
-                       "CREATE VIRTUAL TABLE made USING fts4(words)"):
+                       "CREATE VIRTUAL TABLE made USING fts4(words)",
+                       "CREATE TABLE made (words DEFAULT (hex(zeroblob(50000000))))",
+                       "CREATE INDEX made ON samples (length(hex(zeroblob(50000000))))",
+                       "CREATE INDEX made ON samples (series) WHERE length(hex(zeroblob(50000000)))"):
             shutil.copy(self.trace, self.evil)
             self.change(change)
             for command in COMMANDS:
                 with self.subTest(command=command, change=change):
                     done = self.run_command(*command)
                     self.assertEqual(done.returncode, 1, done.stdout)
-                    self.assertIn("not a trace file of queryprof: the rows of its table", done.stderr)
+                    self.assertIn("not a trace file of queryprof: it computes what is in its table", done.stderr)
+
+    def test_constraints(self):
+        """They would run at each row that a process writes into the file. None of these lets a row in."""
+        self.change("PRAGMA writable_schema = ON",
+                    "UPDATE sqlite_schema SET sql = replace(sql, 'id               INTEGER PRIMARY KEY', "
+                    "'id INTEGER PRIMARY KEY CHECK (length(hex(zeroblob(50000000))) < id)') WHERE name = 'processes'")
+        with contextlib.closing(sqlite3.connect(self.evil)) as db:
+            with self.assertRaises(sqlite3.IntegrityError):
+                db.execute("INSERT INTO processes VALUES (99, '', 1, 1, '', 0)")
+            count = db.execute("SELECT count(*) FROM processes").fetchone()[0]
+        script = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1').fetchall()"
+        done = subprocess.run([QUERYPROF, "record", "-o", self.evil, "--append", "--setting",
+                               "log_queries_min_query_duration_ns=0", "--", "/usr/bin/python3", "-c", script],
+                              capture_output=True, text=True, env=environment(), timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with contextlib.closing(sqlite3.connect(self.evil)) as db:
+            self.assertEqual(db.execute("SELECT count(*) FROM processes").fetchone()[0], count + 1, done.stderr)
 
     def test_gigabytes_from_an_expression(self):
         done = self.run_command("sql", "SELECT length(hex(zeroblob(200000000)))")

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "label/json.h"
 #include "label/pairs.h"
 
 static void check(struct label_pairs *pairs, const char *expected)
@@ -96,13 +97,39 @@ static void test_limits(void **state)
 	free(text);
 }
 
+static void check_json(const char *json, const char *expected)
+{
+	struct label_pairs pairs = { .items = { 0 } };
+
+	assert_int_equal(label_pairs_add_json(&pairs, json), expected != NULL);
+	if (expected)
+		check(&pairs, expected);
+	else
+		label_pairs_free(&pairs);
+}
+
+static void test_json(void **state)
+{
+	(void)state;
+	check_json("", "");
+	check_json(" { \"a\" : 1 , \"b\" : null , \"c\" : \"x\" } ", "{\"a\":1,\"c\":\"x\"}");
+	check_json("{\"a\":\"\\n\\/\\u0041\\u00e4\\u20ac\\ud83d\\ude00\"}",
+	           "{\"a\":\"\\u000a/A\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"}");
+	/* Half of a pair, or two first halves, are no character. */
+	check_json("{\"a\":\"\\ud83d!\"}", "{\"a\":\"\xef\xbf\xbd!\"}");
+	check_json("{\"a\":\"\\ud83d\\ud83d\"}", "{\"a\":\"\xef\xbf\xbd\xef\xbf\xbd\"}");
+	check_json("{\"a\":\"\\u00g1\"}", NULL);
+	check_json("{\"a\":\"\\ud83d\\uzzzz\"}", NULL);
+	check_json("{\"a\":\"\\", NULL);
+	check_json("{\"a\":1.5}", NULL);
+	check_json("[]", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_escapes),
-		cmocka_unit_test(test_sets),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_order),  cmocka_unit_test(test_escapes), cmocka_unit_test(test_sets),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_json),
 	};
 
 	return cmocka_run_group_tests_name("label_pairs", tests, NULL, NULL);

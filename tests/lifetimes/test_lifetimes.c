@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of lifetimes: connections, statements, blobs, backups, sessions, copies of values, and
+ * A table of lifetimes: connections, statements, blobs, backups, sessions, snapshots, copies of values, and
  * the contexts of functions with what hangs on them, used and ended in every order that SQLite
- * allows, up to some length. (Debian's SQLite has no snapshots.) Each sequence runs once in a process with
+ * allows, up to some length. Each sequence runs once in a process with
  * SQLite alone, which says what is right, and once with queryprof; the results must be the
  * same. Then threads do the same at once, where only the end counts.
+ * Debian's SQLite has no snapshots; with_snapshots runs this with one that has.
  *
  *   test_lifetimes loaded|recorded [--long]
  *
@@ -14,12 +15,13 @@
  * (sqlite3_close_v2), which goes with the last of that. A blob whose row has gone
  * (a failed sqlite3_blob_reopen) does not hold its connection: SQLite forbids to close that,
  * and a zombie's last blob must not fail so, as SQLite uses the connection after it. A session
- * is to be deleted before its connection is closed; a copy of a value is nobody's.
+ * is to be deleted before its connection is closed; a snapshot and a copy of a value are nobody's.
  */
 #define SQLITE_ENABLE_SESSION
 #define SQLITE_ENABLE_PREUPDATE_HOOK
 #include "../watch/host.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,7 +36,7 @@
 enum { FIRST, SECOND, CONNECTIONS };
 #define HANDLES 3
 
-enum kind { NONE, ROWS, FAILS, WRITES, CALLS, SUMS, BLOB, BACKUP, SESSION, VALUE };
+enum kind { NONE, ROWS, FAILS, WRITES, CALLS, SUMS, BLOB, BACKUP, SESSION, VALUE, SNAPSHOT };
 
 /* What a sequence begins with: handles of the first connection, but for `on_second`. */
 static const struct world {
@@ -57,12 +59,15 @@ static const struct world {
 	{ "contexts of two statements", { CALLS, SUMS }, 0, 2, 5 },
 	{ "a session", { SESSION, WRITES }, 0, 3, 5 },
 	{ "a value", { VALUE, CALLS }, 0, 2, 5 },
+	{ "a snapshot", { SNAPSHOT, ROWS }, 0, 3, 5 },
+	{ "two snapshots", { SNAPSHOT, SNAPSHOT }, 0, 3, 4 },
 };
 #define WORLDS (sizeof worlds / sizeof *worlds)
 
 enum operation {
-	STEP,   /* a statement or a backup; reads of a blob or a value; a session's changes */
-	RESET,  /* a statement; moves a blob to another row; turns a session off or on; copies a value */
+	STEP,   /* a statement or a backup; reads of a blob, a value or a snapshot; a session's changes */
+	RESET,  /* a statement; moves a blob to another row; turns a session off or on; copies a value;
+	         * compares a snapshot with that of now */
 	SPOIL,  /* moves a blob to a row that there is not */
 	END,    /* finalizes, closes, finishes */
 	CLOSE,  /* a connection; with handles left it stays open */
@@ -151,6 +156,8 @@ static bool is_allowed(const struct world *world, const struct left *left, struc
 		return action.operation == STEP || action.operation == END;
 	if (kind == BLOB)
 		return action.operation != SPOIL || (left->open[FIRST] && !left->spoilt[action.on]);
+	if (kind == SNAPSHOT && action.operation != END)
+		return left->open[FIRST] && action.operation != SPOIL;
 	/* The destination of a backup is not used, nor ended. */
 	if (connection_of(world, action.on) == SECOND && has(world, left, BACKUP))
 		return action.operation == END && left->open[SECOND];
@@ -228,12 +235,14 @@ static void sum_final(sqlite3_context *context)
 	sqlite3_result_int64(context, sum ? *sum : -1);
 }
 
+/* Their data are the same: the order in which a closed connection destroys its functions is that of a hash
+ * table, in which the library's own may be, too. */
 static void add_functions(sqlite3 *db)
 {
 	assert_int_equal(
 		sqlite3_create_function_v2(db, "call", 2, SQLITE_UTF8, (void *)3, call, NULL, NULL, destroy),
 		0);
-	assert_int_equal(sqlite3_create_function_v2(db, "bytes", 1, SQLITE_UTF8, (void *)5, NULL, sum_step,
+	assert_int_equal(sqlite3_create_function_v2(db, "bytes", 1, SQLITE_UTF8, (void *)3, NULL, sum_step,
 	                                            sum_final, destroy),
 	                 0);
 }
@@ -258,6 +267,52 @@ static void *make_session(sqlite3 *db)
 	return session;
 }
 
+/* What Debian's SQLite lacks. NULL: so does this one. */
+static struct {
+	__typeof__(&sqlite3_snapshot_get) get;
+	__typeof__(&sqlite3_snapshot_open) open;
+	__typeof__(&sqlite3_snapshot_cmp) cmp;
+	__typeof__(&sqlite3_snapshot_free) free;
+} snapshots;
+
+static void find_snapshots(void)
+{
+	*(void **)&snapshots.get = dlsym(RTLD_DEFAULT, "sqlite3_snapshot_get");
+	*(void **)&snapshots.open = dlsym(RTLD_DEFAULT, "sqlite3_snapshot_open");
+	*(void **)&snapshots.cmp = dlsym(RTLD_DEFAULT, "sqlite3_snapshot_cmp");
+	*(void **)&snapshots.free = dlsym(RTLD_DEFAULT, "sqlite3_snapshot_free");
+}
+
+/* Of a transaction that reads. NULL, and SQLite's reason noted, where there is none: while a statement of
+ * the connection is in another. */
+static sqlite3_snapshot *make_snapshot(struct objects *objects, sqlite3 *db)
+{
+	sqlite3_snapshot *snapshot = NULL;
+
+	note(objects, sqlite3_exec(db, "BEGIN; SELECT count(*) FROM t", NULL, NULL, NULL));
+	note(objects, snapshots.get(db, "main", &snapshot));
+	note(objects, sqlite3_exec(db, "COMMIT", NULL, NULL, NULL));
+	return snapshot;
+}
+
+static void read_snapshot(struct objects *objects, sqlite3 *db, sqlite3_snapshot *snapshot)
+{
+	note(objects, sqlite3_exec(db, "BEGIN", NULL, NULL, NULL));
+	note(objects, snapshots.open(db, "main", snapshot));
+	note(objects, host_int(db, "SELECT count(*) FROM sqlite_schema"));
+	note(objects, sqlite3_exec(db, "COMMIT", NULL, NULL, NULL));
+}
+
+static void compare_snapshot(struct objects *objects, sqlite3 *db, sqlite3_snapshot *snapshot)
+{
+	sqlite3_snapshot *now = make_snapshot(objects, db);
+
+	if (now) {
+		note(objects, snapshots.cmp(snapshot, now));
+		snapshots.free(now);
+	}
+}
+
 /* --- handles ------------------------------------------------------------------------------ */
 
 static const char *const texts[] = {
@@ -280,9 +335,28 @@ static void *make_handle(struct objects *objects, enum kind kind, int connection
 		return blob;
 	case SESSION: return make_session(db);
 	case VALUE: return copy_of_value(db);
+	case SNAPSHOT: return make_snapshot(objects, db);
 	case BACKUP: return sqlite3_backup_init(objects->connections[SECOND], "main", db, "main");
 	default: return host_prepare(db, texts[kind]);
 	}
+}
+
+/* A snapshot is one of a file with a write-ahead log. */
+static sqlite3 *open_first(const struct world *world)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	char path[256];
+	sqlite3 *db;
+
+	if (world->handles[0] != SNAPSHOT)
+		return host_open("");
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		snprintf(path, sizeof path, "%s/snapshots%s", host_directory(), suffixes[i]);
+		unlink(path);
+	}
+	db = host_open("snapshots");
+	host_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
+	return db;
 }
 
 static void make_objects(const struct world *world, struct objects *objects, struct left *left)
@@ -290,7 +364,7 @@ static void make_objects(const struct world *world, struct objects *objects, str
 	*left = (struct left){ .open = { true, true } };
 	*objects = (struct objects){ .result = 0xCBF29CE484222325ull };
 	for (int i = 0; i < CONNECTIONS; i++) {
-		objects->connections[i] = host_open("");
+		objects->connections[i] = i == FIRST ? open_first(world) : host_open("");
 		add_functions(objects->connections[i]);
 		host_exec(objects->connections[i], "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(8)), "
 		                                   "(zeroblob(9)), (zeroblob(10))");
@@ -350,6 +424,8 @@ static void end(struct objects *objects, enum kind kind, void *handle)
 		sqlite3session_delete(handle);
 	else if (kind == VALUE)
 		sqlite3_value_free(handle);
+	else if (kind == SNAPSHOT)
+		snapshots.free(handle);
 	else if (kind == BLOB)
 		note(objects, sqlite3_blob_close(handle));
 	else if (kind == BACKUP)
@@ -366,8 +442,18 @@ static void act(const struct world *world, struct objects *objects, struct actio
 	char sql[64];
 
 	switch (action.operation) {
-	case STEP: step(objects, kind, handle); break;
-	case RESET: reset(objects, kind, handle); break;
+	case STEP:
+		if (kind == SNAPSHOT)
+			read_snapshot(objects, objects->connections[FIRST], handle);
+		else
+			step(objects, kind, handle);
+		break;
+	case RESET:
+		if (kind == SNAPSHOT)
+			compare_snapshot(objects, objects->connections[FIRST], handle);
+		else
+			reset(objects, kind, handle);
+		break;
 	case SPOIL: note(objects, sqlite3_blob_reopen(handle, 99)); break;
 	case END: end(objects, kind, handle); break;
 	case CLOSE: note(objects, sqlite3_close(objects->connections[action.on])); break;
@@ -548,6 +634,8 @@ static int depth_of(const struct world *world, bool is_long)
 static void run_worlds(bool is_long)
 {
 	for (size_t i = 0; i < WORLDS; i++) {
+		if (worlds[i].handles[0] == SNAPSHOT && !snapshots.get)
+			continue;
 		for (int in_turns = 0; in_turns < 2; in_turns++) {
 			struct sequence sequence = { .world = &worlds[i], .in_turns = in_turns };
 			struct left left = { .open = { true, true } };
@@ -685,6 +773,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_threads),
 	};
 
+	find_snapshots();
 	is_long = argc > 2 && !strcmp(argv[2], "--long");
 	run_model(is_long);
 	host_begin(argv[1]);

@@ -68,9 +68,10 @@ int database_open_other(const char *path, sqlite3 **db, char **error);
 void database_distrust(sqlite3 *db);
 #define DATABASE_VALUE_MAX (256 << 20) /* bytes; one array of a large export is near 100 MB */
 
-/* Whether all tables of the file hold their rows. One that computes them while they are read, by
- * generated columns or as a virtual table, could make hours of work of a small file: QP_STORE.
- * DATABASE_LOCKED as for database_open(). */
+/* Whether all tables of the file hold their rows. One that computes them, by generated columns, as a
+ * virtual table, or while they are written, by defaults and by indexes of expressions, could make hours
+ * of work of a small file: QP_STORE. (CHECK constraints are ignored.) DATABASE_LOCKED as for
+ * database_open(). */
 int database_check_tables(sqlite3 *db, const char *path, char **error);
 
 /* Runs sql/store_schema.sql on an empty database. An SQLite result. */

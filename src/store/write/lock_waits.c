@@ -80,7 +80,8 @@ int lock_waits_take(struct writer *writer, const struct lock_wait_record *record
 int transactions_take(struct writer *writer, const struct transaction_record *record, size_t size)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_TRANSACTION);
-	int64_t start = (int64_t)record->start_realtime_ns, end = start + (int64_t)record->duration_ns;
+	int64_t start = (int64_t)record->start_realtime_ns;
+	int64_t end = (int64_t)(record->start_realtime_ns + record->duration_ns);
 	int64_t first, last, process = intern_process(writer);
 
 	if (size < sizeof *record ||

@@ -104,7 +104,7 @@ void runs_free(struct run *run)
 		free(run->database);
 	run->database = NULL;
 	runs_set_statement(run, NULL);
-	run->session = NULL;
+	__atomic_store_n(&run->session, NULL, __ATOMIC_RELAXED); /* runs_forget() looks */
 	if (run->kept) {
 		run->kept = false;
 		__atomic_sub_fetch(&kept, 1, __ATOMIC_RELAXED);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of queryprof.h that are refused, before queryprof runs and while it does: the code that the header
+ * names, and an error that names the function or the member. Each is followed by one that works.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+#include <queryprof.h>
+#include <string.h>
+
+#define REFUSED(expected, named, call)                                                                       \
+	do {                                                                                                 \
+		assert_int_equal(call, expected);                                                            \
+		if (!strstr(qp_error(), named))                                                              \
+			fail_msg("%s: %s", #call, qp_error());                                               \
+	} while (0)
+
+static void test_before(void **state)
+{
+	(void)state;
+	REFUSED(QP_NOT_RUNNING, "qp_flush", qp_flush(1000));
+	REFUSED(QP_NOT_RUNNING, "qp_query_begin", qp_query_begin(NULL));
+	REFUSED(QP_NOT_RUNNING, "qp_query_end", qp_query_end(0, NULL));
+	REFUSED(QP_NOT_RUNNING, "qp_thread_register", qp_thread_register());
+	REFUSED(QP_INVALID, "qp_config.size = 1", qp_init(&(qp_config){ .size = 1 }));
+	REFUSED(QP_STORE, "/nonexistent/trace",
+	        qp_init(&(qp_config){ .size = sizeof(qp_config), .trace_log_path = "/nonexistent/trace" }));
+	/* Nothing of it has stayed, neither the half-begun start nor the path. */
+	assert_int_equal(qp_set(NULL, "trace_log_path", ""), QP_OK);
+	assert_int_equal(qp_init(NULL), QP_OK);
+}
+
+static void test_queries(void **state)
+{
+	char id[1000];
+
+	(void)state;
+	memset(id, 'x', sizeof id - 1);
+	id[sizeof id - 1] = 0;
+	REFUSED(QP_INVALID, "qp_query.size = 2", qp_query_begin(&(qp_query){ .size = 2 }));
+	REFUSED(QP_INVALID, "qp_query.query_id has 999 bytes",
+	        qp_query_begin(&(qp_query){ .size = sizeof(qp_query), .query_id = id }));
+	REFUSED(QP_NOT_RUNNING, "qp_query_end", qp_query_end(0, NULL));
+	assert_int_equal(qp_query_begin(NULL), QP_OK);
+	assert_int_equal(qp_query_end(0, NULL), QP_OK);
+	assert_int_equal(qp_thread_register(), QP_OK);
+	assert_int_equal(qp_flush(10000), QP_OK);
+}
+
+static void test_settings(void **state)
+{
+	char value[64];
+
+	(void)state;
+	REFUSED(QP_INVALID, "qp_set", qp_set(NULL, NULL, "1"));
+	REFUSED(QP_INVALID, "qp_get", qp_get(NULL, "log_queries", value, 0));
+	REFUSED(QP_INVALID, "qp_set_label", qp_set_label(NULL, "", "text"));
+	REFUSED(QP_NOT_FOUND, "no_such", qp_get(NULL, "no_such", value, sizeof value));
+	assert_int_equal(qp_set(NULL, "query_profiler_cpu_time_period_ns", "2000000"), QP_OK);
+	assert_int_equal(qp_get(NULL, "query_profiler_cpu_time_period_ns", value, sizeof value), QP_OK);
+	assert_string_equal(value, "2000000");
+}
+
+static void test_connections(void **state)
+{
+	sqlite3 *db;
+	char value[64];
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	REFUSED(QP_INVALID, "qp_attach", qp_attach(NULL));
+	REFUSED(QP_INVALID, "qp_attach", qp_attach_of(NULL, NULL));
+	REFUSED(QP_INVALID, "qp_sqlite.size = 0", qp_attach_of(db, NULL));
+	REFUSED(QP_INVALID, "qp_trace", qp_trace(db, 0, NULL, NULL));
+	REFUSED(QP_INVALID, "qp_attach", qp_set(db, "log_queries", "1"));
+	REFUSED(QP_INVALID, "qp_attach", qp_get(db, "log_queries", value, sizeof value));
+	REFUSED(QP_INVALID, "qp_attach", qp_set_label(db, "key", "text"));
+	assert_int_equal(qp_attach(db), QP_OK);
+	assert_int_equal(qp_set_label(db, "key", "text"), QP_OK);
+	assert_int_equal(qp_get(db, "query_profiler_labels", value, sizeof value), QP_OK);
+	assert_string_equal(value, "{\"key\":\"text\"}");
+	assert_int_equal(qp_trace(db, 0, NULL, NULL), QP_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_before),
+		cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_connections),
+	};
+	const int failed = cmocka_run_group_tests_name("engine_refused", tests, NULL, NULL);
+
+	return qp_shutdown() || failed;
+}
