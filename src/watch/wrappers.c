@@ -252,7 +252,7 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 			rc = missing ? missing : prepare(call);
 	}
 	statement_prepare_end(&followed, rc, rc ? NULL : *call->stmt);
-	if (rc == SQLITE_MISUSE)
+	if (rc == SQLITE_MISUSE && call->text)
 		recording_closing(call->db, true); /* it was closed before, and its session began anew */
 	return rc;
 }

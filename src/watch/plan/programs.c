@@ -83,7 +83,7 @@ static struct hash hash_program(const struct opcode_library *library, const void
 static const char *skip_space(const char *text)
 {
 	for (;;) {
-		text += strspn(text, " \t\n\f\r");
+		text += strspn(text, " \t\n\f\r;");
 		if (!strncmp(text, "--", 2))
 			text += strcspn(text, "\n");
 		else if (!strncmp(text, "/*", 2) && strstr(text + 2, "*/"))
