@@ -10,7 +10,7 @@
  *
  * Free slots are a stack of indices, changed by compare-and-swap with a counter
  * against reuse; so neither a fork nor a thread that dies in the middle can leave a
- * lock behind. Only mapping a new block takes a lock.
+ * lock behind. Only making a new slot takes a lock.
  */
 #include "sampler/slots.h"
 
@@ -26,10 +26,12 @@ LOCK_DEFINE(grow_lock, LOCK_THREADS);
 /* The newest free slot's index + 1 in the low half; the high half counts changes. */
 static uint64_t free_slots;
 
+static uint32_t slots_made; /* atomic */
+
 uint32_t slots_count(void)
 {
-	/* Acquire: the blocks. */
-	return __atomic_load_n(&thread_block_count, __ATOMIC_ACQUIRE) * THREADS_PER_BLOCK;
+	/* Acquire: the slots and their blocks. */
+	return __atomic_load_n(&slots_made, __ATOMIC_ACQUIRE);
 }
 
 struct thread *slots_get(uint32_t index)
@@ -79,7 +81,6 @@ static void number_slot(struct thread *slot, uint32_t index)
 static bool add_block(void)
 {
 	uint32_t count = __atomic_load_n(&thread_block_count, __ATOMIC_RELAXED);
-	uint32_t first = count * THREADS_PER_BLOCK;
 
 	if (count == THREAD_BLOCKS)
 		return false;
@@ -88,14 +89,23 @@ static bool add_block(void)
 	if (block == MAP_FAILED)
 		return false;
 	thread_blocks[count] = block;
-	for (uint32_t i = 0; i < THREADS_PER_BLOCK; i++)
-		number_slot(slots_get(first + i), first + i);
 	/* Release: whoever sees the count sees the block. */
 	__atomic_store_n(&thread_block_count, count + 1, __ATOMIC_RELEASE);
-	counter_add(SAMPLER_SLOTS, THREADS_PER_BLOCK);
-	for (uint32_t i = THREADS_PER_BLOCK; i-- > 0;)
-		slots_give(slots_get(first + i));
 	return true;
+}
+
+/* One at a time: what is not needed of a block stays untouched, two pages a slot. */
+static struct thread *add_slot(void)
+{
+	uint32_t index = slots_count();
+
+	if (index == thread_block_count * THREADS_PER_BLOCK && !add_block())
+		return NULL;
+	number_slot(slots_get(index), index);
+	/* Release: whoever sees the count sees the slot and its block. */
+	__atomic_store_n(&slots_made, index + 1, __ATOMIC_RELEASE);
+	counter_add(SAMPLER_SLOTS, 1);
+	return slots_get(index);
 }
 
 struct thread *slots_take(void)
@@ -105,9 +115,9 @@ struct thread *slots_take(void)
 	if (slot != NULL)
 		return slot;
 	pthread_mutex_lock(&grow_lock);
-	slot = take_free(); /* another thread may have added a block */
-	if (slot == NULL && add_block())
-		slot = take_free();
+	slot = take_free(); /* another thread may have given one back */
+	if (slot == NULL)
+		slot = add_slot();
 	pthread_mutex_unlock(&grow_lock);
 	return slot;
 }

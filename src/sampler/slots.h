@@ -13,7 +13,7 @@
 uint32_t slots_count(void);
 struct thread *slots_get(uint32_t index);
 
-/* Takes a free slot, and makes new ones when there is none; NULL: no memory. slots_give()
+/* Takes a free slot, and makes one when there is none; NULL: no memory. slots_give()
  * makes it free again. */
 struct thread *slots_take(void);
 void slots_give(struct thread *slot);

@@ -61,7 +61,7 @@ static void test_thousand_threads(void **state)
 	assert_int_equal(host_metric(db, "threads"), 1);
 	assert_true(timers_of_process() <= 2 + 8); /* this thread's own, and places of a shared one */
 	assert_int_equal(host_metric(db, "timers"), timers_of_process());
-	assert_true(slots < 200); /* slots come in chunks and are used again */
+	assert_true(slots < 200); /* they are used again */
 	assert_true(host_int(db, "SELECT count(*) FROM trace_log") > 100);
 	host_close(db);
 }

@@ -769,9 +769,12 @@ static void test_stale(void **state)
 /* Neighbours have parts of a stretch by some of them having one period more. */
 static void test_parts(void **state)
 {
+	struct thread *made[32];
 	(void)state;
 
 	running_thread();
+	for (int i = 0; i < 32; i++)
+		assert_non_null(made[i] = slots_take());
 	for (uint32_t parts = TIMER_STRETCH_PARTS; parts <= 3 * TIMER_STRETCH_PARTS; parts++) {
 		timer_stretch[TIMER_REAL] = parts;
 		for (uint32_t first = 0; first + 16 <= slots_count(); first++) {
@@ -786,6 +789,8 @@ static void test_parts(void **state)
 			assert_true(fabs(sum - wanted) <= 1.5);
 		}
 	}
+	for (int i = 0; i < 32; i++)
+		slots_give(made[i]);
 	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 }
 

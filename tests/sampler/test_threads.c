@@ -72,7 +72,8 @@ static void test_thousand(void **state)
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.threads + ledger_read(LEDGER_DROPPED) >= THREADS, 1);
 	assert_true(seen.samples[TRACE_CPU] + seen.samples[TRACE_REAL] > THREADS / 2);
-	assert_in_range(sampler_counter(SAMPLER_SLOTS), AT_ONCE, 3 * THREADS_PER_BLOCK);
+	/* Theirs and this thread's: a slot is made only while all others are taken. */
+	assert_in_range(sampler_counter(SAMPLER_SLOTS), 1, AT_ONCE + 1);
 	assert_nothing_left();
 }
 

@@ -38,8 +38,8 @@ static uint64_t counters[SESSION_COUNTERS];
 #define BLOCK 64u
 
 static struct session *blocks[TABLE_SLOTS / BLOCK];
-static uint32_t block_count;  /* atomic */
-static uint32_t free_session; /* index + 1; 0: none */
+static uint32_t session_count; /* sessions ever made; atomic */
+static uint32_t free_session;  /* index + 1; 0: none */
 
 static struct session *session_at(uint32_t index)
 {
@@ -52,22 +52,25 @@ static void give_free(struct session *session)
 	free_session = session->index + 1;
 }
 
-static void add_block(void)
+/* One at a time: what is not needed of a block stays untouched. */
+static struct session *add_session(void)
 {
-	void *memory = MAP_FAILED;
+	const uint32_t index = session_count;
+	void *memory;
 
-	if (block_count < TABLE_SLOTS / BLOCK)
+	if (index == TABLE_SLOTS)
+		return NULL;
+	if (index % BLOCK == 0) {
 		memory = mmap(NULL, BLOCK * sizeof(struct session), PROT_READ | PROT_WRITE,
 		              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return;
-	blocks[block_count] = memory;
-	for (uint32_t i = BLOCK; i-- > 0;) {
-		blocks[block_count][i].index = block_count * BLOCK + i;
-		give_free(&blocks[block_count][i]);
+		if (memory == MAP_FAILED)
+			return NULL;
+		blocks[index / BLOCK] = memory;
 	}
+	session_at(index)->index = index;
 	/* Release: with session_has_mutex(). */
-	__atomic_store_n(&block_count, block_count + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&session_count, index + 1, __ATOMIC_RELEASE);
+	return session_at(index);
 }
 
 static struct session *take_free(void)
@@ -75,9 +78,7 @@ static struct session *take_free(void)
 	struct session *session;
 
 	if (!free_session)
-		add_block();
-	if (!free_session)
-		return NULL;
+		return add_session();
 	session = session_at(free_session - 1);
 	free_session = session->next_free;
 	return session;
@@ -85,7 +86,7 @@ static struct session *take_free(void)
 
 bool session_has_mutex(const void *mutex)
 {
-	uint32_t count = __atomic_load_n(&block_count, __ATOMIC_ACQUIRE) * BLOCK;
+	uint32_t count = __atomic_load_n(&session_count, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < count; i++)
 		if (__atomic_load_n(&session_at(i)->mutex, __ATOMIC_RELAXED) == mutex)
