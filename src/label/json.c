@@ -72,7 +72,10 @@ static bool take_escape(const char **at, char **to)
 		++*at;
 		return true;
 	}
-	if (*(*at)++ != 'u' || !take_hexadecimal(at, &code))
+	if (**at != 'u')
+		return false;
+	++*at;
+	if (!take_hexadecimal(at, &code))
 		return false;
 	if (code >= 0xd800 && code < 0xdc00 && (*at)[0] == '\\' && (*at)[1] == 'u') {
 		const char *second = *at + 2;
@@ -92,21 +95,21 @@ static bool take_escape(const char **at, char **to)
 static char *take_string(const char **at, size_t *size)
 {
 	char *text, *to;
+	bool is_sound = true;
 
 	if (!take(at, '"') || !(text = to = malloc(strlen(*at) + 1)))
 		return NULL;
-	while (**at && **at != '"') {
+	while (is_sound && **at && **at != '"') {
 		if (**at != '\\') {
 			*to++ = *(*at)++;
 			continue;
 		}
 		++*at;
-		if (!take_escape(at, &to))
-			break;
+		is_sound = take_escape(at, &to);
 	}
 	*to = 0;
 	*size = (size_t)(to - text);
-	if (take(at, '"'))
+	if (is_sound && take(at, '"'))
 		return text;
 	free(text);
 	return NULL;

@@ -53,12 +53,26 @@ void query_mark(struct query_run *run)
 		list(run);
 }
 
+static bool has_samples(const struct query_counts *counts)
+{
+	uint64_t samples = 0;
+
+	for (int type = 0; type < TRACE_TYPES; type++)
+		samples += __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
+	return samples != 0;
+}
+
 void query_show(struct query_run *run)
 {
 	if ((run->version & 1) != 0)
 		return;
 	query_mark(run);
-	query_show_again(run);
+	query_make_due(run);
+	/* The handler's samples were here before the text. To tell it twice does no harm. */
+	if (run->counts.start.state == START_DUE && has_samples(&run->counts))
+		query_tell_start(run);
+	/* Release: who sees it shown sees all of it. */
+	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 
 void query_hand_over(struct query_run *to, const struct query_run *from)

@@ -28,9 +28,10 @@ query_hide(struct query_run *run)
 }
 
 /* The first part of query_show(), which is as good for the runs that follow with the same text;
- * the rest of it; and whether the text, which must be there, begins as it did. */
+ * the rest of it for a run that no handler knows yet; and whether the text, which must be there,
+ * begins as it did. */
 void query_mark(struct query_run *run);
-static inline void query_show_again(struct query_run *run)
+static inline void query_make_due(struct query_run *run)
 {
 	struct run_start *start = &run->counts.start;
 	bool is_told = start->state == START_TOLD || start->state == START_DUE_AGAIN;
@@ -39,6 +40,11 @@ static inline void query_show_again(struct query_run *run)
 	start->text = run->text;
 	/* Release: a worker's handler that finds it due reads the rest. */
 	__atomic_store_n(&start->state, run->is_logged ? due : START_KEPT, __ATOMIC_RELEASE);
+}
+
+static inline void query_show_again(struct query_run *run)
+{
+	query_make_due(run);
 	/* Release: who sees it shown sees all of it. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }

@@ -162,6 +162,22 @@ void query_resume(struct query_run *run, struct thread *thread)
 	run->counts.start.thread_id = thread->id;
 }
 
+void query_tell_start(struct query_run *run)
+{
+	struct run_start *start = &run->counts.start;
+	const char *text = start->text != NULL ? start->text : "";
+	size_t size = strnlen(text, START_TEXT_MAX);
+	struct ring *ring = sampler_ring();
+	struct start_record *record = ring != NULL ? ring_reserve(ring, sizeof(*record) + size) : NULL;
+
+	if (record == NULL)
+		return;
+	*record = (struct start_record){ .query = run->key, .run = *start, .text_size = size };
+	memcpy(record->text, text, size);
+	ring_commit(ring, record, RECORD_START);
+	__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
+}
+
 void query_withdraw(struct query_run *run)
 {
 	struct ring *ring = sampler_ring();

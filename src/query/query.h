@@ -161,6 +161,9 @@ struct query_end {
 	uint64_t memory_usage;
 };
 
+/* Tells the start that is due, as the handler does behind the run's next sample. */
+void query_tell_start(struct query_run *run);
+
 /* Takes back the start that the run's first sample told: it was no query of the host's. */
 void query_withdraw(struct query_run *run);
 

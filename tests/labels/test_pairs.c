@@ -121,6 +121,8 @@ static void test_json(void **state)
 	check_json("{\"a\":\"\\u00g1\"}", NULL);
 	check_json("{\"a\":\"\\ud83d\\uzzzz\"}", NULL);
 	check_json("{\"a\":\"\\", NULL);
+	check_json("{\"a\":\"\\q\"}", NULL);
+	check_json("{\"a\":\"\\u\"}", NULL);
 	check_json("{\"a\":1.5}", NULL);
 	check_json("[]", NULL);
 }

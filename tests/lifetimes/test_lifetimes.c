@@ -575,6 +575,7 @@ static void print_sequence(const struct sequence *sequence, bool forward)
 static void take_result(const struct sequence *sequence, bool forward)
 {
 	static bool is_verbose, is_known;
+	int64_t sessions;
 	uint64_t result;
 
 	if (!is_known)
@@ -584,7 +585,14 @@ static void take_result(const struct sequence *sequence, bool forward)
 		print_sequence(sequence, forward);
 		fflush(stdout);
 	}
+	sessions = host_metric("sessions");
 	result = run(sequence, forward);
+	/* Looked at here: one that is left over may become that of a later connection at its address. */
+	if (host_metric("sessions") != sessions) {
+		printf("a session is left: ");
+		print_sequence(sequence, forward);
+		results.differences++;
+	}
 	assert_true(results.count < results.room);
 	if (results.is_model) {
 		results.of[results.count] = result;
@@ -678,12 +686,9 @@ static bool is_long;
 
 static void test_sequences(void **state)
 {
-	int64_t sessions = host_metric("sessions");
-
 	(void)state;
 	run_worlds(is_long);
 	assert_int_equal(results.differences, 0);
-	assert_int_equal(host_metric("sessions"), sessions);
 }
 
 /* --- threads at once -------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ QUERYPROF = os.path.abspath(sys.argv.pop(1))
 LIBRARY = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof.so")
 PYTHON = "/usr/bin/python3"  # Debian's own: others may have a SQLite of their own
 SKIPPED = 77
+IN_COVERAGE = "GCOV_ERROR_FILE" in os.environ  # tools/coverage sets it
 
 # A shell's background job has it ignored, and so would have the programs that are recorded.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -102,6 +103,9 @@ class Recording(unittest.TestCase):
         found = [query for query in self.queries() if query[0] == text]
         self.assertEqual(len(found), count, self.seen)
         for query in found:
-            self.assertGreaterEqual(query[1], 3, "on the CPU's clock: %r" % (query,))
+            # The kernel expires CPU timers at its ticks, of which SLOW has a dozen. On a busy machine, where
+            # turns begin and end between two, their number varies as that of random events does: a dozen is
+            # expected, and none comes once in exp(12) = 160,000 times.
+            self.assertGreaterEqual(query[1], 1, "on the CPU's clock: %r" % (query,))
             self.assertGreaterEqual(query[2], 10, "on the real clock: %r" % (query,))
         return found

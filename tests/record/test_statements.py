@@ -50,6 +50,7 @@ class Statements(Recording):
         self.assertLess(cpu - (own_cpu - between), 0.01 * own_cpu, self.seen)
         self.assertLess(own_cpu - between - cpu, 0.05 * own_cpu + 20000 * switches, self.seen)
 
+    @unittest.skipIf(IN_COVERAGE, "handlers of a debug build take a tenth of the program's CPU time")
     def test_time_inside_and_between_rows(self):
         done = self.record(ROWS)
         self.assertEqual(done.returncode, 0, self.seen)
