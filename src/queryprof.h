@@ -183,6 +183,8 @@ typedef struct qp_query {
 
 /* From here to qp_query_end() the calling thread works for `query`. Calls nest
  * (16 deep with samples of their own). NULL: a query without text.
+ * Wall-time samples end the thread's sleeps and waits in between early, with
+ * EINTR, where SA_RESTART does not resume them (signal(7)).
  * Errors: QP_NOT_RUNNING, QP_NOMEM, QP_INVALID. */
 QP_API int qp_query_begin(const qp_query *query);
 

@@ -178,7 +178,7 @@ static void settle_locked(void)
 {
 	flusher.retry_at = 0; /* waiting was pause enough */
 	/* Half of it gives way to what comes. */
-	if (flusher_used_ring() > ring_bytes(store_control.ring) / 2)
+	if (flusher_ring_runs_full())
 		discard_ring(ring_tail(store_control.ring) + flusher_used_ring() / 2);
 }
 

@@ -80,11 +80,16 @@ uint64_t flusher_used_ring(void)
 	return ring_head(store_control.ring) - ring_tail(store_control.ring);
 }
 
+bool flusher_ring_runs_full(void)
+{
+	return flusher_used_ring() > ring_bytes(store_control.ring) / 4 * 3;
+}
+
 /* While another process writes: not when the ring runs full. */
 static bool give_up_waiting(void *context)
 {
 	(void)context;
-	return flusher_is_interrupted() || flusher_used_ring() > ring_bytes(store_control.ring) / 4 * 3;
+	return flusher_is_interrupted() || flusher_ring_runs_full();
 }
 
 /* --- opening and closing ----------------------------------------------------------- */

@@ -403,9 +403,9 @@ static void *take_turns(void *cpu_s)
 }
 
 /* Threads without timers that share a processor: a tick often ends a turn, and its signal comes with the
- * thread's next one. Where others use the processor, it may come later than the library waits for it (TURN_NS
- * of shared_timer.c): with 30 busy processes half of the time was missing. So the processor is to be theirs.
- */
+ * thread's next one. Where others use the processor, the thread's next visits may begin and end before, and
+ * the timer goes with its signal: with 30 busy processes half of the time was missing. So the processor is to
+ * be theirs. */
 static void test_turns(void)
 {
 	pthread_t owners[OWNERS], threads[TURNS];
