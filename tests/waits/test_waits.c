@@ -550,6 +550,16 @@ static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 	sqlite3_close(release.holder);
 }
 
+/* The preparation of BEGIN is no part of the transaction. */
+static int take_long(void *context, int action, const char *what, const char *name, const char *database_name,
+                     const char *trigger)
+{
+	(void)context, (void)what, (void)name, (void)database_name, (void)trigger;
+	if (action == SQLITE_TRANSACTION)
+		usleep(20000);
+	return SQLITE_OK;
+}
+
 /* A transaction that nobody waits for, short and with work in it, and its end. */
 static void test_transactions(void **state)
 {
@@ -561,7 +571,9 @@ static void test_transactions(void **state)
 		if (wal)
 			must(db, "PRAGMA journal_mode = WAL");
 		must(db, "PRAGMA query_id = 'begins'");
+		sqlite3_set_authorizer(db, take_long, NULL);
 		must(db, "BEGIN IMMEDIATE");
+		sqlite3_set_authorizer(db, NULL, NULL);
 		must(db, "INSERT INTO t VALUES (1)");
 		usleep(100000);
 		must(db, "UPDATE t SET x = x");

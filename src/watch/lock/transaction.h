@@ -19,7 +19,8 @@ struct transaction {
 	bool has_ended;      /* and the run in which it did so has not */
 	uint32_t thread_id, statements;
 	uint64_t start_ns, write_ns, pending_ns, exclusive_ns, end_ns; /* CLOCK_MONOTONIC; 0: not yet */
-	uint64_t executed_ns;                                          /* of its statements that have ended */
+	int64_t executed_ns;  /* since it began, of its statements; below 0 until the first one ends */
+	uint64_t ended_in_ns; /* into the calls of the run in which it ended */
 	struct query_key first, last;
 	char text[TRANSACTION_TEXT_MAX]; /* of the first statement */
 	char path[1024];                 /* of the file that it wrote to first, or read */

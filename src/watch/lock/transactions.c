@@ -29,11 +29,17 @@ static void copy_text(char *to, size_t room, const char *text)
 	to[size] = 0;
 }
 
+/* How long the run, which is in a call, has been in calls by then. */
+static uint64_t executed_until(const struct run *run, uint64_t now)
+{
+	return run ? run->query.execution_ns + query_since(run->query.entered_ns, now) : 0;
+}
+
 static void begin(struct transaction *transaction, const struct run *run)
 {
 	transaction->start_ns = now_ns();
-	transaction->write_ns = transaction->pending_ns = transaction->exclusive_ns = transaction->end_ns =
-		transaction->executed_ns = 0;
+	transaction->write_ns = transaction->pending_ns = transaction->exclusive_ns = transaction->end_ns = 0;
+	transaction->executed_ns = -(int64_t)executed_until(run, transaction->start_ns);
 	transaction->statements = 0;
 	transaction->has_ended = false;
 	transaction->thread_id = thread_current->id;
@@ -89,6 +95,15 @@ static uint64_t between(uint64_t start, uint64_t end)
 	return start && end > start ? end - start : 0;
 }
 
+static uint64_t idle_of(const struct transaction *transaction, uint64_t duration)
+{
+	int64_t idle = (int64_t)duration - transaction->executed_ns;
+
+	if (idle < 0)
+		return 0;
+	return (uint64_t)idle < duration ? (uint64_t)idle : duration;
+}
+
 static void write_record(const struct session *session, const struct run *run, int rc)
 {
 	const struct transaction *transaction = &session->transaction;
@@ -110,7 +125,7 @@ static void write_record(const struct session *session, const struct run *run, i
 		.write_ns = between(transaction->write_ns, transaction->end_ns),
 		.pending_ns = between(transaction->pending_ns, transaction->end_ns),
 		.exclusive_ns = between(transaction->exclusive_ns, transaction->end_ns),
-		.idle_ns = between(transaction->executed_ns + 1, duration + 1),
+		.idle_ns = idle_of(transaction, duration),
 		.number = transaction->number,
 		.session = session->number,
 		.thread_id = transaction->thread_id,
@@ -147,6 +162,7 @@ void transaction_unlocks(struct session *session, const struct run *run)
 	if (!transaction->files || --transaction->files || !transaction->number)
 		return;
 	transaction->end_ns = now_ns();
+	transaction->ended_in_ns = executed_until(run, transaction->end_ns);
 	/* The run knows how it ended; without one nobody does. */
 	transaction->has_ended = true;
 	if (!run)
@@ -158,7 +174,8 @@ void transaction_run_ends(struct session *session, const struct run *run, int rc
 	struct transaction *transaction = &session->transaction;
 
 	transaction->statements++;
-	transaction->executed_ns += run->query.execution_ns;
+	transaction->executed_ns +=
+		(int64_t)(transaction->has_ended ? transaction->ended_in_ns : run->query.execution_ns);
 	if (transaction->has_ended)
 		end(session, run, rc);
 	else
