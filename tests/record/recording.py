@@ -99,6 +99,16 @@ class Recording(unittest.TestCase):
             (SELECT max(process_id) FROM trace_log AS t WHERE t.query_id = q.query_id)
             FROM query_log AS q WHERE query <> 'sqlite3_close()' ORDER BY query_start_time_microseconds""")
 
+    def describe(self, text):
+        """All that is known of the text's runs, for a message."""
+        db = sqlite3.connect(self.trace)
+        try:
+            db.row_factory = sqlite3.Row
+            runs = db.execute("SELECT * FROM query_log WHERE query = ?", (text,)).fetchall()
+            return "\n".join(str({name: run[name] for name in run.keys() if run[name]}) for run in runs) + self.seen
+        finally:
+            db.close()
+
     def expect_sampled(self, count, text=SLOW):
         found = [query for query in self.queries() if query[0] == text]
         self.assertEqual(len(found), count, self.seen)
@@ -106,6 +116,6 @@ class Recording(unittest.TestCase):
             # The kernel expires CPU timers at its ticks, of which SLOW has a dozen. On a busy machine, where
             # turns begin and end between two, their number varies as that of random events does: a dozen is
             # expected, and none comes once in exp(12) = 160,000 times.
-            self.assertGreaterEqual(query[1], 1, "on the CPU's clock: %r" % (query,))
-            self.assertGreaterEqual(query[2], 10, "on the real clock: %r" % (query,))
+            self.assertGreaterEqual(query[1], 1, "on the CPU's clock: %s" % self.describe(text))
+            self.assertGreaterEqual(query[2], 10, "on the real clock: %s" % self.describe(text))
         return found
