@@ -24,6 +24,7 @@
 #include "base/sys.h"
 
 #define BASE_MAX_NS 20000000
+#define READING_MAX_NS 3000
 
 uint64_t cpu_clock_count_switches(struct thread *thread)
 {
@@ -66,6 +67,14 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
 uint64_t cpu_clock_now(struct thread *thread)
 {
 	return read_clock(thread, 0);
+}
+
+uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now)
+{
+	uint64_t cpu_ns = cpu_clock_now(thread), reading_ns = thread->cpu_read_at_ns - now;
+
+	/* If it took longer, another thread had its turn: reading the clock invites it. */
+	return cpu_ns - (reading_ns < READING_MAX_NS ? reading_ns : 0);
 }
 
 uint64_t cpu_clock_before(struct thread *thread)

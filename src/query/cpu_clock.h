@@ -16,11 +16,11 @@
  * slot when it was read, on the clock of fast_clock_ns(), and CLOCK_REALTIME then. */
 uint64_t cpu_clock_now(struct thread *thread);
 
-/* What a reading takes from the thread is not of what it measures. If it took longer, another thread had
- * its turn: reading the clock invites it. */
-#define CPU_CLOCK_READING_MAX_NS 3000
+/* The same at `now`, right before, on the clock of fast_clock_ns(): what the reading takes from the thread
+ * is not of what it measures. */
+uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now);
 
-/* The same at the beginning of a call, where the thread's turn should not end: the kernel's
+/* cpu_clock_now() at the beginning of a call, where the thread's turn should not end: the kernel's
  * clock is read only when it has to be. */
 OFF_THE_WAY uint64_t cpu_clock_before(struct thread *thread);
 

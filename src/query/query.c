@@ -125,7 +125,7 @@ void query_enter_slowly(struct query_run *run, struct thread *thread)
  * have ended. */
 static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, uint64_t now)
 {
-	uint64_t cpu_ns = run->entered_cpu_ns, reading_ns;
+	uint64_t cpu_ns = run->entered_cpu_ns;
 
 	if (run->working != thread->id) {
 		cpu_clock_of(run->working, &cpu_ns);
@@ -133,9 +133,7 @@ static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, 
 	}
 	if (cpu_clock_is_valid(thread, now))
 		return cpu_clock_estimate(thread, now);
-	cpu_ns = cpu_clock_now(thread);
-	reading_ns = thread->cpu_read_at_ns - now;
-	return cpu_ns - (reading_ns < CPU_CLOCK_READING_MAX_NS ? reading_ns : 0);
+	return cpu_clock_as_of(thread, now);
 }
 
 void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now)

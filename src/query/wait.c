@@ -231,13 +231,12 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
                           uint64_t took_ns, bool is_sure)
 {
 	uint64_t inside = thread->wait.waited_ns - call->waited_ns, switches = thread->wait.switches, cpu;
-	uint64_t waited = took_ns, reading_ns;
+	uint64_t waited = took_ns;
 
 	if (!is_sure || took_ns >= WAIT_SHORT_NS) {
 		/* The thread's turn has not ended between that reading and the call, as it seems. */
-		cpu = cpu_clock_now(thread) - cpu_clock_at(call->cpu_read_ns, call->cpu_from_ns, start_ns);
-		reading_ns = thread->cpu_read_at_ns - (start_ns + took_ns);
-		cpu -= reading_ns < CPU_CLOCK_READING_MAX_NS ? reading_ns : 0;
+		cpu = cpu_clock_as_of(thread, start_ns + took_ns) -
+		      cpu_clock_at(call->cpu_read_ns, call->cpu_from_ns, start_ns);
 		if (thread->wait.switches == switches && inside == 0)
 			return 0;
 		/* An estimate, so it may be too much. */

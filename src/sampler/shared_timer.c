@@ -116,9 +116,7 @@ bool shared_timer_comes_first(void)
 
 /* Their threads change timers meanwhile: what is looked at is of about now, and a visit to a
  * timer that is no member any more finds that in the handler. */
-#define LOOKS_AT_OTHERS __attribute__((no_sanitize("thread")))
-
-LOOKS_AT_OTHERS static bool is_member(const struct thread_timer *timer)
+TIMER_OF_OTHERS static bool is_member(const struct thread_timer *timer)
 {
 	return (timer->armed || timer->asks) && timer_is_shared(timer);
 }
@@ -162,7 +160,7 @@ static uint64_t next_random(void)
 	return random_state ^= random_state << 17;
 }
 
-LOOKS_AT_OTHERS static void count_members(uint64_t now)
+TIMER_OF_OTHERS static void count_members(uint64_t now)
 {
 	uint32_t slots = slots_count(), joins = __atomic_load_n(&joined, __ATOMIC_RELAXED);
 
@@ -284,7 +282,7 @@ static struct visitor *find_stayed(const struct thread *slot)
 /* `took`: the length of the visit before. They are all alike, so it stands for this one, which
  * is not known yet. `missed`: the part of it without a visitor; as many ticks of this one stand for those of
  * that time as it is as long as a mean one. */
-LOOKS_AT_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
+TIMER_OF_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
                                   uint64_t took, uint64_t missed)
 {
 	struct thread_timer *timer = &slot->timers[clock];
@@ -313,7 +311,7 @@ LOOKS_AT_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, 
 }
 
 /* The next member behind the one before, NULL: there is none. */
-LOOKS_AT_OTHERS static struct thread *find_next(enum timer_clock *clock)
+TIMER_OF_OTHERS static struct thread *find_next(enum timer_clock *clock)
 {
 	uint32_t all = slots_count() * TIMER_CLOCKS;
 
@@ -327,7 +325,7 @@ LOOKS_AT_OTHERS static struct thread *find_next(enum timer_clock *clock)
 	return NULL;
 }
 
-LOOKS_AT_OTHERS uint64_t shared_timer_visit(void)
+TIMER_OF_OTHERS uint64_t shared_timer_visit(void)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), took = visited_ns != 0 ? now - visited_ns : VISIT_NS;
 	uint64_t step = visited_ns != 0 ? now - called_ns : VISIT_NS;

@@ -389,6 +389,8 @@ static void step(struct objects *objects, enum kind kind, void *handle)
 		sqlite3_free(changes);
 	} else if (kind == VALUE) {
 		note(objects, sqlite3_value_bytes(handle) + sqlite3_value_text(handle)[0]);
+	} else if (kind == SNAPSHOT) {
+		read_snapshot(objects, objects->connections[FIRST], handle);
 	} else if (kind == BLOB) {
 		note(objects, sqlite3_blob_read(handle, &byte, 1, 3));
 	} else if (kind == BACKUP) {
@@ -413,6 +415,8 @@ static void reset(struct objects *objects, enum kind kind, void *handle)
 		copy = sqlite3_value_dup(handle);
 		note(objects, sqlite3_value_bytes(copy));
 		sqlite3_value_free(copy);
+	} else if (kind == SNAPSHOT) {
+		compare_snapshot(objects, objects->connections[FIRST], handle);
 	} else {
 		note(objects, kind == BLOB ? sqlite3_blob_reopen(handle, 2) : sqlite3_reset(handle));
 	}
@@ -442,18 +446,8 @@ static void act(const struct world *world, struct objects *objects, struct actio
 	char sql[64];
 
 	switch (action.operation) {
-	case STEP:
-		if (kind == SNAPSHOT)
-			read_snapshot(objects, objects->connections[FIRST], handle);
-		else
-			step(objects, kind, handle);
-		break;
-	case RESET:
-		if (kind == SNAPSHOT)
-			compare_snapshot(objects, objects->connections[FIRST], handle);
-		else
-			reset(objects, kind, handle);
-		break;
+	case STEP: step(objects, kind, handle); break;
+	case RESET: reset(objects, kind, handle); break;
 	case SPOIL: note(objects, sqlite3_blob_reopen(handle, 99)); break;
 	case END: end(objects, kind, handle); break;
 	case CLOSE: note(objects, sqlite3_close(objects->connections[action.on])); break;

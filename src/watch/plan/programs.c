@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/hash_table.h"
@@ -101,14 +102,9 @@ static bool has_plan(const char *text)
 		                             "replace", "update", "delete" };
 
 	text = skip_space(text);
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		size_t at = 0;
-
-		while (words[i][at] && (text[at] | 0x20) == words[i][at])
-			at++;
-		if (!words[i][at])
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (!strncasecmp(text, words[i], strlen(words[i])))
 			return true;
-	}
 	return false;
 }
 
