@@ -11,12 +11,14 @@
  * at a tick, with all points since the tick before. That is fair while the timer stays armed:
  * ticks hit a query in proportion to its time, and each brings the points of one tick, whoever
  * used the time in between. (It is fair as far as the same work takes as long at all times
- * between two ticks; accuracy_bench --phases shows how far it does.) A timer that is armed
- * between two ticks does not know the points before; queries shorter than a tick would be
- * counted half or less. So the CPU timer stays armed when no query runs, and a signal that
- * finds none is counted and costs one empty handler. After a second of CPU time without a
- * query the handler disarms the timer, for a host that is done with its queries. The query
- * that arms it again is counted too seldom on a busy machine: the kernel accounts the thread's
+ * between two ticks; accuracy_bench --phases shows how far it does. And as far as no other
+ * thread keeps time with the ticks: one that wakes just before each of them has them all.)
+ *
+ * A timer that is armed between two ticks does not know the points before; queries shorter
+ * than a tick would be counted half or less. So the CPU timer stays armed when no query runs,
+ * and a signal that finds none is counted and costs one empty handler. After a second of CPU
+ * time without a query the handler disarms the timer, for a host that is done with its queries.
+ * The query that arms it again is counted too seldom on a busy machine: the kernel accounts the thread's
  * time for the call, may find that its turn is over, and the tick at the turn's end never
  * comes. So the second doubles each time, and few queries are such ones.
  *
