@@ -160,33 +160,36 @@ void query_resume(struct query_run *run, struct thread *thread)
 	run->counts.start.thread_id = thread->id;
 }
 
-void query_tell_start(struct query_run *run)
+/* False: there is no ring, or no room. */
+static bool put_start(const struct query_run *run, const char *text)
 {
-	struct run_start *start = &run->counts.start;
-	const char *text = start->text != NULL ? start->text : "";
-	size_t size = strnlen(text, START_TEXT_MAX);
+	size_t size = text != NULL ? strnlen(text, START_TEXT_MAX) : 0;
 	struct ring *ring = sampler_ring();
 	struct start_record *record = ring != NULL ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 
 	if (record == NULL)
-		return;
-	*record = (struct start_record){ .query = run->key, .run = *start, .text_size = size };
-	memcpy(record->text, text, size);
+		return false;
+	*record = (struct start_record){ .query = run->key, .run = run->counts.start, .text_size = size };
+	if (size != 0)
+		memcpy(record->text, text, size);
 	ring_commit(ring, record, RECORD_START);
-	__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
+	return true;
+}
+
+void query_tell_start(struct query_run *run)
+{
+	struct run_start *start = &run->counts.start;
+
+	if (put_start(run, start->text))
+		__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
 }
 
 void query_withdraw(struct query_run *run)
 {
-	struct ring *ring = sampler_ring();
-	struct start_record *record;
 	enum start_state state = __atomic_exchange_n(&run->counts.start.state, START_KEPT, __ATOMIC_RELAXED);
 
-	if ((state != START_TOLD && state != START_DUE_AGAIN) || ring == NULL ||
-	    (record = ring_reserve(ring, sizeof(*record))) == NULL)
-		return;
-	*record = (struct start_record){ .query = run->key, .run = run->counts.start };
-	ring_commit(ring, record, RECORD_START);
+	if (state == START_TOLD || state == START_DUE_AGAIN)
+		put_start(run, NULL);
 }
 
 /* Most runs have nothing else: adding zeroes takes as long as adding. */

@@ -91,15 +91,12 @@ static uint64_t measure_signal(void)
 	return least;
 }
 
-__attribute__((no_sanitize("thread"))) /* what the threads are changing */
-static uint32_t
-count_in_queries(void)
+TIMER_OF_OTHERS static uint32_t count_in_queries(void)
 {
 	uint32_t slots = slots_count(), count = 0;
 
 	budget.longest_ns = 0;
 	for (uint32_t i = 0; i < slots; i++) {
-		/* Their threads change both meanwhile: a count of about now will do. */
 		const struct thread *slot = slots_get(i);
 		const struct thread_timer *timer = &slot->timers[TIMER_REAL];
 		if (!timer->armed || slot->nesting == 0)
