@@ -26,8 +26,9 @@ static int start(struct ring *ring)
 		return error;
 	timers_init();
 	threads_set_ring(ring);
-	state_set_ring(ring);
+	/* Before a thread can arm a timer: what fires while samples are disabled is disarmed. */
 	sample_enable(true);
+	state_set_ring(ring);
 	return 0;
 }
 
