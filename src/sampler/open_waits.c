@@ -10,7 +10,7 @@
 #include "sampler/ring_reader.h"
 
 #define WAITS 4096u /* pages that nobody has touched cost nothing */
-#define ENGINES_MAX 4
+#define ENGINES_MAX 5 /* HOST_LIBRARIES_MAX and our own */
 
 struct open_wait {
 	struct wait_now now;

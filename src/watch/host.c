@@ -140,6 +140,16 @@ static const sqlite3_api_routines *complete(const struct host_library *library)
 	return copy;
 }
 
+/* A thread that waits for a connection as it enters a step does so in our name: SQLite's own functions jump
+ * to pthread_mutex_lock(). A program that has us inside has functions of the host's there, too. */
+static void add_own_code(void)
+{
+	struct place own = { .address = (uintptr_t)add_own_code };
+
+	if (dl_iterate_phdr(find_place, &own) && own.path[0])
+		open_waits_add_engine(own.start, own.end);
+}
+
 static void fill(struct host_library *library, const sqlite3_api_routines *api)
 {
 	struct place place = { .address = (uintptr_t)api->libversion };
@@ -149,6 +159,7 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api)
 	library->end = place.end;
 	library->name = make_name(api->libversion(), place.path);
 	open_waits_add_engine(place.start, place.end);
+	add_own_code();
 	library->table = api;
 	__atomic_store_n(&library->api, complete(library), __ATOMIC_RELEASE);
 }

@@ -35,6 +35,17 @@ if sys.argv[2:]:  # other waits have ended before
     db.execute("SELECT rest(), rest()").fetchall()
 db.execute("SELECT wait(?)", (sys.argv[1],)).fetchone()
 """
+# Until the thread waits, and goes on to.
+IS_WAITING = """
+def waits():  # how often it has given its processor up, if it has none
+    with open("/proc/self/task/%d/status" % thread.native_id) as status:
+        text = status.read()
+    return "State:\\tS" in text and text.partition("\\nvoluntary_ctxt_switches:")[2].split()[0]
+before = None
+while not before or before != waits():
+    before = waits()
+    time.sleep(0.3)
+"""
 # One thread waits for ever when another one becomes a program that takes its time.
 BECOMES = """
 import os, sqlite3, sys, threading, time
@@ -48,18 +59,11 @@ def run():
     db.create_function("wait", 1, wait)
     db.execute("SELECT wait(?)", ("read",)).fetchone()
 thread = threading.Thread(target=run)
-def waits():  # how often it has given its processor up, if it has none
-    with open("/proc/self/task/%d/status" % thread.native_id) as status:
-        text = status.read()
-    return "State:\\tS" in text and text.partition("\\nvoluntary_ctxt_switches:")[2].split()[0]
 thread.start()
 begun.wait()
-before = None
-while not before or before != waits():
-    before = waits()
-    time.sleep(0.3)
+%s
 os.execv(sys.executable, [sys.executable, "-c", "import time; print(time.monotonic_ns()); time.sleep(0.3)"])
-"""
+""" % IS_WAITING
 # More threads than share a page or two, each of which waits for ever.
 MANY = """
 import os, sqlite3, sys, threading
@@ -79,6 +83,26 @@ for _ in range(count):
     begun.acquire()
 print(os.getpid(), flush=True)
 """
+# A thread waits for ever for the connection, which another one has: with a statement that has not been
+# stepped, one that has, or an operation.
+CONNECTION = """
+import ctypes, os, sys, threading, time
+lib = ctypes.CDLL("libsqlite3.so.0")
+lib.sqlite3_db_mutex.restype = ctypes.c_void_p
+db, statement, blob = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+what = {"first": lambda: lib.sqlite3_step(statement), "again": lambda: lib.sqlite3_step(statement),
+        "blob": lambda: lib.sqlite3_blob_open(db, b"main", b"t", b"x", ctypes.c_int64(1), 0, ctypes.byref(blob))}
+assert lib.sqlite3_open(b":memory:", ctypes.byref(db)) == 0
+assert lib.sqlite3_prepare_v2(db, b"SELECT 'waits'", -1, ctypes.byref(statement), None) == 0
+if sys.argv[1] == "again":
+    assert (lib.sqlite3_step(statement), lib.sqlite3_step(statement)) == (100, 101)
+lib.sqlite3_mutex_enter(ctypes.c_void_p(lib.sqlite3_db_mutex(db)))
+thread = threading.Thread(target=what[sys.argv[1]])
+thread.start()
+%s
+print(os.getpid(), flush=True)
+thread.join()
+""" % IS_WAITING
 # The longest: on a busy machine threads of Python wait for its lock, too.
 WAITS_OF = "SELECT wait_cause, wait_object, wait_ns, value, weight * period_ns FROM trace_log JOIN query_log USING (query_id)" \
     " WHERE trace_type = 'OffCPU' AND query = 'SELECT wait(?)' AND type = 'QueryStart' ORDER BY wait_ns DESC LIMIT 1"
@@ -156,6 +180,16 @@ class Killed(recording.Recording):
                 # Who waited: the newest frame.
                 self.assertEqual(self.rows("SELECT DISTINCT json_array_length(trace), truncated FROM trace_log"
                                            " WHERE wait_object = ? AND wait_ns = ?", on, waited), [(1, 1)])
+            os.unlink(self.trace)
+
+    def test_connection(self):
+        for what, text in (("first", "SELECT 'waits'"), ("again", "SELECT 'waits'"), ("blob", "sqlite3_blob_open(main.t.x)")):
+            with subprocess.Popen(self.arguments(recording.PYTHON, "-c", CONNECTION, what, options=("--quiet",)),
+                                  stdout=subprocess.PIPE, text=True) as command:
+                os.kill(int(command.stdout.readline()), signal.SIGKILL)
+            with self.subTest(what):
+                self.assertEqual(self.rows("SELECT DISTINCT query, type, wait_cause FROM trace_log LEFT JOIN query_log"
+                                           " USING (query_id) WHERE wait_ns > 50000000"), [(text, "QueryStart", "mutex")])
             os.unlink(self.trace)
 
     def test_many_threads(self):

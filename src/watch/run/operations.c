@@ -61,9 +61,10 @@ static void describe(struct run_call *call, sqlite3 *db, const char *label, cons
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(db);
 
+	runs_announce_operation(call->run, label);
 	sqlite3_mutex_enter(mutex);
 	runs_take_query_id(call->run);
-	runs_describe_operation(call->run, label, sqlite3_db_filename(db, schema));
+	runs_describe_operation(call->run, sqlite3_db_filename(db, schema));
 	sqlite3_mutex_leave(mutex);
 }
 
@@ -222,7 +223,8 @@ void operation_begin_close(struct run_call *call, const struct host_library *lib
 		return;
 	if (call->run->settings.min_duration_ns < CLOSE_MIN_NS)
 		call->run->settings.min_duration_ns = CLOSE_MIN_NS;
-	runs_describe_operation(call->run, "sqlite3_close()", call->run->session->database);
+	runs_announce_operation(call->run, "sqlite3_close()");
+	runs_describe_operation(call->run, call->run->session->database);
 }
 
 void operation_end_close(struct run_call *call, int rc)

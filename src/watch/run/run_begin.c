@@ -210,6 +210,12 @@ PART_OF_THE_WAY void name_again(struct run *run)
 	runs_take_query_id(run);
 }
 
+void runs_announce(struct run *run)
+{
+	run->query.text = sqlite3_sql(run->stmt);
+	query_make_due(&run->query);
+}
+
 void runs_describe(struct run *run)
 {
 	run->query.text = sqlite3_sql(run->stmt);
@@ -238,7 +244,7 @@ bool runs_is_current(const struct run *run)
 	return sqlite3_sql(run->stmt) == run->query.text && (run->prepared || sqlite3_stmt_busy(run->stmt));
 }
 
-void runs_describe_operation(struct run *run, const char *label, const char *database)
+void runs_announce_operation(struct run *run, const char *label)
 {
 	size_t size = strlen(label);
 
@@ -250,6 +256,11 @@ void runs_describe_operation(struct run *run, const char *label, const char *dat
 		run->label[size++] = ')';
 	run->label[size] = 0;
 	run->query.text = run->label;
+	query_make_due(&run->query);
+}
+
+void runs_describe_operation(struct run *run, const char *database)
+{
 	run->database = database ? strdup(database) : NULL;
 	if (run->database)
 		run->query.database = run->database;
@@ -304,6 +315,8 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 		return;
 	query_pause(&named->query);
 	named->query.text = sqlite3_sql(stmt);
+	if (!named->own)
+		query_make_due(&named->query); /* the host may free its own text */
 	runs_name_statement(named);
 	runs_set_statement(named, stmt);
 	find_places(named);

@@ -39,6 +39,10 @@ PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int ask
 	return asked;
 }
 
+/* Before the mutex is waited for, in a call that has the statement: a process that is killed there leaves
+ * samples, and this is what they are of. */
+void runs_announce(struct run *run);
+
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
 
@@ -55,8 +59,9 @@ static inline void runs_take_query_id(struct run *run)
 		runs_take_set_query_id(run);
 }
 
-/* The text and the database of an operation, both copied. */
-void runs_describe_operation(struct run *run, const char *label, const char *database);
+/* The same for an operation. Its text and its database are copied. */
+void runs_announce_operation(struct run *run, const char *label);
+void runs_describe_operation(struct run *run, const char *database);
 
 /* The run is found by another key from now on, and is moved there. NULL: the table has no
  * room, the run has ended. */

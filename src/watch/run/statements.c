@@ -218,8 +218,10 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 		}
 	}
 	if (!is_taken && !step->run && samples && begin_run(step, session, stmt, thread, is_private)) {
-		if (!is_private && !step->mutex)
+		if (!is_private && !step->mutex) {
+			runs_announce(step->run);
 			lock(step, session->db);
+		}
 		runs_describe(step->run);
 	}
 	if (is_private)
