@@ -9,7 +9,7 @@
 #include "handler/running.h"
 #include "sampler/ring_reader.h"
 
-#define WAITS 4096u /* pages that nobody has touched cost nothing */
+#define WAITS 4096u   /* pages that nobody has touched cost nothing */
 #define ENGINES_MAX 5 /* HOST_LIBRARIES_MAX and our own */
 
 struct open_wait {

@@ -283,7 +283,7 @@ const struct command command_diff = {
 		"than two standard errors of the difference of two Poisson counts. ? is for a statement "
 		"that has only one run on a side, so that nobody can know.",
 	.examples = "  queryprof diff before.trace after.trace\n"
-		    "  queryprof diff before.trace after.trace --like 'FROM orders' --type Real\n"
+		    "  queryprof diff before.trace after.trace --like 'FROM orders' --type wall\n"
 		    "  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"
 		    "  queryprof diff app.trace --at '2026-11-20 09:30'\n",
 	.options = options,

@@ -32,7 +32,8 @@ static const struct command_option options[] = {
 	  .kind = OPTION_WORD,
 	  .word_at = order_at,
 	  .help = "the order: cpu (default), wall, off (time off the CPU), samples or start (newest first); "
-	          "label:KEY: a line for each text of that label, with what its samples add up to" },
+	          "label:KEY: a line for each text of that label, with what its samples add up to, and an "
+	          "empty one for what has none" },
 	{ .name = "statements", .to = &statements, .help = "one line a statement, all its runs together" },
 	{ .name = "regressed",
 	  .to = &regressed,

@@ -418,13 +418,13 @@ const struct command command_record = {
 	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
 	.summary = "Runs a command and records what its queries do",
 	.details =
-		"COMMAND need not be changed, nor do the programs that it starts: whatever uses SQLite as a "
-		"shared library is sampled, however late it loads it. Their connections stay as they are: "
-		"no table, no function, no setting is added. Standard input, output and terminal are "
-		"COMMAND's. Signals reach it once, and its exit status or signal becomes queryprof's. "
-		"A daemon goes on recording after COMMAND has ended.\n\n"
+		"COMMAND need not be changed, nor do the programs that it starts: whatever uses SQLite is "
+		"sampled, as a shared library, however late it loads it, or with one inside of it. Their "
+		"connections stay as they are: no table, no function, no setting is added. Standard input, "
+		"output and terminal are COMMAND's. Signals reach it once, and its exit status or signal "
+		"becomes queryprof's. A daemon goes on recording after COMMAND has ended.\n\n"
 		"At the end names and lines of what was sampled are put into the file (see embed). If no "
-		"SQLite library was found, the last lines say why and what to do.\n\n"
+		"SQLite was found, the last lines say why and what to do.\n\n"
 		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings. Two of them "
 		"hold what sampling costs: with more than query_profiler_max_threads (16) threads in queries "
 		"there are fewer samples of wall time, and above query_profiler_max_overhead_percent (2) of "

@@ -155,7 +155,7 @@ const struct command command_report = {
 		"of CPU time, it is by wall time.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
-		    "  queryprof report app.trace --like 'FROM orders' --type Real --last 10\n",
+		    "  queryprof report app.trace --like 'FROM orders' --type wall --last 10\n",
 	.options = options,
 	.shared = selection_options,
 	.reads_trace = true,
