@@ -62,7 +62,7 @@ typedef struct qp_config {
 	size_t size;
 	const char *trace_log_path;          /* NULL: a private temporary file */
 	int64_t trace_log_max_bytes;         /* default 1 GiB */
-	int64_t trace_log_flush_interval_ms; /* default 500 */
+	int64_t trace_log_flush_interval_ms; /* default 1000 */
 	int64_t trace_log_ring_bytes;        /* default 8 MiB, a power of two */
 } qp_config;
 

@@ -131,7 +131,7 @@ static const struct setting settings[] = {
 	{ PROCESS(trace_log_max_bytes), IS_NUMBER("bytes", MIB, INT64_MAX), .info.zero = "no bound",
 	  .info.default_value = 1024 * MIB, .apply = apply_to_store,
 	  .info.description = "Size of the trace file at which its oldest samples go; 0: no bound" },
-	{ PROCESS(trace_log_flush_interval_ms), IS_NUMBER("ms", 1, 3600000), .info.default_value = 500,
+	{ PROCESS(trace_log_flush_interval_ms), IS_NUMBER("ms", 1, 3600000), .info.default_value = 1000,
 	  .apply = apply_to_store,
 	  .info.description = "Longest time that a sample waits to be written to the trace file" },
 	{ PROCESS(trace_log_ring_bytes), IS_NUMBER("bytes", RING_MIN_BYTES, RING_MAX_BYTES),

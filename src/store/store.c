@@ -29,7 +29,7 @@
 #include "store/read/pool.h"
 
 #define NS_PER_MS 1000000ll
-#define INTERVAL_DEFAULT_NS (500 * NS_PER_MS)
+#define INTERVAL_DEFAULT_NS (1000 * NS_PER_MS)
 
 /* Limits of waiting for the flusher. It may be inside fsync(). */
 #define REQUEST_TIMEOUT_MS 10000

@@ -177,7 +177,7 @@ assert value(db, f"PRAGMA query_profiler_cpu_time_period_ns") == 1000000
         one.execute("PRAGMA trace_log_flush_interval_ms = 123")
         self.assertEqual(current(two, "trace_log_flush_interval_ms"), 123)
         two.execute("PRAGMA trace_log_flush_interval_ms = default")
-        self.assertEqual(current(one, "trace_log_flush_interval_ms"), 500)
+        self.assertEqual(current(one, "trace_log_flush_interval_ms"), 1000)
 
     def test_ring_is_fixed(self):
         db = connect()

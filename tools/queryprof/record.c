@@ -115,8 +115,7 @@ static int set(const char *name, const char *value)
 	return code;
 }
 
-/* Better here than the library's default, unless the environment has a value.
- * Short waits with the results of a program that may be killed at any time. */
+/* Better here than the library's default, unless the environment has a value. */
 static int set_defaults(void)
 {
 	static const struct {
@@ -124,7 +123,6 @@ static int set_defaults(void)
 	} defaults[] = {
 		{ "trace_log_path", TRACE_FILE_DEFAULT },
 		{ "query_profiler_off_cpu_period_ns", "1ms" },
-		{ "trace_log_flush_interval_ms", "100" },
 	};
 	static bool done;
 	char variable[128];
