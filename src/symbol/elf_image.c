@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/regular_file.h"
+#include "symbol/consulted.h"
 
 /* An object without sections is still good for its build id. */
 static void read_sections(struct elf_image *image)
@@ -58,6 +59,7 @@ bool elf_image_open(struct elf_image *image, const char *path)
 {
 	memset(image, 0, sizeof(*image));
 	struct stat status;
+	consulted_note(path);
 	image->fd = regular_file_open(path, &status);
 	image->path = strdup(path);
 	if (image->fd < 0 || !image->path) {
