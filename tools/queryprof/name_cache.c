@@ -70,7 +70,8 @@ static const char *const statement_sql[STATEMENTS] = {
 	[ADD_OBJECT] = "INSERT INTO objects (key, files, has_all, has_lines) VALUES (?1, ?2, ?3, ?4)"
 		       " ON CONFLICT (key) DO UPDATE SET files = ?2, has_all = ?3, has_lines = ?4"
 		       " RETURNING id",
-	[ADD_FUNCTION] = "INSERT OR REPLACE INTO functions (object, start, end, name) VALUES (?1, ?2, ?3, ?4)",
+	[ADD_FUNCTION] =
+		"INSERT OR REPLACE INTO functions (object, start, end, name) VALUES (?1, ?2, ?3, ?4)",
 	[ADD_FRAME] = "INSERT OR REPLACE INTO frames (object, address, level, inlined, function, file, line)"
 		      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 };
@@ -83,13 +84,13 @@ struct finding {
 /* One object in this run of the command. */
 struct entry {
 	struct symbol_object object; /* strings are the interner's */
-	char *key;
-	int64_t row;      /* what the cache has of it holds; 0: it has nothing, or that is void */
-	bool has_all;     /* functions that are not there have no name */
-	bool has_lines;   /* so nothing more can come */
-	bool is_new;      /* a file changed just now: not to be kept */
-	char *files;      /* a line each: its state, a tab, its path */
-	const char *read; /* `files` as the cache had it */
+	const char *key;             /* NULL: not yet begun */
+	int64_t row;                 /* what the cache has of it holds; 0: it has nothing, or that is void */
+	bool has_all;                /* functions that are not there have no name */
+	bool has_lines;              /* so nothing more can come */
+	bool is_new;                 /* a file changed just now: not to be kept */
+	char *files;                 /* a line each: its state, a tab, its path */
+	const char *read;            /* `files` as the cache had it */
 	VECTOR(struct finding) findings;
 	VECTOR(struct symbol_frame) frames;
 };
@@ -99,8 +100,8 @@ struct name_cache {
 	sqlite3_stmt *statements[STATEMENTS];
 	char *path;
 	char *self; /* the state of this command's file */
-	struct interner texts;
-	VECTOR(struct entry) entries;
+	struct interner texts, keys;
+	VECTOR(struct entry) entries; /* by number of their key */
 };
 
 static const char *keep(struct name_cache *cache, const char *text)
@@ -206,18 +207,13 @@ static void read_entry(struct name_cache *cache, struct entry *entry)
 static struct entry *entry_of(struct name_cache *cache, const struct symbol_object *object)
 {
 	char *key = key_of(cache, object);
-	struct entry *entry;
+	uint32_t number = key ? interner_number(&cache->keys, key) : INTERNER_NO_MEMORY;
+	struct entry *entry = number == INTERNER_NO_MEMORY ? NULL : vector_at(&cache->entries, number);
 
-	for (size_t i = 0; key && i < cache->entries.count; i++)
-		if (strcmp(cache->entries.items[i].key, key) == 0) {
-			free(key);
-			return &cache->entries.items[i];
-		}
-	if (!key || !(entry = vector_add(&cache->entries))) {
-		free(key);
-		return NULL;
-	}
-	entry->key = key;
+	free(key);
+	if (!entry || entry->key)
+		return entry;
+	entry->key = cache->keys.texts.items[number];
 	entry->object = *object;
 	entry->object.path = keep(cache, object->path);
 	entry->object.build_id = keep(cache, object->build_id);
@@ -228,7 +224,16 @@ static struct entry *entry_of(struct name_cache *cache, const struct symbol_obje
 	return entry;
 }
 
-static size_t recall_function(struct name_cache *cache, const struct entry *entry, uint64_t address,
+/* 0 after an error: then the entry counts for nothing any more. */
+static size_t end_recall(struct entry *entry, sqlite3_stmt *row, size_t count)
+{
+	if (sqlite3_reset(row) == SQLITE_OK)
+		return count;
+	entry->row = 0;
+	return 0;
+}
+
+static size_t recall_function(struct name_cache *cache, struct entry *entry, uint64_t address,
                               struct symbol_frame *frames)
 {
 	sqlite3_stmt *row = cache->statements[FIND_FUNCTION];
@@ -238,11 +243,10 @@ static size_t recall_function(struct name_cache *cache, const struct entry *entr
 	sqlite3_bind_int64(row, 2, (int64_t)address);
 	if (sqlite3_step(row) == SQLITE_ROW && address < (uint64_t)sqlite3_column_int64(row, 1))
 		frames[count++] = (struct symbol_frame){ .function = keep_column(cache, row, 0) };
-	sqlite3_reset(row);
-	return count;
+	return end_recall(entry, row, count);
 }
 
-static size_t recall_frames(struct name_cache *cache, const struct entry *entry, uint64_t address,
+static size_t recall_frames(struct name_cache *cache, struct entry *entry, uint64_t address,
                             struct symbol_frame *frames, size_t room)
 {
 	sqlite3_stmt *row = cache->statements[FIND_FRAMES];
@@ -255,8 +259,7 @@ static size_t recall_frames(struct name_cache *cache, const struct entry *entry,
 			                                 .function = keep_column(cache, row, 1),
 			                                 .file = keep_column(cache, row, 2),
 			                                 .line = sqlite3_column_int(row, 3) };
-	sqlite3_reset(row);
-	return count;
+	return end_recall(entry, row, count);
 }
 
 static size_t look_up(struct entry *entry, const struct symbol_object *object, uint64_t address,
@@ -287,11 +290,12 @@ size_t name_cache_frames(void *context, const struct symbol_object *object, uint
 		symbol_fetch(object);
 		return symbol_frames(object, address, frames, room);
 	}
-	if (entry->row && entry->has_all)
-		return recall_function(cache, entry, address, frames);
 	if (entry->row)
-		count = recall_frames(cache, entry, address, frames, room);
-	return count ? count : look_up(entry, object, address, frames, room);
+		count = entry->has_all ? recall_function(cache, entry, address, frames)
+		                       : recall_frames(cache, entry, address, frames, room);
+	if (count || (entry->row && entry->has_all))
+		return count;
+	return look_up(entry, object, address, frames, room);
 }
 
 /* --- storing ----------------------------------------------------------------------- */
@@ -317,7 +321,8 @@ static int compare_places(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static int store_function(struct name_cache *cache, int64_t row, uint64_t start, uint64_t end, const char *name)
+static int store_function(struct name_cache *cache, int64_t row, uint64_t start, uint64_t end,
+                          const char *name)
 {
 	sqlite3_stmt *add = cache->statements[ADD_FUNCTION];
 
@@ -419,7 +424,8 @@ static int store_entry(struct name_cache *cache, const struct entry *entry)
 		code = sqlite3_errcode(cache->db);
 	sqlite3_reset(add);
 	if (!code)
-		code = has_all ? store_functions(cache, entry, row, &places) : store_frames(cache, entry, row);
+		code = has_all ? store_functions(cache, entry, row, &places)
+		               : store_frames(cache, entry, row);
 	vector_free(&places.list);
 	return code;
 }
@@ -444,9 +450,10 @@ static int store(struct name_cache *cache)
 	int code = sqlite3_exec(cache->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 
 	if (!code && is_full(cache))
-		code = sqlite3_exec(cache->db, "DELETE FROM objects; DELETE FROM functions; DELETE FROM frames",
-		                    NULL, NULL, NULL);
-	for (size_t i = 0; !code && i < cache->entries.count; i++)
+		code = sqlite3_exec(cache->db,
+		                    "DELETE FROM objects; DELETE FROM functions; DELETE FROM frames", NULL,
+		                    NULL, NULL);
+	for (size_t i = 0; !code && i < cache->entries.count && !is_full(cache); i++)
 		if (is_worth_storing(&cache->entries.items[i]))
 			code = store_entry(cache, &cache->entries.items[i]);
 	if (!code)
@@ -510,13 +517,13 @@ static void release(struct name_cache *cache, int code)
 	if (is_damaged)
 		unlink(cache->path);
 	for (size_t i = 0; i < cache->entries.count; i++) {
-		free(cache->entries.items[i].key);
 		free(cache->entries.items[i].files);
 		vector_free(&cache->entries.items[i].findings);
 		vector_free(&cache->entries.items[i].frames);
 	}
 	vector_free(&cache->entries);
 	interner_free(&cache->texts);
+	interner_free(&cache->keys);
 	free(cache->path);
 	free(cache->self);
 	free(cache);
