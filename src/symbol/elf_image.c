@@ -138,6 +138,16 @@ Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *sectio
 	return data && data->d_buf ? data : NULL;
 }
 
+void elf_image_hide(struct elf_image *image, const char *name)
+{
+	const Elf64_Shdr *section = elf_image_section(image, name);
+	if (!section)
+		return;
+	size_t index = (size_t)(section - image->sections);
+	image->libdw->elf64_getshdr(image->libdw->elf_getscn(image->elf, index))->sh_type = SHT_NOBITS;
+	image->sections[index].sh_type = SHT_NOBITS;
+}
+
 bool elf_image_ends_in_zero(const struct elf_image *image, const char *name)
 {
 	size_t names;
