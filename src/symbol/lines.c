@@ -82,7 +82,7 @@ static void close_file(struct elf_image *image)
 static void leave_out(struct elf_image *image)
 {
 	static const char *const unused[] = { ".debug_aranges", ".debug_loc", ".debug_loclists",
-		                              ".debug_macro",   ".debug_macinfo" };
+		                              ".debug_macro", ".debug_macinfo" };
 
 	for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)
 		elf_image_hide(image, unused[i]);
