@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/regular_file.h"
+#include "symbol/consulted.h"
 
 /* An object without sections is still good for its build id. */
 static void read_sections(struct elf_image *image)
@@ -58,6 +59,7 @@ bool elf_image_open(struct elf_image *image, const char *path)
 {
 	memset(image, 0, sizeof(*image));
 	struct stat status;
+	consulted_note(path);
 	image->fd = regular_file_open(path, &status);
 	image->path = strdup(path);
 	if (image->fd < 0 || !image->path) {
@@ -134,6 +136,16 @@ Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *sectio
 	size_t index = (size_t)(section - image->sections);
 	Elf_Data *data = image->libdw->elf_getdata(image->libdw->elf_getscn(image->elf, index), NULL);
 	return data && data->d_buf ? data : NULL;
+}
+
+void elf_image_hide(struct elf_image *image, const char *name)
+{
+	const Elf64_Shdr *section = elf_image_section(image, name);
+	if (!section)
+		return;
+	size_t index = (size_t)(section - image->sections);
+	image->libdw->elf64_getshdr(image->libdw->elf_getscn(image->elf, index))->sh_type = SHT_NOBITS;
+	image->sections[index].sh_type = SHT_NOBITS;
 }
 
 bool elf_image_ends_in_zero(const struct elf_image *image, const char *name)

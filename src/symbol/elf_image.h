@@ -53,6 +53,9 @@ const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint3
  * contents in the file, or they are compressed or cannot be read. */
 Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *section);
 
+/* From now on libelf and libdw take the first section of that name as one without contents. */
+void elf_image_hide(struct elf_image *image, const char *name);
+
 /* Whether the contents of all sections of that name, decompressed by now, end in a zero
  * byte, as a table of strings must. */
 bool elf_image_ends_in_zero(const struct elf_image *image, const char *name);

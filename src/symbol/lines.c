@@ -77,9 +77,21 @@ static void close_file(struct elf_image *image)
 	image->fd = -1;
 }
 
+/* dwarf_begin_elf() reads and decompresses every debug section. These, up to a quarter of all,
+ * tell of variables and macros, and which unit has an address: nobody asks for them. */
+static void leave_out(struct elf_image *image)
+{
+	static const char *const unused[] = { ".debug_aranges", ".debug_loc", ".debug_loclists",
+		                              ".debug_macro", ".debug_macinfo" };
+
+	for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)
+		elf_image_hide(image, unused[i]);
+}
+
 /* libdw takes it that the last string of a section has an end. */
 static Dwarf *begin_dwarf(struct elf_image *image)
 {
+	leave_out(image);
 	Dwarf *dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf ||
 	    (elf_image_ends_in_zero(image, ".debug_str") && elf_image_ends_in_zero(image, ".debug_line_str")))

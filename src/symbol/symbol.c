@@ -229,6 +229,18 @@ size_t symbol_frames(const struct symbol_object *object, uint64_t address, struc
 	return count;
 }
 
+bool symbol_is_read(const struct symbol_object *object)
+{
+	struct object *cached = find_object(object, hash_key(object));
+	/* Acquire: as in get_table(). */
+	if (!cached || atomic_load_explicit(&cached->stages, memory_order_acquire) < NAME_STAGES)
+		return false;
+	pthread_mutex_lock(&lines_lock);
+	bool has_none = cached->lines_tried && !cached->lines;
+	pthread_mutex_unlock(&lines_lock);
+	return has_none;
+}
+
 void symbol_fetch(const struct symbol_object *object)
 {
 	if (!object->build_id[0] || !debuginfod_is_wanted() || find_object(object, hash_key(object)))
@@ -317,6 +329,12 @@ bool symbol_set_debug_path(const char *folders)
 		atomic_store_explicit(&debug_path, path, memory_order_release);
 	pthread_mutex_unlock(&load_lock);
 	return path != NULL;
+}
+
+const char *symbol_debug_path(void)
+{
+	/* Acquire: pairs with the release in symbol_set_debug_path(). */
+	return atomic_load_explicit(&debug_path, memory_order_acquire)->folders;
 }
 
 /* A thread that is not in this child was reading lines, and may have left any of them half

@@ -26,6 +26,10 @@ const char *symbol_name(const struct symbol_object *object, uint64_t address);
  * `*file` stays valid until symbol_forget(). */
 bool symbol_line(const struct symbol_object *object, uint64_t address, const char **file, int *line);
 
+/* Whether the object has names and no lines, and all of its names are read: then symbol_name(),
+ * symbol_frames() and symbol_each() open no file any more. */
+bool symbol_is_read(const struct symbol_object *object);
+
 /* Calls `each` for all functions that symbol_name() knows in the object, with the ELF
  * virtual addresses of their code: [start, end). In no order; one function may have
  * several pieces. The name stays valid until symbol_forget(). */
@@ -47,6 +51,8 @@ size_t symbol_frames(const struct symbol_object *object, uint64_t address, struc
  * start. Later look-ups search there; results that were returned stay valid. False: no
  * memory, nothing changed. */
 bool symbol_set_debug_path(const char *folders);
+
+const char *symbol_debug_path(void);
 
 /* Fetches the object's debug file from the debuginfod servers that the environment names
  * (DEBUGINFOD_URLS), if there is none here. Does nothing after the first look-up in the

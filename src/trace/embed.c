@@ -125,8 +125,12 @@ static size_t find_frames(struct turn *turn, uint64_t address, struct symbol_fra
 
 	if (!module)
 		return 0;
+	const struct embed *embed = turn->embed;
 	const struct symbol_object object = symbol_object_of(module);
-	if (turn->embed->can_wait)
+	if (embed->look_up)
+		return embed->look_up(embed->look_up_context, &object, address - module->bias, frames,
+		                      SYMBOL_FRAMES_MAX);
+	if (embed->can_wait)
 		symbol_fetch(&object);
 	return symbol_frames(&object, address - module->bias, frames, SYMBOL_FRAMES_MAX);
 }

@@ -17,8 +17,15 @@
 
 #include "base/hash_table.h"
 
+struct symbol_frame;
+struct symbol_object;
+
 /* The progress in one file. */
 struct embed {
+	/* Looks an address up in the object, as symbol_frames() does, which is used if this is NULL. */
+	size_t (*look_up)(void *context, const struct symbol_object *object, uint64_t address,
+	                  struct symbol_frame *frames, size_t room);
+	void *look_up_context;
 	bool can_wait; /* for debug files from the network; and for reading all samples, to find
 	                * the process that an address of generated code is of */
 	int64_t stack; /* the newest row of the file's stacks that is done */

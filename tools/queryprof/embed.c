@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "command.h"
+#include "name_cache.h"
 #include "progress.h"
 #include "run_sql.h"
 #include "sql_embed_missing.h"
@@ -93,10 +94,16 @@ int embed_file(const char *path, int patience)
 		return COMMAND_FAILED;
 	}
 	embed_begin(&embed, true);
+	struct name_cache *cache = name_cache_open();
+	if (cache) {
+		embed.look_up = name_cache_frames;
+		embed.look_up_context = cache;
+	}
 	code = embed_all(&embed, database.db, patience);
 	if (code)
 		complain("%s: %s", path, describe(code));
 	embed_end(&embed, database.db);
+	name_cache_close(cache);
 	database_close(&database, true);
 	return code ? COMMAND_FAILED : COMMAND_FINE;
 }

@@ -237,7 +237,7 @@ static void remove_file(const char *path)
 /* A file that is no trace file is nobody's to remove here. */
 static int remove_existing(const char *path)
 {
-	sqlite3 *db = trace_file_open(path); /* complains if it is no trace file */
+	sqlite3 *db = trace_file_open_tables(path); /* complains if it is no trace file */
 
 	if (!db)
 		return COMMAND_FAILED;
@@ -297,7 +297,7 @@ static void sum_losses(sqlite3 *db, const struct trace *trace, struct losses *lo
 
 static bool summarize(const struct trace *trace, struct summary *summary)
 {
-	sqlite3 *db = trace_file_open(trace->path);
+	sqlite3 *db = trace_file_open_tables(trace->path);
 	sqlite3_stmt *row = NULL;
 	bool found = false;
 

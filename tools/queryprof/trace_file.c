@@ -109,10 +109,6 @@ static bool check_identity(sqlite3 *db, const char *path)
 		free(error);
 		return false;
 	}
-	if (upgrade_view(db) != SQLITE_OK) {
-		complain("%s: %s", path, sqlite3_errmsg(db));
-		return false;
-	}
 	return true;
 }
 
@@ -154,6 +150,8 @@ bool trace_file_adopt(sqlite3 *db, const char *path)
 
 	if (!check_identity(db, path)) {
 		/* has complained */
+	} else if (upgrade_view(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (add_functions(db, &error) != SQLITE_OK) {
 		complain("%s: %s", path, error ? error : "out of memory");
 	} else if (trace_frames_add(db) != SQLITE_OK) {
@@ -166,7 +164,15 @@ bool trace_file_adopt(sqlite3 *db, const char *path)
 	return fine;
 }
 
-sqlite3 *trace_file_open(const char *path)
+static bool adopt_tables(sqlite3 *db, const char *path)
+{
+	if (!check_identity(db, path))
+		return false;
+	progress_watch(db);
+	return true;
+}
+
+static sqlite3 *open_with(const char *path, bool (*adopt)(sqlite3 *db, const char *path))
 {
 	struct stat status;
 	sqlite3 *db = NULL;
@@ -185,10 +191,20 @@ sqlite3 *trace_file_open(const char *path)
 	}
 	if (open_connection(path, &db) != SQLITE_OK)
 		complain("%s: %s", path, sqlite3_errmsg(db));
-	else if (trace_file_adopt(db, path))
+	else if (adopt(db, path))
 		return db;
 	trace_file_close(db);
 	return NULL;
+}
+
+sqlite3 *trace_file_open(const char *path)
+{
+	return open_with(path, trace_file_adopt);
+}
+
+sqlite3 *trace_file_open_tables(const char *path)
+{
+	return open_with(path, adopt_tables);
 }
 
 void trace_file_close(sqlite3 *db)

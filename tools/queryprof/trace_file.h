@@ -13,6 +13,11 @@ struct address_space;
 /* Opens a trace file with queryprof's SQL functions, whose addresses are those of the
  * file (sql/trace_names.h). NULL after a complaint. One file at a time. */
 sqlite3 *trace_file_open(const char *path);
+
+/* The same without functions, and without our views, which are most of the work: for statements
+ * that read tables, of a file of this version. */
+sqlite3 *trace_file_open_tables(const char *path);
+
 void trace_file_close(sqlite3 *db);
 
 /* Gives a connection to a database of that shape what trace_file_open() gives one. False after a

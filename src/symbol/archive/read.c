@@ -16,6 +16,7 @@
 
 #include "base/regular_file.h"
 #include "base/search.h"
+#include "symbol/consulted.h"
 
 #define OBJECT_BYTES_MAX (UINT64_C(32) << 20)
 #define ARCHIVE_BYTES_MAX (UINT64_C(64) << 20)
@@ -529,6 +530,7 @@ static bool read_members(struct code_side *side, uint16_t machine, bool is_first
 static bool load_file(struct code_side *side, const char *path)
 {
 	struct stat status;
+	consulted_note(path);
 	int fd = regular_file_open(path, &status);
 	if (fd < 0)
 		return false;
