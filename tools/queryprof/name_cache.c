@@ -88,7 +88,7 @@ struct entry {
 	int64_t row;                 /* what the cache has of it holds; 0: it has nothing, or that is void */
 	bool has_all;                /* functions that are not there have no name */
 	bool has_lines;              /* so nothing more can come */
-	bool is_new;                 /* a file changed just now: not to be kept */
+	bool is_unfit;               /* not to be kept: a file changed just now, or it is not all known */
 	char *files;                 /* a line each: its state, a tab, its path */
 	const char *read;            /* `files` as the cache had it */
 	VECTOR(struct finding) findings;
@@ -142,17 +142,17 @@ static char *state_of(const char *path, bool *is_new)
 static void note_file(void *context, const char *path)
 {
 	struct entry *entry = context;
-	char *known = text_format("\t%s\n", path), *state = state_of(path, &entry->is_new), *files = NULL;
+	char *known = text_format("\t%s\n", path), *state = state_of(path, &entry->is_unfit), *files = NULL;
 
 	if (!known || !state || path[0] != '/' || strpbrk(path, "\t\n"))
-		entry->is_new = true;
+		entry->is_unfit = true;
 	else if (entry->files && strstr(entry->files, known))
 		;
 	else if ((files = text_format("%s%s%s", entry->files ? entry->files : "", state, known))) {
 		free(entry->files);
 		entry->files = files;
 	} else {
-		entry->is_new = true;
+		entry->is_unfit = true;
 	}
 	free(known);
 	free(state);
@@ -160,7 +160,7 @@ static void note_file(void *context, const char *path)
 
 static bool are_as_noted(const char *files)
 {
-	bool ignored, same = true;
+	bool ignored = false, same = true;
 
 	for (const char *line = files, *end; same && (end = strchr(line, '\n')); line = end + 1) {
 		const char *tab = strchr(line, '\t');
@@ -220,7 +220,7 @@ static struct entry *entry_of(struct name_cache *cache, const struct symbol_obje
 	if (entry->object.path && entry->object.build_id)
 		read_entry(cache, entry);
 	else
-		entry->is_new = true;
+		entry->is_unfit = true;
 	return entry;
 }
 
@@ -273,9 +273,9 @@ static size_t look_up(struct entry *entry, const struct symbol_object *object, u
 	struct finding finding = { address, entry->frames.count, count };
 	for (size_t i = 0; i < count; i++) {
 		entry->has_lines |= frames[i].file != NULL;
-		entry->is_new |= !vector_push(&entry->frames, frames[i]);
+		entry->is_unfit |= !vector_push(&entry->frames, frames[i]);
 	}
-	entry->is_new |= !vector_push(&entry->findings, finding);
+	entry->is_unfit |= !vector_push(&entry->findings, finding);
 	return count;
 }
 
@@ -442,7 +442,7 @@ static bool is_full(struct name_cache *cache)
 /* Without files no library was there that could read them. */
 static bool is_worth_storing(const struct entry *entry)
 {
-	return entry->findings.count && entry->files && !entry->is_new;
+	return entry->findings.count && entry->files && !entry->is_unfit;
 }
 
 static int store(struct name_cache *cache)
@@ -499,7 +499,8 @@ static int open_database(struct name_cache *cache)
 	int code = sqlite3_open_v2(cache->path, &cache->db,
 	                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
 
-	sqlite3_busy_timeout(cache->db, LOCK_MS);
+	if (!code)
+		code = sqlite3_busy_timeout(cache->db, LOCK_MS);
 	if (!code)
 		code = sqlite3_exec(cache->db, schema, NULL, NULL, NULL);
 	for (int i = 0; !code && i < STATEMENTS; i++)
@@ -533,7 +534,7 @@ struct name_cache *name_cache_open(void)
 {
 	struct name_cache *cache = calloc(1, sizeof(*cache));
 	int code = SQLITE_CANTOPEN;
-	bool ignored;
+	bool ignored = false;
 
 	if (!cache)
 		return NULL;
