@@ -24,6 +24,8 @@
 #define COUNT_NS NS_PER_S /* the threads are counted anew after so long */
 #define LOOK_MOST_NS NS_PER_S
 
+#define REAL_PLACES 2
+
 #define NO_TIMER (-1)
 
 #define MANY_TIMERS 16
@@ -36,20 +38,18 @@ static struct visitor {
 	enum timer_clock clock;
 	uint32_t owner; /* the thread of the slot */
 	uint64_t point_ns;
-	uint64_t made_ns;
-	uint64_t seen_ns, seen_at_ns; /* the CPU clock at the last look at it, and when that was */
+	int64_t left_ns;          /* until the point, on its clock */
+	uint64_t seen_ns, ran_ns; /* the CPU clock, and when it was last seen to go on */
 } visitors[SHARED_TIMER_PLACES] = { [0 ... SHARED_TIMER_PLACES - 1] = { .id = NO_TIMER } };
 
 static bool is_open, lacks_places; /* atomic */
 static bool opening, is_arming;    /* atomic */
-static uint32_t members_seen;      /* atomic */
-static uint32_t joined;            /* atomic: how often a timer came that was no member */
+static uint32_t members;           /* atomic: as counted last, and those that came since */
 
 /* The pacer's; at first of who opens. */
 static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
 static int kept;                        /* how many there are */
 static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t members, joined_seen;
 static uint64_t counted_ns;
 
 static int create(clockid_t clock, struct sigevent *event)
@@ -120,14 +120,12 @@ static uint32_t stretch_of(const struct thread_timer *timer, enum timer_clock cl
 	return stretch > least ? stretch : least;
 }
 
-bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns)
+bool shared_timer_prepare(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns)
 {
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return false;
 	if (!timer_is_shared(timer))
 		timer->period_ns = 0; /* no grid yet */
-	if (!timer_is_member(timer))
-		__atomic_fetch_add(&joined, 1, __ATOMIC_RELAXED);
 	timer->whole = false;
 	timer->armed_ns = 0;
 	timer->idle_max_ns = NS_PER_S;
@@ -136,36 +134,35 @@ bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint6
 	__atomic_store_n(&timer->look_ns, 0, __ATOMIC_RELAXED);
 	/* A timer of the right signal without a number: the next query finds it armed. */
 	__atomic_store_n(&timer->kernel, (uint64_t)sampler_signal() << 32, __ATOMIC_RELEASE);
-	/* Until they are counted. The flusher may sleep for a while, and wakes the pacer. */
-	if (shared_timer_members() == 0) {
-		struct ring *ring = sampler_ring();
-		__atomic_store_n(&members_seen, 1, __ATOMIC_RELAXED);
-		if (ring != NULL)
-			ring_wake(ring);
-	}
 	return true;
+}
+
+void shared_timer_join(void)
+{
+	struct ring *ring = sampler_ring();
+
+	/* Release: the timer is armed. The flusher may sleep for a while, and wakes the pacer. */
+	if (__atomic_fetch_add(&members, 1, __ATOMIC_RELEASE) == 0 && ring != NULL)
+		ring_wake(ring);
 }
 
 uint32_t shared_timer_members(void)
 {
-	return __atomic_load_n(&members_seen, __ATOMIC_RELAXED);
+	return __atomic_load_n(&members, __ATOMIC_RELAXED);
 }
 
 TIMER_OF_OTHERS static void count_members(uint64_t now)
 {
-	uint32_t slots = slots_count(), joins = __atomic_load_n(&joined, __ATOMIC_RELAXED);
+	uint32_t before = __atomic_load_n(&members, __ATOMIC_ACQUIRE), count = 0, slots = slots_count();
 
-	/* Those that come are known at once: all want their first point. */
-	members += joins - joined_seen;
-	joined_seen = joins;
-	if (counted_ns == 0 || now - counted_ns >= COUNT_NS) {
-		counted_ns = now;
-		members = 0;
-		for (uint32_t i = 0; i < slots; i++)
-			for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-				members += timer_is_member(&slots_get(i)->timers[clock]);
-	}
-	__atomic_store_n(&members_seen, members, __ATOMIC_RELAXED);
+	if (counted_ns != 0 && now - counted_ns < COUNT_NS)
+		return;
+	counted_ns = now;
+	for (uint32_t i = 0; i < slots; i++)
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+			count += timer_is_member(&slots_get(i)->timers[clock]);
+	/* Unless others have come meanwhile. */
+	__atomic_compare_exchange_n(&members, &before, count, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static void delete_visitor(struct visitor *visitor)
@@ -176,26 +173,38 @@ static void delete_visitor(struct visitor *visitor)
 		delete_timer(id);
 }
 
-/* Longer than the threads of a busy processor wait for their turns. */
-static uint64_t longest_visit_ns(void)
+/* Threads of a busy processor wait for their turns no longer. */
+static uint64_t longest_wait_ns(void)
 {
-	return NS_PER_S + members * VISIT_NS;
+	return NS_PER_S + shared_timer_members() * VISIT_NS;
 }
 
-/* Its signal has been handled, or will not be. What is taken away too early is lent again. */
-TIMER_OF_OTHERS static bool is_over(const struct visitor *visitor, uint64_t now)
+/* Whether the thread is not to come by for its signal: it blocks it, or sleeps. What is taken away too early
+ * is lent again. */
+static bool is_in_vain(struct visitor *visitor, uint64_t now)
 {
-	struct thread_timer *timer = &visitor->of->timers[visitor->clock];
+	uint64_t clock_now = visitor->clock == TIMER_CPU ? clock_ns(clock_of_thread(visitor->owner)) : now;
 
-	if (__atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner ||
-	    !timer_is_member(timer) || timer->grid_ns != visitor->point_ns ||
-	    visitor->signal != sampler_signal())
+	visitor->left_ns = (int64_t)(visitor->point_ns - clock_now);
+	if (clock_now != visitor->seen_ns)
+		visitor->ran_ns = now;
+	visitor->seen_ns = clock_now;
+	if (visitor->left_ns < -(int64_t)longest_wait_ns()) {
+		__atomic_store_n(&visitor->of->timers[visitor->clock].look_ns, now + longest_wait_ns(),
+		                 __ATOMIC_RELAXED);
 		return true;
-	if (now - visitor->made_ns < longest_visit_ns())
-		return false;
-	/* It blocks the signal, or waits for long. */
-	__atomic_store_n(&timer->look_ns, now + longest_visit_ns(), __ATOMIC_RELAXED);
-	return true;
+	}
+	return now - visitor->ran_ns > longest_wait_ns();
+}
+
+/* Also when its signal has been handled. */
+TIMER_OF_OTHERS static bool is_over(struct visitor *visitor, uint64_t now)
+{
+	const struct thread_timer *timer = &visitor->of->timers[visitor->clock];
+
+	return __atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner ||
+	       !timer_is_member(timer) || timer->grid_ns != visitor->point_ns ||
+	       visitor->signal != sampler_signal() || is_in_vain(visitor, now);
 }
 
 static void delete_over(uint64_t now)
@@ -205,31 +214,22 @@ static void delete_over(uint64_t now)
 			delete_visitor(&visitors[i]);
 }
 
-/* A thread that is not seen to run, before its point: no signal is on its way. */
-static bool is_unused(struct visitor *visitor, uint64_t now)
+/* For a point that is `left` away. Behind its point a timer stays: its signal may be on its way, or wait for
+ * a tick, so a CPU clock has not the first places. NULL: all points are nearer. */
+static struct visitor *find_free(enum timer_clock clock, int64_t left)
 {
-	if (visitor->clock != TIMER_CPU || now - visitor->seen_at_ns < VISIT_NS / 2)
-		return false;
-	uint64_t cpu_ns = clock_ns(clock_of_thread(visitor->owner));
-	bool has_run = cpu_ns != visitor->seen_ns;
-	visitor->seen_ns = cpu_ns;
-	visitor->seen_at_ns = now;
-	return !has_run && (int64_t)(visitor->point_ns - cpu_ns) > 0;
-}
+	struct visitor *last = NULL;
 
-/* NULL: all are used. */
-static struct visitor *find_free(uint64_t now)
-{
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
+	for (int i = clock == TIMER_CPU ? REAL_PLACES : 0; i < SHARED_TIMER_PLACES; i++) {
 		if (visitors[i].id == NO_TIMER)
 			return &visitors[i];
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++) {
-		if (is_unused(&visitors[i], now)) {
-			delete_visitor(&visitors[i]);
-			return &visitors[i];
-		}
+		if (visitors[i].left_ns > 0 && visitors[i].left_ns > left &&
+		    (last == NULL || visitors[i].left_ns > last->left_ns))
+			last = &visitors[i];
 	}
-	return NULL;
+	if (last != NULL)
+		delete_visitor(last);
+	return last;
 }
 
 static bool is_visited(const struct thread *slot, enum timer_clock clock)
@@ -292,7 +292,7 @@ TIMER_OF_OTHERS static void look_at(struct thread *slot, enum timer_clock clock,
 		return;
 	}
 	/* A thread that does not run is not lent what others may use. */
-	if ((clock == TIMER_CPU && timer->seen_ns == clock_now) || (visitor = find_free(now)) == NULL)
+	if ((clock == TIMER_CPU && timer->seen_ns == clock_now) || (visitor = find_free(clock, left)) == NULL)
 		return;
 	timer->seen_ns = clock_now;
 	timer->shared_stretch = stretch_of(timer, clock, period_ns);
@@ -301,9 +301,9 @@ TIMER_OF_OTHERS static void look_at(struct thread *slot, enum timer_clock clock,
 		                     .clock = clock,
 		                     .owner = owner,
 		                     .point_ns = point_ns,
-		                     .made_ns = now,
+		                     .left_ns = left,
 		                     .seen_ns = clock_now,
-		                     .seen_at_ns = now };
+		                     .ran_ns = now };
 	lend(visitor, left);
 	/* It asks for a timer of its own again with its next query. */
 	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns) {
@@ -322,7 +322,7 @@ uint64_t shared_timer_visit(void)
 	count_members(now);
 	delete_over(now);
 	keep_places();
-	if (members == 0) {
+	if (shared_timer_members() == 0) {
 		counted_ns = 0;
 		return 0;
 	}
@@ -353,6 +353,6 @@ void shared_timer_after_fork(void)
 		visitors[i].id = NO_TIMER;
 	kept = 0;
 	is_open = lacks_places = opening = is_arming = false;
-	members_seen = members = joined = joined_seen = 0;
+	members = 0;
 	counted_ns = 0;
 }

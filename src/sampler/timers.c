@@ -177,15 +177,18 @@ static void arm_shared(struct thread *thread, enum timer_clock clock, uint64_t p
 {
 	struct thread_timer *timer = &thread->timers[clock];
 	uint64_t now = clock_ns(timer_clock_id(clock));
+	bool is_new = !timer_is_member(timer);
 
 	if (timer->period_ns != period_ns)
 		choose_grid(thread, clock, period_ns, now);
-	else if (!timer_is_member(timer))
+	else if (is_new)
 		timer_pass(timer, clock == TIMER_CPU ? now - timer_tick_ns : now, timer->shared_stretch);
 	timer->idle_ns = 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
 	timer->asks = false;
+	if (is_new)
+		shared_timer_join();
 }
 
 static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
@@ -206,7 +209,7 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);
-	} else if (shared_timer_join(timer, clock, period_ns)) {
+	} else if (shared_timer_prepare(timer, clock, period_ns)) {
 		arm_shared(thread, clock, period_ns);
 	}
 }

@@ -364,8 +364,8 @@ static void test_shared(void)
 
 #define OWNERS 16 /* of timers; the shared one keeps 8 places then */
 #define TURNS 2   /* threads that take turns */
-#define TURNS_S 1.2
-#define OTHERS 6 /* threads without queries that use the processor, too */
+#define TURNS_S 0.8
+#define OTHERS 3 /* threads without queries that use the processor, too */
 
 static pthread_barrier_t owners_ready;
 static sem_t owners_go, turns_go;
@@ -454,9 +454,11 @@ static void test_turns(void)
 		pthread_join(owners[i], NULL);
 	CHECK(qp_flush(60000) == QP_OK);
 	CHECK(load_read(path, "CPU", &seen));
-	double sum = seen.sum[0] / 1e9, error = sqrt(is * load_value(&seen) / 1e9);
-	printf("%.2f s of CPU time +- %.2f of %.2f\n", sum, error, is);
-	CHECK(fabs(sum - is) < 4.5 * error);
+	double sum = seen.sum[0] / 1e9;
+	printf("%.2f s of CPU time of %.2f\n", sum, is);
+	/* The points of a grid are as many as the thread used periods, but for what follows the last signal.
+	 */
+	CHECK(fabs(sum - is) < 0.2 * is);
 	CHECK(qp_shutdown() == QP_OK);
 	unlink(path);
 }
