@@ -88,8 +88,8 @@ struct thread_timer {
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
-	/* Of the shared timer, atomic: the stretch of cells to come, until when on the wall clock it need
-	 * not look, and where it saw the CPU clock last. */
+	/* Of the shared timer: the stretch of cells to come, atomic: until when on the wall clock it need not
+	 * look, and where it saw the CPU clock last. */
 	uint32_t shared_stretch;
 	uint64_t look_ns, seen_ns;
 };

@@ -106,11 +106,9 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 {
 	struct thread_timer *timer = &thread->timers[clock];
 
-	if (timer->armed) {
-		/* No signal may come between the two stores below. */
+	/* A signal that comes meanwhile, which one of the shared timer's may, stands for nothing. */
+	if (timer->armed)
 		timer_disarm(timer);
-	}
-	/* Nor is one of the shared timer's of either grid. */
 	timer->period_ns = 0;
 	HANDLER_BARRIER();
 	timer->told = 0;

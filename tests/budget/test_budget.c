@@ -364,8 +364,8 @@ static void test_shared(void)
 
 #define OWNERS 16 /* of timers; the shared one keeps 8 places then */
 #define TURNS 2   /* threads that take turns */
-#define TURNS_S 0.8
-#define OTHERS 3 /* threads without queries that use the processor, too */
+#define TURNS_S 0.7
+#define OTHERS 6 /* threads without queries that use the processor, too */
 
 static pthread_barrier_t owners_ready;
 static sem_t owners_go, turns_go;
