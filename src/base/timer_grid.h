@@ -72,7 +72,6 @@ struct thread_timer {
 	 * of sampler/timers.c packs them; 0: there is none, and the signal alone: the shared timer
 	 * visits it (sampler/shared_timer.h). Other threads read it. */
 	uint64_t kernel;
-	uint64_t lent_ns;    /* atomic: what a signal of the shared timer stands for */
 	volatile bool armed; /* cleared by the handler when it disarms */
 	bool asks;           /* not armed so that the next query asks for one; visited until then */
 	uint64_t period_ns;
@@ -91,8 +90,15 @@ struct thread_timer {
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
-	uint64_t lent_until_ns;   /* atomic: where a visit of the shared timer to the CPU clock ended on it */
+	/* Of the shared timer: the stretch of cells to come, atomic: until when on the wall clock it need not
+	 * look, and where it saw the CPU clock last. */
+	uint32_t shared_stretch;
+	uint64_t look_ns, seen_ns;
 };
+
+/* The pacer looks at timers that their threads change meanwhile: an interval of about now will do. GCC does
+ * not inline what is instrumented into what is not, so that goes for these as for their callers. */
+#define TIMER_OF_OTHERS __attribute__((no_sanitize("thread")))
 
 static inline bool timer_exists(const struct thread_timer *timer)
 {
@@ -102,6 +108,12 @@ static inline bool timer_exists(const struct thread_timer *timer)
 static inline bool timer_is_shared(const struct thread_timer *timer)
 {
 	return !timer_exists(timer) && __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
+}
+
+/* Whether the shared timer visits it. Its thread changes it meanwhile: what is looked at is of about now. */
+TIMER_OF_OTHERS static inline bool timer_is_member(const struct thread_timer *timer)
+{
+	return (timer->armed || timer->asks) && timer_is_shared(timer);
 }
 
 /* Of a timer that exists. */
@@ -114,10 +126,6 @@ static inline clockid_t timer_clock_id(enum timer_clock clock)
 {
 	return clock == TIMER_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 }
-
-/* The pacer looks at timers that their threads change meanwhile: an interval of about now will do. GCC does
- * not inline what is instrumented into what is not, so that goes for these as for their callers. */
-#define TIMER_OF_OTHERS __attribute__((no_sanitize("thread")))
 
 /* Periods from one point at which the timer fires to the next. */
 TIMER_OF_OTHERS static inline uint64_t timer_step(const struct thread_timer *timer)
@@ -164,7 +172,7 @@ static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t n
 /* The kernel's timer does not run. */
 static inline void timer_mark_disarmed(struct thread_timer *timer)
 {
-	timer->armed = false;
+	timer->armed = timer->asks = false;
 	timer->armed_ns = timer->idle_ns = 0;
 }
 

@@ -171,7 +171,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
                                           uint64_t timestamp, const void *ucontext)
 {
 	struct thread_timer *timer = &thread->timers[clock];
-	uint32_t stretch = timer->stretch;
+	const uint32_t stretch = timer->stretch;
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 	struct ring *ring = ring_of(thread);
@@ -189,10 +189,8 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 		thread_count(thread, LEDGER_IDLE, 1);
 		return NULL;
 	}
-	if (timer_is_shared(timer)) {
+	if (timer_is_shared(timer))
 		thread_count(thread, LEDGER_SHARED, 1);
-		stretch = points;
-	}
 	const struct observation seen = { .type = clock == TIMER_CPU ? TRACE_CPU : TRACE_REAL,
 		                          .is_timed = true,
 		                          .weight = points,

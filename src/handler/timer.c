@@ -103,20 +103,6 @@ static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clo
 	return periods;
 }
 
-/* Periods are rounded at random, or those of less than half of one would never count. On a CPU
- * clock each signal comes at a tick, and stands for one; on the wall clock there is one. */
-static uint64_t take_lent(struct thread_timer *timer, enum timer_clock clock)
-{
-	uint64_t lent = clock == TIMER_CPU ? __atomic_load_n(&timer->lent_ns, __ATOMIC_ACQUIRE)
-	                                   : __atomic_exchange_n(&timer->lent_ns, 0, __ATOMIC_ACQ_REL);
-
-	if (timer->period_ns == 0 ||
-	    (clock == TIMER_CPU &&
-	     clock_ns(CLOCK_THREAD_CPUTIME_ID) > __atomic_load_n(&timer->lent_until_ns, __ATOMIC_RELAXED)))
-		return 0;
-	return (lent + scatter(clock_ns(CLOCK_MONOTONIC)) % timer->period_ns) / timer->period_ns;
-}
-
 static uint32_t clip(uint64_t periods)
 {
 	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
@@ -130,8 +116,11 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 	/* The kernel caps an overrun at INT_MAX. */
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
 	uint64_t periods = timer->repeats ? points * timer_step(timer) : 0;
-	if (__builtin_expect(timer_is_shared(timer), 0))
-		return clip(take_lent(timer, clock));
+	if (__builtin_expect(timer_is_shared(timer), 0)) {
+		if (!timer_is_member(timer) || timer->period_ns == 0) /* its thread is arming it */
+			return 0;
+		return clip(timer_pass(timer, clock_ns(timer_clock_id(clock)), timer->shared_stretch));
+	}
 	timer->told += points;
 	if (clock == TIMER_REAL)
 		keep_pace(timer, points > 1);

@@ -199,8 +199,10 @@ static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double
 /* Of so many steps an octave: a thread has a series in the file for each stretch that it ever had. */
 #define STRETCH_STEPS 16
 
-static double round_long(double stretch)
+double budget_round_stretch(double stretch)
 {
+	stretch = clip(stretch, 1, TIMER_STRETCH_MAX);
+
 	uint32_t step = 1;
 
 	while (stretch / step >= 2 * STRETCH_STEPS)
@@ -213,7 +215,7 @@ static double round_long(double stretch)
  * 1 / stretch of what they would be. */
 static void set_stretch(enum timer_clock clock, double wanted)
 {
-	double stretch = round_long(clip(wanted, 1, TIMER_STRETCH_MAX));
+	double stretch = budget_round_stretch(wanted);
 	uint32_t whole = (uint32_t)stretch;
 	double longer = (stretch - whole) * (whole + 1) / stretch;
 
@@ -240,7 +242,7 @@ uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock
 		return stretch;
 	threads += __atomic_load_n(&in_queries, __ATOMIC_RELAXED) - then;
 	periods = threads / limit;
-	return (uint32_t)clip(round_long((double)periods), stretch, TIMER_STRETCH_MAX);
+	return (uint32_t)clip(budget_round_stretch((double)periods), stretch, TIMER_STRETCH_MAX);
 }
 
 /* Above half of a limit. */

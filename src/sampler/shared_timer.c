@@ -7,56 +7,50 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "base/task_file.h"
 #include "handler/timer.h"
+#include "sampler/budget.h"
 #include "sampler/ring_reader.h"
 #include "sampler/slots.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
 
+/* From one look at the threads to the next, at so many of their timers. */
 #define VISIT_NS 10000000ull
+#define LOOKS 1024
+
+/* A timer is lent to who may reach its point before the look behind the next one. */
+#define AHEAD_NS (VISIT_NS * 3 / 2)
+
 #define COUNT_NS NS_PER_S /* the threads are counted anew after so long */
+#define LOOK_MOST_NS NS_PER_S
 
-#define WAIT_NS NS_PER_S /* the longest time that a signal is waited for */
-
-/* From a thread's turn to the handler of a signal that waited for it, of CPU time, with cold caches: 60 us
- * have been seen. */
-#define TURN_NS 100000
-
-/* On a CPU clock each tick of the thread fires. */
-#define TICK_INTERVAL_NS 1000
+#define REAL_PLACES 2
 
 #define NO_TIMER (-1)
 
 #define MANY_TIMERS 16
 
-/* A timer that was made for a visit. Its signal may come long after the visit, when its thread gets a
- * processor; without the timer it would not come at all. */
+/* A timer that was made for the next point of a thread's grid. */
 static struct visitor {
 	int id;            /* atomic; the kernel's number, NO_TIMER: none */
 	int signal;        /* atomic */
 	struct thread *of; /* the pacer's, as the rest */
 	enum timer_clock clock;
 	uint32_t owner; /* the thread of the slot */
-	uint64_t made_ns;
-	uint64_t
-		cpu_ns; /* of a CPU clock: where the visit began on it, and when it is over, where it ended */
-	bool is_over;
+	uint64_t point_ns;
+	int64_t left_ns;          /* until the point, on its clock */
+	uint64_t seen_ns, ran_ns; /* the CPU clock, and when it was last seen to go on */
 } visitors[SHARED_TIMER_PLACES] = { [0 ... SHARED_TIMER_PLACES - 1] = { .id = NO_TIMER } };
 
 static bool is_open, lacks_places; /* atomic */
 static bool opening, is_arming;    /* atomic */
-static uint32_t members_seen;      /* atomic */
-static uint32_t joined;            /* atomic: how often a timer came that was no member */
+static uint32_t members;           /* atomic: as counted last, and those that came since */
 
 /* The pacer's; at first of who opens. */
 static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
 static int kept;                        /* how many there are */
 static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
-static uint32_t members, joined_seen;
-static uint64_t counted_ns, called_ns, visited_ns, random_state;
-static double step_ns = VISIT_NS; /* from one call to the next, the mean of some */
-#define STEPS 32
+static uint64_t counted_ns;
 
 static int create(clockid_t clock, struct sigevent *event)
 {
@@ -114,67 +108,61 @@ bool shared_timer_comes_first(void)
 	return shared_timer_members() != 0 && __atomic_load_n(&lacks_places, __ATOMIC_RELAXED);
 }
 
-/* Their threads change timers meanwhile: what is looked at is of about now, and a visit to a
- * timer that is no member any more finds that in the handler. */
-TIMER_OF_OTHERS static bool is_member(const struct thread_timer *timer)
+/* The kernel looks at CPU clocks in its ticks: of N timers each has one signal in so many ticks of its
+ * clock, or of wall time, of visits. */
+static uint32_t stretch_of(const struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns)
 {
-	return (timer->armed || timer->asks) && timer_is_shared(timer);
+	double interval =
+		(double)shared_timer_members() * (double)(clock == TIMER_CPU ? timer_tick_ns : VISIT_NS);
+	uint32_t stretch = (uint32_t)budget_round_stretch(interval / (double)period_ns);
+	uint32_t least = budget_first_stretch(timer, clock);
+
+	return stretch > least ? stretch : least;
 }
 
-bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns)
+bool shared_timer_prepare(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns)
 {
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return false;
-	bool is_new = !is_member(timer);
-	timer->period_ns = period_ns;
-	timer->stretch = timer_stretch_of(timer, clock);
-	timer->idle_ns = timer->armed_ns = 0;
+	if (!timer_is_shared(timer))
+		timer->period_ns = 0; /* no grid yet */
+	timer->whole = false;
+	timer->armed_ns = 0;
 	timer->idle_max_ns = NS_PER_S;
 	timer->slowed = timer->behind = timer->in_time = 0;
-	timer->whole = false;
+	timer->shared_stretch = stretch_of(timer, clock, period_ns);
+	__atomic_store_n(&timer->look_ns, 0, __ATOMIC_RELAXED);
 	/* A timer of the right signal without a number: the next query finds it armed. */
 	__atomic_store_n(&timer->kernel, (uint64_t)sampler_signal() << 32, __ATOMIC_RELEASE);
-	timer->armed = true;
-	timer->asks = false;
-	if (is_new)
-		__atomic_fetch_add(&joined, 1, __ATOMIC_RELAXED);
-	/* Until they are counted. The flusher may sleep for a while, and wakes the pacer. */
-	if (shared_timer_members() == 0) {
-		struct ring *ring = sampler_ring();
-		__atomic_store_n(&members_seen, 1, __ATOMIC_RELAXED);
-		if (ring != NULL)
-			ring_wake(ring);
-	}
 	return true;
+}
+
+void shared_timer_join(void)
+{
+	struct ring *ring = sampler_ring();
+
+	/* Release: the timer is armed. The flusher may sleep for a while, and wakes the pacer. */
+	if (__atomic_fetch_add(&members, 1, __ATOMIC_RELEASE) == 0 && ring != NULL)
+		ring_wake(ring);
 }
 
 uint32_t shared_timer_members(void)
 {
-	return __atomic_load_n(&members_seen, __ATOMIC_RELAXED);
-}
-
-static uint64_t next_random(void)
-{
-	random_state = (random_state ^ random_state << 13);
-	random_state ^= random_state >> 7;
-	return random_state ^= random_state << 17;
+	return __atomic_load_n(&members, __ATOMIC_RELAXED);
 }
 
 TIMER_OF_OTHERS static void count_members(uint64_t now)
 {
-	uint32_t slots = slots_count(), joins = __atomic_load_n(&joined, __ATOMIC_RELAXED);
+	uint32_t before = __atomic_load_n(&members, __ATOMIC_ACQUIRE), count = 0, slots = slots_count();
 
-	/* Those that come are known at once, or what a visit stands for would be too little while many do. */
-	members += joins - joined_seen;
-	joined_seen = joins;
-	if (counted_ns == 0 || now - counted_ns >= COUNT_NS) {
-		counted_ns = now;
-		members = 0;
-		for (uint32_t i = 0; i < slots; i++)
-			for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-				members += is_member(&slots_get(i)->timers[clock]);
-	}
-	__atomic_store_n(&members_seen, members, __ATOMIC_RELAXED);
+	if (counted_ns != 0 && now - counted_ns < COUNT_NS)
+		return;
+	counted_ns = now;
+	for (uint32_t i = 0; i < slots; i++)
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+			count += timer_is_member(&slots_get(i)->timers[clock]);
+	/* Unless others have come meanwhile. */
+	__atomic_compare_exchange_n(&members, &before, count, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static void delete_visitor(struct visitor *visitor)
@@ -185,80 +173,84 @@ static void delete_visitor(struct visitor *visitor)
 		delete_timer(id);
 }
 
-/* Not so a thread that waits: its signals were handled before it began to. */
-static bool wants_processor(uint32_t id)
+/* Threads of a busy processor wait for their turns no longer. */
+static uint64_t longest_wait_ns(void)
 {
-	char text[256];
-
-	task_file_read(id, "stat", text, sizeof(text));
-	const char *end = strrchr(text, ')'); /* of the name */
-	return end != NULL && strncmp(end, ") R", 3) == 0;
+	return NS_PER_S + shared_timer_members() * VISIT_NS;
 }
 
-/* Whether no signal is on its way any more. A visit ends with the first look at it. */
-static bool is_done_on_cpu(struct visitor *visitor)
+/* Whether the thread is not to come by for its signal: it blocks it, or sleeps. What is taken away too early
+ * is lent again. */
+static bool is_in_vain(struct visitor *visitor, uint64_t now)
 {
-	struct timespec now;
+	uint64_t clock_now = visitor->clock == TIMER_CPU ? clock_ns(clock_of_thread(visitor->owner)) : now;
 
-	if (clock_gettime(clock_of_thread(visitor->owner), &now) != 0)
+	visitor->left_ns = (int64_t)(visitor->point_ns - clock_now);
+	if (clock_now != visitor->seen_ns)
+		visitor->ran_ns = now;
+	visitor->seen_ns = clock_now;
+	if (visitor->left_ns < -(int64_t)longest_wait_ns()) {
+		__atomic_store_n(&visitor->of->timers[visitor->clock].look_ns, now + longest_wait_ns(),
+		                 __ATOMIC_RELAXED);
 		return true;
-	uint64_t cpu_ns = ns_of_timespec(now);
-	if (visitor->is_over)
-		return cpu_ns > visitor->cpu_ns + TURN_NS;
-	visitor->is_over = true;
-	/* Before the thread is looked at: what it runs from here on is not of the visit. */
-	__atomic_store_n(&visitor->of->timers[TIMER_CPU].lent_until_ns, cpu_ns + TURN_NS, __ATOMIC_RELAXED);
-	if (cpu_ns == visitor->cpu_ns)
-		return true;
-	visitor->cpu_ns = cpu_ns;
-	return !wants_processor(visitor->owner);
+	}
+	return now - visitor->ran_ns > longest_wait_ns();
 }
 
-static bool is_due(struct visitor *visitor)
+/* Also when its signal has been handled. */
+TIMER_OF_OTHERS static bool is_over(struct visitor *visitor, uint64_t now)
 {
-	if (__atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner)
-		return true;
-	return visitor->clock == TIMER_CPU
-	               ? is_done_on_cpu(visitor)
-	               : __atomic_load_n(&visitor->of->timers[TIMER_REAL].lent_ns, __ATOMIC_ACQUIRE) == 0;
+	const struct thread_timer *timer = &visitor->of->timers[visitor->clock];
+
+	return __atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner ||
+	       !timer_is_member(timer) || timer->grid_ns != visitor->point_ns ||
+	       visitor->signal != sampler_signal() || is_in_vain(visitor, now);
 }
 
-static void delete_due(bool all)
+static void delete_over(uint64_t now)
 {
 	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
-		if (visitors[i].id != NO_TIMER && (all || is_due(&visitors[i])))
+		if (visitors[i].id != NO_TIMER && is_over(&visitors[i], now))
 			delete_visitor(&visitors[i]);
 }
 
-/* NULL: all wait for their signals, and not yet too long. */
-static struct visitor *find_free(uint64_t now)
+/* For a point that is `left` away. Behind its point a timer stays: its signal may be on its way, or wait for
+ * a tick, so a CPU clock has not the first places. NULL: all points are nearer. */
+static struct visitor *find_free(enum timer_clock clock, int64_t left)
 {
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++) {
-		if (visitors[i].id != NO_TIMER && now - visitors[i].made_ns > WAIT_NS)
-			delete_visitor(&visitors[i]);
+	struct visitor *last = NULL;
+
+	for (int i = clock == TIMER_CPU ? REAL_PLACES : 0; i < SHARED_TIMER_PLACES; i++) {
 		if (visitors[i].id == NO_TIMER)
 			return &visitors[i];
+		if (visitors[i].left_ns > 0 && visitors[i].left_ns > left &&
+		    (last == NULL || visitors[i].left_ns > last->left_ns))
+			last = &visitors[i];
 	}
-	return NULL;
+	if (last != NULL)
+		delete_visitor(last);
+	return last;
 }
 
-static bool make(struct visitor *visitor, struct thread *slot, enum timer_clock clock)
+static bool is_visited(const struct thread *slot, enum timer_clock clock)
+{
+	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
+		if (visitors[i].id != NO_TIMER && visitors[i].of == slot && visitors[i].clock == clock)
+			return true;
+	return false;
+}
+
+static bool make(struct visitor *visitor)
 {
 	struct sigevent event;
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
 	event.sigev_signo = sampler_signal();
-	event.sigev_value.sival_ptr = &slot->timers[clock];
-	visitor->made_ns = clock_ns(CLOCK_MONOTONIC);
-	visitor->of = slot;
-	visitor->clock = clock;
-	visitor->owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+	event.sigev_value.sival_ptr = &visitor->of->timers[visitor->clock];
 	event._sigev_un._tid = (pid_t)visitor->owner;
-	if (visitor->owner == 0)
-		return false;
-	int id = create_somewhere(clock == TIMER_CPU ? clock_of_thread(visitor->owner) : CLOCK_MONOTONIC,
-	                          &event);
+	int id = create_somewhere(
+		visitor->clock == TIMER_CPU ? clock_of_thread(visitor->owner) : CLOCK_MONOTONIC, &event);
 	if (id == NO_TIMER) {
 		/* The thread has ended, or another process was quicker. */
 		counter_add(SAMPLER_TIMERS_FAILED, 1);
@@ -269,99 +261,76 @@ static bool make(struct visitor *visitor, struct thread *slot, enum timer_clock 
 	return true;
 }
 
-/* The timer of the last visit to the thread's CPU clock, whose signal is still on its way. */
-static struct visitor *find_stayed(const struct thread *slot)
+/* Lends a timer for the point, which is `left` away on its clock, or has passed. On the CPU clock it is the
+ * next tick's then: set to a time of now it would fire here, where the thread may wait. */
+static void lend(struct visitor *visitor, int64_t left)
 {
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
-		if (visitors[i].id != NO_TIMER && visitors[i].clock == TIMER_CPU && visitors[i].of == slot &&
-		    visitors[i].owner == __atomic_load_n(&slot->owner, __ATOMIC_RELAXED))
-			return &visitors[i];
-	return NULL;
+	__atomic_store_n(&is_arming, true, __ATOMIC_SEQ_CST);
+	if (make(visitor) && visitor->signal == sampler_signal()) /* else: it has moved */
+		sys_timer_settime(visitor->id, 0, left > 0 ? (uint64_t)left : 1, 0);
+	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
 }
 
-/* `took`: the length of the visit before. They are all alike, so it stands for this one, which
- * is not known yet. `missed`: the part of it without a visitor; as many ticks of this one stand for those of
- * that time as it is as long as a mean one. */
-TIMER_OF_OTHERS static bool begin(struct visitor *visitor, struct thread *slot, enum timer_clock clock,
-                                  uint64_t took, uint64_t missed)
+TIMER_OF_OTHERS static void look_at(struct thread *slot, enum timer_clock clock, uint64_t now)
 {
 	struct thread_timer *timer = &slot->timers[clock];
-	struct visitor *stayed = clock == TIMER_CPU ? find_stayed(slot) : NULL;
-
-	if (stayed != NULL)
-		visitor = stayed;
-	else if (!make(visitor, slot, clock))
-		return false;
-	if (visitor->signal != sampler_signal()) /* it has moved */
-		return false;
-	if (clock == TIMER_CPU) {
-		visitor->cpu_ns = clock_ns(clock_of_thread(visitor->owner));
-		visitor->is_over = false;
-		__atomic_store_n(&timer->lent_ns,
-		                 (uint64_t)((double)timer_tick_ns * members * (1 + (double)missed / step_ns)),
-		                 __ATOMIC_RELAXED);
-		__atomic_store_n(&timer->lent_until_ns, UINT64_MAX, __ATOMIC_RELEASE);
-		if (stayed == NULL)
-			sys_timer_settime(visitor->id, 0, 1, TICK_INTERVAL_NS);
-	} else {
-		__atomic_fetch_add(&timer->lent_ns, took * members, __ATOMIC_RELEASE);
-		sys_timer_settime(visitor->id, 0, 1 + next_random() % took, 0);
-	}
-	return true;
-}
-
-/* The next member behind the one before, NULL: there is none. */
-TIMER_OF_OTHERS static struct thread *find_next(enum timer_clock *clock)
-{
-	uint32_t all = slots_count() * TIMER_CLOCKS;
-
-	for (uint32_t i = 0; i < all; i++) {
-		cursor = (cursor + 1) % all;
-		struct thread *slot = slots_get(cursor / TIMER_CLOCKS);
-		*clock = (enum timer_clock)(cursor % TIMER_CLOCKS);
-		if (is_member(&slot->timers[*clock]))
-			return slot;
-	}
-	return NULL;
-}
-
-TIMER_OF_OTHERS uint64_t shared_timer_visit(void)
-{
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), took = visited_ns != 0 ? now - visited_ns : VISIT_NS;
-	uint64_t step = visited_ns != 0 ? now - called_ns : VISIT_NS;
-	enum timer_clock clock = TIMER_CPU;
 	struct visitor *visitor;
-	struct thread *slot;
+	uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+	uint64_t point_ns = timer->grid_ns, period_ns = timer->period_ns;
+
+	if (!timer_is_member(timer) || owner == 0 || period_ns == 0 || is_visited(slot, clock) ||
+	    now < __atomic_load_n(&timer->look_ns, __ATOMIC_RELAXED))
+		return;
+	uint64_t clock_now = clock_ns(clock == TIMER_CPU ? clock_of_thread(owner) : CLOCK_MONOTONIC);
+	int64_t left = (int64_t)(point_ns - clock_now);
+	if (left > (int64_t)AHEAD_NS) {
+		uint64_t pause = (uint64_t)left - AHEAD_NS;
+		/* No clock is faster than that of the wall. */
+		__atomic_store_n(&timer->look_ns, now + (pause < LOOK_MOST_NS ? pause : LOOK_MOST_NS),
+		                 __ATOMIC_RELAXED);
+		timer->seen_ns = clock_now;
+		return;
+	}
+	/* A thread that does not run is not lent what others may use. */
+	if ((clock == TIMER_CPU && timer->seen_ns == clock_now) || (visitor = find_free(clock, left)) == NULL)
+		return;
+	timer->seen_ns = clock_now;
+	timer->shared_stretch = stretch_of(timer, clock, period_ns);
+	*visitor = (struct visitor){ .id = NO_TIMER,
+		                     .of = slot,
+		                     .clock = clock,
+		                     .owner = owner,
+		                     .point_ns = point_ns,
+		                     .left_ns = left,
+		                     .seen_ns = clock_now,
+		                     .ran_ns = now };
+	lend(visitor, left);
+	/* It asks for a timer of its own again with its next query. */
+	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns) {
+		timer->asks = true;
+		timer->armed = false;
+	}
+}
+
+uint64_t shared_timer_visit(void)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint32_t all = slots_count() * TIMER_CLOCKS;
 
 	if (!__atomic_load_n(&is_open, __ATOMIC_RELAXED))
 		return 0;
-	if (random_state == 0)
-		random_state = now | 1;
 	count_members(now);
-	step_ns += ((double)step - step_ns) / STEPS;
-	called_ns = now;
-	delete_due(members == 0);
+	delete_over(now);
 	keep_places();
-	/* Without one a later visit stands for this time, too. */
-	visitor = find_free(now);
-	if (visitor == NULL)
-		return VISIT_NS;
-	slot = members != 0 ? find_next(&clock) : NULL;
-	if (slot == NULL) {
-		visited_ns = counted_ns = 0;
+	if (shared_timer_members() == 0) {
+		counted_ns = 0;
 		return 0;
 	}
-	__atomic_store_n(&is_arming, true, __ATOMIC_SEQ_CST);
-	/* The same where the kernel refuses it. */
-	if (begin(visitor, slot, clock, took, took - step) || visited_ns == 0)
-		visited_ns = now;
-	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
-	/* It asks for a timer of its own again with its next query. */
-	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns) {
-		slot->timers[clock].asks = true;
-		slot->timers[clock].armed = false;
+	for (uint32_t i = 0; i < all && i < LOOKS; i++) {
+		cursor = (cursor + 1) % all;
+		look_at(slots_get(cursor / TIMER_CLOCKS), (enum timer_clock)(cursor % TIMER_CLOCKS), now);
 	}
-	return VISIT_NS / 2 + next_random() % VISIT_NS;
+	return VISIT_NS;
 }
 
 void shared_timer_silence(int number)
@@ -384,6 +353,6 @@ void shared_timer_after_fork(void)
 		visitors[i].id = NO_TIMER;
 	kept = 0;
 	is_open = lacks_places = opening = is_arming = false;
-	members_seen = members = joined = joined_seen = 0;
-	counted_ns = visited_ns = 0;
+	members = 0;
+	counted_ns = 0;
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared timer: of threads for which the kernel refused one of their own
- * (RLIMIT_SIGPENDING). It visits one clock of one of them at a time, in turn, for some ms.
+ * The shared timer: of threads for which the kernel refused one of their own (RLIMIT_SIGPENDING).
  *
- * The kernel ties a timer to a thread when it makes it, so each visit makes the timer anew. Some
- * timers that do nothing keep places for it from before the limit is reached: the place of the
- * visit before is free only when its last signal has been handled.
- * Of N clocks each is visited for one N-th of the time. On a CPU clock each tick that hits the
- * thread in its visit fires, and stands for N ticks. A tick may take the thread's processor away, and then
- * its signal comes when the thread has one again, which may be after the visit: so a visit ends at a point of
- * the thread's CPU clock, and its timer stays until the clock has passed that. On the wall clock one signal
- * comes at a random time of a visit, and stands for N visits. The length of a visit is random, too, so that
- * it does not keep time with what the threads do.
+ * Each such thread has the grids of base/timer_grid.h, with cells that are as long as there are many such
+ * threads. It is lent a kernel timer when its clock is near its next point, and only for that one. A signal
+ * stands for the points that its clock has passed. So a timer that comes late, or is taken away with its
+ * signal on its way, makes a sample late, and nothing is lost. (Ticks would not do as a measure of CPU time:
+ * a turn that ends between two ticks has none of them, which is so for each thread that reads its CPU clock.)
+ *
+ * The kernel ties a timer to a thread when it makes it, so each is made anew. Some timers that do nothing
+ * keep places for them from before the limit is reached. A CPU clock is never faster than the wall's: a
+ * thread whose point is far away is not looked at until it can be near.
  */
 #ifndef QUERYPROF_SAMPLER_SHARED_TIMER_H
 #define QUERYPROF_SAMPLER_SHARED_TIMER_H
@@ -27,8 +26,10 @@
  * any more. */
 void shared_timer_open(void);
 
-/* On a thread that was refused a timer: the shared one will visit it. False: there is none. */
-bool shared_timer_join(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns);
+/* On a thread that was refused a timer: before it is armed as one that the shared timer visits, and behind
+ * that, where it was none. False: there is no shared timer. */
+bool shared_timer_prepare(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns);
+void shared_timer_join(void);
 
 /* Whether threads that want timers of their own must wait: not all places are kept. */
 bool shared_timer_comes_first(void);
@@ -36,8 +37,8 @@ bool shared_timer_comes_first(void);
 /* How many timers it visits. */
 uint32_t shared_timer_members(void);
 
-/* The pacer only: ends the visit, begins the next. Returns how long to wait until the one after that;
- * 0: there is nobody to visit. */
+/* The pacer only: looks where timers are due. Returns how long to wait until the next look; 0: there is
+ * nobody to visit. */
 uint64_t shared_timer_visit(void);
 
 /* Waits until the pacer is not between the look at the signal's number and the setting of the

@@ -106,7 +106,7 @@ static void fill_slot(struct thread *slot)
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		slot->timers[clock].period_ns = 0; /* a new thread, a new phase */
 		slot->timers[clock].whole = false;
-		__atomic_store_n(&slot->timers[clock].lent_ns, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->timers[clock].look_ns, 0, __ATOMIC_RELAXED);
 	}
 	slot->named = false;
 	slot->name_checked_ns = 0;

@@ -106,20 +106,22 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 {
 	struct thread_timer *timer = &thread->timers[clock];
 
-	if (timer->armed) {
-		/* No signal may come between the two stores below. */
+	/* A signal that comes meanwhile, which one of the shared timer's may, stands for nothing. */
+	if (timer->armed)
 		timer_disarm(timer);
-	}
-	timer->period_ns = period_ns;
+	timer->period_ns = 0;
+	HANDLER_BARRIER();
 	timer->told = 0;
-	timer->stretch = budget_first_stretch(timer, clock);
-	timer->repeats = timer->stretch == 1 || timer->whole;
+	timer->stretch = timer_is_shared(timer) ? timer->shared_stretch : budget_first_stretch(timer, clock);
+	timer->repeats = !timer_is_shared(timer) && (timer->stretch == 1 || timer->whole);
 	timer->slowed = timer->behind = timer->in_time = 0;
 	timer->cell_ns = timer->whole ? 0 : now;
 	/* The first tick stands for a tick's length before it. */
 	if (clock == TIMER_CPU && !timer->repeats)
 		timer->cell_ns -= timer_tick_ns;
-	timer->grid_ns = timer->cell_ns + 1 + random_next(thread) % timer_interval(timer);
+	timer->grid_ns = timer->cell_ns + 1 + random_next(thread) % (period_ns * timer_step(timer));
+	HANDLER_BARRIER();
+	timer->period_ns = period_ns;
 }
 
 /* Makes the timer fire at the next tick. Relative: an absolute time of now would have
@@ -168,6 +170,25 @@ bool timers_are_blocked(int number)
 	return pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, number) == 1;
 }
 
+/* Of a thread that was refused a timer. What has passed while it was not armed does not count. */
+static void arm_shared(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
+{
+	struct thread_timer *timer = &thread->timers[clock];
+	uint64_t now = clock_ns(timer_clock_id(clock));
+	bool is_new = !timer_is_member(timer);
+
+	if (timer->period_ns != period_ns)
+		choose_grid(thread, clock, period_ns, now);
+	else if (is_new)
+		timer_pass(timer, clock == TIMER_CPU ? now - timer_tick_ns : now, timer->shared_stretch);
+	timer->idle_ns = 0;
+	HANDLER_BARRIER();
+	timer->armed = true;
+	timer->asks = false;
+	if (is_new)
+		shared_timer_join();
+}
+
 static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
 {
 	struct thread_timer *timer = &thread->timers[clock];
@@ -186,8 +207,8 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 		/* Not there any more: somebody's timer_delete() took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);
-	} else {
-		shared_timer_join(timer, clock, period_ns);
+	} else if (shared_timer_prepare(timer, clock, period_ns)) {
+		arm_shared(thread, clock, period_ns);
 	}
 }
 
