@@ -466,6 +466,12 @@ static bool patch_object(const struct object *object, void *handle, void *progra
 	return !scope.is_unsure;
 }
 
+/* The loader's lock guards it, which ThreadSanitizer does not know. */
+__attribute__((no_sanitize("thread"))) static uintptr_t bias_of(const struct link_map *map)
+{
+	return map->l_addr;
+}
+
 /* A reference to the object, NULL when it has gone or another of its name has
  * come, or when it is ourselves: our own calls must reach the real functions. */
 static void *hold_object(const struct object *object)
@@ -478,7 +484,7 @@ static void *hold_object(const struct object *object)
 	handle = dlopen(*object->name ? object->name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return NULL;
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || map->l_addr != object->bias) {
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || bias_of(map) != object->bias) {
 		dlclose(handle);
 		return NULL;
 	}

@@ -73,6 +73,8 @@ static void keep_places(void)
 {
 	struct sigevent event;
 
+	/* Acquire: the pacer goes on with the places of who opened. */
+	(void)__atomic_load_n(&is_open, __ATOMIC_ACQUIRE);
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_NONE;
 	while (kept < SHARED_TIMER_PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)

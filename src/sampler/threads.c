@@ -172,18 +172,11 @@ struct thread *sampler_find_thread(void)
 	return thread;
 }
 
-void threads_tell_name(struct thread *thread)
+/* Tells the thread's name if it is another one. */
+static void tell_name(struct thread *thread, struct ring *ring)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 	char name[16] = "";
 
-	struct ring *ring = sampler_ring();
-
-	thread->name_due = false;
-	if (ring == NULL || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
-		return;
-	thread->name_checked_ns = now;
-	context_follow(thread);
 	prctl(PR_GET_NAME, name);
 	if (thread->named && memcmp(name, thread->name, sizeof(name)) == 0)
 		return;
@@ -196,6 +189,19 @@ void threads_tell_name(struct thread *thread)
 	memcpy(record->name, name, sizeof(name));
 	memcpy(thread->name, name, sizeof(name));
 	ring_commit(ring, record, RECORD_THREAD);
+}
+
+void threads_tell_name(struct thread *thread)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+	struct ring *ring = sampler_ring();
+
+	thread->name_due = false;
+	if (ring == NULL || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
+		return;
+	thread->name_checked_ns = now;
+	context_follow(thread);
+	tell_name(thread, ring);
 }
 
 /* --- a thread goes --------------------------------------------------------------------- */
@@ -284,5 +290,8 @@ void threads_after_fork(void)
 	forget_cpu_clock(self);
 	self->account = (struct thread_account){ 0 };
 	random_seed(self); /* or parent and child would make the same keys */
-	threads_tell_name(self);
+	/* No more than the name: another thread may have had the loader's lock, and nobody gives it back
+	 * here. */
+	if (sampler_ring() != NULL)
+		tell_name(self, sampler_ring());
 }

@@ -308,8 +308,8 @@ static const struct metric {
 	{ "plans_different", get_programs, NULL, PROGRAMS_DIFFERENT,
 	  "Plans not told: prepared anew, the statement had another program than the one that ran" },
 	{ "plans_left", get_programs, NULL, PROGRAMS_LEFT,
-	  "Plans not read: the connection has an authorizer or a progress handler, or no moment came at "
-	  "which the program could not notice" },
+	  "Plans not read: the connection has an authorizer or a progress handler, the statement a virtual "
+	  "table of the program's, or no moment came at which the program could not notice" },
 	{ "statements", get_statements, NULL, STATEMENTS_KEPT,
 	  "Statements in system.statement_stats, without \"(other)\"" },
 	{ "statements_folded", get_statements, NULL, STATEMENTS_FOLDED,

@@ -18,6 +18,7 @@
 #include "store/control.h"
 #include "watch/plan/plan.h"
 #include "watch/plan/plan_columns.h"
+#include "watch/plan/virtual_tables.h"
 
 /* More than any program of use; what is hashed, copied and stored of one is bounded. */
 #define OPCODES_MAX 100000u
@@ -29,6 +30,7 @@ struct program_due {
 	const struct host_library *library;
 	const void *stmt;
 	sqlite3 *db;
+	uint32_t session; /* its number: another connection may come to be at this address */
 	char *text;
 	uint32_t count;
 	struct opcode_bytes opcodes[];
@@ -123,8 +125,13 @@ static void set_due(const struct run *run, const struct opcode_library *library,
 
 	if (!due)
 		return;
-	*due = (struct program_due){ program,          run->session->library, run->stmt,
-		                     run->session->db, strdup(text),          count_ };
+	*due = (struct program_due){ program,
+		                     run->session->library,
+		                     run->stmt,
+		                     run->session->db,
+		                     run->session->number,
+		                     strdup(text),
+		                     count_ };
 	for (uint32_t i = 0; i < count_; i++)
 		due->opcodes[i] = *opcode_at(library, opcodes, i);
 	if (calling->due) {
@@ -148,8 +155,12 @@ uint64_t programs_see(const struct run *run, const char *text)
 	if (!opcodes || !number || number > OPCODES_MAX)
 		return 0;
 	program = hash_program(library, opcodes, number, text, run->session->library->name);
-	if (note(program))
-		set_due(run, library, opcodes, number, text, program.first);
+	if (note(program)) {
+		if (virtual_tables_are_own(run->session->library, library, run->session->db, opcodes, number))
+			set_due(run, library, opcodes, number, text, program.first);
+		else
+			count(PROGRAMS_LEFT);
+	}
 	return program.first;
 }
 
@@ -292,6 +303,14 @@ static void tell(const struct program_due *due, const struct plan *plan)
 
 /* --- reading it ---------------------------------------------------------------------------------- */
 
+/* Whether the connection is the one that the program ran on. */
+static bool is_open(const struct program_due *due)
+{
+	const struct session *session = session_of(due->db);
+
+	return session && session->number == due->session && !session_is_closing(session);
+}
+
 /* Whether the host may still ask for the connection's error, which the preparation would clear. A
  * preparation of its own clears it, too. */
 static bool has_error(const struct program_due *due, const void *subject)
@@ -346,8 +365,8 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
 	    !library)
 		return;
-	/* Another thread may have closed the statement's connection; this one is another statement then. */
-	if (subject == due->stmt && api->db_handle((sqlite3_stmt *)subject) != due->db) {
+	/* It may have been closed; then these are another statement and another connection. */
+	if (!is_open(due) || (subject == due->stmt && api->db_handle((sqlite3_stmt *)subject) != due->db)) {
 		count(PROGRAMS_LEFT);
 		free_due(calling);
 		return;

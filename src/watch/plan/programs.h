@@ -5,8 +5,9 @@
  * At the end of such a run the statement's opcodes are hashed. When the hash is new, the plan is
  * read (plan.h) at the next moment at which the host cannot notice that its connection prepares
  * a statement: when its next call will set the connection's error code anyhow. That statement is never
- * stepped: no lock, no I/O, no transaction, nothing is counted, and no callback runs but those of
- * preparation. A connection with an authorizer or a progress handler is left alone.
+ * stepped: no lock, no I/O, no transaction, nothing is counted, and no code of the host runs: a connection
+ * with an authorizer or a progress handler is left alone, and so is a statement with virtual tables of the
+ * host's (virtual_tables.h).
  */
 #ifndef QUERYPROF_WATCH_PROGRAMS_H
 #define QUERYPROF_WATCH_PROGRAMS_H
@@ -34,7 +35,7 @@ static inline void programs_read(const void *subject, const void *frame)
 enum programs_counter {
 	PROGRAMS_READ,
 	PROGRAMS_DIFFERENT, /* what was prepared anew was not what had run */
-	PROGRAMS_LEFT,      /* an authorizer or a progress handler; or the moment did not come */
+	PROGRAMS_LEFT,      /* the host's code might run; or the moment did not come */
 	PROGRAMS_COUNTERS,
 };
 uint64_t programs_counter(enum programs_counter which);

@@ -11,11 +11,6 @@ void session_set_closing(struct session *session)
 	__atomic_store_n(&session->closing, true, __ATOMIC_RELAXED);
 }
 
-bool session_is_closing(const struct session *session)
-{
-	return __atomic_load_n(&session->closing, __ATOMIC_RELAXED);
-}
-
 /* The session is no longer one that the hooks alone know of. */
 static void set_bound(struct session *session)
 {

@@ -15,7 +15,6 @@ struct session *session_bind(sqlite3 *db, bool *is_new, char **error);
 /* A recorded session whose connection was closed with statements left: session_end() follows
  * with the last of them. */
 void session_set_closing(struct session *session);
-bool session_is_closing(const struct session *session);
 
 /* The connection goes: its session ends, and its runs with it. Again is nothing. */
 void session_end(struct session *session);

@@ -66,6 +66,13 @@ struct session *session_of(sqlite3 *db);
 /* Whether a session's connection has this mutex. Async-signal-safe. */
 bool session_has_mutex(const void *mutex);
 
+/* Whether the host has closed the connection, which lives for its statements. */
+static inline bool session_is_closing(const struct session *session)
+{
+	/* Relaxed: see session_set_closing(). */
+	return __atomic_load_n(&session->closing, __ATOMIC_RELAXED);
+}
+
 /* The session stays until session_release(). False: it has ended meanwhile. */
 bool session_hold(struct session *session);
 void session_release(struct session *session);

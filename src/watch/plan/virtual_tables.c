@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/plan/virtual_tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "handler/unwind/stack_copy.h"
+
+#define TRIGGERS_MAX 64
+#define TRIGGER_OPCODES_MAX 100000u
+
+/* What SQLite has in memory of a virtual table, of its module and of a trigger's program; none of it is
+ * public, and none of it has changed since 3.7. Two ways lead from a table to the module's functions, and
+ * they must meet: nothing else is taken for one. */
+struct table_in_memory {
+	const sqlite3 *db;
+	const void *module;
+	const void *table; /* a sqlite3_vtab, which is public */
+};
+
+struct module_in_memory {
+	const sqlite3_module *functions;
+	const char *name;
+};
+
+struct trigger_in_memory {
+	const void *opcodes;
+	int32_t count;
+};
+
+struct walk {
+	const struct host_library *library;
+	const struct opcode_library *opcodes;
+	const sqlite3 *db;
+	const void *triggers[TRIGGERS_MAX]; /* that were walked, as one may fire itself */
+	uint32_t trigger_count;
+};
+
+/* A program that has SQLite inside, or an extension, has its own modules in the same image. */
+static bool is_own_name(const char *name)
+{
+	static const char *const names[] = { "bytecode",      "dbstat",     "fts3",      "fts3tokenize",
+		                             "fts4",          "fts4aux",    "fts5",      "fts5vocab",
+		                             "geopoly",       "json_each",  "json_tree", "jsonb_each",
+		                             "jsonb_tree",    "rtree",      "rtree_i32", "sqlite_stmt",
+		                             "sqlite_dbpage", "tables_used" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return !strncmp(name, "pragma_", strlen("pragma_"));
+}
+
+static bool is_own(const struct walk *walk, const void *p4)
+{
+	struct table_in_memory in_memory;
+	struct module_in_memory module;
+	sqlite3_vtab table;
+	char name[32] = "";
+	size_t size = 0;
+
+	if (!stack_copy_part((uintptr_t)p4, &in_memory, sizeof in_memory) || in_memory.db != walk->db ||
+	    !stack_copy_part((uintptr_t)in_memory.module, &module, sizeof module) ||
+	    !stack_copy_part((uintptr_t)in_memory.table, &table, sizeof table) ||
+	    module.functions != table.pModule || !host_is_within(walk->library, module.functions))
+		return false;
+	stack_copy_text(module.name, name, sizeof name - 1, &size);
+	return is_own_name(name);
+}
+
+static bool walk_program(struct walk *walk, const void *program, uint32_t count);
+
+static bool walk_trigger(struct walk *walk, const void *p4)
+{
+	const size_t op_bytes = walk->opcodes->places.op_bytes;
+	struct trigger_in_memory trigger;
+	void *copy;
+	bool is_fine;
+
+	if (!stack_copy_part((uintptr_t)p4, &trigger, sizeof trigger) || trigger.count <= 0 ||
+	    (uint32_t)trigger.count > TRIGGER_OPCODES_MAX)
+		return false;
+	for (uint32_t i = 0; i < walk->trigger_count; i++)
+		if (walk->triggers[i] == trigger.opcodes)
+			return true;
+	if (walk->trigger_count == TRIGGERS_MAX)
+		return false;
+	walk->triggers[walk->trigger_count++] = trigger.opcodes;
+	copy = malloc((size_t)trigger.count * op_bytes);
+	is_fine = copy &&
+	          stack_copy_part((uintptr_t)trigger.opcodes, copy, (size_t)trigger.count * op_bytes) &&
+	          walk_program(walk, copy, (uint32_t)trigger.count);
+	free(copy);
+	return is_fine;
+}
+
+static bool walk_program(struct walk *walk, const void *program, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(walk->opcodes, program, i);
+		const char *name = walk->opcodes->names[opcode->opcode];
+
+		if (!*name)
+			return false;
+		if (!strcmp(name, "Program") ? !walk_trigger(walk, opcode->p4)
+		                             : (!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) &&
+		                                       !is_own(walk, opcode->p4))
+			return false;
+	}
+	return true;
+}
+
+bool virtual_tables_are_own(const struct host_library *library, const struct opcode_library *opcodes,
+                            const sqlite3 *db, const void *program, uint32_t count)
+{
+	struct walk walk = { .library = library, .opcodes = opcodes, .db = db };
+
+	return walk_program(&walk, program, count);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose virtual tables a program has.
+ *
+ * Who prepares a statement calls the modules of its virtual tables: they are asked for the best index, and
+ * for functions. Those of SQLite itself tell nobody. One of the host or of an extension is a stranger's code,
+ * which may count, print, wait or query.
+ */
+#ifndef QUERYPROF_WATCH_VIRTUAL_TABLES_H
+#define QUERYPROF_WATCH_VIRTUAL_TABLES_H
+
+#include "watch/plan/opcode_places.h"
+
+/* Whether all virtual tables of the program and of its triggers are of SQLite's own modules. False, too,
+ * where that is not known. The statement that has the opcodes lives. */
+bool virtual_tables_are_own(const struct host_library *library, const struct opcode_library *opcodes,
+                            const sqlite3 *db, const void *program, uint32_t count);
+
+#endif
