@@ -66,7 +66,7 @@ extern "C" int catch_exceptions(void)
 {
 	int count = 0;
 	try {
-		throw_below(3, &count);
+		throw_below(1, &count);
 	} catch (int) {
 		count++;
 	}
