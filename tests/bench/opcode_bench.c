@@ -225,10 +225,11 @@ int main(void)
 		for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
 			run(db, queries[i]);
 	timer_delete(timer);
-	printf("%ld samples in SQLite %s\n", samples, sqlite->libversion());
+	printf("a sample of a statement, SQLite %s\n", sqlite->libversion());
 	print(&hot);
 	print(&behind);
 	print(&evicted);
+	printf("  samples %ld\n", samples);
 	sqlite->close(db);
 	qp_shutdown();
 	return 0;
