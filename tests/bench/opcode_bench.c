@@ -159,13 +159,13 @@ static int compare_doubles(const void *a, const void *b)
 /* The mean of the middle half: as little moved by a busy machine as the median, and finer. */
 static double middle(struct pair *pair, bool finds)
 {
-	const size_t count = pair->count[finds];
+	const size_t count = pair->count[finds], from = count / 4, used = count - 2 * from;
 	double sum = 0;
 
 	qsort(pair->ns[finds], count, sizeof(double), compare_doubles);
-	for (size_t i = count / 4; i < count - count / 4; i++)
+	for (size_t i = from; i < from + used; i++)
 		sum += pair->ns[finds][i];
-	return count ? sum / (double)(count - count / 4 * 2) : 0;
+	return used ? sum / (double)used : 0;
 }
 
 static void print(struct pair *pair)
