@@ -23,7 +23,7 @@
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.
  * Functions accept NULL. */
 struct unwind_memo;
-struct memo_frame;                                               /* arch.h */
+struct memo_frame;
 extern const unsigned unwind_memo_bytes, unwind_memo_head_bytes; /* no frame counts without a head */
 
 /* The size of a code map's rule cache (code_map.h). A process of 30 modules keeps 130 KiB
