@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "handler/unwind/arch.h"
+
 /* Of label/trampolines.S: where the return address of its call lies, less one, and where its
  * frame has the two words. */
 #if defined(__aarch64__)
@@ -22,9 +24,9 @@ static void add(struct labels *labels, uint64_t number)
 		labels->numbers[labels->count++] = number;
 }
 
-/* `labels`: NULL, the trampolines only get their name. A return address less one is no
+/* `frames`: NULL, the trampolines only get their name. A return address less one is no
  * instruction's first byte: no interrupted frame is taken for one that was left by a call. */
-static uint64_t look(struct labels *labels, const struct unwind_memo *memo, const struct unwind_stack *stack,
+static uint64_t look(struct labels *labels, const struct memo_frame *frames, const struct unwind_stack *stack,
                      uint64_t *trace, int depth, uint64_t entered)
 {
 	/* Relaxed: see the header. */
@@ -38,9 +40,9 @@ static uint64_t look(struct labels *labels, const struct unwind_memo *memo, cons
 		if (__builtin_expect(place >= size, 1))
 			continue;
 		trace[i] = code + place % LABEL_TRAMPOLINE_BYTES;
-		if (labels == NULL || place % LABEL_TRAMPOLINE_BYTES != CALL_AT ||
+		if (frames == NULL || place % LABEL_TRAMPOLINE_BYTES != CALL_AT ||
 		    found == LABELS_FRAMES_MAX ||
-		    !unwind_read_words(stack, unwind_memo_sp(memo, i) + WORDS_AT, words, 2))
+		    !unwind_read_words(stack, frames[i].at.sp + WORDS_AT, words, 2))
 			continue;
 		found++;
 		/* What was entered inside of a trampoline is another set than the one around it. */
@@ -57,10 +59,10 @@ void labels_rename(uint64_t *trace, int depth)
 	look(NULL, NULL, NULL, trace, depth, 0);
 }
 
-void labels_collect(struct labels *labels, const struct unwind_memo *memo, const struct unwind_stack *stack,
-                    uint64_t *trace, const struct unwind_result *unwound, uint64_t query)
+void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *trace,
+                    const struct unwind_result *unwound, uint64_t query)
 {
 	labels->count = 0;
-	add(labels, look(unwound->kept ? labels : NULL, memo, stack, trace, unwound->depth, labels_entered));
+	add(labels, look(labels, unwound->frames, stack, trace, unwound->depth, labels_entered));
 	add(labels, query);
 }

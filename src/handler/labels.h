@@ -40,7 +40,7 @@ void labels_rename(uint64_t *trace, int depth);
 
 /* Finds the sets in force by the frames that the memo has kept, and renames the trampolines.
  * `query`: the number of the query's own set, 0: none. */
-void labels_collect(struct labels *labels, const struct unwind_memo *memo, const struct unwind_stack *stack,
-                    uint64_t *trace, const struct unwind_result *unwound, uint64_t query);
+void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *trace,
+                    const struct unwind_result *unwound, uint64_t query);
 
 #endif

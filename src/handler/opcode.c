@@ -8,17 +8,9 @@
 
 #include "handler/unwind/rules.h"
 
-#define WORD sizeof(uintptr_t)
-
-static uintptr_t word_at(const void *base, uint32_t offset)
-{
-	return *(const volatile uintptr_t *)((const char *)base + offset);
-}
-
-static uint32_t number_at(const void *base, uint32_t offset)
-{
-	return *(const volatile uint32_t *)((const char *)base + offset);
-}
+#define AT(type, base, offset) (*(type const volatile *)((const char *)(base) + (offset)))
+/* What few samples need: behind a signal each line of code costs more than what stands on it. */
+#define APART __attribute__((noinline, cold))
 
 /* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its
  * address is that of the program, which other places hold. */
@@ -26,76 +18,94 @@ static uint32_t number_of(const struct opcode_places *at, const void *statement,
 {
 	/* The odd part's inverse divides where there is no remainder, and else makes a number that is
 	 * larger than any quotient; so does what the shift drops, as it comes back on top. */
-	const uint64_t product = (address - word_at(statement, at->a_op)) * at->op_inverse;
+	const uint64_t product = (address - AT(uintptr_t, statement, at->a_op)) * at->op_inverse;
 	const uint64_t number = product >> at->op_shift | product << (64 - at->op_shift);
 
-	return number - 1 < number_at(statement, at->n_op) - (uint64_t)1 ? (uint32_t)number : OPCODE_UNKNOWN;
+	return number - 1 < AT(uint32_t, statement, at->n_op) - 1ul ? (uint32_t)number : OPCODE_UNKNOWN;
 }
 
-static uint32_t calling_opcode(const struct opcode_places *at, const void *frame)
+APART static uint32_t calling_opcode(const struct opcode_places *at, const void *frame)
 {
-	for (const void *parent; (parent = (const void *)word_at(frame, at->frame_parent)) != NULL;)
+	for (const void *parent; (parent = AT(void *, frame, at->frame_parent)) != NULL;)
 		frame = parent;
-	return number_at(frame, at->frame_pc);
+	return AT(uint32_t, frame, at->frame_pc);
 }
 
-/* What a place of frame number `index` holds. The nearest frame that it has called and that uses a register
- * has saved it in a slot; without one the register is as it was. */
-static bool read_place(struct thread *thread, const struct unwind_memo *memo, const void *ucontext,
-                       const uint64_t *trace, int index, unsigned place, uintptr_t *value)
+/* 0, here and below: it cannot be read. Not the address of an opcode. */
+APART static uintptr_t read_elsewhere(const struct unwind_stack *stack, uintptr_t slot)
+{
+	uintptr_t value;
+
+	return unwind_read_words(stack, slot, &value, 1) ? value : 0;
+}
+
+static uintptr_t read_slot(const struct unwind_stack *stack, const struct memo_frame *frame, unsigned words)
+{
+	const uintptr_t slot = frame[1].at.sp - words * sizeof(uintptr_t);
+
+	if (slot < frame->at.sp)
+		return 0;
+	if (__builtin_expect(slot - stack->start >= stack->end - stack->start, 0))
+		return read_elsewhere(stack, slot);
+	return *(const volatile uintptr_t *)slot;
+}
+
+/* A register of a frame: the nearest frame that it has called and that uses the register has saved it in a
+ * slot; without one the register is as it was. */
+APART static uintptr_t read_register(const struct unwind_stack *stack, const struct memo_frame *frame,
+                                     const struct memo_frame *leaf, const void *ucontext, unsigned number)
 {
 	const struct code_map *map = code_map_current();
-	unsigned words = place > OPCODE_SLOT ? place - OPCODE_SLOT : 0;
+	unsigned words = 0;
 
-	if (place == 0 || (words == 0 && (map == NULL || map->rules == NULL || code_map_moved(map))))
-		return false;
-	while (words == 0 && index > 0)
-		if (!rules_find_saved(map, trace[--index], place - 1, &words))
-			return false;
-	if (words == 0) {
-		*value = arch_register(ucontext, place - 1);
-		return true;
-	}
-	const uintptr_t sp = unwind_memo_sp(memo, index), cfa = unwind_memo_sp(memo, index + 1);
-	return words * WORD <= cfa - sp && unwind_read_words(&thread->stack, cfa - words * WORD, value, 1);
+	if (map == NULL || map->rules == NULL || code_map_moved(map))
+		return 0;
+	while (words == 0 && frame > leaf)
+		if (!rules_find_saved(map, (--frame)->at.pc, number, &words))
+			return 0;
+	return words == 0 ? arch_register(ucontext, number) : read_slot(stack, frame, words);
 }
 
-/* The number of the statement's frame, -1: it is not on the stack. */
-static int find_frame(const struct opcode_places *at, const struct unwind_memo *memo, uintptr_t end,
-                      const uint64_t *trace, int depth)
+/* The statement's frame, NULL: it is not on the stack. The last of the trace has no CFA. */
+static const struct memo_frame *find_frame(const struct opcode_places *at, const struct memo_frame *frame,
+                                           int depth, uintptr_t end)
 {
+	const struct memo_frame *const last = frame + depth - 1, *found = NULL;
 	const uintptr_t start = at->start, size = at->end - start;
-	int found = -1;
 
-	for (int i = 0; i + 1 < depth; i++)
-		if (__builtin_expect(trace[i] - start < size, 0)) {
-			if (unwind_memo_sp(memo, i) >= end)
-				break;
-			found = i;
-		}
+	while (frame < last && frame->at.pc - start >= size)
+		frame++;
+	for (; frame < last && frame->at.sp < end; frame++)
+		if (frame->at.pc - start < size)
+			found = frame;
 	return found;
 }
 
 uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
-                        const uint64_t *trace, const struct unwind_result *unwound)
+                        const struct unwind_result *unwound)
 {
 	const struct opcode_places *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
-	const struct unwind_memo *memo = thread_memo(thread);
+	const struct memo_frame *leaf = unwound->frames, *frame = NULL;
 	uint32_t number = OPCODE_UNKNOWN;
-	uintptr_t address;
-	int index = -1;
 
 	if (statement == NULL)
 		return OPCODE_UNKNOWN;
-	if (at != NULL && tag->frame != 0 && unwound->kept)
-		index = find_frame(at, memo, tag->frame, trace, unwound->depth);
-	if (index >= 0 && (trigger = (const void *)word_at(statement, at->frame)) != NULL)
-		number = calling_opcode(at, trigger);
-	else if (index >= 0 && read_place(thread, memo, ucontext, trace, index,
-	                                  at->places[trace[index] - at->start], &address))
-		number = number_of(at, statement, address);
-	if (number == OPCODE_UNKNOWN)
+	if (at != NULL && leaf != NULL && tag->frame != 0)
+		frame = find_frame(at, leaf, unwound->depth, tag->frame);
+	if (frame != NULL) {
+		const unsigned place = at->places[frame->at.pc - at->start];
+
+		if ((trigger = AT(void *, statement, at->frame)) != NULL)
+			number = calling_opcode(at, trigger);
+		else if (__builtin_expect(place > OPCODE_SLOT, 1))
+			number = number_of(at, statement,
+			                   read_slot(&thread->stack, frame, place - OPCODE_SLOT));
+		else if (place != 0)
+			number = number_of(at, statement,
+			                   read_register(&thread->stack, frame, leaf, ucontext, place - 1));
+	}
+	if (__builtin_expect(number == OPCODE_UNKNOWN, 0))
 		thread_count(thread, LEDGER_NO_OPCODE, 1);
 	return number;
 }

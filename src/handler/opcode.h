@@ -24,12 +24,12 @@ struct opcode_places {
 	uint32_t a_op, n_op, frame;      /* in the statement: opcodes, how many, innermost trigger's frame */
 	uint32_t frame_parent, frame_pc; /* in that frame: the next one, the opcode that it interrupted */
 	uint8_t *places; /* for each byte of the code; a call's last one has the place during the call */
-};
+} __attribute__((aligned(64))); /* one line of memory */
 
 /* The number of the opcode that the tag's statement executed, OPCODE_UNKNOWN: not known. While
  * a trigger runs it is the opcode that called it. The thread's trace was unwound from `ucontext` just
  * now. */
 uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
-                        const uint64_t *trace, const struct unwind_result *unwound);
+                        const struct unwind_result *unwound);
 
 #endif

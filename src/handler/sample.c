@@ -109,9 +109,9 @@ __attribute__((noinline)) static bool record_trace(struct thread *thread, struct
 	const int depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
 	const int cpu = sched_getcpu();
 
-	labels_collect(labels, thread_memo(thread), &thread->stack, draft->trace, trace, tag->counts->labels);
+	labels_collect(labels, &thread->stack, draft->trace, trace, tag->counts->labels);
 	context_read(thread, context);
-	const uint32_t opcode = opcode_running(thread, tag, ucontext, draft->trace, trace);
+	const uint32_t opcode = opcode_running(thread, tag, ucontext, trace);
 	if (seen->skipped != 0)
 		memmove(draft->trace, draft->trace + seen->skipped, (size_t)depth * sizeof(uint64_t));
 	draft->timestamp_ns = seen->timestamp_ns;

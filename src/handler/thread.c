@@ -21,11 +21,6 @@ void thread_count(struct thread *thread, enum ledger_counter which, uint64_t by)
 	__atomic_fetch_add(&of[which], by, __ATOMIC_RELAXED);
 }
 
-struct unwind_memo *thread_memo(struct thread *thread)
-{
-	return (struct unwind_memo *)(thread + 1);
-}
-
 size_t thread_slot_bytes(void)
 {
 	size_t bytes = sizeof(struct thread) + unwind_memo_bytes;

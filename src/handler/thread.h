@@ -128,7 +128,10 @@ void thread_leave_handler(struct thread *thread);
 void thread_count(struct thread *thread, enum ledger_counter which, uint64_t by);
 extern uint64_t thread_slotless_counters[LEDGER_COUNTERS] __attribute__((visibility("hidden")));
 
-struct unwind_memo *thread_memo(struct thread *thread);
+static inline struct unwind_memo *thread_memo(struct thread *thread)
+{
+	return (struct unwind_memo *)(thread + 1);
+}
 
 /* The calling thread's slot, NULL while it is not registered. */
 extern __thread struct thread *thread_current

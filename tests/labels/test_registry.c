@@ -27,12 +27,6 @@
 #define SHARED 16 /* sets that all threads make, too */
 
 /* Stands for the unwinder, which labels.c needs. */
-uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number)
-{
-	(void)memo, (void)number;
-	return 0;
-}
-
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count)
 {
 	(void)known, (void)address, (void)words, (void)count;

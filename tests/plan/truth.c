@@ -82,11 +82,11 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 		found.outside++;
 		return;
 	}
-	opcode = opcode_running(thread, &tag, ucontext, trace, &result);
+	opcode = opcode_running(thread, &tag, ucontext, &result);
 	if (found.samples % MEASURED == 0) {
 		found.ns -= now_ns();
 		for (int i = 0; i < CALLS; i++)
-			opcode = opcode_running(thread, &tag, ucontext, trace, &result);
+			opcode = opcode_running(thread, &tag, ucontext, &result);
 		found.ns += now_ns();
 		found.measured++;
 	}

@@ -26,20 +26,14 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 		fake_unwind_hook();
 	for (int i = 0; i < depth; i++)
 		trace[i] = (uint64_t)i + 1;
-	return (struct unwind_result){ depth, fake_truncated || depth < fake_depth, 1, false };
+	return (struct unwind_result){ (int16_t)depth, fake_truncated || depth < fake_depth, 1, NULL };
 }
 
 uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
-                        const uint64_t *trace, const struct unwind_result *unwound)
+                        const struct unwind_result *unwound)
 {
-	(void)thread, (void)tag, (void)ucontext, (void)trace, (void)unwound;
+	(void)thread, (void)tag, (void)ucontext, (void)unwound;
 	return OPCODE_UNKNOWN;
-}
-
-uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number)
-{
-	(void)memo, (void)number;
-	return 0;
 }
 
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count)

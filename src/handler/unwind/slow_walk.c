@@ -149,7 +149,7 @@ struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame fram
 	} else if (!enter(walk, &view, frame.sp)) {
 		trace[n] = frame.pc;
 		unwind_count(UNWIND_BAD_READ);
-		return (struct unwind_result){ 1, true, map->generation, false };
+		return (struct unwind_result){ 1, true, map->generation, NULL };
 	}
 	do {
 		trace[n] = frame.pc;
@@ -175,5 +175,5 @@ struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame fram
 		unwind_count(UNWIND_BAD_READ);
 	else if (end == RULE_LEADS_NOWHERE)
 		unwind_count(UNWIND_NO_RULE);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, frames != NULL };
+	return (struct unwind_result){ (int16_t)n, end != RULE_AT_BOTTOM, map->generation, frames };
 }

@@ -74,11 +74,6 @@ static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 	memo->count = to + length;
 }
 
-uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number)
-{
-	return memo->frames[number].at.sp;
-}
-
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++, address += sizeof(*words)) {
@@ -205,7 +200,7 @@ fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame
 		return slow_walk(walk, frame, n - 1);
 	if (end == RULE_OUT_OF_BOUNDS)
 		unwind_count(UNWIND_BAD_READ);
-	return (struct unwind_result){ (int)n, end != RULE_AT_BOTTOM, map->generation, true };
+	return (struct unwind_result){ (int16_t)n, end != RULE_AT_BOTTOM, map->generation, memo->frames };
 }
 
 /* Whether the memo belongs to this map and stack, and no interrupted walk is using it. */
@@ -275,7 +270,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	struct unwind_result result;
 
 	if (max <= 0)
-		return (struct unwind_result){ 0, true, generation, false };
+		return (struct unwind_result){ 0, true, generation, NULL };
 	if (__builtin_expect(map == NULL || code_map_moved(map), 0)) {
 		/* Not the map's rules, but the loader alone. The next map will know this code. Of the
 		 * memo no step is used, as no rule lasts. */
@@ -322,7 +317,7 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 		const uint32_t depth = memo_repeat(memo, map, stack, &leaf, trace, max);
 		if (depth != 0)
-			return (struct unwind_result){ (int)depth, false, map->generation, true };
+			return (struct unwind_result){ (int16_t)depth, false, map->generation, memo->frames };
 	}
 	return trace_anew(ucontext, stack, map, memo, trace, max);
 }

@@ -23,17 +23,20 @@
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.
  * Functions accept NULL. */
 struct unwind_memo;
+struct memo_frame;
 extern const unsigned unwind_memo_bytes, unwind_memo_head_bytes; /* no frame counts without a head */
 
 /* The size of a code map's rule cache (code_map.h). A process of 30 modules keeps 130 KiB
  * for unwinding, and a memo of 32 KiB for each sampled thread. */
 extern const unsigned unwind_cache_bytes;
 
+/* Of two words, so that it is returned in registers. */
 struct unwind_result {
-	int depth;           /* entries written, >= 1 unless max is 0 */
+	int16_t depth;       /* entries written, >= 1 unless max is 0 */
 	bool truncated;      /* the bottom of the stack was not reached */
 	uint32_t generation; /* of the code map used */
-	bool kept;           /* the memo has its frames */
+	/* Its frames as the memo has kept them, leaf first; NULL: it has not. */
+	const struct memo_frame *frames;
 };
 
 /* Writes at most `max` addresses, leaf first: the interrupted address itself, then for
@@ -43,10 +46,7 @@ struct unwind_result {
 struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
                                   struct unwind_memo *memo, uint64_t *trace, int max);
 
-/* The stack pointer of a frame of the trace just unwound, where the memo has kept it. Leaf first. */
-uintptr_t unwind_memo_sp(const struct unwind_memo *memo, int number);
-
-/* Reads words of such a frame, on the known stack or another one. */
+/* Reads words of a frame, on the known stack or another one. */
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count);
 
 /* Written by modules/publish.c. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/record.h"
+#include "handler/unwind/arch.h"
 #include "modules/publish.h"
 #include "sampler/registers.h"
 #include "sampler/threads.h"
@@ -41,10 +42,8 @@ static bool is_same(const struct nested *a, const struct nested *b)
 static bool is_passed(const struct call_place *place, const struct left_walk *walk,
                       const struct unwind_result *result, const struct unwind_stack *stack)
 {
-	const struct unwind_memo *memo = (const void *)walk->memo;
-
 	for (int i = 1; i < result->depth; i++) {
-		uintptr_t callee = unwind_memo_sp(memo, i - 1), sp = unwind_memo_sp(memo, i);
+		uintptr_t callee = result->frames[i - 1].at.sp, sp = result->frames[i].at.sp;
 
 		if (callee >= stack->start && callee <= place->frame && place->frame < sp && sp <= stack->end)
 			return walk->trace[i] != place->frame_return - 1;
@@ -92,7 +91,7 @@ void left_mark(struct calling *calling, const void *frame)
 			continue;
 		if (result.depth < 0)
 			result = walk_here(calling->walk, &thread->stack);
-		if (result.kept && is_passed(place, calling->walk, &result, &thread->stack))
+		if (result.frames && is_passed(place, calling->walk, &result, &thread->stack))
 			place->is_orphan = true;
 		else
 			*known = nested;
