@@ -71,25 +71,17 @@ PLANNED = [sql for sql, _ in BURNING] + [
 LONG_SCAN = "Select count(*) FROM t WHERE " + " OR ".join(f"b LIKE '%x{i}%'" for i in range(10))
 
 
-BURNT_NS = 600_000  # by a call of burn(): a statement's 300 calls give its nodes 180 samples
-BRIEFLY_NS = 200_000  # 30 ms of the least statement
+def burn(_value):
+    """Some CPU time."""
+    end = time.thread_time_ns() + 600_000
+    while time.thread_time_ns() < end:
+        pass
+    return 1
 
 
-def burner(nanoseconds):
-    """A function that takes so much CPU time."""
-    def burn(_value):
-        end = time.thread_time_ns() + nanoseconds
-        while time.thread_time_ns() < end:
-            pass
-        return 1
-    return burn
-
-
-def comparer(burn):
-    def compare(left, right):
-        burn(left)
-        return (left > right) - (left < right)
-    return compare
+def compare(left, right):
+    burn(left)
+    return (left > right) - (left < right)
 
 
 class Plans(unittest.TestCase):
@@ -98,25 +90,14 @@ class Plans(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.db = sqlite3.connect(os.path.join(self.folder.name, "app.db"), isolation_level=None)
         self.addCleanup(self.db.close)
-        self.burn_for(BURNT_NS)
+        self.db.create_function("burn", 1, burn)
+        self.db.create_collation("burning", compare)
         self.db.executescript(SCHEMA)
         self.db.enable_load_extension(True)
         self.db.load_extension(LIBRARY)
         self.set("trace_log_path", os.path.join(self.folder.name, "app.trace"))
         self.set("query_profiler_cpu_time_period_ns", 1000000)
         self.addCleanup(self.set, "trace_log_path", "")
-
-    def burn_for(self, nanoseconds):
-        burn = burner(nanoseconds)
-        self.db.create_function("burn", 1, burn)
-        self.db.create_collation("burning", comparer(burn))
-
-    def burn_briefly(self):
-        """One sample of a statement is enough. The budget is of the process; it might leave none."""
-        name = "query_profiler_max_overhead_percent"
-        self.addCleanup(self.set, name, self.db.execute("SELECT get_setting(?)", (name,)).fetchone()[0])
-        self.set(name, 0)
-        self.burn_for(BRIEFLY_NS)
 
     def set(self, name, value):
         self.db.execute("SELECT set_setting(?, ?)", (name, str(value))).fetchall()
@@ -201,7 +182,6 @@ class Plans(unittest.TestCase):
         self.assertGreater(known / (known + counted) + 5 * error, 0.97, (known, counted))
 
     def test_nodes_are_explains(self):
-        self.burn_briefly()
         explained = {}
         for number, sql in enumerate(PLANNED):
             explained[number] = [row[3] for row in self.db.execute("EXPLAIN QUERY PLAN " + sql)]
@@ -242,7 +222,6 @@ class Plans(unittest.TestCase):
         self.assertEqual(hashes.fetchone(), (2,))
 
     def test_compared_columns(self):
-        self.burn_briefly()
         self.db.execute("ATTACH ':memory:' AS other")
         self.db.execute("CREATE TABLE other.t(d, e, f)")
         self.db.execute("INSERT INTO other.t SELECT a, b, c FROM main.t")
@@ -321,7 +300,6 @@ class Plans(unittest.TestCase):
         self.assertEqual(self.metric("plans_different"), different + 1)
 
     def test_plan_changes(self):
-        self.burn_briefly()
         sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 5 WHERE x.b = 3 AND x.a < 50"
         hashes = []
         for step in ("", "DROP INDEX tb", "CREATE INDEX tb ON t(b)"):
