@@ -402,7 +402,7 @@ class Plans(unittest.TestCase):
 
     def test_rows(self):
         # What it returned is known of each statement; what its loops did is not known of this library.
-        self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(40 * ["burn(x)"]))
+        self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(150 * ["burn(x)"]))
         self.run_as("loops", BURNING[2][0])
         rows = [self.db.execute("SELECT node, loops, rows FROM system.plan_times WHERE query_id = ?", (name,)).fetchall()
                 for name in ("rows", "loops")]
