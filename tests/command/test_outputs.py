@@ -209,7 +209,7 @@ class Terminals(Tool):
     def test_no_progress_without_a_terminal(self):
         with subprocess.Popen([QUERYPROF, "sql", self.trace, ENDLESS], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as process:
-            self.assertEqual(select.select([process.stderr], [], [], 2)[0], [])
+            self.assertEqual(select.select([process.stderr], [], [], 1.5)[0], [])
             process.kill()
 
     def test_bold_on_a_terminal_only(self):

@@ -24,7 +24,7 @@ class Browser:
         self.answers, answers = os.pipe()
         self.process = subprocess.Popen(
             ["sh", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "sh", CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
-             "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+             "--disable-software-rasterizer", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
              "--disable-sync", "--disable-dev-shm-usage", "--user-data-dir=" + self.profile.name, "--window-size=1200,800",
              "--remote-debugging-pipe"],
             pass_fds=(commands, answers), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,

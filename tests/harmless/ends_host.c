@@ -26,27 +26,36 @@ static void flush_all(void)
 
 /* --- ends ------------------------------------------------------------------------ */
 
+/* Some is in the file, and some is not yet. */
+static void burn_and_store(void)
+{
+	sqlite3 *db = open_db();
+
+	burn(db, 75);
+	burn_until_stored(db, 20);
+}
+
 static void exit_now(void)
 {
-	burn(open_db(), 150);
+	burn_and_store();
 	_exit(7);
 }
 
 static void exit_by_c(void)
 {
-	burn(open_db(), 150);
+	burn_and_store();
 	_Exit(8);
 }
 
 static void exit_quickly(void)
 {
-	burn(open_db(), 150);
+	burn_and_store();
 	quick_exit(9);
 }
 
 static void exit_by_abort(void)
 {
-	burn(open_db(), 150);
+	burn_and_store();
 	abort();
 }
 
@@ -63,7 +72,7 @@ static void *keep_burning(void *context)
 
 static void *burn_and_end(void *context)
 {
-	burn(context, 150);
+	burn(context, 75);
 	puts("the last thread");
 	return NULL;
 }
@@ -74,7 +83,7 @@ static void first_thread_ends(void)
 	sqlite3 *db = open_db();
 	pthread_t thread;
 
-	burn(db, 100);
+	burn(db, 50);
 	CHECK(pthread_create(&thread, NULL, burn_and_end, db) == 0);
 	pthread_exit(NULL);
 }
@@ -87,7 +96,7 @@ static void exit_beside(void)
 
 	for (int i = 0; i < 4; i++)
 		CHECK(pthread_create(&thread, NULL, keep_burning, NULL) == 0);
-	burn(db, 100);
+	burn(db, 50);
 	puts("ends");
 	exit(10);
 }
@@ -178,7 +187,7 @@ static void exec_often(void)
 
 	add_function(db, "exec_within", exec_within);
 	query_a_little(db);
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < 40; i++) {
 		pid_t child = fork();
 		int status;
 
@@ -349,15 +358,15 @@ static void close_others(void)
 	burn(db, 100); /* longer than it takes to store something */
 	CHECK(close_range(3, ~0U, 0) == 0);
 	open_own(fds);
-	burn(db, 300);
+	burn(db, 150);
 	printf("%d of %d files as they were\n", own_intact(fds), FILES);
 	for (int i = 0; i < FILES; i++)
 		CHECK(close(fds[i]) == 0);
 	ask(db, "SELECT /* later */ 1");
 	for (int i = 0; i < 10; i++)
 		CHECK(ask(db,
-		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
-		          "SELECT /* later */ count(*) FROM c") == 200000);
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
+		          "SELECT /* later */ count(*) FROM c") == 100000);
 	tell_metrics(db);
 }
 

@@ -87,9 +87,10 @@ class Hosts(unittest.TestCase):
                                                         "signals_foreign", "signals_reentered")), done)
         self.assertLessEqual(metrics["samples"], metrics["store_samples"] + metrics["store_lost"], done)
 
-    def expect_unharmed(self, *command, samples=1, period="1ms", ledger=True, ways=("loaded", "recorded"), **named):
+    def expect_unharmed(self, *command, samples=1, period="1ms", ledger=True, ways=("loaded", "recorded"), alone=None,
+                        **named):
         """What the host prints and how it ends is as without us. Gives what was left, loaded."""
-        alone = self.run_host("alone", *command, **named)
+        alone = alone or self.run_host("alone", *command, **named)
         left = []
         for way in ways:
             done = self.run_host(way, *command, period=period, **named)

@@ -42,7 +42,7 @@ static void no_signals_pending(void)
 
 	set_limit(RLIMIT_SIGPENDING, 0);
 	db = open_db();
-	burn(db, 100);
+	burn(db, 50);
 	puts("without timers");
 	tell_metrics(db);
 }
@@ -63,31 +63,6 @@ static void no_descriptors(void)
 	/* The store has tried again by now, or does when it is asked. */
 	puts("some, later");
 	tell_metrics(db);
-}
-
-/* 0, too, when the file is not made yet. */
-static int count_stored(const char *path)
-{
-	sqlite3 *trace = NULL;
-	sqlite3_stmt *stmt = NULL;
-	int count = 0;
-
-	if (!sqlite3_open_v2(path, &trace, SQLITE_OPEN_READONLY, NULL) &&
-	    !sqlite3_prepare_v2(trace, "SELECT count(*) FROM trace_log", -1, &stmt, NULL) &&
-	    sqlite3_step(stmt) == SQLITE_ROW)
-		count = sqlite3_column_int(stmt, 0);
-	sqlite3_finalize(stmt);
-	sqlite3_close(trace);
-	return count;
-}
-
-/* Runs queries until the trace file has this many samples; returns at once without one. */
-static void burn_until_stored(sqlite3 *db, int samples)
-{
-	const char *path = getenv("QUERYPROF_TRACE_LOG_PATH");
-
-	while (path && count_stored(path) < samples)
-		burn(db, 50);
 }
 
 /* A signal that ends the process when it writes beyond the limit. Ours is not to. */
@@ -123,7 +98,7 @@ static void no_file_size_ever(void)
 	CHECK(waitpid(child, NULL, 0) == child);
 	set_limit(RLIMIT_FSIZE, 0);
 	db = open_db();
-	burn(db, 150);
+	burn(db, 75);
 	puts("went on");
 	tell_metrics(db);
 }
@@ -145,7 +120,7 @@ static void no_memory(void)
 	char *error = NULL;
 
 	CHECK(sqlite3_open(":memory:", &db) == SQLITE_OK);
-	burn(db, 50);
+	burn(db, 25);
 	set_limit(RLIMIT_AS, address_space() + (6 << 20));
 	if (library_path()) {
 		sqlite3_enable_load_extension(db, 1);
@@ -153,9 +128,9 @@ static void no_memory(void)
 		      SQLITE_ERROR);
 		fprintf(stderr, "refused: %s\n", error);
 	}
-	burn(db, 50);
+	burn(db, 25);
 	CHECK(sqlite3_open(":memory:", &other) == SQLITE_OK);
-	burn(other, 50);
+	burn(other, 25);
 	puts("went on");
 }
 
@@ -171,9 +146,9 @@ static void no_more_memory(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 50);
+	burn(db, 25);
 	set_limit(RLIMIT_AS, address_space() + (1 << 20));
-	burn(db, 100);
+	burn(db, 50);
 	set_limit(RLIMIT_AS, RLIM_INFINITY);
 	go_on(db);
 }
@@ -216,7 +191,7 @@ static void refused_timers(void)
 
 	REFUSE(ENOSYS, SYS_timer_create);
 	db = open_db();
-	burn(db, 100);
+	burn(db, 50);
 	go_on(db);
 }
 
@@ -224,9 +199,9 @@ static void refused_timers_later(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 50);
+	burn(db, 25);
 	REFUSE(EPERM, SYS_timer_create, SYS_timer_settime, SYS_timer_delete);
-	burn(db, 100);
+	burn(db, 50);
 	usleep(20000);
 	go_on(db);
 }
@@ -236,11 +211,11 @@ static void refused_calls(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 50);
+	burn(db, 25);
 	REFUSE(EPERM, SYS_timer_create, SYS_rt_tgsigqueueinfo, SYS_tgkill, SYS_getrandom, SYS_prctl,
 	       SYS_process_vm_readv, SYS_sched_getaffinity, SYS_flock, SYS_fchown, SYS_fchmod, SYS_fallocate,
 	       SYS_readlink, SYS_getcwd, SYS_uname);
-	burn(db, 100);
+	burn(db, 50);
 	go_on(db);
 }
 
@@ -250,7 +225,7 @@ static void refused_files(void)
 	sqlite3 *db = open_db();
 
 	REFUSE(EACCES, SYS_openat, SYS_open, SYS_mkdir, SYS_unlink, SYS_newfstatat, SYS_statx, SYS_access);
-	burn(db, 150);
+	burn(db, 75);
 	go_on(db);
 }
 
@@ -266,7 +241,7 @@ static void no_proc(void)
 		_exit(77);
 	}
 	db = open_db();
-	burn(db, 100);
+	burn(db, 50);
 	go_on(db);
 }
 
@@ -275,15 +250,15 @@ static void changed_root(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 100);
+	burn(db, 50);
 	if (mkdir("empty", 0700) || chroot("empty") || chdir("/")) {
 		fprintf(stderr, "no chroot here: %s\n", strerror(errno));
 		_exit(77);
 	}
 	for (int i = 0; i < 10; i++)
 		CHECK(ask(db,
-		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
-		          "SELECT /* later */ count(*) FROM c") == 100000);
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) "
+		          "SELECT /* later */ count(*) FROM c") == 50000);
 	go_on(db);
 }
 
@@ -292,15 +267,15 @@ static void changed_user(void)
 {
 	sqlite3 *db = open_db();
 
-	burn(db, 100);
+	burn(db, 50);
 	if (setgid(65534) || setuid(65534)) {
 		fprintf(stderr, "no other user here: %s\n", strerror(errno));
 		_exit(77);
 	}
 	for (int i = 0; i < 10; i++)
 		CHECK(ask(db,
-		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
-		          "SELECT /* later */ count(*) FROM c") == 100000);
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) "
+		          "SELECT /* later */ count(*) FROM c") == 50000);
 	go_on(db);
 }
 
@@ -329,7 +304,7 @@ static void unloaded(void)
 
 	for (int i = 0; i < 3; i++)
 		CHECK(pthread_create(&threads[i], NULL, keep_burning, NULL) == 0);
-	burn(db, 50);
+	burn(db, 25);
 	for (int round = 0; round < 10; round++) {
 		void *handle = library_path() ? dlopen(library_path(), RTLD_NOW) : NULL;
 
@@ -339,7 +314,7 @@ static void unloaded(void)
 		}
 		sqlite3_reset_auto_extension(); /* forgets us as well */
 		CHECK(sqlite3_close(db) == SQLITE_OK);
-		burn(db = open_db(), 10);
+		burn(db = open_db(), 5);
 	}
 	stop = 1;
 	for (int i = 0; i < 3; i++)

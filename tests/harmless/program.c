@@ -86,6 +86,30 @@ void burn(sqlite3 *db, int ms)
 	use_cpu(db, library || getenv("LD_PRELOAD") ? ms : 0);
 }
 
+/* 0, too, when the file is not made yet. */
+static int count_stored(const char *path)
+{
+	sqlite3 *trace = NULL;
+	sqlite3_stmt *stmt = NULL;
+	int count = 0;
+
+	if (!sqlite3_open_v2(path, &trace, SQLITE_OPEN_READONLY, NULL) &&
+	    !sqlite3_prepare_v2(trace, "SELECT count(*) FROM trace_log", -1, &stmt, NULL) &&
+	    sqlite3_step(stmt) == SQLITE_ROW)
+		count = sqlite3_column_int(stmt, 0);
+	sqlite3_finalize(stmt);
+	sqlite3_close(trace);
+	return count;
+}
+
+void burn_until_stored(sqlite3 *db, int samples)
+{
+	const char *path = getenv("QUERYPROF_TRACE_LOG_PATH");
+
+	while (path && count_stored(path) < samples)
+		burn(db, 50);
+}
+
 static void call_function(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	int (*call)(void);

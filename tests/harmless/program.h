@@ -35,6 +35,9 @@ void use_cpu(sqlite3 *db, int ms);
 /* The same for samples: one query, when the host is alone. */
 void burn(sqlite3 *db, int ms);
 
+/* Runs queries until the trace file has this many samples; returns at once without one. */
+void burn_until_stored(sqlite3 *db, int samples);
+
 /* An SQL function without arguments that calls `call` and returns what that returns. */
 void add_function(sqlite3 *db, const char *name, int (*call)(void));
 

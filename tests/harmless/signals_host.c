@@ -67,9 +67,9 @@ static void handled_before(void)
 	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
 		sigaction(number, &action, NULL);
 	db = open_db();
-	burn(db, 50);
+	burn(db, 25);
 	raise_each();
-	burn(db, 50);
+	burn(db, 25);
 	printf("%d signals of timers\n", timer_signals);
 	tell_metrics(db);
 }
@@ -115,12 +115,12 @@ static void take_all(int (*set)(int number))
 	pthread_t threads[2];
 	int was_default = 0;
 
-	burn(db, 50);
+	burn(db, 25);
 	for (int i = 0; i < 2; i++)
 		CHECK(pthread_create(&threads[i], NULL, keep_burning, NULL) == 0);
 	for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
 		was_default += set(number);
-		burn(db, 2);
+		burn(db, 0); /* one query */
 	}
 	stop = 1;
 	for (int i = 0; i < 2; i++)
@@ -128,7 +128,7 @@ static void take_all(int (*set)(int number))
 	printf("%d were at their default\n", was_default);
 	raise_each();
 	printf("%d signals of timers\n", timer_signals);
-	burn(db, 50);
+	burn(db, 25);
 	tell_metrics(db);
 }
 
@@ -151,16 +151,16 @@ static void taken_unseen(void)
 	int seen;
 
 	*(void **)&real_sigaction = dlsym(RTLD_DEFAULT, "sigaction");
-	burn(db, 50);
+	burn(db, 25);
 	for (int number = SIGRTMIN + 3; number <= SIGRTMAX; number++)
 		CHECK(real_sigaction(number, &action, NULL) == 0);
-	burn(db, 50);
+	burn(db, 25);
 	usleep(20000); /* with no query: the timers stop, and are armed again */
-	burn(db, 50);
+	burn(db, 25);
 	for (int number = SIGRTMIN; number < SIGRTMIN + 3; number++)
 		CHECK(sigaction(number, &action, NULL) == 0);
 	seen = timer_signals;
-	burn(db, 100);
+	burn(db, 50);
 	printf("%d signals of timers\n", timer_signals - seen);
 	raise_each();
 	tell_metrics(db);
@@ -173,13 +173,13 @@ static void default_again(void)
 	sqlite3 *db = open_db();
 	int as_set = 0;
 
-	burn(db, 50);
+	burn(db, 25);
 	for (int round = 0; round < 3; round++) {
 		sighandler_t handler = round == 1 ? SIG_IGN : SIG_DFL;
 
 		for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
 			CHECK(signal(number, handler) != SIG_ERR);
-		burn(db, 50);
+		burn(db, 25);
 		for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
 			as_set += !sigaction(number, NULL, &action) && action.sa_handler == handler;
 		if (round == 1) {
@@ -197,7 +197,7 @@ static void sent_by_default(void)
 	sqlite3 *db = open_db();
 	int killed = 0;
 
-	burn(db, 50);
+	burn(db, 25);
 	for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
 		pid_t child = fork();
 		int status;
@@ -269,11 +269,11 @@ static void blocked_before(void)
 
 	set_mask(SIG_SETMASK);
 	db = open_db();
-	burn(db, 50);
+	burn(db, 25);
 	printf("%d %d came\n", read_waiting(), take_waiting());
 	fprintf(stderr, "samples while blocked: %lld\n", metric(db, "samples"));
 	set_mask(SIG_UNBLOCK);
-	burn(db, 50);
+	burn(db, 25);
 	tell_metrics(db);
 }
 
@@ -287,8 +287,8 @@ static int block_all(void)
 static void block_within(sqlite3 *db)
 {
 	CHECK(ask(db,
-	          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 400000) "
-	          "SELECT count(*) + sum(CASE x WHEN 200000 THEN block_all() ELSE 0 END) FROM c") == 400001);
+	          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
+	          "SELECT count(*) + sum(CASE x WHEN 100000 THEN block_all() ELSE 0 END) FROM c") == 200001);
 }
 
 static void blocked_within(void)
@@ -304,7 +304,7 @@ static void blocked_within(void)
 	block_within(db);
 	printf("%d came to a descriptor\n", read_waiting());
 	set_mask(SIG_UNBLOCK);
-	burn(db, 50);
+	burn(db, 25);
 	tell_metrics(db);
 }
 
@@ -319,7 +319,7 @@ static void *wait_for_each(void *context)
 	sigemptyset(&all);
 	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
 		sigaddset(&all, number);
-	burn(context, 50);
+	burn(context, 25);
 	for (count = 0; count < SIGRTMAX - SIGRTMIN + 1; count++) {
 		int number;
 
@@ -347,12 +347,12 @@ static void waited_for(void)
 	set_mask(SIG_BLOCK);
 	CHECK(pthread_create(&thread, NULL, wait_for_each, of_thread) == 0);
 	for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
-		burn(db, 2);
+		burn(db, 0); /* one query */
 		CHECK(sigqueue(getpid(), number, value) == 0);
 	}
 	pthread_join(thread, NULL);
 	set_mask(SIG_UNBLOCK);
-	burn(db, 50);
+	burn(db, 25);
 	tell_metrics(db);
 }
 
@@ -398,7 +398,7 @@ static int touch_and_leave(void)
 static void fault_often(sqlite3 *db, const char *function)
 {
 	char *sql = sqlite3_mprintf(
-		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
+		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 8000) "
 		"SELECT sum(%s()) FROM c",
 		function);
 
@@ -505,7 +505,7 @@ static void own_alarm(void)
 	CHECK(pipe(ends) == 0);
 	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
 	for (int i = 0; i < 20; i++) {
-		burn(db, 5);
+		burn(db, 2);
 		CHECK(setitimer(ITIMER_REAL, &period, NULL) == 0);
 		interrupted += read(ends[0], &byte, 1) < 0 && errno == EINTR;
 		CHECK(setitimer(ITIMER_REAL, &off, NULL) == 0);
@@ -521,7 +521,7 @@ static sqlite3 *of_clone;
 static int query_in_clone(void *context)
 {
 	(void)context;
-	burn(of_clone, 50);
+	burn(of_clone, 25);
 	return 0;
 }
 
@@ -536,7 +536,7 @@ static void bare_clone(void)
 		char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		pid_t thread = 1;
 
-		burn(db, 10);
+		burn(db, 5);
 		CHECK(stack != MAP_FAILED);
 		CHECK(clone(query_in_clone, stack + size,
 		            CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
@@ -546,7 +546,7 @@ static void bare_clone(void)
 			syscall(SYS_futex, &thread, FUTEX_WAIT, now, NULL, NULL, 0);
 		munmap(stack, size);
 	}
-	burn(db, 50);
+	burn(db, 25);
 	printf("%lld\n", ask(db, "SELECT 42"));
 	tell_metrics(db);
 }

@@ -14,9 +14,10 @@ without_gcov = unittest.skipIf("GCOV_ERROR_FILE" in os.environ, "gcov cannot wri
 
 class Limits(Hosts):
     def expect_goes_on(self, scenario, samples=20, **named):
-        if self.run_host("alone", HOST, scenario, cwd=self.place("alone")).status == SKIPPED:
+        alone = self.run_host("alone", HOST, scenario)
+        if alone.status == SKIPPED:
             self.skipTest(scenario + " cannot be had here")
-        return self.expect_unharmed(HOST, scenario, samples=samples, **named)
+        return self.expect_unharmed(HOST, scenario, samples=samples, alone=alone, **named)
 
     def place(self, name):
         folder = os.path.join(self.folder, name)
@@ -62,10 +63,10 @@ class Limits(Hosts):
         self.assertEqual(done.metrics["samples"], 0, done)
 
     def test_refused_timers_later(self):
-        self.expect_goes_on("refused_timers_later")
+        self.expect_goes_on("refused_timers_later", samples=10)
 
     def test_refused_calls(self):
-        self.expect_goes_on("refused_calls", samples=100)
+        self.expect_goes_on("refused_calls", samples=50)
 
     def test_refused_files(self):
         """What was open goes on being written; what was not is lost, and told."""
@@ -84,7 +85,7 @@ class Limits(Hosts):
         self.assertGreater(done.rows("SELECT count(*) FROM query_log WHERE query LIKE '%/* later */%'")[0][0], 5, done)
 
     def test_unloaded(self):
-        self.expect_goes_on("unloaded", samples=50)
+        self.expect_goes_on("unloaded", samples=25)
 
 
 unittest.main()

@@ -14,40 +14,40 @@ HOST = os.path.abspath(sys.argv.pop(1))
 class Signals(Hosts):
     def test_all_handled_before(self):
         """None is free: one is shared with the host's handler."""
-        done = self.expect_unharmed(HOST, "handled_before", samples=50)
+        done = self.expect_unharmed(HOST, "handled_before", samples=25)
         self.assertEqual(done.out, "31 of 31 came, 31 of them once\n0 signals of timers\n")
         self.assertEqual(done.metrics["signals_foreign"], 1, done)
 
     def test_taken_by_sigaction(self):
-        done = self.expect_unharmed(HOST, "taken_by_sigaction", samples=50)
+        done = self.expect_unharmed(HOST, "taken_by_sigaction", samples=25)
         self.assertEqual(done.out, "31 were at their default\n31 of 31 came, 31 of them once\n0 signals of timers\n")
         self.assertGreaterEqual(done.metrics["signal_moves"], 1, done)
 
     def test_taken_by_signal(self):
-        done = self.expect_unharmed(HOST, "taken_by_signal", samples=50)
+        done = self.expect_unharmed(HOST, "taken_by_signal", samples=25)
         self.assertEqual(done.out, "31 were at their default\n31 of 31 came, 31 of them once\n0 signals of timers\n")
         self.assertGreaterEqual(done.metrics["signal_moves"], 1, done)
 
     def test_taken_unseen(self):
-        self.expect_unharmed(HOST, "taken_unseen", samples=50)
+        self.expect_unharmed(HOST, "taken_unseen", samples=25)
 
     def test_default_again(self):
-        done = self.expect_unharmed(HOST, "default_again", samples=50)
+        done = self.expect_unharmed(HOST, "default_again", samples=25)
         self.assertEqual(done.out, "93 as they were set\n")
         self.assertEqual(done.metrics["signal_moves"], 0, done)
 
     def test_sent_by_default(self):
-        done = self.expect_unharmed(HOST, "sent_by_default", samples=20)
+        done = self.expect_unharmed(HOST, "sent_by_default", samples=10)
         self.assertEqual(done.out, "31 killed\n")
 
     def test_blocked_before(self):
-        done = self.expect_unharmed(HOST, "blocked_before", samples=20)
+        done = self.expect_unharmed(HOST, "blocked_before", samples=10)
         self.assertEqual(done.out, "0 0 came\n")
         self.assertIn("samples while blocked: 0\n", done.err)
         self.assertGreaterEqual(done.metrics["threads_blocked"], 1, done)
 
     def test_blocked_within(self):
-        done = self.expect_unharmed(HOST, "blocked_within", samples=20)
+        done = self.expect_unharmed(HOST, "blocked_within", samples=10)
         self.assertEqual(done.out, "0 came to a wait\n0 came to a descriptor\n")
 
     def test_waited_for(self):

@@ -29,7 +29,7 @@ static void *work(void *context)
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
 	pthread_barrier_wait(worker->start);
-	worker->inside = host_burn(db, 800000000, worker->mark);
+	worker->inside = host_burn(db, 500000000, worker->mark);
 	host_close(db);
 	return NULL;
 }
@@ -313,7 +313,7 @@ static void test_sorter_threads(void **state)
 	db = host_open(path);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000; PRAGMA threads = 2;"
 	              "PRAGMA synchronous = OFF; PRAGMA cache_size = -1000; CREATE TABLE t(a, b);"
-	              "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 500000) "
+	              "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) "
 	              "INSERT INTO t SELECT x, hex(randomblob(12)) FROM c");
 	host_exec(db, "CREATE INDEX /* sorter */ i ON t(b)");
 	host_quiet(db);

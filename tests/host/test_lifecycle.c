@@ -33,7 +33,7 @@ static void *short_life(void *context)
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK); /* profiled without being asked */
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
-	host_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) "
+	host_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2500) "
 	              "SELECT sum(x) FROM c");
 	host_close(db);
 	return NULL;
@@ -73,7 +73,7 @@ static int child_profiles(void)
 	int64_t own;
 
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000");
-	host_burn(db, 200000000, "child");
+	host_burn(db, 100000000, "child");
 	host_quiet(db);
 	own = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
 	if (!own)
@@ -117,7 +117,7 @@ static void test_fork(void **state)
 	host_exec(db, "PRAGMA trace_log_path = '%s'", path);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
-	host_burn(db, 200000000, "parent");
+	host_burn(db, 120000000, "parent");
 	before = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
 
 	sqlite3_create_function(db, "fork_inside", 0, SQLITE_UTF8, NULL, fork_inside, NULL, NULL);
@@ -132,7 +132,7 @@ static void test_fork(void **state)
 		host_burn(db, 50000000, "parent");
 		expect_good_child(child);
 	}
-	host_burn(db, 200000000, "parent");
+	host_burn(db, 120000000, "parent");
 	host_quiet(db);
 	after = host_int(db, "SELECT count(*) FROM trace_log WHERE process_id = %d", (int)getpid());
 	printf("parent: %lld samples before the forks, %lld after; of children %lld\n", (long long)before,

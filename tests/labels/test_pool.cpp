@@ -25,7 +25,9 @@ extern "C" {
 
 #define QUERIES 64u
 #define THREADS 8u
-#define TASKS (samples_are_late ? 4000u : 10000u) /* of a thread, of 1 to 100 us */
+/* Of a thread, of 1 to 100 us. */
+#define TASKS (samples_are_late ? 4000u : 6000u)
+#define CHURNED (samples_are_late ? 1000u : 2500u)
 
 static uint64_t seed;
 
@@ -108,7 +110,7 @@ static void churn(const char *kind, size_t held)
 		others.push_back(std::make_unique<queryprof::DynamicLabel>("held", i));
 	on_threads(THREADS, [&](unsigned number) {
 		std::mt19937_64 random(seed + number + 100);
-		for (unsigned i = 0; i < TASKS / 4; i++) {
+		for (unsigned i = 0; i < CHURNED; i++) {
 			unsigned query =
 				(unsigned)(random() % QUERIES) + i * THREADS * QUERIES + number * QUERIES;
 			uint64_t ns = 1000 + random() % 99000;

@@ -51,8 +51,8 @@ BURNING = [
     ("SELECT count(*) FROM t WHERE (b = 5 OR a < 150) AND burn(c)", "MULTI-INDEX OR"),
 ]
 
-# Whose plans are compared with EXPLAIN QUERY PLAN.
-PLANNED = [sql for sql, _ in BURNING] + [
+# Whose plans are compared with EXPLAIN QUERY PLAN, too.
+PLANNED = [
     "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 300) SELECT burn(a) FROM r JOIN t ON a = x",
     "SELECT DISTINCT c FROM t WHERE burn(a)",
     "SELECT c, count(*) FROM t WHERE burn(a) GROUP BY c ORDER BY 2",
@@ -71,11 +71,19 @@ PLANNED = [sql for sql, _ in BURNING] + [
 LONG_SCAN = "Select count(*) FROM t WHERE " + " OR ".join(f"b LIKE '%x{i}%'" for i in range(10))
 
 
+CALL_NS = 600_000
+ENOUGH_NS = 90_000_000  # of CPU time, which is ticks enough for each statement's samples
+left_ns = 0
+
+
 def burn(_value):
-    """Some CPU time."""
-    end = time.thread_time_ns() + 600_000
-    while time.thread_time_ns() < end:
-        pass
+    """Some CPU time, until the statement has had its share."""
+    global left_ns
+    if left_ns > 0:
+        left_ns -= CALL_NS
+        end = time.thread_time_ns() + CALL_NS
+        while time.thread_time_ns() < end:
+            pass
     return 1
 
 
@@ -102,9 +110,12 @@ class Plans(unittest.TestCase):
     def set(self, name, value):
         self.db.execute("SELECT set_setting(?, ?)", (name, str(value))).fetchall()
 
-    def run_as(self, name, sql):
+    def run_as(self, name, sql, parameters=(), burnt_ns=ENOUGH_NS):
+        global left_ns
         self.set("query_id", name)
-        return self.db.execute(sql).fetchall()
+        left_ns = burnt_ns
+        self.db.execute(sql, parameters).fetchall()
+        left_ns = 0
 
     def times(self, name):
         return self.db.execute("SELECT node, parent, detail, self_ms, total_ms, self_percent, samples "
@@ -130,8 +141,10 @@ class Plans(unittest.TestCase):
         for number, (sql, node) in enumerate(BURNING):
             with self.subTest(sql):
                 name = "burn %d" % number
+                explained = self.explain(sql)
                 self.run_as(name, sql)
                 rows = self.times(name)
+                self.check_planned(rows, explained)
                 total = sum(row[3] for row in rows)
                 self.assertGreater(total, 0, (rows, self.told(name)))
                 self.check_is_at(node, rows)
@@ -184,20 +197,23 @@ class Plans(unittest.TestCase):
     def test_nodes_are_explains(self):
         explained = {}
         for number, sql in enumerate(PLANNED):
-            explained[number] = [row[3] for row in self.db.execute("EXPLAIN QUERY PLAN " + sql)]
+            explained[number] = self.explain(sql)
             self.run_as("plan %d" % number, sql)
         for number, sql in enumerate(PLANNED):
             with self.subTest(sql[:80]):
-                rows = [row for row in self.times("plan %d" % number) if row[0]]
-                told = [row[2] for row in rows if not row[2].startswith(("MODIFY", "TRIGGER"))]
-                self.assertEqual(sorted(told), sorted(explained[number]))
-                nodes = {row[0] for row in rows}
-                self.assertLessEqual({row[1] for row in rows}, nodes | {0})
+                self.check_planned(self.times("plan %d" % number), explained[number])
+
+    def explain(self, sql, parameters=()):
+        return sorted(row[3] for row in self.db.execute("EXPLAIN QUERY PLAN " + sql, parameters))
+
+    def check_planned(self, rows, explained):
+        rows = [row for row in rows if row[0]]
+        self.assertEqual(sorted(row[2] for row in rows if not row[2].startswith(("MODIFY", "TRIGGER"))), explained)
+        self.assertLessEqual({row[1] for row in rows}, {row[0] for row in rows} | {0})
 
     def check_nodes(self, name, sql, parameters=()):
         """The nodes of a run are those that EXPLAIN QUERY PLAN tells now."""
-        explained = [row[3] for row in self.db.execute("EXPLAIN QUERY PLAN " + sql, parameters)]
-        self.assertEqual(sorted(row[2] for row in self.times(name) if row[0]), sorted(explained), self.told(name))
+        self.assertEqual(sorted(row[2] for row in self.times(name) if row[0]), self.explain(sql, parameters), self.told(name))
 
     def test_attached(self):
         self.db.execute("ATTACH ? AS other", (os.path.join(self.folder.name, "other.db"),))
@@ -239,8 +255,7 @@ class Plans(unittest.TestCase):
                 ("SELECT burn(c), b FROM t", "SCAN t", {""})]):
             with self.subTest(sql):
                 name = f"compared {number}"
-                self.set("query_id", name)
-                self.db.execute(sql, (1,) if "?" in sql else ()).fetchall()
+                self.run_as(name, sql, (1,) if "?" in sql else ())
                 rows = dict(self.db.execute("SELECT detail, compared FROM system.plan_times WHERE query_id = ?", (name,)))
                 self.assertEqual(set(rows[node].split(", ")), columns, self.told(name))
 
@@ -268,7 +283,7 @@ class Plans(unittest.TestCase):
             with self.subTest(name):
                 if name == "opcodes":
                     self.assertGreater(len(self.db.execute("EXPLAIN " + sql).fetchall()), 10000)
-                self.run_as(name, sql)
+                self.run_as(name, sql, burnt_ns=2 * ENOUGH_NS)  # more than preparing them takes
                 self.check_nodes(name, sql)
         rows = self.times("opcodes")
         known = [row for row in rows if row[0]]  # the rest prepared it
@@ -279,8 +294,7 @@ class Plans(unittest.TestCase):
         # One statement of the program's, which caches it.
         sql = "SELECT count(*) FROM t WHERE b < ? AND burn(a)"
         for value in (4, 7):
-            self.set("query_id", f"bound {value}")
-            self.db.execute(sql, (value,)).fetchall()
+            self.run_as(f"bound {value}", sql, (value,))
             self.check_nodes(f"bound {value}", sql, (value,))
             self.check_is_at("SEARCH t USING COVERING INDEX tb (b<?)", self.times(f"bound {value}"))
 
@@ -293,8 +307,7 @@ class Plans(unittest.TestCase):
         self.db.execute("CREATE INDEX ns ON n(s)")
         sql = "SELECT count(*) FROM n WHERE s LIKE ? AND burn(x)"
         for name, pattern in (("begins", "k1%"), ("has", "%1%")):
-            self.set("query_id", name)
-            self.db.execute(sql, (pattern,)).fetchall()
+            self.run_as(name, sql, (pattern,))
         plans = {name: {row[2] for row in self.times(name) if row[0]} for name in ("begins", "has")}
         self.assertEqual(plans, {"begins": set(), "has": {"SCAN n"}})
         self.assertEqual(self.metric("plans_different"), different + 1)
@@ -312,11 +325,11 @@ class Plans(unittest.TestCase):
 
     def test_change_is_told(self):
         sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 3 WHERE x.b = 3 AND x.a < 30"
-        self.run_as("before", sql)
+        self.run_as("before", sql, burnt_ns=math.inf)
         self.db.execute("DROP INDEX tb")
         for step in (1000, 2000):  # four times the work, which is more than a busy machine takes of the first run
             self.db.execute("INSERT INTO t SELECT a + ?, b, c FROM t", (step,))
-        self.run_as("after", sql)
+        self.run_as("after", sql, burnt_ns=math.inf)
         self.times("after")
         self.set("trace_log_path", "")
         trace = os.path.join(self.folder.name, "app.trace")
@@ -389,7 +402,7 @@ class Plans(unittest.TestCase):
 
     def test_rows(self):
         # What it returned is known of each statement; what its loops did is not known of this library.
-        self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(40 * ["burn(x)"]))
+        self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(150 * ["burn(x)"]))
         self.run_as("loops", BURNING[2][0])
         rows = [self.db.execute("SELECT node, loops, rows FROM system.plan_times WHERE query_id = ?", (name,)).fetchall()
                 for name in ("rows", "loops")]
@@ -421,11 +434,10 @@ class Plans(unittest.TestCase):
             return sqlite3.SQLITE_OK
 
         sql = "SELECT count(*) FROM t WHERE burn(a) /* asked */"
-        self.set("query_id", "asked")
         self.db.set_authorizer(authorize)
-        self.db.execute(sql).fetchall()
+        self.run_as("asked", sql)
         once = len(asked)
-        self.db.execute(sql).fetchall()  # prepared already
+        self.run_as("asked", sql)  # prepared already
         self.db.set_authorizer(None)
         self.assertEqual(len(asked), once)
         self.assertFalse(self.times("asked"))

@@ -10,6 +10,7 @@ from recording import *
 
 ENDLESS = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x), 'größe' FROM c")
 BOUND = 1920  # bytes of a text that come with a query's first sample
+OFTEN = (*OPTIONS, "--setting", "trace_log_flush_interval_ms=100")  # the file soon knows what runs
 
 
 class Unfinished(Recording):
@@ -37,7 +38,8 @@ class Unfinished(Recording):
 
     def kill(self, number, text, *command):
         """Kills the program once the file knows that a query that begins so is running."""
-        process = subprocess.Popen(self.arguments(*command), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(self.arguments(*command, options=OFTEN), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE)
         try:
             wait_until(lambda: any(row[1].startswith(text) for row in self.unfinished()), "an unfinished query")
             os.kill(self.rows("SELECT process_id FROM processes")[0][0], number)

@@ -66,11 +66,6 @@ extern "C" int catch_exceptions(void)
 {
 	int count = 0;
 	try {
-		throw_below(1, &count);
-	} catch (int) {
-		count++;
-	}
-	try {
 		catch_in_frame(100, &count);
 	} catch (int) {
 		count++;

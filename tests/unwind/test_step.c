@@ -156,7 +156,7 @@ static void sqlite_code(void *argument)
 {
 	sqlite3 *db = argument;
 	static const char *const statements[] = {
-		("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<6)"
+		("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<2)"
 		 " INSERT INTO t(b) SELECT 'text ' || i FROM n"),
 		"SELECT upper(b), count(*) FROM t WHERE b LIKE '%1%' GROUP BY 1 ORDER BY 2 DESC, 1",
 	};
