@@ -126,7 +126,7 @@ def main():
     parser = argparse.ArgumentParser()
     for name in ("queryprof", "victim", "source", "fixture"):
         parser.add_argument(name)
-    parser.add_argument("--rounds", type=int, default=2 * len(damage.KINDS))
+    parser.add_argument("--rounds", type=int, default=len(damage.KINDS))
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("QUERYPROF_TEST_SEED", "1")))
     parser.add_argument("--keep")

@@ -19,6 +19,7 @@ KILLED = os.path.abspath(sys.argv.pop(1))
 ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "16"))
 SEED = int(os.environ.get("QUERYPROF_TEST_SEED", "10"))
 THREADS_MAX = 8
+WORKERS = min(9, 1 + ROUNDS)
 SAMPLES_BITS = 24
 
 # All queries have a line, and samples are many. A long interval leaves more in the ring, a
@@ -194,10 +195,10 @@ class Killed(Recording):
         for turn in range(max(ROUNDS * 3 // 4 // 9, 1)):
             with self.subTest(turn=turn):
                 self.setUp_again()
-                self.kill_workers(9, 2, signal.SIGKILL, self.random.choice(INTERVALS_MS))
+                self.kill_workers(WORKERS, 2, signal.SIGKILL, self.random.choice(INTERVALS_MS))
 
     def test_prefork_server(self):
-        self.kill_workers(9, 1, signal.SIGTERM, 100)
+        self.kill_workers(WORKERS, 1, signal.SIGTERM, 100)
 
     def test_bare_system_call(self):
         for way in "leave", "close":

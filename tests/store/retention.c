@@ -4,7 +4,7 @@
  * left is complete.
  *
  * Takes a number of times that everything is to be written, default 1: 100 are as many
- * samples as eleven hours of one thread at 1 ms.
+ * samples as eight hours of one thread at 1 ms.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,20 +84,21 @@ static void oldest_go_first(void **state)
 {
 	uint64_t trimmed = store_counter(STORE_TRIMMED), stored = store_counter(STORE_SAMPLES);
 	uint64_t lost = store_counter(STORE_LOST);
+	const uint64_t rounds = 100 * times; /* twice what it has room for */
 	int64_t left;
 
 	(void)state;
-	fill(2 * MB, 250 * times, 100);
+	fill(2 * MB, rounds, 100);
 	trimmed = store_counter(STORE_TRIMMED) - trimmed;
 	stored = store_counter(STORE_SAMPLES) - stored;
 	left = ask("SELECT count(*) FROM trace_log");
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
-	assert_int_equal(stored, 250000 * times);
-	assert_int_equal(left + (int64_t)trimmed, 250000 * times);
+	assert_int_equal(stored, rounds * 1000);
+	assert_int_equal(left + (int64_t)trimmed, rounds * 1000);
 	assert_true(left > 20000);
 	/* The newest are there, without a gap: what is left is one stretch of time. */
 	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"),
-	                 T0 + (250 * times - 1) * 10000000ull + 999000);
+	                 T0 + (rounds - 1) * 10000000ull + 999000);
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE timestamp_ns >= (SELECT min(timestamp_ns) "
 	                     "FROM trace_log)"),
 	                 left);
@@ -178,7 +179,7 @@ static void names_go_last(void **state)
 	/* Where there is room they stay, while samples come and go. */
 	ask_file(trace_path,
 	         "INSERT INTO names VALUES (1, 'x'); INSERT INTO frames VALUES (1, 0, 0, 1, 1, 0, 0)");
-	fill(2 * MB, 200, 100);
+	fill(2 * MB, 80, 100);
 	assert_int_equal(ask("SELECT count(*) FROM frames"), 1);
 	stop_store();
 }
