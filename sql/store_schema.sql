@@ -258,7 +258,7 @@ CREATE TABLE plan_loops (
 -- node 0: the statement's own.
 CREATE TABLE program_opcodes (
 	program INTEGER NOT NULL,
-	address INTEGER NOT NULL, -- as samples.opcode: of a trigger's program, its own and 1 above that of the caller
+	address INTEGER NOT NULL, -- as samples.opcode: in a trigger's program (its own + 1) << 32 | the caller's
 	node    INTEGER NOT NULL,
 	opcode  TEXT    NOT NULL,
 	p1      INTEGER NOT NULL,
@@ -1062,7 +1062,7 @@ SELECT
 	s.labels AS labels,
 	s.wait AS wait,
 	s.wait_ns AS wait_ns,
-	s.opcode & 4294967295 AS opcode
+	s.opcode AS opcode
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 

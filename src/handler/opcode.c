@@ -13,7 +13,8 @@
 #define APART __attribute__((noinline, cold))
 
 /* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its
- * address is that of the program, which other places hold. */
+ * address is that of the program, which other places hold. A statement's last one is a Goto, which takes no
+ * time; that of a trigger is Halt, which leaves the trigger's frame long before the program. */
 static uint32_t number_of(const struct opcode_places *at, const void *statement, uintptr_t address)
 {
 	/* The odd part's inverse divides where there is no remainder, and else makes a number that is
@@ -21,7 +22,7 @@ static uint32_t number_of(const struct opcode_places *at, const void *statement,
 	const uint64_t product = (address - AT(uintptr_t, statement, at->a_op)) * at->op_inverse;
 	const uint64_t number = product >> at->op_shift | product << (64 - at->op_shift);
 
-	return number - 1 < AT(uint32_t, statement, at->n_op) - 1ul ? (uint32_t)number : OPCODE_UNKNOWN;
+	return number - 1 < AT(uint32_t, statement, at->n_op) - 2ul ? (uint32_t)number : OPCODE_UNKNOWN;
 }
 
 /* While a trigger runs: the opcode of the statement that called it. Above it, and 1 more, that of the
