@@ -191,12 +191,12 @@ class Plans(unittest.TestCase):
         self.set("trace_log_path", "")
         trace = os.path.join(self.folder.name, "app.trace")
         for command in (("plan", trace, "--query", "shown"), ("report", trace, "--query", "shown")):
-            self.assertRegex(self.command(*command), rf"─ {parent} .*\n +[├└]─ {node} ")
+            self.assertRegex(self.command(*command), rf"─ {parent} .*\n[│ ] +[├└]─ {node} ")
         self.assertRegex(self.command("plan", trace, "--query", "shown", "--opcodes"),
                          rf"\n +{caller[0]} +{function[0]} +\w*Func\w* .* {node}\n")
         stacks = self.command("export", trace, "--query", "shown", "--format", "collapsed", "--plan", "-o", "-")
         self.assertIn(f";sqlite3_step;{parent};{node};sqlite3VdbeExec;", stacks)
-        self.assertIn("TRIGGER it", self.command("diff", trace, "--query", "shown", "--with", "other"))
+        self.assertRegex(self.command("diff", trace, "--query", "shown", "--with", "other"), f" {node} +SEARCH t USING INDEX tb ")
 
     def test_trigger_that_two_opcodes_call(self):
         self.db.executescript("PRAGMA recursive_triggers = ON; CREATE TABLE two(a INTEGER PRIMARY KEY, b UNIQUE);"

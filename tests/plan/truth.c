@@ -198,19 +198,20 @@ int main(int argc, char **argv)
 	if (!(opcodes = opcode_library(host)))
 		return printf("%s: not known\n", given->libversion()), 1;
 	counts.opcodes = &opcodes->places;
-	given->exec(db,
-	            "CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY "
-	            "KEY, v);"
-	            "CREATE TABLE w (x, y); CREATE INDEX wx ON w (x);"
-	            "CREATE TABLE slow (x); CREATE TRIGGER slowly AFTER INSERT ON slow BEGIN"
-	            " DELETE FROM w WHERE x = new.x;"
-	            " INSERT INTO w SELECT b, c FROM t WHERE a < 1000 AND c LIKE '%AB%' ORDER BY b LIMIT 9; END;"
-	            "CREATE TABLE short (x); CREATE TRIGGER shortly AFTER INSERT ON short"
-	            " BEGIN UPDATE u SET v = new.x WHERE k = new.x % 1000; END;"
-	            "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 50000)"
-	            " INSERT INTO t SELECT x, x % 1000, hex(randomblob(20)) FROM r;"
-	            "CREATE INDEX tb ON t (b); INSERT INTO u SELECT a, c FROM t WHERE a < 1000",
-	            NULL, NULL, NULL);
+	given->exec(
+		db,
+		"CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY "
+		"KEY, v);"
+		"CREATE TABLE w (x, y); CREATE INDEX wx ON w (x);"
+		"CREATE TABLE slow (x); CREATE TRIGGER slowly AFTER INSERT ON slow BEGIN"
+		" DELETE FROM w WHERE x = new.x;"
+		" INSERT INTO w SELECT b, c FROM t WHERE a < 1000 AND c LIKE '%AB%' ORDER BY b LIMIT 9; END;"
+		"CREATE TABLE short (x); CREATE TRIGGER shortly AFTER INSERT ON short"
+		" BEGIN UPDATE u SET v = new.x WHERE k = new.x % 1000; END;"
+		"WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 50000)"
+		" INSERT INTO t SELECT x, x % 1000, hex(randomblob(20)) FROM r;"
+		"CREATE INDEX tb ON t (b); INSERT INTO u SELECT a, c FROM t WHERE a < 1000",
+		NULL, NULL, NULL);
 	sigaction(SIGPROF, &action, NULL);
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &period, NULL))
 		return perror("timer"), 1;

@@ -241,7 +241,8 @@ static bool mapping_writes(const struct mapping *mapping, int cursor)
 	return cursor >= 0 && cursor < mapping->cursor_count && mapping->is_written[cursor];
 }
 
-/* A trigger has several statements. Before the code of each but the first, or behind that of the one before. */
+/* A trigger has several statements. Before the code of each but the first, or behind that of the one before.
+ */
 static bool is_between(const struct plan_opcode *opcode)
 {
 	return is(opcode, "Trace") || is(opcode, "ResetCount");
@@ -301,7 +302,8 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 			mapping->open_count = mapping->subroutine_count = 0;
 		int region = mapping->open_count ? mapping->open[mapping->open_count - 1] : NO_NODE;
 
-		if (start > 1 && i >= start) /* what Init jumps to, once; in a trigger it jumps nowhere else */
+		if (start > 1 &&
+		    i >= start) /* what Init jumps to, once; in a trigger it jumps nowhere else */
 			region = NO_NODE;
 		if (end)
 			autoindex_end = end;
