@@ -73,7 +73,6 @@ TRIGGERS = [
      "INSERT INTO w VALUES (1, 2)", "SCAN t", "TRIGGER it"),
     ("CREATE TRIGGER it AFTER INSERT ON w WHEN (SELECT count(*) FROM u WHERE burn(v)) > 0 BEGIN DELETE FROM t WHERE a < 9; END",
      "INSERT INTO w VALUES (1, 2)", "SCAN u", "TRIGGER it"),
-    # The second one's scan is not inside the first one's.
     ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log SELECT c FROM t ORDER BY c LIMIT 9; DELETE FROM u WHERE burn(v); END",
      "INSERT INTO w VALUES (1, 2)", "SCAN u", "TRIGGER it"),
     ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log VALUES (1); UPDATE t SET c = v FROM u WHERE k = a AND burn(v); END",
@@ -170,6 +169,18 @@ class Plans(unittest.TestCase):
                 self.check_is_at(node, [row for row in rows if row[0]] or rows)
                 details = {row[0]: row[2] for row in rows}
                 self.assertEqual({details[row[1]] for row in rows if row[2] == node and row[6]}, {parent}, rows)
+
+    def test_statements_of_a_trigger(self):
+        # The second one has no node of the first one's, and another table.
+        values = " + ".join(40 * ["burn(1)"])
+        self.db.execute("CREATE TRIGGER it AFTER INSERT ON w BEGIN DELETE FROM u WHERE k = 9;"
+                        f" INSERT INTO log VALUES ({values}); END")
+        self.run_as("two", "INSERT INTO w VALUES (1, 2)")
+        rows = self.times("two")
+        self.check_is_at("TRIGGER it", [row for row in rows if row[0]] or rows)
+        trigger = [row[0] for row in rows if row[2] == "TRIGGER it"]
+        self.assertEqual(sorted(row[2] for row in rows if [row[1]] == trigger),
+                         ["MODIFY TABLE log", "MODIFY TABLE u", "SEARCH u USING INTEGER PRIMARY KEY (rowid=?)"])
 
     def test_trigger_is_shown(self):
         self.db.executescript(TRIGGERS[0][0])
