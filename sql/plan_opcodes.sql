@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The opcodes of the programs of the runs that are selected (see selected.sql), with their time.
+-- The opcodes of the programs of the runs that are selected (see selected.sql), with their time. Those of a
+-- trigger's program follow the one that calls it.
 -- Parameters: :trace_type.
 WITH runs AS MATERIALIZED (
 	SELECT id, first_ns, last_ns, program FROM temp.selected_runs WHERE program),
@@ -12,7 +13,8 @@ times AS MATERIALIZED (
 	JOIN series AS r ON r.id = s.series AND (r.trace_type = :trace_type
 		OR :trace_type = 'Wall' AND r.trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY 1)
-SELECT o.address, o.opcode, o.p1, o.p2, o.p3, o.p5,
+SELECT o.address & 4294967295 AS address, nullif(o.address >> 32, 0) - 1 AS trigger_address,
+       iif(o.address >> 32, '  ', '') || o.opcode AS opcode, o.p1, o.p2, o.p3, o.p5,
        round(t.ns / 1e6, 3) AS self_ms,
        round(100.0 * t.ns / (SELECT sum(ns) FROM times), 1) AS self_percent,
        coalesce(n.detail, '') AS node
@@ -20,4 +22,4 @@ FROM program_opcodes AS o
 JOIN newest USING (program)
 LEFT JOIN plan_nodes AS n ON n.program = o.program AND n.node = o.node
 LEFT JOIN times AS t ON t.address = o.address
-ORDER BY o.address;
+ORDER BY o.address & 4294967295, o.address;

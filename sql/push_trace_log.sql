@@ -29,7 +29,7 @@ SELECT
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id) AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) AS otel_span_id,
 	iif(s.span, printf('%016x', s.span), '') AS span_id,
-	s.opcode AS opcode,
+	s.opcode & 4294967295 AS opcode,
 	s.wait_ns AS wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object

@@ -235,7 +235,8 @@ CREATE TABLE plans (
 );
 
 -- The nodes of a program's plan, as EXPLAIN QUERY PLAN has them, but that a loop inside another
--- one is its child; then those for what EXPLAIN QUERY PLAN does not name. parent 0: the statement.
+-- one is its child; then those for what EXPLAIN QUERY PLAN does not name, and those of triggers. parent 0:
+-- the statement.
 CREATE TABLE plan_nodes (
 	program  INTEGER NOT NULL,
 	node     INTEGER NOT NULL,
@@ -257,7 +258,7 @@ CREATE TABLE plan_loops (
 -- node 0: the statement's own.
 CREATE TABLE program_opcodes (
 	program INTEGER NOT NULL,
-	address INTEGER NOT NULL, -- as in trace_log.opcode
+	address INTEGER NOT NULL, -- as samples.opcode: in a trigger's program (its own + 1) << 32 | the caller's
 	node    INTEGER NOT NULL,
 	opcode  TEXT    NOT NULL,
 	p1      INTEGER NOT NULL,
@@ -666,12 +667,13 @@ SELECT
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
-	nullif(s.opcode, 0) AS opcode,
+	nullif(s.opcode & 4294967295, 0) AS opcode,
 	s.wait_ns AS wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
 	iif(s.span, printf('%016x', s.span), '') AS span_id,
 	CAST(r.period_ns * r.stretch AS INTEGER) AS interval_ns,
+	nullif(s.opcode >> 32, 0) - 1 AS trigger_opcode,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,

@@ -13,7 +13,8 @@
 #define APART __attribute__((noinline, cold))
 
 /* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its
- * address is that of the program, which other places hold. */
+ * address is that of the program, which other places hold. A statement's last one is a Goto, which takes no
+ * time; that of a trigger is Halt, which leaves the trigger's frame long before the program. */
 static uint32_t number_of(const struct opcode_places *at, const void *statement, uintptr_t address)
 {
 	/* The odd part's inverse divides where there is no remainder, and else makes a number that is
@@ -21,14 +22,20 @@ static uint32_t number_of(const struct opcode_places *at, const void *statement,
 	const uint64_t product = (address - AT(uintptr_t, statement, at->a_op)) * at->op_inverse;
 	const uint64_t number = product >> at->op_shift | product << (64 - at->op_shift);
 
-	return number - 1 < AT(uint32_t, statement, at->n_op) - 1ul ? (uint32_t)number : OPCODE_UNKNOWN;
+	return number - 1 < AT(uint32_t, statement, at->n_op) - 2ul ? (uint32_t)number : OPCODE_UNKNOWN;
 }
 
-APART static uint32_t calling_opcode(const struct opcode_places *at, const void *frame)
+/* While a trigger runs: the opcode of the statement that called it. Above it, and 1 more, that of the
+ * trigger's program: the one that runs, or that called a trigger further in. The statement has the program
+ * that it had before for some instructions more. */
+APART static uint64_t add_caller(const struct opcode_places *at, const void *statement, const void *frame,
+                                 uint32_t number)
 {
-	for (const void *parent; (parent = AT(void *, frame, at->frame_parent)) != NULL;)
-		frame = parent;
-	return AT(uint32_t, frame, at->frame_pc);
+	if (AT(uintptr_t, statement, at->a_op) == AT(uintptr_t, frame, at->frame_a_op))
+		number = OPCODE_UNKNOWN;
+	for (const void *parent; (parent = AT(void *, frame, at->frame_parent)) != NULL; frame = parent)
+		number = AT(uint32_t, frame, at->frame_pc);
+	return (uint64_t)(number + 1) << 32 | AT(uint32_t, frame, at->frame_pc);
 }
 
 /* 0, here and below: it cannot be read. Not the address of an opcode. */
@@ -81,13 +88,13 @@ static const struct memo_frame *find_frame(const struct opcode_places *at, const
 	return found;
 }
 
-uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
+uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
                         const struct unwind_result *unwound)
 {
 	const struct opcode_places *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
 	const struct memo_frame *leaf = unwound->frames, *frame = NULL;
-	uint32_t number = OPCODE_UNKNOWN;
+	uint64_t number = OPCODE_UNKNOWN;
 
 	if (statement == NULL)
 		return OPCODE_UNKNOWN;
@@ -96,14 +103,14 @@ uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 	if (frame != NULL) {
 		const unsigned place = at->places[frame->at.pc - at->start];
 
-		if ((trigger = AT(void *, statement, at->frame)) != NULL)
-			number = calling_opcode(at, trigger);
-		else if (__builtin_expect(place > OPCODE_SLOT, 1))
+		if (__builtin_expect(place > OPCODE_SLOT, 1))
 			number = number_of(at, statement,
 			                   read_slot(&thread->stack, frame, place - OPCODE_SLOT));
 		else if (place != 0)
 			number = number_of(at, statement,
 			                   read_register(&thread->stack, frame, leaf, ucontext, place - 1));
+		if ((trigger = AT(void *, statement, at->frame)) != NULL)
+			number = add_caller(at, statement, trigger, (uint32_t)number);
 	}
 	if (__builtin_expect(number == OPCODE_UNKNOWN, 0))
 		thread_count(thread, LEDGER_NO_OPCODE, 1);

@@ -4,7 +4,7 @@
  *
  * SQLite's interpreter keeps the address of the running opcode in a register or a stack slot of its
  * frame; where it is at each instruction, watch/plan/opcode_places.c finds out for each library. What is
- * there says nothing if it is not the address of an opcode of the statement's own program.
+ * there says nothing if it is not the address of an opcode of the program that the statement executes.
  */
 #ifndef QUERYPROF_HANDLER_OPCODE_H
 #define QUERYPROF_HANDLER_OPCODE_H
@@ -17,19 +17,20 @@
 /* Where one library has it. A place above OPCODE_SLOT is a slot, so many words below the CFA of the
  * interpreter's frame; another one is a register, its DWARF number and 1; 0: not known. */
 struct opcode_places {
-	uintptr_t start, end;            /* the interpreter's code */
-	uint32_t op_bytes;               /* from one opcode to the next: */
-	uint32_t op_shift;               /* an odd number, shifted so far to the left, */
-	uint64_t op_inverse;             /* which times this is 1 */
-	uint32_t a_op, n_op, frame;      /* in the statement: opcodes, how many, innermost trigger's frame */
-	uint32_t frame_parent, frame_pc; /* in that frame: the next one, the opcode that it interrupted */
+	uintptr_t start, end;       /* the interpreter's code */
+	uint32_t op_bytes;          /* from one opcode to the next: */
+	uint32_t op_shift;          /* an odd number, shifted so far to the left, */
+	uint64_t op_inverse;        /* which times this is 1 */
+	uint32_t a_op, n_op, frame; /* in the statement: opcodes, how many, innermost trigger's frame */
+	/* In that frame: the next one, the opcode that it interrupted, and of which opcodes. */
+	uint32_t frame_parent, frame_pc, frame_a_op;
 	uint8_t *places; /* for each byte of the code; a call's last one has the place during the call */
 } __attribute__((aligned(64))); /* one line of memory */
 
-/* The number of the opcode that the tag's statement executed, OPCODE_UNKNOWN: not known. While
- * a trigger runs it is the opcode that called it. The thread's trace was unwound from `ucontext` just
- * now. */
-uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
+/* The number of the opcode that the tag's statement executed, OPCODE_UNKNOWN: not known. While a trigger runs
+ * it is that of the one that called it, and the upper half has the number of the trigger's own opcode and 1;
+ * 0: not known. The thread's trace was unwound from `ucontext` just now. */
+uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
                         const struct unwind_result *unwound);
 
 #endif

@@ -72,7 +72,7 @@ static void tell_start(struct thread *thread, struct ring *ring, const struct qu
 /* Behind the trace, which is in its place. Returns the end. */
 static void *put_fields(struct sample_record *draft, const struct observation *seen,
                         const struct labels *labels, const struct trace_context *context, uint64_t span,
-                        uint32_t opcode)
+                        uint64_t opcode)
 {
 	void *at = draft->trace + draft->depth;
 
@@ -111,7 +111,7 @@ __attribute__((noinline)) static bool record_trace(struct thread *thread, struct
 
 	labels_collect(labels, &thread->stack, draft->trace, trace, tag->counts->labels);
 	context_read(thread, context);
-	const uint32_t opcode = opcode_running(thread, tag, ucontext, trace);
+	const uint64_t opcode = opcode_running(thread, tag, ucontext, trace);
 	if (seen->skipped != 0)
 		memmove(draft->trace, draft->trace + seen->skipped, (size_t)depth * sizeof(uint64_t));
 	draft->timestamp_ns = seen->timestamp_ns;

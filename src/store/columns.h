@@ -81,7 +81,7 @@
 	SHOWN(otel_trace_id, TEXT, 0, CONTEXT_SHOWN("otel_trace_id")) \
 	SHOWN(otel_span_id, TEXT, 0, CONTEXT_SHOWN("otel_span_id")) \
 	FILED(opcode, INTEGER, COLUMN_ZERO, sample->opcode) \
-	SHOWN(opcode, INTEGER, 0, "nullif(s.opcode, 0)") \
+	SHOWN(opcode, INTEGER, 0, "nullif(s.opcode & 4294967295, 0)") \
 	MADE(symbols, TEXT, COLUMN_HIDDEN | COLUMN_SYMBOLS) \
 	MADE(lines, TEXT, COLUMN_HIDDEN | COLUMN_LINES) \
 	STORED(wait_ns, INTEGER, COLUMN_ZERO, 0, sample->wait_ns) \
@@ -90,7 +90,8 @@
 	SHOWN(wait_object, TEXT, 0, "iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '')") \
 	FILED(span, INTEGER, COLUMN_ZERO, (int64_t)sample->request_span) \
 	SHOWN(span_id, TEXT, 0, "iif(s.span, printf('%016x', s.span), '')") \
-	SHOWN(interval_ns, INTEGER, 0, "CAST(r.period_ns * r.stretch AS INTEGER)")
+	SHOWN(interval_ns, INTEGER, 0, "CAST(r.period_ns * r.stretch AS INTEGER)") \
+	SHOWN(trigger_opcode, INTEGER, 0, "nullif(s.opcode >> 32, 0) - 1")
 
 /* execution_ns: files before version 4 have none, and the view the duration instead.
  * initial, statement, library, parent: rows of queries, statements, libraries and queries;

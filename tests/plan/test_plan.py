@@ -67,6 +67,24 @@ PLANNED = [
     " UNION ALL ".join("SELECT burn(%d)" % i for i in range(300)),
 ]
 
+# What is fired, the statement, and the node that calls burn() and the one that it is in.
+TRIGGERS = [
+    ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log SELECT a FROM t WHERE burn(c); END",
+     "INSERT INTO w VALUES (1, 2)", "SCAN t", "TRIGGER it"),
+    ("CREATE TRIGGER it AFTER INSERT ON w WHEN (SELECT count(*) FROM u WHERE burn(v)) > 0 BEGIN DELETE FROM t WHERE a < 9; END",
+     "INSERT INTO w VALUES (1, 2)", "SCAN u", "TRIGGER it"),
+    ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log SELECT c FROM t ORDER BY c LIMIT 9; DELETE FROM u WHERE burn(v); END",
+     "INSERT INTO w VALUES (1, 2)", "SCAN u", "TRIGGER it"),
+    ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log VALUES (1); UPDATE t SET c = v FROM u WHERE k = a AND burn(v); END",
+     "INSERT INTO w VALUES (1, 2)", "SEARCH u USING INTEGER PRIMARY KEY (rowid=?)", "SCAN t USING COVERING INDEX tb"),
+    ("CREATE TRIGGER it AFTER UPDATE ON w BEGIN INSERT INTO log SELECT k FROM u WHERE burn(v) AND k < 30; END;"
+     "INSERT INTO w VALUES (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)",
+     "UPDATE w SET y = c FROM t WHERE a = x", "SEARCH u USING INTEGER PRIMARY KEY (rowid<?)", "TRIGGER it"),
+    ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO unique_c VALUES (new.x); INSERT INTO unique_c VALUES (new.y); END;"
+     "CREATE TRIGGER inner AFTER INSERT ON unique_c BEGIN INSERT INTO log SELECT k FROM u WHERE burn(v); END",
+     "INSERT INTO w VALUES (1, 2)", "TRIGGER inner", "TRIGGER it"),
+]
+
 # Of a table of 300,000 rows: a third of a second, which no load hides from the timer.
 LONG_SCAN = "Select count(*) FROM t WHERE " + " OR ".join(f"b LIKE '%x{i}%'" for i in range(10))
 
@@ -151,6 +169,68 @@ class Plans(unittest.TestCase):
                 cpu = self.db.execute("SELECT sum(value) FROM system.trace_log WHERE query_id = ? AND trace_type = 'CPU'",
                                       (name,)).fetchone()[0]
                 self.assertAlmostEqual(total, cpu / 1e6, delta=1)
+
+    def test_triggers(self):
+        for number, (schema, sql, node, parent) in enumerate(TRIGGERS):
+            with self.subTest(schema):
+                self.db.executescript(schema)
+                self.db.execute("BEGIN")
+                self.run_as(f"trigger {number}", sql)
+                rows = self.times(f"trigger {number}")
+                self.db.execute("ROLLBACK")
+                self.db.executescript("DROP TRIGGER it; DROP TRIGGER IF EXISTS inner; DELETE FROM w")
+                self.check_is_at(node, [row for row in rows if row[0]] or rows)
+                details = {row[0]: row[2] for row in rows}
+                self.assertEqual({details[row[1]] for row in rows if row[2] == node and row[6]}, {parent}, rows)
+
+    def test_statements_of_a_trigger(self):
+        # The second one has no node of the first one's, and another table.
+        values = " + ".join(100 * ["burn(1)"])
+        self.db.execute("CREATE TRIGGER it AFTER INSERT ON w BEGIN DELETE FROM u WHERE k = 9;"
+                        f" INSERT INTO log VALUES ({values}); END")
+        self.run_as("two", "INSERT INTO w VALUES (1, 2)")
+        rows = self.times("two")
+        self.check_is_at("TRIGGER it", [row for row in rows if row[0]] or rows)
+        trigger = [row[0] for row in rows if row[2] == "TRIGGER it"]
+        self.assertEqual(sorted(row[2] for row in rows if [row[1]] == trigger),
+                         ["MODIFY TABLE log", "MODIFY TABLE u", "SEARCH u USING INTEGER PRIMARY KEY (rowid=?)"])
+
+    def test_trigger_is_shown(self):
+        self.db.executescript(TRIGGERS[0][0])
+        sql, node, parent = TRIGGERS[0][1:]
+        self.run_as("shown", sql)
+        caller = [row[0] for row in self.db.execute("EXPLAIN " + sql) if row[1] == "Program"]
+        function = [row[0] for row in self.db.execute("EXPLAIN " + sql) if row[1] in ("Function", "PureFunc")]
+        opcodes = self.db.execute("SELECT opcode, trigger_opcode, count(*) FROM system.trace_log WHERE query_id = 'shown' AND "
+                                  "substr(symbols, 1, instr(symbols, 'sqlite3_step')) LIKE '%PyEval%' AND trigger_opcode >= 0 GROUP BY 1, 2"
+                                  ).fetchall()
+        self.assertEqual([row[:2] for row in opcodes], [(caller[0], function[0])], opcodes)
+        # The same statement, whose trigger has another plan.
+        self.db.execute("DROP TRIGGER it")
+        self.db.executescript(TRIGGERS[0][0].replace("WHERE", "WHERE b = 5 AND"))
+        self.run_as("other", sql)
+        hashes = self.db.execute("SELECT count(DISTINCT plan_hash) FROM system.query_log WHERE query_id IN ('shown', 'other')")
+        self.assertEqual(hashes.fetchone(), (2,))
+        self.times("other")
+        self.set("trace_log_path", "")
+        trace = os.path.join(self.folder.name, "app.trace")
+        for command in (("plan", trace, "--query", "shown"), ("report", trace, "--query", "shown")):
+            self.assertRegex(self.command(*command), rf"─ {parent} .*\n[│ ] +[├└]─ {node} ")
+        self.assertRegex(self.command("plan", trace, "--query", "shown", "--opcodes"),
+                         rf"\n +{caller[0]} +{function[0]} +\w*Func\w* .* {node}\n")
+        stacks = self.command("export", trace, "--query", "shown", "--format", "collapsed", "--plan", "-o", "-")
+        self.assertIn(f";sqlite3_step;{parent};{node};sqlite3VdbeExec;", stacks)
+        self.assertRegex(self.command("diff", trace, "--query", "shown", "--with", "other"), f" {node} +SEARCH t USING INDEX tb ")
+
+    def test_trigger_that_two_opcodes_call(self):
+        self.db.executescript("PRAGMA recursive_triggers = ON; CREATE TABLE two(a INTEGER PRIMARY KEY, b UNIQUE);"
+                              "CREATE TRIGGER gone AFTER DELETE ON two BEGIN INSERT INTO log SELECT a FROM t WHERE burn(c) AND a < 90; END;"
+                              "INSERT INTO two VALUES (1, 1), (2, 2)")
+        for name, values in (("by key", "(1, 3)"), ("by index", "(5, 2)")):
+            self.run_as(name, "REPLACE INTO two SELECT * FROM (VALUES " + values + ")")
+            rows = self.times(name)
+            self.check_is_at("SEARCH t", [row for row in rows if row[0]] or rows)
+            self.assertEqual(len([row for row in rows if row[2].startswith("SEARCH t")]), 1, rows)
 
     def test_burnt_opcode_is_the_function(self):
         sql = BURNING[0][0]
@@ -398,7 +478,11 @@ class Plans(unittest.TestCase):
             INSERT INTO parent SELECT a FROM t;
             INSERT INTO child SELECT k FROM parent;""")
         self.run_as("foreign", "DELETE FROM parent WHERE k <= 100")
-        self.check_is_at("FOREIGN KEY ACTION", self.times("foreign"))
+        rows = self.times("foreign")
+        self.check_is_at("TRIGGER ct", rows)
+        action = [row[0] for row in rows if row[2] == "FOREIGN KEY ACTION"]
+        inside = {row[2].split(" ")[0] for row in rows if [row[1]] == action}
+        self.assertEqual(inside, {"SCAN", "MODIFY", "TRIGGER"}, rows)
 
     def test_rows(self):
         # What it returned is known of each statement; what its loops did is not known of this library.

@@ -32,6 +32,7 @@ static void *volatile *truth; /* of the library, NULL: it tells nothing */
 static struct thread *thread;
 static struct query_counts counts;
 static struct query_tag tag = { .counts = &counts };
+static const char *own; /* the statement's program */
 static volatile sig_atomic_t is_stepping;
 static struct {
 	long samples, outside, between, equal, unknown, wrong, measured, ns;
@@ -67,11 +68,27 @@ static bool is_inside(const struct unwind_result *result)
 	return false;
 }
 
+static const void *statement_word(uint32_t offset)
+{
+	const void *word;
+
+	memcpy(&word, (const char *)counts.statement + offset, sizeof word);
+	return word;
+}
+
+/* While a trigger runs it is that of the trigger, whose program the statement executes. */
+static bool is_right(uint64_t opcode)
+{
+	const char *program = opcode >> 32 ? statement_word(counts.opcodes->a_op) : own;
+	const uint32_t number = opcode >> 32 ? (uint32_t)(opcode >> 32) - 1 : (uint32_t)opcode;
+
+	return program + number * counts.opcodes->op_bytes == *truth;
+}
+
 static void on_signal(int number, siginfo_t *info, void *ucontext)
 {
 	struct unwind_result result;
-	const char *program;
-	uint32_t opcode = OPCODE_UNKNOWN;
+	uint64_t opcode = OPCODE_UNKNOWN;
 
 	(void)number, (void)info;
 	if (!is_stepping)
@@ -90,12 +107,11 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 		found.ns += now_ns();
 		found.measured++;
 	}
-	memcpy(&program, (const char *)tag.counts->statement + counts.opcodes->a_op, sizeof program);
 	if (truth && *truth == NULL)
 		found.between++;
-	else if (opcode == OPCODE_UNKNOWN)
+	else if (opcode == OPCODE_UNKNOWN || (!(opcode >> 32) && statement_word(counts.opcodes->frame)))
 		found.unknown++;
-	else if (!truth || program + opcode * counts.opcodes->op_bytes == *truth)
+	else if (!truth || is_right(opcode))
 		found.equal++;
 	else
 		found.wrong++;
@@ -111,6 +127,7 @@ static __attribute__((noinline)) void run(sqlite3 *db, const char *sql)
 		exit(1);
 	}
 	counts.statement = stmt;
+	own = statement_word(counts.opcodes->a_op);
 	tag.frame = (uintptr_t)__builtin_frame_address(0);
 	is_stepping = 1;
 	while (api->step(stmt) == SQLITE_ROW)
@@ -131,6 +148,8 @@ static const char *const queries[] = {
 	"UPDATE t SET b = b + 1 WHERE a % 3 = 0",
 	"INSERT INTO w SELECT b, c FROM t WHERE a < 20000",
 	"DELETE FROM w WHERE x IN (SELECT k FROM u)",
+	"INSERT INTO slow SELECT a FROM t LIMIT 200",
+	"INSERT INTO short SELECT a FROM t LIMIT 5000",
 };
 
 /* SQLite hands its routines to extensions. */
@@ -179,14 +198,20 @@ int main(int argc, char **argv)
 	if (!(opcodes = opcode_library(host)))
 		return printf("%s: not known\n", given->libversion()), 1;
 	counts.opcodes = &opcodes->places;
-	given->exec(db,
-	            "CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY "
-	            "KEY, v);"
-	            "CREATE TABLE w (x, y); CREATE INDEX wx ON w (x);"
-	            "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 50000)"
-	            " INSERT INTO t SELECT x, x % 1000, hex(randomblob(20)) FROM r;"
-	            "CREATE INDEX tb ON t (b); INSERT INTO u SELECT a, c FROM t WHERE a < 1000",
-	            NULL, NULL, NULL);
+	given->exec(
+		db,
+		"CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY "
+		"KEY, v);"
+		"CREATE TABLE w (x, y); CREATE INDEX wx ON w (x);"
+		"CREATE TABLE slow (x); CREATE TRIGGER slowly AFTER INSERT ON slow BEGIN"
+		" DELETE FROM w WHERE x = new.x;"
+		" INSERT INTO w SELECT b, c FROM t WHERE a < 1000 AND c LIKE '%AB%' ORDER BY b LIMIT 9; END;"
+		"CREATE TABLE short (x); CREATE TRIGGER shortly AFTER INSERT ON short"
+		" BEGIN UPDATE u SET v = new.x WHERE k = new.x % 1000; END;"
+		"WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 50000)"
+		" INSERT INTO t SELECT x, x % 1000, hex(randomblob(20)) FROM r;"
+		"CREATE INDEX tb ON t (b); INSERT INTO u SELECT a, c FROM t WHERE a < 1000",
+		NULL, NULL, NULL);
 	sigaction(SIGPROF, &action, NULL);
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &period, NULL))
 		return perror("timer"), 1;

@@ -29,7 +29,7 @@ struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stac
 	return (struct unwind_result){ (int16_t)depth, fake_truncated || depth < fake_depth, 1, NULL };
 }
 
-uint32_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
+uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
                         const struct unwind_result *unwound)
 {
 	(void)thread, (void)tag, (void)ucontext, (void)unwound;

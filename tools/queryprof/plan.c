@@ -69,7 +69,7 @@ const struct command command_plan = {
 		"The nodes are those of EXPLAIN QUERY PLAN; a loop inside another one stands below it. What "
 		"SQLite "
 		"does not name there has nodes of its own: tables and indexes that are modified, and "
-		"triggers. "
+		"triggers, with their own nodes below. "
 		"`self` is the share of the time in the node itself, `total` also in those below; the time "
 		"is the "
 		"total's, with one standard error. `(statement)` is work of no node, `(not known)` what was "

@@ -24,7 +24,7 @@ struct sample_fields {
 	struct trace_context context;
 	struct wait_field wait; /* zero: of none */
 	uint64_t span;
-	uint32_t opcode; /* 0: not known */
+	uint64_t opcode; /* 0: not known */
 	uint32_t stretch;
 	size_t skipped;
 };
@@ -132,7 +132,7 @@ int sample_rows_take(struct writer *writer, const struct sample_record *record, 
 		.beyond = beyond_periods(record, &fields),
 		.wait_ns = (int64_t)fields.wait.ns,
 		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
-		.opcode = fields.opcode,
+		.opcode = (int64_t)fields.opcode,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
 		.span = UINT32_MAX,
 		.request_span = fields.span,

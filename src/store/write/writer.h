@@ -109,7 +109,8 @@ struct pending_sample {
 	int64_t labels, context;
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
 	uint32_t span;         /* index into writer.spans; UINT32_MAX: no query */
-	uint32_t cpu_id, weight, opcode;
+	uint32_t cpu_id, weight;
+	int64_t opcode;
 	bool truncated;
 	uint64_t request_span; /* that the sample fell into, 0: none */
 };

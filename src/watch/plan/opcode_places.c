@@ -52,10 +52,11 @@ struct learning {
 	uint32_t caller;        /* the opcode that calls us */
 	bool looks, has_looked; /* in its calls of us */
 	bool failed;
-	/* Until now. */
-	bool is_frame[STRUCT_BYTES / WORD];
-	bool is_count[STRUCT_BYTES / 4], is_pc[STRUCT_BYTES / 4], is_parent[STRUCT_BYTES / WORD];
-	bool is_counter[STRUCT_BYTES / 4];
+	/* Which words of the structures are each of these, until now. */
+	struct {
+		bool frame[STRUCT_BYTES / WORD], parent[STRUCT_BYTES / WORD], program[STRUCT_BYTES / WORD];
+		bool count[STRUCT_BYTES / 4], pc[STRUCT_BYTES / 4], counter[STRUCT_BYTES / 4];
+	} is;
 	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each place held in each call */
 	uintptr_t called_from[TRIAL_CALLS];          /* in the interpreter */
 	struct {
@@ -196,7 +197,7 @@ static bool look_at_statement(struct learning *learning, const sqlite3_stmt *stm
 	learning->program = (uintptr_t)now.words[places->a_op / WORD];
 	learning->count = count;
 	for (uint32_t i = 0; i < STRUCT_BYTES / 4; i++)
-		learning->is_count[i] &= i < size / 4 && now.numbers[i] == count;
+		learning->is.count[i] &= i < size / 4 && now.numbers[i] == count;
 	for (uint32_t i = 0; i < count; i++)
 		learning->names[learning->copy[i * places->op_bytes]] = learning->rows[i].name;
 	return true;
@@ -305,30 +306,31 @@ static void look_for_frame(struct learning *learning)
 		const void *owner = NULL;
 		size_t inner_size;
 
-		if (is_main || !learning->is_frame[i]) {
-			learning->is_frame[i] &= at == NULL && i < size / WORD;
+		if (is_main || !learning->is.frame[i]) {
+			learning->is.frame[i] &= at == NULL && i < size / WORD;
 			continue;
 		}
 		if (!at || (uintptr_t)at % WORD || !stack_copy_part((uintptr_t)at, &owner, sizeof owner) ||
 		    owner != learning->statement) {
-			learning->is_frame[i] = false;
+			learning->is.frame[i] = false;
 			continue;
 		}
 		inner_size = read_struct(at, &inner);
 		for (uint32_t j = 1; j < STRUCT_BYTES / WORD; j++) {
 			const void *word = j < inner_size / WORD ? inner.words[j] : NULL;
 
-			if (!learning->is_parent[j])
-				continue;
-			learning->is_parent[j] =
-				learning->kind == TRIAL_NESTED
-					? word && (uintptr_t)word % WORD == 0 &&
-						  stack_copy_part((uintptr_t)word, &owner, sizeof owner) &&
-						  owner == learning->statement && word != at
-					: word == NULL;
+			if (learning->kind == TRIAL_TRIGGER)
+				learning->is.program[j] &= (uintptr_t)word == learning->program;
+			learning->is.parent[j] =
+				learning->is.parent[j] &&
+				(learning->kind == TRIAL_NESTED
+			                 ? word && (uintptr_t)word % WORD == 0 &&
+			                           stack_copy_part((uintptr_t)word, &owner, sizeof owner) &&
+			                           owner == learning->statement && word != at
+			                 : word == NULL);
 		}
 		for (uint32_t j = 0; learning->kind == TRIAL_TRIGGER && j < STRUCT_BYTES / 4; j++)
-			learning->is_pc[j] &= j < inner_size / 4 && inner.numbers[j] == learning->caller;
+			learning->is.pc[j] &= j < inner_size / 4 && inner.numbers[j] == learning->caller;
 	}
 }
 
@@ -386,7 +388,7 @@ static void look_for_counters(struct learning *learning, sqlite3_stmt *stmt)
 	for (uint32_t which = FIRST; which <= LAST; which++) {
 		counted = (uint32_t)learning->api->stmt_status(stmt, (int)which, 0);
 		for (uint32_t i = 0; i < STRUCT_BYTES / 4; i++)
-			learning->is_counter[i] &= i + which < count && numbers[i + which] == counted;
+			learning->is.counter[i] &= i + which < count && numbers[i + which] == counted;
 	}
 }
 
@@ -521,13 +523,14 @@ static bool conclude(struct learning *learning)
 {
 	struct opcode_places *places = &learning->found->places;
 
-	places->n_op = first_of(learning->is_count, STRUCT_BYTES / 4, 4);
-	learning->found->counters = first_of(learning->is_counter, STRUCT_BYTES / 4, 4);
-	places->frame = first_of(learning->is_frame, STRUCT_BYTES / WORD, WORD);
-	places->frame_parent = first_of(learning->is_parent, STRUCT_BYTES / WORD, WORD);
-	places->frame_pc = first_of(learning->is_pc, STRUCT_BYTES / 4, 4);
+	places->n_op = first_of(learning->is.count, STRUCT_BYTES / 4, 4);
+	learning->found->counters = first_of(learning->is.counter, STRUCT_BYTES / 4, 4);
+	places->frame = first_of(learning->is.frame, STRUCT_BYTES / WORD, WORD);
+	places->frame_parent = first_of(learning->is.parent, STRUCT_BYTES / WORD, WORD);
+	places->frame_pc = first_of(learning->is.pc, STRUCT_BYTES / 4, 4);
+	places->frame_a_op = first_of(learning->is.program, STRUCT_BYTES / WORD, WORD);
 	return !learning->failed && places->end && places->n_op && places->frame && places->frame_pc &&
-	       places->frame_parent && choose_places(learning, places);
+	       places->frame_parent && places->frame_a_op && choose_places(learning, places);
 }
 
 static bool open_connection(struct learning *learning)
@@ -556,11 +559,8 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	learning->api = library->api;
 	learning->thread = thread;
 	learning->found = found;
-	memset(learning->is_frame, 1, sizeof learning->is_frame);
-	memset(learning->is_count, 1, sizeof learning->is_count);
-	memset(learning->is_pc, 1, sizeof learning->is_pc);
-	memset(learning->is_counter, 1, sizeof learning->is_counter);
-	memset(learning->is_parent + 1, 1, sizeof learning->is_parent - sizeof *learning->is_parent);
+	memset(&learning->is, 1, sizeof learning->is);
+	learning->is.parent[0] = learning->is.program[0] = false;
 	if (open_connection(learning)) {
 		for (const struct trial *trial = opcode_trials; trial->sql && !learning->failed; trial++)
 			run_trial(learning, trial);

@@ -4,20 +4,22 @@
  *
  * Both come from the statement with EXPLAIN QUERY PLAN before it, prepared and never run: its
  * program is the statement's own, with an opcode Explain for each node in front of the code that
- * was made for it. An opcode that uses a cursor belongs to the node that moves the cursor, as
- * SQLite's own SQLITE_ENABLE_STMT_SCANSTATUS has it; any other one to the loop or step whose code
- * it stands in. What the plan does not name has nodes that are made here: the tables and indexes that are
- * modified, and triggers.
+ * was made for it (plan_mapping.h). The programs of the triggers that it calls, and of the actions of foreign
+ * keys, lie beside it in the same form, so each has a plan of its own, below a node that is made here. Of
+ * what such a program calls itself there is that node only.
  */
 #ifndef QUERYPROF_WATCH_PLAN_H
 #define QUERYPROF_WATCH_PLAN_H
 
 #include "base/vector.h"
-#include "watch/plan/opcode_places.h"
+#include "watch/plan/program_copy.h"
 
 struct plan_node {
-	int32_t id, parent; /* as EXPLAIN QUERY PLAN has them, but for loops; parent 0: the statement */
-	uint32_t at;        /* the opcode that its Explain stands before */
+	/* As EXPLAIN QUERY PLAN has them, but for loops, and behind those of the plans before; parent 0: the
+	 * statement. */
+	int32_t id, parent;
+	uint32_t at;  /* the opcode that its Explain stands before */
+	bool is_made; /* of what is modified, which EXPLAIN QUERY PLAN does not name */
 	char detail[512];
 	char compared[256]; /* the columns of the table that it scans; plan_columns.h */
 };
@@ -25,25 +27,28 @@ struct plan_node {
 struct plan_opcode {
 	struct opcode_bytes bytes;
 	const char *name;
-	uint32_t address;  /* in the statement's program */
+	uint32_t address;  /* in the program that is executed */
 	int32_t node;      /* an id, 0: the statement's own */
 	int32_t to, to_p3; /* the opcodes at P2 and at P3, if they are jumps */
+	uint32_t calls;    /* the plan of that number in `called`, from 1 on; 0: none */
 };
 
 /* Starts as { 0 }. */
 struct plan {
 	VECTOR(struct plan_node) nodes;
 	VECTOR(struct plan_opcode) opcodes;
+	VECTOR(struct plan) called;
+	int32_t root; /* the node that all others are below, the first; 0: the statement */
+	int32_t last_id;
 };
 
 /* Reads the program of a prepared EXPLAIN QUERY PLAN. Nothing of it is used later. False: no
- * memory. */
+ * memory, or a program that it calls cannot be read. */
 bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained);
 
-/* Whether the statement whose opcodes these are executes this program; then the plan has its
+/* Whether the statement whose opcodes these are executes these programs; then the plan has its
  * opcodes. */
-bool plan_match(struct plan *plan, const struct opcode_library *library, const struct opcode_bytes *opcodes,
-                uint32_t count);
+bool plan_match(struct plan *plan, const struct opcode_library *library, const struct program_copy *live);
 
 void plan_free(struct plan *plan);
 

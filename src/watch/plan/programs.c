@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/plan/programs.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +33,7 @@ struct program_due {
 	sqlite3 *db;
 	uint32_t session; /* its number: another connection may come to be at this address */
 	char *text;
-	uint32_t count;
-	struct opcode_bytes opcodes[];
+	struct program_copy programs;
 };
 
 struct known {
@@ -69,17 +69,31 @@ static bool note(struct hash program)
 /* --- at the end of a run ----------------------------------------------------------------------- */
 
 /* Without P1: some opcodes count there. */
+static void hash_opcodes(struct hash *hash, const struct opcode_library *library, const void *opcodes,
+                         uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
+
+		hash_word(hash, (uint64_t)(uint32_t)opcode->p2 << 32 | (uint32_t)opcode->p3);
+	}
+}
+
 static struct hash hash_program(const struct opcode_library *library, const void *opcodes, uint32_t count,
                                 const char *text, const char *name)
 {
 	struct hash hash = hash_bytes(text, strlen(text)), of = hash_bytes(name, strlen(name));
 
 	hash_word(&hash, of.first);
-	for (uint32_t i = 0; i < count; i++) {
-		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
+	hash_opcodes(&hash, library, opcodes, count);
+	for (uint32_t i = 0, size; i < count; i++)
+		if (opcode_calls(library, opcode_at(library, opcodes, i))) {
+			void *called = program_copy_called(library, opcode_at(library, opcodes, i), &size);
 
-		hash_word(&hash, (uint64_t)(uint32_t)opcode->p2 << 32 | (uint32_t)opcode->p3);
-	}
+			if (called)
+				hash_opcodes(&hash, library, called, size);
+			free(called);
+		}
 	return hash_end(hash);
 }
 
@@ -112,6 +126,7 @@ static bool has_plan(const char *text)
 
 static void free_due(struct calling *calling)
 {
+	program_copy_free(&calling->due->programs);
 	free(calling->due->text);
 	free(calling->due);
 	calling->due = NULL;
@@ -121,19 +136,22 @@ static void set_due(const struct run *run, const struct opcode_library *library,
                     uint32_t count_, const char *text, uint64_t program)
 {
 	struct calling *calling = calling_here();
-	struct program_due *due = calling ? malloc(sizeof *due + count_ * sizeof *due->opcodes) : NULL;
+	struct program_due *due = calling ? malloc(sizeof *due) : NULL;
 
 	if (!due)
 		return;
-	*due = (struct program_due){ program,
-		                     run->session->library,
-		                     run->stmt,
-		                     run->session->db,
-		                     run->session->number,
-		                     strdup(text),
-		                     count_ };
-	for (uint32_t i = 0; i < count_; i++)
-		due->opcodes[i] = *opcode_at(library, opcodes, i);
+	*due = (struct program_due){ .program = program,
+		                     .library = run->session->library,
+		                     .stmt = run->stmt,
+		                     .db = run->session->db,
+		                     .session = run->session->number };
+	if (!program_copy_read(&due->programs, library, opcodes, count_, OPCODES_MAX)) {
+		program_copy_free(&due->programs);
+		free(due);
+		count(PROGRAMS_LEFT);
+		return;
+	}
+	due->text = strdup(text);
 	if (calling->due) {
 		count(PROGRAMS_LEFT);
 		free_due(calling);
@@ -210,20 +228,28 @@ static int depth_of(const struct plan *plan, const struct plan_node *node)
 	return depth;
 }
 
-/* The plan as text, a line a node; what this file has made is none of it. */
+static void write_nodes(const struct plan *plan, FILE *to, int depth)
+{
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+
+		if (!node->is_made)
+			fprintf(to, "%*s%s\n", 2 * (depth + depth_of(plan, node)), "", node->detail);
+	}
+	for (size_t i = 0; i < plan->called.count; i++)
+		write_nodes(&plan->called.items[i], to, depth + (plan->root != 0));
+}
+
+/* The plan as text, a line a node; what is modified is none of it. */
 static char *write_plan(const struct plan *plan, size_t *size)
 {
 	char *text = NULL;
 	FILE *to = open_memstream(&text, size);
 
-	for (size_t i = 0; to && i < plan->nodes.count; i++) {
-		const struct plan_node *node = &plan->nodes.items[i];
-
-		if ((size_t)node->id < plan->opcodes.count + plan->nodes.count)
-			fprintf(to, "%*s%s\n", 2 * depth_of(plan, node), "", node->detail);
-	}
-	if (to)
-		fclose(to);
+	if (!to)
+		return NULL;
+	write_nodes(plan, to, 0);
+	fclose(to);
 	return text;
 }
 
@@ -274,29 +300,50 @@ static void send_program(const struct program_due *due, const struct plan *plan,
 	free(text);
 }
 
+static void add_nodes(struct rows *rows, const struct plan *plan)
+{
+	char line[1024];
+
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+
+		add_row(rows, line,
+		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\t%s\n", node->id, node->parent,
+		                 node->detail, node->compared));
+	}
+	for (size_t i = 0; i < plan->called.count; i++)
+		add_nodes(rows, &plan->called.items[i]);
+}
+
+/* `caller`: the opcode of the statement that calls the program, NULL: it is the statement's own. Their
+ * addresses are as in a sample (handler/opcode.h). */
+static void add_opcodes(struct rows *rows, const struct plan *plan, const struct plan_opcode *caller)
+{
+	char line[1024];
+
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		const struct plan_opcode *opcode = &plan->opcodes.items[i];
+		const uint64_t address =
+			caller ? caller->address | (opcode->address + 1ull) << 32 : opcode->address;
+
+		add_row(rows, line,
+		        snprintf(line, sizeof line, "O\t%" PRIu64 "\t%d\t%s\t%d\t%d\t%d\t%u\n", address,
+		                 opcode->node, opcode->name, opcode->bytes.p1, opcode->bytes.p2,
+		                 opcode->bytes.p3, opcode->bytes.p5));
+		if (opcode->calls && !caller)
+			add_opcodes(rows, &plan->called.items[opcode->calls - 1], opcode);
+	}
+}
+
 static void tell(const struct program_due *due, const struct plan *plan)
 {
 	struct rows rows = { .program = due->program, .ring = sampler_ring() };
-	char line[1024];
 
 	if (!rows.ring)
 		return;
 	send_program(due, plan, rows.ring);
-	for (size_t i = 0; i < plan->nodes.count; i++) {
-		const struct plan_node *node = &plan->nodes.items[i];
-
-		add_row(&rows, line,
-		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\t%s\n", node->id, node->parent,
-		                 node->detail, node->compared));
-	}
-	for (size_t i = 0; i < plan->opcodes.count; i++) {
-		const struct plan_opcode *opcode = &plan->opcodes.items[i];
-
-		add_row(&rows, line,
-		        snprintf(line, sizeof line, "O\t%u\t%d\t%s\t%d\t%d\t%d\t%u\n", opcode->address,
-		                 opcode->node, opcode->name, opcode->bytes.p1, opcode->bytes.p2,
-		                 opcode->bytes.p3, opcode->bytes.p5));
-	}
+	add_nodes(&rows, plan);
+	add_opcodes(&rows, plan, NULL);
 	send_rows(&rows);
 	count(PROGRAMS_READ);
 }
@@ -342,8 +389,10 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 
 	if (text && api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained &&
 	    plan_read(&plan, library, explained)) {
-		if (plan_match(&plan, library, due->opcodes, due->count)) {
+		if (plan_match(&plan, library, &due->programs)) {
 			plan_columns_name(&plan, library, api, due->db, due->text);
+			for (size_t i = 0; i < plan.called.count; i++)
+				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
 			tell(due, &plan);
 		} else
 			count(PROGRAMS_DIFFERENT);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "handler/unwind/stack_copy.h"
+#include "watch/plan/program_copy.h"
 
-#define TRIGGERS_MAX 64
-#define TRIGGER_OPCODES_MAX 100000u
+#define CALLED_MAX 64
 
-/* What SQLite has in memory of a virtual table, of its module and of a trigger's program; none of it is
+/* What SQLite has in memory of a virtual table and of its module; none of it is
  * public, and none of it has changed since 3.7. Two ways lead from a table to the module's functions, and
  * they must meet: nothing else is taken for one. */
 struct table_in_memory {
@@ -23,17 +23,12 @@ struct module_in_memory {
 	const char *name;
 };
 
-struct trigger_in_memory {
-	const void *opcodes;
-	int32_t count;
-};
-
 struct walk {
 	const struct host_library *library;
 	const struct opcode_library *opcodes;
 	const sqlite3 *db;
-	const void *triggers[TRIGGERS_MAX]; /* that were walked, as one may fire itself */
-	uint32_t trigger_count;
+	const void *called[CALLED_MAX]; /* the programs that were walked, as one may call itself */
+	uint32_t called_count;
 };
 
 /* A program that has SQLite inside, or an extension, has its own modules in the same image. */
@@ -70,26 +65,20 @@ static bool is_own(const struct walk *walk, const void *p4)
 
 static bool walk_program(struct walk *walk, const void *program, uint32_t count);
 
-static bool walk_trigger(struct walk *walk, const void *p4)
+static bool walk_called(struct walk *walk, const struct opcode_bytes *caller)
 {
-	const size_t op_bytes = walk->opcodes->places.op_bytes;
-	struct trigger_in_memory trigger;
+	uint32_t count;
 	void *copy;
 	bool is_fine;
 
-	if (!stack_copy_part((uintptr_t)p4, &trigger, sizeof trigger) || trigger.count <= 0 ||
-	    (uint32_t)trigger.count > TRIGGER_OPCODES_MAX)
-		return false;
-	for (uint32_t i = 0; i < walk->trigger_count; i++)
-		if (walk->triggers[i] == trigger.opcodes)
+	for (uint32_t i = 0; i < walk->called_count; i++)
+		if (walk->called[i] == caller->p4)
 			return true;
-	if (walk->trigger_count == TRIGGERS_MAX)
+	if (walk->called_count == CALLED_MAX)
 		return false;
-	walk->triggers[walk->trigger_count++] = trigger.opcodes;
-	copy = malloc((size_t)trigger.count * op_bytes);
-	is_fine = copy &&
-	          stack_copy_part((uintptr_t)trigger.opcodes, copy, (size_t)trigger.count * op_bytes) &&
-	          walk_program(walk, copy, (uint32_t)trigger.count);
+	walk->called[walk->called_count++] = caller->p4;
+	copy = program_copy_called(walk->opcodes, caller, &count);
+	is_fine = copy && walk_program(walk, copy, count);
 	free(copy);
 	return is_fine;
 }
@@ -102,9 +91,10 @@ static bool walk_program(struct walk *walk, const void *program, uint32_t count)
 
 		if (!*name)
 			return false;
-		if (!strcmp(name, "Program") ? !walk_trigger(walk, opcode->p4)
-		                             : (!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) &&
-		                                       !is_own(walk, opcode->p4))
+		if (opcode_calls(walk->opcodes, opcode)
+		            ? !walk_called(walk, opcode)
+		            : (!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) &&
+		                      !is_own(walk, opcode->p4))
 			return false;
 	}
 	return true;
