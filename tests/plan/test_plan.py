@@ -89,19 +89,37 @@ TRIGGERS = [
 LONG_SCAN = "Select count(*) FROM t WHERE " + " OR ".join(f"b LIKE '%x{i}%'" for i in range(10))
 
 
-CALL_NS = 600_000
-ENOUGH_NS = 90_000_000  # of CPU time, which is ticks enough for each statement's samples
-left_ns = 0
+CALL_NS = 600_000  # of CPU time
+ENOUGH = 150  # calls: ticks enough for each statement's samples
+calls_left = 0
+
+
+def spin(turns):
+    for _ in range(turns):
+        pass
+
+
+def turns_of(ns):
+    """How many are ns of CPU time. The clock is not read again: a thread that reads its CPU clock all the time
+    gives its processor up between two ticks of the kernel, where others want it, and no timer sees it."""
+    turns, took = 10_000, 0
+    while took < 10 * ns:
+        turns *= 2
+        start = time.thread_time_ns()
+        spin(turns)
+        took = time.thread_time_ns() - start
+    return turns * ns // took
+
+
+CALL_TURNS = turns_of(CALL_NS)
 
 
 def burn(_value):
     """Some CPU time, until the statement has had its share."""
-    global left_ns
-    if left_ns > 0:
-        left_ns -= CALL_NS
-        end = time.thread_time_ns() + CALL_NS
-        while time.thread_time_ns() < end:
-            pass
+    global calls_left
+    if calls_left > 0:
+        calls_left -= 1
+        spin(CALL_TURNS)
     return 1
 
 
@@ -130,12 +148,12 @@ class Plans(unittest.TestCase):
     def set(self, name, value):
         self.db.execute("SELECT set_setting(?, ?)", (name, str(value))).fetchall()
 
-    def run_as(self, name, sql, parameters=(), burnt_ns=ENOUGH_NS):
-        global left_ns
+    def run_as(self, name, sql, parameters=(), calls=ENOUGH):
+        global calls_left
         self.set("query_id", name)
-        left_ns = burnt_ns
+        calls_left = calls
         self.db.execute(sql, parameters).fetchall()
-        left_ns = 0
+        calls_left = 0
 
     def times(self, name):
         return self.db.execute("SELECT node, parent, detail, self_ms, total_ms, self_percent, samples "
@@ -164,7 +182,7 @@ class Plans(unittest.TestCase):
                 explained = self.explain(sql)
                 self.run_as(name, sql)
                 rows = self.times(name)
-                self.check_planned(rows, explained)
+                self.check_planned(name, rows, explained)
                 total = sum(row[3] for row in rows)
                 self.assertGreater(total, 0, (rows, self.told(name)))
                 self.check_is_at(node, rows)
@@ -284,14 +302,14 @@ class Plans(unittest.TestCase):
             self.run_as("plan %d" % number, sql)
         for number, sql in enumerate(PLANNED):
             with self.subTest(sql[:80]):
-                self.check_planned(self.times("plan %d" % number), explained[number])
+                self.check_planned("plan %d" % number, self.times("plan %d" % number), explained[number])
 
     def explain(self, sql, parameters=()):
         return sorted(row[3] for row in self.db.execute("EXPLAIN QUERY PLAN " + sql, parameters))
 
-    def check_planned(self, rows, explained):
+    def check_planned(self, name, rows, explained):
         rows = [row for row in rows if row[0]]
-        self.assertEqual(sorted(row[2] for row in rows if not row[2].startswith(("MODIFY", "TRIGGER"))), explained)
+        self.assertEqual(sorted(row[2] for row in rows if not row[2].startswith(("MODIFY", "TRIGGER"))), explained, self.told(name))
         self.assertLessEqual({row[1] for row in rows}, {row[0] for row in rows} | {0})
 
     def check_nodes(self, name, sql, parameters=()):
@@ -366,7 +384,7 @@ class Plans(unittest.TestCase):
             with self.subTest(name):
                 if name == "opcodes":
                     self.assertGreater(len(self.db.execute("EXPLAIN " + sql).fetchall()), 10000)
-                self.run_as(name, sql, burnt_ns=2 * ENOUGH_NS)  # more than preparing them takes
+                self.run_as(name, sql, calls=2 * ENOUGH)  # more than preparing them takes
                 self.check_nodes(name, sql)
         rows = self.times("opcodes")
         known = [row for row in rows if row[0]]  # the rest prepared it
@@ -408,11 +426,11 @@ class Plans(unittest.TestCase):
 
     def test_change_is_told(self):
         sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 3 WHERE x.b = 3 AND x.a < 30"
-        self.run_as("before", sql, burnt_ns=math.inf)
+        self.run_as("before", sql, calls=math.inf)
         self.db.execute("DROP INDEX tb")
         for step in (1000, 2000):  # four times the work, which is more than a busy machine takes of the first run
             self.db.execute("INSERT INTO t SELECT a + ?, b, c FROM t", (step,))
-        self.run_as("after", sql, burnt_ns=math.inf)
+        self.run_as("after", sql, calls=math.inf)
         self.times("after")
         self.set("trace_log_path", "")
         trace = os.path.join(self.folder.name, "app.trace")
