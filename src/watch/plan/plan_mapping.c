@@ -110,6 +110,11 @@ static bool is_open(const struct mapping *mapping, int number)
 	return false;
 }
 
+static int innermost(const struct mapping *mapping)
+{
+	return mapping->open_count ? mapping->open[mapping->open_count - 1] : NO_NODE;
+}
+
 /* The number of the node that the plan has another one in, NO_NODE: none. */
 static int parent_of(const struct mapping *mapping, int number)
 {
@@ -206,17 +211,27 @@ static void leave_setup(struct mapping *mapping)
 		}
 }
 
+static bool has_cursor(const struct mapping *mapping, int cursor)
+{
+	return cursor >= 0 && cursor < mapping->cursor_count;
+}
+
 static int *cursor_node(struct mapping *mapping, const struct plan_opcode *opcode)
 {
 	static int none = NO_NODE;
 	int cursor = opcode->bytes.p1;
 
-	return cursor >= 0 && cursor < mapping->cursor_count ? &mapping->cursors[cursor] : &none;
+	return has_cursor(mapping, cursor) ? &mapping->cursors[cursor] : &none;
 }
 
 static bool mapping_gathers(const struct mapping *mapping, int cursor)
 {
-	return cursor >= 0 && cursor < mapping->cursor_count && mapping->gathers[cursor];
+	return has_cursor(mapping, cursor) && mapping->gathers[cursor];
+}
+
+static bool mapping_writes(const struct mapping *mapping, int cursor)
+{
+	return has_cursor(mapping, cursor) && mapping->is_written[cursor];
 }
 
 /* The end of the code that makes an index for the statement, of which this is the first opcode;
@@ -234,11 +249,6 @@ static uint32_t end_of_autoindex(const struct plan *plan, uint32_t at, int *curs
 			return end;
 		}
 	return 0;
-}
-
-static bool mapping_writes(const struct mapping *mapping, int cursor)
-{
-	return cursor >= 0 && cursor < mapping->cursor_count && mapping->is_written[cursor];
 }
 
 /* A trigger has several statements. Before the code of each but the first, or behind that of the one before.
@@ -260,7 +270,6 @@ static void find_table(struct mapping *mapping, size_t from)
 
 		if (i > from && is_between(opcode))
 			return;
-
 		if ((is(opcode, "Insert") || is(opcode, "Delete")) && opcode->bytes.p4 &&
 		    mapping_writes(mapping, opcode->bytes.p1) &&
 		    stack_copy_part((uintptr_t)opcode->bytes.p4, &name, sizeof name))
@@ -300,7 +309,7 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 		last = mapping->regions[i];
 		if (is_between(opcode))
 			mapping->open_count = mapping->subroutine_count = 0;
-		int region = mapping->open_count ? mapping->open[mapping->open_count - 1] : NO_NODE;
+		int region = innermost(mapping);
 
 		if (start > 1 &&
 		    i >= start) /* what Init jumps to, once; in a trigger it jumps nowhere else */
@@ -310,20 +319,19 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 		nodes[i] = i < autoindex_end ? -2 - autoindex : region;
 		if (i < autoindex_end)
 			continue;
-		if (role & ROLE_WRITES && opcode->bytes.p1 >= 0 && opcode->bytes.p1 < mapping->cursor_count)
+		if (role & ROLE_WRITES && has_cursor(mapping, opcode->bytes.p1))
 			mapping->is_written[opcode->bytes.p1] = true;
-		if (role & ROLE_GATHERS && opcode->bytes.p1 >= 0 && opcode->bytes.p1 < mapping->cursor_count)
+		if (role & ROLE_GATHERS && has_cursor(mapping, opcode->bytes.p1))
 			mapping->gathers[opcode->bytes.p1] = true;
 		if (role & ROLE_MOVES && mapping_gathers(mapping, opcode->bytes.p1)) {
 			leave_setup(mapping);
-			region = mapping->open_count ? mapping->open[mapping->open_count - 1] : NO_NODE;
-			nodes[i] = region;
+			nodes[i] = region = innermost(mapping);
 		}
 		if (role & ROLE_MOVES && region != NO_NODE &&
 		    (*cursor_node(mapping, opcode) == NO_NODE || is_term(mapping, region)))
 			*cursor_node(mapping, opcode) = region;
-		if ((is(opcode, "DeferredSeek") || is(opcode, "Seek")) && opcode->bytes.p3 >= 0 &&
-		    opcode->bytes.p3 < mapping->cursor_count)
+		if ((is(opcode, "DeferredSeek") || is(opcode, "Seek")) &&
+		    has_cursor(mapping, opcode->bytes.p3))
 			mapping->cursors[opcode->bytes.p3] = *cursor_node(mapping, opcode);
 		if (role & ROLE_REPEATS)
 			close_loop(mapping, *cursor_node(mapping, opcode));
