@@ -73,8 +73,6 @@ static void keep_places(void)
 {
 	struct sigevent event;
 
-	/* Acquire: the pacer goes on with the places of who opened. */
-	(void)__atomic_load_n(&is_open, __ATOMIC_ACQUIRE);
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_NONE;
 	while (kept < SHARED_TIMER_PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
@@ -319,7 +317,8 @@ uint64_t shared_timer_visit(void)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint32_t all = slots_count() * TIMER_CLOCKS;
 
-	if (!__atomic_load_n(&is_open, __ATOMIC_RELAXED))
+	/* Acquire: the pacer goes on with the places of who opened. */
+	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return 0;
 	count_members(now);
 	delete_over(now);
