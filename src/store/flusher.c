@@ -116,7 +116,8 @@ static void discard_ring(uint64_t until)
 }
 
 /* Over the bound although trimmed: a reader holds an old state, so that the log
- * cannot start again. */
+ * cannot start again. A file from before the bound was lowered is over it, too, but takes
+ * samples into its free pages while it is made smaller: all samples were lost there once. */
 static bool is_over_bound(void)
 {
 	int64_t bytes = database_bytes(&flusher.writer.database, flusher.path);
@@ -130,7 +131,7 @@ static bool is_over_bound(void)
 	writer_wait_when_busy(&flusher.writer);
 	bytes = database_bytes(&flusher.writer.database, flusher.path);
 	store_set_counter(STORE_BYTES, (uint64_t)bytes);
-	return bytes > flusher.max_bytes + flusher.max_bytes / 16;
+	return bytes - retention_free_bytes(&flusher.writer) > flusher.max_bytes + flusher.max_bytes / 16;
 }
 
 static bool check_bound(void)

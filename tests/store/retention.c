@@ -217,19 +217,37 @@ static void queries_without_samples_are_bounded(void **state)
 	assert_intact(trace_path);
 }
 
+/* In this process, or between two. The file is made smaller step by step, and nothing is lost meanwhile. */
 static void bound_is_lowered(void **state)
 {
 	(void)state;
-	start_store(trace_path, 0);
-	put_samples(T0, 200000, 100, (struct query_key){ 1, 1 });
-	drain();
-	assert_true(bytes_now() > 4 * MB);
-	configure_store(trace_path, 2 * MB);
-	assert_eventually((put_samples(T0 + 1000000000, 1, 1, (struct query_key){ 1, 1 }), drain(),
-	                   bytes_now() <= 2 * MB));
-	assert_complete();
-	stop_store();
-	assert_intact(trace_path);
+	for (int again = 0; again < 2; again++) {
+		const uint64_t lost = store_counter(STORE_LOST), at_ns = T0 + (uint64_t)again * 1000000000000;
+		const uint64_t later_ns = at_ns + 1000000000;
+		char newer[100];
+		uint64_t rows = 0;
+
+		start_store(trace_path, 0);
+		put_samples(at_ns, 400000, 100, (struct query_key){ 1, 1 });
+		drain();
+		assert_true(bytes_now() > 10 * MB);
+		if (again) {
+			stop_store();
+			start_store(trace_path, 2 * MB);
+		} else {
+			configure_store(trace_path, 2 * MB);
+		}
+		assert_eventually((put_samples(later_ns + 1000000 * rows++, 1, 1, (struct query_key){ 1, 1 }),
+		                   drain(), bytes_now() <= 2 * MB));
+		assert_int_equal(store_counter(STORE_LOST) - lost, 0);
+		assert_false(has_error());
+		snprintf(newer, sizeof newer, "SELECT count(*) FROM trace_log WHERE timestamp_ns >= %llu",
+		         (unsigned long long)later_ns);
+		assert_int_equal(ask(newer), rows);
+		assert_complete();
+		stop_store();
+		assert_intact(trace_path);
+	}
 }
 
 /* A reader on an old state keeps the log from being folded back: the bound holds,

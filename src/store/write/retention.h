@@ -19,6 +19,9 @@ int64_t retention_wal_bytes(int64_t max_bytes);
 /* Most that one batch may write, so that it cannot overrun the bound alone. */
 size_t retention_batch_bytes(int64_t max_bytes);
 
+/* Pages of the file that are used before it grows. */
+int64_t retention_free_bytes(struct writer *writer);
+
 struct retention {
 	bool trimming; /* between the upper mark and the lower one */
 };
