@@ -40,8 +40,9 @@
 #define READING_TIMEOUT_MS 1000
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
-/* A sync is followed by a pause this many times as long as it took: a slow disk has
- * the host's own work to do. */
+/* While samples come. A sync is followed by a pause this many times as long as it took, too: a slow
+ * disk has the host's own work to do. */
+#define SYNC_INTERVAL_NS (10000 * NS_PER_MS)
 #define SYNC_PAUSE 10
 
 /* A record that is still being written is looked at again this soon while a caller waits for
@@ -202,7 +203,7 @@ static void settle_failure(int code, const struct writer_result *result)
 /* What was stored is to survive the machine. `last`: nothing more comes for now. */
 static void sync_file(bool last)
 {
-	int64_t start = control_now_ns(), end;
+	int64_t start = control_now_ns(), end, pause;
 	int number;
 
 	if (!flusher.unsynced || !flusher.writer.database.db || !flusher.settings_path ||
@@ -214,7 +215,8 @@ static void sync_file(bool last)
 	if (flusher.unsynced)
 		flusher_note_failure(text_format("%s: cannot be synced: %s", flusher.path, strerror(number)));
 	end = control_now_ns();
-	flusher.sync_at = end + SYNC_PAUSE * (end - start);
+	pause = SYNC_PAUSE * (end - start);
+	flusher.sync_at = end + (pause > SYNC_INTERVAL_NS ? pause : SYNC_INTERVAL_NS);
 }
 
 /* Timers, threads and sessions that were refused since the last flush. */

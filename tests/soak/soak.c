@@ -5,10 +5,13 @@
  *
  * - the host's memory stays within 1 MiB of what it was after the first minute;
  * - the trace file, its WAL included, stays within trace_log_max_bytes, and comes to trimming;
- * - the flusher uses at most 1 us of CPU time a sample;
+ * - the flusher uses at most 1 us of CPU time a sample, a query's line for some 200 samples included;
  * - nothing is lost: every sample and every logged run is stored, and each signal has its outcome.
  *
- *   soak [--seconds 3600] [--print SECONDS]
+ *   soak [--seconds 3600] [--print SECONDS] [--naps 200]
+ *
+ * --naps: of a query, of a millisecond each. A query has a line in query_log, which is the flusher's work,
+ * too.
  *
  * The threads sleep most of the time, inside of queries: wall time is what is sampled, and a soak
  * beside other work takes little of the processors. Statements are prepared each time, connections
@@ -33,11 +36,10 @@
 #include "../seed.h"
 
 #define THREADS 8
-#define TEXTS 40          /* statements that differ */
-#define QUERIES 50        /* of a connection */
+#define TEXTS 40 /* statements that differ */
+#define CONNECTION_S 1.1
 #define CONNECTIONS 20    /* of a thread */
 #define OPEN_AT_ONCE 4000 /* statements, in the beginning */
-#define NAPS 20           /* of a query, of a millisecond each */
 #define FILE_BYTES 16777216
 #define MEMORY_BYTES 1048576
 #define FLUSHER_NS 1000.0
@@ -45,6 +47,7 @@
 
 static atomic_bool over;
 static atomic_llong queries;
+static double naps = 200;
 static uint64_t seed;
 
 static void must(sqlite3 *db, int rc, const char *what)
@@ -101,7 +104,7 @@ static void query(sqlite3 *db, unsigned text)
 	snprintf(sql, sizeof sql,
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
 	         "SELECT sum(nap(x)) AS t%u FROM c",
-	         NAPS, text);
+	         (int)naps, text);
 	must(db, sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), sql);
 	must(db, sqlite3_step(stmt), sql);
 	must(db, sqlite3_finalize(stmt), sql);
@@ -115,7 +118,7 @@ static void *live(void *context)
 	for (int c = 0; c < CONNECTIONS && !atomic_load(&over); c++) {
 		sqlite3 *db = open_connection("PRAGMA query_profiler_cpu_time_period_ns = '10ms';"
 		                              "PRAGMA query_profiler_real_time_period_ns = '1ms'");
-		for (int q = 0; q < QUERIES && !atomic_load(&over); q++)
+		for (double end = now_s() + CONNECTION_S; now_s() < end && !atomic_load(&over);)
 			query(db, (unsigned)rand_r(&state) % TEXTS);
 		must(db, sqlite3_close(db), "close");
 	}
@@ -320,7 +323,8 @@ int main(int argc, char **argv)
 {
 	double seconds = 3600, every = 60, settled_s, printed_s = 0, start, least = 0, most = 0;
 	const struct test_option options[] = { { "--seconds", "S", .number = &seconds, .least = 1 },
-		                               { "--print", "S", .number = &every, .least = 0 } };
+		                               { "--print", "S", .number = &every, .least = 0 },
+		                               { "--naps", "N", .number = &naps, .least = 1 } };
 	char folder[] = "/tmp/qp-soak-XXXXXX", settings[320];
 	struct look first = { 0 }, last;
 	int64_t most_file = 0;

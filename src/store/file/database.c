@@ -14,7 +14,7 @@
  * anything in it may be left in between; it counts as empty.
  *
  * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and
- * the flusher syncs the log once a flush rather than at each transaction. A temporary file
+ * the flusher syncs the log now and then rather than at each transaction. A temporary file
  * needs no such care.
  */
 #include "store/file/database.h"
