@@ -5,18 +5,31 @@
 #include <stdio.h>
 #include <unistd.h>
 
-bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t size)
+static bool read_file(const char *path, char *text, size_t size)
 {
-	char path[64];
 	ssize_t length = -1;
-	int fd;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	snprintf(path, sizeof path, "/proc/self/task/%u/%s", thread_id, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		length = read(fd, text, size - 1);
 		close(fd);
 	}
 	text[length > 0 ? length : 0] = '\0';
 	return length > 0;
+}
+
+bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/task/%u/%s", thread_id, name);
+	return read_file(path, text, size);
+}
+
+bool task_file_read_process(const char *name, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/%s", name);
+	return read_file(path, text, size);
 }

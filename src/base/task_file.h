@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel says of a thread of this process.
+ * What the kernel says of this process and its threads.
  */
 #ifndef QUERYPROF_BASE_TASK_FILE_H
 #define QUERYPROF_BASE_TASK_FILE_H
@@ -13,5 +13,8 @@
  * bytes of it, and ends it with a NUL. Without malloc(). False, and `text` is empty: there is no such thread,
  * or no /proc. */
 bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t size);
+
+/* The same of the process's file. */
+bool task_file_read_process(const char *name, char *text, size_t size);
 
 #endif

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/free_later.h"
 
 #define TEXT_BYTES 512u /* of a statement, on average */
 #define TEXT_CLASS_MIN 5
@@ -129,17 +130,17 @@ struct statement_entry *statement_memory_add(void)
 
 /* What lay in shared memory went with the parent's, and nobody knows the private texts of its entries
  * any more: they stay. */
-static void free_private(const char *text)
+static void leave_private(const char *text)
 {
 	if (text && !is_shared(text))
-		free((char *)text);
+		free_later((char *)text);
 }
 
 static void clear(struct statement_entry *block, uint32_t number)
 {
 	for (uint32_t i = number == 0; i < STATEMENT_BLOCK; i++) { /* the texts of the first are constants */
-		free_private(block[i].text);
-		free_private(block[i].database);
+		leave_private(block[i].text);
+		leave_private(block[i].database);
 	}
 	memset(block, 0, BLOCK_BYTES);
 }

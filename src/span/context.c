@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/free_later.h"
 #include "sampler/random.h"
 #include "sampler/threads.h"
 #include "span/keep.h"
@@ -110,7 +111,7 @@ static void after_fork_in_child(void)
 		here->depth = 0, here->unused = NULL;
 	for (; here->depth; here->depth--) {
 		give_chunks(here, here->contexts[here->depth - 1].chunk);
-		free(here->contexts[here->depth - 1].links);
+		free_later(here->contexts[here->depth - 1].links);
 	}
 	here->next = 0;
 }

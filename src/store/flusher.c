@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/free_later.h"
 #include "base/sys.h"
 #include "modules/modules.h"
 #include "base/text.h"
@@ -494,6 +495,9 @@ void *flusher_main(void *unused)
 	sampler_exclude_thread();
 	flusher.table_error = descriptors_separate();
 	flusher_clear_failure();
+	free_what_waits();
+	if (flusher.has_writer && flusher.writer.identity.process_id != getpid()) /* its parent's */
+		writer_reset_identity(&flusher.writer);
 	control_lock();
 	take_settings(&store_control.settings);
 	control_unlock();
@@ -557,13 +561,11 @@ void flusher_reset_in_child(void)
 	leaving_reset_in_child();
 	pacer_after_fork();
 	tempdir_forget(&flusher.tempdir);
-	free(flusher.path);
+	free_later(flusher.path);
 	flusher.path = NULL;
 	/* A store in memory is open still; it is the parent's. */
 	writer_leave_statements(&flusher.writer);
 	flusher.writer.database = (struct database){ .guard = -1 };
 	flusher.failing = false;
 	flusher.retention = (struct retention){ .trimming = false };
-	if (flusher.has_writer)
-		writer_reset_identity(&flusher.writer);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/task_file.h"
 
 /* Start of the process by the kernel's account. The clocks move against each other, so the
  * caller asks once a process. */
@@ -16,17 +17,11 @@ int64_t store_process_start(void)
 	char text[1024];
 	char *behind_name;
 	int64_t start, up;
-	FILE *file;
-	size_t size;
 
 	start = (int64_t)clock_ns(CLOCK_REALTIME);
 	up = (int64_t)clock_ns(CLOCK_BOOTTIME);
-	file = fopen("/proc/self/stat", "re");
-	if (!file)
+	if (!task_file_read_process("stat", text, sizeof text)) /* without malloc(), in a forked child */
 		return start;
-	size = fread(text, 1, sizeof text - 1, file);
-	fclose(file);
-	text[size] = '\0';
 	behind_name = strrchr(text, ')'); /* the name may hold anything */
 	if (!behind_name ||
 	    sscanf(behind_name + 1,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program forks while another of its threads is inside of the loader. That thread is not in the child,
- * whose loader's lock nobody gives back: a child that only ends, or calls exec, must not ask for it.
+ * A program forks while another of its threads is inside of the loader, or of malloc(). That thread is not in
+ * the child, whose loader's lock nobody gives back, and an allocator's only where the allocator sees to it:
+ * a child that only ends, or calls exec, must not ask for them.
  */
 #include "host.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -66,6 +68,73 @@ static int fork_inside(void *db, int count, char **values, char **names)
 	return 0;
 }
 
+/* --- what the child takes of the allocator ------------------------------------------------------- */
+
+#ifndef __SANITIZE_ADDRESS__ /* whose allocator cannot be another one */
+
+extern void *__libc_malloc(size_t size), *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size), *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *memory);
+
+static volatile pid_t parent; /* of a fork under way */
+static void *volatile callers[64];
+static volatile int calls;
+
+static void note(void *caller)
+{
+	if (parent && getpid() != parent && calls < (int)(sizeof callers / sizeof *callers))
+		callers[calls++] = caller;
+}
+
+#define NOTED(type, name, parameters, ...)                                                                   \
+	type name parameters;                                                                                \
+	__attribute__((visibility("default"))) type name parameters                                          \
+	{                                                                                                    \
+		note(__builtin_return_address(0));                                                           \
+		return __VA_ARGS__;                                                                          \
+	}
+
+NOTED(void *, malloc, (size_t size), __libc_malloc(size))
+NOTED(void *, calloc, (size_t count, size_t size), __libc_calloc(count, size))
+NOTED(void *, realloc, (void *memory, size_t size), __libc_realloc(memory, size))
+NOTED(void *, aligned_alloc, (size_t alignment, size_t size), __libc_memalign(alignment, size))
+NOTED(void, free, (void *memory), __libc_free(memory))
+
+static int fork_watched(void *db, int count, char **values, char **names)
+{
+	pid_t child;
+
+	(void)db, (void)count, (void)values, (void)names;
+	parent = getpid();
+	child = fork();
+	parent = 0;
+	if (!child) {
+		for (int i = 0; i < calls; i++) {
+			Dl_info info = { .dli_fname = "?" };
+			dladdr(callers[i], &info);
+			print_error("the child called the allocator at %s+0x%zx\n", info.dli_fname,
+			            (size_t)((char *)callers[i] - (char *)info.dli_fbase));
+		}
+		_exit(calls != 0);
+	}
+	assert_int_equal(wait_for(child), 0);
+	return 0;
+}
+
+static void test_child_takes_no_memory(void **state)
+{
+	sqlite3 *db = host_open("memory");
+
+	(void)state;
+	host_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2); SELECT count(*) FROM t");
+	assert_int_equal(sqlite3_exec(db, "SELECT 1", fork_watched, db, NULL), SQLITE_OK);
+	fork_watched(db, 0, NULL, NULL);
+	sqlite3_close(db);
+	fork_watched(NULL, 0, NULL, NULL);
+}
+
+#endif
+
 /* In a query, and outside. */
 static void test_child_of_a_thread_in_the_loader(void **state)
 {
@@ -79,7 +148,12 @@ static void test_child_of_a_thread_in_the_loader(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_child_of_a_thread_in_the_loader) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_child_of_a_thread_in_the_loader),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(test_child_takes_no_memory),
+#endif
+	};
 
 	host_begin(argc > 1 ? argv[1] : "loaded");
 	return host_end(cmocka_run_group_tests(tests, NULL, NULL));

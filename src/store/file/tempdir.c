@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/free_later.h"
 #include "base/text.h"
 
 #define PREFIX "queryprof-"
@@ -177,6 +178,6 @@ bool tempdir_is_there(const struct tempdir *directory)
 
 void tempdir_forget(struct tempdir *directory)
 {
-	free(directory->path);
+	free_later(directory->path); /* in a forked child, too */
 	*directory = (struct tempdir){ .lock = -1 };
 }
