@@ -2,22 +2,31 @@
 #include "base/free_later.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* In the memory itself: any that malloc() gives has room for it. */
+/* In the memory itself. */
 struct waiting {
 	struct waiting *next;
 };
 
 static struct waiting *first;
 
-void free_later(void *memory)
+_Static_assert(sizeof(struct waiting) <= FREE_LATER_MIN, "its place");
+
+void free_later(void *memory, size_t size)
 {
 	struct waiting *waiting = memory;
 
-	if (!memory)
+	if (!memory || size < FREE_LATER_MIN)
 		return;
 	waiting->next = first;
 	first = waiting;
+}
+
+void free_text_later(char *text)
+{
+	if (text)
+		free_later(text, strlen(text) + 1);
 }
 
 void free_what_waits(void)

@@ -7,8 +7,17 @@
 #ifndef QUERYPROF_BASE_FREE_LATER_H
 #define QUERYPROF_BASE_FREE_LATER_H
 
-/* Of malloc(); NULL: does nothing. What it held is gone. One thread at a time, as free_what_waits(). */
-void free_later(void *memory);
+#include <stddef.h>
+
+/* Smaller memory stays for ever. */
+#define FREE_LATER_MIN sizeof(void *)
+
+/* `memory` is malloc()'s, of `size` bytes; NULL: does nothing. What it held is gone. One thread at a time, as
+ * free_what_waits(). */
+void free_later(void *memory, size_t size);
+
+/* The same of a text that ends with a NUL. */
+void free_text_later(char *text);
 
 /* Frees what free_later() was called with. */
 void free_what_waits(void);

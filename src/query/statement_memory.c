@@ -130,10 +130,10 @@ struct statement_entry *statement_memory_add(void)
 
 /* What lay in shared memory went with the parent's, and nobody knows the private texts of its entries
  * any more: they stay. */
-static void leave_private(const char *text)
+static void leave_private(const char *text) /* of statement_memory_copy() */
 {
 	if (text && !is_shared(text))
-		free_later((char *)text);
+		free_later((char *)text, FREE_LATER_MIN);
 }
 
 static void clear(struct statement_entry *block, uint32_t number)
@@ -182,7 +182,7 @@ const char *statement_memory_copy(const char *text, size_t size)
 	char *copy = class < TEXT_CLASSES ? take_shared(class) : NULL;
 
 	if (!copy)
-		copy = malloc(size + 1);
+		copy = malloc(size < FREE_LATER_MIN ? FREE_LATER_MIN : size + 1);
 	if (!copy)
 		return NULL;
 	memcpy(copy, text, size);

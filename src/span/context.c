@@ -110,8 +110,10 @@ static void after_fork_in_child(void)
 	if (chunk_pool_is_used())
 		here->depth = 0, here->unused = NULL;
 	for (; here->depth; here->depth--) {
-		give_chunks(here, here->contexts[here->depth - 1].chunk);
-		free_later(here->contexts[here->depth - 1].links);
+		const struct qp_span_context *context = &here->contexts[here->depth - 1];
+
+		give_chunks(here, context->chunk);
+		free_later(context->links, context->link_count * sizeof *context->links);
 	}
 	here->next = 0;
 }

@@ -561,7 +561,7 @@ void flusher_reset_in_child(void)
 	leaving_reset_in_child();
 	pacer_after_fork();
 	tempdir_forget(&flusher.tempdir);
-	free_later(flusher.path);
+	free_text_later(flusher.path);
 	flusher.path = NULL;
 	/* A store in memory is open still; it is the parent's. */
 	writer_leave_statements(&flusher.writer);

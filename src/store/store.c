@@ -453,9 +453,9 @@ static void reset_control(void)
 	store_control.retry_thread_at = 0;
 	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
 	__atomic_store_n(&store_control.epoch, 0, __ATOMIC_RELEASE);
-	free_later(store_control.open_path);
+	free_text_later(store_control.open_path);
 	store_control.open_path = NULL;
-	free_later(store_control.error);
+	free_text_later(store_control.error);
 	store_control.error = NULL;
 	control_set_state(store_control.ring ? STORE_READY : STORE_NONE);
 }

@@ -178,6 +178,6 @@ bool tempdir_is_there(const struct tempdir *directory)
 
 void tempdir_forget(struct tempdir *directory)
 {
-	free_later(directory->path); /* in a forked child, too */
+	free_text_later(directory->path); /* in a forked child, too */
 	*directory = (struct tempdir){ .lock = -1 };
 }
