@@ -73,14 +73,19 @@ static int64_t file_pages(struct writer *writer)
 	return writer_ask_sql(writer, "PRAGMA page_count", 0, 0);
 }
 
+static int64_t free_pages(struct writer *writer)
+{
+	return writer_ask_sql(writer, "PRAGMA freelist_count", 0, 0);
+}
+
 int64_t retention_free_bytes(struct writer *writer)
 {
-	return pages_bytes(writer, writer_ask_sql(writer, "PRAGMA freelist_count", 0, 0));
+	return pages_bytes(writer, free_pages(writer));
 }
 
 static int64_t used_bytes(struct writer *writer)
 {
-	return pages_bytes(writer, file_pages(writer)) - retention_free_bytes(writer);
+	return pages_bytes(writer, file_pages(writer) - free_pages(writer));
 }
 
 static int run(sqlite3 *db, const char *sql)
