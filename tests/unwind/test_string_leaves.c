@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libc's string functions are assembly without a frame: whoever called one is exact in each
- * sample that hits it, at whatever instruction.
+ * libc's string functions are assembly without a frame: the caller of one is exact in each
+ * sample that hits it, at whatever instruction. Which of its variants libc takes is the
+ * processor's matter: without AVX-512 strstr() is C, which calls others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <pthread.h>
 #include <queryprof.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,18 +74,25 @@ static const struct {
 	void (*call)(void);
 } callers[] = { CALLS(ENTRY) };
 
+static bool is_libc(uint64_t address)
+{
+	return address >= libc_start && address < libc_end;
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	uint64_t trace[8];
-	int depth = qp_unwind(context, trace, 8);
+	int depth = qp_unwind(context, trace, 8), frame = 1;
 
 	(void)number;
 	(void)info;
 	depth = depth < 0 ? -depth : depth;
-	if (trace[0] < libc_start || trace[0] >= libc_end)
+	if (!is_libc(trace[0]))
 		return;
 	inside++;
-	if (depth > 1 && trace[1] >= caller_start && trace[1] < caller_end)
+	while (frame < depth && is_libc(trace[frame]))
+		frame++;
+	if (frame < depth && trace[frame] >= caller_start && trace[frame] < caller_end)
 		exact++;
 	else
 		wrong++;
