@@ -316,25 +316,32 @@ static bool drop_pages(const char *path)
 	return !((resident[0] | resident[1] | resident[2] | resident[3]) & 1);
 }
 
-/* Pages that are not in memory: the thread waits while the kernel reads them. */
+/* Pages that are not in memory: the thread waits while the kernel reads them. It does not where it loses its
+ * processor at once, and the pages are there when it has one again: some trials. */
 static void test_cold_pages(void **state)
 {
 	sqlite3 *db = *state;
+	int64_t waited_ns = 0;
+	char id[16];
 
-	if (!drop_pages(database)) {
-		printf("  the file system keeps its pages\n");
-		skip();
-	}
 	must(db, "PRAGMA query_profiler_off_cpu_period_ns = '10us'");
-	run_as(db, "cold", NO_CALL, 0, "SELECT sum(length(x)) FROM t");
+	for (int trial = 0; trial < 50 && waited_ns < 10000; trial++) {
+		if (!drop_pages(database)) {
+			printf("  the file system keeps its pages\n");
+			skip();
+		}
+		snprintf(id, sizeof id, "cold-%d", trial);
+		run_as(db, id, NO_CALL, 0, "SELECT sum(length(x)) FROM t");
+		waited_ns = number(db, "SELECT io_read_ns FROM system.query_log WHERE query_id = '%s'", id);
+		printf("  cold pages: %" PRId64 " ns waited in reads\n", waited_ns);
+	}
 	must(db, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
-	printf("  cold pages: %" PRId64 " ns waited in reads\n",
-	       number(db, "SELECT io_read_ns FROM system.query_log WHERE query_id = 'cold'"));
-	check_sums(db, "cold", "io_read_ns", 10000);
+	check_sums(db, id, "io_read_ns", 10000);
 	assert_true(
 		number(db,
-	               "SELECT count(*) FROM system.trace_log WHERE query_id = 'cold' AND wait_cause = 'read'"
-	               " AND wait_object = 'database'") > 0);
+	               "SELECT count(*) FROM system.trace_log WHERE query_id = '%s' AND wait_cause = 'read'"
+	               " AND wait_object = 'database'",
+	               id) > 0);
 }
 
 /* --- threads ---------------------------------------------------------------------------- */
