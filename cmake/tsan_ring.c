@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For ThreadSanitizer, which does not see the handler's object hand records over, as that is not
- * instrumented: the linker puts these around its functions for all other code (--wrap). They tell of no
+ * instrumented: the linker puts these around its functions for all other code (--wrap). They report no
  * more than the object does. It copies with a function of its own, as ThreadSanitizer watches memcpy().
  */
 #include <sanitizer/tsan_interface.h>

@@ -10,7 +10,7 @@
 -- difference of two times over the root of the sum of their variances. |z| < 2 is
 -- noise: 1 of 20 functions that did not change goes without the mark. Samples at even
 -- distances vary less than that. How much runs differ among themselves it cannot
--- tell.
+-- show.
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, '%+.1f', '%+.0f') AS form_of_change,
 	       iif(is_time, 1e6, 1.0) AS scale

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- For ClickHouse: the logged runs of a fleet, for fleet_load.sql, which says what the ids are. The
--- command puts what is asked for in the place of the comment, and for servers before 20.8 `labels`
+-- command puts the selection in the place of the comment, and for servers before 20.8 `labels`
 -- itself for toJSONString(labels).
 SELECT
 	toInt64(file) AS file_id, toInt64(run) AS run_id, toInt64(cityHash64(file, query_id)) AS query_key,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The samples of the batches after :since up to :until, in the columns of export_samples.sql; behind
--- them what tells profiles apart: the type, its unit and the process. By type, where :by_process is 1 by process,
+-- them what makes a profile: the type, its unit and the process. By type, where :by_process is 1 by process,
 -- and by time.
 SELECT s.timestamp_ns, s.weight, r.period_ns, s.size + s.weight * r.period_ns AS value, s.stack, s.truncated,
        coalesce(q.id, 0) AS run, r.thread, s.labels, NULL AS program, NULL AS node,

@@ -28,7 +28,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
           AND (worker_cpu_time_ns = 0 OR thread IN (
                 SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))) AS sampled_ms,
        iif(finished, result_rows, NULL) AS rows,
-       -- as much of a UUID as tells it from the others
+       -- as much of a UUID as differs from the others
        CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
             THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
        ltrim(iif(finished, '', ', unfinished') || iif(exception_code <> 0, ', failed', '')

@@ -135,7 +135,7 @@ WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thr
   AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
   AND (:like IS NULL OR normalized_query_hash IN (
-	-- all of its texts: else it is about literals, which counters do not tell apart
+	-- all of its texts: else it is about literals, which counters do not distinguish
 	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
 GROUP BY normalized_query_hash
 ON CONFLICT (hash) DO UPDATE SET

@@ -12,8 +12,8 @@
 --
 -- Times: ns since 1970, UTC. Numbers over 2^63 are stored as negative.
 
--- The processes that wrote, one row each. The start time tells processes with recycled ids
--- (or container ids, all of them 1) apart.
+-- The processes that wrote, one row each. The start time distinguishes processes with
+-- recycled ids (or container ids, all of them 1).
 -- statements_flush: the number of the process's newest flush that has counts of statements.
 CREATE TABLE processes (
 	id               INTEGER PRIMARY KEY,
@@ -53,7 +53,7 @@ CREATE INDEX series_by_thread ON series (thread);
 -- what it was in its process.
 CREATE TABLE modules (
 	id        INTEGER PRIMARY KEY,
-	build_id  TEXT    NOT NULL, -- '': none; path, size and time tell it then
+	build_id  TEXT    NOT NULL, -- '': none; path, size and time identify it then
 	path      TEXT    NOT NULL,
 	file_size INTEGER NOT NULL,
 	mtime_ns  INTEGER NOT NULL,
@@ -1079,7 +1079,7 @@ SELECT
 FROM sample_values
 GROUP BY stack_id, trace_type, unit;
 
--- Ready-made answers, by type, the largest value first. self: in the function itself;
+-- Ready-made reports, by type, the largest value first. self: in the function itself;
 -- total: also in what it called. A function counts once a stack, however often it recurs
 -- there. All code of a module that has no name is one function, "(module)". Columns in ms
 -- are NULL where the unit is not ns.
@@ -1172,7 +1172,7 @@ ORDER BY c.cpu_ns DESC, c.ns DESC;
 -- top_functions of one run of a query (`run`: its row in queries), and of all runs of the
 -- statements that have the text of row `statement`, or differ in literals only. Per cents
 -- are of those samples. For the two views that follow: so that sums are formed of those
--- runs only that their WHERE asks for, the functions of a row travel as an array of one
+-- runs only that their WHERE selects, the functions of a row travel as an array of one
 -- text each, six numbers of 20 digits: self, total, self of all, function, module, and a
 -- series of the type.
 CREATE VIEW function_sums AS

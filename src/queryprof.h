@@ -218,7 +218,7 @@ QP_API void qp_labels_free(qp_label_set *set);
  * the labels stand on the stack and cost nothing to set. C++ exceptions pass through, and so do
  * longjmp() and coroutines. Set NULL: a plain call.
  * There are 4,096 such pieces of code ("trampolines"); sets beyond them share one, which only
- * queryprof's own samples tell apart (the metric label_sets_without_trampoline). */
+ * queryprof's own samples distinguish (the metric label_sets_without_trampoline). */
 QP_API void qp_labels_run(const qp_label_set *set, void (*function)(void *), void *argument);
 
 /* For code that cannot be wrapped in a call: from here to qp_labels_leave(), with what this
@@ -247,7 +247,7 @@ QP_API void qp_query_leave(qp_query_handle *before);
  * qp_query_end(). Error: QP_INVALID (NULL). */
 QP_API int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char *exception);
 
-/* What a thread is under: the set that it has entered, the query with a handle, and the running
+/* The context of a thread: the set that it has entered, the query with a handle, and the running
  * span. For task queues: the task takes qp_context_get() of where it was made along, and who runs it
  * sets that before, and behind it what qp_context_set() returned. Spans of the task are children of the
  * span where it was made, as with qp_span_fork() and qp_span_join(); those that still run when the
@@ -278,14 +278,14 @@ QP_API int qp_set_label(struct sqlite3 *db, const char *key, const char *text);
  * Async-signal-safe after qp_init(), usable alone. The thread's stack is read within
  * its bounds, which qp_thread_register() or its first query makes known; any other
  * stack (of a thread that is not known, an alternate signal stack, a coroutine's) as
- * far as the kernel, asked about each page, says that it can be read. Needs at most
+ * far as the kernel says, of each page, that it can be read. Needs at most
  * 4 KiB of the stack that it is called on, less than 1 KiB when the code was seen
  * before; the signal handler of the library's own samples needs no more below the
  * frame that the kernel makes. */
 QP_API int qp_unwind(const void *ucontext, uint64_t *trace, int max);
 
 /* Makes the calling thread known, so that qp_unwind() has its stack's bounds and
- * need not ask the kernel.
+ * needs no call of the kernel.
  * Undone when the thread ends. Errors: QP_NOT_RUNNING, QP_NOMEM. */
 QP_API int qp_thread_register(void);
 
@@ -339,7 +339,7 @@ typedef struct qp_span {
 	uint64_t id;
 } qp_span;
 
-/* What the calling thread records spans in, NULL: nothing. Only to be compared with NULL. */
+/* The calling thread's store of spans, NULL: it records none. Only to be compared with NULL. */
 struct qp_span_context;
 extern QP_API __thread struct qp_span_context *qp_span_here __attribute__((tls_model("initial-exec")));
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- On a cluster: what `queryprof push` sends to and the views read, over the tables of tables.sql.
--- Whoever is asked forwards. All rows of a file go to one shard, where rows that arrived twice meet.
+-- The server that gets a query forwards it. All rows of a file go to one shard, where rows that arrived twice meet.
 
 CREATE TABLE IF NOT EXISTS trace_log_rows ON CLUSTER '{cluster}' AS trace_log_local
 ENGINE = Distributed('{cluster}', currentDatabase(), 'trace_log_local', file);

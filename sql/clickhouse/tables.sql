@@ -13,8 +13,8 @@
 -- Servers before 20.8 lack types, codecs and TTL: put `sed -f old_server.sed` before. Lines for newer
 -- servers alone end with "-- newer".
 --
--- A row has a key that names it in its file, and `version` where it changes; `file` tells files
--- apart. So a row that arrives twice is one: ReplacingMergeTree merges them sooner or later, and
+-- A row has a key that names it in its file, and `version` where it changes; `file` identifies
+-- the file. So a row that arrives twice is one: ReplacingMergeTree merges them sooner or later, and
 -- the views, which read with FINAL, at once. Do not read the tables ending in _rows but for that.
 -- All rows of a file are on one shard.
 --

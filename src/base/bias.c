@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-/* The kernel wants to be told before. Where it has no such call nobody is a user. */
+/* The kernel requires a registration first. Where it has no such call there is no user. */
 static bool can_bar(void)
 {
 	static int known; /* atomic; 0: not yet, 1, -1: no */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What only one thread has used so far is that thread's, and what the thread does to it between
+ * An object that only one thread has used so far is that thread's, and what the thread does to it between
  * bias_enter() and bias_leave() costs it no atomic operation. The first other thread makes it
  * shared, for good: that thread publishes it, has every processor pass a barrier, and waits
  * until the user is outside. So either the user sees that the thing is shared, or it is waited
@@ -56,7 +56,7 @@ static inline bool bias_enter_again(struct bias *bias, uint32_t thread)
 
 static inline void bias_leave(struct bias *bias)
 {
-	/* Release: whoever waits sees what was done. */
+	/* Release: the thread that waits sees what was done. */
 	__atomic_store_n(&bias->is_inside, false, __ATOMIC_RELEASE);
 }
 

@@ -31,7 +31,7 @@ extern unsigned debug_topics; /* one bit each; set while the library is loaded *
 
 void debug_write(enum debug_topic topic, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What is wrong with the two variables, or why the file cannot be written; NULL:
+/* The error in the two variables, or why the file cannot be written; NULL:
  * nothing. For system.metrics. */
 const char *debug_error(void);
 

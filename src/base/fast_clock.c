@@ -189,16 +189,16 @@ static void go_on(enum state from, const struct fast_clock *now)
 static bool is_astray(const struct fast_clock *before, const struct fast_clock *now)
 {
 	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
-	uint64_t passed = now->ns - before->ns, ticks = now->ticks - before->ticks, told;
+	uint64_t passed = now->ns - before->ns, ticks = now->ticks - before->ticks, elapsed;
 
 	if (!before->ns || !scale || before->core != now->core || passed > 100 * REACH_NS ||
 	    ticks > UINT32_MAX)
 		return false;
-	told = ticks * scale >> 32;
-	return (told > passed ? told - passed : passed - told) > TRIAL_NS + passed / 100;
+	elapsed = ticks * scale >> 32;
+	return (elapsed > passed ? elapsed - passed : passed - elapsed) > TRIAL_NS + passed / 100;
 }
 
-static uint64_t tell(struct fast_clock *clock, uint64_t ns)
+static uint64_t advance(struct fast_clock *clock, uint64_t ns)
 {
 	return clock->newest = ns > clock->newest ? ns : clock->newest;
 }
@@ -216,7 +216,7 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 
 		ns = clock_ns(CLOCK_MONOTONIC);
 		if (now != CALIBRATING || !(can_calibrate(now, ns, core) || is_late(ns, core)))
-			return tell(clock, ns);
+			return advance(clock, ns);
 	}
 	is_close = read_both(&both);
 	if (now != USED) {
@@ -225,7 +225,7 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 	} else if (is_close && is_astray(clock, &both)) {
 		give_up(ASTRAY);
 	}
-	/* The time that was told may be some ns ahead of it: none goes back behind that. */
+	/* A time that was returned before may be some ns ahead of it: no time is less than an earlier one. */
 	both.ns = both.newest = both.ns > newest ? both.ns : newest;
 	*clock = both;
 	return both.ns;

@@ -22,7 +22,7 @@
 
 #include "base/way.h"
 
-/* Where both were read last, on which core, and the newest time that was told; of one thread.
+/* Where both were read last, on which core, and the newest time that was returned; of one thread.
  * Begins as zeroes. */
 struct fast_clock {
 	uint64_t ticks, ns, newest;
@@ -126,7 +126,7 @@ uint64_t fast_clock_between(struct fast_moment from, uint64_t ticks, uint64_t ns
 /* ns up to now. */
 uint64_t fast_clock_since(struct fast_moment from);
 
-/* What the time is read from, for people; a static text. */
+/* The clock that the time is read from, for people; a static text. */
 const char *fast_clock_source(void);
 
 #endif

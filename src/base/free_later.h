@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that a forked child has no more use for. Until its fork handlers are through it must not ask the
- * allocator for anything: one that does not look after its locks at a fork (AddressSanitizer's, a host's own)
+ * Memory that a forked child has no more use for. Until its fork handlers are through it must not call
+ * the allocator: one that does not look after its locks at a fork (AddressSanitizer's, a host's own)
  * may have had another thread inside, which the child has not, and the child would wait for ever.
  */
 #ifndef QUERYPROF_BASE_FREE_LATER_H

@@ -6,7 +6,7 @@
  *	...
  *	pthread_mutex_lock(&unused_lock);
  *
- * defines a mutex and gives it its place in the order: whoever holds a lock takes only
+ * defines a mutex and gives it its place in the order: a thread that holds a lock takes only
  * locks further down in enum lock_place. The linker makes the list (a section), so a lock
  * that is defined is in it. fork() waits for the locks in that order, a second in all, so
  * that what they guard is whole in the child; in the child all are new.
@@ -23,7 +23,7 @@ enum lock_place {
 	LOCK_RECORD,           /* entry/record.c: libraries being taken on */
 	LOCK_LATE_PATCH,       /* watch/static/adopt.c: code being patched that threads run */
 	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
-	LOCK_OFFER,            /* entry/extension.c: asking SQLite for its routines */
+	LOCK_OFFER,            /* entry/extension.c: requesting SQLite's routines */
 	LOCK_HOOKS,            /* hook/hook.c: slots being patched */
 	LOCK_LIBRARIES,        /* watch/host.c: the SQLite libraries */
 	LOCK_ENGINE,           /* entry/engine.c: queries to be used again */
@@ -38,7 +38,7 @@ enum lock_place {
 	LOCK_SESSION_LABELS,   /* watch/session/session_labels.c: the sets of sessions */
 	LOCK_LABELS,           /* label/sets.c: the table of label sets */
 	LOCK_SPAN_SITES,       /* span/site.c: the list of sites */
-	LOCK_PROGRAMS,         /* watch/plan/programs.c: the programs that were told */
+	LOCK_PROGRAMS,         /* watch/plan/programs.c: the programs that were published */
 	LOCK_SYMBOL_LOAD,      /* symbol: an object's symbols being read */
 	LOCK_SYMBOL_LINES,     /* symbol: an object's lines being read */
 	LOCK_PERF_MAP,         /* symbol/perf_map.c */
@@ -46,7 +46,7 @@ enum lock_place {
 	LOCK_CODE_MAPS,        /* modules.c: waiting for readers of a code map */
 	LOCK_MODULES,          /* modules.c: the list of modules */
 	LOCK_SAMPLER,          /* sampler.c: starting and stopping */
-	LOCK_STACKS,           /* sampler/stacks.c: asking threads for their stacks */
+	LOCK_STACKS,           /* sampler/stacks.c: requesting threads' stacks */
 	LOCK_SIGNAL,           /* sampler/signal.c: the choice of the signal */
 	LOCK_THREADS,          /* sampler/threads.c: more room for threads */
 	LOCK_PLACES,

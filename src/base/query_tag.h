@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread's samples are counted to: the tag of a run. Calls push and pop tags, the handler
+ * The tag of a run, to which a thread's samples are counted. Calls push and pop tags, the handler
  * finds the one that runs and adds to its counts.
  */
 #ifndef QUERYPROF_BASE_QUERY_TAG_H
@@ -35,7 +35,7 @@ struct query_counts {
 	uint64_t waits[WAIT_SUMS];
 };
 
-/* What a sample is tagged with while a query runs on its thread. */
+/* The tag of samples while a query runs on their thread. */
 struct query_tag {
 	uint64_t number; /* of the push, unique on the slot */
 	bool ended;      /* atomic: the place is free. Another thread may end what began here */

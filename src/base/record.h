@@ -54,12 +54,12 @@ static inline void query_key_copy(struct query_key *to, const struct query_key *
 	              __atomic_load_n(&from->lo, __ATOMIC_RELAXED));
 }
 
-/* What the first sample of a run says of it, in case that it never ends. */
+/* The first sample of a run publishes its start, in case that it never ends. */
 enum start_state {
 	START_KEPT,
 	START_DUE,
-	START_TOLD,
-	START_DUE_AGAIN, /* told, and its text has changed since */
+	START_PUBLISHED,
+	START_DUE_AGAIN, /* published, and its text has changed since */
 };
 struct run_start {
 	enum start_state state; /* in a record START_KEPT: it is withdrawn */
@@ -67,7 +67,7 @@ struct run_start {
 	uint64_t realtime_ns;
 	struct query_key initial, parent; /* as in struct query_record */
 	const char *text;                 /* of the statement, NULL: not known */
-	struct query_run *run;            /* whose start it is, in the process that told it */
+	struct query_run *run;            /* whose start it is, in the process that published it */
 };
 struct start_record {
 	struct query_key query;

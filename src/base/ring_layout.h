@@ -26,8 +26,8 @@
 #define RING_CACHE_LINE 64
 #define RING_WORD sizeof(uint64_t)
 
-/* A header: the payload's size below, the kind above. RESERVED tells a payload of no
- * bytes from free memory. */
+/* A header: the payload's size below, the kind above. RESERVED distinguishes a payload of
+ * no bytes from free memory. */
 #define RING_SIZE_MASK 0xffffffffull
 #define RING_KIND_SHIFT 32
 #define RING_RESERVED (1ull << 63)

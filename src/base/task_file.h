@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel says of this process and its threads.
+ * The kernel's files about this process and its threads.
  */
 #ifndef QUERYPROF_BASE_TASK_FILE_H
 #define QUERYPROF_BASE_TASK_FILE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a timer is armed, and what its signals stand for.
+ * The rule by which a timer is armed, and what its signals stand for.
  *
  * A timer has a grid: points one period apart on its clock, with a random phase, which
  * stay where they are for as long as the period does. A signal stands for the points that
@@ -9,8 +9,8 @@
  *
  * The kernel looks at CPU timers in its tick only. A signal of the CPU timer therefore comes
  * at a tick, with all points since the tick before. That is fair while the timer stays armed:
- * ticks hit a query in proportion to its time, and each brings the points of one tick, whoever
- * used the time in between. (It is fair as far as the same work takes as long at all times
+ * ticks hit a query in proportion to its time, and each brings the points of one tick, whichever
+ * thread used the time in between. (It is fair as far as the same work takes as long at all times
  * between two ticks; accuracy_bench --phases shows how far it does. And as far as no other
  * thread keeps time with the ticks: one that wakes just before each of them has them all.)
  *
@@ -32,7 +32,7 @@
  *
  * SQLite's sorter threads live for one query, often shorter than a tick, and start right
  * behind one on a busy machine. Such a thread's timer is *whole*: its grid begins with the
- * thread, and when the thread ends the kernel is asked for the points since the newest
+ * thread, and when the thread ends it makes the kernel deliver the points since the newest
  * signal.
  *
  * The clock of real time is exact, and its signals interrupt the host's waits: its timer is
@@ -44,7 +44,7 @@
  * The budget (sampler/budget.h) stretches intervals: a signal then stands for as many periods. The
  * clock of a stretched timer is cut into cells, one interval each, and the timer fires at one random
  * moment of each cell. Where a cell ends the next one begins, as long as the stretch that was in force
- * at the signal says. A cell's moment is drawn when its length is known, and tells nothing of the cells
+ * at the signal says. A cell's moment is drawn when its length is known, and says nothing of the cells
  * behind. So each ns of any cell has the chance 1 / length, and then counts the length: sums are right at
  * each moment, however often the stretch changes. One moment for all cells would not do: a timer sees a
  * change at its next signal, so those whose moment comes late in their cells would follow first. (A
@@ -60,7 +60,7 @@
 
 #include "base/sys.h"
 
-/* What a thread's timers go by. */
+/* The clocks of a thread's timers. */
 enum timer_clock {
 	TIMER_CPU,  /* of the thread */
 	TIMER_REAL, /* CLOCK_MONOTONIC */
@@ -73,7 +73,7 @@ struct thread_timer {
 	 * visits it (sampler/shared_timer.h). Other threads read it. */
 	uint64_t kernel;
 	volatile bool armed; /* cleared by the handler when it disarms */
-	bool asks;           /* not armed so that the next query asks for one; visited until then */
+	bool is_due; /* not armed: the next query requests a timer, and the shared one visits it until then */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock; the next one, where none repeats */
 	uint64_t cell_ns; /* where the cell of that point begins */
@@ -85,7 +85,7 @@ struct thread_timer {
 	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
 	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
 	bool whole;               /* the grid began with the thread, see above */
-	uint64_t told;            /* points at which it fired; of a whole timer only */
+	uint64_t fired;           /* points at which it fired; of a whole timer only */
 	uint32_t stretch;         /* periods from one signal to the next, see above */
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
@@ -113,7 +113,7 @@ static inline bool timer_is_shared(const struct thread_timer *timer)
 /* Whether the shared timer visits it. Its thread changes it meanwhile: what is looked at is of about now. */
 TIMER_OF_OTHERS static inline bool timer_is_member(const struct thread_timer *timer)
 {
-	return (timer->armed || timer->asks) && timer_is_shared(timer);
+	return (timer->armed || timer->is_due) && timer_is_shared(timer);
 }
 
 /* Of a timer that exists. */
@@ -172,7 +172,7 @@ static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t n
 /* The kernel's timer does not run. */
 static inline void timer_mark_disarmed(struct thread_timer *timer)
 {
-	timer->armed = timer->asks = false;
+	timer->armed = timer->is_due = false;
 	timer->armed_ns = timer->idle_ns = 0;
 }
 

@@ -76,7 +76,7 @@
 		freed_->count = freed_->room = 0;                                                            \
 	} while (0)
 
-/* What the macros call: `items` with room for `wanted` of them, NULL without memory; and
+/* For the macros: `items` with room for `wanted` of them, NULL without memory; and
  * free(). The result is never NULL otherwise, even for 0 items. */
 void *vector_grow(void *items, size_t *room, size_t wanted, size_t item_size);
 void vector_drop(void *items);

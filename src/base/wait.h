@@ -27,7 +27,7 @@ enum wait_cause {
 	WAIT_FILE = 13,          /* opened, closed, truncated, mapped */
 	WAIT_USER_FUNCTION = 14, /* outside SQLite's code; the object is the cause there */
 	WAIT_FUTEX = 15,         /* by syscall() */
-	/* What is known when a query has ended, and not where. */
+	/* Known when a query has ended, and not where. */
 	WAIT_PAGE_FAULT = 16,
 	WAIT_RUN_QUEUE = 17,
 };
@@ -67,7 +67,7 @@ static inline bool wait_is_of_file(enum wait_cause cause)
 	return cause == WAIT_READ || cause == WAIT_WRITE || cause == WAIT_SYNC || cause == WAIT_FILE;
 }
 
-/* What a run has of each; query_log's columns. */
+/* The sums of a run; query_log's columns. */
 enum wait_sum {
 	WAIT_LOCK_NS,
 	WAIT_READ_NS,
@@ -91,12 +91,12 @@ struct wait_field {
 	uint32_t cause, object;
 };
 
-/* What a thread waits for at this moment. Written by the thread, read by others, and by another process
+/* The wait of a thread at this moment. Written by the thread, read by others, and by another process
  * when this one is gone (sampler/open_waits.h): relaxed atomics. */
 struct wait_now {
 	uint64_t since, scale; /* struct fast_moment; since 0: it does not wait */
 	uint32_t cause;        /* of the call */
-	uint32_t lock;         /* that SQLite asked for last and was refused, enum wait_object; 0: none */
+	uint32_t lock;         /* that SQLite requested last and was refused, enum wait_object; 0: none */
 	const void *caller;    /* of the call */
 	uint64_t lock_since_ns;
 	uint64_t query; /* the lower half of its key */
@@ -107,8 +107,8 @@ struct wait_now {
 /* And what only the thread itself has to know; the holder is atomic. */
 struct thread_wait {
 	uint32_t is_checkpointing; /* it has the lock for that */
-	uint64_t lock_query;       /* that asked: the lower half of its key */
-	/* Who had it, as far as that is known; 0: not. */
+	uint64_t lock_query;       /* that requested it: the lower half of its key */
+	/* The holder, as far as it is known; 0: not. */
 	uint32_t holder_session, holder_process, holder_thread;
 	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */
 	uint64_t switches;   /* by which it gave its processor up, at the newest reading of its CPU clock */
@@ -119,7 +119,7 @@ struct thread_wait {
 	uintptr_t frame, frame_return;
 };
 
-/* What the kernel counts for a thread, see query/account.h. */
+/* The kernel's counts of a thread, see query/account.h. */
 struct thread_account {
 	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: not read yet */
 	uint64_t run_delay_ns;

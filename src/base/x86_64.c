@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What follows the opcode, by opcode. */
+/* The operands behind the opcode, by opcode. */
 enum {
 	X = 0xff, /* no instruction, or one that no compiler emits */
 	N = 0,    /* nothing */
@@ -160,7 +160,7 @@ static bool read_operand(struct cursor *cursor, struct x86_instruction *instruct
 	return true;
 }
 
-/* What an opcode has besides by its operand byte: "test" has a constant, the other
+/* The operands of an opcode that depend on its operand byte: "test" has a constant, the other
  * operations of its opcode have none; xbegin jumps. */
 static uint8_t form_by_operand(const struct x86_instruction *instruction, uint8_t form)
 {

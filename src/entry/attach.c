@@ -32,7 +32,7 @@ static int bring_schema(struct session *session, char **error)
 	return rc;
 }
 
-int attach_connection(sqlite3 *db, bool asked, char **error)
+int attach_connection(sqlite3 *db, bool wants_tables, char **error)
 {
 	bool hooked = hooks_install(host_library()), is_new;
 	struct session *session = session_bind(db, &is_new, error);
@@ -43,12 +43,12 @@ int attach_connection(sqlite3 *db, bool asked, char **error)
 	if (session && is_new)
 		rc = functions_register(session, error);
 	if (session) {
-		session->wants_tables |= asked;
+		session->wants_tables |= wants_tables;
 		session_watch(session);
 	}
 	/* Our own statements are no queries of the host's. */
 	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
-	if (!rc && is_new && asked)
+	if (!rc && is_new && wants_tables)
 		functions_guard(session);
 	if (!rc && !hooked)
 		rc = bring_schema(session, error);

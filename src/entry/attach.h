@@ -11,9 +11,9 @@
 
 /* Reads and writes none of the connection's databases, if the host's calls can be hooked:
  * the schema `system` then comes with the first statement that names it or, where the
- * host `asked` for this connection, one of its tables. Otherwise that is now. Again is
+ * host attached this connection itself (`wants_tables`), one of its tables. Otherwise that is now. Again is
  * SQLITE_OK. On failure the connection works as before, without what failed, with a
  * message in `*error` (sqlite3_malloc). */
-int attach_connection(sqlite3 *db, bool asked, char **error);
+int attach_connection(sqlite3 *db, bool wants_tables, char **error);
 
 #endif

@@ -95,7 +95,7 @@ static int begin(const qp_query *given)
 	query->thread = thread;
 	query->outer = innermost;
 	innermost = query;
-	store_start(); /* whoever samples will write */
+	store_start(); /* samples will be written */
 	query->run.text = query->text;
 	query->run.database = query->database;
 	query->run.query_id = query->query_id;

@@ -108,7 +108,7 @@ static void *open_library_of(const void *caller)
 
 /* SQLite hands its table of routines to extensions only: be one for a moment, on a
  * connection of our own. */
-static const sqlite3_api_routines *ask_api(const qp_sqlite *sqlite)
+static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 {
 	LOCK_DEFINE(lock, LOCK_OFFER, .at_fork = LOCK_LEFT); /* SQLite may wait in there */
 	const sqlite3_api_routines *api;
@@ -139,7 +139,7 @@ static const sqlite3_api_routines *find_api(const void *caller)
 	*(void **)&sqlite.auto_extension = dlsym(library, "sqlite3_auto_extension");
 	*(void **)&sqlite.cancel_auto_extension = dlsym(library, "sqlite3_cancel_auto_extension");
 	if (sqlite.open && sqlite.close && sqlite.auto_extension && sqlite.cancel_auto_extension)
-		api = ask_api(&sqlite);
+		api = fetch_api(&sqlite);
 	dlclose(library);
 	return api;
 }
@@ -190,7 +190,7 @@ int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
 	if (!sqlite || sqlite->size < sizeof *sqlite)
 		return error_set(QP_INVALID, "qp_sqlite.size = %zu: set it to sizeof(qp_sqlite), %zu",
 		                 sqlite ? sqlite->size : 0, sizeof *sqlite);
-	if (!session_of(db) && !(api = ask_api(sqlite)))
+	if (!session_of(db) && !(api = fetch_api(sqlite)))
 		return error_set(QP_SQLITE, "qp_attach: SQLite loads no extensions");
 	return attach_from_c(db, api);
 }

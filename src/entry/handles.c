@@ -40,7 +40,7 @@ struct qp_query_handle {
 static struct qp_query_handle *unused;
 LOCK_DEFINE(handles_lock, LOCK_HANDLES);
 
-/* What the calling thread is inside. */
+/* The handles that the calling thread is inside of. */
 static __thread struct {
 	struct qp_query_handle *handle; /* NULL: none */
 	struct thread *thread;

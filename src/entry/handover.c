@@ -41,7 +41,7 @@ static bool send_key(int to, const int *descriptors, size_t count)
 }
 
 /* Does not wait: the command has a queue. The connection; -1: refused. */
-static int tell(const int *descriptors, size_t count)
+static int send_message(const int *descriptors, size_t count)
 {
 	struct sockaddr_un address;
 	socklen_t size = handover_address(key, &address);
@@ -59,7 +59,7 @@ static void hand_over(int ring)
 {
 	const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	const int descriptors[] = { [HANDOVER_RING] = ring, [HANDOVER_PROCESS] = process };
-	int to = process >= 0 ? tell(descriptors, HANDOVER_DESCRIPTORS) : -1;
+	int to = process >= 0 ? send_message(descriptors, HANDOVER_DESCRIPTORS) : -1;
 
 	is_done = to >= 0;
 	if (to >= 0)
@@ -75,7 +75,7 @@ bool handover_is_done(void)
 
 int handover_leave(void)
 {
-	return is_done ? tell(NULL, 0) : -1;
+	return is_done ? send_message(NULL, 0) : -1;
 }
 
 static void (*take_ring)(struct ring *ring);

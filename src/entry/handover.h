@@ -9,7 +9,7 @@
  * recording get a hearing. With it go two descriptors: the shared ring (store/shared_ring.h),
  * and a pidfd. The process keeps none of them open.
  *
- * A message without descriptors asks the command to store from now on what comes to the ring
+ * A message without descriptors requests that the command stores from now on what comes to the ring
  * of the sending process, which cannot open the file. That connection stays open as long as
  * both go on.
  *

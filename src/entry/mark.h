@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recorded processes leave for `queryprof record` to say at the end: it names a file in
+ * Messages of recorded processes that `queryprof record` prints at the end: it names a file in
  * QUERYPROF_RECORD, to which they write a line each time: one of these characters, the number
  * of the process, a blank, the text.
  */

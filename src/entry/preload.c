@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The preload of `queryprof record`: loads the library as soon as the process has
- * SQLite, and tells it when modules have come. Most processes that a command starts
+ * SQLite, and notifies it when modules have come. Most processes that a command starts
  * (shells, compilers) never have SQLite; they carry these functions and nothing
  * else. A SQLite inside the program or a module brings the library when it opens its first
  * database (watch/static/opening.h).

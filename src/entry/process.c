@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * qp_init(), qp_shutdown(), and fork: the parts of the way of a sample are started
- * from its end backwards (whoever writes finds its reader in place) and stopped
+ * from its end backwards (a writer finds its reader in place) and stopped
  * from its beginning.
  */
 #include "entry/process.h"
@@ -124,7 +124,7 @@ static int apply_config(const qp_config *config)
 }
 
 /* Elsewhere the shared ring has the account of what is lost. */
-static void tell_failure(const char *sentence)
+static void report_failure(const char *sentence)
 {
 	if (session_recording() && !handover_is_done())
 		mark_leave(MARK_LOST, sentence);
@@ -143,7 +143,7 @@ static int start(const qp_config *config)
 		                 strerror(errno));
 	metrics_set_ring(ring);
 	settings_store_config(&store);
-	store.on_failure = tell_failure;
+	store.on_failure = report_failure;
 	store.leave = handover_leave;
 	if ((error = modules_init()))
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
@@ -163,8 +163,8 @@ static int start(const qp_config *config)
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
 	session_labels_follow(NULL);
-	label_sets_tell();
-	sites_tell_again();
+	label_sets_publish();
+	sites_publish_again();
 	settings_started(true);
 	return QP_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recording: the queries of every connection are sampled, and no connection is told.
+ * Recording: the queries of every connection are sampled, and no connection notices.
  *
  * An extension gets SQLite's routines handed over with a connection. Here there is
  * none: so the table of routines is filled by name from the library, which nobody
@@ -90,7 +90,7 @@ static bool start_sampling(void)
 			mark_leave(MARK_LOST, qp_error());
 		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 	}
-	/* A few milliseconds. Not without end, for whoever starts may need a lock that the
+	/* A few milliseconds. Not without end, as the thread that starts may need a lock that the
 	 * host holds here; and in a child that was forked meanwhile there is nobody. */
 	for (int i = 0; i < 1000 && now == TRYING && is_here(&starter); i++) {
 		nanosleep(&moment, NULL);
@@ -213,7 +213,7 @@ int qp_record_static(const struct sqlite3_api_routines *table)
 	const struct timespec moment = { .tv_nsec = 1000000 };
 	int code;
 
-	/* Whoever has it patches the functions that the caller will call next. But not without
+	/* The thread that has it patches the functions that the caller will call next. But not without
 	 * end: see qp_record(). */
 	for (int i = 0; pthread_mutex_trylock(&lock); i++) {
 		if (i == 1000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `queryprof record` and the library that it preloads must agree on: the settings
+ * The agreement of `queryprof record` and the library that it preloads: the settings
  * in the environment and the trace file, which the command makes and the library writes.
  * The library carries this text so that the command can find it there, without running
  * any of it.

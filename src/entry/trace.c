@@ -14,7 +14,7 @@ static int check(const char *function)
 	if (!process_running())
 		return error_set(QP_NOT_RUNNING, "%s: queryprof is not running, call qp_init() first",
 		                 function);
-	store_start(); /* whoever records will write */
+	store_start(); /* traces will be written */
 	return QP_OK;
 }
 

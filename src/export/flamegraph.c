@@ -66,7 +66,7 @@ static struct hash set_key(const struct export_labels *labels)
 	return hash_words(&(uint64_t){ (uintptr_t)labels->labels }, 1);
 }
 
-/* The one that stands for all that are the same here: threads of a query are not told apart. NULL: no
+/* The one that stands for all that are the same here: threads of a query are one. NULL: no
  * memory. */
 static const struct export_labels *find_part(struct writer *writer, const struct export_labels *labels)
 {

@@ -273,7 +273,7 @@ size_t names_find_interpreter(const struct export_stack *stack)
 {
 	size_t found = SIZE_MAX;
 
-	/* A statement may run others of SQLite's own, further in: no call of ours is between them. */
+	/* A statement may run others of SQLite's own, further in: no frame of the library is between them. */
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct export_frame *frame = stack->frames[i];
 		const struct export_module *module = frame->module;

@@ -376,7 +376,7 @@ static void end_dictionary(struct writer *writer)
 	writer->failed |= ferror(writer->out) != 0;
 }
 
-/* What a resource has as a message; the texts are the resource's. */
+/* A resource as a message; the texts are the resource's. */
 struct resource_message {
 	struct resource resource;
 	Otlp__Resource message;

@@ -364,7 +364,7 @@ static const char *unit_name(const char *unit)
 	return strcmp(unit, UNIT_NS) == 0 ? "nanoseconds" : unit;
 }
 
-/* What is there once. */
+/* The parts that a profile has once. */
 static void write_head(struct writer *writer)
 {
 	Pprof__ValueType count = PPROF__VALUE_TYPE__INIT, value = PPROF__VALUE_TYPE__INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What OpenTelemetry calls a resource: the process that samples and spans are of, as a list of attributes.
- * It comes from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES in the environment of whoever exports,
- * and from the file where those say nothing.
+ * A resource in OpenTelemetry's sense: the process that samples and spans are of, as a list of attributes.
+ * It comes from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES in the environment of the command that
+ * exports, and from the file where those say nothing.
  *
  * Pyroscope has the same as labels of a series, and makes series of the samples' labels, too: so
  * these are names as Prometheus takes them, and not too many.
@@ -29,7 +29,7 @@ bool resource_fill(struct resource *resource, const char *service, const char *p
                    int64_t process_id);
 void resource_free(struct resource *resource);
 
-/* What is wrong with OTEL_RESOURCE_ATTRIBUTES, for a message; NULL: nothing. */
+/* The error in OTEL_RESOURCE_ATTRIBUTES, for a message; NULL: none. */
 const char *resource_complaint(void);
 
 /* Of a series, with the resource's; Pyroscope takes 30, and adds some of its own. */

@@ -9,7 +9,7 @@
 
 #include "handler/thread.h"
 
-/* What the calling thread has published; all zero: nothing, or nothing that is valid.
+/* The context that the calling thread has published; all zero: none, or none that is valid.
  * Async-signal-safe. Neither the variable nor the record is trusted to be readable. */
 void context_read(const struct thread *thread, struct trace_context *context);
 

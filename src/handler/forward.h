@@ -7,12 +7,12 @@
 
 #include <signal.h>
 
-/* What the host has set for the signal. One caller at a time, which handlers may interrupt
+/* The host's action for the signal. One caller at a time, which handlers may interrupt
  * and run beside. */
 void forward_set(const struct sigaction *action);
 
 /* Does what the host has set. What cannot be had: system calls restart although the host may
- * not have asked for SA_RESTART, and its handler runs on the alternate stack if there is
+ * not have set SA_RESTART, and its handler runs on the alternate stack if there is
  * one. The handler may leave by a longjmp. */
 void forward_signal(int signal, siginfo_t *info, void *ucontext);
 

@@ -45,7 +45,7 @@ static uint64_t look(struct labels *labels, const struct memo_frame *frames, con
 		    !unwind_read_words(stack, frames[i].at.sp + WORDS_AT, words, 2))
 			continue;
 		found++;
-		/* What was entered inside of a trampoline is another set than the one around it. */
+		/* A set that was entered inside of a trampoline is another one than that around it. */
 		if (words[1] != entered)
 			add(labels, entered);
 		add(labels, words[0]);

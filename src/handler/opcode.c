@@ -9,7 +9,7 @@
 #include "handler/unwind/rules.h"
 
 #define AT(type, base, offset) (*(type const volatile *)((const char *)(base) + (offset)))
-/* What few samples need: behind a signal each line of code costs more than what stands on it. */
+/* Code that few samples need: behind a signal each line of code costs more than what stands on it. */
 #define APART __attribute__((noinline, cold))
 
 /* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of a thread's queries runs, as the stack tells it.
+ * Which of a thread's queries runs, as the stack shows it.
  *
  * A query runs inside the frame of the call that started it. One thread may have several
  * stacks (coroutines), on each of them a call that is not finished, and the calls may end

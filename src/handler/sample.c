@@ -49,7 +49,7 @@ static struct sample_record *draft_of(struct thread *thread)
 }
 
 /* Behind the run's first sample, or a later one if the ring was full. */
-static void tell_start(struct thread *thread, struct ring *ring, const struct query_tag *tag)
+static void publish_start(struct thread *thread, struct ring *ring, const struct query_tag *tag)
 {
 	struct run_start *start = &tag->counts->start;
 	size_t size;
@@ -66,7 +66,7 @@ static void tell_start(struct thread *thread, struct ring *ring, const struct qu
 	record->text_size = size;
 	memcpy(record->text, draft_of(thread)->trace, size);
 	ring_commit(ring, record, RECORD_START);
-	__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
+	__atomic_store_n(&start->state, START_PUBLISHED, __ATOMIC_RELAXED);
 }
 
 /* Behind the trace, which is in its place. Returns the end. */
@@ -147,7 +147,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 		add(&counts->dropped, 1);
 		return false;
 	}
-	tell_start(thread, ring, tag);
+	publish_start(thread, ring, tag);
 
 	thread_count(thread, LEDGER_STORED, 1);
 	if (seen->is_timed)

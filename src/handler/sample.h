@@ -19,7 +19,7 @@ void sample_enable(bool enabled);
 /* One expired timer. Inside the handler; `overrun` is si_overrun. */
 void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun, const void *ucontext);
 
-/* What a sample says beside its stack. `is_timed`: it stands for `weight` periods, else for
+/* The values of a sample beside its stack. `is_timed`: it stands for `weight` periods, else for
  * `value`, in the type's unit. */
 struct observation {
 	enum trace_type type;

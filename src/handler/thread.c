@@ -61,7 +61,7 @@ bool thread_enter_handler(struct thread *thread, uintptr_t frame)
 	if (thread->handler.is_running != 0 && frame < thread->handler.frame)
 		return false;
 	thread->handler.frame = frame;
-	/* Sequentially consistent: whoever replaces what handlers use does that first and
+	/* Sequentially consistent: a thread that replaces what handlers use does that first and
 	 * looks for running handlers afterwards (sampler_quiesce). */
 	__atomic_store_n(&thread->handler.is_running, 1, __ATOMIC_SEQ_CST);
 	return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handler knows of the thread that it runs on: one slot a sampled thread, reached through an
+ * The handler's state of the thread that it runs on: one slot a sampled thread, reached through an
  * initial-exec thread-local pointer, so that the handler never touches dynamic TLS. Slots come from
  * mmap, are recycled and never unmapped: a late signal always finds readable memory.
  *

@@ -48,7 +48,7 @@ static void keep_pace(struct thread_timer *timer, bool overrun)
 	timer_set_on_grid(timer, now);
 }
 
-/* Whoever knows the clock to the ns knows nothing of this (MurmurHash's last step). */
+/* The clock, known to the ns, says nothing of this (MurmurHash's last step). */
 static uint64_t scatter(uint64_t number)
 {
 	number = (number ^ number >> 33) * 0xff51afd7ed558ccdull;
@@ -121,7 +121,7 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 			return 0;
 		return clip(timer_pass(timer, clock_ns(timer_clock_id(clock)), timer->shared_stretch));
 	}
-	timer->told += points;
+	timer->fired += points;
 	if (clock == TIMER_REAL)
 		keep_pace(timer, points > 1);
 	if (__builtin_expect(timer_goes_on(timer, clock), 1) || timer->period_ns == 0)
@@ -141,7 +141,7 @@ void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_
 	timer->idle_ns += points * timer->period_ns;
 	/* Two points at least, whatever the period. */
 	bool is_long = timer->idle_ns > timer->idle_max_ns + timer->period_ns;
-	/* What waits for its next step is not seen to start it. Its CPU timer goes on; in real
+	/* A statement that waits for its next step is not seen to start it. Its CPU timer goes on; in real
 	 * time it has samples again with the thread's next query, as they interrupt the host's
 	 * sleeps. */
 	if (clock == TIMER_CPU ? is_long && !waits : is_long || !waits) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handler does with a timer whose signal came.
+ * The handler's work on a timer whose signal came.
  */
 #ifndef QUERYPROF_HANDLER_TIMER_H
 #define QUERYPROF_HANDLER_TIMER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands for these functions: each calls the real one once, with what it was given, and
+ * The replacements of these functions: each calls the real one once, with what it was given, and
  * returns what that returned, errno too.
  *
  * A thread that is cancelled in such a call, or leaves it by a longjmp, leaves nothing behind but
@@ -36,7 +36,7 @@
 	X(WAIT_NETWORK, int, accept, (int a, struct sockaddr *b, socklen_t *c), (a, b, c))                   \
 	X(WAIT_NETWORK, int, accept4, (int a, struct sockaddr *b, socklen_t *c, int d), (a, b, c, d))
 
-/* The same for those that are short as a rule: X also has the descriptor that is told, -1: none. */
+/* The same for those that are short as a rule: X also has the descriptor that is recorded, -1: none. */
 #define FILE_CALLS(X)                                                                                        \
 	X(WAIT_NETWORK, ssize_t, recv, (int a, void *b, size_t c, int d), (a, b, c, d), a)                   \
 	X(WAIT_NETWORK, ssize_t, recvfrom,                                                                   \
@@ -149,7 +149,7 @@ DATA_CALLS(MOVED)
 	}
 SYNC_CALLS(SYNCED)
 
-/* As libc does: the third argument is read if the flags ask for it. */
+/* As libc does: the third argument is read if the flags require it. */
 #define OPENED(name)                                                                                         \
 	static int queryprof_##name(const char *path, int flags, ...)                                        \
 	{                                                                                                    \
@@ -176,10 +176,10 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
                                                    int file, const struct flock *lock)
 {
 	int saved_errno = errno;
-	struct flock asked = *lock;
+	struct flock refusing = *lock;
 
-	if (!real_fcntl(file, F_GETLK, &asked) && asked.l_type != F_UNLCK && asked.l_pid > 0)
-		thread->wait.refused_by = (uint32_t)asked.l_pid;
+	if (!real_fcntl(file, F_GETLK, &refusing) && refusing.l_type != F_UNLCK && refusing.l_pid > 0)
+		thread->wait.refused_by = (uint32_t)refusing.l_pid;
 	errno = saved_errno;
 }
 
@@ -208,7 +208,8 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 LOCK_CALLS(LOCKED)
 
 /* A try has every other result of the real function but the errors of a thread that has it already,
- * or of one that may not: that one tells them. Not inlined: the frequent way would save registers for it. */
+ * or of one that may not: that one reports them. Not inlined: the frequent way would save registers for it.
+ */
 static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mutex, const void *caller)
 {
 	struct thread *thread = wait_thread();

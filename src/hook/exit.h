@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a process ends without exit(): _exit(), quick_exit(), with its last thread, and by
+ * The ways in which a process ends without exit(): _exit(), quick_exit(), with its last thread, and by
  * the exec functions, with which it becomes another program.
  */
 #ifndef QUERYPROF_HOOK_EXIT_H
@@ -10,7 +10,7 @@
 
 #define EXIT_HOOKS_MAX 11
 
-/* What is to be done before. All may be called in a signal handler, and in a child of
+/* Calls before the process ends. All may come in a signal handler, and in a child of
  * vfork(), which has its parent's memory. */
 struct exit_callbacks {
 	void (*process_ends)(void); /* before _exit(), _Exit() and exec */

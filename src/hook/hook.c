@@ -57,7 +57,7 @@ static bool add_hooks(const struct hook_source *source)
 	if (!hooks && !(hooks = calloc((size_t)(OWN_HOOKS_MAX + source->most), sizeof *hooks)))
 		return false;
 	if (!count) {
-		threads_tell_company(thread_came);
+		threads_notify_company(thread_came);
 		count = exit_hooks(hooks);
 		count += rights_hooks(&hooks[count]);
 		count += signals_hooks(&hooks[count]);

@@ -13,8 +13,8 @@
 
 /* There is one source, and its functions are called by one thread at a time. */
 struct hook_source {
-	/* What the names of its functions begin with: dlsym() finds the replacements of these,
-	 * and which of several libraries an object is bound to is told by them. */
+	/* The prefix of its functions' names: dlsym() finds the replacements of these,
+	 * and they show which of several libraries an object is bound to. */
 	const char *family;
 	int most; /* how many hooks it adds at most, ever */
 	/* Writes the hooks that have come since the call before; their number. Those that it

@@ -56,12 +56,12 @@ struct object_list {
 /* The newest scan: the loader's counters, how many objects there were, and for what it
  * looked. As long as none has gone, new ones stand behind those: a program with hundreds
  * of modules need not have all of them looked at for each. 0 objects: there was one of
- * which not all could be told. */
+ * which not all slots could be decided. */
 static uint64_t scanned_adds, scanned_subs;
 static size_t scanned_count;
 static uint64_t scanned_at_ns;
 
-/* A slot that could not be told may be bound at any later call. A scan takes milliseconds and
+/* A slot that could not be decided may be bound at any later call. A scan takes milliseconds and
  * comes with each connection, so it is not repeated sooner for that. */
 #define UNSURE_NS NS_PER_S
 static int scanned_hooks;
@@ -287,8 +287,8 @@ static bool is_hooked(const struct import_table *table, const char *name)
 
 /* The linker looks for a name among what the program was started with and what was
  * opened for all, then where the object's own needs lead; for some objects
- * (RTLD_DEEPBIND) the other way round. Nothing tells but a slot of the object that is
- * bound already, to one of two. */
+ * (RTLD_DEEPBIND) the other way round. Only a slot of the object that is bound already,
+ * to one of two, shows which. */
 enum found_first { NOT_KNOWN, FOR_ALL, ITS_OWN };
 
 struct scope {
@@ -325,7 +325,7 @@ static enum found_first find_first(const struct scope *scope)
 	return NOT_KNOWN;
 }
 
-/* What the linker would find for the object; NULL: that cannot be told yet. */
+/* The function that the linker would find for the object; NULL: that cannot be decided yet. */
 static void *find_target(struct scope *scope, const char *symbol)
 {
 	void *for_all = find_function(dlsym(scope->program, symbol), symbol),
@@ -437,7 +437,7 @@ static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 		hook->elsewhere++;
 }
 
-/* False when it has slots of which nothing can be told yet. */
+/* False when it has slots that cannot be decided yet. */
 static bool patch_object(const struct object *object, void *handle, void *program,
                          const struct import_table *table)
 {

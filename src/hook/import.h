@@ -20,7 +20,7 @@ struct import_hook {
 	/* Slots in here are left alone. */
 	const void *keep_start, *keep_end;
 	bool spares_family; /* see import_end_sparing() */
-	/* What the newest scan found: slots in the object that holds the real function (so
+	/* Found by the newest scan: slots in the object that holds the real function (so
 	 * its own calls can be seen), and elsewhere. */
 	int in_library, elsewhere;
 };
@@ -32,7 +32,7 @@ struct import_hook import_hook_of(const char *symbol, void *real, void *replacem
 struct import_table {
 	struct import_hook *hooks;
 	int count;
-	/* What the names of one library's functions begin with: its other functions show
+	/* The prefix of one library's functions' names: its other functions show
 	 * which of several such libraries an object is bound to. */
 	const char *family;
 };
@@ -49,7 +49,7 @@ void import_end_sparing(void);
 /* Writes to one slot of a loaded object, which may be read-only. False: it cannot be written. */
 bool import_set(void **slot, void *value);
 
-/* Whether objects came or went since the newest import_patch(), or it could not yet tell
+/* Whether objects came or went since the newest import_patch(), or it could not yet find out
  * which function every slot will reach. */
 bool import_stale(void);
 

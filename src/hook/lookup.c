@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What dlsym() finds depends on who calls it: RTLD_NEXT is what comes after the
+ * The result of dlsym() depends on its caller: RTLD_NEXT is what comes after the
  * caller, and RTLD_DEFAULT begins with what the caller was loaded with. So a wrapper
- * that calls it would change the answer. Ours first asks whether the answer will be a
+ * that calls it would change the result. This one first looks whether the result will be a
  * hooked function, and otherwise jumps to the real one, which sees the host as its
  * caller.
  */

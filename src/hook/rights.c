@@ -10,11 +10,11 @@ static void (*before_change)(void);
 
 void rights_follow(void (*before)(void))
 {
-	/* Relaxed: a function of ours. */
+	/* Relaxed: a function of the library's. */
 	__atomic_store_n(&before_change, before, __ATOMIC_RELAXED);
 }
 
-static void tell(void)
+static void notify(void)
 {
 	void (*before)(void) = __atomic_load_n(&before_change, __ATOMIC_RELAXED);
 
@@ -26,7 +26,7 @@ static void tell(void)
 	static int(*real_##name) parameters;                                                                 \
 	static int queryprof_##name parameters                                                               \
 	{                                                                                                    \
-		tell();                                                                                      \
+		notify();                                                                                    \
 		return real_##name arguments;                                                                \
 	}
 

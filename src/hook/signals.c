@@ -28,7 +28,7 @@ static int queryprof_sigaction(int number, const struct sigaction *action, struc
 	if (number == 0 || number != sampler_signal())
 		return real.sigaction(number, action, before);
 	if (action ? sampler_host_sets_signal(number, action, before, &result)
-	           : before && sampler_host_asks_signal(number, before))
+	           : before && sampler_host_reads_action(number, before))
 		return action ? result : 0;
 	return real.sigaction(number, action, before);
 }

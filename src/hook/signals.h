@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions by which the host sets signals and waits for them: they tell the sampler
+ * The functions by which the host sets signals and waits for them: they notify the sampler
  * when it is the signal that our timers send.
  */
 #ifndef QUERYPROF_HOOK_SIGNALS_H

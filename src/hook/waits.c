@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands for the host's sleeping and polling functions.
+ * The replacements of the host's sleeping and polling functions.
  *
  * All of it may be called in a signal handler, as what it stands for: it reads the
  * thread's slot and clocks, and keeps errno as the real functions leave it. A signal of
@@ -43,7 +43,7 @@ static struct {
 
 struct wait {
 	const struct thread *thread;
-	uint32_t handled; /* signals of ours, up to now */
+	uint32_t handled; /* signals of the sampler's, up to now */
 };
 
 /* False: our signals do not matter to this wait, any more. */

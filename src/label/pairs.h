@@ -17,7 +17,7 @@
 
 #include "base/vector.h"
 
-/* What is longer is cut, and labels beyond the most are left out. */
+/* Longer texts are cut, and labels beyond the most are left out. */
 #define LABEL_KEY_MAX 128
 #define LABEL_TEXT_MAX 1024
 #define LABELS_OF_SET_MAX 64

@@ -18,7 +18,7 @@ extern char label_trampolines[], label_trampolines_end[];
 
 #define BUCKETS 4096u /* a power of two */
 
-LOCK_DEFINE(lock, LOCK_LABELS, .in_child = label_sets_tell); /* a child has a ring of its own */
+LOCK_DEFINE(lock, LOCK_LABELS, .in_child = label_sets_publish); /* a child has a ring of its own */
 static struct qp_label_set *buckets[BUCKETS];
 static uint64_t counters[LABEL_COUNTERS];
 
@@ -78,7 +78,7 @@ static struct qp_label_set **place_of(uint64_t number)
 	return at;
 }
 
-static void tell(const struct qp_label_set *set, uint64_t until_ns)
+static void publish(const struct qp_label_set *set, uint64_t until_ns)
 {
 	struct ring *ring = sampler_ring();
 	size_t size = until_ns ? 0 : strlen(set->text);
@@ -138,7 +138,7 @@ struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs)
 			is_new = true;
 		}
 		if (set && is_new)
-			tell(set, 0);
+			publish(set, 0);
 		if (set)
 			set->count++;
 		pthread_mutex_unlock(&lock);
@@ -158,7 +158,7 @@ void label_set_release(struct qp_label_set *set)
 		now = clock_ns(CLOCK_REALTIME);
 		*place_of(set->number) = set->next;
 		give_trampoline(set->trampoline);
-		tell(set, now > set->from_ns ? now : set->from_ns);
+		publish(set, now > set->from_ns ? now : set->from_ns);
 		count(LABEL_SETS, -1);
 		free(set);
 	}
@@ -177,12 +177,12 @@ char *label_set_text(uint64_t number)
 	return text;
 }
 
-void label_sets_tell(void)
+void label_sets_publish(void)
 {
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		for (const struct qp_label_set *set = buckets[i]; set; set = set->next)
-			tell(set, 0);
+			publish(set, 0);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -28,7 +28,7 @@ struct qp_label_set {
 
 #define LABEL_TRAMPOLINES 4096u /* sets that have one at a time; they are numbered from 1 */
 
-/* What the ring gets: a set that was made (`until_ns` 0, with its text), or went. */
+/* A record of the ring: a set that was made (`until_ns` 0, with its text), or went. */
 struct label_record {
 	uint64_t number;
 	uint64_t from_ns, until_ns; /* CLOCK_REALTIME */
@@ -47,7 +47,7 @@ void label_set_release(struct qp_label_set *set);
 char *label_set_text(uint64_t number);
 
 /* The ring begins: it gets all sets that are there. */
-void label_sets_tell(void);
+void label_sets_publish(void);
 
 enum label_counter {
 	LABEL_SETS,         /* that are there */

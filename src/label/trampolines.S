@@ -2,7 +2,7 @@
 /*
  * The trampolines of label sets: label_trampolines(argument, function, number, around) calls
  * function(argument), with the two words on its frame while it runs. All are equal but for their
- * addresses; a set has one of its own, so that whoever sees stacks alone knows the set by the
+ * addresses; a set has one of its own, so that a reader of stacks alone knows the set by the
  * return address. handler/labels.c knows where the call and the words are.
  *
  * Number 0 is that of sets without one of their own, and the one that stacks are shown with.

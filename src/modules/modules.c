@@ -43,7 +43,7 @@ static bool is_same_object(const struct module *module, const struct scan *scan,
 	    strcmp(module->build_id, scan->text.items + object->build_id) != 0)
 		return false;
 	/* A file may change on disk under its mapping; without a build id that is also
-	 * all that tells two builds apart. */
+	 * all that distinguishes two builds. */
 	return module->build_id[0] != 0 ||
 	       (module->file_size == object->file_size && module->mtime_ns == object->mtime_ns);
 }

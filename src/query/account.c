@@ -25,7 +25,7 @@ static uint64_t read_delay(void)
 	return delay;
 }
 
-/* A thread that has run all the time was in no run queue, and to ask for the delay costs the most. */
+/* A thread that has run all the time was in no run queue, and reading the delay costs the most. */
 void account_read(struct thread *thread)
 {
 	struct thread_account *account = &thread->account;

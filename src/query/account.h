@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel counts for a thread: how long it was ready while other threads had the
- * processors, its page faults, its switches. To ask costs some microseconds, so what was read
+ * The kernel's counts of a thread: how long it was ready while other threads had the
+ * processors, its page faults, its switches. Reading it costs some microseconds, so what was read
  * is good for a millisecond: a query that begins then is given what came in that time before.
  */
 #ifndef QUERYPROF_QUERY_ACCOUNT_H
@@ -17,7 +17,7 @@
 /* Reads the calling thread's account into its slot. Keeps errno. */
 OFF_THE_WAY void account_read(struct thread *thread);
 
-/* What has come between two readings. */
+/* The difference of two readings. */
 struct thread_account account_since(const struct thread_account *start, const struct thread_account *now);
 
 #endif

@@ -44,9 +44,9 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
 	 * or by the next call. */
 	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
 	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = cpu_clock_count_switches(thread);
-	/* What the newest estimate gave. Turns that were too short to be noticed are in it: without
+	/* The newest estimate. Turns that were too short to be noticed are in it: without
 	 * standing still for as long, the sum of many short calls was up to 90 % too high. */
-	uint64_t told_ns = cpu_clock_estimate(thread, thread->seen_ns);
+	uint64_t estimated_ns = cpu_clock_estimate(thread, thread->seen_ns);
 
 	if (thread->cpu_base_at_ns == 0 || switches != thread->cpu_switches ||
 	    (tick_ns != thread->cpu_tick_ns && now_ns - thread->cpu_base_at_ns >= base_max_ns)) {
@@ -56,7 +56,7 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
 		thread->cpu_base_at_ns = now_ns = fast_clock_ns(&thread->clock);
 	}
 	cpu_ns = thread->cpu_base_ns + (now_ns - thread->cpu_base_at_ns);
-	thread->cpu_read_ns = cpu_ns > told_ns ? cpu_ns : told_ns;
+	thread->cpu_read_ns = cpu_ns > estimated_ns ? cpu_ns : estimated_ns;
 	thread->cpu_from_ns = now_ns + (thread->cpu_read_ns - cpu_ns);
 	thread->cpu_read_at_ns = thread->seen_ns = now_ns;
 	/* Between two readings the wall clock is taken to go with the monotonic one. */

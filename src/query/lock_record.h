@@ -9,7 +9,7 @@
 
 #include "base/record.h"
 
-/* Who has a lock; zero where that is not known. */
+/* The holder of a lock; zero where it is not known. */
 struct lock_holder {
 	struct query_key query; /* that took it */
 	uint32_t process_id, thread_id, session;
@@ -23,8 +23,8 @@ enum lock_outcome {
 	LOCK_LASTED,  /* that went on until its process ended: of this record only thread and time are set */
 };
 
-/* A wait is told when it has lasted so long, again when it has doubled, and so on. */
-#define LOCK_WAIT_TOLD_NS 100000000ull
+/* A wait is published when it has lasted so long, again when it has doubled, and so on. */
+#define LOCK_WAIT_PUBLISHED_NS 100000000ull
 
 /* The database's path and the beginning of the holder's statement stand one behind the other
  * in `text`, without terminators. */

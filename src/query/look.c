@@ -2,9 +2,9 @@
 /*
  * Runs of queries, as other threads see them.
  *
- * Whoever looks must cost those who run nothing: they take no lock for it, copy no
+ * A thread that looks must cost those that run nothing: they take no lock for it, copy no
  * text and wait for nobody. So a run says with one store that it can be seen, and
- * with another one that it ends; who looks copies what there is and keeps the copy
+ * with another one that it ends; the looking thread copies what there is and keeps the copy
  * only if the run was shown all the time.
  *
  * Texts are the host's or SQLite's and may be freed in the middle of being copied, so
@@ -68,9 +68,9 @@ void query_show(struct query_run *run)
 		return;
 	query_mark(run);
 	query_make_due(run);
-	/* The handler's samples were here before the text. To tell it twice does no harm. */
+	/* The handler's samples were here before the text. Publishing it twice does no harm. */
 	if (run->counts.start.state == START_DUE && has_samples(&run->counts))
-		query_tell_start(run);
+		query_publish_start(run);
 	/* Release: who sees it shown sees all of it. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
@@ -145,7 +145,7 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 		view->working = 0;
 }
 
-/* What is read here may be written at the same time, and is then thrown away. */
+/* A run may be written while it is read here: the copy is thrown away then. */
 __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *run, struct query_view *view)
 {
 	/* Acquire: with query_show(). */

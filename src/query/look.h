@@ -34,8 +34,8 @@ void query_mark(struct query_run *run);
 static inline void query_make_due(struct query_run *run)
 {
 	struct run_start *start = &run->counts.start;
-	bool is_told = start->state == START_TOLD || start->state == START_DUE_AGAIN;
-	enum start_state due = is_told ? START_DUE_AGAIN : START_DUE;
+	bool is_published = start->state == START_PUBLISHED || start->state == START_DUE_AGAIN;
+	enum start_state due = is_published ? START_DUE_AGAIN : START_DUE;
 
 	start->text = run->text;
 	/* Release: a worker's handler that finds it due reads the rest. */

@@ -3,10 +3,10 @@
  * Runs of queries: key, clocks, record.
  *
  * The key is a UUID version 7 (RFC 9562): 48 bits of milliseconds, then 12 bits of
- * their fraction, then 32 bits that tell the session and 30 random ones. Keys of one
+ * their fraction, then 32 bits of the session's number and 30 random ones. Keys of one
  * thread rise strictly, by a count where the clock does not move; keys of different
  * threads differ by chance. The session stands in the key so that whatever carries the
- * key, each sample for one, tells whose query it was.
+ * key, each sample for one, says whose query it was.
  */
 #include "query/query.h"
 
@@ -61,7 +61,7 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 #define COUNTS_CLEARED offsetof(struct query_counts, samples)
 #define COUNTS_CLEARED_SIZE (offsetof(struct query_counts, statement) - COUNTS_CLEARED)
 
-/* What the caller does not set. */
+/* The counts that the caller does not set. */
 static void clear_counts(struct query_counts *counts)
 {
 	counts->start.state = START_KEPT;
@@ -176,19 +176,19 @@ static bool put_start(const struct query_run *run, const char *text)
 	return true;
 }
 
-void query_tell_start(struct query_run *run)
+void query_publish_start(struct query_run *run)
 {
 	struct run_start *start = &run->counts.start;
 
 	if (put_start(run, start->text))
-		__atomic_store_n(&start->state, START_TOLD, __ATOMIC_RELAXED);
+		__atomic_store_n(&start->state, START_PUBLISHED, __ATOMIC_RELAXED);
 }
 
 void query_withdraw(struct query_run *run)
 {
 	enum start_state state = __atomic_exchange_n(&run->counts.start.state, START_KEPT, __ATOMIC_RELAXED);
 
-	if (state == START_TOLD || state == START_DUE_AGAIN)
+	if (state == START_PUBLISHED || state == START_DUE_AGAIN)
 		put_start(run, NULL);
 }
 

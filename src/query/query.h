@@ -140,13 +140,13 @@ static inline void query_set_around(struct query_run *run, struct query_key init
 	run->counts.start.parent = parent;
 }
 
-/* What a run has done. */
+/* The work of a run. */
 struct query_work {
 	int64_t exception_code; /* 0: it has not failed */
 	uint64_t rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares;
 };
 
-/* What the line of a finished run has beyond its own times. Texts may be NULL. */
+/* The columns of a finished run beside its own times. Texts may be NULL. */
 struct query_end {
 	struct query_work work;
 	const char *query_id; /* the user's own; NULL: the key as UUID */
@@ -162,9 +162,9 @@ struct query_end {
 };
 
 /* Tells the start that is due, as the handler does behind the run's next sample. */
-void query_tell_start(struct query_run *run);
+void query_publish_start(struct query_run *run);
 
-/* Takes back the start that the run's first sample told: it was no query of the host's. */
+/* Takes back the start that the run's first sample published: it was no query of the host's. */
 void query_withdraw(struct query_run *run);
 
 /* Between these two the run's duration stands still: a query that was prepared and waits for
@@ -184,7 +184,7 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 bool query_count_plain(const struct query_run *run, uint64_t statement, uint32_t thread, uint64_t vm_steps,
                        uint64_t fullscan_steps);
 
-/* What the run, which ended with its newest call, adds to its statement's counters. `work` NULL:
+/* The sums that the run, which ended with its newest call, adds to its statement's counters. `work` NULL:
  * it was a preparation. */
 void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted);
 

@@ -32,7 +32,7 @@ PART_OF_THE_WAY bool statement_stats_is_found(uint64_t statement)
 	       __atomic_load_n(&statement_stats_most, __ATOMIC_RELAXED);
 }
 
-/* What every run has: STATEMENT_PLAIN_SUMS without the calls, and when it began. */
+/* The sums of every run: STATEMENT_PLAIN_SUMS without the calls, and when it began. */
 struct statement_plain_run {
 	uint64_t rows, execution_ns, cpu_ns, cpu_estimated_ns, duration_ns, vm_steps, fullscan_steps;
 	uint64_t seen_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is counted for a statement over all its runs, and how threads add to it at the same
+ * The counters of a statement over all its runs, and how threads add to it at the same
  * time: see statement_stats.h.
  *
  * A statement that only one thread has run so far is counted without any atomic operation
@@ -16,7 +16,7 @@
 
 #include "base/bias.h"
 
-/* What every run has, and from STATEMENT_PLAIN_SUMS on what few have. */
+/* The sums of every run, and from STATEMENT_PLAIN_SUMS on those of few. */
 enum statement_sum {
 	STATEMENT_CALLS,
 	STATEMENT_ROWS,
@@ -50,7 +50,7 @@ static inline int statement_bucket_of(uint64_t ns)
 	return bits < STATEMENT_BUCKETS ? bits : STATEMENT_BUCKETS - 1;
 }
 
-/* What only grows. A least value is kept as the complement of itself, so that zeroed memory
+/* Values that only grow. A least value is kept as the complement of itself, so that zeroed memory
  * is nothing counted. */
 enum statement_most { MOST_EXECUTION_NS, MOST_SEEN_NS, LEAST_EXECUTION_NS, LEAST_SEEN_NS, STATEMENT_MOSTS };
 enum statement_square { SQUARE_EXECUTION, SQUARE_CPU, STATEMENT_SQUARES };
@@ -91,7 +91,7 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 
 /* --- the flusher, and readers, who may wait -------------------------------------------- */
 
-/* What was counted until now, by threads that have passed a barrier (bias_pass_barrier()) since
+/* The counts until now, by threads that have passed a barrier (bias_pass_barrier()) since
  * they did; others may be seen late. Sums that belong to runs that end meanwhile may be in it in part. */
 void statement_counter_read(struct statement_counter *counter, struct statement_counts *counts);
 

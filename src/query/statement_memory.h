@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the counters of statements and their texts lie. Under `record` that is memory that the
+ * The memory of the counters of statements and their texts. Under `record` that is memory that the
  * command holds, too (store/shared_ring.h): what has not come to the file yet is there when the
  * process is gone. What does not fit in there, and elsewhere all of it, is private memory.
  *
  * What the file has of a statement is known for two flushes, the newest one that is stored
- * for sure and the one that is being stored: so whoever finds the memory of a killed process
- * asks the file for the number of its newest flush, and counts nothing twice.
+ * for sure and the one that is being stored: so a process that finds the memory of a killed one
+ * reads the number of its newest flush in the file, and counts nothing twice.
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_MEMORY_H
 #define QUERYPROF_QUERY_STATEMENT_MEMORY_H
@@ -15,10 +15,10 @@
 
 #include "query/statement_stats.h"
 
-/* Codes of failures that a statement tells apart, the last of which stands for all others. */
+/* Codes of failures that a statement counts apart, the last of which stands for all others. */
 #define STATEMENT_FAILURE_CODES 4
 
-/* What the file has of the statement since this flush, 0: nothing. */
+/* The part of the statement's counts that the file has since this flush, 0: none. */
 struct statement_stored {
 	uint64_t flush;
 	struct statement_counts counts;
@@ -77,7 +77,7 @@ void statement_memory_free(const char *text); /* NULL: nothing */
  * whatever it executes. */
 uint64_t statement_memory_flush(void);
 
-/* What the file has of it for sure; and room for what it has after the flush that is under way:
+/* The counts that the file has for sure; and room for those that it has after the flush that is under way:
  * statement_memory_keep() says that this is filled, and statement_memory_drop() that it will
  * not be stored. */
 struct statement_stored *statement_memory_stored(struct statement_entry *entry);
@@ -102,7 +102,7 @@ void statement_memory_leave_in_child(void);
 
 /* Of a process that is gone, whose memory this is: calls for each statement whose counts the file
  * has not all, `counts` being what it has not. `flush`: the number of the newest flush of the
- * process that the file has; 0: of none. What cannot be told whose it is, is "(other)"'s. Stops at
+ * process that the file has; 0: of none. What cannot be attributed is "(other)"'s. Stops at
  * a result that is not 0 and returns it. */
 int statement_memory_remains(const void *memory, size_t size, uint64_t flush,
                              int (*each)(void *context, const struct statement_stats *stats), void *context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has come to a statement's counters, as a record: where another process stores what this
+ * The growth of a statement's counters, as a record: where another process stores what this
  * one counts (RECORD_STATEMENTS with content).
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_RECORD_H

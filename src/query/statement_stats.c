@@ -84,7 +84,7 @@ static bool is_current(uint64_t statement)
 /* --- the cache ------------------------------------------------------------------------------ */
 
 /* Two words that belong together only if the check says so: written and read one by one. 79
- * bits of a hash tell a text, and one that met another's would be counted to it. */
+ * bits of a hash stand for a text, and one that met another's would be counted to it. */
 static struct cached {
 	uint64_t check, statement;
 } cache[CACHED];
@@ -382,7 +382,7 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
 			continue;
 		newer->counts = counts;
 		statement_counts_subtract(&counts, stored);
-		/* What was counted says nothing of who made the entry, and when. */
+		/* The counts do not say which thread made the entry, nor when. */
 		pthread_mutex_lock(&table_lock);
 		stats = describe(entry, &counts);
 		pthread_mutex_unlock(&table_lock);
@@ -408,8 +408,8 @@ static int compare_use(const void *left, const void *right)
 	return (a->seen_ns > b->seen_ns) - (a->seen_ns < b->seen_ns);
 }
 
-/* What the file has of it, and what it has not yet, is "(other)"'s from now on. At each moment
- * the file has of neither more than was counted, or it is seen that it cannot be told
+/* Its counts, in the file or not, are "(other)"'s from now on. At each moment
+ * the file has of neither more than was counted, or it is seen that it cannot be attributed
  * (statement_memory_remains()). */
 static bool fold(uint32_t index)
 {

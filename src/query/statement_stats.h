@@ -24,7 +24,7 @@
 /* A longer text is kept up to here, whole characters. */
 #define STATEMENT_TEXT_MAX 8192
 
-/* What a statement is found by. */
+/* The key of a statement. */
 struct statement_name {
 	const char *text, *database; /* NULL: "" */
 };
@@ -72,7 +72,7 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
  * the memory of this process sees whether that flush was stored (statement_memory.h). */
 uint64_t statement_stats_flush(void);
 
-/* What was taken is in the file, or it is not and will be taken again. */
+/* The counts that were taken are in the file, or not and will be taken again. */
 void statement_stats_settle(bool is_stored);
 
 /* The record that said that there is something to take was thrown away. */

@@ -52,7 +52,7 @@ static enum wait_object object_of_mutex(const void *mutex)
 
 #define NAME_BYTES 512
 
-/* The path of an open file, "" where the kernel does not tell. */
+/* The path of an open file, "" where the kernel does not say. */
 static void read_name(int file, char name[NAME_BYTES])
 {
 	static const char folder[] = "/proc/self/fd/";
@@ -100,7 +100,7 @@ static enum wait_object object_of(int file)
 	                                     : WAIT_ON_DATABASE;
 }
 
-/* What the host or SQLite did, in the words of trace_log. */
+/* The call that waited, in the words of trace_log. */
 static struct wait_field describe(const struct thread *thread, const struct wait_call *call, int file,
                                   const void *mutex)
 {
@@ -120,7 +120,7 @@ static struct wait_field describe(const struct thread *thread, const struct wait
 	return (struct wait_field){ .cause = cause, .object = object };
 }
 
-/* The column of query_log: that of the call, whoever made it, but for locks. */
+/* The column of query_log: that of the call, whichever code made it, but for locks. */
 static enum wait_sum sum_of(const struct wait_call *call, const struct wait_field *field)
 {
 	if (field->cause == WAIT_LOCK)
@@ -177,7 +177,7 @@ __attribute__((noinline)) void wait_describe(struct thread *thread)
 	thread->wait.frame_return = tag->frame_return;
 }
 
-/* What a worker waits is beside the time of its query's own thread. */
+/* A worker's waits are beside the time of its query's own thread. */
 static void add_to_worker(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 {
 	if (sum < WAIT_TIMES)

@@ -35,7 +35,7 @@ struct wait_call {
 };
 
 /* A call that took no longer than the first was not a wait: a switch to another thread and back takes
- * longer. Up to the second the kernel is asked whether there was one where that is likely, and in
+ * longer. Up to the second the kernel's counter says whether there was one where that is likely, and in
  * traces, whose spans are as short; it is not worth its price for each page that is read from the
  * kernel's cache. Only a mutex that another thread had was waited for in any case. */
 #define WAIT_LEAST_NS 1000
@@ -153,11 +153,11 @@ static inline __attribute__((always_inline)) void wait_count(const struct wait_c
 	wait->sums[sum + 1] += bytes;
 }
 
-/* What a mutex of SQLite's guards, and who knows those of connections. */
+/* The object that a mutex of SQLite's guards, and the function that knows those of connections. */
 void wait_add_mutex(const void *mutex, enum wait_object object);
 void wait_set_connections(bool (*has_mutex)(const void *mutex));
 
-/* What a thread waits for at this moment. */
+/* The wait of a thread at this moment. */
 struct wait_view {
 	const char *cause, *object; /* "": it does not wait; of a lock alone */
 	uint64_t ns;                /* up to now */

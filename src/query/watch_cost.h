@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What watching costs the host's threads beside samples: its calls are counted already, as the
+ * The cost of watching to the host's threads, beside samples: its calls are counted already, as the
  * statements' runs and rows, and one costs what it was calibrated to. No query does anything for it.
  */
 #ifndef QUERYPROF_QUERY_WATCH_COST_H

@@ -154,7 +154,7 @@ static double stretch_for_overhead(double ratio)
 	else if (ratio > 1 || ratio < RETURN_BELOW)
 		wanted *= ratio / AIM;
 	wanted = clip(wanted, 1, TIMER_STRETCH_MAX);
-	/* What was measured with the old stretch, as it would have been with the new one. */
+	/* The cost that was measured with the old stretch, as it would have been with the new one. */
 	budget.cost *= budget.overhead / wanted;
 	if (wanted != budget.overhead)
 		budget.hold_ns =
@@ -162,7 +162,7 @@ static double stretch_for_overhead(double ratio)
 	return wanted;
 }
 
-/* What was used of a sum since the last look. */
+/* The growth of a sum since the last look. */
 static double since(uint64_t *last, uint64_t now)
 {
 	uint64_t before = *last;

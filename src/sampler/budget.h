@@ -13,7 +13,7 @@
  * signals stands for as many periods. So a ns of a query is sampled with the chance 1 / interval
  * and then counts `interval`: sums are right for every thread, query and stack, whatever the
  * stretch was and however often it changed (inverse probability; one interval follows on another
- * as base/timer_grid.h tells). The time since a thread's last sample would not do: it may be
+ * as base/timer_grid.h says). The time since a thread's last sample would not do: it may be
  * another query's. The variance of a sum is at most the sum of its samples' squared values; so
  * are all error bars computed.
  *
@@ -26,7 +26,7 @@
  * A new thread counts those that are newer than the look, or thousands that begin at once would all
  * have the full rate until the next.
  *
- * The cost of samples is what the handler's clock readings tell, and the kernel's part of a
+ * The cost of samples is what the handler's clock readings say, and the kernel's part of a
  * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.
  * What watching statements costs no interval can lower.
  */
@@ -54,7 +54,7 @@ bool budget_look(uint64_t storing_ns, uint64_t stored);
 /* Periods from one signal of a timer to the next, to begin with. */
 uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock);
 
-/* A stretch that a timer may have; a long one is a bit longer than asked for. */
+/* A stretch that a timer may have; a long one is a bit longer than requested. */
 double budget_round_stretch(double stretch);
 
 enum budget_figure {

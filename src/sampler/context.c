@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The variable may be of any module: of the program, or of a library that was loaded for itself,
- * which a look-up in the global scope does not see. So each module is asked, once after modules
+ * which a look-up in the global scope does not see. So each module is searched, once after modules
  * were added. The one that has it stays loaded.
  */
 #include "sampler/context.h"
@@ -17,8 +17,8 @@
 
 #define VARIABLE "otel_thread_ctx_v1"
 
-static void *module;             /* atomic; that has it, NULL: none is known */
-static unsigned long long asked; /* atomic; modules that were ever added when all were asked last */
+static void *module;                /* atomic; that has it, NULL: none is known */
+static unsigned long long searched; /* atomic; modules that were ever added when all were searched last */
 
 static int note_added(struct dl_phdr_info *info, size_t size, void *added)
 {
@@ -69,7 +69,7 @@ void context_follow(struct thread *thread)
 		return;
 	if (from == NULL) {
 		dl_iterate_phdr(note_added, &added);
-		if (__atomic_exchange_n(&asked, added, __ATOMIC_RELAXED) == added)
+		if (__atomic_exchange_n(&searched, added, __ATOMIC_RELAXED) == added)
 			return;
 		from = find_module();
 		__atomic_store_n(&module, from, __ATOMIC_RELEASE);

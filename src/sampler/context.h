@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a thread has OpenTelemetry's context, see handler/context.h.
+ * Finds a thread's OpenTelemetry context, see handler/context.h.
  */
 #ifndef QUERYPROF_SAMPLER_CONTEXT_H
 #define QUERYPROF_SAMPLER_CONTEXT_H
@@ -8,7 +8,7 @@
 struct thread;
 
 /* Finds the calling thread's variable, if it is not known yet and a module of the process has it.
- * Not in a handler: it asks the loader. */
+ * Not in a handler: it calls the loader. */
 void context_follow(struct thread *thread);
 
 #endif

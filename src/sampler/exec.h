@@ -6,7 +6,7 @@
 #define QUERYPROF_SAMPLER_EXEC_H
 
 /* The calling thread is about to become another program, which has no handler: no
- * signal of ours is on its way to it afterwards. */
+ * signal of a timer is on its way to it afterwards. */
 void sampler_before_exec(void);
 
 #endif

@@ -12,7 +12,7 @@
 
 static inline bool nesting_has_ended(const struct query_tag *tag)
 {
-	/* Relaxed: the place is all that it tells of. */
+	/* Relaxed: the place is all that it publishes. */
 	return __atomic_load_n(&tag->ended, __ATOMIC_RELAXED);
 }
 

@@ -84,7 +84,7 @@ void open_waits_before_exec(void)
 }
 
 /* The text is there as long as the thread is inside the call that runs it. Without a frame that
- * shows this, a host's own statement is not told from one that it has freed. */
+ * shows this, a host's own statement cannot be distinguished from one that it has freed. */
 static void copy_text(struct open_wait *wait, const struct query_tag *tag)
 {
 	const char *text = tag->mutex_owner ? NULL : tag->counts->start.text;
@@ -212,7 +212,7 @@ bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *
 	return false;
 }
 
-/* What the thread itself would have told, but for files and mutexes, which the process knew. */
+/* The field that the thread itself would have recorded, but for files and mutexes, which the process knew. */
 static struct wait_field describe(const struct open_waits *left, const struct wait_now *now, uint64_t ns)
 {
 	if (now->lock && !wait_is_of_file(now->cause) && now->cause != WAIT_MUTEX)

@@ -49,8 +49,8 @@ void open_waits_describe(struct thread *thread);
 /* The process is about to become another program: no wait lasts longer. */
 void open_waits_before_exec(void);
 
-/* Code of SQLite: what waits elsewhere is a function of the host's. Nothing is told from
- * another until there is such code. */
+/* Code of SQLite: what waits elsewhere is a function of the host's. No distinction is
+ * made until there is such code. */
 void open_waits_add_engine(uintptr_t start, uintptr_t end);
 bool open_waits_is_hosts(const void *caller);
 

@@ -31,7 +31,7 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 		thread->nesting = place + 1;
 	timers_follow(thread, tag);
 	if (__builtin_expect(thread->name_due, 0))
-		threads_tell_name(thread);
+		threads_publish_name(thread);
 	return to->number;
 }
 
@@ -72,7 +72,7 @@ void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
 
 void sampler_pop_worker(struct thread *thread)
 {
-	timers_tell_rest(thread);
+	timers_deliver_rest(thread);
 	thread->timers[TIMER_CPU].whole = thread->is_worker = false;
 	sampler_pop(thread);
 }

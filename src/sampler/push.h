@@ -12,7 +12,7 @@
 #include "sampler/timers.h"
 
 /* A query starts on the calling thread. The tag is copied, but for its number. Arms the
- * timers that the tag's periods ask for. Returns the number for sampler_remove(); 0: the
+ * timers that the tag's periods need. Returns the number for sampler_remove(); 0: the
  * thread has no room for another tag. */
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag);
 

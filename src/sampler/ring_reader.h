@@ -37,12 +37,12 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size);
 /* Moves on behind it, and keeps it. */
 void ring_pass(struct ring *ring);
 
-/* The bytes of what was passed, which is to be stored as batch number `batch`. Who reads on
- * when this process is gone can look whether it was. */
+/* The bytes of what was passed, which is to be stored as batch number `batch`. A process that
+ * reads on when this one is gone can look whether it was. */
 size_t ring_passed(const struct ring *ring);
 void ring_announce(struct ring *ring, uint64_t batch);
 
-/* What was passed is stored, or lost: frees its room. */
+/* The records that were passed are stored, or lost: frees their room. */
 void ring_release(struct ring *ring);
 
 /* One record passed and released. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/ring_layout.h says why a record that was not committed can be told. Wild writes of
+ * base/ring_layout.h says why a record that was not committed can be recognised. Wild writes of
  * a host that crashed may have changed anything: no header is believed that leads out of the
  * reserved room.
  *

@@ -5,7 +5,7 @@
  * ring like any other, to be read with the functions of ring_reader.h.
  *
  * The reader keeps what it has read until it is stored: `taken` follows `next` then, and the
- * room is free after that. A record that was reserved at the end of the process can be told:
+ * room is free after that. A record that was reserved at the end of the process can be recognised:
  * its header says its size, and where the header was not written yet, all words up to the
  * next header are zero.
  */

@@ -94,7 +94,7 @@ static int create_somewhere(clockid_t clock, struct sigevent *event)
 
 void shared_timer_open(void)
 {
-	/* Whoever has few timers is not refused one. */
+	/* A process with few timers is not refused one. */
 	if (__atomic_load_n(&is_open, __ATOMIC_RELAXED) || sampler_counter(SAMPLER_TIMERS) < MANY_TIMERS ||
 	    __atomic_exchange_n(&opening, true, __ATOMIC_ACQUIRE))
 		return;
@@ -305,9 +305,9 @@ TIMER_OF_OTHERS static void look_at(struct thread *slot, enum timer_clock clock,
 		                     .seen_ns = clock_now,
 		                     .ran_ns = now };
 	lend(visitor, left);
-	/* It asks for a timer of its own again with its next query. */
+	/* It requests a timer of its own again with its next query. */
 	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns) {
-		timer->asks = true;
+		timer->is_due = true;
 		timer->armed = false;
 	}
 }

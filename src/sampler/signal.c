@@ -13,7 +13,7 @@
  * A host that sets a handler for the signal later, or a descriptor, gets the signal:
  * the timers are silenced, what they have sent is thrown away, and they are made again
  * with another signal when their threads start their next queries. Hooks (signals.c of
- * src/hook) tell of it before it happens. A host that goes by them (with a bare system
+ * src/hook) report it before it happens. A host that goes by them (with a bare system
  * call) is noticed when a timer is armed and when the flusher has stored something.
  * One that only sets the default again (some do that for all signals) does not use the
  * signal: our handler stays and acts so for what is not ours, for with a timer armed
@@ -122,7 +122,7 @@ uint64_t signal_unblockable(void)
 {
 	uint64_t set = ~signal_asynchronous() | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
 
-	/* What the C library keeps for itself, and lets nobody block. */
+	/* Signals that the C library keeps for itself, and lets nobody block. */
 	for (int number = SIGSYS + 1; number < SIGRTMIN; number++)
 		set |= 1ull << (number - 1);
 	return set;
@@ -244,7 +244,7 @@ static bool move(const sigset_t *blocked, const sigset_t *avoid)
 		return false;
 	__atomic_store_n(&sampler_signal_number, number, __ATOMIC_SEQ_CST);
 	host_has_set = false;
-	/* Whoever read the old number has armed his timer by now. */
+	/* A thread that read the old number has armed its timer by now. */
 	wait_for_arming();
 	/* Takes away, on every thread, what is pending. A host's own handler is there
 	 * already if it went by the hooks. */
@@ -257,7 +257,7 @@ static bool move(const sigset_t *blocked, const sigset_t *avoid)
 	return true;
 }
 
-/* What runs on this thread gets its samples again at once. */
+/* A query that runs on this thread gets its samples again at once. */
 static void follow_here(void)
 {
 	struct thread *thread = thread_current;
@@ -296,7 +296,7 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 	return done;
 }
 
-bool sampler_host_asks_signal(int number, struct sigaction *action)
+bool sampler_host_reads_action(int number, struct sigaction *action)
 {
 	sigset_t mask;
 	bool known;

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The host is about to set the signal's action, to ask what it is, or to make a
+/* The host is about to set the signal's action, to read what it is, or to make a
  * descriptor for the signals of `set`. True: done, with what its call is to return; or
  * with the set that it is to use. False: the real function is to be called. Any thread,
  * also in a signal handler; in a child of vfork() they do nothing. */
 bool sampler_host_sets_signal(int number, const struct sigaction *action, struct sigaction *before,
                               int *result);
-bool sampler_host_asks_signal(int number, struct sigaction *action);
+bool sampler_host_reads_action(int number, struct sigaction *action);
 bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without);
 
 /* Chooses the signal if there is none yet and installs the handler. 0 or an errno value. */

@@ -89,7 +89,7 @@ static bool add_block(void)
 	if (block == MAP_FAILED)
 		return false;
 	thread_blocks[count] = block;
-	/* Release: whoever sees the count sees the block. */
+	/* Release: a thread that sees the count sees the block. */
 	__atomic_store_n(&thread_block_count, count + 1, __ATOMIC_RELEASE);
 	return true;
 }
@@ -102,7 +102,7 @@ static struct thread *add_slot(void)
 	if (index == thread_block_count * THREADS_PER_BLOCK && !add_block())
 		return NULL;
 	number_slot(slots_get(index), index);
-	/* Release: whoever sees the count sees the slot and its block. */
+	/* Release: a thread that sees the count sees the slot and its block. */
 	__atomic_store_n(&slots_made, index + 1, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_SLOTS, 1);
 	return slots_get(index);

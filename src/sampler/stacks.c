@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking threads for their stacks.
+ * Requesting threads' stacks.
  *
- * A question is a number in the thread's slot and a signal to the thread; the answer is
- * written by its handler, in the slot, which is never unmapped. So nobody can write
- * where he should not, whoever has left meanwhile: a handler that comes late finds
- * memory that is still the slot's, and a question that is newer than the one that was
- * sent, or answered. Who asks does so under a lock, one after the other.
+ * A request is a number in the thread's slot and a signal to the thread. The thread's handler
+ * writes the response into the slot, which is never unmapped. So no handler can write where it
+ * should not, whatever has ended meanwhile: a handler that comes late finds memory that is still
+ * the slot's, and a request that is newer than the one that was sent, or that has its response.
+ * Requests are sent under a lock, one round after the other.
  *
- * A thread that blocks the signal is not sent any: it would stay queued, and we would
- * wait for nothing. The C library blocks all signals for moments: so who does is looked at
- * twice. Whoever blocks it right after we looked has that one signal waiting, and is sent
- * no other.
+ * A thread that blocks the signal is not sent any: the signal would stay queued, and the caller
+ * would wait for nothing. The C library blocks all signals for moments: so such a thread is looked
+ * at twice. A thread that blocks the signal right after the look has that one signal waiting, and
+ * is sent no other.
  */
 #include "sampler/stacks.h"
 
@@ -31,17 +31,17 @@
 #include "sampler/timers.h"
 
 #define NS_PER_MS 1000000ull
-/* Between two looks at threads that do not answer or block the signal. */
+/* Between two looks at threads that do not respond or block the signal. */
 #define LOOK_NS (5 * NS_PER_MS)
 #define EXEC_PAUSE_NS NS_PER_S
 
-LOCK_DEFINE(asking, LOCK_STACKS, .at_fork = LOCK_LEFT);
-static uint32_t newest; /* question; under the lock */
+LOCK_DEFINE(requesting, LOCK_STACKS, .at_fork = LOCK_LEFT);
+static uint32_t newest; /* request; under the lock */
 
 static uint32_t sending;    /* a signal is being sent */
 static uint64_t exec_at_ns; /* when a thread last began to exec, 0: never */
 
-struct asked {
+struct request {
 	struct thread *slot;
 	uint32_t id;
 	bool sent;
@@ -49,7 +49,7 @@ struct asked {
 
 /* --- sending -------------------------------------------------------------------------- */
 
-/* Whether the thread blocks the signal, as far as the kernel tells; not if it is in our
+/* Whether the thread blocks the signal, as far as the kernel says; not if it is in our
  * own handler, which nearly all signals are blocked in. */
 static bool is_blocked(uint32_t id, int number)
 {
@@ -65,7 +65,7 @@ static bool is_blocked(uint32_t id, int number)
 	return (blocked >> (number - 1) & 1) != 0 && (blocked | signal_unblockable()) != UINT64_MAX;
 }
 
-static bool send_signal(const struct asked *asked, int number)
+static bool send_signal(const struct request *request, int number)
 {
 	siginfo_t info;
 
@@ -74,42 +74,42 @@ static bool send_signal(const struct asked *asked, int number)
 	info.si_code = SI_QUEUE;
 	info.si_pid = getpid();
 	info.si_uid = getuid();
-	info.si_value.sival_ptr = &asked->slot->response;
-	return syscall(SYS_rt_tgsigqueueinfo, info.si_pid, asked->id, number, &info) == 0;
+	info.si_value.sival_ptr = &request->slot->response;
+	return syscall(SYS_rt_tgsigqueueinfo, info.si_pid, request->id, number, &info) == 0;
 }
 
 /* Not while a thread is on its way to another program. Sequentially consistent with
  * stacks_before_exec(): of the two one sees the other. */
-static bool send_unless_exec(const struct asked *asked, int number)
+static bool send_unless_exec(const struct request *request, int number)
 {
 	__atomic_store_n(&sending, 1, __ATOMIC_SEQ_CST);
 	uint64_t exec_at = __atomic_load_n(&exec_at_ns, __ATOMIC_SEQ_CST);
 	bool sent = (exec_at == 0 || clock_ns(CLOCK_MONOTONIC) - exec_at > EXEC_PAUSE_NS) &&
-	            send_signal(asked, number);
+	            send_signal(request, number);
 	__atomic_store_n(&sending, 0, __ATOMIC_SEQ_CST);
 	return sent;
 }
 
-/* Asks if it was not asked yet. False: it blocks the signal. */
-static bool ask(struct asked *asked)
+/* Unless it was sent already. False: the thread blocks the signal. */
+static bool send_request(struct request *request)
 {
-	struct thread_response *response = &asked->slot->response;
+	struct thread_response *response = &request->slot->response;
 	struct thread *self = thread_current;
 	bool missed = false;
 
-	/* Who gives the signal away waits for those who use its number, see signal.c. */
+	/* A thread that gives the signal away waits for those that use its number, see signal.c. */
 	if (self != NULL)
 		__atomic_store_n(&self->arming, true, __ATOMIC_SEQ_CST);
 	int number = sampler_signal();
-	if (asked->sent || is_blocked(asked->id, number)) {
-		missed = !asked->sent;
+	if (request->sent || is_blocked(request->id, number)) {
+		missed = !request->sent;
 	} else {
 		/* Sequentially consistent with the handler, see there. */
 		__atomic_store_n(&response->requested, newest, __ATOMIC_SEQ_CST);
-		asked->sent = __atomic_exchange_n(&response->on_way, (uint32_t)number, __ATOMIC_SEQ_CST) ==
-		                      (uint32_t)number ||
-		              send_unless_exec(asked, number);
-		if (!asked->sent)
+		request->sent = __atomic_exchange_n(&response->on_way, (uint32_t)number, __ATOMIC_SEQ_CST) ==
+		                        (uint32_t)number ||
+		                send_unless_exec(request, number);
+		if (!request->sent)
 			__atomic_store_n(&response->on_way, 0, __ATOMIC_SEQ_CST);
 	}
 	if (self != NULL)
@@ -117,108 +117,110 @@ static bool ask(struct asked *asked)
 	return !missed;
 }
 
-static bool ask_all(struct asked *asked, uint32_t count)
+static bool send_requests(struct request *requests, uint32_t count)
 {
 	bool all = true;
 
 	for (uint32_t i = 0; i < count; i++)
-		all &= ask(&asked[i]);
+		all &= send_request(&requests[i]);
 	return all;
 }
 
 /* --- waiting -------------------------------------------------------------------------- */
 
-static bool has_answered(const struct asked *asked)
+static bool has_response(const struct request *request)
 {
-	/* Acquire: the answer. */
-	return asked->sent && __atomic_load_n(&asked->slot->response.given, __ATOMIC_ACQUIRE) == newest;
+	/* Acquire: the response. */
+	return request->sent && __atomic_load_n(&request->slot->response.given, __ATOMIC_ACQUIRE) == newest;
 }
 
-static bool is_there(const struct asked *asked)
+static bool is_there(const struct request *request)
 {
-	return __atomic_load_n(&asked->slot->owner, __ATOMIC_ACQUIRE) == asked->id &&
-	       syscall(SYS_tgkill, getpid(), asked->id, 0) == 0;
+	return __atomic_load_n(&request->slot->owner, __ATOMIC_ACQUIRE) == request->id &&
+	       syscall(SYS_tgkill, getpid(), request->id, 0) == 0;
 }
 
-static uint32_t count_missing(const struct asked *asked, uint32_t count, bool look)
+static uint32_t count_missing(const struct request *requests, uint32_t count, bool look)
 {
 	uint32_t missing = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		missing += asked[i].sent && !has_answered(&asked[i]) && (!look || is_there(&asked[i]));
+		missing +=
+			requests[i].sent && !has_response(&requests[i]) && (!look || is_there(&requests[i]));
 	return missing;
 }
 
-static void wait_for_answers(const struct asked *asked, uint32_t count, uint64_t deadline)
+static void wait_for_responses(const struct request *requests, uint32_t count, uint64_t deadline)
 {
 	bool look = false;
 
 	for (;;) {
 		/* Acquire: before the look at them, so that none is slept through. */
-		uint32_t answers = __atomic_load_n(&response_count, __ATOMIC_ACQUIRE);
+		uint32_t responses = __atomic_load_n(&response_count, __ATOMIC_ACQUIRE);
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		if (count_missing(asked, count, look) == 0 || now >= deadline)
+		if (count_missing(requests, count, look) == 0 || now >= deadline)
 			return;
 		struct timespec end = timespec_of_ns(now + LOOK_NS < deadline ? now + LOOK_NS : deadline);
-		look = sys_futex_wait(&response_count, answers, &end) != 0 && errno == ETIMEDOUT;
+		look = sys_futex_wait(&response_count, responses, &end) != 0 && errno == ETIMEDOUT;
 	}
 }
 
-static void tell(const struct asked *asked, void (*each)(void *, const struct thread_stack *), void *context)
+static void deliver(const struct request *request, void (*each)(void *, const struct thread_stack *),
+                    void *context)
 {
-	const struct thread_response *response = &asked->slot->response;
-	struct thread_stack stack = { .thread_id = asked->id };
+	const struct thread_response *response = &request->slot->response;
+	struct thread_stack stack = { .thread_id = request->id };
 
-	if (has_answered(asked)) {
+	if (has_response(request)) {
 		stack.query = response->query;
 		stack.generation = response->generation;
 		stack.truncated = response->truncated;
 		stack.depth = response->depth;
 		stack.trace = response->trace;
-	} else if (!is_there(asked)) {
+	} else if (!is_there(request)) {
 		return;
 	}
 	each(context, &stack);
 }
 
-static struct asked *find_threads(uint32_t *count)
+static struct request *find_threads(uint32_t *count)
 {
 	uint32_t slots = slots_count();
-	struct asked *asked = calloc(slots + 1, sizeof(*asked));
+	struct request *requests = calloc(slots + 1, sizeof(*requests));
 
 	*count = 0;
-	for (uint32_t i = 0; asked != NULL && i < slots; i++) {
+	for (uint32_t i = 0; requests != NULL && i < slots; i++) {
 		struct thread *slot = slots_get(i);
 		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
 		if (owner != 0)
-			asked[(*count)++] = (struct asked){ .slot = slot, .id = owner };
+			requests[(*count)++] = (struct request){ .slot = slot, .id = owner };
 	}
-	return asked;
+	return requests;
 }
 
 void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct thread_stack *), void *context)
 {
 	int saved_errno = errno;
-	struct asked *asked;
+	struct request *requests;
 	uint32_t count;
 
-	pthread_mutex_lock(&asking);
-	asked = find_threads(&count);
-	/* 0 is what a new slot has answered. */
+	pthread_mutex_lock(&requesting);
+	requests = find_threads(&count);
+	/* 0 is the response of a new slot. */
 	newest = newest + 1 != 0 ? newest + 1 : 1;
 	if (sampler_ring() != NULL && timers_in_process() && sampler_keep_signal()) {
 		uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
 		struct timespec moment = timespec_of_ns(LOOK_NS);
-		if (!ask_all(asked, count)) {
+		if (!send_requests(requests, count)) {
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
-			ask_all(asked, count);
+			send_requests(requests, count);
 		}
-		wait_for_answers(asked, count, deadline);
+		wait_for_responses(requests, count, deadline);
 	}
 	for (uint32_t i = 0; i < count; i++)
-		tell(&asked[i], each, context);
-	pthread_mutex_unlock(&asking);
-	free(asked);
+		deliver(&requests[i], each, context);
+	pthread_mutex_unlock(&requesting);
+	free(requests);
 	errno = saved_errno;
 }
 
@@ -229,7 +231,7 @@ void stacks_before_exec(void)
 	const struct timespec moment = { .tv_nsec = 20000 };
 
 	__atomic_store_n(&exec_at_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
-	/* A few microseconds, if whoever sends is not stopped himself. */
+	/* A few microseconds, if the sending thread is not stopped itself. */
 	for (int i = 0; i < 500 && __atomic_load_n(&sending, __ATOMIC_SEQ_CST) != 0; i++)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
 }

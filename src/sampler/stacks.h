@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One live stack of every known thread, asked for by signal.
+ * One live stack of every known thread, requested by signal.
  */
 #ifndef QUERYPROF_SAMPLER_STACKS_H
 #define QUERYPROF_SAMPLER_STACKS_H
@@ -10,8 +10,8 @@
 
 #include "base/record.h"
 
-/* What a thread was doing. One that has the signal blocked, cannot be sent it or did not
- * answer in time has no trace: `depth` is 0. */
+/* The stack of a thread. A thread that has the signal blocked, cannot be sent it or did not
+ * respond in time has no trace: `depth` is 0. */
 struct thread_stack {
 	uint32_t thread_id;
 	struct query_key query; /* that ran, 0: none */
@@ -21,16 +21,16 @@ struct thread_stack {
 	const uint64_t *trace; /* valid during the call, leaf first */
 };
 
-/* Asks every thread that has a slot, the calling one included, and calls `each` for
+/* Sends a request to every thread that has a slot, the calling one included, and calls `each` for
  * those that are still there in the end; waits at most `timeout_ms` for all of them
- * together, and for others who ask before. Each thread gets one signal at most, and
+ * together, and for other callers before it. Each thread gets one signal at most, and
  * system calls that a signal interrupts although SA_RESTART is set end early. Any
- * thread, outside the handler; `each` must not ask again. */
+ * thread, outside the handler; `each` must not call this. */
 void sampler_stacks(uint64_t timeout_ms, void (*each)(void *context, const struct thread_stack *stack),
                     void *context);
 
-/* The calling thread begins to exec: waits until nobody is sending it a question, and
- * nobody does for a second. Async-signal-safe. */
+/* The calling thread begins to exec: waits until no thread is sending it a request, and
+ * none does for a second. Async-signal-safe. */
 void stacks_before_exec(void);
 
 /* In a forked child. */

@@ -3,7 +3,7 @@
  * Starting and stopping.
  *
  * Each thread gets a slot (handler/thread.h) at its first query, and kernel timers as the
- * queries' periods ask for them; both go with the thread.
+ * queries' periods need them; both go with the thread.
  */
 #ifndef QUERYPROF_SAMPLER_START_H
 #define QUERYPROF_SAMPLER_START_H

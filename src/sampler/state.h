@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all files of the sampler share: its ring, its signal's number, its counters.
+ * The state that all files of the sampler share: its ring, its signal's number, its counters.
  */
 #ifndef QUERYPROF_SAMPLER_STATE_H
 #define QUERYPROF_SAMPLER_STATE_H

@@ -33,11 +33,11 @@
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
-static void (*tell_company)(void); /* atomic */
+static void (*notify_company)(void); /* atomic */
 
-void threads_tell_company(void (*call)(void))
+void threads_notify_company(void (*call)(void))
 {
-	__atomic_store_n(&tell_company, call, __ATOMIC_RELEASE);
+	__atomic_store_n(&notify_company, call, __ATOMIC_RELEASE);
 }
 
 /* The slot's timers go, then the slot. Only for who cleared `owner`. */
@@ -150,9 +150,9 @@ static struct thread *register_thread(void)
 	/* When it fails (no key, no memory) the slot is reaped. */
 	pthread_setspecific(key, slot);
 	count_if_blocked();
-	threads_tell_name(slot);
-	if (sampler_counter(SAMPLER_THREADS) > 1 && __atomic_load_n(&tell_company, __ATOMIC_ACQUIRE))
-		tell_company();
+	threads_publish_name(slot);
+	if (sampler_counter(SAMPLER_THREADS) > 1 && __atomic_load_n(&notify_company, __ATOMIC_ACQUIRE))
+		notify_company();
 	return slot;
 }
 
@@ -173,7 +173,7 @@ struct thread *sampler_find_thread(void)
 }
 
 /* Tells the thread's name if it is another one. */
-static void tell_name(struct thread *thread, struct ring *ring)
+static void publish_name(struct thread *thread, struct ring *ring)
 {
 	char name[16] = "";
 
@@ -191,7 +191,7 @@ static void tell_name(struct thread *thread, struct ring *ring)
 	ring_commit(ring, record, RECORD_THREAD);
 }
 
-void threads_tell_name(struct thread *thread)
+void threads_publish_name(struct thread *thread)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 	struct ring *ring = sampler_ring();
@@ -201,7 +201,7 @@ void threads_tell_name(struct thread *thread)
 		return;
 	thread->name_checked_ns = now;
 	context_follow(thread);
-	tell_name(thread, ring);
+	publish_name(thread, ring);
 }
 
 /* --- a thread goes --------------------------------------------------------------------- */
@@ -293,5 +293,5 @@ void threads_after_fork(void)
 	/* No more than the name: another thread may have had the loader's lock, and nobody gives it back
 	 * here. */
 	if (sampler_ring() != NULL)
-		tell_name(self, sampler_ring());
+		publish_name(self, sampler_ring());
 }

@@ -25,12 +25,12 @@ static inline struct thread *sampler_thread(void)
 }
 
 /* Each thread that gets a slot while another one has one calls this then, outside of its query. */
-void threads_tell_company(void (*call)(void));
+void threads_notify_company(void (*call)(void));
 
 /* The calling thread is the profiler's own: never sampled, never logged. */
 void sampler_exclude_thread(void);
 
-/* Finds out what nobody tells: frees slots and timers of threads that ended without
+/* Finds out what nothing reports: frees slots and timers of threads that ended without
  * running destructors; gives up a signal that the host has set. The flusher calls it now
  * and then. Of thousands of threads each call looks at a thousand, in turn. */
 void sampler_reap(void);
@@ -43,7 +43,7 @@ void threads_set_ring(struct ring *ring);
 
 /* Writes the thread's name to the ring if it is new; at most once a second. Only
  * the thread itself, when it is registered and, behind each signal, with its next query. */
-void threads_tell_name(struct thread *thread);
+void threads_publish_name(struct thread *thread);
 
 /* In a forked child: only the calling thread's slot is left. */
 void threads_after_fork(void);

@@ -2,10 +2,10 @@
 /*
  * The kernel's timers: made when a thread first needs one, deleted with it.
  *
- * How they are armed and why is told in base/timer_grid.h. The kernel refuses a timer
+ * base/timer_grid.h says how they are armed and why. The kernel refuses a timer
  * when the user has too many pending signals (RLIMIT_SIGPENDING): this is counted, the shared
- * timer visits the thread then, and the thread asks again after a pause that doubles, as
- * asking costs a system call.
+ * timer visits the thread then, and the thread tries again after a pause that doubles, as
+ * a try costs a system call.
  */
 #include <errno.h>
 #include <signal.h>
@@ -111,7 +111,7 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 		timer_disarm(timer);
 	timer->period_ns = 0;
 	HANDLER_BARRIER();
-	timer->told = 0;
+	timer->fired = 0;
 	timer->stretch = timer_is_shared(timer) ? timer->shared_stretch : budget_first_stretch(timer, clock);
 	timer->repeats = !timer_is_shared(timer) && (timer->stretch == 1 || timer->whole);
 	timer->slowed = timer->behind = timer->in_time = 0;
@@ -143,7 +143,7 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
-void timers_tell_rest(const struct thread *thread)
+void timers_deliver_rest(const struct thread *thread)
 {
 	const struct thread_timer *timer = &thread->timers[TIMER_CPU];
 	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), next;
@@ -151,8 +151,8 @@ void timers_tell_rest(const struct thread *thread)
 
 	if (!timer->whole || !timer->armed || !timer_exists(timer) || !timers_in_process())
 		return;
-	/* A time that has passed is told before the call returns, with all points since. */
-	next = timer->grid_ns + timer->told * timer_interval(timer);
+	/* The kernel delivers a time that has passed before the call returns, with all points since. */
+	next = timer->grid_ns + timer->fired * timer_interval(timer);
 	if (next <= now)
 		sys_timer_settime(timer_id(timer), TIMER_ABSTIME, next, timer_interval(timer));
 	errno = saved_errno;
@@ -184,7 +184,7 @@ static void arm_shared(struct thread *thread, enum timer_clock clock, uint64_t p
 	timer->idle_ns = 0;
 	HANDLER_BARRIER();
 	timer->armed = true;
-	timer->asks = false;
+	timer->is_due = false;
 	if (is_new)
 		shared_timer_join();
 }
@@ -257,7 +257,7 @@ void sampler_rest(struct thread *thread)
 	/* A thread's CPU clock stands still while it waits. */
 	if (!timer->armed || !timers_in_process())
 		return;
-	/* One that has fired by now is told before this returns. */
+	/* The signal of one that has fired by now is delivered before this returns. */
 	timer_disarm(timer);
 	errno = saved_errno;
 }

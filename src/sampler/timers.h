@@ -17,8 +17,8 @@
 #define PERIOD_MIN_NS 10000ull /* 10 us */
 #define PERIOD_MAX_NS 3600000000000ull
 
-/* Whether a signal that the calling thread took by waiting for it (sigwaitinfo) is one
- * of ours; then its timer is stopped, or taking it would have made it go on. */
+/* Whether a signal that the calling thread took by waiting for it (sigwaitinfo) is a
+ * timer's; then that timer is stopped, or taking it would have made it go on. */
 bool sampler_took_signal(const siginfo_t *info);
 
 /* The calling thread, on which no query runs, is about to wait: its timer of real time is
@@ -36,8 +36,9 @@ void timers_after_fork(void);
  * calls it only when the timer is not armed with that period. Keeps errno. */
 OFF_THE_WAY void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
 
-/* The calling thread ends: what its whole timer of the CPU clock has not told yet. */
-void timers_tell_rest(const struct thread *thread);
+/* The calling thread ends: delivers the points that its whole timer of the CPU clock has not delivered yet.
+ */
+void timers_deliver_rest(const struct thread *thread);
 
 /* Deletes the thread's kernel timers. Any thread, when no other does the same. */
 void timers_delete(struct thread *thread);
@@ -54,7 +55,7 @@ bool timers_are_blocked(int number);
  * without fork()'s hooks. */
 bool timers_in_process(void);
 
-/* The kernel has no timers of ours any more (a forked child). */
+/* The kernel has none of the timers any more (a forked child). */
 void timers_forget(struct thread *thread);
 
 /* The signal that the timer sends, 0: there is no timer. */

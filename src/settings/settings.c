@@ -88,13 +88,13 @@ static const struct setting settings[] = {
 	  IS_NUMBER("ns", PERIOD_MIN_NS, PERIOD_MAX_NS), .info.zero = "off",
 	  .info.description = "Time that a query's thread waits from one sample of its waits to the next; 0: "
 	                      "no such samples" },
-	/* On by default, unlike in a server: whoever could load the extension can run any
+	/* On by default, unlike in a server: code that could load the extension can run any
 	 * code in this process already. A host that lets strangers write SQL turns it
 	 * off and calls qp_lock_settings(). */
 	{ SESSION(allow_introspection_functions), IS_SWITCH, .info.default_value = 1,
 	  .info.description =
 	          "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
-	          "which tell about the program's code, may be used" },
+	          "which say something about the program's code, may be used" },
 	{ SESSION(log_queries), IS_SWITCH, .info.default_value = 1,
 	  .info.description = "Queries that have samples or take long enough get a line in query_log" },
 	{ SESSION(log_queries_min_query_duration_ns), IS_NUMBER("ns", 0, PERIOD_MAX_NS),
@@ -103,7 +103,8 @@ static const struct setting settings[] = {
 	{ SESSION(log_query_parameters), IS_SWITCH,
 	  .info.description = "query_log.expanded_query holds the values that were bound to the statement" },
 	{ SESSION(stack_trace_timeout_ms), IS_NUMBER("ms", 1, 60000), .info.default_value = 100,
-	  .info.description = "Longest time that reading system.stack_trace waits for the threads' answers" },
+	  .info.description =
+	          "Longest time that reading system.stack_trace waits for the threads' responses" },
 	/* On by default, for a person who looks for what is slow in a program. A host whose
 	 * connections belong to different people turns it off, and their SQL cannot turn it
 	 * on. */
@@ -144,7 +145,8 @@ static const struct setting settings[] = {
 	{ PROCESS(log_statements_max), IS_NUMBER("", 16, STATEMENTS_MAX_MOST),
 	  .info.zero = "nothing is counted", .info.default_value = STATEMENTS_MAX_DEFAULT,
 	  .apply = apply_statements_max,
-	  .info.description = "Statements that statement_stats tells apart; the least used are \"(other)\"" },
+	  .info.description =
+	          "Statements that statement_stats counts apart; the least used are \"(other)\"" },
 	{ PROCESS(debug_path), IS_TEXT(PATHS, PATH_BYTES), .info.default_text = SYMBOL_DEBUG_PATH,
 	  .apply = apply_debug_path,
 	  .info.description = "Folders with separate debug files, for names and lines; separated by colons" },
@@ -177,7 +179,7 @@ LOCK_DEFINE(changing, LOCK_SETTINGS_CHANGE);
 LOCK_DEFINE(values, LOCK_SETTINGS_VALUES);
 static struct session_settings base_session, new_session;
 static struct process_settings base_process, process;
-static bool running;    /* there is a store to tell; under `changing` */
+static bool running;    /* there is a store to notify; under `changing` */
 static bool ring_fixed; /* the ring outlives the store; under `changing` */
 static bool locked;
 static char *environment_error;

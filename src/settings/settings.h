@@ -33,11 +33,11 @@ struct session_settings {
 };
 
 /* Reads the environment (secure_getenv) into the defaults, once. A bad value
- * leaves the default and is told in system.metrics (settings_environment_error). */
+ * leaves the default and is reported in system.metrics (settings_environment_error). */
 void settings_init(void);
 const char *settings_environment_error(void); /* NULL: none */
 
-/* What a new session starts with. */
+/* The settings of a new session. */
 void settings_defaults(struct session_settings *settings);
 
 enum setting_source { SETTING_FROM_SQL, SETTING_FROM_C };
@@ -57,7 +57,7 @@ char *settings_newest_error(void);
 /* The value as text, malloc'ed; NULL: no such setting. */
 char *settings_get(const struct session_settings *of, const char *name);
 
-/* What DEFAULT would make of it, as text, malloc'ed. */
+/* The value that DEFAULT would set, as text, malloc'ed. */
 char *settings_get_default(const struct session_settings *of, const char *name);
 
 /* Whether `name` (any case, `size` bytes) is a setting. */

@@ -48,7 +48,7 @@ void setting_read(const struct setting *setting, const void *block, struct setti
 
 /* --- messages: malloc'ed, NULL without memory --------------------------------- */
 
-/* What a value may be. */
+/* The allowed values, for a message. */
 char *setting_allowed(const struct setting *setting);
 
 /* `name = value: reason`, which frees the reason. */

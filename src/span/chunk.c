@@ -147,7 +147,7 @@ bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_
 	bool is_written = most > 0;
 
 	if (ring)
-		sites_tell();
+		sites_publish();
 	/* Once for no entries, too: the flags may say something. */
 	while (is_written) {
 		batch->first = first + from;

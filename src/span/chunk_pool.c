@@ -12,7 +12,7 @@
 #define POOL_CHUNKS 64 /* pages that nobody has touched cost nothing */
 #define SITES_BYTES (1u << 20)
 
-/* TAKEN: a thread has it, and nothing in it is to be told. */
+/* TAKEN: a thread has it, and nothing in it is to be published. */
 enum pool_state { FREE, TAKEN, RECORDING };
 
 struct pool_chunk {
@@ -86,7 +86,7 @@ bool chunk_pool_give(const struct span_chunk *chunk)
 	return found != NULL;
 }
 
-void chunk_pool_tell(const struct span_chunk *chunk, const struct span_batch *part)
+void chunk_pool_set_part(const struct span_chunk *chunk, const struct span_batch *part)
 {
 	struct pool_chunk *found = find(chunk);
 

@@ -37,9 +37,9 @@ struct span_chunk *chunk_pool_take(void);
 /* False: it is none of the pool's. */
 bool chunk_pool_give(const struct span_chunk *chunk);
 
-/* From now on the chunk has spans of this part of a trace; and has none that are to be told: they go
+/* From now on the chunk has spans of this part of a trace; and has none that are to be published: they go
  * into the ring, or nowhere. Nothing for other chunks. */
-void chunk_pool_tell(const struct span_chunk *chunk, const struct span_batch *part);
+void chunk_pool_set_part(const struct span_chunk *chunk, const struct span_batch *part);
 void chunk_pool_withdraw(const struct span_chunk *chunk);
 
 /* A site that spans may name. One thread at a time, in the order of their numbers. */

@@ -106,7 +106,7 @@ static void after_fork_in_child(void)
 	qp_span_here = NULL;
 	if (!here)
 		return;
-	/* What may be the parent's memory is not even read. */
+	/* Memory that may be the parent's is not even read. */
 	if (chunk_pool_is_used())
 		here->depth = 0, here->unused = NULL;
 	for (; here->depth; here->depth--) {
@@ -198,13 +198,13 @@ static struct span_batch batch_of(const struct qp_span_context *context, uint64_
 	};
 }
 
-/* What the newest chunk is part of. */
-static void tell_pool(const struct qp_span_context *context)
+/* Says which part of a trace the newest chunk has. */
+static void set_part(const struct qp_span_context *context)
 {
 	const struct span_batch part = batch_of(context, 0, 0);
 
 	if (context->chunk)
-		chunk_pool_tell(context->chunk, &part);
+		chunk_pool_set_part(context->chunk, &part);
 }
 
 int context_begin(const struct span_link *of, const struct span_link *links, uint32_t link_count,
@@ -242,7 +242,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	span_current.id = 0;
 	enter(thread);
 	context->began_ns = fast_clock_ns(context->clock);
-	tell_pool(context);
+	set_part(context);
 	return QP_OK;
 }
 
@@ -267,10 +267,10 @@ struct span_entry *context_find(uint64_t number, struct span_chunk **chunk)
 
 /* --- handing over ------------------------------------------------------------------------------ */
 
-/* What parents in other chunks have to know of their children in this one, before either goes.
+/* Reports children in this chunk to their parents in other chunks, before either goes.
  * `only` NULL: any parents. */
-static void tell_parents(struct qp_span_context *context, const struct span_chunk *chunk,
-                         const struct span_chunk *only)
+static void report_parents(struct qp_span_context *context, const struct span_chunk *chunk,
+                           const struct span_chunk *only)
 {
 	struct span_chunk *parents = NULL;
 
@@ -328,12 +328,12 @@ static bool renew_chunk(struct qp_span_context *context)
 
 	chunk->open = chunk_open_spans(chunk);
 	if (!chunk->open) {
-		tell_parents(context, chunk, NULL);
+		report_parents(context, chunk, NULL);
 		hand_over(context, chunk, 0, 0);
 		chunk->count = 0;
 		chunk->first = here->next;
 		here->next += CHUNK_ENTRIES;
-		tell_pool(context);
+		set_part(context);
 		return true;
 	}
 	fresh = context->held < HELD_MAX ? take_chunk(here, chunk) : NULL;
@@ -341,7 +341,7 @@ static bool renew_chunk(struct qp_span_context *context)
 		return false;
 	context->chunk = fresh;
 	context->held++;
-	tell_pool(context);
+	set_part(context);
 	return true;
 }
 
@@ -394,8 +394,8 @@ void context_ended(struct span_chunk *chunk)
 		return;
 	leave();
 	for (struct span_chunk *at = context->chunk; at != chunk; at = at->older)
-		tell_parents(context, at, chunk);
-	tell_parents(context, chunk, NULL);
+		report_parents(context, at, chunk);
+	report_parents(context, chunk, NULL);
 	hand_over(context, chunk, 0, 0);
 	newer->older = chunk->older;
 	context->held--;
@@ -458,7 +458,7 @@ static void end_recording(struct qp_span_context *context)
 		return;
 	}
 	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)
-		tell_parents(context, chunk, NULL);
+		report_parents(context, chunk, NULL);
 	keep_count(TRACES_KEPT, is_root);
 	context->chunk = reverse(context->chunk);
 	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)

@@ -33,7 +33,7 @@ bool keep_choose(struct thread *thread);
 /* Whether one that has ended is kept by what it was like. */
 bool keep_decide(uint64_t duration_ns, bool is_sampled);
 
-/* Whether a part is kept of a trace that another program began, and whose end nobody tells: the
+/* Whether a part is kept of a trace that another program began, and whose end nobody reports: the
  * same for all parts, as far as `random` goes. */
 bool keep_decide_foreign(uint64_t trace, uint64_t duration_ns, bool is_sampled);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a span beside its times: qp_span_attr() and the like of queryprof.h, which are
+ * The notes of a span beside its times: qp_span_attr() and the like of queryprof.h, which are
  * defined here. Notes are entries of the thread's newest chunk, texts included.
  */
 #ifndef QUERYPROF_SPAN_NOTE_H

@@ -19,7 +19,7 @@
 static VECTOR(struct span_site_record *) sites;
 LOCK_DEFINE(lock, LOCK_SPAN_SITES);
 
-static uint32_t told, known; /* atomic; how many of them */
+static uint32_t published, known; /* atomic; how many of them */
 
 static uint32_t text_size(const char *text)
 {
@@ -65,7 +65,7 @@ static uint32_t add_site(const qp_span_site *site)
 		return 0;
 	}
 	copy->number = (uint32_t)sites.count;
-	/* Relaxed: who tells takes the lock. */
+	/* Relaxed: a thread that publishes takes the lock. */
 	__atomic_store_n(&known, copy->number, __ATOMIC_RELAXED);
 	return copy->number;
 }
@@ -85,7 +85,7 @@ uint32_t site_number(qp_span_site *site)
 }
 
 /* False: the ring is full, the next hand-over tries again. */
-static bool tell(struct ring *ring, const struct span_site_record *site)
+static bool publish(struct ring *ring, const struct span_site_record *site)
 {
 	void *record = ring_reserve(ring, record_bytes(site));
 
@@ -97,24 +97,25 @@ static bool tell(struct ring *ring, const struct span_site_record *site)
 	return true;
 }
 
-void sites_tell(void)
+void sites_publish(void)
 {
 	struct ring *ring = sampler_ring();
 
-	if (!ring || __atomic_load_n(&told, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED))
+	if (!ring ||
+	    __atomic_load_n(&published, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&lock);
-	while (told < sites.count && tell(ring, sites.items[told]))
-		__atomic_store_n(&told, told + 1, __ATOMIC_RELEASE);
+	while (published < sites.count && publish(ring, sites.items[published]))
+		__atomic_store_n(&published, published + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 }
 
 void sites_after_fork(void)
 {
-	__atomic_store_n(&told, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&published, 0, __ATOMIC_RELAXED);
 }
 
-void sites_tell_again(void)
+void sites_publish_again(void)
 {
 	pthread_mutex_lock(&lock); /* a thread may be telling */
 	sites_after_fork();

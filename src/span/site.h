@@ -14,11 +14,11 @@
 /* The number of a site that has none yet, 0: no memory. */
 uint32_t site_number(qp_span_site *site);
 
-/* Tells the flusher what it was not told yet. With the spans that have the numbers, before them. */
-void sites_tell(void);
+/* Publishes to the flusher the sites that it does not have yet, before the spans that have their numbers. */
+void sites_publish(void);
 
 /* There is a flusher that knows none: after a new start; in a forked child, which is alone. */
-void sites_tell_again(void);
+void sites_publish_again(void);
 void sites_after_fork(void);
 
 #endif

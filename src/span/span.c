@@ -17,7 +17,7 @@ __attribute__((noinline)) static qp_span begin_slowly(struct qp_span_context *co
 
 	if (!number)
 		number = site_number(site);
-	sites_tell(); /* the name is there, whatever becomes of the process */
+	sites_publish(); /* the name is there, whatever becomes of the process */
 	entry = span_put(context, number, &span.id);
 	if (!entry)
 		return (qp_span){ 0 };
@@ -91,7 +91,7 @@ static bool is_running(uint64_t number)
 	return at == number;
 }
 
-/* What runs inside of the span was left. */
+/* Closes the spans inside of this one: they were left. */
 static void close_inner(uint64_t number, uint64_t now_ns)
 {
 	while (span_current.id != number) {

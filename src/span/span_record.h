@@ -5,7 +5,7 @@
  *
  * A span has no number of its own: the first entry of an array has one, and each entry after it
  * the next. So a span's number, which is also its id for everybody, says where it stands. Its
- * parent is on the same thread in most cases and is told by the distance of the two numbers.
+ * parent is on the same thread in most cases and is given by the distance of the two numbers.
  *
  * What belongs to a span beside its times (a statement's key, an attribute, an event) is an
  * entry of another kind, and uses a number up.
@@ -35,7 +35,7 @@ struct span_entry {
 /* Of a wait: its object << 8 and its cause (base/wait.h) are in the bits below. */
 #define SITE_WAIT (1u << 30)
 
-/* What is not a span has this in place of a site. */
+/* An entry that is no span has this in place of a site. */
 #define ENTRY_OTHER (1u << 31)
 enum entry_kind {
 	/* Behind a statement's span: start_ns and duration are its query key, zeroes where it has
@@ -74,7 +74,7 @@ struct span_batch {
 	struct span_entry entry[]; /* the links follow */
 };
 
-/* What a site's number in spans stands for. The texts follow each other, without zeros. */
+/* The site of a number in spans. The texts follow each other, without zeros. */
 struct span_site_record {
 	uint32_t number, line;
 	uint32_t name_size, file_size, function_size;

@@ -80,7 +80,7 @@ static const struct address_space *space_of(sqlite3_context *context)
 }
 
 static void call_with_address(sqlite3_context *context, const char *function, sqlite3_value *argument,
-                              char *(*tell)(const struct address_space *, uint64_t))
+                              char *(*describe)(const struct address_space *, uint64_t))
 {
 	uint64_t address;
 
@@ -100,7 +100,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 			return;
 		}
 	}
-	result_text(context, tell(space_of(context), address));
+	result_text(context, describe(space_of(context), address));
 }
 
 static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -227,7 +227,7 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* --- settings --------------------------------------------------------------- */
 
-/* Statements that ask or change them, as our PRAGMAs become, are about the profiler
+/* Statements that read or change them, as our PRAGMAs become, are about the profiler
  * and stay out of its log. */
 
 static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
@@ -348,7 +348,7 @@ static const struct function {
 };
 
 /* Before 3.50 SQLite holds CHECK constraints to SQLITE_DIRECTONLY only where functions
- * are deterministic: so all are, although two statements may get different answers. */
+ * are deterministic: so all are, although two statements may get different results. */
 int functions_register(struct session *session, char **error)
 {
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

@@ -2,8 +2,8 @@
 /*
  * The SQL functions. All are SQLITE_DIRECTONLY: usable in what the application
  * itself says, not from a view or trigger that a database file brings along. NULL
- * gives NULL. Those up to flameGraph() in the list below, which tell about the
- * program's code, are refused while allow_introspection_functions is 0.
+ * gives NULL. Those up to flameGraph() in the list below, which say something about
+ * the program's code, are refused while allow_introspection_functions is 0.
  *
  *   addressToSymbol(address)   the function there, as its symbol table names it, or
  *                              module+0x12 where it names none. NULL: no module.

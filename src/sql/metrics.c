@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line a metric: its name, what it says, and where the number comes from. A
- * metric that is a text is "" while there is nothing to tell.
+ * metric that is a text is "" while there is nothing to report.
  *
  * Signals add up, as they do in the handler: query_profiler_runs = samples +
  * samples_dropped + signals_idle + signals_asked + signals_late + signals_foreign +
@@ -185,7 +185,7 @@ static char *text_of_emptiness(int which)
 static const struct metric {
 	const char *name;
 	uint64_t (*get)(int which);
-	char *(*text)(int which); /* malloc'ed; NULL: nothing to tell */
+	char *(*text)(int which); /* malloc'ed; NULL: nothing to report */
 	int which;
 	const char *description;
 } metrics[] = {
@@ -215,7 +215,7 @@ static const struct metric {
 	{ "signals_asked", get_ledger, NULL, LEDGER_STACKS,
 	  "Signals that system.stack_trace sent, and got a stack for" },
 	{ "signals_late", get_ledger, NULL, LEDGER_LATE,
-	  "Signals of a timer that the thread no longer had, or of a stack_trace that had been answered" },
+	  "Signals of a timer that the thread no longer had, or of a stack_trace that had its response" },
 	{ "signals_foreign", get_ledger, NULL, LEDGER_FOREIGN,
 	  "Signals that were not ours, handed to the handler that was there" },
 	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
@@ -284,7 +284,7 @@ static const struct metric {
 	{ "store_flusher_cpu_time_ns", get_store, NULL, STORE_FLUSHER_CPU_TIME_NS,
 	  "CPU time of the flusher" },
 	{ "store_reader_cpu_time_ns", get_store, NULL, STORE_READER_CPU_TIME_NS,
-	  "CPU time of the thread that reads tables of the trace file for those who ask" },
+	  "CPU time of the thread that reads tables of the trace file for other threads" },
 	{ "store_pacer_cpu_time_ns", get_store, NULL, STORE_PACER_CPU_TIME_NS,
 	  "CPU time of the thread that looks at the limits of what sampling costs, and moves the shared "
 	  "timer" },
@@ -304,9 +304,10 @@ static const struct metric {
 	  "Queries that ended unseen, without a line for query_log" },
 	{ "queries_untracked", get_queries, NULL, RUNS_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
-	{ "plans_read", get_programs, NULL, PROGRAMS_READ, "Programs and plans of statements read and told" },
+	{ "plans_read", get_programs, NULL, PROGRAMS_READ,
+	  "Programs and plans of statements read and published" },
 	{ "plans_different", get_programs, NULL, PROGRAMS_DIFFERENT,
-	  "Plans not told: prepared anew, the statement had another program than the one that ran" },
+	  "Plans not published: prepared anew, the statement had another program than the one that ran" },
 	{ "plans_left", get_programs, NULL, PROGRAMS_LEFT,
 	  "Plans not read: the connection has an authorizer or a progress handler, the statement a virtual "
 	  "table of the program's, or no moment came at which the program could not notice" },

@@ -10,7 +10,7 @@
 
 struct ring;
 
-/* The ring to tell about; NULL: none (yet). It must outlive all calls below. */
+/* The ring to report on; NULL: none (yet). It must outlive all calls below. */
 void metrics_set_ring(const struct ring *ring);
 
 /* Calls `each` until it returns non-zero. */

@@ -7,7 +7,7 @@
  * that). Either way they are carried out while they are being prepared: a host that
  * keeps prepared statements, as Python's sqlite3 does, would set nothing the second
  * time, and read the value of the first. So where statements can be seen before
- * SQLite sees them, a PRAGMA of ours becomes a SELECT of the function that does the
+ * SQLite sees them, a PRAGMA of queryprof's becomes a SELECT of the function that does the
  * same, run whenever the statement runs. Where they cannot be seen, the trace of the
  * statement that SQLite makes of an unknown PRAGMA, which does nothing, is what sets the
  * value (schema.c).
@@ -24,7 +24,7 @@
 
 #include "settings/settings.h"
 
-/* What is left of the text. `end` NULL: up to a zero, which is not looked for: a
+/* The rest of the text. `end` NULL: up to a zero, which is not looked for: a
  * host that works through a long script hands the rest of it over each time. */
 struct rest {
 	const char *start, *end;
@@ -77,7 +77,7 @@ static bool skip_char(struct rest *text, char c)
 	return true;
 }
 
-/* What stands between quotes of any of SQLite's four kinds. */
+/* A text in quotes of any of SQLite's four kinds. */
 static bool take_quoted(struct rest *text, char *value, size_t room)
 {
 	static const char quotes[][2] = { { '"', '"' }, { '\'', '\'' }, { '`', '`' }, { '[', ']' } };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PRAGMAs of ours, in the text of a statement about to be prepared.
+ * PRAGMAs of queryprof's, in the text of a statement about to be prepared.
  */
 #ifndef QUERYPROF_SQL_PRAGMA_H
 #define QUERYPROF_SQL_PRAGMA_H

@@ -6,7 +6,7 @@
  * a write, and to read one takes its lock; as an eponymous table it still belongs to
  * the host's `main`. So the connection gets a schema more: an attached in-memory
  * database, filled by sqlite3_deserialize() with an image whose only page says
- * CREATE VIRTUAL TABLE for each of ours. Unlike those statements themselves that
+ * CREATE VIRTUAL TABLE for each table. Unlike those statements themselves that
  * works inside a transaction and outlives its rollback.
  *
  * The image is made when the library is built, by system_image.c.
@@ -53,7 +53,7 @@ static int look_at_pragma(void *context, int argc, char **values, char **names)
 	return 0;
 }
 
-/* Whether SQLite has a PRAGMA of that name; also when it does not tell. */
+/* Whether SQLite has a PRAGMA of that name; also when it does not say. */
 static bool is_sqlites(sqlite3 *db, const char *name)
 {
 	struct search search = { .name = name };
@@ -289,7 +289,7 @@ int schema_attach(struct session *session, char **error)
 #define NO_TABLE "no such table: "
 
 /* Which of our tables may be missed by its name alone. Other names than those of the
- * logs are words that a host may look for itself, unless it has asked for ours. */
+ * logs are words that a host may look for itself, unless it has attached the schema. */
 static bool is_name_of_ours(const struct session *session, const char *name)
 {
 	if (!session->wants_tables)
@@ -300,7 +300,7 @@ static bool is_name_of_ours(const struct session *session, const char *name)
 	return false;
 }
 
-/* Whether the connection's newest error says that something of ours is missing. A schema
+/* Whether the connection's newest error says that a table of the schema is missing. A schema
  * `system` of the host's own is not searched for our tables. */
 static bool is_missed(const struct session *session)
 {
@@ -341,7 +341,7 @@ static bool may_name_ours(const char *sql)
 }
 
 /* A text that has such a word and means something else brings the schema as well: the host
- * has asked for it. */
+ * has attached it. */
 void schema_expect(struct session *session, const char *sql)
 {
 	if (may_name_ours(sql))

@@ -20,7 +20,7 @@
 int schema_attach(struct session *session, char **error);
 bool schema_is_locked(int rc);
 
-/* Sets what a PRAGMA of ours sets, for the trace of a statement that SQLite made of it; a
+/* Sets what a PRAGMA of queryprof's sets, for the trace of a statement that SQLite made of it; a
  * value that is refused is settings_newest_error(). False: `sql` is no such PRAGMA. */
 bool schema_run_pragma(struct session *session, const char *sql);
 

@@ -178,7 +178,7 @@ const char *tables_name(int index)
 	return tables[index]->name;
 }
 
-/* What a registered module carries. */
+/* The data of a registered module. */
 struct registration {
 	const struct table *table;
 	struct session *session;
@@ -247,7 +247,7 @@ static int connect_table(sqlite3 *db, const struct registration *registration, s
 	return SQLITE_OK;
 }
 
-/* Whether the database has a table of that name; also when it does not tell. */
+/* Whether the database has a table of that name; also when it does not say. */
 static bool has_table(sqlite3 *db, const char *schema, const char *name)
 {
 	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE name = %Q COLLATE NOCASE",

@@ -97,7 +97,7 @@ int table_fail(sqlite3_vtab *vtab, char *text);
 extern const sqlite3_module table_log_module, table_log_eponymous;
 extern const sqlite3_module table_rows_module, table_rows_eponymous;
 
-/* What the modules of a kind have in common, by the names that its file gives to the
+/* The methods that the modules of a kind have in common, by the names that its file gives to the
  * functions. */
 #define TABLE_METHODS                                                                                        \
 	.iVersion = 1, .xBestIndex = best_index, .xDisconnect = table_disconnect,                            \

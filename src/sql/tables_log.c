@@ -248,7 +248,7 @@ static char *make_select(struct cursor *cursor, const char *plan, int argc, sqli
 		fprintf(sql, "%st.%s %s ?%d", between, table->columns[column].name, operators[operator].text, i + 1);
 		between = " AND ";
 	}
-	/* What knows no session is everybody's: not shown. */
+	/* A row without a session is everybody's: not shown. */
 	if (!session->settings.show_queries_of_other_sessions && has_session(table))
 		fprintf(sql, "%st.session_id = %u", between, session->number);
 	else if (!session->settings.show_queries_of_other_sessions)

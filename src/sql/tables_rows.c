@@ -265,7 +265,7 @@ static int begin_write(sqlite3_vtab *vtab)
 	return SQLITE_OK;
 }
 
-/* What was set stays set. */
+/* Values that were set stay set. */
 static int end_write(sqlite3_vtab *vtab)
 {
 	((struct table_vtab *)vtab)->in_write = false;

@@ -99,7 +99,7 @@ static int read_rows(struct trace_names *names, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* What cannot be read of a damaged file has no name. */
+/* Addresses that cannot be read in a damaged file have no name. */
 static void read_names(struct trace_names *names)
 {
 	names->names_were_read = true;

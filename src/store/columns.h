@@ -19,7 +19,7 @@
  *
  * and of statement_stats alone, where a row is added to the one that the file has:
  *
- *   KEY(name, type, value)                        tells the rows apart
+ *   KEY(name, type, value)                        identifies the row
  *   SUM(name, type, value)                        the sum of both
  *   PART(i)                                       the same, column runs_i, of the table alone
  *   LEAST(name, type, value), MOST(…)             the lesser, the greater
@@ -167,7 +167,7 @@
 	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns) \
 	STORED(profiler_cost_ns, INTEGER, COLUMN_ZERO, 0, record->profiler_cost_ns)
 
-/* What query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
+/* The tables that query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
 #define QUERY_LOG_JOINS(JOIN) \
 	JOIN("queries AS i ON i.id = q.initial") \
 	JOIN("queries AS p ON p.id = q.parent") \

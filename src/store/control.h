@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the host's threads and the store's own meet: one block of state under one lock, with
+ * The meeting place of the host's threads and the store's own: one block of state under one lock, with
  * one condition for all who wait. There is one such block, for a process has one ring and
  * one flusher.
  *
@@ -32,7 +32,7 @@ struct sqlite3;
 
 /* Work on the trace file that can wait: the flusher does it after a flush, in turns of a few
  * ms, as long as no other thread waits for the flusher. `db` is its connection, without a
- * transaction, and `file` tells one file from another. True: there is more to do. */
+ * transaction, and `file` identifies the file. True: there is more to do. */
 typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 
 /* Storing fails from now on; called by the flusher, once until it goes on. */
@@ -62,7 +62,7 @@ enum store_state {
 	STORE_DISABLED,  /* no thread, for good */
 };
 
-/* After the host's first thread has ended a thread of ours looks for the last one. */
+/* After the host's first thread has ended a thread of the library looks for the last one. */
 enum watch_state { WATCH_NONE, WATCH_WANTED, WATCH_RUNS };
 
 enum request { REQUEST_NONE, REQUEST_OPEN, REQUEST_CONFIGURE };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the store counts, for system.metrics and the tests. All are of this process: a forked
+ * The store's counters, for system.metrics and the tests. All are of this process: a forked
  * child begins with zeros.
  */
 #ifndef QUERYPROF_STORE_COUNTERS_H

@@ -55,7 +55,7 @@ static void show_drained(void)
 {
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	control_lock();
-	/* What another process reads is not waited for: it outlives this one. */
+	/* A ring that another process reads is not waited for: it outlives this process. */
 	store_control.drained =
 		leaving_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
 	pthread_cond_broadcast(&store_control.changed);
@@ -106,7 +106,7 @@ static void discard_ring(uint64_t until)
 		if (flusher.has_writer)
 			writer_discard(&flusher.writer, kind, record, size);
 		else if (kind == RECORD_SPAN_SITE)
-			sites_tell_again();
+			sites_publish_again();
 		if (kind == RECORD_STATEMENTS)
 			statement_stats_discard();
 		lost += writer_is_row(kind);
@@ -201,7 +201,7 @@ static void settle_failure(int code, const struct writer_result *result)
 		flusher_close_file(false);
 }
 
-/* What was stored is to survive the machine. `last`: nothing more comes for now. */
+/* Stored rows are to survive the machine. `last`: nothing more comes for now. */
 static void sync_file(bool last)
 {
 	int64_t start = control_now_ns(), end, pause;
@@ -438,24 +438,24 @@ static void serve(bool *stop, bool *urgent)
 	control_unlock();
 }
 
-static bool is_asked(void)
+static bool is_requested(void)
 {
-	bool asked;
+	bool requested;
 
 	control_lock();
-	asked = store_control.pauses || store_control.state == STORE_STOPPING ||
-	        store_control.request != REQUEST_NONE || store_control.reading_wanted ||
-	        store_control.drained < store_control.drain_target;
+	requested = store_control.pauses || store_control.state == STORE_STOPPING ||
+	            store_control.request != REQUEST_NONE || store_control.reading_wanted ||
+	            store_control.drained < store_control.drain_target;
 	control_unlock();
-	return asked;
+	return requested;
 }
 
-/* What can wait, while there is room for samples to wait, too. */
+/* Work that can wait, while there is room for samples to wait, too. */
 static void do_chores(void)
 {
 	bool more = flusher.chore && flusher.writer.database.db && flusher_ensure_file() == QP_OK;
 
-	while (more && !flusher.failing && !is_asked() &&
+	while (more && !flusher.failing && !is_requested() &&
 	       flusher_used_ring() < ring_bytes(store_control.ring) / 8)
 		more = flusher.chore(flusher.writer.database.db, flusher.writer.file_identity);
 }
@@ -468,7 +468,7 @@ static bool has_records(void)
 	return !leaving_is_on() && ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
-/* What is left, and what comes while it is stored, once. */
+/* Stores the rest, and once what comes meanwhile. */
 static void finish(void)
 {
 	control_lock();
@@ -512,13 +512,13 @@ void *flusher_main(void *unused)
 			flush(urgent);
 		gathered = leaving_is_on();
 		if (gathered) {
-			if (!is_asked())
+			if (!is_requested())
 				wait_for_ring(ring_wait_beside, flusher.interval_ns);
 			continue;
 		}
 		if (urgent) {
 			/* Left over: a record that is being written. */
-			if (is_asked())
+			if (is_requested())
 				ring_wait(store_control.ring, STALL_NS);
 			gathered = any;
 			continue;
@@ -528,7 +528,7 @@ void *flusher_main(void *unused)
 			sync_file(true);
 			wait_for_ring(ring_wait, -1);
 		}
-		if (is_asked())
+		if (is_requested())
 			continue;
 		wait_for_ring(ring_wait, flusher.interval_ns);
 		gathered = true;

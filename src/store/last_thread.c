@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel lists a process's threads; its first one stays in the list when it has
- * ended, as a zombie. Without /proc there is no answer, and the process stays.
+ * ended, as a zombie. Without /proc the last thread is not known, and the process stays.
  */
 #include "store/last_thread.h"
 

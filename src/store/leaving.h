@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where this process cannot have its trace file, another one may that holds the shared ring,
+ * A process that cannot have its trace file leaves storing to another one that holds the shared ring,
  * too: under `queryprof record` the command. It then reads the ring, and the flusher does not,
  * as long as the connection to it is open. A ring has one reader.
  */
@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* The flusher's: asks the other process. False: there is none. */
+/* The flusher's: sends the request to the other process. False: there is none. */
 bool leaving_begin(void);
 
 /* The flusher's: whether the other process reads the ring. It looks whether that is there. */

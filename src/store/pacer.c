@@ -13,7 +13,7 @@
 #include "store/counters.h"
 
 enum state { NONE, AWAKE, ASLEEP, ENDING };
-static uint32_t state; /* atomic, enum state, a futex. Whoever may look knows by it */
+static uint32_t state; /* atomic, enum state, a futex. It says which thread may look */
 static pthread_t thread;
 
 /* So many looks with nothing to do, and it sleeps. */

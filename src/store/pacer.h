@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who looks at the budget (sampler/budget.h) and moves the shared timer
+ * Which thread looks at the budget (sampler/budget.h) and moves the shared timer
  * (sampler/shared_timer.h). As long as both have little to do it is the flusher, between its
  * waits. Above half of a limit, or with a thread that has no timer of its own, it is a thread of
  * the store's own, the pacer: the flusher may wait for a disk, or for a processor. When there is

@@ -10,7 +10,7 @@
 #include "base/task_file.h"
 
 /* Start of the process by the kernel's account. The clocks move against each other, so the
- * caller asks once a process. */
+ * caller reads it once a process. */
 int64_t store_process_start(void)
 {
 	unsigned long long ticks;

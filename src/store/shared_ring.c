@@ -186,7 +186,7 @@ static struct ring *spare_ring(uint64_t position)
 	return ring_place(memory, SPARE_BYTES, position);
 }
 
-/* What is still mapped here is the parent's, or nothing is. */
+/* Memory that is still mapped here is the parent's. */
 static struct ring *leave_memory(uint64_t position)
 {
 	here.memory = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this process has not stored yet, in memory that another process can hold, too: the
+ * The records that this process has not stored yet, in memory that another process can hold, too: the
  * ring, and all that its records need to be understood without this process. It is a sealed
  * memfd of one size, mapped for good; store/recovery.h stores what is left there when the
  * process is gone.
  *
- * Only where another process asks for it (entry/handover.h): elsewhere the ring's memory is
+ * Only where another process requests it (entry/handover.h): elsewhere the ring's memory is
  * private.
  */
 #ifndef QUERYPROF_STORE_SHARED_RING_H

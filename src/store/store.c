@@ -442,7 +442,7 @@ void store_after_fork_parent(void)
 	space_after_fork();
 }
 
-/* What the parent's threads and files were. */
+/* Forgets the parent's threads and files. */
 static void reset_control(void)
 {
 	control_reset_waiting();

@@ -40,7 +40,7 @@ struct store_config {
  * store_start() (store_open() makes both come at once). 0 or an errno value. */
 int store_init(struct ring *ring, const struct store_config *config);
 
-/* Starts the flusher thread where it does not run yet: whoever is about to write
+/* Starts the flusher thread where it does not run yet: a thread about to write
  * the first record, of the process or of a forked child, calls it before, on an
  * ordinary thread. One relaxed load once the flusher runs, so call it at every
  * query. Not done by store_init(): a process that runs no query keeps its single
@@ -90,7 +90,7 @@ char *store_error(void);
 
 /* --- fork ----------------------------------------------------------------- */
 
-/* before: no connection of ours is open afterwards (bounded wait; a reader that
+/* before: no connection of the store is open afterwards (bounded wait; a reader that
  * does not end in time leaves the child without a store). */
 void store_before_fork(void);
 void store_after_fork_parent(void);

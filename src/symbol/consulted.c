@@ -3,17 +3,17 @@
 
 #include <stddef.h>
 
-static consulted_file tell;
-static void *tell_context;
+static consulted_file follower;
+static void *follower_context;
 
-void consulted_tell(consulted_file each, void *context)
+void consulted_follow(consulted_file each, void *context)
 {
-	tell = each;
-	tell_context = context;
+	follower = each;
+	follower_context = context;
 }
 
 void consulted_note(const char *path)
 {
-	if (tell)
-		tell(tell_context, path);
+	if (follower)
+		follower(follower_context, path);
 }

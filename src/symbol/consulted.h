@@ -9,7 +9,7 @@ typedef void (*consulted_file)(void *context, const char *path);
 
 /* From now on `each` is called before a look-up opens a file, or finds that it is not there;
  * NULL: no longer. For a program in which one thread looks up. */
-void consulted_tell(consulted_file each, void *context);
+void consulted_follow(consulted_file each, void *context);
 
 /* For who opens one. */
 void consulted_note(const char *path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds separate debug files. The places are those that gdb documents, so that
- * whatever works there works here.
+ * what works there works here.
  *
- * libdwfl, which knows them too, is not asked: it maps the files that it opens, and
+ * libdwfl, which knows them too, is not used: it maps the files that it opens, and
  * may fetch one from the network.
  */
 #include "symbol/debug_file.h"

@@ -35,13 +35,13 @@ static struct {
 } client;
 
 /* One build id that was requested; never removed. */
-struct answer {
-	struct answer *next;
+struct response {
+	struct response *next;
 	char *path; /* NULL: no file came */
 	char build_id[];
 };
 
-static _Atomic(struct answer *) answers;
+static _Atomic(struct response *) responses;
 static void give_up(void);
 /* Of the thread that fetches, which may last. */
 LOCK_DEFINE(lock, LOCK_DEBUGINFOD, .at_fork = LOCK_LEFT, .lost = give_up);
@@ -111,30 +111,30 @@ static int has_taken_too_long(struct debuginfod_client *asking, long done, long 
 	return was_cut;
 }
 
-static const struct answer *find_answer(const char *build_id)
+static const struct response *find_response(const char *build_id)
 {
 	/* Acquire: pairs with the release in remember(). */
-	const struct answer *answer = atomic_load_explicit(&answers, memory_order_acquire);
-	while (answer && strcmp(answer->build_id, build_id) != 0)
-		answer = answer->next;
-	return answer;
+	const struct response *response = atomic_load_explicit(&responses, memory_order_acquire);
+	while (response && strcmp(response->build_id, build_id) != 0)
+		response = response->next;
+	return response;
 }
 
 static void remember(const char *build_id, char *path)
 {
 	size_t size = strlen(build_id) + 1;
-	struct answer *answer = malloc(sizeof(*answer) + size);
-	if (!answer) {
+	struct response *response = malloc(sizeof(*response) + size);
+	if (!response) {
 		free(path);
 		return;
 	}
-	memcpy(answer->build_id, build_id, size);
-	answer->path = path;
-	answer->next = atomic_load_explicit(&answers, memory_order_relaxed);
-	atomic_store_explicit(&answers, answer, memory_order_release);
+	memcpy(response->build_id, build_id, size);
+	response->path = path;
+	response->next = atomic_load_explicit(&responses, memory_order_relaxed);
+	atomic_store_explicit(&responses, response, memory_order_release);
 }
 
-static char *ask(const char *build_id)
+static char *request(const char *build_id)
 {
 	struct debuginfod_client *asking = client.begin();
 	char *path = NULL;
@@ -148,7 +148,7 @@ static char *ask(const char *build_id)
 	client.end(asking);
 	debug_log(DEBUG_SYMBOLS, "debuginfod: build id %s: %s", build_id,
 	          result >= 0 ? path
-	          : was_cut   ? "took too long; no server is asked again"
+	          : was_cut   ? "took too long; no server gets a request again"
 	                      : strerror(-result));
 	if (result >= 0) {
 		close(result); /* it is opened, and checked, as any other debug file */
@@ -166,15 +166,15 @@ void debuginfod_fetch(const char *build_id)
 	pthread_mutex_lock(&lock);
 	if (!has_given_up && !client.begin)
 		has_given_up = !load();
-	if (!has_given_up && !find_answer(build_id))
-		remember(build_id, ask(build_id));
+	if (!has_given_up && !find_response(build_id))
+		remember(build_id, request(build_id));
 	pthread_mutex_unlock(&lock);
 }
 
 const char *debuginfod_path(const char *build_id)
 {
-	const struct answer *answer = find_answer(build_id);
-	return answer ? answer->path : NULL;
+	const struct response *response = find_response(build_id);
+	return response ? response->path : NULL;
 }
 
 /* In the child of a fork: another thread was fetching and may have held locks of the client

@@ -53,7 +53,7 @@ static const component *class_of(const component *name)
 	return NULL;
 }
 
-/* What the only parameter of a constructor says of it; NULL: nothing. */
+/* The kind of constructor that its only parameter shows; NULL: none. */
 static const char *kind_of(const component *function, const component *class)
 {
 	const component *type = function->u.s_binary.right, *list, *of;

@@ -9,7 +9,7 @@
  * there is no memory). */
 char *symbol_demangle(const char *name);
 
-/* The same, but for copy and move constructors of C++, whose names do not tell them apart from
+/* The same, but for copy and move constructors of C++, whose names do not distinguish them from
  * others at a glance: Foo::copy_construct(Foo const&), Foo::move_construct(Foo&&). */
 char *symbol_demangle_distinct(const char *name);
 

@@ -49,7 +49,7 @@ void elf_image_close(struct elf_image *image);
 const Elf64_Shdr *elf_image_section(const struct elf_image *image, const char *name);
 const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint32_t type);
 
-/* What the section contains, valid until the image is closed; NULL when it has no
+/* The section's contents, valid until the image is closed; NULL when it has no
  * contents in the file, or they are compressed or cannot be read. */
 Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *section);
 

@@ -78,7 +78,7 @@ static void close_file(struct elf_image *image)
 }
 
 /* dwarf_begin_elf() reads and decompresses every debug section. These, up to a quarter of all,
- * tell of variables and macros, and which unit has an address: nobody asks for them. */
+ * are about variables and macros, and which unit has an address: nobody needs them. */
 static void leave_out(struct elf_image *image)
 {
 	static const char *const unused[] = { ".debug_aranges", ".debug_loc", ".debug_loclists",
@@ -100,7 +100,7 @@ static Dwarf *begin_dwarf(struct elf_image *image)
 	return NULL;
 }
 
-/* libdw would search it by itself, but not in the folders that we were told, and keep
+/* libdw would search it by itself, but not in the folders of the settings, and keep
  * it open. */
 static void open_alternate(struct lines *lines, const char *debug_path)
 {

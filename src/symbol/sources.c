@@ -148,7 +148,7 @@ static const struct name_source {
 	const char *name;
 	enum name_stage stage;
 	bool knows_locals;  /* it has all functions, or all that the dynamic symbols lack */
-	bool is_substitute; /* asked only while none of those that know the locals had any */
+	bool is_substitute; /* used only while none of those that know the locals had any */
 	/* The file whose symbol table is read; NULL: the object's own file has them, where it is
 	 * there, and `collect` finds them. False: no memory. */
 	open_debug open;

@@ -16,10 +16,10 @@
  * only when an address has no name from the others. */
 enum name_stage { NAMES_AT_ONCE, NAMES_LATE, NAME_STAGES };
 
-/* What the sources said about one object. Starts as { 0 }. */
+/* The sources' results for one object. Starts as { 0 }. */
 struct names_found {
 	unsigned sources;   /* those that gave names, a bit each */
-	bool has_locals;    /* one of them knows the local functions: no other is asked then */
+	bool has_locals;    /* one of them knows the local functions: no other is used then */
 	struct why why_not; /* why the local functions are missing, unless has_locals */
 };
 

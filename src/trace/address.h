@@ -12,7 +12,7 @@
 struct module;
 struct symbol_frame;
 
-/* What the addresses of one trace file mean. Whoever opens a file makes one, as the first
+/* The meaning of one trace file's addresses. The code that opens a file makes one, as the first
  * member of a struct with what its functions need; several may be in use at once. The one
  * of this process's own trace file is in process_space.h. */
 struct address_space {

@@ -89,7 +89,7 @@ int trace_next(struct trace_reader *reader, uint64_t *address)
 
 /* --- for people ------------------------------------------------------------ */
 
-/* What is known of an address; malloc'ed, NULL: nothing. */
+/* The description of an address; malloc'ed, NULL: none. */
 typedef char *(*read_address)(const struct address_space *space, uint64_t address);
 
 static void write_json(FILE *out, const char *text)

@@ -28,7 +28,7 @@ static int add_libraries(struct import_hook *hooks)
 
 /* Relaxed: a statement that is seen a moment later or earlier is no harm, and what the
  * wrappers use was written before the slots that lead to them. */
-static void tell_libraries(void)
+static void notify_libraries(void)
 {
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
 		bool in_library = steps[i] && steps[i]->in_library;
@@ -46,7 +46,7 @@ static const struct hook_source source = {
 	.family = "sqlite3_",
 	.most = HOST_LIBRARIES_MAX * WRAPPERS_MAX,
 	.add = add_libraries,
-	.patched = tell_libraries,
+	.patched = notify_libraries,
 };
 
 bool hooks_install(const struct host_library *library)

@@ -18,7 +18,7 @@
 bool hooks_install(const struct host_library *library);
 
 /* Hooks all libraries that are known, in what objects have come since. Never waits: safe
- * while the loader loads. Whoever is at it already looks again. */
+ * while the loader loads. A thread that is at it already looks again. */
 void hooks_follow(void);
 
 #endif

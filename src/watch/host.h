@@ -45,7 +45,7 @@ const struct host_library *host_find_current(void) __attribute__((noinline));
 
 static inline const struct host_library *host_library(void)
 {
-	/* Relaxed: whoever has an object of the second library has met it. */
+	/* Relaxed: a thread that has an object of the second library has met it. */
 	return __builtin_expect(!__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED), 1)
 	               ? &host_libraries[0]
 	               : host_find_current();

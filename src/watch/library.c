@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks the name up in each object's own table of symbols, as the loader does. To ask
- * the loader with dlsym() would take a reference to every object, for every object
+ * Looks the name up in each object's own table of symbols, as the loader does. Using
+ * the loader's dlsym() would take a reference to every object, for every object
  * that a program loads.
  */
 #include "watch/library.h"

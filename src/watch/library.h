@@ -3,7 +3,7 @@
  * Finds the SQLite library that a process has mapped, without calling it: a host may
  * still want to configure it, which it no longer can once SQLite has been initialised.
  *
- * Also compiled into the preload, which has nothing else of ours.
+ * Also compiled into the preload, which has nothing else of the library.
  */
 #ifndef QUERYPROF_WATCH_LIBRARY_H
 #define QUERYPROF_WATCH_LIBRARY_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose code calls SQLite? Where SQLite is linked into a program, its calls of its own functions
- * come from the same object as the program's, mixed by link-time optimisation. But SQLite calls
- * them inside of calls only. So a place that has called from outside of any is the host's for
- * ever; SQLite's own places are never seen there.
+ * Distinguishes the program's calls of SQLite from SQLite's own. Where SQLite is linked into a
+ * program, its calls of its own functions come from the same object as the program's, mixed by
+ * link-time optimisation. But SQLite calls them inside of calls only. So a place that has called
+ * from outside of any is the host's for ever; SQLite's own places are never seen there.
  */
 #ifndef QUERYPROF_WATCH_SITES_H
 #define QUERYPROF_WATCH_SITES_H

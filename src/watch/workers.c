@@ -2,7 +2,7 @@
 /*
  * SQLite sorts with threads of its own (PRAGMA threads), which live for one sort. Their
  * work is their maker's query's: they start with it as if it were theirs, and what they
- * used of the CPU is told it when they end.
+ * used of the CPU is added to it when they end.
  */
 #include "watch/workers.h"
 
@@ -24,7 +24,7 @@ struct worker {
 	struct query_tag tag;
 };
 
-/* Named for whoever meets them on a stack, as the wrappers are. */
+/* Named for a reader who meets them on a stack, as the wrappers are. */
 static void *queryprof_worker(void *context)
 {
 	struct worker worker = *(struct worker *)context;

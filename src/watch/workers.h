@@ -8,7 +8,7 @@
 #include "hook/import.h"
 #include "watch/host.h"
 
-/* What makes the threads that the library starts work for the query of their maker. */
+/* The hook by which the threads that the library starts work for the query of their maker. */
 struct import_hook workers_hook(const struct host_library *library);
 
 #endif

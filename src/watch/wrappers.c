@@ -66,7 +66,7 @@ static struct real {
 
 /* --- statements ------------------------------------------------------------- */
 
-/* What the most frequent calls do when there is something to do is apart: then, when there
+/* The rare part of the most frequent calls is a function of its own: then, when there
  * is nothing, no register has to be saved for it. */
 #define WATCHED ON_THE_WAY static __attribute__((noinline))
 
@@ -214,7 +214,7 @@ static int prepare16_v3(const struct prepare_call *call)
 }
 
 /* A recorded connection knows none of our words. */
-static struct session *session_that_asked(sqlite3 *db)
+static struct session *session_with_tables(sqlite3 *db)
 {
 	struct session *session = session_of(db);
 
@@ -232,12 +232,12 @@ static void bring_tables(const struct prepare_call *prepare, const struct watch_
 	call_leave(&call);
 }
 
-/* Prepares; and if that fails for want of a table of ours, prepares again once it is
+/* Prepares; and if that fails for want of a table of the schema, prepares again once it is
  * there. */
 static int prepare_followed(prepare_function *prepare, const struct prepare_call *call)
 {
 	const struct watch_sql *ours = watch_sql();
-	struct session *session = ours ? session_that_asked(call->db) : NULL;
+	struct session *session = ours ? session_with_tables(call->db) : NULL;
 	struct run_call followed;
 	int rc;
 
@@ -257,7 +257,7 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 	return rc;
 }
 
-/* The same for UTF-8 text, in which a PRAGMA of ours stands for a SELECT. */
+/* The same for UTF-8 text, in which a PRAGMA of queryprof's stands for a SELECT. */
 static int prepare_text(prepare_function *prepare, const struct prepare_call *call)
 {
 	const struct watch_sql *ours = watch_sql();
@@ -266,7 +266,7 @@ static int prepare_text(prepare_function *prepare, const struct prepare_call *ca
 	struct prepare_call rewritten = *call;
 	int rc;
 
-	if (!text || !session_that_asked(call->db)) {
+	if (!text || !session_with_tables(call->db)) {
 		free(text);
 		return prepare_followed(prepare, call);
 	}

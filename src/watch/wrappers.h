@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host calls instead of SQLite's functions: a set of wrappers for each SQLite
+ * The functions that the host calls instead of SQLite's: a set of wrappers for each SQLite
  * library of the process, for a wrapper must know which library it stands before.
  */
 #ifndef QUERYPROF_WATCH_WRAPPERS_H
@@ -22,7 +22,7 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 size_t wrappers_entries(const struct host_library *library, const sqlite3_api_routines *routines,
                         struct patch_entry entries[PATCH_ENTRIES_MAX], size_t members[PATCH_ENTRIES_MAX]);
 
-/* What such functions only pass on to, 0: they do more. */
+/* The function that such functions only pass on to, 0: they do more. */
 struct patch_entry wrappers_lock_and_prepare(const struct host_library *library, uintptr_t function);
 struct patch_entry wrappers_close_any(const struct host_library *library, uintptr_t function);
 

@@ -181,7 +181,7 @@ class Files(Tool):
                 os.unlink(self.evil + suffix)
 
     def test_mode(self):
-        """It holds texts of queries: whoever writes to it makes it private."""
+        """It holds texts of queries: a command that writes to it makes it private."""
         os.chmod(self.evil, 0o644)
         self.run_command("queries")
         self.assertEqual(os.stat(self.evil).st_mode & 0o777, 0o644)

@@ -68,7 +68,7 @@ class Attacked(Recording):
         return db, err
 
     def test_locked_by_another(self):
-        """To the end of the command, which comes all the same: what is not in the file is told."""
+        """To the end of the command, which comes all the same: what is not in the file is reported."""
         db, err = self.meanwhile(lambda db: db.execute("BEGIN EXCLUSIVE"))
         db.close()
         self.assertEqual(self.stored(), 0, self.seen)

@@ -174,7 +174,7 @@ static void test_looked_up(void **state)
 	free(path);
 }
 
-/* One whose own calls go by no table, as many are linked: its statements are told by the
+/* One whose own calls go by no table, as many are linked: its statements are known by the
  * trace, for connections that load the extension. */
 static void test_plugin(void **state)
 {

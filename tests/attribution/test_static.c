@@ -216,7 +216,7 @@ static void test_trace(void **state)
 	burn(db, 1000000, "traced");
 	assert_int_equal(seen.statements, 1);
 	assert_int_equal(seen.rows, 1);
-	assert_int_equal(seen.others, 0); /* of which it did not ask to be told */
+	assert_int_equal(seen.others, 0); /* which it did not request */
 	assert_true(ask(db, "SELECT count(*) FROM system.trace_log WHERE query_id = (SELECT query_id FROM "
 	                    "system.query_log WHERE query LIKE '%/* traced */%')") > 20);
 	assert_int_equal(qp_trace(db, 0, NULL, NULL), QP_OK);

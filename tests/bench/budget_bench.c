@@ -14,7 +14,7 @@
  * --percent is query_profiler_max_overhead_percent. With 100 the number of threads alone holds the signals,
  * so they are as many with any number of them; with 2 the cost is the same. --check looks at both.
  *
- * All threads are in queries first, and the budget has two seconds to react; what begins cost is told
+ * All threads are in queries first, and the budget has two seconds to react; what begins cost is printed
  * apart (start_ms, of CPU time). Then figures are the means of slices, each with its standard error
  * from what the slices differ.
  *
@@ -72,7 +72,7 @@ static int seeds = 1;
 static unsigned long pending; /* 0: as many as there may be */
 static bool check, failed;
 
-/* What a run tells its parent. */
+/* What a run sends its parent. */
 struct row {
 	int threads;
 	double signals, due, cost, stretch, error, used, ratio[2];
@@ -293,7 +293,7 @@ static void run(struct row *row, uint64_t seed)
 	compare(row, &truth, path);
 	row->due = read_due(path, ns_of(from), ns_of(until));
 	unlink(path);
-	/* Who only reads leaves them. */
+	/* A thread that only reads leaves them. */
 	size_t length = strlen(path);
 	for (int i = 0; i < 2; i++) {
 		snprintf(path + length, sizeof path - length, "%s", i ? "-shm" : "-wal");

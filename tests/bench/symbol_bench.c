@@ -6,7 +6,7 @@
  * one that has no symbol in the library itself; a name that is known. The budgets:
  * 50 ms for the first, 1 M a second warm.
  *
- * Times are CPU times: other work on the machine then counts less. libdwfl tells the
+ * Times are CPU times: other work on the machine then counts less. libdwfl finds the
  * nearest symbol also where that one does not reach; such addresses are not counted as
  * named.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a program: samples its main thread on the clock of wall time, each
- * sample unwound by one of the peers, and tells what they cost once everything has been
+ * sample unwound by one of the peers, and prints what they cost once everything has been
  * seen: the second half of all samples counts. See unwind_sampling.
  *
  *   PROBE_PEER=memo PROBE_HZ=100 PROBE_SAMPLES=500 LD_PRELOAD=… program

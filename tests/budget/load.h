@@ -49,8 +49,8 @@ bool load_limit_pending(unsigned long more);
 /* One of system.metrics. */
 int64_t load_metric(const char *name);
 
-/* Signals that reached the handler, without those that are told what became of: 0, as dropped
- * samples are told, too. */
+/* Signals that reached the handler, without those that are accounted for: 0, as dropped
+ * samples are accounted for, too. */
 int64_t load_ledger_unknown(void);
 
 int64_t load_now_ns(void);

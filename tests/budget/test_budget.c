@@ -2,7 +2,7 @@
 /*
  * The budget at work, one scenario a process: more threads than the limit, samples that cost more
  * than they may, threads without a timer of their own. Signals get fewer, and the sums of the
- * samples stay right. And what is told of it: of the cost, of the intervals, of samples for which there
+ * samples stay right. And what is reported of it: of the cost, of the intervals, of samples for which there
  * was no room as nothing held their number.
  */
 #include <math.h>
@@ -111,8 +111,8 @@ static void compare_cpu(const struct load_truth *truth, const struct load_seen *
 	}
 }
 
-/* The sums of the texts, within `errors` standard errors; every signal is told, and every sample that
- * was stored is in the file. */
+/* The sums of the texts, within `errors` standard errors; every signal is accounted for, and every sample
+ * that was stored is in the file. */
 static void finish(const struct load_truth *truth, double errors)
 {
 	struct load_seen seen, cpu;
@@ -183,8 +183,8 @@ static void test_overhead(void)
 	finish(&truth, 4.5);
 }
 
-/* 8 threads where 2 are sampled at the full rate: what the tables tell of that. */
-static void test_told(void)
+/* 8 threads where 2 are sampled at the full rate: what the tables show of that. */
+static void test_reported(void)
 {
 	struct load_truth truth = { .queries = 0 };
 
@@ -225,7 +225,7 @@ static void test_told(void)
 	finish(&truth, 4.5);
 }
 
-/* No limit, and a ring that is full soon, as nobody may write: each signal is told nevertheless, and
+/* No limit, and a ring that is full soon, as nobody may write: each signal is accounted for nevertheless, and
  * each sample that has a place in the ring gets into the file. */
 static void test_unlimited(void)
 {
@@ -256,8 +256,8 @@ static void test_unlimited(void)
 	CHECK(missing >= 0 && missing <= load_metric("store_lost"));
 	CHECK(ask(db, "SELECT count(*) FROM samples") == load_metric("store_samples"));
 	/* The lines of some queries found no place, either. */
-	int64_t told = ask(db, "SELECT sum(samples_dropped) FROM query_log");
-	CHECK(told <= dropped);
+	int64_t reported = ask(db, "SELECT sum(samples_dropped) FROM query_log");
+	CHECK(reported <= dropped);
 	sqlite3_close(db);
 	CHECK(qp_shutdown() == QP_OK);
 	unlink(path);
@@ -435,9 +435,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = { { "threads", test_threads }, { "overhead", test_overhead },
-		          { "told", test_told },       { "unlimited", test_unlimited },
-		          { "ring", test_ring },       { "shared", test_shared },
+	} scenarios[] = { { "threads", test_threads },   { "overhead", test_overhead },
+		          { "reported", test_reported }, { "unlimited", test_unlimited },
+		          { "ring", test_ring },         { "shared", test_shared },
 		          { "turns", test_turns } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -447,6 +447,6 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	printf("usage: test_budget threads|overhead|told|unlimited|ring|shared|turns\n");
+	printf("usage: test_budget threads|overhead|reported|unlimited|ring|shared|turns\n");
 	return 2;
 }

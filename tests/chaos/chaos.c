@@ -8,7 +8,7 @@
  * - signals add up: none has two outcomes, and all but those in flight have one;
  * - the statements that the program counts are those that statement_stats counts;
  * - queries end while the disk of the trace file hangs;
- * - no counter goes back, and at the end what is not in a trace file was told as lost;
+ * - no counter goes back, and at the end what is not in a trace file was reported as lost;
  * - every trace file that is left is whole.
  *
  *   chaos PLUGIN [--seconds N]
@@ -453,7 +453,7 @@ static void check_statements(sqlite3 *db)
 
 static void check_end(void)
 {
-	int64_t values[METRICS], missing, told;
+	int64_t values[METRICS], missing, lost;
 
 	set_clock(0);
 	for (int i = 0; i < 100 && qp_flush(5000); i++)
@@ -463,9 +463,9 @@ static void check_end(void)
 	      (long long)(values[RUNS] + values[TAKEN]), (long long)outcomes(values));
 	missing = values[SAMPLES] - values[STORED] + values[QUERIES] - values[STORED_QUERIES];
 	/* samples_dropped are no samples. */
-	told = values[LOST] + values[RING_DROPPED] - values[DROPPED];
-	CHECK(missing <= told, "%lld samples and queries are missing, %lld told", (long long)missing,
-	      (long long)told);
+	lost = values[LOST] + values[RING_DROPPED] - values[DROPPED];
+	CHECK(missing <= lost, "%lld samples and queries are missing, %lld reported as lost",
+	      (long long)missing, (long long)lost);
 	printf("%lld signals, %lld samples, %lld of them stored; %lld queries logged, %lld stored; %lld "
 	       "lost, "
 	       "%lld refused by the ring; the disk hung %d times\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: whoever makes a file by mkostemp() is sent SIGTERM as soon as the file
+ * For LD_PRELOAD: a process that makes a file by mkostemp() is sent SIGTERM as soon as the file
  * is there, and before he knows.
  */
 #include <dlfcn.h>

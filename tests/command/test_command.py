@@ -226,7 +226,7 @@ class Command(Tool):
         shutil.rmtree(folder)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs another user")
-    @unittest.skipIf("GCOV_ERROR_FILE" in os.environ, "gcov tells on stderr that this user may not write its counters")
+    @unittest.skipIf("GCOV_ERROR_FILE" in os.environ, "gcov prints on stderr that this user may not write its counters")
     def test_file_and_folder_that_cannot_be_written(self):
         folder = tempfile.mkdtemp(prefix="queryprof-ro-")
         path = os.path.join(folder, "app.trace")

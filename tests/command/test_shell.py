@@ -156,7 +156,7 @@ class Shell(Tool):
         shutil.copy(self.trace, other)
         with contextlib.closing(sqlite3.connect(other)) as db:
             db.execute("DELETE FROM frames")
-            name = db.execute("INSERT INTO names (name) VALUES ('told_by_the_file')").lastrowid
+            name = db.execute("INSERT INTO names (name) VALUES ('said_by_the_file')").lastrowid
             db.execute("INSERT INTO frames (address, level, inlined, function, symbol, file, line)"
                        " VALUES (?, 0, 0, ?, ?, 0, 0)", (WALK + (1 << 40), name, name))
             db.execute("UPDATE modules SET base = base + (1 << 40)")
@@ -169,7 +169,7 @@ class Shell(Tool):
                                      ("_ZN7fixture5Thing4walkEPKci", "fixture::Thing::walk(char const*, int) 1"))
                     moved = WALK + (1 << 40)
                     self.assertEqual(two.execute(ask, (moved, moved)).fetchone(),
-                                     ("told_by_the_file", "told_by_the_file 1"))
+                                     ("said_by_the_file", "said_by_the_file 1"))
                     self.assertIsNone(one.execute(ask, (moved, moved)).fetchone()[0])
                     self.assertIsNone(two.execute(ask, (WALK, WALK)).fetchone()[0])
             self.assertEqual(one.execute(ask, (WALK, WALK)).fetchone()[0], "_ZN7fixture5Thing4walkEPKci")

@@ -18,7 +18,7 @@ class Browser:
 
     def __init__(self):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        # A file: whoever does not read a pipe in time holds Chromium up.
+        # A file: a pipe that is not read in time holds Chromium up.
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         commands, self.commands = os.pipe()
         self.answers, answers = os.pipe()

@@ -169,7 +169,7 @@ test("a label's values come under the root, in both directions", () => {
 	assert.deepEqual(Object.keys(shape(treeOf(labelled, { groupKey: "toString" }).root)), ["(no toString)"]);
 });
 
-test("labels of two files are told apart by side", () => {
+test("labels of two files differ by side", () => {
 	const both = makeTables(["a", "b"], [[0, "q", "1", 10, "f"], [1, "q", "1", 30, "f"]], MODULES, [{ k: "v" }, { k: "v" }]);
 	assert.deepEqual(labelChoices(both)[0].choices.map(({ sides }) => sides), [[10, 30]]);
 	const { root, weights } = treeOf(both, { groupKey: "k" });

@@ -2,7 +2,7 @@
 /*
  * Opens each file that it is given as the trace file of a process: stores into it,
  * reads from it, closes it. Whatever the file is, this ends well; what the store
- * could not do is told on standard output.
+ * could not do is printed on standard output.
  */
 #include <stdio.h>
 #include <stdlib.h>

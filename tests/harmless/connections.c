@@ -45,7 +45,7 @@ static sqlite3 *open_one(void)
 	return db;
 }
 
-/* Every tenth names a table of ours, and so gets the schema. */
+/* Every tenth names a table of queryprof's, and so gets the schema. */
 static void use(sqlite3 *db, int number)
 {
 	run(db, "SELECT count(*) FROM t");

@@ -23,8 +23,8 @@ static const char *folder, *library;
 static int load_all, name_tables, loaded;
 static char scene[64];
 
-static void tell(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void tell(const char *key, const char *format, ...)
+static void print_state(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void print_state(const char *key, const char *format, ...)
 {
 	va_list arguments;
 
@@ -91,13 +91,13 @@ static int tell_row(void *key, int count, char **values, char **names)
 	return 0;
 }
 
-/* Runs it and tells its rows, and its error. */
+/* Runs it and prints its rows, and its error. */
 static void run(sqlite3 *db, const char *sql)
 {
 	int rc = sqlite3_exec(db, sql, tell_row, (void *)sql, NULL);
 
 	if (rc)
-		tell(sql, "error %d %d %s", rc, sqlite3_extended_errcode(db), sqlite3_errmsg(db));
+		print_state(sql, "error %d %d %s", rc, sqlite3_extended_errcode(db), sqlite3_errmsg(db));
 }
 
 static void look_at_files(void)
@@ -120,10 +120,10 @@ static void look_at_files(void)
 
 		/* Journals and logs have random numbers in them. */
 		if (strstr(name, "-wal") || strstr(name, "-journal") || strstr(name, "-shm"))
-			tell("file", "%s %zd", name, size);
+			print_state("file", "%s %zd", name, size);
 		else
-			tell("file", "%s %zd %016llx", name, size,
-			     (unsigned long long)hash(bytes, (size_t)size));
+			print_state("file", "%s %zd %016llx", name, size,
+			            (unsigned long long)hash(bytes, (size_t)size));
 		free(bytes);
 		close(fd);
 	}
@@ -166,27 +166,31 @@ static void look_at(sqlite3 *db)
 		{ "cache spills", SQLITE_DBSTATUS_CACHE_SPILL },
 	};
 
-	tell("counts", "changes %d, total %d, last rowid %lld", sqlite3_changes(db),
-	     sqlite3_total_changes(db), (long long)sqlite3_last_insert_rowid(db));
-	tell("error", "%d %s", sqlite3_errcode(db), sqlite3_errmsg(db));
-	tell("transaction", "autocommit %d, state %d", sqlite3_get_autocommit(db),
-	     sqlite3_txn_state(db, NULL));
-	tell("file name", "%s",
-	     sqlite3_db_filename(db, "main") +
-	             (strncmp(sqlite3_db_filename(db, "main"), folder, strlen(folder)) ? 0 : strlen(folder)));
-	tell("read-only", "%d %d", sqlite3_db_readonly(db, "main"), sqlite3_db_readonly(db, "system"));
-	tell("limit", "attached %d, functions' arguments %d", sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, -1),
-	     sqlite3_limit(db, SQLITE_LIMIT_FUNCTION_ARG, -1));
+	print_state("counts", "changes %d, total %d, last rowid %lld", sqlite3_changes(db),
+	            sqlite3_total_changes(db), (long long)sqlite3_last_insert_rowid(db));
+	print_state("error", "%d %s", sqlite3_errcode(db), sqlite3_errmsg(db));
+	print_state("transaction", "autocommit %d, state %d", sqlite3_get_autocommit(db),
+	            sqlite3_txn_state(db, NULL));
+	print_state("file name", "%s",
+	            sqlite3_db_filename(db, "main") +
+	                    (strncmp(sqlite3_db_filename(db, "main"), folder, strlen(folder))
+	                             ? 0
+	                             : strlen(folder)));
+	print_state("read-only", "%d %d", sqlite3_db_readonly(db, "main"), sqlite3_db_readonly(db, "system"));
+	print_state("limit", "attached %d, functions' arguments %d",
+	            sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, -1),
+	            sqlite3_limit(db, SQLITE_LIMIT_FUNCTION_ARG, -1));
 	int statements = 0;
 	for (sqlite3_stmt *stmt = NULL; (stmt = sqlite3_next_stmt(db, stmt));)
-		tell("statement", "%d %s, busy %d", statements++, sqlite3_sql(stmt), sqlite3_stmt_busy(stmt));
+		print_state("statement", "%d %s, busy %d", statements++, sqlite3_sql(stmt),
+		            sqlite3_stmt_busy(stmt));
 	for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
 		run(db, questions[i]);
 	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
 		int now, most;
 
 		sqlite3_db_status(db, statuses[i].which, &now, &most, 0);
-		tell(statuses[i].name, "%d", now);
+		print_state(statuses[i].name, "%d", now);
 	}
 	look_at_files();
 }
@@ -196,7 +200,8 @@ static void look_at(sqlite3 *db)
 static int on_authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
 {
 	(void)context;
-	tell("authorizer", "%d %s %s %s %s", action, a ? a : "-", b ? b : "-", c ? c : "-", d ? d : "-");
+	print_state("authorizer", "%d %s %s %s %s", action, a ? a : "-", b ? b : "-", c ? c : "-",
+	            d ? d : "-");
 	return SQLITE_OK;
 }
 
@@ -204,29 +209,29 @@ static int on_trace(unsigned event, void *context, void *p, void *x)
 {
 	(void)context;
 	if (event == SQLITE_TRACE_STMT)
-		tell("trace", "%s", (const char *)x);
+		print_state("trace", "%s", (const char *)x);
 	else
-		tell("trace", "event %u %s", event, event == SQLITE_TRACE_CLOSE ? "" : sqlite3_sql(p));
+		print_state("trace", "event %u %s", event, event == SQLITE_TRACE_CLOSE ? "" : sqlite3_sql(p));
 	return 0;
 }
 
 static void on_update(void *context, int action, const char *schema, const char *table, sqlite3_int64 row)
 {
 	(void)context;
-	tell("update hook", "%d %s %s %lld", action, schema, table, (long long)row);
+	print_state("update hook", "%d %s %s %lld", action, schema, table, (long long)row);
 }
 
 static int on_commit(void *context)
 {
 	(void)context;
-	tell("commit hook", "commit");
+	print_state("commit hook", "commit");
 	return 0;
 }
 
 static int on_wal(void *context, sqlite3 *db, const char *schema, int pages)
 {
 	(void)context, (void)db;
-	tell("wal hook", "%s %d", schema, pages);
+	print_state("wal hook", "%s %d", schema, pages);
 	return 0;
 }
 
@@ -250,7 +255,7 @@ static void with_hooks(sqlite3 *db, int on)
 	sqlite3_wal_hook(db, on ? on_wal : NULL, NULL);
 	sqlite3_progress_handler(db, on ? 100 : 0, on ? on_progress : NULL, NULL);
 	if (!on)
-		tell("progress handler", "%d calls", progress);
+		print_state("progress handler", "%d calls", progress);
 	progress = 0;
 }
 
@@ -292,19 +297,19 @@ static void copy(sqlite3 *db, const char *name)
 	unsigned char *image = sqlite3_serialize(db, "main", &size, 0);
 	sqlite3 *to;
 
-	tell("serialize", "%lld bytes %016llx", (long long)size,
-	     (unsigned long long)(image ? hash(image, (size_t)size) : 0));
+	print_state("serialize", "%lld bytes %016llx", (long long)size,
+	            (unsigned long long)(image ? hash(image, (size_t)size) : 0));
 	sqlite3_free(image);
 	snprintf(sql, sizeof sql, "VACUUM INTO '%s/%s.into'", folder, name);
 	if (sqlite3_exec(db, sql, NULL, NULL, NULL))
-		tell("VACUUM INTO", "%s", sqlite3_errmsg(db));
+		print_state("VACUUM INTO", "%s", sqlite3_errmsg(db));
 	snprintf(into, sizeof into, "%s.backup", name);
 	to = open_database(into, RW);
 	sqlite3_backup *backup = sqlite3_backup_init(to, "main", db, "main");
 	int steps = 0;
 	while (sqlite3_backup_step(backup, 5) == SQLITE_OK)
 		steps++;
-	tell("backup", "%d steps, %d", steps, sqlite3_backup_finish(backup));
+	print_state("backup", "%d steps, %d", steps, sqlite3_backup_finish(backup));
 	sqlite3_close(to);
 }
 
@@ -328,9 +333,9 @@ static void in_journal_mode(const char *mode, const char *locking)
 	run(db, "INSERT INTO t(a) VALUES (99)");
 	run(other, "PRAGMA data_version; PRAGMA wal_checkpoint");
 	look_at(other);
-	tell("close", "%d", sqlite3_close(other));
+	print_state("close", "%d", sqlite3_close(other));
 	look_at(db);
-	tell("close", "%d", sqlite3_close(db));
+	print_state("close", "%d", sqlite3_close(db));
 	look_at_files();
 }
 
@@ -345,7 +350,7 @@ static void in_kind(const char *kind, const char *name, int flags, int writes)
 	else
 		run(db, "SELECT count(*) FROM t; INSERT INTO t(a) VALUES (1)");
 	look_at(db);
-	tell("close", "%d", sqlite3_close(db));
+	print_state("close", "%d", sqlite3_close(db));
 }
 
 static void with_attached(void)

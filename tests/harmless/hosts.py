@@ -79,7 +79,7 @@ class Hosts(unittest.TestCase):
         return found
 
     def expect_ledger(self, done):
-        """Every signal and every sample is told of."""
+        """Every signal and every sample is accounted for."""
         metrics = done.metrics
         self.assertTrue(metrics, done)
         self.assertEqual(metrics["query_profiler_runs"],

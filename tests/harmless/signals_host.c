@@ -142,7 +142,7 @@ static void taken_by_signal(void)
 	take_all(set_by_signal);
 }
 
-/* Where we do not see it: some signals of ours reach it, until it is noticed. */
+/* Where we do not see it: some of queryprof's signals reach it, until it is noticed. */
 static void taken_unseen(void)
 {
 	int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);

@@ -14,7 +14,7 @@ HOST = os.path.abspath(sys.argv.pop(1))
 
 class Ends(Hosts):
     def test_exit(self):
-        """What is told at the end of a process is stored, but where _exit() is called by one
+        """What is published at the end of a process is stored, but where _exit() is called by one
         that is not recorded."""
         for how, status, samples in (("exit_now", 7, 20), ("exit_by_c", 8, 20), ("exit_quickly", 9, 37),
                                      ("exit_by_abort", -signal.SIGABRT, 20), ("first_thread_ends", 0, 50),
@@ -78,7 +78,7 @@ class Ends(Hosts):
 
     def test_close_others(self):
         """Ours are not its own to close, or closed with them, as the kernel is new or old: nothing
-        of ours gets into its files, and storing goes on."""
+        of queryprof's gets into its files, and storing goes on."""
         for way in ("loaded", "recorded"):
             with self.subTest(way):
                 done = self.run_host(way, HOST, "close_others", cwd=self.folder)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Hosts that are short of something or may not do everything: they go on, and what is
-lost is told.
+lost is reported.
 
 usage: test_limits.py QUERYPROF LIBRARY LIMITS_HOST"""
 
@@ -69,7 +69,7 @@ class Limits(Hosts):
         self.expect_goes_on("refused_calls", samples=50)
 
     def test_refused_files(self):
-        """What was open goes on being written; what was not is lost, and told."""
+        """What was open goes on being written; what was not is lost, and reported."""
         done = self.expect_goes_on("refused_files", samples=0, ways=("loaded",), ledger=False)
         self.assertEqual(done.out, "went on\n")
 

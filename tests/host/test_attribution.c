@@ -208,7 +208,7 @@ static void test_ends(void **state)
 }
 
 /* A function that leaves SQLite by a long jump, as script languages do with errors:
- * the thread's next query is told from the one that was left, and the timers stop. */
+ * the thread's next query is another than the one that was left, and the timers stop. */
 static jmp_buf way_out;
 
 static void jump_out(sqlite3_context *context, int argc, sqlite3_value **argv)

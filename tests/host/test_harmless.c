@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host cannot tell that we are there: its files, schema and locks.
+ * The host cannot notice the profiler: its files, schema and locks.
  */
 #include "host.h"
 
@@ -61,7 +61,7 @@ static void test_database_untouched(void **state)
 	free(schema);
 }
 
-/* A connection that writes all the time meets no lock of ours. */
+/* A connection that writes all the time meets no lock of queryprof's. */
 struct writer {
 	const char *path;
 	int stop, busy, written;

@@ -18,7 +18,7 @@
 static bool stop;
 static int started;
 
-/* Functions that are told apart by their names only: each stays in itself. */
+/* Functions that only their names distinguish: each stays in itself. */
 #define PLACE(number)                                                                                        \
 	__attribute__((noinline)) void place_##number(sqlite3_context *context, int argc,                    \
 	                                              sqlite3_value **argv);                                 \

@@ -74,7 +74,7 @@ static void keep_locking(int from, int to)
 	}
 }
 
-static void tell(char command)
+static void send_command(char command)
 {
 	char answer;
 
@@ -191,7 +191,7 @@ static void a_locked_database_is_not_waited_for(void **state)
 	sqlite3 *db = open_database();
 
 	(void)state;
-	tell('l');
+	send_command('l');
 	attach_at_once(db);
 	assert_at_once(db, "SELECT set_setting('log_queries', 1)", SQLITE_ROW);
 	assert_waits_once(db, "SELECT x FROM t");
@@ -199,7 +199,7 @@ static void a_locked_database_is_not_waited_for(void **state)
 	/* It does not read main, so nothing is to be waited for. */
 	assert_at_once(db, "PRAGMA system.unknown", IS_STATIC ? SQLITE_ERROR : SQLITE_BUSY);
 	assert_waits_once(db, "SELECT x FROM t"); /* busy_timeout is what it was */
-	tell('u');
+	send_command('u');
 	assert_works(db);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -213,13 +213,13 @@ static void tables_come_while_main_is_locked(void **state)
 	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW);
 	attach_at_once(db);
 	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW);
-	tell('l');
+	send_command('l');
 	/* A name alone is not looked for in main, which a writer would meet as SQLITE_BUSY. */
 	assert_at_once(db, "SELECT count(*) FROM trace_log", SQLITE_ROW);
 	assert_at_once(db, "SELECT name FROM system.settings", SQLITE_ROW);
 	assert_at_once(db, "UPDATE system.settings SET value = value", SQLITE_DONE);
 	assert_waits_once(db, "SELECT x FROM t");
-	tell('u');
+	send_command('u');
 	assert_works(db);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -242,12 +242,12 @@ static void the_hosts_busy_handler_is_not_called(void **state)
 	sqlite3_busy_handler(db, count_busy, NULL);
 	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW); /* main's schema is known */
 	busy_calls = 0;
-	tell('l');
+	send_command('l');
 	attach_at_once(db);
 	assert_int_equal(busy_calls, 0);
 	attempts = assert_at_once(db, "SELECT x FROM t", SQLITE_BUSY);
 	assert_int_equal(busy_calls, attempts); /* it is still the host's */
-	tell('u');
+	send_command('u');
 	assert_works(db);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }

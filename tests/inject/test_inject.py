@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each place of the library that asks the system for something (memory, a mapping, a file, a
 thread, a timer) is refused it once, and from then on each time: a program under `record` goes on
-as without queryprof, and what is missing in the trace file is told.
+as without queryprof, and what is missing in the trace file is reported.
 
 usage: test_inject.py QUERYPROF INJECT [--long | --only NAME]
 

@@ -126,7 +126,7 @@ class Commands(unittest.TestCase):
             self.skipTest("go is not installed: tools/setup --all")
 
         def top(*options):
-            # It leaves small nodes out of its sums, unless it is told to show all.
+            # It leaves small nodes out of its sums, unless an option makes it show all.
             done = subprocess.run([go, "tool", "pprof", "-top", "-unit=ms", "-nodefraction=0", "-nodecount=100000",
                                    *options, self.export("pprof")], capture_output=True, text=True, check=True,
                                   env={**os.environ, "HOME": self.folder})

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""perf sees stacks only, and `queryprof export --format label-history` tells what was under which
+"""perf sees stacks only, and `queryprof export --format label-history` says what was under which
 label: each of perf's samples finds the one that was in force. Skipped where perf may not record.
 
 usage: test_perf.py QUERYPROF PROGRAM [unittest arguments]"""

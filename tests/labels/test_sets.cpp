@@ -155,7 +155,7 @@ static void test_interned(void **)
 	qp_labels_free(second);
 }
 
-/* Who is inside keeps the labels, while others get the trampoline and the memory. */
+/* A thread that is inside keeps the labels, while others get the trampoline and the memory. */
 static void test_freed_inside(void **)
 {
 	in_query("freed", [] {

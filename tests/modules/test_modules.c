@@ -344,7 +344,7 @@ static void test_each(void **state)
 
 	(void)state;
 	modules_each(count_modules, &count);
-	assert_int_equal(count, 3); /* stops when told to */
+	assert_int_equal(count, 3); /* stops when the callback says so */
 }
 
 static void test_fork(void **state)

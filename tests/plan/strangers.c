@@ -24,7 +24,7 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const struct sqlite3_api_r
 
 static char folder[] = "/tmp/queryprof-strangers-XXXXXX";
 static const char *library;
-static char logged[300]; /* what SQLite told its log last */
+static char logged[300]; /* what SQLite reported to its log last */
 static int failed, asked;
 
 static void must(int holds, const char *what)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The opcode that the handler finds against the truth: libraries of one version of SQLite, by several
-compilers, tell which opcode they execute (truth.c). A sample between two opcodes counts for neither. What
-tells it changes the code that compilers make; of libraries as they are it is looked at how often an opcode
+compilers, say which opcode they execute (truth.c). A sample between two opcodes counts for neither. What
+says so changes the code that compilers make; of libraries as they are it is looked at how often an opcode
 is found.
 
 usage: test_builds.py TRUTH SOURCE_DIR VERSION

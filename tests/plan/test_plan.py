@@ -169,7 +169,7 @@ class Plans(unittest.TestCase):
         at_node = sum(row[6] for row in rows if row[2].startswith(begin))
         self.assertGreater(at_node, max(0, 0.9 * samples - 3 * math.sqrt(0.9 * 0.1 * samples)), rows)
 
-    def told(self, name):
+    def described(self, name):
         """For a person who looks at a failure."""
         return (self.db.execute("SELECT samples_cpu, cpu_time_ns, plan_hash FROM system.query_log WHERE query_id = ?",
                                 (name,)).fetchall(),
@@ -184,7 +184,7 @@ class Plans(unittest.TestCase):
                 rows = self.times(name)
                 self.check_planned(name, rows, explained)
                 total = sum(row[3] for row in rows)
-                self.assertGreater(total, 0, (rows, self.told(name)))
+                self.assertGreater(total, 0, (rows, self.described(name)))
                 self.check_is_at(node, rows)
                 cpu = self.db.execute("SELECT sum(value) FROM system.trace_log WHERE query_id = ? AND trace_type = 'CPU'",
                                       (name,)).fetchone()[0]
@@ -196,10 +196,10 @@ class Plans(unittest.TestCase):
                 self.db.executescript(schema)
                 self.db.execute("BEGIN")
                 self.run_as(f"trigger {number}", sql)
-                rows, told = self.times(f"trigger {number}"), self.told(f"trigger {number}")
+                rows, described = self.times(f"trigger {number}"), self.described(f"trigger {number}")
                 self.db.execute("ROLLBACK")
                 self.db.executescript("DROP TRIGGER it; DROP TRIGGER IF EXISTS inner; DELETE FROM w")
-                self.assertTrue(rows, told)
+                self.assertTrue(rows, described)
                 self.check_is_at(node, [row for row in rows if row[0]] or rows)
                 details = {row[0]: row[2] for row in rows}
                 self.assertEqual({details[row[1]] for row in rows if row[2] == node and row[6]}, {parent}, rows)
@@ -309,12 +309,12 @@ class Plans(unittest.TestCase):
 
     def check_planned(self, name, rows, explained):
         rows = [row for row in rows if row[0]]
-        self.assertEqual(sorted(row[2] for row in rows if not row[2].startswith(("MODIFY", "TRIGGER"))), explained, self.told(name))
+        self.assertEqual(sorted(row[2] for row in rows if not row[2].startswith(("MODIFY", "TRIGGER"))), explained, self.described(name))
         self.assertLessEqual({row[1] for row in rows}, {row[0] for row in rows} | {0})
 
     def check_nodes(self, name, sql, parameters=()):
-        """The nodes of a run are those that EXPLAIN QUERY PLAN tells now."""
-        self.assertEqual(sorted(row[2] for row in self.times(name) if row[0]), self.explain(sql, parameters), self.told(name))
+        """The nodes of a run are those that EXPLAIN QUERY PLAN shows now."""
+        self.assertEqual(sorted(row[2] for row in self.times(name) if row[0]), self.explain(sql, parameters), self.described(name))
 
     def test_attached(self):
         self.db.execute("ATTACH ? AS other", (os.path.join(self.folder.name, "other.db"),))
@@ -358,7 +358,7 @@ class Plans(unittest.TestCase):
                 name = f"compared {number}"
                 self.run_as(name, sql, (1,) if "?" in sql else ())
                 rows = dict(self.db.execute("SELECT detail, compared FROM system.plan_times WHERE query_id = ?", (name,)))
-                self.assertEqual(set(rows[node].split(", ")), columns, self.told(name))
+                self.assertEqual(set(rows[node].split(", ")), columns, self.described(name))
 
     def test_marked_scan(self):
         trace = os.path.join(self.folder.name, "marked.trace")
@@ -368,7 +368,7 @@ class Plans(unittest.TestCase):
         self.assertIn("the whole table, compares b\n", self.command("plan", trace, "LIKE"))
 
     def test_error_log_is_quiet(self):
-        # What has run cannot be prepared again: the table is there, or gone. SQLite tells its log.
+        # What has run cannot be prepared again: the table is there, or gone. SQLite reports that to its log.
         trace = os.path.join(self.folder.name, "quiet.trace")
         sql = ["CREATE TABLE t AS SELECT value AS a, hex(value) AS b FROM generate_series(1, 300000)", "CREATE INDEX tb ON t(b)",
                "/* a */ -- b\n" + LONG_SCAN, "DROP TABLE t"]
@@ -401,7 +401,7 @@ class Plans(unittest.TestCase):
 
     def test_bindings_that_change_the_plan(self):
         # As with stat4: SQLite prepares the statement anew when the pattern changes. Ours is explained without
-        # values: where that is another program, the plan is not known, which is counted, and no other is told.
+        # values: where that is another program, the plan is not known, which is counted, and no other is shown.
         different = self.metric("plans_different")
         self.db.execute("CREATE TABLE n(s TEXT COLLATE NOCASE, x)")
         self.db.execute("INSERT INTO n SELECT 'k' || a, a FROM t")
@@ -424,7 +424,7 @@ class Plans(unittest.TestCase):
         self.assertNotEqual(hashes[0], hashes[1])
         self.assertEqual(hashes[0], hashes[2])
 
-    def test_change_is_told(self):
+    def test_change_is_reported(self):
         sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 3 WHERE x.b = 3 AND x.a < 30"
         self.run_as("before", sql, calls=math.inf)
         self.db.execute("DROP INDEX tb")

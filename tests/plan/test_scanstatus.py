@@ -242,7 +242,7 @@ class Plan:
         return seen
 
     def share(self, nodes, expected):
-        """Of the whole; its error, and how many samples it has, if `expected` is the truth: few samples tell it
+        """Of the whole; its error, and how many samples it has, if `expected` is the truth: few samples show it
         badly themselves."""
         time_ = sum(node.time for node in nodes)
         a_sample = sum(node.square for node in self.nodes.values()) / self.whole
@@ -273,7 +273,7 @@ class ScanStatus(unittest.TestCase):
         is_flat = all(detail.startswith(("SCAN", "SEARCH", "USE TEMP")) for detail, _ in counted)
         rest = max(0, 1 - sum(cycles for _, cycles in counted) / total)
         for detail in sorted({detail for detail, _ in counted}):
-            # Those that cannot be told apart by their words, together.
+            # Those whose words are the same, together.
             expected = sum(cycles for other, cycles in counted if other == detail) / total
             nodes = [node for node in plan.nodes.values() if node.detail == detail]
             if not nodes:  # it is made for the counting alone
@@ -287,15 +287,15 @@ class ScanStatus(unittest.TestCase):
                 self.note(sql, detail, share - expected - rest, error, samples)
 
     def compare_counts(self, db, sql, runs):
-        told = [{} for _ in runs]
+        counted = [{} for _ in runs]
         queries = db.execute("SELECT DISTINCT q.id, q.query_start_ns FROM queries AS q JOIN statements AS s ON s.id = statement "
                              "WHERE s.query = ? ORDER BY 2", (sql,)).fetchall()
         self.assertEqual(len(queries), len(runs))
         for number, (query, _) in enumerate(queries):
             for node, *of in db.execute("SELECT p.node, p.loops, p.rows FROM plan_times AS p JOIN queries AS q USING (query_id) "
                                         "WHERE q.id = ? AND p.loops IS NOT NULL", (query,)):
-                told[number][str(node)] = of
-        self.assertEqual(told, runs)
+                counted[number][str(node)] = of
+        self.assertEqual(counted, runs)
 
     def test_nodes_have_their_time(self):
         sources = fetch()

@@ -6,7 +6,7 @@
  *
  *	truth LIBRARY        prints: samples, equal, unknown and wrong ones, and what it took
  *
- * Of a library that tells nothing each opcode that is found counts as equal.
+ * Of a library that says nothing each opcode that is found counts as equal.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -28,7 +28,7 @@
 #define CALLS 400 /* to measure one: reading the clock takes as long as forty */
 
 static const sqlite3_api_routines *given;
-static void *volatile *truth; /* of the library, NULL: it tells nothing */
+static void *volatile *truth; /* of the library, NULL: it says nothing */
 static struct thread *thread;
 static struct query_counts counts;
 static struct query_tag tag = { .counts = &counts };

@@ -93,7 +93,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        pass  # whoever was killed does not read its answer
+        pass  # a process that was killed does not read its response
 
 
 class Fake:
@@ -135,7 +135,7 @@ class Fake:
         self.server.server_close()
 
     def hold(self, inserts, is_dropped):
-        """The insert after so many waits for `go`, as whoever sends it is killed; it is dropped then, or stored."""
+        """The insert after so many waits for `go`, as the sender is killed; it is dropped then, or stored."""
         self.held, self.go = threading.Event(), threading.Event()
         self.is_held_dropped = is_dropped
         self.hold_at = self.inserts + inserts

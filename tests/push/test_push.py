@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """queryprof push COMMAND ROOT [SCHEDULES]: each row arrives once in effect, whatever happens to requests and to
-push itself; and what users are told."""
+push itself; and what users see."""
 import json
 import os
 import random
@@ -217,7 +217,7 @@ class Following(Sent):
         push(self.path, server.url)
         self.assertIn("0 samples and 0 queries", push("--dry-run", self.path, server.url).stdout)
 
-    def test_no_faster_than_told(self):
+    def test_no_faster_than_set(self):
         server, file = self.fake(), self.maker()
         file.add(20000)
         begin = time.monotonic()

@@ -47,7 +47,7 @@ static const struct {
 	{ "INSERT INTO \xc3\xa4 VALUES (1,'x',NULL)", "INSERT INTO \xc3\xa4 VALUES (2,'',NULL)", true },
 };
 
-static void pairs_are_told_apart(void **state)
+static void pairs_differ(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -83,7 +83,7 @@ static void any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pairs_are_told_apart),
+		cmocka_unit_test(pairs_differ),
 		cmocka_unit_test(any_bytes),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters in memory that another process holds, too: whenever a process is killed, they and
- * its file tell what the file has not.
+ * its file say what the file has not.
  */
 #include <setjmp.h>
 #include <stdarg.h>

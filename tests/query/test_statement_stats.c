@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements and their counters: no run is lost, whoever counts, takes and folds at the same
+ * Statements and their counters: no run is lost, whichever thread counts, takes and folds at the same
  * time.
  */
 #include <pthread.h>
@@ -181,7 +181,7 @@ static void a_plain_run_is_counted_as_any(void **state)
 	struct wanted one, other;
 
 	(void)state;
-	/* Whoever comes first has it. */
+	/* The first to come has it. */
 	assert_null(statement_stats_enter(plain, 1));
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 		const struct statement_plain_run *run = &runs[i];

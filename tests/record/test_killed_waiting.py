@@ -120,7 +120,7 @@ class Killed(recording.Recording):
                               stdout=subprocess.PIPE, text=True) as command:
             waiting = int(command.stdout.readline())
             recording.wait_until(lambda: self.has_views() and self.rows(TOLD) == [(1,)], "a row of the wait")
-            # From here to the next time that the wait tells of itself.
+            # From here to the next time that the wait is published.
             time.sleep(0.2)
             os.kill(waiting, number)
         holder.execute("COMMIT")
@@ -132,10 +132,10 @@ class Killed(recording.Recording):
             self.assertEqual(self.rows("SELECT process_id, lock, holder_process_id, query FROM lock_waits"),
                              [(waiting, "RESERVED", os.getpid(), "INSERT INTO t VALUES (1)")])
             waited, = self.rows("SELECT sum(value) FROM trace_log WHERE wait_cause = 'lock'")[0]
-            told, = self.rows("SELECT wait_ns FROM lock_waits")[0]
-            self.assertGreaterEqual(told, 300000000)
+            published, = self.rows("SELECT wait_ns FROM lock_waits")[0]
+            self.assertGreaterEqual(published, 300000000)
             # The busy handler's sleeps; a part of the time was a queue's.
-            self.assertGreaterEqual(waited, told / 2)
+            self.assertGreaterEqual(waited, published / 2)
             done = subprocess.run([recording.QUERYPROF, "locks", self.trace], capture_output=True, text=True, check=True)
             self.assertIn("%d" % os.getpid(), done.stdout)
             os.unlink(self.trace)
@@ -177,7 +177,7 @@ class Killed(recording.Recording):
                 self.assertTrue(least <= waited <= most, (least, waited, most))
                 self.assertEqual(value, of_periods)
                 self.assertLessEqual(abs(value - waited), 1000000)  # the period
-                # Who waited: the newest frame.
+                # The waiting function: the newest frame.
                 self.assertEqual(self.rows("SELECT DISTINCT json_array_length(trace), truncated FROM trace_log"
                                            " WHERE wait_object = ? AND wait_ns = ?", on, waited), [(1, 1)])
             os.unlink(self.trace)

@@ -37,7 +37,7 @@ class Losses(Recording):
         return self.rows("SELECT coalesce(sum(samples), 0), coalesce(sum(refusals), 0), max(reason) FROM losses"
                          " WHERE " + condition)[0]
 
-    def told(self, done, reason):
+    def reported(self, done, reason):
         """The number in the last line."""
         last = done.stderr.strip().splitlines()[-1]
         self.assertIn(reason, last, self.seen)
@@ -54,7 +54,7 @@ class Losses(Recording):
                            options=(*EVERY_QUERY, "--setting", "trace_log_ring_bytes=65536"))
         lost, _, reason = self.lost("reason LIKE 'the ring was full%'")
         self.assertGreater(lost, 0, self.seen)
-        self.assertEqual(self.told(done, "the ring was full"), lost)
+        self.assertEqual(self.reported(done, "the ring was full"), lost)
         self.expect_account(lost)
         self.assertEqual(self.rows("SELECT count(*) FROM losses JOIN processes ON processes.id = process"
                                    " WHERE first_ns BETWEEN 1 AND last_ns AND executable LIKE '%python%'"), [(1,)])
@@ -75,9 +75,9 @@ class Losses(Recording):
         self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
         self.trace = os.path.join(self.folder, "app.trace")
         self.assertEqual(done.returncode, 0, self.seen)
-        told = self.told(done, "full")
-        self.assertGreater(told, 0)
-        self.expect_account(told)
+        reported = self.reported(done, "full")
+        self.assertGreater(reported, 0)
+        self.expect_account(reported)
 
     def test_refused_timers(self):
         user = {}

@@ -37,7 +37,7 @@ class OneFile(Recording):
             bases.add(done.stdout.strip())
         self.assertEqual(len(bases), 2, "loaded at the same address twice: %r" % bases)
         self.assertEqual(self.rows("SELECT count(*) FROM processes"), [(6,)])
-        # A module is told by its build id, whatever it is loaded at.
+        # A module is known by its build id, whatever it is loaded at.
         self.assertEqual(self.rows("SELECT build_id, count(*) FROM modules WHERE build_id != ''"
                                    " GROUP BY 1 HAVING count(*) > 1"), [])
         self.assertEqual(self.rows("SELECT count(*) FROM modules WHERE path LIKE '%/libsqlite3.so%'"), [(1,)])

@@ -63,7 +63,7 @@ os.execvp('sqlite3', ['sqlite3', '-init', '/dev/null', ':memory:', SLOW])""")
         self.expect_sampled(2)
 
     def test_exec_at_once(self):
-        """No signal of ours reaches a program that has no handler for it."""
+        """No signal of queryprof's reaches a program that has no handler for it."""
         done = subprocess.run([EXECUTOR, LIBRARY], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "0 of 24 killed\n"), done.stderr)
         done = self.record(EXECUTOR)
@@ -154,7 +154,7 @@ work(SLOW + ' -- later')
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
         self.expect_sampled(2)
-        self.assertRegex(done.stderr, " 1 process\\.", "what is told is of the second run")
+        self.assertRegex(done.stderr, " 1 process\\.", "the report is of the second run")
 
 
 unittest.main()

@@ -150,7 +150,7 @@ class Streams(Recording):
         self.assertEqual(done.stdout, ANSWER + "\n", self.seen)
 
     def test_output_closed_early(self):
-        """Whoever reads sees the end when the program closes, not when it ends."""
+        """A reader sees the end when the program closes, not when it ends."""
         with subprocess.Popen(self.arguments("sh", "-c", "echo one; exec >&- 2>&-; read line", options=("--quiet",)),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as us:
             self.addCleanup(us.kill)

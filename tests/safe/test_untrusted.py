@@ -97,7 +97,7 @@ class Untrusted(Case):
                     "INSERT INTO victim VALUES (1)", ("misuse of aggregate",))
 
     def test_functions_in_tables(self):
-        # What SQLite allows in none of these places, whoever says it, is refused as such.
+        # What SQLite allows in none of these places, whichever statement says it, is refused as such.
         refused = ("malformed database schema", "non-deterministic", "misuse of aggregate", "prohibited",
                    "unknown function: flameGraph")
         for calls in CALLS.values():

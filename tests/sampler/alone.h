@@ -11,7 +11,7 @@
 extern struct ring *ring;
 extern struct query_run run;
 
-/* Runs `test` in a child; how that ended, as wait() tells it. */
+/* Runs `test` in a child; how that ended, as wait() says. */
 int status_of(void (*test)(void));
 
 /* What such a test begins with: the ring, and the sampler on it. */

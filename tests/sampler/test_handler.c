@@ -116,7 +116,7 @@ static void test_stored(void **state)
 	assert_true(thread->timers[TIMER_CPU].armed);
 }
 
-/* A run tells what it is with its first sample, once. */
+/* A run publishes what it is with its first sample, once. */
 static void test_start(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -128,7 +128,7 @@ static void test_start(void **state)
 
 	assert_true(text != MAP_FAILED);
 	munmap(text + 2 * page, page);
-	/* Nothing is told of a run that is not to be logged. */
+	/* Nothing is published of a run that is not to be logged. */
 	run.text = "SELECT 1";
 	run.is_logged = false;
 	query_show(&run);
@@ -136,7 +136,7 @@ static void test_start(void **state)
 	query_hide(&run);
 	drain(ring, &seen);
 	assert_int_equal(seen.starts, 0);
-	/* Of one that had samples before it was shown, it is told at once. */
+	/* Of one that had samples before it was shown, it is published at once. */
 	run.counts.start.realtime_ns = 123;
 	run.counts.start.thread_id = 4;
 	query_set_around(&run, (struct query_key){ 5, 6 }, (struct query_key){ 7, 8 });
@@ -202,7 +202,7 @@ static void test_start(void **state)
 	assert_int_equal(seen.starts, 6);
 	assert_int_equal(seen.start.text_size, START_TEXT_MAX);
 
-	/* The profiler's own query is withdrawn, if it was told. */
+	/* The profiler's own query is withdrawn, if it was published. */
 	query_withdraw(&run);
 	query_withdraw(&run);
 	drain(ring, &seen);
@@ -307,7 +307,7 @@ static void test_idle(void **state)
 	sample_enable(true);
 }
 
-/* The host's steps are not hooked: the owner of the connection's mutex tells. */
+/* The host's steps are not hooked: the owner of the connection's mutex shows it. */
 static void test_mutex_owner(void **state)
 {
 	struct thread *thread = running_thread();

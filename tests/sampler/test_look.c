@@ -149,7 +149,7 @@ static void test_text_that_went(void **state)
 
 static bool stop;
 
-/* Runs begin and end as fast as they can, in one place; their texts tell whether a view
+/* Runs begin and end as fast as they can, in one place; their texts say whether a view
  * is made of two of them: all are the number of rows, and the next text is written over
  * the one before. */
 static void *run_many(void *context)

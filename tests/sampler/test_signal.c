@@ -75,7 +75,7 @@ static void signal_is_shared(void)
 	CHECK(host_calls == 3);
 }
 
-/* The host sets our signal after us, and nobody told us: samples go on, with another
+/* The host sets our signal after us, and no hook reports it: samples go on, with another
  * signal when it has a handler, and what it set is obeyed. */
 static void signal_is_kept(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asking threads for their stacks: everyone answers for himself, in time or not at all,
- * whoever asks, ends, forks or does not listen meanwhile.
+ * whichever threads request, end, fork or do not respond meanwhile.
  */
 #include "common.h"
 

@@ -115,7 +115,7 @@ static void test_take(void **state)
 	assert_int_equal(ledger_read(LEDGER_TAKEN), seen.taken);
 	assert_int_equal(seen.weights, run.counts.weights[TRACE_CPU] + run.counts.weights[TRACE_REAL]);
 	assert_int_equal(ledger_read(LEDGER_REENTERED), 0);
-	/* Real time is told in full, but for what is on its way at the end. */
+	/* Real time is counted in full, but for what is on its way at the end. */
 	assert_true(run.counts.weights[TRACE_REAL] + 10 > wall / 1000000);
 	assert_true(ledger_read(LEDGER_IDLE) - idle < 10);
 	assert_ledger();

@@ -92,7 +92,7 @@ static void not_twice(void **state)
 		newest = ask("SELECT max(id) FROM span_batches");
 	}
 	qp_trace_end();
-	/* Whoever follows the file has met the numbers until then. */
+	/* A reader that follows the file has met the numbers until then. */
 	assert_true(ask("SELECT max(id) FROM span_batches") > newest);
 	assert_string_equal(
 		ask_text("SELECT group_concat(p.operation_name) FROM span_log AS s JOIN span_log AS "

@@ -215,7 +215,7 @@ static void may_take_microseconds(void **state)
 	            " w.operation_name = 'wait: user function (condition)'");
 	printf("  %d turns of 2 to 9 us, %d spans below 10 us\n", turns, (int)spans);
 	/* Where a wait is as short as what reading the CPU clock takes behind it, or another thread had its
-	 * turn during the reading, it may be told to be none. */
+	 * turn during the reading, it may count as none. */
 	assert_true(spans >= turns * 9 / 10);
 }
 
@@ -230,7 +230,7 @@ static void may_be_many(void **state)
 		        "sum(nap(1)) AS many FROM c");
 	}
 	qp_trace_end();
-	/* Where another thread had its turn, a sleep may be told to be none. */
+	/* Where another thread had its turn, a sleep may count as none. */
 	assert_in_range(ask("SELECT waits FROM span_log WHERE operation_name LIKE '%AS many FROM c' AND "
 	                    "operation_name NOT LIKE 'prepare%'"),
 	                1001, 2500);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which statements pragma_rewrite() takes for PRAGMAs of ours, what it makes of
+/* Which statements pragma_rewrite() takes for PRAGMAs of queryprof's, what it makes of
  * them and where it says they end. `|` in a text marks the end of the first
  * statement. */
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Following a trace file: each sample, thread and change of a query comes once, whatever its
- * timestamp and whoever stored it; what was removed before is counted.
+ * timestamp and whichever process stored it; what was removed before is counted.
  */
 #include <signal.h>
 #include <stdio.h>

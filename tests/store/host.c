@@ -97,7 +97,7 @@ static void host_locks_count(void **state)
 }
 
 /* By bare system calls: to close what another thread is using is what is tried here, and
- * ThreadSanitizer would tell of it. */
+ * ThreadSanitizer would report it. */
 static void open_in_their_place(const char *mine)
 {
 	for (int i = 0; i < 400; i++)

@@ -26,7 +26,7 @@ static const char *const suffixes[] = { "", "-journal", "-wal" };
 
 struct event {
 	enum event_kind kind;
-	bool kept; /* REMOVE: the directory was told */
+	bool kept; /* REMOVE: the directory was synced */
 	int file;
 	int64_t offset; /* TRUNCATE: the size */
 	size_t size;

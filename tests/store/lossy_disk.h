@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A disk that loses its power: a VFS in front of SQLite's own that writes down what
- * reaches the disk, in which order, and when it was told to keep it; and that makes
+ * reaches the disk, in which order, and when it was synced; and that makes
  * the files as they could be found after a loss of power at any of these moments.
  *
- * Modelled: what a file was told to keep (xSync) is there; of what came later any part
+ * Modelled: what was in a file when it was synced (xSync) is there; of what came later any part
  * may be, in any order, in sectors that are whole or not at all; a file that was
- * removed with its directory told to keep that is gone, otherwise it may be back.
+ * removed with its directory synced is gone, otherwise it may be back.
  */
 #ifndef TESTS_STORE_LOSSY_DISK_H
 #define TESTS_STORE_LOSSY_DISK_H
@@ -31,7 +31,7 @@ uint64_t disk_noted(size_t moment);
 
 enum disk_loss {
 	LOSE_NOTHING,  /* all written is there: the process was killed */
-	LOSE_UNSYNCED, /* only what was told to be kept */
+	LOSE_UNSYNCED, /* only what was synced */
 	LOSE_RANDOMLY,
 };
 

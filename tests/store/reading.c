@@ -90,7 +90,7 @@ static void cursors_interleave(void **state)
 	}
 }
 
-static void errors_are_told(void **state)
+static void errors_are_returned(void **state)
 {
 	struct store_cursor *cursor;
 	char *error;
@@ -107,7 +107,7 @@ static void errors_are_told(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
 }
 
-/* Its first rows are there; then it tells an error, and can be closed. */
+/* Its first rows are there; then it returns an error, and can be closed. */
 static void store_ends_under_a_cursor(void **state)
 {
 	struct store_cursor *cursor = select_all("SELECT timestamp_ns FROM trace_log");
@@ -261,7 +261,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start_filled, tear_down)
 		TEST(values_are_kept),
 		TEST(cursors_interleave),
-		TEST(errors_are_told),
+		TEST(errors_are_returned),
 		TEST(store_ends_under_a_cursor),
 		TEST(given_up_reading_ends_at_once),
 		TEST(limit_ends_waiting_for_another),

@@ -363,7 +363,7 @@ static void unknown_type_is_a_type_of_its_own(void **state)
 	put_sample(sample);
 	sample.timestamp_ns++;
 	sample.fields[0] = (struct a_field){ 0 };
-	sample.weight = 3; /* nothing tells what it would be worth but that */
+	sample.weight = 3; /* nothing says what it would be worth but that */
 	put_sample(sample);
 	drain();
 	assert_string_equal(

@@ -31,7 +31,7 @@ static void count(const char *text, uint64_t execution_ns)
 	statement_stats_add(statement_stats_find(&name), 1, &run);
 }
 
-/* A store with the ring that the counters tell of themselves in. */
+/* A store with the ring that the counters publish themselves in. */
 static void start_counted(const char *path, int64_t max_bytes)
 {
 	start_store(path, max_bytes);

@@ -80,7 +80,7 @@ void put_start(struct query_key query, enum start_state state, const char *text)
 /* For store_drain() where all can be stored: long, as a loaded machine may need it. */
 #define PATIENCE_MS 300000
 void drain(void);
-bool has_error(void); /* store_error() has something to tell */
+bool has_error(void); /* store_error() has something to report */
 
 /* One value out of the store; the test fails, with the SQL, when there is none. */
 int64_t ask(const char *sql);

@@ -11,7 +11,7 @@
 
 #include "archived.h"
 
-/* Twins: the same code, told apart only by who calls them. */
+/* Twins: the same code, which only their callers distinguish. */
 ARCHIVED_KEEP static int twin_left(const char *text)
 {
 	return (int)strlen(text) + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inlined functions, of a library that knows its own (inlined/), as gcc and clang tell
+ * Inlined functions, of a library that knows its own (inlined/), as gcc and clang say
  * them in DWARF 4 and 5. The library calls us from each place, so that the addresses
  * are those that a sample would have.
  */
@@ -100,7 +100,7 @@ static void check_place(const struct library *library, enum inlined_place place,
 	assert_string_equal(file, frames[0].file);
 	assert_int_equal(line, frames[0].line);
 
-	/* With less room the outer ones are told, with their own lines. */
+	/* With less room the outer ones are returned, with their own lines. */
 	struct symbol_frame fewer[SYMBOL_FRAMES_MAX];
 	for (size_t room = 0; room < count; room++) {
 		assert_int_equal(symbol_frames(&library->object, library->addresses[place], fewer, room),

@@ -201,7 +201,7 @@ static void test_addresses(void **state)
 	check_text(address_line(process_space(), STORE_NOWHERE | 0x7f0000002004), NULL);
 	check_text(address_symbol(process_space(), STORE_NOWHERE | 0x7f0000003000), NULL);
 	check_text(address_text(process_space(), STORE_NOWHERE | 0x7f0000003000), "0x7f0000003000");
-	/* Who reads the trace of another process does not see our names. */
+	/* A reader of another process's trace does not see this process's names. */
 }
 
 int main(void)

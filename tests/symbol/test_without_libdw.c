@@ -45,7 +45,7 @@ static void expect(char *seen, const char *expected)
 	free(seen);
 }
 
-static void test_addresses_are_still_told(void **state)
+static void test_addresses_are_still_shown(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 2; round++) {
@@ -59,6 +59,6 @@ static void test_addresses_are_still_told(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses_are_still_told) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses_are_still_shown) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  * again must end within bounds while words and registers change and change back.
  * Each round is unwound with the memo and without: the memo must never make a
  * difference, whatever changed since the last round. Now and then it is unwound as a stack
- * that nobody told of, too: what was whole with bounds must be so without.
+ * that is not known, too: what was whole with bounds must be so without.
  *
  * QUERYPROF_TEST_SEED (a number) and QUERYPROF_TEST_ROUNDS change what is
  * done.

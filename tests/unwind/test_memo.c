@@ -348,7 +348,7 @@ __attribute__((noinline)) static void go_on(void)
 	sink++;
 }
 
-/* Frames of `right`, which the path tells. */
+/* Frames of `right`, which the path says. */
 static void attack_path(const ucontext_t *context)
 {
 	static uintptr_t right_call;

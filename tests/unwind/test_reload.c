@@ -2,7 +2,7 @@
 /*
  * Libraries that take each other's place at the same address, with other unwind
  * information, while threads are sampled in them: every trace must be whole, and
- * tell each of their frames, whether the map knows of the change already or not.
+ * say each of their frames, whether the map knows of the change already or not.
  *
  * Usage: test_reload VARIANT VARIANT
  */
@@ -130,7 +130,7 @@ static void load(int which)
 	assert_non_null(dive);
 }
 
-/* The smallest case: seen, gone, another in its place, and nobody has told us. */
+/* The smallest case: seen, gone, another in its place, and no hook has reported it. */
 static void test_one_after_the_other(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of stacks that nobody told us of: alternate signal stacks, coroutines,
+ * Traces of stacks that are not known: alternate signal stacks, coroutines,
  * threads made by the bare system call; and of what is no stack at all.
  */
 #include <setjmp.h>
@@ -468,7 +468,7 @@ static void *take_pages_away(void *from)
 	return NULL;
 }
 
-/* While one thread tells a stack, another unmaps it: the trace is whole or ends, and
+/* While one thread reads a stack, another unmaps it: the trace is whole or ends, and
  * no signal is raised. A coroutine's pages go so only when it does, and garbage that a
  * trace is led to may at any time. */
 static void test_unmapped(void **state)
@@ -563,11 +563,11 @@ static void test_cost(void **state)
 	coroutine_depth = 30;
 	run_coroutine(stack, STACK_BYTES);
 	const ucontext_t context = interrupted;
-	const struct unwind_stack told = { (uintptr_t)stack, (uintptr_t)stack + STACK_BYTES };
+	const struct unwind_stack given = { (uintptr_t)stack, (uintptr_t)stack + STACK_BYTES };
 	for (int i = 0; i < 2; i++) {
 		const uint64_t begin = now_ns();
 		for (int round = 0; round < ROUNDS; round++)
-			seen = unwind_trace(&context, i == 0 ? &own : &told, NULL, trace, TRACE_MAX_FRAMES);
+			seen = unwind_trace(&context, i == 0 ? &own : &given, NULL, trace, TRACE_MAX_FRAMES);
 		print_message("%s stack: %.0f ns for %d frames\n", i == 0 ? "unknown" : "known",
 		              (double)(now_ns() - begin) / ROUNDS, seen.depth);
 		assert_true(seen.depth >= 32);

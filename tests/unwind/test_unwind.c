@@ -36,7 +36,7 @@ extern void frame_landing_later(void (*callee)(void));
 extern void frame_released_early(void (*callee)(void));
 extern void frame_taken_early(void (*callee)(void));
 
-/* What the signal handler is told and saw. Not static: the compiler would know
+/* What the signal handler is given and saw. Not static: the compiler would know
  * that nothing it calls changes them, as it does not know of the handler. */
 uint64_t trace[TRACE_MAX_FRAMES];
 struct unwind_result seen;
@@ -389,7 +389,7 @@ static void test_bounds(void **state)
 	expect(!seen.truncated && is_named(trace[0], "take_trace"));
 	expect(is_named(trace[seen.depth - 1], "_start"));
 
-	/* A stack that ends too early: what fits is told. */
+	/* A stack that ends too early: what fits is returned. */
 	bounds = thread_bounds();
 	bounds.end = (uintptr_t)__builtin_frame_address(0) - 8;
 	own_recursion(5);

@@ -84,7 +84,7 @@ static void test_sums(void **state)
 		assert_true(llabs((long long)(sums[kind] - sampled[kind])) <= PERIOD_NS);
 }
 
-/* Who waits for less than a period has a sample as often as that is of a period. */
+/* A wait of less than a period has a sample as often as it is long, in periods. */
 static void test_first(void **state)
 {
 	int sampled = 0;

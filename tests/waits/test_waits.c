@@ -787,7 +787,7 @@ static void test_running_wait(void **state)
 	sqlite3_close(holder);
 }
 
-/* --- the host cannot tell --------------------------------------------------------------- */
+/* --- unseen by the host --------------------------------------------------------------- */
 
 static void keep_results(sqlite3_context *context, int count, sqlite3_value **values)
 {

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-/* "loaded", "recorded", or "alone": nothing of ours. Every query is sampled and logged. To be
+/* "loaded", "recorded", or "alone": nothing of queryprof's. Every query is sampled and logged. To be
  * called once, first. QUERYPROF_TEST_LIBRARY names another library than the one built. */
 void host_begin(const char *how);
 

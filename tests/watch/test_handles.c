@@ -66,7 +66,7 @@ static void choose_addresses(void)
 	sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
 }
 
-/* The slots of a table of 65,536 that an address may have are told by a multiplication; the
+/* The slots of a table of 65,536 that an address may have follow from a multiplication; the
  * first is that of no address at all. */
 static char *address_of_first_slot(void)
 {

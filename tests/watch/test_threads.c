@@ -61,7 +61,7 @@ static void test_messages(void **state)
 	assert_int_equal(sqlite3_close(shared), SQLITE_OK);
 }
 
-/* The statement is stepped, reset and stepped on by whoever comes. */
+/* The statement is stepped, reset and stepped on by whichever thread comes. */
 static void *step_both(void *context)
 {
 	for (int i = 0; i < ROUNDS * 5; i++) {

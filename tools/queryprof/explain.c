@@ -203,7 +203,7 @@ static bool find_program(const char *name, char *path)
 	return false;
 }
 
-/* The loader that the program asks for; NULL: none. */
+/* The loader that the program names; NULL: none. */
 static const char *find_interpreter(const unsigned char *file, size_t size)
 {
 	const ElfW(Ehdr) *header = (const void *)file;

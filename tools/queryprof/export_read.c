@@ -98,7 +98,7 @@ static const char *find_root(struct names *names, const struct label_pairs *pair
 	return kept;
 }
 
-static const char no_link[] = ""; /* one place: labels are told apart by where their link stands */
+static const char no_link[] = ""; /* one place: where its link stands distinguishes a label */
 
 /* NULL after a complaint. */
 static const char *read_link(struct export_reader *reader, int64_t span)

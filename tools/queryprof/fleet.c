@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each question is one request, whose answer goes row by row into a temporary table of the same
+ * Each query is one request, whose response goes row by row into a temporary table of the same
  * columns. The server finds the rows by host, service, statement and time, as its tables are ordered;
- * what else was asked for is looked for here, as in any trace file.
+ * what else was selected is looked for here, as in any trace file.
  */
 #include "fleet.h"
 
@@ -33,7 +33,7 @@
 
 struct fleet_settings fleet_settings;
 
-/* One answer on its way into a table. */
+/* One response on its way into a table. */
 struct fetch {
 	const char *table;
 	sqlite3 *db;
@@ -163,10 +163,10 @@ static char *replace(const char *text, const char *what, const char *with)
 	return to && fclose(to) == 0 ? made : NULL;
 }
 
-/* The answers are final: whoever reads can ask again. */
-static bool is_final(const struct http_answer *answer)
+/* The responses are final: the reader can repeat its command. */
+static bool is_final(const struct http_response *response)
 {
-	(void)answer;
+	(void)response;
 	return true;
 }
 
@@ -174,7 +174,7 @@ static bool is_final(const struct http_answer *answer)
 static int fetch_rows(sqlite3 *db, const char *table, const char *sql, const char *where)
 {
 	struct fetch fetch = { .table = table, .db = db };
-	struct http_answer answer;
+	struct http_response response;
 	char *labelled = server.is_old ? replace(sql, "toJSONString(labels)", "labels") : strdup(sql);
 	char *chosen = labelled ? replace(labelled, "/* and */", where) : NULL;
 	char *whole = chosen ? text_format("%s FORMAT TabSeparatedWithNamesAndTypes", chosen) : NULL;
@@ -183,10 +183,10 @@ static int fetch_rows(sqlite3 *db, const char *table, const char *sql, const cha
 
 	if (!whole)
 		complain("out of memory");
-	else if (http_fetch(server.url, whole, strlen(whole), is_final, &taker, &answer) == HTTP_FINE)
-		result = fetch.insert
-		                 ? COMMAND_FINE
-		                 : complain("%s: %s", table, fetch.names ? sqlite3_errmsg(db) : "no answer");
+	else if (http_fetch(server.url, whole, strlen(whole), is_final, &taker, &response) == HTTP_FINE)
+		result = fetch.insert ? COMMAND_FINE
+		                      : complain("%s: %s", table,
+		                                 fetch.names ? sqlite3_errmsg(db) : "no response");
 	sqlite3_finalize(fetch.insert);
 	vector_free(&fetch.line);
 	free(fetch.names);
@@ -199,13 +199,13 @@ static int fetch_rows(sqlite3 *db, const char *table, const char *sql, const cha
 /* One line of numbers. A command_result. */
 static int ask_numbers(const char *sql, const char *where, int64_t *numbers, int count)
 {
-	struct http_answer answer;
+	struct http_response response;
 	char *whole = replace(sql, "/* and */", where);
 	int result =
-		whole && http_fetch(server.url, whole, strlen(whole), is_final, NULL, &answer) == HTTP_FINE
+		whole && http_fetch(server.url, whole, strlen(whole), is_final, NULL, &response) == HTTP_FINE
 			? COMMAND_FINE
 			: COMMAND_FAILED;
-	const char *at = result == COMMAND_FINE ? answer.text : "";
+	const char *at = result == COMMAND_FINE ? response.text : "";
 
 	free(whole);
 	for (int i = 0; result == COMMAND_FINE && i < count; i++) {
@@ -214,7 +214,7 @@ static int ask_numbers(const char *sql, const char *where, int64_t *numbers, int
 		numbers[i] = strtoll(at, &end, 10);
 		if (end == at)
 			result = complain("%.*s: this is no ClickHouse: it says %.40s",
-			                  (int)strcspn(server.url, "?"), server.url, answer.text);
+			                  (int)strcspn(server.url, "?"), server.url, response.text);
 		at = *end ? end + 1 : end;
 	}
 	return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * foldStack(functions, modules), a report's SQL function: the frames of a stack that tell
+ * foldStack(functions, modules), a report's SQL function: the frames of a stack that say
  * it from the stacks shown before it, a line each.
  */
 #ifndef QUERYPROF_COMMAND_FOLD_STACK_H

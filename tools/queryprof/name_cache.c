@@ -265,10 +265,10 @@ static size_t recall_frames(struct name_cache *cache, struct entry *entry, uint6
 static size_t look_up(struct entry *entry, const struct symbol_object *object, uint64_t address,
                       struct symbol_frame *frames, size_t room)
 {
-	consulted_tell(note_file, entry);
+	consulted_follow(note_file, entry);
 	symbol_fetch(object);
 	size_t count = symbol_frames(object, address, frames, room);
-	consulted_tell(NULL, NULL);
+	consulted_follow(NULL, NULL);
 
 	struct finding finding = { address, entry->frames.count, count };
 	for (size_t i = 0; i < count; i++) {

@@ -46,7 +46,7 @@ static void die_with_parent(pid_t parent)
 		_exit(127);
 }
 
-static _Noreturn void become(char **argv, pid_t parent, int tell)
+static _Noreturn void become(char **argv, pid_t parent, int errors)
 {
 	int error;
 
@@ -56,7 +56,7 @@ static _Noreturn void become(char **argv, pid_t parent, int tell)
 	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
 	execvp(argv[0], argv);
 	error = errno;
-	while (write(tell, &error, sizeof error) < 0 && errno == EINTR)
+	while (write(errors, &error, sizeof error) < 0 && errno == EINTR)
 		;
 	_exit(127);
 }

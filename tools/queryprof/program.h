@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program in such a way that our parent cannot tell the two processes apart: the
+ * Runs a program in such a way that the command's parent cannot distinguish the two processes: the
  * program gets our signals, and we end as it ends.
  */
 #ifndef QUERYPROF_COMMAND_PROGRAM_H

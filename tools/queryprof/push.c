@@ -35,7 +35,7 @@
 
 #define SAMPLES_A_ROUND 50000
 #define STACKS_MAX 200000
-#define TOLD_EVERY_S 60
+#define SHOWN_EVERY_S 60
 #define LAST_PATIENCE_S 5
 
 static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
@@ -57,7 +57,9 @@ static const struct command_option options[] = {
 	  .kind = OPTION_NUMBER,
 	  .help = "with --follow, how often it looks for more; 1 otherwise" },
 	{ .name = "once", .to = &once, .help = "sends what is there and ends, as without --follow" },
-	{ .name = "dry-run", .to = &dry_run, .help = "says what would be sent; asks no server" },
+	{ .name = "dry-run",
+	  .to = &dry_run,
+	  .help = "says what would be sent, without a request to a server" },
 	{ .name = "state",
 	  .value = "STATE",
 	  .to = &state_path,
@@ -111,11 +113,11 @@ struct push_file {
 static struct {
 	const struct push_target *target;
 	const char *url;
-	char *named; /* the target, to tell state files apart */
+	char *named; /* the target, part of the state file's name */
 	VECTOR(struct push_file) files;
 	VECTOR(char *) folders;
 	int64_t rows[PUSH_TABLES], missed;
-	time_t told;
+	time_t shown;
 } push;
 
 static int64_t number(const char *text, int64_t otherwise)
@@ -353,7 +355,7 @@ static int push_piece(struct push_file *file, bool *is_new)
 
 /* --- all of them ------------------------------------------------------------------ */
 
-static void tell(FILE *to)
+static void show_progress(FILE *to)
 {
 	const char *between = "";
 
@@ -375,10 +377,10 @@ static void tell_each_minute(void)
 {
 	time_t now = time(NULL);
 
-	if (isatty(STDERR_FILENO) || now - push.told < TOLD_EVERY_S)
+	if (isatty(STDERR_FILENO) || now - push.shown < SHOWN_EVERY_S)
 		return;
-	push.told = now;
-	tell(stderr);
+	push.shown = now;
+	show_progress(stderr);
 }
 
 /* As much as there is. A command_result. */
@@ -424,7 +426,7 @@ static int push_on(void)
 	} while (result == COMMAND_FINE && follow && !http_is_stopped());
 	if (result != COMMAND_FINE || !http_is_stopped())
 		return result;
-	/* What came since then is sent, too; asked once more it ends at once. */
+	/* What came since then is sent, too; another signal ends it at once. */
 	http_resume(LAST_PATIENCE_S);
 	return push_all();
 }
@@ -497,14 +499,14 @@ static int run_with_server(void)
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = stop }, NULL);
 	progress_begin("pushing");
-	push.told = time(NULL);
+	push.shown = time(NULL);
 	if (result == COMMAND_FINE)
 		result = push.target->begin(push.url, with_zstd != NULL);
 	if (result == COMMAND_FINE)
 		result = push_on();
 	progress_end();
 	if (result == COMMAND_FINE)
-		tell(stdout);
+		show_progress(stdout);
 	push.target->end();
 	http_end();
 	return result;

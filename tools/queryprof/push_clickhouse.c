@@ -66,7 +66,7 @@ const char *push_table_name(enum push_table table)
 
 /* Errors of ClickHouse that say that the request is wrong. Others pass: too many parts, no memory,
  * no disk, a shard that is away. */
-static bool is_final(const struct http_answer *answer)
+static bool is_final(const struct http_response *response)
 {
 	static const int codes[] = {
 		16,  /* NO_SUCH_COLUMN_IN_TABLE */
@@ -87,12 +87,12 @@ static bool is_final(const struct http_answer *answer)
 		497, /* ACCESS_DENIED */
 		516, /* AUTHENTICATION_FAILED */
 	};
-	const char *code = strstr(answer->text, "Code: ");
+	const char *code = strstr(response->text, "Code: ");
 
 	for (size_t i = 0; code && i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (atoi(code + strlen("Code: ")) == codes[i])
 			return true;
-	return !code && answer->status / 100 == 4 && answer->status != 408 && answer->status != 429;
+	return !code && response->status / 100 == 4 && response->status != 408 && response->status != 429;
 }
 
 static char *url_encode(const char *text)
@@ -112,22 +112,23 @@ static char *url_encode(const char *text)
 }
 
 /* A command_result. */
-static int ask(const char *sql, struct http_answer *answer)
+static int send_sql(const char *sql, struct http_response *response)
 {
-	return http_send(target.url, NULL, sql, strlen(sql), is_final, answer) == HTTP_FINE ? COMMAND_FINE
-	                                                                                    : COMMAND_FAILED;
+	return http_send(target.url, NULL, sql, strlen(sql), is_final, response) == HTTP_FINE
+	               ? COMMAND_FINE
+	               : COMMAND_FAILED;
 }
 
 static int ask_version(void)
 {
-	struct http_answer answer;
+	struct http_response response;
 	int major = 0, minor = 0;
 
-	if (ask("SELECT version()", &answer) != COMMAND_FINE)
+	if (send_sql("SELECT version()", &response) != COMMAND_FINE)
 		return COMMAND_FAILED;
-	if (sscanf(answer.text, "%d.%d", &major, &minor) != 2)
+	if (sscanf(response.text, "%d.%d", &major, &minor) != 2)
 		return complain("%.*s: this is no ClickHouse: it says its version is %.40s",
-		                (int)strcspn(target.url, "?"), target.url, answer.text);
+		                (int)strcspn(target.url, "?"), target.url, response.text);
 	target.version = major * 100 + minor;
 	return COMMAND_FINE;
 }
@@ -147,13 +148,13 @@ static void unescape(char *text)
  * computed. */
 static int ask_types(enum push_table table)
 {
-	struct http_answer answer;
+	struct http_response response;
 	char sql[100], *save = NULL, *copy;
 
 	snprintf(sql, sizeof(sql), "DESCRIBE TABLE %s FORMAT TabSeparated", tables[table].name);
-	if (ask(sql, &answer) != COMMAND_FINE)
+	if (send_sql(sql, &response) != COMMAND_FINE)
 		return complain("the tables are made by sql/clickhouse/tables.sql");
-	copy = strdup(answer.text);
+	copy = strdup(response.text);
 	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		char *type = strchr(line, '\t'), *end = type ? strchr(type + 1, '\t') : NULL;
@@ -523,13 +524,13 @@ int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_positi
 
 int push_clickhouse_send(void)
 {
-	struct http_answer answer;
+	struct http_response response;
 
 	for (int i = 0; i < PUSH_TABLES; i++) {
 		const struct request *request = &target.requests[i];
 
 		if (request->url && http_send(request->url, NULL, request->body.data.items,
-		                              request->body.data.count, is_final, &answer) != HTTP_FINE)
+		                              request->body.data.count, is_final, &response) != HTTP_FINE)
 			return COMMAND_FAILED;
 	}
 	return COMMAND_FINE;

@@ -20,9 +20,9 @@
 
 #define FIRST_DELAY_MS 100
 #define LAST_DELAY_MS 60000
-#define TOLD_EVERY_MS 60000
+#define REPORTED_EVERY_MS 60000
 #define CONNECT_TIMEOUT_S 10L
-#define SHOWN_MAX 300 /* of an answer, in a message */
+#define SHOWN_MAX 300 /* of an response, in a message */
 
 /* libcurl is there under one of two names, and not needed by the other commands. */
 static const char *const libraries[] = { "libcurl.so.4", "libcurl-gnutls.so.4" };
@@ -52,8 +52,8 @@ static struct {
 	CURL *easy;
 	char *user, *password;
 	VECTOR(char *) headers;
-	VECTOR(char) answer;
-	const struct http_taker *taker; /* NULL: answers are kept */
+	VECTOR(char) response;
+	const struct http_taker *taker; /* NULL: responses are kept */
 	char error[CURL_ERROR_SIZE];
 } http;
 
@@ -215,7 +215,7 @@ void http_end(void)
 	for (size_t i = 0; i < http.headers.count; i++)
 		free(http.headers.items[i]);
 	vector_free(&http.headers);
-	vector_free(&http.answer);
+	vector_free(&http.response);
 	memset(&http, 0, sizeof(http));
 }
 
@@ -231,10 +231,10 @@ static size_t keep_answer(char *data, size_t one, size_t count, void *context)
 		curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 200)
 		return http.taker->take(http.taker->context, data, size) ? size : 0;
-	if (!vector_reserve(&http.answer, http.answer.count + size + 1))
+	if (!vector_reserve(&http.response, http.response.count + size + 1))
 		return 0;
-	memcpy(http.answer.items + http.answer.count, data, size);
-	http.answer.count += size;
+	memcpy(http.response.items + http.response.count, data, size);
+	http.response.count += size;
 	return size;
 }
 
@@ -281,41 +281,41 @@ static struct curl_slist *list_headers(const char *const *headers)
 }
 
 static void try_once(const char *url, const char *const *headers, const void *body, size_t size,
-                     struct http_answer *answer)
+                     struct http_response *response)
 {
 	struct curl_slist *list = list_headers(headers);
 	CURLcode code;
 
-	*answer = (struct http_answer){ .text = "" };
-	http.answer.count = 0;
+	*response = (struct http_response){ .text = "" };
+	http.response.count = 0;
 	http.error[0] = 0;
 	set_options(url, list, body, size);
 	code = curl.curl_easy_perform(http.easy);
 	http_counts.requests++;
 	http_counts.bytes += size;
 	if (code == CURLE_OK)
-		curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &answer->status);
+		curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &response->status);
 	else if (!http.error[0])
 		snprintf(http.error, sizeof(http.error), "%s", curl.curl_easy_strerror(code));
 	curl.curl_slist_free_all(list);
-	if (code == CURLE_OK && http.answer.items) {
-		http.answer.items[http.answer.count] = 0; /* has room */
-		answer->text = http.answer.items;
-		answer->size = http.answer.count;
+	if (code == CURLE_OK && http.response.items) {
+		http.response.items[http.response.count] = 0; /* has room */
+		response->text = http.response.items;
+		response->size = http.response.count;
 	}
 }
 
 /* --- and again -------------------------------------------------------------------- */
 
 /* What went wrong, in one line. Servers may quote what they were sent, but never a header. */
-static char *describe(const struct http_answer *answer)
+static char *describe(const struct http_response *response)
 {
 	char *text;
 
-	if (!answer->status)
+	if (!response->status)
 		return text_format("%s", http.error);
-	text = text_format("the server says %ld%s%.*s", answer->status, answer->size ? ": " : "", SHOWN_MAX,
-	                   answer->text);
+	text = text_format("the server says %ld%s%.*s", response->status, response->size ? ": " : "",
+	                   SHOWN_MAX, response->text);
 	for (char *at = text; at && *at; at++)
 		if (*at == '\n' || *at == '\r')
 			*at = ' ';
@@ -328,9 +328,9 @@ static int url_size(const char *url)
 	return (int)strcspn(url, "?");
 }
 
-static void tell(const char *url, const struct http_answer *answer, const char *what)
+static void report(const char *url, const struct http_response *response, const char *what)
 {
-	char *why = describe(answer);
+	char *why = describe(response);
 
 	complain("%.*s: %s%s", url_size(url), url, why ? why : "out of memory", what);
 	free(why);
@@ -346,35 +346,37 @@ static int64_t with_jitter(int64_t ms)
 	return ms / 2 + (int64_t)(random % (uint32_t)(ms / 2 + 1));
 }
 
-static bool is_refusal(const struct http_answer *answer, bool (*is_final)(const struct http_answer *answer))
+static bool is_refusal(const struct http_response *response,
+                       bool (*is_final)(const struct http_response *response))
 {
-	if (answer->status == 401 || answer->status == 403 || answer->status == 404)
+	if (response->status == 401 || response->status == 403 || response->status == 404)
 		return true;
-	return answer->status && is_final && is_final(answer);
+	return response->status && is_final && is_final(response);
 }
 
 enum http_result http_send(const char *url, const char *const *headers, const void *body, size_t size,
-                           bool (*is_final)(const struct http_answer *answer), struct http_answer *answer)
+                           bool (*is_final)(const struct http_response *response),
+                           struct http_response *response)
 {
-	int64_t begin = clock_ms(), told = begin - TOLD_EVERY_MS, delay = FIRST_DELAY_MS;
+	int64_t begin = clock_ms(), reported = begin - REPORTED_EVERY_MS, delay = FIRST_DELAY_MS;
 	int64_t patience = http.settings.patience_s;
 
 	for (;; http_counts.repeated++) {
-		try_once(url, headers, body, size, answer);
-		if (answer->status / 100 == 2)
+		try_once(url, headers, body, size, response);
+		if (response->status / 100 == 2)
 			return HTTP_FINE;
-		if (is_refusal(answer, is_final)) {
-			tell(url, answer, "");
+		if (is_refusal(response, is_final)) {
+			report(url, response, "");
 			return HTTP_REFUSED;
 		}
 		int64_t now = clock_ms();
 		if (stopped || (now - begin) / 1000 >= patience) {
-			tell(url, answer, http.settings.gave_up);
+			report(url, response, http.settings.gave_up);
 			return HTTP_GAVE_UP;
 		}
-		if (now - told >= TOLD_EVERY_MS) {
-			tell(url, answer, " (tried again until it works)");
-			told = now;
+		if (now - reported >= REPORTED_EVERY_MS) {
+			report(url, response, " (tried again until it works)");
+			reported = now;
 		}
 		http_sleep(with_jitter(delay));
 		delay = delay * 2 < LAST_DELAY_MS ? delay * 2 : LAST_DELAY_MS;
@@ -382,14 +384,14 @@ enum http_result http_send(const char *url, const char *const *headers, const vo
 }
 
 enum http_result http_fetch(const char *url, const void *body, size_t size,
-                            bool (*is_final)(const struct http_answer *answer),
-                            const struct http_taker *taker, struct http_answer *answer)
+                            bool (*is_final)(const struct http_response *response),
+                            const struct http_taker *taker, struct http_response *response)
 {
 	enum http_result result;
 
 	http.taker = taker;
 	http.settings.patience_s = 0;
-	result = http_send(url, NULL, body, size, is_final, answer);
+	result = http_send(url, NULL, body, size, is_final, response);
 	http.taker = NULL;
 	return result;
 }

@@ -18,7 +18,7 @@ struct http_settings {
 	const char *authorities; /* a file of certificates, NULL: the system's */
 	int64_t bytes_per_second; /* 0: no bound */
 	int64_t timeout_s;        /* of one request */
-	int64_t patience_s;       /* how long a request is repeated; INT64_MAX: until it is asked to stop */
+	int64_t patience_s;       /* how long a request is repeated; INT64_MAX: until push is to stop */
 	const char *gave_up;      /* what is said behind the last error then */
 };
 
@@ -32,8 +32,8 @@ char *http_url_with(const char *url, const char *parameter);
 int http_begin(const struct http_settings *settings);
 void http_end(void);
 
-/* The answer stays valid until the next request. */
-struct http_answer {
+/* The response stays valid until the next request. */
+struct http_response {
 	long status; /* 0: there was none */
 	const char *text;
 	size_t size;
@@ -42,14 +42,15 @@ struct http_answer {
 enum http_result {
 	HTTP_FINE,    /* 2xx */
 	HTTP_REFUSED, /* no repetition can help; after a complaint */
-	HTTP_GAVE_UP, /* patience has ended, or somebody asks to stop; after a complaint */
+	HTTP_GAVE_UP, /* patience has ended, or push is to stop; after a complaint */
 };
 
-/* headers: up to the first NULL, may be NULL. `is_final` tells from an answer that is neither 2xx
- * nor 401, 403, 404 whether repeating is in vain, and may be NULL. Between repetitions are 0.1 s, and
+/* headers: up to the first NULL, may be NULL. `is_final` says of a response that is neither
+ * 2xx nor 401, 403, 404 whether repeating is in vain, and may be NULL. Between repetitions are 0.1 s, and
  * up to a minute; a line a minute says why. */
 enum http_result http_send(const char *url, const char *const *headers, const void *body, size_t size,
-                           bool (*is_final)(const struct http_answer *answer), struct http_answer *answer);
+                           bool (*is_final)(const struct http_response *response),
+                           struct http_response *response);
 
 /* Takes what a server says as it comes. False: no more of it, and the request fails. */
 struct http_taker {
@@ -57,19 +58,19 @@ struct http_taker {
 	void *context;
 };
 
-/* The same without repetitions. taker NULL: the answer is kept, as for http_send(). */
+/* The same without repetitions. taker NULL: the response is kept, as for http_send(). */
 enum http_result http_fetch(const char *url, const void *body, size_t size,
-                            bool (*is_final)(const struct http_answer *answer),
-                            const struct http_taker *taker, struct http_answer *answer);
+                            bool (*is_final)(const struct http_response *response),
+                            const struct http_taker *taker, struct http_response *response);
 
 /* Requests that are repeated end soon; for signal handlers. */
 void http_stop(void);
 bool http_is_stopped(void);
 
-/* As before somebody asked to stop, with that patience. */
+/* As before http_stop(), with that patience. */
 void http_resume(int64_t patience_s);
 
-/* Waits, or until somebody asks to stop. */
+/* Waits, or until http_stop(). */
 void http_sleep(int64_t ms);
 
 struct http_counts {

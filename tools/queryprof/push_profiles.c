@@ -455,25 +455,25 @@ int push_profiles_read(sqlite3 *db, const char *path, const struct push_position
 /* --- sending ---------------------------------------------------------------------- */
 
 /* What the server cannot take it will not take later either; but it may have too much to do. */
-static bool is_final(const struct http_answer *answer)
+static bool is_final(const struct http_response *response)
 {
-	return answer->status / 100 == 4 && answer->status != 408 && answer->status != 429;
+	return response->status / 100 == 4 && response->status != 408 && response->status != 429;
 }
 
 /* A collector may take a part, and says so in a text. */
-static void tell_rejected(const struct request *request, const struct http_answer *answer)
+static void report_rejected(const struct request *request, const struct http_response *response)
 {
 	char text[SHOWN_MAX];
 	size_t size = 0;
-	bool is_json = answer->size && answer->text[0] == '{';
+	bool is_json = response->size && response->text[0] == '{';
 
 	if (target.is_pyroscope ||
-	    (is_json ? !strstr(answer->text, "ejected") && !strstr(answer->text, "rrorMessage")
-	             : answer->size <= 2))
+	    (is_json ? !strstr(response->text, "ejected") && !strstr(response->text, "rrorMessage")
+	             : response->size <= 2))
 		return;
-	for (size_t i = 0; i < answer->size && size < sizeof(text) - 1; i++)
-		if (isprint((unsigned char)answer->text[i]))
-			text[size++] = answer->text[i];
+	for (size_t i = 0; i < response->size && size < sizeof(text) - 1; i++)
+		if (isprint((unsigned char)response->text[i]))
+			text[size++] = response->text[i];
 	text[size] = 0;
 	complain("%.*s%s: the server says of what it was sent: %s", (int)strcspn(target.url, "?"), target.url,
 	         request->path, text);
@@ -483,18 +483,18 @@ static int send_request(const struct request *request)
 {
 	const char *const headers[] = { request->type, NULL };
 	size_t base = strcspn(target.url, "?"), size = base;
-	struct http_answer answer;
+	struct http_response response;
 
 	while (size && target.url[size - 1] == '/')
 		size--;
 	char *url = text_format("%.*s%s%s", (int)size, target.url, request->path, target.url + base);
 	if (!url)
 		return complain_of_memory();
-	enum http_result result = http_send(url, headers, request->body, request->size, is_final, &answer);
+	enum http_result result = http_send(url, headers, request->body, request->size, is_final, &response);
 	free(url);
 	if (result != HTTP_FINE)
 		return COMMAND_FAILED;
-	tell_rejected(request, &answer);
+	report_rejected(request, &response);
 	return COMMAND_FINE;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is new in a trace file as profiles: in OTLP, with spans as traces, for an OpenTelemetry collector; or
- * in pprof's format, for Pyroscope. These count what they are sent: a piece that is repeated, as its answer
+ * in pprof's format, for Pyroscope. These count what they are sent: a piece that is repeated, as its response
  * was lost, may be there twice. A profile of Pyroscope has the same id then, and so has a span.
  */
 #ifndef QUERYPROF_COMMAND_PUSH_PROFILES_H

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum push_place {
-	PUSH_FILE, /* tells files apart */
+	PUSH_FILE, /* the file's identity */
 	PUSH_BATCH,
 	PUSH_SAMPLES, /* of the file, up to and including the batch */
 	PUSH_MODULES, /* rows */

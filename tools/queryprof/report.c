@@ -109,7 +109,7 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	return result;
 }
 
-/* Where no CPU time was sampled, it is wall time that is asked for. */
+/* Where no CPU time was sampled, wall time is meant. */
 static const char *default_type(sqlite3 *db)
 {
 	static const char has_other_samples[] =

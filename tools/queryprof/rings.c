@@ -29,7 +29,7 @@
 /* A process that was killed together with the command may take so long to be gone. */
 #define END_NS 200000000ull
 
-/* Between two looks at the rings of processes that ask for it. A ring has room for much more. */
+/* Between two looks at the rings of processes that request it. A ring has room for much more. */
 #define LOOK_NS 250000000ull
 
 /* After a refused accept(): for want of descriptors. */
@@ -52,7 +52,7 @@ static struct {
 	int64_t max_bytes;
 	VECTOR(struct guest) guests;
 	VECTOR(struct pollfd) polled; /* the socket, the end, a descriptor of each guest */
-	uint64_t look_at;             /* at the rings of processes that ask; UINT64_MAX: there are none */
+	uint64_t look_at; /* at the rings of processes that request it; UINT64_MAX: there are none */
 	struct recovery recovery;
 } rings = { .socket = -1, .end = -1, .look_at = UINT64_MAX };
 
@@ -107,7 +107,7 @@ static void close_received(struct msghdr *message)
 			close(((int *)CMSG_DATA(header))[i]);
 }
 
-/* The process asks for its ring, the newest of those before number `count` (it may have called
+/* The process requests its ring, the newest of those before number `count` (it may have called
  * exec). False: it is not here. */
 static bool take_asking(const struct guest *from, size_t count)
 {
@@ -172,17 +172,17 @@ static void store(struct guest *guest)
 		close(guest->asking);
 }
 
-/* --- a process asks -------------------------------------------------------------------- */
+/* --- a process's request---------------------------------------------------------------- */
 
 /* False: it has closed the connection. */
-static bool goes_on_asking(int connection)
+static bool is_connected(int connection)
 {
 	struct pollfd polled = { .fd = connection };
 
 	return poll(&polled, 1, 0) == 0;
 }
 
-/* What is there now. `last`: from then on the process is alone. False: no process asks. */
+/* What is there now. `last`: from then on the process is alone. False: no process has a request. */
 static bool serve_asking(bool last)
 {
 	bool any = false;
@@ -193,7 +193,7 @@ static bool serve_asking(bool last)
 		if (guest->connection >= 0 || guest->asking < 0)
 			continue;
 		/* First: what came before is stored in any case. */
-		bool goes_on = goes_on_asking(guest->asking) && !last;
+		bool goes_on = is_connected(guest->asking) && !last;
 		recovery_store_running(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes,
 		                       &rings.recovery);
 		if (goes_on) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The type of the samples that a command shows: --type. A file may have types that this
- * build does not know; it tells their units.
+ * build does not know; it names their units.
  */
 #ifndef QUERYPROF_COMMAND_SHOWN_TYPE_H
 #define QUERYPROF_COMMAND_SHOWN_TYPE_H
@@ -24,7 +24,7 @@ struct shown_type {
 	char title[96];    /* for headings: "CPU time", "wall time", "Memory in bytes" */
 	const char *clock; /* "CPU", "wall": what they are the time of; NULL: of something else */
 	bool is_timed;     /* a timer took them: their weights are periods */
-	bool is_wall;      /* asked for as wall time, which each file may have in its own way */
+	bool is_wall;      /* given as wall time, which each file may have in its own way */
 };
 
 /* By its name in any case, or "wall": all time of both CPU and OffCPU samples (SHOWN_TYPE_WALL),

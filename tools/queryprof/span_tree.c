@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A damaged file may have any parents: whoever is his own ancestor is a root.
+ * A damaged file may have any parents: a span that is its own ancestor is a root.
  */
 #include "span_tree.h"
 

@@ -252,7 +252,7 @@ const struct command command_trace = {
 	.summary = "Shows what happened in one traced request",
 	.details = "A line a span, in the order of the tree: when it began, how long it took, how long "
 		   "without its children on the same thread, and the CPU time of its thread meanwhile, as "
-		   "samples of queries tell it. The bar shows it within the whole. Spans with * are the "
+		   "samples of queries show it. The bar shows it within the whole. Spans with * are the "
 		   "critical path: without them the request would have ended earlier. Spans of other threads "
 		   "name them. ID is the trace's, or its beginning: queryprof traces lists them.",
 	.examples = "  queryprof trace app.trace 4bf92f3577b34da6\n"

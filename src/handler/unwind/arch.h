@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the unwinder needs of an architecture: the registers of an interrupted thread, a
+ * The unwinder's interface to an architecture: the registers of an interrupted thread, a
  * rule that fits in RULE_BITS, how to make such a rule from an unwind row, and how to
  * apply it to a frame. Each architecture has one header.
  *

@@ -77,8 +77,8 @@ static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_FP;
 
 /*
  * A compiler has the stack at one depth at each instruction. So any way from the interrupted one on
- * tells where its frame lies, by what it does first: makes the frame, uses it, leaves it, or returns
- * without one. Branches are not taken at first; where a way tells nothing, the next one is gone.
+ * shows where its frame lies, by what it does first: makes the frame, uses it, leaves it, or returns
+ * without one. Branches are not taken at first; where a way shows nothing, the next one is gone.
  */
 
 #define RSP 4u
@@ -133,7 +133,7 @@ static bool loses_frame(const struct x86_instruction *i)
 	return changed == RSP || changed == RBP;
 }
 
-/* What one instruction tells: a rule, or none yet. The way goes on at way->pc, which is 0 where it
+/* The rule that one instruction shows, or none yet. The way goes on at way->pc, which is 0 where it
  * ends. */
 static rule_t look_at(struct ahead *ahead, struct way *way)
 {
@@ -156,7 +156,7 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 	const bool leaves = is_wide && ((i.opcode == 0x89 && i.operand == 0xec) ||
 	                                (i.opcode == 0x8b && i.operand == 0xe5));
 
-	/* What lies in memory below the frame pointer; lea to the stack pointer too. */
+	/* Memory below the frame pointer; lea to the stack pointer too. */
 	if (!i.is_vector && (i.operand >> 6 == 1 || i.operand >> 6 == 2) && (i.operand & 7) == RBP &&
 	    !(i.rex & 1))
 		return in_frame;
@@ -200,7 +200,7 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 	return RULE_NONE;
 }
 
-/* RULE_NONE: no way tells it. */
+/* RULE_NONE: no way shows it. */
 static rule_t judge(const struct code_map *map, const struct unwind_frame *frame)
 {
 	struct ahead ahead = { .map = map, .frame = frame, .ways = { { frame->pc, 0 } }, .count = 1 };

@@ -18,7 +18,7 @@ static uintptr_t page_of(uintptr_t address)
 }
 
 /* Whether the page of `address` can be read. */
-static bool ask_kernel(uintptr_t address)
+static bool can_kernel_read(uintptr_t address)
 {
 	enum { NO_SUCH_OPERATION = 0x7fff };
 	const long result =
@@ -36,11 +36,11 @@ static bool can_read(uintptr_t address)
 	int now = __atomic_load_n(&tried, __ATOMIC_RELAXED);
 
 	if (now == UNTRIED) {
-		now = ask_kernel(UINTPTR_MAX) ? FAILS : WORKS;
+		now = can_kernel_read(UINTPTR_MAX) ? FAILS : WORKS;
 		__atomic_store_n(&tried, now, __ATOMIC_RELAXED);
 	}
 	/* Address 0 means no mask. */
-	return now == WORKS && address >= PAGE && ask_kernel(address);
+	return now == WORKS && address >= PAGE && can_kernel_read(address);
 }
 
 /* Whether a seccomp filter may kill the process for process_vm_readv. */
@@ -80,21 +80,21 @@ static bool read_in_page(struct stack_copy *copy, uintptr_t address, void *to, s
 		const bool is_word = copy->page == NULL;
 
 		copy->held = NOTHING;
-		if (!copy->asks) {
+		if (!copy->probes) {
 			if (!kernel_copies(is_word ? address : page, is_word ? to : copy->page,
 			                   is_word ? size : PAGE))
-				copy->asks = errno != EFAULT; /* the kernel lacks or refuses the call */
+				copy->probes = errno != EFAULT; /* the kernel lacks or refuses the call */
 			else if (is_word)
 				return true;
 			else
 				copy->held = page;
 		}
-		if (copy->held != page && !(copy->asks && can_read(page)))
+		if (copy->held != page && !(copy->probes && can_read(page)))
 			return false;
 		copy->held = page;
 	}
 	const unsigned char *from =
-		copy->asks ? (const unsigned char *)address : copy->page + (address - page);
+		copy->probes ? (const unsigned char *)address : copy->page + (address - page);
 	/* Nearly always a word. No call of memcpy(): a sanitizer intercepts it. */
 	if (size == sizeof(uintptr_t))
 		memcpy(to, from, sizeof(uintptr_t));
@@ -121,13 +121,13 @@ bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 {
 	unsigned char byte;
 
-	*copy = (struct stack_copy){ .page = copy->page, .held = NOTHING, .asks = is_filtered() };
+	*copy = (struct stack_copy){ .page = copy->page, .held = NOTHING, .probes = is_filtered() };
 	return stack_copy_read(copy, address, &byte, 1);
 }
 
 bool stack_copy_part(uintptr_t address, void *to, size_t size)
 {
-	struct stack_copy copy = { .held = NOTHING, .asks = is_filtered() };
+	struct stack_copy copy = { .held = NOTHING, .probes = is_filtered() };
 
 	return stack_copy_read(&copy, address, to, size);
 }

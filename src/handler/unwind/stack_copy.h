@@ -11,10 +11,10 @@
  * belong to the host: once it installed another handler, the next such load would kill it.
  *
  * A seccomp filter may kill the process for process_vm_readv. So in a thread with a filter,
- * and on a kernel without the call, the kernel is asked first whether a page can be read,
- * and plain loads follow. The question is rt_sigprocmask with an invalid operation: it
+ * and on a kernel without the call, the kernel first says whether a page can be read, and
+ * plain loads follow. The call is rt_sigprocmask with an invalid operation: it
  * copies a mask from the address and then fails with EFAULT or EINVAL; every program makes
- * this call. Between the answer and the load another thread could unmap the page. It cannot
+ * this call. Between this call and the load another thread could unmap the page. It cannot
  * take the frames of the interrupted thread, which stands still. It could take a page to
  * which a damaged stack has led the walk, or another thread's text (stack_copy_part).
  */
@@ -32,7 +32,7 @@
 struct stack_copy {
 	unsigned char *page; /* STACK_COPY_BYTES of memory; NULL: each word is copied alone */
 	uintptr_t held;      /* the page that is copied to `page`, or that can be loaded */
-	bool asks;           /* plain loads, after asking whether the page can be read */
+	bool probes;         /* plain loads, once the kernel has said that the page can be read */
 };
 
 /* Begins, or begins again, with the stack of `address`. False: it cannot be read. */

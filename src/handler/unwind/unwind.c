@@ -47,7 +47,7 @@ struct unwind_memo {
 const struct code_map *code_map_published;
 uint64_t unwind_counters[UNWIND_COUNTERS];
 
-/* An empty map: the loader is asked for each address. */
+/* An empty map: the loader looks up each address. */
 static const struct code_map no_map;
 
 const unsigned unwind_memo_bytes = sizeof(struct unwind_memo);

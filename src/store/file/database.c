@@ -10,7 +10,7 @@
  * (wal_index.c).
  *
  * The file is made in one transaction of a rollback journal, and set to WAL after that: its
- * header tells what it is, whenever the process was killed. Only a database without
+ * header says what it is, whenever the process was killed. Only a database without
  * anything in it may be left in between; it counts as empty.
  *
  * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and
@@ -209,7 +209,7 @@ static bool lock_setup(int fd)
 	return false;
 }
 
-/* What others have put at the path, or beside it, they could read as it grows. Root's may be
+/* Other users could read a file that they have put at the path, or beside it, as it grows. Root's may be
  * written to: root reads everything. */
 static int check_owners(const char *path, const struct stat *status, char **error)
 {

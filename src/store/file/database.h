@@ -83,7 +83,7 @@ int64_t database_bytes(const struct database *database, const char *path);
 /* A sentence (malloc'ed) for an error of `db`: "path: what". */
 char *database_error(sqlite3 *db, const char *path);
 
-/* The one number that `sql` asks for; `otherwise` when it gives no row. */
+/* The one number that `sql` selects; `otherwise` when it gives no row. */
 int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise);
 
 #endif

@@ -49,8 +49,8 @@ static void close_copies(void)
 		syscall(SYS_close, (int)fd);
 }
 
-/* What the C library writes to the standard descriptors at an abort() must not come to a
- * file of ours: descriptors of this kind cannot be written. */
+/* The C library's message to the standard descriptors at an abort() must not come to a
+ * file of the store: descriptors of this kind cannot be written. */
 static void occupy_first_numbers(void)
 {
 	for (long fd = FIRST_CLOSED; fd >= 0 && fd < FIRST_FREE; fd++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a directory is still in use cannot be told by process ids, which come
+ * Process ids cannot say whether a directory is still in use, as they come
  * again: its owner holds an flock on the file `lock` in it, which the kernel drops
  * when the process ends, however it ends.
  *

@@ -12,7 +12,7 @@
 int upgrade_file(sqlite3 *db);
 
 /* The same for a file that can only be read: for this connection, our views are put before the
- * file's, whoever made those, and before a file of an older version what it lacks. */
+ * file's, whichever program made those, and before a file of an older version what it lacks. */
 int upgrade_view(sqlite3 *db);
 
 #endif

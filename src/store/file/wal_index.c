@@ -40,8 +40,8 @@
 #define REGION_BYTES 32768
 #define PAGE_BYTES 4096
 
-/* The head of the first region: the header twice, and what checkpoints and readers tell
- * each other. */
+/* The head of the first region: the header twice, and what checkpoints and readers publish
+ * to each other. */
 #define HEADER_BYTES 48
 #define CHECKPOINT_START 96
 #define HEAD_BYTES 136
@@ -78,7 +78,7 @@ static struct wal_index *index_of(sqlite3_file *file)
 
 /* --- the copy and the file ----------------------------------------------------------- */
 
-/* What the file does not have reads as zeros: SQLite takes that for an index to rebuild. False:
+/* Bytes that the file does not have read as zeros: SQLite takes that for an index to rebuild. False:
  * the disk gives nothing, and no index would hold. */
 static bool read_file(const struct wal_index *index, void *to, size_t size, off_t offset)
 {
@@ -205,7 +205,7 @@ static bool has_frames_to_publish(const struct wal_index *index)
 	return any;
 }
 
-/* A header without a checksum: whoever comes next builds the index again. */
+/* A header without a checksum: the next connection builds the index again. */
 static void invalidate(struct wal_index *index)
 {
 	static const unsigned char zeros[CHECKPOINT_START];
@@ -435,7 +435,7 @@ static int unmap(sqlite3_file *file, int remove)
 	return SQLITE_OK;
 }
 
-/* Who closes the database as the last one folds the log back without any lock on the index. */
+/* The last connection to close the database folds the log back without any lock on the index. */
 static int lock_database(sqlite3_file *file, int level)
 {
 	struct wal_index *index = index_of(file);

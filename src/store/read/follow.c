@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each transaction of a writer has a row in `batches`, and the view batch_samples tells its
+ * Each transaction of a writer has a row in `batches`, and the view batch_samples has its
  * samples. They lie between its first and its last time, among samples of other batches.
  * Retention removes the oldest samples, and the batches that have none left.
  */
@@ -41,7 +41,7 @@ static const char *const selections[] = {
 
 #define BATCHES_SQL "SELECT id, total, thread FROM batches WHERE id > ?1 ORDER BY id"
 
-/* What was removed of batches that are there still. */
+/* The samples removed from batches that are there still. */
 #define REMOVED_SQL                                                                                          \
 	"SELECT coalesce(sum(b.samples - (SELECT count(*) FROM batch_samples AS s WHERE s.batch = b.id)), "  \
 	"0)"                                                                                                 \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is new in a trace file since a position, for those who follow it: a live page, a
+ * The rows that are new in a trace file since a position, for readers that follow it: a live page, a
  * shipper. A position holds across restarts of the follower and of the writers, and can be
  * kept anywhere as its four numbers.
  *
@@ -22,7 +22,7 @@
 /* After so many transactions, samples and threads of a file. All zero: before everything. Of two
  * positions in one file the later one has the greater batch. */
 struct follow_position {
-	int64_t file; /* tells files apart */
+	int64_t file; /* identifies the file */
 	int64_t batch;
 	int64_t samples;
 	int64_t thread;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each cursor has a connection to itself. Connections go back to a small pool with their
- * statement still prepared, so that the same question asked again (as a join does, row by
+ * statement still prepared, so that the same request sent again (as a join does, row by
  * row) costs no parsing.
  *
  * A descriptor of the trace file is a number that means nothing, or something else, to the
@@ -43,11 +43,11 @@ static struct {
 	uint64_t forks;  /* behind us; relaxed atomic */
 
 	/* The reading thread. */
-	pthread_cond_t asked;
+	pthread_cond_t requested;
 	pthread_t thread;
 	bool has_thread; /* to be joined */
 	bool runs, ending;
-	uint64_t cpu_ns; /* that it has used and told */
+	uint64_t cpu_ns; /* that it has used and reported */
 	struct store_cursor *first_job, *last_job, *running;
 	sqlite3 *stepping;             /* the connection of a statement that the job steps */
 	uint64_t progress;             /* relaxed atomic: signs of it, of all jobs */
@@ -56,7 +56,7 @@ static struct {
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
-	.asked = PTHREAD_COND_INITIALIZER,
+	.requested = PTHREAD_COND_INITIALIZER,
 };
 
 static bool wait_until(pthread_cond_t *condition, const struct waiting *waiting)
@@ -89,7 +89,7 @@ static void add_job(struct store_cursor *cursor)
 	cursor->next_job = NULL;
 	*(pool.first_job ? &pool.last_job->next_job : &pool.first_job) = cursor;
 	pool.last_job = cursor;
-	pthread_cond_signal(&pool.asked);
+	pthread_cond_signal(&pool.requested);
 }
 
 /* With the lock held: it has not begun. */
@@ -298,7 +298,7 @@ struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 		cursor->is_remote = cursor->path != NULL;
 	}
 	if (cursor) {
-		/* What its last owner left. */
+		/* Left by its last owner. */
 		cursor->is_left = false;
 		cursor->job = JOB_NONE;
 		set_refusal(cursor, NULL);
@@ -374,7 +374,7 @@ bool pool_pause(int timeout_ms)
 	pthread_mutex_lock(&pool.lock);
 	pool.pauses++;
 	close_idle(false, true);
-	pthread_cond_signal(&pool.asked);
+	pthread_cond_signal(&pool.requested);
 	while ((pool.busy_count || pool.idle) && wait_until(&pool.changed, &waiting))
 		;
 	close_idle(false, true);
@@ -401,7 +401,7 @@ void pool_reset_in_child(void)
 	pool.pauses = 0;
 	__atomic_fetch_add(&pool.forks, 1, __ATOMIC_RELAXED);
 	pthread_cond_init(&pool.changed, NULL);
-	pthread_cond_init(&pool.asked, NULL);
+	pthread_cond_init(&pool.requested, NULL);
 	pthread_mutex_unlock(&pool.lock);
 }
 
@@ -410,7 +410,7 @@ static void add_returned(struct store_cursor *cursor)
 {
 	cursor->next = pool.returned;
 	pool.returned = cursor;
-	pthread_cond_signal(&pool.asked);
+	pthread_cond_signal(&pool.requested);
 }
 
 /* Given back by a thread that may not close it: it is made ready, and its snapshot let
@@ -502,7 +502,7 @@ static void *reading_main(void *unused)
 		if (serve_one())
 			continue;
 		waiting = waiting_begin_ms(IDLE_MS);
-		if (!wait_until(&pool.asked, &waiting) && !pool.remote && !pool.first_job)
+		if (!wait_until(&pool.requested, &waiting) && !pool.remote && !pool.first_job)
 			break;
 	}
 	end_reading();
@@ -531,7 +531,7 @@ bool pool_end(int timeout_ms)
 	pool.ending = true;
 	if (pool.stepping)
 		sqlite3_interrupt(pool.stepping);
-	pthread_cond_signal(&pool.asked);
+	pthread_cond_signal(&pool.requested);
 	while (pool.runs && wait_until(&pool.changed, &waiting))
 		;
 	ended = !pool.runs;

@@ -147,7 +147,7 @@ static int finish(struct writer *writer, struct ring *ring)
 	return code;
 }
 
-/* What a batch takes from the ring has its room until the batch is stored. */
+/* Records that a batch takes from the ring keep their room until the batch is stored. */
 #define RING_SHARE 4
 
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,

@@ -7,7 +7,7 @@
 
 #include "store/write/writer.h"
 
-/* What became of a batch. */
+/* The outcome of a batch. */
 struct writer_result {
 	size_t records;          /* taken from the ring */
 	size_t samples, queries; /* stored */

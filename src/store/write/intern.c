@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What repeats is stored once: look up what is known in memory, else in the file,
+ * Repeated texts, stacks and names are stored once: look up what is known in memory, else in the file,
  * else add it. The tables in memory only save look-ups. They are keyed by what a
  * record says (addresses as they are in this process, kernel thread ids, query
  * keys), so that a sample whose parts are all known costs no SQL but its own row.

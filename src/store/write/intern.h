@@ -29,7 +29,7 @@ int intern_remove_unused(struct writer *writer, int64_t statement);
  * the batch. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
 
-/* What is known of a query that was interned; NULL: there is no memory for it. */
+/* The entry of a query that was interned; NULL: there is no memory for it. */
 struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
 
 int64_t intern_process(struct writer *writer);

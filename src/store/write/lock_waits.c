@@ -21,7 +21,7 @@ static int64_t find_query(struct writer *writer, struct query_key query, int64_t
 	return row;
 }
 
-/* What was told of it stays. */
+/* The row that was published of it stays. */
 static int lengthen(struct writer *writer, int64_t process, const struct lock_wait_record *record)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOCK_WAITED);
@@ -51,13 +51,13 @@ int lock_waits_take(struct writer *writer, const struct lock_wait_record *record
 	holder = find_query(writer, record->holder.query, start, start);
 	if (holder < 0)
 		return (int)-holder;
-	if (record->wait_ns >= LOCK_WAIT_TOLD_NS) {
-		sqlite3_stmt *told = writer_statement(writer, WRITE_LOCK_WAIT_TOLD);
+	if (record->wait_ns >= LOCK_WAIT_PUBLISHED_NS) {
+		sqlite3_stmt *open = writer_statement(writer, WRITE_REMOVE_OPEN_WAIT);
 
-		sqlite3_bind_int64(told, 1, process);
-		sqlite3_bind_int64(told, 2, record->thread_id);
-		sqlite3_bind_int64(told, 3, start);
-		int code = writer_run(writer, WRITE_LOCK_WAIT_TOLD);
+		sqlite3_bind_int64(open, 1, process);
+		sqlite3_bind_int64(open, 2, record->thread_id);
+		sqlite3_bind_int64(open, 3, start);
+		int code = writer_run(writer, WRITE_REMOVE_OPEN_WAIT);
 		if (code)
 			return code;
 	}

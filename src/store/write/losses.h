@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process has lost, and why: an account that one thread at a time keeps, the flusher
+ * A process's losses, and why: an account that one thread at a time keeps, the flusher
  * while there is one. It may lie in memory that another process reads when this one is gone.
  * A row of the file's table is a process and a reason, with the sum so far, so that a row
  * that is written twice is the same row.
@@ -32,7 +32,7 @@ struct losses {
 /* Records that were lost, or refusals. Nothing where both are 0. */
 void losses_note(struct losses *losses, const char *reason, uint64_t samples, uint64_t refusals);
 
-/* What the ring has dropped since the last call. */
+/* Counts the samples that the ring has dropped since the last call. */
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped);
 
 /* Whether the file lacks some. */

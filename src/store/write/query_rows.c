@@ -89,7 +89,7 @@ int query_rows_take_start(struct writer *writer, const struct start_record *reco
 	return SQLITE_OK;
 }
 
-/* What its samples have told, if there are some, has the trampolines, too. */
+/* The labels of its samples, if there are some, have those of the trampolines, too. */
 static int find_labels(struct writer *writer, const struct query_record *record, struct query_rows *rows)
 {
 	const struct known_query *known = intern_known_query(writer, record->query);

@@ -2,14 +2,14 @@
 /*
  * The rows of a batch's queries: gathered as their records come, each written once at the
  * batch's end. So a query that begins and ends in one batch is a single insert, and the text that
- * its start told is not stored. A record stays in the ring until then.
+ * its start published is not stored. A record stays in the ring until then.
  */
 #ifndef QUERYPROF_STORE_WRITE_QUERY_ROWS_H
 #define QUERYPROF_STORE_WRITE_QUERY_ROWS_H
 
 #include "store/write/writer.h"
 
-/* Inside a transaction: what a record tells; nothing is taken of one that is none. SQLITE_OK or the
+/* Inside a transaction: what a record says; nothing is taken of one that is none. SQLITE_OK or the
  * error. */
 int query_rows_take_start(struct writer *writer, const struct start_record *record, size_t size);
 int query_rows_take(struct writer *writer, const struct query_record *record, size_t size);

@@ -7,7 +7,7 @@
  *
  * A step removes, in one transaction, what is older than some time: first samples,
  * then the stacks, series and threads that no sample needs any more, then queries.
- * Whether a stack is needed is told by epochs. When epoch e begins, everything
+ * Epochs say whether a stack is needed. When epoch e begins, everything
  * stored so far is older than its start; so once all samples before that start are
  * removed, a stack that was last used in an epoch before e has none left.
  *
@@ -106,7 +106,7 @@ static int begin_epoch(struct writer *writer)
 	return code;
 }
 
-/* What a step removes: all before `time_ns`; of queries only up to row `query`. */
+/* The rows that a step removes: all before `time_ns`; of queries only up to row `query`. */
 struct cut {
 	int64_t time_ns, query;
 	int64_t span_bytes; /* of spans at most, about */
@@ -173,7 +173,7 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 	return code ? code : programs_remove_unused(writer);
 }
 
-/* ?1, ?2: the cut. That a younger query has the text is told by the index alone, for nearly all. */
+/* ?1, ?2: the cut. The index alone says that a younger query has the text, for nearly all. */
 static int remove_queries(struct writer *writer, const struct cut *cut)
 {
 	int code = writer_run_sql(

@@ -12,7 +12,7 @@ struct rows_cursor {
 	size_t at;
 };
 
-/* What a connection's table is made of; of the module, which frees it. */
+/* The data of a connection's table; of the module, which frees it. */
 struct module_data {
 	const struct row_source *source;
 	void *memory;

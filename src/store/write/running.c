@@ -6,7 +6,7 @@
 #include "query/look.h"
 #include "store/write/intern.h"
 
-/* The first sample told the beginning of a long text. 0: all of it; negative: minus the error. */
+/* The first sample published the beginning of a long text. 0: all of it; negative: minus the error. */
 static int64_t find_whole_text(struct writer *writer, const struct query_view *view)
 {
 	size_t size = view->text ? strlen(view->text) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries whose start has come and whose end has not. Their first sample told start and text,
+ * Queries whose start has come and whose end has not. Their first sample published start and text,
  * the beginning of a long one; while the query runs, the flusher looks at it for the rest, in case
  * that it never ends.
  */
@@ -9,7 +9,7 @@
 
 #include "store/write/writer.h"
 
-/* What is seen of a query whose start is in the batch and whose end is not, if it still runs.
+/* Writes the view of a query whose start is in the batch and whose end is not, if it still runs.
  * SQLITE_OK or the error. */
 int running_write(struct writer *writer, const struct query_span *span);
 

@@ -60,7 +60,7 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 	return fields;
 }
 
-/* What the value has beyond weight × period. A sample that no timer took and that carries no
+/* The value beyond weight × period. A sample that no timer took and that carries no
  * value counts what it stands for. */
 static int64_t beyond_periods(const struct sample_record *record, const struct sample_fields *fields)
 {
@@ -237,7 +237,7 @@ static int insert_samples(struct writer *writer)
 	return code;
 }
 
-/* Readers tell a batch's samples by the process and the range of time, without a column in
+/* Readers find a batch's samples by the process and the range of time, without a column in
  * every sample; the samples for which that does not hold are named. */
 static int insert_late_sample(struct writer *writer, int64_t timestamp_ns)
 {

@@ -31,7 +31,7 @@ extern const struct row_source span_rows_source;
  * its row, > 0; else minus SQLite's code. */
 int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text);
 
-/* Writes them, before the table is asked or changed, and before the commit. Ends writer.span_text. */
+/* Writes them, before the table is read or changed, and before the commit. Ends writer.span_text. */
 int span_rows_write(struct writer *writer);
 
 /* Writes them when they are many. */

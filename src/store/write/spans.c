@@ -94,27 +94,27 @@ static bool is_site(const struct span_site_record *record, size_t size)
 
 void spans_take_site(struct writer *writer, const void *record, size_t size)
 {
-	const struct span_site_record *told = record;
+	const struct span_site_record *published = record;
 	struct known_span_site *site;
 	struct span_site_record *copy;
 
-	if (!is_site(told, size))
+	if (!is_site(published, size))
 		return;
-	site = hash_table_find(&writer->span_sites, site_key(told->number));
+	site = hash_table_find(&writer->span_sites, site_key(published->number));
 	copy = malloc(size);
 	if (!site && copy)
-		site = hash_table_add(&writer->span_sites, site_key(told->number));
+		site = hash_table_add(&writer->span_sites, site_key(published->number));
 	if (!site || !copy) {
 		free(copy);
 		return;
 	}
-	memcpy(copy, told, size);
+	memcpy(copy, published, size);
 	free(site->record);
 	site->record = copy;
 	site->row = 0;
 }
 
-/* What a row of span_sites says. */
+/* A row of span_sites. */
 struct site_row {
 	const struct span_site_record *record; /* NULL: not known */
 	uint64_t statement;
@@ -181,7 +181,7 @@ static int64_t intern_site(struct writer *writer, const struct span_entry *span)
 
 /* --- a batch -------------------------------------------------------------------------------- */
 
-/* What a batch has. */
+/* The sums of a batch. */
 struct batch_sums {
 	uint64_t lasted_ns; /* from the context's begin to the last end */
 	int64_t spans, statements, notes, waits;
@@ -434,7 +434,7 @@ static int write_waits(struct writer *writer, const struct span_batch *batch)
 
 /* --- traces that are not kept ------------------------------------------------------------------ */
 
-/* What has come of it goes; what still comes is left out. */
+/* The trace's spans in the file go; those that still come are left out. */
 static int remove_trace(struct writer *writer, const struct span_batch *batch)
 {
 	static const enum writer_statement removals[] = { WRITE_REMOVE_NOTES, WRITE_REMOVE_TRACE };
@@ -518,7 +518,7 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left)
 {
-	/* The oldest ones tell how large they are: some are a span, some a thousand. */
+	/* The oldest ones show how large they are: some are a span, some a thousand. */
 	int64_t size = BATCH_BYTES + writer_ask_sql(writer,
 	                                            "SELECT avg(length(spans)) FROM (SELECT spans FROM"
 	                                            " span_batches ORDER BY id LIMIT 16)",

@@ -11,7 +11,7 @@
 /* Inside a transaction. SQLITE_OK or the error. */
 int spans_take(struct writer *writer, const void *record, size_t size);
 
-/* What a site's number stands for: at any time, and remembered for good. */
+/* The site of a number: at any time, and remembered for good. */
 void spans_take_site(struct writer *writer, const void *record, size_t size);
 
 /* Spans of a record, for who throws it away. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What statements came to (query/statement_stats.h), in the table statement_counters: added to
+ * Stores the statements' counters (query/statement_stats.h) in the table statement_counters: added to
  * what it has, as several processes write one file.
  */
 #ifndef QUERYPROF_STORE_WRITE_STATEMENTS_H
@@ -14,7 +14,7 @@ int statements_write(struct writer *writer);
 
 struct statement_record;
 
-/* What another process has counted. SQLITE_OK or the error; nothing is written of a record that is
+/* Writes the counts of another process. SQLITE_OK or the error; nothing is written of a record that is
  * none. */
 int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size);
 

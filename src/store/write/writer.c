@@ -111,8 +111,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 			 " ORDER BY id DESC LIMIT 1",
 	[WRITE_LOSS] = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals)"
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-	[WRITE_LOCK_WAIT_TOLD] = "DELETE FROM waits_for_locks WHERE process = ?1 AND thread_id = ?2 AND "
-				 "start_ns = ?3 AND refused = 2",
+	[WRITE_REMOVE_OPEN_WAIT] = "DELETE FROM waits_for_locks WHERE process = ?1 AND thread_id = ?2 AND "
+				   "start_ns = ?3 AND refused = 2",
 	[WRITE_LOCK_WAITED] = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, ?3) WHERE refused = 2 AND"
 			      " process = ?1 AND thread_id = ?2 AND start_ns = (SELECT max(start_ns) FROM"
 			      " waits_for_locks WHERE process = ?1 AND thread_id = ?2)",

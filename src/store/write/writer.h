@@ -63,7 +63,7 @@ enum writer_statement {
 	WRITE_NEWEST,
 	WRITE_LATE_SAMPLE,
 	WRITE_LOSS,
-	WRITE_LOCK_WAIT_TOLD,
+	WRITE_REMOVE_OPEN_WAIT,
 	WRITE_LOCK_WAITED,
 	WRITE_LOCK_WAIT,
 	WRITE_TRANSACTION,
@@ -128,7 +128,7 @@ struct query_rows {
 	int64_t query, initial, parent, statement, library, labels, context;
 };
 
-/* What the batch has of one query: its first and last time, its samples, and its records. */
+/* One query in the batch: its first and last time, its samples, and its records. */
 struct query_span {
 	struct query_key key;
 	struct query_rows rows;
@@ -140,7 +140,7 @@ struct query_span {
 	const struct start_record *start; /* NULL: none */
 	const struct query_record *end;   /* NULL: none, it goes on */
 	struct query_texts texts;         /* of the end */
-	int64_t left; /* the statement that an earlier batch's start told, 0: none other */
+	int64_t left; /* the statement that an earlier batch's start published, 0: none other */
 };
 
 /* How the file names a process. */
@@ -161,7 +161,7 @@ struct writer_other {
 
 /* Of seldom use: prepared at the first. */
 struct kept_statement {
-	const char *sql; /* a literal, told by its address */
+	const char *sql; /* a literal, known by its address */
 	sqlite3_stmt *statement;
 };
 
@@ -173,7 +173,7 @@ struct writer {
 	struct writer_identity identity;
 	struct writer_other *other; /* NULL: the records are those of this process */
 
-	/* What is known of the file; forgotten when it may have changed. */
+	/* Known of the file; forgotten when it may have changed. */
 	int64_t file_identity, process, removals, epoch;
 	struct hash_table threads, series, stacks, queries, texts, libraries, modules, labels, contexts;
 
@@ -241,7 +241,7 @@ void writer_close(struct writer *writer, bool last);
 /* A sentence (malloc'ed) for the error of the call before. */
 char *writer_failure(struct writer *writer);
 
-/* What was stored survives a loss of power from now on. SQLITE_OK or the error. */
+/* Stored rows survive a loss of power from now on. SQLITE_OK or the error. */
 int writer_sync(struct writer *writer);
 
 /* Sets how it waits for other writers, after another part changed that. */
@@ -275,7 +275,7 @@ struct known_stack {
 struct known_query {
 	struct hash key;
 	int64_t row;
-	int64_t statement;       /* that its start told, 0: none */
+	int64_t statement;       /* that its start published, 0: none */
 	int64_t labels, context; /* of its first sample with some, 0: none */
 	uint32_t batch, span;    /* its span, valid in that batch only */
 };
@@ -305,7 +305,7 @@ struct placed_module {
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
-/* What retention may have removed, whose stacks were all of earlier epochs. */
+/* Forgets rows that retention may have removed, whose stacks were all of earlier epochs. */
 void writer_forget_before(struct writer *writer, int64_t epoch);
 
 /* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
@@ -328,7 +328,7 @@ int64_t writer_number(struct writer *writer, enum writer_statement which);
 /* The same with SQL that has at most two parameters, and which stays prepared: a literal. */
 int writer_run_sql(struct writer *writer, const char *sql, int64_t a, int64_t b);
 
-/* The number that it asks for; `otherwise` when there is none. */
+/* The number that it selects; `otherwise` when there is none. */
 int64_t writer_ask_sql(struct writer *writer, const char *sql, int64_t a, int64_t otherwise);
 
 /* Forgets the statements of a connection that is another process's. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a decoded instruction is for a comparison of two compilations of one source.
+ * A decoded instruction as a token for the comparison of two compilations of one source.
  *
  * The hash of an instruction leaves out the one displacement that a linker fills or that
  * the layout of neighbours changes. Short and long forms of a jump count as the same, and

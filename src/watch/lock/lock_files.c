@@ -34,7 +34,7 @@ struct lock_file {
 	char text[LOCK_TEXT_MAX]; /* of the query; under the lock */
 };
 
-/* Entries are added, removed and told of under the lock; found without. */
+/* Entries are added, removed and described under the lock; found without. */
 LOCK_DEFINE(lock, LOCK_DATABASE_FILES);
 static struct lock_file files[FILES];
 static uint32_t used;
@@ -49,18 +49,18 @@ static void store(uint32_t *to, uint32_t value)
 	__atomic_store_n(to, value, __ATOMIC_RELAXED);
 }
 
-struct lock_asked lock_of_level(int level)
+struct lock_request lock_of_level(int level)
 {
-	return (struct lock_asked){ WAIT_ON_SHARED + (enum wait_object)level - LEVEL_SHARED, -1,
-		                    level > LEVEL_SHARED };
+	return (struct lock_request){ WAIT_ON_SHARED + (enum wait_object)level - LEVEL_SHARED, -1,
+		                      level > LEVEL_SHARED };
 }
 
-struct lock_asked lock_of_slot(int slot, bool is_exclusive)
+struct lock_request lock_of_slot(int slot, bool is_exclusive)
 {
 	const int readers = WAIT_ON_WAL_READ - WAIT_ON_WAL_WRITE;
 
-	return (struct lock_asked){ WAIT_ON_WAL_WRITE + (enum wait_object)(slot < readers ? slot : readers),
-		                    slot, is_exclusive };
+	return (struct lock_request){ WAIT_ON_WAL_WRITE + (enum wait_object)(slot < readers ? slot : readers),
+		                      slot, is_exclusive };
 }
 
 /* --- entries ---------------------------------------------------------------------------- */
@@ -189,8 +189,8 @@ bool lock_file_excludes(const struct lock_file *file)
 	return load(&file->level) > LEVEL_PENDING;
 }
 
-/* Who took the first lock, and then who took the first one to write. */
-void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run)
+/* The one that took the first lock, and then the one that took the first lock to write. */
+void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run)
 {
 	bool reads = load(&file->level) | load(&file->shared);
 	bool writes = load(&file->level) >= LEVEL_RESERVED || load(&file->exclusive);
@@ -209,7 +209,7 @@ void lock_file_takes(struct lock_file *file, struct lock_asked taken, const stru
 }
 
 /* As SQLite's VFS has it: from RESERVED it gets there through PENDING, and stays until readers have left. */
-bool lock_file_is_pending(struct lock_file *file, struct lock_asked refused)
+bool lock_file_is_pending(struct lock_file *file, struct lock_request refused)
 {
 	if (refused.lock != WAIT_ON_EXCLUSIVE || load(&file->level) != LEVEL_RESERVED)
 		return false;
@@ -231,21 +231,21 @@ void lock_file_leaves_slots(struct lock_file *file, int first, int count)
 	store(&file->shared, load(&file->shared) & ~mask);
 }
 
-static bool stands_against(const struct lock_file *file, struct lock_asked asked)
+static bool stands_against(const struct lock_file *file, struct lock_request request)
 {
-	if (asked.slot >= 0)
-		return (load(&file->exclusive) | (asked.is_exclusive ? load(&file->shared) : 0)) >>
-		               asked.slot &
+	if (request.slot >= 0)
+		return (load(&file->exclusive) | (request.is_exclusive ? load(&file->shared) : 0)) >>
+		               request.slot &
 		       1;
-	switch (asked.lock) {
+	switch (request.lock) {
 	case WAIT_ON_SHARED: return load(&file->level) >= LEVEL_PENDING;
 	case WAIT_ON_RESERVED: return load(&file->level) >= LEVEL_RESERVED;
 	default: return load(&file->level) >= LEVEL_SHARED;
 	}
 }
 
-bool lock_file_find_holder(const struct lock_file *file, struct lock_asked asked, struct lock_holder *holder,
-                           char text[LOCK_TEXT_MAX])
+bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
+                           struct lock_holder *holder, char text[LOCK_TEXT_MAX])
 {
 	bool found = false;
 
@@ -255,7 +255,7 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_asked asked
 
 		if (!other->file || other->file == REMOVED || other == file || other->inode != file->inode ||
 		    other->device != file->device || other->process != file->process ||
-		    !stands_against(other, asked))
+		    !stands_against(other, request))
 			continue;
 		*holder = (struct lock_holder){
 			.query = { __atomic_load_n(&other->query_hi, __ATOMIC_RELAXED),

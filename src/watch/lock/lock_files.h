@@ -22,15 +22,15 @@ struct transaction;
 
 struct lock_file;
 
-/* What one asks for, or has. */
-struct lock_asked {
+/* A lock that a connection requests, or has. */
+struct lock_request {
 	enum wait_object lock; /* of the WAL's readers: the last */
 	int slot;              /* of the WAL index; -1: a lock of the file */
 	bool is_exclusive;
 };
 
-struct lock_asked lock_of_level(int level);
-struct lock_asked lock_of_slot(int slot, bool is_exclusive);
+struct lock_request lock_of_level(int level);
+struct lock_request lock_of_slot(int slot, bool is_exclusive);
 
 /* The file's entry, NULL: it is not known. */
 struct lock_file *lock_file_find(const sqlite3_file *file);
@@ -52,19 +52,19 @@ bool lock_file_is_locked(const struct lock_file *file);
 bool lock_file_writes(const struct lock_file *file);
 bool lock_file_excludes(const struct lock_file *file);
 
-/* The file has the lock now; `run` NULL: none of ours took it. */
-void lock_file_takes(struct lock_file *file, struct lock_asked taken, const struct query_run *run);
+/* The file has the lock now; `run` NULL: no known run took it. */
+void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run);
 
 /* The file has at most this level, or not the slot any more. */
 /* True: being refused this lock, it has PENDING now. */
-bool lock_file_is_pending(struct lock_file *file, struct lock_asked refused);
+bool lock_file_is_pending(struct lock_file *file, struct lock_request refused);
 
 void lock_file_keeps_level(struct lock_file *file, int level);
 void lock_file_leaves_slots(struct lock_file *file, int first, int count);
 
-/* Who has what stands against it. `text` gets the beginning of the statement. False: no other
+/* The holder of what stands against it. `text` gets the beginning of the statement. False: no other
  * file of this process. */
-bool lock_file_find_holder(const struct lock_file *file, struct lock_asked asked, struct lock_holder *holder,
-                           char text[LOCK_TEXT_MAX]);
+bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
+                           struct lock_holder *holder, char text[LOCK_TEXT_MAX]);
 
 #endif

@@ -59,7 +59,7 @@ static bool is_waiting(const struct thread *thread, const struct run *run)
 }
 
 static void write_record(const struct run *run, const struct thread *thread,
-                         const struct lock_refusal *refused, uint32_t lock_asked_for, uint64_t wait_ns,
+                         const struct lock_refusal *refused, uint32_t lock_requested, uint64_t wait_ns,
                          enum lock_outcome outcome)
 {
 	struct ring *ring = sampler_ring();
@@ -75,7 +75,7 @@ static void write_record(const struct run *run, const struct thread *thread,
 		.query = run->query.key,
 		.start_realtime_ns = refused->since_realtime_ns,
 		.wait_ns = wait_ns,
-		.lock = lock_asked_for,
+		.lock = lock_requested,
 		.outcome = outcome,
 		.thread_id = thread->id,
 		.holder = refused->holder,
@@ -87,34 +87,35 @@ static void write_record(const struct run *run, const struct thread *thread,
 	ring_commit(ring, record, RECORD_LOCK_WAIT);
 }
 
-/* A process that is killed while it waits has told of it. */
-static void tell_wait(const struct run *run, struct thread *thread, struct lock_refusal *refused)
+/* A process that is killed while it waits has published it. */
+static void publish_wait(const struct run *run, struct thread *thread, struct lock_refusal *refused)
 {
 	uint64_t wait_ns = fast_clock_ns(&thread->clock) - refused->since_ns;
 
-	if ((int64_t)wait_ns < (int64_t)refused->told_next_ns)
+	if ((int64_t)wait_ns < (int64_t)refused->publish_next_ns)
 		return;
-	refused->told_next_ns = 2 * wait_ns;
+	refused->publish_next_ns = 2 * wait_ns;
 	if (run->settings.log)
 		write_record(run, thread, refused, thread->waiting->lock, wait_ns, LOCK_WAITING);
 }
 
 static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
-                   struct lock_file *file, struct lock_asked asked)
+                   struct lock_file *file, struct lock_request request)
 {
 	struct lock_refusal *refused = &calling->refused;
 
-	/* Who was refused a lock to write begins anew with SHARED, which the holder's commit may refuse. */
+	/* A run that was refused a lock to write begins anew with SHARED, which the holder's commit may
+	 * refuse. */
 	if (is_waiting(thread, run) && refused->file == file &&
-	    (thread->waiting->lock == asked.lock || asked.lock == WAIT_ON_SHARED)) {
-		tell_wait(run, thread, refused);
+	    (thread->waiting->lock == request.lock || request.lock == WAIT_ON_SHARED)) {
+		publish_wait(run, thread, refused);
 		return;
 	}
 	*refused = (struct lock_refusal){ .file = file,
 		                          .since_ns = fast_clock_ns(&thread->clock),
-		                          .told_next_ns = LOCK_WAIT_TOLD_NS };
+		                          .publish_next_ns = LOCK_WAIT_PUBLISHED_NS };
 	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
-	if (!lock_file_find_holder(file, asked, &refused->holder, refused->text) &&
+	if (!lock_file_find_holder(file, request, &refused->holder, refused->text) &&
 	    thread->wait.refused_by != 0)
 		refused->holder.process_id = thread->wait.refused_by;
 	thread->wait.lock_query = run->query.key.lo;
@@ -123,7 +124,7 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->waiting->lock, asked.lock, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock, request.lock, __ATOMIC_RELAXED);
 }
 
 /* A lock that was given at the second try, without a sleep in between, was not waited for. */
@@ -132,21 +133,21 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 static void end_wait(struct calling *calling, struct thread *thread, const struct run *run, uint64_t end_ns,
                      bool is_refused)
 {
-	uint32_t lock_asked_for = thread->waiting->lock;
+	uint32_t lock_requested = thread->waiting->lock;
 	uint64_t wait_ns = query_since(calling->refused.since_ns, end_ns);
 
 	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
 	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
-		write_record(run, thread, &calling->refused, lock_asked_for, wait_ns,
+		write_record(run, thread, &calling->refused, lock_requested, wait_ns,
 		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
 }
 
-static void take(struct lock_file *file, struct lock_asked asked, const struct run *run)
+static void take(struct lock_file *file, struct lock_request request, const struct run *run)
 {
 	bool was_locked = lock_file_is_locked(file);
 	struct session *session = run ? run->session : NULL;
 
-	lock_file_takes(file, asked, run ? &run->query : NULL);
+	lock_file_takes(file, request, run ? &run->query : NULL);
 	if (!session || !lock_file_is_locked(file))
 		return;
 	if (!was_locked)
@@ -169,7 +170,7 @@ static void see_end(const struct lock_file *file)
 		transaction_unlocks(session, current_run(calling_current));
 }
 
-static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
+static void see_result(sqlite3_file *file, struct lock_request request, int rc)
 {
 	struct calling *calling = calling_current;
 	struct run *run = current_run(calling);
@@ -179,14 +180,14 @@ static void see_answer(sqlite3_file *file, struct lock_asked asked, int rc)
 	if (!entry)
 		return;
 	if (rc == SQLITE_OK)
-		take(entry, asked, run);
+		take(entry, request, run);
 	if (!run || !thread)
 		return;
-	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, asked))
+	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, request))
 		transaction_steps(run->session, TRANSACTION_PENDS, lock_file_path(entry), run);
 	if (rc == SQLITE_BUSY)
-		refuse(calling, thread, run, entry, asked);
-	else if (is_waiting(thread, run) && thread->waiting->lock == asked.lock &&
+		refuse(calling, thread, run, entry, request);
+	else if (is_waiting(thread, run) && thread->waiting->lock == request.lock &&
 	         calling->refused.file == entry)
 		end_wait(calling, thread, run, fast_clock_ns(&thread->clock), false);
 }
@@ -216,7 +217,7 @@ static int lock_with(const struct lock_methods *real, sqlite3_file *file, int le
 	if (thread_current)
 		thread_current->wait.refused_by = 0;
 	rc = real->lock(file, level);
-	see_answer(file, lock_of_level(level), rc);
+	see_result(file, lock_of_level(level), rc);
 	return rc;
 }
 
@@ -247,7 +248,7 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 		thread->wait.refused_by = 0;
 	rc = real->shm_lock(file, first, count, flags);
 	if (locks)
-		see_answer(file, lock_of_slot(first, is_exclusive), rc);
+		see_result(file, lock_of_slot(first, is_exclusive), rc);
 	if (thread && first == SLOT_CHECKPOINT && is_exclusive && (!locks || rc == SQLITE_OK))
 		thread->wait.is_checkpointing = locks;
 	return rc;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The locks of databases, as SQLite asks its files for them: who has which, and who waits.
+ * The locks of databases, as SQLite requests them of its files: who has which, and who waits.
  *
- * SQLite never blocks in the kernel for a lock: it asks, is refused, sleeps in its busy handler
- * and asks again. Connections of one process do not even get to the kernel. So the methods of
+ * SQLite never blocks in the kernel for a lock: it tries, is refused, sleeps in its busy handler
+ * and tries again. Connections of one process do not even get to the kernel. So the methods of
  * SQLite's own files are replaced where they stand, in the library's tables, by ones that
- * look at what was asked and answered. Files of a host's VFS are not SQLite's own; where they
+ * look at requests and results. Files of a host's VFS are not SQLite's own; where they
  * stand in front of such, those are seen.
  */
 #ifndef QUERYPROF_WATCH_LOCKS_H

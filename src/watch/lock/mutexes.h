@@ -7,7 +7,7 @@
 
 #include "watch/session/session.h"
 
-/* The mutex of the session's connection, and those of its library, are told apart from now on.
+/* The mutex of the session's connection, and those of its library, are known as such from now on.
  * Under the connection's mutex. */
 void mutexes_follow(struct session *session);
 

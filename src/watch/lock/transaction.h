@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a session's transaction, see transactions.h.
+ * The state of a session's transaction, see transactions.h.
  */
 #ifndef QUERYPROF_WATCH_TRANSACTION_H
 #define QUERYPROF_WATCH_TRANSACTION_H

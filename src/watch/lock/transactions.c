@@ -59,7 +59,7 @@ void transaction_steps(struct session *session, enum transaction_step step, cons
 	if (!thread_current)
 		return;
 	if (step == TRANSACTION_LOCKS) {
-		/* One that ended in this run goes on: SQLite asks anew after a refusal. */
+		/* One that ended in this run goes on: SQLite tries anew after a refusal. */
 		if (!transaction->files++ && !transaction->has_ended)
 			begin(transaction, run);
 		transaction->has_ended = false;

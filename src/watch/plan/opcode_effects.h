@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an x86-64 instruction does to general registers and to the slots of its frame, as far as
+ * The effect of an x86-64 instruction on general registers and on the slots of its frame, as far as
  * opcode_flow.c needs it. Too much may be taken for written, never too little.
  */
 #ifndef QUERYPROF_WATCH_OPCODE_EFFECTS_H

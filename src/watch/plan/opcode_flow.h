@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where SQLite's interpreter has the address of the running opcode, at each of its instructions.
+ * Finds where SQLite's interpreter has the address of the running opcode, at each of its instructions.
  *
  * A compiler keeps it where it likes: in one register here, in a slot of the frame there, in another
  * register around the next call. But all of its code begins at one jump, by a table of addresses, on the
  * opcode that a register points to at that moment. From there the code is followed on every way that it has,
  * with the set of registers and slots that hold the address: a move adds to it, any other write takes away,
  * where two ways meet what both have is left. What an instruction does that is not known here takes all away.
- * So a place that is told is right, as far as the compiler does not write to its own slots behind pointers.
+ * So a place that is reported is right, as far as the compiler does not write to its own slots behind
+ * pointers.
  */
 #ifndef QUERYPROF_WATCH_OPCODE_FLOW_H
 #define QUERYPROF_WATCH_OPCODE_FLOW_H

@@ -33,7 +33,7 @@ struct part {
 	uint32_t at; /* as if the parts stood one behind the other */
 };
 
-/* What a called function was found to change, looked into so deep. */
+/* The registers that a called function was found to change, looked into so deep. */
 struct callee {
 	uintptr_t function;
 	uint16_t deep, kills;
@@ -71,7 +71,7 @@ const unsigned char *graph_code_of(const struct graph *graph, uint32_t offset);
 bool graph_has(const struct held *held, uint32_t place);
 bool graph_is_written(const struct step *step, uint32_t place);
 
-/* What is held behind the step. */
+/* Applies the step to the places that hold the address. */
 void graph_apply(const struct step *step, struct held *held);
 
 /* Follows all ways from the first step; a step that has looked_at is where the value is known. False: it does

@@ -334,7 +334,7 @@ static void look_for_frame(struct learning *learning)
 	}
 }
 
-/* In a callback of ours. Not inlined: it is a frame of its own. */
+/* In the library's callback. Not inlined: it is a frame of its own. */
 __attribute__((noinline)) static void look_here(struct learning *learning)
 {
 	unsigned side = publish_enter_reader();
@@ -378,7 +378,7 @@ static int on_compare(void *context, int a_size, const void *a, int b_size, cons
 
 /* --- trials --------------------------------------------------------------------------------- */
 
-/* What the statement has counted differs from trial to trial. */
+/* The statement's counts differ from trial to trial. */
 static void look_for_counters(struct learning *learning, sqlite3_stmt *stmt)
 {
 	enum { FIRST = SQLITE_STMTSTATUS_FULLSCAN_STEP, LAST = SQLITE_STMTSTATUS_REPREPARE };

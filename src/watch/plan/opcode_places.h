@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
+ * The places where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
  * private in-memory connection runs statements whose functions and collations are ours. Each is
  * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
  * compared with what the interpreter's code says (opcode_flow.h). Where that is not understood, the
@@ -28,12 +28,12 @@ struct opcode_bytes {
 /* sqlite3_stmt_scanstatus() */
 typedef int scan_status_function(sqlite3_stmt *stmt, int loop, int what, void *to);
 
-/* What was found out about one library. */
+/* The places that were found in one library. */
 struct opcode_library {
 	struct opcode_places places;
 	uint32_t authorizer, progress; /* in the connection: the callbacks; 0: not known */
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
-	uint32_t calls;    /* of ours that were looked at */
+	uint32_t calls;    /* of the library's that were looked at */
 	scan_status_function *scan_status;      /* NULL: it does not count loops */
 	char names[OPCODES][OPCODE_NAME_BYTES]; /* "": not known */
 };

@@ -5,7 +5,7 @@
 #ifndef QUERYPROF_WATCH_OPCODE_TRIALS_H
 #define QUERYPROF_WATCH_OPCODE_TRIALS_H
 
-/* What a trial statement tells. */
+/* The kinds of trial statements. */
 enum trial_kind {
 	TRIAL_MAIN,    /* our function is called by the statement's own program */
 	TRIAL_TRIGGER, /* by a trigger's, */

@@ -15,7 +15,7 @@
 #define NAME_BYTES 128
 #define ROWID -1
 
-/* What an opcode does with registers, as far as conditions need it. Any other one ends the search. */
+/* The work of an opcode on registers, as far as conditions need it. Any other one ends the search. */
 enum work {
 	ENDS,
 	COMPARES,     /* P1 and P3 */
@@ -245,7 +245,7 @@ static bool name_columns(struct plan_node *node, const struct compared *compared
 	return true;
 }
 
-/* The host may ask for the error of its own call. */
+/* The host may read the error of its own call. */
 static void clear_error(const sqlite3_api_routines *api, sqlite3 *db)
 {
 	sqlite3_stmt *stmt = NULL;

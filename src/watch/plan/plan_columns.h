@@ -2,7 +2,7 @@
 /*
  * Which columns of a table that is scanned its statement compares.
  *
- * The statement's own opcodes tell it: a value that Column reads goes, as it is or through functions and
+ * The statement's own opcodes show it: a value that Column reads goes, as it is or through functions and
  * arithmetic, into a comparison. Column has a number only; its name comes from SELECT * FROM the table, which
  * is prepared and never run: that program must open the same b-tree, so a name is never a guess.
  */

@@ -132,7 +132,7 @@ static void open_node(struct mapping *mapping, int number)
 	const int32_t parent = node->parent;
 	const int container = parent_of(mapping, number);
 
-	/* What follows is still the code of the loop that looks the values up. */
+	/* The code of the loop that looks the values up still follows. */
 	if (begins(node, "USING "))
 		return;
 	if (container != NO_NODE && container < number && !is_open(mapping, container) &&
@@ -342,7 +342,7 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 	}
 }
 
-/* What was seen already is kept in a table that is looked up and filled in the loop, while the
+/* Values that were seen already are kept in a table that is looked up and filled in the loop, while the
  * node's Explain stands behind the loop. Such a table's cursor is never moved otherwise. */
 static void find_distinct(struct mapping *mapping)
 {

@@ -7,7 +7,7 @@
 
 #define CALLED_MAX 100000u /* opcodes */
 
-/* What SQLite has of such a program begins so. It is not public, and has not changed since 3.7. */
+/* SQLite's structure of such a program begins so. It is not public, and has not changed since 3.7. */
 struct program_in_memory {
 	const void *opcodes;
 	int32_t count;

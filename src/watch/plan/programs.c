@@ -110,8 +110,8 @@ static const char *skip_space(const char *text)
 	}
 }
 
-/* Another statement is not prepared again: what it made exists by now, which SQLite tells the host's error
- * log, and some PRAGMAs act when they are prepared. */
+/* Another statement is not prepared again: what it made exists by now, which SQLite reports to the host's
+ * error log, and some PRAGMAs act when they are prepared. */
 static bool has_plan(const char *text)
 {
 	static const char *const words[] = { "select",  "with",   "values", "insert",
@@ -182,7 +182,7 @@ uint64_t programs_see(const struct run *run, const char *text)
 	return program.first;
 }
 
-/* --- what is told ------------------------------------------------------------------------------- */
+/* --- publishing --------------------------------------------------------------------------------- */
 
 struct rows {
 	uint64_t program;
@@ -335,7 +335,7 @@ static void add_opcodes(struct rows *rows, const struct plan *plan, const struct
 	}
 }
 
-static void tell(const struct program_due *due, const struct plan *plan)
+static void publish(const struct program_due *due, const struct plan *plan)
 {
 	struct rows rows = { .program = due->program, .ring = sampler_ring() };
 
@@ -358,7 +358,7 @@ static bool is_open(const struct program_due *due)
 	return session && session->number == due->session && !session_is_closing(session);
 }
 
-/* Whether the host may still ask for the connection's error, which the preparation would clear. A
+/* Whether the host may still read the connection's error, which the preparation would clear. A
  * preparation of its own clears it, too. */
 static bool has_error(const struct program_due *due, const void *subject)
 {
@@ -393,7 +393,7 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 			plan_columns_name(&plan, library, api, due->db, due->text);
 			for (size_t i = 0; i < plan.called.count; i++)
 				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
-			tell(due, &plan);
+			publish(due, &plan);
 		} else
 			count(PROGRAMS_DIFFERENT);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The programs and plans of statements that had samples, told once each.
+ * The programs and plans of statements that had samples, published once each.
  *
  * At the end of such a run the statement's opcodes are hashed. When the hash is new, the plan is
  * read (plan.h) at the next moment at which the host cannot notice that its connection prepares

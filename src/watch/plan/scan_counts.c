@@ -85,7 +85,7 @@ static size_t write_lines(const struct scan_counts *from, const struct scan_coun
 	return used;
 }
 
-void scan_counts_tell(const struct run *run, uint64_t program, bool is_anew)
+void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
 {
 	static const struct scan_counts none;
 	scan_status_function *status = function_of(run);

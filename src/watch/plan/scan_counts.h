@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often each loop of a run's plan began and how many rows it had, of a library that counts them
+ * Counts how often each loop of a run's plan began and how many rows it had, of a library that counts them
  * (SQLITE_ENABLE_STMT_SCANSTATUS). It counts over all runs of a statement, so both ends of a run are read.
  * Another library costs nothing: its runs do not come here.
  */
@@ -17,6 +17,6 @@ scan_status_function *scan_counts_find(const struct host_library *library);
 void scan_counts_begin(struct run *run);
 
 /* And has ended; it is there. `is_anew`: SQLite has prepared it in this run, and its counts began at 0. */
-void scan_counts_tell(const struct run *run, uint64_t program, bool is_anew);
+void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew);
 
 #endif

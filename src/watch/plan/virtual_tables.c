@@ -9,7 +9,7 @@
 
 #define CALLED_MAX 64
 
-/* What SQLite has in memory of a virtual table and of its module; none of it is
+/* SQLite's structures of a virtual table and of its module; none of it is
  * public, and none of it has changed since 3.7. Two ways lead from a table to the module's functions, and
  * they must meet: nothing else is taken for one. */
 struct table_in_memory {

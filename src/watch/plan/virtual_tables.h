@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose virtual tables a program has.
+ * Whether a program's virtual tables are SQLite's own.
  *
- * Who prepares a statement calls the modules of its virtual tables: they are asked for the best index, and
- * for functions. Those of SQLite itself tell nobody. One of the host or of an extension is a stranger's code,
+ * Preparing a statement calls the modules of its virtual tables, for the best index and for functions.
+ * Those of SQLite itself show nobody. One of the host or of an extension is a stranger's code,
  * which may count, print, wait or query.
  */
 #ifndef QUERYPROF_WATCH_VIRTUAL_TABLES_H

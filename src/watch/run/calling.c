@@ -24,7 +24,7 @@ static bool has_key;
 static void give_back(struct calling *first, struct calling *last)
 {
 	last->next = __atomic_load_n(&unused, __ATOMIC_RELAXED);
-	/* Release: whoever takes a table finds it as it was left. */
+	/* Release: a thread that takes a table finds it as it was left. */
 	while (!__atomic_compare_exchange_n(&unused, &last->next, first, true, __ATOMIC_RELEASE,
 	                                    __ATOMIC_RELAXED))
 		;

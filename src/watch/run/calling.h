@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread is inside of: the host's calls into SQLite that have not returned.
+ * The calls that a thread is inside of: the host's into SQLite that have not returned.
  *
  * Calls do not end in the order in which they began. A longjmp leaves some of them for
  * ever. A thread may have several stacks (coroutines), on each of them a call that is not
  * finished; a coroutine may be continued on another thread, or never, and its stack may be
- * unmapped then. So the calls of a thread stand in a table that is never freed. Which of
- * them a piece of code is inside of is told by the frames (handler/running.h), not by the
- * order, and a call that returns removes exactly itself.
+ * unmapped then. So the calls of a thread stand in a table that is never freed. The frames,
+ * not the order, say which of them a piece of code is inside of (handler/running.h), and a
+ * call that returns removes exactly itself.
  */
 #ifndef QUERYPROF_WATCH_CALLING_H
 #define QUERYPROF_WATCH_CALLING_H
@@ -41,9 +41,9 @@ struct call_place {
 
 /* The lock that SQLite was refused in the thread's call. */
 struct lock_refusal {
-	const struct lock_file *file; /* that asked for it */
+	const struct lock_file *file; /* on which it was requested */
 	uint64_t since_ns, since_realtime_ns;
-	uint64_t told_next_ns; /* the wait's length at which it is told again */
+	uint64_t publish_next_ns; /* the wait's length at which it is published again */
 	struct lock_holder holder;
 	char text[LOCK_TEXT_MAX]; /* the holder's statement */
 };
@@ -77,7 +77,7 @@ struct call {
 	uint64_t number; /* names the call in the process; 0: there is no place */
 	const struct host_library *library;
 	const void *frame;
-	/* What is around it. */
+	/* The call around it. */
 	struct call_place *outer;
 	uint64_t outer_number;
 	struct run *running, *around;

@@ -3,7 +3,7 @@
  * Calls of the host that a longjmp left, where nothing has been written over their frames.
  *
  * Code that runs further down on the stack, with the words of such a frame in a gap of its own,
- * seems to be inside of the call (handler/running.h). Only the stack tells: one who unwinds it
+ * seems to be inside of the call (handler/running.h). Only the stack shows: code that unwinds it
  * passes the frame or does not meet it.
  */
 #ifndef QUERYPROF_WATCH_LEFT_H

@@ -136,7 +136,7 @@ PART_OF_THE_WAY void recent_step_end(bool is_recent, const struct recent_call *r
 	statement_step_end(step, rc);
 }
 
-/* As far as the thread's newest runs tell, the statement has no run that is open. */
+/* As far as the thread's newest runs show, the statement has no run that is open. */
 PART_OF_THE_WAY bool recent_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
 {
 	const struct run *run = calling ? *calling_recent((struct calling *)calling, stmt) : NULL;

@@ -19,7 +19,7 @@ _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
 
 /* --- a run begins ----------------------------------------------------------------------- */
 
-void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
 		values[i] = run->session->library->api->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
@@ -27,8 +27,8 @@ void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 
 PART_OF_THE_WAY void read_at_start(struct run *run)
 {
-	int asked[STATEMENT_COUNTERS];
-	const volatile int *counters = runs_counters(run, asked);
+	int values[STATEMENT_COUNTERS];
+	const volatile int *counters = runs_counters(run, values);
 
 #pragma GCC unroll 5
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
@@ -76,7 +76,7 @@ static struct run *take_ended(const struct session *session, const sqlite3_stmt 
 	return NULL;
 }
 
-/* What a run has of its statement, and keeps. */
+/* Fills in what the run keeps of its statement. */
 static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 {
 	runs_set_statement(run, stmt);
@@ -99,13 +99,13 @@ PART_OF_THE_WAY void start(struct run *run)
 	run->query.query_id = NULL;
 	run->query.is_logged = run->settings.log;
 	run->query.rows = 0;
-	store_start(); /* whoever samples will write */
+	store_start(); /* samples will be written */
 	/* The thread's own, as begin_run()'s call is. */
 	if (calling_current)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 }
 
-/* What the statement has that is read where it lies: its counters, and, by the handler, which
+/* Finds the statement's values that are read where they lie: its counters, and, by the handler, which
  * opcode it executes. */
 static void find_places(struct run *run)
 {

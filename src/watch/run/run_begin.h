@@ -26,17 +26,17 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
  * thread may have prepared it anew. */
 void runs_name_statement(struct run *run);
 
-/* What SQLite has counted for the run's statement until now. */
-OFF_THE_WAY void runs_ask_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+/* SQLite's counts of the run's statement until now. */
+OFF_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
 
-/* The same: where SQLite has it, or in `asked`. To be read one by one, as SQLite has just written them: the
- * processor waits for stores that a larger load has parts of. */
-PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int asked[STATEMENT_COUNTERS])
+/* The same: where SQLite has them, or in `values`. To be read one by one, as SQLite has just written them:
+ * the processor waits for stores that a larger load has parts of. */
+PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
 	if (__builtin_expect(run->counters != NULL, 1))
 		return run->counters;
-	runs_ask_counters(run, asked);
-	return asked;
+	runs_read_counters(run, values);
+	return values;
 }
 
 /* Before the mutex is waited for, in a call that has the statement: a process that is killed there leaves

@@ -39,8 +39,8 @@ static uint64_t spent(const struct run *run, enum counted which, const volatile 
 
 static void add_counters(struct query_work *work, struct run *run)
 {
-	int asked[STATEMENT_COUNTERS];
-	const volatile int *now = runs_counters(run, asked);
+	int values[STATEMENT_COUNTERS];
+	const volatile int *now = runs_counters(run, values);
 
 	work->vm_steps = spent(run, COUNTED_VM_STEPS, now);
 	work->fullscan_steps = spent(run, COUNTED_FULLSCAN_STEPS, now);
@@ -99,7 +99,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		if (!run->prepared && !run->session->traced && has_samples(run))
 			end.program = programs_see(run, end.query);
 		if (end.program)
-			scan_counts_tell(run, end.program, work->reprepares != 0);
+			scan_counts_publish(run, end.program, work->reprepares != 0);
 		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
 			end.expanded = expanded = expand(session->db, run->stmt);
@@ -146,12 +146,12 @@ static bool is_failure(int rc)
 /* Of a statement's run. False: it has more to be counted than most. */
 PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, int rc)
 {
-	int asked[STATEMENT_COUNTERS];
+	int values[STATEMENT_COUNTERS];
 	const volatile int *now;
 
 	if (is_failure(rc))
 		return false;
-	now = runs_counters(run, asked);
+	now = runs_counters(run, values);
 	if (spent(run, COUNTED_SORTS, now) | spent(run, COUNTED_AUTOINDEXES, now) |
 	    spent(run, COUNTED_REPREPARES, now))
 		return false;
@@ -220,7 +220,7 @@ static __attribute__((noinline)) void end_any(struct run *run, struct thread *th
 PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *session,
                               const struct thread *thread)
 {
-	/* What is kept is a statement's, and has a text. */
+	/* A kept run is a statement's, and has a text. */
 	return run->kept && !run->own && !run->prepared && !run->tag_thread && run->settings.log &&
 	       !(__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & OWNER_GONE) &&
 	       runs_is_of_session(run, session) && session->db && !session->traced &&
@@ -264,7 +264,7 @@ struct run *runs_end_preparation(struct run *run, const struct thread *thread, s
 		kept = runs_begin_kept(run, stmt);
 		end_span(run, false, true, false);
 	}
-	query_withdraw(&run->query); /* it was told with the host's text, if so */
+	query_withdraw(&run->query); /* it was published with the host's text, if so */
 	runs_release(run);
 	return kept;
 }

@@ -38,7 +38,7 @@
 #include "watch/run/calling.h"
 #include "watch/session/session.h"
 
-/* What SQLite counts for a statement over all its runs, in the order of its numbers from
+/* SQLite's counters of a statement over all its runs, in the order of its numbers from
  * SQLITE_STMTSTATUS_FULLSCAN_STEP on; read at both ends. */
 enum counted {
 	COUNTED_FULLSCAN_STEPS,
@@ -75,7 +75,7 @@ struct run {
 	struct run_settings settings;
 	const void *tag_frame;
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
-	const volatile int *counters;    /* where SQLite has them, NULL: it is asked */
+	const volatile int *counters;    /* where SQLite has them, NULL: SQLite's function reads them */
 	struct scan_counts *scans; /* at the run's beginning; of the place in the table, which keeps it */
 	int at_start[STATEMENT_COUNTERS];
 	int vm_steps;                    /* of them at the end of the run before */
@@ -117,7 +117,7 @@ static inline struct session *runs_guess_session(const struct run *run, const sq
  * its run. */
 void runs_statement_goes(const sqlite3_stmt *stmt);
 
-/* The call with this number was left, and its run is not told from another any more. */
+/* The call with this number was left, and its run cannot be distinguished from another any more. */
 OFF_THE_WAY void runs_lose(struct run *run, uint64_t owner);
 
 /* Whether the run is still the call's: it may have been lost meanwhile. */
@@ -172,7 +172,7 @@ struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool 
 bool runs_any_kept(void);
 bool runs_count_kept(struct run *run);
 
-/* What the run is found by. */
+/* The key by which the run is found. */
 const void **runs_key(const struct run *run);
 
 static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
@@ -235,7 +235,7 @@ enum run_counter {
 	RUNS_STARTED,
 	RUNS_LOGGED,    /* records handed to the ring */
 	RUNS_LOST,      /* ended where nobody saw it, without a line in the log */
-	RUNS_UNTRACKED, /* more statements open at once than can be told apart */
+	RUNS_UNTRACKED, /* more statements open at once than can be followed */
 	RUNS_COUNTERS,
 };
 void runs_count(enum run_counter which);

@@ -83,7 +83,7 @@ struct session *session_bind(sqlite3 *db, bool *is_new, char **error)
 		return session;
 	set_bound(session);
 	/* Another copy of the library in the process has a module of its own: one of the same
-	 * name would take the place of ours, and end its session. */
+	 * name would take its place, and end its session. */
 	sqlite3_snprintf((int)sizeof name, name, "queryprof_session_%p", (const void *)&module);
 	/* On failure SQLite has called end_bound(). */
 	if (sqlite3_create_module_v2(db, name, &module, session, end_bound)) {

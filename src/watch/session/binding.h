@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a session begins and ends with its connection.
+ * Begins and ends a session with its connection.
  */
 #ifndef QUERYPROF_WATCH_BINDING_H
 #define QUERYPROF_WATCH_BINDING_H
 
 #include "watch/session/session.h"
 
-/* The session of a connection that asks for one, from here on until SQLite closes it.
+/* The session of a connection that needs one, from here on until SQLite closes it.
  * `*is_new`: it had none, or was only recorded. NULL: it cannot have one, `*error`
  * (sqlite3_malloc). */
 struct session *session_bind(sqlite3 *db, bool *is_new, char **error);

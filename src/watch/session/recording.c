@@ -6,7 +6,7 @@
 #include "watch/session/binding.h"
 #include "watch/lock/locks.h"
 
-static bool (*recording)(void); /* NULL: only connections that ask for it */
+static bool (*recording)(void); /* NULL: only connections that set it */
 
 void session_record_all(bool (*start)(void))
 {
@@ -61,7 +61,7 @@ struct session *session_follow(sqlite3 *db)
 		session_watch(session);
 	if (!session) {
 		store_count(STORE_SESSIONS_REFUSED, 1);
-		store_start(); /* which tells it */
+		store_start(); /* which notifies it */
 	}
 	return session;
 }

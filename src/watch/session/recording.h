@@ -14,10 +14,10 @@
 void session_record_all(bool (*start)(void));
 bool session_recording(void);
 
-/* What the first session of a recorded process would start. False: nothing is recorded. */
+/* Starts what the first session of a recorded process would start. False: nothing is recorded. */
 bool session_start_recording(void);
 
-/* What new sessions start with may have changed: while all are recorded and that has a
+/* The settings of new sessions may have changed: while all are recorded and that has a
  * period, any statement may be one of a connection that has no session yet. */
 void session_watch_strangers(void);
 

@@ -141,7 +141,7 @@ struct session *session_of(sqlite3 *db)
 			struct session *session = __atomic_load_n(&entries[i].session, __ATOMIC_RELAXED);
 
 			/* Relaxed: the entry may be another connection's by now, but only when this
-			 * one has been closed, and then the caller has no use for the answer. */
+			 * one has been closed, and then the caller has no use for the result. */
 			return __atomic_load_n(&session->db, __ATOMIC_RELAXED) == db ? session : NULL;
 		}
 		if (!found)

@@ -4,7 +4,7 @@
  *
  * A session is found by its connection and lives at least as long. It outlives the
  * connection where something still needs it: it is counted, and its memory is never
- * unmapped, so that whoever finds it late reads a session that has ended.
+ * unmapped, so that a thread that finds it late reads a session that has ended.
  */
 #ifndef QUERYPROF_WATCH_SESSION_H
 #define QUERYPROF_WATCH_SESSION_H
@@ -49,14 +49,14 @@ struct session {
 		void *context;
 		unsigned mask;
 	} host_trace;
-	/* The host did not ask for it: nothing was added to the connection, and the hooks
+	/* The host did not attach it: nothing was added to the connection, and the hooks
 	 * see its end. `closing` (atomic): the host has closed it, statements are left. */
 	bool recorded, closing;
-	/* It asked for the tables by .load or qp_attach(): their names alone bring the schema,
+	/* The host wants the tables, by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
 	struct transaction transaction;
-	bool watched; /* atomic: its settings ask for samples */
+	bool watched; /* atomic: its settings request samples */
 };
 
 /* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
@@ -136,11 +136,11 @@ static inline bool sessions_idle(void)
 /* One more reason, or one less, for the hooks to look. */
 void sessions_watch_more(int reasons);
 
-/* The session's settings may ask for samples now; its last query has ended for good. */
+/* The session's settings may request samples now; its last query has ended for good. */
 void session_watch(struct session *session);
 void session_unwatch(struct session *session);
 
-/* Whether the settings ask for samples. */
+/* Whether the settings request samples. */
 static inline bool session_wants_samples(const struct session_settings *settings)
 {
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++)

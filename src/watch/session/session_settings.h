@@ -8,7 +8,7 @@
 #include "watch/session/session.h"
 
 /* settings_set() of the session or, NULL, of what new ones start with; statements are then
- * followed as the settings in force ask for. */
+ * followed as the settings in force require. */
 int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
                 char **error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What following a connection's statements needs of SQL that is ours. Only the extension
+ * The callbacks by which following a connection's statements needs queryprof's SQL. Only the extension
  * sets it: a process that is merely recorded has none, and nothing is attached there.
  */
 #ifndef QUERYPROF_WATCH_WATCH_SQL_H
@@ -9,15 +9,15 @@
 #include "watch/session/session.h"
 
 struct watch_sql {
-	/* The SELECT that stands for a PRAGMA of ours, see sql/pragma.h. */
+	/* The SELECT that stands for a PRAGMA of queryprof's, see sql/pragma.h. */
 	char *(*rewrite)(const char *sql, int bytes, const char **tail);
 	/* A statement starts on a connection whose texts are not seen before: carries it out
-	 * if it is a PRAGMA of ours. False: it is none. */
+	 * if it is a PRAGMA of queryprof's. False: it is none. */
 	bool (*run_pragma)(struct session *session, const char *sql);
 	/* A text is about to be prepared, on a connection that wants our tables and does not
 	 * have them yet. */
 	void (*before_prepare)(struct session *session, const char *sql);
-	/* Preparing a statement has failed. SQLITE_NOTFOUND: not for want of a table of ours;
+	/* Preparing a statement has failed. SQLITE_NOTFOUND: not for want of a table of the schema;
 	 * SQLITE_OK: the table is there now, prepare again; otherwise the result instead. */
 	int (*missing_table)(struct session *session);
 };

@@ -33,7 +33,7 @@ static void log_entries(const struct static_copy *copy, const struct patch_entry
 
 /* The library's own calls of SQLite, and those of other extensions, go by a copy of its table,
  * in which the patched functions are the real ones. Routines that the version does not have are
- * never asked for, as in its own table. */
+ * never used, as in its own table. */
 static struct sqlite3_api_routines *copy_routines(const struct static_table *table)
 {
 	struct sqlite3_api_routines *routines = calloc(1, sizeof *routines);
@@ -44,7 +44,7 @@ static struct sqlite3_api_routines *copy_routines(const struct static_table *tab
 	return routines;
 }
 
-/* What two functions of the interface both call, and do no more. */
+/* The function that two functions of the interface both call, and do no more. */
 static uintptr_t called_by_both(const struct static_range *code, uintptr_t one, uintptr_t other,
                                 bool is_prepare)
 {

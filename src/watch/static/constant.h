@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a few instructions say: the constant that a function returns, and the address that an
+ * Reads a few instructions: the constant that a function returns, and the address that an
  * instruction names. One file for each processor.
  */
 #ifndef QUERYPROF_WATCH_STATIC_CONSTANT_H

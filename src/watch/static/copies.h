@@ -27,7 +27,7 @@ struct copies_search {
 };
 
 /* Copies that have come since the call before, at most `room`, which is STATIC_TABLES_MAX or more;
- * 0: there are none, yet. One may be told again after an object has been unmapped. `no_table`
+ * 0: there are none, yet. One may be reported again after an object has been unmapped. `no_table`
  * is called for each object whose copy has no table. Takes the lock of the loader's list only:
  * callable while the loader loads. */
 size_t copies_find(struct copies_search *search, struct static_copy *copies, size_t room,

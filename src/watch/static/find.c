@@ -102,7 +102,7 @@ struct imports {
 };
 
 /* Undefined symbols come before those in the table of hashes, whose first it names. A table of
- * none names the first of all; then the strings, which linkers put behind the symbols, tell. */
+ * none names the first of all; then the strings, which linkers put behind the symbols, say it. */
 static void read_imports(const struct dl_phdr_info *info, struct imports *imports)
 {
 	const ElfW(Dyn) *entry = NULL;
@@ -130,7 +130,7 @@ static void read_imports(const struct dl_phdr_info *info, struct imports *import
 		                 sizeof *imports->symbols;
 }
 
-/* What has no imports is linked fully statically, and nobody asks for it. */
+/* A program without imports is linked fully statically, and nobody needs it. */
 static bool may_have(const struct dl_phdr_info *info)
 {
 	struct imports imports;

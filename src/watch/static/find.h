@@ -6,8 +6,8 @@
  * calls in writable data: "open", "close", "access", each beside a function. That says that a
  * SQLite is here, and where its code is. `sqlite3Apis`, the routines that extensions get, has
  * the address of every function of the interface. In a program at a fixed address it may lie
- * anywhere in the constants, so the code around the first finding is asked, in which
- * sqlite3_load_extension() names it. What looks like the table is believed only after a
+ * anywhere in the constants, so the code around the first finding, in which
+ * sqlite3_load_extension() names it, gives the address. What looks like the table is believed only after a
  * strict check.
  *
  * Nothing is called or written, and no lock is taken: it runs inside the callback of
@@ -32,7 +32,7 @@ struct static_object {
 	uintptr_t bias;
 	struct static_range image;
 	struct static_range code; /* its largest executable segment */
-	/* What can be read, constants that can be the table, and data that change. */
+	/* Readable memory, constants that can be the table, and data that change. */
 	struct static_range loaded[STATIC_RANGES_MAX], constants[STATIC_RANGES_MAX], data[STATIC_RANGES_MAX];
 	unsigned loaded_count, constants_count, data_count;
 	bool is_fixed; /* it does not move: addresses in it are no relocations */

@@ -73,7 +73,7 @@ static bool is_known(const struct freeze *freeze, pid_t thread)
 	return thread == freeze->caller;
 }
 
-static const char *ask(struct freeze *freeze, const char *name)
+static const char *stop_thread(struct freeze *freeze, const char *name)
 {
 	pid_t thread = 0;
 
@@ -94,7 +94,7 @@ static const char *ask(struct freeze *freeze, const char *name)
 	return NULL;
 }
 
-static const char *ask_new(struct freeze *freeze)
+static const char *stop_new(struct freeze *freeze)
 {
 	struct entry {
 		uint64_t number, next;
@@ -110,7 +110,7 @@ static const char *ask_new(struct freeze *freeze)
 		for (long at = 0; !why && at < size;) {
 			const struct entry *entry = (const void *)(freeze->buffer.entries + at);
 
-			why = ask(freeze, entry->name);
+			why = stop_thread(freeze, entry->name);
 			at += entry->size;
 		}
 	return why;
@@ -147,7 +147,7 @@ static const char *stop_all(struct freeze *freeze)
 
 	do {
 		before = freeze->threads_count;
-		why = ask_new(freeze);
+		why = stop_new(freeze);
 		for (size_t i = before; !why && i < freeze->threads_count; i++)
 			why = await(&freeze->threads[i], until);
 	} while (!why && freeze->threads_count > before);

@@ -27,7 +27,7 @@ static const struct {
 static struct opening {
 	const uintptr_t *routines; /* atomic; NULL: free */
 	bool is_done;              /* atomic */
-	bool is_of_program, is_told;
+	bool is_of_program, is_reported;
 	struct patch_area area;
 	void *real[FUNCTIONS];
 	struct patch_entry entries[FUNCTIONS];
@@ -183,13 +183,13 @@ static const char *watch(struct opening *opening, const struct static_copy *copy
 	return why;
 }
 
-static void (*tell_refused)(const char *path, const char *why);
+static void (*report_refused)(const char *path, const char *why);
 
 static void no_table(const char *path)
 {
-	tell_refused(path,
-	             "the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION, so it has no table "
-	             "by which its functions are found: build it without that, or with a shared library");
+	report_refused(
+		path, "the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION, so it has no table "
+		      "by which its functions are found: build it without that, or with a shared library");
 }
 
 static void see(const struct static_copy *copy)
@@ -201,11 +201,11 @@ static void see(const struct static_copy *copy)
 		opening = find_free();
 		why = opening ? watch(opening, copy) : "there are too many copies of SQLite in one process";
 		if (why) {
-			tell_refused(copy->path, why);
+			report_refused(copy->path, why);
 			return;
 		}
 	}
-	opening->is_told = true;
+	opening->is_reported = true;
 	opening->is_of_program = copy->is_of_program;
 }
 
@@ -218,14 +218,14 @@ void opening_look(void (*first_open)(const void *routines),
 	size_t count;
 
 	on_first_open = first_open;
-	tell_refused = refused;
+	report_refused = refused;
 	for (size_t i = 0; i < OPENINGS_MAX; i++)
-		openings[i].is_told = openings[i].is_of_program;
+		openings[i].is_reported = openings[i].is_of_program;
 	while ((count = copies_find(&search, copies, STATIC_TABLES_MAX, no_table)))
 		for (size_t i = 0; i < count; i++)
 			see(&copies[i]);
-	/* All were told again, but those that have gone. */
+	/* All were reported again, but those that have gone. */
 	for (size_t i = 0; search.gone != gone && i < OPENINGS_MAX; i++)
-		if (openings[i].routines && !openings[i].is_told)
+		if (openings[i].routines && !openings[i].is_reported)
 			forget(&openings[i]);
 }

@@ -11,7 +11,7 @@
 
 /* Looks for copies in objects that have come. `first_open` is called with the copy's table of
  * routines before its first connection is opened, and by each thread that comes meanwhile.
- * `refused` is told what cannot be watched, and why. */
+ * `refused` is called with what cannot be watched, and why. */
 void opening_look(void (*first_open)(const void *routines),
                   void (*refused)(const char *path, const char *why));
 

@@ -73,7 +73,7 @@ static bool write_code(int memory, uintptr_t address, const void *bytes, size_t 
 
 /* --- all entries ------------------------------------------------------------------------------ */
 
-/* What is being made, on the heap for its size. */
+/* The patch in the making, on the heap for its size. */
 struct work {
 	struct placed_stub stubs[PATCH_ENTRIES_MAX];
 	struct patch_entry *of[PATCH_ENTRIES_MAX];
@@ -145,7 +145,7 @@ static const char *write_jumps(void *context)
 		*work->of[i]->real = (void *)(work->stubs[i].address + stub->second);
 		memcpy(work->before[i], (const void *)stub->at, stub->jump_size);
 	}
-	/* What is at the end goes last: without the first nothing is seen. */
+	/* In reverse order: without the first entry nothing is seen. */
 	for (i = work->count; i-- > 0;)
 		if (!write_code(work->memory, work->stubs[i].stub.at, work->stubs[i].stub.jump,
 		                work->stubs[i].stub.jump_size))
@@ -164,7 +164,7 @@ static const char *write_at(patch_moment *moment, struct work *work)
 
 	if (!moment)
 		return write_jumps(work);
-	/* Who is about to execute the first instruction will execute the jump. */
+	/* A thread that is about to execute the first instruction will execute the jump. */
 	for (size_t i = 0; i < work->count; i++)
 		functions[i] = (struct static_range){ work->stubs[i].stub.at + 1, work->stubs[i].stub.end };
 	return moment(functions, work->count, write_jumps, work);

@@ -57,7 +57,7 @@ const char *stub_make(struct stub *stub, const struct static_range *code, uintpt
 /* How far from the code a stub may lie. */
 extern const uintptr_t stub_reach;
 
-/* Where a jump of ours at the beginning of the function leads; 0: there is none. */
+/* Where the library's jump at the beginning of the function leads; 0: there is none. */
 uintptr_t stub_jump_target(uintptr_t function);
 
 /* Of a function that does nothing but call another, that other one; 0: it does more. Link-time

@@ -64,7 +64,7 @@ static int64_t field(uint32_t code, unsigned first, unsigned bits)
 	return (int64_t)((uint64_t)code << (64 - first - bits)) >> (64 - bits);
 }
 
-/* What would change the stack pointer. The registers of the frame and of the return address are
+/* Instructions that would change the stack pointer. The registers of the frame and of the return address are
  * saved by it at most, and still have their values. */
 static bool follow_stack(struct making *making, uint32_t code)
 {

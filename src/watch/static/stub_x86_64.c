@@ -21,7 +21,7 @@ static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
 /* --- what an instruction does ---------------------------------------------------------------- */
 
-/* What it changes besides flags and memory that is not the stack's. */
+/* The effect of an instruction besides flags and memory that is not the stack's. */
 enum effect {
 	UNKNOWN = 0,
 	NOTHING,     /* none of the registers, or one that cannot be named here */
@@ -262,7 +262,7 @@ static uint32_t stack_constant(const struct x86_instruction *instruction, const 
 	return (uint32_t)value;
 }
 
-/* What it does to the stack and to the frame pointer. */
+/* Follows an instruction's effect on the stack and on the frame pointer. */
 static void follow_registers(struct making *making, const struct x86_instruction *instruction,
                              enum effect effect, const uint8_t *bytes)
 {

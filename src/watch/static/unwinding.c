@@ -78,7 +78,7 @@ static void end_record(struct writing *writing, size_t start)
 		memcpy(writing->to + start - 4, &(uint32_t){ (uint32_t)(writing->size - start) }, 4);
 }
 
-/* What all have in common: the frame at a function's first instruction. */
+/* Common to all: the frame at a function's first instruction. */
 static size_t put_common(struct writing *writing)
 {
 	size_t start = begin_record(writing);

@@ -173,7 +173,7 @@ SEEN void handle(int signal)
 	sink += signal;
 }
 
-/* qemu-user has no vdso to return through: ours is told to the kernel as libc never
+/* qemu-user has no vdso to return through: this one is given to the kernel as libc never
  * does. */
 static void handle_usr1(unsigned long flags)
 {
