@@ -14,8 +14,7 @@ int statements_write(struct writer *writer);
 
 struct statement_record;
 
-/* Writes the counts of another process. SQLITE_OK or the error; nothing is written of a record that is
- * none. */
+/* Writes the counts of another process. SQLITE_OK or the error; a record that is none is left out. */
 int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size);
 
 /* Inside a transaction: what the file has not yet of the counters of the writer's process, which is

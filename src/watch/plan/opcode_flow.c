@@ -25,8 +25,7 @@ static uint8_t approach_of(const struct graph *graph, uint32_t number)
 }
 
 /* Before the opcode is looked at, the register has what comes next. Where each way goes to that look, and
- * none writes the register, it is reported, too. What is reported of a step rests on such steps only, and
- * stays. */
+ * none writes the register, it is reported, too. A report rests on such steps only, and stays. */
 static void find_approaches(struct graph *graph)
 {
 	do {

@@ -6,8 +6,8 @@
  * register around the next call. But all of its code begins at one jump, by a table of addresses, on the
  * opcode that a register points to at that moment. From there the code is followed on every way that it has,
  * with the set of registers and slots that hold the address: a move adds to it, any other write takes away,
- * where two ways meet what both have is left. What an instruction does that is not known here takes all away.
- * So a place that is reported is right, as far as the compiler does not write to its own slots behind
+ * where two ways meet what both have is left. An instruction that is not known here takes all away.
+ * So a place that is reported is right, as far as the compiler does not write to its own slots by
  * pointers.
  */
 #ifndef QUERYPROF_WATCH_OPCODE_FLOW_H

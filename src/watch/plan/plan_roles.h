@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effect of SQLite's opcodes on cursors and to the order of execution, as far as a plan's nodes are
+ * The effect of SQLite's opcodes on cursors and on the order of execution, as far as a plan's nodes are
  * found by it. The names are those of EXPLAIN.
  */
 #ifndef QUERYPROF_WATCH_PLAN_ROLES_H
