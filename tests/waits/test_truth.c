@@ -44,13 +44,19 @@ static _Thread_local bool sleeps_by_hook; /* in a function that is hooked, as we
 static _Thread_local int delays_left;
 static int64_t truths[TRUTHS_MAX];
 static int truth_count;
+static int64_t truths_cpu_ns; /* that the thread used inside of them */
 
-static int64_t now_ns(void)
+static int64_t read_clock(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int64_t now_ns(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
 }
 
 /* By hand: nobody hooks it. */
@@ -78,12 +84,13 @@ static bool is_delayed(enum call call)
 	return delayed == call && delays_left > 0;
 }
 
-static void delay(int64_t start)
+static void delay(int64_t start, int64_t start_cpu)
 {
 	sleep_unseen(DELAY_NS);
 	if (sleeps_by_hook)
 		usleep(DELAY_NS / 1000);
 	delays_left--;
+	truths_cpu_ns += read_clock(CLOCK_THREAD_CPUTIME_ID) - start_cpu;
 	if (truth_count < TRUTHS_MAX)
 		truths[truth_count++] = now_ns() - start;
 }
@@ -93,12 +100,13 @@ static void delay(int64_t start)
 	{                                                                                                    \
 		static result(*real) parameters;                                                             \
 		int64_t start = now_ns();                                                                    \
+		int64_t start_cpu = is_delayed(call) ? read_clock(CLOCK_THREAD_CPUTIME_ID) : 0;              \
 		if (!real)                                                                                   \
 			*(void **)&real = dlsym(RTLD_NEXT, #name);                                           \
 		result value = real arguments;                                                               \
 		if (is_delayed(call)) {                                                                      \
 			int saved_errno = errno;                                                             \
-			delay(start);                                                                        \
+			delay(start, start_cpu);                                                             \
 			errno = saved_errno;                                                                 \
 		}                                                                                            \
 		return value;                                                                                \
@@ -115,6 +123,7 @@ static void delay_calls(enum call call, int most)
 	delayed = call;
 	delays_left = most;
 	truth_count = 0;
+	truths_cpu_ns = 0;
 }
 
 /* --- a connection ----------------------------------------------------------------------- */
@@ -204,7 +213,12 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	printf("  %-12s %3d calls of %d ms, each has its sample; median excess %" PRId64 " ns\n", cause,
 	       count, DELAY_NS / 1000000, excess[count / 2]);
 	/* Of a few the least: after a wait the thread may lose its processor at once. */
-	assert_true(excess[count < 5 ? 0 : count / 2] <= 100000);
+	if (excess[count < 5 ? 0 : count / 2] > 100000) {
+		for (int i = 0; i < count; i++)
+			printf("  a call of %" PRId64 " ns; an excess of %" PRId64 " ns\n", truths[i],
+			       excess[i]);
+		fail();
+	}
 	free(excess);
 }
 
@@ -222,9 +236,10 @@ static void check_sums(sqlite3 *db, const char *id, const char *column, int64_t 
 	assert_true(number(db, "SELECT %s FROM system.query_log WHERE query_id = '%s'", column, id) >= least);
 }
 
-static int64_t sum_of_truths(void)
+/* A wait is without the CPU time in it, which a real fsync() beside a busy disk has milliseconds of. */
+static int64_t sum_of_waits(void)
 {
-	int64_t sum = 0;
+	int64_t sum = -truths_cpu_ns;
 
 	for (int i = 0; i < truth_count; i++)
 		sum += truths[i];
@@ -251,13 +266,13 @@ static void test_files(void **state)
 	must(db, "PRAGMA cache_size = 10");
 	run_as(db, "syncs", SYNCS, 100, FILL);
 	check_truth(db, "syncs", "sync", "'journal', 'database', 'folder'");
-	check_sums(db, "syncs", "io_sync_ns", sum_of_truths() * 9 / 10);
+	check_sums(db, "syncs", "io_sync_ns", sum_of_waits() * 9 / 10);
 	run_as(db, "writes", WRITES, 30, FILL);
 	check_truth(db, "writes", "write", "'journal', 'database'");
-	check_sums(db, "writes", "io_write_ns", sum_of_truths() * 9 / 10);
+	check_sums(db, "writes", "io_write_ns", sum_of_waits() * 9 / 10);
 	run_as(db, "reads", READS, 30, "SELECT sum(length(x)) FROM t");
 	check_truth(db, "reads", "read", "'database'");
-	check_sums(db, "reads", "io_read_ns", sum_of_truths() * 9 / 10);
+	check_sums(db, "reads", "io_read_ns", sum_of_waits() * 9 / 10);
 	must(db, "PRAGMA temp_store = FILE");
 	run_as(db, "spills", WRITES, 20, "SELECT count(*) FROM (SELECT x FROM t ORDER BY x DESC LIMIT 5000)");
 	check_truth(db, "spills", "spill", "'temporary'");
