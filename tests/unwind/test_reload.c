@@ -2,7 +2,7 @@
 /*
  * Libraries that take each other's place at the same address, with other unwind
  * information, while threads are sampled in them: every trace must be whole, and
- * say each of their frames, whether the map knows of the change already or not.
+ * name each of their frames, whether the map knows of the change already or not.
  *
  * Usage: test_reload VARIANT VARIANT
  */
