@@ -208,8 +208,7 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 LOCK_CALLS(LOCKED)
 
 /* A try has every other result of the real function but the errors of a thread that has it already,
- * or of one that may not: that one reports them. Not inlined: the frequent way would save registers for it.
- */
+ * or of one that may not: that one reports them. Not inlined: the frequent way would save registers. */
 static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mutex, const void *caller)
 {
 	struct thread *thread = wait_thread();

@@ -36,8 +36,7 @@ void timers_after_fork(void);
  * calls it only when the timer is not armed with that period. Keeps errno. */
 OFF_THE_WAY void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
 
-/* The calling thread ends: delivers the points that its whole timer of the CPU clock has not delivered yet.
- */
+/* The calling thread ends: delivers the last points of its whole timer of the CPU clock. */
 void timers_deliver_rest(const struct thread *thread);
 
 /* Deletes the thread's kernel timers. Any thread, when no other does the same. */

@@ -90,8 +90,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	if (!is_libc(trace[0]))
 		return;
 	inside++;
-	while (frame < depth && is_libc(trace[frame]))
-		frame++;
+	if (depth > 1 && is_libc(trace[1]))
+		frame = 2; /* of a function in C, and no more than one */
 	if (frame < depth && trace[frame] >= caller_start && trace[frame] < caller_end)
 		exact++;
 	else

@@ -278,7 +278,7 @@ const struct command command_diff = {
 		"same "
 		"where their name and their module's are, so files from before and after a new build "
 		"can be compared.\n\n"
-		"`noise` is ~ where the difference is none that chance does not make, too: for a statement, "
+		"`noise` is ~ where chance alone makes such a difference: for a statement, "
 		"runs differ too much among themselves (Welch's t-test, 5 %); for a function, it is less "
 		"than two standard errors of the difference of two Poisson counts. ? is for a statement "
 		"that has only one run on a side, so that nobody can know.",

@@ -22,7 +22,7 @@
 #define LAST_DELAY_MS 60000
 #define REPORTED_EVERY_MS 60000
 #define CONNECT_TIMEOUT_S 10L
-#define SHOWN_MAX 300 /* of an response, in a message */
+#define SHOWN_MAX 300 /* of a response, in a message */
 
 /* libcurl is there under one of two names, and not needed by the other commands. */
 static const char *const libraries[] = { "libcurl.so.4", "libcurl-gnutls.so.4" };

@@ -172,7 +172,7 @@ static void store(struct guest *guest)
 		close(guest->asking);
 }
 
-/* --- a process's request---------------------------------------------------------------- */
+/* --- a process's request --------------------------------------------------------------- */
 
 /* False: it has closed the connection. */
 static bool is_connected(int connection)

@@ -3,7 +3,7 @@
  * Whether a program's virtual tables are SQLite's own.
  *
  * Preparing a statement calls the modules of its virtual tables, for the best index and for functions.
- * Those of SQLite itself show nobody. One of the host or of an extension is a stranger's code,
+ * Nobody notices calls of SQLite's own. One of the host or of an extension is a stranger's code,
  * which may count, print, wait or query.
  */
 #ifndef QUERYPROF_WATCH_VIRTUAL_TABLES_H

@@ -6,7 +6,7 @@
 #include "watch/session/binding.h"
 #include "watch/lock/locks.h"
 
-static bool (*recording)(void); /* NULL: only connections that set it */
+static bool (*recording)(void); /* NULL: only connections that were attached */
 
 void session_record_all(bool (*start)(void))
 {
