@@ -30,7 +30,7 @@ enum trace_type {
 struct sample_type {
 	const char *name; /* in trace_log.trace_type */
 	const char *unit; /* of the value */
-	/* Of the timer that takes the samples. The value of such a sample is its weight
+	/* The clock of the timer that takes the samples. The value of such a sample is its weight
 	 * times its period. SAMPLE_TYPE_NO_CLOCK: no timer does. */
 	clockid_t clock;
 };

@@ -19,8 +19,8 @@
 		return (a->second > b->second) - (a->second < b->second);                                    \
 	}
 
-/* Of items 0 to count - 1, sorted so that those for which the condition holds come first:
- * how many these are. `i` is the name that the condition has for an item's number.
+/* For how many of the items 0 to count - 1 the condition holds. The items are sorted so that these
+ * come first. `i` is the name that the condition has for an item's number.
  *
  *	size_t before = SEARCH_COUNT(map->count, i, map->items[i].start <= address);
  */

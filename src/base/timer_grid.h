@@ -90,8 +90,8 @@ struct thread_timer {
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
-	/* Of the shared timer: the stretch of cells to come, atomic: until when on the wall clock it need not
-	 * look, and where it saw the CPU clock last. */
+	/* The shared timer uses these: the stretch of cells to come; until when on the wall clock
+	 * it need not look (atomic); and where it saw the CPU clock last. */
 	uint32_t shared_stretch;
 	uint64_t look_ns, seen_ns;
 };
@@ -116,7 +116,7 @@ TIMER_OF_OTHERS static inline bool timer_is_member(const struct thread_timer *ti
 	return (timer->armed || timer->is_due) && timer_is_shared(timer);
 }
 
-/* Of a timer that exists. */
+/* `timer` exists. */
 static inline int timer_id(const struct thread_timer *timer)
 {
 	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);

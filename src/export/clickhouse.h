@@ -41,7 +41,7 @@ struct clickhouse_values {
 	enum clickhouse_kind kind;
 	unsigned size, scale;
 	struct bytes data;
-	/* Of words: the texts of this block, and the numbers of those that came. */
+	/* Words only: the texts of this block, and the numbers of those that came. */
 	struct index index;
 	struct bytes texts;
 	uint32_t text_count;

@@ -24,7 +24,7 @@ struct resource {
 	VECTOR(struct resource_item) items; /* each key once */
 };
 
-/* Of a zeroed resource. `service` NULL: the environment's, or the program's name. False: no memory. */
+/* `resource` is zeroed. `service` NULL: the environment's, or `program`. False: no memory. */
 bool resource_fill(struct resource *resource, const char *service, const char *program, const char *host,
                    int64_t process_id);
 void resource_free(struct resource *resource);
@@ -32,7 +32,7 @@ void resource_free(struct resource *resource);
 /* The error in OTEL_RESOURCE_ATTRIBUTES, for a message; NULL: none. */
 const char *resource_complaint(void);
 
-/* Of a series, with the resource's; Pyroscope takes 30, and adds some of its own. */
+/* A series' labels, with the resource's; Pyroscope takes 30, and adds some of its own. */
 #define SERIES_LABELS_MAX 22
 
 /* The name as Prometheus takes it, malloc'ed. NULL: no memory. */

@@ -5,8 +5,8 @@
 
 #include "handler/unwind/arch.h"
 
-/* Of label/trampolines.S: where the return address of its call lies, less one, and where its
- * frame has the two words. */
+/* Places in label/trampolines.S: where the return address of its call lies, less one, and where
+ * its frame has the two words. */
 #if defined(__aarch64__)
 #define CALL_AT 11u
 #define WORDS_AT 16u

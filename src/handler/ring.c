@@ -71,7 +71,7 @@ void ring_commit(struct ring *ring, void *payload, unsigned kind)
 	uint32_t sleep = atomic_load(&ring->sleep);
 	if (sleep != RING_SLEEP_IDLE && (sleep != RING_SLEEP_TIMED || !ring_is_half_full(ring)))
 		return;
-	/* Of several producers that see the reader asleep one wins: a sleep costs one system call. */
+	/* Several producers may see the reader asleep. One wins: a sleep costs one system call. */
 	if (atomic_compare_exchange_strong(&ring->sleep, &sleep, RING_AWAKE))
 		sys_futex_wake((uint32_t *)&ring->sleep);
 }

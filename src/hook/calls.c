@@ -215,7 +215,7 @@ static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mute
 	struct wait_call call;
 	int result;
 
-	/* Of a recursive one its owner takes one more. */
+	/* The owner of a recursive mutex locks it once more. */
 	if (!thread || mutex->__data.__owner == (int)thread->id)
 		return real.pthread_mutex_lock(mutex);
 	result = pthread_mutex_trylock(mutex);

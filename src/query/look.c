@@ -121,8 +121,8 @@ void query_view_free(struct query_view *view)
 	view->text = view->database = view->query_id = NULL;
 }
 
-/* Of query_run. When a call begins or ends in between the sum is of neither: the next look has
- * it right. */
+/* Clocks of a query_run. If a call begins or ends in between, the sum is of neither: the next look
+ * has it right. */
 struct query_clocks {
 	uint64_t start_monotonic_ns, entered_cpu_ns, cpu_ns;
 };

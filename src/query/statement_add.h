@@ -12,7 +12,7 @@
 /* The index of "(other)". */
 #define STATEMENT_OTHER 0u
 
-/* Of a number that is not 0. */
+/* `statement` is not 0. */
 PART_OF_THE_WAY struct statement_entry *statement_entry_of(uint64_t statement)
 {
 	return entry_at((uint32_t)statement);

@@ -100,9 +100,9 @@ void statement_memory_place(void *memory, size_t size);
 /* In a forked child that gets no such memory, before anything else: statements are not counted. */
 void statement_memory_leave_in_child(void);
 
-/* Of a process that is gone, whose memory this is: calls for each statement whose counts the file
- * has not all, `counts` being what it has not. `flush`: the number of the newest flush of the
- * process that the file has; 0: of none. What cannot be attributed is "(other)"'s. Stops at
+/* `memory` is that of a process that is gone. Calls `each` for each statement whose counts the file
+ * has not all; `counts` is what it has not. `flush`: the number of the newest flush of the
+ * process that the file has; 0: it has none. What cannot be attributed is "(other)"'s. Stops at
  * a result that is not 0 and returns it. */
 int statement_memory_remains(const void *memory, size_t size, uint64_t flush,
                              int (*each)(void *context, const struct statement_stats *stats), void *context);

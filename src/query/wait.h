@@ -164,7 +164,7 @@ struct wait_view {
 	uint32_t holder_session, holder_process, holder_thread;
 };
 
-/* Of the thread with this id, inside a query's call that began at `entered_ns`. Any thread. */
+/* The wait of the thread with this id, in a query's call that began at `entered_ns`. Any thread. */
 struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns);
 
 #endif

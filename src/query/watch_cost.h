@@ -11,10 +11,10 @@
 /* Once; a thread of the store's, which is in no query. */
 void watch_cost_calibrate(void);
 
-/* Of so many runs with so many rows in all; 0 before it is calibrated. */
+/* The cost of so many runs with so many rows in all; 0 before it is calibrated. */
 uint64_t watch_cost_of(uint64_t runs, uint64_t rows);
 
-/* Of all statements so far. */
+/* The cost of all statements so far. */
 uint64_t watch_cost_so_far(void);
 
 #endif

@@ -42,7 +42,7 @@
 static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
 static uint64_t in_queries, threads_then, cost_ppm, signal_ns;              /* atomic */
 
-/* Of who looks. */
+/* Only the thread that looks uses this. */
 static struct {
 	uint64_t at_ns;                       /* of the last look, 0: there was none */
 	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
@@ -196,7 +196,7 @@ static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double
 	return budget.cost / budget.time;
 }
 
-/* Of so many steps an octave: a thread has a series in the file for each stretch that it ever had. */
+/* Steps an octave. A thread has a series in the file for each stretch that it ever had. */
 #define STRETCH_STEPS 16
 
 double budget_round_stretch(double stretch)

@@ -2,7 +2,7 @@
 /*
  * fork().
  *
- * Of the parent's threads only the one that forked goes on in the child; no kernel
+ * Only the parent's thread that forked goes on in the child, and no kernel
  * timer does. Another thread may have been anywhere: in the handler, between
  * reserve and commit, halfway through taking a slot. So the child takes nothing
  * over but the forking thread's slot and its running queries, and starts the rest

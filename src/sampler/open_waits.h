@@ -33,7 +33,7 @@ void open_waits_leave_in_child(void);
 /* Where the thread of this slot keeps its wait. */
 struct wait_now *open_waits_find(struct thread *thread);
 
-/* Of the thread's newest query, which it is inside of: the lower half of its key. */
+/* The lower half of the key of the thread's newest query, which it is inside of. */
 static inline uint64_t thread_newest_query(const struct thread *thread)
 {
 	uint32_t nesting = thread->nesting;

@@ -22,7 +22,7 @@ struct ring;
  * cannot be one. */
 struct ring *ring_remains_find(void *memory, size_t size);
 
-/* Of a process that runs: whether all that is committed can be read, as the headers say. */
+/* The process runs. Whether all that is committed can be read, as the headers say. */
 bool ring_remains_sound(struct ring *ring);
 
 /* Whether nothing is left that could be read. */

@@ -89,7 +89,7 @@ static void count_if_blocked(void)
 		counter_add(SAMPLER_THREADS_BLOCKED, 1);
 }
 
-/* Of the thread that had the slot, or of the parent. */
+/* What was read is of the thread that had the slot, or of the parent. */
 static void forget_cpu_clock(struct thread *thread)
 {
 	thread->cpu_read_ns = thread->cpu_read_at_ns = thread->cpu_from_ns = 0;

@@ -23,7 +23,7 @@ struct setting {
 	struct setting_info info;
 	enum setting_form form;
 	bool is_hosts; /* SQL may not change it */
-	/* Of words: whether the text is of them, and what is. */
+	/* WORDS only: whether the text is of them, and what is. */
 	bool (*is_words)(const char *text);
 	const char *words;
 	size_t offset; /* in session_settings or process_settings */

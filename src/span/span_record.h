@@ -32,7 +32,7 @@ struct span_entry {
 	uint32_t site;     /* span/site.h, a wait (SITE_WAIT), or an enum entry_kind */
 };
 
-/* Of a wait: its object << 8 and its cause (base/wait.h) are in the bits below. */
+/* A wait's site. The bits below are its object << 8 and its cause (base/wait.h). */
 #define SITE_WAIT (1u << 30)
 
 /* An entry that is no span has this in place of a site. */

@@ -18,7 +18,7 @@
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
 
-/* Of a store without a file: it takes the host's memory. */
+/* A store without a file may have so much: it takes the host's memory. */
 #define MEMORY_MAX_BYTES (64 << 20)
 
 struct flusher flusher = { .tempdir = { .lock = -1 } };

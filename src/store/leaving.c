@@ -41,7 +41,7 @@ bool leaving_is_on(void)
 	return leaving.is_on;
 }
 
-/* Of the ring, for the text of a statement. */
+/* A statement's text may be one part in so many of the ring. */
 #define TEXT_SHARE 8
 
 static int send_statement(void *unused, const struct statement_stats *stats)

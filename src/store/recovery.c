@@ -159,7 +159,7 @@ static uint64_t hand_over_waits(const struct shared_ring *shared)
 	return open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
 }
 
-/* Of a process that is gone: what cannot be stored now is lost. */
+/* The process is gone: what cannot be stored now is lost. */
 static void store_remains(struct writer *writer, struct shared_ring *shared, const char *path,
                           int64_t max_bytes, struct recovery *recovery)
 {
@@ -189,7 +189,7 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	free(error);
 }
 
-/* Of a process that runs, and keeps its account itself. Where the file cannot be had, the ring
+/* The process runs, and keeps its account itself. Where the file cannot be had, the ring
  * keeps what it has. */
 static void store_committed(struct writer *writer, struct shared_ring *shared, const char *path,
                             int64_t max_bytes, struct recovery *recovery)

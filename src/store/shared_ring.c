@@ -23,7 +23,7 @@
 /* The ring of a child that the system refuses memory. */
 #define SPARE_BYTES (64u << 10)
 
-/* Of some ten thousand modules. Untouched pages cost nothing. */
+/* Room for some ten thousand modules. Untouched pages cost nothing. */
 #define LOG_BYTES (4u << 20)
 
 /* Older headers do not know it. */

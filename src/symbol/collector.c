@@ -11,7 +11,7 @@
  * still has its local functions, so that nothing nameless can lie between, and
  * only where no sized symbol claims the address.
  *
- * Of several names for one range the first in this order is shown, as linkers and
+ * If a range has several names, the first in this order is shown, as linkers and
  * profilers have long done: global, local, weak; fewer leading underscores;
  * shorter; first by byte value. Where ranges overlap, the one that starts last
  * has the address (the inner one when they nest).

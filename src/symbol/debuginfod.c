@@ -43,10 +43,10 @@ struct response {
 
 static _Atomic(struct response *) responses;
 static void give_up(void);
-/* Of the thread that fetches, which may last. */
+/* The thread that fetches holds it, and a fetch may last. */
 LOCK_DEFINE(lock, LOCK_DEBUGINFOD, .at_fork = LOCK_LEFT, .lost = give_up);
 static bool has_given_up; /* under the lock */
-/* Of the attempt under way, under the lock. */
+/* When the attempt under way ends at the latest, and whether that ended it; under the lock. */
 static uint64_t limit_ns;
 static bool was_cut;
 

@@ -55,7 +55,7 @@
 	FUNCTION(dwarf_filesrc)                                                                              \
 	FUNCTION(dwarf_next_cfi)
 
-/* Of the libraries that libdw itself uses; NULL where it was built without. */
+/* Functions of the libraries that libdw itself uses; NULL where it was built without. */
 #define LIBDW_COMPANIONS(FUNCTION)                                                                           \
 	FUNCTION(crc32)                                                                                      \
 	FUNCTION(lzma_stream_buffer_decode)

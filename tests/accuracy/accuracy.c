@@ -294,8 +294,8 @@ static bool judge_sums(const char *load, int count, int queries, double period_n
 		squares += pow(measured[i / queries].sampled_ns[i % queries] -
 		                       measured[i / queries].clock_ns[i % queries] - mean,
 		               2);
-	/* Of each thread two ends count, as of each query: between two of its queries what one lacks
-	 * the other has. An end is an even draw of its length. */
+	/* Each thread has two ends that count, as each query has: between two of its queries one
+	 * has what the other lacks. An end is an even draw of its length. */
 	double error = sqrt(count * fmax(squares / (runs - 1), end_ns * end_ns / 6)) / exact;
 	double off = fabs(sampled / exact - 1), bound = fmax(SUM_BOUND, SUM_ERRORS * error);
 	printf("%-9s %3d threads %5.1f ms  %6.2f s  %.4f +- %.4f  1 +- %.3f%s\n", load, count,

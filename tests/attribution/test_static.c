@@ -78,7 +78,7 @@ static void burn(sqlite3 *db, int count, const char *mark)
 	sqlite3_free(sql);
 }
 
-/* Of the SQLite inside, not of the shared one that is there as well. */
+/* Rows name the SQLite inside, not the shared one that is there as well. */
 static void test_whose(void **state)
 {
 	void *shared = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_GLOBAL);

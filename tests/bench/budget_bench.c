@@ -95,7 +95,7 @@ static int64_t cost_ns(void)
 	       load_metric("store_flusher_cpu_time_ns");
 }
 
-/* Of the slices. */
+/* The mean of the slices. */
 struct mean {
 	double sum, square;
 };
@@ -155,7 +155,7 @@ static double read_ends(const char *path, double newest_ns)
 	           (int64_t)newest_ns, 0);
 }
 
-/* Of signals in that time, by what they stood for and their intervals. */
+/* Signals due a second in that time, by what they stood for and their intervals. */
 static double read_due(const char *path, int64_t from_ns, int64_t until_ns)
 {
 	return ask(path,

@@ -112,7 +112,7 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 	const long start = now_ns();
 	take(ucontext, finds);
 	const long took = now_ns() - start;
-	/* Of samples that have an opcode. */
+	/* Only samples that have an opcode count. */
 	if (!take(ucontext, true))
 		return;
 	add(&behind, finds, (double)took);

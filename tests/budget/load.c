@@ -202,7 +202,7 @@ double load_cpu_value(const struct load_seen *seen, const struct load_truth *tru
 	return value > truth->shared_value_ns ? value : truth->shared_value_ns;
 }
 
-/* Of this user, of all processes. */
+/* This user's, in all processes. */
 static unsigned long pending_signals(void)
 {
 	FILE *file = fopen("/proc/self/status", "re");

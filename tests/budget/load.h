@@ -13,7 +13,7 @@
 #define LOAD_TEXTS 4
 extern const char *const load_texts[LOAD_TEXTS];
 
-/* Of one processor, by all threads, before a load begins. */
+/* The part of one processor that all threads use; set before a load begins. */
 extern double load_used;
 
 /* Starts so many threads; they go on until load_end(), which waits for them and adds what their
@@ -29,7 +29,7 @@ struct load_truth {
 void load_begin(int threads, uint64_t seed);
 void load_end(struct load_truth *truth);
 
-/* Of the trace file: by text what the samples of a type add up to, and their squares. */
+/* What a type's samples in the trace file add up to, and their squares, by text. */
 struct load_seen {
 	double sum[LOAD_TEXTS], square[LOAD_TEXTS];
 	int64_t samples;

@@ -214,7 +214,7 @@ Top stacks, leaf first, by CPU time
         self.assertRegex(self.output("report", path, "--query", SLOW, columns=160),
                          r"\ninterval +on CPU 1 to 2 ms for a period of 1 ms; wall 4 ms for a period of 1 ms, "
                          "to keep the limits of what sampling costs\n")
-        # Of a run without such samples nothing is said.
+        # The report names no interval for a run without such samples.
         self.assertNotIn("interval", self.output("report", path, "--query", OWN))
 
     def test_an_interval_that_changes_widens_the_error(self):

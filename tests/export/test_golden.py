@@ -92,7 +92,7 @@ class Golden(unittest.TestCase):
                                                      " AND name NOT IN ('trace_log', 'query_log') ORDER BY 1")]
         self.assertIn("top_functions", views)
         lines = []
-        # Of what other tests look at, only what stands on names.
+        # Other tests look at trace_log: here is only what stands on names.
         for view in views + ["trace_log"]:
             columns = "timestamp_ns, stack_id, trace, symbols, lines" if view == "trace_log" else "*"
             rows = self.db.execute(f"SELECT {columns} FROM {view}")

@@ -73,7 +73,7 @@ static void test_executor(void **)
 	for (unsigned i = 0; i < QUERIES; i++) {
 		const std::string id = " WHERE query_id = 'query " + std::to_string(i) + "'";
 		double seen = (double)ask_number("SELECT cpu_time_ns FROM query_log" + id);
-		/* Of ticks of 4 ms that hit it by chance, or of the samples as they are. */
+		/* The error: of 4 ms ticks that hit it by chance, or of the samples as they are. */
 		double squares =
 			(double)ask_number("SELECT coalesce(sum(weight * weight), 0) FROM trace_log" + id) *
 			1e12;

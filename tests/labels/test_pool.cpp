@@ -25,7 +25,7 @@ extern "C" {
 
 #define QUERIES 64u
 #define THREADS 8u
-/* Of a thread, of 1 to 100 us. */
+/* A thread runs so many, of 1 to 100 us. */
 #define TASKS (samples_are_late ? 4000u : 6000u)
 #define CHURNED (samples_are_late ? 1000u : 2500u)
 
@@ -162,7 +162,7 @@ static void test_exhausted(void **)
 	churn("exhausted", 4096);
 	assert_true(metric("label_sets_without_trampoline") > 1000);
 	assert_int_equal(metric("label_sets"), 0);
-	/* Of a set that was freed before the flusher came, the ring may have had no room. */
+	/* The ring may have had no room for a set that was freed before the flusher came. */
 	assert_true(metric("label_sets_unknown") <= metric("ring_dropped"));
 }
 

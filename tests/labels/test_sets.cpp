@@ -68,7 +68,7 @@ static void test_kinds(void **)
 		"users#show");
 }
 
-/* Of one key the innermost counts, whichever way it came. */
+/* The innermost label of a key counts, whichever way it came. */
 static void test_nesting(void **)
 {
 	queryprof::DynamicLabel outer({ { "at", "outer", 0, nullptr }, { "a", "1", 0, nullptr } });

@@ -283,8 +283,8 @@ static void find_snapshots(void)
 	*(void **)&snapshots.free = dlsym(RTLD_DEFAULT, "sqlite3_snapshot_free");
 }
 
-/* Of a transaction that reads. NULL, and SQLite's reason noted, where there is none: while a statement of
- * the connection is in another. */
+/* The snapshot of a transaction that reads. NULL, and SQLite's reason noted: there is none while a
+ * statement of the connection is in another transaction. */
 static sqlite3_snapshot *make_snapshot(struct objects *objects, sqlite3 *db)
 {
 	sqlite3_snapshot *snapshot = NULL;

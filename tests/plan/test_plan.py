@@ -85,7 +85,7 @@ TRIGGERS = [
      "INSERT INTO w VALUES (1, 2)", "TRIGGER inner", "TRIGGER it"),
 ]
 
-# Of a table of 300,000 rows: a third of a second, which no load hides from the timer.
+# It reads a table of 300,000 rows: a third of a second, which no load hides from the timer.
 LONG_SCAN = "Select count(*) FROM t WHERE " + " OR ".join(f"b LIKE '%x{i}%'" for i in range(10))
 
 
@@ -261,7 +261,7 @@ class Plans(unittest.TestCase):
             "SELECT opcode, count(*) FROM system.trace_log WHERE query_id = 'opcodes' AND "
             "substr(symbols, 1, instr(symbols, 'sqlite3_step')) LIKE '%PyEval%' GROUP BY 1").fetchall()
         # Python that SQLite has called; the statement itself is Python's call, too.
-        # Of some the opcode is not known (a truncated stack); of none it is another one.
+        # Some have no known opcode (a truncated stack); none has another one.
         known = [row for row in opcodes if row[0] is not None]
         self.assertEqual({opcode for opcode, _ in known}, calls, opcodes)
         self.assertGreater(sum(count for _, count in known), 0.8 * sum(count for _, count in opcodes), opcodes)
@@ -274,7 +274,7 @@ class Plans(unittest.TestCase):
         return stored, self.metric("samples_without_opcode")
 
     def test_most_opcodes_are_known(self):
-        # Of statements' samples 97 % at least, but for chance. The rest is counted.
+        # At least 97 % of statements' samples have one, but for chance. The rest is counted.
         statements = ["WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 200000) "
                       "INSERT OR REPLACE INTO many SELECT x, x % 1000, hex(randomblob(8)) FROM r",
                       "SELECT count(*) FROM many WHERE c LIKE '%AB%'", "SELECT b, count(*), max(c) FROM many GROUP BY b ORDER BY 3",

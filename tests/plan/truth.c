@@ -6,7 +6,7 @@
  *
  *	truth LIBRARY        prints: samples, equal, unknown and wrong ones, and what it took
  *
- * Of a library that says nothing each opcode that is found counts as equal.
+ * If a library says nothing, each opcode that is found counts as equal.
  */
 #include <dlfcn.h>
 #include <signal.h>

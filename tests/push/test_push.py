@@ -257,7 +257,7 @@ class Ways(Sent):
         done = push("--ca", own, self.path, server.url, QUERYPROF_PUSH_USER="me", QUERYPROF_PUSH_PASSWORD=SECRET)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_all(server, file)
-        # Of this authority, and for another address.
+        # The certificate is of this authority, but for another address.
         both, own = self.make_certificate("other", "127.0.0.2")
         done = push("--retry-for", "0", "--ca", own, self.path, self.fake(certificate=both).url)
         self.assertEqual(done.returncode, 1)

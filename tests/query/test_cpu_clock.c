@@ -134,7 +134,7 @@ static void run_calls(uint64_t per_turn, uint64_t turn_ns)
 			lose_processor(random_up_to(turn_ns));
 		compute(500);
 	}
-	/* Of each call the clock itself takes some of the time. */
+	/* The clock itself takes some of each call's time. */
 	print_message("one turn of %ju ns in %ju: %.4f\n", (uintmax_t)turn_ns, (uintmax_t)per_turn,
 	              (double)sum / (double)truth);
 	assert_in_range(sum, truth - truth / 100, truth + truth / 50);

@@ -126,7 +126,7 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()""")
         self.assertEqual(done.returncode, 0, self.seen)
         self.expect_sampled(3)
-        # Of the three queries: Python's main thread may close their connections at its end.
+        # Only the three queries count: Python's main thread may close their connections at its end.
         self.assertEqual(self.rows("SELECT count(DISTINCT thread_id) FROM trace_log WHERE query_id IN"
                                    " (SELECT query_id FROM query_log WHERE query = ?)", SLOW), [(3,)])
 

@@ -145,7 +145,7 @@ static int short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns
 	for (int part = 0; part < PARTS; part++) {
 		uint64_t sampled = seen.time_ns[TRACE_CPU], queries = 0, all = 0, start = cpu_now();
 		while ((double)all < seconds * 1e9 / PARTS) {
-			/* Of random length, or it might keep step with the tick. */
+			/* Its length is random, or it might keep step with the tick. */
 			uint64_t host = host_ns / 2 + (uint64_t)rand_r(&seed) % host_ns;
 			armed += !thread->timers[TIMER_CPU].armed;
 			sampler_push(thread, &tag);

@@ -136,7 +136,7 @@ static void test_start(void **state)
 	query_hide(&run);
 	drain(ring, &seen);
 	assert_int_equal(seen.starts, 0);
-	/* Of one that had samples before it was shown, it is published at once. */
+	/* A run that had samples before it was shown is published at once. */
 	run.counts.start.realtime_ns = 123;
 	run.counts.start.thread_id = 4;
 	query_set_around(&run, (struct query_key){ 5, 6 }, (struct query_key){ 7, 8 });

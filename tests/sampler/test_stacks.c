@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking threads for their stacks: everyone answers for himself, in time or not at all,
+ * Requests for the stacks of threads: each thread responds for itself, in time or not at all,
  * whichever threads request, end, fork or do not respond meanwhile.
  */
 #include "common.h"
@@ -14,8 +14,8 @@
 #include "sampler/stacks.h"
 
 #define RING_BYTES 65536
-/* For threads that will answer, on however slow a machine. TSan keeps signals back from
- * threads that wait for a lock, as a second asker does. */
+/* For threads that will respond, on however slow a machine. TSan keeps signals back from
+ * threads that wait for a lock, as a second requester does. */
 #define ALL_TIME_MS (UNDER_TSAN ? 100 : 20000)
 #define TIMES(count) (UNDER_TSAN ? (count) / 20 : (count))
 
@@ -32,43 +32,43 @@ static int set_up(void **state)
 
 /* --- what came ------------------------------------------------------------------------- */
 
-struct answers {
+struct responses {
 	uint32_t count, empty;
 	struct thread_stack of[64];
 };
 
 static void note(void *context, const struct thread_stack *stack)
 {
-	struct answers *answers = context;
+	struct responses *responses = context;
 
-	assert_true(answers->count < 64);
-	answers->of[answers->count++] = *stack;
-	answers->empty += stack->depth == 0;
+	assert_true(responses->count < 64);
+	responses->of[responses->count++] = *stack;
+	responses->empty += stack->depth == 0;
 	for (int i = 0; i < stack->depth; i++)
 		assert_int_equal(stack->trace[i], i + 1);
 }
 
-static struct answers ask(uint64_t timeout_ms)
+static struct responses request_stacks(uint64_t timeout_ms)
 {
-	struct answers answers = { 0 };
+	struct responses responses = { 0 };
 
 	errno = ENOTTY;
-	sampler_stacks(timeout_ms, note, &answers);
+	sampler_stacks(timeout_ms, note, &responses);
 	assert_int_equal(errno, ENOTTY);
-	return answers;
+	return responses;
 }
 
-/* NULL: it is not among them. */
-static const struct thread_stack *find(const struct answers *answers, uint32_t id)
+/* NULL: no response has that thread. */
+static const struct thread_stack *find(const struct responses *responses, uint32_t id)
 {
-	for (uint32_t i = 0; i < answers->count; i++) {
-		if (answers->of[i].thread_id == id)
-			return &answers->of[i];
+	for (uint32_t i = 0; i < responses->count; i++) {
+		if (responses->of[i].thread_id == id)
+			return &responses->of[i];
 	}
 	return NULL;
 }
 
-/* --- threads to ask -------------------------------------------------------------------- */
+/* --- threads that respond --------------------------------------------------------------- */
 
 struct worker {
 	struct query_run *run; /* NULL: none runs */
@@ -77,7 +77,7 @@ struct worker {
 	uint32_t id; /* once it is ready */
 };
 
-/* No periods: nothing but questions makes signals. */
+/* No periods: nothing but requests makes signals. */
 static void *work(void *context)
 {
 	struct worker *worker = context;
@@ -126,21 +126,21 @@ static void end(struct worker *workers, int count)
 
 #define WORKERS 8
 
-static void assert_all(const struct answers *answers, const struct worker *workers)
+static void assert_all(const struct responses *responses, const struct worker *workers)
 {
 	for (int i = 0; i < WORKERS; i++) {
-		const struct thread_stack *stack = find(answers, workers[i].id);
+		const struct thread_stack *stack = find(responses, workers[i].id);
 		assert_non_null(stack);
 		if (stack->depth == 0)
-			fail_msg("worker %d did not answer", i);
+			fail_msg("worker %d did not respond", i);
 		assert_int_equal(stack->depth, fake_depth);
 		assert_int_equal(stack->query.hi, workers[i].run->key.hi);
 		assert_int_equal(stack->query.lo, workers[i].run->key.lo);
 	}
-	assert_non_null(find(answers, thread_current->id));
+	assert_non_null(find(responses, thread_current->id));
 }
 
-static void test_all_answer(void **state)
+static void test_all_respond(void **state)
 {
 	struct worker workers[WORKERS];
 	uint64_t before = ledger_read(LEDGER_STACKS);
@@ -150,53 +150,53 @@ static void test_all_answer(void **state)
 	for (int i = 0; i < WORKERS; i++)
 		workers[i].run = &runs[i];
 	start(workers, WORKERS);
-	struct answers answers = ask(ALL_TIME_MS);
-	assert_int_equal(answers.count, WORKERS + 1);
-	assert_all(&answers, workers);
-	assert_int_equal(find(&answers, thread_current->id)->query.lo, 0);
+	struct responses responses = request_stacks(ALL_TIME_MS);
+	assert_int_equal(responses.count, WORKERS + 1);
+	assert_all(&responses, workers);
+	assert_int_equal(find(&responses, thread_current->id)->query.lo, 0);
 	assert_int_equal(ledger_read(LEDGER_STACKS) - before, WORKERS + 1);
-	/* Each question anew, with one signal. */
+	/* Each request anew, with one signal. */
 	fake_depth = 9;
-	answers = ask(ALL_TIME_MS);
-	assert_all(&answers, workers);
+	responses = request_stacks(ALL_TIME_MS);
+	assert_all(&responses, workers);
 	fake_depth = 5;
 	assert_int_equal(ledger_read(LEDGER_STACKS) - before, 2 * (WORKERS + 1));
 	end(workers, WORKERS);
 	assert_ledger();
 }
 
-#define ASKERS 2
-#define QUESTIONS 200
+#define REQUESTERS 2
+#define REQUESTS 200
 
-static void *ask_often(void *context)
+static void *request_often(void *context)
 {
 	sampler_thread();
-	for (int i = 0; i < TIMES(QUESTIONS); i++) {
-		struct answers answers = ask(ALL_TIME_MS);
-		assert_all(&answers, context);
+	for (int i = 0; i < TIMES(REQUESTS); i++) {
+		struct responses responses = request_stacks(ALL_TIME_MS);
+		assert_all(&responses, context);
 	}
 	return NULL;
 }
 
-static void test_two_askers(void **state)
+static void test_two_requesters(void **state)
 {
 	struct worker workers[WORKERS];
-	pthread_t askers[ASKERS];
+	pthread_t requesters[REQUESTERS];
 
 	(void)state;
 	memset(workers, 0, sizeof(workers));
 	for (int i = 0; i < WORKERS; i++)
 		workers[i].run = &runs[i];
 	start(workers, WORKERS);
-	for (int i = 0; i < ASKERS; i++)
-		assert_int_equal(pthread_create(&askers[i], NULL, ask_often, workers), 0);
-	for (int i = 0; i < ASKERS; i++)
-		pthread_join(askers[i], NULL);
+	for (int i = 0; i < REQUESTERS; i++)
+		assert_int_equal(pthread_create(&requesters[i], NULL, request_often, workers), 0);
+	for (int i = 0; i < REQUESTERS; i++)
+		pthread_join(requesters[i], NULL);
 	end(workers, WORKERS);
 	assert_ledger();
 }
 
-/* It is not sent anything, so that nobody waits for it. */
+/* A thread that blocks the signal gets no request, so that nobody waits for it. */
 static void test_blocked(void **state)
 {
 	struct worker workers[2];
@@ -207,9 +207,9 @@ static void test_blocked(void **state)
 	workers[0].blocks = true;
 	start(workers, 2);
 	for (int i = 0; i < 10; i++) {
-		struct answers answers = ask(ALL_TIME_MS);
-		assert_int_equal(find(&answers, workers[0].id)->depth, 0);
-		assert_int_equal(find(&answers, workers[1].id)->depth, 5);
+		struct responses responses = request_stacks(ALL_TIME_MS);
+		assert_int_equal(find(&responses, workers[0].id)->depth, 0);
+		assert_int_equal(find(&responses, workers[1].id)->depth, 5);
 	}
 	assert_int_equal(ledger_read(LEDGER_SIGNALS) - before, 20);
 	/* Instrumented, ten requests take as long on a busy machine. */
@@ -217,7 +217,7 @@ static void test_blocked(void **state)
 	end(workers, 2);
 }
 
-/* One that is in the handler, for longer than anyone waits. */
+/* A thread that is in the handler for longer than anyone waits. */
 static uint32_t late_id;
 static bool is_inside, may_leave;
 
@@ -230,30 +230,30 @@ static void wait_inside(void)
 		;
 }
 
-static void test_late_answer(void **state)
+static void test_late_response(void **state)
 {
 	struct worker workers[1];
-	struct answers answers;
+	struct responses responses;
 
 	(void)state;
 	memset(workers, 0, sizeof(workers));
 	start(workers, 1);
 	late_id = workers[0].id;
 	fake_unwind_hook = wait_inside;
-	answers = ask(20);
+	responses = request_stacks(20);
 	while (!__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE))
 		pause_for(100000); /* the signal may have come later than that */
-	assert_int_equal(find(&answers, late_id)->depth, 0);
-	answers = ask(20); /* its second signal waits behind the handler */
-	assert_int_equal(find(&answers, late_id)->depth, 0);
+	assert_int_equal(find(&responses, late_id)->depth, 0);
+	responses = request_stacks(20); /* the second signal waits behind the handler */
+	assert_int_equal(find(&responses, late_id)->depth, 0);
 	fake_depth = 7;
 	__atomic_store_n(&may_leave, true, __ATOMIC_RELEASE);
-	answers = ask(ALL_TIME_MS);
-	assert_int_equal(find(&answers, late_id)->depth, 7);
+	responses = request_stacks(ALL_TIME_MS);
+	assert_int_equal(find(&responses, late_id)->depth, 7);
 	fake_unwind_hook = NULL;
 	fake_depth = 5;
-	answers = ask(ALL_TIME_MS);
-	assert_int_equal(find(&answers, late_id)->depth, 5);
+	responses = request_stacks(ALL_TIME_MS);
+	assert_int_equal(find(&responses, late_id)->depth, 5);
 	end(workers, 1);
 	assert_ledger();
 }
@@ -291,12 +291,12 @@ static void test_dying_threads(void **state)
 	(void)state;
 	stop = false;
 	assert_int_equal(pthread_create(&breeder, NULL, breed, NULL), 0);
-	/* Under TSan nearly all of them answer as they end, and are no row. */
+	/* Under TSan nearly all of them respond as they end, and are no row. */
 	while (rows + ledger_read(LEDGER_LATE) - late < TIMES(300)) {
-		struct answers answers = ask(ALL_TIME_MS);
-		assert_int_equal(find(&answers, thread_current->id)->depth, 5);
-		rows += answers.count - 1;
-		empty += answers.empty;
+		struct responses responses = request_stacks(ALL_TIME_MS);
+		assert_int_equal(find(&responses, thread_current->id)->depth, 5);
+		rows += responses.count - 1;
+		empty += responses.empty;
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	pthread_join(breeder, NULL);
@@ -305,7 +305,7 @@ static void test_dying_threads(void **state)
 	assert_ledger();
 }
 
-/* A child has the forking thread only, and no question of before. */
+/* A child has the forking thread only, and no earlier request. */
 static void *fork_often(void *context)
 {
 	uint32_t *failed = context;
@@ -315,9 +315,9 @@ static void *fork_often(void *context)
 		int status;
 		pid_t child = fork();
 		if (child == 0) {
-			struct answers answers = { 0 };
-			sampler_stacks(ALL_TIME_MS, note, &answers);
-			_exit(answers.count == 1 && answers.of[0].depth == 5 ? 0 : 1);
+			struct responses responses = { 0 };
+			sampler_stacks(ALL_TIME_MS, note, &responses);
+			_exit(responses.count == 1 && responses.of[0].depth == 5 ? 0 : 1);
 		}
 		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 			;
@@ -340,7 +340,7 @@ static void test_fork_meanwhile(void **state)
 	stop = false;
 	assert_int_equal(pthread_create(&forker, NULL, fork_often, &failed), 0);
 	for (int i = 0; i < TIMES(200); i++)
-		ask(ALL_TIME_MS);
+		request_stacks(ALL_TIME_MS);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	pthread_join(forker, NULL);
 	assert_int_equal(failed, 0);
@@ -349,7 +349,7 @@ static void test_fork_meanwhile(void **state)
 
 /* --- exec --------------------------------------------------------------------------------- */
 
-/* The new program has no handler: a question that is left would be its end. */
+/* The new program has no handler: a request that is left would be its end. */
 static void test_exec(void **state)
 {
 	int status;
@@ -358,21 +358,21 @@ static void test_exec(void **state)
 	(void)state;
 	if (child == 0) {
 		struct thread *thread = sampler_thread();
-		siginfo_t question = { .si_code = SI_QUEUE };
+		siginfo_t request = { .si_code = SI_QUEUE };
 		sigset_t own;
 		sigemptyset(&own);
 		sigaddset(&own, sampler_signal());
 		pthread_sigmask(SIG_BLOCK, &own, NULL);
-		question.si_value.sival_ptr = &thread->response;
-		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), sampler_signal(), &question);
+		request.si_value.sival_ptr = &thread->response;
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), sampler_signal(), &request);
 		sampler_before_exec();
 		pthread_sigmask(SIG_UNBLOCK, &own, NULL);
 		if (ledger_read(LEDGER_SIGNALS) != 0)
 			_exit(1);
-		/* Nobody is asked now. */
-		struct answers answers = { 0 };
-		sampler_stacks(ALL_TIME_MS, note, &answers);
-		_exit(answers.count == 1 && answers.empty == 1 ? 0 : 2);
+		/* No thread gets a request now. */
+		struct responses responses = { 0 };
+		sampler_stacks(ALL_TIME_MS, note, &responses);
+		_exit(responses.count == 1 && responses.empty == 1 ? 0 : 2);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -382,19 +382,19 @@ static void test_stopped(void **state)
 {
 	(void)state;
 	sampler_stop();
-	struct answers answers = ask(ALL_TIME_MS);
-	assert_int_equal(answers.count, 1);
-	assert_int_equal(answers.empty, 1);
+	struct responses responses = request_stacks(ALL_TIME_MS);
+	assert_int_equal(responses.count, 1);
+	assert_int_equal(responses.empty, 1);
 	assert_int_equal(sampler_init(ring), 0);
-	answers = ask(ALL_TIME_MS);
-	assert_int_equal(answers.empty, 0);
+	responses = request_stacks(ALL_TIME_MS);
+	assert_int_equal(responses.empty, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_answer),    cmocka_unit_test(test_two_askers),
-		cmocka_unit_test(test_blocked),       cmocka_unit_test(test_late_answer),
+		cmocka_unit_test(test_all_respond),   cmocka_unit_test(test_two_requesters),
+		cmocka_unit_test(test_blocked),       cmocka_unit_test(test_late_response),
 		cmocka_unit_test(test_dying_threads), cmocka_unit_test(test_fork_meanwhile),
 		cmocka_unit_test(test_exec),          cmocka_unit_test(test_stopped),
 	};

@@ -114,7 +114,7 @@ static void have_the_times_of_query_log(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log AS t JOIN span_log AS s USING (span_id) WHERE "
 	                     "t.timestamp_ns NOT BETWEEN s.start_time_ns - 1000 AND s.finish_time_ns + 1000"),
 	                 0);
-	/* Of the request, too, with the error that samples have. */
+	/* The request has its CPU time, too, with the error that samples have. */
 	assert_int_equal(
 		ask("SELECT r.samples = 0 AND r.cpu_time_ns = s.cpu_time_ns AND "
 	            "abs(s.cpu_time_ns - q.cpu_time_ns) < 5 * s.cpu_time_error_ns AND "

@@ -195,7 +195,7 @@ static void test_damaged(void **state)
 		int fd = run_and_kill(BEFORE_ALL);
 
 		for (int i = 0; i <= round; i++) {
-			/* Of the front, the ring's own fields, its block, or the log. */
+			/* Offsets of the front, the ring's own fields, its block, and the log. */
 			const int places[] = { 0, 4096, 8192, 8192 + RING_BYTES };
 			uint64_t word = (uint64_t)rand() << (rand() % 40);
 

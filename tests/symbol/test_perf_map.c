@@ -162,7 +162,7 @@ static void test_not_our_file(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	expect(0x1000, NULL);
 	rmdir(path);
-	/* Of a process that had this id before. */
+	/* A process that had this id before left the file. */
 	write_text(path, "w", "1000 10 stale\n");
 	expect(0x1000, "stale");
 	struct timespec old[2] = { { .tv_sec = began / 1000000000 - 60 },

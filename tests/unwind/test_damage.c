@@ -214,7 +214,7 @@ static void test_damaged_stacks(void **state)
 	const ucontext_t whole = registers;
 	uint64_t complete = 0, deep = 0, differs = 0, unknown_complete = 0, unknown_differs = 0;
 
-	/* Of an unknown stack a single frame may take no more. */
+	/* A single frame of an unknown stack may take no more. */
 	const bool comparable = word_count * 8 <= 256 * 1024;
 
 	(void)state;

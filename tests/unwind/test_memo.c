@@ -417,7 +417,7 @@ static void *run_watched(void *argument)
 	return NULL;
 }
 
-/* Of an unchanged stack no rule is looked up. */
+/* No rule is looked up for an unchanged stack. */
 static void test_used(void **state)
 {
 	pthread_t thread;

@@ -58,7 +58,7 @@ static void test_names(void **state)
 	}
 	assert_int_equal(causes, 0);
 	assert_int_equal(locks, 0);
-	/* Of a user function: its cause, under a number of its own. */
+	/* A user function has its cause, under a number of its own. */
 	assert_int_equal(
 		compare(db, "SELECT object - 32, name FROM wait_objects WHERE object > 32", wait_cause_name),
 		WAIT_FUTEX);

@@ -212,7 +212,7 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	qsort(excess, (size_t)count, sizeof *excess, compare_numbers);
 	printf("  %-12s %3d calls of %d ms, each has its sample; median excess %" PRId64 " ns\n", cause,
 	       count, DELAY_NS / 1000000, excess[count / 2]);
-	/* Of a few the least: after a wait the thread may lose its processor at once. */
+	/* The least of a few counts: after a wait the thread may lose its processor at once. */
 	if (excess[count < 5 ? 0 : count / 2] > 100000) {
 		for (int i = 0; i < count; i++)
 			printf("  a call of %" PRId64 " ns; an excess of %" PRId64 " ns\n", truths[i],

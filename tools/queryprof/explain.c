@@ -36,7 +36,7 @@ int explain_begin(void)
 	fd = mkostemp(mark, O_CLOEXEC);
 	if (fd < 0)
 		return complain("record: %s: %s", mark, strerror(errno));
-	/* Of other users, too: a process may have given up its own. */
+	/* Other users may write, too: a process may have given up its own. */
 	fchmod(fd, 0622);
 	close(fd);
 	return setenv("QUERYPROF_RECORD", mark, 1) == 0 ? COMMAND_FINE : complain("record: out of memory");
@@ -304,7 +304,7 @@ static void explain_own_copy(const char *object)
 	explain_packages();
 }
 
-/* Of the program's own file. False: it says nothing. */
+/* Looks at the program's own file. False: that explains nothing. */
 static bool explain_program(const char *path)
 {
 	struct stat status;

@@ -30,7 +30,7 @@
 
 static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan;
 
-/* Of no samples: see label_history.h. */
+/* This format has no samples: see label_history.h. */
 #define LABEL_HISTORY "label-history"
 
 static const char *format_at(size_t index)

@@ -32,7 +32,7 @@ struct plan_paths {
 bool plan_paths_open(struct plan_paths *paths, sqlite3 *db);
 void plan_paths_close(struct plan_paths *paths);
 
-/* Of a node of the open file, which is one of two sides; no functions for node 0. NULL: no memory. */
+/* The path of a node of the open file, one of two sides. Node 0: no functions. NULL: no memory. */
 const struct plan_path *plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side,
                                         int64_t program, int64_t node);
 

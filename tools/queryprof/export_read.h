@@ -31,7 +31,7 @@ struct export_reader {
 	sqlite3_stmt *labels_of, *stack_of, *link_of;
 };
 
-/* Of a zeroed reader, but for root_key and has_links. A command_result. */
+/* `reader` is zeroed, but for root_key and has_links. A command_result. */
 int export_reader_begin(struct export_reader *reader, bool inlines);
 void export_reader_free(struct export_reader *reader);
 

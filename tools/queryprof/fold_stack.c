@@ -2,7 +2,7 @@
 /*
  * A stack has three parts: what SQLite does, which is of interest; how the host came to
  * call it, often dozens of frames of an interpreter; and the C library's way to main().
- * Of the host the caller of SQLite is shown, and main(); between them stands how many
+ * The host's part shows the caller of SQLite and main(); between them stands how many
  * frames there are. queryprof's wrapper of the call is no part of the program at all.
  *
  * What the stack then has in common with one that was shown before, towards the root,

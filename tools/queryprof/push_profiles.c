@@ -55,7 +55,7 @@ struct reading {
 	const struct push_position *since, *until;
 	const char *service;
 	struct stream stream;
-	/* Of Pyroscope's only request. */
+	/* Pyroscope's only request. */
 	FILE *all;
 	char *all_text;
 	size_t all_size, profiles;
@@ -372,7 +372,7 @@ static int add_samples(struct reading *reading, int64_t *count)
 	return result;
 }
 
-/* Of labels as the exports read them: how often a statement ran is in no profile. */
+/* The exports' labels need it. It is empty: how often a statement ran is in no profile. */
 #define PREPARE_LABELS                                                                                       \
 	"CREATE TEMP TABLE IF NOT EXISTS selected_statements (hash INTEGER PRIMARY KEY, runs INTEGER)"
 

@@ -102,7 +102,7 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 			printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
 			       part->is_sampled ? type->title : "");
 		result = run_sql(db, part->sql, parameters, &output);
-		/* Of a single statement: else it would be an arbitrary choice. */
+		/* The plan is a single statement's: else it would be an arbitrary choice. */
 		if (!result && part->sql == sql_report_times && plan_tree_statements(db) == 1)
 			result = plan_tree_print(db, type, NULL, "Plan, by time of its nodes");
 	}

@@ -198,9 +198,9 @@ static int compare_ends(const void *left, const void *right)
 	return a < b ? -1 : 1;
 }
 
-/* Of the siblings from `first` on, the one that ended last of those that ended by `until`, and
- * before that the one that ended last of those that ended before it began, and so on: what is in
- * between is the parent's own. A sibling that outlasts its parent keeps nobody waiting. */
+/* Marks, from `first` on, the sibling that ended last of those that ended by `until`, before that
+ * the one that ended last of those that ended before it began, and so on: what is in between is
+ * the parent's own. A sibling that outlasts its parent keeps nobody waiting. */
 static void mark(struct span *first, int64_t until)
 {
 	VECTOR(struct span *) siblings = { 0 };

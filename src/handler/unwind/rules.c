@@ -25,7 +25,7 @@ static enum section_result find_in_loader(const struct code_range *range, uintpt
 	if (_dl_find_object((void *)address, &found) != 0)
 		return SECTION_NO_CODE;
 	const uintptr_t header = (uintptr_t)found.dlfo_eh_frame;
-	/* Of an object with gaps between its segments the loader names the segment. */
+	/* The loader names the segment if the object has gaps between its segments. */
 	if (range != NULL &&
 	    ((uintptr_t)found.dlfo_map_start == range->image_start ||
 	     (uintptr_t)found.dlfo_map_start == range->start) &&

@@ -30,7 +30,7 @@ extern const unsigned unwind_memo_bytes, unwind_memo_head_bytes; /* no frame cou
  * for unwinding, and a memo of 32 KiB for each sampled thread. */
 extern const unsigned unwind_cache_bytes;
 
-/* Of two words, so that it is returned in registers. */
+/* It has two words, so that it is returned in registers. */
 struct unwind_result {
 	int16_t depth;       /* entries written, >= 1 unless max is 0 */
 	bool truncated;      /* the bottom of the stack was not reached */

@@ -63,8 +63,8 @@ int database_open_reader(const char *path, sqlite3 **db, char **error);
  * put before it. Errors as for database_open(). */
 int database_open_other(const char *path, sqlite3 **db, char **error);
 
-/* Of a file that may come from anywhere: its views do not run, and none of its expressions makes
- * a value without bounds. Ours are put before them by upgrade_view(). */
+/* The file may come from anywhere: its views do not run, and none of its expressions makes a value
+ * without bounds. upgrade_view() puts our views before them. */
 void database_distrust(sqlite3 *db);
 #define DATABASE_VALUE_MAX (256 << 20) /* bytes; one array of a large export is near 100 MB */
 

@@ -43,7 +43,7 @@ int rows_fetch(struct rows *rows, sqlite3_stmt *statement);
 /* Goes to the next row of the batch; false: it has no more. */
 bool rows_advance(struct rows *rows);
 
-/* Of the row, as the store_column_...() of the same name. */
+/* Values of the row, as the store_column_...() of the same name. */
 enum store_type rows_type(const struct rows *rows, int column);
 int64_t rows_int64(const struct rows *rows, int column);
 double rows_double(const struct rows *rows, int column);

@@ -49,7 +49,7 @@ int running_write(struct writer *writer, const struct query_span *span)
 	struct query_view view;
 	int code;
 
-	/* Of another process nothing can be seen; a query without a statement is not shown. */
+	/* Nothing of another process can be seen. A query without a statement is not shown. */
 	if (writer->other || !span->rows.statement || !span->start->run.run ||
 	    !query_look(span->start->run.run, span->key, &view))
 		return SQLITE_OK;

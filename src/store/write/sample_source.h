@@ -16,7 +16,7 @@
 	"timestamp_ns" TRACE_LOG_COLUMNS(SAMPLE_NAME_STORED, SAMPLE_NAME_FILED, SAMPLE_NOTHING,              \
 	                                 SAMPLE_NOTHING)
 
-/* Of a struct writer. */
+/* Its memory is a struct writer. */
 extern const struct row_source sample_source;
 
 #endif

@@ -488,7 +488,7 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 		return SQLITE_OK;
 	if (batch->flags & BATCH_UNKEPT)
 		return remove_trace(writer, batch);
-	/* Of several traces: another one may be kept. */
+	/* A batch of several traces is stored: another of them may be kept. */
 	if (!batch->links && hash_table_find(&writer->unkept_traces, trace_key(&batch->of)))
 		return SQLITE_OK;
 	code = span_rows_bound(writer);

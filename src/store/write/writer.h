@@ -159,7 +159,7 @@ struct writer_other {
 	uint32_t generation;           /* up to this generation */
 };
 
-/* Of seldom use: prepared at the first. */
+/* A statement of seldom use is prepared at its first use. */
 struct kept_statement {
 	const char *sql; /* a literal, known by its address */
 	sqlite3_stmt *statement;
@@ -208,7 +208,7 @@ struct writer {
 	/* Rows of statement_counters, at most: -1: not known. */
 	int64_t counted_statements;
 
-	/* Of spans.c: what it knows, and its workspace. */
+	/* What spans.c knows, and its workspace. */
 	struct hash_table span_sites, unkept_traces, foreign_spans;
 	VECTOR(struct span_row) span_rows; /* of the batch, to be written */
 	VECTOR(char) span_text;            /* theirs, and of the next */

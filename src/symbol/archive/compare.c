@@ -48,7 +48,7 @@ static bool is_same_constant(const struct comparison *comparison, const struct c
 	return size <= room && size <= other_room && memcmp(bytes, other, (size_t)size) == 0;
 }
 
-/* Of a reference of each of the two functions. */
+/* `left` is a reference of the archive's function, `right` one of the object's. */
 static enum place_verdict compare_places(const struct comparison *comparison, uint32_t archive_function,
                                          uint32_t object_function, const struct code_reference *left,
                                          const struct code_reference *right)

@@ -434,7 +434,7 @@ static bool read_member_symbols(struct code_side *side, const struct member *mem
 		bool is_global = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL;
 		if (!add_symbol(side, &symbol, name, address))
 			return false;
-		/* Of weak functions there may be one in each member. */
+		/* Each member may have a weak function of that name. */
 		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && ELF64_ST_BIND(symbol.st_info) != STB_WEAK &&
 		    !add_function(side, address, symbol.st_size, name, is_global))
 			return false;

@@ -30,7 +30,7 @@ static uint64_t read_bytes(const unsigned char *bytes, size_t count, bool has_ei
 	return count < 8 ? number & ((UINT64_C(1) << (8 * count)) - 1) : number;
 }
 
-/* Of up to 15 bytes: an instruction's, so this runs for every one there is. */
+/* `count` is 15 at most, an instruction's bytes: this runs for every instruction there is. */
 static uint32_t hash_bytes(uint32_t hash, const unsigned char *bytes, size_t count, size_t room)
 {
 	uint64_t first = read_bytes(bytes, count < 8 ? count : 8, room >= 8);

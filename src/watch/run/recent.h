@@ -104,10 +104,10 @@ PART_OF_THE_WAY bool recent_enter(struct recent_call *call, const struct host_li
 	return true;
 }
 
-/* Of a call that recent_enter() let in, at its end. False: the thread is not where that left it, as a
- * coroutine of the host's, or a signal's handler that jumped, may have changed everything; the call ends
- * the other way (recent_resign). A function of its own: its thread may be another one than the caller's
- * was, so the caller's thread pointer is none to go by. */
+/* Ends a call that recent_enter() let in. False: the thread is not where that left it, as a
+ * coroutine of the host's, or a signal's handler that jumped, may have changed everything; the call
+ * ends the other way (recent_resign). A function of its own: its thread may be another one than the
+ * caller's was, so the caller's thread pointer is none to go by. */
 bool recent_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
 
 /* The same call as the other way has it. */

@@ -21,7 +21,7 @@ static bool has_samples(const struct run *run)
 	return any != 0;
 }
 
-/* Of a run that is logged at all. */
+/* `run` is one that is logged at all. */
 PART_OF_THE_WAY bool is_worth_a_line(const struct run *run)
 {
 	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
@@ -75,8 +75,8 @@ static const char *exception_of(const struct run *run, int rc, bool is_locked)
 	return sqlite3_errmsg(run->session->db);
 }
 
-/* Of a statement: `is_locked` under its connection's mutex; else, as another thread has that,
- * without what it guards. */
+/* A statement's line is written under its connection's mutex (`is_locked`). If another thread has
+ * that, the line is without what the mutex guards. */
 static void write_line(const struct run *run, const struct query_work *work, bool is_locked)
 {
 	const struct session *session = run->session;
@@ -143,7 +143,7 @@ static bool is_failure(int rc)
 	return rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
 }
 
-/* Of a statement's run. False: it has more to be counted than most. */
+/* `run` is a statement's. False: it has more to be counted than most. */
 PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, int rc)
 {
 	int values[STATEMENT_COUNTERS];

@@ -221,7 +221,7 @@ bool runs_claim_end(struct run *run)
 	                                   __ATOMIC_RELAXED);
 }
 
-/* Of a private run. */
+/* The session has one private run less. */
 static void uncount(struct session *session)
 {
 	bool was_inside = session->bias.is_inside;

@@ -49,7 +49,7 @@ enum counted {
 	STATEMENT_COUNTERS,
 };
 
-/* Of the session's settings, as they were when their number was this one. */
+/* The session's settings, as they were when their number was `version`. */
 struct run_settings {
 	uint32_t version;
 	uint64_t period_ns[TIMER_CLOCKS], off_cpu_period_ns;
@@ -185,7 +185,7 @@ static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
 void runs_push_anew(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
-/* Of a thread that is inside of no query. */
+/* `thread` is inside of no query. */
 PART_OF_THE_WAY void runs_push_alone(struct run *run, struct thread *thread, const void *frame)
 {
 	run->tag_thread = thread;

@@ -538,7 +538,7 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 {
-	/* Of another one at its address that was freed unseen. */
+	/* Another one at its address may have been freed unseen: its run goes. */
 	if (stmt)
 		runs_drop_ended(stmt);
 	if (prepare->run && runs_is_own(prepare->run, prepare->call.number))

@@ -30,7 +30,7 @@ struct run_call {
 	/* The connection's, held until the end of the call: so no other thread frees what is
 	 * read then. */
 	sqlite3_mutex *mutex;
-	/* Of the outermost run, at the beginning. */
+	/* The outermost run had these at the beginning. */
 	struct query_key outermost;
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], waits[WAIT_SUMS];
 	struct lock_around lock_around;

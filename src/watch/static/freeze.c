@@ -21,7 +21,7 @@
 #define THREADS_MAX 1024
 #define CHUNK ((size_t)4096)
 
-/* Of a thread's stack so much is looked through, from its newest frame on. */
+/* So much of a thread's stack is looked through, from its newest frame on. */
 #define LOOKED_THROUGH ((size_t)256 << 10)
 
 #define STOP_MS 200 /* for threads to stop, once */

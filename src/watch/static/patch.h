@@ -48,7 +48,7 @@ const char *patch_functions(const struct static_object *object, struct patch_ent
 /* Whether the function begins with a jump into the area. */
 bool patch_leads_to(const struct patch_area *area, uintptr_t function);
 
-/* Of an object that is no longer there. */
+/* The area's object is no longer there. */
 void patch_free_area(struct patch_area *area);
 
 #endif

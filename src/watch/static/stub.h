@@ -60,7 +60,7 @@ extern const uintptr_t stub_reach;
 /* Where the library's jump at the beginning of the function leads; 0: there is none. */
 uintptr_t stub_jump_target(uintptr_t function);
 
-/* Of a function that does nothing but call another, that other one; 0: it does more. Link-time
+/* The function that this one calls, if it does nothing else; 0: it does more. Link-time
  * optimisation lets the program call it directly. `is_prepare`: only if it is called as
  * sqlite3LockAndPrepare() is by sqlite3_prepare_v2(). */
 uintptr_t stub_only_call(const struct static_range *code, uintptr_t entry, bool is_prepare);
