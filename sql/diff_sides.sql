@@ -23,8 +23,8 @@ CREATE TABLE side_functions (
 CREATE TABLE side_plans (
 	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER, ns INTEGER);
 
--- What B's numbers are multiplied by for as many runs of each statement as A has. (Of all
--- statements together it would compare the mix, not the statements.)
+-- What B's numbers are multiplied by for as many runs of each statement as A has. (One
+-- factor for all statements together would compare the mix, not the statements.)
 CREATE VIEW side_factors AS
 SELECT 'B' AS side, hash, 1.0 * a.runs / b.runs AS factor
 FROM side_statements AS b JOIN side_statements AS a USING (hash)

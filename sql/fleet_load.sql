@@ -2,8 +2,8 @@
 -- Makes a trace file of what was read of a fleet: of the temporary tables fleet_queries, … with the rows of
 -- fleet_queries.sql, …, in an empty file's tables. So whatever reads trace files reads fleets.
 --
--- series, thread, process and stack are hashes of what they stand for; they are the ids in the file, too. Of a
--- query the hash is query_key; its id here follows the order of its file.
+-- series, thread, process and stack are hashes of what they stand for; they are the ids in the file, too. A
+-- query's hash is query_key; its id here follows the order of its file.
 
 CREATE TEMP TABLE fleet_runs (
 	id INTEGER PRIMARY KEY, query_key INTEGER NOT NULL, start_ns INTEGER NOT NULL, file_id INTEGER NOT NULL, query_id TEXT NOT NULL);

@@ -4,8 +4,8 @@
 --
 -- error_ms is one standard error of the sampled time. The points in time at which
 -- samples are taken lie at even distances, the period p, with a first one that is
--- equally likely everywhere in a period. Of a stretch that is x periods long, with
--- the fraction f = x - floor(x), they hit floor(x) or one more, this with chance f;
+-- equally likely everywhere in a period. They hit a stretch of x periods
+-- floor(x) times or, with the chance f = x - floor(x), once more;
 -- the variance of that number is f (1 - f), which is at most 1/4 and at most x.
 -- Over R stretches that are independent of each other (a logged run on a thread each), those
 -- of runs that are too short for a line, of which all together are S periods long, and with

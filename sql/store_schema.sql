@@ -343,7 +343,7 @@ INSERT INTO queries (id, query_id, process, first_ns, last_ns)
 VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 
 -- Ordered by time, which makes time ranges and "oldest first" cheap without an
--- index. Of two samples of the same nanosecond the later comes one after.
+-- index. The later of two samples of the same nanosecond gets the next one.
 -- value: in the unit of the series; NULL: weight * period_ns, as for all samples that a
 -- timer took (see sample_values). size: 0; the views compute it.
 CREATE TABLE samples (

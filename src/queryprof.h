@@ -195,7 +195,7 @@ QP_API int qp_query_end(int64_t exception_code, const char *exception);
 /* --- labels: why a thread does what it does ---------------------------------------------
  *
  * The samples of a thread carry the labels that are in force on it, as a JSON object in the
- * column `labels`. Of labels with one key the innermost counts. Nothing here needs qp_init(). */
+ * column `labels`. The innermost label of a key counts. Nothing here needs qp_init(). */
 
 typedef struct qp_label {
 	const char *key;  /* up to 128 bytes, not empty */

@@ -72,7 +72,7 @@ static inline uint32_t fast_clock_core(void)
 /* Reads both. */
 OFF_THE_WAY uint64_t fast_clock_compare(struct fast_clock *clock);
 
-/* The time now. Of one thread it never goes back. */
+/* The time now. It never goes back on one thread. */
 static inline uint64_t fast_clock_ns(struct fast_clock *clock)
 {
 	/* Relaxed: a scale is as good as the one before. */
@@ -106,8 +106,8 @@ static inline __attribute__((always_inline)) struct fast_moment fast_clock_momen
 	return (struct fast_moment){ fast_clock_ticks(), scale };
 }
 
-/* The counter's ticks since then; UINT64_MAX where it is not used. Of a counter that is another core's, and
- * behind, nearly as many. */
+/* The counter's ticks since then; UINT64_MAX where it is not used, and nearly that
+ * where the counter is another core's and is behind. */
 static inline __attribute__((always_inline)) uint64_t fast_clock_passed(struct fast_moment from)
 {
 	return __builtin_expect(from.scale != 0, 1) ? fast_clock_ticks() - from.at : UINT64_MAX;

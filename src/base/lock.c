@@ -13,7 +13,7 @@ extern const struct lock *const __stop_queryprof_locks[] __attribute__((weak, vi
 
 _Static_assert(LOCK_PLACES <= 64, "a bit for each place");
 
-/* Which locks this thread has taken for its fork(). Of the thread: two can fork at once. */
+/* Which locks this thread has taken for its fork(). One a thread: two can fork at once. */
 static __thread uint64_t taken;
 
 const struct lock *lock_at(enum lock_place place)

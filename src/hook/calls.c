@@ -183,7 +183,7 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 	errno = saved_errno;
 }
 
-/* As libc does: there is a third argument, whatever it may be. Of all its commands two wait. */
+/* As libc does: there is a third argument, whatever it may be. Only two of its commands wait. */
 #define LOCKED(name)                                                                                         \
 	static int queryprof_##name(int file, int command, ...)                                              \
 	{                                                                                                    \

@@ -27,7 +27,7 @@ struct label_pair {
 	char *key, *value, *unit; /* unit NULL: none */
 };
 
-/* Start with a zeroed struct. Of two labels with one key the first is kept. False: no memory. */
+/* Start with a zeroed struct. The first of two labels with one key is kept. False: no memory. */
 struct label_pairs {
 	VECTOR(struct label_pair) items;
 };

@@ -12,8 +12,8 @@
 
 /* Shows the run to query_next_shown() and hides it again; each again is nothing. The next
  * sample of a run that is_logged takes its text to the ring. Its texts must stay as they are
- * while it is shown, and nobody waits for those who read them: hide it before they go. Of its
- * fields only rows, working, the counts and the clocks of its calls may change meanwhile. */
+ * while it is shown, and nobody waits for those who read them: hide it before they go. Only
+ * its fields rows and working, the counts and the clocks of its calls may change meanwhile. */
 void query_show(struct query_run *run);
 
 __attribute__((no_sanitize("thread"))) /* it knows no fences, nor what look() reads */

@@ -32,7 +32,7 @@ void sampler_exclude_thread(void);
 
 /* Finds out what nothing reports: frees slots and timers of threads that ended without
  * running destructors; gives up a signal that the host has set. The flusher calls it now
- * and then. Of thousands of threads each call looks at a thousand, in turn. */
+ * and then. A call looks at a thousand threads at most, in turn. */
 void sampler_reap(void);
 
 /* Makes the key whose destructor frees slots. 0 or an errno value. */

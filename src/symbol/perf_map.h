@@ -12,7 +12,7 @@
  * NULL when its map has none. The process began at `start_time_ns` (since 1970, as
  * in the trace file's table of processes): an older map is that of an earlier process with
  * the same id. Only a map that belongs to this user is read, and again when it has
- * changed. Of several names the newest counts, as compilers move and drop code. Any
+ * changed. The newest of several names counts, as compilers move and drop code. Any
  * thread, not in a signal handler. */
 char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address);
 

@@ -6,7 +6,7 @@
 #include "watch/workers.h"
 #include "watch/wrappers.h"
 
-/* The hook of each library's sqlite3_step; NULL: not yet. Of the source alone. */
+/* The hook of each library's sqlite3_step; NULL: not yet. Only the source uses it. */
 static const struct import_hook *steps[HOST_LIBRARIES_MAX];
 
 static int add_libraries(struct import_hook *hooks)

@@ -17,8 +17,8 @@
  *
  * `contended`: two computing processes for each processor beside the program.
  *
- * The kernel expires a CPU timer in its tick only. Of a query in the middle of a thread's life as
- * much comes late at the beginning as at the end, so sums have no bias; a period, or a tick where
+ * The kernel expires a CPU timer in its tick only. Samples of a query in the middle of a thread's
+ * life come as late at the beginning as at the end, so sums have no bias; a period, or a tick where
  * that is longer, is what either end may be off. That is the error of a sum in theory. Each thread
  * runs its query as some, one behind the other, and where these differ by more the larger error
  * counts: on a busy machine a thread meets ticks more seldom. Before what is measured a thread runs another

@@ -35,7 +35,7 @@ class Attacked(Recording):
             self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), self.seen)
 
     def test_file_size(self):
-        """Of the command: it is no signal that ends it, and the program has its own action."""
+        """No SIGXFSZ ends the command. The program has its own action for that signal."""
         done = self.record(PYTHON, "-c", "import signal; print(signal.getsignal(signal.SIGXFSZ) == signal.SIG_DFL)",
                            restore_signals=False, preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_DFL))
         self.assertEqual((done.returncode, done.stdout), (0, "False\n"), self.seen)  # Python ignores it

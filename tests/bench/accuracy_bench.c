@@ -140,7 +140,7 @@ static uint64_t monotonic_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The coarse clock changes at a tick. Of some changes the one that was seen soonest. */
+/* The coarse clock changes at a tick. Some changes are awaited; the one seen soonest counts. */
 static void find_ticks(void)
 {
 	enum { CHANGES = 20 };

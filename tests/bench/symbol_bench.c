@@ -2,8 +2,8 @@
 /*
  * What a name costs, beside the named alternatives: elfutils' libdwfl, which profilers
  * ask (in this process, with all that it looks for by itself), and addr2line, which
- * people run. Of libsqlite3 and libc: the first name, of an exported function and of
- * one that has no symbol in the library itself; a name that is known. The budgets:
+ * people run. The libraries are libsqlite3 and libc. Measured are the first name, of an exported
+ * function and of one that has no symbol in the library itself; a name that is known. The budgets:
  * 50 ms for the first, 1 M a second warm.
  *
  * Times are CPU times: other work on the machine then counts less. libdwfl finds the

@@ -37,8 +37,8 @@ struct load_seen {
 bool load_read(const char *path, const char *type, struct load_seen *seen);
 
 /* What the samples of a type stand for, on average: a sum `is` of them has the standard error
- * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came. Of CPU
- * time that is what it is where threads share a timer, though no sample of theirs may have come. */
+ * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came.
+ * load_cpu_value() is at least shared_value_ns: perhaps no sample of the shared timer came. */
 double load_value(const struct load_seen *seen);
 double load_cpu_value(const struct load_seen *seen, const struct load_truth *truth);
 

@@ -95,7 +95,7 @@ started             wall       cpu   sampled  rows  query_id            notes   
                 self.assertEqual(len(outs), 1, names)
 
     def ids(self, *arguments, trace=None):
-        """Of the runs that the options leave; that it fails where they leave none is checked."""
+        """The ids of the runs that the options leave. Where they leave none, the command must fail."""
         code, out, err = run("queries", trace or self.trace, "--format", "csv", *arguments)
         found = self.column(out, "query_id")
         if code or err:

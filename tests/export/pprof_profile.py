@@ -43,7 +43,7 @@ def message(data, names, repeated=()):
 
 
 def numbers(values):
-    """Of a repeated field, packed or not."""
+    """The numbers of a repeated field, packed or not."""
     for value in values:
         if isinstance(value, int):
             yield value

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In libFuzzer's place: gives a target inputs, each whole and, down to 64 bytes, cut to its half again
- * and again, in memory of exactly that size. Of a target with choices, each input goes to every eighth
- * choice, whole: by turns, so that each choice has some.
+ * and again, in memory of exactly that size. A target with choices gets each input at every
+ * eighth choice, whole: by turns, so that each choice has some.
  *
  *   replay FOLDER|LINES...
  *

@@ -36,7 +36,7 @@ class Perf(unittest.TestCase):
                    "--call-graph", "dwarf,4096", "--", *command)
 
     def samples(self):
-        """Of each the time and the functions, leaf first."""
+        """The time and the functions of each sample, leaf first."""
         done = run("perf", "script", "-i", self.data, "-F", "time,ip,sym", "--ns")
         self.assertEqual(done.returncode, 0, done.stderr)
         for block in done.stdout.strip().split("\n\n"):

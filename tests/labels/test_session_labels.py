@@ -38,7 +38,7 @@ class SessionLabels(unittest.TestCase):
         db.execute(sql).fetchall()
 
     def labels(self, db, name):
-        """Of the query's line, and of its samples, which are the same."""
+        """The labels of the query's line. Its samples must have the same."""
         line, = db.execute("SELECT labels FROM system.query_log WHERE query_id = ?", (name,)).fetchone()
         samples = db.execute("SELECT DISTINCT labels FROM system.trace_log WHERE query_id = ?", (name,)).fetchall()
         self.assertEqual(samples, [(line,)])

@@ -191,7 +191,7 @@ static void note(struct objects *objects, int64_t value)
 
 /* --- what functions get ------------------------------------------------------------------- */
 
-/* What SQLite destroys, and when, is part of the result. Of one thread at a time. */
+/* What SQLite destroys, and when, is part of the result. One thread at a time uses it. */
 static struct objects *acting;
 
 static void destroy(void *number)

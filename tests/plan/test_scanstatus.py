@@ -242,8 +242,8 @@ class Plan:
         return seen
 
     def share(self, nodes, expected):
-        """Of the whole; its error, and how many samples it has, if `expected` is the truth: few samples show it
-        badly themselves."""
+        """The nodes' share of the whole; its error, and how many samples it has, if `expected` is the truth: few
+        samples show it badly themselves."""
         time_ = sum(node.time for node in nodes)
         a_sample = sum(node.square for node in self.nodes.values()) / self.whole
         most = max(time_, expected * self.whole)

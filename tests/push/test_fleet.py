@@ -165,7 +165,7 @@ class Fleet:
         self.check_flame_graph(of)
 
     def check_flame_graph(self, of):
-        """Of ClickHouse's own function, which old servers do not have."""
+        """Checks ClickHouse's own function, which old servers do not have."""
 
     def test_messages(self):
         for arguments, said in ((["queries", "--clickhouse", "ftp://x"], "--clickhouse ftp://x; expected http://"),

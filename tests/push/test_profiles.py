@@ -58,7 +58,7 @@ class Server(fake.Fake):
 
 
 def otlp_samples(body):
-    """Of a ProfilesData: (resource, type, attributes, time, value). An attribute more is the sample's link."""
+    """A ProfilesData's samples: (resource, type, attributes, time, value). An attribute more is the sample's link."""
     message = fields(body)
     tables = fields(message[2][0])
     strings = [text.decode() for text in tables[5]]

@@ -42,7 +42,7 @@ class Killed(Recording):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def accounts(self, place):
-        """Of each thread of a process: queries that have ended, and what ran."""
+        """Two numbers for each thread of a process: queries that have ended, and what ran."""
         try:
             with open(self.ledger, "rb") as file:
                 file.seek(place * THREADS_MAX * 16)

@@ -13,7 +13,7 @@ from library import Case, connect, in_new_process, rows, value
 
 
 def address_of_code():
-    """Of a function that libsqlite3 exports, in this process."""
+    """The address of a function that libsqlite3 exports, in this process."""
     import ctypes
     import sqlite3  # has loaded the library
 

@@ -2,9 +2,9 @@
 /*
  * An entry is what the look-ups in one object found. It holds as long as each file that they
  * opened is the same, and each that they missed is still missing: debug information that comes
- * later, another archive and a program that was built again make it void. Of an object without
- * lines whose names are all read, the entry is its whole table of functions, so that the next
- * run's other addresses need no comparison with an archive; of others it is single addresses.
+ * later, another archive and a program that was built again make it void. The entry of an
+ * object without lines whose names are all read is its whole table of functions, so that the next
+ * run's other addresses need no comparison with an archive; other entries are single addresses.
  *
  * Another build of this command has entries of its own. A file that changed just now is left
  * out: it may change again without another time. A cache that is locked, damaged or full is no

@@ -31,8 +31,8 @@ struct output {
 	const char *spare; /* columns that are left out for want of room: SQL's names, the first one first */
 	int folds_last;    /* so many of the last columns go below the others for want of room */
 	/* For "ns" columns called x_ms, or ms, and cells as "1.0 ms" are shown as times with their
-	 * units, "1.5 s"; for another unit such columns have its name; NULL: as they are. Of
-	 * tables. */
+	 * units, "1.5 s"; for another unit such columns have its name; NULL: as they are.
+	 * Tables only. */
 	const char *unit;
 	const char *doing;    /* shown as progress; NULL: "working" */
 	const char *if_empty; /* line instead of a table without rows, or NULL */

@@ -149,10 +149,9 @@ const struct command command_report = {
 		"called. `error` is one standard error of the column before it: the true value is no "
 		"farther away than twice that in 95 of 100 cases. `interval` is there where the time between "
 		"samples was longer than the period, to hold what sampling costs (see record).\n\n"
-		"Of a stack the frames between the caller of SQLite and main() are counted only, and "
-		"what it has in common with one above it is not shown again. Without --type, and without "
-		"samples "
-		"of CPU time, it is by wall time.",
+		"A stack shows how many frames lie between the caller of SQLite and main(), not "
+		"which. It does not repeat what it has in common with one above it. Without --type, "
+		"and without samples of CPU time, the report is by wall time.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
 		    "  queryprof report app.trace --like 'FROM orders' --type wall --last 10\n",

@@ -4,8 +4,8 @@
  * without (bun, deno), and of code that was compiled at run time (V8, JavaScriptCore). Both
  * keep frame pointers. That is no proof, so all is checked: the frame lies further up on the
  * stack; the return address is behind a call; a call that names its target names code around
- * this frame's. Of the newest frame the instructions ahead must say whether the frame pointer is
- * its own. What does not agree ends the trace, truncated.
+ * this frame's. The instructions ahead must say whether the newest frame has the frame
+ * pointer as its own. What does not agree ends the trace, truncated.
  *
  * Go keeps frame pointers, too, and its calls of C change the stack: RULE_OTHER_STACK, and then the
  * frame is as it was.

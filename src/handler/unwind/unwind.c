@@ -272,8 +272,8 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	if (max <= 0)
 		return (struct unwind_result){ 0, true, generation, NULL };
 	if (__builtin_expect(map == NULL || code_map_moved(map), 0)) {
-		/* Not the map's rules, but the loader alone. The next map will know this code. Of the
-		 * memo no step is used, as no rule lasts. */
+		/* Not the map's rules, but the loader alone. The next map will know this code. The
+		 * walk uses no step of the memo, as no rule lasts. */
 		generation++;
 		map = &no_map;
 	}

@@ -19,8 +19,8 @@
 
 #include "store/read/reader.h"
 
-/* After so many transactions, samples and threads of a file. All zero: before everything. Of two
- * positions in one file the later one has the greater batch. */
+/* After so many transactions, samples and threads of a file. All zero: before everything. The
+ * later of two positions in one file has the greater batch. */
 struct follow_position {
 	int64_t file; /* identifies the file */
 	int64_t batch;
@@ -46,8 +46,8 @@ enum follow_kind {
 	/* sample_id (never the same in one file), then the columns of trace_log without symbols
 	 * and lines. In the order of time. */
 	FOLLOW_SAMPLES,
-	/* finished, then the columns of query_log: queries that began or ended. Of one that runs
-	 * still (finished is 0) most columns are empty; it comes again when it has ended. */
+	/* finished, then the columns of query_log: queries that began or ended. A query that
+	 * still runs (finished is 0) has most columns empty; it comes again when it has ended. */
 	FOLLOW_QUERIES,
 	/* hostname, process_id, thread_id, thread_name: threads that were not seen before. */
 	FOLLOW_THREADS,

@@ -15,7 +15,7 @@
 #define OPCODE_NAME_BYTES 16
 
 /* `known`: the library's texts by the opcodes' numbers, NULL: not met. Without the table `names`
- * gets those only; "": not known. Of numbers that no opcode has, anything may come. */
+ * gets those only; "": not known. Numbers that no opcode has may get anything. */
 void opcode_names_find(char names[OPCODES][OPCODE_NAME_BYTES], const char *const known[OPCODES],
                        const struct host_library *library);
 

@@ -5,8 +5,8 @@
  * Both come from the statement with EXPLAIN QUERY PLAN before it, prepared and never run: its
  * program is the statement's own, with an opcode Explain for each node in front of the code that
  * was made for it (plan_mapping.h). The programs of the triggers that it calls, and of the actions of foreign
- * keys, lie beside it in the same form, so each has a plan of its own, below a node that is made here. Of
- * what such a program calls itself there is that node only.
+ * keys, lie beside it in the same form, so each has a plan of its own, below a node that is made
+ * here. A program that such a program calls in turn has that node only.
  */
 #ifndef QUERYPROF_WATCH_PLAN_H
 #define QUERYPROF_WATCH_PLAN_H

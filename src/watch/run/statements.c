@@ -60,8 +60,8 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 	own->has_waits |= counts->has_waits;
 }
 
-/* The thread works for the run, whose clocks the caller starts. Of a nested one the outermost
- * goes on counting; what it counts meanwhile is the nested one's, too. */
+/* The thread works for the run, whose clocks the caller starts. The outermost run goes on
+ * counting while a nested one works; what it counts then is the nested one's, too. */
 static void enter_run(struct run_call *call, struct run *run, struct thread *thread)
 {
 	call->run = run;

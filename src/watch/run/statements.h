@@ -61,7 +61,7 @@ void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 typedef int statement_reset_function(sqlite3_stmt *);
 
 /* Resets the statement through `reset`, as part of its run if one is open, which
- * ends with it. Returns what `reset` returns. Of a statement that has no run it may be left out. */
+ * ends with it. Returns what `reset` returns. A statement without a run does not need this call. */
 int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
                     const void *frame);
 

@@ -332,8 +332,8 @@ static bool is_routine(const struct static_object *object, uintptr_t word)
 	return !word || static_is_in(&object->code, word);
 }
 
-/* All constants: a probe inside of the table meets an address of code, or two that are 0. Of what may be
- * the table libversion_number() is read, if it lies in `code`. */
+/* All constants: a probe inside of the table meets an address of code, or two that are 0. The
+ * search reads libversion_number() of each that may be the table, if it lies in `code`. */
 static void search_constants(struct search *search, const struct static_range *range,
                              const struct static_range *code)
 {
