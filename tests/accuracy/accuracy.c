@@ -103,12 +103,6 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
 
 enum { FUNCTIONS = 3 };
 
-/* One loop for all of them: loops at different places differ in speed. */
-__attribute__((noinline)) static void burn(uint64_t rounds)
-{
-	spin_rounds(rounds);
-}
-
 static volatile int last_function;
 
 /* The store behind the call keeps a frame for each, and the functions different. */
@@ -116,7 +110,7 @@ static volatile int last_function;
 	__attribute__((noinline)) void name(uint64_t rounds);                                                \
 	__attribute__((noinline)) void name(uint64_t rounds)                                                 \
 	{                                                                                                    \
-		burn(rounds);                                                                                \
+		spin_rounds(rounds);                                                                         \
 		last_function = number;                                                                      \
 	}
 FUNCTION(work_first, 0)
