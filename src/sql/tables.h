@@ -29,6 +29,7 @@ enum column_flags {
 	COLUMN_ORDERED = 4,  /* the store has its rows in this order */
 	COLUMN_SYMBOLS = 8,  /* not the store's: made from the column `trace` */
 	COLUMN_LINES = 16,
+	COLUMN_OF_HOLDER = 32, /* another session's: empty while show_queries_of_other_sessions is 0 */
 };
 
 struct column {

@@ -184,9 +184,16 @@ static void bind(struct store_cursor *rows, int index, const struct column *colu
 		store_bind_double(rows, index, sqlite3_value_double(value));
 }
 
+static bool shows_all(struct cursor *cursor)
+{
+	return ((const struct table_vtab *)cursor->base.pVtab)
+	        ->session->settings.show_queries_of_other_sessions;
+}
+
 static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 {
 	const struct table *table = table_of(&cursor->base);
+	const struct column *column;
 	int count = 0, trace = -1;
 
 	for (int i = 0; i < table->column_count; i++) {
@@ -204,8 +211,12 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 		} else {
 			cursor->place[i] = count;
 		}
-		fprintf(sql, "%st.%s", count++ ? "," : "",
-		        table->columns[cursor->place[i] < 0 ? trace : i].name);
+		column = &table->columns[cursor->place[i] < 0 ? trace : i];
+		fputs(count++ ? "," : "", sql);
+		if (column->flags & COLUMN_OF_HOLDER && !shows_all(cursor))
+			fputs("''", sql);
+		else
+			fprintf(sql, "t.%s", column->name);
 	}
 	cursor->trace = trace < 0 ? -1 : cursor->place[trace];
 	if (!count)
@@ -249,9 +260,9 @@ static char *make_select(struct cursor *cursor, const char *plan, int argc, sqli
 		between = " AND ";
 	}
 	/* A row without a session is everybody's: not shown. */
-	if (!session->settings.show_queries_of_other_sessions && has_session(table))
+	if (!shows_all(cursor) && has_session(table))
 		fprintf(sql, "%st.session_id = %u", between, session->number);
-	else if (!session->settings.show_queries_of_other_sessions)
+	else if (!shows_all(cursor))
 		fprintf(sql, "%s0", between);
 	for (int i = 0; order && i < table->column_count; i++)
 		if (table->columns[i].flags & COLUMN_ORDERED)

@@ -62,6 +62,28 @@ assert texts(two) == ["of two"], texts(two)
 assert value(two, "SELECT count(*) FROM trace_log") < value(admin, "SELECT count(*) FROM trace_log WHERE query_id = 'same'")
 """)
 
+    def test_who_held_a_lock(self):
+        """A session sees that its statement waited, and for how long, but not for which statement."""
+        in_new_process(SCRIPT + """
+import tempfile
+with tempfile.TemporaryDirectory() as folder:
+    holder, waiter = connect(folder + "/file.db", timeout=0), connect(folder + "/file.db", timeout=0.05)
+    holder.execute("BEGIN IMMEDIATE /* of the holder */")
+    try:
+        waiter.execute("BEGIN IMMEDIATE /* of the waiter */")
+        raise AssertionError("not locked")
+    except sqlite3.OperationalError:
+        pass
+    seen = "SELECT query, wait_ns > 40000000, holder_query_id <> '', holder_query FROM lock_waits"
+    texts = [f"BEGIN IMMEDIATE /* of the {name} */" for name in ("waiter", "holder")]
+    assert rows(admin, seen) == [(texts[0], 1, 1, texts[1])], rows(admin, seen)
+    assert rows(waiter, seen) == [(texts[0], 1, 0, "")], rows(waiter, seen)
+    assert rows(waiter, "SELECT count(*) FROM lock_waits WHERE holder_query LIKE '%holder%'") == [(0,)]
+    assert rows(holder, seen) == rows(one, seen) == [], (rows(holder, seen), rows(one, seen))
+    holder.close()
+    waiter.close()
+""")
+
     def test_what_runs_now(self):
         in_new_process(SCRIPT + """
 def work(name):
