@@ -199,7 +199,10 @@ int main(int argc, char **argv)
 		long grown;
 
 		ways[i].run();
-		after = look();
+		/* A thread that was joined is in /proc for a moment more. */
+		for (int wait = 0; after = look(), after.os_threads > before.os_threads && wait < 1000;
+		     wait++)
+			usleep(10000);
 		show(ways[i].name, &after);
 		/* New stacks are kept, and pages of the trace file, which grows with time on a busy
 		 * machine, whatever the connection. To forget a piece of memory with each of 10,000

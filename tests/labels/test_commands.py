@@ -117,7 +117,7 @@ class Commands(unittest.TestCase):
         self.assertIn("--root is for", self.run_command("export", "--format", "json", "-o", "-", "--root", "label:a", fails=True))
 
     def test_json(self):
-        page = json.loads(self.read(self.export("json", "--label", "tenant=b")))
+        page = json.loads(self.read(self.export("json", "--label", "tenant=b", "--like", "RECURSIVE")))
         self.assertEqual([labels["labels"] for labels in page["labels"]], [{"bytes": 4096, "route": "users", "tenant": "b"}])
 
     def test_pprof(self):
