@@ -344,8 +344,8 @@ VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 
 -- Ordered by time, which makes time ranges and "oldest first" cheap without an
 -- index. The later of two samples of the same nanosecond gets the next one.
--- value: in the unit of the series; NULL: weight * period_ns, as for all samples that a
--- timer took (see sample_values). size: 0; the views compute it.
+-- size: what the value has beyond weight * period_ns, in the unit of the series; 0 for samples that
+-- a timer took (see sample_values).
 CREATE TABLE samples (
 	timestamp_ns INTEGER PRIMARY KEY,
 	-- columns.h: samples
@@ -574,8 +574,8 @@ LEFT JOIN modules AS m
   ON m.id = (SELECT i.id FROM modules AS i WHERE i.base <= a.value ORDER BY i.base DESC LIMIT 1)
   AND a.value < m.base + m.extent;
 
--- The causes of waits, and what was waited for: wait_cause and wait_object of trace_log. The time
--- in run queues and of page faults has no samples, only columns of query_log.
+-- The causes of waits, and what was waited for: wait_cause and wait_object of trace_log. The flusher
+-- makes the samples of run queues and page faults, which have no stack.
 CREATE VIEW wait_causes AS
 SELECT column1 AS cause, column2 AS name, column3 AS description FROM (VALUES
 	(1, 'lock', 'a lock of a database, in the busy handler or in fcntl(); the object is the lock'),

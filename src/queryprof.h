@@ -68,7 +68,8 @@ typedef struct qp_config {
 
 /* Starts the library; NULL: all defaults. A second call while it runs changes
  * nothing and returns QP_OK. Loading the extension calls it, too.
- * Errors: QP_INVALID, QP_NOMEM, QP_SYSTEM, QP_STORE, QP_TOO_NEW. */
+ * Errors: QP_INVALID, QP_NOMEM, QP_SYSTEM, QP_STORE, QP_TOO_NEW; QP_LOCKED after qp_shutdown(),
+ * as trace_log_ring_bytes is fixed by the first start. */
 QP_API int qp_init(const qp_config *config);
 
 /* Stops sampling, writes what is left, closes the trace file and removes it when
@@ -86,8 +87,9 @@ QP_API int qp_shutdown(void);
  * linked with, a static copy as well as a shared library. Without, it is of the library
  * that the caller would reach by name, or else of libsqlite3.so.0.
  *
- * Calls of a static copy cannot be seen. There statements are followed by
- * sqlite3_trace_v2(), and of the above this is different:
+ * A static copy's code is patched, as by `queryprof record`; other threads are stopped for that
+ * (LIMITS.md). Where it cannot be patched (the metric `libraries` says why), its calls are not
+ * seen. There sqlite3_trace_v2() reports statements, and this is different:
  *   - the connection's one trace callback is taken: set yours by qp_trace(). One that was
  *     set before is lost; one that is set by sqlite3_trace_v2() later ends the sampling;
  *   - a query is taken to run while its thread holds the connection's mutex. Without that

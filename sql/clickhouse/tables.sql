@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The tables that `queryprof push` sends to, on one node of ClickHouse 22.8 or later:
+-- The tables that `queryprof push` sends to, on one node of ClickHouse 20.8 or later:
 --
 --	clickhouse-client --database profiles --multiquery < tables.sql
 --	clickhouse-client --database profiles --multiquery < views.sql

@@ -83,7 +83,7 @@ static const struct setting settings[] = {
 	          "CPU time of a query's thread from one sample to the next; 0: no such samples" },
 	{ SESSION_AT(query_profiler_real_time_period_ns, period_ns[TIMER_REAL]),
 	  IS_NUMBER("ns", PERIOD_MIN_NS, PERIOD_MAX_NS), .info.zero = "off",
-	  .info.description = "Real time of a query from one sample to the next; 0: no such samples" },
+	  .info.description = "Wall time of a query from one sample to the next; 0: no such samples" },
 	{ SESSION_AT(query_profiler_off_cpu_period_ns, off_cpu_period_ns),
 	  IS_NUMBER("ns", PERIOD_MIN_NS, PERIOD_MAX_NS), .info.zero = "off",
 	  .info.description = "Time that a query's thread waits from one sample of its waits to the next; 0: "

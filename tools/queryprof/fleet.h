@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `queryprof push` has sent to ClickHouse, read as one trace file: the rows that are asked for
+ * What `queryprof push` has sent to ClickHouse, read as one trace file: the requested rows
  * are fetched (sql/fleet_*.sql) into a database of a trace file's shape, and all that reads trace
  * files reads that.
  *
- * What is not there: plans, spans, locks, functions that were inlined, units of labels.
+ * ClickHouse has no plans, inlined functions and units of labels. It has spans and waits for locks,
+ * which are not read.
  */
 #ifndef QUERYPROF_COMMAND_FLEET_H
 #define QUERYPROF_COMMAND_FLEET_H
