@@ -114,7 +114,8 @@ work()
 print(db.execute(SLOW).fetchone()[0])""", LIBRARY], capture_output=True, text=True, timeout=300, check=False,
                               env={**os.environ, "QUERYPROF_TRACE_LOG_PATH": self.trace,
                                    "QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS": "1ms",
-                                   "QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS": "1ms"})
+                                   "QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS": "1ms",
+                                   "QUERYPROF_QUERY_PROFILER_MAX_OVERHEAD_PERCENT": "0"})
         self.assertEqual((done.returncode, done.stdout), (0, "7\n0 0\n%s\n" % ANSWER), done.stderr)
         self.expect_sampled(2)
 

@@ -119,6 +119,19 @@ static void everything_comes_once(void **state)
 	assert_int_equal(seen.queries, 3);
 }
 
+/* A batch of their own: the flusher reads up to the first record that is not committed. */
+static void put_together(const int64_t *times, size_t count)
+{
+	struct thread_record *first = ring_reserve(ring, sizeof *first);
+
+	assert_non_null(first);
+	*first = (struct thread_record){ .thread_id = 4242 };
+	for (size_t i = 0; i < count; i++)
+		put_samples(T0 + (uint64_t)times[i] * 1000, 1, 1, KEY(1));
+	ring_commit(ring, first, RECORD_THREAD);
+	drain();
+}
+
 /* Two samples each, at times before, between, around and behind the earlier ones: each batch
  * has its own samples, also for one who reads it later and alone. */
 static void any_order_of_times_is_followed(void **state)
@@ -131,11 +144,8 @@ static void any_order_of_times_is_followed(void **state)
 
 	(void)state;
 	start_store(trace_path, 0);
-	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-		for (int j = 0; j < 2; j++)
-			put_samples(T0 + (uint64_t)times[i][j] * 1000, 1, 1, KEY(1));
-		drain();
-	}
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		put_together(times[i], 2);
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
 		int64_t ones = 0, newest = 0;
 
