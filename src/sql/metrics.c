@@ -206,7 +206,7 @@ static const struct metric {
 	  "Samples taken at a call of the host's, without a signal; samples and samples_dropped have them, "
 	  "too" },
 	{ "samples_truncated", get_ledger, NULL, LEDGER_TRUNCATED,
-	  "Those of them whose trace does not reach the bottom of the stack" },
+	  "Samples whose trace does not reach the bottom of the stack" },
 	{ "samples_without_opcode", get_ledger, NULL, LEDGER_NO_OPCODE,
 	  "Samples of SQLite's statements whose opcode is not known" },
 	{ "samples_dropped", get_ledger, NULL, LEDGER_DROPPED, "Samples lost because the ring was full" },
@@ -223,8 +223,7 @@ static const struct metric {
 
 	{ "profiler_cost_ns", get_cost, NULL, BUDGET_COST_NS,
 	  "What the host's threads were slowed down by so far: the handler by its clock readings, the "
-	  "kernel's "
-	  "part of each signal, and watching; the CPU times of the store's threads come on top" },
+	  "kernel's part of each signal, and watching; the CPU times of the store's threads come on top" },
 	{ "profiler_watch_cost_ns", get_watch_cost, NULL, 0,
 	  "The part of watching: runs and rows of statements by what they cost, which is calibrated" },
 	{ "profiler_signal_cost_ns", get_budget, NULL, BUDGET_SIGNAL_NS,
@@ -326,7 +325,7 @@ static const struct metric {
 	{ "spans_dropped", get_spans, NULL, SPANS_DROPPED,
 	  "Spans lost because the ring was full, or for want of memory" },
 	{ "spans_unended", get_spans, NULL, SPANS_UNENDED,
-	  "Spans that nobody ended, closed with what was around them" },
+	  "Spans without an end of their own; they were closed with the span around them" },
 	{ "store_spans", get_store, NULL, STORE_SPANS, "Spans written to the trace file" },
 	{ "store_spans_lost", get_store, NULL, STORE_SPANS_LOST, "Spans that could not be written" },
 	{ "clock", NULL, text_copy, TEXT_CLOCK, "What the times of queries, waits and spans are read from" },

@@ -229,8 +229,7 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 		complain("diff: --with is B's query; --query, which is A's, is missing");
 	else if (argc == 1 && !with && !at)
 		complain("diff: one file cannot be compared with itself: give a second file, --query with "
-		         "--with, "
-		         "or --at (see queryprof diff --help)");
+		         "--with, or --at (see queryprof diff --help)");
 	else
 		return true;
 	return false;
@@ -270,18 +269,16 @@ const struct command command_diff = {
 	.arguments = "[A [B]] [OPTION]...",
 	.summary = "Compares two files, queries or times: what got slower, what faster",
 	.details =
-		"Statements are compared by the exact times of all their runs, short ones included; where an "
-		"option chooses single runs, by time or process for one, by those of logged runs. Functions "
-		"are compared by the times that samples stand for, B's for as many runs of each statement as "
-		"A has. "
-		"`change` is from A to B. Statements that differ in literals only are one; functions are the "
-		"same "
-		"where their name and their module's are, so files from before and after a new build "
-		"can be compared.\n\n"
-		"`noise` is ~ where chance alone makes such a difference: for a statement, "
-		"runs differ too much among themselves (Welch's t-test, 5 %); for a function, it is less "
-		"than two standard errors of the difference of two Poisson counts. ? is for a statement "
-		"that has only one run on a side, so that nobody can know.",
+		"Statements are compared by the exact times of all their runs, short ones included; where "
+		"an option chooses single runs, by time or process for one, by those of logged runs. "
+		"Functions are compared by the times that samples stand for, B's for as many runs of each "
+		"statement as A has. `change` is from A to B. Statements that differ in literals only are "
+		"one; functions are the same where their name and their module's are, so files from before "
+		"and after a new build can be compared.\n\n"
+		"`noise` is ~ where chance alone makes such a difference: for a statement, runs differ too "
+		"much among themselves (Welch's t-test, 5 %); for a function, it is less than two standard "
+		"errors of the difference of two Poisson counts. ? marks a statement with one run on a "
+		"side: one run shows no variation.",
 	.examples = "  queryprof diff before.trace after.trace\n"
 		    "  queryprof diff before.trace after.trace --like 'FROM orders' --type wall\n"
 		    "  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"

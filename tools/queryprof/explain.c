@@ -353,8 +353,8 @@ static void explain_cause(const char *path)
 		;
 	else
 		complain("if env -i, sudo or another set-user-id program starts it, which take the preload "
-		         "away, "
-		         "put queryprof record behind that; if a server runs the queries, record the server");
+		         "away, put queryprof record behind that; if a server runs the queries, record the "
+		         "server");
 	free(object);
 }
 

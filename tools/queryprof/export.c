@@ -344,19 +344,16 @@ const struct command command_export = {
 	.summary = "Writes the samples for other programs and the browser",
 	.details =
 		"The page that flamegraph writes fetches nothing. Under its root are the statements, on top "
-		"of "
-		"them their stacks, or inverted: the functions that used the time, on top of them what "
+		"of them their stacks, or inverted: the functions that used the time, on top of them what "
 		"called them. The host's frames before SQLite are one until it is clicked, and those of "
 		"queryprof itself are hidden. Where samples have labels, one can be chosen, and the values "
-		"of a "
-		"label can lie under the root, with their statements on top of them. The colour of a module "
-		"is the "
-		"same on every page. What is chosen, searched for and zoomed to is in the page's address.\n\n"
-		"With --diff the page has two files, and red is what takes more time in the second one, blue "
-		"what takes less; a frame is as wide as its time in both. Functions are the same where "
+		"of a label can lie under the root, with their statements on top of them. The colour of a "
+		"module is the same on every page. What is chosen, searched for and zoomed to is in the "
+		"page's address.\n\n"
+		"With --diff the page has two files, and red is what takes more time in the second one, "
+		"blue what takes less; a frame is as wide as its time in both. Functions are the same where "
 		"their name and their module's are. Where the files do not have the same work in them, "
-		"compare "
-		"shares.\n\n"
+		"compare shares.\n\n"
 		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
 		"samples name it by its place there, from 0.",
 	.print_details = print_formats,

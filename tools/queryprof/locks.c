@@ -18,7 +18,7 @@ static int run(int argc, char **argv)
 {
 	const struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = "nobody waited for a lock",
+		.if_empty = "no lock was waited for",
 		.unit = "ns",
 	};
 	const struct sql_parameter none[] = { { NULL, NULL } };
@@ -39,7 +39,7 @@ const struct command command_locks = {
 	.details = "A line for each holder and lock, by how long others waited for it in all: in "
 		   "`waited`, with the longest single wait, how many there were, how many ended with "
 		   "SQLITE_BUSY, and how many connections waited. The holder is the statement that took "
-		   "the lock, as BEGIN IMMEDIATE; its process is 0 where nobody knows. Single waits are "
+		   "the lock, as BEGIN IMMEDIATE; its process is 0 where it is unknown. Single waits are "
 		   "the rows of the view lock_waits: `queryprof sql FILE 'SELECT * FROM lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n",
 	.options = options,

@@ -67,16 +67,14 @@ const struct command command_plan = {
 	.summary = "Shows the plans of queries, with the time of each node",
 	.details =
 		"The nodes are those of EXPLAIN QUERY PLAN; a loop inside another one stands below it. What "
-		"SQLite "
-		"does not name there has nodes of its own: tables and indexes that are modified, and "
-		"triggers, with their own nodes below. "
-		"`self` is the share of the time in the node itself, `total` also in those below; the time "
-		"is the "
-		"total's, with one standard error. `(statement)` is work of no node, `(not known)` what was "
-		"outside of SQLite's interpreter, or between two of its opcodes. "
-		"Where SQLite counts them (SQLITE_ENABLE_STMT_SCANSTATUS), a loop has how often it began and "
-		"how many rows it visited. A scan of a table of the file, or an index made for one run, that "
-		"itself has 30 % of the time is marked, with the columns that the statement compares.\n\n"
+		"SQLite does not name there has nodes of its own: tables and indexes that are modified, and "
+		"triggers, with their own nodes below. `self` is the share of the time in the node itself, "
+		"`total` also in those below; the time is the total's, with one standard error. "
+		"`(statement)` is work of no node, `(not known)` what was outside of SQLite's interpreter, "
+		"or between two of its opcodes. Where SQLite counts them (SQLITE_ENABLE_STMT_SCANSTATUS), a "
+		"loop has how often it began and how many rows it visited. A scan of a table of the file, "
+		"or an index made for one run, that itself has 30 % of the time is marked, with the columns "
+		"that the statement compares.\n\n"
 		"STATEMENT is a part of its text, as with --like.",
 	.examples = "  queryprof plan app.trace 'FROM orders'\n"
 		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n",

@@ -66,7 +66,7 @@ bool push_state_open(struct push_state *state, const char *trace, const char *ta
 	}
 	state->fd = open(state->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (state->fd < 0) {
-		complain("%s: %s (--state names another file for how far was sent)", state->path,
+		complain("%s: %s (--state names another file for push's position)", state->path,
 		         strerror(errno));
 	} else if (flock(state->fd, LOCK_EX | LOCK_NB) != 0) {
 		complain("%s: another push of this file to this target is running", state->path);

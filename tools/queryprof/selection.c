@@ -77,7 +77,7 @@ const struct command_option selection_options[] = {
 	{ .name = "service",
 	  .value = "NAME",
 	  .to = &selection.service,
-	  .help = "those of this service: the program's name, or what push was told" },
+	  .help = "those of this service: push's --service, else the program's name" },
 	{ 0 },
 };
 
