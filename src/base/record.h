@@ -5,8 +5,8 @@
  * new thread (query/query_record.h, sampler/thread_record.h). The only reader, the flusher, has
  * them in their thread's order: a query's own follows its samples, a name precedes them.
  *
- * A sample is a fixed head, its trace, and optional fields (a value; later labels, a span, a
- * plan node), each with its tag and its size: a reader skips those that it does not know.
+ * A sample is a fixed head, its trace, and optional fields (enum sample_field_tag), each with its tag
+ * and its size: a reader skips those that it does not know.
  */
 #ifndef QUERYPROF_BASE_RECORD_H
 #define QUERYPROF_BASE_RECORD_H

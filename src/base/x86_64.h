@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decodes x86-64 instructions as far as names of code need it: how long one is, its
- * opcode, and the place that it names.
+ * Decodes x86-64 instructions as far as names of code, stubs, unwinding and plans need it: how
+ * long one is, its opcode, and the place that it names.
  *
  * Why not a library: Zydis needs three to five times as long (64-90 ns an instruction, where
  * the first name from an archive decodes half a million), and Debian has it as a shared

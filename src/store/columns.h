@@ -25,7 +25,7 @@
  *   LEAST(name, type, value), MOST(…)             the lesser, the greater
  *
  * type: INTEGER, REAL or TEXT. definition: SQL behind the type in CREATE TABLE. value: C in
- * write/batch.c. flags: of src/sql/tables.h. expression: SQL over the view's joins,
+ * the files of write/ above. flags: of src/sql/tables.h. expression: SQL over the view's joins,
  * which for query_log are here, too.
  */
 #ifndef QUERYPROF_STORE_COLUMNS_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sees the host's calls of SQLite: puts our wrappers in the place of the functions that
- * run statements (wrappers.h), of every SQLite library that has been met. And of dlsym(),
- * by which some hosts find what they call, of what ends a process early (ends.h), and of
- * the waits that signals would cut short (waits.h).
+ * Sees the host's calls of SQLite: puts queryprof's wrappers in the place of the functions that
+ * run statements (wrappers.h), of every SQLite library that has been met. The hooks of hook/ are
+ * installed with them.
  */
 #ifndef QUERYPROF_WATCH_HOOKS_H
 #define QUERYPROF_WATCH_HOOKS_H
