@@ -250,8 +250,9 @@ QP_API void qp_query_leave(qp_query_handle *before);
 QP_API int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char *exception);
 
 /* The context of a thread: the set that it has entered, the query with a handle, and the running
- * span. For task queues: the task takes qp_context_get() of where it was made along, and who runs it
- * sets that before, and behind it what qp_context_set() returned. Spans of the task are children of the
+ * span. For task queues: the code that makes a task keeps the result of qp_context_get() in it. The
+ * thread that runs the task calls qp_context_set() with that, and afterwards restores the context that
+ * qp_context_set() returned. Spans of the task are children of the
  * span where it was made, as with qp_span_fork() and qp_span_join(); those that still run when the
  * task gives its thread back end then. A context may outlive its query: it is of none then. (A set of
  * qp_labels_run() stands on the stack and is no part of this: run the task under it.) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A log for who works on queryprof or wonders why a name or a sample is missing. Off
- * unless the environment says
+ * A log for people who work on queryprof, or who miss a name or a sample. Off unless the
+ * environment says
  *
  *	QUERYPROF_DEBUG=hooks,symbols,store,timers     (or some of them, or "all")
  *	QUERYPROF_DEBUG_FILE=FILE                      ($TMPDIR/queryprof-debug.PID.log)

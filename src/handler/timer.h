@@ -13,8 +13,8 @@
 /* Length of the kernel's tick in ns; set before the first timer is armed. */
 extern uint64_t timer_tick_ns __attribute__((visibility("hidden")));
 
-/* Periods from one signal to the next that a clock's timers shall have, in parts of one; atomic. A
- * timer has whole ones: each rounds by a number of its own, so that together they have the parts. */
+/* The stretch that a clock's timers shall have, in 256ths; atomic. A timer's own stretch is an integer:
+ * each timer rounds with its own `rounding`, so that the average over all timers is right. */
 #define TIMER_STRETCH_MAX 65536u
 #define TIMER_STRETCH_PARTS 256u
 extern uint32_t timer_stretch[TIMER_CLOCKS] __attribute__((visibility("hidden")));
@@ -35,8 +35,8 @@ static inline bool timer_goes_on(const struct thread_timer *timer, enum timer_cl
 void timer_disarm(struct thread_timer *timer);
 
 /* Goes on to the cell whose point comes next after `now`, on the timer's clock; cells that begin from
- * now on have this stretch. The timer is not set. Returns the periods of the points until `now`, but of one
- * that repeats those behind its newest point. */
+ * now on have this stretch. The timer is not set. Returns the periods of the points that passed by `now`.
+ * For a repeating timer these are only the points after its newest one: the kernel has counted the rest. */
 uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch);
 
 /* The periods that a signal stands for; 0: none has passed. */

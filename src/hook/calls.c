@@ -171,7 +171,7 @@ SYNC_CALLS(SYNCED)
 	}
 OPEN_CALLS(OPENED)
 
-/* Asks who has what was refused: a moment later that may be nobody. */
+/* Requests the holder of the refused lock from the kernel. By now the lock may be free. */
 static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*real_fcntl)(int, int, ...),
                                                    int file, const struct flock *lock)
 {

@@ -161,7 +161,7 @@ struct query_end {
 	uint64_t memory_usage;
 };
 
-/* Tells the start that is due, as the handler does behind the run's next sample. */
+/* Publishes the run's start if it is due, as the handler does behind the run's next sample. */
 void query_publish_start(struct query_run *run);
 
 /* Takes back the start that the run's first sample published: it was no query of the host's. */

@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) void wait_begin_of(struct wait_call
 	waiting->caller = caller;
 	__atomic_store_n(&waiting->cause, cause, __ATOMIC_RELAXED);
 	__atomic_store_n(&waiting->scale, start.scale, __ATOMIC_RELAXED);
-	/* Release: with who looks. */
+	/* Release: pairs with the thread that reads it. */
 	__atomic_store_n(&waiting->since, start.at, __ATOMIC_RELEASE);
 }
 

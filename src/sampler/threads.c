@@ -172,7 +172,7 @@ struct thread *sampler_find_thread(void)
 	return thread;
 }
 
-/* Tells the thread's name if it is another one. */
+/* Publishes the thread's name if it has changed. */
 static void publish_name(struct thread *thread, struct ring *ring)
 {
 	char name[16] = "";

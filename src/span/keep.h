@@ -33,8 +33,8 @@ bool keep_choose(struct thread *thread);
 /* Whether one that has ended is kept by what it was like. */
 bool keep_decide(uint64_t duration_ns, bool is_sampled);
 
-/* Whether a part is kept of a trace that another program began, and whose end nobody reports: the
- * same for all parts, as far as `random` goes. */
+/* Whether a part of a trace is kept that another program began and whose end is not reported. The rule
+ * `random` decides the same for all parts of the trace. */
 bool keep_decide_foreign(uint64_t trace, uint64_t duration_ns, bool is_sampled);
 
 /* A sample fell into a span of the trace on a thread that is not the root's; and whether that

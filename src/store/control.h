@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The meeting place of the host's threads and the store's own: one block of state under one lock, with
- * one condition for all who wait. There is one such block, for a process has one ring and
- * one flusher.
+ * The state that the host's threads and the store's threads share: one block, one lock, one condition
+ * for all that wait. A process has one such block, since it has one ring and one flusher.
  *
  *              store_init()             first record
  *   STORE_NONE ────────────▶ STORE_READY ────────────▶ STORE_RUNNING ◀──▶ STORE_PARKED
@@ -38,8 +37,8 @@ typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 /* Storing fails from now on; called by the flusher, once until it goes on. */
 typedef void (*store_failure)(const char *sentence);
 
-/* Asks another process, which holds the ring, to store what comes, as this one cannot: the
- * connection to it, in the calling thread's table of descriptors; -1: there is none. */
+/* Requests that another process, which holds the ring, stores its records, as this one cannot. Returns the
+ * connection to that process, in the calling thread's table of descriptors; -1: there is none. */
 typedef int (*store_leave)(void);
 
 /* Where and how to store; `path` NULL: a temporary file. */

@@ -10,15 +10,15 @@
 
 #include "store/write/losses.h"
 
-/* Others may keep the file locked so long, in one piece: what waits then is lost. A program's end
- * is late by as much, however many processes it had. */
+/* How long other processes may keep the file locked without a break: after that, the records that wait
+ * are lost. A program's end is delayed by this much at most, however many processes it had. */
 #define RECOVERY_PATIENCE_NS 4000000000
 
 struct recovery {
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* the process ended while it wrote them */
 	struct losses losses;      /* that the file does not have */
-	/* Others had the file locked, in one piece; 0: the newest try went well. */
+	/* When other processes had the file locked, without a break; 0: the newest try went well. */
 	int64_t locked_since_ns, locked_until_ns;
 };
 

@@ -11,7 +11,7 @@ typedef void (*consulted_file)(void *context, const char *path);
  * NULL: no longer. For a program in which one thread looks up. */
 void consulted_follow(consulted_file each, void *context);
 
-/* For who opens one. */
+/* Called by code that opens a file. */
 void consulted_note(const char *path);
 
 #endif

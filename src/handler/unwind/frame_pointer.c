@@ -177,7 +177,7 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 	} else if (makes) {
 		return here.depth == 0 ? pushed : (rule_t)RULE_NONE;
 	} else if (i.opcode == 0xc9 || leaves || is_call) {
-		return in_frame; /* who calls has one */
+		return in_frame; /* a function that calls has a frame */
 	} else if (is_wide && (i.opcode == 0x81 || i.opcode == 0x83) &&
 	           (i.operand == 0xec || i.operand == 0xc4)) {
 		int32_t constant = (int8_t)bytes[i.constants];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch is small at first, for who wants the first row only, and grows to what makes
- * the change of threads cheap.
+ * A batch begins small, for statements that read one row only, and grows until switching
+ * threads costs little.
  */
 #include "store/read/rows.h"
 

@@ -23,7 +23,8 @@ union delay_sample {
 	uint64_t words[24];
 };
 
-/* The periods of the query's delay of this kind as a sample; its bytes, 0: none comes to an end. */
+/* Makes a sample of the periods that end within the query's delay of this kind. Returns the sample's
+ * bytes; 0: no period ends in it. */
 size_t delays_sample(struct delays *delays, int kind, const struct query_record *query,
                      union delay_sample *sample);
 

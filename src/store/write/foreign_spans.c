@@ -16,7 +16,8 @@ static struct hash key_of(const struct span_link *trace, struct query_key query)
 	return hash_words((uint64_t[]){ trace->trace_hi, trace->trace_lo, query.hi, query.lo }, 4);
 }
 
-/* The same for who writes it and who removes it. Positive: SQL adds to it. */
+/* The span's id: a hash of the key, so the code that removes the span computes it, too. Positive: SQL
+ * adds to it. */
 static uint64_t span_of(struct query_key query)
 {
 	return hash_words((uint64_t[]){ query.hi, query.lo }, 2).first >> 1 | 1;

@@ -14,7 +14,7 @@ int spans_take(struct writer *writer, const void *record, size_t size);
 /* The site of a number: at any time, and remembered for good. */
 void spans_take_site(struct writer *writer, const void *record, size_t size);
 
-/* Spans of a record, for who throws it away. */
+/* The number of spans in a record, for the counter of those that were lost. */
 uint64_t spans_in(const void *record, size_t size);
 
 /* Inside a transaction: removes batches that began before `time_ns`, at most about `bytes` of

@@ -120,7 +120,7 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 		refused->holder.process_id = thread->wait.refused_by;
 	thread->wait.lock_query = run->query.key.lo;
 	__atomic_store_n(&thread->waiting->lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
-	/* Relaxed: who looks may find the one before. */
+	/* Relaxed: another thread may still read the holder before. */
 	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);

@@ -2,10 +2,10 @@
 /*
  * A statement's plan, and which of its nodes each opcode of its program works for.
  *
- * Both come from the statement with EXPLAIN QUERY PLAN before it, prepared and never run: its
- * program is the statement's own, with an opcode Explain for each node in front of the code that
- * was made for it (plan_mapping.h). The programs of the triggers that it calls, and of the actions of foreign
- * keys, lie beside it in the same form, so each has a plan of its own, below a node that is made
+ * Both come from EXPLAIN QUERY PLAN of the statement, which is prepared and never run. Its program is
+ * the statement's own, with one opcode Explain for each node, in front of the code that SQLite made for
+ * the node (plan_mapping.h). The programs of triggers that the statement calls, and of the actions of
+ * foreign keys, lie beside it in the same form. So each has a plan of its own, below a node that is made
  * here. A program that such a program calls in turn has that node only.
  */
 #ifndef QUERYPROF_WATCH_PLAN_H

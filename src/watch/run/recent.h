@@ -18,7 +18,7 @@
 #include "watch/run/run_begin.h"
 #include "watch/run/statements.h"
 
-/* The call, which has a run of its thread's. In registers: never take its address across a call. */
+/* A call and the thread's run that it continues. In registers: never take its address across a call. */
 struct recent_call {
 	struct calling *calling;
 	struct thread *thread;
@@ -52,7 +52,7 @@ PART_OF_THE_WAY bool recent_take(const struct recent_call *call, struct session 
 	       runs_begin_again(run, session, library->api, call->number, call->thread);
 }
 
-/* The first place, which nobody has. What it says stays as it is from row to row. */
+/* Takes the thread's first place, which is free. Its fields stay the same from row to row. */
 PART_OF_THE_WAY void recent_take_place(const struct recent_call *call, const struct host_library *library,
                                        const void *frame)
 {
@@ -104,10 +104,10 @@ PART_OF_THE_WAY bool recent_enter(struct recent_call *call, const struct host_li
 	return true;
 }
 
-/* Ends a call that recent_enter() let in. False: the thread is not where that left it, as a
- * coroutine of the host's, or a signal's handler that jumped, may have changed everything; the call
- * ends the other way (recent_resign). A function of its own: its thread may be another one than the
- * caller's was, so the caller's thread pointer is none to go by. */
+/* Ends a call that recent_enter() let in. False: the thread is not where recent_enter() left it, since a
+ * coroutine of the host or a signal handler that jumped may have changed everything; the call ends the
+ * other way (recent_resign). Not inlined: the call may end on another thread than it began on, and the
+ * caller may have kept the first one's thread pointer. */
 bool recent_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
 
 /* The same call as the other way has it. */
@@ -136,7 +136,7 @@ PART_OF_THE_WAY void recent_step_end(bool is_recent, const struct recent_call *r
 	statement_step_end(step, rc);
 }
 
-/* As far as the thread's newest runs show, the statement has no run that is open. */
+/* Whether the thread's newest run of the statement has ended. */
 PART_OF_THE_WAY bool recent_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
 {
 	const struct run *run = calling ? *calling_recent((struct calling *)calling, stmt) : NULL;
@@ -144,15 +144,15 @@ PART_OF_THE_WAY bool recent_has_ended(const struct calling *calling, const sqlit
 	return run && runs_guess_session(run, stmt) && runs_has_ended(run);
 }
 
-/* Whether nobody looks for a call that has no run: the thread is in no other. With several
- * libraries somebody does, see host_find_current(). */
+/* Whether a call without a run can stay unrecorded: the thread is in no other call, and there is one
+ * library. (With several, host_find_current() looks for the call.) */
 static inline bool recent_is_alone(const struct calling *calling)
 {
 	/* Relaxed: as in host_library(). */
 	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
 }
 
-/* Both: a call that resets the statement is SQLite's alone. */
+/* Both conditions hold: sqlite3_reset() can go straight to SQLite. */
 PART_OF_THE_WAY bool recent_is_free(const sqlite3_stmt *stmt)
 {
 	const struct calling *calling = calling_current;

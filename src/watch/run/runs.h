@@ -68,7 +68,7 @@ struct run {
 	uint64_t tag;
 	uint64_t statement; /* as statement_stats_find() has it, 0: not known yet */
 	bool is_private;    /* atomic: counted in the session's private_runs, does not hold it */
-	bool own;           /* the profiler's, see own_own_statements_disown() */
+	bool own;           /* the profiler's, see own_statements_disown() */
 	bool prepared;      /* and not stepped yet: the run is paused */
 	bool kept;          /* counted as one that stays when it ends */
 	struct query_run query;
@@ -106,7 +106,7 @@ bool runs_take_private(struct run *run, const struct session *session, const sql
  * ended. */
 static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
 {
-	/* Relaxed: who takes the run looks again. */
+	/* Relaxed: runs_take_private() checks again. */
 	return __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) == stmt &&
 	                       __atomic_load_n(&run->is_private, __ATOMIC_RELAXED)
 	               ? __atomic_load_n(&run->session, __ATOMIC_RELAXED)
@@ -150,7 +150,7 @@ static inline void runs_give_back_private(struct run *run, const struct thread *
 	}
 }
 
-/* Whether it has, as nobody else can say of a run that is private. */
+/* Whether the run has ended. Lasting for private runs only: no other thread can end or take one. */
 static inline bool runs_has_ended(const struct run *run)
 {
 	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == RUN_ENDED;
@@ -177,7 +177,7 @@ const void **runs_key(const struct run *run);
 
 static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
 {
-	/* Relaxed: runs_take_private() looks again. */
+	/* Relaxed: runs_take_private() checks again. */
 	__atomic_store_n(&run->stmt, stmt, __ATOMIC_RELAXED);
 }
 

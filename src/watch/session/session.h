@@ -59,8 +59,8 @@ struct session {
 	bool watched; /* atomic: its settings request samples */
 };
 
-/* The session of a connection, NULL when it has none. Lock-free. It is the caller who knows
- * that the connection lives; beyond its end only session_hold() keeps the session. */
+/* The session of a connection, NULL when it has none. Lock-free. The caller ensures that the
+ * connection lives. Beyond the connection's end only session_hold() keeps the session. */
 struct session *session_of(sqlite3 *db);
 
 /* Whether a session's connection has this mutex. Async-signal-safe. */
