@@ -14,7 +14,7 @@
 
 #include "base/way.h"
 
-/* Zeroes: nobody has used it yet. */
+/* Zeroes: no thread has used it yet. */
 struct bias {
 	uint32_t user;  /* atomic: a thread's id, 0, BIAS_SHARING or BIAS_SHARED */
 	bool is_inside; /* atomic: the user is between _enter() and _leave() */

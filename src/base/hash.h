@@ -5,8 +5,8 @@
  *
  * 128 bits, so that equal hashes can be taken for equal keys: with a million keys
  * the chance of one mistake is about 10^-27, and no copy of a stack or a text need
- * be kept in memory. Nobody gains by making two stacks collide, so a keyless hash
- * will do. The file stores the first half of some hashes, as a look-up key that is
+ * be kept in memory. An attacker gains nothing by making two stacks collide, so a keyless
+ * hash will do. The file stores the first half of some hashes, as a look-up key that is
  * always checked against the whole value.
  */
 #ifndef QUERYPROF_BASE_HASH_H

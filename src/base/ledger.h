@@ -17,7 +17,7 @@ enum ledger_counter {
 	LEDGER_IDLE,      /* no query ran on the thread, or no period had ended yet */
 	LEDGER_STACKS,    /* requests for a live stack that got a response */
 	LEDGER_LATE,      /* of a timer that the thread no longer has, or of an old request */
-	LEDGER_FOREIGN,   /* not ours: forwarded to the handler that was there */
+	LEDGER_FOREIGN,   /* not queryprof's: forwarded to the handler that was there */
 	LEDGER_REENTERED, /* arrived inside the handler */
 	LEDGER_OVERRUNS,  /* periods on top of a stored sample's first */
 	LEDGER_TRUNCATED, /* stored samples whose trace is truncated */

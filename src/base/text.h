@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* As printf; malloc'ed, NULL without memory. */
+/* Formats like printf(); malloc'ed, NULL without memory. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* How many of the first `size` bytes end with a whole UTF-8 character. Reads text[size]. */

@@ -3,7 +3,7 @@
 
 #include "handler/unwind/stack_copy.h"
 
-/* As the specification lays it out, packed; attributes follow. */
+/* Packed, in the order of the specification; attributes follow. */
 struct published {
 	unsigned char trace_id[16], span_id[8];
 	uint8_t valid, trace_flags;

@@ -9,7 +9,7 @@
 #include "base/sys.h"
 
 /* Actions by version: a writer fills the place after the newest version and then publishes
- * it, so that nobody reads a place that is being written, unless ACTIONS - 1 versions come
+ * it, so that no thread reads a place that is being written, unless ACTIONS - 1 versions come
  * during one reading. The reader sees that by the version and reads again; it never waits
  * for a writer, which may be what its signal interrupted. */
 #define ACTIONS 8

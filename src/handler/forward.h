@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals that are not ours go to the handler that the host has set.
+ * Signals that are not queryprof's go to the handler that the host has set.
  */
 #ifndef QUERYPROF_HANDLER_FORWARD_H
 #define QUERYPROF_HANDLER_FORWARD_H
@@ -11,7 +11,7 @@
  * and run beside. */
 void forward_set(const struct sigaction *action);
 
-/* Does what the host has set. What cannot be had: system calls restart although the host may
+/* Acts as the host has set it, with two differences: system calls restart although the host may
  * not have set SA_RESTART, and its handler runs on the alternate stack if there is
  * one. The handler may leave by a longjmp. */
 void forward_signal(int signal, siginfo_t *info, void *ucontext);

@@ -13,7 +13,7 @@ void response_write(struct thread *thread, const void *ucontext)
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 
-	/* Sequentially consistent with the requester, who writes `requested` and then looks
+	/* Sequentially consistent with the requester, which writes `requested` and then checks
 	 * whether a signal is on its way: this one responds to whatever was requested until
 	 * now. */
 	__atomic_store_n(&to->on_way, 0, __ATOMIC_SEQ_CST);

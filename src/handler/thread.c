@@ -55,7 +55,7 @@ bool thread_owns_signal(int code, const void *cookie)
 }
 
 /* A handler that a handler of the host's for a synchronous signal left by a longjmp does not
- * count as running: its frame is not above ours, as a running one's would be. */
+ * count as running: its frame is not above this one, as a running one's would be. */
 bool thread_enter_handler(struct thread *thread, uintptr_t frame)
 {
 	if (thread->handler.is_running != 0 && frame < thread->handler.frame)

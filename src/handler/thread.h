@@ -110,7 +110,7 @@ struct thread {
 	/* Written by other threads, too: atomic. */
 	struct {
 		struct ring *ring;  /* NULL: nothing is recorded */
-		uint32_t owner;     /* tid, 0: free; who clears it frees the slot */
+		uint32_t owner;     /* tid, 0: free; the thread that clears it frees the slot */
 		uint32_t index;     /* of the slot, for ever */
 		uint32_t next_free; /* index + 1 of the next free slot, 0: none */
 	};
@@ -118,7 +118,7 @@ struct thread {
 					 /* struct unwind_memo follows, unwind_memo_bytes of it */
 };
 
-/* Async-signal-safe, both, on the thread itself. What uses the code map does so between
+/* Both are async-signal-safe, on the thread itself. Code that uses the code map runs between
  * them: sampler_quiesce() waits for it. False inside a handler of the same thread. */
 bool thread_enter_handler(struct thread *thread, uintptr_t frame);
 void thread_leave_handler(struct thread *thread);
@@ -156,7 +156,7 @@ extern uint32_t thread_block_count __attribute__((visibility("hidden")));
 /* Distance from one slot to the next in a block. */
 size_t thread_slot_bytes(void);
 
-/* Whether a signal with this si_code and cookie is ours: from a timer of any slot, past or
+/* Whether a signal with this si_code and cookie is queryprof's: from a timer of any slot, past or
  * present, or a request for a stack to one. */
 bool thread_owns_signal(int code, const void *cookie);
 

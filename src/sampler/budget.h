@@ -28,7 +28,7 @@
  *
  * The cost of samples is what the handler's clock readings say, and the kernel's part of a
  * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.
- * What watching statements costs no interval can lower.
+ * No interval can lower the cost of watching statements.
  */
 #ifndef QUERYPROF_SAMPLER_BUDGET_H
 #define QUERYPROF_SAMPLER_BUDGET_H

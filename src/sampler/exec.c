@@ -12,7 +12,7 @@
 #include "sampler/stacks.h"
 #include "sampler/timers.h"
 
-/* Throws away the timers' signals that are pending and blocked: nobody will take them. */
+/* Throws away the timers' signals that are pending and blocked: no handler will take them. */
 static void drop_pending(int number)
 {
 	const struct timespec now = { 0, 0 };

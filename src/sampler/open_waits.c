@@ -9,7 +9,7 @@
 #include "handler/running.h"
 #include "sampler/ring_reader.h"
 
-#define WAITS 4096u   /* pages that nobody has touched cost nothing */
+#define WAITS 4096u   /* untouched pages cost nothing */
 #define ENGINES_MAX 5 /* HOST_LIBRARIES_MAX and our own */
 
 struct open_wait {
@@ -66,7 +66,7 @@ struct wait_now *open_waits_find(struct thread *thread)
 	if (!placed || needed > WAITS)
 		return &thread->own_wait;
 	used = __atomic_load_n(&placed->used, __ATOMIC_RELAXED);
-	/* Relaxed: who reads it does so when all of them are gone. */
+	/* Relaxed: the command reads it when all of them are gone. */
 	while (used < needed && !__atomic_compare_exchange_n(&placed->used, &used, needed, true,
 	                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
@@ -245,7 +245,7 @@ static void write_start(const struct open_wait *wait, struct ring *ring)
 	ring_commit(ring, record, RECORD_START);
 }
 
-/* The stack is gone but for who called. False: no room. */
+/* Only the caller is left of the stack. False: no room. */
 static bool write_sample(const struct open_wait *wait, const struct wait_field *field, struct ring *ring,
                          uint32_t generation)
 {

@@ -233,7 +233,7 @@ void ring_wait(struct ring *ring, int64_t timeout_ns)
 void ring_wait_beside(struct ring *ring, int64_t timeout_ns)
 {
 	bool is_read = ring_used_bytes(ring) == 0;
-	/* Producers wake nobody who is stalled. */
+	/* Producers do not wake a stalled reader. */
 	uint32_t sleep = is_read ? RING_SLEEP_IDLE : RING_SLEEP_STALLED;
 	struct timespec at = timespec_of_ns(clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ns);
 

@@ -38,7 +38,7 @@ bool shared_timer_comes_first(void);
 uint32_t shared_timer_members(void);
 
 /* The pacer only: looks where timers are due. Returns how long to wait until the next look; 0: there is
- * nobody to visit. */
+ * no thread to visit. */
 uint64_t shared_timer_visit(void);
 
 /* Waits until the pacer is not between the look at the signal's number and the setting of the

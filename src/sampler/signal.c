@@ -5,9 +5,9 @@
  * It is one of the real-time signals that the host left at their default. They are
  * tried from the upper end down, but for the last four: hosts count from SIGRTMIN up,
  * valgrind and qemu keep the last for themselves. If the host has handlers for all of
- * them one is shared: what is not ours goes to the handler that was there. SA_ONSTACK
+ * them one is shared: signals of others go to the handler that was there. SA_ONSTACK
  * because hosts such as Go's have stacks on which no handler may run; every other
- * asynchronous signal is blocked while ours is handled, so that a handler of the host's
+ * asynchronous signal is blocked while this one is handled, so that a handler of the host's
  * never runs inside.
  *
  * A host that sets a handler for the signal later, or a descriptor, gets the signal:
@@ -16,8 +16,8 @@
  * src/hook) report it before it happens. A host that goes by them (with a bare system
  * call) is noticed when a timer is armed and when the flusher has stored something.
  * One that only sets the default again (some do that for all signals) does not use the
- * signal: our handler stays and acts so for what is not ours, for with a timer armed
- * and no handler the signal would end the process.
+ * signal: queryprof's handler stays and acts so for signals of others, since with a timer
+ * armed and no handler the signal would end the process.
  */
 #include "sampler/signal.h"
 
@@ -38,7 +38,7 @@
 
 LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
 static struct sigaction previous; /* what the host has set or left for the signal */
-static bool host_has_set;         /* it has set it while it is ours */
+static bool host_has_set;         /* the host has set it while queryprof used it */
 
 /* Signals that a fault of the interrupted code raises; blocked, the kernel would
  * kill the process instead of calling the host's handler. */
@@ -122,7 +122,7 @@ uint64_t signal_unblockable(void)
 {
 	uint64_t set = ~signal_asynchronous() | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
 
-	/* Signals that the C library keeps for itself, and lets nobody block. */
+	/* Signals that the C library keeps for itself, and does not let a program block. */
 	for (int number = SIGSYS + 1; number < SIGRTMIN; number++)
 		set |= 1ull << (number - 1);
 	return set;
@@ -343,7 +343,7 @@ bool sampler_keep_signal(void)
 		return false;
 	if (is_ours(&action))
 		return true;
-	/* Not waited for: who holds the lock may be waiting for the host. */
+	/* No wait: the thread that holds the lock may be waiting for the host. */
 	if (pthread_mutex_trylock(&lock) != 0)
 		return false;
 	sigemptyset(&mask);

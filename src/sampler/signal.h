@@ -21,8 +21,8 @@ bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without);
 /* Chooses the signal if there is none yet and installs the handler. 0 or an errno value. */
 int signal_start(void);
 
-/* Puts the handler back, or takes another signal, if the host has set ours without
- * telling. False: it could not be done now. */
+/* Puts the handler back, or takes another signal, if the host has replaced the handler unseen.
+ * False: it could not be done now. */
 bool sampler_keep_signal(void);
 
 /* All signals, bit number - 1, but those that a fault of the interrupted code raises.

@@ -18,8 +18,8 @@ __attribute__((noinline)) bool sampler_take_observed(struct thread *thread, stru
 	uint64_t mask;
 	bool taken = false;
 
-	/* As while the handler runs: it must not interrupt this, which uses the thread's memo
-	 * and trace, nor may a handler of the host's leave it by a longjmp. */
+	/* Blocked like in the handler: the handler must not interrupt this code, which uses the thread's
+	 * memo and trace, nor may a handler of the host's leave it by a longjmp. */
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask));
 	registers_here(&context);
 	if (thread_enter_handler(thread, (uintptr_t)__builtin_frame_address(0))) {

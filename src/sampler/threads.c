@@ -3,9 +3,9 @@
  * Which thread has which slot, from its first query to its end.
  *
  * A slot goes back when the destructor of a thread-specific key runs. A later
- * destructor may run a query again: the thread then gets a slot once more. What no
- * destructor frees (a thread that left by the bare system call, or in its last
- * round of destructors) is found by sampler_reap().
+ * destructor may run a query again: the thread then gets a slot once more. Slots that no
+ * destructor frees (of a thread that left by the bare system call, or in its last
+ * round of destructors) are found by sampler_reap().
  */
 #include "sampler/threads.h"
 
@@ -40,7 +40,7 @@ void threads_notify_company(void (*call)(void))
 	__atomic_store_n(&notify_company, call, __ATOMIC_RELEASE);
 }
 
-/* The slot's timers go, then the slot. Only for who cleared `owner`. */
+/* The slot's timers go, then the slot. Called only by the thread that cleared `owner`. */
 static void free_slot(struct thread *slot)
 {
 	timers_delete(slot);
@@ -89,7 +89,7 @@ static void count_if_blocked(void)
 		counter_add(SAMPLER_THREADS_BLOCKED, 1);
 }
 
-/* What was read is of the thread that had the slot, or of the parent. */
+/* The readings are of the thread that had the slot, or of the parent. */
 static void forget_cpu_clock(struct thread *thread)
 {
 	thread->cpu_read_ns = thread->cpu_read_at_ns = thread->cpu_from_ns = 0;
@@ -290,8 +290,8 @@ void threads_after_fork(void)
 	forget_cpu_clock(self);
 	self->account = (struct thread_account){ 0 };
 	random_seed(self); /* or parent and child would make the same keys */
-	/* No more than the name: another thread may have had the loader's lock, and nobody gives it back
-	 * here. */
+	/* No more than the name: another thread may have had the loader's lock, which no thread releases in
+	 * the child. */
 	if (sampler_ring() != NULL)
 		publish_name(self, sampler_ring());
 }

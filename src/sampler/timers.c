@@ -170,7 +170,7 @@ bool timers_are_blocked(int number)
 	return pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, number) == 1;
 }
 
-/* `thread` was refused a timer. What has passed while it was not armed does not count. */
+/* `thread` was refused a timer. The time while it was not armed does not count. */
 static void arm_shared(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
 {
 	struct thread_timer *timer = &thread->timers[clock];

@@ -42,7 +42,7 @@ void timers_deliver_rest(const struct thread *thread);
 /* Deletes the thread's kernel timers. Any thread, when no other does the same. */
 void timers_delete(struct thread *thread);
 
-/* Stops the calling thread's timers. What has fired by now comes before this returns, or is
+/* Stops the calling thread's timers. Signals that they have sent arrive before this returns, or are
  * blocked. */
 void timers_stop(struct thread *thread);
 

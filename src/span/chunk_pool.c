@@ -9,7 +9,7 @@
 #include "span/chunk.h"
 #include "span/span_record.h"
 
-#define POOL_CHUNKS 64 /* pages that nobody has touched cost nothing */
+#define POOL_CHUNKS 64 /* untouched pages cost nothing */
 #define SITES_BYTES (1u << 20)
 
 /* TAKEN: a thread has it, and nothing in it is to be published. */

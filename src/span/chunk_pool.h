@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks in memory that another process holds, too (store/shared_ring.h). What threads have recorded
- * there and not handed over when the process is gone, killed or by exec, is not lost: the other
- * process closes the spans that ran and stores them.
+ * Chunks in memory that another process holds, too (store/shared_ring.h). If the process is gone,
+ * killed or by exec, before its threads have handed over what they recorded there, it is not lost: the
+ * other process closes the spans that ran and stores them.
  *
  * A forked child must not even read it before it has memory of its own: the parent's threads go on.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A context is a thread's part of a trace: from qp_trace_begin(), qp_span_join() or
- * qp_span_follow() to qp_trace_end(). Contexts nest. What one has recorded lies in chunks, arrays
+ * qp_span_follow() to qp_trace_end(). Contexts nest. A context's spans lie in chunks, arrays
  * of entries that do not move; the newest one takes new spans. A chunk that is full is handed
  * over to the ring when all of its spans have ended, and waits behind the newest until then. So
  * an open span is always where its number says, however many there are.

@@ -8,7 +8,7 @@
 
 #include "queryprof.h"
 
-/* As the functions of queryprof.h. */
+/* The same as the functions of queryprof.h. */
 int handle_trace_begin(const char *traceparent);
 void handle_traceparent(char text[QP_TRACEPARENT_BYTES]);
 qp_span_handle handle_fork(void);

@@ -67,8 +67,8 @@ bool keep_decide_foreign(uint64_t trace, uint64_t duration_ns, bool is_sampled)
 
 /* --- samples on other threads ------------------------------------------------------------------ */
 
-/* A trace has one of these as long as no other trace takes it. Nobody knows then whether there
- * were samples: it is kept. Low bit: there were. */
+/* A trace has one of these as long as no other trace takes it. Then it is unknown whether there
+ * were samples, and the trace is kept. Low bit: there were. */
 #define WATCHED 4096u
 static uint64_t watched[WATCHED];
 

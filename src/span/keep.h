@@ -3,8 +3,8 @@
  * Which traces are kept, and what is counted: most traces are boring, and that is known at
  * their end.
  *
- * The thread of the root decides. What other threads recorded, or what was too much for one
- * chunk, is in the file by then; it is removed when the trace is not to be kept.
+ * The thread of the root decides. Spans that other threads recorded, or that were too many for
+ * one chunk, are in the file by then; they are removed when the trace is not to be kept.
  */
 #ifndef QUERYPROF_SPAN_KEEP_H
 #define QUERYPROF_SPAN_KEEP_H

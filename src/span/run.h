@@ -42,7 +42,7 @@ static inline bool span_run_is_wanted(const struct span_run *run)
 OFF_THE_WAY void span_run_put(struct span_run *run, uint64_t start_ns);
 void span_run_finish(struct span_run *run, const struct span_run_end *end);
 
-/* Nobody will finish it: the run was left (it is marked), or was none of the host's. */
+/* For a run that no call will finish: it was left (then it is marked), or was none of the host's. */
 void span_run_close(struct span_run *run, bool is_hosts);
 
 static inline void span_run_abandon(struct span_run *run, bool is_hosts)

@@ -7,7 +7,7 @@
  * the next. So a span's number, which is also its id for everybody, says where it stands. Its
  * parent is on the same thread in most cases and is given by the distance of the two numbers.
  *
- * What belongs to a span beside its times (a statement's key, an attribute, an event) is an
+ * A part of a span beside its times (a statement's key, an attribute, an event) is an
  * entry of another kind, and uses a number up.
  */
 #ifndef QUERYPROF_SPAN_SPAN_RECORD_H
@@ -18,7 +18,7 @@
 
 /* In the top byte of `duration`. */
 #define SPAN_OPEN (1ull << 63)    /* it runs */
-#define SPAN_UNENDED (1ull << 62) /* nobody ended it: it was closed with what is around it */
+#define SPAN_UNENDED (1ull << 62) /* it has no end of its own: it was closed with the span around it */
 #define SPAN_STATUS_SHIFT 60      /* two bits: enum qp_span_status */
 #define SPAN_STATUS (3ull << SPAN_STATUS_SHIFT)
 #define SPAN_STATEMENT (1ull << 59) /* an entry ENTRY_STATEMENT follows */

@@ -5,7 +5,7 @@
  * keep frame pointers. That is no proof, so all is checked: the frame lies further up on the
  * stack; the return address is behind a call; a call that names its target names code around
  * this frame's. The instructions ahead must say whether the newest frame has the frame
- * pointer as its own. What does not agree ends the trace, truncated.
+ * pointer as its own. A frame that fails one of these checks ends the trace, truncated.
  *
  * Go keeps frame pointers, too, and its calls of C change the stack: RULE_OTHER_STACK, and then the
  * frame is as it was.
@@ -18,9 +18,9 @@
 #include "base/code_map.h"
 #include "handler/unwind/arch.h"
 
-/* As rule_apply(), where the address has no plain rule: nothing is done but for RULE_HOLE, RULE_TABLELESS and
- * RULE_NOWHERE. `is_newest`: the frame was not left by a call. The step reads code, too, so it is never the
- * memo's. */
+/* Like rule_apply(), where the address has no plain rule: nothing is done but for RULE_HOLE, RULE_TABLELESS
+ * and RULE_NOWHERE. `is_newest`: the frame was not left by a call. The step reads code, too, so it is never
+ * the memo's. */
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
                                     rule_t rule, bool is_newest, struct unwind_frame *frame);
 

@@ -131,8 +131,8 @@ static enum rule_result step(const struct walk *walk, struct view *view, rule_t 
 
 struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame frame, uint32_t n)
 {
-	/* Copies: no store through `trace` can change them. What is expected is a stack whose bounds are
-	 * known, without a memo: with few taken branches a turn, the processor foresees the last one. */
+	/* Copies: no store through `trace` can change them. The usual case is a stack with known bounds and
+	 * without a memo: with few taken branches a turn, the processor foresees the last one. */
 	const struct code_map *const map = walk->map;
 	uint64_t *const trace = walk->trace, *const rules = map->rules;
 	struct memo_frame *const frames = walk->frames;

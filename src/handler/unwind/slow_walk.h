@@ -19,7 +19,7 @@ struct walk {
 	const struct unwind_stack *stack; /* whose bounds are known */
 	uint64_t *trace;
 	uint32_t max;              /* entries of the trace, not 0 */
-	struct memo_frame *frames; /* as many get the frames; NULL: nobody wants them */
+	struct memo_frame *frames; /* as many get the frames; NULL: not wanted */
 	unsigned char *page;       /* for struct stack_copy */
 };
 
