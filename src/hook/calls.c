@@ -149,7 +149,7 @@ DATA_CALLS(MOVED)
 	}
 SYNC_CALLS(SYNCED)
 
-/* As libc does: the third argument is read if the flags require it. */
+/* Reads the third argument if the flags require it, like libc. */
 #define OPENED(name)                                                                                         \
 	static int queryprof_##name(const char *path, int flags, ...)                                        \
 	{                                                                                                    \
@@ -183,7 +183,7 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 	errno = saved_errno;
 }
 
-/* As libc does: there is a third argument, whatever it may be. Only two of its commands wait. */
+/* Reads a third argument, whatever it may be, like libc. Only two of the commands wait. */
 #define LOCKED(name)                                                                                         \
 	static int queryprof_##name(int file, int command, ...)                                              \
 	{                                                                                                    \
@@ -247,7 +247,7 @@ static bool does_wait(long futex_operation)
 	}
 }
 
-/* As libc has it: all that a system call can have. What was not given is not looked at. */
+/* All arguments that a system call can have, like libc's. Those that were not given are not looked at. */
 static long queryprof_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	struct thread *thread;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that are replaced for everybody in the process who calls them: what ends
+ * The functions that are replaced for all code of the process that calls them: what ends
  * it (exit.h), what gives up its rights (rights.h), what sets and waits for signals
  * (signals.h), what waits (waits.h, calls.h), dlsym() (lookup.h), and those of a later room, its source.
  */

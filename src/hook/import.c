@@ -106,7 +106,7 @@ static bool is_in_fixed_program(const void *address)
 
 /* The function itself. A program that takes a function's address, and is not position
  * independent, has a stub for it, whose address stands for the function in all the process. The
- * stub goes through a slot of the program, which may be ours. */
+ * stub goes through a slot of the program, which may lead to queryprof. */
 static void *find_function(void *found, const char *symbol)
 {
 	const ElfW(Sym) *entry = NULL;
@@ -159,7 +159,7 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 			break;
 		}
 	}
-	/* The vdso calls nobody, and its table is not relocated. */
+	/* The vdso calls no library, and its table is not relocated. */
 	if (!object.dynamic || strstr(info->dlpi_name, "linux-vdso"))
 		return 0;
 	object.name = strdup(info->dlpi_name ? info->dlpi_name : "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replaces a function for everybody in the process who calls it through the
+ * Replaces a function for all code of the process that calls it through the
  * dynamic linker, by writing to the slots (GOT entries, pointers in data) that the
  * linker filled or will fill.
  *

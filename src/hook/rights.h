@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions by which a process gives up rights that it began with: users, groups, root
- * folder. What these rights are needed for is done before.
+ * folder. Before, queryprof does what it needs these rights for.
  */
 #ifndef QUERYPROF_HOOK_RIGHTS_H
 #define QUERYPROF_HOOK_RIGHTS_H

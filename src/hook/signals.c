@@ -103,7 +103,7 @@ static int queryprof_sigtimedwait(const sigset_t *set, siginfo_t *info, const st
 	return number;
 }
 
-/* A descriptor cannot leave ours out. */
+/* A descriptor cannot leave queryprof's signal out. */
 static int queryprof_signalfd(int fd, const sigset_t *set, int flags)
 {
 	int number = sampler_signal();

@@ -4,9 +4,9 @@
  *
  * All of it may be called in a signal handler, as what it stands for: it reads the
  * thread's slot and clocks, and keeps errno as the real functions leave it. A signal of
- * the host's that comes in the same moment as ours ends a wait no earlier than one that
+ * the host's that comes in the same moment as queryprof's ends a wait no earlier than one that
  * comes just before the wait; where the host brings a signal mask to wait with, so as
- * not to miss any, ours is blocked by that mask instead.
+ * not to miss any, queryprof's signal is blocked by that mask instead.
  */
 #include "hook/waits.h"
 
@@ -129,7 +129,7 @@ static int sleep_on(struct wait *wait, clockid_t clock, const struct timespec *t
 	int error;
 
 	if (clock == CLOCK_REALTIME)
-		clock = CLOCK_MONOTONIC; /* who sets the clock does not change a length */
+		clock = CLOCK_MONOTONIC; /* setting the clock does not change a length */
 	deadline = deadline_after(clock, time);
 	do
 		error = real.clock_nanosleep(clock, TIMER_ABSTIME, &deadline, NULL);

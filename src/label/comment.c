@@ -56,8 +56,8 @@ static int take_byte(struct span *from)
 	return digit(at[0]) * 16 + digit(at[1]);
 }
 
-/* Percent-encoding and, in a value, what stands behind a backslash. What is no encoding stays as
- * it is. Returns the size, up to `most`. */
+/* Decodes percent-encoding and, in a value, backslashes. Other characters stay as they are. Returns
+ * the size, up to `most`. */
 static size_t decode(struct span from, char *to, size_t most)
 {
 	char *start = to;

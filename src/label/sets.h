@@ -2,8 +2,8 @@
 /*
  * The label sets that the process has, their trampolines, and what of them goes to the ring.
  *
- * A set is interned: who makes an equal one gets the same, which goes with the last who frees it.
- * What a sample carries is the set's number, a hash of its text; the text goes to the ring when
+ * A set is interned: code that makes an equal one gets the same, which goes when the last owner frees it.
+ * A sample carries the set's number, a hash of its text; the text goes to the ring when
  * the set is made. So nothing that a handler, a frame on a stack or a record has ever read
  * depends on the set's memory: a set can be freed at any moment.
  */

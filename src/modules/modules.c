@@ -28,7 +28,7 @@
 
 LOCK_DEFINE(lock, LOCK_MODULES);
 static struct module_history history;
-static struct module_log *module_log; /* NULL: nobody reads on when the process is gone */
+static struct module_log *module_log; /* NULL: no command reads on when the process is gone */
 static struct code_map *map;
 static uint64_t seen_adds, seen_subs;
 static uint32_t generation; /* of `map`, 0 before the first */

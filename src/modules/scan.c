@@ -166,7 +166,7 @@ static void add_ranges(struct scan *scan, const struct dl_phdr_info *info, const
 	}
 }
 
-/* As strlen(), of a text that the loader's lock guards: ThreadSanitizer does not know that
+/* strlen() of a text that the loader's lock guards: ThreadSanitizer does not know that
  * lock, and makes an exception only for the bytes before the zero. */
 __attribute__((no_sanitize("thread"))) static size_t name_size(const char *name)
 {

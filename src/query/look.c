@@ -3,14 +3,14 @@
  * Runs of queries, as other threads see them.
  *
  * A thread that looks must cost those that run nothing: they take no lock for it, copy no
- * text and wait for nobody. So a run says with one store that it can be seen, and
+ * text and never wait. So a run says with one store that it can be seen, and
  * with another one that it ends; the looking thread copies what there is and keeps the copy
  * only if the run was shown all the time.
  *
  * Texts are the host's or SQLite's and may be freed in the middle of being copied, so
  * they are read as unknown stacks are (handler/unwind/stack_copy.h), up to memory that is not
  * there. A run that was left
- * where nobody saw it (a statement freed behind our back) stays shown, and its text
+ * unseen (a statement that was freed behind queryprof's back) stays shown, and its text
  * may be anything by now: it is taken for what it was only while it begins as it did.
  * A free block's first eight bytes are the first that its allocator writes over, in
  * glibc as in SQLite's own.
@@ -34,7 +34,7 @@ static void list(struct query_run *run)
 	run->listed = true;
 	run->counts.start.run = run;
 	run->next = __atomic_load_n(&listed, __ATOMIC_RELAXED);
-	/* Release: who finds the run finds its `next`. */
+	/* Release: a thread that finds the run finds its `next`. */
 	while (!__atomic_compare_exchange_n(&listed, &run->next, run, true, __ATOMIC_RELEASE,
 	                                    __ATOMIC_RELAXED))
 		;
@@ -71,7 +71,7 @@ void query_show(struct query_run *run)
 	/* The handler's samples were here before the text. Publishing it twice does no harm. */
 	if (run->counts.start.state == START_DUE && has_samples(&run->counts))
 		query_publish_start(run);
-	/* Release: who sees it shown sees all of it. */
+	/* Release: a thread that sees it shown sees all of it. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 

@@ -12,7 +12,7 @@
 
 /* Shows the run to query_next_shown() and hides it again; each again is nothing. The next
  * sample of a run that is_logged takes its text to the ring. Its texts must stay as they are
- * while it is shown, and nobody waits for those who read them: hide it before they go. Only
+ * while it is shown, and no thread waits for the readers of them: hide it before they go. Only
  * its fields rows and working, the counts and the clocks of its calls may change meanwhile. */
 void query_show(struct query_run *run);
 
@@ -45,7 +45,7 @@ static inline void query_make_due(struct query_run *run)
 static inline void query_show_again(struct query_run *run)
 {
 	query_make_due(run);
-	/* Release: who sees it shown sees all of it. */
+	/* Release: a thread that sees it shown sees all of it. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -80,7 +80,7 @@ struct query_view {
 void query_view_free(struct query_view *view);
 
 /* The runs that are shown: start with NULL, go on with what came last, NULL ends.
- * Lock-free, and never in the way of who runs them. */
+ * Lock-free, and never in the way of the threads that run them. */
 struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
 
 /* This one, if it is shown and its run has this key. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens go straight into the hash, so nothing is allocated. What is folded:
+ * Tokens go straight into the hash, so nothing is allocated. These are folded:
  *   literals (strings, numbers, blobs) and parameters  → one placeholder
  *   a list of those, `1, 2, ?, 'x'`                    → the same one placeholder,
  *     so that IN lists of different lengths are one statement

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The records of a statement's program: one that names it, and after it as many as its rows
- * need. A program is published once a process. What a run counted of its loops is in rows, too.
+ * need. A program is published once a process. A run's counts of its loops are in rows, too.
  */
 #ifndef QUERYPROF_QUERY_PROGRAM_RECORD_H
 #define QUERYPROF_QUERY_PROGRAM_RECORD_H

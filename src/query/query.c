@@ -319,9 +319,9 @@ static uint64_t load(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-/* How the time inside SQLite was spent. What is left when CPU time and waits are taken away was
+/* How the time inside SQLite was spent. The time beside CPU time and waits was
  * spent in a run queue, as far as the kernel says that the thread was in one; where a wait ended
- * late for that, the delay is part of the wait. The rest is what nobody measured: page faults,
+ * late for that, the delay is part of the wait. The rest is not measured: page faults,
  * waits of other kinds, processors that a hypervisor took. */
 static void fill_waits(struct query_record *record, const struct query_run *run)
 {

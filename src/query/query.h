@@ -63,8 +63,8 @@ static inline void query_share(struct query_run *run)
 	run->counts.has_waits = run->counts.has_threads = true;
 }
 
-/* Its first call begins now. What beginning a run takes, a us where the caches are cold, is no
- * part of its times: call it right before the query is shown to the handler. */
+/* The run's first call begins now. The work of beginning a run, a us where the caches are cold, is no
+ * part of its times: call this right before the query is shown to the handler. */
 void query_start_clocks(struct query_run *run, struct thread *thread);
 
 /* A call that works for the run begins, and has ended. The run's execution time and CPU time

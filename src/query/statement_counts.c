@@ -51,7 +51,7 @@ __attribute__((no_sanitize("thread"))) static void add(struct statement_counts *
 		to->squares[i] += square_of(run, i);
 }
 
-/* Release: who reads a sum sees the statement that it is of. */
+/* Release: a thread that reads a sum sees the statement that it is of. */
 static void add_atomically(struct statement_counts *to, const struct statement_run *run)
 {
 	uint64_t most[STATEMENT_MOSTS];
@@ -129,7 +129,7 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 #define LOCK_NAPS 1000
 
 /* False: a thread was taken away while it had the lock (a signal handler of the host's that
- * jumps), and it is nobody's. What is counted there stands still then. */
+ * jumps), and no thread can release it. The counts there stand still then. */
 static bool lock(struct statement_counter *counter)
 {
 	for (int naps = 0; __atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE); naps++) {

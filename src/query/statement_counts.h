@@ -6,7 +6,7 @@
  * A statement that only one thread has run so far is counted without any atomic operation
  * (base/bias.h). After that a thread that ends a run takes the counter's lock by one exchange,
  * adds, and releases it. It never waits: where another thread has the lock, it adds atomically
- * to a second set. What a statement has is the sum of both sets.
+ * to a second set. A statement's counts are the sums of both sets.
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_COUNTS_H
 #define QUERYPROF_QUERY_STATEMENT_COUNTS_H
@@ -89,7 +89,7 @@ struct statement_counter {
 bool statement_counter_add(struct statement_counter *counter, uint32_t generation, uint32_t thread,
                            const struct statement_run *run);
 
-/* --- the flusher, and readers, who may wait -------------------------------------------- */
+/* --- the flusher, and readers, which may wait ------------------------------------------ */
 
 /* The counts until now, by threads that have passed a barrier (bias_pass_barrier()) since
  * they did; others may be seen late. Sums that belong to runs that end meanwhile may be in it in part. */

@@ -128,7 +128,7 @@ struct statement_entry *statement_memory_add(void)
 	return &block[index % STATEMENT_BLOCK];
 }
 
-/* Texts in shared memory went with the parent's, and nobody knows the private texts of its entries
+/* Texts in shared memory went with the parent's. The private texts of its entries cannot be found
  * any more: they stay. */
 static void leave_private(const char *text) /* of statement_memory_copy() */
 {

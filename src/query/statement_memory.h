@@ -2,7 +2,7 @@
 /*
  * The memory of the counters of statements and their texts. Under `record` that is memory that the
  * command holds, too (store/shared_ring.h): what has not come to the file yet is there when the
- * process is gone. What does not fit in there, and elsewhere all of it, is private memory.
+ * process is gone. Statements that do not fit in there, and elsewhere all, are in private memory.
  *
  * What the file has of a statement is known for two flushes, the newest one that is stored
  * for sure and the one that is being stored: so a process that finds the memory of a killed one
@@ -102,7 +102,7 @@ void statement_memory_leave_in_child(void);
 
 /* `memory` is that of a process that is gone. Calls `each` for each statement whose counts the file
  * has not all; `counts` is what it has not. `flush`: the number of the newest flush of the
- * process that the file has; 0: it has none. What cannot be attributed is "(other)"'s. Stops at
+ * process that the file has; 0: it has none. Counts of an unknown statement are "(other)"'s. Stops at
  * a result that is not 0 and returns it. */
 int statement_memory_remains(const void *memory, size_t size, uint64_t flush,
                              int (*each)(void *context, const struct statement_stats *stats), void *context);

@@ -417,7 +417,7 @@ static bool fold(uint32_t index)
 	struct statement_counts counts;
 	bool is_renewed;
 
-	/* Nobody finds it now, and those who have its number see the generation change. */
+	/* No thread finds it now, and those that have its number see the generation change. */
 	pthread_mutex_lock(&table_lock);
 	unlink_entry(index);
 	pthread_mutex_unlock(&table_lock);

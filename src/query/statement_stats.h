@@ -3,7 +3,7 @@
  * Statements, and what all their runs came to. Texts that differ only in literals, white space
  * and the case of words are one statement (normalize.h), for each database.
  *
- * The thread that ends a run adds to the statement's counter and waits for nobody
+ * The thread that ends a run adds to the statement's counter and never waits
  * (statement_counts.h). It finds the statement by a hash of the text; only a text whose shape was
  * not met before takes a lock.
  *
@@ -68,8 +68,8 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
  * being what came since; stops at a result that is not 0 and returns it. That one is not taken. */
 int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context);
 
-/* The number of the flush that has taken something; 0: nothing was. With it in the file, who finds
- * the memory of this process sees whether that flush was stored (statement_memory.h). */
+/* The number of the flush that has taken something; 0: nothing was. As it is in the file, the command that
+ * finds the memory of this process sees whether that flush was stored (statement_memory.h). */
 uint64_t statement_stats_flush(void);
 
 /* The counts that were taken are in the file, or not and will be taken again. */

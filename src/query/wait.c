@@ -225,8 +225,8 @@ void wait_count_around(const struct thread *thread, enum wait_sum sum, uint64_t 
 }
 
 /* The part of the call in which the thread did not compute, if it gave its processor up: a thread
- * from which the processor was taken does not wait for what it called. What calls inside of this
- * one have waited is counted already: another preload's fsync() that sleeps. */
+ * from which the processor was taken does not wait for what it called. The waits of calls inside of
+ * this one are counted already: another preload's fsync() that sleeps. */
 static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t start_ns,
                           uint64_t took_ns, bool is_sure)
 {

@@ -36,7 +36,7 @@ void watch_cost_calibrate(void)
 
 	if (__atomic_load_n(&row_ps, __ATOMIC_RELAXED) != 0)
 		return;
-	/* A slot of nobody's: no signal finds it, and its queries want no samples. */
+	/* A slot without a thread: no signal finds it, and its queries want no samples. */
 	thread = calloc(1, sizeof(*thread));
 	if (thread == NULL)
 		return;

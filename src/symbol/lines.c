@@ -78,7 +78,7 @@ static void close_file(struct elf_image *image)
 }
 
 /* dwarf_begin_elf() reads and decompresses every debug section. These, up to a quarter of all,
- * are about variables and macros, and which unit has an address: nobody needs them. */
+ * are about variables and macros, and which unit has an address: queryprof does not need them. */
 static void leave_out(struct elf_image *image)
 {
 	static const char *const unused[] = { ".debug_aranges", ".debug_loc", ".debug_loclists",

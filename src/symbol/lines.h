@@ -16,7 +16,7 @@
 struct lines;
 
 /* The line information in `image`; NULL when it has none. Otherwise the image is
- * taken over: the caller's is closed. What it shares with other debug files is
+ * taken over: the caller's is closed. Parts that it shares with other debug files are
  * searched below the folders of `debug_path`. */
 struct lines *lines_open(struct elf_image *image, const char *debug_path);
 void lines_close(struct lines *lines);

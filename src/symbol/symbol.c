@@ -38,7 +38,7 @@ struct debug_path {
 struct object {
 	struct object *next;
 	uint64_t hash;
-	struct symbol_object key;            /* strings are ours */
+	struct symbol_object key;            /* owns its strings */
 	const struct debug_path *debug_path; /* part of the key */
 	/* Those of each stage that was read, NULL where it gave none. Written under
 	 * load_lock, before the number of stages is. */
@@ -147,7 +147,7 @@ static struct object *get_object(const struct symbol_object *key)
 	return object;
 }
 
-/* The names of a stage, read by the first who needs them; NULL: there are none. */
+/* The names of a stage, read by the first thread that needs them; NULL: there are none. */
 static const struct symbol_table *get_table(struct object *object, enum name_stage stage)
 {
 	/* Acquire: pairs with the release in read_stage(). */
@@ -245,7 +245,7 @@ void symbol_fetch(const struct symbol_object *object)
 {
 	if (!object->build_id[0] || !debuginfod_is_wanted() || find_object(object, hash_key(object)))
 		return;
-	/* Acquire: pairs with the release of who added it. */
+	/* Acquire: pairs with the release of the thread that added it. */
 	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_acquire);
 	struct why ignored = { "" };
 	if (!sources_lines_from(object, folders->folders, &ignored))

@@ -9,7 +9,7 @@ struct why {
 	char text[256]; /* "": nothing is missing */
 };
 
-/* Appends a reason, after "; " if there is one already. What does not fit is cut off. */
+/* Appends a reason, after "; " if there is one already. The end that does not fit is cut off. */
 __attribute__((format(printf, 2, 3))) void why_add(struct why *why, const char *format, ...);
 
 #endif

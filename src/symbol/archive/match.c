@@ -12,7 +12,7 @@
  *      archive is missing in the object, and at least half of the exported
  *      functions are equal, instruction by instruction. The exported functions are
  *      the first pairs.
- *   2. What a pair names at the same point is a pair too, when it is equal itself.
+ *   2. Functions and data that a pair names at the same point are a pair too, when they are equal.
  *      Data pairs when its content is the same; pointers to functions in it (tables
  *      of methods) then say which function is which.
  *   3. A function that nothing names in that way pairs with the only one left that
@@ -305,7 +305,7 @@ static void judge_guess(struct matcher *matcher, struct code_guess guess)
 		judge_function(matcher, a, o);
 }
 
-/* Judging adds guesses behind. What is refused now would be refused later. */
+/* Judging adds guesses behind. A guess that is refused now would be refused later. */
 static void judge_guesses(struct matcher *matcher)
 {
 	for (uint32_t i = 0; i < matcher->guesses.count; i++)
