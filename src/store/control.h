@@ -106,7 +106,7 @@ extern struct control store_control;
 void control_lock(void);
 void control_unlock(void);
 
-/* With the lock held: waits until something changes. As waiting_goes_on(). */
+/* With the lock held: waits until something changes. Returns the same as waiting_goes_on(). */
 bool control_wait(const struct waiting *waiting);
 
 /* With the lock held: sets the state and wakes all who wait. */

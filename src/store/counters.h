@@ -22,7 +22,7 @@ enum store_counter {
 	STORE_PACER_CPU_TIME_NS,
 	STORE_FIELDS_SKIPPED,   /* optional fields of samples that this build does not know */
 	STORE_SESSIONS_REFUSED, /* connections that could not be given all of a session */
-	STORE_LABELS_UNKNOWN,   /* label sets that samples name, and nobody knows any more */
+	STORE_LABELS_UNKNOWN,   /* label sets that samples name, and whose text is lost */
 	STORE_SPANS,
 	STORE_SPANS_LOST, /* taken from the ring, and not written */
 	STORE_COUNTERS,

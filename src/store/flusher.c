@@ -62,7 +62,7 @@ static void show_drained(void)
 	control_unlock();
 }
 
-/* As one of ring_reader.h, with looks at the budget in between: always while samples are
+/* Waits like those of ring_reader.h, with looks at the budget in between: always while samples are
  * gathered, and without a limit as long as intervals are stretched. */
 static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
 {

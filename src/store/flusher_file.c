@@ -223,7 +223,7 @@ bool flusher_has_current_file(void)
 }
 
 /* The file has another name than the process can reach: it has changed its root, or its
- * user. What is open can be written all the same. */
+ * user. A file that is open can be written all the same. */
 static bool is_kept_elsewhere(void)
 {
 	struct settings_of_store here = { .path = flusher.path, .max_bytes = flusher.max_bytes };

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Whether the first thread has ended and only ours are there, so many. */
+/* Whether the first thread has ended and only queryprof's threads are there, which are `ours`. */
 bool last_thread_is_ours(int ours);
 
 #endif

@@ -26,8 +26,8 @@ bool leaving_begin(void)
 		return false;
 	leaving.is_on = true;
 	leaving.connection = connection;
-	/* In the host's table it is not ours to keep. The other process then stores at our end
-	 * what the ring has room for. */
+	/* In the host's table the host may close it. The other process then stores, at the end of this
+	 * one, what the ring has room for. */
 	if (flusher.table_error) {
 		close(connection);
 		leaving.connection = -1;

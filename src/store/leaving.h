@@ -15,7 +15,7 @@ bool leaving_begin(void);
 /* The flusher's: whether the other process reads the ring. It looks whether that is there. */
 bool leaving_goes_on(void);
 
-/* The flusher's: brings what statements have counted into the ring, as nobody else has it. */
+/* Called by the flusher: brings the counters of statements into the ring, as no other process has them. */
 void leaving_send_statements(void);
 
 /* The same as leaving_goes_on() without a look. */

@@ -31,7 +31,7 @@
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-/* With these nobody can take a page away from under the other. */
+/* With these neither process can take a page away from under the other. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* The memory begins with this, the ring follows at the next page, then the log, then waits, then spans,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's public side: configuration, waiting for the flusher, fork and exit. What needs
+ * The store's public side: configuration, waiting for the flusher, fork and exit. Work that needs
  * the writing connection is a request to the flusher thread, and the callers wait for its
  * response with a limit.
  *

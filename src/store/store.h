@@ -59,7 +59,7 @@ void store_open_ahead(void);
 /* Whether the store's memory is this process's: not in a child of vfork(). */
 bool store_is_here(void);
 
-/* New configuration. What the ring holds goes to the old file first. On failure
+/* New configuration. Records that the ring holds go to the old file first. On failure
  * (as for store_open) the old configuration stays in force. */
 int store_configure(const struct store_config *config, char **error);
 

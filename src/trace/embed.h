@@ -3,7 +3,7 @@
  * Writes the names and lines of a trace file's addresses into the file itself. Any SQLite
  * can then show them, also where the programs are not installed.
  *
- * What the file has already stays, unless there is more now (lines where there was only a
+ * Names that the file has already stay, unless there is more now (lines where there was only a
  * name). So names can be embedded again at any time, also where some of the programs are
  * gone. A program is read only if its build id, or its size and time, are those of the one
  * that was sampled.

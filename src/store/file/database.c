@@ -2,10 +2,10 @@
 /*
  * The store's threads have a descriptor table of their own (descriptors.h), so the locks of
  * the host's copy of SQLite, when it has the trace file open as well, are another process's
- * to ours. Within our table any close() of the file drops all POSIX locks on it, and
- * open_file() closes one when it refuses a file. Therefore a guard, one more descriptor of
- * the file with an open file description lock on SQLite's "shared" bytes, makes us look like
- * any other reader: nobody can take the file for unused. It is an ordinary lock of SQLite's
+ * to queryprof's. Within queryprof's table any close() of the file drops all POSIX locks on it,
+ * and open_file() closes one when it refuses a file. Therefore a guard, one more descriptor of the
+ * file with an open file description lock on SQLite's "shared" bytes, makes queryprof look like any
+ * other reader: no process can take the file for unused. It is an ordinary lock of SQLite's
  * protocol to every other process. The locks of the log's index are of that kind, too
  * (wal_index.c).
  *
@@ -46,7 +46,7 @@
 
 static void start_sqlite(void)
 {
-	/* One thread at a time uses a connection; nobody reads memory statistics. */
+	/* One thread at a time uses a connection; memory statistics are not read. */
 	sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	sqlite3_initialize();
@@ -164,7 +164,7 @@ static bool is_blank(const unsigned char *header, off_t size)
 }
 
 /* From the header alone: opening a file with SQLite may already change things next
- * to it. An empty file is nobody's. */
+ * to it. An empty file may become a trace file. */
 static int check_header(int fd, off_t size, const char *path, char **error)
 {
 	unsigned char header[100];
@@ -203,7 +203,7 @@ static bool lock_setup(int fd)
 {
 	for (int naps = 0; naps < SETUP_NAPS; naps++) {
 		if (set_lock(fd, F_WRLCK, SETUP_BYTE, 1) != EAGAIN)
-			return true; /* ours, or no such locks here: go on without */
+			return true; /* taken, or no such locks here: go on without */
 		nanosleep(&(struct timespec){ .tv_nsec = SETUP_NAP_NS }, NULL);
 	}
 	return false;
@@ -257,7 +257,7 @@ static int open_file(const char *path, struct database *database, char **error)
 		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	} else {
-		if (fstat(fd, &status)) /* its size, now that nobody is making it */
+		if (fstat(fd, &status)) /* its size, now that no other process is making it */
 			status.st_size = 0;
 		code = check_header(fd, status.st_size, path, error);
 	}

@@ -35,7 +35,7 @@ struct database_limits {
 /* Opens the file for writing, and makes it where there is none or an empty one; one of
  * an older version becomes one of this.
  * QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in `*error` (free() it); a file
- * that is not ours is left as it was. */
+ * that is no trace file is left as it was. */
 int database_open(struct database *database, const char *path, const struct database_limits *limits,
                   char **error);
 
@@ -46,7 +46,7 @@ bool database_is_in_memory(const char *path);
 
 void database_set_limits(struct database *database, const struct database_limits *limits);
 
-/* `last` folds the log back into the file where nobody else has it open; otherwise
+/* `last` folds the log back into the file where no other process has it open; otherwise
  * closing is a matter of microseconds. */
 void database_close(struct database *database, bool last);
 

@@ -22,7 +22,7 @@
 #endif
 
 /* A sanitizer reports on descriptor 2. To ThreadSanitizer one number is one descriptor in
- * all of a process, so ours must have other numbers than the host's. */
+ * all of a process, so the store's must have other numbers than the host's. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FIRST_CLOSED 3u
 #else
@@ -34,7 +34,7 @@
 #define FIRST_FREE 3
 #endif
 
-/* Beyond this nobody has descriptors, whatever the limit says. */
+/* Beyond this no process has descriptors, whatever the limit says. */
 #define LIMIT_MAX (1 << 20)
 
 /* By the bare call: to a sanitizer these numbers are the host's. */

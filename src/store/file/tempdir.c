@@ -56,7 +56,7 @@ static bool is_our_name(const char *name)
 	return true;
 }
 
-/* True when nobody uses the directory: with the lock in hand, or without a lock
+/* True when no process uses the directory: with the lock in hand, or without a lock
  * file for so long that none will come. */
 static bool is_left(int folder, int *lock)
 {

@@ -60,7 +60,7 @@ struct region {
 
 /* Behind SQLite's own file object, which ends at `base->szOsFile`. */
 struct wal_index {
-	sqlite3_io_methods methods; /* the file's own, with ours in place of some */
+	sqlite3_io_methods methods; /* the file's own, some replaced by those of this file */
 	int (*lock_database)(sqlite3_file *file, int level);
 	const char *database; /* SQLite keeps the name while the file is open */
 	int fd;               /* of the index; -1: not open */
@@ -161,7 +161,7 @@ static void publish_bytes(struct wal_index *index, size_t number, size_t start, 
 	memcpy(region->known + start, region->bytes + start, size);
 }
 
-/* From the first change to the last one: nobody else writes here while we have the lock. */
+/* From the first change to the last one: no other process writes here while this one has the lock. */
 static void publish_hash_table(struct wal_index *index, size_t number, size_t start)
 {
 	struct region *region = &index->regions.items[number];

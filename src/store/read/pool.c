@@ -12,7 +12,7 @@
  * others wait. Such a cursor is "remote". A cursor on the empty stand-in, in memory, is not.
  *
  * An owner that no longer waits for its job takes it out of the queue, or interrupts the
- * statement. What hangs in the file system cannot be interrupted; the cursor is the reading
+ * statement. A call that hangs in the file system cannot be interrupted; the cursor is the reading
  * thread's then, until the job ends.
  */
 #include "store/read/pool.h"
@@ -309,7 +309,7 @@ struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 	return cursor;
 }
 
-/* Those of other files are not: nobody says when such a file is not read any more. */
+/* Those of other files are not: no call says when such a file is not read any more. */
 static bool can_be_kept(const struct store_cursor *cursor)
 {
 	return cursor->statement && (cursor->epoch || !cursor->path) && pool.idle_count < IDLE_MAX &&
@@ -379,7 +379,7 @@ bool pool_pause(int timeout_ms)
 		;
 	close_idle(false, true);
 	quiet = !pool.busy_count && !pool.idle;
-	/* Held until pool_resume(): nobody is in the middle of anything at a fork. */
+	/* Held until pool_resume(): no thread is in the middle of anything at a fork. */
 	return quiet;
 }
 
@@ -469,7 +469,7 @@ static bool serve_one(void)
 	return cursor || job;
 }
 
-/* With the lock held. What is in use goes on without a connection: to an error. */
+/* With the lock held. Cursors in use go on without a connection: to an error. */
 static void end_reading(void)
 {
 	for (struct store_cursor *job = pool.first_job; job; job = job->next_job)

@@ -29,7 +29,7 @@ struct store_cursor {
 	struct rows rows;
 	int code;       /* of the statement: SQLITE_ROW while it goes on */
 	char *error;    /* of the newest step */
-	uint64_t forks; /* when it was opened: a parent's cursor is not ours to touch */
+	uint64_t forks; /* when it was opened: a child does not touch its parent's cursor */
 	bool is_remote; /* the reading thread opens, reads and closes its file */
 
 	/* Under the pool's lock. */

@@ -106,7 +106,7 @@ static const struct module *locate_in_process(uint64_t address)
 {
 	const struct module *module = modules_find(address, modules_generation());
 
-	/* It may be new: nobody has looked since it was loaded. */
+	/* It may be new: the list of modules was not refreshed since it was loaded. */
 	if (!module && modules_refresh(false))
 		module = modules_find(address, modules_generation());
 	return module;
@@ -120,7 +120,7 @@ const struct module *store_locate(uint64_t address)
 	return module ? module : locate_in_process(address);
 }
 
-/* As WRITE_FIND_MODULE says what is one module. */
+/* Compares what WRITE_FIND_MODULE compares. */
 static bool is_same(const struct module *placed, const struct module *module)
 {
 	if (placed->end - placed->start != module->end - module->start ||

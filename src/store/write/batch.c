@@ -28,7 +28,7 @@ static bool is_full(const struct writer *writer)
 	return writer->sample_count + DELAYS > WRITER_BATCH;
 }
 
-/* Its row is made at once: when the process is gone, nobody else knows its name. */
+/* Its row is made at once: when the process is gone, its name cannot be found out any more. */
 static int take_thread(struct writer *writer, const struct thread_record *record, size_t size)
 {
 	int64_t row;

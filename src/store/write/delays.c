@@ -22,7 +22,7 @@ static const struct {
 	{ WAIT_PAGE_FAULT, in_page_faults },
 };
 
-/* As the waits that are hooked: query/wait.c. The random bits of the key begin the first period. */
+/* Counted like the waits that are hooked: query/wait.c. The random bits of the key begin the first period. */
 static uint32_t periods_in(struct delays *delays, int kind, const struct query_record *query, uint64_t ns)
 {
 	uint64_t period = query->off_cpu_period_ns, *due = &delays->due_ns[kind], beyond;

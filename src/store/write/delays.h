@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples of the waits that are known when a query has ended: the time that its thread was ready
- * without a processor, and the time of its major page faults. Nobody knows where in the query they
+ * without a processor, and the time of its major page faults. It is unknown where in the query they
  * were, so their traces are empty.
  */
 #ifndef QUERYPROF_STORE_WRITE_DELAYS_H

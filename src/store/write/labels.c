@@ -134,7 +134,7 @@ static int64_t remember(struct writer *writer, struct hash key, int64_t row)
 	return remember_as(writer, &writer->labels, WRITE_LABELS_EPOCH, key, row);
 }
 
-/* As the file has it, 0: it has none. */
+/* The row of the set in the file, 0: it has none. */
 static int64_t find_in_file(struct writer *writer, int64_t number)
 {
 	sqlite3_bind_int64(writer_statement(writer, WRITE_FIND_LABELS), 1, number);

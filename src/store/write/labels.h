@@ -9,7 +9,7 @@
 #include "base/record.h"
 #include "store/write/writer.h"
 
-/* Rows of label_sets: > 0; 0 for no labels, or sets that nobody knows; else minus SQLite's code. */
+/* Rows of label_sets: > 0; 0 for no labels, or sets whose text is lost; else minus SQLite's code. */
 
 /* The set of these, innermost first: of two labels with one key the first counts. */
 int64_t labels_combine(struct writer *writer, const uint64_t *numbers, size_t count);

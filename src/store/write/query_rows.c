@@ -300,7 +300,7 @@ int query_rows_write(struct writer *writer)
 
 		code = span->end ? write_end(writer, span) : write_running(writer, span);
 	}
-	/* Behind all rows: another one may have the text that nobody needs. */
+	/* Behind all rows: another one may have the text that this row does not need. */
 	for (size_t i = 0; !code && i < writer->spans.count; i++) {
 		const struct query_span *span = &writer->spans.items[i];
 

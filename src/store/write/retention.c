@@ -289,8 +289,8 @@ static int shrink(struct writer *writer, int64_t max_bytes)
 	return run(writer->database.db, "PRAGMA incremental_vacuum(1000)");
 }
 
-/* They can be looked up again (src/trace/embed.h). What they took is given back at once: nobody
- * comes by here again while nothing fits. */
+/* They can be looked up again (src/trace/embed.h). Their space is given back at once: this function
+ * is not called again while nothing fits. */
 static int remove_names(sqlite3 *db)
 {
 	int code = run(db, "BEGIN IMMEDIATE; DELETE FROM frames; DELETE FROM names; COMMIT");

@@ -12,7 +12,7 @@
 
 struct writer;
 
-/* As both tables have them; the number of those that are integers. */
+/* The columns of both tables; the number of those that are integers. */
 #define SPAN_ROW_COLUMNS                                                                                     \
 	"trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags, lasted_ns, count, "       \
 	"statements, duration_ns, spans"

@@ -51,7 +51,7 @@ static void put_number(struct writer *writer, int64_t number)
 	writer->span_text.count += (size_t)(digits + NUMBER_MAX - at);
 }
 
-/* As a JSON text, with its quotes. */
+/* Appends it as a JSON text, with quotes. */
 static bool put_quoted(struct writer *writer, const char *text, size_t size)
 {
 	bool is_put = put_bytes(writer, "\"", 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writing connection: its statements, prepared once a file, what it knows of the
- * file, and how it waits for others. What it writes is in batch.c and what that calls.
+ * file, and how it waits for others. The rows come from batch.c and the files that it calls.
  */
 #include "store/write/writer.h"
 

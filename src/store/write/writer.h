@@ -208,7 +208,7 @@ struct writer {
 	/* Rows of statement_counters, at most: -1: not known. */
 	int64_t counted_statements;
 
-	/* What spans.c knows, and its workspace. */
+	/* For spans.c: what it knows, and its workspace. */
 	struct hash_table span_sites, unkept_traces, foreign_spans;
 	VECTOR(struct span_row) span_rows; /* of the batch, to be written */
 	VECTOR(char) span_text;            /* theirs, and of the next */
@@ -234,7 +234,7 @@ void writer_free(struct writer *writer);
 /* After a fork: this is another process now. */
 void writer_reset_identity(struct writer *writer);
 
-/* As database_open(); `path` stays while the file is open. */
+/* Returns the same as database_open(); `path` stays while the file is open. */
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
 void writer_close(struct writer *writer, bool last);
 
