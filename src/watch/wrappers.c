@@ -3,7 +3,7 @@
  * The wrappers: each follows what the host does (statements.h, operations.h, recording.h), and
  * calls the real function in between.
  *
- * What a wrapper does is written once, inlined into its form for each library (wrappers.inc): on a
+ * The body of a wrapper is written once, inlined into its form for each library (wrappers.inc): on a
  * stack there is one frame, named so that a person who meets it knows whose it is, and the
  * profiler finds the frame gone when it was left by a long jump.
  */

@@ -27,7 +27,7 @@ struct lock_file {
 	struct transaction *transaction; /* the session's */
 	bool has_wal;                    /* the file's own lock is kept between transactions */
 	char *path;
-	/* Relaxed atomics, as nobody waits for what they say. */
+	/* Relaxed atomics, as no thread waits for a change of them. */
 	uint32_t level, shared, exclusive; /* of the WAL index: bits */
 	uint32_t thread_id;
 	uint64_t query_hi, query_lo;
@@ -136,7 +136,7 @@ void lock_file_remove(const sqlite3_file *file)
 	removed = lock_file_find(file);
 	if (removed)
 		__atomic_store_n(&removed->file, REMOVED, __ATOMIC_RELEASE);
-	/* As in session.c: those at the end of a row of them need not stay. */
+	/* Removed places at the end of a row of them need not stay, like in session.c. */
 	while (removed && removed->file == REMOVED &&
 	       !files[((uint32_t)(removed - files) + 1) & (FILES - 1)].file) {
 		__atomic_store_n(&removed->file, NULL, __ATOMIC_RELEASE);
@@ -208,7 +208,7 @@ void lock_file_takes(struct lock_file *file, struct lock_request taken, const st
 	}
 }
 
-/* As SQLite's VFS has it: from RESERVED it gets there through PENDING, and stays until readers have left. */
+/* SQLite's VFS goes from RESERVED to EXCLUSIVE through PENDING, where it stays until readers have left. */
 bool lock_file_is_pending(struct lock_file *file, struct lock_request refused)
 {
 	if (refused.lock != WAIT_ON_EXCLUSIVE || load(&file->level) != LEVEL_RESERVED)

@@ -298,7 +298,7 @@ static void replace(const sqlite3_io_methods *table)
 		i++;
 	if (i == TABLES_MAX || tables[i].table)
 		return;
-	/* The real ones before ours: a call may come in between. The end of a file first: what is
+	/* The real ones before the replacements: a call may come in between. The end of a file first: what is
 	 * known of it must go with it. */
 	tables[i] = (struct lock_methods){ NULL, table->xClose, table->xLock, table->xUnlock,
 		                           table->iVersion >= 2 ? table->xShmLock : NULL };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The locks of databases, as SQLite requests them of its files: who has which, and who waits.
+ * The locks of databases, as SQLite requests them of its files: which session has which, and which waits.
  *
  * SQLite never blocks in the kernel for a lock: it tries, is refused, sleeps in its busy handler
  * and tries again. Connections of one process do not even get to the kernel. So the methods of

@@ -47,7 +47,7 @@ static void begin(struct transaction *transaction, const struct run *run)
 	copy_text(transaction->text, sizeof transaction->text, run ? run->query.text : NULL);
 	transaction->path[0] = 0;
 	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
-	/* Relaxed: who waits for it says no more than that. */
+	/* Relaxed: a thread that waits for it reports the number only. */
 	__atomic_store_n(&transaction->number, next_number(), __ATOMIC_RELAXED);
 }
 
@@ -163,7 +163,7 @@ void transaction_unlocks(struct session *session, const struct run *run)
 		return;
 	transaction->end_ns = now_ns();
 	transaction->ended_in_ns = executed_until(run, transaction->end_ns);
-	/* The run knows how it ended; without one nobody does. */
+	/* The run knows how it ended; without a run it is unknown. */
 	transaction->has_ended = true;
 	if (!run)
 		end(session, NULL, SQLITE_OK);

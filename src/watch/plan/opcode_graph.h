@@ -78,7 +78,7 @@ void graph_apply(const struct step *step, struct held *held);
  * not come to an end. */
 bool graph_follow(struct graph *graph);
 
-/* And from what was not reached: by ways that are not known. What fills gaps is not. */
+/* Follows the steps that were not reached, too, which unknown ways lead to; bytes that fill gaps are left. */
 bool graph_follow_rest(struct graph *graph);
 
 #endif

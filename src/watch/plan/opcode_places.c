@@ -24,7 +24,7 @@
 #define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are looked at */
 #define PROGRAM_MAX 200
 #define SLOTS 128 /* of the frame */
-#define NEAR 12   /* frames between the interpreter and ours */
+#define NEAR 12   /* frames between the interpreter and look_here() */
 #define OP_BYTES_MAX (8 * WORD)
 
 /* By DWARF number: those that a call keeps. */

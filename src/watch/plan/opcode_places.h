@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The places where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
- * private in-memory connection runs statements whose functions and collations are ours. Each is
+ * private in-memory connection runs statements whose functions and collations are queryprof's. Each is
  * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
  * compared with what the interpreter's code says (opcode_flow.h). Where that is not understood, the
  * place is the one that had the address in most calls, and never another opcode's. Nothing is assumed of the

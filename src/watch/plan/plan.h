@@ -15,8 +15,8 @@
 #include "watch/plan/program_copy.h"
 
 struct plan_node {
-	/* As EXPLAIN QUERY PLAN has them, but for loops, and behind those of the plans before; parent 0: the
-	 * statement. */
+	/* The numbers of EXPLAIN QUERY PLAN, but for loops, and counted on from the plans before; parent 0:
+	 * the statement. */
 	int32_t id, parent;
 	uint32_t at;  /* the opcode that its Explain stands before */
 	bool is_made; /* of what is modified, which EXPLAIN QUERY PLAN does not name */

@@ -157,7 +157,7 @@ static bool is_term(const struct mapping *mapping, int node)
 	return container != NO_NODE && begins(&mapping->plan->nodes.items[container], "INDEX ");
 }
 
-/* The loop over the node's rows ends, and those inside of it. What is done with its rows goes
+/* The loop over the node's rows ends, and those inside of it. The work on its rows goes
  * on. */
 static void close_loop(struct mapping *mapping, int node)
 {

@@ -3,8 +3,8 @@
  * Whether a program's virtual tables are SQLite's own.
  *
  * Preparing a statement calls the modules of its virtual tables, for the best index and for functions.
- * Nobody notices calls of SQLite's own. One of the host or of an extension is a stranger's code,
- * which may count, print, wait or query.
+ * Calls of SQLite's own modules have no effect that the host notices. A module of the host or of an
+ * extension is unknown code, which may count, print, wait or query.
  */
 #ifndef QUERYPROF_WATCH_VIRTUAL_TABLES_H
 #define QUERYPROF_WATCH_VIRTUAL_TABLES_H

@@ -37,8 +37,8 @@ static bool is_same(const struct nested *a, const struct nested *b)
 	return a->outer == b->outer && a->frame == b->frame && a->frame_return == b->frame_return;
 }
 
-/* Whether the walk went past the place's frame without meeting it. What it did not reach, and what
- * is on another stack, may be around. */
+/* Whether the walk went past the place's frame without meeting it. A frame that it did not reach, or that
+ * lies on another stack, may still be there. */
 static bool is_passed(const struct call_place *place, const struct left_walk *walk,
                       const struct unwind_result *result, const struct unwind_stack *stack)
 {

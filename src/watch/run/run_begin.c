@@ -198,7 +198,7 @@ void runs_name_statement(struct run *run)
 }
 
 /* Its number may be another's since the run ended before. And a statement that has executed less
- * than then is another one, which was prepared where nobody saw it; or the host has reset the
+ * than then is another one, which was prepared unseen; or the host has reset the
  * counter. */
 PART_OF_THE_WAY void name_again(struct run *run)
 {

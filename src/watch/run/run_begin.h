@@ -67,7 +67,7 @@ void runs_describe_operation(struct run *run, const char *database);
  * room, the run has ended. */
 struct run *runs_rename(struct run *run, const void *key);
 
-/* The handle goes: nobody finds the run any more. */
+/* The handle goes: no call finds the run any more. */
 void runs_hide_key(struct run *run);
 
 /* Under the connection's mutex: the statement has been prepared. The run is paused until the

@@ -68,7 +68,7 @@ static uint32_t window_of(const void *key)
 	return (uint32_t)((uintptr_t)key * 0x9E3779B97F4A7C15ull >> 40) & (RUNS - 1) & ~(WINDOW - 1);
 }
 
-/* Until the run has its owner it is RUN_FREE: nobody takes it. */
+/* Until the run has its owner it is RUN_FREE: no call takes it. */
 struct run *runs_claim(const void *key, uint64_t owner)
 {
 	struct run_table *runs = get_table();
@@ -200,8 +200,8 @@ void runs_statement_goes(const sqlite3_stmt *stmt)
 
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != stmt)
 			continue;
-		/* Its statement is ours: the run can only end meanwhile. Sequentially consistent, as
-		 * the other's: one of the two sees the other's flag. */
+		/* This call has the statement: the run can only end meanwhile. Sequentially consistent, like
+		 * in runs_claim_end(): one of the two calls sees the other's flag. */
 		while (owner > RUN_OPEN && !(owner & OWNER_FLAGS) &&
 		       !__atomic_compare_exchange_n(&run->owner, &owner, owner | OWNER_GONE, false,
 		                                    __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))

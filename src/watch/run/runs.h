@@ -13,11 +13,11 @@
  * takes it, if no other call has it, with one compare-and-swap; so two threads may step one
  * statement, and a statement may be reset inside its own step.
  *
- * What a run needs of its session's settings is copied when it begins, and it holds the
+ * A run copies the settings of its session that it needs when it begins, and it holds the
  * session, unless that is private to one thread (session_enter_private()): then the thread
  * takes and gives back its runs by ordinary stores.
  *
- * What a run reads of SQLite's objects it reads in a call that has the statement. SQLite lets
+ * A run reads SQLite's objects in a call that has the statement. SQLite lets
  * another thread finalize the statement as soon as the real call has returned. The private
  * thread is waited for. A call that finds at its end that the session has become shared agrees
  * with that thread in the word of the owner: the call sets OWNER_ENDS before it reads, and the
@@ -234,7 +234,7 @@ void runs_forget(struct session *session);
 enum run_counter {
 	RUNS_STARTED,
 	RUNS_LOGGED,    /* records handed to the ring */
-	RUNS_LOST,      /* ended where nobody saw it, without a line in the log */
+	RUNS_LOST,      /* ended unseen, without a line in the log */
 	RUNS_UNTRACKED, /* more statements open at once than can be followed */
 	RUNS_COUNTERS,
 };

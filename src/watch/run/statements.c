@@ -172,7 +172,7 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 	return run;
 }
 
-/* False: the run ended where nobody saw it. */
+/* False: the run ended unseen. */
 static bool describe_continued(struct run *run)
 {
 	if (!runs_is_current(run))

@@ -7,7 +7,7 @@
 
 void session_set_closing(struct session *session)
 {
-	/* Relaxed: who finalizes the last statement has had the connection's mutex since. */
+	/* Relaxed: the thread that finalizes the last statement has had the connection's mutex since. */
 	__atomic_store_n(&session->closing, true, __ATOMIC_RELAXED);
 }
 

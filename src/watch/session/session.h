@@ -119,7 +119,7 @@ static inline void session_share(struct session *session)
  * copied. The one that it has already, if so; NULL: no room. */
 struct session *session_add(sqlite3 *db, const char *database, bool recorded);
 
-/* The connection goes: the session is no longer found. True for one caller only, who then
+/* The connection goes: the session is no longer found. True for one caller only, which then
  * ends its runs (runs_forget) and gives the connection's count back. */
 bool session_remove(struct session *session);
 

@@ -180,7 +180,7 @@ void static_adopt_late(const struct host_library *library)
 	bool alone = is_alone();
 	struct timespec until;
 
-	/* Not for ever: who has the lock may wait for the loader's, which this thread may have. */
+	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread may have. */
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += LATE_WAIT_S;
 	if (pthread_mutex_timedlock(&late_lock, &until))

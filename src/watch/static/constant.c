@@ -141,7 +141,7 @@ uint32_t constant_returned(const struct static_object *object, uintptr_t functio
 }
 
 /* adrp x,page … add y,x,#offset: compilers put others between the two. Returns where the second is,
- * 0: nowhere near. What can be read may begin with a landing, so the last instruction is left. */
+ * 0: nowhere near. The readable code may begin with a landing, so the last instruction is left. */
 static uintptr_t find_add(uintptr_t at)
 {
 	uint32_t page = read_code(at);

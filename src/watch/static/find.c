@@ -130,7 +130,7 @@ static void read_imports(const struct dl_phdr_info *info, struct imports *import
 		                 sizeof *imports->symbols;
 }
 
-/* A program without imports is linked fully statically, and nobody needs it. */
+/* A program without imports is linked fully statically: queryprof cannot be loaded into it. */
 static bool may_have(const struct dl_phdr_info *info)
 {
 	struct imports imports;

@@ -7,7 +7,7 @@
  * SQLite is here, and where its code is. `sqlite3Apis`, the routines that extensions get, has
  * the address of every function of the interface. In a program at a fixed address it may lie
  * anywhere in the constants, so the code around the first finding, in which
- * sqlite3_load_extension() names it, gives the address. What looks like the table
+ * sqlite3_load_extension() names it, gives the address. A candidate for the table
  * is believed only after a strict check.
  *
  * Nothing is called or written, and no lock is taken: it runs inside the callback of

@@ -165,7 +165,7 @@ static bool is_within(const struct freeze *freeze, uintptr_t address)
 }
 
 /* Return addresses, and where signal handlers go back to, are words of the stack. The kernel
- * reads it: nobody knows where it ends. */
+ * reads it, as its end is unknown. */
 static bool stack_leads_within(struct freeze *freeze, uintptr_t sp)
 {
 	const uintptr_t end = sp + LOOKED_THROUGH;

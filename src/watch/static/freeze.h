@@ -18,7 +18,7 @@
 
 /* Calls `change(context)` while the other threads stand still, and none is inside of one of the
  * ranges or in what was called from there. `change` must not take locks or memory: a thread may
- * hold what it waits for. What `change` returns, or why it was not called; within a second. */
+ * hold what it waits for. Returns the result of `change`, or why it was not called; within a second. */
 const char *freeze_others(const struct static_range *ranges, size_t count, const char *(*change)(void *),
                           void *context);
 

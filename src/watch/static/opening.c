@@ -126,7 +126,7 @@ __asm__(".pushsection .text\n"
 
 /* --- which copies there are ------------------------------------------------------------------ */
 
-/* Objects are unmapped only when nothing of them runs, so nobody is in their stubs. */
+/* Objects are unmapped only when nothing of them runs, so no thread is in their stubs. */
 static void forget(struct opening *opening)
 {
 	__atomic_store_n(&opening->routines, NULL, __ATOMIC_RELAXED);

@@ -35,7 +35,7 @@ struct patch_area {
 	uintptr_t unwinding, unwinding_end; /* .eh_frame_hdr, and the end of all of it */
 };
 
-/* Calls `write(context)` when no thread is inside of one of the functions. What that returned, or
+/* Calls `write(context)` when no thread is inside of one of the functions. Returns its result, or
  * why it was not called. */
 typedef const char *patch_moment(const struct static_range *functions, size_t count,
                                  const char *(*write)(void *), void *context);
