@@ -19,7 +19,7 @@ foreach(document LICENSE THIRD-PARTY.md LIMITS.md CHANGELOG.md)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/sql/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql)
 
-# What a person can paste; the demo's own files need the demo.
+# SQL that a person can paste; the demo's own files need the demo.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sql/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql
   FILES_MATCHING PATTERN "*.sql" PATTERN "*.sed" PATTERN "demo_*" EXCLUDE)

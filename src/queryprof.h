@@ -4,7 +4,7 @@
  * of your own.
  *
  * Four ways in, one library:
- *   - nothing:  `queryprof record COMMAND` for programs that nobody changes;
+ *   - nothing:  `queryprof record COMMAND` for programs that stay as they are;
  *   - SQL:      SELECT load_extension('libqueryprof'), nothing of this header;
  *   - C:        qp_attach(db) gives a connection the same abilities;
  *   - engines:  qp_init(), then qp_query_begin() / qp_query_end() around your own
@@ -45,7 +45,7 @@ enum qp_code {
 	QP_NOT_RUNNING = 5, /* qp_init() first; or no query to end */
 	QP_LOCKED = 6,      /* the setting is locked, or fixed once sampling has begun */
 	QP_SQLITE = 7,      /* SQLite refused, or no SQLite that can be seen */
-	QP_STORE = 8,       /* the trace file cannot be opened or is not ours */
+	QP_STORE = 8,       /* the trace file cannot be opened or is no trace file */
 	QP_TOO_NEW = 9,     /* the trace file was written by a newer queryprof */
 	QP_SYSTEM = 10,     /* the system refused (signal, thread, memory map) */
 };
@@ -131,7 +131,7 @@ static inline int qp_attach_linked(struct sqlite3 *db)
 #endif
 
 /* sqlite3_trace_v2() of an attached connection, with the same arguments: your callback is
- * called after ours where that needs the connection's only one, as above. Callback NULL:
+ * called after queryprof's where that needs the connection's only one, as above. Callback NULL:
  * none. Errors: QP_INVALID (not attached), QP_SQLITE. */
 QP_API int qp_trace(struct sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void *, void *),
                     void *context);
@@ -322,8 +322,8 @@ QP_API int qp_flush(int timeout_ms);
  *	}
  *	qp_trace_end();
  *
- * A pair of begin and end reads the clock twice, and takes no lock and no memory. What a thread
- * has recorded is handed over in one piece when its trace, or its part of one, ends.
+ * A pair of begin and end reads the clock twice, and takes no lock and no memory. A thread hands
+ * its records over in one piece when its trace, or its part of one, ends.
  */
 
 /* Where spans begin, a static variable. */
@@ -347,7 +347,7 @@ struct qp_span_context;
 extern QP_API __thread struct qp_span_context *qp_span_here __attribute__((tls_model("initial-exec")));
 
 /* Begins a span as the child of the thread's running one. Ends it; spans inside of it that
- * nobody has ended (longjmp(), a return between) end now, too, and are marked in their status.
+ * have not ended (longjmp(), a return between) end now, too, and are marked in their status.
  * A span that has ended, or is another thread's, is left as it is. */
 QP_API qp_span qp_span_begin(qp_span_site *site);
 QP_API void qp_span_end(qp_span span);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lines for `queryprof record`. Also compiled into the preload, which has nothing else of
- * ours: many processes have no SQLite.
+ * the library: many processes have no SQLite.
  */
 #include "entry/mark.h"
 

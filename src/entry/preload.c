@@ -11,8 +11,8 @@
  * something else. Instead there is a function that the start-up code of every object
  * calls if it exists, `__gmon_start__`: it runs within dlopen(), when all new objects
  * are in place and before any of their code. A program that is itself being profiled
- * by gprof has its own, which comes before ours, and then what it loads later is not
- * seen.
+ * by gprof has its own, which comes before the preload's, and then libraries that it loads
+ * later are not seen.
  *
  * Only when the environment says so, and never in a set-user-id program: there the
  * loader leaves preloads out, and secure_getenv() the environment.

@@ -3,9 +3,9 @@
  * Recording: the queries of every connection are sampled, and no connection notices.
  *
  * An extension gets SQLite's routines handed over with a connection. Here there is
- * none: so the table of routines is filled by name from the library, which nobody
- * has to call for that. The library is hooked as always; what its connections then
- * lack is a session, which the first statement brings (session.c).
+ * none: so the table of routines is filled by name from the library, without a call
+ * of it. The library is hooked as always; its connections then lack only a session,
+ * which the first statement brings (session.c).
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -91,7 +91,7 @@ static bool start_sampling(void)
 		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 	}
 	/* A few milliseconds. Not without end, as the thread that starts may need a lock that the
-	 * host holds here; and in a child that was forked meanwhile there is nobody. */
+	 * host holds here; and in a child that was forked meanwhile there is no such thread. */
 	for (int i = 0; i < 1000 && now == TRYING && is_here(&starter); i++) {
 		nanosleep(&moment, NULL);
 		now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);

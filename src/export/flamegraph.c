@@ -133,7 +133,7 @@ static uint32_t find_leaf(struct writer *writer, const struct export_stack *stac
 	return node;
 }
 
-/* As the page has it: -1 for the root. */
+/* The page's number of the node: -1 for the root. */
 static int64_t page_node(uint32_t node)
 {
 	return node == NODE_ROOT ? -1 : (int64_t)node;

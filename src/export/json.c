@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON for programs of one's own: an object of tables. What samples share is written once
+ * JSON for the user's own programs: an object of tables. Data that samples share is written once
  * and named by its place in its table, counted from 0. A stack's frames are leaf first, as
  * in trace_log; of a frame's lines, functions that were inlined come before the one that
  * they were inlined into. `samples` has one object for each stack of each query and thread;

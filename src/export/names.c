@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames by address and modules by their start, each made once. What is known of an
- * address comes from trace/address.h.
+ * Frames by address and modules by their start, each made once. trace/address.h looks the
+ * addresses up.
  */
 #include "export/names.h"
 

@@ -17,7 +17,7 @@ struct names *names_create(bool inlines);
 void names_free(struct names *names);
 
 /* From now on traces are of that address space, which stays as long as it is the current
- * one. What came from others stays as it is, and numbers go on. */
+ * one. Names from others stay as they are, and numbers go on. */
 void names_enter(struct names *names, const struct address_space *space);
 
 /* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it

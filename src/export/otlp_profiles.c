@@ -329,7 +329,7 @@ static void fill_sample(struct writer *writer, struct sample *sample, struct eve
 	sample->message.timestamps_unix_nano = events->times.items;
 }
 
-/* As the semantic conventions call them. */
+/* The types' names in the semantic conventions. */
 static const char *type_name(const char *trace_type)
 {
 	return !strcmp(trace_type, "CPU")                                   ? "cpu"

@@ -351,7 +351,7 @@ static void write_mappings(struct writer *writer)
 		}
 }
 
-/* As pprof calls them; it shows a unit that it does not know as it is. */
+/* The types' names in pprof, which shows an unknown unit as it is. */
 static const char *value_name(const char *trace_type)
 {
 	return strcmp(trace_type, "CPU") == 0                                       ? "cpu"

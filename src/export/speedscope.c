@@ -67,7 +67,7 @@ static bool write_stack(struct writer *writer, const struct export_stack *stack)
 	return true;
 }
 
-/* As speedscope calls it; what it has no word for is a plain number. */
+/* The unit's name in speedscope; a unit that it has no name for is a plain number. */
 static const char *unit_name(const char *unit)
 {
 	return strcmp(unit, UNIT_NS) == 0 ? "nanoseconds" : strcmp(unit, UNIT_BYTES) == 0 ? "bytes" : "none";

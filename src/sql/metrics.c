@@ -217,7 +217,7 @@ static const struct metric {
 	{ "signals_late", get_ledger, NULL, LEDGER_LATE,
 	  "Signals of a timer that the thread no longer had, or of a stack_trace that had its response" },
 	{ "signals_foreign", get_ledger, NULL, LEDGER_FOREIGN,
-	  "Signals that were not ours, handed to the handler that was there" },
+	  "Signals of others with the same number, handed to the handler that was there" },
 	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
 	  "Signals that arrived inside the handler" },
 

@@ -12,7 +12,7 @@
  * statement that SQLite makes of an unknown PRAGMA, which does nothing, is what sets the
  * value (schema.c).
  *
- * What SQLite's grammar would refuse is left alone, so that the message is its own.
+ * A statement that SQLite's grammar would refuse is left alone, so that the message is SQLite's.
  */
 #include "sql/pragma.h"
 

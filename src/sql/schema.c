@@ -190,7 +190,7 @@ static int find_image(void *context, int argc, char **values, char **names)
 }
 
 /* An attached database must have the encoding of `main`. When `main` is still empty
- * that is open until a schema has been read: read ours at once, or a later PRAGMA
+ * that is open until a schema has been read: read `system` at once, or a later PRAGMA
  * encoding would be carried out and leave a connection that can prepare nothing. */
 static int fill(sqlite3 *db)
 {

@@ -17,7 +17,7 @@
 
 /* --- the logs -------------------------------------------------------------- */
 
-/* As store/columns.h has them. `symbols` and `lines` look up every address of the trace:
+/* The columns of store/columns.h. `symbols` and `lines` look up every address of the trace:
  * only a statement that names them gets them. */
 #define NO_COLUMN(...)
 #define STORED_COLUMN(name, type, definition, flags, value) { #name, #type, flags },
@@ -261,8 +261,8 @@ static bool has_table(sqlite3 *db, const char *schema, const char *name)
 	return found;
 }
 
-/* A database file may say CREATE VIRTUAL TABLE … USING one of our modules, too: its
- * table, which a host takes for data of its own, must not be ours. */
+/* A database file may say CREATE VIRTUAL TABLE … USING one of these modules, too: its
+ * table, which a host takes for data of its own, must not be queryprof's. */
 
 int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                             char **error)

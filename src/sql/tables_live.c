@@ -74,7 +74,7 @@ static void add_thread(struct table_rows *rows, uint32_t thread_id)
 	table_add_text(rows, read_thread_name(thread_id, name) ? name : NULL);
 }
 
-/* As query_log has times. */
+/* Adds the time as a text in the form that query_log has. */
 static void add_time(struct table_rows *rows, uint64_t ns)
 {
 	time_t seconds = (time_t)(ns / NS_PER_S);

@@ -292,8 +292,8 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	cursor->done = true;
 	own_statements_disown(wait.context);
 	/* Once a cursor: it belongs to one run of a statement, which a subquery may
-	 * filter anew for each of a thousand rows. What cannot be stored in time is
-	 * missing, as it would be from any table a moment earlier. */
+	 * filter anew for each of a thousand rows. Records that cannot be stored in time are
+	 * missing, as they would be from any table a moment earlier. */
 	if (!cursor->drained)
 		store_drain_waiting(&wait);
 	cursor->drained = true;
