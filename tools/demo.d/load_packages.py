@@ -94,7 +94,7 @@ def load(lines, schema, database):
     progress = Progress()
     seen = set()
     for fields in stanzas(lines):
-        # What is only installed here, and in no archive, has no Filename.
+        # A package that is only installed here, and in no archive, has no Filename.
         if "Filename" not in fields or fields["Package"] in seen:
             continue
         seen.add(fields["Package"])

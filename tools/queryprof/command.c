@@ -185,8 +185,8 @@ int command_run(const struct command *command, int argc, char **argv)
 		return misuse(command, "usage:", command->arguments);
 	if (kept > command->arguments_max)
 		return misuse(command, "one argument too many:", argv[command->arguments_max]);
-	/* `| head` ends this process silently, whatever it inherited. What another program
-	 * inherits through us is not ours to change. */
+	/* `| head` ends this process silently, whatever it inherited. The command does not change what
+	 * another program inherits through it. */
 	if (!command->wraps_command)
 		signal(SIGPIPE, SIG_DFL);
 	if (command->pages)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion of queryprof. What there is to offer the command itself says, from
-# the tables that its help is made of (tools/queryprof_complete.c).
+# bash completion of queryprof. The command itself prints the words to offer, from
+# the tables that its help is made of (tools/queryprof/complete.c).
 
 _queryprof() {
 	local program=$1 answer word
 	local IFS=$'\n'
 
-	# As typed: ~/bin/queryprof.
+	# The program as it was typed: ~/bin/queryprof.
 	case $program in \~/*) program=$HOME/${program#\~/} ;; esac
 	COMPREPLY=()
 	mapfile -t answer < <("$program" --complete "$COMP_CWORD" "${COMP_WORDS[@]:1}" 2>/dev/null)

@@ -17,7 +17,7 @@ void explain_end(void);
 /* Whether some process had a SQLite library that could be recorded. */
 bool explain_has_sqlite(void);
 
-/* Adds what processes without a shared ring could not store, which nobody has counted. */
+/* Adds what processes without a shared ring could not store, which is not counted elsewhere. */
 void explain_losses(struct losses *losses);
 
 /* There is no query in the trace file: with a SQLite library, and without one in `program` and

@@ -138,7 +138,7 @@ static const char *find_executable(struct export *export)
 	return path;
 }
 
-/* What the first file says of the whole. A command_result. */
+/* Takes from the first file the information that is one for all. A command_result. */
 static int complete_info(struct export *export)
 {
 	if (export->side)

@@ -81,7 +81,7 @@ static const char *keep_pairs(struct names *names, struct label_pairs *pairs)
 	return kept;
 }
 
-/* What the label of that key says; "": there is no key. NULL: no memory. */
+/* The value of the label with that key; "": there is no key. NULL: no memory. */
 static const char *find_root(struct names *names, const struct label_pairs *pairs, const char *key)
 {
 	const char *kept;

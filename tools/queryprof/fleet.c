@@ -243,7 +243,7 @@ static void write_statement(FILE *to, const char *digits)
 	        first | (count < 16 ? UINT64_MAX >> (4 * count) : 0));
 }
 
-/* What the server chooses by, each after " AND"; malloc'ed, NULL: no memory. */
+/* The conditions by which the server chooses, each after " AND"; malloc'ed, NULL: no memory. */
 static char *choose(const struct selection *one, bool has_ids, const char *time, int64_t since, int64_t until)
 {
 	char *text = NULL;

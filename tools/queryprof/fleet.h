@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `queryprof push` has sent to ClickHouse, read as one trace file: the requested rows
+ * The rows that `queryprof push` has sent to ClickHouse, read as one trace file: the requested ones
  * are fetched (sql/fleet_*.sql) into a database of a trace file's shape, and all that reads trace
  * files reads that.
  *

@@ -5,8 +5,8 @@
  * The host's part shows the caller of SQLite and main(); between them stands how many
  * frames there are. queryprof's wrapper of the call is no part of the program at all.
  *
- * What the stack then has in common with one that was shown before, towards the root,
- * is not shown again.
+ * The frames that the stack then has in common with one that was shown before, towards the
+ * root, are not shown again.
  */
 #include "fold_stack.h"
 

@@ -143,8 +143,8 @@ void help_print_command(const struct command *command, FILE *to)
 
 #define MAN_DATE "2026-11-22" /* of the texts */
 
-/* What troff takes literally. A line that begins with a dot or a quote would be a
- * request. */
+/* Escapes the text, so that troff takes it literally. A line that begins with a dot or a quote
+ * would be a request. */
 static void print_escaped(FILE *to, const char *text, size_t size, bool is_line_start)
 {
 	for (size_t i = 0; i < size; i++) {

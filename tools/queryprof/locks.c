@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof locks: who kept others waiting for locks of databases.
+ * queryprof locks: the statements that kept others waiting for locks of databases.
  */
 #include "command.h"
 #include "run_sql.h"

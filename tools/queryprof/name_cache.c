@@ -123,7 +123,7 @@ static int run(sqlite3_stmt *statement)
 
 /* --- the files that an entry depends on -------------------------------------------- */
 
-/* What is at the path; *is_new when it came or changed just now. */
+/* Describes the file at the path; *is_new when it came or changed just now. */
 static char *state_of(const char *path, bool *is_new)
 {
 	struct stat file;

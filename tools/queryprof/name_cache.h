@@ -17,8 +17,8 @@ struct symbol_object;
  * none, or it is not this user's alone. */
 struct name_cache *name_cache_open(void);
 
-/* symbol_frames() with symbol_fetch() before, but for what the cache knows. As embed.h has it;
- * the strings stay valid until the cache is closed. */
+/* Calls symbol_fetch() and symbol_frames(), but for addresses that the cache knows. For trace/embed.h. The
+ * strings stay valid until the cache is closed. */
 size_t name_cache_frames(void *cache, const struct symbol_object *object, uint64_t address,
                          struct symbol_frame *frames, size_t room);
 

@@ -71,7 +71,7 @@ static void print_csv_cell(const char *text)
 	putchar('"');
 }
 
-/* As hex() in SQL has it; unhex() reads it. */
+/* Prints the digits that SQL's hex() makes and unhex() reads. */
 static void print_hex(const unsigned char *bytes, int size)
 {
 	for (int i = 0; i < size; i++)

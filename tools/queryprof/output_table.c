@@ -81,7 +81,7 @@ static void begin_column(struct column *column, int index, const char *name, con
 }
 
 /* "1250.0" or "1250.0 ms", signed if it comes so, in the unit that leaves two to four digits before
- * the point. What is no number stays. */
+ * the point. A text that is no number stays. */
 static const char *show_time(struct column *column, const char *text)
 {
 	static const struct {
@@ -267,7 +267,7 @@ static const char *cell_text(sqlite3_stmt *statement, int column)
 	return (const char *)sqlite3_column_text(statement, column);
 }
 
-/* As it is shown: valid until the column's next one. NULL stays NULL. */
+/* The text that is shown: valid until the column's next one. NULL stays NULL. */
 static const char *shown(struct column *column, const char *text)
 {
 	bool is_time = text && (column->is_time || (column->may_be_time && strstr(text, " ms")));

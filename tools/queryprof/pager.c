@@ -64,7 +64,7 @@ static bool start_pager(void)
 		return false;
 	}
 	pager.pipe = ends[1];
-	/* Ctrl-C is the pager's; who leaves it ends this process. */
+	/* Ctrl-C is the pager's; this process ends when the pager does. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_DFL);
 	return true;

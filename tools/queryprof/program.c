@@ -3,8 +3,8 @@
  * A program run as a child, with every signal passed on exactly once.
  *
  * To stay its parent, instead of becoming the program, is needed to say something at
- * its end. The price is that signals sent to us have to be handed over: but only those
- * sent to us alone. What the terminal sends, or kill() to the whole process group, the
+ * its end. The price is that signals to the command have to be handed over: but only those
+ * to the command alone. Those of the terminal, or of kill() to the whole process group, the
  * program has got already; and twice is not once for a program that counts its
  * interrupts. The kernel marks the terminal's signals. For the others there is a
  * witness: a process of the same group that never takes a signal, so that whatever was
@@ -164,7 +164,7 @@ static void stop_alike(int signal_number)
 		sigaction(signal_number, &before, NULL);
 }
 
-/* Whether somebody sent it, or the terminal. What this process's own timers and descriptors send
+/* Whether a process or the terminal sent it. Signals that this process's own timers and descriptors send
  * (of a library that is preloaded into it, too) would be one too many for the program. */
 static bool is_to_be_passed_on(const siginfo_t *info)
 {
@@ -188,7 +188,7 @@ static void pass_on(const siginfo_t *info)
 		end_witness();
 		start_witness();
 	}
-	/* A daemon has left the group. As a leader of it, without us, it could not have. */
+	/* A daemon has left the group, which it could not have as the group's leader, without the command. */
 	if (is_of_group && getpgid(program) == getpgrp())
 		return;
 	if (info->si_code == SI_QUEUE) {

@@ -107,7 +107,7 @@ struct push_file {
 	sqlite3 *db; /* NULL: not open */
 	struct push_stacks stacks;
 	int64_t removals; /* of rows, when the stacks were read */
-	struct stat seen; /* when it was opened as one that nobody writes to */
+	struct stat seen; /* when it was opened as one that no process writes to */
 };
 
 static struct {
@@ -141,7 +141,7 @@ static bool is_immutable(sqlite3 *db)
 	return sqlite3_uri_boolean(sqlite3_db_filename(db, "main"), "immutable", 0);
 }
 
-/* A file that was opened when nobody wrote to it is not looked at again by SQLite; another may
+/* If no process wrote to a file when it was opened, SQLite does not look at it again; another file may
  * have its name now. */
 static bool must_reopen(const struct push_file *file)
 {
@@ -256,7 +256,7 @@ static int take_paths(int count, char **paths)
 
 /* --- a round ---------------------------------------------------------------------- */
 
-/* What lies before the file's own end, and not too much of it. A command_result. */
+/* Finds the rows before the file's own end, and not too many of them. A command_result. */
 static int look(struct push_file *file, struct push_position *since, struct push_position *until)
 {
 	static const struct {
@@ -426,7 +426,7 @@ static int push_on(void)
 	} while (result == COMMAND_FINE && follow && !http_is_stopped());
 	if (result != COMMAND_FINE || !http_is_stopped())
 		return result;
-	/* What came since then is sent, too; another signal ends it at once. */
+	/* Rows that came since then are sent, too; another signal ends it at once. */
 	http_resume(LAST_PATIENCE_S);
 	return push_all();
 }

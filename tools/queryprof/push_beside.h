@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* What it says goes to stderr; `quiet`: only complaints do. False after a complaint. */
+/* Its messages go to stderr; `quiet`: only complaints do. False after a complaint. */
 bool push_beside_start(const char *trace, const char *url, bool quiet);
 
 /* It sends what is there still, and ends. */

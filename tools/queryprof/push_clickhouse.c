@@ -42,7 +42,7 @@ struct column_type {
 	char *name, *type;
 };
 
-/* What is to be sent to one table. */
+/* Rows to be sent to one table. */
 struct request {
 	struct bytes body;
 	char *url;
@@ -174,7 +174,7 @@ static int ask_types(enum push_table table)
 
 int push_clickhouse_begin(const char *url, bool is_zstd)
 {
-	/* An insert through a Distributed table answers when the shard has it. */
+	/* An insert through a Distributed table responds when the shard has it. */
 	target.url = http_url_with(url, "wait_end_of_query=1&insert_distributed_sync=1");
 	target.method = is_zstd ? CLICKHOUSE_ZSTD : CLICKHOUSE_LZ4;
 	if (!target.url)
@@ -510,7 +510,7 @@ int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_positi
 				sqlite3_bind_text(rows->rows, index, service, -1, SQLITE_STATIC);
 			result = read_table(rows, db, path, since, until, &batch->rows[i]);
 		}
-		/* What is sent first is the samples. */
+		/* Samples are sent first. */
 		if (i == PUSH_TRACE_LOG && is_counted)
 			batch->missed = until->at[PUSH_SAMPLES] - since->at[PUSH_SAMPLES] -
 			                batch->rows[PUSH_TRACE_LOG];

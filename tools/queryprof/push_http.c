@@ -307,7 +307,7 @@ static void try_once(const char *url, const char *const *headers, const void *bo
 
 /* --- and again -------------------------------------------------------------------- */
 
-/* What went wrong, in one line. Servers may quote what they were sent, but never a header. */
+/* Describes the failure in one line. Servers may quote the request's body, but never a header. */
 static char *describe(const struct http_response *response)
 {
 	char *text;

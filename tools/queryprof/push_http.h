@@ -67,7 +67,7 @@ enum http_result http_fetch(const char *url, const void *body, size_t size,
 void http_stop(void);
 bool http_is_stopped(void);
 
-/* As before http_stop(), with that patience. */
+/* Goes on as before http_stop(), with that patience. */
 void http_resume(int64_t patience_s);
 
 /* Waits, or until http_stop(). */

@@ -207,7 +207,8 @@ static const struct export_format *format(void)
 	return target.is_pyroscope ? &export_pprof : &export_otlp;
 }
 
-/* What the writer has written to a file in memory: a compressing one wants a descriptor. NULL: no memory. */
+/* Reads the writer's output from a file in memory: a compressing writer needs a descriptor. NULL: no memory.
+ */
 static char *read_out(FILE *out, size_t *size)
 {
 	long end = fseek(out, 0, SEEK_END) == 0 ? ftell(out) : -1;
@@ -454,7 +455,7 @@ int push_profiles_read(sqlite3 *db, const char *path, const struct push_position
 
 /* --- sending ---------------------------------------------------------------------- */
 
-/* What the server cannot take it will not take later either; but it may have too much to do. */
+/* A piece that the server refuses it will refuse later, too; but the server may have too much to do now. */
 static bool is_final(const struct http_response *response)
 {
 	return response->status / 100 == 4 && response->status != 408 && response->status != 429;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is new in a trace file as profiles: in OTLP, with spans as traces, for an OpenTelemetry collector; or
+ * New rows of a trace file as profiles: in OTLP, with spans as traces, for an OpenTelemetry collector; or
  * in pprof's format, for Pyroscope. These count what they are sent: a piece that is repeated, as its response
  * was lost, may be there twice. A profile of Pyroscope has the same id then, and so has a span.
  */
@@ -14,7 +14,7 @@ int push_otlp_begin(const char *url, bool is_zstd);
 int push_pyroscope_begin(const char *url, bool is_zstd);
 void push_profiles_end(void);
 
-/* As push_clickhouse_read() and push_clickhouse_send(). */
+/* The same as push_clickhouse_read() and push_clickhouse_send(). */
 int push_profiles_read(sqlite3 *db, const char *path, const struct push_position *since,
                        const struct push_position *until, const char *service, bool is_counted,
                        struct push_stacks *stacks, struct push_batch *batch);

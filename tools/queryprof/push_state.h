@@ -27,7 +27,7 @@ struct push_position {
 struct push_state {
 	int fd; /* holds the lock */
 	char *path;
-	/* Up to `sent` the target has everything. What is from there to `next` was on its way: it goes
+	/* Up to `sent` the target has everything. The rows from there to `next` were on their way: they go
 	 * again, and as the same request. */
 	struct push_position sent, next;
 };

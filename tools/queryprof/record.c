@@ -34,7 +34,7 @@
 #include "sql_record_summary.h"
 #include "trace_file.h"
 
-/* As env(1) and timeout(1) have it, so that a program's own status is not mistaken. */
+/* The numbers of env(1) and timeout(1), so that a program's own status is not mistaken. */
 enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
 
 static const char *quiet, *no_symbols, *append, *begin_anew, *push_url;
@@ -175,8 +175,8 @@ static int take_option(const struct command_option *option, const char *value)
 
 /* --- the preload ---------------------------------------------------------------------- */
 
-/* Another version would take the settings otherwise, or refuse the trace file, and
- * nobody would hear of it. */
+/* Another version would take the settings otherwise, or refuse the trace file, without
+ * a message. */
 static bool is_ours(const char *library)
 {
 	static const char agreement[] = RECORD_AGREEMENT;
@@ -234,7 +234,7 @@ static void remove_file(const char *path)
 	}
 }
 
-/* A file that is no trace file is nobody's to remove here. */
+/* The command does not remove a file that is no trace file. */
 static int remove_existing(const char *path)
 {
 	sqlite3 *db = trace_file_open_tables(path); /* complains if it is no trace file */

@@ -97,7 +97,7 @@ static bool has_descriptors(const struct msghdr *message)
 	       header->cmsg_len == CMSG_LEN(HANDOVER_DESCRIPTORS * sizeof(int));
 }
 
-/* A message with fewer or more descriptors is nobody's. */
+/* A message with fewer or more descriptors is not from a recorded process. */
 static void close_received(struct msghdr *message)
 {
 	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
@@ -182,7 +182,7 @@ static bool is_connected(int connection)
 	return poll(&polled, 1, 0) == 0;
 }
 
-/* What is there now. `last`: from then on the process is alone. False: no process has a request. */
+/* Stores what is there now. `last`: from then on the process is alone. False: no process has a request. */
 static bool serve_asking(bool last)
 {
 	bool any = false;

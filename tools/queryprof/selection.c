@@ -81,7 +81,7 @@ const struct command_option selection_options[] = {
 	{ 0 },
 };
 
-/* What `one` has for an option of the table, whose own variable lies in `selection`. */
+/* The value in `one` of an option of the table, whose own variable lies in `selection`. */
 static const char *value_of(const struct selection *one, const struct command_option *option)
 {
 	return ((const char *const *)one)[option->to - (const char **)&selection];

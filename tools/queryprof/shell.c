@@ -72,7 +72,7 @@ static int write_commands(FILE *to, sqlite3 *db, enum output_format format)
 	write_load(to);
 	/* The file may come from a stranger. */
 	fputs("PRAGMA trusted_schema = OFF;\nPRAGMA cell_size_check = ON;\n.timeout 5000\n", to);
-	/* As database_distrust() does; the shell prints what it has set. */
+	/* The settings of database_distrust(); the shell prints what it has set. */
 	fprintf(to, ".output /dev/null\n.dbconfig enable_view off\n.limit length %d\n.output\n",
 	        DATABASE_VALUE_MAX);
 	fprintf(to, ".mode %s\n.headers on\n", modes[format]);

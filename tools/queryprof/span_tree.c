@@ -200,7 +200,7 @@ static int compare_ends(const void *left, const void *right)
 
 /* Marks, from `first` on, the sibling that ended last of those that ended by `until`, before that
  * the one that ended last of those that ended before it began, and so on: what is in between is
- * the parent's own. A sibling that outlasts its parent keeps nobody waiting. */
+ * the parent's own. The parent does not wait for a child that outlasts it. */
 static void mark(struct span *first, int64_t until)
 {
 	VECTOR(struct span *) siblings = { 0 };

@@ -76,7 +76,7 @@ static void print_bar(const struct span_tree *tree, int64_t start, int64_t end, 
 	printf("%*s| ", bar - to, "");
 }
 
-/* What the line's own text has room for on the terminal. */
+/* Prints as much of the line's own text as the terminal has room for. */
 static void print_text(const char *text, int used)
 {
 	int width = terminal_width();
