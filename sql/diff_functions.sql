@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What functions got slower and faster: sampled times in ms, B's for as many runs of
+-- Functions that got slower or faster: sampled times in ms, B's for as many runs of
 -- each statement as A has. :limit; :with_calls is 1 for time with what a function
 -- called, 0 for time in itself. With a :unit other than ns the columns in ms are numbers
 -- of that unit. See diff_sides.sql.

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What two sides of a comparison are, in a database of its own: each side is read
+-- The data of both sides of a comparison, in a database of its own: each side is read
 -- from its file (diff_side_*.sql, after the files that report uses), then compared
 -- (diff_totals.sql, diff_statements.sql, diff_functions.sql). side: A or B. is_counted: runs
 -- and times are of all runs; else of the logged ones. unfinished: runs whose end was not
@@ -23,7 +23,7 @@ CREATE TABLE side_functions (
 CREATE TABLE side_plans (
 	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER, ns INTEGER);
 
--- What B's numbers are multiplied by for as many runs of each statement as A has. (One
+-- The factor of B's numbers, for as many runs of each statement as A has. (One
 -- factor for all statements together would compare the mix, not the statements.)
 CREATE VIEW side_factors AS
 SELECT 'B' AS side, hash, 1.0 * a.runs / b.runs AS factor

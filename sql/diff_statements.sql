@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What statements got slower and faster: exact times, in ms of a run. :limit. Those first
+-- Statements that got slower or faster: exact times, in ms of a run. :limit. Those first
 -- that change the whole most, by their time or by the number of their runs. See
 -- diff_sides.sql.
 --
@@ -7,8 +7,8 @@
 -- difference of the means says nothing (Welch's t-test, two-sided, 5 %: the difference
 -- against sqrt(va / na + vb / nb), v being the variance of a run's time; with the
 -- critical value of Student's t for Welch's degrees of freedom, by the first terms of
--- its expansion around the normal one, 1.96); ? where one side has one run alone, and
--- nobody knows.
+-- its expansion around the normal one, 1.96); ? where one side has one run only, which
+-- shows no variation.
 WITH sides AS (
 	SELECT hash, max(query) AS query,
 	       sum(runs) FILTER (WHERE side = 'A') AS na, sum(runs) FILTER (WHERE side = 'B') AS nb,

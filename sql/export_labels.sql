@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- SPDX-License-Identifier: Apache-2.0
--- What is known of the query in row :query, the thread in row :thread, the label set in row :labels and
+-- The data of the query in row :query, the thread in row :thread, the label set in row :labels and
 -- the context in row :context; columns 5 and 6 are label sets, that of the statement's comments counts first; the
 -- last is the trace and the span of others, as in trace_log. After selected.sql.
 SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id || ')', ''),

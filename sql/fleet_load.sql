@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes a trace file of what was read of a fleet: of the temporary tables fleet_queries, … with the rows of
+-- Makes a trace file of the rows of a fleet: of the temporary tables fleet_queries, … with the rows of
 -- fleet_queries.sql, …, in an empty file's tables. So whatever reads trace files reads fleets.
 --
 -- series, thread, process and stack are hashes of what they stand for; they are the ids in the file, too. A
@@ -53,7 +53,7 @@ SELECT hash, database, program, (SELECT min(s.id) FROM statements AS s WHERE s.n
 FROM fleet_statements
 GROUP BY hash, database, program;
 
--- Files share no address space: modules get bases anew, once each, and what is in none an address of its own.
+-- Files share no address space: modules get bases anew, once each, and code in none an address of its own.
 INSERT INTO modules (id, build_id, path, file_size, mtime_ns, base, extent, elf_start)
 SELECT id, build_id, path, 0, 0, 65536 + coalesce(sum(room) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0),
        extent, elf_start

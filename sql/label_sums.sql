@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the selected runs' samples (see selected.sql) add up to, by the text of one label: :key.
+-- Sums of the selected runs' samples (see selected.sql), by the text of one label: :key.
 -- :limit. wall_ms: samples of type Real, or of CPU and OffCPU, where waits were sampled. runs: that have samples under it. percent: of all of these samples' time, of CPU time
 -- where there is some. The label of a statement's comment counts first.
 WITH sums AS MATERIALIZED (

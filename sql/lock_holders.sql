@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Who kept others waiting for locks of databases, by harm done.
+-- The statements that kept others waiting for locks of databases, by the time that these waited.
 SELECT
 	round(sum(wait_ns) / 1e6, 3) AS waited_ms,
 	round(max(wait_ns) / 1e6, 3) AS longest_ms,

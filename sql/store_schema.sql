@@ -383,7 +383,7 @@ CREATE INDEX span_sites_by_name ON span_sites (name, line, statement);
 -- long. spans: JSON array; item i is the span with the id first_span + i, 0: there is none. A
 -- span is an array: site, id less the parent's (0: the parent is the row's `parent`), start less
 -- start_ns, duration, and where that differs the time that is not its children's, then flags
--- (1: nobody ended it; 2: ok; 4: error) and the row of queries, 0: none. trace_hi, trace_lo:
+-- (1: without an end of its own; 2: ok; 4: error) and the row of queries, 0: none. trace_hi, trace_lo:
 -- the 128 bits of the trace's id. lasted_ns: from start_ns to the last end. count, statements:
 -- of spans. flags: 1: `parent` is another program's; 2: of the thread that began the trace.
 -- duration_ns: of the trace, in the row with which it ended. dropped: spans that were lost.
@@ -459,9 +459,9 @@ CREATE TABLE late_samples (
 	batch        INTEGER NOT NULL
 );
 
--- What processes have lost, for each reason a row. samples: of them, and of lines of
--- query_log. refusals: of timers, or of connections that could not be followed; nobody knows
--- what those would have recorded.
+-- The losses of processes, for each reason a row. samples: of them, and of lines of
+-- query_log. refusals: of timers, or of connections that could not be followed; their samples
+-- were not counted.
 CREATE TABLE losses (
 	process  INTEGER NOT NULL REFERENCES processes (id),
 	reason   TEXT    NOT NULL,
@@ -691,8 +691,8 @@ LEFT JOIN label_sets AS g ON g.id = s.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = s.context;
 
--- Who waited for a lock of a database, how long, and who had it. The statement of a holder in
--- another process is the newest that its own log had by then.
+-- The waits for locks of databases: the statement that waited, how long, and the holder. The statement
+-- of a holder in another process is the newest that its own log had by then.
 CREATE VIEW lock_waits AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', l.start_ns / 1000000000, 'unixepoch') || printf('.%06d', l.start_ns % 1000000000 / 1000) AS event_time_microseconds,

@@ -60,7 +60,7 @@ GROUP BY service, function
 ORDER BY self_s DESC
 LIMIT 50;
 
--- Who held locks that others waited for, and how long they waited.
+-- The holders of locks that others waited for, and how long these waited.
 SELECT service, holder_query, lock, count() AS waits, sum(wait_ns) / 1e9 AS waited_s, uniq(hostname) AS hosts
 FROM lock_waits
 GROUP BY service, holder_query, lock

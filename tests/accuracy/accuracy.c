@@ -364,7 +364,7 @@ static void *divide(void *context)
 			         part, t);
 			stmts[t] = prepare(db, sql);
 		}
-		/* By work, not by a clock: who looks at one would see to it where the next tick falls. */
+		/* By work, not by a clock: reading one would decide where the next tick falls. */
 		for (double left = options.seconds * 1e9 / PARTS; left > 0;) {
 			int which = rand_r(&state) % 10, t = which < 5 ? 0 : which < 8 ? 1 : 2;
 			double ns = texts[t].ns * (0.5 + (double)rand_r(&state) / RAND_MAX);

@@ -273,7 +273,7 @@ static void test_statements(void **state)
 	sqlite3_close(db);
 }
 
-/* Its text is seen by nobody before SQLite: the trace of the statement sets the value. */
+/* No wrapper sees its text before SQLite: the trace of the statement sets the value. */
 static void test_pragma(void **state)
 {
 	static const char *const paths[] = { ":memory:", "" }; /* "" is a file */

@@ -98,7 +98,7 @@ static void run_child(void)
 {
 	const char *failed;
 
-	alarm(20); /* a lock that nobody releases ends the child */
+	alarm(20); /* a lock that no thread releases ends the child */
 	for (int place = 0; place < LOCK_PLACES; place++) {
 		const struct lock *lock = lock_at(place);
 

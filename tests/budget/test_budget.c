@@ -225,8 +225,8 @@ static void test_reported(void)
 	finish(&truth, 4.5);
 }
 
-/* No limit, and a ring that is full soon, as nobody may write: each signal is accounted for nevertheless, and
- * each sample that has a place in the ring gets into the file. */
+/* No limit, and a ring that is full soon, as the flusher may not write: each signal is accounted for
+ * nevertheless, and each sample that has a place in the ring gets into the file. */
 static void test_unlimited(void)
 {
 	struct load_truth truth = { .queries = 0 };

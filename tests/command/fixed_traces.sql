@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Traces of requests, after fixed.sql: a search that renders on another thread and writes with
--- another request, one that fails, and a short one that nobody ended.
+-- another request, one that fails, and a short one without an end.
 INSERT INTO threads (id, process, thread_id, thread_name) VALUES (11, 1, 103, 'render'), (12, 1, 104, 'writer');
 
 INSERT INTO span_sites (id, name, file, line, function, statement)

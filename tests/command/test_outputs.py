@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Where the queryprof command writes to: files that are whole or not there, pipes that
-nobody reads, full disks, terminals that show how far it is.
+no program reads, full disks, terminals that show how far it is.
 
 usage: test_outputs.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -169,7 +169,7 @@ class Terminals(Tool):
             self.assertTrue(select.select([controller], [], [], 60)[0], seen)
             try:
                 seen += os.read(controller, 4096)
-            except OSError:  # Linux's way to say that nobody has the terminal open
+            except OSError:  # Linux's way to say that no program has the terminal open
                 self.fail(seen)
         return seen
 
@@ -199,7 +199,7 @@ class Terminals(Tool):
         process, controller = self.start("export", path, "--format", "json", "-o", "-", stdout=subprocess.DEVNULL,
                                          env=preloaded("FAST_CLOCK"))
         seen = b""
-        with contextlib.suppress(OSError):  # nobody has the terminal open any more
+        with contextlib.suppress(OSError):  # no program has the terminal open any more
             while select.select([controller], [], [], 60)[0]:
                 seen += os.read(controller, 4096)
         self.assertEqual(process.wait(120), 0)
@@ -235,7 +235,7 @@ class Terminals(Tool):
                               env=environment(100, TERM="dumb", **variables)) as process:
             os.close(terminal)
             seen = b""
-            with contextlib.suppress(OSError):  # nobody has the terminal open any more
+            with contextlib.suppress(OSError):  # no program has the terminal open any more
                 while select.select([controller], [], [], 60)[0]:
                     seen += os.read(controller, 4096)
         return seen.decode().replace("\r\n", "\n"), process.returncode

@@ -40,7 +40,7 @@ class Terminal:
         self.test.assertTrue(select.select([self.terminal], [], [], 60)[0], self.seen)
         try:
             part = os.read(self.terminal, 4096)
-        except OSError:  # Linux's way to say that nobody has the terminal open
+        except OSError:  # Linux's way to say that no program has the terminal open
             part = b""
         # What moves the cursor is the line editor's.
         self.seen = re.sub(b"\x1b\\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", b"", self.seen + part)

@@ -51,7 +51,7 @@ PRAGMA log_queries = 0;
     results = output.split("reports\n", 1)[1]
     rows, end = json.JSONDecoder().raw_decode(results)
     again = json.loads(results[end:])
-    assert rows == again, ("the slowest query is the one asked for by its id", rows, again)
+    assert rows == again, ("the slowest query is the one that was requested by its id", rows, again)
     return rows
 
 

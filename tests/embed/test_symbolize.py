@@ -50,7 +50,7 @@ class Symbolize(unittest.TestCase):
         self.assertTrue(self.work_until("SELECT count(*) > 20 FROM samples"))
         self.assertEqual(self.db.execute("SELECT value, \"default\" FROM system.settings"
                                          " WHERE name = 'trace_log_symbolize'").fetchone(), (0, 0))
-        self.assertEqual(self.ask("SELECT count(*) FROM frames"), 0)  # nobody asked for it
+        self.assertEqual(self.ask("SELECT count(*) FROM frames"), 0)  # it was not requested
         self.db.execute("PRAGMA trace_log_symbolize = 1")
         named = "SELECT count(*) > 0 FROM frames JOIN names ON names.id = function WHERE name = 'sqlite3_step'"
         self.assertTrue(self.work_until(named))

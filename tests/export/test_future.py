@@ -22,7 +22,7 @@ WAITED = 7 * MS
 
 
 def add_future_samples(path):
-    """Bytes, time that no timer measured, and a unit that nobody has heard of."""
+    """Bytes, time that no timer measured, and an unknown unit."""
     db = sqlite3.connect(path)
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch, unit) VALUES"
                " (10, 1, 'Memory', 0, 1, 'bytes'), (11, 1, 'Stolen', 0, 1, 'ns'), (12, 1, 'Quux', 5, 1, 'furlongs')")

@@ -68,7 +68,7 @@ test("statements are frames under the root, the host is folded, the wrapper hidd
 	assert.ok([...root.children.values()][0].children.has(HOST));
 });
 
-test("host frames and the wrapper are there when they are asked for", () => {
+test("host frames and the wrapper are there when they are requested", () => {
 	const wanted = ({ id }) => id === "q1";
 	const inside = { sqlite3_step: [5, { sort: 5 }] };
 	assert.deepEqual(shape(treeOf(one, { wanted, showsHost: true }).root),

@@ -60,7 +60,7 @@ static void no_descriptors(void)
 	for (int i = 0; i < count; i++)
 		CHECK(close(fds[i]) == 0);
 	burn(db, 150);
-	/* The store has tried again by now, or does when it is asked. */
+	/* The store has tried again by now, or does on a request. */
 	puts("some, later");
 	tell_metrics(db);
 }
@@ -206,7 +206,7 @@ static void refused_timers_later(void)
 	go_on(db);
 }
 
-/* What else the library asks of the kernel, but for memory, threads and locks. */
+/* Other requests of the library to the kernel, but for memory, threads and locks. */
 static void refused_calls(void)
 {
 	sqlite3 *db = open_db();

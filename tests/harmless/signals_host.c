@@ -191,7 +191,7 @@ static void default_again(void)
 	tell_metrics(db);
 }
 
-/* What a signal does that nobody handles: it ends the process, ours as the others. */
+/* A signal without a handler ends the process, queryprof's as the others. */
 static void sent_by_default(void)
 {
 	sqlite3 *db = open_db();

@@ -30,7 +30,7 @@ static void *short_life(void *context)
 	sqlite3 *db;
 
 	(void)context;
-	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK); /* profiled without being asked */
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK); /* profiled without a request */
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
 	host_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2500) "
@@ -152,7 +152,7 @@ static void test_fork(void **state)
 	host_close(file);
 }
 
-/* Samples reach the file although nobody reads them through us. */
+/* Samples reach the file although no statement reads them through the library. */
 static void test_stored_unasked(void **state)
 {
 	char path[128];

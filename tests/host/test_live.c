@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * system.stack_trace with real stacks: each thread is where it says it is, for two
- * sessions that ask at once; waits of a query are not cut short by being asked.
+ * sessions that request at once; a request does not cut the waits of a query short.
  */
 #include "host.h"
 

@@ -15,7 +15,7 @@
  * (sqlite3_close_v2), which goes with the last of that. A blob whose row has gone
  * (a failed sqlite3_blob_reopen) does not hold its connection: SQLite forbids to close that,
  * and a zombie's last blob must not fail so, as SQLite uses the connection after it. A session
- * is to be deleted before its connection is closed; a snapshot and a copy of a value are nobody's.
+ * is to be deleted before its connection is closed; a snapshot and a copy of a value belong to no handle.
  */
 #define SQLITE_ENABLE_SESSION
 #define SQLITE_ENABLE_PREUPDATE_HOOK
@@ -96,7 +96,7 @@ static int connection_of(const struct world *world, int handle)
 	return world->on_second && world->on_second == handle ? SECOND : FIRST;
 }
 
-/* Without a backup nobody has anything of the second connection. */
+/* Without a backup no handle belongs to the second connection. */
 static bool is_used(const struct world *world, int connection)
 {
 	bool used = connection == FIRST;

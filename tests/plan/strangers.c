@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans are read where nobody notices: of statements with tables of the host's modules none is, of those with
- * SQLite's own modules it is, and none on another connection that has come to be at the same address.
+ * Plans are read where the host does not notice: of statements with tables of the host's modules none is, of
+ * those with SQLite's own modules it is, and none on another connection that has come to be at the same
+ * address.
  *
  *   plan_strangers LIBRARY
  *

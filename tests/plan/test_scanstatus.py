@@ -7,8 +7,8 @@ SQLite counts a node's cycles of the opcodes that work on its cursors, so its sh
 the node here, with all that is below; and it counts some opcodes for no node, by which the share here may
 be larger. So a node has one or two bounds, and each is compared in standard errors of what was sampled.
 
-That each node is within three standard errors cannot be asked of a hundred and more comparisons that are right: each is
-beyond them by chance in 0.135 % of runs, and one or another of 200 in each fourth run. What is asked says the same
+A hundred and more comparisons that are right cannot all be within three standard errors: each is
+beyond them by chance in 0.135 % of runs, and one or another of 200 in each fourth run. The test requires the same
 of all together: no more of them are beyond three errors than chance explains (in all but one of 10,000 runs), and
 none is beyond 4.5 (200 comparisons: one run in 1,500). Where fewer than SAMPLES_MIN samples are
 expected, an error is no measure, and the node is counted as too short.

@@ -61,7 +61,7 @@ class Shards(unittest.TestCase):
         process.returncode = os.waitstatus_to_exitcode(status)
         self.assertEqual(process.returncode, 0)
         print(f"{SAMPLES / (used.ru_utime + used.ru_stime):.0f} samples a second of CPU time of push")
-        for node in self.nodes:  # whichever is asked
+        for node in self.nodes:  # whichever serves the query
             rows = node.ask("SELECT hostname, normalized_query_hash, count(), sum(value) FROM trace_log"
                             " WHERE hostname != 'other' GROUP BY hostname, normalized_query_hash")
             self.assertEqual({(row[0], int(row[1])): (int(row[2]), int(row[3])) for row in rows}, wanted)

@@ -48,7 +48,7 @@ def add_lock_waits(file):
 
 
 def known(report):
-    """Without the number of runs that were not asked for, which are not fetched from a server."""
+    """Without the number of runs that were not selected, which are not fetched from a server."""
     return re.sub(r"(?m)^(logged runs +[0-9,]+) of [0-9,]+$", r"\1", report)
 
 

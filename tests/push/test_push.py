@@ -160,7 +160,7 @@ class Following(Sent):
 
     @unittest.skipUnless(HURRIED, "QUERYPROF_TEST_HURRIED names no library")
     def test_an_hour_without_the_target(self):
-        """It is asked again each half minute to minute, and gets later what came meanwhile."""
+        """Push tries it again each half minute to minute, and sends later what came meanwhile."""
         server, file = self.fake(), self.maker()
         file.add(100)
         server.take = lambda *what, take=server.take: (
@@ -253,7 +253,7 @@ class Ways(Sent):
                         QUERYPROF_PUSH_PASSWORD=SECRET)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, "(?i)certificate")
-            self.assertFalse(server.seen, "a password went to a server that nobody vouches for")
+            self.assertFalse(server.seen, "a password went to a server without a valid certificate")
         done = push("--ca", own, self.path, server.url, QUERYPROF_PUSH_USER="me", QUERYPROF_PUSH_PASSWORD=SECRET)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_all(server, file)

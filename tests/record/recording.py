@@ -55,7 +55,7 @@ OPTIONS = ("--cpu", "1ms", "--real", "1ms", "--setting", "query_profiler_max_ove
 
 
 class Recording(unittest.TestCase):
-    # To look names up takes longer than most of the programs: a test that looks at them asks for it.
+    # To look names up takes longer than most of the programs: a test that needs them requests it.
     names = ("--no-symbols",)
 
     def setUp(self):

@@ -9,7 +9,7 @@ import sys
 
 from recording import *
 
-# What it is, how it is asked whether it has its SQLite, the program it runs.
+# Its name, the command that shows whether it has its SQLite, the program that it runs.
 INTERPRETERS = {
     # Linked with the library.
     "sqlite3": (["sqlite3", "-init", "/dev/null", ":memory:"], "SELECT 1", SLOW),

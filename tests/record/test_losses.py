@@ -81,7 +81,7 @@ class Losses(Recording):
 
     def test_refused_timers(self):
         user = {}
-        if not os.getuid():  # who may have all timers
+        if not os.getuid():  # root may have all timers
             os.chmod(self.folder, 0o777)
             user = {"user": "nobody"}
         done = self.record(PYTHON, "-c", MANY, "100", "10", **user,

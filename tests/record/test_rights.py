@@ -31,7 +31,7 @@ def in_child(*steps):
 class Rights(Recording):
     def setUp(self):
         super().setUp()
-        # Nobody else can reach the file, as in /root.
+        # No other user can reach the file, as in /root.
         os.mkdir(os.path.join(self.folder, "closed"), 0o700)
         self.trace = os.path.join(self.folder, "closed", "app.trace")
 
@@ -112,7 +112,7 @@ for line in sys.stdin:
                          [(0, 10, 10), (1, 200, 200)], self.seen)
 
     def test_alone_at_the_end(self):
-        """A daemon of another user that outlives the command: it learns that nobody stores any
+        """A daemon of another user that outlives the command: it learns that no process stores any
         more, and works on."""
         folder = os.path.join(self.folder, "open")
         os.mkdir(folder)

@@ -118,7 +118,7 @@ db.execute(%r)
         self.assertNotIn("\ntext", self.command("report", self.trace))
 
     def test_long_text(self):
-        """It is cut between two characters where nobody saw the query run, and whole once it has ended."""
+        """It is cut between two characters while only samples have it, and whole once the query has ended."""
         long = ENDLESS + " /* %s */" % ("ß" * BOUND)
         self.kill(signal.SIGKILL, "WITH", "sqlite3", "-init", "/dev/null", ":memory:", long)
         self.expect_unfinished(long)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring: order, wrap-around, content, what is dropped, who is woken.
+ * The ring: order, wrap-around, content, drops, wake-ups.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -404,7 +404,7 @@ static void test_wake_is_kept(void **state)
 	start_waiter(&waiter, ring, -1);
 	ring_wake(ring);
 	pthread_join(waiter.thread, NULL);
-	ring_wake(ring); /* nobody sleeps: the next sleep does not begin */
+	ring_wake(ring); /* no reader sleeps: the next sleep does not begin */
 	ring_wait(ring, -1);
 	start_waiter(&waiter, ring, FOREVER_NS);
 	ring_wake(ring);

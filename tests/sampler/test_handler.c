@@ -326,7 +326,7 @@ static void test_mutex_owner(void **state)
 	note(before);
 	fire(thread, TIMER_CPU, 0);
 	assert_only(LEDGER_IDLE, before);
-	/* Nobody would arm it again at the next step. */
+	/* No code would arm it again at the next step. */
 	assert_true(thread->timers[TIMER_CPU].armed);
 	/* But a statement left open does not interrupt the host's sleeps for ever. */
 	int fired = 0;
@@ -797,7 +797,8 @@ static void test_parts(void **state)
 	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 }
 
-/* Threads that nobody has looked at yet count for the first interval of those that come behind them. */
+/* Threads that the pacer has not looked at yet count for the first interval of those that come behind them.
+ */
 static void test_first_stretch(void **state)
 {
 	const struct thread_timer *timer = &running_thread()->timers[TIMER_REAL];

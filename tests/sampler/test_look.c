@@ -198,7 +198,7 @@ static void test_while_they_run(void **state)
 	printf("%llu whole views of runs on %d threads\n", (unsigned long long)seen, RUNNERS);
 }
 
-/* Killed if the kernel is asked to copy memory: texts are seen all the same. */
+/* Killed at a system call that copies memory: texts are seen all the same. */
 static void test_filtered(void **state)
 {
 	static struct query_run run;

@@ -33,10 +33,10 @@ static void refused_timers(void)
 	printf("refused %llu times, errno %llu\n", (unsigned long long)sampler_counter(SAMPLER_TIMERS_FAILED),
 	       (unsigned long long)sampler_counter(SAMPLER_TIMER_ERRNO));
 	CHECK(sampler_counter(SAMPLER_TIMERS_FAILED) >= 1);
-	CHECK(sampler_counter(SAMPLER_TIMERS_FAILED) < 10); /* not asked at each query */
+	CHECK(sampler_counter(SAMPLER_TIMERS_FAILED) < 10); /* not tried at each query */
 	CHECK(sampler_counter(SAMPLER_TIMER_ERRNO) == EAGAIN);
 	CHECK(sampler_counter(SAMPLER_TIMERS) == 0);
-	/* It is asked again later, and then there are samples. */
+	/* The sampler tries again later, and then there are samples. */
 	CHECK(setrlimit(RLIMIT_SIGPENDING, &usual) == 0);
 	while (stored() == 0) {
 		push(thread, 1000000, 0);

@@ -46,7 +46,7 @@ static void host_handler(int number, siginfo_t *info, void *context)
 }
 
 /* All signals have handlers of the host's: one is shared, and the host's handler
- * still gets what is sent to it, with the mask that it asked for. */
+ * still gets what is sent to it, with the mask that it has set. */
 static void signal_is_shared(void)
 {
 	struct sigaction host = { .sa_flags = SA_SIGINFO };

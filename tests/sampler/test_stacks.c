@@ -196,7 +196,7 @@ static void test_two_requesters(void **state)
 	assert_ledger();
 }
 
-/* A thread that blocks the signal gets no request, so that nobody waits for it. */
+/* A thread that blocks the signal gets no request, so that no requester waits for it. */
 static void test_blocked(void **state)
 {
 	struct worker workers[2];

@@ -131,7 +131,7 @@ static void of_a_span_inside_are_its_children(void **state)
 
 static sem_t locked, refused;
 
-/* The lock is held until it was asked for, however late that is. */
+/* The lock is held until it was requested, however late that is. */
 static int wait_for_lock(void *unused, int count)
 {
 	(void)unused;

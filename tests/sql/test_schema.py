@@ -152,7 +152,7 @@ db = sqlite3.connect(":memory:", isolation_level=None)
 for i in range(10):
     db.execute(f"ATTACH ':memory:' AS a{i}")
 assert [row[1] for row in rows(db, "PRAGMA database_list")] == ["main"] + [f"a{i}" for i in range(10)]
-db = connect()  # this one asks for it
+db = connect()  # this one requests it
 assert value(db, "SELECT count(*) FROM settings") >= 10
 db = sqlite3.connect(":memory:", isolation_level=None)
 assert value(db, "SELECT count(*) >= 0 FROM query_log") == 1

@@ -248,7 +248,7 @@ static void test_paths(void **state)
 	assert_string_equal(fake_debug_path, "/usr/lib/debug");
 }
 
-/* Before the library runs a change is only remembered; then the store is asked. */
+/* Before the library runs a change is only remembered; then it is a request to the store. */
 static void test_store(void **state)
 {
 	struct store_config config;

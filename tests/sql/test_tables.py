@@ -114,7 +114,7 @@ class Tables(Case):
             self.compare("query", condition)
 
     def compare(self, log, condition):
-        """The virtual table and a plain copy of its rows agree, in any order asked for."""
+        """The virtual table and a plain copy of its rows agree, in any requested order."""
         for rest in ("", " ORDER BY 1", " ORDER BY 1 DESC LIMIT 3"):
             first = "timestamp_ns" if log == "trace" else "query_start_time_microseconds"
             sql = f"SELECT {first}, * FROM {{}} WHERE {condition}{rest}"

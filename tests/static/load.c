@@ -106,7 +106,7 @@ static void relocate(const struct load *load)
 	read_names(image, load, values, values[DT_JMPREL], values[DT_PLTRELSZ]);
 }
 
-/* The file is mapped, as by the loader: pages that nobody reads take no memory. */
+/* The file is mapped, as by the loader: pages that are not read take no memory. */
 static bool map_segment(char *start, int fd, const ElfW(Phdr) *segment)
 {
 	size_t before = segment->p_offset % PAGE, rest = -(segment->p_offset + segment->p_filesz) % PAGE;

@@ -119,7 +119,7 @@ static bool patch_all(const struct static_object *object)
 	return !patch_functions(object, entries, FUNCTIONS, freeze_others, &now.area);
 }
 
-/* Nobody may be in the wrappers, or in the stubs, which are unmapped then. */
+/* No thread may be in the wrappers, or in the stubs, which are unmapped then. */
 static bool restore_all(void)
 {
 	const struct static_range used[] = {

@@ -536,7 +536,7 @@ static void ring_stays_open_while_locked(void **state)
 	fprintf(other, "BEGIN IMMEDIATE;\n.shell touch '%s/locked'\n", folder);
 	fflush(other);
 	assert_eventually(access(in_folder("locked"), F_OK) == 0);
-	/* put_samples() waits for room: it would wait for ever if nobody made any. */
+	/* put_samples() waits for room: it would wait for ever if the flusher made none. */
 	for (; total < 3000; total += 100)
 		sample(100);
 	assert_true(lost() > 0);

@@ -133,7 +133,7 @@ static void put_together(const int64_t *times, size_t count)
 }
 
 /* Two samples each, at times before, between, around and behind the earlier ones: each batch
- * has its own samples, also for one who reads it later and alone. */
+ * has its own samples, also for a reader that comes later and alone. */
 static void any_order_of_times_is_followed(void **state)
 {
 	static const int64_t times[][2] = { { 50, 51 }, { 20, 60 }, { 30, 55 }, { 40, 41 },

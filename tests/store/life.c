@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Beginning and end: no thread and no file before they are needed, no wake-ups
- * while nothing comes, drained when asked, nothing left behind.
+ * while nothing comes, drained on a request, nothing left behind.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -284,7 +284,7 @@ static void left_directories_are_swept(void **state)
 	assert_int_equal(count_entries(folder, "queryprof-"), 3);
 }
 
-/* Nobody read, and nobody started the flusher: what was recorded is stored all the
+/* No thread read, and none started the flusher: the records are stored all the
  * same. */
 static void exit_stores_what_is_left(void **state)
 {

@@ -244,7 +244,7 @@ static int count_threads(void)
 	return count;
 }
 
-/* Somebody who reads seldom has no thread more for that. */
+/* A host that reads seldom has no thread more for that. */
 static void thread_ends_after_reading(void **state)
 {
 	int before = count_threads();

@@ -286,7 +286,7 @@ static void test_running(void **state)
 	assert_intact(trace_path);
 }
 
-/* Nobody is to believe that all is there. */
+/* The file must show that not all is there. */
 static void test_no_file(void **state)
 {
 	struct recovery recovery = { .samples = 0 };

@@ -293,7 +293,7 @@ static void nothing_goes_below_the_bound(void **state)
 	put_samples(T0, 1000, 100, (struct query_key){ 1, 1 });
 	drain();
 	configure_store(trace_path, 128 * MB);
-	/* The flusher applies the bound when nobody waits for it. */
+	/* The flusher applies the bound when no thread waits for it. */
 	for (int i = 1; i <= 3; i++) {
 		uint64_t stored = store_counter(STORE_SAMPLES);
 

@@ -72,7 +72,7 @@ ARCHIVED_KEEP static uint32_t scale_by_eleven(uint32_t value, const char *text)
 #define SCALE scale_by_eleven
 #endif
 
-/* Too short to prove anything, and nobody's callee but through a pointer that the
+/* Too short to prove anything, and no function's callee but through a pointer that the
  * caller gets. */
 static int short_one(int value)
 {

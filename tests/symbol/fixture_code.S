@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code whose extents are exact: 16 bytes with a size, 16 that belong to nobody, a
+/* Code whose extents are exact: 16 bytes with a size, 16 that belong to no symbol, a
  * function without a size, one with a label inside, and Rust's names. The hole's
  * symbol is data, so that it names no code. */
 	.text

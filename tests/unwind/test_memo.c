@@ -149,7 +149,7 @@ NO_SANITIZE static void attack_registers(const ucontext_t *context)
 	}
 }
 
-/* --- what is asked for -------------------------------------------------------------- */
+/* --- limits of the request ----------------------------------------------------------- */
 
 static void attack_limits(const ucontext_t *context)
 {

@@ -111,7 +111,7 @@ static void test_parts(void **state)
 	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND abs(" PARTS " + rest_ns - "
 	                            "execution_time_ns) > execution_time_ns / 100"),
 	                 0);
-	/* Each slept for nearly as long as it asked to at least, and somebody was in its way at times. */
+	/* Each slept for nearly as long as it wanted to at least, and another was in its way at times. */
 	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND sleep_ns < 4500000"), 0);
 	assert_true(number(db, "SELECT sum(run_delay_ns)" OF_RUNS) > 0);
 	sqlite3_close(db);

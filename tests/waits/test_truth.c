@@ -59,7 +59,7 @@ static int64_t now_ns(void)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
-/* By hand: nobody hooks it. */
+/* By hand: no hook sees it. */
 static void sleep_unseen(int64_t ns)
 {
 	const struct timespec time = { 0, ns };

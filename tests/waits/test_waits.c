@@ -560,7 +560,7 @@ static int take_long(void *context, int action, const char *what, const char *na
 	return SQLITE_OK;
 }
 
-/* A transaction that nobody waits for, short and with work in it, and its end. */
+/* A transaction that no statement waits for, short and with work in it, and its end. */
 static void test_transactions(void **state)
 {
 	sqlite3 *db = *state;

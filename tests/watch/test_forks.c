@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program forks while another of its threads is inside of the loader, or of malloc(). That thread is not in
- * the child, whose loader's lock nobody gives back, and an allocator's only where the allocator sees to it:
+ * the child, whose loader's lock no thread releases, and an allocator's only where the allocator sees to it:
  * a child that only ends, or calls exec, must not ask for them.
  */
 #include "host.h"

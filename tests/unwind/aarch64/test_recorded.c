@@ -179,7 +179,7 @@ static void test_rows(void **state)
 		if ((rule & 15) <= RULE_LINK)
 			assert_int_equal(rule_offset(rule), cases[i].row.cfa_offset);
 	}
-	/* x30 of a frame that was left by a call is nobody's return address. */
+	/* x30 of a frame that was left by a call is not its return address. */
 	frame.link = 0;
 	assert_int_equal(rule_apply(rule_from_row(&cases[2].row), &frame, &bounds, &fp_slot),
 	                 RULE_OUT_OF_BOUNDS);
