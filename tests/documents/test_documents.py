@@ -18,6 +18,10 @@ LIBRARY = os.path.join(BUILD, "libqueryprof")
 DOCUMENTS = ("README.md", "LIMITS.md", "CONTRIBUTING.md", "CHANGELOG.md", "THIRD-PARTY.md", "sql/README.md",
              "src/README.md", "tests/bench/README.md", "third_party/libunwind/README.md")
 
+# How the reference shows defaults.
+UNITS = {"": 1, "ms": 10**6, "MiB": 2**20, "GiB": 2**30}
+NO_VALUES = {"a private temporary file": ""}
+
 WORK = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT sum(i % 7) FROM n"
 APPLICATION = """\
 import sqlite3
@@ -152,9 +156,13 @@ class Documents(unittest.TestCase):
         return found.group()
 
     def test_settings(self):
-        settings = {row[0] for row in self.load().execute("SELECT name FROM system.settings")}
-        rows = set(re.findall(r"^\| `(\w+)` \|", self.section("Settings"), re.MULTILINE))
-        self.assertEqual(rows, settings)
+        def value(shown):
+            number, _, unit = shown.split(",")[0].partition(" ")
+            return int(number) * UNITS[unit] if number.isdigit() else NO_VALUES.get(shown, shown.strip("`"))
+
+        settings = dict(self.load().execute('SELECT name, "default" FROM system.settings'))
+        rows = re.findall(r"^\| `(\w+)` \| ([^|]*?) ?\|", self.section("Settings"), re.MULTILINE)
+        self.assertEqual({name: value(shown) for name, shown in rows}, settings)
 
     def test_functions(self):
         def functions(db):
