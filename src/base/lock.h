@@ -43,12 +43,12 @@ enum lock_place {
 	LOCK_SYMBOL_LINES,     /* symbol: an object's lines being read */
 	LOCK_PERF_MAP,         /* symbol/perf_map.c */
 	LOCK_DEBUGINFOD,       /* symbol/debuginfod.c: fetching */
-	LOCK_CODE_MAPS,        /* modules.c: waiting for readers of a code map */
-	LOCK_MODULES,          /* modules.c: the list of modules */
-	LOCK_SAMPLER,          /* sampler.c: starting and stopping */
+	LOCK_CODE_MAPS,        /* modules/publish.c: waiting for readers of a code map */
+	LOCK_MODULES,          /* modules/modules.c: the list of modules */
+	LOCK_SAMPLER,          /* sampler/start.c: starting and stopping */
 	LOCK_STACKS,           /* sampler/stacks.c: requesting threads' stacks */
 	LOCK_SIGNAL,           /* sampler/signal.c: the choice of the signal */
-	LOCK_THREADS,          /* sampler/threads.c: more room for threads */
+	LOCK_THREADS,          /* sampler/slots.c: more room for threads */
 	LOCK_PLACES,
 };
 

@@ -11,8 +11,8 @@
  * at a tick, with all points since the tick before. That is fair while the timer stays armed:
  * ticks hit a query in proportion to its time, and each brings the points of one tick, whichever
  * thread used the time in between. (It is fair as far as the same work takes as long at all times
- * between two ticks; accuracy_bench --phases shows how far it does. And as far as no other
- * thread keeps time with the ticks: one that wakes just before each of them has them all.)
+ * between two ticks; accuracy_bench --phases shows how far it does. A second condition: no other
+ * thread runs in step with the ticks. A thread that wakes just before each tick gets them all.)
  *
  * A timer that is armed between two ticks does not know the points before; queries shorter
  * than a tick would be counted half or less. So the CPU timer stays armed when no query runs,
@@ -25,8 +25,8 @@
  * When a CPU timer is armed, for the first time or again, it fires at the next tick,
  * whether or not a point has passed. That signal stands for the points of one tick's
  * length before it, or of all the time since the timer was armed if that is longer: the
- * chance that a tick hits a query is the query's time by that length. That makes up for the
- * points at the end of a thread for which no tick comes any more. A thread that waits now and
+ * chance that a tick hits a query is the query's time by that length. This replaces the
+ * points after the last tick of a thread that ends. A thread that waits now and
  * then is hit by ticks at random, at the end that is a tick's length instead of half: if
  * it has waited since the timer was armed, the signal stands for the time since then and one tick.
  *
@@ -47,9 +47,9 @@
  * at the signal says. A cell's moment is drawn when its length is known, and says nothing of the cells
  * behind. So each ns of any cell has the chance 1 / length, and then counts the length: sums are right at
  * each moment, however often the stretch changes. One moment for all cells would not do: a timer sees a
- * change at its next signal, so those whose moment comes late in their cells would follow first. (A
- * timer that has every period keeps its moment, as the kernel repeats it. What that moves at a change
- * stays within one period.)
+ * change at its next signal, so those whose moment comes late in their cells would follow first. (An
+ * unstretched timer keeps its phase, since the kernel repeats it. A change of the stretch shifts it by
+ * one period at most.)
  */
 #ifndef QUERYPROF_BASE_TIMER_GRID_H
 #define QUERYPROF_BASE_TIMER_GRID_H
