@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CLOCK_MONOTONIC for those who read it at both ends of every call: from the processor's
+ * CLOCK_MONOTONIC for code that reads it at both ends of every call: from the processor's
  * counter where that is invariant and the kernel trusts it, at half the price of the kernel's way.
  *
  * The counter is compared with the kernel's clock once a millisecond, so its rate need not be

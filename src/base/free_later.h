@@ -12,7 +12,7 @@
 /* Smaller memory stays for ever. */
 #define FREE_LATER_MIN sizeof(void *)
 
-/* `memory` is malloc()'s, of `size` bytes; NULL: does nothing. What it held is gone. One thread at a time, as
+/* `memory` is malloc()'s, of `size` bytes; NULL: does nothing. Its content is gone. One thread at a time, as
  * free_what_waits(). */
 void free_later(void *memory, size_t size);
 

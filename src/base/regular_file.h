@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files whose path somebody else has chosen.
+ * Files whose path comes from outside: a user, the environment, a file.
  */
 #ifndef QUERYPROF_BASE_REGULAR_FILE_H
 #define QUERYPROF_BASE_REGULAR_FILE_H

@@ -30,11 +30,11 @@ enum handover_descriptor { HANDOVER_RING, HANDOVER_PROCESS, HANDOVER_DESCRIPTORS
 
 struct ring;
 
-/* The process's ring, handed over if there is anybody to take it. NULL with errno set when
+/* The process's ring, handed over if there is a command to take it. NULL with errno set when
  * there is no memory. */
 struct ring *handover_ring(size_t ring_bytes);
 
-/* Whether somebody has taken it, and stores what this process cannot. */
+/* Whether the command has taken it, and stores what this process cannot. */
 bool handover_is_done(void);
 
 /* Called in a forked child, before anything else there: the ring of the child. Set before

@@ -19,7 +19,7 @@ struct qp_label_set {
 	/* Calls function(argument) under the set, see trampolines.S; `around`: what is entered. */
 	void (*run)(void *argument, void (*function)(void *), uint64_t number, uint64_t around);
 	uint64_t number;
-	uint32_t count; /* of those who have it; under the lock, as what follows */
+	uint32_t count; /* of its owners; under the lock, like the rest */
 	uint32_t trampoline;
 	uint64_t from_ns;
 	struct qp_label_set *next;

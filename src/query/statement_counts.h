@@ -80,8 +80,8 @@ struct statement_counter {
 	uint32_t lock;                  /* when the bias is shared */
 	uint32_t guests;                /* threads that are at `shared` */
 	uint32_t generation;            /* what is counted here has changed with it */
-	struct statement_counts own;    /* of the only thread, and those who had the lock */
-	struct statement_counts shared; /* of those who found it taken */
+	struct statement_counts own;    /* of the only thread, and of threads that had the lock */
+	struct statement_counts shared; /* of threads that found it taken */
 };
 
 /* By the thread with this id, 0: it has none. False: another generation is counted here now, and

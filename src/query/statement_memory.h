@@ -4,7 +4,7 @@
  * command holds, too (store/shared_ring.h): what has not come to the file yet is there when the
  * process is gone. Statements that do not fit in there, and elsewhere all, are in private memory.
  *
- * What the file has of a statement is known for two flushes, the newest one that is stored
+ * The counts of a statement in the file are known for two flushes, the newest one that is stored
  * for sure and the one that is being stored: so a process that finds the memory of a killed one
  * reads the number of its newest flush in the file, and counts nothing twice.
  */

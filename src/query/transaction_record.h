@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of a transaction that lasted, or that somebody waited for.
+ * The record of a transaction that lasted, or that a statement waited for.
  */
 #ifndef QUERYPROF_QUERY_TRANSACTION_RECORD_H
 #define QUERYPROF_QUERY_TRANSACTION_RECORD_H

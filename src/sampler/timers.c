@@ -204,7 +204,7 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 			choose_grid(thread, clock, period_ns, now);
 		else if (!timer->armed && clock == TIMER_REAL && !timer_goes_on(timer, clock))
 			timer_pass(timer, now, timer_stretch_of(timer, clock));
-		/* Not there any more: somebody's timer_delete() took the wrong one. */
+		/* Not there any more: a timer_delete() of the host took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
 			timers_delete(thread);
 	} else if (shared_timer_prepare(timer, clock, period_ns)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The settings: one table, and one way to change and to show what it lists, whichever
- * way a value comes. What a value may be is in value.c.
+ * way a value comes. value.c checks values.
  *
  * Values live in two structures, one a session and one for the process, and a line
  * of the table says where in which. Each structure exists three times: as the

@@ -4,7 +4,7 @@
  * the record.
  *
  * A span has no number of its own: the first entry of an array has one, and each entry after it
- * the next. So a span's number, which is also its id for everybody, says where it stands. Its
+ * the next. So a span's number, which is also its id in tables and exports, says where it stands. Its
  * parent is on the same thread in most cases and is given by the distance of the two numbers.
  *
  * A part of a span beside its times (a statement's key, an attribute, an event) is an

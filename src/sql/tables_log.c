@@ -259,7 +259,7 @@ static char *make_select(struct cursor *cursor, const char *plan, int argc, sqli
 		fprintf(sql, "%st.%s %s ?%d", between, table->columns[column].name, operators[operator].text, i + 1);
 		between = " AND ";
 	}
-	/* A row without a session is everybody's: not shown. */
+	/* A row without a session may be of any connection: not shown. */
 	if (!shows_all(cursor) && has_session(table))
 		fprintf(sql, "%st.session_id = %u", between, session->number);
 	else if (!shows_all(cursor))

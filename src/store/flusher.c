@@ -127,7 +127,7 @@ static bool is_over_bound(void)
 	store_set_counter(STORE_BYTES, (uint64_t)bytes);
 	if (flusher.max_bytes <= 0 || bytes <= flusher.max_bytes || bytes <= RETENTION_MIN_BYTES)
 		return false;
-	/* Without waiting for anybody. */
+	/* Without waiting for another thread. */
 	sqlite3_busy_timeout(flusher.writer.database.db, 0);
 	sqlite3_wal_checkpoint_v2(flusher.writer.database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	writer_wait_when_busy(&flusher.writer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names come from whatever is there, best first:
+ * Names come from these sources, the best that is there first:
  *
  *   symbol table     .symtab of the object itself: all its functions
  *   debug file       .symtab of the separate debug file, which distributions package

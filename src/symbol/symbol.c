@@ -29,7 +29,7 @@
 #define BUCKETS 1024u
 
 /* Where debug files are searched. Never freed: an object that was loaded with other
- * folders stays as it is, since somebody may be looking at it. */
+ * folders stays as it is, since another thread may be reading it. */
 struct debug_path {
 	struct debug_path *next;
 	char folders[];

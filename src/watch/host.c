@@ -110,7 +110,7 @@ void host_fill_omitted(sqlite3_api_routines *routines)
 		routines->stmt_status = old_stmt_status;
 }
 
-/* A table is as long as its version has it. What is behind the end is never used. */
+/* A table is as long as its version has it. Bytes behind the end are never used. */
 static size_t table_bytes(const sqlite3_api_routines *api)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names and lines that look-ups found once, in the user's cache folder, so that a short
- * program's recording opens no debug information again. A file that anybody may delete.
+ * program's recording opens no debug information again. The file may be deleted at any time.
  */
 #ifndef QUERYPROF_COMMAND_NAME_CACHE_H
 #define QUERYPROF_COMMAND_NAME_CACHE_H

@@ -147,7 +147,7 @@ static bool has_witnessed(int signal)
 
 /* --- until its end ---------------------------------------------------------------- */
 
-/* Stops as the program has, so that a shell notices, until somebody continues us. */
+/* Stops as the program has, so that a shell notices, until SIGCONT comes. */
 static void stop_alike(int signal_number)
 {
 	struct sigaction before, standard = { .sa_handler = SIG_DFL };

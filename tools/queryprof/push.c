@@ -383,7 +383,7 @@ static void tell_each_minute(void)
 	show_progress(stderr);
 }
 
-/* As much as there is. A command_result. */
+/* Sends all that there is. A command_result. */
 static int push_all(void)
 {
 	bool is_any = true;

@@ -66,7 +66,7 @@ enum section_result rules_find_section(const struct code_map *map, uintptr_t add
                                        struct cfi_section *section);
 
 /* Where code at an address has saved a register of its caller's: so many words below the CFA; 0: it has not,
- * it is unchanged. False: not known. What was found is kept behind the map's rules, which it needs. */
+ * it is unchanged. False: not known. Results are kept behind the map's rules, which they need. */
 #define SAVED_SLOTS 256u
 bool rules_find_saved(const struct code_map *map, uintptr_t address, unsigned number, unsigned *words);
 

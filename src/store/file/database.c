@@ -98,7 +98,7 @@ static int open_connection(const char *path, int flags, sqlite3 **db, char **err
 		database_distrust(*db);
 	/* A close for fork must be quick; the last close says otherwise. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	/* No temporary files, and no mapping of the file: a page that somebody cuts
+	/* No temporary files, and no mapping of the file: a page that another process cuts
 	 * off would be a SIGBUS in the host. */
 	sqlite3_exec(*db,
 	             "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA secure_delete = OFF; "
@@ -197,7 +197,7 @@ static int set_lock(int fd, short type, off_t start, off_t size)
 }
 
 /* Processes that open one file together take turns until each has it ready: half-made,
- * it looks like somebody else's, and its journal mode can be changed only by one who
+ * it looks like another program's, and its journal mode can be changed only by one that
  * has it alone. False: another has not finished in time. */
 static bool lock_setup(int fd)
 {

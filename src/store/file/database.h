@@ -59,7 +59,7 @@ bool database_is_at(const struct database *database, const char *path);
 /* A connection that only reads. Path NULL: an empty database with the schema. */
 int database_open_reader(const char *path, sqlite3 **db, char **error);
 
-/* The same for a trace file of anybody's, which is left as it is: what an older one lacks is
+/* The same for a trace file of any user, which is left as it is: what an older one lacks is
  * put before it. Errors as for database_open(). */
 int database_open_other(const char *path, sqlite3 **db, char **error);
 

@@ -16,7 +16,7 @@ struct tempdir {
  * killed processes of the same user left there. 0 or an errno value. */
 int tempdir_make(struct tempdir *directory);
 
-/* False: somebody has removed it. */
+/* False: another process has removed it. */
 bool tempdir_is_there(const struct tempdir *directory);
 
 /* Removes the directory and the trace file in it. */

@@ -15,7 +15,7 @@
 struct upgrade {
 	sqlite3 *db;
 	bool temporary;
-	bool is_current;      /* then what it lacks somebody has removed */
+	bool is_current;      /* then a user has removed what it lacks */
 	sqlite3_str *columns; /* of the view that takes a table's place */
 };
 

@@ -14,7 +14,7 @@
  * SQLite reads the header once without a lock, when a transaction begins. It compares that
  * with the index under its read lock, and begins again when they differ.
  *
- * An index that somebody truncates or overwrites is found by its size, by the checksum of its
+ * An index that another process truncates or overwrites is found by its size, by the checksum of its
  * header, or when what was published is read back. It is made invalid then, and the next
  * transaction builds it again from the log, which has all that was committed.
  *
@@ -46,7 +46,7 @@
 #define CHECKPOINT_START 96
 #define HEAD_BYTES 136
 
-/* Loads of an index that somebody keeps changing. */
+/* Loads of an index that another process keeps changing. */
 #define LOAD_TRIES 10
 
 #define LOCKS_START 120
@@ -216,7 +216,7 @@ static void invalidate(struct wal_index *index)
 	index->is_stale = true;
 }
 
-/* Only one who holds the write lock changes this part of the file, so what differs from
+/* Only the holder of the write lock changes this part of the file, so what differs from
  * what we know is not SQLite's work. */
 static void publish_frames(struct wal_index *index)
 {
@@ -235,7 +235,7 @@ static void publish_frames(struct wal_index *index)
 
 /* Fields that locks of their own protect, each written alone. The two that a reader uses
  * without such a lock come as 8 bytes, which the kernel copies at once; their second half
- * is never changed by anybody. */
+ * never changes. */
 static const struct {
 	unsigned char start, size;
 } checkpoint_fields[] = { { 96, 8 }, { 104, 4 }, { 108, 4 }, { 112, 4 }, { 116, 4 }, { 128, 8 } };
@@ -251,7 +251,7 @@ static void publish(struct wal_index *index)
 }
 
 /* With a byte in each page, so that the disk has room for all of it: a hole that cannot be
- * filled would be a SIGBUS in those who map it. */
+ * filled would be a SIGBUS in processes that map it. */
 static bool extend_file(const struct wal_index *index, size_t regions)
 {
 	struct stat status;

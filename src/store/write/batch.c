@@ -137,7 +137,7 @@ static int finish(struct writer *writer, struct ring *ring)
 		code = span_rows_write(writer);
 	if (!code)
 		code = query_rows_write(writer);
-	if (!code && writer->spans.count) /* else there is nothing new for those who follow the file */
+	if (!code && writer->spans.count) /* else there is nothing new for followers of the file */
 		code = write_batch(writer);
 	ring_announce(ring, (uint64_t)writer->stored_batch);
 	if (!code)

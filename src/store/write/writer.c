@@ -157,7 +157,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		"INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES (?1, ?2, ?3, ?4)",
 	[WRITE_SPAN_WAIT] = "INSERT OR IGNORE INTO span_waits (start_ns, thread, duration_ns, span)"
 			    " VALUES (?1, ?2, ?3, ?4)",
-	/* As query_log has it. */
+	/* The trace that query_log shows. */
 	[WRITE_FIND_TRACE] =
 		"SELECT coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, '')),"
 		" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"

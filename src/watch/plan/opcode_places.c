@@ -455,7 +455,7 @@ static uint32_t first_of(const bool *is, uint32_t count, uint32_t unit)
 	return 0;
 }
 
-/* As in struct opcode_places. */
+/* The place's number in struct opcode_places. */
 static uint8_t place_of(int candidate)
 {
 	return (uint8_t)(candidate < REGISTERS ? 1 + kept_registers[candidate]

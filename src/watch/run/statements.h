@@ -2,8 +2,8 @@
 /*
  * The host's calls that prepare, step, reset and finalize statements.
  *
- * What runs inside a statement's steps belongs to it: its samples are the statement's.
- * SQL that SQLite itself runs there (triggers, FTS5, VACUUM) is no more than that. SQL
+ * All that runs inside a statement's steps belongs to it: its samples are the statement's.
+ * SQL that SQLite itself runs there (triggers, FTS5, VACUUM) has no runs of its own. SQL
  * that the host's code runs there (its functions and virtual tables) has runs of its
  * own besides, which name the outermost as their initial query: they are not sampled
  * under their own name, but have their exact times, and know how many of the outer

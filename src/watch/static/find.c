@@ -393,9 +393,9 @@ static void search_around(struct search *search, uintptr_t address, bool only_pa
 			return;
 }
 
-/* Around a function of SQLite's. What moves has its table among the relocated constants, which are
- * few. Whatever is read becomes resident, so the likely places come first: sqlite3_load_extension() passes
- * the table to an extension, and SQLite's functions lie side by side. */
+/* Around a function of SQLite's. Position-independent code has the table among the relocated constants,
+ * which are few. All that is read becomes resident, so the likely places come first: sqlite3_load_extension()
+ * passes the table to an extension, and SQLite's functions lie side by side. */
 static void search_tables(struct search *search, uintptr_t address, bool only_likely)
 {
 	const struct static_object *object = search->object;
