@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of a program that measures for minutes or hours. What it does not know ends it at once,
+ * The options of a program that measures for minutes or hours. An unknown option ends it at once,
  * with a line that names what it is and what is allowed.
  */
 #ifndef TESTS_OPTIONS_H

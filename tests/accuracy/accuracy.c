@@ -6,7 +6,7 @@
  *   accuracy [--seconds 10] [--threads 1,8,64] [--periods 0.2,1,3,4,10,25] [--loads quiet,contended]
  *     [--parts sums,splits]
  *
- * sums: each thread computes in queries for so many seconds. What their CPU samples add up to,
+ * sums: each thread computes in queries for so many seconds. The sums of their CPU samples,
  * against the thread's CPU clock at their ends: within 1 %, or three standard errors where that is
  * more. The ledger must be exact: no sample lost, each signal with its outcome, and the same sum in
  * trace_log and in query_log.

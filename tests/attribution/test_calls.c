@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What SQLite does without a statement, and what it does at the end of one.
+ * The work of SQLite without a statement, and at the end of one.
  */
 #include "../host/host.h"
 
@@ -200,7 +200,7 @@ static void test_close(void **state)
 	host_close(other);
 }
 
-/* What a transaction leaves undone is the statement's that is finalized. */
+/* The work that a transaction leaves undone belongs to the statement that is finalized. */
 static void test_reset_work(void **state)
 {
 	sqlite3 *db = open_file("reset");

@@ -47,7 +47,7 @@ static sqlite3 *open_fresh(const char *name)
 	return db;
 }
 
-/* What SQLite runs itself is no query. */
+/* Statements that SQLite runs itself are no queries. */
 static void test_of_sqlite(void **state)
 {
 	sqlite3 *db = open_fresh("own");
@@ -78,7 +78,7 @@ static void test_of_sqlite(void **state)
 	host_close(db);
 }
 
-/* What the program's functions run is. */
+/* Statements that the program's functions run are queries. */
 static void run_sql(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	sqlite3 *db = sqlite3_context_db_handle(context);

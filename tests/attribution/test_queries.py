@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What query_log says of a query: its id, its text, its preparation, its values.
+"""The columns of query_log for a query: its id, its text, its preparation, its values.
 
 usage: test_queries.py LIBRARY
 """

@@ -105,7 +105,7 @@ print(first.execute(%r).fetchone()[0])
         done = self.record(PYTHON, "-c", program)
         self.assertEqual((done.returncode, done.stdout), (0, (ANSWER + "\n") * 3), self.seen)
         self.expect_all(copy, " of the copy")
-        # What its exec() runs goes by no table: it is one query.
+        # Its exec() calls through no table: all that it runs is one query.
         self.expect_sampled(1, "SELECT 'a'; " + MARKED % "script")
         for mark, library in (("module", LIBSQLITE), ("again", LIBSQLITE),
                               ("plugin", os.path.join(os.path.dirname(PLUGIN), "libother_sqlite.so"))):

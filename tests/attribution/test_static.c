@@ -113,7 +113,7 @@ static void test_whose(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* What the program does between two rows is not the query's: it does not hold the mutex
+/* The program's work between two rows is not the query's: it does not hold the mutex
  * then. */
 static void test_between_rows(void **state)
 {

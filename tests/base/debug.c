@@ -32,7 +32,7 @@ static int log_something(void)
 	return 0;
 }
 
-/* What the child has printed. */
+/* The output of the child. */
 static const char *run(const char *topics, const char *file)
 {
 	static char said[512];

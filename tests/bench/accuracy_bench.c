@@ -376,7 +376,7 @@ static bool measure_cell(const char *load, enum mix mix, long period_ns, double 
 	return within;
 }
 
-/* Each time by its even share of the tick. What a tick finds is that of the last column. */
+/* Each time by its even share of the tick. A tick finds the query of the last column. */
 static void print_phases(const char *load, enum mix mix, double seconds)
 {
 	static const int whats[] = { 0, 1, PROGRAM };

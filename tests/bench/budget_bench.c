@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What sampling costs, and how right it is, by the number of threads in queries: signals a
+ * The cost of sampling, and how right it is, by the number of threads in queries: signals a
  * second, the profiler's CPU time, and how far the samples' sums lie from the truth, in
  * standard errors. --pending: about so many timers can be made, other threads have the shared one.
  * --check: ends with 1 where a bound of the budget does not hold.
@@ -72,7 +72,7 @@ static int seeds = 1;
 static unsigned long pending; /* 0: as many as there may be */
 static bool check, failed;
 
-/* What a run sends its parent. */
+/* The results that a run sends its parent. */
 struct row {
 	int threads;
 	double signals, due, cost, stretch, error, used, ratio[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the comments of a statement cost the flusher, once a text: to find the labels in them. The least
+ * The flusher's cost for the comments of a statement, once a text: to find the labels in them. The least
  * of many rounds.
  *
  *   cmake --build build/release --target comment_bench && build/release/tests/bench/comment_bench

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sample costs beyond its signal: the whole handler, from the signal to the
+ * The cost of a sample beyond its signal: the whole handler, from the signal to the
  * record in the ring, against a handler that does nothing.
  *
  *   cmake --build build/release --target run_bench_handler

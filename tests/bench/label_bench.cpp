@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What labels cost: a call under one beside a direct call, an indirect one and a std::function;
+ * The cost of labels: a call under one beside a direct call, an indirect one and a std::function;
  * and a thread pool whose micro-tasks count (Rockset's benchmark of DynamicLabel), with apply()
  * and without. Times are CPU time; in each row the least of several rounds, taken in turns.
  *

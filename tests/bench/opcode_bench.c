@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What finding the running opcode adds to unwinding the same stack: samples of SQLite's
+ * The cost that finding the running opcode adds to unwinding the same stack: samples of SQLite's
  * statements, at whatever opcode a timer interrupts them, with it and without it, in turns.
  *
  *   cmake --build build/release --target run_bench_opcode

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What spans cost, beside other ways to record them, all in this process:
+ * The cost of spans, beside other ways to record them, all in this process:
  *
  *   span_bench                  a pair of begin and end; a loop, and the engine of tests/engine, with
  *                               5 spans a request of 10 us

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library costs a host per statement and per row: the same loops in a process
+ * The cost of the library for a host per statement and per row: the same loops in a process
  * that has not loaded it, in one that has, with both timers off and on, and in one that
  * is recorded with both timers off.
  *
@@ -84,7 +84,7 @@ static double rows(sqlite3 *db)
 	return (double)start / N;
 }
 
-/* As a program with a cache of statements does. */
+/* The loop of a program with a cache of statements. */
 static double statements_in_turns(sqlite3 *db)
 {
 	enum { N = 20000, STATEMENTS = 5 };
@@ -107,7 +107,7 @@ static double statements_in_turns(sqlite3 *db)
 	return (double)start / N;
 }
 
-/* As one without does. */
+/* The loop of a program without one. */
 static double prepared_each_time(sqlite3 *db)
 {
 	enum { N = 4000 };

@@ -89,7 +89,7 @@ static void execute(sqlite3 *db, const char *sql)
 	}
 }
 
-/* What one would write without thinking: the stack in every row. */
+/* The simplest way: the stack in every row. */
 static struct result run_plain(size_t count)
 {
 	char *path = in_folder("plain.db");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a name costs, beside the named alternatives: elfutils' libdwfl, which profilers
+ * The cost of a name, beside the named alternatives: elfutils' libdwfl, which profilers
  * ask (in this process, with all that it looks for by itself), and addr2line, which
  * people run. The libraries are libsqlite3 and libc. Measured are the first name, of an exported
  * function and of one that has no symbol in the library itself; a name that is known. The budgets:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a frame costs: this unwinder and others over the same stacks, inside a
+ * The cost of a frame: this unwinder and others over the same stacks, inside a
  * handler, in one process. Ratios travel from machine to machine, times do not; see
  * README.md beside this file for what a run printed and for how to read it.
  *

@@ -35,7 +35,7 @@ struct peer {
 
 extern struct peer peers[PEERS];
 
-/* What all of them unwind. Set before a walk. */
+/* The context that all of them unwind. Set before a walk. */
 extern struct unwind_stack peer_stack;
 extern struct unwind_memo *peer_memo;
 

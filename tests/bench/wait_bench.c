@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a hooked call costs that does not wait, outside of queries and inside of one. In one
+ * The cost of a hooked call that does not wait, outside of queries and inside of one. In one
  * process, with a second thread: without one libc has a mutex cheaper. Each short round of hooked
  * calls has one of libc's own functions beside it, found before queryprof was there.
  */

@@ -29,14 +29,14 @@ struct load_truth {
 void load_begin(int threads, uint64_t seed);
 void load_end(struct load_truth *truth);
 
-/* What a type's samples in the trace file add up to, and their squares, by text. */
+/* Sums of a type's samples in the trace file, and of their squares, by text. */
 struct load_seen {
 	double sum[LOAD_TEXTS], square[LOAD_TEXTS];
 	int64_t samples;
 };
 bool load_read(const char *path, const char *type, struct load_seen *seen);
 
-/* What the samples of a type stand for, on average: a sum `is` of them has the standard error
+/* The average value of a sample of a type: a sum `is` of them has the standard error
  * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came.
  * load_cpu_value() is at least shared_value_ns: perhaps no sample of the shared timer came. */
 double load_value(const struct load_seen *seen);

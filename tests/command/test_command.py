@@ -245,7 +245,7 @@ class Command(Tool):
         shutil.rmtree(folder)
 
     def test_sql_files_can_be_pasted(self):
-        """What does not need our functions runs in any sqlite3."""
+        """SQL that does not need queryprof's functions runs in any sqlite3."""
         db = sqlite3.connect(self.trace)
         unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "statement",
                                "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table", "label",

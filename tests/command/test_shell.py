@@ -42,12 +42,12 @@ class Terminal:
             part = os.read(self.terminal, 4096)
         except OSError:  # Linux's way to say that no program has the terminal open
             part = b""
-        # What moves the cursor is the line editor's.
+        # Sequences that move the cursor are the line editor's.
         self.seen = re.sub(b"\x1b\\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", b"", self.seen + part)
         return bool(part)
 
     def wait_for(self, text):
-        """What comes after it is left for the next time, what came before is returned."""
+        """Returns the output before it, and leaves the output after it for the next time."""
         while text.encode() not in self.seen:
             self.test.assertTrue(self.read(), (text, self.seen))
         before, self.seen = self.seen.split(text.encode(), 1)
@@ -60,7 +60,7 @@ class Terminal:
         self.wait_for(PROMPT)
 
     def end(self, text, status=0):
-        """What was printed since."""
+        """The output since then."""
         os.write(self.terminal, text.encode())
         while self.read():
             pass

@@ -94,7 +94,7 @@ class Documents(unittest.TestCase):
     def test_first_screen(self):
         shown = blocks(read("README.md"), "")[0]
         output = "".join(self.run_command(line[2:]) for line in shown.splitlines() if line.startswith("$ "))
-        # What stands above depends on which statements of the shell were sampled, too.
+        # The lines above depend on which statements of the shell were sampled, too.
         shown = shown[shown.index("Time, as measured"):]
         for heading in (line for line in shown.splitlines() if not re.search(r"[0-9$…]", line)):
             words = heading.split()

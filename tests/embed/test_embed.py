@@ -436,7 +436,7 @@ class Embedding(Known):
 
     @staticmethod
     def catches_interrupt(pid):
-        """As it does while it looks names up."""
+        """Whether the command catches the signal, as it does while it looks names up."""
         with open(f"/proc/{pid}/status", encoding="utf-8") as file:
             caught = int(re.search(r"^SigCgt:\s*(\w+)", file.read(), re.MULTILINE)[1], 16)
         return caught >> (signal.SIGINT - 1) & 1

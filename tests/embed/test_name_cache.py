@@ -63,7 +63,7 @@ class Cache(unittest.TestCase):
                                 env={**self.environment, "XDG_CACHE_HOME": home})
 
     def frames(self, program, addresses, cached=True):
-        """What embed says of the program's addresses."""
+        """The lines of embed about the program's addresses."""
         trace = self.path("app.trace")
         if os.path.exists(trace):
             os.unlink(trace)

@@ -29,7 +29,7 @@ static int fail(struct run *run, int code, const char *text)
 	return code;
 }
 
-/* What profiling takes: one call before, one after. A query in brackets is one of its
+/* Profiling needs one call before and one after. A query in brackets is one of its
  * own, whose initial query is the one around it. */
 static int run_text(const char *text, const char *id, uint64_t *result, const char **error)
 {

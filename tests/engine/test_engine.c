@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An engine that is not SQLite: its queries in query_log, its samples in trace_log, read
- * from the trace file as anybody can.
+ * from the trace file, like any program can.
  */
 #include <setjmp.h>
 #include <stdarg.h>

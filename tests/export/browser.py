@@ -78,7 +78,7 @@ class Browser:
         return self.errors.read()[-3000:]
 
     def show(self, url):
-        """What it has made of the page a while later."""
+        """The page as the browser shows it a while later."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.call("Page.enable", session)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the exports share: the trace file of the command's tests, some
+"""Shared by the tests of the exports: the trace file of the command's tests, some
 rows more that formats could trip over, and what its stacks are by construction."""
 
 import os

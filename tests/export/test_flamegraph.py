@@ -170,7 +170,7 @@ def make_program(path, stacks):
     db.close()
 
 
-# What a person does, one after the other, between these two; what is seen goes to #seen.
+# Actions of a person, one after the other, between these two; the visible result goes to #seen.
 BEFORE = """
 <script>
 const seen = {};
@@ -296,7 +296,7 @@ class Browser(support.Exports):
         self.assertEqual(len(menu), 1 + 1 + RUNS_SHOWN + 1 + 1)
 
     def test_address(self):
-        """What is chosen, searched for and zoomed to is in the address, and comes from there."""
+        """Choices, search and zoom are in the address, and come from there."""
         _, seen = self.open(self.before, """
             set("query", "52"); look("one"); set("query", "0"); set("host", true); set("search", "s.*t");
             click("copy"); look("zoom");""")

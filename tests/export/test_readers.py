@@ -67,7 +67,7 @@ class Speedscope(support.Spans):
         cls.addClassCleanup(cls.browser.close)
 
     def open(self, path, form):
-        # As speedscope's own command hands a file to the page.
+        # The way in which speedscope's own command hands a file to the page.
         script = os.path.join(self.folder, "file.js")
         with open(script, "w", encoding="utf-8") as file:
             content = base64.b64encode(self.export_bytes(path, form)).decode()

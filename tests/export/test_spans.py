@@ -19,7 +19,7 @@ class Spans(support.Spans):
         whole = [event for event in events if event["ph"] == "X"]
         found = sorted((event["args"]["span_id"], base + round(event["ts"] * 1000), round(event["dur"] * 1000), event["tid"],
                         event["name"]) for event in whole)
-        # What does not lie inside of another span of its thread.
+        # Spans that do not lie inside of another one of their thread.
         pairs = [event for event in events if event["ph"] in "be"]
         self.assertEqual([event["ph"] for event in pairs], ["b", "e"] * (len(pairs) // 2))
         for begin, end in zip(pairs[::2], pairs[1::2]):

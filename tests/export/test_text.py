@@ -62,7 +62,7 @@ class Command(support.Exports):
             for form in ("collapsed", "pprof", "speedscope", "json"):
                 self.assertIn(says, self.refused(1, damaged, "--format", form, "-o", out))
                 self.assertFalse(os.path.exists(out))
-        # What others name may be missing, or be anything.
+        # Rows that others refer to may be missing, or be anything.
         shutil.copy(self.odd, damaged)
         db = support.sqlite3.connect(damaged)
         db.executescript("DELETE FROM modules; DELETE FROM statements; DELETE FROM threads;"

@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 	}
 	must(sqlite3_open(":memory:", &watcher), watcher);
 	run(watcher, "PRAGMA system.query_profiler_cpu_time_period_ns = 0");
-	/* What is made once, or kept for the next, is there. */
+	/* Objects that are made once, or kept for the next, are there. */
 	in_threads();
 	at_once();
 	while (metric("store_flushes") == 0)

@@ -101,7 +101,7 @@ static void exit_beside(void)
 	exit(10);
 }
 
-/* Until somebody kills it. */
+/* Until the test kills it. */
 static void burn_on(void)
 {
 	sqlite3 *db = open_db();

@@ -18,7 +18,7 @@ SKIPPED = 77
 
 
 class Done:
-    """What one run has left."""
+    """The files and output of one run."""
 
     def __init__(self, process, trace):
         self.status, self.out, self.err = process.returncode, process.stdout, process.stderr

@@ -262,7 +262,7 @@ static void changed_root(void)
 	go_on(db);
 }
 
-/* As servers do that start as root. */
+/* Like servers that start as root. */
 static void changed_user(void)
 {
 	sqlite3 *db = open_db();

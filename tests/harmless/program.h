@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the hosts of these tests are made of: programs with one scenario a name, which
+ * The parts of the hosts of these tests: programs with one scenario a name, which
  * print what they see. The same program runs alone, with the library loaded, and
  * recorded: it must print the same.
  *

@@ -166,7 +166,7 @@ static void taken_unseen(void)
 	tell_metrics(db);
 }
 
-/* As programs do that start others. */
+/* Like programs that start others. */
 static void default_again(void)
 {
 	struct sigaction action;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a host can notice in its databases and connections: all that database_observer
+"""Effects that a host can notice in its databases and connections: all that database_observer
 writes down, with the library and without it, line by line.
 
     test_database.py QUERYPROF LIBRARY OBSERVER"""

@@ -14,7 +14,7 @@ HOST = os.path.abspath(sys.argv.pop(1))
 
 class Ends(Hosts):
     def test_exit(self):
-        """What is published at the end of a process is stored, but where _exit() is called by one
+        """Records that are published at the end of a process are stored, but where _exit() is called by one
         that is not recorded."""
         for how, status, samples in (("exit_now", 7, 20), ("exit_by_c", 8, 20), ("exit_quickly", 9, 37),
                                      ("exit_by_abort", -signal.SIGABRT, 20), ("first_thread_ends", 0, 50),

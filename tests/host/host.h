@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host tests share: a program that uses the system's SQLite as any
+ * Shared by the host tests: a program that uses the system's SQLite as any
  * program does, with queryprof loaded as an extension.
  */
 #ifndef QUERYPROF_TESTS_HOST_H

@@ -113,7 +113,7 @@ static void test_real_half_asleep(void **state)
 
 #define RIVALS 4
 
-/* What a context switch takes of the thread's CPU time between runs: the kernel's work, and
+/* The part of the thread's CPU time that a context switch takes between runs: the kernel's work, and
  * queryprof's readings with cold caches. 6 to 12 us were seen. */
 #define SWITCH_NS 20000
 
@@ -172,7 +172,7 @@ static void test_short_runs(void **state)
 	/* With a signal behind each tick, and behind few. */
 	check_sum_of_runs(db, 200, 600, "1000000", 0.05);
 	check_sum_of_runs(db, 200, 300, "1000000000", 0.05);
-	/* What is between short runs counts for more. */
+	/* The work between short runs counts for more. */
 	check_sum_of_runs(db, 20, 750, "1000000", 0.3);
 	busy_stop();
 	host_close(db);

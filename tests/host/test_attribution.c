@@ -251,7 +251,7 @@ static void test_long_jump(void **state)
 	                     "(SELECT query_id FROM system.query_log WHERE query LIKE '%%/* after the jump "
 	                     "*/%%')") > 20);
 	host_close(db);
-	/* What was left holds the connection `left` for ever: that is the jump's doing. */
+	/* The call that the jump left holds the connection `left` for ever. */
 }
 
 /* The time to prepare a statement is its own: here SQLite reads the schema first and

@@ -76,7 +76,7 @@ static void *ask(void *context)
 		                    "place 4: place_4, place 5: place_5, place 6: place_6, place 7: place_7");
 		free(found);
 	}
-	/* What lies below it, in the words of trace_log. */
+	/* The frames below it, in the words of trace_log. */
 	assert_int_equal(host_int(db, "SELECT count(*) FROM system.stack_trace WHERE query_id LIKE 'place%%'"
 	                              " AND symbols LIKE '%%\"sqlite3_step\"%%' AND traceToText(trace) LIKE "
 	                              "'%%be_in_place%%'"),

@@ -147,7 +147,7 @@ static int64_t ask(const char *format, ...)
 
 #define QUERIES 4
 
-/* What samples know of one: its handle says the id, its label set the number. */
+/* A query as samples know it: its handle says the id, its label set the number. */
 struct query {
 	char id[32];
 	qp_query_handle *handle;
@@ -311,13 +311,13 @@ static void test_spans(void **state)
 		for (int i = 0; i < 10; i++)
 			add(outer_task, NULL);
 		run_all();
-		/* What has no trace is no part of this one. */
+		/* A context without a trace is no part of this one. */
 		qp_context before = qp_context_set(none);
 		assert_null(qp_span_here);
 		inner_task(NULL);
 		qp_context_set(before);
 		assert_non_null(qp_span_here);
-		/* What is of this one is, on this thread, too. */
+		/* A context of this trace is a part of it, on this thread, too. */
 		qp_context own = qp_context_get();
 		before = qp_context_set(own);
 		{

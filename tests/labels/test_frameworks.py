@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Rails and Django write into their SQL arrives as labels, and the program knows nothing
+"""The comments of Rails and Django in their SQL arrive as labels, and the program knows nothing
 of queryprof: both run here, under `queryprof record`. Where one is not installed its tests are
 skipped: tools/setup --all brings Debian's. Rails has query_log_tags since 7.0; Debian 12's 6.1 has
 annotate(). A newer one is found by RUBYLIB=…/activerecord/lib:…/activesupport/lib:…/activemodel/lib.
@@ -47,7 +47,7 @@ User.annotate("controller='users',action='a%%20show'").from("(%s) users").pluck(
 RAILS = RAILS_TAGS_CHECK + """
 format, prepend = ARGV
 ActiveRecord::Base.establish_connection(adapter: 'sqlite3', database: ':memory:')
-# What `config.active_record.query_log_tags_enabled = true` does.
+# The effect of `config.active_record.query_log_tags_enabled = true`.
 ActiveRecord.query_transformers << ActiveRecord::QueryLogs
 ActiveRecord::QueryLogs.taggings = { application: 'Blog', controller: ->(context) { context[:controller] },
                                      action: -> { 'a show/%%' } }

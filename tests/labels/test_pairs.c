@@ -79,7 +79,7 @@ static void test_sets(void **state)
 	label_pairs_free(&pairs);
 }
 
-/* What is too long is cut, and what is too much left out. */
+/* Texts that are too long are cut, and labels that are too many left out. */
 static void test_limits(void **state)
 {
 	struct label_pairs pairs = { .items = { 0 } };

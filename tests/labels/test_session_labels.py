@@ -110,7 +110,7 @@ class SessionLabels(unittest.TestCase):
             db.execute("PRAGMA query_comment_labels = 1")
 
     def test_inside_an_engines_query(self):
-        """The file as anybody reads it: the virtual table and the view say the same."""
+        """The file as any program reads it: the virtual table and the view say the same."""
         db = self.connect()
         db.execute("SELECT set_label('reader', 'both')")
         self.run_as(db, "reader", SPIN + " /*x='y'*/")

@@ -38,7 +38,7 @@ enum { FIRST, SECOND, CONNECTIONS };
 
 enum kind { NONE, ROWS, FAILS, WRITES, CALLS, SUMS, BLOB, BACKUP, SESSION, VALUE, SNAPSHOT };
 
-/* What a sequence begins with: handles of the first connection, but for `on_second`. */
+/* The beginning of a sequence: handles of the first connection, but for `on_second`. */
 static const struct world {
 	const char *name;
 	enum kind handles[HANDLES];
@@ -85,7 +85,7 @@ struct action {
 	int on; /* handle, or connection */
 };
 
-/* What is left, as far as it says what may come next. */
+/* The remaining handles, as far as they decide which step may come next. */
 struct left {
 	bool handles[HANDLES], spoilt[HANDLES];
 	bool open[CONNECTIONS];
@@ -191,7 +191,7 @@ static void note(struct objects *objects, int64_t value)
 
 /* --- what functions get ------------------------------------------------------------------- */
 
-/* What SQLite destroys, and when, is part of the result. One thread at a time uses it. */
+/* The calls of destructors, and when, are part of the result. One thread at a time uses it. */
 static struct objects *acting;
 
 static void destroy(void *number)
@@ -267,7 +267,7 @@ static void *make_session(sqlite3 *db)
 	return session;
 }
 
-/* What Debian's SQLite lacks. NULL: so does this one. */
+/* Functions that Debian's SQLite lacks. NULL: so does this one. */
 static struct {
 	__typeof__(&sqlite3_snapshot_get) get;
 	__typeof__(&sqlite3_snapshot_open) open;
@@ -526,7 +526,7 @@ static void perform(const struct sequence *sequence, struct objects *objects, st
 	apply(sequence->world, left, action);
 }
 
-/* What is left ends: handles first, in one order or the other. */
+/* The remaining handles end: handles first, in one order or the other. */
 static uint64_t run(const struct sequence *sequence, bool forward)
 {
 	struct objects objects;

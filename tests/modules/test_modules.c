@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the process has mapped, through dlopen and dlclose, under other threads'
+ * The modules of the process, through dlopen and dlclose, under other threads'
  * feet, and after a file went.
  *
  * Usage: test_modules PLUGIN
@@ -128,7 +128,7 @@ static void test_load_and_unload(void **state)
 	assert_string_equal(module->path, plugin);
 	assert_int_equal(module->born, loaded);
 	assert_null(modules_find(address, before));
-	/* What came changes no rule that was known. */
+	/* A new module changes no rule that was known. */
 	assert_ptr_equal(code_map_current()->rules, rules);
 	const uint32_t epoch = code_map_current()->epoch;
 

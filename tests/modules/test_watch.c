@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the map watches of the loader's memory moves only when something is loaded.
+ * The words of the loader's memory that the map watches change only when something is loaded.
  *
  * Usage: test_watch PLUGIN
  *

@@ -51,7 +51,7 @@ BURNING = [
     ("SELECT count(*) FROM t WHERE (b = 5 OR a < 150) AND burn(c)", "MULTI-INDEX OR"),
 ]
 
-# Whose plans are compared with EXPLAIN QUERY PLAN, too.
+# Statements whose plans are compared with EXPLAIN QUERY PLAN, too.
 PLANNED = [
     "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 300) SELECT burn(a) FROM r JOIN t ON a = x",
     "SELECT DISTINCT c FROM t WHERE burn(a)",
@@ -67,7 +67,7 @@ PLANNED = [
     " UNION ALL ".join("SELECT burn(%d)" % i for i in range(300)),
 ]
 
-# What is fired, the statement, and the node that calls burn() and the one that it is in.
+# The trigger that fires, the statement, and the node that calls burn() and the one that it is in.
 TRIGGERS = [
     ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log SELECT a FROM t WHERE burn(c); END",
      "INSERT INTO w VALUES (1, 2)", "SCAN t", "TRIGGER it"),
@@ -368,7 +368,7 @@ class Plans(unittest.TestCase):
         self.assertIn("the whole table, compares b\n", self.command("plan", trace, "LIKE"))
 
     def test_error_log_is_quiet(self):
-        # What has run cannot be prepared again: the table is there, or gone. SQLite reports that to its log.
+        # A statement that has run cannot be prepared again: the table is there, or gone. SQLite reports that to its log.
         trace = os.path.join(self.folder.name, "quiet.trace")
         sql = ["CREATE TABLE t AS SELECT value AS a, hex(value) AS b FROM generate_series(1, 300000)", "CREATE INDEX tb ON t(b)",
                "/* a */ -- b\n" + LONG_SCAN, "DROP TABLE t"]
@@ -400,7 +400,7 @@ class Plans(unittest.TestCase):
             self.check_is_at("SEARCH t USING COVERING INDEX tb (b<?)", self.times(f"bound {value}"))
 
     def test_bindings_that_change_the_plan(self):
-        # As with stat4: SQLite prepares the statement anew when the pattern changes. Ours is explained without
+        # Like with stat4 SQLite prepares the statement anew when the pattern changes. queryprof explains it without
         # values: where that is another program, the plan is not known, which is counted, and no other is shown.
         different = self.metric("plans_different")
         self.db.execute("CREATE TABLE n(s TEXT COLLATE NOCASE, x)")
@@ -506,7 +506,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(inside, {"SCAN", "MODIFY", "TRIGGER"}, rows)
 
     def test_rows(self):
-        # What it returned is known of each statement; what its loops did is not known of this library.
+        # The number of returned rows is known of each statement; the counts of its loops are unknown with this library.
         self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(150 * ["burn(x)"]))
         self.run_as("loops", BURNING[2][0])
         rows = [self.db.execute("SELECT node, loops, rows FROM system.plan_times WHERE query_id = ?", (name,)).fetchall()

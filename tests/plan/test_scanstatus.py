@@ -146,8 +146,8 @@ class Scanned:
         return stmt
 
     def count(self, sql):
-        """What the statement's loops did in all of its runs since it was reset: by node, how often they began and their
-        rows."""
+        """The counts of the statement's loops in all of its runs since it was reset: by node, how often they began and
+        their rows."""
         stmt = self.find(sql)
         counts = {}
         while self.number(stmt, len(counts), NLOOP, 0) is not None:
@@ -156,8 +156,8 @@ class Scanned:
         return counts
 
     def run_counted(self, sql):
-        """What each run added. Before the third one the program has the counts set back, before the fourth one the schema
-        changes, and SQLite prepares the statement anew in it."""
+        """The counts that each run added. Before the third one the program has the counts set back, before the fourth one
+        the schema changes, and SQLite prepares the statement anew in it."""
         runs = []
         before = {}
         for number in range(RUNS):
@@ -302,7 +302,7 @@ class ScanStatus(unittest.TestCase):
         if not sources:
             self.skipTest("no newer sources of SQLite")
         with tempfile.TemporaryDirectory() as folder:
-            # As no compiler's choice leaves an opcode unknown then.
+            # No compiler's choice leaves an opcode unknown then.
             subprocess.run(["cc", "-O0", "-g", "-shared", "-fPIC", "-w", "-DSQLITE_ENABLE_STMT_SCANSTATUS", "-Wl,-soname,libsqlite3.so.0",
                             "-o", os.path.join(folder, "libsqlite3.so.0"), os.path.join(sources, "sqlite3.c"), "-lm"], check=True)
             trace = os.path.join(folder, "trace")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handler finds as the running opcode against the truth: the SQLite library, of which
+ * The running opcode that the handler finds against the truth: the SQLite library, of which
  * test_builds.py has made one for each compiler, writes the address of each opcode to a variable
  * before it executes it, and NULL before it goes to another.
  *
@@ -47,7 +47,7 @@ static long now_ns(void)
 	return now.tv_sec * 1000000000l + now.tv_nsec;
 }
 
-/* What reading the clock twice adds. */
+/* The time of reading the clock twice. */
 static long clock_cost_ns(void)
 {
 	enum { PAIRS = 1000 };

@@ -67,7 +67,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server:
-    """As one of server.py."""
+    """The interface of a server of server.py."""
 
     def __init__(self, library, folder):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

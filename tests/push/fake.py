@@ -14,7 +14,7 @@ import urllib.parse
 
 import native
 
-# What happens to a request: is it stored, how often, and what becomes of the answer.
+# The fate of a request: is it stored, how often, and what becomes of the response.
 FAULTS = {
     "fine": (1, "whole"),
     "dropped": (0, "none"),

@@ -84,7 +84,7 @@ class Maker:
             (trace, first, T0, count, count, json.dumps(spans))).lastrowid
 
     def remove(self, count):
-        """As the size bound does: the oldest go."""
+        """Removes the oldest, like the size bound."""
         run = self.db.execute
         run("BEGIN IMMEDIATE")
         run("DELETE FROM samples WHERE timestamp_ns IN (SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT ?)",

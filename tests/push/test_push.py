@@ -30,7 +30,7 @@ class Sent(case.Case):
         return server
 
     def check_all(self, server, file):
-        """What the server has is what the file has."""
+        """The server has the same rows as the file."""
         got = {row["timestamp_ns"]: row for row in server.rows["trace_log_rows"].values()
                if row["file"] == file.identity}
         wanted = file.rows("SELECT timestamp_ns, value, query_id, weight, trace, labels, symbols, lines, hostname,"
@@ -226,7 +226,7 @@ class Following(Sent):
         sent = sum(len(body) for _, _, _, body in server.seen)
         self.assertEqual(done.returncode, 0)
         self.assertGreater(sent, 200000)
-        # What fits into the sockets' buffers goes at once.
+        # A request that fits into the sockets' buffers goes at once.
         self.assertGreater(took, 0.3 * sent / 1000000)
 
 

@@ -63,7 +63,7 @@ static void count(const char *text)
 	statement_stats_add(statement_stats_find(&name), 1, &run);
 }
 
-/* As in a forked child, which has other memory in the same place. */
+/* The state of a forked child, which has other memory in the same place. */
 static int begin(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What only C can ask of a program that is recorded. dlsym() still answers its caller:
+ * Checks of a recorded program that need C. dlsym() still responds to its caller:
  * what comes after the program is SQLite, after the profiler it would be nothing.
  *
  * Closes a connection whose statements are still there, and prints how many the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that run numbered queries until somebody kills them, or leave without a word.
+ * Processes that run numbered queries until the test kills them, or end without a word.
  *
  * usage: killed LIBRARY LEDGER THREADS WAY [COUNT]
  *
@@ -134,7 +134,7 @@ static void count_for_ever(void)
 	count_on(NULL);
 }
 
-/* As those of a server: made by fork, when the parent has used SQLite itself. */
+/* Processes like those of a server: made by fork, when the parent has used SQLite itself. */
 static int run_workers(int count)
 {
 	sqlite3 *db;

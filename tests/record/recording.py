@@ -30,7 +30,7 @@ TICK_NS = time.clock_getres(6) * 1e9  # CLOCK_MONOTONIC_COARSE
 
 
 def state(pid):
-    """As ps shows it; "" when there is no such process."""
+    """The state that ps shows; "" when there is no such process."""
     try:
         with open("/proc/%d/stat" % pid, encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[0]
@@ -60,7 +60,7 @@ class Recording(unittest.TestCase):
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="queryprof-record-test-")
-        os.chmod(self.folder, 0o755)  # one test runs as somebody else
+        os.chmod(self.folder, 0o755)  # one test runs as another user
         self.trace = os.path.join(self.folder, "app.trace")
         self.seen = ""
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)

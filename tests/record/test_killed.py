@@ -89,7 +89,7 @@ class Killed(Recording):
                               "process %d, thread %d: %d ended%s" % (place, thread, ended, self.seen))
 
     def expect_samples_of_running(self, places):
-        """What the process's own counters said of its running queries before it was killed."""
+        """The process's own counters of its running queries before it was killed."""
         stored = {text.split(" q_")[1].split()[0]: (kind, samples) for text, kind, samples in self.rows("""
             SELECT query, type, (SELECT count(*) FROM trace_log AS s WHERE s.query_id = q.query_id)
             FROM query_log AS q WHERE query LIKE '%q\\_%' ESCAPE '\\'""")}

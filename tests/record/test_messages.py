@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `queryprof record` says when there is nothing to record, or it cannot.
+"""The messages of `queryprof record` when there is nothing to record, or it cannot.
 
 usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE: programs with a copy of SQLite
 of their own, dynamically linked otherwise, and without a loader; modules with such a copy, and
@@ -108,7 +108,7 @@ class Nothing(Recording):
         self.assertIn("if it uses %s: that is SQLite translated into WebAssembly" % package, done.stderr)
 
     def test_musl(self):
-        """As of a program whose loader is musl's by its name."""
+        """The message for a program whose loader is musl's by its name."""
         loader, musl = b"/lib64/ld-linux-x86-64.so.2\0", b"./ld-musl-x86_64.so.1\0"
         if not os.path.exists(loader[:-1]):
             self.skipTest("the loader has another name here")
@@ -252,7 +252,7 @@ class Settings(Recording):
         self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log"), [("Real", 2000000)], self.seen)
 
     def test_options_of_the_command(self):
-        """What stands behind the command's name is its own, with and without `--`."""
+        """Arguments behind the command's name are its own, with and without `--`."""
         for gap in [], ["--"]:
             done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", self.trace, *gap, "sh", "-c",
                                    'echo "$@"', "sh", "--cpu", "-o", "--", "--help"],

@@ -51,7 +51,7 @@ class Rights(Recording):
         self.expect_sampled(2)
 
     def test_workers(self):
-        """As a server's that begins as root, with and without a query in its first process."""
+        """A server that begins as root, with and without a query in its first process."""
         self.run_script("work()\nfor i in range(2): in_child(give_up, work)")
         self.expect_sampled(3)
         os.unlink(self.trace)

@@ -39,7 +39,7 @@ class Statements(Recording):
         # The program's clocks have what comes between two calls, too: its loop, binding and
         # resetting, queryprof's own work, and, on a busy machine, others' turns. CPU time has
         # those turns, and the SELECTs that do nothing say how much of it is between two calls.
-        # What is left is 2 %: queryprof reads the clocks of the system every 50 us; and behind
+        # 2 % are left: queryprof reads the clocks of the system every 50 us; and behind
         # each context switch, where the caches are cold: some 10 us with the switch itself.
         own, own_cpu, nothing_cpu, switches = map(int, done.stdout.split())
         between = nothing_cpu - self.counted("SELECT ?1")[3]
@@ -63,7 +63,7 @@ class Statements(Recording):
         self.assertLess(ns, 1.001 * inside, self.seen)
         self.assertLess(abs(cpu - cpu_inside), 0.05 * cpu_inside, self.seen)
         self.assertLessEqual(cpu, ns, self.seen)
-        # What the program does between two rows is outside, and nothing that it does not know of.
+        # The program's work between two rows is outside, and nothing that it does not know of.
         between = duration - ns
         self.assertLess(all_of_it - inside, 1.001 * between, self.seen)
         self.assertLess(duration, 1.001 * all_of_it, self.seen)

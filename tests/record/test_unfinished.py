@@ -111,7 +111,7 @@ db.execute(%r)
         self.assertIn(SLOW, only)
         self.assertNotIn("unfinished", only)
         db = sqlite3.connect(self.trace)
-        # As of a run whose start was not recorded: one with a start and no text is of the profiler's own.
+        # Like a run whose start was not recorded: one with a start and no text is of the profiler's own.
         db.execute("UPDATE queries SET statement = 0, query_start_ns = 0 WHERE NOT finished")
         db.commit()
         db.close()

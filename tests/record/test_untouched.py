@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the host could notice of `queryprof record`: nothing.
+"""Effects of `queryprof record` that the host could notice: none.
 
 usage: test_untouched.py QUERYPROF CLOSER: a program that closes before it finalizes"""
 
@@ -130,7 +130,7 @@ class End(Recording):
         self.assertFalse(os.path.exists(self.trace), "no file when there was nothing to put in")
 
     def test_killed_with_us(self):
-        # What we can no longer remove goes with the folder.
+        # Files that the command can no longer remove go with the folder.
         environment = {**os.environ, "TMPDIR": self.folder}
         with subprocess.Popen(self.arguments(PYTHON, "-c", COUNTER), stdout=subprocess.PIPE, text=True,
                               env=environment) as us:
@@ -213,7 +213,7 @@ class Signals(Recording):
         self.assertEqual(self.finish(us), str([(2, 2), (15, 1)]))
 
     def test_sent_to_a_group_that_it_left(self):
-        """As timeout(1) does to a server that makes a session of its own."""
+        """Like timeout(1) with a server that makes a session of its own."""
         us = self.start("import os; os.setsid()\n")
         os.killpg(us.pid, signal.SIGTERM)
         self.assertEqual(self.finish(us), str([(15, 1)]))

@@ -28,7 +28,7 @@ static uint64_t next_random(uint64_t below)
 	return seed % below;
 }
 
-/* What the producers of a ring have done, in the order of their reservations. */
+/* The work of the producers of a ring, in the order of their reservations. */
 struct producers {
 	struct ring *ring;
 	uint64_t committed[512]; /* numbers of the records */

@@ -523,7 +523,7 @@ static void test_reset_in_child(void **state)
 	assert_true(put(ring, 1, 0, 40, 1));
 	struct mark *open = ring_reserve(ring, sizeof(*open)); /* of "another thread" */
 	assert_non_null(open);
-	/* What the parent leaves there looks like a record wherever one looks. */
+	/* The bytes that the parent leaves there look like a record at each place. */
 	uint64_t *rest = ring_reserve(ring, RING_MIN_BYTES / 2 - 8);
 	for (size_t i = 0; i < RING_MIN_BYTES / 16 - 1; i++)
 		rest[i] = 1ull << 63 | 1ull << 32 | 8;

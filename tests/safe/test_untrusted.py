@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database file that somebody else made, opened by a program with the extension: none
+"""A database file of another person, opened by a program with the extension: none
 of its views, triggers, columns, constraints and indexes reaches what is queryprof's,
-whatever trusted_schema says. What the program itself says does."""
+whatever trusted_schema says. The program's own SQL works."""
 
 from library import *
 
@@ -97,7 +97,7 @@ class Untrusted(Case):
                     "INSERT INTO victim VALUES (1)", ("misuse of aggregate",))
 
     def test_functions_in_tables(self):
-        # What SQLite allows in none of these places, whichever statement says it, is refused as such.
+        # A call that SQLite allows in none of these places, in no statement, is refused as such.
         refused = ("malformed database schema", "non-deterministic", "misuse of aggregate", "prohibited",
                    "unknown function: flameGraph")
         for calls in CALLS.values():

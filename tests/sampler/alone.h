@@ -14,7 +14,7 @@ extern struct query_run run;
 /* Runs `test` in a child; how that ended, as wait() says. */
 int status_of(void (*test)(void));
 
-/* What such a test begins with: the ring, and the sampler on it. */
+/* The beginning of such a test: the ring, and the sampler on it. */
 void begin(void);
 
 /* Starts the query, with samples of these periods. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the sampler share: an unwinder made up, a consumer that adds up
+ * Shared by the tests of the sampler: an unwinder made up, a consumer that adds up
  * what comes through the ring, and ways to spend time.
  */
 #ifndef TESTS_SAMPLER_COMMON_H
@@ -48,13 +48,13 @@
 #define UNDER_TSAN 0
 #endif
 
-/* What the made-up unwinder answers: this many frames, address i + 1 in the i-th. */
+/* The result of the made-up unwinder: this many frames, address i + 1 in the i-th. */
 extern int fake_depth;
 extern bool fake_truncated;
 /* Called inside it when not NULL. */
 extern void (*fake_unwind_hook)(void);
 
-/* What has come through the ring since drain_reset(). */
+/* The records that came through the ring since drain_reset(). */
 struct drained {
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], time_ns[TRACE_TYPES];
 	uint64_t queries, threads, starts;
@@ -79,7 +79,7 @@ void pause_for(uint64_t ns); /* wall time, whatever signals come */
 /* Timers of the process as the kernel lists them; -1: it does not. */
 int kernel_timers(void);
 
-/* As an assertion, in a child, where one of cmocka's would not end the test. */
+/* An assertion for a child, where one of cmocka's would not end the test. */
 #define CHECK(condition)                                                                                     \
 	((condition) ? (void)0                                                                               \
 	             : (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))

@@ -183,7 +183,7 @@ static void test_short_queries(void **state)
 	short_queries(300000, 6000000, 100000, 1);
 }
 
-/* As if a second were between two: the first ones arm the timer anew, until it waits as long. */
+/* Acts as if a second were between two: the first ones arm the timer anew, until it waits as long. */
 static void test_seldom_queries(void **state)
 {
 	struct thread_timer *timer = &sampler_thread()->timers[TIMER_CPU];

@@ -234,7 +234,7 @@ static void test_truncated(void **state)
 	assert_int_equal(seen.newest.depth, TRACE_MAX_FRAMES);
 	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
 
-	/* What a tiny ring cannot hold is cut, not lost. */
+	/* A trace that a tiny ring cannot hold is cut, not lost. */
 	thread->ring = tiny;
 	fire(thread, TIMER_CPU, 0);
 	drain(tiny, &seen);
@@ -341,7 +341,7 @@ static void test_mutex_owner(void **state)
 	fire(thread, TIMER_CPU, 0);
 	assert_only(LEDGER_IDLE, before);
 
-	/* What is around it runs then. */
+	/* The query around it runs then. */
 	outer_run.key = (struct query_key){ 21, 22 };
 	thread->queries[1] = thread->queries[0];
 	thread->queries[0] = tag_of(&outer_run, 1000000, 0);

@@ -139,7 +139,7 @@ static void blocked_thread(void)
 	CHECK(ledger_read(LEDGER_SIGNALS) == 0);
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
 	CHECK(sigismember(&mask, sampler_signal()) == 1);
-	/* What has been waiting finds no query. */
+	/* The signal that has been waiting finds no query. */
 	pthread_sigmask(SIG_UNBLOCK, &all, NULL);
 	CHECK(stored() == 0);
 	assert_ledger();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A long time under sampling: 8 threads in queries all the time, each sampled every millisecond
- * of wall time, with limits of cost off. What must hold from the first minute to the end:
+ * of wall time, with limits of cost off. These must hold from the first minute to the end:
  *
  * - the host's memory stays within 1 MiB of what it was after the first minute;
  * - the trace file, its WAL included, stays within trace_log_max_bytes, and comes to trimming;

@@ -51,7 +51,7 @@ void exceptions_end_spans(void **)
 		1);
 }
 
-/* As C ends them, in code that is left. */
+/* Spans end like in C, in code that is left. */
 void leaves()
 {
 	static qp_span_site site = QP_SPAN_SITE("is left");

@@ -132,7 +132,7 @@ static void *span_elsewhere(void *handle)
 	return NULL;
 }
 
-/* What came before, and what comes after, is not kept either. */
+/* Spans before and after it are not kept either. */
 static void other_threads_obey(void **state)
 {
 	static qp_span_site many = QP_SPAN_SITE("many");

@@ -221,7 +221,7 @@ static void are_spans_of_a_trace_that_begins_later(void **state)
 		"steps what was prepared earlier: SELECT 1 AS earlier");
 }
 
-/* As a program steps them: one begins before another ends, and outlives the span. */
+/* The order in which a program steps them: one begins before another ends, and outlives the span. */
 static void need_not_nest(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("short span");
@@ -353,7 +353,7 @@ static void read_blob(sqlite3 *from)
 	assert_int_equal(sqlite3_blob_close(blob), SQLITE_OK);
 }
 
-/* What SQLite does by calls of its own: each is a span from its first call to its last. */
+/* Work of SQLite that has calls of its own: each is a span from its first call to its last. */
 static void of_backups_checkpoints_and_blobs(void **state)
 {
 	sqlite3 *memory = db;

@@ -11,7 +11,7 @@ extern int fake_store_calls;
 extern struct store_config fake_store_config;
 extern char fake_store_path[4096];
 
-/* What symbol_set_debug_path() was called with last. */
+/* The argument of the newest symbol_set_debug_path(). */
 extern char fake_debug_path[4096];
 
 #endif

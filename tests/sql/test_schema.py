@@ -225,7 +225,7 @@ assert value(db, "SELECT count(*) FROM t") == 1000
         self.without_schema("db.execute(\"ATTACH ':memory:' AS SYSTEM\")")
 
     def test_a_schema_of_the_host_with_that_name(self):
-        """What it lacks is missing, before and after ours have been named."""
+        """A table that it lacks is missing, before and after queryprof's have been named."""
         in_new_process("""
 db = sqlite3.connect(":memory:", isolation_level=None)
 db.execute("ATTACH ':memory:' AS system")

@@ -332,7 +332,7 @@ static void test_table(void **state)
 		assert_non_null(info->unit);
 		if (!info->description || !info->description[0])
 			fail_msg("%s has no description", info->name);
-		/* What is shown can be set. */
+		/* A value that is shown can be set. */
 		if (strcmp(info->name, "trace_log_ring_bytes"))
 			expect_set(&session, info->name, value, value);
 		free(value);

@@ -182,7 +182,7 @@ class Tables(Case):
         self.assertGreater(metrics["samples"], 10)
         for part in ("store_flusher_cpu_time_ns", "store_reader_cpu_time_ns"):
             self.assertGreater(metrics[part], 0, part)
-        # What the runs' samples cost is a part of what all have cost.
+        # The cost of the runs' samples is a part of the cost of all.
         of_runs = value(self.db, "SELECT sum(profiler_cost_ns) FROM query_copy")
         self.assertGreater(of_runs, 0)
         self.assertLessEqual(of_runs, metrics["profiler_cost_ns"])

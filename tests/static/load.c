@@ -67,7 +67,7 @@ static void read_names(const char *image, const struct load *load, const uint64_
 	}
 }
 
-/* What the object says of itself; what it takes from others gets an address, too. */
+/* The object's own symbols; those that it takes from others get an address, too. */
 static void relocate(const struct load *load)
 {
 	char *image = (char *)load->info.dlpi_addr;

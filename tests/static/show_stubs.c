@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would be done to the functions of the SQLite in each file: their first bytes, and the stub
+ * The patches of the functions of the SQLite in each file: their first bytes, and the stub
  * or why there is none. Nothing is patched.
  */
 #include <sqlite3ext.h>

@@ -67,7 +67,7 @@ static bool version_is_named(const struct load *load, uint32_t version)
 	return has_text(load, text, (size_t)size);
 }
 
-/* What is resident of this process. */
+/* The resident memory of this process. */
 static double resident_kib(void)
 {
 	FILE *file = fopen("/proc/self/smaps_rollup", "re");

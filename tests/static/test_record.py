@@ -27,7 +27,7 @@ class Static(Recording):
         self.assertEqual(counts[INSERT], works * count, self.seen)
         self.assertEqual(counts[JOIN], works, self.seen)
         self.assertEqual(counts["INSERT INTO f SELECT 'word ' || b FROM t"], works)
-        # What FTS does inside is no query of the host's, nor are SQLite's reads of the schema.
+        # FTS's work inside is no query of the host's, nor are SQLite's reads of the schema.
         self.assertEqual(set(counts) - {INSERT, JOIN, "sqlite3_close()"},
                          {"CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", "CREATE VIRTUAL TABLE f USING %s(body)" % fts,
                           "INSERT INTO f SELECT 'word ' || b FROM t"})
@@ -130,7 +130,7 @@ class Static(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query = ?", INSERT), [(100,)], self.seen)
 
     def test_without_proc(self):
-        """What cannot be patched runs as ever, and is named."""
+        """A program that cannot be patched runs as ever, and is named."""
         wrapper = "mount -t tmpfs none /proc 2>/dev/null || exit 77; exec \"$@\""
         done = self.record("unshare", "-m", "sh", "-c", wrapper, "sh", HOST, "100", "1", options=ALL)
         if done.returncode in (1, 77):

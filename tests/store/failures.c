@@ -235,7 +235,7 @@ static void older_process_goes_on_writing(void **state)
 		"Real200ns");
 }
 
-/* What is called as in the schema and is something else. */
+/* Objects with names of the schema that are something else. */
 static void older_version_that_is_none_is_refused(void **state)
 {
 	(void)state;
@@ -322,7 +322,7 @@ static void deleted_file_is_made_again(void **state)
 	free(path);
 }
 
-/* As another user, for root may write everywhere. */
+/* Runs as another user, for root may write everywhere. */
 static void in_child_as_nobody(void (*test)(void))
 {
 	int status;
@@ -453,7 +453,7 @@ static void configure_keeps_the_old_file_on_failure(void **state)
 	path = store_path();
 	assert_string_equal(path, first);
 	free(path);
-	/* What waits in the ring goes to the old file. */
+	/* Records that wait in the ring go to the old file. */
 	sample(2);
 	configure_store(second, 0);
 	sample(1);

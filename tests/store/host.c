@@ -61,7 +61,7 @@ static void host_reads_and_closes(void **state)
 		assert_int_equal(host.open(trace_path, &db), 0);
 		assert_int_equal(host.exec(db, "SELECT count(*) FROM trace_log", NULL, NULL, NULL), 0);
 		assert_int_equal(host.close(db), 0);
-		/* As its last user, it thinks, it would have removed the log. */
+		/* If it took itself for the last user, it would have removed the log. */
 		assert_int_equal(stat(log, &after), 0);
 		assert_int_equal(before.st_ino, after.st_ino);
 		assert_int_equal(atoll(ask_file(trace_path, "SELECT count(*) FROM samples")),
@@ -110,7 +110,7 @@ static void close_all(void)
 		syscall(SYS_close, fd);
 }
 
-/* What the kernel refuses the store, as older ones and sandboxes do. The tests run in a
+/* Calls that the kernel refuses the store, like older kernels and sandboxes. The tests run in a
  * child, for a filter stays, and the test's own files are closed as well. */
 enum refused { REFUSED_NONE, REFUSED_CLOSE_RANGE, REFUSED_BOTH };
 
@@ -281,7 +281,7 @@ static int store_without_table(const char *mine)
 	return 0;
 }
 
-/* As daemons do. The numbers of what they close are their own files by the next write. */
+/* Like daemons. By the next write the numbers that they have closed are files of their own. */
 static void check_closing(enum refused refused, int (*host_that_closes)(const char *mine))
 {
 	char *mine = strdup(in_folder("mine"));

@@ -3,7 +3,7 @@
  * See lossy_disk.h. The log of a recording is a list of events in memory, appended under
  * a lock; making the files after a loss is a replay from its start, for three files:
  * the database, its rollback journal and its write-ahead log. The shared memory file
- * is not kept by anybody: SQLite makes it anew.
+ * is not kept: SQLite makes it anew.
  */
 #include "lossy_disk.h"
 

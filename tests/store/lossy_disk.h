@@ -18,7 +18,7 @@
 /* Takes the place of the default VFS under its name. Before anything else uses SQLite. */
 void disk_install(void);
 
-/* What happens to `path` and its logs from now on is written down; what was before is
+/* Changes of `path` and its logs from now on are written down; their content before is
  * forgotten. `note` is called at each xSync of its log or itself: what it returns
  * is kept with that moment. NULL ends it. */
 void disk_record(const char *path, uint64_t (*note)(void));
@@ -26,7 +26,7 @@ void disk_record(const char *path, uint64_t (*note)(void));
 /* Moments there are: 0 is before the first write, disk_moments() after the last. */
 size_t disk_moments(void);
 
-/* What `note` returned at the newest xSync of the write-ahead log before the moment. 0: none. */
+/* The result of `note` at the newest xSync of the write-ahead log before the moment. 0: none. */
 uint64_t disk_noted(size_t moment);
 
 enum disk_loss {

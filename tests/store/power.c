@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Power is lost at any moment of the file's life. What is found afterwards opens, is
+ * Power is lost at any moment of the file's life. The file that is left opens, is
  * whole, and has all that was stored up to the last flush that was synced; and every
  * flush is, within a flush interval, or when nothing more comes.
  *
@@ -116,7 +116,7 @@ static void fill(size_t flushes, size_t samples, size_t stacks)
 	for (size_t i = 0; i < flushes; i++) {
 		put_samples(T0 + i * samples * 1000, samples, stacks, KEY);
 		drain();
-		/* What was stored is on the disk, too, without anything more to come. */
+		/* Stored records are on the disk, too, without a later one. */
 		if (i % 16 == 0)
 			assert_eventually(all_synced((i + 1) * samples));
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes into the ring comes out of the views: every column, names and query
+ * Records that go into the ring come out of the views: every column, names and query
  * ids in whatever order their records come, and each thing stored once.
  */
 #include <string.h>
@@ -152,7 +152,7 @@ static void query_id_before_during_and_after(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3);
 }
 
-/* As far as it is known, until its own record comes. */
+/* The columns that are known until its own record comes. */
 static void query_that_has_not_ended(void **state)
 {
 	struct a_sample sample = sample_at(2000000);
@@ -263,7 +263,7 @@ static void times_that_are_taken(void **state)
 	assert_int_equal(ask("SELECT last_ns - first_ns FROM batches ORDER BY id DESC LIMIT 1"), 7);
 }
 
-/* What a start says is another text than the end's: cut, or a script that was being prepared. */
+/* The text of a start is another one than the end's: cut, or a script that was being prepared. */
 static void text_of_a_start_gives_way(void **state)
 {
 	struct a_query query = { .record = { .query = KEY(3), .start_realtime_ns = T0 } };
@@ -349,7 +349,7 @@ static void each_query_names_the_one_right_around_it(void **state)
 #define FUTURE_TYPE 7
 #define FUTURE_FIELD 77
 
-/* What a newer producer may put into the ring: the store keeps it apart from time. */
+/* Records of a newer producer: the store keeps them apart from time. */
 static void unknown_type_is_a_type_of_its_own(void **state)
 {
 	int64_t value = 4096;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process leaves in its shared ring when it is killed in the middle of its flusher's
+ * The records that a process leaves in its shared ring when it is killed in the middle of its flusher's
  * work: each record comes to the file once.
  */
 #include "support.h"

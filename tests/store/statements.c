@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What statements came to, in the file: added up over flushes and processes, bounded, and not
+ * The counters of statements in the file: added up over flushes and processes, bounded, and not
  * lost while the file cannot be written.
  */
 #include <stdio.h>
@@ -44,7 +44,7 @@ static int end(void **state)
 	return tear_down(state);
 }
 
-/* As set_up(), with nothing counted yet. Only drain() flushes: a flush of the flusher's own between
+/* Like set_up(), with nothing counted yet. Only drain() flushes: a flush of the flusher's own between
  * two runs of a statement could find it among the least used (seen on a loaded machine). */
 static int begin(void **state)
 {

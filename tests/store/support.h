@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the store stand on: records as the handler would write them, a
+ * The base of the store's tests: records as the handler would write them, a
  * map of modules that a test makes up, and one-number questions to the store.
  */
 #ifndef TESTS_STORE_SUPPORT_H
@@ -74,7 +74,7 @@ struct a_query {
 };
 void put_query(const struct a_query *query);
 
-/* What the first sample of a query says of it. */
+/* The data of a query in its first sample. */
 void put_start(struct query_key query, enum start_state state, const char *text);
 
 /* For store_drain() where all can be stored: long, as a loaded machine may need it. */

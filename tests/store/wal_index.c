@@ -215,7 +215,7 @@ static const char *read_all(const char *path)
 	return text;
 }
 
-/* What they find missing and what fails they write to the file "others". */
+/* They write missing rows and failures to the file "others". */
 static void others_write_beside_us(void **state)
 {
 	FILE *others[OTHERS];

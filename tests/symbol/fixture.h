@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fixture says of itself: where its functions are and where they stand
+ * The fixture's facts about itself: where its functions are and where they stand
  * in their source.
  */
 #ifndef QUERYPROF_TESTS_SYMBOL_FIXTURE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people get to read for an address: the forms that address.h promises.
+ * The texts that people read for an address: the forms that address.h promises.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -121,7 +121,7 @@ static void check_library(void **state)
 		check_place(&library, place, strncmp(name, "lto", 3) == 0);
 }
 
-/* What is in other files is left there (libdw maps them): lines, and no inlined
+/* Information in other files is left there (libdw maps them): lines, and no inlined
  * functions. */
 static void test_split(void **state)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What SQL says of libraries whose functions are known: their debug files in folders that
+"""SQL's names of libraries whose functions are known: their debug files in folders that
 are set while the program runs, build ids, inlined functions. And the command's folders.
 
 usage: test_session.py LIBRARY COMMAND FIXTURES INLINED

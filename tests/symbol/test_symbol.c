@@ -463,7 +463,7 @@ static void test_threads(void **state)
 
 static atomic_bool stop;
 
-/* What was returned stays valid when the folders change: with either there is a name, or
+/* Returned names stay valid when the folders change: with either there is a name, or
  * there is none. */
 static void *change_folders(void *argument)
 {

@@ -42,7 +42,7 @@ static void *library;
 static dive_function *dive;
 static pthread_rwlock_t in_use = PTHREAD_RWLOCK_INITIALIZER;
 
-/* What the threads see together. */
+/* The state that the threads share. */
 static uint64_t samples, inside_samples, moved_samples, cut, wrong;
 static bool stop;
 

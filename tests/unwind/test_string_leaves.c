@@ -140,7 +140,7 @@ static void test_leaves(void **state)
 		/* No other function of libc's. */
 		for (long round = 0; inside < SAMPLES && round < 20000000; round++)
 			callers[i].call();
-		/* What follows is in libc, too. */
+		/* The next frames are in libc, too. */
 		const int all = (int)inside, right = (int)exact;
 		print_message("%-12s %d samples, %d exact\n", callers[i].name, all, right);
 		assert_true(all > 0);

@@ -36,7 +36,7 @@ extern void frame_landing_later(void (*callee)(void));
 extern void frame_released_early(void (*callee)(void));
 extern void frame_taken_early(void (*callee)(void));
 
-/* What the signal handler is given and saw. Not static: the compiler would know
+/* The signal handler's arguments and findings. Not static: the compiler would know
  * that nothing it calls changes them, as it does not know of the handler. */
 uint64_t trace[TRACE_MAX_FRAMES];
 struct unwind_result seen;
@@ -313,7 +313,7 @@ SEEN void test_moved(void **state)
 	expect(seen.truncated && seen.depth == 1 && is_named(trace[0], "frame_taken_early"));
 }
 
-/* What a compiler makes at run time: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
+/* Code of a compiler at run time: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
 static const uint8_t made_code[] = { 0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3 };
 #define MADE_RETURN 6
 

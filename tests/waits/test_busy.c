@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the time of a query is made of, where there are more busy threads than processors: none of
+ * The parts of a query's time, where there are more busy threads than processors: none of
  * it is counted twice.
  */
 #include <setjmp.h>

@@ -716,7 +716,7 @@ static void test_locks(void **state)
 	must(db, "PRAGMA journal_mode = DELETE");
 }
 
-/* What a run waited is a part of its time, also where the thread loses its processor at the end of the call.
+/* A run's waits are a part of its time, also where the thread loses its processor at the end of the call.
  */
 #define REFUSALS 2000
 

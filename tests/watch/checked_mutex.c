@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What SQLite and the library take for a sqlite3_mutex. It is never freed. */
+/* SQLite and the library take it for a sqlite3_mutex. It is never freed. */
 struct checked {
 	sqlite3_mutex *real;
 	bool freed;

@@ -31,7 +31,7 @@ int64_t host_int(sqlite3 *db, const char *sql);
 /* A metric; alone: 0. */
 int64_t host_metric(const char *name);
 
-/* What main() is to return: a failure, too, when queryprof has seen no query at all. */
+/* The result of main(): a failure, too, when queryprof has seen no query at all. */
 int host_end(int failed);
 
 const char *host_library(void);

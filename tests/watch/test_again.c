@@ -88,7 +88,7 @@ static void test_in_turns(void **state)
 	sqlite3_close(db);
 }
 
-/* What a program resets is its own affair. */
+/* The counters that a program resets are its own affair. */
 static void test_counters_reset(void **state)
 {
 	sqlite3 *db = open_without_lines();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pprof-format reads of a profile, as JSON: samples with their frames' names and
+ * The content of a profile as pprof-format reads it, as JSON: samples with their frames' names and
  * lines, values and labels, and the mappings.
  *
  *   node read_pprof.mjs MODULES PROFILE

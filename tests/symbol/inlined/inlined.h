@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library of inlined functions says of itself.
+ * Facts of the library of inlined functions about itself.
  */
 #ifndef QUERYPROF_TESTS_SYMBOL_INLINED_H
 #define QUERYPROF_TESTS_SYMBOL_INLINED_H

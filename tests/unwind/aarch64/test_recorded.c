@@ -23,7 +23,7 @@
 struct recorded {
 	const char *name;
 	uint64_t registers[CFI_REGISTERS];
-	/* What the trace said, and the row in force there. */
+	/* The trace's frame, and the row in force there. */
 	struct {
 		uint64_t pc;
 		struct cfi_row row;
@@ -85,7 +85,7 @@ static struct unwind_frame load(const struct recorded *recorded)
 	return arch_frame_of(registers, registers[CFI_INSTRUCTION_POINTER]);
 }
 
-/* As the slow walk, where the rule alone does not lead on. */
+/* Like the slow walk, where the rule alone does not lead on. */
 static enum rule_result step(rule_t rule, struct unwind_frame *frame, uintptr_t *fp_slot)
 {
 	const uintptr_t sp = frame->sp;
