@@ -125,8 +125,9 @@ static const struct setting settings[] = {
 	                      "more in queries each has as many times fewer samples, of more weight" },
 	{ PROCESS(query_profiler_max_overhead_percent), IS_NUMBER("%", 1, 100), .info.zero = "no limit",
 	  .info.default_value = BUDGET_PERCENT, .apply = apply_budget,
-	  .info.description = "What samples may cost, of the queries' CPU time or of one processor's; above "
-	                      "it there are fewer, of more weight" },
+	  .info.description =
+	          "The cost that samples may have, of the queries' CPU time or of one processor's; above "
+	          "it there are fewer, of more weight" },
 	{ PROCESS(trace_log_path), IS_TEXT(PATH, PATH_BYTES), .apply = apply_to_store,
 	  .info.description = "The trace file; empty: a private temporary file that goes with the process" },
 	{ PROCESS(trace_log_max_bytes), IS_NUMBER("bytes", MIB, INT64_MAX), .info.zero = "no bound",
@@ -140,8 +141,7 @@ static const struct setting settings[] = {
 	  .info.description = "Memory for samples on their way to the trace file; rounded up to a power "
 	                      "of two, fixed once the library has started" },
 	{ PROCESS(trace_log_symbolize), IS_SWITCH, .apply = apply_to_store,
-	  .info.description =
-	          "Names and lines of what was sampled are put into the trace file after flushes" },
+	  .info.description = "1: the flusher puts names and lines into the trace file after flushes" },
 	{ PROCESS(log_statements_max), IS_NUMBER("", 16, STATEMENTS_MAX_MOST),
 	  .info.zero = "nothing is counted", .info.default_value = STATEMENTS_MAX_DEFAULT,
 	  .apply = apply_statements_max,
@@ -154,7 +154,7 @@ static const struct setting settings[] = {
 	  IS_WORDS(is_keep, "all, or of slow, sampled and random one or more, separated by commas"),
 	  .info.default_text = "all", .apply = apply_traces,
 	  .info.description =
-	          "Which traces of requests are kept, by what they were at their end: all; slow: from "
+	          "Which traces of requests are kept, decided at their end: all; slow: from "
 	          "trace_keep_min_duration_ns on; sampled: a sample fell into a span; random: one of "
 	          "trace_keep_one_of" },
 	{ PROCESS(trace_keep_min_duration_ns), IS_NUMBER("ns", 0, PERIOD_MAX_NS),
@@ -168,7 +168,7 @@ static const struct setting settings[] = {
 	                      "without room are dropped and counted" },
 	{ PROCESS(trace_statements), IS_WORDS(is_statements, "off, inside and all"),
 	  .info.default_text = "inside", .apply = apply_traces,
-	  .info.description = "Whose runs of statements are spans: off: no run's; inside: those inside a "
+	  .info.description = "Runs of statements that are spans: off: none; inside: those inside a "
 	                      "trace; all: a run outside of one is a trace by itself" },
 };
 #define SETTINGS ((int)(sizeof settings / sizeof *settings))

@@ -191,8 +191,8 @@ static const struct metric {
 } metrics[] = {
 	{ "version", NULL, text_copy, TEXT_VERSION, "Version of queryprof" },
 	{ "signal_moves", get_sampler, NULL, SAMPLER_SIGNAL_MOVES,
-	  "Times that the host took our signal for itself; queries running then on other threads have no "
-	  "samples from there on" },
+	  "Times that the host took the timers' signal for itself; queries that ran then on other threads "
+	  "have no samples from there on" },
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
 
 	{ "why_empty", NULL, text_of_emptiness, 0,
@@ -222,14 +222,14 @@ static const struct metric {
 	  "Signals that arrived inside the handler" },
 
 	{ "profiler_cost_ns", get_cost, NULL, BUDGET_COST_NS,
-	  "What the host's threads were slowed down by so far: the handler by its clock readings, the "
-	  "kernel's part of each signal, and watching; the CPU times of the store's threads come on top" },
+	  "The time that the host's threads lost so far: to the handler, by its clock readings, to the "
+	  "kernel's part of each signal, and to watching; the CPU times of the store's threads come on top" },
 	{ "profiler_watch_cost_ns", get_watch_cost, NULL, 0,
-	  "The part of watching: runs and rows of statements by what they cost, which is calibrated" },
+	  "The part of watching: runs and rows of statements by their cost, which is calibrated" },
 	{ "profiler_signal_cost_ns", get_budget, NULL, BUDGET_SIGNAL_NS,
 	  "The kernel's part of a signal, as the time of 16 system calls that do nothing" },
 	{ "profiler_cost_ppm", get_budget, NULL, BUDGET_COST_PPM,
-	  "What samples and storing them cost lately, in millionths of the queries' CPU time, or of one "
+	  "The cost of samples and of storing them lately, in millionths of the queries' CPU time, or of one "
 	  "processor's where that is more; query_profiler_max_overhead_percent is its limit" },
 	{ "threads_in_queries", get_budget, NULL, BUDGET_IN_QUERIES,
 	  "Threads in queries that are sampled on the wall clock, at the last look, a quarter of a second "
@@ -255,7 +255,7 @@ static const struct metric {
 	{ "threads_failed", get_sampler, NULL, SAMPLER_THREADS_FAILED,
 	  "Threads that are not sampled for want of memory" },
 	{ "threads_blocked", get_sampler, NULL, SAMPLER_THREADS_BLOCKED,
-	  "Threads that had our signal blocked at their first query and are not sampled" },
+	  "Threads that had the timers' signal blocked at their first query and are not sampled" },
 	{ "timers", get_sampler, NULL, SAMPLER_TIMERS, "Kernel timers that exist now" },
 	{ "timers_failed", get_sampler, NULL, SAMPLER_TIMERS_FAILED,
 	  "Timers that the system refused; a shared one visits their threads, or they are not sampled" },
@@ -316,11 +316,12 @@ static const struct metric {
 	  "Statements that were put into \"(other)\", as there were more than log_statements_max" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
 	{ "libraries", NULL, text_of_libraries, 0,
-	  "SQLite libraries of the process, and by which way their statements are seen" },
+	  "SQLite libraries of the process, and the way in which queryprof sees their statements" },
 	{ "sessions_refused", get_store, NULL, STORE_SESSIONS_REFUSED,
-	  "Connections that could not be given it" },
+	  "Connections that could not get queryprof" },
 	{ "traces_kept", get_spans, NULL, TRACES_KEPT, "Traces of requests that trace_keep keeps" },
-	{ "traces_left_out", get_spans, NULL, TRACES_UNKEPT, "Traces that it does not" },
+	{ "traces_left_out", get_spans, NULL, TRACES_UNKEPT,
+	  "Traces of requests that trace_keep leaves out" },
 	{ "spans", get_spans, NULL, SPANS_RECORDED, "Spans of traces that are kept, handed to the ring" },
 	{ "spans_dropped", get_spans, NULL, SPANS_DROPPED,
 	  "Spans lost because the ring was full, or for want of memory" },
@@ -328,7 +329,7 @@ static const struct metric {
 	  "Spans without an end of their own; they were closed with the span around them" },
 	{ "store_spans", get_store, NULL, STORE_SPANS, "Spans written to the trace file" },
 	{ "store_spans_lost", get_store, NULL, STORE_SPANS_LOST, "Spans that could not be written" },
-	{ "clock", NULL, text_copy, TEXT_CLOCK, "What the times of queries, waits and spans are read from" },
+	{ "clock", NULL, text_copy, TEXT_CLOCK, "The clock of the times of queries, waits and spans" },
 	{ "settings_environment_error", NULL, text_copy, TEXT_ENVIRONMENT_ERROR,
 	  "Settings in the environment that were not taken, and why" },
 	{ "settings_error", NULL, text_of_setting, 0, "The newest change of a setting that was refused" },

@@ -41,7 +41,7 @@ static const struct command_option options[] = {
 	  .value = "TIME",
 	  .to = &at,
 	  .kind = OPTION_TIME,
-	  .help = "A is what began before TIME, B what began then or later" },
+	  .help = "A: the runs that began before TIME; B: those that began then or later" },
 	SHOWN_TYPE_OPTION(&type_name),
 	{ .name = "limit",
 	  .value = "N",
