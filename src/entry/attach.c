@@ -46,7 +46,7 @@ int attach_connection(sqlite3 *db, bool wants_tables, char **error)
 		session->wants_tables |= wants_tables;
 		session_watch(session);
 	}
-	/* Our own statements are no queries of the host's. */
+	/* queryprof's own statements are no queries of the host's. */
 	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	if (!rc && is_new && wants_tables)
 		functions_guard(session);

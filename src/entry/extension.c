@@ -107,7 +107,7 @@ static void *open_library_of(const void *caller)
 }
 
 /* SQLite hands its table of routines to extensions only: be one for a moment, on a
- * connection of our own. */
+ * connection of queryprof's own. */
 static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 {
 	LOCK_DEFINE(lock, LOCK_OFFER, .at_fork = LOCK_LEFT); /* SQLite may wait in there */

@@ -42,7 +42,7 @@ static int read_adds(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-/* The library lies beside us. */
+/* The library lies beside the preload. */
 static void *open_library(void)
 {
 	char path[PATH_MAX];

@@ -55,7 +55,7 @@ static struct action read_action(uint64_t *version)
 }
 
 /* The default action of a real-time signal ends the process. The signal is sent again, so
- * that the parent sees what it would have seen without us. */
+ * that the parent sees what it would have seen without queryprof. */
 static void act_by_default(int signal, siginfo_t *info)
 {
 	const uint64_t action[4] = { (uintptr_t)SIG_DFL }; /* as the kernel has it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls in which a thread may wait, and which our signals do not shorten: input and output,
+ * Calls in which a thread may wait, and which queryprof's signals do not shorten: input and output,
  * mutexes and conditions. They are measured (query/wait.h) where a query runs, and are otherwise
  * one load and a branch longer.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks the relocations of every loaded object and redirects those that name one
- * of our functions.
+ * of queryprof's functions.
  *
  * The list of objects is copied under the loader's lock and worked on without it,
  * for resolving a name takes the loader's other lock and the order of the two is

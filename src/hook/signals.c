@@ -62,7 +62,7 @@ static sighandler_t queryprof_signal_once(int number, sighandler_t handler)
 
 /* --- waiting ------------------------------------------------------------------ */
 
-/* A thread that waits for a signal has it blocked, so a signal that our timers sent before is
+/* A thread that waits for a signal has it blocked, so a signal that queryprof's timers sent before is
  * pending beside the host's own. That happens once or twice: then the timers are stopped. */
 
 static int queryprof_sigwaitinfo(const sigset_t *set, siginfo_t *info)

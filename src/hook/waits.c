@@ -46,7 +46,7 @@ struct wait {
 	uint32_t handled; /* signals of the sampler's, up to now */
 };
 
-/* False: our signals do not matter to this wait, any more. */
+/* False: queryprof's signals do not matter to this wait, any more. */
 static bool begin(struct wait *wait)
 {
 	struct thread *thread = thread_current;
@@ -61,7 +61,7 @@ static bool begin(struct wait *wait)
 	return true;
 }
 
-/* Whether what has ended with `error` was ended by us. */
+/* Whether queryprof's signal ended the call that has ended with `error`. */
 static bool must_go_on(struct wait *wait, int error)
 {
 	uint32_t handled = wait->thread->handler.done;
@@ -344,7 +344,7 @@ static int whole_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct t
 
 /* --- what is hooked ------------------------------------------------------- */
 
-/* Each is measured as one wait, however often our signals interrupt it. */
+/* Each is measured as one wait, however often queryprof's signals interrupt it. */
 #define WHOLE(cause, result, name, parameters, arguments)                                                    \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \

@@ -8,7 +8,7 @@
  * the whole time and never come to the end.
  *
  * So these functions are hooked, SQLite's own calls among them. Inside a query a wait
- * that our signal ended goes on for the rest of its time; the host's own signals end it
+ * that queryprof's signal ended goes on for the rest of its time; the host's own signals end it
  * as ever. Outside, the thread's timer is stopped before it waits.
  */
 #ifndef QUERYPROF_HOOK_WAITS_H

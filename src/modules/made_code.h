@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that we have made in this process, as if it were an object's: snapshots have it.
+ * Code that queryprof has made in this process, as if it were an object's: snapshots have it.
  */
 #ifndef QUERYPROF_MODULES_MADE_CODE_H
 #define QUERYPROF_MODULES_MADE_CODE_H

@@ -260,7 +260,7 @@ const struct module *modules_find(uint64_t address, uint32_t in_generation)
 
 void modules_each(bool (*each)(void *context, const struct module *module), void *context)
 {
-	/* A copy, so that `each` may call us. */
+	/* A copy, so that `each` may call these functions. */
 	pthread_mutex_lock(&lock);
 	const size_t count = history.mapped.count;
 	const struct module **copy = malloc((count + 1) * sizeof *copy);

@@ -66,7 +66,7 @@ __attribute__((no_sanitize("address"))) static inline bool query_is_marked(const
 void query_hand_over(struct query_run *to, const struct query_run *from);
 
 /* A run as it was at one moment. Texts but the library's are malloc'ed copies; NULL:
- * none, or the kernel does not let us look. */
+ * none, or the kernel does not permit it. */
 struct query_view {
 	struct query_key key, initial, parent;
 	uint32_t session, thread_id, working;

@@ -10,7 +10,7 @@
 #include "sampler/ring_reader.h"
 
 #define WAITS 4096u   /* untouched pages cost nothing */
-#define ENGINES_MAX 5 /* HOST_LIBRARIES_MAX and our own */
+#define ENGINES_MAX 5 /* HOST_LIBRARIES_MAX and queryprof's own */
 
 struct open_wait {
 	struct wait_now now;

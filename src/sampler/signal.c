@@ -284,7 +284,7 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 		if (is_handled(action) && move(&mask, NULL)) {
 			*result = sigaction(number, action, NULL);
 		} else {
-			/* The default, or there is no other signal: our handler passes on. */
+			/* The default, or there is no other signal: queryprof's handler passes on. */
 			set_previous(action);
 			host_has_set = true;
 		}

@@ -31,8 +31,8 @@ enum sampler_counter {
 	SAMPLER_TIMERS_FAILED,   /* timer_create refused */
 	SAMPLER_TIMER_ERRNO,     /* errno of the newest refusal, 0: none */
 	SAMPLER_THREADS_FAILED,  /* no memory for a slot */
-	SAMPLER_THREADS_BLOCKED, /* threads that had our signal blocked at their first query */
-	SAMPLER_SIGNAL_MOVES,    /* the host has taken our signal, we took another */
+	SAMPLER_THREADS_BLOCKED, /* threads that had the timers' signal blocked at their first query */
+	SAMPLER_SIGNAL_MOVES,    /* the host has taken the timers' signal, and they got another */
 	SAMPLER_COUNTERS,
 };
 uint64_t sampler_counter(enum sampler_counter which);

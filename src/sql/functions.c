@@ -227,7 +227,7 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* --- settings --------------------------------------------------------------- */
 
-/* Statements that read or change them, as our PRAGMAs become, are about the profiler
+/* Statements that read or change them, as queryprof's PRAGMAs become, are about the profiler
  * and stay out of its log. */
 
 static void result_setting(sqlite3_context *context, const struct session *session, const char *name)

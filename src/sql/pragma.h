@@ -14,7 +14,7 @@ struct pragma {
 };
 
 /* Whether the first statement of `sql` (`bytes` as for sqlite3_prepare) is a PRAGMA of
- * one of our settings, bare or with `system.`. Costs a few instructions for text that is
+ * one of queryprof's settings, bare or with `system.`. Costs a few instructions for text that is
  * not a PRAGMA. */
 bool pragma_parse(const char *sql, int bytes, struct pragma *pragma);
 

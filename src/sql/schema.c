@@ -270,7 +270,7 @@ int schema_attach(struct session *session, char **error)
 	sqlite3_mutex *mutex = sqlite3_db_mutex(session->db);
 	int rc;
 
-	/* Other threads of the connection must not meet our busy_timeout. */
+	/* Other threads of the connection must not meet this busy_timeout. */
 	sqlite3_mutex_enter(mutex);
 	rc = is_ours(file_of(session->db)) ? SQLITE_OK : tables_register(session, TABLES_IN_SCHEMA, error);
 	if (!rc && !is_ours(file_of(session->db)) && (rc = attach(session))) {
@@ -288,7 +288,7 @@ int schema_attach(struct session *session, char **error)
 
 #define NO_TABLE "no such table: "
 
-/* Which of our tables may be missed by its name alone. Other names than those of the
+/* Which of queryprof's tables may be missed by its name alone. Other names than those of the
  * logs are words that a host may look for itself, unless it has attached the schema. */
 static bool is_name_of_ours(const struct session *session, const char *name)
 {
@@ -301,7 +301,7 @@ static bool is_name_of_ours(const struct session *session, const char *name)
 }
 
 /* Whether the connection's newest error says that a table of the schema is missing. A schema
- * `system` of the host's own is not searched for our tables. */
+ * `system` of the host's own is not searched for queryprof's tables. */
 static bool is_missed(const struct session *session)
 {
 	const char *said = sqlite3_errmsg(session->db);
@@ -319,7 +319,7 @@ static int attach_unseen(struct session *session)
 	char *error = NULL;
 	int rc;
 
-	/* Our statements are no queries of the host's. */
+	/* queryprof's statements are no queries of the host's. */
 	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	rc = schema_attach(session, &error);
 	own_statements_end_quiet(&quiet);

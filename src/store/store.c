@@ -346,7 +346,7 @@ static void shut_down(int timeout_ms)
 	pthread_t thread;
 	bool joinable;
 
-	/* A child that came without our hooks: the lock may be held by a thread that it
+	/* A child that came without queryprof's hooks: the lock may be held by a thread that it
 	 * does not have. */
 	if (!store_is_here())
 		return;

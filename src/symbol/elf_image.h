@@ -34,7 +34,7 @@ struct elf_image {
 };
 
 /* False when the path is no regular file that can be read, or no ELF object that
- * we can use; nothing is left open then, and elf_image_close() does nothing. */
+ * is of use; nothing is left open then, and elf_image_close() does nothing. */
 bool elf_image_open(struct elf_image *image, const char *path);
 
 /* A copy of the object that the kernel mapped at `memory` (the vdso). */

@@ -43,7 +43,7 @@ struct map {
 	dev_t device;
 	ino_t inode;
 	uint64_t changed_ns;
-	off_t size; /* of the file when we looked */
+	off_t size; /* of the file when it was read */
 	char *text; /* what was taken of it; lines end in a zero */
 	size_t text_size;
 	VECTOR(struct code) codes; /* by start */

@@ -85,7 +85,7 @@ static struct object *find_object(const struct symbol_object *key, uint64_t hash
 {
 	/* Relaxed: only its address counts here. */
 	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_relaxed);
-	/* Acquire: pairs with the release in add_object, whose table we then read. */
+	/* Acquire: pairs with the release in add_object, whose table is then read. */
 	struct object *object = atomic_load_explicit(bucket_of(hash), memory_order_acquire);
 	while (object &&
 	       (object->hash != hash || object->debug_path != folders || !is_key(&object->key, key)))

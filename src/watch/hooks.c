@@ -36,7 +36,7 @@ static void notify_libraries(void)
 		if (host_libraries[i].is_patched)
 			continue;
 		__atomic_store_n(&host_libraries[i].calls_are_seen, in_library, __ATOMIC_RELAXED);
-		/* Without slots of its own, sqlite3_exec() would go by us. */
+		/* Without slots of its own, sqlite3_exec() would not pass a wrapper. */
 		__atomic_store_n(&host_libraries[i].steps_are_seen, in_library && steps[i]->elsewhere,
 		                 __ATOMIC_RELAXED);
 	}

@@ -10,7 +10,7 @@
 #include "watch/run/run_end.h"
 #include "watch/session/watch_sql.h"
 
-/* The events that we need. */
+/* The events that the fall-back needs. */
 #define OURS (SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE)
 
 static void leave_traced(struct calling *calling)

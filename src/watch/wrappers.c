@@ -213,7 +213,7 @@ static int prepare16_v3(const struct prepare_call *call)
 	                                call->tail);
 }
 
-/* A recorded connection knows none of our words. */
+/* A recorded connection knows none of queryprof's words. */
 static struct session *session_with_tables(sqlite3 *db)
 {
 	struct session *session = session_of(db);
@@ -544,7 +544,7 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 			memcpy(&routine, (const char *)library->api + functions[i].routine, sizeof routine);
 		routine = library_function(library, functions[i].name, routine);
 		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
-		/* The table itself stays as it is: through it our own calls, and those of other
+		/* The table itself stays as it is: through it queryprof's own calls, and those of other
 		 * extensions, reach SQLite. */
 		hooks[i] = (struct import_hook){
 			.symbol = functions[i].name,

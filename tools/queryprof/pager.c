@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stdout becomes a stream of our own, so that all code prints as ever. The pager starts when
+ * stdout becomes a stream of the command's own, so that all code prints as ever. The pager starts when
  * there is more than one screen, and not before: a short result stays on the screen whatever
  * the pager does at its end, and progress is shown until then.
  */

@@ -38,7 +38,7 @@ static pid_t program, witness;
 
 /* --- starting --------------------------------------------------------------------- */
 
-/* If this process is killed, the program is too: signals could not reach it through us. */
+/* If this process is killed, the program is too: signals could not reach it through the command. */
 static void die_with_parent(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -123,7 +123,7 @@ static void end_witness(void)
 	}
 }
 
-/* Whether the signal that we have got went to the whole group. */
+/* Whether the signal that the command got went to the whole group. */
 static bool has_witnessed(int signal)
 {
 	/* The group's processes get theirs one after the other. */

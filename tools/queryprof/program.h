@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a program in such a way that the command's parent cannot distinguish the two processes: the
- * program gets our signals, and we end as it ends.
+ * program gets the command's signals, and the command ends as it ends.
  */
 #ifndef QUERYPROF_COMMAND_PROGRAM_H
 #define QUERYPROF_COMMAND_PROGRAM_H
@@ -10,8 +10,8 @@
  * command says so. The program gets the action that was there. Before program_start(). */
 void program_ignore_file_size(void);
 
-/* Starts argv (found as the shell finds it), with our environment and descriptors. 0, or the
- * errno value of why it could not be started. Afterwards our own standard input and output
+/* Starts argv (found as the shell finds it), with the command's environment and descriptors. 0, or the
+ * errno value of why it could not be started. Afterwards the command's own standard input and output
  * lead nowhere, other descriptors than `kept` are closed, and all signals are blocked. */
 int program_start(char **argv, int kept);
 

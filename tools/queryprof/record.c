@@ -4,7 +4,7 @@
  *
  * The program gets a preload and its settings by the environment, and so do the
  * programs that it starts; all write to one trace file. Everything that could be wrong
- * on our side is found before it starts.
+ * on the command's side is found before it starts.
  */
 #include "command.h"
 #include "program.h"
@@ -205,7 +205,7 @@ static int set_preload(void)
 	if (strpbrk(preload, ": "))
 		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded",
 		                preload);
-	/* Last: some preloads must come first, and none of them defines our functions. */
+	/* Last: some preloads must come first, and none of them defines queryprof's functions. */
 	if (asprintf(&both, "%s%s%s", others ? others : "", others && *others ? ":" : "", preload) < 0 ||
 	    setenv("LD_PRELOAD", both, 1))
 		return complain("record: out of memory");

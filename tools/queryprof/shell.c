@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shell opens the file read-only and reads its first commands from a descriptor:
- * they load the library for its functions, put our views before the file's as temporary
+ * they load the library for its functions, put this version's views before the file's as temporary
  * ones, and set the mode. They come after the person's ~/.sqliterc.
  */
 #include "shell.h"

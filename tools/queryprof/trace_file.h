@@ -14,7 +14,7 @@ struct address_space;
  * file (sql/trace_names.h). NULL after a complaint. One file at a time. */
 sqlite3 *trace_file_open(const char *path);
 
-/* The same without functions, and without our views, which are most of the work: for statements
+/* The same without functions, and without this version's views, which are most of the work: for statements
  * that read tables, of a file of this version. */
 sqlite3 *trace_file_open_tables(const char *path);
 

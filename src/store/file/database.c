@@ -42,7 +42,7 @@
 
 #define BUSY_TIMEOUT_MS 1000
 
-/* --- our copy of SQLite ------------------------------------------------------ */
+/* --- the store's copy of SQLite ----------------------------------------------- */
 
 static void start_sqlite(void)
 {
@@ -489,7 +489,7 @@ void database_close(struct database *database, bool last)
 {
 	if (database->db) {
 		if (last) {
-			/* Folding back needs the file without our own guard on it. */
+			/* Folding back needs the file without the guard on it. */
 			sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 			close_guard(database);
 		}

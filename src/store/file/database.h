@@ -2,7 +2,7 @@
 /*
  * Connections to the trace file over the library's private copy of SQLite: opened
  * with the same care everywhere, so that neither the host nor another process can
- * pull the file from under us.
+ * pull the file from under the store.
  */
 #ifndef QUERYPROF_STORE_FILE_DATABASE_H
 #define QUERYPROF_STORE_FILE_DATABASE_H
@@ -50,10 +50,10 @@ void database_set_limits(struct database *database, const struct database_limits
  * closing is a matter of microseconds. */
 void database_close(struct database *database, bool last);
 
-/* Whether the file that we hold still has a name. */
+/* Whether the open file still has a name. */
 bool database_is_linked(const struct database *database);
 
-/* Whether `path` names the file that we hold. */
+/* Whether `path` names the open file. */
 bool database_is_at(const struct database *database, const char *path);
 
 /* A connection that only reads. Path NULL: an empty database with the schema. */
@@ -64,7 +64,7 @@ int database_open_reader(const char *path, sqlite3 **db, char **error);
 int database_open_other(const char *path, sqlite3 **db, char **error);
 
 /* The file may come from anywhere: its views do not run, and none of its expressions makes a value
- * without bounds. upgrade_view() puts our views before them. */
+ * without bounds. upgrade_view() puts this version's views before them. */
 void database_distrust(sqlite3 *db);
 #define DATABASE_VALUE_MAX (256 << 20) /* bytes; one array of a large export is near 100 MB */
 

@@ -4,8 +4,8 @@
  * again: its owner holds an flock on the file `lock` in it, which the kernel drops
  * when the process ends, however it ends.
  *
- * Only names that we make are ever removed, in a directory of our own name, that
- * belongs to us and is not a link.
+ * Only names that queryprof makes are ever removed, in a directory of its own name, that
+ * belongs to the process's user and is not a link.
  */
 #include "store/file/tempdir.h"
 

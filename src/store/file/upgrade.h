@@ -11,7 +11,7 @@
  * not set the version. An SQLite result. */
 int upgrade_file(sqlite3 *db);
 
-/* The same for a file that can only be read: for this connection, our views are put before the
+/* The same for a file that can only be read: for this connection, this version's views are put before the
  * file's, whichever program made those, and before a file of an older version what it lacks. */
 int upgrade_view(sqlite3 *db);
 

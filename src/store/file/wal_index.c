@@ -217,7 +217,7 @@ static void invalidate(struct wal_index *index)
 }
 
 /* Only the holder of the write lock changes this part of the file, so what differs from
- * what we know is not SQLite's work. */
+ * the known values is not SQLite's work. */
 static void publish_frames(struct wal_index *index)
 {
 	if (!has_frames_to_publish(index))

@@ -40,7 +40,7 @@ static struct {
 	struct store_cursor *idle;
 	unsigned idle_count, busy_count;
 	unsigned pauses; /* no new cursors */
-	uint64_t forks;  /* behind us; relaxed atomic */
+	uint64_t forks;  /* that led to this process; relaxed atomic */
 
 	/* The reading thread. */
 	pthread_cond_t requested;

@@ -21,7 +21,7 @@ struct store_cursor {
 	char *refusal; /* why the owner did without the reading thread's result */
 
 	/* The owner's, and the reading thread's while a job runs. */
-	sqlite3 *db; /* NULL: not open yet, or closed under us when the store ended */
+	sqlite3 *db; /* NULL: not open yet, or closed when the store ended */
 	sqlite3_stmt *statement;
 	char *sql;
 	char *path;     /* of the file; NULL: the empty stand-in */

@@ -123,7 +123,7 @@ int sample_rows_take(struct writer *writer, const struct sample_record *record, 
 	int64_t row;
 
 	if (size < sizeof *record || size - sizeof *record < record->depth * sizeof record->trace[0])
-		return SQLITE_OK; /* not a sample; never written by our handler */
+		return SQLITE_OK; /* not a sample; the handler never writes it */
 	struct sample_fields fields = read_fields(record, size);
 	*sample = (struct pending_sample){
 		.timestamp_ns = (int64_t)record->timestamp_ns,

@@ -199,7 +199,7 @@ static void add_up_span(struct batch_sums *sums, const struct span_batch *batch,
 	sums->waits += entry_is_wait(entry);
 }
 
-/* False: our threads never wrote it. */
+/* False: no thread under queryprof wrote it. */
 static bool read_batch(const struct span_batch *batch, size_t size, struct batch_sums *sums)
 {
 	size_t rest;

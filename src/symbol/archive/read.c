@@ -442,7 +442,7 @@ static bool read_member_symbols(struct code_side *side, const struct member *mem
 	return true;
 }
 
-/* 0: nowhere that we know. */
+/* 0: at no known place. */
 static uint64_t symbol_place(const struct code_side *side, const struct member *member, uint64_t index)
 {
 	Elf64_Sym symbol;

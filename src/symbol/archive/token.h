@@ -27,7 +27,7 @@ struct code_instruction {
 	uint32_t slot_hash; /* the same operation without the detour through the table */
 };
 
-/* False for bytes that are no x86-64 instruction we know. */
+/* False for bytes that are no known x86-64 instruction. */
 bool code_decode(const unsigned char *bytes, size_t size, struct code_instruction *instruction);
 
 #endif

@@ -49,8 +49,8 @@ struct learning {
 	const void *statement;
 	uintptr_t program; /* its opcodes */
 	uint32_t count;
-	uint32_t caller;        /* the opcode that calls us */
-	bool looks, has_looked; /* in its calls of us */
+	uint32_t caller;        /* the opcode that calls queryprof's function */
+	bool looks, has_looked; /* in its calls of that */
 	bool failed;
 	/* Which words of the structures are each of these, until now. */
 	struct {
@@ -213,7 +213,7 @@ static bool is_among(const char *name, const char *names)
 	return false;
 }
 
-/* The one opcode of the program that calls us; 0: there are several. */
+/* The one opcode of the program that calls queryprof's function; 0: there are several. */
 static uint32_t find_caller(const struct learning *learning, const char *names)
 {
 	uint32_t caller = 0, calls = 0;
@@ -266,7 +266,7 @@ static void compare_places(struct learning *learning, const uint64_t *registers,
 	}
 }
 
-/* From our function to the interpreter. The first function of all is called by it directly. */
+/* From queryprof's function to the interpreter. The first function of all is called by it directly. */
 static void walk(struct learning *learning, const struct code_map *map, const ucontext_t *context)
 {
 	struct opcode_places *places = &learning->found->places;

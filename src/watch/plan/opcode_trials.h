@@ -7,7 +7,7 @@
 
 /* The kinds of trial statements. */
 enum trial_kind {
-	TRIAL_MAIN,    /* our function is called by the statement's own program */
+	TRIAL_MAIN,    /* the statement's own program calls queryprof's function */
 	TRIAL_TRIGGER, /* by a trigger's, */
 	TRIAL_NESTED,  /* by one that a trigger fires */
 };

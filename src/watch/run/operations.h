@@ -33,7 +33,7 @@ void operation_begin(struct run_call *call, const struct host_library *library, 
 void operation_opened(struct run_call *call, const void *handle, int rc);
 void operation_end(struct run_call *call, int rc);
 
-/* The same for sqlite3_exec() of a library whose own calls go by us; inside the exec's own
+/* The same for sqlite3_exec() of a library whose own calls pass no wrapper; inside the exec's own
  * call. operation_end_exec() follows. */
 void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite3 *db, const char *sql);
 void operation_end_exec(struct run_call *call, int rc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of sessions, from connection to what we keep of it.
+ * The table of sessions, from the connection to queryprof's data of it.
  *
  * Every step of every statement looks its session up, on any thread, so looking
  * up takes no lock: open addressing in memory that is never unmapped, entries

@@ -40,7 +40,7 @@ struct session {
 	 * by sqlite3_trace_v2, see trace_fallback.h. */
 	bool traced;
 	/* Then: thread id of the owner of the connection's mutex, and how often it
-	 * holds it; NULL when the connection has none that we can read. */
+	 * holds it; NULL when the connection has none that can be read. */
 	const volatile int *mutex_owner;
 	const volatile unsigned *mutex_count;
 	/* And the host's own trace callback, see qp_trace(). */

@@ -14,7 +14,7 @@ struct watch_sql {
 	/* A statement starts on a connection whose texts are not seen before: carries it out
 	 * if it is a PRAGMA of queryprof's. False: it is none. */
 	bool (*run_pragma)(struct session *session, const char *sql);
-	/* A text is about to be prepared, on a connection that wants our tables and does not
+	/* A text is about to be prepared, on a connection that wants queryprof's tables and does not
 	 * have them yet. */
 	void (*before_prepare)(struct session *session, const char *sql);
 	/* Preparing a statement has failed. SQLITE_NOTFOUND: not for want of a table of the schema;

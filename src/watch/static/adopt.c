@@ -130,7 +130,7 @@ char *static_adopt(const struct static_copy *copy, bool *known)
 
 /* --- late ---------------------------------------------------------------------------------------- */
 
-/* Our own threads never call the host's SQLite. */
+/* queryprof's own threads never call the host's SQLite. */
 static bool is_ours(const char *task)
 {
 	char name[16];

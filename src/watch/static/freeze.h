@@ -4,7 +4,7 @@
  *
  * A thread that has executed some of the instructions that a jump is to replace would go on in
  * the middle of the jump, whatever the order of writing. So nothing is written before each thread
- * was seen to be elsewhere: a child that shares our memory stops them by ptrace(), as LeakSanitizer
+ * was seen to be elsewhere: a child that shares the process's memory stops them by ptrace(), as LeakSanitizer
  * does, reads where they are, and writes. It needs none of the host's signals, and threads that
  * block all of them are stopped, too. At the child's end, whatever brings it, the kernel lets all
  * threads go on.
