@@ -54,7 +54,7 @@ extern bool fake_truncated;
 /* Called inside it when not NULL. */
 extern void (*fake_unwind_hook)(void);
 
-/* The records that came through the ring since drain_reset(). */
+/* The records that drain() took from the ring, added up. */
 struct drained {
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], time_ns[TRACE_TYPES];
 	uint64_t queries, threads, starts;

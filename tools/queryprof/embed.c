@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof embed: puts names and lines into a trace file (embed/embed.h), as
+ * queryprof embed: puts names and lines into a trace file (trace/embed.h), as
  * `record` does at its end.
  */
 #include "embed.h"
