@@ -4,7 +4,7 @@
  * weights in the order of time.
  *
  * One profile a statement, all its runs one after the other, the costliest first:
- * that is what its menu of profiles has room for. Neighbours with equal stacks are
+ * its menu of profiles has room for these. Neighbours with equal stacks are
  * put together.
  */
 #include <inttypes.h>

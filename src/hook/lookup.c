@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of dlsym() depends on its caller: RTLD_NEXT is what comes after the
- * caller, and RTLD_DEFAULT begins with what the caller was loaded with. So a wrapper
+ * The result of dlsym() depends on its caller: RTLD_NEXT means the objects after the
+ * caller, and RTLD_DEFAULT begins with those that the caller was loaded with. So a wrapper
  * that calls it would change the result. This one first looks whether the result will be a
  * hooked function, and otherwise jumps to the real one, which sees the host as its
  * caller.

@@ -101,7 +101,7 @@ void statement_memory_place(void *memory, size_t size);
 void statement_memory_leave_in_child(void);
 
 /* `memory` is that of a process that is gone. Calls `each` for each statement whose counts the file
- * has not all; `counts` is what it has not. `flush`: the number of the newest flush of the
+ * has not all; `counts` has the missing ones. `flush`: the number of the newest flush of the
  * process that the file has; 0: it has none. Counts of an unknown statement are "(other)"'s. Stops at
  * a result that is not 0 and returns it. */
 int statement_memory_remains(const void *memory, size_t size, uint64_t flush,

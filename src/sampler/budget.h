@@ -26,7 +26,7 @@
  * A new thread counts those that are newer than the look, or thousands that begin at once would all
  * have the full rate until the next.
  *
- * The cost of samples is what the handler's clock readings say, and the kernel's part of a
+ * The cost of samples is the handler's time by its clock readings, and the kernel's part of a
  * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.
  * No interval can lower the cost of watching statements.
  */

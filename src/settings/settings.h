@@ -51,7 +51,7 @@ int settings_set(struct session_settings *of, const char *name, const char *valu
                  char **error);
 
 /* The error of the newest change that was refused, malloc'ed; NULL: none was. Where SQL can
- * return no error that is how a person finds it, in system.metrics. */
+ * return no error, a person finds it in system.metrics. */
 char *settings_newest_error(void);
 
 /* The value as text, malloc'ed; NULL: no such setting. */

@@ -157,7 +157,7 @@ bool entry_collect(const struct elf_image *image, struct symbol_collector *colle
 		return true;
 	uint64_t entry = image->header.e_entry;
 	uint64_t start_size = find_size(image, entry), main_size = find_size(image, start.main);
-	/* Without an entry _start is what was decoded, and the instruction at which the
+	/* Without an entry _start is the decoded code, and the instruction at which the
 	 * call would return. */
 	return symbol_collector_add(collector, entry, start_size ? start_size : start.size + 1, "_start",
 	                            "") &&

@@ -50,7 +50,7 @@ static bool open_file(const struct symbol_object *object, struct elf_image *imag
 	return vdso && elf_image_open_memory(image, vdso);
 }
 
-/* Whether it is what was mapped, and not what lies at the path by now. */
+/* Whether the image is the object that was mapped, and not another that lies at the path by now. */
 static bool is_object(const struct symbol_object *object, const struct elf_image *image)
 {
 	if (image->header.e_type == ET_REL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An entry is what the look-ups in one object found. It holds as long as each file that they
+ * An entry has the results of the look-ups in one object. It holds as long as each file that they
  * opened is the same, and each that they missed is still missing: debug information that comes
  * later, another archive and a program that was built again make it void. The entry of an
  * object without lines whose names are all read is its whole table of functions, so that the next

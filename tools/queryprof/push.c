@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof push: what is new in trace files, sent to a server.
+ * queryprof push: sends new rows of trace files to a server.
  *
  * A round reads one piece of one file in one read transaction, ends the transaction, writes down
  * what is about to be sent, sends it, and writes down that it was sent. So the file's writers never
  * wait for the network, and whenever this process is killed, the next one repeats the same piece,
- * which the target counts once. The file itself is what waits while a target is away.
+ * which the target counts once. The rows wait in the file while a target is away.
  */
 #include "command.h"
 

@@ -74,7 +74,7 @@ bool graph_is_written(const struct step *step, uint32_t place);
 /* Applies the step to the places that hold the address. */
 void graph_apply(const struct step *step, struct held *held);
 
-/* Follows all ways from the first step; a step that has looked_at is where the value is known. False: it does
+/* Follows all ways from the first step; the value is known at a step that has looked_at. False: it does
  * not come to an end. */
 bool graph_follow(struct graph *graph);
 

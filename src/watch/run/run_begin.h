@@ -40,7 +40,7 @@ PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int val
 }
 
 /* Before the mutex is waited for, in a call that has the statement: a process that is killed there leaves
- * samples, and this is what they are of. */
+ * samples, and this announces the run that they are of. */
 void runs_announce(struct run *run);
 
 /* Under the connection's mutex: what the run of a statement says of itself. */

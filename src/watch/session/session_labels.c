@@ -32,7 +32,7 @@ void session_labels_follow(struct session *session)
 	before = session ? session->labels : defaults;
 	if (session) {
 		session->labels = set;
-		/* Relaxed: the number alone is what runs take. */
+		/* Relaxed: runs take the number alone. */
 		__atomic_store_n(&session->label_number, set ? set->number : 0, __ATOMIC_RELAXED);
 	} else {
 		defaults = set;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's own labels. The setting query_profiler_labels is what they are; the set that its
+ * A session's own labels. The setting query_profiler_labels has them; the set that its
  * queries are under follows it.
  */
 #ifndef QUERYPROF_WATCH_SESSION_LABELS_H

@@ -366,7 +366,7 @@ static void displace_all(struct making *making)
 		stub->back = skip_padding(making, stub->back);
 }
 
-/* Whether a branch of the function leads into what is displaced. Its end is where nothing goes
+/* Whether a branch of the function leads into the displaced code. The function's end is where nothing goes
  * on and no branch before leads behind. */
 static bool has_branch_back(struct stub *stub, const struct static_range *code)
 {
