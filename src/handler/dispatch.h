@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signal handler: it finds out whose a signal is, and who deals with it.
+ * The signal handler: it finds out which timer or request a signal is of, and calls the code for it.
  */
 #ifndef QUERYPROF_HANDLER_DISPATCH_H
 #define QUERYPROF_HANDLER_DISPATCH_H

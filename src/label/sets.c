@@ -23,7 +23,7 @@ static struct qp_label_set *buckets[BUCKETS];
 static uint64_t counters[LABEL_COUNTERS];
 
 /* The trampolines that are free, a queue: the one that has been free for longest comes first, so
- * that others who join stacks by time have it easy. Number i + 1 stands at first at place i. */
+ * that other programs, which join stacks by time, have it easy. Number i + 1 stands at first at place i. */
 static uint16_t unused[LABEL_TRAMPOLINES];
 static uint32_t taken, given; /* ever */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shared memory: a front, blocks of entries, then texts. A text takes a power of two of
- * bytes, and who frees it finds it by its size again.
+ * bytes, and the code that frees it finds it by its size again.
  *
  * A process may be killed at any instruction, so what others may find is changed in an order:
  * a text when the rest of its entry is there, the number of a flush behind the counts that

@@ -148,7 +148,7 @@ static void begin_sums(struct query_counts *counts)
 	counts->has_waits = true;
 }
 
-/* Those who read the sums come later. */
+/* Readers of the sums come later. */
 static void add(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 {
 	if (__builtin_expect(counts->has_threads, 0)) {

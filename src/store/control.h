@@ -109,7 +109,7 @@ void control_unlock(void);
 /* With the lock held: waits until something changes. Returns the same as waiting_goes_on(). */
 bool control_wait(const struct waiting *waiting);
 
-/* With the lock held: sets the state and wakes all who wait. */
+/* With the lock held: sets the state and wakes all threads that wait. */
 void control_set_state(enum store_state state);
 
 /* With the lock held: whether the flusher takes records from the ring, and whether there is

@@ -275,7 +275,7 @@ static int open_file(const char *path, struct database *database, char **error)
 
 static bool lock_guard(int fd)
 {
-	/* Somebody who closes the file as its last user holds it for a moment. */
+	/* A process that closes the file as its last user holds it for a moment. */
 	for (int tries = 0; tries < 100; tries++) {
 		int error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE);
 

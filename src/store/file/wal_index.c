@@ -10,7 +10,7 @@
  *     the head has changed; an exclusive lock loads everything.
  *   - before a lock is taken or released, what SQLite has changed under its exclusive locks
  *     is published. Hash tables come first and the first copy of the header comes last, so
- *     that a reader who finds the new header finds what it stands for.
+ *     that a reader that finds the new header finds what it stands for.
  * SQLite reads the header once without a lock, when a transaction begins. It compares that
  * with the index under its read lock, and begins again when they differ.
  *
