@@ -113,7 +113,7 @@ static void ask_and_fork(void)
 		alarm(60);
 		const char *file;
 		int line;
-		symbol_fetch(&bare); /* waits for nobody who is not there */
+		symbol_fetch(&bare); /* waits for no server that is not there */
 		_exit(symbol_line(&full, static_function, &file, &line) ? 0 : 1);
 	}
 	locks_after_fork_in_parent();
