@@ -99,19 +99,35 @@ void text_blank_controls(char *text)
 	*to = 0;
 }
 
+/* Of `size` bytes, 0: none that belong together. */
+static void write_character(FILE *out, const char *text, size_t size, const char *also)
+{
+	unsigned control = find_control(text, size);
+
+	if (!size)
+		fputs("\xef\xbf\xbd", out);
+	else if (control || (size == 1 && strchr(also, *text)))
+		fprintf(out, "\\u%04x", control ? control : (unsigned char)*text);
+	else
+		fwrite_unlocked(text, 1, size, out);
+}
+
 void text_write_json(FILE *out, const char *text, const char *also)
 {
 	for (size_t size; *text; text += size ? size : 1) {
 		size = text_character_size(text);
-		unsigned control = find_control(text, size);
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		write_character(out, text, size, also);
+	}
+}
 
-		if (!size)
-			fputs("\xef\xbf\xbd", out);
-		else if (control || (size == 1 && strchr(also, *text)))
-			fprintf(out, "\\u%04x", control ? control : (unsigned char)*text);
-		else if (*text == '"' || *text == '\\')
-			fprintf(out, "\\%c", *text);
-		else
-			fwrite_unlocked(text, 1, size, out);
+void text_write_made_json(FILE *out, const char *json, size_t size)
+{
+	for (size_t step; size && *json; json += step, size -= step) {
+		step = text_character_size(json);
+		step = step <= size ? step : 0;
+		write_character(out, json, step, "");
+		step = step ? step : 1;
 	}
 }

@@ -29,4 +29,8 @@ void text_blank_controls(char *text);
  * \u…, those of `also`, too; what is no UTF-8 becomes U+FFFD. */
 void text_write_json(FILE *out, const char *text, const char *also);
 
+/* Writes `size` bytes of JSON that was made elsewhere, and in it those characters, which only its
+ * strings can have, in the same way. */
+void text_write_made_json(FILE *out, const char *json, size_t size);
+
 #endif

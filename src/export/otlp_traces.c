@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "queryprof.h"
 #include "export/export.h"
 #include "export/resource.h"
@@ -90,8 +91,10 @@ static void write_attributes(FILE *out, const struct export_span *span)
 	if (span->is_unended)
 		write_attribute(out, "queryprof.unended", "true", ",");
 	/* A JSON array, of which the brackets go. */
-	if (size > 2)
-		fprintf(out, ",%.*s", (int)(size - 2), span->otlp_attributes + 1);
+	if (size > 2) {
+		fputc(',', out);
+		text_write_made_json(out, span->otlp_attributes + 1, size - 2);
+	}
 	fputc(']', out);
 }
 
@@ -110,8 +113,10 @@ static bool add_span(void *to, const struct export_span *span)
 	fprintf(out, ",\"kind\":%d,\"startTimeUnixNano\":\"%" PRId64 "\",\"endTimeUnixNano\":\"%" PRId64 "\"",
 	        span->is_server ? KIND_SERVER : KIND_INTERNAL, span->start_ns, span->end_ns);
 	write_attributes(out, span);
-	if (strcmp(span->otlp_events, "[]") != 0)
-		fprintf(out, ",\"events\":%s", span->otlp_events);
+	if (strcmp(span->otlp_events, "[]") != 0) {
+		fputs(",\"events\":", out);
+		text_write_made_json(out, span->otlp_events, strlen(span->otlp_events));
+	}
 	fprintf(out, ",\"status\":{%s%.0d}}", span->status ? "\"code\":" : "", (int)span->status);
 	return writer->host && !writer->failed;
 }

@@ -6,15 +6,8 @@
 
 #include "command.h"
 #include "out_file.h"
+#include "output.h"
 #include "trace_file.h"
-
-static void write_cell(FILE *out, const char *text)
-{
-	fputc('"', out);
-	for (; text && *text; text++)
-		fputs(*text == '"' ? "\"\"" : (char[]){ *text, 0 }, out);
-	fputc('"', out);
-}
 
 static int write_rows(sqlite3 *db, const char *path, FILE *out)
 {
@@ -33,7 +26,7 @@ static int write_rows(sqlite3 *db, const char *path, FILE *out)
 			if (i)
 				fputc(',', out);
 			if (sqlite3_column_type(row, i) == SQLITE_TEXT)
-				write_cell(out, (const char *)sqlite3_column_text(row, i));
+				output_csv_quoted(out, (const char *)sqlite3_column_text(row, i));
 			else if (sqlite3_column_type(row, i) == SQLITE_INTEGER)
 				fprintf(out, "%lld", (long long)sqlite3_column_int64(row, i));
 		}

@@ -32,43 +32,56 @@ enum output_format output_format_find(const char *name)
 
 /* --- CSV and JSON ------------------------------------------------------------- */
 
-/* On a terminal without what drives it; in a file every byte counts. */
-static void print_csv_text(const char *text, size_t size)
+static bool is_terminal(FILE *to)
 {
-	static int is_shown = -1;
+	static int is_shown = -1; /* stdout: read once for many cells */
 
+	if (to != stdout)
+		return isatty(fileno(to));
 	if (is_shown < 0)
 		is_shown = isatty(STDOUT_FILENO);
+	return is_shown;
+}
+
+/* On a terminal without what drives it; in a file every byte counts. */
+static void write_csv_text(FILE *to, const char *text, size_t size)
+{
+	bool is_shown = is_terminal(to);
+
 	for (size_t step; size; text += step, size -= step) {
 		step = text_character_size(text);
 		bool is_blank = is_shown && *text != '\n' && (!step || text_is_control(text, step));
 
 		step = step && step <= size ? step : 1;
 		if (is_blank)
-			putchar(' ');
+			putc(' ', to);
 		else
-			fwrite(text, 1, step, stdout);
+			fwrite(text, 1, step, to);
 	}
+}
+
+void output_csv_quoted(FILE *to, const char *text)
+{
+	putc('"', to);
+	for (size_t size; *text; text += size) {
+		size = strcspn(text, "\"") + 1;
+		if (!text[size - 1])
+			size--;
+		write_csv_text(to, text, size);
+		if (text[size - 1] == '"')
+			putc('"', to);
+	}
+	putc('"', to);
 }
 
 static void print_csv_cell(const char *text)
 {
 	if (!text)
 		return;
-	if (text[0] && !text[strcspn(text, ",\"\r\n")]) {
-		print_csv_text(text, strlen(text));
-		return;
-	}
-	putchar('"');
-	for (size_t size; *text; text += size) {
-		size = strcspn(text, "\"") + 1;
-		if (!text[size - 1])
-			size--;
-		print_csv_text(text, size);
-		if (text[size - 1] == '"')
-			putchar('"');
-	}
-	putchar('"');
+	if (text[0] && !text[strcspn(text, ",\"\r\n")])
+		write_csv_text(stdout, text, strlen(text));
+	else
+		output_csv_quoted(stdout, text);
 }
 
 /* Prints the digits that SQL's hex() makes and unhex() reads. */

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON, OUTPUT_LINE };
 #define OUTPUT_FORMATS "table, csv, json or line"
@@ -40,5 +41,8 @@ struct output {
 
 /* Runs the statement to its end and prints its rows. An SQLite result. */
 int output_rows(sqlite3_stmt *statement, const struct output *output);
+
+/* Writes a cell of CSV between quotes: on a terminal without what drives it, in a file exactly. */
+void output_csv_quoted(FILE *to, const char *text);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_tree.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -136,11 +137,13 @@ static void print_mark(const struct tree *tree, const struct node *node)
 {
 	if (tree->whole <= 0 || 100 * node->own / tree->whole < MARKED_PERCENT)
 		return;
-	if (strstr(node->detail, "AUTOMATIC"))
+	if (strstr(node->detail, "AUTOMATIC")) {
 		printf("  an index for this run alone");
-	else if (!strncmp(node->detail, "SCAN ", 5) && !is_made(tree, node->detail + 5))
-		printf("  the whole %s%s%s", strstr(node->detail, " USING ") ? "index" : "table",
-		       *node->compared ? ", compares " : "", node->compared);
+	} else if (!strncmp(node->detail, "SCAN ", 5) && !is_made(tree, node->detail + 5)) {
+		printf("  the whole %s%s", strstr(node->detail, " USING ") ? "index" : "table",
+		       *node->compared ? ", compares " : "");
+		terminal_print(node->compared, strlen(node->compared), 0, INT_MAX);
+	}
 }
 
 static void print_node(const struct tree *tree, const struct node *node, int width, bool is_time)
@@ -214,11 +217,14 @@ static void print_heading(sqlite3_stmt *row, const char *title, size_t number)
 		printf("\n%s\n", title);
 	else
 		printf("\n");
-	if (sqlite3_column_int64(row, COLUMN_RUNS) > 1 || number > 0)
-		printf("%lld run%s, %s: %.*s\n", (long long)sqlite3_column_int64(row, COLUMN_RUNS),
+	if (sqlite3_column_int64(row, COLUMN_RUNS) > 1 || number > 0) {
+		printf("%lld run%s, %s: ", (long long)sqlite3_column_int64(row, COLUMN_RUNS),
 		       sqlite3_column_int64(row, COLUMN_RUNS) == 1 ? "" : "s",
-		       (const char *)sqlite3_column_text(row, COLUMN_SEEN),
-		       (int)strcspn(query ? query : "", "\n"), query ? query : "");
+		       (const char *)sqlite3_column_text(row, COLUMN_SEEN));
+		if (query)
+			terminal_print(query, strcspn(query, "\n"), 0, INT_MAX);
+		putchar('\n');
+	}
 }
 
 int plan_tree_statements(sqlite3 *db)
