@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- When a statement's plan changed, from one run to the next whose plan is known (side_plans), and
 -- what a run took before and after. was and now: the lines that only one of the plans has. A plan
--- is known of runs with samples, and of short runs few have any: the means are theirs.
+-- is known of runs with samples, and of short runs few have any: the means are theirs. The lines are
+-- the first thousand of a plan, in its first 20,000 characters: each is cut off the rest, which is
+-- copied for that, and the file may be anybody's.
 -- Parameters, which may be NULL: :slower (not NULL: only where a run takes longer now), :limit,
 -- :for_table.
 WITH RECURSIVE steps AS (
@@ -13,7 +15,7 @@ lines (plan_hash, line, number, rest) AS (
 	UNION ALL
 	SELECT plan_hash, trim(substr(rest, 1, instr(rest || char(10), char(10)) - 1)), number + 1,
 	       substr(rest, instr(rest || char(10), char(10)) + 1)
-	FROM lines WHERE rest <> ''),
+	FROM lines WHERE rest <> '' AND number < 1000),
 changes AS (
 	SELECT hash, min(query) AS query, was_hash, plan_hash, max(start_ns) AS at_ns, count(*) AS times
 	FROM steps WHERE was_hash <> plan_hash GROUP BY hash, was_hash, plan_hash)

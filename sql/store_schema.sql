@@ -1317,8 +1317,10 @@ JOIN programs AS g ON g.id = q.program
 LEFT JOIN statements AS x ON x.id = q.statement
 CROSS JOIN json_each((
 	WITH RECURSIVE
-	sums (node, cpu, real, square, samples) AS MATERIALIZED (
-		SELECT coalesce(o.node, -1),
+	-- Of each node, then again for each one that it is in; 50 levels are more than a plan has, and a file of
+	-- others may have any. No join with a common table expression: SQLite would compute it again for each row.
+	sums (node, level, cpu, real, square, samples) AS (
+		SELECT coalesce(o.node, -1), 0,
 		       sum(iif(r.trace_type = 'CPU', s.weight * r.period_ns, 0)),
 		       -- of wall time: all of both types, where waits were sampled
 		       iif(sum(r.trace_type = 'OffCPU'), sum(iif(r.trace_type IN ('CPU', 'OffCPU'), s.weight * r.period_ns, 0)),
@@ -1329,29 +1331,23 @@ CROSS JOIN json_each((
 		JOIN series AS r ON r.id = s.series
 		LEFT JOIN program_opcodes AS o ON o.program = q.program AND o.address = nullif(s.opcode, 0)
 		WHERE s.timestamp_ns BETWEEN q.first_ns AND q.last_ns AND s.query = q.id
-		GROUP BY 1),
-	-- Each node and those that it is in.
-	around (node, outer) AS (
-		SELECT node, node FROM plan_nodes WHERE program = q.program
-		UNION ALL SELECT 0, 0
-		UNION ALL SELECT -1, -1
-		UNION
-		SELECT a.node, p.parent
-		FROM around AS a
-		JOIN plan_nodes AS p ON p.program = q.program AND p.node = a.outer
-		WHERE p.parent <> 0)
-	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%020d%020d"', outer, self, total,
+		GROUP BY 1
+		UNION ALL
+		SELECT p.parent, level + 1, cpu, real, square, samples
+		FROM sums JOIN plan_nodes AS p ON p.program = q.program AND p.node = sums.node
+		WHERE p.parent <> 0 AND level < 50)
+	SELECT '[' || group_concat(printf('"%020d%020d%020d%020d%020d%020d%020d"', node, self, total,
 	                                  whole, error, wall, samples)) || ']'
 	FROM (
-		SELECT a.outer AS outer,
-		       sum(iif(a.node = a.outer, coalesce(cpu, 0), 0)) AS self,
-		       sum(coalesce(cpu, 0)) AS total,
-		       (SELECT sum(cpu) FROM sums) AS whole,
-		       CAST(sqrt(sum(coalesce(square, 0))) AS INTEGER) AS error,
-		       sum(iif(a.node = a.outer, coalesce(real, 0), 0)) AS wall,
-		       sum(iif(a.node = a.outer, coalesce(samples, 0), 0)) AS samples
-		FROM around AS a LEFT JOIN sums ON sums.node = a.node
-		GROUP BY a.outer
-		HAVING a.outer > 0 OR sum(coalesce(cpu, 0) + coalesce(real, 0)) > 0))) AS t
+		SELECT node,
+		       sum(iif(level = 0, cpu, 0)) AS self,
+		       sum(cpu) AS total,
+		       sum(sum(iif(level = 0, cpu, 0))) OVER () AS whole,
+		       CAST(sqrt(sum(square)) AS INTEGER) AS error,
+		       sum(iif(level = 0, real, 0)) AS wall,
+		       sum(iif(level = 0, samples, 0)) AS samples
+		FROM (SELECT * FROM sums UNION ALL SELECT node, 1, 0, 0, 0, 0 FROM plan_nodes WHERE program = q.program)
+		GROUP BY node
+		HAVING node > 0 OR sum(cpu + real) > 0))) AS t
 LEFT JOIN plan_nodes AS n ON n.program = q.program AND n.node = substr(t.value, 1, 20) + 0
 ORDER BY q.query_start_ns, node IS NULL, node;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vector.h"
 #include "command.h"
 #include "sql_plan_nodes.h"
@@ -29,9 +30,15 @@ struct node {
 	bool is_last[DEPTH_MAX]; /* of its siblings, and so the nodes around it */
 };
 
+struct child {
+	int64_t parent;
+	size_t node;
+};
+
 struct tree {
 	VECTOR(struct node) nodes;
-	VECTOR(size_t) order; /* as printed */
+	VECTOR(struct child) children; /* by parent, and as the nodes are */
+	VECTOR(size_t) order;          /* as printed */
 	double whole;
 };
 
@@ -57,36 +64,48 @@ static void tree_free(struct tree *tree)
 		free(tree->nodes.items[i].compared);
 	}
 	vector_free(&tree->nodes);
+	vector_free(&tree->children);
 	vector_free(&tree->order);
 	*tree = (struct tree){ .whole = 0 };
 }
 
-static bool is_child(const struct node *node, int64_t parent, bool is_root)
+COMPARE_BY_TWO(compare_children, struct child, parent, node)
+
+/* What has no node of its own in the plan stands below the statement, if it has time. False: no memory. */
+static bool find_children(struct tree *tree)
 {
-	return node->id > 0 ? node->parent == parent : is_root && node->own > 0;
+	bool fine = true;
+
+	for (size_t i = 0; fine && i < tree->nodes.count; i++) {
+		const struct node *node = &tree->nodes.items[i];
+
+		if (node->id > 0 || node->own > 0)
+			fine = vector_push(&tree->children,
+			                   (struct child){ node->id > 0 ? node->parent : 0, i });
+	}
+	if (tree->children.count)
+		qsort(tree->children.items, tree->children.count, sizeof(tree->children.items[0]),
+		      compare_children);
+	return fine;
 }
 
 /* Adds up what is below a node, and puts it in the order. False: no memory. */
 static bool place_below(struct tree *tree, struct node *around, int depth)
 {
-	size_t last = SIZE_MAX;
 	const int64_t id = around ? around->id : 0;
+	const struct child *children = tree->children.items;
+	size_t end = SEARCH_COUNT(tree->children.count, j, children[j].parent <= id);
 
-	for (size_t i = 0; i < tree->nodes.count; i++)
-		if (is_child(&tree->nodes.items[i], id, !around))
-			last = i;
-	for (size_t i = 0; last != SIZE_MAX && i <= last; i++) {
-		struct node *node = &tree->nodes.items[i];
+	for (size_t i = SEARCH_COUNT(end, j, children[j].parent < id); i < end; i++) {
+		struct node *node = &tree->nodes.items[children[i].node];
 
-		if (!is_child(node, id, !around))
-			continue;
 		node->depth = depth;
 		if (around)
 			memcpy(node->is_last, around->is_last, sizeof node->is_last);
-		node->is_last[depth] = i == last;
+		node->is_last[depth] = i + 1 == end;
 		node->total = node->own;
 		node->square = node->own_square;
-		if (!vector_push(&tree->order, i))
+		if (!vector_push(&tree->order, children[i].node))
 			return false;
 		if (node->id > 0 && depth + 1 < DEPTH_MAX && !place_below(tree, node, depth + 1))
 			return false;
@@ -172,7 +191,7 @@ static bool print_tree(struct tree *tree, const struct shown_type *type)
 	bool is_time = !strcmp(type->unit, "ns");
 	int width = 20;
 
-	if (!place_below(tree, NULL, 0))
+	if (!find_children(tree) || !place_below(tree, NULL, 0))
 		return false;
 	for (size_t i = 0; i < tree->order.count; i++) {
 		const struct node *node = &tree->nodes.items[tree->order.items[i]];
