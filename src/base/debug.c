@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/regular_file.h"
 #include "base/sys.h"
 
 #define LINE_BYTES 1024
@@ -70,7 +71,7 @@ static int open_file(void)
 	char of_process[PATH_MAX + 40];
 
 	snprintf(of_process, sizeof of_process, "%s/queryprof-debug.%d.log", folder, (int)getpid());
-	return open(*file ? file : of_process, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return regular_file_make(*file ? file : of_process, O_WRONLY | O_APPEND);
 }
 
 void debug_write(enum debug_topic topic, const char *format, ...)

@@ -53,3 +53,18 @@ int regular_file_open(const char *path, struct stat *status)
 	errno = error;
 	return fd;
 }
+
+int regular_file_make(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+	struct stat status;
+
+	if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+	    (status.st_uid == geteuid() || status.st_uid == 0))
+		return fd;
+	if (fd >= 0) {
+		close(fd);
+		errno = EPERM;
+	}
+	return -1;
+}

@@ -12,4 +12,10 @@
  * errno. */
 int regular_file_open(const char *path, struct stat *status);
 
+/* Opens a regular file to write to it, and makes it with mode 0600 where there is none: `flags` as for
+ * open(). What lies there must be this user's, or root's, who reads everything: another could read what is
+ * written. A symbolic link is not followed. The descriptor, or -1 with errno; it is ELOOP for a link and
+ * EPERM for what is not as it must be. */
+int regular_file_make(const char *path, int flags);
+
 #endif

@@ -226,6 +226,69 @@ class Files(Tool):
             if suffix:
                 os.unlink(self.evil + suffix)
 
+    @unittest.skipUnless(os.getuid() == 0, "gives a file to another user")
+    def test_links(self):
+        """Of another user. The trace file may be a link, as each file that a command names; what it leads to must be
+        the user's. What has a name that others know is no link."""
+        link, target = os.path.join(self.folder, "link"), os.path.join(self.folder, "target")
+        state = os.path.join(self.folder, "state")
+
+        def lead(to):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(link)
+            os.symlink(to, link)
+            os.lchown(link, 65534, 65534)
+
+        self.addCleanup(os.unlink, link)
+        record = "record", "--append", "-o", link, "true"
+        with self.subTest("a link to nothing"):
+            lead(target)
+            self.assertIn(link + ": No such file or directory", self.refused(125, *record))
+            self.assertFalse(os.path.exists(target))
+        with self.subTest("a link to a trace file"):
+            lead(self.evil)
+            self.assertEqual(run(*record)[0], 0)
+            self.assertEqual(run("embed", link)[0], 0)
+            self.assertTrue(os.path.islink(link))
+        with self.subTest("a link to a trace file beside which another's file lies"):
+            with open(self.evil + "-wal", "wb"):
+                os.chown(self.evil + "-wal", 65534, 65534)
+            for code, command in (125, record), (1, ("embed", link)):
+                self.assertIn("-wal: belongs to user 65534", self.refused(code, *command))
+            os.unlink(self.evil + "-wal")
+        with open(target, "w", encoding="ascii") as file:
+            file.write("precious")
+        lead(target)
+        push = "push", "--dry-run", self.evil, "http://127.0.0.1:9/?database=d", "--state"
+        with self.subTest("push"):
+            self.assertIn(link + ": a symbolic link", self.refused(1, *push, link))
+            os.mkfifo(state)
+            self.assertIn(state + ": no regular file", self.refused(1, *push, state))
+            os.unlink(state)
+            self.assertEqual(run(*push, state)[0], 0)
+            os.chown(state, 65534, 65534)
+            self.assertIn(state + ": no regular file of this user", self.refused(1, *push, state))
+            os.unlink(state)
+        with self.subTest("the debug log"):
+            def log(path):
+                subprocess.run([QUERYPROF, "report", self.trace], check=True, timeout=60, capture_output=True,
+                               env=environment(QUERYPROF_DEBUG="all", QUERYPROF_DEBUG_FILE=path))
+
+            log(link)
+            log(state)
+            self.assertGreater(os.path.getsize(state), 0)
+            os.truncate(state, 0)
+            os.chown(state, 65534, 65534)
+            log(state)
+            self.assertEqual(os.path.getsize(state), 0)
+            os.unlink(state)
+            os.mkfifo(state)  # without a reader: an opening would wait for one
+            log(state)
+            os.unlink(state)
+        with open(target, encoding="ascii") as file:
+            self.assertEqual(file.read(), "precious")
+        os.unlink(target)
+
     def test_mode(self):
         """It holds texts of queries: a command that writes to it makes it private."""
         os.chmod(self.evil, 0o644)

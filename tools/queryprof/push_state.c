@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "command.h"
 
@@ -64,10 +65,12 @@ bool push_state_open(struct push_state *state, const char *trace, const char *ta
 		complain("out of memory");
 		return false;
 	}
-	state->fd = open(state->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	state->fd = regular_file_make(state->path, O_RDWR);
 	if (state->fd < 0) {
 		complain("%s: %s (--state names another file for push's position)", state->path,
-		         strerror(errno));
+		         errno == ELOOP   ? "a symbolic link"
+		         : errno == EPERM ? "no regular file of this user"
+		                          : strerror(errno));
 	} else if (flock(state->fd, LOCK_EX | LOCK_NB) != 0) {
 		complain("%s: another push of this file to this target is running", state->path);
 	} else {

@@ -215,8 +215,11 @@ static int check_owners(const char *path, const struct stat *status, char **erro
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
 
-	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-		char *name = text_format("%s%s", path, suffixes[i]);
+	char *real = realpath(path, NULL); /* beside which SQLite has its files, where `path` is a link */
+	int code = QP_OK;
+
+	for (size_t i = 0; !code && i < sizeof suffixes / sizeof *suffixes; i++) {
+		char *name = text_format("%s%s", real ? real : path, suffixes[i]);
 		struct stat seen = *status;
 		bool is_there = !i || (name && !lstat(name, &seen));
 
@@ -225,9 +228,10 @@ static int check_owners(const char *path, const struct stat *status, char **erro
 			continue;
 		*error = text_format("%s%s: belongs to user %u; user %u writes to files of its own only",
 		                     path, suffixes[i], (unsigned)seen.st_uid, (unsigned)geteuid());
-		return QP_STORE;
+		code = QP_STORE;
 	}
-	return QP_OK;
+	free(real);
+	return code;
 }
 
 /* The file, made with mode 0600 where there is none, and with the set-up's lock on it. */
