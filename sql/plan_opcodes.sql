@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The opcodes of the programs of the runs that are selected (see selected.sql), with their time. Those of a
 -- trigger's program follow the one that calls it.
--- Parameters: :trace_type.
+-- Parameters: :trace_type; :unit, self_ms is a number of that unit where it is not ns.
 WITH runs AS MATERIALIZED (
 	SELECT id, first_ns, last_ns, program FROM temp.selected_runs WHERE program),
 newest AS (SELECT max(program) AS program FROM (SELECT program FROM runs ORDER BY id DESC LIMIT 1)),
@@ -15,7 +15,7 @@ times AS MATERIALIZED (
 	GROUP BY 1)
 SELECT o.address & 4294967295 AS address, nullif(o.address >> 32, 0) - 1 AS trigger_address,
        iif(o.address >> 32, '  ', '') || o.opcode AS opcode, o.p1, o.p2, o.p3, o.p5,
-       round(t.ns / 1e6, 3) AS self_ms,
+       iif(coalesce(:unit, 'ns') = 'ns', round(t.ns / 1e6, 3), t.ns) AS self_ms,
        round(100.0 * t.ns / (SELECT sum(ns) FROM times), 1) AS self_percent,
        coalesce(n.detail, '') AS node
 FROM program_opcodes AS o

@@ -96,6 +96,24 @@ class Future(support.Exports):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("--type Memory; expected cpu, wall or a type that the file has samples of", done.stderr)
 
+    def test_plan(self):
+        path = os.path.join(self.folder, "plan.trace")
+        shutil.copy(self.future, path)
+        db = sqlite3.connect(path)
+        db.executescript("""
+            INSERT INTO programs VALUES (1, 1, 0, 11, 0);
+            INSERT INTO plan_nodes VALUES (1, 1, 0, 'SCAN orders', '');
+            INSERT INTO program_opcodes VALUES (1, 1, 0, 'Init', 0, 0, 0, 0), (1, 2, 1, 'Column', 0, 0, 0, 0);
+            UPDATE queries SET program = 1 WHERE id = 1;
+            UPDATE samples SET opcode = iif(size = 16, 1, 2) WHERE series IN (10, 11);""")
+        db.close()
+        out = self.tool("plan", path, "--type", "Memory", "--opcodes")
+        self.assertRegex(out, r"(?m)^.* SCAN orders +\S+ +99\.7 % +99\.7 %  the whole table$")
+        self.assertRegex(out, r"(?m)^address +opcode +p1 +p2 +p3 +p5 +self_bytes +self_percent +node$")
+        self.assertRegex(out, r"(?m)^ +2 +Column .* 6144 +99\.7 +SCAN orders$")
+        out = self.tool("plan", path, "--type", "Stolen", "--opcodes")
+        self.assertRegex(out, r"(?m)^ +2 +Column .* 7\.0 ms +100\.0 +SCAN orders$")
+
     def test_diff(self):
         out = self.tool("diff", self.trace, self.future, "--type", "Memory")
         self.assertIn("\nFunctions: Memory in bytes", out)

@@ -28,7 +28,9 @@ static const struct command_option options[] = {
 
 static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", type->name }, { NULL, NULL } };
+	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
+		                                    { ":unit", type->unit },
+		                                    { NULL, NULL } };
 	const struct output output = { .doing = "reading opcodes", .unit = type->unit, .hides_empty = true };
 	if (!plan_tree_statements(db))
 		return complain("%s: no plan is known of these runs: plans are kept of SQLite's statements "
