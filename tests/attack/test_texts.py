@@ -171,6 +171,16 @@ class Texts(Tool):
         _, out, _ = self.run_bytes("sql", self.trace, "SELECT hostname FROM processes", "--format", "json")
         self.assertTrue(json.loads(out)[0]["hostname"].startswith("processes.hostname " + EVIL))
 
+    def test_completion(self):
+        """On a terminal, too."""
+        path = os.path.join(self.folder, "completion.trace")
+        test_golden.make(path, "fixed.sql")
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executemany("INSERT INTO threads VALUES (?, 1, 1, ?)", enumerate(("shop" + evil for evil in HOSTILE), 10))
+            db.commit()
+        code, out, _ = self.run_bytes("--complete", "4", "queries", path, "--thread", "shop")
+        self.assertEqual((code, out), (0, b"shopd\n"))
+
     def test_errors(self):
         name = "b".join(HOSTILE)
         for arguments in (["report", "/nowhere" + name], ["report", self.trace, "--" + name],

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "command.h"
 #include "settings/settings.h"
 #include "trace_file.h"
@@ -60,6 +61,17 @@ static const char *const rows_of[] = {
 			  "AND thread_name <> ''",
 };
 
+/* Any program, or stranger, may have chosen it. */
+static bool is_shown(const char *text)
+{
+	for (size_t size; *text; text += size) {
+		size = text_character_size(text);
+		if (!size || text_is_control(text, size))
+			return false;
+	}
+	return true;
+}
+
 static void offer_rows(const char *prefix, const char *path, const char *sql)
 {
 	sqlite3 *db = trace_file_open(path ? path : TRACE_FILE_DEFAULT);
@@ -71,8 +83,7 @@ static void offer_rows(const char *prefix, const char *path, const char *sql)
 	sqlite3_bind_text(row, 1, prefix, -1, SQLITE_STATIC);
 	while (row && sqlite3_step(row) == SQLITE_ROW) {
 		const char *text = (const char *)sqlite3_column_text(row, 0);
-		/* Any program may have chosen it. */
-		if (text && !text[strcspn(text, "\n\r\033")])
+		if (text && is_shown(text))
 			puts(text);
 	}
 	sqlite3_finalize(row);
