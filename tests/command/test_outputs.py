@@ -17,6 +17,8 @@ import sqlite3
 import struct
 import subprocess
 import termios
+import time
+import unittest
 
 import trace_file
 from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
@@ -260,6 +262,57 @@ class Terminals(Tool):
     def test_a_pager_that_is_left_ends_the_command(self):
         out, code = self.shown(10, "sql", self.trace, "SELECT 1 FROM trace_log, trace_log", PAGER="head -n 3")
         self.assertEqual((out, code), ("1\n1\n1\n", -signal.SIGPIPE))
+
+    @unittest.skipIf(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"), "sanitizers have no limit")
+    def test_memory(self):
+        """Half of the machine's, for the command itself; what it starts has the limit that was there."""
+        half = os.sysconf("SC_PHYS_PAGES") // 2 * os.sysconf("SC_PAGE_SIZE")
+        show = "grep 'Max data' /proc/self/limits"
+        with open("/proc/self/limits", encoding="ascii") as file:
+            before = next(line for line in file if line.startswith("Max data"))
+        with subprocess.Popen([QUERYPROF, "sql", self.trace, ENDLESS], stdin=subprocess.DEVNULL) as process:
+            try:
+                end = time.monotonic() + 60
+                while time.monotonic() < end:
+                    with open(f"/proc/{process.pid}/limits", encoding="ascii") as file:
+                        limit = next(line for line in file if line.startswith("Max data")).split()[3]
+                    if limit != before.split()[3]:
+                        break
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.01)
+            finally:
+                process.kill()
+        self.assertEqual(int(limit), half)
+        self.assertEqual(self.shown(2, "sql", self.trace, "SELECT query FROM query_log", PAGER=show), (before, 0))
+        new = os.path.join(self.folder, "memory.trace")
+        done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", new, "sh", "-c", show], capture_output=True,
+                              text=True, env=environment(), timeout=300, check=False)
+        self.assertEqual(done.stdout, before, done.stderr)
+
+    @unittest.skipIf(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"), "sanitizers have no limit")
+    def test_out_of_memory(self):
+        done = subprocess.run([QUERYPROF, "sql", self.trace, "SELECT length(hex(zeroblob(100000000)))"], env=environment(),
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, resource.RLIM_INFINITY)),
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", "queryprof: out of memory\n"))
+
+    def test_a_summary_that_takes_long(self):
+        """record's last line does not wait for a file that is large."""
+        path = os.path.join(self.folder, "late.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript("""
+                INSERT INTO threads VALUES (9, 2, 9, '');
+                INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (9, 9, 'CPU', 1, 1);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)
+                SELECT i, 9, 0, 1, 0, 1, 0, 0 FROM n;""")
+        for env, said in ((environment(), "20000 samples"), (preloaded("FAST_CLOCK"), "to count it takes more than 10 s")):
+            done = subprocess.run([QUERYPROF, "record", "--append", "-o", path, "true"], capture_output=True, text=True,
+                                  env=env, timeout=300, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertIn("queryprof report " + path, done.stderr)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,14 @@ class Shell(Tool):
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         shell.end(".quit\n", 1)  # the shell's own way to say that there was an error
 
+    def test_memory(self):
+        """It has the limit that was there, and not that of the command (test_outputs.py)."""
+        with open("/proc/self/limits", encoding="ascii") as file:
+            before = next(line for line in file if line.startswith("Max data"))
+        shell = self.start(self.trace)
+        shell.ask(".shell grep 'Max data' /proc/self/limits", before.strip())
+        shell.end(".quit\n")
+
     def test_formats(self):
         for name, answer in (("csv", "n,m\n41,42\n"), ("json", '[{"n":41,"m":42}]'), ("line", "n = 41\n")):
             shell = self.start(self.trace, "--format", name)

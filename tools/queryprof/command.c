@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "fleet.h"
 #include "help.h"
+#include "memory_limit.h"
 #include "pager.h"
 #include "progress.h"
 
@@ -187,8 +188,10 @@ int command_run(const struct command *command, int argc, char **argv)
 		return misuse(command, "one argument too many:", argv[command->arguments_max]);
 	/* `| head` ends this process silently, whatever it inherited. The command does not change what
 	 * another program inherits through it. */
-	if (!command->wraps_command)
+	if (!command->wraps_command) {
 		signal(SIGPIPE, SIG_DFL);
+		memory_limit_set();
+	}
 	if (command->pages)
 		pager_begin();
 	return command->run(kept, argv);

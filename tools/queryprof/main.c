@@ -10,6 +10,7 @@
 #include "command.h"
 #include "complete.h"
 #include "help.h"
+#include "memory_limit.h"
 #include "pager.h"
 #include "program.h"
 #include "queryprof.h"
@@ -27,8 +28,10 @@ static int run(int argc, char **argv)
 		help_print_manual(stdout);
 		return COMMAND_FINE;
 	}
-	if (strcmp(name, "--complete") == 0 && argc > 2)
+	if (strcmp(name, "--complete") == 0 && argc > 2) {
+		memory_limit_set();
 		return complete_words(atoi(argv[2]), argc - 3, argv + 3);
+	}
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;
 		pager_begin();

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "memory_limit.h"
 #include "progress.h"
 #include "terminal.h"
 
@@ -43,6 +44,7 @@ static _Noreturn void become_pager(int input)
 {
 	dup2(input, STDIN_FILENO);
 	setenv("LESS", "FRX", 0);
+	memory_limit_lift();
 	execl("/bin/sh", "sh", "-c", pager_command(), (char *)NULL);
 	_exit(127);
 }

@@ -21,6 +21,7 @@ static struct {
 	int64_t start_ns, shown_ns;
 	int width; /* of what is on the line */
 	bool is_stopped;
+	int64_t limit_ns; /* 0: none */
 } progress;
 
 static int64_t clock_ns(void)
@@ -104,10 +105,15 @@ static int look_from_sqlite(void *context)
 {
 	(void)context;
 	look();
-	return 0; /* go on */
+	return progress.limit_ns && clock_ns() >= progress.limit_ns; /* 0: go on */
 }
 
 void progress_watch(sqlite3 *db)
 {
 	sqlite3_progress_handler(db, STEPS, look_from_sqlite, NULL);
+}
+
+void progress_limit(int seconds)
+{
+	progress.limit_ns = clock_ns() + seconds * INT64_C(1000000000);
 }

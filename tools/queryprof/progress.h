@@ -26,4 +26,7 @@ void progress_make_way(void);
 /* Statements of this connection show it while they run. */
 void progress_watch(sqlite3 *db);
 
+/* From now on such statements end as interrupted once so many seconds have passed. */
+void progress_limit(int seconds);
+
 #endif

@@ -23,6 +23,7 @@
 #include "explain.h"
 #include "file_map.h"
 #include "library.h"
+#include "progress.h"
 #include "push_beside.h"
 #include "queryprof.h"
 #include "rings.h"
@@ -75,6 +76,8 @@ static const struct command_option options[] = {
 };
 
 #define EMBED_PATIENCE 2
+#define SUMMARY_SECONDS                                                                                      \
+	10 /* a script waits for it, and the file may have grown for months, or be a stranger's */
 
 /* --- settings, which go by the environment ------------------------------------------ */
 
@@ -278,10 +281,11 @@ static int prepare_trace(struct trace *trace)
 struct summary {
 	sqlite3_int64 samples, queries, processes;
 	struct losses losses;
+	bool is_late; /* and its numbers are not known */
 };
 
-/* Adds those that are in the file. */
-static void sum_losses(sqlite3 *db, const struct trace *trace, struct losses *losses)
+/* Adds those that are in the file. An SQLite result. */
+static int sum_losses(sqlite3 *db, const struct trace *trace, struct losses *losses)
 {
 	sqlite3_stmt *row = NULL;
 
@@ -292,7 +296,7 @@ static void sum_losses(sqlite3 *db, const struct trace *trace, struct losses *lo
 			            (uint64_t)sqlite3_column_int64(row, 1),
 			            (uint64_t)sqlite3_column_int64(row, 2));
 	}
-	sqlite3_finalize(row);
+	return sqlite3_finalize(row);
 }
 
 static bool summarize(const struct trace *trace, struct summary *summary)
@@ -301,17 +305,19 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	sqlite3_stmt *row = NULL;
 	bool found = false;
 
+	progress_limit(SUMMARY_SECONDS);
 	if (db && sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL) == SQLITE_OK) {
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
 		if (sqlite3_step(row) == SQLITE_ROW) {
 			summary->samples = sqlite3_column_int64(row, 0);
 			summary->queries = sqlite3_column_int64(row, 1);
 			summary->processes = sqlite3_column_int64(row, 2);
-			sum_losses(db, trace, &summary->losses);
+			summary->is_late = sum_losses(db, trace, &summary->losses) == SQLITE_INTERRUPT;
 			found = true;
 		}
 	}
-	sqlite3_finalize(row);
+	if (sqlite3_finalize(row) == SQLITE_INTERRUPT)
+		found = summary->is_late = true;
 	if (db)
 		trace_file_close(db);
 	return found;
@@ -350,11 +356,11 @@ static void tell_end(const struct trace *trace, const char *program)
 {
 	struct summary found = { .losses = trace->recovery->losses };
 	bool is_read = summarize(trace, &found); /* has complained if not */
-	bool is_empty = is_read && !found.processes && !explain_has_sqlite();
+	bool is_empty = is_read && !found.is_late && !found.processes && !explain_has_sqlite();
 
 	if (is_empty)
 		remove_trace(trace);
-	else if (is_read && found.processes && !no_symbols)
+	else if (is_read && (found.processes || found.is_late) && !no_symbols)
 		embed_file(trace->path, EMBED_PATIENCE);
 	if (quiet)
 		return;
@@ -362,6 +368,10 @@ static void tell_end(const struct trace *trace, const char *program)
 	bool has_lost = losses_wait(&found.losses);
 	if (!is_read)
 		; /* and that was said */
+	else if (found.is_late)
+		complain("%s: what it has is not said here: to count it takes more than %d s. To read it: "
+		         "queryprof report %s",
+		         path_as_given, SUMMARY_SECONDS, path_as_given);
 	else if (is_empty && !has_lost)
 		explain_no_sqlite(program);
 	else if (found.processes)

@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "library.h"
+#include "memory_limit.h"
 #include "store/file/database.h"
 #include "trace_file.h"
 
@@ -107,6 +108,7 @@ int shell_become(const char *path, enum output_format format)
 		return complain("out of memory");
 	if (fd >= 0) {
 		snprintf(read, sizeof(read), ".read /proc/self/fd/%d", fd);
+		memory_limit_lift();
 		execlp("sqlite3", "sqlite3", "-readonly", "-cmd", read, uri, (char *)NULL);
 		if (errno == ENOENT)
 			complain("the sqlite3 shell is not installed (Debian's package sqlite3); "
