@@ -8,12 +8,11 @@ WITH runs AS MATERIALIZED (
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
 times AS MATERIALIZED (
 	SELECT runs.plan_hash, coalesce(o.node, -1) AS node,
-	       sum(s.weight * r.period_ns + s.size) AS ns,
-	       sum(1.0 * (s.weight * r.period_ns + s.size) * (s.weight * r.period_ns + s.size)) AS square
+	       sum(s.value) AS ns,
+	       sum(1.0 * s.value * s.value) AS square
 	FROM runs
-	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
-	JOIN series AS r ON r.id = s.series AND (r.trace_type = :trace_type
-		OR :trace_type = 'Wall' AND r.trace_type IN ('CPU', 'OffCPU'))
+	CROSS JOIN sample_values AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
+		AND (s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU'))
 	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
 	GROUP BY 1, 2),
 counts AS MATERIALIZED (
