@@ -247,8 +247,9 @@ class Files(Tool):
             self.assertFalse(os.path.exists(target))
         with self.subTest("a link to a trace file"):
             lead(self.evil)
-            self.assertEqual(run(*record)[0], 0)
             self.assertEqual(run("embed", link)[0], 0)
+            if not SANITIZED:  # whose run-time `true` has not
+                self.assertEqual(run(*record)[0], 0)
             self.assertTrue(os.path.islink(link))
         with self.subTest("a link to a trace file beside which another's file lies"):
             with open(self.evil + "-wal", "wb"):

@@ -26,6 +26,8 @@ from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
 # Longer than any test waits.
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
+SANITIZED = bool(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"))
+
 # A shell's background job has it ignored, and so would have the command.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -263,7 +265,7 @@ class Terminals(Tool):
         out, code = self.shown(10, "sql", self.trace, "SELECT 1 FROM trace_log, trace_log", PAGER="head -n 3")
         self.assertEqual((out, code), ("1\n1\n1\n", -signal.SIGPIPE))
 
-    @unittest.skipIf(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"), "sanitizers have no limit")
+    @unittest.skipIf(SANITIZED, "sanitizers have no limit")
     def test_memory(self):
         """Half of the machine's, for the command itself; what it starts has the limit that was there."""
         half = os.sysconf("SC_PHYS_PAGES") // 2 * os.sysconf("SC_PAGE_SIZE")
@@ -289,13 +291,14 @@ class Terminals(Tool):
                               text=True, env=environment(), timeout=300, check=False)
         self.assertEqual(done.stdout, before, done.stderr)
 
-    @unittest.skipIf(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"), "sanitizers have no limit")
+    @unittest.skipIf(SANITIZED, "sanitizers have no limit")
     def test_out_of_memory(self):
         done = subprocess.run([QUERYPROF, "sql", self.trace, "SELECT length(hex(zeroblob(100000000)))"], env=environment(),
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, resource.RLIM_INFINITY)),
                               capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", "queryprof: out of memory\n"))
 
+    @unittest.skipIf(SANITIZED, "whose run-time `true` has not")
     def test_a_summary_that_takes_long(self):
         """record's last line does not wait for a file that is large."""
         path = os.path.join(self.folder, "late.trace")
