@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: a file that calls itself a sampled module. Its names and lines are read from
- * memory that the file system gives: no disk.
+ * For libFuzzer: a file that calls itself a sampled module. Its names, lines and inlined functions are
+ * read from memory that the file system gives: no disk. The addresses looked up are those of its
+ * functions, and others all over the file.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +17,37 @@
 #include "symbol/sources.h"
 #include "symbol/symbol_table.h"
 #include "target.h"
+
+#define SPREAD 64    /* addresses over the file */
+#define FUNCTIONS 64 /* that are looked up */
+
+struct look_up {
+	struct lines *lines;
+	int left;
+};
+
+static void look_up(struct lines *lines, uint64_t address)
+{
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	size_t count = lines_frames(lines, address, frames, SYMBOL_FRAMES_MAX);
+
+	/* Texts are valid to their ends. */
+	for (size_t i = 0; i < count; i++)
+		if ((frames[i].function && strlen(frames[i].function) > INT32_MAX) ||
+		    (frames[i].file && strlen(frames[i].file) > INT32_MAX))
+			abort();
+}
+
+static void look_up_function(void *context, const char *name, uint64_t start, uint64_t end)
+{
+	struct look_up *look = context;
+
+	(void)name;
+	if (!look->lines || look->left-- <= 0)
+		return;
+	look_up(look->lines, start);
+	look_up(look->lines, start + (end - start) / 2);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -33,11 +66,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.file_size = (uint64_t)status.st_size,
 		.mtime_ns = (int64_t)ns_of_timespec(status.st_mtim),
 	};
+	struct look_up look = { sources_read_lines(&object, ""), FUNCTIONS };
 	for (int stage = 0; stage < NAME_STAGES; stage++) {
 		struct names_found found = { 0 };
+		struct symbol_table *table = sources_read_names(&object, "", stage, &found);
 
-		symbol_table_destroy(sources_read_names(&object, "", stage, &found));
+		for (int i = 0; table && i < SPREAD; i++)
+			symbol_table_find(table, i * size / SPREAD);
+		if (table)
+			symbol_table_each(table, look_up_function, &look);
+		symbol_table_destroy(table);
 	}
-	lines_close(sources_read_lines(&object, ""));
+	for (int i = 0; look.lines && i < SPREAD; i++)
+		look_up(look.lines, i * size / SPREAD);
+	lines_close(look.lines);
 	return 0;
 }
