@@ -65,11 +65,14 @@ static void print_time(int64_t ns)
 static void print_bar(const struct span_tree *tree, int64_t start, int64_t end, bool is_critical)
 {
 	double scale = tree->end > tree->start ? (double)bar / (double)(tree->end - tree->start) : 0;
-	int from = (int)((double)(start - tree->start) * scale),
-	    to = (int)((double)(end - tree->start) * scale);
+	double first = (double)(start - tree->start) * scale, behind = (double)(end - tree->start) * scale;
+	int from = first < 0         ? 0
+	           : first > bar - 1 ? bar - 1
+	                             : (int)first,
+	    to = behind > bar        ? bar
+	         : behind < from + 1 ? from + 1
+	                             : (int)behind;
 
-	from = from < 0 ? 0 : from > bar - 1 ? bar - 1 : from;
-	to = to > bar ? bar : to <= from ? from + 1 : to;
 	printf(" |%*s", from, "");
 	for (int i = from; i < to; i++)
 		putchar(is_critical ? '#' : '-');
