@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For libFuzzer: arguments of all functions, constraints on all tables, and settings, in a process
- * that has loaded the library as it is built (QUERYPROF_LIBRARY). Functions, tables and settings
- * are those that the library says it has.
+ * that has loaded the library as it is built (QUERYPROF_LIBRARY); and labels in comments. Functions,
+ * tables and settings are those that the library says it has; settings are changed in each way of SQL.
  *
- * An input is a number that chooses one of them, and values: a byte for the type, and what the type
- * takes. Texts have no slash: a trace file is made in the working directory only.
+ * An input is a number that chooses one of them, and values (value.h).
  */
 #include <sqlite3.h>
 #include <stdint.h>
@@ -14,7 +13,9 @@
 #include <string.h>
 
 #include "target.h"
+#include "value.h"
 
+#define PLACE '\1' /* of a value, in a statement */
 #define STATEMENTS_MAX 2000
 #define ARGUMENTS_MAX 5
 #define ROWS_MAX 20
@@ -48,6 +49,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 	(void)argc, (void)argv;
 	setenv("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS", "1000000", 1);
+	setenv("QUERYPROF_LOG_QUERIES_MIN_QUERY_DURATION_NS", "0", 1); /* the flusher reads each comment */
 	if (sqlite3_open(":memory:", &db) ||
 	    sqlite3_exec(db, "CREATE TABLE before AS SELECT name FROM pragma_function_list", NULL, NULL,
 	                 NULL))
@@ -68,58 +70,50 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		"FROM pragma_table_list t, pragma_table_xinfo(t.name, t.schema) c, o WHERE t.schema = "
 		"'system' "
 		"ORDER BY 1");
-	add_statements("SELECT format('UPDATE system.settings SET value = ? WHERE name = %Q', name) FROM "
-	               "system.settings");
+	add_statements("WITH w(text) AS (VALUES ('UPDATE system.settings SET value = ? WHERE name = %Q'),"
+	               " ('SELECT set_setting(%Q, ?)'), ('PRAGMA %s = \1')) "
+	               "SELECT format(text, name) FROM w, system.settings");
+	add_statements("VALUES ('SELECT 1 /*\1*/'), ('SELECT 2 /*tenant=''\1''*/')");
 	fprintf(stderr, "%zu statements\n", count);
 	return 0;
 }
 
-/* Takes a value from the input. */
-static void bind(sqlite3_stmt *stmt, int number, const uint8_t **data, size_t *size)
+/* The statement with a value of the input in the place of PLACE: where no parameter can be. A comment has
+ * the text as it is, and as values have no slash its end stays its end. */
+static char *put_value(const char *statement, const char *place, const uint8_t **data, size_t *size)
 {
-	uint8_t type = *size ? (*data)[0] : 0;
-	size_t length = *size > 1 ? (*data)[1] : 0, used;
-	int64_t integer = 0;
-	double real;
-	char *text;
+	struct value value = take_value(data, size);
+	const char *format = !strncmp(statement, "PRAGMA", 6) ? "%.*s%Q%s" : "%.*s%s%s";
+	int head = (int)(place - statement);
+	char *sql =
+		value.type == VALUE_INTEGER
+			? sqlite3_mprintf("%.*s%lld%s", head, statement, (long long)value.integer, place + 1)
+			: sqlite3_mprintf(format, head, statement, value.text, place + 1);
 
-	length = *size < 2 + length ? (*size > 2 ? *size - 2 : 0) : length;
-	used = type % 5 == 0 ? 1 : 2 + length;
-	if (type % 5 == 1 || type % 5 == 2) {
-		memcpy(&integer, *data + (*size < 2 ? *size : 2), length < 8 ? length : 8);
-		memcpy(&real, &integer, sizeof real);
-		if (type % 5 == 1)
-			sqlite3_bind_int64(stmt, number, integer);
-		else
-			sqlite3_bind_double(stmt, number, real);
-	} else if (type % 5 > 2) {
-		text = malloc(length + 1);
-		memcpy(text, *data + (*size < 2 ? *size : 2), length);
-		text[length] = 0;
-		for (char *slash = text; (slash = memchr(slash, '/', length - (size_t)(slash - text)));)
-			*slash = '_';
-		if (type % 5 == 3)
-			sqlite3_bind_text(stmt, number, text, (int)length, free);
-		else
-			sqlite3_bind_blob(stmt, number, text, (int)length, free);
-	}
-	used = used < *size ? used : *size;
-	*data += used;
-	*size -= used;
+	free(value.text);
+	return sql;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const char *statement, *place;
 	sqlite3_stmt *stmt;
+	char *made;
+	int code;
 
 	if (size < 2)
 		return 0;
-	if (sqlite3_prepare_v2(db, statements[(data[0] | data[1] << 8) % count], -1, &stmt, NULL))
-		return 0; /* another number of arguments */
+	statement = statements[(data[0] | data[1] << 8) % count];
+	place = strchr(statement, PLACE);
 	data += 2;
 	size -= 2;
+	made = place ? put_value(statement, place, &data, &size) : NULL;
+	code = sqlite3_prepare_v2(db, made ? made : statement, -1, &stmt, NULL);
+	sqlite3_free(made);
+	if (code)
+		return 0; /* another number of arguments, no number */
 	for (int i = 1; i <= sqlite3_bind_parameter_count(stmt) && i <= ARGUMENTS_MAX; i++)
-		bind(stmt, i, &data, &size);
+		bind_value(stmt, i, take_value(&data, &size));
 	for (int rows = 0; rows < ROWS_MAX && sqlite3_step(stmt) == SQLITE_ROW; rows++)
 		for (int i = 0; i < sqlite3_column_count(stmt); i++)
 			sqlite3_column_bytes(stmt, i);
