@@ -72,6 +72,7 @@ struct thread_timer {
 	 * of sampler/timers.c packs them; 0: there is none, and the signal alone: the shared timer
 	 * visits it (sampler/shared_timer.h). Other threads read it. */
 	uint64_t kernel;
+	/* By TIMER_GET() and TIMER_SET(), also those below that say so. */
 	volatile bool armed; /* cleared by the handler when it disarms */
 	bool is_due; /* not armed: the next query requests a timer, and the shared one visits it until then */
 	uint64_t period_ns;
@@ -86,19 +87,20 @@ struct thread_timer {
 	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
 	bool whole;               /* the grid began with the thread, see above */
 	uint64_t fired;           /* points at which it fired; of a whole timer only */
-	uint32_t stretch;         /* periods from one signal to the next, see above */
+	uint32_t stretch;         /* periods from one signal to the next, see above; TIMER_SET() */
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
-	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above */
+	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above; TIMER_SET() */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
-	/* The shared timer uses these: the stretch of cells to come; until when on the wall clock
-	 * it need not look (atomic); and where it saw the CPU clock last. */
+	/* The shared timer uses these: the stretch of cells to come (TIMER_SET()); until when on the
+	 * wall clock it need not look (atomic); and where it saw the CPU clock last (the pacer's). */
 	uint32_t shared_stretch;
 	uint64_t look_ns, seen_ns;
 };
 
-/* The pacer looks at timers that their threads change meanwhile: an interval of about now will do. GCC does
- * not inline what is instrumented into what is not, so that goes for these as for their callers. */
-#define TIMER_OF_OTHERS __attribute__((no_sanitize("thread")))
+/* What the pacer reads or writes while the timer's thread does. Relaxed: each field stands for itself, and an
+ * interval of about now will do. The only writer of a field may read it as it is. */
+#define TIMER_GET(timer, field) __atomic_load_n(&(timer)->field, __ATOMIC_RELAXED)
+#define TIMER_SET(timer, field, value) __atomic_store_n(&(timer)->field, (value), __ATOMIC_RELAXED)
 
 static inline bool timer_exists(const struct thread_timer *timer)
 {
@@ -111,9 +113,9 @@ static inline bool timer_is_shared(const struct thread_timer *timer)
 }
 
 /* Whether the shared timer visits it. Its thread changes it meanwhile: what is looked at is of about now. */
-TIMER_OF_OTHERS static inline bool timer_is_member(const struct thread_timer *timer)
+static inline bool timer_is_member(const struct thread_timer *timer)
 {
-	return (timer->armed || timer->is_due) && timer_is_shared(timer);
+	return (TIMER_GET(timer, armed) || TIMER_GET(timer, is_due)) && timer_is_shared(timer);
 }
 
 /* `timer` exists. */
@@ -128,15 +130,15 @@ static inline clockid_t timer_clock_id(enum timer_clock clock)
 }
 
 /* Periods from one point at which the timer fires to the next. */
-TIMER_OF_OTHERS static inline uint64_t timer_step(const struct thread_timer *timer)
+static inline uint64_t timer_step(const struct thread_timer *timer)
 {
-	return (uint64_t)timer->stretch << timer->slowed;
+	return (uint64_t)TIMER_GET(timer, stretch) << TIMER_GET(timer, slowed);
 }
 
 /* From one signal to the next. */
-TIMER_OF_OTHERS static inline uint64_t timer_interval(const struct thread_timer *timer)
+static inline uint64_t timer_interval(const struct thread_timer *timer)
 {
-	return timer->period_ns * timer_step(timer);
+	return TIMER_GET(timer, period_ns) * timer_step(timer);
 }
 
 /* Time from the newest point of the grid at which the timer fires to `now`. */
@@ -172,7 +174,8 @@ static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t n
 /* The kernel's timer does not run. */
 static inline void timer_mark_disarmed(struct thread_timer *timer)
 {
-	timer->armed = timer->is_due = false;
+	TIMER_SET(timer, armed, false);
+	TIMER_SET(timer, is_due, false);
 	timer->armed_ns = timer->idle_ns = 0;
 }
 

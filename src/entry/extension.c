@@ -154,7 +154,7 @@ static int attach_from_c(sqlite3 *db, const sqlite3_api_routines *api)
 	int rc;
 
 	if (session)
-		api = session->library->api;
+		api = host_api(session->library);
 	library = host_adopt(api, &sentence);
 	if (library && (rc = qp_init(NULL)))
 		return rc;

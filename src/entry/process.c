@@ -142,12 +142,14 @@ static int start(const qp_config *config)
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
 		                 strerror(errno));
 	metrics_set_ring(ring);
+	if ((error = modules_init()))
+		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
 	settings_store_config(&store);
 	store.on_failure = report_failure;
 	store.leave = handover_leave;
-	if ((error = modules_init()))
-		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
-	if ((error = store_init(ring, &store)))
+	error = store.path ? store_init(ring, &store) : ENOMEM;
+	free((char *)store.path);
+	if (error)
 		return error_set(QP_SYSTEM, "the store cannot be started: %s", strerror(error));
 	if (config && config->trace_log_path) {
 		char *sentence = NULL;

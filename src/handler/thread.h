@@ -4,9 +4,10 @@
  * initial-exec thread-local pointer, so that the handler never touches dynamic TLS. Slots come from
  * mmap, are recycled and never unmapped: a late signal always finds readable memory.
  *
- * Only the owning thread and the handler that interrupts it write. Between those two, loads and stores
- * in program order are enough; the fields that the handler reads are volatile so that the compiler
- * keeps that order.
+ * The owning thread and the handler that interrupts it write, and the pacer some fields of the timers
+ * (sampler/shared_timer.c). Between thread and handler, loads and stores in program order are enough; the
+ * fields that the handler reads are volatile so that the compiler keeps that order. What other threads
+ * read or write meanwhile is atomic.
  */
 #ifndef QUERYPROF_HANDLER_THREAD_H
 #define QUERYPROF_HANDLER_THREAD_H
@@ -55,11 +56,11 @@ struct thread_response {
 	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 3 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 struct thread {
-	/* Written by the thread itself, the timers by its handler, too. */
+	/* Written by the thread itself, the timers by its handler and the pacer, too. */
 	struct {
 		/* Up to `waiting`: what each step of a statement touches (base/way.h). */
 		uint32_t id;               /* kernel thread id */
-		volatile uint32_t nesting; /* of `queries`; 0: none runs */
+		volatile uint32_t nesting; /* of `queries`; 0: none runs; see nesting_set() */
 		struct fast_clock clock;
 		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
 		uint64_t cpu_read_at_ns;     /* at this moment of CLOCK_MONOTONIC; */
@@ -83,7 +84,7 @@ struct thread {
 		char name[16];
 		uintptr_t context_at;     /* its variable, see context.h; 0: none */
 		uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
-		uint64_t retry_ns;        /* no timer is created before */
+		uint64_t retry_ns;        /* atomic; no timer is created before */
 		uint64_t retry_pause_ns;  /* doubled at each refusal */
 		uint64_t cpu_base_ns;     /* the CPU clock as the kernel gave it last, */
 		uint64_t cpu_base_at_ns;  /* on CLOCK_MONOTONIC; 0: not yet */

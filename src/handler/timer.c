@@ -6,7 +6,7 @@ uint32_t timer_stretch[TIMER_CLOCKS] = { TIMER_STRETCH_PARTS, TIMER_STRETCH_PART
 
 void timer_disarm(struct thread_timer *timer)
 {
-	if (timer_exists(timer) && timer->armed)
+	if (timer_exists(timer) && TIMER_GET(timer, armed))
 		sys_timer_settime(timer_id(timer), 0, 0, 0);
 	timer_mark_disarmed(timer);
 }
@@ -43,7 +43,7 @@ static void keep_pace(struct thread_timer *timer, bool overrun)
 		timer->behind = BEHIND_MOST;
 	if (slowed == timer->slowed)
 		return;
-	timer->slowed = slowed;
+	TIMER_SET(timer, slowed, slowed);
 	timer->behind = timer->in_time = 0;
 	timer_set_on_grid(timer, now);
 }
@@ -63,7 +63,7 @@ uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch)
 	if (timer->repeats && now >= timer->grid_ns) {
 		uint64_t newest = now - timer_since_point(timer, now);
 		timer->cell_ns += newest - timer->grid_ns;
-		timer->grid_ns = newest;
+		TIMER_SET(timer, grid_ns, newest);
 		periods -= timer_step(timer);
 		timer->repeats = false;
 	}
@@ -71,12 +71,12 @@ uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch)
 	while ((int64_t)(now - timer->grid_ns) >= 0) {
 		uint64_t end = timer->cell_ns + timer_interval(timer), cells;
 		periods += timer_step(timer);
-		timer->stretch = stretch;
+		TIMER_SET(timer, stretch, stretch);
 		cells = (int64_t)(now - end) > 0 ? (now - end) / timer_interval(timer) : 0;
 		periods += cells * timer_step(timer);
 		timer->cell_ns = end + cells * timer_interval(timer);
 		random = scatter(random);
-		timer->grid_ns = timer->cell_ns + 1 + random % timer_interval(timer);
+		TIMER_SET(timer, grid_ns, timer->cell_ns + 1 + random % timer_interval(timer));
 	}
 	return periods;
 }
@@ -119,7 +119,8 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 	if (__builtin_expect(timer_is_shared(timer), 0)) {
 		if (!timer_is_member(timer) || timer->period_ns == 0) /* its thread is arming it */
 			return 0;
-		return clip(timer_pass(timer, clock_ns(timer_clock_id(clock)), timer->shared_stretch));
+		return clip(
+			timer_pass(timer, clock_ns(timer_clock_id(clock)), TIMER_GET(timer, shared_stretch)));
 	}
 	timer->fired += points;
 	if (clock == TIMER_REAL)

@@ -25,7 +25,7 @@ static void enter_and_leave(struct query_run *run, struct thread *thread)
 	sampler_push_again(thread, thread->queries[0].number, &run->key, __builtin_frame_address(0));
 	query_enter(run, thread);
 	query_leave(run, thread);
-	thread->nesting = 0;
+	nesting_set(thread, 0);
 }
 
 void watch_cost_calibrate(void)

@@ -91,7 +91,7 @@ static uint64_t measure_signal(void)
 	return least;
 }
 
-TIMER_OF_OTHERS static uint32_t count_in_queries(void)
+static uint32_t count_in_queries(void)
 {
 	uint32_t slots = slots_count(), count = 0;
 
@@ -99,7 +99,7 @@ TIMER_OF_OTHERS static uint32_t count_in_queries(void)
 	for (uint32_t i = 0; i < slots; i++) {
 		const struct thread *slot = slots_get(i);
 		const struct thread_timer *timer = &slot->timers[TIMER_REAL];
-		if (!timer->armed || slot->nesting == 0)
+		if (!TIMER_GET(timer, armed) || __atomic_load_n(&slot->nesting, __ATOMIC_RELAXED) == 0)
 			continue;
 		count++;
 		if (timer_interval(timer) > budget.longest_ns)

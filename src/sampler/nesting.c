@@ -19,7 +19,7 @@ void nesting_trim(struct thread *thread)
 
 	while (nesting > 0 && nesting <= QUERY_NESTING && nesting_has_ended(&thread->queries[nesting - 1]))
 		nesting--;
-	thread->nesting = nesting;
+	nesting_set(thread, nesting);
 }
 
 const struct query_tag *nesting_top(const struct thread *thread)

@@ -16,6 +16,12 @@ static inline bool nesting_has_ended(const struct query_tag *tag)
 	return __atomic_load_n(&tag->ended, __ATOMIC_RELAXED);
 }
 
+/* Relaxed: the pacer counts the threads that run queries. */
+static inline void nesting_set(struct thread *thread, uint32_t nesting)
+{
+	__atomic_store_n(&thread->nesting, nesting, __ATOMIC_RELAXED);
+}
+
 /* The index of a free place; QUERY_NESTING: there is none. */
 static inline uint32_t nesting_find_place(const struct thread *thread)
 {

@@ -14,7 +14,7 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	struct query_tag *to = &thread->queries[place];
 
 	if (place == QUERY_NESTING) {
-		thread->nesting++;
+		nesting_set(thread, thread->nesting + 1);
 		return 0;
 	}
 	/* The handler may come at any moment: it skips what has ended. */
@@ -28,7 +28,7 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	/* Before the look at the timers: a signal in between finds the query, so it
 	 * cannot disarm what was just seen armed. */
 	if (place == thread->nesting)
-		thread->nesting = place + 1;
+		nesting_set(thread, place + 1);
 	timers_follow(thread, tag);
 	if (__builtin_expect(thread->name_due, 0))
 		threads_publish_name(thread);
@@ -54,7 +54,7 @@ void sampler_remove_among(struct thread *thread, uint64_t number)
 	if (thread != thread_current)
 		return;
 	if (number == 0 && thread->nesting > QUERY_NESTING)
-		thread->nesting--;
+		nesting_set(thread, thread->nesting - 1);
 	nesting_trim(thread);
 	/* The query around it may want other periods. */
 	follow_newest(thread);

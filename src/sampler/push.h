@@ -32,7 +32,7 @@ static inline bool sampler_push_again(struct thread *thread, uint64_t number, co
 	tag->frame_return = frame_return_address((uintptr_t)frame);
 	HANDLER_BARRIER();
 	/* As in sampler_push(): the handler finds the query before its timers are looked at. */
-	thread->nesting = 1;
+	nesting_set(thread, 1);
 	timers_follow(thread, tag);
 	return true;
 }
@@ -47,7 +47,7 @@ static inline void sampler_remove(struct thread *thread, uint64_t number)
 	if (__builtin_expect(thread->nesting == 1 && thread == thread_current &&
 	                             thread->queries[0].number == number,
 	                     1))
-		thread->nesting = 0;
+		nesting_set(thread, 0);
 	else
 		sampler_remove_among(thread, number);
 }

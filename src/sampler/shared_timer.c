@@ -125,12 +125,13 @@ bool shared_timer_prepare(struct thread_timer *timer, enum timer_clock clock, ui
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return false;
 	if (!timer_is_shared(timer))
-		timer->period_ns = 0; /* no grid yet */
+		TIMER_SET(timer, period_ns, 0); /* no grid yet */
 	timer->whole = false;
 	timer->armed_ns = 0;
 	timer->idle_max_ns = NS_PER_S;
-	timer->slowed = timer->behind = timer->in_time = 0;
-	timer->shared_stretch = stretch_of(timer, clock, period_ns);
+	TIMER_SET(timer, slowed, 0);
+	timer->behind = timer->in_time = 0;
+	TIMER_SET(timer, shared_stretch, stretch_of(timer, clock, period_ns));
 	__atomic_store_n(&timer->look_ns, 0, __ATOMIC_RELAXED);
 	/* A timer of the right signal without a number: the next query finds it armed. */
 	__atomic_store_n(&timer->kernel, (uint64_t)sampler_signal() << 32, __ATOMIC_RELEASE);
@@ -151,7 +152,7 @@ uint32_t shared_timer_members(void)
 	return __atomic_load_n(&members, __ATOMIC_RELAXED);
 }
 
-TIMER_OF_OTHERS static void count_members(uint64_t now)
+static void count_members(uint64_t now)
 {
 	uint32_t before = __atomic_load_n(&members, __ATOMIC_ACQUIRE), count = 0, slots = slots_count();
 
@@ -198,12 +199,12 @@ static bool is_in_vain(struct visitor *visitor, uint64_t now)
 }
 
 /* Also when its signal has been handled. */
-TIMER_OF_OTHERS static bool is_over(struct visitor *visitor, uint64_t now)
+static bool is_over(struct visitor *visitor, uint64_t now)
 {
 	const struct thread_timer *timer = &visitor->of->timers[visitor->clock];
 
 	return __atomic_load_n(&visitor->of->owner, __ATOMIC_RELAXED) != visitor->owner ||
-	       !timer_is_member(timer) || timer->grid_ns != visitor->point_ns ||
+	       !timer_is_member(timer) || TIMER_GET(timer, grid_ns) != visitor->point_ns ||
 	       visitor->signal != sampler_signal() || is_in_vain(visitor, now);
 }
 
@@ -271,12 +272,12 @@ static void lend(struct visitor *visitor, int64_t left)
 	__atomic_store_n(&is_arming, false, __ATOMIC_RELEASE);
 }
 
-TIMER_OF_OTHERS static void look_at(struct thread *slot, enum timer_clock clock, uint64_t now)
+static void look_at(struct thread *slot, enum timer_clock clock, uint64_t now)
 {
 	struct thread_timer *timer = &slot->timers[clock];
 	struct visitor *visitor;
 	uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
-	uint64_t point_ns = timer->grid_ns, period_ns = timer->period_ns;
+	uint64_t point_ns = TIMER_GET(timer, grid_ns), period_ns = TIMER_GET(timer, period_ns);
 
 	if (!timer_is_member(timer) || owner == 0 || period_ns == 0 || is_visited(slot, clock) ||
 	    now < __atomic_load_n(&timer->look_ns, __ATOMIC_RELAXED))
@@ -295,7 +296,7 @@ TIMER_OF_OTHERS static void look_at(struct thread *slot, enum timer_clock clock,
 	if ((clock == TIMER_CPU && timer->seen_ns == clock_now) || (visitor = find_free(clock, left)) == NULL)
 		return;
 	timer->seen_ns = clock_now;
-	timer->shared_stretch = stretch_of(timer, clock, period_ns);
+	TIMER_SET(timer, shared_stretch, stretch_of(timer, clock, period_ns));
 	*visitor = (struct visitor){ .id = NO_TIMER,
 		                     .of = slot,
 		                     .clock = clock,
@@ -306,9 +307,9 @@ TIMER_OF_OTHERS static void look_at(struct thread *slot, enum timer_clock clock,
 		                     .ran_ns = now };
 	lend(visitor, left);
 	/* It requests a timer of its own again with its next query. */
-	if (clock_ns(CLOCK_MONOTONIC_COARSE) > slot->retry_ns) {
-		timer->is_due = true;
-		timer->armed = false;
+	if (clock_ns(CLOCK_MONOTONIC_COARSE) > __atomic_load_n(&slot->retry_ns, __ATOMIC_RELAXED)) {
+		TIMER_SET(timer, is_due, true);
+		TIMER_SET(timer, armed, false);
 	}
 }
 

@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "handler/ring.h"
 #include "sampler/context.h"
+#include "sampler/nesting.h"
 #include "sampler/open_waits.h"
 #include "sampler/random.h"
 #include "sampler/signal.h"
@@ -44,7 +45,7 @@ void threads_notify_company(void (*call)(void))
 static void free_slot(struct thread *slot)
 {
 	timers_delete(slot);
-	slot->nesting = 0;
+	nesting_set(slot, 0);
 	__atomic_store_n(&slot->waiting->since, 0, __ATOMIC_RELAXED);
 	/* Atomic: sampler_quiesce() may be looking. */
 	__atomic_store_n(&slot->handler.is_running, 0, __ATOMIC_RELEASE);
@@ -102,15 +103,16 @@ static void fill_slot(struct thread *slot)
 	slot->context_at = 0;
 	slot->stack = find_stack();
 	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
-	slot->nesting = 0;
+	nesting_set(slot, 0);
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
-		slot->timers[clock].period_ns = 0; /* a new thread, a new phase */
+		TIMER_SET(&slot->timers[clock], period_ns, 0); /* a new thread, a new phase */
 		slot->timers[clock].whole = false;
 		__atomic_store_n(&slot->timers[clock].look_ns, 0, __ATOMIC_RELAXED);
 	}
 	slot->named = false;
 	slot->name_checked_ns = 0;
-	slot->retry_ns = slot->retry_pause_ns = 0;
+	__atomic_store_n(&slot->retry_ns, 0, __ATOMIC_RELAXED);
+	slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
 	slot->clock = (struct fast_clock){ .ns = 0 };
 	forget_cpu_clock(slot);
@@ -279,7 +281,7 @@ void threads_after_fork(void)
 		if (slot == self)
 			continue;
 		slot->owner = 0;
-		slot->nesting = 0;
+		nesting_set(slot, 0);
 		slots_give(slot);
 	}
 	if (self == NULL)

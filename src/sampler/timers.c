@@ -58,7 +58,8 @@ static void note_refusal(struct thread *thread, int error, uint64_t now)
 	else if (pause > RETRY_LAST_NS)
 		pause = RETRY_LAST_NS;
 	thread->retry_pause_ns = pause;
-	thread->retry_ns = now + pause;
+	/* Relaxed: the pacer looks at it. */
+	__atomic_store_n(&thread->retry_ns, now + pause, __ATOMIC_RELAXED);
 	counter_add(SAMPLER_TIMERS_FAILED, 1);
 	counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)error);
 }
@@ -89,8 +90,9 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 		note_refusal(thread, errno, now);
 		return false;
 	}
-	thread->retry_ns = thread->retry_pause_ns = 0;
-	timer->period_ns = 0;
+	__atomic_store_n(&thread->retry_ns, 0, __ATOMIC_RELAXED);
+	thread->retry_pause_ns = 0;
+	TIMER_SET(timer, period_ns, 0);
 	timer->idle_max_ns = IDLE_FIRST_NS;
 	/* Release: silence_timers() of signal.c on another thread finds the timer as it was made. */
 	__atomic_store_n(&timer->kernel, word_of(id, event.sigev_signo), __ATOMIC_RELEASE);
@@ -107,21 +109,24 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 	struct thread_timer *timer = &thread->timers[clock];
 
 	/* A signal that comes meanwhile, which one of the shared timer's may, stands for nothing. */
-	if (timer->armed)
+	if (TIMER_GET(timer, armed))
 		timer_disarm(timer);
-	timer->period_ns = 0;
+	TIMER_SET(timer, period_ns, 0);
 	HANDLER_BARRIER();
 	timer->fired = 0;
-	timer->stretch = timer_is_shared(timer) ? timer->shared_stretch : budget_first_stretch(timer, clock);
+	TIMER_SET(timer, stretch,
+	          timer_is_shared(timer) ? TIMER_GET(timer, shared_stretch)
+	                                 : budget_first_stretch(timer, clock));
 	timer->repeats = !timer_is_shared(timer) && (timer->stretch == 1 || timer->whole);
-	timer->slowed = timer->behind = timer->in_time = 0;
+	TIMER_SET(timer, slowed, 0);
+	timer->behind = timer->in_time = 0;
 	timer->cell_ns = timer->whole ? 0 : now;
 	/* The first tick stands for a tick's length before it. */
 	if (clock == TIMER_CPU && !timer->repeats)
 		timer->cell_ns -= timer_tick_ns;
-	timer->grid_ns = timer->cell_ns + 1 + random_next(thread) % (period_ns * timer_step(timer));
+	TIMER_SET(timer, grid_ns, timer->cell_ns + 1 + random_next(thread) % (period_ns * timer_step(timer)));
 	HANDLER_BARRIER();
-	timer->period_ns = period_ns;
+	TIMER_SET(timer, period_ns, period_ns);
 }
 
 /* Makes the timer fire at the next tick. Relative: an absolute time of now would have
@@ -139,7 +144,7 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	timer->armed_ns = at_tick ? now : 0;
 	timer->waits = at_tick ? sys_waits() : 0;
 	HANDLER_BARRIER();
-	timer->armed = true;
+	TIMER_SET(timer, armed, true);
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 
@@ -149,7 +154,7 @@ void timers_deliver_rest(const struct thread *thread)
 	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), next;
 	int saved_errno = errno;
 
-	if (!timer->whole || !timer->armed || !timer_exists(timer) || !timers_in_process())
+	if (!timer->whole || !TIMER_GET(timer, armed) || !timer_exists(timer) || !timers_in_process())
 		return;
 	/* The kernel delivers a time that has passed before the call returns, with all points since. */
 	next = timer->grid_ns + timer->fired * timer_interval(timer);
@@ -180,11 +185,12 @@ static void arm_shared(struct thread *thread, enum timer_clock clock, uint64_t p
 	if (timer->period_ns != period_ns)
 		choose_grid(thread, clock, period_ns, now);
 	else if (is_new)
-		timer_pass(timer, clock == TIMER_CPU ? now - timer_tick_ns : now, timer->shared_stretch);
+		timer_pass(timer, clock == TIMER_CPU ? now - timer_tick_ns : now,
+		           TIMER_GET(timer, shared_stretch));
 	timer->idle_ns = 0;
 	HANDLER_BARRIER();
-	timer->armed = true;
-	timer->is_due = false;
+	TIMER_SET(timer, armed, true);
+	TIMER_SET(timer, is_due, false);
 	if (is_new)
 		shared_timer_join();
 }
@@ -202,7 +208,7 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 		uint64_t now = clock_ns(timer_clock_id(clock));
 		if (timer->period_ns != period_ns)
 			choose_grid(thread, clock, period_ns, now);
-		else if (!timer->armed && clock == TIMER_REAL && !timer_goes_on(timer, clock))
+		else if (!TIMER_GET(timer, armed) && clock == TIMER_REAL && !timer_goes_on(timer, clock))
 			timer_pass(timer, now, timer_stretch_of(timer, clock));
 		/* Not there any more: a timer_delete() of the host took the wrong one. */
 		if (set_timer(timer, clock, now) != 0)
@@ -255,7 +261,7 @@ void sampler_rest(struct thread *thread)
 	int saved_errno = errno;
 
 	/* A thread's CPU clock stands still while it waits. */
-	if (!timer->armed || !timers_in_process())
+	if (!TIMER_GET(timer, armed) || !timers_in_process())
 		return;
 	/* The signal of one that has fired by now is delivered before this returns. */
 	timer_disarm(timer);

@@ -72,7 +72,7 @@ static inline void timers_follow(struct thread *thread, const struct query_tag *
 		uint64_t period_ns = tag->period_ns[clock];
 		/* Relaxed: a signal that moves right now is looked at by timers_arm(). */
 		if (period_ns != 0 &&
-		    !(timer->armed && timer->period_ns == period_ns &&
+		    !(TIMER_GET(timer, armed) && timer->period_ns == period_ns &&
 		      timer_signal(timer) == __atomic_load_n(&sampler_signal_number, __ATOMIC_RELAXED)))
 			timers_arm(thread, (enum timer_clock)clock, period_ns);
 	}

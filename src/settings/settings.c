@@ -500,7 +500,10 @@ void settings_defaults(struct session_settings *of_session)
 void settings_store_config(struct store_config *config)
 {
 	settings_init();
+	pthread_mutex_lock(&values);
 	make_store_config(&process, config);
+	config->path = strdup(config->path);
+	pthread_mutex_unlock(&values);
 }
 
 size_t settings_ring_bytes(void)

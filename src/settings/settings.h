@@ -65,8 +65,8 @@ bool settings_known(const char *name, int size);
 
 void settings_lock(void);
 
-/* For process.c: what the process-wide settings say now. The path in `config`
- * stays valid until the setting changes. */
+/* For process.c: what the process-wide settings say now. The path in `config` is malloc'ed; NULL:
+ * there is no memory. */
 struct store_config;
 void settings_store_config(struct store_config *config);
 size_t settings_ring_bytes(void);

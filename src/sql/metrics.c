@@ -149,9 +149,9 @@ static char *text_of_libraries(int which)
 		const char *way;
 		char *longer;
 
-		if (!__atomic_load_n(&library->api, __ATOMIC_ACQUIRE))
+		if (!host_api(library))
 			break;
-		way = library->is_patched                                           ? "patched code"
+		way = host_is_patched(library)                                      ? "patched code"
 		      : __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED) ? "import tables"
 		                                                                    : "its trace callback";
 		longer = text_format("%s%s%s: %s%s%s", text ? text : "", text ? "; " : "",

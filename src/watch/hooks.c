@@ -14,11 +14,10 @@ static int add_libraries(struct import_hook *hooks)
 	int count = 0;
 
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
-		/* acquire: the rest of the entry */
-		if (!__atomic_load_n(&host_libraries[i].api, __ATOMIC_ACQUIRE) || steps[i])
+		if (!host_api(&host_libraries[i]) || steps[i])
 			continue;
 		steps[i] = &hooks[count];
-		if (host_libraries[i].is_patched)
+		if (host_is_patched(&host_libraries[i]))
 			hooks[count++] = workers_hook(&host_libraries[i]);
 		else
 			count += wrappers_hooks(&host_libraries[i], &hooks[count]);
@@ -33,7 +32,7 @@ static void notify_libraries(void)
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
 		bool in_library = steps[i] && steps[i]->in_library;
 
-		if (host_libraries[i].is_patched)
+		if (host_is_patched(&host_libraries[i]))
 			continue;
 		__atomic_store_n(&host_libraries[i].calls_are_seen, in_library, __ATOMIC_RELAXED);
 		/* Without slots of its own, sqlite3_exec() would not pass a wrapper. */

@@ -35,8 +35,7 @@ const struct host_library *host_find_current(void)
 const struct host_library *host_find(const sqlite3_api_routines *api)
 {
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
-		/* acquire: the rest of the entry */
-		const sqlite3_api_routines *known = __atomic_load_n(&host_libraries[i].api, __ATOMIC_ACQUIRE);
+		const sqlite3_api_routines *known = host_api(&host_libraries[i]);
 
 		if (known && (known == api || known->libversion == api->libversion))
 			return &host_libraries[i];
@@ -167,7 +166,7 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api)
 static struct host_library *find_free(void)
 {
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++)
-		if (!host_libraries[i].api)
+		if (!host_api(&host_libraries[i]))
 			return &host_libraries[i];
 	return NULL;
 }

@@ -22,7 +22,7 @@
 #define HOST_OLDEST_NUMBER 3015000
 
 struct host_library {
-	const sqlite3_api_routines *api;   /* without NULL among the routines up to 3.20 */
+	const sqlite3_api_routines *api;   /* atomic; without NULL among the routines up to 3.20 */
 	const sqlite3_api_routines *table; /* its own */
 	uintptr_t start, end;              /* of its image in memory */
 	const char *name;                  /* version, a space, path */
@@ -33,11 +33,17 @@ struct host_library {
 	bool opcodes_tried;
 	const struct opcode_library *opcodes;
 	const char *unpatched; /* relaxed atomic; why its code was not patched when that was tried */
-	bool is_patched;       /* its functions begin with jumps to our wrappers (watch/static) */
+	bool is_patched;       /* the same; its functions begin with jumps to our wrappers (watch/static) */
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */
 extern struct host_library host_libraries[HOST_LIBRARIES_MAX] __attribute__((visibility("hidden")));
+
+static inline const sqlite3_api_routines *host_api(const struct host_library *library)
+{
+	/* Acquire: the rest of the entry, and the routines. */
+	return __atomic_load_n(&library->api, __ATOMIC_ACQUIRE);
+}
 
 /* The library of the call that the calling code is inside of; where that is not known, of
  * the thread's newest trace event, or the first. */
@@ -51,7 +57,13 @@ static inline const struct host_library *host_library(void)
 	               : host_find_current();
 }
 
-#define sqlite3_api (host_library()->api)
+#define sqlite3_api host_api(host_library())
+
+static inline bool host_is_patched(const struct host_library *library)
+{
+	/* Relaxed: a call that comes while the code is being patched may go either way. */
+	return __atomic_load_n(&library->is_patched, __ATOMIC_RELAXED);
+}
 
 /* Whether the code at `address` is the library's own. */
 static inline bool host_is_within(const struct host_library *library, const void *address)

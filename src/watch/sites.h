@@ -39,7 +39,7 @@ bool site_is_known(const void *caller);
 /* Whether a place that calls this SQLite is the host's, as far as is known. */
 static inline bool site_is_hosts(const struct host_library *library, const void *caller)
 {
-	return !host_is_within(library, caller) || (library->is_patched && site_is_known(caller));
+	return !host_is_within(library, caller) || (host_is_patched(library) && site_is_known(caller));
 }
 
 #endif

@@ -102,8 +102,8 @@ static bool is_of(const struct session *session, unsigned event, void *subject)
 
 	if (!db)
 		return false;
-	return db ==
-	       (event == SQLITE_TRACE_CLOSE ? (sqlite3 *)subject : session->library->api->db_handle(subject));
+	return db == (event == SQLITE_TRACE_CLOSE ? (sqlite3 *)subject
+	                                          : host_api(session->library)->db_handle(subject));
 }
 
 static int on_trace(unsigned event, void *context, void *subject, void *detail)

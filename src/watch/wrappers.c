@@ -475,7 +475,7 @@ static void *library_function(const struct host_library *library, const char *na
 	Dl_info info;
 	void *handle, *found;
 
-	if (!dladdr((const void *)library->api->libversion, &info) || !info.dli_fname)
+	if (!dladdr((const void *)host_api(library)->libversion, &info) || !info.dli_fname)
 		return routine;
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
@@ -540,8 +540,9 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 	for (size_t i = 0; i < FUNCTIONS; i++) {
 		void *routine = NULL;
 
-		if (library->api->libversion_number() >= functions[i].since)
-			memcpy(&routine, (const char *)library->api + functions[i].routine, sizeof routine);
+		if (host_api(library)->libversion_number() >= functions[i].since)
+			memcpy(&routine, (const char *)host_api(library) + functions[i].routine,
+			       sizeof routine);
 		routine = library_function(library, functions[i].name, routine);
 		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
 		/* The table itself stays as it is: through it queryprof's own calls, and those of other
@@ -566,7 +567,7 @@ size_t wrappers_entries(const struct host_library *library, const sqlite3_api_ro
 	for (count = 0; count < FUNCTIONS; count++) {
 		uintptr_t function = 0;
 
-		if (library->api->libversion_number() >= functions[count].since)
+		if (host_api(library)->libversion_number() >= functions[count].since)
 			memcpy(&function, (const char *)routines + functions[count].routine, sizeof function);
 		members[count] = functions[count].routine;
 		entries[count] = (struct patch_entry){

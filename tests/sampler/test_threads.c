@@ -9,8 +9,10 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "handler/timer.h"
+#include "sampler/budget.h"
 #include "sampler/shared_timer.h"
 
 static struct ring *ring;
@@ -237,12 +239,56 @@ static void test_names(void **state)
 	assert_nothing_left();
 }
 
+/* --- the pacer beside them --------------------------------------------------------------- */
+
+#define MANY 100 /* so many timers have the shared one keep places */
+#define VISITED 4
+#define LOOKS_NS (3 * BUDGET_LOOK_NS)
+
+static void *be_visited(void *context)
+{
+	while (!__atomic_load_n((bool *)context, __ATOMIC_RELAXED))
+		live(NULL);
+	return NULL;
+}
+
+/* ThreadSanitizer sees what the pacer and a thread do to a timer at once. */
+static void test_pacer(void **state)
+{
+	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + LOOKS_NS;
+	struct rlimit usual, none;
+	pthread_t threads[VISITED];
+	bool done = false, visited = false;
+	(void)state;
+
+	assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &usual), 0);
+	counter_add(SAMPLER_TIMERS, MANY);
+	shared_timer_open();
+	counter_add(SAMPLER_TIMERS, -MANY);
+	none = usual;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+	for (int t = 0; t < VISITED; t++)
+		assert_int_equal(pthread_create(&threads[t], NULL, be_visited, &done), 0);
+	while (!visited || clock_ns(CLOCK_MONOTONIC) < end) {
+		visited |= shared_timer_visit() != 0;
+		budget_look(0, 0);
+		drain(ring, &seen);
+		usleep(1000);
+	}
+	__atomic_store_n(&done, true, __ATOMIC_RELAXED);
+	for (int t = 0; t < VISITED; t++)
+		pthread_join(threads[t], NULL);
+	assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &usual), 0);
+	drain(ring, &seen);
+	assert_nothing_left();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_thousand),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_thousand), cmocka_unit_test(test_ends), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_pacer), /* last: threads that wait for the shared timer get none */
 	};
 
 	main_frame = (uintptr_t)__builtin_frame_address(0);

@@ -556,7 +556,7 @@ static bool learn(const struct host_library *library, const struct thread *threa
 
 	if (!learning)
 		return false;
-	learning->api = library->api;
+	learning->api = host_api(library);
 	learning->thread = thread;
 	learning->found = found;
 	memset(&learning->is, 1, sizeof learning->is);
@@ -577,7 +577,7 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	          found->places.op_bytes, found->places.a_op, found->places.n_op, found->places.frame,
 	          found->places.frame_parent, found->places.frame_pc, found->counters, found->authorizer,
 	          found->progress);
-	library->api->close(learning->db);
+	host_api(library)->close(learning->db);
 	free(learning);
 	return is_found;
 }

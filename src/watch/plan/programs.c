@@ -362,7 +362,7 @@ static bool is_open(const struct program_due *due)
  * preparation of its own clears it, too. */
 static bool has_error(const struct program_due *due, const void *subject)
 {
-	int code = due->library->api->errcode(due->db);
+	int code = host_api(due->library)->errcode(due->db);
 
 	return subject != due->db && code != SQLITE_OK && code != SQLITE_DONE;
 }
@@ -382,7 +382,7 @@ static bool is_watched(const struct opcode_library *library, const sqlite3 *db)
 
 static void read_plan(const struct program_due *due, const struct opcode_library *library)
 {
-	const sqlite3_api_routines *api = due->library->api;
+	const sqlite3_api_routines *api = host_api(due->library);
 	char *text = api->mprintf("EXPLAIN QUERY PLAN %s", due->text);
 	sqlite3_stmt *explained = NULL;
 	struct plan plan = { .nodes = { 0 } };
@@ -407,7 +407,7 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	struct program_due *due = calling->due;
 	const struct opcode_library *library = opcode_library(due->library);
 	const struct call_place *around = calling_find(calling, frame);
-	const sqlite3_api_routines *api = due->library->api;
+	const sqlite3_api_routines *api = host_api(due->library);
 	sqlite3_mutex *mutex;
 	struct call quiet;
 

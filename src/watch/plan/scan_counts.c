@@ -26,7 +26,7 @@ scan_status_function *scan_counts_find(const struct host_library *library)
 	void *handle;
 	Dl_info info;
 
-	if (!dladdr((const void *)library->api->libversion, &info) ||
+	if (!dladdr((const void *)host_api(library)->libversion, &info) ||
 	    !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
 		return NULL;
 	*(void **)&function = dlsym(handle, "sqlite3_stmt_scanstatus");

@@ -32,7 +32,7 @@ static inline bool recent_continues(struct run *run, const struct session *sessi
                                     const struct host_library *library, sqlite3_stmt *stmt)
 {
 	return !run->prepared && run->stmt == stmt && runs_is_of_session(run, session) &&
-	       library->api->stmt_busy(stmt);
+	       host_api(library)->stmt_busy(stmt);
 }
 
 /* While the session is private. The run is the call's then, and its clocks run. */
@@ -49,7 +49,7 @@ PART_OF_THE_WAY bool recent_take(const struct recent_call *call, struct session 
 		return true;
 	}
 	return owner == RUN_ENDED && may_begin && run->stmt == stmt &&
-	       runs_begin_again(run, session, library->api, call->number, call->thread);
+	       runs_begin_again(run, session, host_api(library), call->number, call->thread);
 }
 
 /* Takes the thread's first place, which is free. Its fields stay the same from row to row. */

@@ -22,7 +22,7 @@ _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
 void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		values[i] = run->session->library->api->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
+		values[i] = host_api(run->session->library)->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
 }
 
 PART_OF_THE_WAY void read_at_start(struct run *run)
@@ -70,7 +70,7 @@ static struct run *take_ended(const struct session *session, const sqlite3_stmt 
 
 	run = runs_any_kept() ? runs_take_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
 	if (!run || (run->session == session && runs_is_of_session(run, session) &&
-	             is_same_text(run, session->library->api)))
+	             is_same_text(run, host_api(session->library))))
 		return run;
 	runs_free(run);
 	return NULL;

@@ -224,7 +224,8 @@ bool runs_claim_end(struct run *run)
 /* The session has one private run less. */
 static void uncount(struct session *session)
 {
-	bool was_inside = session->bias.is_inside;
+	/* Relaxed: true of another thread, the session is shared below. */
+	bool was_inside = __atomic_load_n(&session->bias.is_inside, __ATOMIC_RELAXED);
 
 	if (thread_current && session_enter_private(session, thread_current->id)) {
 		__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);

@@ -127,7 +127,7 @@ static bool is_hosts(const struct call *call, const void *caller)
 /* A call from outside of SQLite shows a place of the host's. */
 static void see_caller(const struct call *call, const void *caller)
 {
-	if (__builtin_expect(call->library->is_patched, 0) && !call->outer)
+	if (__builtin_expect(host_is_patched(call->library), 0) && !call->outer)
 		site_see(caller);
 }
 
@@ -297,7 +297,7 @@ static struct session *session_to_end(const struct host_library *library, sqlite
 	session = recent ? runs_guess_session(recent, stmt) : NULL;
 	if (session)
 		return goes || !runs_has_ended(recent) ? session : NULL;
-	session = session_of(library->api->db_handle(stmt));
+	session = session_of(host_api(library)->db_handle(stmt));
 	if (!session || session->traced)
 		return NULL;
 	return session_has_runs(session) || (goes && session_has_kept(session)) ? session : NULL;

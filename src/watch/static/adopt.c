@@ -92,7 +92,7 @@ static const char *patch(struct host_library *library, const struct static_copy 
 	for (size_t i = 0; i < named; i++)
 		memcpy((char *)routines + members[i], entries[i].real, sizeof *entries[i].real);
 	host_fill_omitted(routines);
-	library->is_patched = true;
+	__atomic_store_n(&library->is_patched, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&library->calls_are_seen, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&library->steps_are_seen, true, __ATOMIC_RELAXED);
 	/* Release: the rest of the table. */
@@ -110,7 +110,7 @@ char *static_adopt(const struct static_copy *copy, bool *known)
 	const char *why;
 	char *error = NULL, *sentence;
 
-	*known = library && library->is_patched;
+	*known = library && host_is_patched(library);
 	if (*known)
 		return NULL;
 	if (!keep(copy))
@@ -186,7 +186,7 @@ void static_adopt_late(const struct host_library *library)
 	if (pthread_mutex_timedlock(&late_lock, &until))
 		return;
 	/* Once: it takes long where the other threads are always inside of SQLite. */
-	if (!late->is_patched && (!late->unpatched || alone))
+	if (!host_is_patched(late) && (!late->unpatched || alone))
 		/* Relaxed: texts are constants. */
 		__atomic_store_n(&late->unpatched, patch_late(late, alone), __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&late_lock);
