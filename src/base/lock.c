@@ -2,6 +2,8 @@
 #include "base/lock.h"
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 
@@ -23,6 +25,48 @@ const struct lock *lock_at(enum lock_place place)
 			return *at;
 	return NULL;
 }
+
+#ifndef NDEBUG
+/* The places of the locks that this thread has. */
+static __thread uint64_t held;
+
+static const struct lock *lock_of(const pthread_mutex_t *mutex)
+{
+	for (const struct lock *const *at = __start_queryprof_locks; at < __stop_queryprof_locks; at++)
+		if ((*at)->mutex == mutex)
+			return *at;
+	return NULL;
+}
+
+int lock_take(pthread_mutex_t *mutex)
+{
+	const struct lock *lock = lock_of(mutex);
+
+	if (lock && held >> lock->place) {
+		const struct lock *last = lock_at(63 - __builtin_clzll(held));
+
+		fprintf(stderr, "queryprof: a thread that has %s takes %s\n", last->name, lock->name);
+		abort();
+	}
+	return lock_took(mutex, (pthread_mutex_lock)(mutex));
+}
+
+int lock_took(pthread_mutex_t *mutex, int result)
+{
+	const struct lock *lock = result ? NULL : lock_of(mutex);
+
+	held |= lock ? 1ull << lock->place : 0;
+	return result;
+}
+
+int lock_release(pthread_mutex_t *mutex)
+{
+	const struct lock *lock = lock_of(mutex);
+
+	held &= lock ? ~(1ull << lock->place) : UINT64_MAX;
+	return (pthread_mutex_unlock)(mutex);
+}
+#endif
 
 static bool is_taken(const struct lock *lock)
 {
@@ -91,7 +135,7 @@ void locks_after_fork_in_child(void)
 	for (int place = 0; place < LOCK_PLACES; place++) {
 		const struct lock *lock = lock_at(place);
 
-		if (lock && !lock->group && renew(lock))
+		if (lock && !lock->group && lock->at_fork != LOCK_GROUPED && renew(lock))
 			lost |= 1ull << place;
 	}
 	taken = 0;

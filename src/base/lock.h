@@ -10,6 +10,9 @@
  * locks further down in enum lock_place. The linker makes the list (a section), so a lock
  * that is defined is in it. fork() waits for the locks in that order, a second in all, so
  * that what they guard is whole in the child; in the child all are new.
+ *
+ * Builds with assertions (debug, asan, tsan) abort where a thread takes a lock against the order: the
+ * functions of mutexes are lock.c's there, in each file that includes this.
  */
 #ifndef QUERYPROF_BASE_LOCK_H
 #define QUERYPROF_BASE_LOCK_H
@@ -33,7 +36,10 @@ enum lock_place {
 	LOCK_SESSIONS,         /* watch/session/session.c: the table of sessions */
 	LOCK_DATABASE_METHODS, /* watch/lock/locks.c: methods being replaced */
 	LOCK_DATABASE_FILES,   /* watch/lock/lock_files.c: the files of databases */
-	LOCK_STORE,            /* store: all of its locks, see store_before_fork() */
+	LOCK_STORE,            /* store: the next three at a fork, see store_before_fork() */
+	LOCK_STORE_SPACE,      /* store/read/space.c: the modules of the file */
+	LOCK_STORE_CONTROL,    /* store/control.c: the flusher's state */
+	LOCK_STORE_POOL,       /* store/read/pool.c: reading connections */
 	LOCK_STATEMENTS,       /* query/statement_stats.c: the table of statements */
 	LOCK_SESSION_LABELS,   /* watch/session/session_labels.c: the sets of sessions */
 	LOCK_LABELS,           /* label/sets.c: the table of label sets */
@@ -58,6 +64,7 @@ enum lock_at_fork {
 	 * thread has (the loader's lock, a lock of the host's, a signal). What it guards can
 	 * be left at any point. */
 	LOCK_LEFT,
+	LOCK_GROUPED, /* a group takes it */
 };
 
 /* A part of the library that takes and renews its locks itself. */
@@ -85,6 +92,10 @@ struct lock {
 	static pthread_mutex_t variable = PTHREAD_MUTEX_INITIALIZER;                                         \
 	LOCK_LIST_(variable, .name = #place_, .place = (place_), .mutex = &variable, ##__VA_ARGS__)
 
+/* A mutex that stands elsewhere and that a group takes at a fork. */
+#define LOCK_DEFINE_GROUPED(variable, place_, mutex_)                                                        \
+	LOCK_LIST_(variable, .name = #place_, .place = (place_), .mutex = (mutex_), .at_fork = LOCK_GROUPED)
+
 /* A group in the list: a pointer to a constant struct lock_group. */
 #define LOCK_DEFINE_GROUP(variable, place_, group_)                                                          \
 	LOCK_LIST_(variable, .name = #place_, .place = (place_), .group = (group_))
@@ -101,5 +112,19 @@ void locks_after_fork_in_child(void);
 
 /* The lock at a place, NULL when this program has none there. */
 const struct lock *lock_at(enum lock_place place);
+
+#ifndef NDEBUG
+int lock_take(pthread_mutex_t *mutex);
+/* What `result` says: these take any lock, as they do not wait for ever. */
+int lock_took(pthread_mutex_t *mutex, int result);
+int lock_release(pthread_mutex_t *mutex);
+
+#define pthread_mutex_lock(mutex) lock_take(mutex)
+#define pthread_mutex_trylock(mutex) lock_took(mutex, pthread_mutex_trylock(mutex))
+#define pthread_mutex_timedlock(mutex, until) lock_took(mutex, pthread_mutex_timedlock(mutex, until))
+#define pthread_mutex_clocklock(mutex, clock, until)                                                         \
+	lock_took(mutex, pthread_mutex_clocklock(mutex, clock, until))
+#define pthread_mutex_unlock(mutex) lock_release(mutex)
+#endif
 
 #endif

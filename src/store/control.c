@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/lock.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "queryprof.h"
@@ -14,6 +15,7 @@
 #define STACK_BYTES (512 * 1024)
 
 struct control store_control = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+LOCK_DEFINE_GROUPED(control, LOCK_STORE_CONTROL, &store_control.lock);
 
 void control_lock(void)
 {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/free_later.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "base/way.h"
 #include "queryprof.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 
 #define NS_PER_MS 1000000ull
 #define SLICE_MS 5

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/text.h"
 #include "sampler/threads.h"
 #include "store/control.h"
@@ -58,6 +59,7 @@ static struct {
 	.changed = PTHREAD_COND_INITIALIZER,
 	.requested = PTHREAD_COND_INITIALIZER,
 };
+LOCK_DEFINE_GROUPED(pool, LOCK_STORE_POOL, &pool.lock);
 
 static bool wait_until(pthread_cond_t *condition, const struct waiting *waiting)
 {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/vector.h"
 #include "modules/modules.h"
 #include "store/control.h"
@@ -22,6 +23,7 @@ static struct {
 	struct module_map modules;
 	VECTOR(struct module *) known; /* all that were ever handed out */
 } space = { .lock = PTHREAD_MUTEX_INITIALIZER };
+LOCK_DEFINE_GROUPED(space, LOCK_STORE_SPACE, &space.lock);
 
 /* The column as text; valid until the next step. */
 static const char *text_of(struct store_cursor *cursor, int column)
