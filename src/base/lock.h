@@ -23,10 +23,10 @@
 
 /* The order, outermost first. */
 enum lock_place {
+	LOCK_OFFER,            /* entry/extension.c: requesting SQLite's routines */
 	LOCK_RECORD,           /* entry/record.c: libraries being taken on */
 	LOCK_LATE_PATCH,       /* watch/static/adopt.c: code being patched that threads run */
 	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
-	LOCK_OFFER,            /* entry/extension.c: requesting SQLite's routines */
 	LOCK_HOOKS,            /* hook/hook.c: slots being patched */
 	LOCK_LIBRARIES,        /* watch/host.c: the SQLite libraries */
 	LOCK_ENGINE,           /* entry/engine.c: queries to be used again */

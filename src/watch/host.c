@@ -139,26 +139,19 @@ static const sqlite3_api_routines *complete(const struct host_library *library)
 	return copy;
 }
 
-/* A thread that waits for a connection as it enters a step does so in our name: SQLite's own functions jump
- * to pthread_mutex_lock(). A program that has us inside has functions of the host's there, too. */
-static void add_own_code(void)
+/* `own`: the object that we are in. */
+static void fill(struct host_library *library, const sqlite3_api_routines *api, const struct place *place,
+                 const struct place *own)
 {
-	struct place own = { .address = (uintptr_t)add_own_code };
-
-	if (dl_iterate_phdr(find_place, &own) && own.path[0])
-		open_waits_add_engine(own.start, own.end);
-}
-
-static void fill(struct host_library *library, const sqlite3_api_routines *api)
-{
-	struct place place = { .address = (uintptr_t)api->libversion };
-
-	dl_iterate_phdr(find_place, &place);
-	library->start = place.start;
-	library->end = place.end;
-	library->name = make_name(api->libversion(), place.path);
-	open_waits_add_engine(place.start, place.end);
-	add_own_code();
+	library->start = place->start;
+	library->end = place->end;
+	library->name = make_name(api->libversion(), place->path);
+	open_waits_add_engine(place->start, place->end);
+	/* A thread that waits for a connection as it enters a step does so in our name: SQLite's own
+	 * functions jump to pthread_mutex_lock(). A program that has us inside has functions of the host's
+	 * there, too. */
+	if (own->path && own->path[0])
+		open_waits_add_engine(own->start, own->end);
 	library->table = api;
 	__atomic_store_n(&library->api, complete(library), __ATOMIC_RELEASE);
 }
@@ -173,19 +166,25 @@ static struct host_library *find_free(void)
 
 const struct host_library *host_adopt(const sqlite3_api_routines *api, char **error)
 {
-	const struct host_library *known;
+	struct place place = { .address = (uintptr_t)api->libversion }, own = { .address = (uintptr_t)fill };
+	const struct host_library *known = host_find(api);
 	struct host_library *added;
 
+	if (known)
+		return known;
 	if (api->libversion_number() < HOST_OLDEST_NUMBER) {
 		*error = api->mprintf("queryprof needs SQLite " HOST_OLDEST " or newer, this is %s",
 		                      api->libversion());
 		return NULL;
 	}
+	/* Before the lock, as the loader calls back. */
+	dl_iterate_phdr(find_place, &place);
+	dl_iterate_phdr(find_place, &own);
 	pthread_mutex_lock(&lock);
 	known = host_find(api);
 	added = known ? NULL : find_free();
 	if (added) {
-		fill(added, api);
+		fill(added, api, &place, &own);
 		/* For good: every call now stands in the table of calls, sampled or not. */
 		if (added != host_libraries)
 			sessions_watch_more(1);
