@@ -29,8 +29,7 @@ enum lock_place {
 	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
 	LOCK_HOOKS,            /* hook/hook.c: slots being patched */
 	LOCK_LIBRARIES,        /* watch/host.c: the SQLite libraries */
-	LOCK_ENGINE,           /* entry/engine.c: queries to be used again */
-	LOCK_HANDLES,          /* entry/handles.c: the same of queries with a handle */
+	LOCK_ENGINE,           /* entry/engine_query.c: queries to be used again */
 	LOCK_SETTINGS_CHANGE,  /* settings: one change at a time */
 	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */
 	LOCK_SESSIONS,         /* watch/session/session.c: the table of sessions */

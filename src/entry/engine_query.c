@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entry/engine_query.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/lock.h"
+#include "entry/process.h"
+#include "handler/running.h"
+#include "label/pairs.h"
+#include "query/look.h"
+#include "query/statement_stats.h"
+#include "sampler/threads.h"
+#include "store/store.h"
+
+static struct qp_query_handle *unused;
+LOCK_DEFINE(unused_lock, LOCK_ENGINE);
+
+static struct qp_query_handle *take(void)
+{
+	struct qp_query_handle *query;
+
+	pthread_mutex_lock(&unused_lock);
+	query = unused;
+	if (query)
+		unused = query->next;
+	pthread_mutex_unlock(&unused_lock);
+	return query ? query : calloc(1, sizeof *query);
+}
+
+void engine_query_give(struct qp_query_handle *query)
+{
+	query_hide(&query->run);
+	if (query->is_shared)
+		/* A context that is left of it finds another query. */
+		query->run.key = (struct query_key){ 0, 0 };
+	else
+		span_run_abandon(&query->run.span, query->settings.log_queries);
+	free(query->text);
+	free(query->database);
+	free(query->query_id);
+	query->text = query->database = query->query_id = NULL;
+	pthread_mutex_lock(&unused_lock);
+	query->next = unused;
+	unused = query;
+	pthread_mutex_unlock(&unused_lock);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return !from || *to;
+}
+
+static void begin_run(struct qp_query_handle *query, struct thread *thread)
+{
+	struct query_run *run = &query->run;
+	const char *labels = query->settings.labels;
+	const struct query_tag *around;
+	bool waits;
+
+	store_start(); /* samples will be written */
+	run->text = query->text;
+	run->database = query->database;
+	run->query_id = query->query_id;
+	run->is_logged = query->settings.log_queries;
+	query_start(run, thread);
+	if (query->is_shared) {
+		memset(query->threads, 0, sizeof query->threads);
+		query_share(run);
+		run->working = 0;
+	}
+	if (*labels)
+		run->counts.labels = label_set_number(labels, strlen(labels));
+	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
+	if (around)
+		query_set_around(run, around->counts->start.initial, around->key);
+	query->tag = (struct query_tag){ .key = run->key,
+		                         .off_cpu_period_ns = query->settings.off_cpu_period_ns,
+		                         .counts = &run->counts };
+	memcpy(query->tag.period_ns, query->settings.period_ns, sizeof query->tag.period_ns);
+	query_show(run);
+}
+
+int engine_query_begin(const qp_query *given, const char *function, bool is_shared,
+                       struct qp_query_handle **begun)
+{
+	const qp_query nameless = { .size = sizeof nameless };
+	struct qp_query_handle *query;
+	struct thread *thread;
+
+	if (!given)
+		given = &nameless;
+	if (!process_running())
+		return error_set(QP_NOT_RUNNING, "%s: queryprof is not running, call qp_init() first",
+		                 function);
+	if (given->size < sizeof *given)
+		return error_set(QP_INVALID, "qp_query.size = %zu: set it to sizeof(qp_query), %zu",
+		                 given->size, sizeof *given);
+	if (given->query_id && strlen(given->query_id) > QUERY_ID_MAX)
+		return error_set(QP_INVALID, "qp_query.query_id has %zu bytes: allowed are up to %d",
+		                 strlen(given->query_id), QUERY_ID_MAX);
+	thread = sampler_thread();
+	query = thread ? take() : NULL;
+	if (!query)
+		return error_set(QP_NOMEM, "%s: no memory", function);
+	query->is_shared = is_shared;
+	if (!copy_text(&query->text, given->text) || !copy_text(&query->database, given->database) ||
+	    !copy_text(&query->query_id, given->query_id)) {
+		engine_query_give(query);
+		return error_set(QP_NOMEM, "%s: no memory", function);
+	}
+	settings_defaults(&query->settings);
+	query->thread = thread;
+	begin_run(query, thread);
+	*begun = query;
+	return QP_OK;
+}
+
+static bool is_worth_logging(const struct qp_query_handle *query)
+{
+	for (int type = 0; type < TRACE_TYPES; type++)
+		if (__atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED))
+			return true;
+	return query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns);
+}
+
+void engine_query_record(struct qp_query_handle *query, const struct thread *thread, int64_t exception_code,
+                         const char *exception)
+{
+	const struct statement_name name = { query->text, query->database };
+	const struct query_end end = {
+		.query_id = query->query_id,
+		.query = query->text,
+		.database = query->database,
+		.work.exception_code = exception_code,
+		.exception = exception,
+		.off_cpu_period_ns = query->settings.off_cpu_period_ns,
+	};
+	struct statement_run counted;
+	uint64_t statement = statement_stats_find(&name);
+	const bool is_logged =
+		is_worth_logging(query) ||
+		(exception_code && statement_stats_is_first_failure(statement, (int)exception_code));
+	const struct query_span_end span = { statement, is_logged, false, exception_code != 0 };
+
+	query_sums(&query->run, &end.work, &counted);
+	statement_stats_add(statement, thread ? thread->id : 0, &counted);
+	if (!query->is_shared)
+		query_end_span(&query->run, &span);
+	if (is_logged)
+		query_finish(&query->run, &end);
+}

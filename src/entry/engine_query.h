@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A query of an engine other than SQLite: what qp_query_begin() (engine.c) and qp_query_start()
+ * (handles.c) have in common.
+ */
+#ifndef QUERYPROF_ENTRY_ENGINE_QUERY_H
+#define QUERYPROF_ENTRY_ENGINE_QUERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "query/query.h"
+#include "queryprof.h"
+#include "settings/settings.h"
+
+#define THREADS_TOLD_APART 4096u /* slots beyond count as those that they follow by so many */
+
+/* Handlers count in `run`: the memory is used again and never freed. */
+struct qp_query_handle {
+	struct query_run run;
+	struct qp_query_handle *next; /* the next free one; of qp_query_begin(): the one around */
+	struct session_settings settings;
+	struct query_tag tag; /* what a thread pushes */
+	char *text, *database, *query_id;
+	bool is_shared;        /* of qp_query_start() */
+	struct thread *thread; /* of qp_query_begin(), as the next: which pushed it, */
+	uint64_t pushed;       /* under this number */
+	uint64_t
+		threads[THREADS_TOLD_APART / 64]; /* atomic: the slots that have entered one that is shared */
+};
+
+/* Begins a query for the calling thread, which is shown but not pushed yet; `given` NULL: one without a
+ * name. A QP_ code; the error names `function`. */
+int engine_query_begin(const qp_query *given, const char *function, bool is_shared,
+                       struct qp_query_handle **query);
+
+/* Counts the run, which has ended, and logs it if that is worth it. `thread` NULL: not known. */
+void engine_query_record(struct qp_query_handle *query, const struct thread *thread, int64_t exception_code,
+                         const char *exception);
+
+/* The memory may be used again. */
+void engine_query_give(struct qp_query_handle *query);
+
+#endif
