@@ -43,16 +43,8 @@ static bool add_span(struct span_tree *tree, sqlite3_stmt *row)
 	};
 
 	span.end = span.start + sqlite3_column_int64(row, 4);
-	if (tree->count == tree->room) {
-		size_t room = tree->room ? 2 * tree->room : 64;
-		struct span *larger = realloc(tree->spans, room * sizeof *larger);
-
-		if (!larger)
-			return false;
-		tree->spans = larger;
-		tree->room = room;
-	}
-	tree->spans[tree->count++] = span;
+	if (!vector_push(&tree->spans, span))
+		return false;
 	return span.name && span.notes && span.thread && span.thread_name;
 }
 
@@ -92,12 +84,12 @@ static struct hash_table index_spans(struct span_tree *tree)
 {
 	struct hash_table index = HASH_TABLE_OF(struct place, SIZE_MAX);
 
-	for (size_t i = 0; i < tree->count; i++) {
-		struct hash key = key_of(tree->spans[i].id);
+	for (size_t i = 0; i < tree->spans.count; i++) {
+		struct hash key = key_of(tree->spans.items[i].id);
 		struct place *place = hash_table_find(&index, key);
 
 		if (!place && (place = hash_table_add(&index, key)))
-			place->span = &tree->spans[i];
+			place->span = &tree->spans.items[i];
 	}
 	return index;
 }
@@ -153,10 +145,10 @@ static void find_parents(struct span_tree *tree)
 {
 	struct hash_table index = index_spans(tree);
 
-	for (size_t i = 0; i < tree->count; i++) {
-		struct span *span = &tree->spans[i], *parent = find(&index, span->parent_id);
+	for (size_t i = 0; i < tree->spans.count; i++) {
+		struct span *span = &tree->spans.items[i], *parent = find(&index, span->parent_id);
 
-		if (parent && parent != span && is_sound(span, parent, tree->count))
+		if (parent && parent != span && is_sound(span, parent, tree->spans.count))
 			span->parent = parent;
 	}
 	hash_table_free(&index);
@@ -165,8 +157,8 @@ static void find_parents(struct span_tree *tree)
 /* Backwards, so that each list begins with what began first. */
 static void find_children(struct span_tree *tree)
 {
-	for (size_t i = tree->count; i-- > 0;) {
-		struct span *span = &tree->spans[i];
+	for (size_t i = tree->spans.count; i-- > 0;) {
+		struct span *span = &tree->spans.items[i];
 		struct span **first = span->parent ? &span->parent->child : &tree->roots;
 
 		span->next = *first;
@@ -229,8 +221,8 @@ static void find_critical_path(struct span_tree *tree)
 
 void span_tree_link(struct span_tree *tree)
 {
-	for (size_t i = 0; i < tree->count; i++) {
-		const struct span *span = &tree->spans[i];
+	for (size_t i = 0; i < tree->spans.count; i++) {
+		const struct span *span = &tree->spans.items[i];
 
 		tree->start = !i || span->start < tree->start ? span->start : tree->start;
 		tree->end = !i || span->end > tree->end ? span->end : tree->end;
@@ -243,8 +235,8 @@ void span_tree_link(struct span_tree *tree)
 
 void span_tree_free(struct span_tree *tree)
 {
-	for (size_t i = 0; i < tree->count; i++) {
-		struct span *span = &tree->spans[i];
+	for (size_t i = 0; i < tree->spans.count; i++) {
+		struct span *span = &tree->spans.items[i];
 
 		free(span->name);
 		free(span->notes);
@@ -254,6 +246,5 @@ void span_tree_free(struct span_tree *tree)
 			free(span->stacks.items[j]);
 		vector_free(&span->stacks);
 	}
-	free(tree->spans);
-	tree->spans = NULL;
+	vector_free(&tree->spans);
 }

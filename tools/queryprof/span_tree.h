@@ -22,8 +22,7 @@ struct span {
 };
 
 struct span_tree {
-	struct span *spans; /* as they began */
-	size_t count, room;
+	VECTOR(struct span) spans; /* as they began */
 	struct span *roots;
 	int64_t start, end;
 };

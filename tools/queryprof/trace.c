@@ -164,8 +164,9 @@ static void print_tree(const struct span_tree *tree)
 		shown += count;
 		span = span_tree_next(span);
 	}
-	if (shown < tree->count)
-		printf("  … and %zu more spans: --limit %zu shows them\n", tree->count - shown, tree->count);
+	if (shown < tree->spans.count)
+		printf("  … and %zu more spans: --limit %zu shows them\n", tree->spans.count - shown,
+		       tree->spans.count);
 }
 
 /* --- the trace ----------------------------------------------------------------------------------- */
@@ -180,7 +181,7 @@ static void print_head(const struct span_tree *tree, const char *id)
 		square += (double)span->cpu_error * (double)span->cpu_error;
 	}
 	printf("trace %s\n", id);
-	printf("%.3f ms, %zu spans", (double)(tree->end - tree->start) / 1e6, tree->count);
+	printf("%.3f ms, %zu spans", (double)(tree->end - tree->start) / 1e6, tree->spans.count);
 	if (cpu)
 		printf(", CPU of the outermost %.1f ms (standard error %.1f)", (double)cpu / 1e6,
 		       sqrt(square) / 1e6);
@@ -216,7 +217,7 @@ static char *complete_id(sqlite3 *db, const char *path, const char *given)
 static int print_trace(sqlite3 *db, const char *path, const char *given)
 {
 	char *id = complete_id(db, path, given);
-	struct span_tree tree = { .count = 0 };
+	struct span_tree tree = { .roots = NULL };
 	int result = COMMAND_FAILED;
 
 	if (!id)
