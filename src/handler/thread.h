@@ -4,10 +4,9 @@
  * initial-exec thread-local pointer, so that the handler never touches dynamic TLS. Slots come from
  * mmap, are recycled and never unmapped: a late signal always finds readable memory.
  *
- * The owning thread and the handler that interrupts it write, and the pacer some fields of the timers
- * (sampler/shared_timer.c). Between thread and handler, loads and stores in program order are enough; the
- * fields that the handler reads are volatile so that the compiler keeps that order. What other threads
- * read or write meanwhile is atomic.
+ * The owning thread and the handler that interrupts it write; what others read, and the pacer writes, too
+ * (sampler/shared_timer.c), is atomic. Between thread and handler, loads and stores in program order are
+ * enough; the fields that the handler reads are volatile so that the compiler keeps that order.
  */
 #ifndef QUERYPROF_HANDLER_THREAD_H
 #define QUERYPROF_HANDLER_THREAD_H

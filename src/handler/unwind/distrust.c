@@ -6,8 +6,10 @@
 /* A landing is at most this long: 131 bytes on x86-64 up to gcc 12, 76 on aarch64. */
 #define LANDING_BYTES 256
 
-/* Whether the call at `p` is x86-64's of the copying. The arguments of the next call
- * follow it, two words that lie side by side:
+#ifdef __x86_64__
+
+/* Whether the call at `p` is x86-64's of the copying. A length would not do: the search, which is exact,
+ * returns to 15 bytes before it (gcc 12). Two words that lie side by side are what the next call gets:
  *
  *	call uw_install_context_1
  *	mov HANDLER(%rbp),%rsi
@@ -24,25 +26,6 @@ static bool is_copying(const uint8_t *p, const uint8_t *end)
 	memcpy(&cfa, p + 15, sizeof cfa);
 	return handler == cfa + 8;
 }
-
-/* Whether an exception may be landing at `address` of a function in which one can: the
- * frame pointer becomes the target's soon, and the copying is not still to come. Where
- * that call is not recognized, all of the last LANDING_BYTES are distrusted. */
-static bool is_landing(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
-{
-	const uintptr_t end = row->function_end;
-	struct cfi_row ahead;
-
-	for (uintptr_t p = address; p < end && p < address + LANDING_BYTES; p++) {
-		if (is_copying((const uint8_t *)p, (const uint8_t *)end))
-			return false;
-		if (cfi_find_row(section, p, &ahead) != CFI_FOUND || ahead.frame_pointer.place == CFI_SAME)
-			return true;
-	}
-	return false;
-}
-
-#ifdef __x86_64__
 
 /* Whether it is the row of a function's first instruction: nothing is pushed yet. */
 static bool is_as_called(const struct cfi_row *row)
@@ -103,7 +86,26 @@ static bool hides_move(const struct cfi_section *section, const struct cfi_row *
 	return false;
 }
 
+#else
+#define is_copying(p, end) false
 #endif
+
+/* Whether an exception may be landing at `address` of a function in which one can: the
+ * frame pointer becomes the target's soon, and the copying is not still to come. Where
+ * that call is not recognized, all of the last LANDING_BYTES are distrusted. */
+static bool is_landing(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
+{
+	const uintptr_t end = row->function_end;
+	struct cfi_row ahead;
+
+	for (uintptr_t p = address; p < end && p < address + LANDING_BYTES; p++) {
+		if (is_copying((const uint8_t *)p, (const uint8_t *)end))
+			return false;
+		if (cfi_find_row(section, p, &ahead) != CFI_FOUND || ahead.frame_pointer.place == CFI_SAME)
+			return true;
+	}
+	return false;
+}
 
 bool distrust_row(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
 {
