@@ -73,9 +73,10 @@ bool handover_is_done(void)
 	return is_done;
 }
 
-int handover_leave(void)
+bool handover_leave(int *connection)
 {
-	return is_done ? send_message(NULL, 0) : -1;
+	*connection = is_done ? send_message(NULL, 0) : -1;
+	return is_done;
 }
 
 static void (*take_ring)(struct ring *ring);

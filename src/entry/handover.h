@@ -41,8 +41,8 @@ bool handover_is_done(void);
  * handover_ring(). */
 void handover_on_fork(void (*take)(struct ring *ring));
 
-/* Asks for that now: the connection, -1: refused. */
-int handover_leave(void);
+/* Asks for that now, as store_leave (store/control.h). */
+bool handover_leave(int *connection);
 
 /* The socket that the key names. Returns the length of the address. */
 static inline socklen_t handover_address(const char key[HANDOVER_KEY_SIZE], struct sockaddr_un *address)

@@ -37,9 +37,9 @@ typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 /* Storing fails from now on; called by the flusher, once until it goes on. */
 typedef void (*store_failure)(const char *sentence);
 
-/* Requests that another process, which holds the ring, stores its records, as this one cannot. Returns the
- * connection to that process, in the calling thread's table of descriptors; -1: there is none. */
-typedef int (*store_leave)(void);
+/* Requests that another process, which holds the ring, stores its records, as this one cannot. False: no
+ * process holds it. `*connection` is in the calling thread's table of descriptors; -1: refused. */
+typedef bool (*store_leave)(int *connection);
 
 /* Where and how to store; `path` NULL: a temporary file. */
 struct settings_of_store {

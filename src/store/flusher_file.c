@@ -174,7 +174,7 @@ char *flusher_refusal(void)
 	if (!flusher.table_error)
 		return NULL;
 	return text_format("no trace file, samples are kept in memory (%d MiB at most): the system refuses"
-	                   " the store a descriptor table of its own (close_range and unshare: %s)",
+	                   " the store a descriptor table of its own: %s",
 	                   MEMORY_MAX_BYTES >> 20, strerror(flusher.table_error));
 }
 

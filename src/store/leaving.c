@@ -20,15 +20,15 @@ static struct {
 
 bool leaving_begin(void)
 {
-	int connection = flusher.leave ? flusher.leave() : -1;
+	int connection = -1;
 
-	if (connection < 0)
+	if (!flusher.leave || !flusher.leave(&connection) || (connection < 0 && !flusher.table_error))
 		return false;
 	leaving.is_on = true;
 	leaving.connection = connection;
-	/* In the host's table the host may close it. The other process then stores, at the end of this
-	 * one, what the ring has room for. */
-	if (flusher.table_error) {
+	/* In the host's table the host may close it. The other process then stores, at the end of this one,
+	 * the records for which the ring has room, and so it does where no connection could be made. */
+	if (flusher.table_error && connection >= 0) {
 		close(connection);
 		leaving.connection = -1;
 	}

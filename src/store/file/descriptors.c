@@ -51,10 +51,14 @@ static void close_copies(void)
 
 /* The C library's message to the standard descriptors at an abort() must not come to a
  * file of the store: descriptors of this kind cannot be written. */
-static void occupy_first_numbers(void)
+static int occupy_first_numbers(void)
 {
-	for (long fd = FIRST_CLOSED; fd >= 0 && fd < FIRST_FREE; fd++)
+	for (long fd = FIRST_CLOSED; fd < FIRST_FREE; fd++) {
 		fd = syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+		if (fd < 0)
+			return errno;
+	}
+	return 0;
 }
 
 int descriptors_separate(void)
@@ -64,6 +68,5 @@ int descriptors_separate(void)
 			return errno;
 		close_copies();
 	}
-	occupy_first_numbers();
-	return 0;
+	return occupy_first_numbers();
 }

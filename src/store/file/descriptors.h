@@ -13,7 +13,7 @@
 
 /* Gives the calling thread, and the threads that it makes from now on, an empty descriptor
  * table of their own. 0, or the errno value of the call that the system refuses: the table
- * is the host's, and no file may be opened. */
+ * may be the host's, and no file may be opened. */
 int descriptors_separate(void);
 
 #endif
