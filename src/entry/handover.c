@@ -75,7 +75,8 @@ bool handover_is_done(void)
 
 bool handover_leave(int *connection)
 {
-	*connection = is_done ? send_message(NULL, 0) : -1;
+	if (connection)
+		*connection = is_done ? send_message(NULL, 0) : -1;
 	return is_done;
 }
 

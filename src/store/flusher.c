@@ -181,7 +181,7 @@ static void settle_locked(void)
 {
 	flusher.retry_at = 0; /* waiting was pause enough */
 	/* Half of it gives way to what comes. */
-	if (flusher_ring_runs_full())
+	if (flusher_ring_runs_full() && !flusher_hands_rest_over())
 		discard_ring(ring_tail(store_control.ring) + flusher_used_ring() / 2);
 }
 
@@ -474,6 +474,7 @@ static void finish(void)
 	control_lock();
 	control_set_state(STORE_FINISHING); /* the flush is not interrupted */
 	control_unlock();
+	flusher.finishing_at = control_now_ns();
 	flush(true);
 	pacer_end();
 	/* Before the file is closed: the last one to close folds the log back. Where the reading
@@ -494,6 +495,7 @@ void *flusher_main(void *unused)
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
 	flusher.table_error = descriptors_separate();
+	flusher.finishing_at = 0;
 	flusher_clear_failure();
 	free_what_waits();
 	if (flusher.has_writer && flusher.writer.identity.process_id != getpid()) /* its parent's */

@@ -18,6 +18,8 @@
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
 
+#define END_PATIENCE_NS (100 * NS_PER_MS)
+
 /* A store without a file may have so much: it takes the host's memory. */
 #define MEMORY_MAX_BYTES (64 << 20)
 
@@ -85,11 +87,18 @@ bool flusher_ring_runs_full(void)
 	return flusher_used_ring() > ring_bytes(store_control.ring) / 4 * 3;
 }
 
-/* While another process writes: not when the ring runs full. */
+bool flusher_hands_rest_over(void)
+{
+	return flusher.finishing_at && leaving_is_possible();
+}
+
+/* While another process writes: not when the ring runs full, nor for long where the process's end waits
+ * for nothing. Processes that end together have their turns in that time. */
 static bool give_up_waiting(void *context)
 {
 	(void)context;
-	return flusher_is_interrupted() || flusher_ring_runs_full();
+	return flusher_is_interrupted() || flusher_ring_runs_full() ||
+	       (flusher_hands_rest_over() && control_now_ns() - flusher.finishing_at > END_PATIENCE_NS);
 }
 
 /* --- opening and closing ----------------------------------------------------------- */
@@ -103,8 +112,8 @@ void flusher_take_limits(int64_t max_bytes)
 
 void flusher_set_limits(struct database_limits *limits)
 {
-	limits->wal_bytes = retention_wal_bytes(flusher.max_bytes);
-	limits->temporary = !flusher.settings_path;
+	*limits = (struct database_limits){ .wal_bytes = retention_wal_bytes(flusher.max_bytes),
+		                            .temporary = !flusher.settings_path };
 }
 
 void flusher_close_file(bool last)
@@ -207,7 +216,8 @@ void flusher_note_failure(char *sentence)
 
 int flusher_try_file(const struct settings_of_store *wanted, char **error)
 {
-	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes) };
+	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes),
+		                          .give_up = give_up_waiting };
 	struct database trial;
 	int code = database_open(&trial, wanted->path, &limits, error);
 

@@ -34,8 +34,9 @@ struct flusher {
 	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
-	bool unsynced;   /* stored since the newest sync */
-	int64_t sync_at; /* no sync before, while more comes */
+	bool unsynced;        /* stored since the newest sync */
+	int64_t sync_at;      /* no sync before, while more comes */
+	int64_t finishing_at; /* 0: it goes on */
 };
 extern struct flusher flusher;
 
@@ -51,6 +52,9 @@ void flusher_close_file(bool last);
 /* Makes sure that the file is open, and is still the one that its path names. A QP_
  * code, DATABASE_LOCKED or FILE_LEFT when it cannot be had. */
 int flusher_ensure_file(void);
+
+/* Whether the process ends, and another one stores what its ring has then. */
+bool flusher_hands_rest_over(void);
 
 /* Whether the new file can be used; it exists afterwards. */
 int flusher_try_file(const struct settings_of_store *wanted, char **error);

@@ -18,6 +18,11 @@ static struct {
 	int connection; /* in the flusher's own table; -1: not kept */
 } leaving = { .connection = -1 };
 
+bool leaving_is_possible(void)
+{
+	return flusher.leave && flusher.leave(NULL);
+}
+
 bool leaving_begin(void)
 {
 	int connection = -1;

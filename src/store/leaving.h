@@ -12,6 +12,9 @@
 /* The flusher's: sends the request to the other process. False: there is none. */
 bool leaving_begin(void);
 
+/* Whether there is one. What is in the ring when this process ends is stored by it in any case. */
+bool leaving_is_possible(void);
+
 /* The flusher's: whether the other process reads the ring. It looks whether that is there. */
 bool leaving_goes_on(void);
 

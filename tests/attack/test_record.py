@@ -4,27 +4,48 @@
 
 usage: test_record.py QUERYPROF ALARMS"""
 
+import re
 import resource
-import threading
 
 from recording import *
 
 ALARMS = os.path.abspath(sys.argv.pop(1))
-EVERY = ("--cpu", "1ms", "--real", "0", "--setting", "log_queries_min_query_duration_ns=0")
-# Queries until somebody writes a line, then as many as are asked for.
+# No samples: the lines alone are counted.
+EVERY = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
 COUNTED = """
-import sqlite3, sys
+import resource, sqlite3, sys, time
 db = sqlite3.connect(':memory:')
+def count(queries):
+    for i in range(queries):
+        db.execute('SELECT /* counted %d */ 1' % i).fetchall()
+"""
+ALL = 300
+WAITING = COUNTED + "print('ready', flush=True)\nsys.stdin.readline()\ncount(%d)\n" % ALL
+LIMITED = COUNTED + "count(1)\nresource.setrlimit(int(sys.argv[1]), (int(sys.argv[2]),) * 2)\ncount(%d)\n" % (ALL - 1)
+# How long the end of a process takes that has queries to store: the shortest of three.
+ENDS = """
+import subprocess, sys, time
 print('ready', flush=True)
 sys.stdin.readline()
-for i in range(300):
-    db.execute('SELECT /* counted %d */ 1' % i).fetchall()
+def end():
+    with subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdout=subprocess.PIPE) as process:
+        last = float(process.stdout.read())
+        return time.monotonic() - last
+print(min(end() for _ in range(3)))
 """
+ENDING = COUNTED + "count(%d)\nprint(time.monotonic())\n" % (ALL // 3)
 
 
 class Attacked(Recording):
-    def stored(self):
-        return self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* counted%'")[0][0]
+    def begin_anew(self):
+        self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+
+    def expect_account(self, err):
+        """Each line was stored or lost. The name of the thread may be lost, too, and the end of a connection."""
+        stored = self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* counted%'")[0][0]
+        lost = sum(int(count) for count in re.findall(r"(\d+) samples? or lines of queries lost: (?!runs were not)", err))
+        self.assertIn(stored + lost, range(ALL, ALL + 10), self.seen)
+        return stored
 
     def test_alarms_of_its_own(self):
         """The program ends by SIGALRM's default action where it gets one. It has left the group, or is in it."""
@@ -48,39 +69,50 @@ class Attacked(Recording):
         self.assertIn("queryprof: record: ", done.stderr)
         self.assertRegex(done.stderr, "File too large|disk I/O error")
 
-    def meanwhile(self, harm):
-        """The program's queries come after harm() to the file, which returns what undoes it."""
-        process = subprocess.Popen(self.arguments(PYTHON, "-c", COUNTED, options=EVERY), stdin=subprocess.PIPE,
+    def meanwhile(self, harm, *program):
+        """What the program printed after harm() to the file, which it waited for, and what the command said."""
+        process = subprocess.Popen(self.arguments(PYTHON, "-c", *program, options=EVERY), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(process.stdout.readline(), "ready\n")
         wait_until(self.has_views, "the file")
-        with sqlite3.connect(self.trace, isolation_level=None, timeout=60, check_same_thread=False) as db:
-            harm(db)
-            process.stdin.write("\n")
-            process.stdin.close()
-            process.stdout.read()  # to the program's end; the command has let go of it
-            ended = time.monotonic()
-            with process:
-                err = process.stderr.read()
-            self.took = time.monotonic() - ended
-        self.seen = "\nexit status %d\n%s" % (process.returncode, err)
+        db = sqlite3.connect(self.trace, isolation_level=None, timeout=60)
+        self.addCleanup(db.close)
+        harm(db)
+        out, err = process.communicate("\n")
+        db.close()
+        self.seen = "\nexit status %d\n%s%s" % (process.returncode, out, err)
         self.assertEqual(process.returncode, 0, self.seen)
-        return db, err
+        return out, err
 
     def test_locked_by_another(self):
         """To the end of the command, which comes all the same: what is not in the file is reported."""
-        db, err = self.meanwhile(lambda db: db.execute("BEGIN EXCLUSIVE"))
-        db.close()
-        self.assertEqual(self.stored(), 0, self.seen)
-        self.assertRegex(err, r"\d+ samples or lines of queries lost: .*locked", self.seen)
-        # It is patient for 6 s, once for all that waits, and works for some milliseconds.
-        self.assertLess(self.took, 25, self.seen)
+        usual, _ = self.meanwhile(lambda db: None, ENDS, ENDING)
+        for how in "BEGIN EXCLUSIVE", "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE another(x)":
+            with self.subTest(how=how):
+                self.begin_anew()
+                took, err = self.meanwhile(lambda db: db.executescript(how), ENDS, ENDING)
+                self.assertEqual(self.expect_account(err), 0, self.seen)
+                self.assertRegex(err, r"\d+ samples or lines of queries lost: .*locked", self.seen)
+                # A process is patient for 0.1 s. It was for 2 s.
+                self.assertLess(float(took), float(usual) + 1, self.seen)
 
     def test_table_dropped(self):
-        db, err = self.meanwhile(lambda db: db.execute("DROP TABLE queries"))
-        db.close()
-        self.assertIn("no such table", err, self.seen)
-        self.assertRegex(err, "lost|missing", self.seen)
+        for table in "queries", "samples":
+            with self.subTest(table=table):
+                self.begin_anew()
+                _, err = self.meanwhile(lambda db: db.execute("DROP TABLE " + table), WAITING)
+                self.assertIn("no such table: " + table, err, self.seen)
+                self.assertRegex(err, r"%d samples or lines of queries lost" % ALL, self.seen)
+
+    def test_limits_of_the_program(self):
+        """Set after its first query: the flusher has the file open, or is about to open it."""
+        for limit, value in ((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_FSIZE, 100000),
+                             (resource.RLIMIT_NOFILE, 0), (resource.RLIMIT_NOFILE, 3)):
+            with self.subTest(limit=limit, value=value):
+                self.begin_anew()
+                done = self.record(PYTHON, "-c", LIMITED, str(limit), str(value), options=EVERY)
+                self.assertEqual(done.returncode, 0, self.seen)
+                self.expect_account(done.stderr)
 
 
 unittest.main()

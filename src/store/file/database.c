@@ -42,6 +42,24 @@
 
 #define BUSY_TIMEOUT_MS 1000
 
+/* While a file is opened, and another process has it. */
+#define NAP_NS 2000000
+enum { NAPS_BUSY = 500, NAPS_SETUP = 1000, NAPS_GUARD = 250, NAPS_MODE = 250 };
+
+/* False: it has waited long enough. */
+static bool nap(const struct database_limits *limits, int naps, int most)
+{
+	if (naps >= most || (limits->give_up && limits->give_up(limits->context)))
+		return false;
+	nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	return true;
+}
+
+static int on_busy(void *limits, int naps)
+{
+	return nap(limits, naps, NAPS_BUSY);
+}
+
 /* --- the store's copy of SQLite ----------------------------------------------- */
 
 static void start_sqlite(void)
@@ -73,6 +91,14 @@ void database_distrust(sqlite3 *db)
 	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, DATABASE_VALUE_MAX);
 }
 
+static int refuse(sqlite3 **db, const char *path, char **error)
+{
+	*error = database_error(*db, path);
+	sqlite3_close(*db);
+	*db = NULL;
+	return QP_STORE;
+}
+
 static int open_connection(const char *path, int flags, sqlite3 **db, char **error)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -82,12 +108,8 @@ static int open_connection(const char *path, int flags, sqlite3 **db, char **err
 
 	pthread_once(&once, start_sqlite);
 	code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, vfs);
-	if (code) {
-		*error = database_error(*db, path);
-		sqlite3_close(*db);
-		*db = NULL;
-		return QP_STORE;
-	}
+	if (code)
+		return refuse(db, path, error);
 	sqlite3_extended_result_codes(*db, 1);
 	sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
 	/* The file may come from anywhere: what it says must not run. */
@@ -183,8 +205,6 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 
 /* Behind every byte that SQLite locks or could write. */
 #define SETUP_BYTE ((off_t)1 << 62)
-#define SETUP_NAP_NS 2000000
-#define SETUP_NAPS 1000 /* 2 s */
 
 /* `type` as for fcntl(). 0, or errno: EAGAIN when another has a lock in the way. */
 static int set_lock(int fd, short type, off_t start, off_t size)
@@ -199,14 +219,12 @@ static int set_lock(int fd, short type, off_t start, off_t size)
 /* Processes that open one file together take turns until each has it ready: half-made,
  * it looks like another program's, and its journal mode can be changed only by one that
  * has it alone. False: another has not finished in time. */
-static bool lock_setup(int fd)
+static bool lock_setup(int fd, const struct database_limits *limits)
 {
-	for (int naps = 0; naps < SETUP_NAPS; naps++) {
-		if (set_lock(fd, F_WRLCK, SETUP_BYTE, 1) != EAGAIN)
-			return true; /* taken, or no such locks here: go on without */
-		nanosleep(&(struct timespec){ .tv_nsec = SETUP_NAP_NS }, NULL);
-	}
-	return false;
+	for (int naps = 0; set_lock(fd, F_WRLCK, SETUP_BYTE, 1) == EAGAIN; naps++)
+		if (!nap(limits, naps, NAPS_SETUP))
+			return false;
+	return true; /* taken, or no such locks here: go on without */
 }
 
 /* Other users could read a file that they have put at the path, or beside it, as it grows. Root's may be
@@ -235,7 +253,8 @@ static int check_owners(const char *path, const struct stat *status, char **erro
 }
 
 /* The file, made with mode 0600 where there is none, and with the set-up's lock on it. */
-static int open_file(const char *path, struct database *database, char **error)
+static int open_file(const char *path, const struct database_limits *limits, struct database *database,
+                     char **error)
 {
 	const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	struct stat status;
@@ -257,7 +276,7 @@ static int open_file(const char *path, struct database *database, char **error)
 		code = QP_STORE;
 	} else if (check_owners(path, &status, error)) {
 		code = QP_STORE;
-	} else if (!lock_setup(fd)) {
+	} else if (!lock_setup(fd, limits)) {
 		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	} else {
@@ -277,17 +296,15 @@ static int open_file(const char *path, struct database *database, char **error)
 	return QP_OK;
 }
 
-static bool lock_guard(int fd)
+static bool lock_guard(int fd, const struct database_limits *limits)
 {
 	/* A process that closes the file as its last user holds it for a moment. */
-	for (int tries = 0; tries < 100; tries++) {
-		int error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE);
+	int naps = 0, error;
 
-		if (error != EAGAIN) /* without such locks: go on without */
-			return error == 0 || error == EINVAL || error == ENOLCK;
-		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
-	}
-	return false;
+	while ((error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE)) == EAGAIN &&
+	       nap(limits, naps++, NAPS_GUARD))
+		;
+	return error == 0 || error == EINVAL || error == ENOLCK; /* without such locks: go on without */
 }
 
 /* --- opening ----------------------------------------------------------------- */
@@ -390,7 +407,7 @@ static bool is_wal(sqlite3 *db)
 	return wal;
 }
 
-static int prepare_file(sqlite3 *db, const char *path, char **error)
+static int prepare_file(sqlite3 *db, const char *path, const struct database_limits *limits, char **error)
 {
 	int code, identity;
 
@@ -410,14 +427,10 @@ static int prepare_file(sqlite3 *db, const char *path, char **error)
 
 	/* Changing the mode needs the file alone; another that starts now has it too,
 	 * for a moment. */
-	for (int tries = 0; !code && !is_wal(db); tries++) {
+	for (int naps = 0; !code && !is_wal(db); naps++) {
 		code = sqlite3_errcode(db);
-		if ((code == SQLITE_OK || code == SQLITE_BUSY) && tries < 50) {
-			nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-			code = SQLITE_OK;
-		} else if (!code) {
-			code = SQLITE_BUSY;
-		}
+		if (code == SQLITE_OK || code == SQLITE_BUSY)
+			code = nap(limits, naps, NAPS_MODE) ? SQLITE_OK : SQLITE_BUSY;
 	}
 	if (code) {
 		*error = database_error(db, path);
@@ -450,12 +463,14 @@ int database_open(struct database *database, const char *path, const struct data
 	*database = (struct database){ .guard = -1 };
 	if (database_is_in_memory(path))
 		return open_in_memory(database, path, limits, error);
-	code = open_file(path, database, error);
+	code = open_file(path, limits, database, error);
 	if (!code)
 		code = open_connection(path, SQLITE_OPEN_READWRITE, &database->db, error);
-	if (!code)
-		code = prepare_file(database->db, path, error);
-	if (!code && !lock_guard(database->guard)) {
+	if (!code) {
+		sqlite3_busy_handler(database->db, on_busy, (void *)limits);
+		code = prepare_file(database->db, path, limits, error);
+	}
+	if (!code && !lock_guard(database->guard, limits)) {
 		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	}
@@ -464,6 +479,7 @@ int database_open(struct database *database, const char *path, const struct data
 		return code;
 	}
 	set_lock(database->guard, F_UNLCK, SETUP_BYTE, 1);
+	sqlite3_busy_timeout(database->db, BUSY_TIMEOUT_MS);
 	database_set_limits(database, limits);
 	return QP_OK;
 }
@@ -523,18 +539,10 @@ int database_open_reader(const char *path, sqlite3 **db, char **error)
 
 	if (code)
 		return code;
-	if (!path && make_schema(*db)) {
-		*error = database_error(*db, "empty trace log");
-		sqlite3_close(*db);
-		*db = NULL;
-		return QP_STORE;
-	}
-	if (path && !database_is_in_memory(path) && upgrade_view(*db)) {
-		*error = database_error(*db, path);
-		sqlite3_close(*db);
-		*db = NULL;
-		return QP_STORE;
-	}
+	if (!path && make_schema(*db))
+		return refuse(db, "empty trace log", error);
+	if (path && !database_is_in_memory(path) && upgrade_view(*db))
+		return refuse(db, path, error);
 	sqlite3_exec(*db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", NULL, NULL, NULL);
 	return QP_OK;
 }

@@ -26,6 +26,10 @@ struct database {
 struct database_limits {
 	int64_t wal_bytes; /* the write-ahead log is kept near this */
 	bool temporary;    /* the file need not survive the machine */
+	/* Called every few ms while another process has the file that is to be opened: true ends the wait.
+	 * NULL: it is as long as is worth it. */
+	bool (*give_up)(void *context);
+	void *context;
 };
 
 /* Another process has the file locked for longer than is worth waiting: not an error

@@ -484,8 +484,12 @@ void writer_wait_when_busy(struct writer *writer)
 
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error)
 {
-	int code = database_open(&writer->database, path, limits, error);
+	struct database_limits patient = *limits;
+	int code;
 
+	patient.give_up = writer->give_up;
+	patient.context = writer->context;
+	code = database_open(&writer->database, path, &patient, error);
 	writer->path = path;
 	if (code)
 		return code;
