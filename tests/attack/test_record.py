@@ -21,6 +21,7 @@ def count(queries):
 """
 ALL = 300
 WAITING = COUNTED + "print('ready', flush=True)\nsys.stdin.readline()\ncount(%d)\n" % ALL
+STORED = COUNTED + "count(%d)\nprint('ready', flush=True)\nsys.stdin.readline()\n" % ALL
 LIMITED = COUNTED + "count(1)\nresource.setrlimit(int(sys.argv[1]), (int(sys.argv[2]),) * 2)\ncount(%d)\n" % (ALL - 1)
 # How long the end of a process takes that has queries to store: the shortest of three.
 ENDS = """
@@ -84,6 +85,9 @@ class Attacked(Recording):
         self.assertEqual(process.returncode, 0, self.seen)
         return out, err
 
+    def has_all(self):
+        return self.has_views() and self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* counted%'") == [(ALL,)]
+
     def test_locked_by_another(self):
         """To the end of the command, which comes all the same: what is not in the file is reported."""
         usual, _ = self.meanwhile(lambda db: None, ENDS, ENDING)
@@ -103,6 +107,17 @@ class Attacked(Recording):
                 _, err = self.meanwhile(lambda db: db.execute("DROP TABLE " + table), WAITING)
                 self.assertIn("no such table: " + table, err, self.seen)
                 self.assertRegex(err, r"%d samples or lines of queries lost" % ALL, self.seen)
+
+    def test_table_dropped_when_all_is_stored(self):
+        """Nothing is lost later. What the command cannot read it says."""
+        for table in "samples", "losses":
+            with self.subTest(table=table):
+                self.begin_anew()
+                def harm(db):
+                    wait_until(self.has_all, "the queries")
+                    db.execute("DROP TABLE " + table)
+                _, err = self.meanwhile(harm, STORED)
+                self.assertIn("no such table: " + table, err, self.seen)
 
     def test_limits_of_the_program(self):
         """Set after its first query: the flusher has the file open, or is about to open it."""

@@ -284,19 +284,32 @@ struct summary {
 	bool is_late; /* and its numbers are not known */
 };
 
-/* Adds those that are in the file. An SQLite result. */
-static int sum_losses(sqlite3 *db, const struct trace *trace, struct losses *losses)
+/* Takes note of how a statement on the file has ended. Its head was in order: if the statement fails,
+ * another process has changed its tables. */
+static void note_end(sqlite3 *db, int code, struct summary *summary)
+{
+	if (code == SQLITE_INTERRUPT)
+		summary->is_late = true;
+	if (code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_INTERRUPT)
+		return;
+	char *error = database_error(db, path_as_given);
+	complain("%s, so its content is not known", error ? error : path_as_given);
+	free(error);
+}
+
+/* Adds those that are in the file. */
+static void sum_losses(sqlite3 *db, const struct trace *trace, struct summary *summary)
 {
 	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(db, sql_record_losses, -1, &row, NULL);
 
-	if (sqlite3_prepare_v2(db, sql_record_losses, -1, &row, NULL) == SQLITE_OK) {
+	if (row)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
-		while (sqlite3_step(row) == SQLITE_ROW)
-			losses_note(losses, (const char *)sqlite3_column_text(row, 0),
-			            (uint64_t)sqlite3_column_int64(row, 1),
-			            (uint64_t)sqlite3_column_int64(row, 2));
-	}
-	return sqlite3_finalize(row);
+	while (row && (code = sqlite3_step(row)) == SQLITE_ROW)
+		losses_note(&summary->losses, (const char *)sqlite3_column_text(row, 0),
+		            (uint64_t)sqlite3_column_int64(row, 1), (uint64_t)sqlite3_column_int64(row, 2));
+	note_end(db, code, summary);
+	sqlite3_finalize(row);
 }
 
 static bool summarize(const struct trace *trace, struct summary *summary)
@@ -304,23 +317,26 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	sqlite3 *db = trace_file_open_tables(trace->path);
 	sqlite3_stmt *row = NULL;
 	bool found = false;
+	int code;
 
+	if (!db)
+		return false;
 	progress_limit(SUMMARY_SECONDS);
-	if (db && sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL) == SQLITE_OK) {
+	code = sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL);
+	if (row)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
-		if (sqlite3_step(row) == SQLITE_ROW) {
-			summary->samples = sqlite3_column_int64(row, 0);
-			summary->queries = sqlite3_column_int64(row, 1);
-			summary->processes = sqlite3_column_int64(row, 2);
-			summary->is_late = sum_losses(db, trace, &summary->losses) == SQLITE_INTERRUPT;
-			found = true;
-		}
+	if (row && (code = sqlite3_step(row)) == SQLITE_ROW) {
+		summary->samples = sqlite3_column_int64(row, 0);
+		summary->queries = sqlite3_column_int64(row, 1);
+		summary->processes = sqlite3_column_int64(row, 2);
+		sum_losses(db, trace, summary);
+		found = true;
+	} else {
+		note_end(db, code, summary);
 	}
-	if (sqlite3_finalize(row) == SQLITE_INTERRUPT)
-		found = summary->is_late = true;
-	if (db)
-		trace_file_close(db);
-	return found;
+	sqlite3_finalize(row);
+	trace_file_close(db);
+	return found || summary->is_late;
 }
 
 /* An empty file is of no use. */
