@@ -11,12 +11,29 @@ import resource
 from recording import *
 
 # On one processor, the flusher has to wait for its turn.
+SEED = int(os.environ.get("QUERYPROF_TEST_SEED", "1"))
 MANY = """
-import os, sqlite3, sys
+import os, random, sqlite3, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+numbers = random.Random(%d)
 db = sqlite3.connect(':memory:')
 for i in range(int(sys.argv[1])):
-    db.execute('SELECT /* %s %d */ 1' % (os.urandom(int(sys.argv[2])).hex(), i)).fetchall()
+    db.execute('SELECT /* %%s %%d */ 1' %% (numbers.randbytes(int(sys.argv[2])).hex(), i)).fetchall()
+""" % SEED
+
+# Each of these threads needs two timers while it has a query, so that a limit of two is not enough.
+THREADS = """
+import sqlite3, threading
+together = threading.Barrier(3)
+def work():
+    db = sqlite3.connect(':memory:')
+    db.create_function('meet', 0, together.wait)
+    db.execute('SELECT meet()').fetchall()
+threads = [threading.Thread(target=work) for _ in range(together.parties)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 """
 
 # No samples: the lines alone are counted.
@@ -61,35 +78,52 @@ class Losses(Recording):
         report = subprocess.run([QUERYPROF, "report", self.trace], capture_output=True, text=True, check=True)
         self.assertRegex(report.stdout, r"(?m)^lost .*" + re.escape(reason))
 
-    def test_full_disk(self):
-        """A file system of its own, which a user may have in a namespace."""
+    def record_on_disk(self, size, *command):
+        """On a file system of its own, which a user may have in a namespace. What it has is kept."""
         disk = os.path.join(self.folder, "disk")
-        os.mkdir(disk)
+        os.makedirs(disk, exist_ok=True)
         self.trace = os.path.join(disk, "app.trace")
         inside = ["unshare", "--mount", "--map-root-user", "--user"] if os.getuid() else ["unshare", "--mount"]
-        script = 'mount -t tmpfs -o size=1500k tmpfs "$0" && "$@"; status=$?; cp "$0"/* "$0/../"; exit $status'
+        script = 'mount -t tmpfs -o size=%s tmpfs "$0" && "$@"; status=$?; cp "$0"/* "$0/../"; exit $status' % size
         if subprocess.run([*inside, "sh", "-c", "mount -t tmpfs tmpfs " + disk], capture_output=True, check=False).returncode:
             self.skipTest("no file system may be mounted")
-        done = subprocess.run([*inside, "sh", "-c", script, disk, *self.arguments(
-            PYTHON, "-c", MANY, "3000", "500", options=EVERY_QUERY)], capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run([*inside, "sh", "-c", script, disk, *self.arguments(*command, options=EVERY_QUERY)],
+                              capture_output=True, text=True, timeout=300, check=False)
         self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
         self.trace = os.path.join(self.folder, "app.trace")
+        return done
+
+    def test_full_disk(self):
+        done = self.record_on_disk("1500k", PYTHON, "-c", MANY, "3000", "500")
         self.assertEqual(done.returncode, 0, self.seen)
         reported = self.reported(done, "full")
         self.assertGreater(reported, 0)
         self.expect_account(reported)
 
-    def test_refused_timers(self):
+    def test_full_disk_at_the_start(self):
+        """One page has room for the file's name, the second for the begin of its schema. The program does not begin."""
+        for size in "4k", "8k":
+            done = self.record_on_disk(size, "echo", "begun")
+            self.assertEqual((done.returncode, done.stdout), (125, ""), self.seen)
+            self.assertRegex(done.stderr, "^queryprof: record: .*/disk/app.trace: database or disk is full\n", self.seen)
+
+    def expect_refused_timers(self, limit, *command):
         user = {}
         if not os.getuid():  # root may have all timers
             os.chmod(self.folder, 0o777)
             user = {"user": "nobody"}
-        done = self.record(PYTHON, "-c", MANY, "100", "10", **user,
-                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_SIGPENDING, (0, 0)))
+        done = self.record(*command, **user,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_SIGPENDING, (limit, limit)))
         samples, refusals, reason = self.lost("reason LIKE '%timer%'")
         self.assertEqual(samples, 0)
         self.assertGreater(refusals, 0, self.seen)
         self.assertIn(reason, done.stderr.strip().splitlines()[-1])
+
+    def test_refused_timers(self):
+        self.expect_refused_timers(0, PYTHON, "-c", MANY, "100", "10")
+
+    def test_refused_timers_of_some_threads(self):
+        self.expect_refused_timers(2, PYTHON, "-c", THREADS)
 
     def test_refused_connection(self):
         """One that cannot be given queryprof's functions; another one has samples."""
@@ -116,4 +150,5 @@ sqlite3.connect(':memory:').execute(%r).fetchall()
 
 
 if __name__ == "__main__":
+    print("QUERYPROF_TEST_SEED=%d" % SEED)
     unittest.main()
