@@ -80,7 +80,7 @@ static const char *make_name(const char *version, const char *path)
 	if (asprintf(&name, "%s %s", version, resolved ? resolved : path) < 0)
 		name = NULL;
 	free(resolved);
-	return name;
+	return name ? name : "SQLite";
 }
 
 #define END_OF(member) (offsetof(sqlite3_api_routines, member) + sizeof(void *))
