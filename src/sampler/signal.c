@@ -339,8 +339,11 @@ bool sampler_keep_signal(void)
 	sigset_t mask;
 	bool kept;
 
-	if (sigaction(sampler_signal(), NULL, &action) != 0)
+	if (sigaction(sampler_signal(), NULL, &action) != 0) {
+		counter_add(SAMPLER_TIMERS_FAILED, 1); /* the caller does without them */
+		counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)errno);
 		return false;
+	}
 	if (is_ours(&action))
 		return true;
 	/* No wait: the thread that holds the lock may be waiting for the host. */

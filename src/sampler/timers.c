@@ -211,8 +211,10 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 		else if (!TIMER_GET(timer, armed) && clock == TIMER_REAL && !timer_goes_on(timer, clock))
 			timer_pass(timer, now, timer_stretch_of(timer, clock));
 		/* Not there any more: a timer_delete() of the host took the wrong one. */
-		if (set_timer(timer, clock, now) != 0)
+		if (set_timer(timer, clock, now) != 0) {
+			note_refusal(thread, errno, clock_ns(CLOCK_MONOTONIC_COARSE));
 			timers_delete(thread);
+		}
 	} else if (shared_timer_prepare(timer, clock, period_ns)) {
 		arm_shared(thread, clock, period_ns);
 	}
