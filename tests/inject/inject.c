@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: makes calls of one library fail, as INJECT says.
+ * Preloaded: makes calls of one library fail, or of the program where INJECT_PROGRAM is set, as INJECT says.
  *
  *   INJECT=list:FILE         none; the places that call, "FUNCTION OFFSET" a line, go to FILE
  *   INJECT=once:OFFSET       the first call from that place in the library
  *   INJECT=always:OFFSET     each
  *
- * A place is the return address of a call, from where libqueryprof.so begins. What libc calls for
+ * A place is the return address of a call, from where the library or the program begins. What libc calls for
  * itself, and other libraries, never fails.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define LIBRARY "libqueryprof.so"
@@ -33,6 +36,7 @@ static enum { UNKNOWN, NOTHING, LIST, ONCE, ALWAYS } mode;
 static uintptr_t wanted;
 static _Atomic bool has_failed;
 static const char *list;
+static bool in_program;
 static _Atomic uintptr_t places[PLACES];
 
 /* syscall() itself is among what fails here. */
@@ -56,6 +60,7 @@ static void read_environment(void)
 	else
 		mode = strncmp(text, "once", 4) == 0 ? ONCE : ALWAYS;
 	list = colon ? colon + 1 : NULL;
+	in_program = getenv("INJECT_PROGRAM") != NULL;
 	wanted = colon ? strtoull(colon + 1, NULL, 16) : 0;
 }
 
@@ -87,7 +92,7 @@ static void note(const char *function, uintptr_t place)
 static bool fails(const char *function, void *address)
 {
 	struct dl_find_object found;
-	const char *name;
+	const char *name, *slash;
 	uintptr_t place;
 	int error = errno;
 
@@ -95,8 +100,9 @@ static bool fails(const char *function, void *address)
 		read_environment();
 	if (mode == NOTHING || _dl_find_object(address, &found))
 		return false;
-	name = strrchr(found.dlfo_link_map->l_name, '/');
-	if (!name || strncmp(name + 1, LIBRARY, strlen(LIBRARY)) != 0)
+	name = found.dlfo_link_map->l_name; /* empty: the program */
+	slash = strrchr(name, '/');
+	if (in_program ? *name != '\0' : !slash || strncmp(slash + 1, LIBRARY, strlen(LIBRARY)) != 0)
 		return false;
 	place = (uintptr_t)address - found.dlfo_link_map->l_addr;
 	if (mode == LIST)
@@ -148,10 +154,41 @@ char *strdup(const char *text)
 	return copy ? memcpy(copy, text, size) : NULL;
 }
 
+void *reallocarray(void *memory, size_t count, size_t size)
+{
+	FAIL(reallocarray, ENOMEM, NULL);
+	return REAL(reallocarray)(memory, count, size);
+}
+
+char *strndup(const char *text, size_t most)
+{
+	FAIL(strndup, ENOMEM, NULL);
+	return REAL(strndup)(text, most);
+}
+
 int vasprintf(char **text, const char *format, va_list arguments)
 {
 	FAIL(vasprintf, ENOMEM, -1);
 	return REAL(vasprintf)(text, format, arguments);
+}
+
+int asprintf(char **text, const char *format, ...)
+{
+	va_list arguments;
+	int size;
+
+	FAIL(asprintf, ENOMEM, -1);
+	va_start(arguments, format);
+	size = REAL(vasprintf)(text, format, arguments);
+	va_end(arguments);
+	return size;
+}
+
+/* What getdelim() and getline() are in optimized code. */
+ssize_t __getdelim(char **line, size_t *size, int delimiter, FILE *file)
+{
+	FAIL(__getdelim, ENOMEM, -1);
+	return REAL(__getdelim)(line, size, delimiter, file);
 }
 
 FILE *open_memstream(char **text, size_t *size)
@@ -172,6 +209,18 @@ void *mmap64(void *at, size_t size, int rights, int flags, int fd, off_t offset)
 	FAIL(mmap64, ENOMEM, MAP_FAILED);
 	return (void *)raw_call(SYS_mmap, (long)at, (long)size, (long)rights, (long)flags, (long)fd,
 	                        (long)offset);
+}
+
+void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
+{
+	va_list arguments;
+	void *to;
+
+	va_start(arguments, flags);
+	to = va_arg(arguments, void *);
+	va_end(arguments);
+	FAIL(mremap, ENOMEM, MAP_FAILED);
+	return (void *)raw_call(SYS_mremap, (long)at, (long)size, (long)new_size, (long)flags, (long)to, 0);
 }
 
 int mprotect(void *at, size_t size, int rights)
@@ -204,6 +253,24 @@ int open64(const char *path, int flags, ...)
 	return (int)raw_call(SYS_openat, (long)AT_FDCWD, (long)path, (long)flags, (long)rights, 0, 0);
 }
 
+int openat(int folder, const char *path, int flags, ...)
+{
+	va_list arguments;
+	mode_t rights;
+
+	va_start(arguments, flags);
+	rights = va_arg(arguments, mode_t);
+	va_end(arguments);
+	FAIL(openat, EMFILE, -1);
+	return (int)raw_call(SYS_openat, (long)folder, (long)path, (long)flags, (long)rights, 0, 0);
+}
+
+DIR *opendir(const char *path)
+{
+	FAIL(opendir, EMFILE, NULL);
+	return REAL(opendir)(path);
+}
+
 FILE *fopen(const char *path, const char *how)
 {
 	FAIL(fopen, EMFILE, NULL);
@@ -220,6 +287,12 @@ ssize_t write(int fd, const void *bytes, size_t size)
 {
 	FAIL(write, ENOSPC, -1);
 	return raw_call(SYS_write, (long)fd, (long)bytes, (long)size, 0, 0, 0);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+	FAIL(writev, ENOSPC, -1);
+	return raw_call(SYS_writev, (long)fd, (long)parts, (long)count, 0, 0, 0);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
@@ -258,10 +331,28 @@ int ftruncate64(int fd, off_t size)
 	return (int)raw_call(SYS_ftruncate, (long)fd, (long)size, 0, 0, 0, 0);
 }
 
-int fsync(int fd)
+int fdatasync(int fd)
 {
-	FAIL(fsync, EIO, -1);
-	return (int)raw_call(SYS_fsync, (long)fd, 0, 0, 0, 0, 0);
+	FAIL(fdatasync, EIO, -1);
+	return (int)raw_call(SYS_fdatasync, (long)fd, 0, 0, 0, 0, 0);
+}
+
+int socket(int domain, int type, int protocol)
+{
+	FAIL(socket, EMFILE, -1);
+	return (int)raw_call(SYS_socket, (long)domain, (long)type, (long)protocol, 0, 0, 0);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	FAIL(sendmsg, ENOBUFS, -1);
+	return raw_call(SYS_sendmsg, (long)fd, (long)message, (long)flags, 0, 0, 0);
+}
+
+int pthread_key_create(pthread_key_t *key, void (*destroy)(void *value))
+{
+	FAIL(pthread_key_create, EAGAIN, EAGAIN);
+	return REAL(pthread_key_create)(key, destroy);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
@@ -282,6 +373,7 @@ long syscall_of_libc(long number, long a, long b, long c, long d, long e, long f
 {
 	switch (number) {
 	case SYS_timer_create: FAIL(timer_create, EAGAIN, -1); break;
+	case SYS_timer_settime: FAIL(timer_settime, EINVAL, -1); break;
 	case SYS_close_range: FAIL(close_range, ENOSYS, -1); break;
 	case SYS_epoll_create1: FAIL(epoll_create1, EMFILE, -1); break;
 	case SYS_pidfd_open: FAIL(pidfd_open, EMFILE, -1); break;

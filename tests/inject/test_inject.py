@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Each place of the library that asks the system for something (memory, a mapping, a file, a
-thread, a timer) is refused it once, and from then on each time: a program under `record` goes on
-as without queryprof, and what is missing in the trace file is reported.
+thread, a timer) is refused it once, and from then on each time: a program under `record`, and one
+that has loaded the extension, go on as without queryprof, and what is missing is reported. The command's
+own places are refused, too, when it reads a file: it prints an error, or does without names of functions.
 
 usage: test_inject.py QUERYPROF INJECT [--long | --only NAME]
 
@@ -32,7 +33,7 @@ def work(name):
     print(db.execute('WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) SELECT sum(x) FROM c').fetchall())
     try:
         db.execute('SELECT abs(-9223372036854775808)').fetchall()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, MemoryError) as error:
         print(error)
     db.close()
 work('one')
@@ -45,72 +46,158 @@ if os.fork() == 0:
 print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 MARKED = 41
-SHORT_RUNS = 12
+
+# With the extension: a file, a label, a wait for a lock, and reads of what queryprof has. What these say goes to
+# standard error: an error is one of SQLite's.
+EXTENDED = """
+import contextlib, sqlite3, sys, threading
+def tell(sql):
+    try:
+        return db.execute(sql).fetchall()
+    except (sqlite3.Error, MemoryError) as error: # this one is SQLITE_NOMEM
+        print('refused:', error, file=sys.stderr)
+        return [(0,)]
+db = sqlite3.connect(sys.argv[2], isolation_level=None, timeout=60, check_same_thread=False)
+print(db.execute('CREATE TABLE t(x)').fetchall())
+db.enable_load_extension(True)
+try:
+    db.load_extension(sys.argv[1])
+except sqlite3.Error as error:
+    print('refused:', error, file=sys.stderr)
+for setting in 'cpu_time_period_ns = 1000000', 'real_time_period_ns = 2000000', 'max_overhead_percent = 0':
+    tell('PRAGMA query_profiler_' + setting)
+tell('PRAGMA log_queries_min_query_duration_ns = 0')
+tell("SELECT set_label('tenant', 'acme')")
+for i in range(20):
+    print(db.execute('SELECT /* marked */ ?', (i,)).fetchall())
+print(db.execute('WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) SELECT sum(x) FROM c').fetchall())
+with contextlib.closing(sqlite3.connect(sys.argv[2], isolation_level=None, check_same_thread=False)) as other:
+    other.execute('BEGIN IMMEDIATE')
+    timer = threading.Timer(0.02, other.execute, ('COMMIT',))
+    timer.start()
+    print(db.execute('INSERT INTO t VALUES (1) /* marked */').fetchall())
+    timer.join()
+print(db.execute('SELECT /* marked */ * FROM t').fetchall())
+for sql in ("FROM query_log WHERE query LIKE '%/* marked */%'", "FROM trace_log WHERE trace_type IN ('CPU', 'Real')"):
+    print('stored', tell('SELECT count(*) ' + sql)[0][0], file=sys.stderr)
+tell("SELECT count(*) FROM lock_waits")
+tell("SELECT count(*) FROM query_log WHERE labels->>'tenant' = 'acme'")
+for loss in tell("SELECT metric, value FROM system.metrics WHERE value AND metric LIKE '%_failed' OR metric IN"
+                 " ('samples_dropped', 'ring_dropped', 'store_errors', 'store_lost', 'queries_lost', 'sessions_refused')"
+                 " OR value <> '' AND metric LIKE '%_error'"):
+    print('missing:', *loss, file=sys.stderr)
+db.close()
+"""
+EXTENDED_MARKED = 22
+SHORT_RUNS, SHORT_COMMANDS = 12, 8
 AT_ONCE = 4  # a run waits more than it works
 
-def name_places(places):
+def name_places(places, of=LIBRARY):
     """The function of each, and where it is inlined: for people."""
-    done = subprocess.run(["addr2line", "-s", "-p", "-f", "-e", LIBRARY],
+    done = subprocess.run(["addr2line", "-s", "-p", "-f", "-e", of],
                           input="".join("%x\n" % (int(place, 16) - 1) for place in places),
                           capture_output=True, text=True, check=True)
     return dict(zip(places, done.stdout.splitlines()))
 
 
 class Inject(Recording):
-    def run_injected(self, what):
-        """What `record` said and did, and the marked queries in the file. Names are the command's work, not
-        the library's."""
+    def run_recorded(self, what):
+        """What `record` said and did, and how many marked queries and samples of timers the file has. Names are
+        the command's work, not the library's."""
         trace = os.path.join(self.folder, what.replace(":", "-").replace("/", "-"))
         done = subprocess.run([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--real", "2ms",
-                               "--setting", "log_queries_min_query_duration_ns=0", "--", PYTHON, "-c", PROGRAM],
+                               "--setting", "log_queries_min_query_duration_ns=0",
+                               "--setting", "query_profiler_max_overhead_percent=0", "--", PYTHON, "-c", PROGRAM],
                               capture_output=True, text=True, timeout=300, check=False,
                               env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
-        stored = 0
+        stored = (0, 0)
         if os.path.exists(trace):
             with contextlib.closing(sqlite3.connect(trace)) as db:
-                stored, = db.execute("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* marked%'").fetchone()
+                stored, = db.execute("SELECT (SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* marked%'),"
+                                     " (SELECT count(*) FROM trace_log WHERE trace_type IN ('CPU', 'Real'))")
         return done, stored
 
-    def places(self):
-        path = os.path.join(self.folder, "places")
-        done, stored = self.run_injected("list:" + path)
-        self.assertEqual((done.returncode, stored), (0, MARKED), done.stderr)
+    def run_extended(self, what):
+        """The same of a program with the extension."""
+        done = subprocess.run([PYTHON, "-c", EXTENDED, LIBRARY, tempfile.mktemp(dir=self.folder)],
+                              capture_output=True, text=True, timeout=300, check=False,
+                              env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
+        return done, tuple(int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("stored"))
+
+    def places(self, run, marked):
+        path = os.path.join(self.folder, run.__name__)
+        done, stored = run("list:" + path)
+        self.assertEqual((done.returncode, stored[0]), (0, marked), done.stderr)
+        self.assertGreater(stored[1], 0, done.stderr)
         with open(path, encoding="ascii") as file:
             # A place of two processes is one.
             places = sorted(set(tuple(line.split()) for line in file))
-        self.names = name_places([place for _, place in places])
+        self.named.update(name_places([place for _, place in places]))
         # The hooks' calls are the program's own.
-        return [place for place in places if not self.names[place[1]].startswith("queryprof_")], done.stdout
+        return [place for place in places if not self.named[place[1]].startswith("queryprof_")], done.stdout
 
-    def test_each_place(self):
-        places, wanted = self.places()
-        functions = {function for function, _ in places}
-        for function in ("malloc", "calloc", "realloc", "mmap", "open64", "pwrite64", "pthread_create", "sigaction", "timer_create",
-                         "close_range", "memfd_create"):
-            self.assertIn(function, functions)
-        seed = int(os.environ.get("QUERYPROF_TEST_SEED", "1"))
-        rounds = [(how, *place) for place in places for how in ("once", "always")]
+    def choose(self, rounds, functions, short):
+        """Those of this run. A round ends with function and place."""
+        seed, count = int(os.environ.get("QUERYPROF_TEST_SEED", "1")), len(rounds)
         if ONLY:
-            rounds = [entry for entry in rounds if self.names[entry[2]].split()[0] == ONLY]
-            self.assertTrue(rounds, ONLY)
+            rounds = [entry for entry in rounds if self.named[entry[-1]].split()[0] == ONLY]
         elif not LONG:
             # In turns, each of another function.
             random.Random(seed).shuffle(rounds)
             turns = collections.Counter()
             ordered = []
             for entry in rounds:
-                ordered.append((turns[entry[1]], entry))
-                turns[entry[1]] += 1
-            rounds = [entry for _, entry in sorted(ordered)[:SHORT_RUNS]]
-        print("%d places of %s; %d runs, seed %d" % (len(places), ", ".join(sorted(functions)), len(rounds), seed))
+                ordered.append((turns[entry[-2]], entry))
+                turns[entry[-2]] += 1
+            rounds = [entry for _, entry in sorted(ordered, key=lambda turn: turn[0])[:short]]
+        print("%d places of %s; %d runs, seed %d" % (count / 2, ", ".join(sorted(functions)), len(rounds), seed), flush=True)
+        return rounds
+
+    def test_each_place(self):
+        self.named = {}
+        hosts = ((self.run_recorded, MARKED), (self.run_extended, EXTENDED_MARKED))
+        rounds, wanted, functions = [], {}, set()
+        for run, marked in hosts:
+            places, wanted[run] = self.places(run, marked)
+            functions.update(function for function, _ in places)
+            rounds += [(run, marked, how, *place) for place in places for how in ("once", "always")]
+        for function in ("malloc", "calloc", "realloc", "mmap", "open64", "pwrite64", "writev", "pthread_create", "sigaction",
+                         "timer_create", "timer_settime", "close_range", "memfd_create", "socket", "sendmsg", "fdatasync"):
+            self.assertIn(function, functions)
+        rounds = self.choose(rounds, functions, SHORT_RUNS)
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
-            runs = threads.map(self.run_injected, (how + ":" + place for how, _, place in rounds))
-            for (how, function, place), (done, stored) in zip(rounds, runs):
-                with self.subTest(how=how, function=function, place=place, name=self.names[place]):
-                    self.assertEqual((done.returncode, done.stdout), (0, wanted), done.stderr)
-                    if stored < MARKED:
+            runs = threads.map(lambda entry: entry[0](entry[2] + ":" + entry[4]), rounds)
+            for (run, marked, how, function, place), (done, stored) in zip(rounds, runs):
+                with self.subTest(run=run.__name__, how=how, function=function, place=place, name=self.named[place]):
+                    self.assertEqual((done.returncode, done.stdout), (0, wanted[run]), done.stderr)
+                    if stored[0] < marked or not stored[1]:
                         self.assertRegex(done.stderr, "lost|missing|refused|cannot|nothing was recorded",
-                                         "%d of %d queries are stored, and not a word\n%s" % (stored, MARKED, done.stderr))
+                                         "%d of %d queries and %d samples are stored, and not a word\n%s"
+                                         % (stored[0], marked, stored[1], done.stderr))
+
+    def run_command(self, command, what):
+        return subprocess.run([QUERYPROF, command, self.trace], capture_output=True, text=True, timeout=300, check=False,
+                              env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what, INJECT_PROGRAM="1"))
+
+    def test_command(self):
+        self.record(PYTHON, "-c", PROGRAM)
+        rounds = []
+        for command in "report", "queries":
+            path = os.path.join(self.folder, command)
+            self.assertEqual(self.run_command(command, "list:" + path).returncode, 0)
+            with open(path, encoding="ascii") as file:
+                places = sorted(set(tuple(line.split()) for line in file))
+            rounds += [(command, how, *place) for place in places for how in ("once", "always")]
+        self.named = name_places([entry[-1] for entry in rounds], QUERYPROF)
+        functions = {entry[-2] for entry in rounds}
+        for function in "malloc", "calloc", "strdup", "open64", "pread64":
+            self.assertIn(function, functions)
+        for command, how, function, place in self.choose(rounds, functions, SHORT_COMMANDS):
+            with self.subTest(command=command, how=how, function=function, place=place, name=self.named[place]):
+                done = self.run_command(command, how + ":" + place)
+                if done.returncode:
+                    self.assertEqual(done.returncode, 1, done.stderr)
+                    self.assertRegex(done.stderr, "^queryprof: .+")
 
 
 unittest.main()
