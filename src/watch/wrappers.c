@@ -535,14 +535,14 @@ _Static_assert(FUNCTIONS + 1 <= WRAPPERS_MAX, "and pthread_create");
 
 int wrappers_hooks(const struct host_library *library, struct import_hook hooks[WRAPPERS_MAX])
 {
+	const sqlite3_api_routines *api = host_api(library);
 	size_t number = (size_t)(library - host_libraries);
 
 	for (size_t i = 0; i < FUNCTIONS; i++) {
 		void *routine = NULL;
 
-		if (host_api(library)->libversion_number() >= functions[i].since)
-			memcpy(&routine, (const char *)host_api(library) + functions[i].routine,
-			       sizeof routine);
+		if (api->libversion_number() >= functions[i].since)
+			memcpy(&routine, (const char *)api + functions[i].routine, sizeof routine);
 		routine = library_function(library, functions[i].name, routine);
 		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
 		/* The table itself stays as it is: through it queryprof's own calls, and those of other
@@ -566,7 +566,6 @@ size_t wrappers_entries(const struct host_library *library, const sqlite3_api_ro
 
 	for (count = 0; count < FUNCTIONS; count++) {
 		uintptr_t function = 0;
-
 		if (host_api(library)->libversion_number() >= functions[count].since)
 			memcpy(&function, (const char *)routines + functions[count].routine, sizeof function);
 		members[count] = functions[count].routine;

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's threads have a descriptor table of their own (descriptors.h), so the locks of
- * the host's copy of SQLite, when it has the trace file open as well, are another process's
- * to queryprof's. Within queryprof's table any close() of the file drops all POSIX locks on it,
- * and open_file() closes one when it refuses a file. Therefore a guard, one more descriptor of the
- * file with an open file description lock on SQLite's "shared" bytes, makes queryprof look like any
- * other reader: no process can take the file for unused. It is an ordinary lock of SQLite's
- * protocol to every other process. The locks of the log's index are of that kind, too
- * (wal_index.c).
+ * The store's threads have a descriptor table of their own (descriptors.h), so the locks of the host's copy
+ * of SQLite, when it has the trace file open as well, are another process's to queryprof's. Within
+ * queryprof's table any close() of the file drops all POSIX locks on it, and open_file() closes one when it
+ * refuses a file. Therefore a guard, one more descriptor of the file with an open file description lock on
+ * SQLite's "shared" bytes, makes queryprof look like any other reader: no process can take the file for
+ * unused. It is an ordinary lock of SQLite's protocol; so are those of the log's index (wal_index.c).
  *
- * The file is made in one transaction of a rollback journal, and set to WAL after that: its
- * header says what it is, whenever the process was killed. Only a database without
- * anything in it may be left in between; it counts as empty.
+ * The file is made in one transaction of a rollback journal, and set to WAL after that: its header says
+ * what it is, whenever the process was killed. Only an empty database may be left in between.
  *
  * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and
  * the flusher syncs the log now and then rather than at each transaction. A temporary file
@@ -232,7 +229,6 @@ static bool lock_setup(int fd, const struct database_limits *limits)
 static int check_owners(const char *path, const struct stat *status, char **error)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-
 	char *real = realpath(path, NULL); /* beside which SQLite has its files, where `path` is a link */
 	int code = QP_OK;
 
