@@ -40,15 +40,26 @@ static bool send_key(int to, const int *descriptors, size_t count)
 	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof key;
 }
 
-/* Does not wait: the command has a queue. The connection; -1: refused. */
-static int send_message(const int *descriptors, size_t count)
+/* Does not wait: the command has a queue. -1: refused, or the command has ended. */
+static int connect_to_command(void)
 {
 	struct sockaddr_un address;
 	socklen_t size = handover_address(key, &address);
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (to >= 0 &&
-	    (connect(to, (struct sockaddr *)&address, size) || !send_key(to, descriptors, count))) {
+	if (to >= 0 && connect(to, (struct sockaddr *)&address, size)) {
+		close(to);
+		to = -1;
+	}
+	return to;
+}
+
+/* The connection; -1: refused. */
+static int send_message(const int *descriptors, size_t count)
+{
+	int to = connect_to_command();
+
+	if (to >= 0 && !send_key(to, descriptors, count)) {
 		close(to);
 		to = -1;
 	}
@@ -75,9 +86,18 @@ bool handover_is_done(void)
 
 bool handover_leave(int *connection)
 {
-	if (connection)
-		*connection = is_done ? send_message(NULL, 0) : -1;
-	return is_done;
+	int to;
+
+	if (!is_done)
+		return false;
+	if (connection) {
+		*connection = send_message(NULL, 0);
+		return true;
+	}
+	to = connect_to_command(); /* a daemon goes on when the command has ended */
+	if (to >= 0)
+		close(to);
+	return to >= 0;
 }
 
 static void (*take_ring)(struct ring *ring);

@@ -39,7 +39,7 @@ typedef void (*store_failure)(const char *sentence);
 
 /* Requests that another process, which holds the ring, stores its records, as this one cannot. False: no
  * process holds it. `*connection` is in the calling thread's table of descriptors; -1: refused. NULL: the
- * caller only wants to know whether there is one. */
+ * caller only wants to know whether that process is there. */
 typedef bool (*store_leave)(int *connection);
 
 /* Where and how to store; `path` NULL: a temporary file. */

@@ -98,7 +98,8 @@ static bool give_up_waiting(void *context)
 {
 	(void)context;
 	return flusher_is_interrupted() || flusher_ring_runs_full() ||
-	       (flusher_hands_rest_over() && control_now_ns() - flusher.finishing_at > END_PATIENCE_NS);
+	       (flusher.finishing_at && control_now_ns() - flusher.finishing_at > END_PATIENCE_NS &&
+	        flusher_hands_rest_over());
 }
 
 /* --- opening and closing ----------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 usage: test_record.py QUERYPROF ALARMS"""
 
+import contextlib
 import re
 import resource
 
@@ -34,6 +35,25 @@ def end():
         return time.monotonic() - last
 print(min(end() for _ in range(3)))
 """
+# The command has the daemon's ring, and ends before most of its queries.
+DAEMON = COUNTED + """
+import os
+begun, go, ends = sys.argv[1:]
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+if os.fork():
+    wait_for(begun)
+    os._exit(0)
+os.setsid()
+for stream in range(3):
+    os.dup2(os.open('/dev/null', os.O_RDWR), stream)
+count(1)
+open(begun, 'w').close()
+wait_for(go)
+count(%d)
+open(ends, 'w').close()
+""" % (ALL - 1)
 ENDING = COUNTED + "count(%d)\nprint(time.monotonic())\n" % (ALL // 3)
 
 
@@ -99,6 +119,18 @@ class Attacked(Recording):
                 self.assertRegex(err, r"\d+ samples or lines of queries lost: .*locked", self.seen)
                 # A process is patient for 0.1 s. It was for 2 s.
                 self.assertLess(float(took), float(usual) + 1, self.seen)
+
+    def test_locked_when_a_daemon_ends(self):
+        """Its flusher has the file to itself, and waits longer."""
+        begun, go, ends = (os.path.join(self.folder, name) for name in ("begun", "go", "ends"))
+        done = self.record(PYTHON, "-c", DAEMON, begun, go, ends, options=EVERY)
+        self.assertEqual(done.returncode, 0, self.seen)
+        with contextlib.closing(sqlite3.connect(self.trace, isolation_level=None, timeout=60)) as db:
+            db.execute("BEGIN EXCLUSIVE")
+            self.file("go", "")
+            wait_until(lambda: os.path.exists(ends), "the daemon's end")
+            time.sleep(0.4)  # of the 2 s
+        wait_until(self.has_all, "the daemon's queries", 30)
 
     def test_table_dropped(self):
         for table in "queries", "samples":

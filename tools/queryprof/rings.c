@@ -293,5 +293,9 @@ const struct recovery *rings_finish(void)
 	if (rings.has_thread && write(rings.end, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0)
 		pthread_join(rings.thread, NULL);
 	rings.has_thread = false;
+	/* A daemon sees that it is alone. */
+	if (rings.socket >= 0)
+		close(rings.socket);
+	rings.socket = -1;
 	return &rings.recovery;
 }
