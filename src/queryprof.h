@@ -233,7 +233,7 @@ QP_API void qp_labels_leave(uint64_t before);
  *
  * From qp_query_start() to qp_query_finish() any number of threads may work for the query, in
  * turns or at once. query_log has one line of it: cpu_time_ns is the time that its samples stand for, as no
- * clock is read when a thread comes and goes, and `threads` how many came. */
+ * clock is read when a thread comes and goes, and `threads` how many came. It is no span of a trace. */
 
 typedef struct qp_query_handle qp_query_handle;
 

@@ -68,6 +68,8 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 	run->is_logged = query->settings.log_queries;
 	query_start(run, thread);
 	if (query->is_shared) {
+		/* No span: the query may outlast the trace, and end on another thread. */
+		span_run_abandon(&run->span, false);
 		memset(query->threads, 0, sizeof query->threads);
 		query_share(run);
 		run->working = 0;

@@ -149,6 +149,27 @@ static void test_spans(void **state)
 	                 2);
 }
 
+/* A query of many threads is no span: it may outlast the trace in which it begins. */
+static void test_handle_in_a_trace(void **state)
+{
+	const qp_query query = { .size = sizeof query, .text = "of many threads" };
+	qp_query_handle *handle;
+
+	(void)state;
+	assert_int_equal(qp_trace_begin(NULL), QP_OK);
+	handle = qp_query_start(&query);
+	assert_non_null(handle);
+	{
+		QP_SPAN("beside the handle");
+	}
+	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
+	qp_trace_end();
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'beside the handle' AND "
+	                     "parent_span_id = ''"),
+	                 1);
+	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'of many threads'"), 0);
+}
+
 /* Worker threads under the id of the query: a line each, and all samples by one id. */
 static void test_threads(void **state)
 {
@@ -200,9 +221,13 @@ static void test_with_sqlite(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_simple),      cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_errors),      cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_with_sqlite), cmocka_unit_test(test_spans),
+		cmocka_unit_test(test_simple),
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_with_sqlite),
+		cmocka_unit_test(test_spans),
+		cmocka_unit_test(test_handle_in_a_trace),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
