@@ -263,6 +263,7 @@ static void test_store(void **state)
 	assert_int_equal(config.flush_interval_ns, 100000000);
 	assert_int_equal(config.max_bytes, 1 << 30);
 	assert_string_equal(config.path, "");
+	free((char *)config.path);
 	settings_started(true);
 
 	expect_set(&session, "trace_log_path", "/x.trace", "/x.trace");
