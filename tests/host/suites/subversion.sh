@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes a repository of Subversion's in this folder and asks it what it has: a line for each answer,
-# with its hash. No answer has a time in it.
+# with its hash. No answer has a time in it. $1: commits, 200 without it.
 set -e
+commits=${1:-200}
 answer() { # NAME COMMAND...
 	name=$1
 	shift
@@ -18,7 +19,7 @@ for i in 0 1 2 3 4 5 6; do
 	svn add -q "copy/$i"
 done
 commit=0
-while [ $commit -lt 200 ]; do
+while [ $commit -lt "$commits" ]; do
 	echo "commit $commit" >>copy/$((commit % 7))
 	svn commit -q --username tester -m "commit $commit" copy
 	commit=$((commit + 1))
@@ -26,9 +27,9 @@ done
 svn update -q copy
 answer log without_times svn log --xml copy
 answer blame without_times svn blame --xml copy/3
-answer diff svn diff -r 50:150 copy
+answer diff svn diff -r $((commits / 4)):$((commits * 3 / 4)) copy
 answer verify svnadmin verify -q repository
-answer back svn update -q -r 100 copy
+answer back svn update -q -r $((commits / 2)) copy
 answer status svn status copy
 answer content cat copy/0 copy/1 copy/2 copy/3 copy/4 copy/5 copy/6
 answer cleanup svn cleanup copy
