@@ -18,7 +18,7 @@
 #define VISIT_NS 10000000ull
 #define LOOKS 1024
 
-/* A timer is lent to who may reach its point before the look behind the next one. */
+/* A thread whose next point may come before the next look but one gets a timer. */
 #define AHEAD_NS (VISIT_NS * 3 / 2)
 
 #define COUNT_NS NS_PER_S /* the threads are counted anew after so long */
@@ -46,7 +46,7 @@ static bool is_open, lacks_places; /* atomic */
 static bool opening, is_arming;    /* atomic */
 static uint32_t members;           /* atomic: as counted last, and those that came since */
 
-/* The pacer's; at first of who opens. */
+/* Written by the pacer; before it runs, by the thread in shared_timer_open(). */
 static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
 static int kept;                        /* how many there are */
 static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
@@ -180,8 +180,8 @@ static uint64_t longest_wait_ns(void)
 	return NS_PER_S + shared_timer_members() * VISIT_NS;
 }
 
-/* Whether the thread is not to come by for its signal: it blocks it, or sleeps. What is taken away too early
- * is lent again. */
+/* Whether the thread will not take the timer's signal soon: it blocks the signal, or sleeps. A timer that is
+ * taken away too early is lent again. */
 static bool is_in_vain(struct visitor *visitor, uint64_t now)
 {
 	uint64_t clock_now = visitor->clock == TIMER_CPU ? clock_ns(clock_of_thread(visitor->owner)) : now;
@@ -318,7 +318,7 @@ uint64_t shared_timer_visit(void)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint32_t all = slots_count() * TIMER_CLOCKS;
 
-	/* Acquire: the pacer goes on with the places of who opened. */
+	/* Acquire: the pacer reads `places` as shared_timer_open() left it. */
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return 0;
 	count_members(now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SQLite libraries of the process that we have met.
+ * The SQLite libraries of the process that queryprof has met.
  */
 #include "watch/host.h"
 
@@ -139,7 +139,7 @@ static const sqlite3_api_routines *complete(const struct host_library *library)
 	return copy;
 }
 
-/* `own`: the object that we are in. */
+/* `own`: the object that has this library. */
 static void fill(struct host_library *library, const sqlite3_api_routines *api, const struct place *place,
                  const struct place *own)
 {
@@ -147,8 +147,8 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api, 
 	library->end = place->end;
 	library->name = make_name(api->libversion(), place->path);
 	open_waits_add_engine(place->start, place->end);
-	/* A thread that waits for a connection as it enters a step does so in our name: SQLite's own
-	 * functions jump to pthread_mutex_lock(). A program that has us inside has functions of the host's
+	/* A thread that waits for a connection as it enters a step does so in queryprof's name: SQLite's own
+	 * functions jump to pthread_mutex_lock(). A program with queryprof inside has functions of the host's
 	 * there, too. */
 	if (own->path && own->path[0])
 		open_waits_add_engine(own->start, own->end);
