@@ -91,6 +91,7 @@ db.close()
 EXTENDED_MARKED = 22
 SHORT_RUNS, SHORT_COMMANDS = 12, 8
 AT_ONCE = 4  # a run waits more than it works
+HANGS_AFTER = 120  # seconds; of some 2. SQLite tries for 10 at each transaction where the log's index is not written
 
 def name_places(places, of=LIBRARY):
     """The function of each, and where it is inlined: for people."""
@@ -108,7 +109,7 @@ class Inject(Recording):
         done = subprocess.run([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--real", "2ms",
                                "--setting", "log_queries_min_query_duration_ns=0",
                                "--setting", "query_profiler_max_overhead_percent=0", "--", PYTHON, "-c", PROGRAM],
-                              capture_output=True, text=True, timeout=300, check=False,
+                              capture_output=True, text=True, timeout=HANGS_AFTER, check=False,
                               env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
         stored = (0, 0)
         if os.path.exists(trace):
@@ -120,7 +121,7 @@ class Inject(Recording):
     def run_extended(self, what):
         """The same of a program with the extension."""
         done = subprocess.run([PYTHON, "-c", EXTENDED, LIBRARY, tempfile.mktemp(dir=self.folder)],
-                              capture_output=True, text=True, timeout=300, check=False,
+                              capture_output=True, text=True, timeout=HANGS_AFTER, check=False,
                               env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
         return done, tuple(int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("stored"))
 

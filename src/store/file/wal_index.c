@@ -59,6 +59,8 @@ struct region {
 };
 
 /* Behind SQLite's own file object, which ends at `base->szOsFile`. */
+#define REFUSED_MOST 4 /* one may be by chance: the index is built again */
+
 struct wal_index {
 	sqlite3_io_methods methods; /* the file's own, some replaced by those of this file */
 	int (*lock_database)(sqlite3_file *file, int level);
@@ -66,6 +68,7 @@ struct wal_index {
 	int fd;               /* of the index; -1: not open */
 	unsigned exclusive;   /* locks held so, a bit each */
 	bool is_stale;        /* the next load must be of everything */
+	unsigned refused;     /* writes in a row that failed */
 	VECTOR(struct region) regions;
 };
 
@@ -155,9 +158,13 @@ static void publish_bytes(struct wal_index *index, size_t number, size_t start, 
 
 	if (!has_changed(region, start, size))
 		return;
-	if (pwrite(index->fd, region->bytes + start, size, (off_t)number * REGION_BYTES + (off_t)start) !=
-	    (ssize_t)size)
+	if (pwrite(index->fd, region->bytes + start, size, (off_t)number * REGION_BYTES + (off_t)start) ==
+	    (ssize_t)size) {
+		index->refused = 0;
+	} else {
+		index->refused++;
 		index->is_stale = true;
+	}
 	memcpy(region->known + start, region->bytes + start, size);
 }
 
@@ -390,6 +397,11 @@ static int lock(sqlite3_file *file, int first, int count, int flags)
 	if (flags & SQLITE_SHM_UNLOCK) {
 		index->exclusive &= ~locks;
 		return set_lock(index->fd, F_UNLCK, first, count) ? SQLITE_OK : SQLITE_IOERR_SHMLOCK;
+	}
+	/* SQLite would build the index again and again, for ten seconds. */
+	if (exclusive && index->refused >= REFUSED_MOST) {
+		index->refused = 0;
+		return SQLITE_IOERR_SHMLOCK;
 	}
 	if (!set_lock(index->fd, exclusive ? F_WRLCK : F_RDLCK, first, count))
 		return SQLITE_BUSY;
