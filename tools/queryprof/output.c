@@ -32,14 +32,15 @@ enum output_format output_format_find(const char *name)
 
 /* --- CSV and JSON ------------------------------------------------------------- */
 
+/* Read once for the many cells of a file. */
 static bool is_terminal(FILE *to)
 {
-	static int is_shown = -1; /* stdout: read once for many cells */
+	static FILE *last;
+	static bool is_shown;
 
-	if (to != stdout)
-		return isatty(fileno(to));
-	if (is_shown < 0)
-		is_shown = isatty(STDOUT_FILENO);
+	if (to != last)
+		is_shown = isatty(fileno(to));
+	last = to;
 	return is_shown;
 }
 
