@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How far a file can be sent at once: after batch :batch and :samples samples of it the batches that
--- have about :most more, but one at least (see store/read/follow.h); of modules and spans the rows up
--- to which; and up to which time locks were waited for, and statements ran.
+-- have about :most more, but one at least; of modules and spans the rows up to which; and up to which
+-- time locks were waited for, and statements ran. Each transaction of a writer is a batch, and
+-- batch_samples has its samples, whatever their times are; batches of which nothing is left are removed.
 WITH newer AS MATERIALIZED (
 	SELECT id, total FROM batches WHERE id > :batch),
 last AS MATERIALIZED (

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following a trace file: each sample, thread and change of a query comes once, whatever its
- * timestamp and whichever process stored it; what was removed before is counted.
+ * Following a trace file with the SQL of `queryprof push`: each sample and each change of a query comes
+ * once, whatever its timestamp and whichever process stored it; what was removed before is counted.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -10,49 +10,108 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/read/follow.h"
+#include "sql_push_news.h"
+#include "sql_push_samples.h"
+#include "store/read/reader.h"
 #include "support.h"
 
 #define KEY(n) ((struct query_key){ 0x0190000000007000ull + (uint64_t)(n), 0x8000000000000000ull })
 
+static const char queries_sql[] = "SELECT finished FROM queries WHERE batch > ?1 AND batch <= ?2 AND id > 0";
+
+struct position {
+	int64_t file, batch, samples;
+};
+
 struct seen {
-	struct follow_position at;
-	int64_t samples, missed, queries, finished, threads, looks;
+	struct position at;
+	int64_t samples, missed, queries, finished, looks;
 	int64_t newest; /* timestamp */
 };
 
-static void look(struct seen *seen, int64_t most, struct follow_news *news)
+static struct store_cursor *select_rows(const char *sql)
 {
 	char *error;
-
-	if (!follow_look(store_file_own(), &seen->at, most, news, &error))
-		fail_msg("follow_look: %s", error);
-	assert_true(news->until.batch >= news->since.batch);
-	assert_true(news->until.samples >= news->since.samples);
-	assert_true(news->until.samples - news->since.samples <= most ||
-	            news->until.batch == news->since.batch + 1);
-}
-
-static int64_t read_rows(const struct follow_news *news, enum follow_kind kind, int64_t *ones,
-                         int64_t *greatest)
-{
-	char *error;
-	struct store_cursor *cursor = follow_select(store_file_own(), news, kind, &error);
-	int64_t rows = 0;
-	int code;
+	struct store_cursor *cursor = store_select(store_file_own(), sql, NULL, &error);
 
 	if (!cursor)
-		fail_msg("follow_select: %s", error);
-	while ((code = store_step(cursor)) == 1) {
-		int64_t first = store_column_int64(cursor, 0);
+		fail_msg("%s: %s", sql, error);
+	return cursor;
+}
 
-		rows++;
-		*ones += first == 1;
-		if (first > *greatest)
-			*greatest = first;
-	}
-	if (code)
+/* False: no row. */
+static bool step(struct store_cursor *cursor)
+{
+	int code = store_step(cursor);
+
+	if (code < 0)
 		fail_msg("%s", store_cursor_error(cursor));
+	return code == 1;
+}
+
+static int64_t count_batches(const struct position *since, const struct position *until)
+{
+	struct store_cursor *cursor = select_rows("SELECT count(*) FROM batches WHERE id > ?1 AND id <= ?2");
+	int64_t count;
+
+	store_bind_int64(cursor, 1, since->batch);
+	store_bind_int64(cursor, 2, until->batch);
+	assert_true(step(cursor));
+	count = store_column_int64(cursor, 0);
+	store_close(cursor);
+	return count;
+}
+
+/* How far the file can be read at once; of another file than before, from its beginning. */
+static struct position look(struct seen *seen, int64_t most)
+{
+	struct position until = { .file = ask("SELECT identity FROM state") };
+	struct store_cursor *cursor = select_rows(sql_push_news);
+
+	if (until.file != seen->at.file)
+		seen->at = (struct position){ .file = until.file };
+	/* :batch, :samples, :most, :spans */
+	store_bind_int64(cursor, 1, seen->at.batch);
+	store_bind_int64(cursor, 2, seen->at.samples);
+	store_bind_int64(cursor, 3, most);
+	store_bind_int64(cursor, 4, 0);
+	assert_true(step(cursor));
+	assert_int_equal(store_column_int64(cursor, 0), until.file);
+	until.batch = store_column_int64(cursor, 1);
+	until.samples = store_column_int64(cursor, 2);
+	store_close(cursor);
+	assert_true(until.batch >= seen->at.batch);
+	assert_true(until.samples >= seen->at.samples);
+	if (until.samples - seen->at.samples > most)
+		assert_int_equal(count_batches(&seen->at, &until), 1);
+	return until;
+}
+
+static int64_t read_samples(const struct position *since, const struct position *until, int64_t *newest)
+{
+	struct store_cursor *cursor = select_rows(sql_push_samples);
+	int64_t rows = 0;
+
+	/* :by_process, :since, :until */
+	store_bind_int64(cursor, 1, 0);
+	store_bind_int64(cursor, 2, since->batch);
+	store_bind_int64(cursor, 3, until->batch);
+	for (; step(cursor); rows++)
+		if (store_column_int64(cursor, 0) > *newest)
+			*newest = store_column_int64(cursor, 0);
+	store_close(cursor);
+	return rows;
+}
+
+static int64_t read_queries(const struct position *since, const struct position *until, int64_t *finished)
+{
+	struct store_cursor *cursor = select_rows(queries_sql);
+	int64_t rows = 0;
+
+	store_bind_int64(cursor, 1, since->batch);
+	store_bind_int64(cursor, 2, until->batch);
+	for (; step(cursor); rows++)
+		*finished += store_column_int64(cursor, 0);
 	store_close(cursor);
 	return rows;
 }
@@ -60,23 +119,20 @@ static int64_t read_rows(const struct follow_news *news, enum follow_kind kind, 
 /* All that is new, in steps. */
 static void follow(struct seen *seen, int64_t most)
 {
-	struct follow_news news;
-	int64_t none = 0, other = 0;
+	struct position until;
 
-	for (look(seen, most, &news); news.until.batch > news.since.batch; look(seen, most, &news)) {
-		int64_t samples = read_rows(&news, FOLLOW_SAMPLES, &none, &seen->newest);
+	for (until = look(seen, most); until.batch > seen->at.batch; until = look(seen, most)) {
+		int64_t between = until.samples - seen->at.samples;
+		int64_t samples = read_samples(&seen->at, &until, &seen->newest);
 
 		/* Retention may come between. */
-		assert_true(samples <= (int64_t)news.samples);
+		assert_true(samples <= between);
 		seen->samples += samples;
-		seen->missed += (int64_t)(news.missed + news.samples) - samples;
-		seen->queries += read_rows(&news, FOLLOW_QUERIES, &seen->finished, &other);
-		seen->threads += read_rows(&news, FOLLOW_THREADS, &none, &other);
-		seen->at = news.until;
+		seen->missed += between - samples;
+		seen->queries += read_queries(&seen->at, &until, &seen->finished);
+		seen->at = until;
 		seen->looks++;
 	}
-	seen->missed += (int64_t)news.missed;
-	seen->at = news.until;
 }
 
 static void everything_comes_once(void **state)
@@ -95,7 +151,6 @@ static void everything_comes_once(void **state)
 	assert_int_equal(seen.samples, 100);
 	assert_int_equal(seen.queries, 1);
 	assert_int_equal(seen.finished, 0);
-	assert_int_equal(seen.threads, 1);
 	/* An older time, and the query ends. */
 	put_samples(T0 - 1000000000, 50, 5, KEY(1));
 	put_query(&query);
@@ -104,7 +159,6 @@ static void everything_comes_once(void **state)
 	assert_int_equal(seen.samples, 150);
 	assert_int_equal(seen.queries, 2);
 	assert_int_equal(seen.finished, 1);
-	assert_int_equal(seen.threads, 1);
 	follow(&seen, 1000);
 	assert_int_equal(seen.samples, 150);
 	assert_int_equal(seen.newest, T0 + 99 * 1000);
@@ -140,21 +194,20 @@ static void any_order_of_times_is_followed(void **state)
 		                            { 10, 70 }, { 65, 66 }, { 80, 81 }, { 5, 90 } };
 	const int64_t late = 1 + 2 + 2 + 1 + 2 + 0 + 1; /* those that later ones had preceded */
 	struct seen seen = { .looks = 0 };
-	struct follow_news news;
 
 	(void)state;
 	start_store(trace_path, 0);
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		put_together(times[i], 2);
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-		int64_t ones = 0, newest = 0;
+		struct position until = look(&seen, 1);
+		int64_t newest = 0;
 
-		look(&seen, 1, &news);
-		assert_int_equal(news.samples, 2);
-		assert_int_equal(news.missed, 0);
-		assert_int_equal(read_rows(&news, FOLLOW_SAMPLES, &ones, &newest), 2);
+		assert_int_equal(until.batch, seen.at.batch + 1);
+		assert_int_equal(until.samples, seen.at.samples + 2);
+		assert_int_equal(read_samples(&seen.at, &until, &newest), 2);
 		assert_int_equal(newest, T0 + times[i][1] * 1000);
-		seen.at = news.until;
+		seen.at = until;
 	}
 	assert_int_equal(ask("SELECT count(*) FROM late_samples"), late);
 }
@@ -246,20 +299,22 @@ static void removed_samples_are_counted(void **state)
 static void another_file_is_noticed(void **state)
 {
 	struct seen seen = { .looks = 0 };
-	struct follow_news news;
+	int64_t first;
 
 	(void)state;
 	start_store(trace_path, 0);
 	put_samples(T0, 10, 5, KEY(1));
 	drain();
 	follow(&seen, 1000);
+	first = seen.at.file;
 	configure_store(in_folder("y.db"), 0);
 	put_samples(T0, 20, 5, KEY(1));
 	drain();
-	look(&seen, 1000, &news);
-	assert_true(news.is_other_file);
-	assert_int_equal(news.samples, 20);
-	assert_int_equal(news.missed, 0);
+	follow(&seen, 1000);
+	assert_true(seen.at.file != first);
+	assert_int_equal(seen.samples, 10 + 20);
+	assert_int_equal(seen.at.samples, 20);
+	assert_int_equal(seen.missed, 0);
 }
 
 int main(void)
