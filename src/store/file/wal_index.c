@@ -58,9 +58,10 @@ struct region {
 	unsigned char *known; /* what the file had when it was last looked at */
 };
 
-/* Behind SQLite's own file object, which ends at `base->szOsFile`. */
-#define REFUSED_MOST 4 /* one may be by chance: the index is built again */
+/* Of writes in a row; one may be by chance, and the index is built again. */
+#define REFUSED_MOST 4
 
+/* Behind SQLite's own file object, which ends at `base->szOsFile`. */
 struct wal_index {
 	sqlite3_io_methods methods; /* the file's own, some replaced by those of this file */
 	int (*lock_database)(sqlite3_file *file, int level);
