@@ -142,8 +142,6 @@ static int start(const qp_config *config)
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
 		                 strerror(errno));
 	metrics_set_ring(ring);
-	if ((error = modules_init()))
-		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
 	settings_store_config(&store);
 	store.on_failure = report_failure;
 	store.leave = handover_leave;
@@ -182,8 +180,13 @@ static void start_was_cut(void)
 
 int qp_init(const qp_config *config)
 {
+	/* Before the lock: it waits for the loader's lock, which a thread has that comes here from a
+	 * constructor of a library that is being loaded. */
+	int error = process_running() ? 0 : modules_init();
 	int code = QP_OK;
 
+	if (error)
+		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
 	pthread_mutex_lock(&lock);
 	if (!running) {
 		code = start(config);

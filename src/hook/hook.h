@@ -25,8 +25,8 @@ struct hook_source {
 };
 
 /* Patches the slots of all objects that came since the call before, for the hooks that
- * are known by now; cheap when nothing came. While another thread does it: waits, or
- * returns at once, and that thread looks again. */
+ * are known by now; cheap when nothing came. While another thread does it: waits for two
+ * seconds at most, or returns at once, and that thread looks again. */
 void hook_patch(const struct hook_source *source);
 void hook_try_patch(const struct hook_source *source);
 

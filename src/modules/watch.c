@@ -34,6 +34,10 @@ static const uint64_t *added[CODE_MAP_WATCHES];
 static uint32_t added_count;
 static bool chosen;
 
+/* The loader's lock guards the variables of this file, but ThreadSanitizer does not know
+ * that lock. */
+#define LOCKED_BY_LOADER __attribute__((no_sanitize("thread")))
+
 static int look(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct code_watch watch[CODE_MAP_WATCHES];
@@ -44,21 +48,45 @@ static int look(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
+struct loader_words {
+	const uint64_t *first;
+	size_t count;
+	const uint64_t *mapped_now;
+};
+
+/* Of threads that find the words at the same time the first publishes them. */
+LOCKED_BY_LOADER static int publish_words(struct dl_phdr_info *info, size_t size, void *context)
+{
+	const struct loader_words *words = context;
+
+	(void)info, (void)size;
+	if (first_word != NULL)
+		return 1;
+	word_count = words->count;
+	mapped_now = words->mapped_now;
+	__atomic_store_n(&first_word, words->first, __ATOMIC_RELEASE);
+	return 1;
+}
+
 void watch_init(void)
 {
-	const struct r_debug *debug = dlsym(RTLD_DEFAULT, "_r_debug");
-	const uint64_t *global = dlsym(RTLD_DEFAULT, "_rtld_global");
+	struct loader_words words = { 0 };
+	const struct r_debug *debug;
 	ElfW(Sym) *symbol = NULL;
 	Dl_info info;
 
-	if (first_word != NULL || debug == NULL || global == NULL || (uintptr_t)global % 8 != 0 ||
-	    dladdr1(global, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL ||
-	    info.dli_saddr != (void *)global || symbol->st_size < 4 * sizeof *global)
+	if (__atomic_load_n(&first_word, __ATOMIC_ACQUIRE) != NULL)
 		return;
-	word_count = symbol->st_size / sizeof *global;
-	if (global[0] == (uintptr_t)debug->r_map)
-		mapped_now = &global[1];
-	__atomic_store_n(&first_word, global, __ATOMIC_RELEASE);
+	debug = dlsym(RTLD_DEFAULT, "_r_debug");
+	words.first = dlsym(RTLD_DEFAULT, "_rtld_global");
+	if (debug == NULL || words.first == NULL || (uintptr_t)words.first % 8 != 0 ||
+	    dladdr1(words.first, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL ||
+	    info.dli_saddr != (const void *)words.first || symbol->st_size < 4 * sizeof *words.first)
+		return;
+	words.count = symbol->st_size / sizeof *words.first;
+	if (words.first[0] == (uintptr_t)debug->r_map)
+		words.mapped_now = &words.first[1];
+	dl_iterate_phdr(publish_words, &words);
 	dl_iterate_phdr(look, NULL);
 	(void)dlsym(RTLD_DEFAULT, "_r_debug");
 	dl_iterate_phdr(look, NULL);
@@ -68,10 +96,6 @@ static uint64_t read_word(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
-
-/* The loader's lock guards the variables of this file, but ThreadSanitizer does not know
- * that lock. */
-#define LOCKED_BY_LOADER __attribute__((no_sanitize("thread")))
 
 LOCKED_BY_LOADER static void choose(uint64_t adds)
 {
