@@ -78,6 +78,8 @@ int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_ro
 /* --- C -------------------------------------------------------------------- */
 
 static const sqlite3_api_routines *offered;
+/* This thread opens queryprof's own connection, for which the host's auto-extensions are called, too. */
+static __thread bool is_fetching;
 
 static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
@@ -116,11 +118,13 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 
 	pthread_mutex_lock(&lock);
 	offered = NULL;
+	is_fetching = true;
 	if (!sqlite->auto_extension((void (*)(void))take_offer)) {
 		sqlite->open(":memory:", &scratch);
 		sqlite->close(scratch);
 		sqlite->cancel_auto_extension((void (*)(void))take_offer);
 	}
+	is_fetching = false;
 	api = offered;
 	pthread_mutex_unlock(&lock);
 	return api;
@@ -174,6 +178,8 @@ int qp_attach(sqlite3 *db)
 
 	if (!db)
 		return error_set(QP_INVALID, "qp_attach: no connection");
+	if (is_fetching)
+		return QP_OK;
 	if (!session_of(db) && !(api = find_api(__builtin_return_address(0))))
 		return error_set(QP_SQLITE,
 		                 "qp_attach: no SQLite can be found by name; with a static copy, include "
@@ -190,6 +196,8 @@ int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
 	if (!sqlite || sqlite->size < sizeof *sqlite)
 		return error_set(QP_INVALID, "qp_sqlite.size = %zu: set it to sizeof(qp_sqlite), %zu",
 		                 sqlite ? sqlite->size : 0, sizeof *sqlite);
+	if (is_fetching)
+		return QP_OK;
 	if (!session_of(db) && !(api = fetch_api(sqlite)))
 		return error_set(QP_SQLITE, "qp_attach: SQLite loads no extensions");
 	return attach_from_c(db, api);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof is started and attached in the constructor of a library that is being loaded, while another
+ * thread does the same and waits for the loader's lock: neither may wait for the other without end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <queryprof.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HANG_S 300
+
+static void start(sqlite3 *db)
+{
+	(void)db;
+	assert_int_equal(qp_init(NULL), QP_OK);
+}
+
+static void attach(sqlite3 *db)
+{
+	if (qp_attach(db))
+		fail_msg("%s", qp_error());
+}
+
+static struct {
+	void (*act)(sqlite3 *db);
+	sqlite3 *here, *there;
+	pthread_t other;
+	atomic_int other_id;
+	atomic_bool other_is_done;
+} scene;
+
+static void *act_there(void *unused)
+{
+	(void)unused;
+	atomic_store(&scene.other_id, gettid());
+	scene.act(scene.there);
+	atomic_store(&scene.other_is_done, true);
+	return NULL;
+}
+
+static bool is_asleep(int thread_id)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread_id);
+	file = fopen(path, "r");
+	if (file) {
+		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = '?';
+		fclose(file);
+	}
+	return state == 'S';
+}
+
+/* Until it waits, mostly for the loader's lock, or has ended. */
+static void await_other(void)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+
+	for (int asleep = 0; asleep < 50 && !atomic_load(&scene.other_is_done);) {
+		int id = atomic_load(&scene.other_id);
+
+		asleep = id && is_asleep(id) ? asleep + 1 : 0;
+		nanosleep(&moment, NULL);
+	}
+}
+
+/* The plugin calls it. */
+__attribute__((visibility("default"))) void run_in_constructor(void);
+
+void run_in_constructor(void)
+{
+	assert_int_equal(pthread_create(&scene.other, NULL, act_there, NULL), 0);
+	await_other();
+	scene.act(scene.here);
+}
+
+static void meet(void (*act)(sqlite3 *db))
+{
+	void *plugin;
+
+	scene.act = act;
+	assert_int_equal(sqlite3_open(":memory:", &scene.here), SQLITE_OK);
+	assert_int_equal(sqlite3_open(":memory:", &scene.there), SQLITE_OK);
+	plugin = dlopen(LOADING_PLUGIN, RTLD_NOW);
+	if (!plugin)
+		fail_msg("%s", dlerror());
+	assert_int_equal(pthread_join(scene.other, NULL), 0);
+	/* Both can be used then. */
+	attach(scene.here);
+	attach(scene.there);
+	assert_int_equal(sqlite3_exec(scene.here, "SELECT count(*) FROM system.processes", NULL, NULL, NULL),
+	                 SQLITE_OK);
+	assert_int_equal(sqlite3_exec(scene.there, "SELECT count(*) FROM system.processes", NULL, NULL, NULL),
+	                 SQLITE_OK);
+	sqlite3_close(scene.here);
+	sqlite3_close(scene.there);
+	dlclose(plugin);
+}
+
+static void starts_in_a_constructor(void **state)
+{
+	(void)state;
+	meet(start);
+}
+
+static void attaches_in_a_constructor(void **state)
+{
+	(void)state;
+	start(NULL);
+	meet(attach);
+}
+
+static int attach_each(sqlite3 *db, char **error, const struct sqlite3_api_routines *api)
+{
+	(void)error, (void)api;
+	return qp_attach(db) ? SQLITE_ERROR : SQLITE_OK;
+}
+
+/* To fetch SQLite's routines queryprof opens a connection of its own, for which this is called, too. */
+static void attaches_in_an_auto_extension(void **state)
+{
+	sqlite3 *db;
+
+	(void)state;
+	assert_int_equal(sqlite3_auto_extension((void (*)(void))attach_each), SQLITE_OK);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, "SELECT count(*) FROM system.processes", NULL, NULL, NULL),
+		                 SQLITE_OK);
+		assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	}
+	sqlite3_reset_auto_extension();
+}
+
+/* A process each: the library is started, and the hooks are patched, once. */
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest starting[] = { cmocka_unit_test(starts_in_a_constructor) };
+	const struct CMUnitTest attaching[] = { cmocka_unit_test(attaches_in_a_constructor) };
+	const struct CMUnitTest extending[] = { cmocka_unit_test(attaches_in_an_auto_extension) };
+
+	alarm(HANG_S);
+	if (argc > 1 && !strcmp(argv[1], "starts"))
+		return cmocka_run_group_tests(starting, NULL, NULL);
+	if (argc > 1 && !strcmp(argv[1], "extends"))
+		return cmocka_run_group_tests(extending, NULL, NULL);
+	return cmocka_run_group_tests(attaching, NULL, NULL);
+}
