@@ -14,6 +14,9 @@
 #include "handler/running.h"
 #include "sampler/push.h"
 #include "sampler/threads.h"
+#include "watch/run/calling.h"
+#include "watch/run/runs.h"
+#include "watch/session/session.h"
 #include "watch/trace_fallback.h"
 
 static int (*real_create_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -43,6 +46,19 @@ static void *queryprof_worker(void *context)
 	return result;
 }
 
+/* Of a library inside the program the slot is the program's, too: what a function of the host's makes
+ * there lives on. SQLite makes threads only where a connection allows them. */
+static bool is_of_sqlite(void)
+{
+	struct calling *calling = calling_current;
+	const struct call_place *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+	const struct run *run = place ? place->run : NULL;
+
+	return !run || !host_is_patched(place->library) ||
+	       (run->session && run->session->db &&
+	        sqlite3_limit(run->session->db, SQLITE_LIMIT_WORKER_THREADS, -1) > 0);
+}
+
 /* The query that a thread made now works for, NULL: none. A static copy's calls are the
  * program's, and a traced query stays on the stack between its steps. */
 static const struct query_tag *query_of_worker(void)
@@ -53,7 +69,9 @@ static const struct query_tag *query_of_worker(void)
 	bool waits;
 
 	tag = thread ? query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits) : NULL;
-	if (!tag || !trace_fallback_runs())
+	if (!tag || !is_of_sqlite())
+		return NULL;
+	if (!trace_fallback_runs())
 		return tag;
 	owner = tag->mutex_owner ? *tag->mutex_owner : NULL;
 	return owner && *owner == (int)thread->id ? tag : NULL;

@@ -104,9 +104,62 @@ static void test_workers(void **state)
 	host_close(db);
 }
 
+struct made {
+	pthread_barrier_t ends;
+	pthread_t thread;
+};
+
+/* Of a function of the host's: it burns, and ends behind the query. */
+static void *burn(void *ends)
+{
+	workers[0].thread_id = (int)syscall(SYS_gettid);
+	while (host_thread_cpu() < 100000000)
+		;
+	pthread_barrier_wait(ends);
+	while (host_thread_cpu() < 150000000)
+		;
+	return NULL;
+}
+
+static void make_thread(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct made *made = sqlite3_user_data(context);
+
+	(void)argc, (void)argv;
+	assert_int_equal(pthread_create(&made->thread, NULL, burn, &made->ends), 0);
+	pthread_barrier_wait(&made->ends);
+}
+
+/* SQLite makes none there: PRAGMA threads is 0. */
+static void test_threads_of_the_host(void **state)
+{
+	struct made made;
+	sqlite3 *db = host_open(":memory:");
+
+	(void)state;
+	assert_int_equal(pthread_barrier_init(&made.ends, NULL, 2), 0);
+	assert_int_equal(
+		sqlite3_create_function(db, "make_thread", 0, SQLITE_UTF8, &made, make_thread, NULL, NULL),
+		SQLITE_OK);
+	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000");
+	host_exec(db, "SELECT make_thread()");
+	assert_int_equal(pthread_join(made.thread, NULL), 0);
+	host_quiet(db);
+	assert_int_equal(
+		host_int(db, "SELECT count(*) FROM system.query_log WHERE query LIKE 'SELECT make%%'"), 1);
+	assert_int_equal(host_int(db, "SELECT sum(worker_cpu_time_ns) FROM system.query_log WHERE query LIKE "
+	                              "'SELECT make%%'"),
+	                 0);
+	assert_int_equal(host_int(db, "SELECT count(*) FROM system.trace_log WHERE thread_id = %d",
+	                          workers[0].thread_id),
+	                 0);
+	host_close(db);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_workers) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_workers),
+		                            cmocka_unit_test(test_threads_of_the_host) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
