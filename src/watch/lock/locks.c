@@ -290,26 +290,38 @@ METHODS(3)
 	}
 static const struct lock_methods ours[TABLES_MAX] = { OURS(0), OURS(1), OURS(2), OURS(3) };
 
+static bool is_replaced(const sqlite3_io_methods *table, int i)
+{
+	return table->xClose == ours[i].close && table->xUnlock == ours[i].unlock &&
+	       table->xLock == ours[i].lock && (!tables[i].shm_lock || table->xShmLock == ours[i].shm_lock);
+}
+
+/* Once an entry is taken the real methods are never read again: where a slot could not be written, or this is
+ * the child of a fork in between, some of them are replaced already. */
 static void replace(const sqlite3_io_methods *table)
 {
 	int i = 0;
 
 	while (i < TABLES_MAX && tables[i].table && tables[i].table != table)
 		i++;
-	if (i == TABLES_MAX || tables[i].table)
+	if (i == TABLES_MAX)
 		return;
-	/* The real ones before the replacements: a call may come in between. The end of a file first: what is
-	 * known of it must go with it. */
-	tables[i] = (struct lock_methods){ NULL, table->xClose, table->xLock, table->xUnlock,
-		                           table->iVersion >= 2 ? table->xShmLock : NULL };
+	if (!tables[i].table) {
+		tables[i] = (struct lock_methods){ NULL, table->xClose, table->xLock, table->xUnlock,
+			                           table->iVersion >= 2 ? table->xShmLock : NULL };
+		/* Behind the methods, also for the child of a fork. */
+		__atomic_store_n(&tables[i].table, table, __ATOMIC_RELEASE);
+	}
+	if (is_replaced(table, i))
+		return;
+	/* The end of a file first: what is known of it must go with it. */
 	const struct hook_slot slots[] = {
 		{ (void **)(uintptr_t)&table->xClose, (void *)ours[i].close },
 		{ (void **)(uintptr_t)&table->xUnlock, (void *)ours[i].unlock },
 		{ (void **)(uintptr_t)&table->xLock, (void *)ours[i].lock },
 		{ (void **)(uintptr_t)&table->xShmLock, (void *)ours[i].shm_lock },
 	};
-	if (hook_try_set(slots, tables[i].shm_lock ? 4 : 3))
-		tables[i].table = table;
+	hook_try_set(slots, tables[i].shm_lock ? 4 : 3);
 }
 
 /* Names of databases beyond the two that each connection has. */
