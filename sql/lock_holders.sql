@@ -5,7 +5,7 @@ SELECT
 	round(max(wait_ns) / 1e6, 3) AS longest_ms,
 	count(*) AS waits,
 	sum(outcome = 'SQLITE_BUSY') AS busy,
-	count(DISTINCT iif(session_id, session_id, thread_id)) AS victims,
+	count(DISTINCT json_array(hostname, process_id, session_id, iif(session_id, 0, thread_id))) AS victims,
 	lock,
 	database,
 	holder_process_id,
@@ -13,5 +13,5 @@ SELECT
 	holder_query
 FROM lock_waits
 GROUP BY lock, database, holder_process_id, holder_session_id, holder_query
-ORDER BY sum(wait_ns) DESC
+ORDER BY sum(wait_ns) DESC, holder_process_id, holder_session_id, holder_query
 LIMIT 50;

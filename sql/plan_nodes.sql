@@ -4,10 +4,28 @@
 -- rows: in all of the runs, where SQLite has counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.first_ns, r.last_ns, g.plan_hash, g.id AS program, r.query_start_ns, r.execution_time_ns
+	SELECT r.id, r.first_ns, r.last_ns, r.program, r.query_start_ns, r.execution_time_ns
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
-times AS MATERIALIZED (
-	SELECT runs.plan_hash, coalesce(o.node, -1) AS node,
+-- A statement is prepared again and again, and a node's number is an address of the program. Programs
+-- whose plans are one have the same nodes in the same order; the newest program stands for all.
+known AS MATERIALIZED (
+	SELECT g.id AS program,
+	       max(g.id) OVER (PARTITION BY x.normalized_query_hash, g.plan_hash,
+	                                    (SELECT count(*) FROM plan_nodes AS n WHERE n.program = g.id)) AS newest
+	FROM programs AS g JOIN statements AS x ON x.id = g.statement
+	WHERE g.id IN (SELECT program FROM runs)),
+places AS MATERIALIZED (
+	SELECT program, node, row_number() OVER (PARTITION BY program ORDER BY node) AS place
+	FROM plan_nodes WHERE program IN (SELECT program FROM known)
+	UNION ALL SELECT program, 0, 0 FROM known
+	UNION ALL SELECT program, -1, -1 FROM known),
+nodes AS MATERIALIZED (
+	SELECT p.program, p.node, n.program AS newest, n.node AS newest_node
+	FROM known AS k
+	JOIN places AS p ON p.program = k.program
+	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
+samples_of AS MATERIALIZED (
+	SELECT runs.program, coalesce(o.node, -1) AS node,
 	       sum(s.value) AS ns,
 	       sum(1.0 * s.value * s.value) AS square
 	FROM runs
@@ -15,27 +33,31 @@ times AS MATERIALIZED (
 		AND (s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU'))
 	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
 	GROUP BY 1, 2),
+times AS MATERIALIZED (
+	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square
+	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
 counts AS MATERIALIZED (
-	SELECT runs.plan_hash, l.node, sum(l.loops) AS loops, sum(l.rows) AS rows
-	FROM runs JOIN plan_loops AS l ON l.query = runs.id GROUP BY 1, 2),
+	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
+	FROM runs JOIN plan_loops AS l ON l.query = runs.id
+	JOIN nodes AS n ON n.program = runs.program AND n.node = l.node GROUP BY 1, 2),
+seen AS MATERIALIZED (
+	SELECT newest, count(*) AS runs,
+	       printf('%.1f ms each, %s to %s', avg(execution_time_ns) / 1e6,
+	              strftime('%Y-%m-%d %H:%M:%S', min(query_start_ns) / 1000000000, 'unixepoch'),
+	              strftime('%Y-%m-%d %H:%M:%S', max(query_start_ns) / 1000000000, 'unixepoch')) AS seen
+	FROM runs JOIN known USING (program) GROUP BY 1),
 plan AS MATERIALIZED (
-	SELECT plan_hash, sum(ns) AS ns,
-	       (SELECT count(*) FROM runs WHERE runs.plan_hash = times.plan_hash) AS runs,
-	       (SELECT max(program) FROM runs WHERE runs.plan_hash = times.plan_hash) AS program,
-	       (SELECT printf('%.1f ms each, %s to %s', avg(execution_time_ns) / 1e6,
-	                      strftime('%Y-%m-%d %H:%M:%S', min(query_start_ns) / 1000000000, 'unixepoch'),
-	                      strftime('%Y-%m-%d %H:%M:%S', max(query_start_ns) / 1000000000, 'unixepoch'))
-	        FROM runs WHERE runs.plan_hash = times.plan_hash) AS seen
-	FROM times GROUP BY plan_hash ORDER BY ns DESC LIMIT coalesce(:limit, 3))
-SELECT plan.plan_hash, plan.runs, x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
-       plan.seen, n.compared, c.loops, c.rows
+	SELECT newest, sum(ns) AS ns FROM times GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
+SELECT plan.newest, seen.runs, x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
+       seen.seen, n.compared, c.loops, c.rows
 FROM plan
-JOIN programs AS g ON g.id = plan.program
+JOIN seen USING (newest)
+JOIN programs AS g ON g.id = plan.newest
 JOIN statements AS x ON x.id = g.statement
 JOIN (
 	SELECT program, node, parent, detail, compared FROM plan_nodes
 	UNION ALL SELECT id, 0, 0, '(statement)', '' FROM programs
-	UNION ALL SELECT id, -1, 0, '(not known)', '' FROM programs) AS n ON n.program = plan.program
-LEFT JOIN times AS t ON t.plan_hash = plan.plan_hash AND t.node = n.node
-LEFT JOIN counts AS c ON c.plan_hash = plan.plan_hash AND c.node = n.node
-ORDER BY plan.ns DESC, plan.plan_hash, n.node <= 0, abs(n.node);
+	UNION ALL SELECT id, -1, 0, '(not known)', '' FROM programs) AS n ON n.program = plan.newest
+LEFT JOIN times AS t ON t.newest = plan.newest AND t.node = n.node
+LEFT JOIN counts AS c ON c.newest = plan.newest AND c.node = n.node
+ORDER BY plan.ns DESC, plan.newest, n.node <= 0, abs(n.node);

@@ -19,12 +19,10 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
                 query_start_ns / 1000000000, 'unixepoch') AS started,
        round(execution_time_ns / 1e6, iif(:for_table, 4, 3)) AS wall_ms,
        round(cpu_time_ns / 1e6, iif(:for_table, 4, 3)) AS cpu_ms,
-       (SELECT round(total(value) / 1e6, iif(:for_table, 1, 3)) FROM sample_values
-        WHERE query = runs.id AND timestamp_ns BETWEEN first_ns AND last_ns
-          -- Wall time: CPU and OffCPU, where waits were sampled.
-          AND CASE WHEN coalesce(:by, 'cpu') NOT IN ('wall', 'off') THEN trace_type = 'CPU'
-                   WHEN EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU') THEN trace_type IN ('CPU', 'OffCPU')
-                   ELSE trace_type = 'Real' END
+       (SELECT round(total(value) / 1e6, iif(:for_table, 1, 3)) FROM temp.selected_samples
+        WHERE run = runs.id AND timestamp_ns BETWEEN first_ns AND last_ns
+          AND iif(coalesce(:by, 'cpu') IN ('wall', 'off'), trace_type IN (SELECT trace_type FROM temp.wall_types),
+                  trace_type = 'CPU')
           AND (worker_cpu_time_ns = 0 OR thread IN (
                 SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))) AS sampled_ms,
        iif(finished, result_rows, NULL) AS rows,

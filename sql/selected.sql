@@ -10,6 +10,7 @@
 -- folders), :label (KEY=VALUE), :process (number or program), :thread (number or name), :host,
 -- :service (the program without its folders), :last (of those that are left and have a text, so many of
 -- the newest).
+DROP VIEW IF EXISTS temp.wall_types;
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP VIEW IF EXISTS temp.selected_parts;
@@ -101,6 +102,12 @@ WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(
                     WHERE labels = (SELECT statements.labels FROM queries JOIN statements ON statements.id = statement
                                     WHERE queries.id = query)),
                    (SELECT matches FROM selected_labels WHERE labels = sample_values.labels)));
+
+-- The types whose values are wall time together: CPU time and waits where both were sampled.
+CREATE TEMP VIEW wall_types AS
+SELECT value AS trace_type
+FROM json_each((SELECT iif(max(trace_type = 'OffCPU') AND (max(trace_type = 'CPU') OR NOT max(trace_type = 'Real')),
+                           '["CPU","OffCPU"]', '["Real"]') FROM series));
 
 -- The statements, of all programs and databases together: their logged runs, and, unless single
 -- runs are chosen, all of their runs as they were counted (see statement_stats): times and

@@ -7,10 +7,8 @@
 WITH sampled AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, sum(value) AS value
 	FROM temp.selected_samples JOIN temp.selected_runs AS runs ON runs.id = run
-	-- Wall time: CPU and OffCPU, where waits were sampled.
-	WHERE CASE WHEN coalesce(:by, 'cpu') NOT IN ('wall', 'off') THEN trace_type = 'CPU'
-	           WHEN EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU') THEN trace_type IN ('CPU', 'OffCPU')
-	           ELSE trace_type = 'Real' END
+	WHERE iif(coalesce(:by, 'cpu') IN ('wall', 'off'), trace_type IN (SELECT trace_type FROM temp.wall_types),
+	          trace_type = 'CPU')
 	  AND (worker_cpu_time_ns = 0 OR thread IN (
 	        SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))
 	GROUP BY normalized_query_hash),
