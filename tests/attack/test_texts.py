@@ -8,6 +8,7 @@ import contextlib
 import json
 import pty
 import sqlite3
+import termios
 import threading
 
 import test_golden
@@ -110,6 +111,7 @@ class Texts(Tool):
     def run_on_terminal(self, *arguments):
         """What a terminal gets; nobody's pager."""
         terminal, end = pty.openpty()
+        termios.tcsetwinsize(end, (3, 1000))  # without a size nothing is paged
         output = []
 
         def read():

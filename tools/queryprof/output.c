@@ -32,14 +32,14 @@ enum output_format output_format_find(const char *name)
 
 /* --- CSV and JSON ------------------------------------------------------------- */
 
-/* Read once for the many cells of a file. */
+/* Read once for the many cells of a file. stdout may be the pager's stream, which has no descriptor. */
 static bool is_terminal(FILE *to)
 {
 	static FILE *last;
 	static bool is_shown;
 
 	if (to != last)
-		is_shown = isatty(fileno(to));
+		is_shown = isatty(to == stdout ? STDOUT_FILENO : fileno(to));
 	last = to;
 	return is_shown;
 }
