@@ -73,7 +73,14 @@ class Coroutines(Recording):
         done = self.record(*COMMAND, PROGRAM)
         self.assertEqual((done.returncode, done.stdout), (0, WANTED), self.seen)
         for text in TEXTS:
-            self.expect_sampled(1, text)
+            if NAME != "python":
+                self.expect_sampled(1, text)
+                continue
+            # The stack of a greenlet that waits is copied away, so its statement seems to have ended. A later step
+            # is a run of its own, which is logged if it has a sample.
+            found = [real for query, _, real, _ in self.queries() if query == text]
+            self.assertTrue(found, self.seen)
+            self.assertGreaterEqual(found[0], 10, self.describe(text))
 
 
 NAME = sys.argv.pop(1)
