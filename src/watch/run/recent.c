@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/run/recent.h"
 
+#include "sampler/nesting.h"
 #include "watch/run/run_end.h"
 
 struct run_call recent_resign(struct recent_call call, const struct host_library *library, const void *frame)
@@ -20,7 +21,7 @@ ON_THE_WAY bool recent_end(struct run *run, struct thread *thread, struct callin
 	    !runs_is_own(run, number) || thread->nesting != 1 || thread->queries[0].number != run->tag ||
 	    !sampler_ring())
 		return false;
-	thread->nesting = 0;
+	nesting_set(thread, 0);
 	query_leave(&run->query, thread);
 	run->tag_thread = NULL;
 	if (rc != SQLITE_ROW) {
