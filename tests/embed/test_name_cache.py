@@ -49,7 +49,7 @@ class Cache(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="queryprof-cache-")
         self.home = os.path.join(self.folder, "cache")
-        self.file = os.path.join(self.home, "queryprof", "names-1.db")
+        self.file = os.path.join(self.home, "queryprof-names", "names-1.db")
         self.environment = {name: value for name, value in os.environ.items() if name != "DEBUGINFOD_URLS"}
 
     def tearDown(self):
@@ -170,6 +170,17 @@ class Cache(unittest.TestCase):
         self.forge()
         os.chmod(os.path.dirname(self.file), 0o770)
         self.assertNotIn("forged", self.names(PROGRAM, [known.SMALL_AT]))
+
+    def test_beside_the_folder_of_builds(self):
+        """A build makes the folder queryprof, with the rights that the umask leaves: the cache needs no other."""
+        settle(PROGRAM)
+        builds = os.path.join(self.home, "queryprof")
+        os.makedirs(builds)
+        os.chmod(builds, 0o755)
+        self.both(PROGRAM, [known.SMALL_AT])
+        self.forge()
+        self.assertEqual(self.names(PROGRAM, [known.SMALL_AT]), {"forged"})
+        self.assertEqual(os.listdir(builds), [])
 
     def test_damaged(self):
         settle(PROGRAM)

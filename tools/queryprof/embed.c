@@ -141,8 +141,8 @@ const struct command command_embed = {
 		   "does it at its end; embed does it later, for programs that went on and for debug "
 		   "information that came later. Names that the file has already stay. A program or library "
 		   "is used only if it is the one that was sampled, by its build id, or else by size and "
-		   "time. What was found is kept in $XDG_CACHE_HOME/queryprof or ~/.cache/queryprof, for "
-		   "the next recording; the folder may be removed.\n\n"
+		   "time. What was found is kept in $XDG_CACHE_HOME/queryprof-names or "
+		   "~/.cache/queryprof-names, for the next recording; the folder may be removed.\n\n"
 		   "Prints which modules have addresses without a name, or without lines.",
 	.examples = "  queryprof embed app.trace\n"
 		    "  queryprof embed app.trace && scp app.trace desk:\n",

@@ -465,7 +465,8 @@ static int store(struct name_cache *cache)
 
 /* --- the file ---------------------------------------------------------------------- */
 
-/* A folder that others can write could have names of theirs. */
+/* A folder that others can write could have names of theirs. So it is none that anything else makes: the
+ * folder queryprof beside it has what builds fetch, and other users may read that. */
 static bool make_private(const char *folder)
 {
 	struct stat status;
@@ -486,7 +487,7 @@ static char *find_file(void)
 		above = text_format("%s/.cache", home);
 	if (above)
 		mkdir(above, 0700);
-	folder = above ? text_format("%s/queryprof", above) : NULL;
+	folder = above ? text_format("%s/queryprof-names", above) : NULL;
 	if (folder && make_private(folder))
 		file = text_format("%s/names-1.db", folder); /* another form: another number */
 	free(above);

@@ -13,8 +13,8 @@ struct name_cache;
 struct symbol_frame;
 struct symbol_object;
 
-/* $XDG_CACHE_HOME/queryprof, or ~/.cache/queryprof, which is made if need be. NULL: there is
- * none, or it is not this user's alone. */
+/* $XDG_CACHE_HOME/queryprof-names, or ~/.cache/queryprof-names, which is made if need be. NULL: there
+ * is none, or it is not this user's alone. */
 struct name_cache *name_cache_open(void);
 
 /* Calls symbol_fetch() and symbol_frames(), but for addresses that the cache knows. For trace/embed.h. The
