@@ -560,6 +560,8 @@ static int take_long(void *context, int action, const char *what, const char *na
 	return SQLITE_OK;
 }
 
+#define FIFTY "12345678901234567890123456789012345678901234567890"
+
 /* A transaction that no statement waits for, short and with work in it, and its end. */
 static void test_transactions(void **state)
 {
@@ -590,10 +592,11 @@ static void test_transactions(void **state)
 		               "'%%/waits.db'",
 		               session),
 			wal + 1);
-		must(db, "INSERT INTO t VALUES (2)");
+		must(db, "INSERT INTO t VALUES (length('" FIFTY FIFTY FIFTY "'))");
 		assert_int_equal(
 			number(db,
 		               "SELECT outcome = 'commit' AND statements = 1 AND first_query = last_query"
+		               " AND length(last_query) = 127"
 		               " FROM system.transaction_log WHERE session_id = %lld AND write_lock_ns > 0"
 		               " ORDER BY timestamp_ns DESC LIMIT 1",
 		               session),

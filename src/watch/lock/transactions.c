@@ -109,7 +109,7 @@ static void write_record(const struct session *session, const struct run *run, i
 	const struct transaction *transaction = &session->transaction;
 	const char *last = run && run->query.text ? run->query.text : "";
 	size_t sizes[] = { strlen(transaction->path), strlen(transaction->text),
-		           strnlen(last, TRANSACTION_TEXT_MAX) };
+		           strnlen(last, TRANSACTION_TEXT_MAX - 1) };
 	uint64_t duration = between(transaction->start_ns, transaction->end_ns);
 	struct ring *ring = sampler_ring();
 	struct transaction_record *record =
