@@ -109,7 +109,6 @@ enum sample_field_tag {
 	FIELD_SPAN = 5,          /* uint64_t: the span that ran on the thread */
 	FIELD_OPCODE = 6,        /* uint64_t: the opcode that the statement executed, see handler/opcode.h */
 	FIELD_STRETCH = 7,       /* uint32_t: periods from this signal to the next; none: 1 */
-	SAMPLE_FIELDS = 8,       /* above all tags */
 };
 
 /* OpenTelemetry's ids of what the thread works for; all zero: none. */

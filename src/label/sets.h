@@ -51,7 +51,6 @@ void label_sets_publish(void);
 
 enum label_counter {
 	LABEL_SETS,         /* that are there */
-	LABEL_SETS_MADE,    /* ever */
 	LABEL_SETS_WITHOUT, /* made while all trampolines were in use */
 	LABEL_COUNTERS,
 };
