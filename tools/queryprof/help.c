@@ -23,7 +23,9 @@ static const struct topic {
 	const char *title;
 	const char *text;
 } topics[] = {
-	{ "files", "A command that reads a trace file takes ./" TRACE_FILE_DEFAULT " where none is named." },
+	{ "files",
+	  "A command that reads a trace file takes ./" TRACE_FILE_DEFAULT " where none is named; trace "
+	  "and push need a name." },
 	{ "times", "A TIME is UTC: a date and time as 2026-11-20, '2026-11-20 09:30' or "
 	           "2026-11-20T09:30:15.25+01:00; today or yesterday (midnight); now; start or end (when the "
 	           "first and the last run of the file began). A span may be added or subtracted, as in "
@@ -37,7 +39,11 @@ static const struct topic {
 	  "terminal. PAGER: what shows output that is longer than the terminal; else less. NO_COLOR: "
 	  "headings are not bold. QUERYPROF_NAME: the setting NAME, for record and the "
 	  "programs that it starts. QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug "
-	  "if not set. DEBUGINFOD_URLS: servers that missing debug files are fetched from." },
+	  "if not set. DEBUGINFOD_URLS: servers that missing debug files are fetched from; "
+	  "DEBUGINFOD_TIMEOUT: seconds to wait for one, 10 if not set. XDG_CACHE_HOME: the folder in which "
+	  "queryprof-names has the names that were found, ~/.cache if not set. OTEL_SERVICE_NAME, "
+	  "OTEL_RESOURCE_ATTRIBUTES: the service and its other attributes, for push and export in OTLP. "
+	  "QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: for the server of push and --clickhouse." },
 };
 #define TOPICS (sizeof(topics) / sizeof(topics[0]))
 

@@ -454,7 +454,7 @@ const struct command command_record = {
 		"there are fewer samples of wall time, and above query_profiler_max_overhead_percent (2) of "
 		"the queries' CPU time fewer of both; each stands for more. 0 is no limit.\n\n"
 		"The exit status is 127 when COMMAND is not found, 126 when it cannot be started, and 125 "
-		"when the trace file cannot be written.",
+		"when record itself fails, as where the trace file cannot be written.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
 		    "  queryprof record --new -- ./server\n"
 		    "  queryprof record --cpu 1ms -- sqlite3 app.db '.read report.sql'\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which runs a command is about: the options that queries, report, export and diff
+ * Which runs a command is about: the options that queries, report, plan, export and diff
  * share, and the runs of a file that they select (sql/selected.sql).
  */
 #include "selection.h"

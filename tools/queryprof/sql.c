@@ -77,7 +77,8 @@ const struct command command_sql = {
 		   "functions loaded; .help, .tables and .quit are commands of that shell.\n\n"
 		   "The file is opened for reading only. "
 		   "Tables: trace_log, query_log, and the views that sum them up. "
-		   "Functions: addressToSymbol, addressToLine, demangle, traceToText, flameGraph.\n\n"
+		   "Functions: addressToSymbol, addressToLine, addressToLineWithInlines, buildId, demangle, "
+		   "traceToText, flameGraph.\n\n"
 		   "In JSON, a blob is a string of hexadecimal digits, as hex() gives them, and an "
 		   "infinity the number 1e999 or -1e999, which is too large for any double. Bytes of a text "
 		   "that are no UTF-8 become U+FFFD.",
