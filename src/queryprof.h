@@ -38,7 +38,7 @@ struct sqlite3;
 
 enum qp_code {
 	QP_OK = 0,
-	QP_ERROR = 1, /* anything without a code of its own */
+	QP_ERROR = 1, /* anything without a code of its own; this version does not return it */
 	QP_NOMEM = 2,
 	QP_INVALID = 3,     /* an argument or value is not allowed; nothing changed */
 	QP_NOT_FOUND = 4,   /* no setting of that name */
@@ -97,7 +97,7 @@ QP_API int qp_shutdown(void);
  *     sampled as the query's, too; statements stepped in turns on one thread are counted
  *     to the one that started last; SQLite's worker threads are not sampled;
  *   - a statement continued on another thread is not sampled there;
- *   - SQL inside SQL, preparation, backups, blobs, checkpoints and closing have no lines;
+ *   - SQL inside SQL, preparation, backups, blobs, checkpoints and closing have no rows;
  *   - the end of a statement that is finalized is part of nothing, its checkpoint neither;
  *   - query_log has no errors (exception_code 0) and no result_rows (0);
  *   - bare `PRAGMA name = value` sets, but returns no row, and a value that is refused is
@@ -165,7 +165,7 @@ QP_API int sqlite3_queryprof_trace_init(struct sqlite3 *db, char **error,
 /* Changes one setting, as PRAGMA name = value does. `db` may be NULL for a
  * process-wide setting; for a setting of a session it then sets what new
  * connections start with, and what qp_query_begin() uses.
- * Errors: QP_NOT_FOUND, QP_INVALID, QP_LOCKED, QP_STORE, QP_TOO_NEW. */
+ * Errors: QP_NOT_FOUND, QP_INVALID, QP_LOCKED, QP_NOMEM, QP_STORE, QP_TOO_NEW. */
 QP_API int qp_set(struct sqlite3 *db, const char *name, const char *value);
 
 /* Writes the setting's value as text into `value` (cut to `size`, always
@@ -232,7 +232,7 @@ QP_API void qp_labels_leave(uint64_t before);
 /* --- one query on many threads ------------------------------------------------------------
  *
  * From qp_query_start() to qp_query_finish() any number of threads may work for the query, in
- * turns or at once. query_log has one line of it: cpu_time_ns is the time that its samples stand for, as no
+ * turns or at once. query_log has one row of it: cpu_time_ns is the time that its samples stand for, as no
  * clock is read when a thread comes and goes, and `threads` how many came. It is no span of a trace. */
 
 typedef struct qp_query_handle qp_query_handle;
@@ -269,7 +269,7 @@ QP_API qp_context qp_context_set(qp_context context); /* returns what was there 
 
 /* A label of the queries of an attached connection, as SELECT set_label(key, text) has it; `db`
  * NULL: of what new connections and qp_query_begin() start with. `text` NULL: none any more.
- * Errors: QP_INVALID. */
+ * Errors: QP_INVALID, QP_NOMEM, QP_LOCKED. */
 QP_API int qp_set_label(struct sqlite3 *db, const char *key, const char *text);
 
 /* Stack trace of the thread that a signal interrupted; `ucontext` is the third
@@ -282,9 +282,9 @@ QP_API int qp_set_label(struct sqlite3 *db, const char *key, const char *text);
  * its bounds, which qp_thread_register() or its first query makes known; any other
  * stack (of a thread that is not known, an alternate signal stack, a coroutine's) as
  * far as the kernel says, of each page, that it can be read. Needs at most
- * 4 KiB of the stack that it is called on, less than 1 KiB when the code was seen
- * before; the signal handler of the library's own samples needs no more below the
- * frame that the kernel makes. */
+ * 4 KiB of the stack that it is called on, 1 KiB when the code was seen before (1.5 KiB
+ * on an unknown stack); the signal handler of the library's own samples needs no more
+ * below the frame that the kernel makes. */
 QP_API int qp_unwind(const void *ucontext, uint64_t *trace, int max);
 
 /* Makes the calling thread known, so that qp_unwind() has its stack's bounds and
@@ -292,7 +292,7 @@ QP_API int qp_unwind(const void *ucontext, uint64_t *trace, int max);
  * Undone when the thread ends. Errors: QP_NOT_RUNNING, QP_NOMEM. */
 QP_API int qp_thread_register(void);
 
-/* One line of system.metrics. `text` is NULL for numbers. Strings are valid
+/* One row of system.metrics. `text` is NULL for numbers. Strings are valid
  * during the call. */
 typedef struct qp_metric {
 	const char *name;
@@ -313,7 +313,7 @@ QP_API int qp_flush(int timeout_ms);
  * A trace is the tree of what happened in one request. A span is one part of it: from its
  * begin to its end on one thread, the child of the span that runs there. Spans are recorded on
  * a thread that has a trace; elsewhere each call is one load and one branch. Every run of a
- * statement inside a trace is a span by itself.
+ * statement inside a trace is a span by itself, unless the setting trace_statements is off.
  *
  *	qp_trace_begin(NULL);
  *	{
@@ -322,8 +322,10 @@ QP_API int qp_flush(int timeout_ms);
  *	}
  *	qp_trace_end();
  *
- * A pair of begin and end reads the clock twice, and takes no lock and no memory. A thread hands
- * its records over in one piece when its trace, or its part of one, ends.
+ * A pair of begin and end reads the clock twice. Only the first at a site takes a lock and memory,
+ * and each thousandth of a thread may take memory. A thread hands its records over when its trace,
+ * or its part of one, ends, and by the thousand before. Names, files and functions are cut at 255
+ * bytes.
  */
 
 /* Where spans begin, a static variable. */
@@ -347,7 +349,7 @@ struct qp_span_context;
 extern QP_API __thread struct qp_span_context *qp_span_here __attribute__((tls_model("initial-exec")));
 
 /* Begins a span as the child of the thread's running one. Ends it; spans inside of it that
- * have not ended (longjmp(), a return between) end now, too, and are marked in their status.
+ * have not ended (longjmp(), a return between) end now, too, and are marked as unended.
  * A span that has ended, or is another thread's, is left as it is. */
 QP_API qp_span qp_span_begin(qp_span_site *site);
 QP_API void qp_span_end(qp_span span);

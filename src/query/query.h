@@ -203,7 +203,7 @@ static inline void query_end_span(struct query_run *run, const struct query_span
 }
 
 /* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
- * the run is worth a line in query_log; a run with no record costs nothing more.
+ * the run is worth a row in query_log; a run with no record costs nothing more.
  * Texts longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
  * sampler_stop() nothing is written. */
 void query_finish(const struct query_run *run, const struct query_end *end);

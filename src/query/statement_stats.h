@@ -40,7 +40,7 @@ uint64_t statement_stats_hash(uint64_t statement);
 void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run);
 
 /* Whether this failure, one of the statement with this number, is among the first of its code,
- * which have a line in the log each. Counts it. */
+ * which have a row in query_log each. Counts it. */
 bool statement_stats_is_first_failure(uint64_t statement, int code);
 
 /* How many statements are kept; 0: nothing is counted. */

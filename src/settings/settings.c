@@ -4,9 +4,9 @@
  * way a value comes. value.c checks values.
  *
  * Values live in two structures, one a session and one for the process, and a line
- * of the table says where in which. Each structure exists three times: as the
- * environment left it (`base_…`, what DEFAULT means for the process), for new
- * sessions, and in force.
+ * of the table says where in which. A session's exists three times: as the environment left
+ * it (`base_…`, what DEFAULT means for the process), for new sessions, and in force. The
+ * process's has no new ones, and exists twice.
  */
 #include "settings/settings.h"
 
@@ -96,7 +96,7 @@ static const struct setting settings[] = {
 	          "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
 	          "which say something about the program's code, may be used" },
 	{ SESSION(log_queries), IS_SWITCH, .info.default_value = 1,
-	  .info.description = "Queries that have samples or take long enough get a line in query_log" },
+	  .info.description = "Queries that have samples or take long enough get a row in query_log" },
 	{ SESSION(log_queries_min_query_duration_ns), IS_NUMBER("ns", 0, PERIOD_MAX_NS),
 	  .info.default_value = 10000000,
 	  .info.description = "Queries without samples are logged from this duration on; 0: all of them" },

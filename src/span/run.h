@@ -23,7 +23,7 @@ struct span_run {
 	uint64_t outer; /* the running span around the present call */
 };
 
-/* Known at its end. key: zeroes where it has no line in query_log. */
+/* Known at its end. key: zeroes where it has no row in query_log. */
 struct span_run_end {
 	uint64_t start_ns, duration_ns;
 	struct query_key key;

@@ -39,7 +39,7 @@ struct span_entry {
 #define ENTRY_OTHER (1u << 31)
 enum entry_kind {
 	/* Behind a statement's span: start_ns and duration are its query key, zeroes where it has
-	 * no line in query_log; children is the hash of the normalized text; parent is 1 for the
+	 * no row in query_log; children is the hash of the normalized text; parent is 1 for the
 	 * statement's preparation alone. */
 	ENTRY_STATEMENT = ENTRY_OTHER,
 	/* start_ns: the span's number. duration: an event's time, of an attribute 0. children: the

@@ -3,9 +3,9 @@
  * One line a metric: its name, what it says, and where the number comes from. A
  * metric that is a text is "" while there is nothing to report.
  *
- * Signals add up, as they do in the handler: query_profiler_runs = samples +
- * samples_dropped + signals_idle + signals_asked + signals_late + signals_foreign +
- * signals_reentered.
+ * Signals and the samples that ordinary code took add up (base/ledger.h): query_profiler_runs +
+ * samples_taken = samples + samples_dropped + signals_idle + signals_asked + signals_late +
+ * signals_foreign + signals_reentered.
  */
 #include "sql/metrics.h"
 
@@ -298,9 +298,9 @@ static const struct metric {
 	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
 
 	{ "queries_started", get_queries, NULL, RUNS_STARTED, "Queries begun under the profiler" },
-	{ "queries_logged", get_queries, NULL, RUNS_LOGGED, "Lines for query_log handed to the ring" },
+	{ "queries_logged", get_queries, NULL, RUNS_LOGGED, "Rows for query_log handed to the ring" },
 	{ "queries_lost", get_queries, NULL, RUNS_LOST,
-	  "Queries that ended unseen, without a line for query_log" },
+	  "Queries that ended unseen, without a row for query_log" },
 	{ "queries_untracked", get_queries, NULL, RUNS_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
 	{ "plans_read", get_programs, NULL, PROGRAMS_READ,

@@ -253,7 +253,7 @@ static bool add_up_children(struct writer *writer, const struct span_batch *batc
 	return true;
 }
 
-/* 0: it has no line in query_log. */
+/* 0: it has no row in query_log. */
 static int64_t find_query(struct writer *writer, const struct span_entry *statement)
 {
 	struct query_key key = { statement->start_ns, statement->duration };
