@@ -221,7 +221,7 @@ CREATE TABLE libraries (
 
 -- The programs that SQLite executed for statements with samples, and their plans; queries.program
 -- names them. id: a hash of the text, the library and the opcodes. plan_hash: of the plan as a
--- tree, without numbers that move.
+-- tree, without numbers that move. first_seen_ns is for people: no code reads it.
 CREATE TABLE programs (
 	id            INTEGER PRIMARY KEY,
 	statement     INTEGER NOT NULL, -- a row of statements
@@ -440,8 +440,8 @@ CREATE INDEX span_notes_by_span ON span_notes (span);
 -- queries.batch is the one that changed the row last. `process` wrote the batch. Its samples
 -- in earlier batches lie at before_ns or before; those of this batch lie between first_ns and
 -- last_ns, and `samples` is how many it had. `total` is how many the file has had up to and
--- including it, and `thread` the newest row of threads then. The newest batch and the newest
--- thread are never removed, so that numbers only grow.
+-- including it, and `thread` the newest row of threads then, which no code of queryprof reads. The
+-- newest batch and the newest thread are never removed, so that numbers only grow.
 CREATE TABLE batches (
 	id        INTEGER PRIMARY KEY,
 	process   INTEGER NOT NULL,
@@ -495,9 +495,9 @@ CREATE TABLE waits_for_locks (
 
 CREATE INDEX waits_for_locks_by_holder ON waits_for_locks (holder_transaction, process);
 
--- The transactions that lasted or that somebody waited for, as transaction_log shows them. number:
+-- The transactions that lasted or that a statement waited for, as transaction_log shows them. number:
 -- no other transaction of the process has it. first, last: rows of queries. outcome: 0 nothing was
--- written, 1 committed, 2 rolled back.
+-- written, 1 committed, 2 rolled back. waited_for: 1, a statement waited; no code reads it.
 CREATE TABLE transactions (
 	id           INTEGER PRIMARY KEY,
 	process      INTEGER NOT NULL REFERENCES processes (id),
@@ -1290,7 +1290,7 @@ ORDER BY x.normalized_query_hash, min(q.query_start_ns);
 -- WHERE query_id = …: the time of a run in each node of its plan. node 0 is the statement's own
 -- work; node NULL, without a detail, what is not known, or not of its program. total: with the
 -- nodes below. Per cents are of the run's CPU samples, and error_ms is one standard error of total_ms. wait_ms: wall time beyond
--- CPU time, where wall time was sampled, too. loops and rows are what SQLite has counted, of node 0 the rows of
+-- CPU time, where waits or wall time were sampled, too. loops and rows are what SQLite has counted, of node 0 the rows of
 -- the statement's result; NULL where it did not count. The sums of a run travel as in function_sums.
 CREATE VIEW plan_times AS
 SELECT
