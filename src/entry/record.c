@@ -5,7 +5,7 @@
  * An extension gets SQLite's routines handed over with a connection. Here there is
  * none: so the table of routines is filled by name from the library, without a call
  * of it. The library is hooked as always; its connections then lack only a session,
- * which the first statement brings (session.c).
+ * which the first statement brings (watch/session/recording.c).
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -95,7 +95,7 @@ struct thread {
 		struct thread_account account;
 	};
 
-	/* Written by the handler, or by what stands for it (sampler_take). */
+	/* Written by the handler, or by what stands for it (sampler_take_observed()). */
 	struct {
 		volatile uint32_t is_running;
 		volatile uint32_t done;             /* how often it has returned */

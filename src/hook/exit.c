@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * What ends the process, its program or a thread (exit.h).
+ *
  * A signal that is on its way at exec would end the new program, which has no handler for
  * it: kernels before 6.13 do not drop what timers have queued. So the thread's timers are
  * stopped before. If exec fails they start again with the thread's next query.

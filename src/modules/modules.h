@@ -2,8 +2,9 @@
 /*
  * The ELF objects that the process has mapped, now and earlier.
  *
- * modules_refresh() takes a snapshot: at start, after every hooked dlopen() and dlclose(),
- * and when the flusher finds that the loader's own counters have changed. Each snapshot has
+ * modules_init() takes the first snapshot, and modules_refresh() the next where one is needed: by
+ * the flusher when the loader's own counters have changed, for tables of modules and symbols, when
+ * a SQLite inside a program is taken on, and for an address in no known module. Each snapshot has
  * a generation, and a module has the generations in which it was mapped, so that an address
  * in a sample is looked up in the map of its moment.
  *

@@ -18,7 +18,7 @@ struct ring *ring_create(size_t bytes);
 
 size_t ring_bytes(const struct ring *ring);
 
-/* No producer may hold a reservation or come later. */
+/* For tests: a process's own ring stays. No producer may hold a reservation or come later. */
 void ring_destroy(struct ring *ring);
 
 /* A ring in memory of the caller's, zero-filled, of ring_memory_bytes(bytes) at a page;

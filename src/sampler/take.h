@@ -17,7 +17,7 @@
  * is only late. Async-signal-safe; keeps errno. */
 bool sampler_take_observed(struct thread *thread, struct observation *seen);
 
-/* The same with `value` in the type's unit. It has no frame of its own in any build. */
+/* The same with `value` in the type's unit, for tests. It has no frame of its own in any build. */
 __attribute__((always_inline)) static inline bool sampler_take(struct thread *thread, enum trace_type type,
                                                                int64_t value)
 {

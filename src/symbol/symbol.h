@@ -72,7 +72,7 @@ struct symbol_description {
  * as its file is now. False: no memory. */
 bool symbol_describe(const char *path, const char *build_id, struct symbol_description *description);
 
-/* Empties the cache and closes its objects. No result may be in use. */
+/* Empties the cache and closes its objects, for tests. No result may be in use. */
 void symbol_forget(void);
 
 #endif

@@ -20,8 +20,8 @@ struct store_file;
  * never closed. A store that has no file yet reads as an empty one. */
 struct store_file *store_file_own(void);
 
-/* Another file, to be read only; any number at one time, also the own store's file. The store
- * must run (store_init()). NULL with a message in `*error` (free() it): there is no such
+/* Another file, to be read only; any number at one time, also the own store's file. Only tests do that so
+ * far. The store must run (store_init()). NULL with a message in `*error` (free() it): there is no such
  * file, it is no trace file, or a newer version wrote it. */
 struct store_file *store_file_open(const char *path, char **error);
 

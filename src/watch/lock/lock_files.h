@@ -55,10 +55,10 @@ bool lock_file_excludes(const struct lock_file *file);
 /* The file has the lock now; `run` NULL: no known run took it. */
 void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run);
 
-/* The file has at most this level, or not the slot any more. */
 /* True: being refused this lock, it has PENDING now. */
 bool lock_file_is_pending(struct lock_file *file, struct lock_request refused);
 
+/* The file has at most this level, or not the slot any more. */
 void lock_file_keeps_level(struct lock_file *file, int level);
 void lock_file_leaves_slots(struct lock_file *file, int first, int count);
 

@@ -4,7 +4,7 @@
  *
  * At the end of such a run the statement's opcodes are hashed. When the hash is new, the plan is
  * read (plan.h) at the next moment at which the host cannot notice that its connection prepares
- * a statement: when its next call will set the connection's error code anyhow. That statement is never
+ * a statement: when its next call sets the connection's error code anyhow. That statement is never
  * stepped: no lock, no I/O, no transaction, nothing is counted, and no code of the host runs: a connection
  * with an authorizer or a progress handler is left alone, and so is a statement with virtual tables of the
  * host's (virtual_tables.h).
@@ -23,7 +23,8 @@ struct program_due;
 
 void programs_read_due(struct calling *calling, const void *subject, const void *frame);
 
-/* The host is about to reset, finalize, or prepare with, this statement or connection. */
+/* The host has just reset this statement, or ended sqlite3_exec() on this connection; or it is about to
+ * finalize the statement, or to prepare with the connection. */
 static inline void programs_read(const void *subject, const void *frame)
 {
 	struct calling *calling = calling_current;
