@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over what must not be mixed: programs of a plan, databases, types, processes, labels.
+
+usage: as tool.py"""
+
+import json
+import sqlite3
+
+from tool import *
+from trace_file import MS, START, version
+
+
+class Sums(Tool):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="queryprof-sums-")
+
+    def setUp(self):
+        self.trace = os.path.join(self.folder, self.id().rpartition(".")[2])
+        self.db = sqlite3.connect(self.trace)
+        with open(SCHEMA, encoding="utf-8") as file:
+            self.db.executescript(file.read())
+        self.db.execute("PRAGMA application_id = %d" % 0x51505246)
+        self.db.execute("PRAGMA user_version = %d" % version(SCHEMA))
+        for process in (1, 2):
+            self.insert("processes", id=process, hostname="host", process_id=100 * process, executable="/usr/bin/app")
+            self.insert("threads", id=process, process=process, thread_id=100 * process, thread_name="main")
+        for series, trace_type in enumerate(("CPU", "Real", "OffCPU"), 1):
+            self.insert("series", id=series, thread=1, trace_type=trace_type, period_ns=MS)
+        self.insert("stacks", id=1, trace="[4660]")
+        self.begin, self.time = START, START
+
+    def tearDown(self):
+        self.db.close()
+
+    def insert(self, table, **values):
+        columns = {name: "" if kind == "TEXT" else 0 for _, name, kind, not_null, default, key in
+                   self.db.execute("PRAGMA table_info(%s)" % table) if not_null and default is None and not key}
+        columns.update(values)
+        self.db.execute("INSERT INTO %s(%s) VALUES (%s)" % (table, ",".join(columns), ",".join("?" * len(columns))),
+                        list(columns.values()))
+
+    def insert_statement(self, number, text, **values):
+        self.insert("statements", id=number, normalized_query_hash=0xA000 + number, query=text, **values)
+
+    def insert_run(self, statement, ms, **values):
+        """Returns its number. Its samples may lie in the next 1000 ms."""
+        run = self.db.execute("SELECT coalesce(max(id), 0) + 1 FROM queries").fetchone()[0]
+        self.begin = self.time = self.begin + 1000 * MS
+        columns = {"id": run, "query_id": "run %d" % run, "process": 1, "thread_id": 100, "first_ns": self.begin,
+                   "last_ns": self.begin + 999 * MS, "finished": 1, "statement": statement, "query_start_ns": self.begin,
+                   "query_duration_ns": ms * MS, "execution_ns": ms * MS, **values}
+        self.insert("queries", **columns)
+        return run
+
+    def insert_samples(self, run, count, series=1, **values):
+        for _ in range(count):
+            self.time += 1
+            self.insert("samples", timestamp_ns=self.time, series=series, query=run, stack=1, weight=1, **values)
+
+    def rows(self, *arguments):
+        self.db.commit()
+        return json.loads(self.output(*arguments, "--format", "json"))
+
+    def test_programs_of_a_plan(self):
+        """A node's number is an address: it is another one in each program."""
+        self.insert("plans", plan_hash=5, plan="SCAN orders\n")
+        for program, statement, node in ((1, 1, 4), (2, 2, 2), (3, 1, 9)):
+            self.insert("programs", id=program, statement=statement, plan_hash=5)
+            self.insert("plan_nodes", program=program, node=node, detail="SCAN orders")
+            self.insert("program_opcodes", program=program, address=7, node=node, opcode="Next")
+        self.insert_statement(1, "SELECT count(*) FROM orders")
+        self.insert_statement(2, "SELECT id FROM orders")
+        for program, statement, count in ((1, 1, 90), (2, 2, 10), (3, 1, 20)):
+            self.insert_samples(self.insert_run(statement, count, program=program), count, opcode=7)
+        self.db.commit()
+        out = self.output("plan", self.trace, "--like", "FROM orders")
+        first, second = out.index("SELECT count(*)"), out.index("SELECT id")
+        self.assertLess(first, second)
+        self.assertRegex(out[:second], r"2 runs, [^\n]*SELECT count\(\*\)")
+        self.assertRegex(out[first:second], r"SCAN orders [^\n]* 110 ms")
+        self.assertRegex(out[second:], r"SCAN orders [^\n]* 10 ms")
+
+    def test_databases_of_a_statement(self):
+        """One has another plan now, in which it is slower; the other one is always the slowest."""
+        self.insert_statement(1, "SELECT x FROM t WHERE y = 1")
+        for program, plan in ((1, "SEARCH t USING INDEX i (y=?)\n"), (2, "SCAN t\n")):
+            self.insert("programs", id=program, statement=1, plan_hash=program)
+            self.insert("plans", plan_hash=program, plan=plan)
+        for database, program, ms in (("/small.db", 1, 2), ("/big.db", 1, 90), ("/small.db", 2, 20), ("/big.db", 1, 90)):
+            self.insert_samples(self.insert_run(1, ms, database=database, program=program), 1)
+        row, = self.rows("queries", self.trace, "--regressed")
+        self.assertEqual((row["before_ms"], row["after_ms"]), (2, 20))
+
+    def test_wall_time_without_cpu_time(self):
+        """Waits alone are no wall time where that was sampled by itself."""
+        self.insert_statement(1, "SELECT 1")
+        run = self.insert_run(1, 1000)
+        self.insert_samples(run, 1000, series=2)
+        self.insert_samples(run, 10, series=3)
+        self.db.execute("DELETE FROM series WHERE trace_type = 'CPU'")
+        for arguments in ((), ("--statements",)):
+            row, = self.rows("queries", self.trace, "--by", "wall", *arguments)
+            self.assertEqual(row["sampled_ms"], 1000)
+
+    def test_samples_of_a_label(self):
+        self.insert("label_sets", id=1, labels='{"route":"users"}')
+        self.insert("label_values", labels=1, key="route", value="users", member='"route":"users"')
+        self.insert_statement(1, "SELECT 1")
+        run = self.insert_run(1, 100, labels=1)
+        self.insert_samples(run, 30, labels=1)
+        self.insert_samples(run, 70)
+        for arguments in ((), ("--statements",)):
+            row, = self.rows("queries", self.trace, "--label", "route=users", *arguments)
+            self.assertEqual(row["sampled_ms"], 30)
+
+    def test_sessions_of_two_processes(self):
+        self.insert_statement(1, "UPDATE t SET x = 1")
+        for process in (1, 2):
+            for _ in range(2):
+                run = self.insert_run(1, 5, process=process, session=1)
+                self.insert("waits_for_locks", start_ns=self.begin, process=process, thread_id=100 * process, query=run,
+                            wait_ns=MS, database="/a.db")
+        row, = self.rows("locks", self.trace)
+        self.assertEqual((row["waits"], row["victims"]), (4, 2))
+
+
+if __name__ == "__main__":
+    main()
