@@ -5,7 +5,8 @@
 -- in queries.sql. statement is the normalized_query_hash in hexadecimal, in a table its
 -- beginning.
 WITH sampled AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, sum(value) AS value
+	-- The cast gives the column a type, without which the join below has no index.
+	SELECT CAST(normalized_query_hash AS INTEGER) AS hash, sum(value) AS value
 	FROM temp.selected_samples JOIN temp.selected_runs AS runs ON runs.id = run
 	WHERE iif(coalesce(:by, 'cpu') IN ('wall', 'off'), trace_type IN (SELECT trace_type FROM temp.wall_types),
 	          trace_type = 'CPU')
