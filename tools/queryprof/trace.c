@@ -135,13 +135,13 @@ static size_t count_alike(const struct span *span)
 {
 	size_t count = 0;
 
-	for (const struct span *at = span; at; at = at->next) {
+	for (const struct span *at = span; at && !all; at = at->next) {
 		if (at->child || at->stacks.count || at->is_critical != span->is_critical || at->notes[0] ||
 		    strcmp(at->name, span->name) != 0 || strcmp(at->thread, span->thread) != 0)
 			break;
 		count++;
 	}
-	return all || count < FOLD_FROM ? 1 : count;
+	return count < FOLD_FROM ? 1 : count;
 }
 
 static void print_tree(const struct span_tree *tree)
