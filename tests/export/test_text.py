@@ -81,10 +81,27 @@ class Command(support.Exports):
         os.symlink(self.trace, link)
         with open(self.trace, "rb") as file:
             before = file.read()
-        for out in (self.trace, link):
-            self.assertIn("is the file that is exported", self.refused(1, self.trace, "--format", "json", "-o", out))
+        for form in ("json", "label-history"):
+            for out in (self.trace, link):
+                self.assertIn("is the file that is exported", self.refused(1, self.trace, "--format", form, "-o", out))
+            self.assertIn("is the file that is exported", self.refused(1, link, "--format", form, "-o", self.trace))
         with open(self.trace, "rb") as file:
             self.assertEqual(file.read(), before)
+
+    def test_never_writes_over_the_log_of_what_it_exports(self):
+        live = os.path.join(self.folder, "live.trace")
+        shutil.copy(self.trace, live)
+        link = os.path.join(self.folder, "link to live")
+        os.symlink("live.trace", link)
+        db = support.sqlite3.connect(live, isolation_level=None)
+        self.addCleanup(db.close)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("UPDATE state SET identity = 17")
+        for form in ("json", "label-history"):
+            for path in (live, link):
+                for end in ("-wal", "-shm"):
+                    self.assertIn("is a part of " + path, self.refused(1, path, "--format", form, "-o", live + end))
+        self.assertEqual(db.execute("SELECT identity FROM state").fetchone(), (17,))
 
     def test_file_as_stdout(self):
         out = os.path.join(self.folder, "out.json")

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "export/formats.h"
@@ -233,21 +232,11 @@ static int write_samples(struct export *export, const char *path, FILE *out)
 	return result;
 }
 
-/* The exported files must not be written over, by any of their names. */
-static bool is_same_file(const char *one, const char *other)
-{
-	struct stat a, b;
-	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 static int write_file(struct export *export, const char *path)
 {
 	struct out_file out;
 
-	if (strcmp(out_path, "-") != 0 &&
-	    (is_same_file(out_path, path) || (compared_path && is_same_file(out_path, compared_path))))
-		return complain("%s: is the file that is exported", out_path);
-	if (out_file_open(&out, out_path) != COMMAND_FINE)
+	if (out_file_open(&out, out_path, (const char *const[]){ path, compared_path, NULL }) != COMMAND_FINE)
 		return COMMAND_FAILED;
 	int result = write_samples(export, path, out.stream);
 	int closed = out_file_close(&out, result == COMMAND_FINE);

@@ -49,7 +49,7 @@ int label_history_export(const char *path, const char *out_path)
 	}
 	if (!(db = trace_file_open(path)))
 		return COMMAND_FAILED;
-	result = out_file_open(&out, out_path);
+	result = out_file_open(&out, out_path, (const char *const[]){ path, NULL });
 	if (result == COMMAND_FINE) {
 		result = write_rows(db, path, out.stream);
 		closed = out_file_close(&out, result == COMMAND_FINE);

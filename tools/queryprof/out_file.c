@@ -94,7 +94,31 @@ static void forget(struct out_file *out)
 	*out = (struct out_file){ 0 };
 }
 
-int out_file_open(struct out_file *out, const char *path)
+static bool is_same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+
+	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* SQLite's log and its index lie beside the file that a link leads to. */
+static bool is_beside(const char *path, const char *source)
+{
+	static const char *const beside[] = { "-wal", "-shm" };
+	char *real = realpath(source, NULL);
+	bool is = false;
+
+	for (size_t i = 0; real && !is && i < sizeof(beside) / sizeof(beside[0]); i++) {
+		char *name = NULL;
+
+		is = asprintf(&name, "%s%s", real, beside[i]) < 0 || is_same_file(path, name);
+		free(name);
+	}
+	free(real);
+	return is;
+}
+
+int out_file_open(struct out_file *out, const char *path, const char *const *sources)
 {
 	struct stat link, old;
 	int fd;
@@ -103,6 +127,12 @@ int out_file_open(struct out_file *out, const char *path)
 	if (strcmp(path, "-") == 0) {
 		out->stream = stdout;
 		return COMMAND_FINE;
+	}
+	for (; *sources; sources++) {
+		if (is_same_file(path, *sources))
+			return complain("%s: is the file that is exported", path);
+		if (is_beside(path, *sources))
+			return complain("%s: is a part of %s, which is exported", path, *sources);
 	}
 	bool is_there = stat(path, &old) == 0;
 	if (is_there ? S_ISREG(old.st_mode) : lstat(path, &link) != 0)

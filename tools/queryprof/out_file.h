@@ -16,8 +16,9 @@ struct out_file {
 	char *target, *partial; /* NULL where it is written in place */
 };
 
-/* COMMAND_FAILED after a complaint. */
-int out_file_open(struct out_file *out, const char *path);
+/* `sources`: the trace files that are read, none of which is written over, by whatever name; NULL ends them.
+ * COMMAND_FAILED after a complaint. */
+int out_file_open(struct out_file *out, const char *path, const char *const *sources);
 
 /* Gives it its name if `is_whole` and all could be written, else takes it away.
  * COMMAND_FAILED after a complaint about the writing. */
