@@ -60,6 +60,23 @@ class Command(Tool):
             self.assertRegex(run(*arguments)[2], r"unheard-of \(see queryprof (queries )?--help\)\n$")
         self.assertIn("record: --cpu 10 has no unit: --cpu 10ms?\n", run("record", "--cpu", "10", "true")[2])
 
+    def test_options_that_exclude_each_other(self):
+        """None is ignored: the message has both."""
+        for arguments, both in (
+                (["queries", "--by", "label:route", "--statements"], ("--by label:", "--statements")),
+                (["queries", "--regressed", "--by", "wall"], ("--regressed", "--by")),
+                (["queries", "--regressed", "--by", "label:route"], ("--regressed", "--by")),
+                (["queries", "--regressed", "--statements"], ("--regressed", "--statements")),
+                (["plan", self.trace, "FROM orders", "--like", "id"], ("STATEMENT FROM orders", "--like id")),
+                (["queries", self.trace, "--credentials", "x"], ("--credentials", "--clickhouse")),
+                (["report", self.trace, "--ca", "x"], ("--ca", "--clickhouse")),
+                (["diff", self.trace, self.trace, "--ca", "x"], ("--ca", "--clickhouse")),
+                (["export", self.trace, "--format", "json", "-o", "-", "--ca", "x"], ("--ca", "--clickhouse"))):
+            code, out, err = run(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            for option in both:
+                self.assertIn(option, err)
+
     def test_short_options(self):
         self.assertEqual(self.output("-h"), self.output("--help"))
         self.assertEqual(self.output("report", "-h"), self.output("report", "--help"))

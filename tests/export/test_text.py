@@ -103,6 +103,17 @@ class Command(support.Exports):
                     self.assertIn("is a part of " + path, self.refused(1, path, "--format", form, "-o", live + end))
         self.assertEqual(db.execute("SELECT identity FROM state").fetchone(), (17,))
 
+    def test_options_that_mean_nothing_to_label_history(self):
+        out = os.path.join(self.folder, "labels.csv")
+        for option in (["--since", "now"], ["--like", "x"], ["--last", "1"], ["--failed"], ["--type", "cpu"],
+                       ["--diff", self.odd], ["--plan"], ["--no-inlines"], ["--root", "label:route"]):
+            said = self.refused(2, self.trace, "--format", "label-history", "-o", out, *option)
+            self.assertRegex(said, option[0] + " is for .* not for label-history\n")
+            self.assertFalse(os.path.exists(out))
+        self.assertIn("needs a trace file",
+                      self.refused(1, "--clickhouse", "http://127.0.0.1:1/", "--format", "label-history", "-o", out))
+        self.assertTrue(self.export(self.trace, "label-history").startswith("hostname,"))
+
     def test_file_as_stdout(self):
         out = os.path.join(self.folder, "out.json")
         done = self.run_export(self.trace, "--format", "json", "-o", out)

@@ -225,6 +225,8 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 		if (selection_check("diff", &sides[i].selection) != COMMAND_FINE)
 			return false;
 	}
+	if (fleet_check("diff", argc, argv) != COMMAND_FINE)
+		return false;
 	if (with && !selection.query)
 		complain("diff: --with is B's query; --query, which is A's, is missing");
 	else if (argc == 1 && !with && !at)

@@ -29,13 +29,22 @@
 
 static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan;
 
-/* This format has no samples: see label_history.h. */
-#define LABEL_HISTORY "label-history"
+/* This one has neither samples nor spans, and no writer: see label_history.h. */
+static const struct export_format label_history = {
+	.name = "label-history",
+	.summary = "trampolines, their labels and times; CSV",
+};
+
+static const struct export_format *find_format(size_t index)
+{
+	const struct export_format *format = export_format_at(index);
+	return format ? format : index && export_format_at(index - 1) ? &label_history : NULL;
+}
 
 static const char *format_at(size_t index)
 {
-	const struct export_format *format = export_format_at(index);
-	return format ? format->name : index && export_format_at(index - 1) ? LABEL_HISTORY : NULL;
+	const struct export_format *format = find_format(index);
+	return format ? format->name : NULL;
 }
 
 static const char *root_name;
@@ -179,9 +188,6 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 {
 	export->path = path;
 	export->side = side;
-	if (!export->format->add && fleet_is_url(path))
-		return complain("%s: no spans are read from ClickHouse: --format %s needs a trace file", path,
-		                export->format->name);
 	export->db = selection_open(path, &selection);
 	if (!export->db)
 		return COMMAND_FAILED;
@@ -273,26 +279,52 @@ static void print_formats(FILE *to)
 	const struct export_format *format;
 
 	fputs("formats, and the unit of their numbers:\n", to);
-	for (size_t i = 0; (format = export_format_at(i)) != NULL; i++)
+	for (size_t i = 0; (format = find_format(i)) != NULL; i++)
 		if (format->missing)
 			fprintf(to, "  %-12s not in this build: %s\n", format->name, format->missing);
 		else
 			fprintf(to, "  %-12s %s\n", format->name, format->summary);
-	fputs("  " LABEL_HISTORY " trampolines, their labels and times; CSV\n", to);
 }
 
-static const struct export_format *find_format(void)
+static bool refuse(const char *option, const char *formats, const struct export_format *format)
 {
-	for (size_t i = 0; format_name && format_at(i); i++)
-		if (strcmp(format_at(i), format_name) == 0)
-			return export_format_at(i);
-	return NULL;
+	complain("export: --%s is for %s, not for %s", option, formats, format->name);
+	return false;
+}
+
+/* False after a complaint about an option that means nothing to the format. */
+static bool check_options(const struct export_format *format)
+{
+	const struct {
+		const char *option, *value;
+		bool applies;
+		const char *formats;
+	} limited[] = {
+		{ "root", root_name, format == &export_collapsed || format == &export_speedscope,
+		  "the formats collapsed and speedscope" },
+		{ "diff", compared_path, format->compares, "the format flamegraph" },
+		{ "type", type_name, format->add, "formats with samples" },
+		{ "plan", with_plan, format->add, "formats with samples" },
+		{ "no-inlines", no_inlines, format->add, "formats with samples" },
+	};
+
+	for (size_t i = 0; i < sizeof(limited) / sizeof(limited[0]); i++)
+		if (limited[i].value && !limited[i].applies)
+			return refuse(limited[i].option, limited[i].formats, format);
+	for (const struct command_option *option = selection_options; option->name; option++)
+		if (*option->to && format == &label_history)
+			return refuse(option->name, "formats with samples or spans", format);
+	return true;
 }
 
 /* NULL after a complaint about the command line. */
 static const struct export_format *check_command_line(void)
 {
-	const struct export_format *format = find_format();
+	const struct export_format *format = NULL;
+
+	for (size_t i = 0; format_name && !format && find_format(i); i++)
+		if (strcmp(format_at(i), format_name) == 0)
+			format = find_format(i);
 
 	if (!format)
 		complain("export: --format is missing (see queryprof export --help)");
@@ -300,11 +332,8 @@ static const struct export_format *check_command_line(void)
 		complain("export: -o is missing: the file to write, - for stdout");
 	else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
 		complain("export: %s is not for terminals: give -o a file", format->name);
-	else if (root_name && format != &export_collapsed && format != &export_speedscope)
-		complain("export: --root is for the formats collapsed and speedscope, not for %s",
-		         format->name);
-	else if (compared_path && !format->compares)
-		complain("export: --diff is for the format flamegraph, not for %s", format->name);
+	else if (!check_options(format))
+		return NULL;
 	else if ((format == &export_otlp || format == &export_otlp_traces) && resource_complaint())
 		complain("OTEL_RESOURCE_ATTRIBUTES is %s: %s", getenv("OTEL_RESOURCE_ATTRIBUTES"),
 		         resource_complaint());
@@ -315,12 +344,15 @@ static const struct export_format *check_command_line(void)
 
 static int run(int argc, char **argv)
 {
-	(void)argc;
-	if (format_name && strcmp(format_name, LABEL_HISTORY) == 0)
-		return label_history_export(argv[0], out_path);
 	const struct export_format *format = check_command_line();
-	if (!format)
+
+	if (!format || fleet_check("export", argc, argv) != COMMAND_FINE)
 		return COMMAND_MISUSED;
+	if (!format->add && fleet_is_url(argv[0]))
+		return complain("%s: only samples are read from ClickHouse: --format %s needs a trace file",
+		                argv[0], format->name);
+	if (format == &label_history)
+		return label_history_export(argv[0], out_path);
 	if (format->missing)
 		return complain("export: the format %s is not in this build: %s", format->name,
 		                format->missing);

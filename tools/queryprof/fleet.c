@@ -53,6 +53,21 @@ bool fleet_is_url(const char *path)
 	return strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0;
 }
 
+int fleet_check(const char *command, int argc, char **argv)
+{
+	const char *option = fleet_settings.credentials   ? "credentials"
+	                     : fleet_settings.authorities ? "ca"
+	                                                  : NULL;
+
+	for (int i = 0; option && i < argc; i++)
+		if (fleet_is_url(argv[i]))
+			option = NULL;
+	if (!option)
+		return COMMAND_FINE;
+	complain("%s: --%s is for --clickhouse, which is not given", command, option);
+	return COMMAND_MISUSED;
+}
+
 /* --- rows ------------------------------------------------------------------------- */
 
 /* The next field of a line in TabSeparated, in its place; NULL: there is none. */

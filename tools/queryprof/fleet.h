@@ -39,6 +39,9 @@ extern struct fleet_settings fleet_settings;
 
 bool fleet_is_url(const char *path);
 
+/* COMMAND_MISUSED, after a complaint, where no argument is a fleet and an option says how to reach one. */
+int fleet_check(const char *command, int argc, char **argv);
+
 /* The fleet's runs of that host, service, statement, id and time, with what they left, in a database
  * that is gone when it is closed. *bases: when the first run of that host and service began, and the
  * last. NULL after a complaint. */

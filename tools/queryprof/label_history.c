@@ -43,10 +43,6 @@ int label_history_export(const char *path, const char *out_path)
 	sqlite3 *db;
 	int result, closed;
 
-	if (!out_path) {
-		complain("export: -o is missing: the file to write, - for stdout");
-		return COMMAND_MISUSED;
-	}
 	if (!(db = trace_file_open(path)))
 		return COMMAND_FAILED;
 	result = out_file_open(&out, out_path, (const char *const[]){ path, NULL });

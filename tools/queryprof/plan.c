@@ -47,6 +47,11 @@ static int run(int argc, char **argv)
 {
 	struct selection one = selection;
 
+	if (argc > 1 && one.like) {
+		complain("plan: STATEMENT %s and --like %s exclude each other: both are a part of the text",
+		         argv[1], one.like);
+		return COMMAND_MISUSED;
+	}
 	if (argc > 1)
 		one.like = argv[1];
 	if (selection_check("plan", &one) != COMMAND_FINE)

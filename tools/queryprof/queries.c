@@ -48,6 +48,20 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
+/* COMMAND_MISUSED after a complaint about two options that each choose what a line is. */
+static int check_lines(bool by_label)
+{
+	const char *one = regressed ? "--regressed" : "--statements";
+	const char *other = regressed && by ? "--by" : regressed && statements ? "--statements" : NULL;
+
+	if (statements && by_label)
+		other = "--by " LABEL "KEY";
+	if (!other)
+		return COMMAND_FINE;
+	complain("queries: %s and %s exclude each other", one, other);
+	return COMMAND_MISUSED;
+}
+
 static int run(int argc, char **argv)
 {
 	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0;
@@ -72,8 +86,8 @@ static int run(int argc, char **argv)
 		{ NULL, NULL },
 	};
 
-	(void)argc;
-	if (selection_check("queries", &selection) != COMMAND_FINE)
+	if (check_lines(by_label) != COMMAND_FINE || selection_check("queries", &selection) != COMMAND_FINE ||
+	    fleet_check("queries", argc, argv) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)

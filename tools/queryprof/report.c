@@ -121,8 +121,8 @@ static const char *default_type(sqlite3 *db)
 
 static int run(int argc, char **argv)
 {
-	(void)argc;
-	if (selection_check("report", &selection) != COMMAND_FINE)
+	if (selection_check("report", &selection) != COMMAND_FINE ||
+	    fleet_check("report", argc, argv) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
