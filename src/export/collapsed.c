@@ -2,8 +2,9 @@
 /*
  * Collapsed stacks: a line a stack, its functions from the root to the leaf with
  * semicolons between them, a blank and a number. flamegraph.pl, inferno, speedscope and
- * others take it. The number is the sum of weights, sampling periods, for samples that a
- * timer took, and the sum of values for others.
+ * others take it. The number is the sum of values in the type's unit, but for samples that a timer took
+ * the number of sampling periods, which those programs call samples. Where periods differ, it
+ * counts the longest time that all of them are multiples of: a stack is as wide as its time in any case.
  */
 
 #include "export/export.h"
@@ -13,8 +14,21 @@
 struct writer {
 	EXPORT_WRITER;
 	struct sums sums;
+	int64_t unit;              /* of the numbers, in the values' unit; 0: no sample has a value */
 	struct export_labels none; /* labels do not matter here */
 };
+
+/* The largest number that divides both; 0 is divided by all. */
+static int64_t common_divisor(int64_t one, int64_t other)
+{
+	while (other) {
+		int64_t rest = one % other;
+
+		one = other;
+		other = rest;
+	}
+	return one;
+}
 
 static bool add_collapsed(void *to, const struct export_sample *sample)
 {
@@ -22,11 +36,16 @@ static bool add_collapsed(void *to, const struct export_sample *sample)
 	struct export_sample bare = *sample;
 
 	bare.labels = &writer->none;
+	/* A value is a multiple of its period, but in a damaged file: so no division has a remainder. */
+	writer->unit =
+		writer->info->is_timed
+			? common_divisor(writer->unit, common_divisor(sample->period_ns, sample->value))
+			: 1;
 	return sums_add(&writer->sums, &bare);
 }
 
 /* Stacks that differ only in the places within their functions are one line. */
-static bool collapse_sum(struct collapse *collapse, const struct sum *sum, bool is_timed)
+static bool collapse_sum(struct collapse *collapse, const struct sum *sum, int64_t unit)
 {
 	for (size_t i = sum->stack->count; i-- > 0;) {
 		const struct export_frame *frame = sum->stack->frames[i];
@@ -34,7 +53,7 @@ static bool collapse_sum(struct collapse *collapse, const struct sum *sum, bool 
 			if (!collapse_frame(collapse, frame->lines[j].function))
 				return false;
 	}
-	return collapse_stack(collapse, is_timed ? sum->weight : sum->value);
+	return collapse_stack(collapse, sum->value / (unit ? unit : 1));
 }
 
 static bool end_collapsed(void *ended, bool complete)
@@ -44,7 +63,7 @@ static bool end_collapsed(void *ended, bool complete)
 	bool fine = true;
 
 	for (size_t i = 0; complete && fine && i < writer->sums.list.count; i++)
-		fine = collapse_sum(&collapse, &writer->sums.list.items[i], writer->info->is_timed);
+		fine = collapse_sum(&collapse, &writer->sums.list.items[i], writer->unit);
 	if (complete && fine)
 		fine = collapse_write(&collapse, writer->out);
 	collapse_free(&collapse);

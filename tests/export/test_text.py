@@ -74,7 +74,7 @@ class Command(support.Exports):
         for form in ("collapsed", "pprof", "speedscope", "json"):
             self.assertTrue(self.export_bytes(damaged, form))
         self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in self.export(damaged, "collapsed").splitlines()),
-                         self.totals(self.odd)[1])
+                         self.totals(self.odd)[2] // MS)
 
     def test_never_writes_over_what_it_exports(self):
         link = os.path.join(self.folder, "link")
@@ -146,18 +146,30 @@ fixture_calls_out;{HOLE} 20
 
     def test_odd(self):
         self.assertEqual(self.export(self.odd, "collapsed"), f"""\
-(no stack) 3
+(no stack) 6
 0x1234 3
 fixture_calls_out;{WALK};{WALK};{WALK} 20
-fixture_calls_out;fixture_visit;fixture_static 66
-fixture_calls_out;{HOLE} 21
+fixture_calls_out;fixture_visit;fixture_static 72
+fixture_calls_out;{HOLE} 22
 """)
 
+    def test_periods_that_differ(self):
+        """Numbers are as times are, whatever else is exported: those of one period stay its samples."""
+        for periods, unit in (((1, 10), 1), ((4, 10), 2), ((10, 10), 10)):
+            path = support.changed_copy(self.odd, os.path.join(self.folder, "periods.trace"), f"""
+                UPDATE series SET period_ns = {periods[0] * MS} WHERE id = 1;
+                UPDATE series SET period_ns = {periods[1] * MS} WHERE id = 3""")
+            lines = self.export(path, "collapsed").splitlines()
+            times = {}
+            for stack in self.stacks(path):
+                name = ";".join(reversed(frame_names(stack))) or "(no stack)"
+                times[name] = times.get(name, 0) + stack["value"]
+            self.assertEqual({name: int(number) * unit * MS for name, number in (line.rsplit(" ", 1) for line in lines)}, times)
 
     def test_same_from_sql(self):
         for path in (self.trace, self.odd):
             done = subprocess.run([support.QUERYPROF, "sql", path, "--format", "json",
-                                   "SELECT flameGraph(trace, weight) AS lines FROM trace_log WHERE trace_type = 'CPU'"],
+                                   "SELECT flameGraph(trace, value / 1000000) AS lines FROM trace_log WHERE trace_type = 'CPU'"],
                                   capture_output=True, text=True, timeout=300, check=True)
             # A stack that is not there is no trace for SQL.
             self.assertEqual(json.loads(done.stdout)[0]["lines"].splitlines(),

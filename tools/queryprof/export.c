@@ -375,6 +375,10 @@ const struct command command_export = {
 		"blue what takes less; a frame is as wide as its time in both. Functions are the same where "
 		"their name and their module's are. Where the files do not have the same work in them, "
 		"compare shares.\n\n"
+		"Collapsed stacks have numbers of sampling periods, which flame graph tools call samples; "
+		"where periods differ, a number counts the longest time that all of them are multiples of. "
+		"Samples that no timer took, and wall time made up of CPU time and waits, have the type's "
+		"unit, as ns or bytes.\n\n"
 		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
 		"samples name it by its place there, from 0.",
 	.print_details = print_formats,
