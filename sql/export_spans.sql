@@ -1,21 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- All spans of the file, by process and thread, as they began; of two that begin together the
--- longer one first. attributes, events: as OTLP has them, JSON arrays.
-SELECT trace_id,
-       span_id,
-       parent_span_id,
-       operation_name,
-       start_time_ns,
-       finish_time_ns,
-       process_id,
-       thread_id,
-       thread_name,
-       hostname,
-       query_id,
-       kind = 'SERVER' AS is_server,
-       CASE status WHEN 'OK' THEN 1 WHEN 'ERROR' THEN 2 ELSE 0 END AS status,
-       unended,
-       attribute,
+-- The spans of the traces that a selected run is in (see selected.sql), all spans where none are selected: a run is in
+-- the trace of its own span, and of those that its samples fell into. By process and thread, as they began; of
+-- two that begin together the longer one first. attributes, events: as OTLP has them, JSON arrays. process: the row
+-- of it. After span_texts.sql.
+WITH sampled AS MATERIALIZED (
+	SELECT DISTINCT span FROM temp.selected_samples CROSS JOIN samples USING (timestamp_ns) WHERE span <> 0),
+wanted AS MATERIALIZED (
+	SELECT DISTINCT trace_id FROM temp.span_texts
+	WHERE query IN (SELECT id FROM temp.selected) OR span IN (SELECT span FROM sampled))
+SELECT trace_id, span_id, parent_span_id, operation_name, start_time_ns, finish_time_ns, process_id, thread_id,
+       thread_name, hostname, query_id, is_server, iif(status = 3, 0, status) AS status, unended, attribute,
        coalesce((
 	       SELECT json_group_array(json_object('key', a.key, 'value',
 		       json(iif(a.type = 'integer', json_object('intValue', a.value || ''),
@@ -24,9 +18,7 @@ SELECT trace_id,
        coalesce((
 	       SELECT json_group_array(json_object('timeUnixNano', (e.value ->> 'time_ns') || '', 'name', e.value ->> 'name'))
 	       FROM json_each(iif(json_valid(events), events, '[]')) AS e), '[]') AS events,
-       file,
-       line,
-       coalesce((SELECT executable FROM processes AS p
-                 WHERE p.process_id = span_log.process_id AND p.hostname = span_log.hostname ORDER BY p.id DESC LIMIT 1), '')
-FROM span_log
-ORDER BY hostname, process_id, thread_id, start_time_ns, finish_time_ns DESC, span_id;
+       file, line, executable, process
+FROM temp.span_texts
+WHERE EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) OR trace_id IN (SELECT trace_id FROM wanted)
+ORDER BY process, thread_id, start_time_ns, finish_time_ns DESC, span_id;

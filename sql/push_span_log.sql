@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The spans in the rows of span_batches after :since up to :until, for span_log_rows. After
--- push_span_rows.sql.
+-- span_texts.sql.
 SELECT
 	(SELECT identity FROM state) AS file,
 	start_time_ns,
@@ -21,5 +21,5 @@ SELECT
 	attribute,
 	file AS source_file,
 	line AS source_line
-FROM temp.push_span_rows
+FROM temp.span_texts
 WHERE batch > :since AND batch <= :until;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The spans in the rows of span_batches after :since up to :until, in the columns and the order of
--- export_spans.sql. After push_span_rows.sql.
+-- export_spans.sql. After span_texts.sql.
 SELECT trace_id, span_id, parent_span_id, operation_name, start_time_ns, finish_time_ns, process_id, thread_id,
        thread_name, hostname, query_id, is_server, iif(status = 3, 0, status) AS status, unended, attribute,
        coalesce((
@@ -11,7 +11,7 @@ SELECT trace_id, span_id, parent_span_id, operation_name, start_time_ns, finish_
        coalesce((
 	       SELECT json_group_array(json_object('timeUnixNano', (e.value ->> 'time_ns') || '', 'name', e.value ->> 'name'))
 	       FROM json_each(iif(json_valid(events), events, '[]')) AS e), '[]') AS events,
-       file, line, coalesce(executable, '')
-FROM temp.push_span_rows
+       file, line, executable, process
+FROM temp.span_texts
 WHERE batch > :since AND batch <= :until
-ORDER BY hostname, process_id, thread_id, start_time_ns, finish_time_ns DESC, span_id;
+ORDER BY process, thread_id, start_time_ns, finish_time_ns DESC, span_id;

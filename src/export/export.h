@@ -68,6 +68,7 @@ struct export_labels {
 	uint32_t number;
 	uint32_t side; /* 1: of the file that the first is compared with */
 	const char *query_id, *thread, *database, *statement;
+	int64_t process;               /* its number in the file: several may have one process_id */
 	int64_t process_id, thread_id; /* the system's */
 	int64_t statement_hash;        /* equal for statements that differ in literals only */
 	int64_t statement_runs;        /* all of them, with samples or not; 0: not known */
@@ -90,14 +91,14 @@ struct export_sample {
 };
 
 /* A span of a request. Spans come behind the samples, by process and thread, as they began.
- * attribute: a JSON object; otlp_…: JSON arrays as OTLP has them. The strings are valid during the
- * call, "" where nothing is known. */
+ * process: as of labels. attribute: a JSON object; otlp_…: JSON arrays as OTLP has them. The strings are
+ * valid during the call, "" where nothing is known. */
 struct export_span {
 	const char *trace_id, *span_id, *parent_id; /* hexadecimal */
 	const char *name, *thread_name, *host, *program, *query_id, *file;
 	const char *attribute, *otlp_attributes, *otlp_events;
 	int64_t start_ns, end_ns; /* since 1970 */
-	int64_t process_id, thread_id, line;
+	int64_t process, process_id, thread_id, line;
 	unsigned status; /* enum qp_span_status */
 	bool is_server, is_unended;
 };

@@ -4,7 +4,6 @@
  * process. Ids are hexadecimal and 64-bit numbers are texts there.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -17,7 +16,6 @@ struct writer {
 	EXPORT_WRITER;
 	bool has_resource, failed;
 	int64_t process; /* of the span before */
-	char *host;
 };
 
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
@@ -58,7 +56,7 @@ static bool begin_resource(struct writer *writer, const struct export_span *span
 {
 	FILE *out = writer->out;
 
-	if (writer->has_resource && writer->process == span->process_id && !strcmp(writer->host, span->host))
+	if (writer->has_resource && writer->process == span->process)
 		return false;
 	fputs(writer->has_resource ? "]}]},\n" : "{\"resourceSpans\":[\n", out);
 	fputs("{\"resource\":{\"attributes\":[", out);
@@ -66,9 +64,7 @@ static bool begin_resource(struct writer *writer, const struct export_span *span
 	fputs("]},\"scopeSpans\":[{\"scope\":{\"name\":\"queryprof\",\"version\":\"" QUERYPROF_VERSION
 	      "\"},\"spans\":[\n",
 	      out);
-	free(writer->host);
-	writer->host = strdup(span->host);
-	writer->process = span->process_id;
+	writer->process = span->process;
 	writer->has_resource = true;
 	return true;
 }
@@ -118,14 +114,13 @@ static bool add_span(void *to, const struct export_span *span)
 		text_write_made_json(out, span->otlp_events, strlen(span->otlp_events));
 	}
 	fprintf(out, ",\"status\":{%s%.0d}}", span->status ? "\"code\":" : "", (int)span->status);
-	return writer->host && !writer->failed;
+	return !writer->failed;
 }
 
 static bool end_otlp(void *ended, bool complete)
 {
 	struct writer *writer = ended;
 
-	free(writer->host);
 	if (!complete)
 		return true;
 	fputs(writer->has_resource ? "\n]}]}]}\n" : "{\"resourceSpans\":[]}\n", writer->out);

@@ -6,6 +6,10 @@
  * Times count from the first of them: a double, as JSON's readers have it, holds no nanoseconds
  * since 1970. When that was is in otherData.
  *
+ * Processes are distinguished by their ids alone there, and two of a file may have the same one: of
+ * containers, of hosts, or one after the other. The first keeps it, a later one gets a number
+ * that no process has, and its id stands in its name.
+ *
  * Events of a track must lie inside each other. A statement that is still being stepped when the
  * span around it ends does not: it is a pair of asynchronous events, a track of its own.
  */
@@ -13,13 +17,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/index.h"
+#include "base/text.h"
+#include "base/vector.h"
 #include "export/export.h"
 #include "export/text.h"
+
+#define PROCESS_IDS (1 << 22) /* Linux's PID_MAX_LIMIT: ids are less */
+
+/* A process. */
+struct track {
+	bool is_named; /* false: it has not come yet */
+	int64_t id;
+};
 
 struct writer {
 	EXPORT_WRITER;
 	bool has_events;
-	int64_t process, thread; /* of the span before */
+	struct index processes; /* by their numbers in the file */
+	VECTOR(struct track) tracks;
+	struct index ids; /* those that a process has kept */
+	bool has_spans;
+	int64_t process, thread; /* of the span before, as they are in the file */
 	VECTOR(int64_t) ends;    /* of the spans that the next one may be inside of */
 };
 
@@ -65,16 +85,49 @@ static void write_name(struct writer *writer, const char *event, int64_t process
 	fputs("}}", out);
 }
 
-static void name_track(struct writer *writer, const struct export_span *span)
-{
-	bool is_new_process = !writer->has_events || span->process_id != writer->process;
+/* What the file says of the process that a span or a sample is of. */
+struct process {
+	int64_t number, id, thread;
+	const char *program, *host;
+};
 
-	if (!is_new_process && span->thread_id == writer->thread)
+/* False: no memory. */
+static bool name_process(struct writer *writer, const struct process *process, bool has_its_id, int64_t id)
+{
+	char *name = has_its_id ? text_format("%s", process->program)
+	                        : text_format("%s (%" PRId64 " on %s)", process->program, process->id,
+	                                      process->host);
+
+	if (name && process->program[0])
+		write_name(writer, "process_name", id, process->thread, name);
+	free(name);
+	return name;
+}
+
+/* NULL: no memory. */
+static const struct track *find_track(struct writer *writer, const struct process *process)
+{
+	const struct hash number = hash_words(&(uint64_t){ (uint64_t)process->number }, 1),
+			  id = hash_words(&(uint64_t){ (uint64_t)process->id }, 1);
+	struct track *track = index_item(&writer->processes, number, &writer->tracks);
+
+	if (!track || track->is_named)
+		return track;
+	bool keeps_id = index_find(&writer->ids, id) == INDEX_NONE;
+	if (keeps_id && index_add(&writer->ids, id) == INDEX_NONE)
+		return NULL;
+	*track =
+		(struct track){ true, keeps_id ? process->id : PROCESS_IDS + (track - writer->tracks.items) };
+	return name_process(writer, process, keeps_id, track->id) ? track : NULL;
+}
+
+static void name_thread(struct writer *writer, const struct export_span *span, int64_t process)
+{
+	if (writer->has_spans && span->process == writer->process && span->thread_id == writer->thread)
 		return;
-	if (is_new_process)
-		write_name(writer, "process_name", span->process_id, span->thread_id, span->program);
-	write_name(writer, "thread_name", span->process_id, span->thread_id, span->thread_name);
-	writer->process = span->process_id;
+	write_name(writer, "thread_name", process, span->thread_id, span->thread_name);
+	writer->has_spans = true;
+	writer->process = span->process;
 	writer->thread = span->thread_id;
 	writer->ends.count = 0;
 }
@@ -86,9 +139,9 @@ static const char *category(const struct export_span *span)
 	return strncmp(span->name, "wait: ", 6) == 0 ? "wait" : "span";
 }
 
-static void write_span(FILE *out, const struct export_span *span)
+static void write_span(FILE *out, const struct export_span *span, int64_t process)
 {
-	fprintf(out, "\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"cat\":\"%s\",\"name\":", span->process_id,
+	fprintf(out, "\"pid\":%" PRId64 ",\"tid\":%" PRId64 ",\"cat\":\"%s\",\"name\":", process,
 	        span->thread_id, category(span));
 	export_write_text(out, span->name);
 }
@@ -110,13 +163,13 @@ static void write_details(FILE *out, const struct export_span *span)
 	fputs("}}", out);
 }
 
-static void write_pair(struct writer *writer, const struct export_span *span)
+static void write_pair(struct writer *writer, const struct export_span *span, int64_t process)
 {
 	for (int end = 0; end < 2; end++) {
 		FILE *out = begin_event(writer);
 
 		fprintf(out, "{\"ph\":\"%s\",\"id\":\"0x%s\",", end ? "e" : "b", span->span_id);
-		write_span(out, span);
+		write_span(out, span, process);
 		write_time(out, "ts", (end ? span->end_ns : span->start_ns) - writer->info->first_ns);
 		write_details(out, span);
 	}
@@ -125,18 +178,23 @@ static void write_pair(struct writer *writer, const struct export_span *span)
 static bool add_span(void *to, const struct export_span *span)
 {
 	struct writer *writer = to;
+	const struct process process = { span->process, span->process_id, span->thread_id, span->program,
+		                         span->host };
+	const struct track *track = find_track(writer, &process);
 	FILE *out;
 
-	name_track(writer, span);
+	if (!track)
+		return false;
+	name_thread(writer, span, track->id);
 	while (writer->ends.count && writer->ends.items[writer->ends.count - 1] <= span->start_ns)
 		writer->ends.count--;
 	if (writer->ends.count && writer->ends.items[writer->ends.count - 1] < span->end_ns) {
-		write_pair(writer, span);
+		write_pair(writer, span, track->id);
 		return true;
 	}
 	out = begin_event(writer);
 	fputs("{\"ph\":\"X\",", out);
-	write_span(out, span);
+	write_span(out, span, track->id);
 	write_time(out, "ts", span->start_ns - writer->info->first_ns);
 	write_time(out, "dur", span->end_ns - span->start_ns);
 	write_details(out, span);
@@ -160,20 +218,28 @@ static void write_stack(FILE *out, const struct export_stack *stack)
 static bool add_sample(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
-	FILE *out = begin_event(writer);
+	const struct export_labels *labels = sample->labels;
+	const struct process process = { labels->process, labels->process_id, labels->thread_id,
+		                         labels->program, labels->host };
+	const struct track *track = find_track(writer, &process);
 	const struct export_stack *stack = sample->stack;
+	FILE *out;
+
+	if (!track)
+		return false;
+	out = begin_event(writer);
 
 	fprintf(out,
 	        "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%" PRId64 ",\"tid\":%" PRId64
 	        ",\"cat\":\"sample\",\"name\":",
-	        sample->labels->process_id, sample->labels->thread_id);
+	        track->id, labels->thread_id);
 	export_write_text(out, stack->count ? stack->frames[0]->lines[0].function : "");
 	write_time(out, "ts", sample->time_ns - writer->info->first_ns);
 	fprintf(out, ",\"args\":{\"value\":%" PRId64 ",\"unit\":", sample->value);
 	export_write_text(out, writer->info->unit);
 	fputs(",\"stack\":", out);
 	write_stack(out, stack);
-	write_member(out, "query_id", sample->labels->query_id, ",");
+	write_member(out, "query_id", labels->query_id, ",");
 	fputs("}}", out);
 	return true;
 }
@@ -183,6 +249,9 @@ static bool end_perfetto(void *ended, bool complete)
 	struct writer *writer = ended;
 
 	vector_free(&writer->ends);
+	vector_free(&writer->tracks);
+	index_free(&writer->processes);
+	index_free(&writer->ids);
 	if (!complete)
 		return true;
 	if (!writer->has_events)

@@ -5,6 +5,7 @@
 usage: test_spans.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
 import json
+import os
 
 import support
 from support import row
@@ -63,7 +64,111 @@ class Spans(support.Spans):
     def test_without_spans(self):
         self.assertEqual(json.loads(self.export(self.trace, "otlp-traces")), {"resourceSpans": []})
         events = json.loads(self.export(self.trace, "perfetto"))["traceEvents"]
-        self.assertEqual({event["ph"] for event in events}, {"i"})
+        self.assertEqual({event["ph"] for event in events}, {"i", "M"})
+        self.assertEqual([event["args"]["name"] for event in events if event["ph"] == "M"], ["/usr/bin/app"])
+
+
+def otlp_spans(text):
+    """Pairs of a resource's attributes and a span."""
+    return [({item["key"]: item["value"] for item in resource["resource"]["attributes"]}, span)
+            for resource in json.loads(text)["resourceSpans"] for scope in resource["scopeSpans"] for span in scope["spans"]]
+
+
+class Selected(support.Spans):
+    """Three runs: one is a span of its trace, the samples of one fell into another trace, one is in none."""
+    TRACES = {"0a": "00000000000000aa00000000000000cc", "0b": "4bf92f3577b34da623ce929d0e0e4736", "0c": None}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.selected = support.changed_copy(cls.spans, os.path.join(cls.folder, "selected.trace"), """
+            INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, query_start_ns, thread_id)
+            VALUES (91, '0a', 1, 1795000002000001000, 1795000002000004000, 1, 1795000002000001000, 101),
+                   (92, '0b', 1, 1795000000580000000, 1795000000590000000, 1, 1795000000580000000, 103),
+                   (93, '0c', 1, 1795000009000000000, 1795000009000000009, 1, 1795000009000000000, 101);
+            UPDATE span_batches SET spans = '[[7,0,1000,3000,3000,1,91]]' WHERE id = 5;
+            UPDATE samples SET query = 92 WHERE timestamp_ns = 1795000000580000001;
+            INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, span)
+            VALUES (1795000009000000001, 1, 93, 1, 0, 1, 0, 0, 0)""")
+
+    def span_ids(self, form, *arguments):
+        text = self.export(self.selected, form, *arguments)
+        if form == "otlp-traces":
+            return {(span["traceId"], span["spanId"]) for _, span in otlp_spans(text)}
+        return {(event["args"]["trace_id"], event["args"]["span_id"])
+                for event in json.loads(text)["traceEvents"] if event["ph"] in "Xb"}
+
+    def test_spans_are_those_of_the_selected_runs_traces(self):
+        for form in ("otlp-traces", "perfetto"):
+            every = self.span_ids(form)
+            self.assertEqual(len({trace for trace, _ in every}), 4)
+            for run, trace in self.TRACES.items():
+                found = self.span_ids(form, "--query", run)
+                self.assertEqual(found, {span for span in every if span[0] == trace}, (form, run))
+                self.assertEqual(bool(found), bool(trace))
+            self.assertEqual(self.span_ids(form, "--since", "2026-11-18 11:06:42"),
+                             self.span_ids(form, "--query", "0a"))
+            self.assertEqual(self.span_ids(form, "--process", "100", "--min-duration", "0ms"),
+                             self.span_ids(form, "--query", "0a") | self.span_ids(form, "--query", "0b"))
+
+    def test_samples_are_of_the_same_runs(self):
+        events = json.loads(self.export(self.selected, "perfetto", "--query", "0b"))["traceEvents"]
+        self.assertEqual([event["args"]["query_id"] for event in events if event["ph"] == "i"], ["0b"])
+
+    def test_options_of_samples(self):
+        for option in (["--type", "cpu"], ["--plan"], ["--no-inlines"]):
+            said = self.refused(2, self.selected, "--format", "otlp-traces", "-o", "-", *option)
+            self.assertIn(f"{option[0]} is for formats with samples, not for otlp-traces", said)
+
+
+class Processes(support.Spans):
+    """Four processes, three of which have one id: on two hosts, and of two programs on one; each has a sample and a
+    span. The thread's number is the same, too."""
+    PROGRAMS = {1: ("/opt/shop/bin/shopd", "shop-1", 100), 2: ("/opt/bill/billd", "shop-1", 100),
+                3: ("/opt/shop/bin/shopd", "shop-2", 100), 4: ("/opt/shop/bin/shopd", "shop-1", 7)}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        sql = "DELETE FROM span_batches; DELETE FROM span_links; DELETE FROM samples;"
+        for process, (program, host, number) in cls.PROGRAMS.items():
+            sql += f"""
+                INSERT OR REPLACE INTO processes (id, hostname, process_id, start_time_ns, executable)
+                VALUES ({process}, '{host}', {number}, {process}, '{program}');
+                INSERT INTO threads VALUES (20 + {process}, {process}, 101, 'main');
+                INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (20 + {process}, 20 + {process}, 'CPU', 1000000, 1);
+                INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)
+                VALUES (1795000000000000000 + {process}, 20 + {process}, 0, {process}, 0, 1, 0, 0);
+                INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags, lasted_ns,
+                                          count, statements, spans)
+                VALUES (1, {process}, 0, 1000 * {process}, 20 + {process}, 1795000000000000000 - {process}, 0, 0, 100, 1, 0,
+                        '[[2,0,0,100]]');"""
+        cls.several = support.changed_copy(cls.spans, os.path.join(cls.folder, "several.trace"), sql)
+
+    def test_resources(self):
+        found = {int(span["traceId"], 16) & 0xffff: (resource["service.name"]["stringValue"],
+                                                     resource["host.name"]["stringValue"],
+                                                     int(resource["process.pid"]["intValue"]))
+                 for resource, span in otlp_spans(self.export(self.several, "otlp-traces"))}
+        self.assertEqual(found, {process: (os.path.basename(program), host, number)
+                                 for process, (program, host, number) in self.PROGRAMS.items()})
+
+    def test_tracks(self):
+        events = json.loads(self.export(self.several, "perfetto"))["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertEqual(len(names), len([event for event in events if event["name"] == "process_name"]))
+        spans = {int(event["args"]["trace_id"], 16) & 0xffff: event["pid"] for event in events if event["ph"] == "X"}
+        base = row("SELECT min(start_ns) FROM span_batches", path=self.several)[0]
+        first = row("SELECT min(timestamp_ns) - 1 FROM samples", path=self.several)[0]
+        samples = {base + round(event["ts"] * 1000) - first: event["pid"] for event in events if event["ph"] == "i"}
+        self.assertEqual(samples, spans)
+        self.assertEqual(len(set(spans.values())), len(self.PROGRAMS))
+        for process, (program, host, number) in self.PROGRAMS.items():
+            name = names[spans[process]]
+            # One of them has the number, the others have it in their names.
+            self.assertEqual(name, program if spans[process] == number else f"{program} ({number} on {host})")
+        self.assertIn(100, spans.values())
+        self.assertIn(7, spans.values())
 
 
 support.main()

@@ -211,6 +211,24 @@ class Otlp(Case):
         self.assertEqual(self.links(server.bodies(PROFILES)), expected)
         self.assertEqual(len(set(expected.values())), 5)  # of the first ones half have none
 
+    def test_spans_of_two_programs_with_one_id(self):
+        """As in two containers on one host."""
+        server, file = self.server(), self.maker()
+        file.add_spans(1, 1000, 4)
+        file.db.execute("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable)"
+                        " SELECT 2, hostname, process_id, 1, '/opt/bill' FROM processes")
+        file.db.execute("INSERT INTO threads VALUES (2, 2, 101, 'worker')")
+        file.db.execute("UPDATE span_batches SET thread = 2 WHERE id = ?", (file.add_spans(2, 2000, 4),))
+        file.add(10)
+        self.assertEqual(self.push(server.url).returncode, 0)
+        found = set()
+        for body in server.bodies(TRACES):
+            for resource in json.loads(body)["resourceSpans"]:
+                attributes = {item["key"]: item["value"] for item in resource["resource"]["attributes"]}
+                found.update((attributes["service.name"]["stringValue"], int(span["traceId"], 16) & 0xffff)
+                             for scope in resource["scopeSpans"] for span in scope["spans"])
+        self.assertEqual(found, {("app", 1), ("bill", 2)})
+
     @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
     def test_links_of_a_program(self):
         done = case.run("record", "-o", self.path, "--cpu", "1ms", "--", "/usr/bin/python3", "-c", PROGRAM,

@@ -379,6 +379,10 @@ const struct command command_export = {
 		"where periods differ, a number counts the longest time that all of them are multiples of. "
 		"Samples that no timer took, and wall time made up of CPU time and waits, have the type's "
 		"unit, as ns or bytes.\n\n"
+		"Where options select runs, spans are those of the traces that a selected run is in: whose "
+		"span it is, or whose spans its samples fell into. Perfetto distinguishes processes by their "
+		"ids: where two have the same one, the later gets a number from 4194304 on, and its name has "
+		"its id and host.\n\n"
 		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
 		"samples name it by its place there, from 0.",
 	.print_details = print_formats,

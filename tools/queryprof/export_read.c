@@ -161,6 +161,7 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 		.host = names_keep(reader->names, column_text(row, 11)),
 		.statement_hash = sqlite3_column_int64(row, 4),
 		.statement_runs = sqlite3_column_int64(row, 7),
+		.process = sqlite3_column_int64(row, 13),
 		.process_id = sqlite3_column_int64(row, 8),
 		.thread_id = sqlite3_column_int64(row, 9),
 		.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "progress.h"
 #include "sql_export_spans.h"
+#include "sql_span_texts.h"
 #include "store/file/database.h"
 
 static const char *text(sqlite3_stmt *row, int column)
@@ -36,6 +37,7 @@ static struct export_span read_span(sqlite3_stmt *row)
 		.file = text(row, 17),
 		.line = sqlite3_column_int64(row, 18),
 		.program = text(row, 19),
+		.process = sqlite3_column_int64(row, 20),
 	};
 }
 
@@ -72,7 +74,8 @@ int export_spans(sqlite3 *db, const char *path, const struct export_format *form
 	int64_t count = 0;
 	int result;
 
-	if (sqlite3_prepare_v2(db, sql_export_spans, -1, &rows, NULL) != SQLITE_OK)
+	if (sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(db, sql_export_spans, -1, &rows, NULL) != SQLITE_OK)
 		return complain("%s: %s", path, sqlite3_errmsg(db));
 	result = export_spans_add(rows, path, format, writer, &count);
 	sqlite3_finalize(rows);

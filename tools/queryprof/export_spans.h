@@ -12,7 +12,8 @@
 /* When the first span or sample of the file was, ns since 1970; 0: there is none. */
 int64_t export_spans_first(sqlite3 *db);
 
-/* Hands all spans of the open file to the writer. A command_result. */
+/* Hands the spans of the open file to the writer: those of the traces that a selected run is in, all where
+ * none are selected (sql/export_spans.sql). A command_result. */
 int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer);
 
 /* The same for rows that are prepared, with the columns of sql/export_spans.sql; counts them. */

@@ -29,7 +29,7 @@
 #include "push_state.h"
 #include "push_target.h"
 #include "sql_push_news.h"
-#include "sql_push_span_rows.h"
+#include "sql_span_texts.h"
 #include "store/file/database.h"
 #include "trace_file.h"
 
@@ -171,7 +171,7 @@ static int open_file(struct push_file *file)
 	file->db = trace_file_open(file->path);
 	if (!file->db)
 		return COMMAND_FAILED;
-	if (sqlite3_exec(file->db, sql_push_span_rows, NULL, NULL, NULL) != SQLITE_OK)
+	if (sqlite3_exec(file->db, sql_span_texts, NULL, NULL, NULL) != SQLITE_OK)
 		complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 	else if (push_stacks_begin(&file->stacks, file->db, trace_file_space()))
 		return COMMAND_FINE;

@@ -1,9 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The spans of a file with what both push_span_log.sql and push_spans.sql need, and the row of span_batches that they
--- are in: as span_log in store_schema.sql, without what takes long. (Its span_rows cannot use ->>.)
-CREATE TEMP VIEW push_span_rows AS
+-- The spans of a file with what export_spans.sql, push_spans.sql and push_span_log.sql need, the row of span_batches
+-- that they are in, and the row of their process: as span_log in store_schema.sql, without what takes long. (Its
+-- span_rows cannot use ->>.) query: a row of queries, 0: none.
+CREATE TEMP VIEW span_texts AS
 SELECT
 	r.batch AS batch,
+	r.span AS span,
+	r.query AS query,
+	coalesce(t.process, 0) AS process,
 	r.start_ns AS start_time_ns,
 	r.start_ns + r.duration_ns AS finish_time_ns,
 	p.hostname AS hostname,
