@@ -131,6 +131,17 @@ class Following(Sent):
         self.assertTrue(any("sqlite3VdbeExec" in row["symbols"] or "sqlite3_step" in row["symbols"]
                             for row in server.rows["trace_log_rows"].values()))
 
+    @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
+    def test_beside_a_new_recording(self):
+        """The push ends with it, although signals of the command wait while the old file is renamed."""
+        server, file = self.fake(), self.maker()
+        file.add(100)
+        file.db.close()
+        done = subprocess.run([COMMAND, "record", "-o", self.path, "--new", "--push", server.url, "--", "true"],
+                              env=environment(), capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(server.rows["trace_log_rows"], {})
+
     def wait(self, condition):
         while not condition():
             time.sleep(0.02)

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of `queryprof record` when there is nothing to record, or it cannot.
 
-usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE: programs with a copy of SQLite
+usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE NO_SPAWN END_AT_NEW_FILE: programs with a copy of SQLite
 of their own, dynamically linked otherwise, and without a loader; modules with such a copy, and
-with an old SQLite library; a program with a SQLite without the table of its functions."""
+with an old SQLite library; a program with a SQLite without the table of its functions; what makes posix_spawn() fail,
+and what sends SIGTERM at mkostemp()."""
 
 import re
 import sys
 
 from recording import *
 
-OWN_COPY, STATIC, NODE, OLD, NO_TABLE = (os.path.abspath(sys.argv.pop(1)) for _ in range(5))
+OWN_COPY, STATIC, NODE, OLD, NO_TABLE, NO_SPAWN, END_AT_NEW_FILE = (os.path.abspath(sys.argv.pop(1)) for _ in range(7))
 
 
 class Nothing(Recording):
@@ -307,6 +308,68 @@ class Settings(Recording):
         self.expect_sampled_runs(1)
         done = self.record("true", options=("--new", "--append"))
         self.assertEqual((done.returncode, "exclude each other" in done.stderr), (2, True), self.seen)
+
+    def files(self):
+        """All that is in the folder, with the rights of each. The log's index changes with each reader."""
+        found = {}
+        for name in os.listdir(self.folder):
+            path = os.path.join(self.folder, name)
+            with open(path, "rb") as file:
+                found[name] = (b"" if name.endswith("-shm") else file.read(), os.lstat(path))
+        return {name: (text, status.st_ino, status.st_mode) for name, (text, status) in found.items()}
+
+    def test_new_keeps_the_old_file_until_the_program_starts(self):
+        self.record_again()
+        # As a process that was killed leaves it: with rows in the log alone.
+        script = ("import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None);"
+                  "db.execute('PRAGMA journal_mode = WAL'); db.execute('UPDATE state SET identity = 17');"
+                  "os.kill(os.getpid(), 9)")
+        subprocess.run([PYTHON, "-c", script, self.trace], check=False)
+        os.chmod(self.trace, 0o440)
+        before = self.files()
+        self.assertEqual(set(before), {"app.trace", "app.trace-wal", "app.trace-shm"})
+        no_program = self.file("no program", "")
+        before = self.files()
+        for name, status in (("./srever", 127), (no_program, 126)):
+            done = self.record(name, options=("--new",))
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (status, 1), self.seen)
+            self.assertEqual(self.files(), before)
+        self.refuse_temporary("--new")
+        self.assertEqual(self.files(), before)
+        self.assertEqual(self.rows("SELECT identity FROM state"), [(17,)])
+        self.assertNotIn("record:", self.record_again("--new"))
+        self.expect_sampled_runs(1)
+        self.assertEqual(self.rows("SELECT identity = 17 FROM state"), [(0,)])
+        self.assertEqual(set(self.files()), {"app.trace", "no program"})
+
+    def test_new_and_a_signal(self):
+        """It comes when the old file is about to be renamed, and waits for the program, or for the end."""
+        self.record_again()
+        before = self.files()
+        env = {**os.environ, "LD_PRELOAD": END_AT_NEW_FILE}
+        done = self.record("./srever", options=("--new",), env=env)
+        self.assertEqual((done.returncode, self.files()), (127, before), self.seen)
+        done = self.record("sleep", "300", options=("--new",), env=env)
+        self.assertEqual((done.returncode, self.files()), (-signal.SIGTERM, {}), self.seen)
+
+    def refuse_temporary(self, *options):
+        done = self.record("true", options=options, env={**os.environ, "TMPDIR": os.path.join(self.folder, "none")})
+        self.assertEqual((done.returncode, "none/queryprof-record-" in done.stderr), (125, True), self.seen)
+
+    def test_failures_leave_nothing(self):
+        self.refuse_temporary()
+        self.assertEqual(self.files(), {})
+        done = self.record("./srever", options=())
+        self.assertEqual((done.returncode, self.files()), (127, {}), self.seen)
+
+    def test_failure_of_push_leaves_nothing(self):
+        folder = os.path.join(self.folder, "temporary")
+        os.mkdir(folder)
+        done = self.record("true", options=("--push", "http://127.0.0.1:1/"),
+                           env={**os.environ, "TMPDIR": folder, "LD_PRELOAD": NO_SPAWN})
+        self.assertEqual(done.returncode, 125, self.seen)
+        self.assertIn("record: push cannot be started", done.stderr)
+        self.assertEqual((os.listdir(self.folder), os.listdir(folder)), (["temporary"], []))
 
     def test_default_file(self):
         subprocess.run([QUERYPROF, "record", "sh", "-c", 'cd / && exec sqlite3 -init /dev/null :memory: "$0"', SLOW],

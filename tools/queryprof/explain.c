@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "command.h"
 #include "entry/mark.h"
 #include "file_map.h"
@@ -31,11 +32,16 @@ int explain_begin(void)
 	const char *folder = getenv("TMPDIR");
 	int fd;
 
-	if (asprintf(&mark, "%s/queryprof-record-XXXXXX", folder && *folder == '/' ? folder : "/tmp") < 0)
+	mark = text_format("%s/queryprof-record-XXXXXX", folder && *folder == '/' ? folder : "/tmp");
+	if (!mark)
 		return complain("record: out of memory");
 	fd = mkostemp(mark, O_CLOEXEC);
-	if (fd < 0)
-		return complain("record: %s: %s", mark, strerror(errno));
+	if (fd < 0) {
+		complain("record: %s: %s", mark, strerror(errno));
+		free(mark);
+		mark = NULL;
+		return COMMAND_FAILED;
+	}
 	/* Other users may write, too: a process may have given up its own. */
 	fchmod(fd, 0622);
 	close(fd);
@@ -44,7 +50,8 @@ int explain_begin(void)
 
 void explain_end(void)
 {
-	unlink(mark);
+	if (mark)
+		unlink(mark);
 	free(mark);
 	mark = NULL;
 }

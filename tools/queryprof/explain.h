@@ -12,6 +12,7 @@ struct losses;
 /* Makes the file to which recorded processes write what is to be said (entry/mark.h), and
  * names it in the environment. A command_result. */
 int explain_begin(void);
+/* Removes it, if there is one. */
 void explain_end(void);
 
 /* Whether some process had a SQLite library that could be recorded. */

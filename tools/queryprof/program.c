@@ -31,6 +31,7 @@
 struct inherited {
 	sigset_t blocked;
 	struct sigaction on_child, on_file_size;
+	bool is_held; /* `blocked` is known */
 };
 
 static struct inherited inherited;
@@ -238,20 +239,29 @@ void program_ignore_file_size(void)
 	sigaction(SIGXFSZ, &ignored, &inherited.on_file_size);
 }
 
+void program_hold_signals(void)
+{
+	sigset_t all;
+
+	if (inherited.is_held)
+		return;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &inherited.blocked);
+	inherited.is_held = true;
+}
+
 int program_start(char **argv, int kept)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
-	sigset_t all;
 	int error;
 
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &inherited.blocked);
+	program_hold_signals();
 	/* Ignored, its end could not be waited for. */
 	sigaction(SIGCHLD, &standard, &inherited.on_child);
 	start_witness(); /* first, to miss nothing */
 	error = start_program(argv);
 	if (error)
-		stop_watching();
+		end_witness();
 	else
 		let_go_of_descriptors(kept);
 	return error;

@@ -10,9 +10,13 @@
  * command says so. The program gets the action that was there. Before program_start(). */
 void program_ignore_file_size(void);
 
+/* All signals wait from here on: for the program, or for the end of this process. program_start() begins
+ * with it; before, where something is half done that no signal may leave so. */
+void program_hold_signals(void);
+
 /* Starts argv (found as the shell finds it), with the command's environment and descriptors. 0, or the
- * errno value of why it could not be started. Afterwards the command's own standard input and output
- * lead nowhere, other descriptors than `kept` are closed, and all signals are blocked. */
+ * errno value of why it could not be started. All signals are blocked afterwards; where it was started, the
+ * command's own standard input and output lead nowhere, and other descriptors than `kept` are closed. */
 int program_start(char **argv, int kept);
 
 /* Waits until it ends. Its end, as waitpid() gives it. */

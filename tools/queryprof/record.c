@@ -23,6 +23,7 @@
 #include "explain.h"
 #include "file_map.h"
 #include "library.h"
+#include "old_trace.h"
 #include "progress.h"
 #include "push_beside.h"
 #include "queryprof.h"
@@ -47,7 +48,9 @@ static const struct command_option options[] = {
 	  .help = "the trace file (default " TRACE_FILE_DEFAULT "); one that exists grows, and record "
 	          "says so" },
 	{ .name = "append", .to = &append, .help = "the trace file may exist: nothing is said" },
-	{ .name = "new", .to = &begin_anew, .help = "a trace file that exists is removed first" },
+	{ .name = "new",
+	  .to = &begin_anew,
+	  .help = "a trace file that exists is removed when COMMAND has started" },
 	{ .name = "cpu",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
@@ -221,24 +224,13 @@ static int set_preload(void)
 struct trace {
 	const char *path;
 	bool is_new;
+	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
 	int64_t before; /* the newest process that it knows */
 	const struct recovery *recovery;
 };
 
-static void remove_file(const char *path)
-{
-	static const char *const ends[] = { "", "-wal", "-shm" };
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		char *name = NULL;
-		if (asprintf(&name, "%s%s", path, ends[i]) >= 0)
-			unlink(name);
-		free(name);
-	}
-}
-
 /* The command does not remove a file that is no trace file. */
-static int remove_existing(const char *path)
+static int set_existing_aside(const char *path)
 {
 	sqlite3 *db = trace_file_open_tables(path); /* complains if it is no trace file */
 
@@ -248,8 +240,7 @@ static int remove_existing(const char *path)
 	if (trace_file_is_in_use(path))
 		return complain("record: %s: another process has it open, so --new cannot remove it",
 		                path_as_given);
-	remove_file(path);
-	return COMMAND_FINE;
+	return old_trace_set_aside(path, path_as_given);
 }
 
 /* Made now if need be: a file that cannot be written is to be known before hours of
@@ -261,7 +252,7 @@ static int prepare_trace(struct trace *trace)
 	char *error = NULL;
 
 	trace->path = getenv("QUERYPROF_TRACE_LOG_PATH");
-	if (begin_anew && access(trace->path, F_OK) == 0 && remove_existing(trace->path))
+	if (begin_anew && access(trace->path, F_OK) == 0 && set_existing_aside(trace->path))
 		return COMMAND_FAILED;
 	trace->is_new = access(trace->path, F_OK) != 0;
 	if (database_open(&database, trace->path, &limits, &error)) {
@@ -269,6 +260,7 @@ static int prepare_trace(struct trace *trace)
 		free(error);
 		return COMMAND_FAILED;
 	}
+	trace->is_open = true;
 	trace->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
 	database_close(&database, true);
 	/* A recording that grows by mistake shows the sum of two. */
@@ -343,7 +335,18 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 static void remove_trace(const struct trace *trace)
 {
 	if (trace->is_new)
-		remove_file(trace->path);
+		trace_remove(trace->path);
+}
+
+/* No program was started. */
+static int undo(const struct trace *trace, int result)
+{
+	push_beside_end();
+	explain_end();
+	if (trace->is_open)
+		remove_trace(trace);
+	old_trace_put_back();
+	return result;
 }
 
 /* --- the command ------------------------------------------------------------------------- */
@@ -405,7 +408,7 @@ static int run(int argc, char **argv)
 {
 	int result = set_defaults(), status, error;
 	struct store_config store;
-	struct trace trace;
+	struct trace trace = { .path = NULL };
 
 	if (result)
 		return result;
@@ -416,15 +419,13 @@ static int run(int argc, char **argv)
 	argv[argc] = NULL; /* the options stood between */
 	if (set_preload() || prepare_trace(&trace) || explain_begin() ||
 	    (push_url && !push_beside_start(trace.path, push_url, quiet != NULL)))
-		return RECORD_FAILED;
+		return undo(&trace, RECORD_FAILED);
 	error = program_start(argv, rings_open());
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
-		push_beside_end();
-		remove_trace(&trace);
-		explain_end();
-		return error == ENOENT ? NOT_FOUND : CANNOT_START;
+		return undo(&trace, error == ENOENT ? NOT_FOUND : CANNOT_START);
 	}
+	old_trace_remove();
 	settings_store_config(&store);
 	rings_watch(trace.path, store.max_bytes);
 	status = program_wait();
