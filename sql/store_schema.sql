@@ -156,6 +156,8 @@ CREATE INDEX statements_by_hash ON statements (hash);
 -- program, "(other)", with the hash 0. statement: a row of statements, one of the texts. Times of
 -- single runs (min_ns, max_ns, runs_…, execution_time_square) are inside SQLite; squares are sums
 -- of ns^2. runs_0: runs below 2^10 ns; runs_i: from 2^(9+i) up to 2^(10+i) ns; runs_23: all above.
+-- batch: state.statement_batches as the transaction left it that changed the row last; 0: one of a
+-- version without it.
 CREATE TABLE statement_counters (
 	-- columns.h: statement_counters
 	normalized_query_hash INTEGER NOT NULL,
@@ -208,6 +210,7 @@ CREATE TABLE statement_counters (
 	runs_21            INTEGER NOT NULL DEFAULT 0,
 	runs_22            INTEGER NOT NULL DEFAULT 0,
 	runs_23            INTEGER NOT NULL DEFAULT 0,
+	batch              INTEGER NOT NULL DEFAULT 0,
 	-- end of columns.h
 	PRIMARY KEY (normalized_query_hash, database, program)
 ) WITHOUT ROWID;
@@ -531,11 +534,13 @@ INSERT INTO epochs (id, start_ns) VALUES (1, 0);
 
 -- identity: a random number, differs in another file under the same name. removals:
 -- how often rows were removed to keep the size bound. A writer that finds either
--- changed forgets the numbers it knows.
+-- changed forgets the numbers it knows. statement_batches: the transactions that changed
+-- statement_counters.
 CREATE TABLE state (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	identity INTEGER NOT NULL,
-	removals INTEGER NOT NULL
+	removals INTEGER NOT NULL,
+	statement_batches INTEGER NOT NULL DEFAULT 0
 );
 INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 

@@ -188,13 +188,14 @@
 #define STATEMENT_MOST(which) (int64_t)stats->counts->most[which]
 #define STATEMENT_LEAST(which) (int64_t)statement_least(stats->counts, which)
 
-/* statement: a row of statements. A least time is NULL where there is none. */
+/* statement: a row of statements. A least time is NULL where there is none. statements_sql.h writes statement,
+ * which stays, and batch, which is the newest. */
 #define STATEMENT_STATS_COLUMNS(KEY, FILED, SUM, PART, LEAST, MOST, SHOWN) \
 	KEY(normalized_query_hash, INTEGER, (int64_t)stats->hash) \
 	SHOWN(query, TEXT, "x.query", stats->text) \
 	KEY(database, TEXT, stats->database) \
 	KEY(program, TEXT, program) \
-	FILED(statement, INTEGER, statement) \
+	FILED(statement, INTEGER, "NOT NULL", statement) \
 	SUM(calls, INTEGER, STATEMENT_SUM(CALLS)) \
 	SUM(errors, INTEGER, STATEMENT_SUM(ERRORS)) \
 	SUM(rows, INTEGER, STATEMENT_SUM(ROWS)) \
@@ -218,7 +219,8 @@
 	SUM(reprepares, INTEGER, STATEMENT_SUM(REPREPARES)) \
 	LEAST(first_seen_ns, INTEGER, STATEMENT_LEAST(LEAST_SEEN_NS)) \
 	MOST(last_seen_ns, INTEGER, STATEMENT_MOST(MOST_SEEN_NS)) \
-	STATEMENT_PARTS(PART)
+	STATEMENT_PARTS(PART) \
+	FILED(batch, INTEGER, COLUMN_ZERO, writer->statement_batch)
 
 /* session_id: the sets are the host's, and no session's. */
 #define LABEL_HISTORY_COLUMNS(SHOWN) \

@@ -82,7 +82,7 @@ OFFSETS = [f"known+{hex(SMALL_AT)}", f"known+{hex(ENTRY_AT)}"]
 HOLE = "known+0x10"
 
 
-def make(path, program, schema=SCHEMA, version=5, identity=None):
+def make(path, program, schema=SCHEMA, version=6, identity=None):
     """Three stacks: the known one (20 ms), one in no function of the program (5 ms), one
     in code that this very process might have generated (2 ms)."""
     db = sqlite3.connect(path)
@@ -483,7 +483,7 @@ class Versions(Known):
         make(self.trace, self.program, schema=SCHEMA_1, version=1)
         output(QUERYPROF, "embed", self.trace)
         os.unlink(self.program)
-        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(5,)])
+        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(6,)])
         self.assertEqual(rows(self.trace, "SELECT function, line FROM stack_frames WHERE stack_id = 1"), FRAMES)
         self.assertEqual(rows(self.trace, "PRAGMA integrity_check"), [("ok",)])
 

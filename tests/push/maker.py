@@ -16,7 +16,7 @@ class Maker:
         self.db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;")
         with open(os.path.join(root, "sql", "store_schema.sql")) as file:
             self.db.executescript("BEGIN;" + file.read() + "PRAGMA application_id = 1364218438; "
-                                  "PRAGMA user_version = 5; COMMIT;")
+                                  "PRAGMA user_version = 6; COMMIT;")
         self.identity = self.random.getrandbits(62)
         self.batch = self.total = self.runs = 0
         self.now = T0

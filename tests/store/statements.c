@@ -141,6 +141,46 @@ static void processes_add_up(void **state)
 	assert_int_equal(ask("SELECT execution_time_ns FROM statement_stats"), 80);
 }
 
+#define BATCH(text)                                                                                          \
+	ask("SELECT batch FROM statement_counters WHERE statement = (SELECT id FROM statements WHERE query " \
+	    "= '" text "')")
+#define BATCHES ask("SELECT statement_batches FROM state")
+
+/* Followers of the file find what a transaction has changed, whenever the runs began. */
+static void transactions_with_counters_have_numbers(void **state)
+{
+	int64_t first, second;
+
+	(void)state;
+	start_counted(trace_path, 0);
+	count("SELECT young", 5000);
+	count("SELECT both", 5000);
+	drain();
+	first = BATCH("SELECT young");
+	assert_true(first > 0);
+	assert_int_equal(BATCH("SELECT both"), first);
+	count("SELECT old", 10);
+	count("SELECT both", 10);
+	drain();
+	second = BATCH("SELECT old");
+	assert_true(second > first);
+	assert_int_equal(BATCH("SELECT both"), second);
+	assert_int_equal(BATCH("SELECT young"), first);
+	assert_int_equal(BATCHES, second);
+	/* Also a transaction that puts statements together. */
+	statement_stats_set_max(2);
+	count("SELECT young", 1);
+	count("SELECT both", 1);
+	drain();
+	assert_int_equal(ask("SELECT batch FROM statement_counters WHERE normalized_query_hash = 0"),
+	                 BATCHES);
+	assert_true(BATCHES > second);
+	assert_int_equal(
+		ask("SELECT count(*) FROM statement_counters WHERE batch > (SELECT statement_batches FROM "
+	            "state)"),
+		0);
+}
+
 static void count_many(int shapes, int from, int at_once)
 {
 	char text[64];
@@ -226,6 +266,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(flushes_add_up, begin, end),
 		cmocka_unit_test_setup_teardown(a_preparation_leaves_no_least_time, begin, end),
 		cmocka_unit_test_setup_teardown(processes_add_up, begin, end),
+		cmocka_unit_test_setup_teardown(transactions_with_counters_have_numbers, begin, end),
 		cmocka_unit_test_setup_teardown(the_least_used_are_other, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_stored_waits, begin, end),
 		cmocka_unit_test_setup_teardown(trimming_keeps_the_texts, begin, end),

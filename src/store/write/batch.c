@@ -119,6 +119,8 @@ static int begin(struct writer *writer)
 	}
 	writer->stored_batch = sqlite3_column_int64(state, 3) + 1;
 	writer->newest_query = sqlite3_column_int64(state, 4);
+	writer->statement_batch = sqlite3_column_int64(state, 5) + 1;
+	writer->is_batch_announced = false;
 	sqlite3_reset(state);
 	writer->sample_first = writer->sample_last = 0;
 	writer->sample_count = writer->delay_count = writer->spans.count = writer->query_count =

@@ -37,6 +37,15 @@ static void bind_TEXT(sqlite3_stmt *statement, int index, const char *text)
 	else                                                                                                 \
 		sqlite3_bind_null(upsert, ++index);
 
+/* Once a transaction: followers of the file find in `state` that there are newer counters. */
+static int announce_batch(struct writer *writer)
+{
+	if (writer->is_batch_announced)
+		return SQLITE_OK;
+	writer->is_batch_announced = true;
+	return writer_run_sql(writer, "UPDATE state SET statement_batches = ?1", writer->statement_batch, 0);
+}
+
 static int write_statement(void *context, const struct statement_stats *stats)
 {
 	struct writer *writer = context;
@@ -44,17 +53,19 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	const char *program = writer->identity.executable;
 	int64_t statement =
 		intern_statement(writer, stats->text, strlen(stats->text), stats->is_cut, true, stats->hash);
-	int index = 0;
+	int index = 0, code;
 
 	if (statement < 0)
 		return (int)-statement;
 	bind_INTEGER(upsert, ++index, statement);
+	bind_INTEGER(upsert, ++index, writer->statement_batch);
 	/* clang-format off */
 	STATEMENT_STATS_COLUMNS(BIND, WRITER_NOTHING, BIND, BIND_PART, BIND_LEAST, BIND, WRITER_NOTHING)
 	/* clang-format on */
 	if (writer->counted_statements >= 0)
 		writer->counted_statements++; /* at most: the row may be there */
-	return writer_run(writer, WRITE_STATEMENT_COUNTS);
+	code = writer_run(writer, WRITE_STATEMENT_COUNTS);
+	return code ? code : announce_batch(writer);
 }
 
 int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size)
@@ -103,7 +114,8 @@ int statements_write_remains(struct writer *writer, const void *memory, size_t s
 	" ORDER BY calls, last_seen_ns, normalized_query_hash, database, program LIMIT %1$" PRId64
 
 static const char fold_sql[] =
-	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") SELECT %2$" PRId64 STATEMENT_STATS_COLUMNS(
+	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") SELECT %2$" PRId64
+	", (SELECT statement_batches + 1 FROM state)" STATEMENT_STATS_COLUMNS(
 		KEY_OF_OTHER, WRITER_NOTHING, SUM, SUM_PART, LEAST_OF, MOST_OF,
 		WRITER_NOTHING) " FROM (SELECT *" GOING ") WHERE true GROUP BY program" STATEMENTS_ON_CONFLICT
 				"; DELETE FROM statement_counters WHERE (normalized_query_hash, database, "
@@ -113,7 +125,8 @@ static const char fold_sql[] =
 				"statement_counters)"
 				" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"
 				/* so that no writer goes on with the rows that went */
-				"; UPDATE state SET removals = removals + 1";
+				"; UPDATE state SET removals = removals + 1, statement_batches = "
+				"statement_batches + 1";
 
 int64_t statements_count(const struct writer *writer)
 {

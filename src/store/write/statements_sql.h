@@ -19,17 +19,17 @@
 #define STATEMENTS_MOST(name, ...) ", " #name " = max(" #name ", excluded." #name ")"
 
 #define STATEMENTS_NAMES                                                                                     \
-	"statement" STATEMENT_STATS_COLUMNS(STATEMENTS_NAME, STATEMENTS_NOTHING, STATEMENTS_NAME,            \
-	                                    STATEMENTS_NAME_PART, STATEMENTS_NAME, STATEMENTS_NAME,          \
-	                                    STATEMENTS_NOTHING)
+	"statement, batch" STATEMENT_STATS_COLUMNS(STATEMENTS_NAME, STATEMENTS_NOTHING, STATEMENTS_NAME,     \
+	                                           STATEMENTS_NAME_PART, STATEMENTS_NAME, STATEMENTS_NAME,   \
+	                                           STATEMENTS_NOTHING)
 #define STATEMENTS_ON_CONFLICT                                                                               \
-	" ON CONFLICT (normalized_query_hash, database, program) DO UPDATE SET statement = "                 \
-	"statement" STATEMENT_STATS_COLUMNS(STATEMENTS_NOTHING, STATEMENTS_NOTHING, STATEMENTS_ADD,          \
-	                                    STATEMENTS_ADD_PART, STATEMENTS_LEAST, STATEMENTS_MOST,          \
-	                                    STATEMENTS_NOTHING)
+	" ON CONFLICT (normalized_query_hash, database, program) DO UPDATE SET batch = "                     \
+	"excluded.batch" STATEMENT_STATS_COLUMNS(STATEMENTS_NOTHING, STATEMENTS_NOTHING, STATEMENTS_ADD,     \
+	                                         STATEMENTS_ADD_PART, STATEMENTS_LEAST, STATEMENTS_MOST,     \
+	                                         STATEMENTS_NOTHING)
 /* WRITE_STATEMENT_COUNTS; statements.c binds the values in this order. */
 #define STATEMENTS_UPSERT                                                                                    \
-	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") VALUES (?" STATEMENT_STATS_COLUMNS(           \
+	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") VALUES (?, ?" STATEMENT_STATS_COLUMNS(        \
 		STATEMENTS_MARK, STATEMENTS_NOTHING, STATEMENTS_MARK, STATEMENTS_MARK, STATEMENTS_MARK,      \
 		STATEMENTS_MARK, STATEMENTS_NOTHING) ")" STATEMENTS_ON_CONFLICT
 

@@ -32,7 +32,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_COMMIT] = "COMMIT",
 	[WRITE_ROLLBACK] = "ROLLBACK",
 	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity, (SELECT max(id) FROM "
-			"batches), (SELECT max(id) FROM queries) FROM state",
+			"batches), (SELECT max(id) FROM queries), statement_batches FROM state",
 	[WRITE_FIND_PROCESS] =
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
 	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "

@@ -199,8 +199,10 @@ struct writer {
 	VECTOR(struct query_span) spans;
 	int64_t newest_query; /* row of queries, those of the batch included */
 
-	int64_t stored_batch;              /* its row in the file's table of batches */
-	int64_t process_newest;            /* time of the process's newest sample in earlier batches */
+	int64_t stored_batch;    /* its row in the file's table of batches */
+	int64_t statement_batch; /* the number of the transaction that stores counters of statements */
+	bool is_batch_announced; /* state.statement_batches has it */
+	int64_t process_newest;  /* time of the process's newest sample in earlier batches */
 	int64_t sample_first, sample_last; /* times of its samples */
 
 	const char *path; /* of the open file: the caller's */
