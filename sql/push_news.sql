@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How far a file can be sent at once: after batch :batch and :samples samples of it the batches that
--- have about :most more, but one at least; of modules and spans the rows up to which; and up to which
--- time locks were waited for, and statements ran. Each transaction of a writer is a batch, and
--- batch_samples has its samples, whatever their times are; batches of which nothing is left are removed.
+-- have about :most more, but one at least; of modules and spans the rows up
+-- to which; up to which time locks were waited for; and before which batch of them
+-- counters of statements changed. Each transaction of a writer is a batch, and batch_samples has its samples,
+-- whatever their times are; batches of which nothing is left are removed.
 WITH newer AS MATERIALIZED (
 	SELECT id, total FROM batches WHERE id > :batch),
 last AS MATERIALIZED (
@@ -15,5 +16,5 @@ SELECT
 	coalesce((SELECT max(id) FROM modules), 0),
 	min(coalesce((SELECT max(id) FROM span_batches), 0), :spans + 2000),
 	coalesce((SELECT max(start_ns + wait_ns) FROM waits_for_locks), 0),
-	coalesce((SELECT max(last_seen_ns) FROM statement_counters), 0)
+	statement_batches + 1
 FROM state, last;

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The statements that ran after :since (ns since 1970), or a minute before, for statement_stats_rows; :version grows
--- with the file, :hour is the hour now.
+-- The statements whose counters changed in the batches of counters from :since on and before :until, for
+-- statement_stats_rows; in a file that versions up to 5 alone have written all batches are 0. The hour is that of the
+-- newest run.
 SELECT
 	(SELECT identity FROM state) AS file,
-	:hour AS hour_ns,
-	:version AS version,
+	(SELECT max(last_seen_ns) FROM statement_counters) / 3600000000000 * 3600000000000 AS hour_ns,
+	c.batch AS version,
 	coalesce((SELECT hostname FROM processes AS p WHERE p.executable = c.program ORDER BY id DESC LIMIT 1),
 	         (SELECT hostname FROM processes ORDER BY id DESC LIMIT 1)) AS hostname,
 	coalesce(:service, replace(c.program, rtrim(c.program, replace(c.program, '/', '')), '')) AS service,
@@ -36,4 +37,4 @@ SELECT
 FROM statement_counters AS c
 JOIN statement_stats AS s USING (normalized_query_hash, database, program)
 LEFT JOIN statements AS x ON x.id = c.statement
-WHERE c.last_seen_ns > :since - 60000000000;
+WHERE c.batch >= :since AND c.batch < :until;

@@ -83,6 +83,18 @@ class Maker:
             " count, statements, spans) VALUES (1, ?, 0, ?, 1, ?, 0, 2, ?, ?, 0, ?)",
             (trace, first, T0, count, count, json.dumps(spans))).lastrowid
 
+    def count(self, statement, calls, began_ns):
+        """A transaction of the writer in which runs of a statement end, of which the newest began then."""
+        run = self.db.execute
+        run("BEGIN IMMEDIATE")
+        run("UPDATE state SET statement_batches = statement_batches + 1")
+        run("INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls, first_seen_ns,"
+            " last_seen_ns, batch) SELECT normalized_query_hash, 'main.db', '/opt/app', id, ?2, ?3, ?3,"
+            " (SELECT statement_batches FROM state) FROM statements WHERE id = ?1"
+            " ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, batch = excluded.batch,"
+            " last_seen_ns = max(last_seen_ns, excluded.last_seen_ns)", (statement, calls, began_ns))
+        run("COMMIT")
+
     def remove(self, count):
         """Removes the oldest, like the size bound."""
         run = self.db.execute

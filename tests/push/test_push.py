@@ -16,6 +16,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import case  # noqa: E402
 import fake  # noqa: E402
+import maker  # noqa: E402
 from case import COMMAND, ROOT, environment, push  # noqa: E402
 
 SCHEDULES = int(os.environ.get("QUERYPROF_TEST_SCHEDULES", "3"))
@@ -204,6 +205,47 @@ class Following(Sent):
         self.assertIn("150 samples were removed before they could be sent", done.stdout)
         self.assertEqual(sum(row["samples"] for row in server.rows["losses_rows"].values()), 150)
         self.assertEqual(len(server.rows["trace_log_rows"]), 150)
+
+    def counted(self, server):
+        """The newest calls of each statement."""
+        newest = {}
+        for row in sorted(server.rows["statement_stats_rows"].values(), key=lambda row: (row["hour_ns"], row["version"])):
+            newest[row["normalized_query_hash"]] = row["calls"]
+        return newest
+
+    def test_statements_are_counted_when_they_end(self):
+        """However long ago they began."""
+        server, file = self.fake(), self.maker()
+        for turn, (statement, began_s) in enumerate([(1, 1000), (2, 700), (1, 1001), (2, 400), (3, 1), (1, 1002)]):
+            file.count(statement, 1, maker.T0 + began_s * 10 ** 9)
+            if turn % 2:  # one time with samples
+                file.add(10)
+            self.assertEqual(push(self.path, server.url).returncode, 0)
+            self.assertEqual(self.counted(server), dict(file.rows("SELECT normalized_query_hash, calls FROM statement_counters")))
+        sent = server.received
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        self.assertEqual(server.received, sent, "what did not change was sent again")
+
+    def test_counters_of_an_older_version(self):
+        server, file = self.fake(), self.maker()
+        file.count(1, 5, maker.T0)
+        file.db.executescript("UPDATE statement_counters SET batch = 0; UPDATE state SET statement_batches = 0;")
+        self.assertEqual(push(self.path, server.url).returncode, 0)
+        self.assertEqual(self.counted(server), {1000003: 5})
+
+    def test_position_of_an_older_version(self):
+        """In which that of the counters was a time: they go once more, and samples do not."""
+        server, file, state = self.fake(), self.maker(), os.path.join(self.folder, "state")
+        file.add(10)
+        file.count(1, 5, maker.T0)
+        position = f"{file.identity} 1 10 1 0 0 {maker.T0}"
+        with open(state, "w") as record:
+            record.write(f"queryprof push 1 {position} {position} 4e7c072d3b17f680".ljust(383) + "\n")
+        self.assertEqual(push("--state", state, self.path, server.url).returncode, 0)
+        self.assertFalse(server.rows["trace_log_rows"])
+        self.assertEqual(self.counted(server), {1000003: 5})
+        with open(state) as record:
+            self.assertTrue(record.read().startswith("queryprof push 2 "))
 
     def test_spans(self):
         server = self.fake()

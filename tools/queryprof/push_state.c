@@ -20,13 +20,14 @@
 #include "command.h"
 
 #define RECORD_BYTES 384
-#define HEAD "queryprof push 1"
+#define HEAD "queryprof push 2"
+#define OLD_HEAD "queryprof push 1" /* in which PUSH_STATS was a time */
 
 /* Text that people can read, filled up with blanks. */
-static void make_record(const struct push_state *state, char record[RECORD_BYTES + 1])
+static void make_record(const struct push_state *state, const char *head, char record[RECORD_BYTES + 1])
 {
 	const struct push_position *const positions[] = { &state->sent, &state->next };
-	int used = snprintf(record, RECORD_BYTES, "%s", HEAD);
+	int used = snprintf(record, RECORD_BYTES, "%s", head);
 
 	for (int i = 0; i < 2 * PUSH_PLACES; i++)
 		used += snprintf(record + used, (size_t)(RECORD_BYTES - used), " %" PRId64,
@@ -41,16 +42,20 @@ static void make_record(const struct push_state *state, char record[RECORD_BYTES
 static void parse_record(struct push_state *state, const char *record)
 {
 	struct push_position *const positions[] = { &state->sent, &state->next };
+	bool is_old = strncmp(record, OLD_HEAD, strlen(OLD_HEAD)) == 0;
+	const char *head = is_old ? OLD_HEAD : HEAD;
 	char again[RECORD_BYTES + 1], *at;
 
-	if (strncmp(record, HEAD, strlen(HEAD)) != 0)
+	if (strncmp(record, head, strlen(head)) != 0)
 		return;
-	at = (char *)record + strlen(HEAD);
+	at = (char *)record + strlen(head);
 	for (int i = 0; i < 2 * PUSH_PLACES; i++)
 		positions[i / PUSH_PLACES]->at[i % PUSH_PLACES] = strtoll(at, &at, 10);
-	make_record(state, again);
+	make_record(state, head, again);
 	if (strcmp(again, record) != 0)
 		state->sent = state->next = (struct push_position){ { 0 } };
+	if (is_old) /* all of them go once more, in the next piece */
+		state->sent.at[PUSH_STATS] = state->next.at[PUSH_STATS] = 0;
 }
 
 bool push_state_open(struct push_state *state, const char *trace, const char *target, const char *path)
@@ -86,7 +91,7 @@ bool push_state_write(struct push_state *state)
 {
 	char record[RECORD_BYTES + 1];
 
-	make_record(state, record);
+	make_record(state, HEAD, record);
 	if (pwrite(state->fd, record, RECORD_BYTES, 0) == RECORD_BYTES)
 		return true;
 	complain("%s: %s", state->path, strerror(errno));

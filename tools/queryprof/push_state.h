@@ -16,7 +16,7 @@ enum push_place {
 	PUSH_MODULES, /* rows */
 	PUSH_SPANS,   /* rows */
 	PUSH_WAITS,   /* ns since 1970 */
-	PUSH_STATS,   /* the same */
+	PUSH_STATS,   /* statement_counters.batch that is sent next */
 	PUSH_PLACES
 };
 
