@@ -282,6 +282,42 @@ class Otlp(Case):
         body, = server.bodies(TRACES)
         self.assertEqual(json.loads(body), json.loads(out))
 
+    def test_many_spans(self):
+        """A collector refuses what is larger than 4 MiB, however many spans are there, or in one row."""
+        server, file, first = self.server(), self.maker(), 2
+        server.rules = lambda path, body: server.answers.update({path: ("too large", 413) if len(body) > 4 << 20 else ("", 200)})
+        file.db.execute("BEGIN")
+        for trace, count in enumerate([50] * 1500 + [50000] + [50] * 500):
+            file.add_spans(trace + 1, first, count)
+            first += count
+        file.db.execute("COMMIT")
+        done = self.push(server.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = Counter(span["spanId"] for body in server.bodies(TRACES) for resource in json.loads(body)["resourceSpans"]
+                        for scope in resource["scopeSpans"] for span in scope["spans"])
+        self.assertEqual(set(found.values()), {1})
+        self.assertEqual(set(found), {f"{number:016x}" for number in range(2, first, 2)})
+        self.assertGreater(len(server.bodies(TRACES)), sum(map(len, server.bodies(TRACES))) >> 22)
+
+    def test_pieces_of_spans(self):
+        """What push reads at once has a bound, also where rows are large; each row is in a piece."""
+        file, most, seen, pieces = self.maker(), 20000, 0, 0
+        counts = {file.add_spans(1, 2 * number + 2, count): count
+                  for number, count in enumerate([50] * 500 + [30000, 19999, 1, 1] + [2500] * 20)}
+        with open(os.path.join(ROOT, "sql", "push_news.sql"), encoding="utf-8") as sql:
+            news = sql.read()
+        while True:
+            until = file.db.execute(news, {"batch": 0, "samples": 0, "most": 1, "spans": seen}).fetchone()[4]
+            if until == seen:
+                break
+            rows = [row for row in counts if seen < row <= until]
+            self.assertTrue(rows)
+            if len(rows) > 1:
+                self.assertLessEqual(sum(counts[row] for row in rows), most)
+            seen, pieces = until, pieces + 1
+        self.assertEqual(seen, max(counts))
+        self.assertLess(pieces, sum(counts.values()) // most * 3)
+
     def one_schedule(self, seed):
         chance = random.Random(seed)
         server = self.server(seed=seed)

@@ -14,7 +14,7 @@ static const char *text(sqlite3_stmt *row, int column)
 	return found ? found : "";
 }
 
-static struct export_span read_span(sqlite3_stmt *row)
+struct export_span export_spans_read(sqlite3_stmt *row)
 {
 	return (struct export_span){
 		.trace_id = text(row, 0),
@@ -50,17 +50,17 @@ int64_t export_spans_first(sqlite3 *db)
 		0);
 }
 
-int export_spans_add(sqlite3_stmt *rows, const char *path, const struct export_format *format, void *writer,
-                     int64_t *count)
+static int add_spans(sqlite3_stmt *rows, const char *path, const struct export_format *format, void *writer)
 {
+	int64_t count = 0;
 	int code = SQLITE_DONE;
 	bool is_fine = true;
 
 	while (is_fine && (code = sqlite3_step(rows)) == SQLITE_ROW) {
-		const struct export_span span = read_span(rows);
+		const struct export_span span = export_spans_read(rows);
 
 		is_fine = format->add_span(writer, &span);
-		progress_count(++*count, "spans");
+		progress_count(++count, "spans");
 	}
 	if (!is_fine)
 		return complain("out of memory");
@@ -71,13 +71,12 @@ int export_spans_add(sqlite3_stmt *rows, const char *path, const struct export_f
 int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer)
 {
 	sqlite3_stmt *rows = NULL;
-	int64_t count = 0;
 	int result;
 
 	if (sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, sql_export_spans, -1, &rows, NULL) != SQLITE_OK)
 		return complain("%s: %s", path, sqlite3_errmsg(db));
-	result = export_spans_add(rows, path, format, writer, &count);
+	result = add_spans(rows, path, format, writer);
 	sqlite3_finalize(rows);
 	return result;
 }

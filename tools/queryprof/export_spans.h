@@ -16,8 +16,7 @@ int64_t export_spans_first(sqlite3 *db);
  * none are selected (sql/export_spans.sql). A command_result. */
 int export_spans(sqlite3 *db, const char *path, const struct export_format *format, void *writer);
 
-/* The same for rows that are prepared, with the columns of sql/export_spans.sql; counts them. */
-int export_spans_add(sqlite3_stmt *rows, const char *path, const struct export_format *format, void *writer,
-                     int64_t *count);
+/* The span of a row with the columns of sql/export_spans.sql; its texts are the row's. */
+struct export_span export_spans_read(sqlite3_stmt *row);
 
 #endif

@@ -18,6 +18,7 @@
 #include "export/text.h"
 #include "export_read.h"
 #include "export_spans.h"
+#include "progress.h"
 #include "push_http.h"
 #include "sql_push_samples.h"
 #include "sql_push_spans.h"
@@ -26,6 +27,10 @@
 #define SLICE_NS INT64_C(10000000000)
 
 #define SHOWN_MAX 200
+
+/* A body of spans ends with the span that makes it as long: servers and what stands before them refuse long
+ * ones, often from 4 MiB on. */
+#define BODY_BYTES (3 << 20)
 
 struct request {
 	const char *path, *type;
@@ -394,27 +399,62 @@ static int read_samples(struct reading *reading, sqlite3 *db, const char *path, 
 
 /* --- spans ------------------------------------------------------------------------ */
 
+/* A request that is being written. */
+struct span_body {
+	FILE *out; /* NULL: there is none */
+	void *writer;
+	char *text;
+	size_t size;
+};
+
+static bool begin_body(struct span_body *body, const struct export_info *info)
+{
+	*body = (struct span_body){ .out = open_memstream(&body->text, &body->size) };
+	if (body->out)
+		body->writer = export_begin(&export_otlp_traces, body->out, info);
+	return body->writer != NULL;
+}
+
+/* `is_whole`: else nothing comes of it. A command_result. */
+static int end_body(struct span_body *body, bool is_whole)
+{
+	bool fine = true;
+
+	if (!body->out)
+		return COMMAND_FINE;
+	if (body->writer)
+		fine = export_end(&export_otlp_traces, body->writer, is_whole);
+	fine = fclose(body->out) == 0 && fine;
+	body->out = NULL;
+	if (is_whole && fine)
+		return add_request("/v1/traces", "Content-Type: application/json", body->text, body->size);
+	free(body->text);
+	return fine ? COMMAND_FINE : complain_of_memory();
+}
+
+/* As many bodies as they need. A command_result. */
 static int write_spans(sqlite3_stmt *rows, const char *path, const char *service, int64_t *count)
 {
 	const struct export_info info = {
 		.trace_type = "", .unit = "", .title = "", .executable = "", .service = service
 	};
-	char *body = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&body, &size);
-	void *writer = out ? export_begin(&export_otlp_traces, out, &info) : NULL;
-	int result = writer ? export_spans_add(rows, path, &export_otlp_traces, writer, count)
-	                    : complain_of_memory();
+	struct span_body body = { .out = NULL };
+	int result = COMMAND_FINE, code = SQLITE_DONE, ended;
 
-	if (writer && !export_end(&export_otlp_traces, writer, result == COMMAND_FINE) &&
-	    result == COMMAND_FINE)
-		result = complain_of_memory();
-	if (out && fclose(out) != 0 && result == COMMAND_FINE)
-		result = complain_of_memory();
-	if (result == COMMAND_FINE && *count)
-		return add_request("/v1/traces", "Content-Type: application/json", body, size);
-	free(body);
-	return result;
+	while (result == COMMAND_FINE && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		const struct export_span span = export_spans_read(rows);
+
+		if ((!body.out && !begin_body(&body, &info)) ||
+		    !export_otlp_traces.add_span(body.writer, &span))
+			result = complain_of_memory();
+		else if (ftell(body.out) >= BODY_BYTES)
+			result = end_body(&body, true);
+		progress_count(++*count, "spans");
+	}
+	if (result == COMMAND_FINE && code != SQLITE_DONE)
+		result = complain("%s: %s", path, sqlite3_errmsg(sqlite3_db_handle(rows)));
+	ended = end_body(&body, result == COMMAND_FINE);
+	return result == COMMAND_FINE ? ended : result;
 }
 
 static int read_spans(const struct reading *reading, sqlite3 *db, const char *path, int64_t *count)
