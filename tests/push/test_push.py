@@ -159,6 +159,122 @@ class Following(Sent):
         for file in files:
             self.check_all(server, file)
 
+    def bad_file(self, name):
+        file = self.maker(os.path.join(self.folder, name), seed=9)
+        file.add(20)
+        return file
+
+    def damaged_file(self, name):
+        """Whose samples cannot be read."""
+        file = self.bad_file(name)
+        page, = file.rows("SELECT rootpage FROM sqlite_schema WHERE name = 'samples'")[0]
+        size, = file.rows("PRAGMA page_size")[0]
+        file.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        file.db.close()
+        with open(os.path.join(self.folder, name), "r+b") as data:
+            data.seek((page - 1) * size)
+            data.write(b"\xff" * size)
+
+    def newer_file(self, name):
+        file = self.bad_file(name)
+        file.db.execute("PRAGMA user_version = 999")
+        return file
+
+    def test_bad_files_among_others(self):
+        server = self.fake()
+        self.newer_file("0.trace")
+        self.damaged_file("2.trace")
+        files = [self.maker(os.path.join(self.folder, f"{i}.trace"), host=f"host{i}", seed=i + 1, stacks=30, depth=5)
+                 for i in (1, 3)]
+        for file in files:
+            file.add(20)
+            file.db.execute("BEGIN")
+            for number in range(2500):  # two pieces
+                file.add_spans(number + 1, 2 * number + 2, 1)
+            file.db.execute("COMMIT")
+        for arguments in ([self.folder], sorted(os.path.join(self.folder, f"{i}.trace") for i in range(4))):
+            done = push(*arguments, server.url)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
+            self.assertRegex(done.stderr, "0.trace: written by a newer queryprof")
+            self.assertRegex(done.stderr, "2.trace: .*malformed")
+            self.assertEqual(len(server.rows["span_log_rows"]), 5000)
+            for file in files:
+                self.check_all(server, file)
+        done = push("--dry-run", self.folder, server.url)
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (1, 3))
+
+    def follow(self, *arguments):
+        process = subprocess.Popen([COMMAND, "push", "--follow", *arguments], env=environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def has_sent(self, process, server, samples):
+        """Waits for them, as long as push runs."""
+        self.wait(lambda: len(server.rows["trace_log_rows"]) == samples or process.poll() is not None)
+        self.assertEqual(len(server.rows["trace_log_rows"]), samples)
+
+    def test_bad_files_are_left_out_until_they_change(self):
+        server = self.fake()
+        bad, _ = self.newer_file("bad.trace"), self.newer_file("worse.trace")
+        good = self.maker(os.path.join(self.folder, "good.trace"))
+        good.add(10)
+        process = self.follow(self.folder, server.url)
+        for _ in range(2):
+            self.has_sent(process, server, good.total)
+            bad.add(10)  # it is no better
+            good.add(10)
+        self.has_sent(process, server, good.total)
+        version, = good.rows("PRAGMA user_version")[0]
+        bad.db.execute(f"PRAGMA user_version = {version}")
+        self.has_sent(process, server, good.total + bad.total)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 1)
+        self.check_all(server, bad)
+        lines = sorted(process.stderr.read().splitlines())
+        self.assertEqual(len(lines), 2, lines)
+        for line, name in zip(lines, ("bad.trace", "worse.trace")):
+            self.assertRegex(line, f"{name}: written by a newer queryprof.*left out until it changes")
+
+    def test_without_a_file_that_can_be_read(self):
+        self.newer_file("a.trace")
+        process = self.follow(self.path, self.fake().url)
+        self.assertEqual(process.wait(), 1)
+
+    @staticmethod
+    def opened(process):
+        folder, found = f"/proc/{process.pid}/fd", []
+        for number in os.listdir(folder):
+            try:
+                found.append(os.readlink(os.path.join(folder, number)))
+            except FileNotFoundError:
+                pass
+        return [path for path in found if ".trace" in path]
+
+    def test_removed_files_are_closed(self):
+        """When the rest of them is sent; and the path is followed still."""
+        server, second = self.fake(), os.path.join(self.folder, "traces", "b.trace")
+        os.mkdir(os.path.dirname(second))
+        files = [self.maker(), self.maker(second, seed=2)]
+        for file in files:
+            file.add(10)
+        process = self.follow(self.path, os.path.dirname(second), server.url)
+        self.has_sent(process, server, 20)
+        for file, path in zip(files, (self.path, second)):
+            file.add(5)
+            os.remove(path)
+        self.has_sent(process, server, 30)
+        self.wait(lambda: not self.opened(process))
+        for path in (self.path, second):
+            for name in (path + "-wal", path + "-shm"):
+                os.remove(name)
+            self.maker(path, seed=3 + len(path)).add(7)
+        self.has_sent(process, server, 44)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 0, process.stderr.read())
+
     def test_many_files(self):
         """More than the usual limit of open files, which is lower here."""
         server = self.fake()
@@ -404,6 +520,16 @@ class Messages(Sent):
         os.chmod(path, 0o600)
         self.assertEqual(push("--credentials", path, self.path, server.url).returncode, 0)
         self.assertEqual(server.seen[0][2]["X-Token"], SECRET)
+
+    def test_options_that_need_others(self):
+        for arguments, words in ((["--every", "5", self.path], ("--every 5", "--follow")),
+                                 (["--ca", "own.pem", self.path], ("--ca own.pem", "https://")),
+                                 (["--state", "S", self.path, self.path], ("--state S", "one file", "2")),
+                                 (["--state", "S", self.folder], ("--state S", "one file", self.folder + " is a folder"))):
+            done = push("--retry-for", "0", *arguments, "http://127.0.0.1:1/")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            for word in words:
+                self.assertIn(word, done.stderr)
 
     def test_two_at_once(self):
         server = self.fake()

@@ -5,31 +5,26 @@
  * A round reads one piece of one file in one read transaction, ends the transaction, writes down
  * what is about to be sent, sends it, and writes down that it was sent. So the file's writers never
  * wait for the network, and whenever this process is killed, the next one repeats the same piece,
- * which the target counts once. The rows wait in the file while a target is away.
+ * which the target counts once. The rows wait in the file while a target is away. What is wrong with one file
+ * is no other's: push goes on without it, and fails at its end.
  */
 #include "command.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "base/vector.h"
 #include "file_limit.h"
 #include "progress.h"
+#include "push_files.h"
 #include "push_http.h"
-#include "push_stacks.h"
-#include "push_state.h"
 #include "push_target.h"
 #include "sql_push_news.h"
-#include "sql_span_texts.h"
 #include "store/file/database.h"
 #include "trace_file.h"
 
@@ -100,22 +95,10 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-struct push_file {
-	char *path;
-	struct push_state state;
-	bool has_state;
-	sqlite3 *db; /* NULL: not open */
-	struct push_stacks stacks;
-	int64_t removals; /* of rows, when the stacks were read */
-	struct stat seen; /* when it was opened as one that no process writes to */
-};
-
 static struct {
 	const struct push_target *target;
 	const char *url;
 	char *named; /* the target, part of the state file's name */
-	VECTOR(struct push_file) files;
-	VECTOR(char *) folders;
 	int64_t rows[PUSH_TABLES], missed;
 	time_t shown;
 } push;
@@ -123,135 +106,6 @@ static struct {
 static int64_t number(const char *text, int64_t otherwise)
 {
 	return text ? strtoll(text, NULL, 10) : otherwise;
-}
-
-/* --- files ------------------------------------------------------------------------ */
-
-static void close_file(struct push_file *file)
-{
-	if (!file->db)
-		return;
-	push_stacks_end(&file->stacks);
-	trace_file_close(file->db);
-	file->db = NULL;
-}
-
-static bool is_immutable(sqlite3 *db)
-{
-	return sqlite3_uri_boolean(sqlite3_db_filename(db, "main"), "immutable", 0);
-}
-
-/* If no process wrote to a file when it was opened, SQLite does not look at it again; another file may
- * have its name now. */
-static bool must_reopen(const struct push_file *file)
-{
-	struct stat now;
-	char *log = text_format("%s-wal", file->path);
-	bool has_log = log && access(log, F_OK) == 0;
-
-	free(log);
-	if (stat(file->path, &now) != 0)
-		return false;
-	if (now.st_ino != file->seen.st_ino || now.st_dev != file->seen.st_dev)
-		return true;
-	return is_immutable(file->db) && (has_log || now.st_size != file->seen.st_size ||
-	                                  now.st_mtim.tv_sec != file->seen.st_mtim.tv_sec ||
-	                                  now.st_mtim.tv_nsec != file->seen.st_mtim.tv_nsec);
-}
-
-/* A command_result. */
-static int open_file(struct push_file *file)
-{
-	if (file->db && must_reopen(file))
-		close_file(file);
-	if (file->db)
-		return COMMAND_FINE;
-	if (stat(file->path, &file->seen) != 0)
-		return complain("%s: %s", file->path, strerror(errno));
-	file->db = trace_file_open(file->path);
-	if (!file->db)
-		return COMMAND_FAILED;
-	if (sqlite3_exec(file->db, sql_span_texts, NULL, NULL, NULL) != SQLITE_OK)
-		complain("%s: %s", file->path, sqlite3_errmsg(file->db));
-	else if (push_stacks_begin(&file->stacks, file->db, trace_file_space()))
-		return COMMAND_FINE;
-	trace_file_close(file->db);
-	file->db = NULL;
-	return COMMAND_FAILED;
-}
-
-/* Not of files that are open here: closing one would drop SQLite's locks. */
-static bool is_trace_file(const char *path)
-{
-	char head[16] = "", *uri = NULL;
-	FILE *file = fopen(path, "re");
-	bool is_one = file && fread(head, 1, sizeof(head), file) == sizeof(head) &&
-	              !memcmp(head, "SQLite format 3", sizeof(head));
-	sqlite3 *db = NULL;
-
-	if (file)
-		fclose(file);
-	if (is_one && (uri = trace_file_uri(path)) != NULL)
-		is_one = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") ==
-		                 SQLITE_OK &&
-		         database_number(db, "PRAGMA application_id", 0) == STORE_APPLICATION_ID;
-	sqlite3_free(uri);
-	sqlite3_close(db);
-	return is_one;
-}
-
-static bool is_known(const char *path)
-{
-	for (size_t i = 0; i < push.files.count; i++)
-		if (!strcmp(push.files.items[i].path, path))
-			return true;
-	return false;
-}
-
-/* False: no memory. */
-static bool add_path(const char *path)
-{
-	struct push_file *file;
-
-	if (is_known(path))
-		return true;
-	file = vector_add(&push.files);
-	if (!file)
-		return false;
-	file->state.fd = -1;
-	return (file->path = strdup(path)) != NULL;
-}
-
-/* The trace files in a folder; those that come later are found later. */
-static bool add_folder(const char *folder)
-{
-	DIR *entries = opendir(folder);
-	struct dirent *entry;
-	bool fine = true;
-
-	while (fine && entries && (entry = readdir(entries))) {
-		char *path = text_format("%s/%s", folder, entry->d_name);
-
-		fine = path && (is_known(path) || !is_trace_file(path) || add_path(path));
-		free(path);
-	}
-	if (entries)
-		closedir(entries);
-	return fine;
-}
-
-/* A command_result. */
-static int take_paths(int count, char **paths)
-{
-	struct stat status;
-
-	for (int i = 0; i < count; i++) {
-		if (stat(paths[i], &status) != 0)
-			return complain("%s: %s", paths[i], strerror(errno));
-		if (S_ISDIR(status.st_mode) ? !vector_push(&push.folders, paths[i]) : !add_path(paths[i]))
-			return complain("out of memory");
-	}
-	return COMMAND_FINE;
 }
 
 /* --- a round ---------------------------------------------------------------------- */
@@ -322,35 +176,75 @@ static int read_piece(struct push_file *file, struct push_position *since, struc
 	return result;
 }
 
-/* *is_new: there was something, and there may be more. A command_result. */
-static int push_piece(struct push_file *file, bool *is_new)
+/* What became of a piece of a file. */
+enum piece {
+	PIECE_NONE, /* nothing is new, or the file is left out */
+	PIECE_SENT, /* there may be more */
+	PIECE_KEPT, /* the server did not take it; after a complaint */
+};
+
+/* Up to where the piece goes; `since`: there is nothing new. A command_result. */
+static int prepare_piece(struct push_file *file, struct push_position *since, struct push_position *until,
+                         struct push_batch *batch)
+{
+	int result = push_files_open(file);
+
+	*since = *until = (struct push_position){ { 0 } };
+	if (result != COMMAND_FINE || !file->db)
+		return result;
+	if (!file->has_state)
+		file->has_state = push_state_open(&file->state, file->path, push.named, state_path);
+	return file->has_state ? read_piece(file, since, until, batch) : COMMAND_FAILED;
+}
+
+/* One failure of a file is printed once, also where it is tried again and again. */
+static enum piece leave_out(struct push_file *file)
+{
+	push_files_leave_out(file, complain_take(), follow != NULL);
+	return PIECE_NONE;
+}
+
+static void print_held(void)
+{
+	char *held = complain_take();
+
+	if (held)
+		complain("%s", held);
+	free(held);
+}
+
+static enum piece push_piece(struct push_file *file)
 {
 	struct push_position since, until;
 	struct push_batch batch;
-	int result = open_file(file);
 
-	*is_new = false;
-	if (result == COMMAND_FINE && !file->has_state) {
-		file->has_state = push_state_open(&file->state, file->path, push.named, state_path);
-		if (!file->has_state)
-			return COMMAND_FAILED;
+	if (push_files_is_left_out(file))
+		return PIECE_NONE;
+	complain_hold();
+	if (prepare_piece(file, &since, &until, &batch) != COMMAND_FINE)
+		return leave_out(file);
+	if (!memcmp(&since, &until, sizeof(since))) {
+		print_held();
+		push_files_leave_removed(file);
+		return PIECE_NONE;
 	}
-	if (result == COMMAND_FINE)
-		result = read_piece(file, &since, &until, &batch);
-	if (result != COMMAND_FINE || !memcmp(&since, &until, sizeof(since)))
-		return result;
 	file->state.next = until;
-	if (!push_state_write(&file->state) || push.target->send() != COMMAND_FINE)
-		return COMMAND_FAILED;
-	file->state.sent = until;
 	if (!push_state_write(&file->state))
-		return COMMAND_FAILED;
+		return leave_out(file);
+	print_held();
+	push_files_is_read(file);
+	if (push.target->send() != COMMAND_FINE)
+		return PIECE_KEPT;
 	for (int i = 0; i < PUSH_TABLES; i++)
 		push.rows[i] += batch.rows[i];
 	push.missed += batch.missed;
 	progress_count(push.rows[PUSH_TRACE_LOG], "samples sent");
-	*is_new = true;
-	return COMMAND_FINE;
+	file->state.sent = until;
+	complain_hold();
+	if (!push_state_write(&file->state))
+		return leave_out(file);
+	print_held();
+	return PIECE_SENT;
 }
 
 /* --- all of them ------------------------------------------------------------------ */
@@ -383,30 +277,25 @@ static void tell_each_minute(void)
 	show_progress(stderr);
 }
 
-/* Sends all that there is. A command_result. */
+/* Sends all that there is in files that can be read. A command_result. */
 static int push_all(void)
 {
 	bool is_any = true;
-	int result = COMMAND_FINE;
 
-	for (size_t i = 0; i < push.folders.count; i++)
-		if (!add_folder(push.folders.items[i]))
-			return complain("out of memory");
+	if (!push_files_look())
+		return complain("out of memory");
 	while (is_any && !http_is_stopped()) {
 		is_any = false;
-		for (size_t i = 0; i < push.files.count; i++) {
-			bool is_new;
-			int one = push_piece(&push.files.items[i], &is_new);
+		for (size_t i = 0; i < push_files.list.count; i++) {
+			enum piece piece = push_piece(&push_files.list.items[i]);
 
-			if (one != COMMAND_FINE)
-				result = one;
-			is_any |= is_new;
+			if (piece == PIECE_KEPT)
+				return COMMAND_FAILED;
+			is_any |= piece == PIECE_SENT;
 			tell_each_minute();
 		}
-		if (result != COMMAND_FINE)
-			break;
 	}
-	return result;
+	return COMMAND_FINE;
 }
 
 static void stop(int signal)
@@ -423,7 +312,7 @@ static int push_on(void)
 		result = push_all();
 		if (result == COMMAND_FINE && follow)
 			http_sleep(number(every, 1) * 1000);
-	} while (result == COMMAND_FINE && follow && !http_is_stopped());
+	} while (result == COMMAND_FINE && follow && !http_is_stopped() && push_files_has_sound());
 	if (result != COMMAND_FINE || !http_is_stopped())
 		return result;
 	/* Rows that came since then are sent, too; another signal ends it at once. */
@@ -436,14 +325,12 @@ static int push_on(void)
 static int dry_run_file(struct push_file *file)
 {
 	struct push_position since, until;
-	int result = open_file(file);
+	int result = push_files_open(file);
 
-	if (result != COMMAND_FINE)
+	if (result != COMMAND_FINE || !file->db)
 		return result;
-	if (!push_state_open(&file->state, file->path, push.named, state_path))
-		return COMMAND_FAILED;
-	file->has_state = true;
-	result = look(file, &since, &until);
+	file->has_state = push_state_open(&file->state, file->path, push.named, state_path);
+	result = file->has_state ? look(file, &since, &until) : COMMAND_FAILED;
 	if (result != COMMAND_FINE)
 		return result;
 	char *sql = text_format("SELECT coalesce(max(total), 0) - %" PRId64 " FROM batches",
@@ -460,12 +347,11 @@ static int dry_run_file(struct push_file *file)
 
 static int dry_run_all(void)
 {
-	int result = COMMAND_FINE;
+	int result = push_files_look() ? COMMAND_FINE : complain("out of memory");
 
-	for (size_t i = 0; i < push.folders.count; i++)
-		add_folder(push.folders.items[i]);
-	for (size_t i = 0; result == COMMAND_FINE && i < push.files.count; i++)
-		result = dry_run_file(&push.files.items[i]);
+	for (size_t i = 0; i < push_files.list.count; i++)
+		if (dry_run_file(&push_files.list.items[i]) != COMMAND_FINE)
+			result = COMMAND_FAILED;
 	return result;
 }
 
@@ -475,12 +361,29 @@ static int check_command_line(int count)
 {
 	if (follow && (once || dry_run))
 		complain("push: --follow goes with neither --once nor --dry-run");
+	else if (every && !follow)
+		complain("push: --every %s goes with --follow only", every);
 	else if (every && !number(every, 1))
 		complain("push: --every 0; expected 1 second or more");
 	else if (state_path && count > 1)
-		complain("push: --state is for one file");
+		complain("push: --state %s is for one file, and there are %d", state_path, count);
+	else if (authorities && strncmp(push.url, "http://", strlen("http://")) == 0)
+		complain("push: --ca %s goes with a server of https:// only, and the URL is %.*s",
+		         authorities, (int)strcspn(push.url, "?"), push.url);
 	else
 		return http_check_url(push.url);
+	return COMMAND_MISUSED;
+}
+
+/* A command_result. */
+static int take_files(int count, char **paths)
+{
+	int result = push_files_take(count, paths);
+
+	if (result != COMMAND_FINE || !state_path || !push_files.folders.count)
+		return result;
+	complain("push: --state %s is for one file, and %s is a folder", state_path,
+	         push_files.folders.items[0]);
 	return COMMAND_MISUSED;
 }
 
@@ -509,7 +412,7 @@ static int run_with_server(void)
 		show_progress(stdout);
 	push.target->end();
 	http_end();
-	return result;
+	return result == COMMAND_FINE && push_files_has_bad() ? COMMAND_FAILED : result;
 }
 
 static int run(int argc, char **argv)
@@ -524,17 +427,10 @@ static int run(int argc, char **argv)
 	result = push.named ? check_command_line(argc - 1) : complain("out of memory");
 	file_limit_raise(); /* each trace file takes four, as long as push runs */
 	if (result == COMMAND_FINE)
-		result = take_paths(argc - 1, argv);
+		result = take_files(argc - 1, argv);
 	if (result == COMMAND_FINE)
 		result = dry_run ? dry_run_all() : run_with_server();
-	for (size_t i = 0; i < push.files.count; i++) {
-		close_file(&push.files.items[i]);
-		if (push.files.items[i].has_state)
-			push_state_close(&push.files.items[i].state);
-		free(push.files.items[i].path);
-	}
-	vector_free(&push.files);
-	vector_free(&push.folders);
+	push_files_free();
 	free(push.named);
 	return result;
 }
@@ -549,7 +445,8 @@ const struct command command_push = {
 		"collector: samples go to /v1development/profiles, with links to their spans where the file "
 		"has these by then, spans to /v1/traces. With --format pyroscope it is that of Pyroscope or "
 		"Alloy: /push.v1.PusherService/Push. FILE may be a folder: all trace files in it, also "
-		"those that come later.\n\n"
+		"those that come later. A file that cannot be read is left out until it changes, and the "
+		"exit status is 1 then.\n\n"
 		"In ClickHouse each row has a key of its own, so what is sent twice counts once: kill push "
 		"at any moment and start it again. It goes on where it was, which it keeps in FILE-push-…, "
 		"a small file for each target. The other two count what they are sent: nothing is left out, "

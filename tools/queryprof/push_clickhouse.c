@@ -20,10 +20,10 @@
 #include "sql_push_modules.h"
 #include "sql_push_query_log.h"
 #include "sql_push_span_log.h"
+#include "sql_span_texts.h"
 #include "sql_push_statement_stats.h"
 #include "sql_push_trace_log.h"
-
-#define HOUR_NS INT64_C(3600000000000)
+#include "store/file/database.h"
 
 static const struct {
 	const char *name, *sql;
@@ -172,6 +172,8 @@ static int ask_types(enum push_table table)
 	return COMMAND_FINE;
 }
 
+static int check_columns(void);
+
 int push_clickhouse_begin(const char *url, bool is_zstd)
 {
 	/* An insert through a Distributed table responds when the shard has it. */
@@ -184,7 +186,7 @@ int push_clickhouse_begin(const char *url, bool is_zstd)
 	for (enum push_table i = 0; i < PUSH_TABLES; i++)
 		if (ask_types(i) != COMMAND_FINE)
 			return COMMAND_FAILED;
-	return COMMAND_FINE;
+	return check_columns();
 }
 
 static void clear_request(struct request *request)
@@ -280,6 +282,50 @@ static bool set_columns(struct table_rows *rows)
 		                                                                         : SOURCE_VALUE;
 	}
 	return true;
+}
+
+/* NULL: SQLite's error. */
+static struct table_rows *begin_rows(sqlite3 *db, enum push_table table)
+{
+	struct table_rows *rows = calloc(1, sizeof(*rows));
+
+	if (rows && sqlite3_prepare_v2(db, tables[table].sql, -1, &rows->rows, NULL) == SQLITE_OK) {
+		rows->table = table;
+		return rows;
+	}
+	free(rows);
+	return NULL;
+}
+
+static void end_rows(struct table_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		clickhouse_column_free(&rows->columns[i]);
+	sqlite3_finalize(rows->rows);
+	free(rows);
+}
+
+/* On an empty file: what is wrong with the target is wrong for all of them. A command_result. */
+static int check_columns(void)
+{
+	sqlite3 *db = NULL;
+	bool fine = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
+	            database_make_tables(db) == SQLITE_OK &&
+	            sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) == SQLITE_OK;
+	int result = fine ? COMMAND_FINE : complain("a database of no rows: %s", sqlite3_errmsg(db));
+
+	for (enum push_table i = 0; result == COMMAND_FINE && i < PUSH_TABLES; i++) {
+		struct table_rows *rows = begin_rows(db, i);
+
+		if (!rows)
+			result = complain("a database of no rows: %s", sqlite3_errmsg(db));
+		else if (!set_columns(rows))
+			result = COMMAND_FAILED;
+		if (rows)
+			end_rows(rows);
+	}
+	sqlite3_close(db);
+	return result;
 }
 
 static void put_value(struct table_rows *rows, int i)
@@ -491,33 +537,23 @@ int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_positi
 		clear_request(&target.requests[i]);
 		if (since->at[place] == until->at[place])
 			continue;
-		rows = calloc(1, sizeof(*rows));
+		rows = begin_rows(db, i);
 		if (!rows)
-			return complain("out of memory");
-		rows->table = i;
+			return complain("%s: %s", path, sqlite3_errmsg(db));
 		rows->stacks = stacks;
 		rows->block = ++target.block;
-		if (sqlite3_prepare_v2(db, tables[i].sql, -1, &rows->rows, NULL) != SQLITE_OK) {
-			result = complain("%s: %s", path, sqlite3_errmsg(db));
-		} else {
-			bind(rows->rows, ":since", since->at[place]);
-			bind(rows->rows, ":until", until->at[place]);
-			bind(rows->rows, ":hour", until->at[PUSH_STATS] / HOUR_NS * HOUR_NS);
-			bind(rows->rows, ":version", until->at[PUSH_BATCH]);
-			bind(rows->rows, ":missed", batch->missed);
-			int index = sqlite3_bind_parameter_index(rows->rows, ":service");
-			if (index)
-				sqlite3_bind_text(rows->rows, index, service, -1, SQLITE_STATIC);
-			result = read_table(rows, db, path, since, until, &batch->rows[i]);
-		}
+		bind(rows->rows, ":since", since->at[place]);
+		bind(rows->rows, ":until", until->at[place]);
+		bind(rows->rows, ":missed", batch->missed);
+		int index = sqlite3_bind_parameter_index(rows->rows, ":service");
+		if (index)
+			sqlite3_bind_text(rows->rows, index, service, -1, SQLITE_STATIC);
+		result = read_table(rows, db, path, since, until, &batch->rows[i]);
 		/* Samples are sent first. */
 		if (i == PUSH_TRACE_LOG && is_counted)
 			batch->missed = until->at[PUSH_SAMPLES] - since->at[PUSH_SAMPLES] -
 			                batch->rows[PUSH_TRACE_LOG];
-		for (size_t k = 0; k < rows->count; k++)
-			clickhouse_column_free(&rows->columns[k]);
-		sqlite3_finalize(rows->rows);
-		free(rows);
+		end_rows(rows);
 	}
 	return result;
 }
