@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 
 /* The kernel requires a registration first. Where it has no such call there is no user. */
@@ -30,8 +31,12 @@ bool bias_pass_barrier(void)
 	int saved_errno = errno;
 	bool is_passed = can_bar();
 
-	if (is_passed && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0))
+	if (is_passed && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0)) {
+		int cancel = cancel_hold();
+
 		usleep(1000); /* in a forked child; no store is delayed for so long */
+		cancel_release(cancel);
+	}
 	errno = saved_errno;
 	return is_passed;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/lock.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 
 #define FORK_WAIT_NS NS_PER_S
@@ -26,6 +28,35 @@ const struct lock *lock_at(enum lock_place place)
 	return NULL;
 }
 
+/* --- cancellation ------------------------------------------------------------------------------ */
+
+static __thread struct {
+	unsigned holds; /* the locks that the thread has, and its fork() */
+	int before;
+} cancel;
+
+/* A host's signal handler may come between any two of these lines, and take and release locks: it leaves
+ * the state as it found it, whichever that is. */
+static void cancel_hold_here(void)
+{
+	int before = cancel.holds ? 0 : cancel_hold();
+
+	atomic_signal_fence(memory_order_seq_cst);
+	if (!cancel.holds++)
+		cancel.before = before;
+}
+
+static void cancel_release_here(void)
+{
+	int before = cancel.before;
+
+	atomic_signal_fence(memory_order_seq_cst);
+	if (!--cancel.holds)
+		cancel_release(before);
+}
+
+/* --- taking and releasing ------------------------------------------------------------------------ */
+
 #ifndef NDEBUG
 /* The places of the locks that this thread has. */
 static __thread uint64_t held;
@@ -38,7 +69,7 @@ static const struct lock *lock_of(const pthread_mutex_t *mutex)
 	return NULL;
 }
 
-int lock_take(pthread_mutex_t *mutex)
+static void check_order(const pthread_mutex_t *mutex)
 {
 	const struct lock *lock = lock_of(mutex);
 
@@ -48,25 +79,54 @@ int lock_take(pthread_mutex_t *mutex)
 		fprintf(stderr, "queryprof: a thread that has %s takes %s\n", last->name, lock->name);
 		abort();
 	}
+}
+
+static void note_held(const pthread_mutex_t *mutex, bool is_held)
+{
+	const struct lock *lock = lock_of(mutex);
+	uint64_t bit = lock ? 1ull << lock->place : 0;
+
+	held = is_held ? held | bit : held & ~bit;
+}
+#else
+static void check_order(const pthread_mutex_t *mutex)
+{
+	(void)mutex;
+}
+
+static void note_held(const pthread_mutex_t *mutex, bool is_held)
+{
+	(void)mutex;
+	(void)is_held;
+}
+#endif
+
+int lock_take(pthread_mutex_t *mutex)
+{
+	check_order(mutex);
 	return lock_took(mutex, (pthread_mutex_lock)(mutex));
 }
 
 int lock_took(pthread_mutex_t *mutex, int result)
 {
-	const struct lock *lock = result ? NULL : lock_of(mutex);
-
-	held |= lock ? 1ull << lock->place : 0;
-	return result;
+	if (result)
+		return result;
+	cancel_hold_here();
+	note_held(mutex, true);
+	return 0;
 }
 
 int lock_release(pthread_mutex_t *mutex)
 {
-	const struct lock *lock = lock_of(mutex);
+	int result;
 
-	held &= lock ? ~(1ull << lock->place) : UINT64_MAX;
-	return (pthread_mutex_unlock)(mutex);
+	note_held(mutex, false);
+	result = (pthread_mutex_unlock)(mutex);
+	cancel_release_here();
+	return result;
 }
-#endif
+
+/* --- fork ------------------------------------------------------------------------------------------ */
 
 static bool is_taken(const struct lock *lock)
 {
@@ -91,6 +151,7 @@ void locks_before_fork(void)
 {
 	const uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + FORK_WAIT_NS;
 
+	cancel_hold_here();
 	taken = 0;
 	for (int place = 0; place < LOCK_PLACES; place++) {
 		const struct lock *lock = lock_at(place);
@@ -115,6 +176,7 @@ void locks_after_fork_in_parent(void)
 			pthread_mutex_unlock(lock->mutex);
 	}
 	taken = 0;
+	cancel_release_here();
 }
 
 /* Makes the lock new; whether another thread held it. */
@@ -150,4 +212,5 @@ void locks_after_fork_in_child(void)
 		if (lock && lock->in_child)
 			lock->in_child();
 	}
+	cancel_release_here();
 }

@@ -11,8 +11,9 @@
  * that is defined is in it. fork() waits for the locks in that order, a second in all, so
  * that what they guard is whole in the child; in the child all are new.
  *
- * Builds with assertions (debug, asan, tsan) abort where a thread takes a lock against the order: the
- * functions of mutexes are lock.c's there, in each file that includes this.
+ * The functions of mutexes are lock.c's in each file that includes this. A thread that has a lock is not
+ * cancelled: it would leave the lock taken. Builds with assertions (debug, asan, tsan) abort where a thread
+ * takes a lock against the order.
  */
 #ifndef QUERYPROF_BASE_LOCK_H
 #define QUERYPROF_BASE_LOCK_H
@@ -104,7 +105,7 @@ struct lock {
 	static const struct lock *const entry_##variable __attribute__((used, section("queryprof_locks"))) = \
 		&listed_##variable
 
-/* For pthread_atfork(). */
+/* For pthread_atfork(). The thread is not cancelled in between: fork() is no cancellation point. */
 void locks_before_fork(void);
 void locks_after_fork_in_parent(void);
 void locks_after_fork_in_child(void);
@@ -112,7 +113,6 @@ void locks_after_fork_in_child(void);
 /* The lock at a place, NULL when this program has none there. */
 const struct lock *lock_at(enum lock_place place);
 
-#ifndef NDEBUG
 int lock_take(pthread_mutex_t *mutex);
 /* What `result` says: these take any lock, as they do not wait for ever. */
 int lock_took(pthread_mutex_t *mutex, int result);
@@ -124,6 +124,5 @@ int lock_release(pthread_mutex_t *mutex);
 #define pthread_mutex_clocklock(mutex, clock, until)                                                         \
 	lock_took(mutex, pthread_mutex_clocklock(mutex, clock, until))
 #define pthread_mutex_unlock(mutex) lock_release(mutex)
-#endif
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include "base/cancel.h"
 #include "base/sys.h"
 
 /* The second number of the kernel's three: the time in a run queue, in ns. */
@@ -30,7 +31,7 @@ void account_read(struct thread *thread)
 {
 	struct thread_account *account = &thread->account;
 	const uint64_t voluntary = account->voluntary_switches, involuntary = account->involuntary_switches;
-	int saved_errno = errno;
+	int saved_errno = errno, cancel;
 	struct rusage usage;
 
 	if (getrusage(RUSAGE_THREAD, &usage) == 0) {
@@ -40,8 +41,11 @@ void account_read(struct thread *thread)
 		account->involuntary_switches = (uint64_t)usage.ru_nivcsw;
 	}
 	if (account->at_ns == 0 || account->voluntary_switches != voluntary ||
-	    account->involuntary_switches != involuntary)
+	    account->involuntary_switches != involuntary) {
+		cancel = cancel_hold(); /* the thread may have a connection's mutex */
 		account->run_delay_ns = read_delay();
+		cancel_release(cancel);
+	}
 	account->at_ns = fast_clock_ns(&thread->clock);
 	errno = saved_errno;
 }

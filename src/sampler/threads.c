@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/cancel.h"
 #include "base/sys.h"
 #include "handler/ring.h"
 #include "sampler/context.h"
@@ -168,8 +169,9 @@ struct thread *sampler_find_thread(void)
 		return thread;
 	if (excluded)
 		return NULL;
-	int saved_errno = errno;
+	int saved_errno = errno, cancel = cancel_hold();
 	thread = register_thread();
+	cancel_release(cancel);
 	errno = saved_errno;
 	return thread;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/record.h"
 #include "handler/ring.h"
@@ -76,18 +77,19 @@ static bool has_room(const struct ring *ring, size_t size)
 static bool wait_for_room(struct ring *ring, size_t size)
 {
 	uint64_t limit = __atomic_load_n(&wait_ns, __ATOMIC_RELAXED), end;
+	bool is_there = has_room(ring, size);
+	int cancel;
 
-	if (has_room(ring, size))
-		return true;
-	if (!limit)
-		return false;
-	for (end = clock_ns(CLOCK_MONOTONIC) + limit; clock_ns(CLOCK_MONOTONIC) < end;) {
+	if (is_there || !limit)
+		return is_there;
+	cancel = cancel_hold();
+	for (end = clock_ns(CLOCK_MONOTONIC) + limit; !is_there && clock_ns(CLOCK_MONOTONIC) < end;) {
 		ring_wake(ring);
 		nanosleep(&(struct timespec){ .tv_nsec = WAIT_NS }, NULL);
-		if (has_room(ring, size))
-			return true;
+		is_there = has_room(ring, size);
 	}
-	return false;
+	cancel_release(cancel);
+	return is_there;
 }
 
 static bool write_batch(struct ring *ring, const struct span_batch *batch, const struct span_entry *entries,

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/free_later.h"
 #include "base/lock.h"
@@ -346,6 +347,7 @@ static void shut_down(int timeout_ms)
 	struct waiting waiting = waiting_begin_ms(timeout_ms);
 	pthread_t thread;
 	bool joinable;
+	int cancel;
 
 	/* A child that came without queryprof's hooks: the lock may be held by a thread that it
 	 * does not have. */
@@ -362,8 +364,11 @@ static void shut_down(int timeout_ms)
 	store_control.error = NULL;
 	control_unlock();
 
+	/* The process may be in exit(), which is to end it, not this thread. */
+	cancel = cancel_hold();
 	if (joinable)
 		pthread_join(thread, NULL);
+	cancel_release(cancel);
 	free_all();
 	control_lock();
 	store_control.ring = NULL;

@@ -277,14 +277,91 @@ static void locks_that_are_never_released(void **state)
 		fail_msg("%s", failed);
 }
 
+/* --- cancellation ------------------------------------------------------------------ */
+
+struct cancelled {
+	struct sqlite3 *db;
+	bool has_run, has_forked, has_flushed;
+	pid_t child;
+};
+
+/* With a request pending all the time: none of these calls is a cancellation point. */
+static void *use_while_cancelled(void *context)
+{
+	struct cancelled *cancelled = context;
+
+	pthread_cancel(pthread_self());
+	cancelled->has_run = !host.exec(cancelled->db, "SELECT 1", NULL, NULL, NULL);
+	cancelled->child = fork();
+	if (!cancelled->child)
+		_exit(0);
+	cancelled->has_forked = cancelled->child > 0;
+	cancelled->has_flushed = qp_flush(60000) == QP_OK;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void a_cancelled_thread_comes_back(void **state)
+{
+	struct cancelled cancelled = { .db = NULL };
+	pthread_t thread;
+	void *result;
+	int status;
+
+	(void)state;
+	alarm(120); /* ends what hangs */
+	assert_int_equal(qp_init(NULL), QP_OK);
+	assert_int_equal(host.routines.open(":memory:", &cancelled.db), 0);
+	assert_int_equal(qp_attach_of(cancelled.db, &host.routines), QP_OK);
+	assert_int_equal(host.exec(cancelled.db, "SELECT 1", NULL, NULL, NULL), 0);
+	assert_int_equal(qp_flush(60000), QP_OK); /* the flusher runs */
+	assert_int_equal(pthread_create(&thread, NULL, use_while_cancelled, &cancelled), 0);
+	pthread_join(thread, &result);
+	assert_true(cancelled.has_run);
+	assert_true(cancelled.has_forked);
+	assert_true(cancelled.has_flushed);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(waitpid(cancelled.child, &status, 0), cancelled.child);
+	assert_int_equal(status, 0);
+	/* And nothing is left taken. */
+	assert_int_equal(host.exec(cancelled.db, "SELECT 1", NULL, NULL, NULL), 0);
+	assert_int_equal(qp_flush(60000), QP_OK);
+	assert_int_equal(host.routines.close(cancelled.db), 0);
+	alarm(0);
+}
+
+/* The state is the thread's own again when it has released the last lock. */
+static void a_lock_holds_a_cancellation_back(void **state)
+{
+	pthread_mutex_t *outer = lock_at(LOCK_PROCESS)->mutex, *inner = lock_at(LOCK_THREADS)->mutex;
+	int found;
+
+	(void)state;
+	for (int before = PTHREAD_CANCEL_ENABLE; before <= PTHREAD_CANCEL_DISABLE; before++) {
+		pthread_setcancelstate(before, NULL);
+		pthread_mutex_lock(outer);
+		pthread_mutex_lock(inner);
+		pthread_mutex_unlock(inner);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &found);
+		assert_int_equal(found, PTHREAD_CANCEL_DISABLE);
+		pthread_mutex_unlock(outer);
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &found);
+		assert_int_equal(found, before);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_place_has_its_lock),      cmocka_unit_test(a_wrong_order_is_found),
-		cmocka_unit_test(locks_are_taken_in_order),      cmocka_unit_test(a_child_has_every_lock),
+		cmocka_unit_test(every_place_has_its_lock),
+		cmocka_unit_test(a_wrong_order_is_found),
+		cmocka_unit_test(locks_are_taken_in_order),
+		cmocka_unit_test(a_lock_holds_a_cancellation_back),
+		cmocka_unit_test(a_cancelled_thread_comes_back),
+		cmocka_unit_test(a_child_has_every_lock),
 		cmocka_unit_test(locks_that_are_never_released),
 	};
 
 	/* The sanitizers' run-times have locks of their own, which a child may inherit. */
-	return _cmocka_run_group_tests("locks", tests, is_sanitized() ? 3 : 5, load_host, NULL);
+	return _cmocka_run_group_tests("locks", tests, is_sanitized() ? 5 : 7, load_host, NULL);
 }

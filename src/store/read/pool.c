@@ -160,14 +160,11 @@ bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cur
 {
 	struct waiting waiting = waiting_begin(&cursor->wait);
 	bool started, done = false;
-	int cancel;
 
 	if (!cursor->is_remote) {
 		work(cursor);
 		return true;
 	}
-	/* The reading thread works on what is the owner's. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&pool.lock);
 	if (!pool.runs) {
 		pthread_mutex_unlock(&pool.lock);
@@ -184,7 +181,6 @@ bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cur
 	if (started && !done)
 		give_up_job(cursor);
 	pthread_mutex_unlock(&pool.lock);
-	pthread_setcancelstate(cancel, NULL);
 	if (!started || !done)
 		refuse(cursor, started);
 	return started && done;
