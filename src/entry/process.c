@@ -45,10 +45,13 @@ static const struct lock_group store_locks = {
 };
 LOCK_DEFINE_GROUP(store, LOCK_STORE, &store_locks);
 
-/* All that is recorded is stored before the process ends in its own way, too. */
+/* All that is recorded is stored before the process ends in its own way, too. A child of vfork() has its
+ * parent's memory, traces included. */
 static void process_ends(void)
 {
-	context_end_all();
+	if (!store_is_here())
+		return;
+	contexts_before_end();
 	if (session_recording())
 		store_drain_for_exit();
 }

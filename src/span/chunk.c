@@ -15,7 +15,6 @@
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
 #include "span/keep.h"
-#include "span/site.h"
 
 #define WAIT_NS 100000
 
@@ -38,6 +37,15 @@ static uint32_t count_spans(const struct span_entry *entry, uint32_t count)
 	for (uint32_t i = 0; i < count; i += entry_group(&entry[i]))
 		spans += entry_is_span(&entry[i]);
 	return spans;
+}
+
+uint32_t entries_whole(const struct span_entry *entries, uint32_t count)
+{
+	uint32_t i = 0, group;
+
+	while (i < count && (group = entry_group(&entries[i])) && group <= count - i)
+		i += group;
+	return i;
 }
 
 uint32_t chunk_open_spans(const struct span_chunk *chunk)
@@ -148,8 +156,6 @@ bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_
 	uint32_t flags = batch->flags, from = 0, spans;
 	bool is_written = most > 0;
 
-	if (ring)
-		sites_publish();
 	/* Once for no entries, too: the flags may say something. */
 	while (is_written) {
 		batch->first = first + from;

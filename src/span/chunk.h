@@ -36,9 +36,14 @@ uint32_t chunk_open_spans(const struct span_chunk *chunk);
 /* Ends and marks the spans that run. Returns how many. */
 uint32_t chunk_close_spans(struct span_chunk *chunk, uint64_t now_ns);
 
+/* How many of these entries are in whole groups: the thread may have been interrupted when it had taken the
+ * last one's place, and had not written it. */
+uint32_t entries_whole(const struct span_entry *entries, uint32_t count);
+
 /* Writes `count` entries to the ring, in records that it can take, `first` being the number of
  * the first; `batch` says the rest, and its flags go with the last record. False: not all of it
- * had room, and `batch->dropped` has counted the spans that had none. */
+ * had room, and `batch->dropped` has counted the spans that had none. sites_publish() comes before, where
+ * they have sites of the host's. */
 bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_t first,
                        struct span_batch *batch, const struct span_link *links);
 

@@ -34,7 +34,7 @@ static struct span_chunk *take_chunk(struct span_thread *thread, struct span_chu
 	if (chunk)
 		thread->unused = chunk->older;
 	else if (!(chunk = chunk_pool_take()))
-		chunk = malloc(sizeof *chunk);
+		chunk = calloc(1, sizeof *chunk); /* what is not written must not be another's memory */
 	if (!chunk)
 		return NULL;
 	chunk->first = thread->next;
@@ -97,6 +97,15 @@ static void on_thread_end(void *value)
 	free(thread);
 }
 
+static void free_context_later(const struct qp_span_context *context)
+{
+	for (struct span_chunk *chunk = context->chunk, *older; chunk; chunk = older) {
+		older = chunk->older;
+		free_later(chunk, sizeof *chunk);
+	}
+	free_later(context->links, context->link_count * sizeof *context->links);
+}
+
 /* The parent hands over what it has recorded; the child begins without a trace. */
 static void after_fork_in_child(void)
 {
@@ -109,12 +118,9 @@ static void after_fork_in_child(void)
 	/* Memory that may be the parent's is not even read. */
 	if (chunk_pool_is_used())
 		here->depth = 0, here->unused = NULL;
-	for (; here->depth; here->depth--) {
-		const struct qp_span_context *context = &here->contexts[here->depth - 1];
-
-		give_chunks(here, context->chunk);
-		free_later(context->links, context->link_count * sizeof *context->links);
-	}
+	for (; here->depth; here->depth--)
+		if (&here->contexts[here->depth - 1] != here->changing)
+			free_context_later(&here->contexts[here->depth - 1]);
 	here->next = 0;
 }
 
@@ -174,13 +180,15 @@ static void enter(struct span_thread *thread)
 	struct qp_span_context *innermost = thread->depth ? &thread->contexts[thread->depth - 1] : NULL;
 
 	HANDLER_BARRIER();
-	qp_span_here = innermost && innermost->chunk ? innermost : NULL;
+	thread->changing = NULL;
+	qp_span_here = innermost && innermost->chunk && !innermost->is_over ? innermost : NULL;
 }
 
-/* Nothing is recorded until enter(). */
-static void leave(void)
+/* Nothing is recorded until enter(), and the chunks of this context change hands. */
+static void leave(const struct qp_span_context *changing)
 {
 	qp_span_here = NULL;
+	here->changing = changing;
 	HANDLER_BARRIER();
 }
 
@@ -238,11 +246,12 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	}
 	if (flags & BATCH_ROOT)
 		context->is_chosen = keep_choose(slot);
+	context->began_ns = fast_clock_ns(context->clock);
+	set_part(context);
+	HANDLER_BARRIER(); /* it is whole when it is there */
 	thread->depth++;
 	span_current.id = 0;
 	enter(thread);
-	context->began_ns = fast_clock_ns(context->clock);
-	set_part(context);
 	return QP_OK;
 }
 
@@ -287,6 +296,7 @@ static void report_parents(struct qp_span_context *context, const struct span_ch
 	}
 }
 
+/* sites_publish() comes before. */
 static void hand_over(struct qp_span_context *context, const struct span_chunk *chunk, uint64_t ended_ns,
                       uint32_t flags)
 {
@@ -329,6 +339,7 @@ static bool renew_chunk(struct qp_span_context *context)
 	chunk->open = chunk_open_spans(chunk);
 	if (!chunk->open) {
 		report_parents(context, chunk, NULL);
+		sites_publish();
 		hand_over(context, chunk, 0, 0);
 		chunk->count = 0;
 		chunk->first = here->next;
@@ -353,7 +364,7 @@ struct span_entry *context_room(struct qp_span_context *context, uint32_t count,
 	if (chunk->count + count > CHUNK_ENTRIES) {
 		bool is_renewed;
 
-		leave();
+		leave(context);
 		is_renewed = renew_chunk(context);
 		enter(here);
 		if (!is_renewed) {
@@ -392,10 +403,11 @@ void context_ended(struct span_chunk *chunk)
 	context = context_of(chunk, &newer);
 	if (!context || !newer)
 		return;
-	leave();
+	leave(context);
 	for (struct span_chunk *at = context->chunk; at != chunk; at = at->older)
 		report_parents(context, at, chunk);
 	report_parents(context, chunk, NULL);
+	sites_publish();
 	hand_over(context, chunk, 0, 0);
 	newer->older = chunk->older;
 	context->held--;
@@ -468,18 +480,22 @@ static void end_recording(struct qp_span_context *context)
 
 void context_end(void)
 {
-	struct qp_span_context *context;
+	struct qp_span_context context;
 
 	if (!here || !here->depth)
 		return;
-	context = &here->contexts[here->depth - 1];
-	leave();
-	if (context->chunk)
-		end_recording(context);
-	give_chunks(here, context->chunk);
-	free(context->links);
+	/* First of all: what comes in between, in a signal handler, has the contexts around it. */
+	context = here->contexts[here->depth - 1];
+	leave(NULL);
 	here->depth--;
-	span_current.id = context->outer;
+	HANDLER_BARRIER();
+	if (context.chunk && !context.is_over) {
+		sites_publish();
+		end_recording(&context);
+	}
+	give_chunks(here, context.chunk);
+	free(context.links);
+	span_current.id = context.outer;
 	enter(here);
 }
 
@@ -487,4 +503,23 @@ void context_end_all(void)
 {
 	while (here && here->depth)
 		context_end();
+}
+
+void contexts_before_end(void)
+{
+	qp_span_here = NULL;
+	HANDLER_BARRIER();
+	for (uint32_t i = here ? here->depth : 0; i-- > 0;) {
+		struct qp_span_context *context = &here->contexts[i];
+
+		if (context == here->changing || context->is_over)
+			continue;
+		context->is_over = true;
+		HANDLER_BARRIER();
+		if (!context->chunk)
+			continue;
+		sites_try_publish();
+		context->chunk->count = entries_whole(context->chunk->entry, context->chunk->count);
+		end_recording(context);
+	}
 }

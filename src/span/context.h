@@ -8,7 +8,8 @@
  *
  * All of it is the thread's own: no other thread reads or writes it, nor does the handler, which
  * knows span_current only. A host's signal handler may wait and so add a span (wait.h): while
- * chunks change hands qp_span_here is NULL.
+ * chunks change hands qp_span_here is NULL. It may end the process, too, or fork: a context whose chunks
+ * change hands at that moment is left as it is, and one that begins or ends is not among the thread's.
  */
 #ifndef QUERYPROF_SPAN_CONTEXT_H
 #define QUERYPROF_SPAN_CONTEXT_H
@@ -37,6 +38,7 @@ struct qp_span_context {
 	bool handed_over;  /* something of it */
 	bool is_elsewhere; /* other threads may have part in the trace */
 	bool is_chosen;    /* to be kept, whatever it will be like */
+	bool is_over;      /* handed over as the process was about to end; it records no more */
 };
 
 struct span_thread {
@@ -45,6 +47,7 @@ struct span_thread {
 	uint64_t realtime_offset;
 	uint32_t id, depth;
 	struct span_chunk *unused;
+	const struct qp_span_context *changing; /* its chunks change hands; NULL: none's do */
 	struct qp_span_context contexts[SPAN_CONTEXTS];
 };
 
@@ -61,8 +64,13 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 /* Ends the innermost one; does nothing when there is none. */
 void context_end(void);
 
-/* All of the calling thread: it ends, or the process does. */
+/* All of the calling thread, which ends, or recording does. */
 void context_end_all(void);
+
+/* For _exit() and exec: hands over all of the calling thread, once. Should the process go on, as exec
+ * has failed, they record no more and wait for their context_end(). Async-signal-safe: frees nothing and
+ * waits for no lock. */
+void contexts_before_end(void);
 
 /* The entry with this number, in any context of the thread; NULL: none. `*chunk` has it. */
 struct span_entry *context_find(uint64_t number, struct span_chunk **chunk);

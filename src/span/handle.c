@@ -145,6 +145,7 @@ void handle_object_end(qp_span_object *object)
 	entry.site = __atomic_load_n(&object->site->number, __ATOMIC_RELAXED);
 	if (!entry.site)
 		entry.site = site_number(object->site);
+	sites_publish();
 	entries_hand_over(&entry, 1, object->id, &batch, NULL);
 	object->id = 0;
 }

@@ -97,17 +97,34 @@ static bool publish(struct ring *ring, const struct span_site_record *site)
 	return true;
 }
 
-void sites_publish(void)
+static bool all_are_published(void)
+{
+	return !sampler_ring() ||
+	       __atomic_load_n(&published, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED);
+}
+
+/* With the lock held, which is released. */
+static void publish_all(void)
 {
 	struct ring *ring = sampler_ring();
 
-	if (!ring ||
-	    __atomic_load_n(&published, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED))
-		return;
-	pthread_mutex_lock(&lock);
-	while (published < sites.count && publish(ring, sites.items[published]))
+	while (ring && published < sites.count && publish(ring, sites.items[published]))
 		__atomic_store_n(&published, published + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
+}
+
+void sites_publish(void)
+{
+	if (all_are_published())
+		return;
+	pthread_mutex_lock(&lock);
+	publish_all();
+}
+
+void sites_try_publish(void)
+{
+	if (!all_are_published() && !pthread_mutex_trylock(&lock))
+		publish_all();
 }
 
 void sites_after_fork(void)

@@ -17,6 +17,9 @@ uint32_t site_number(qp_span_site *site);
 /* Publishes to the flusher the sites that it does not have yet, before the spans that have their numbers. */
 void sites_publish(void);
 
+/* The same, unless another thread is at it, or the calling one was when a signal interrupted it. */
+void sites_try_publish(void);
+
 /* There is a flusher that knows none: after a new start; in a forked child, which is alone. */
 void sites_publish_again(void);
 void sites_after_fork(void);

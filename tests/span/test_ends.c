@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <queryprof.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +219,71 @@ static void exec_inside(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* The child has its parent's memory: it must leave the trace alone. */
+static void vfork_inside(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("vforks");
+	char name[] = "true", *const arguments[] = { name, NULL };
+	qp_span span;
+	sqlite3 *db;
+	int status;
+	pid_t child;
+
+	(void)state;
+	/* With the first connection calls of exec are followed. */
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(qp_attach(db), QP_OK);
+	begin();
+	span = qp_span_begin(&site);
+	child = vfork();
+	if (!child) {
+		execve("/bin/true", arguments, environ);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_non_null(qp_span_here);
+	{
+		QP_SPAN("behind vfork");
+	}
+	qp_span_end(span);
+	qp_trace_end();
+	sqlite3_close(db);
+	assert_int_equal(ask("SELECT count(*) = 1 AND max(spans) = 2 FROM traces WHERE root = 'vforks'"), 1);
+	assert_int_equal(ask("SELECT count(*) = 2 AND sum(s.unended) = 0 FROM span_log AS s JOIN traces AS t "
+	                     "USING (trace_id) WHERE t.root = 'vforks'"),
+	                 1);
+}
+
+/* The trace has been handed over by then; the program that goes on ends it, and begins another. */
+static void exec_fails_inside(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("exec fails");
+	sqlite3 *db;
+	qp_span span;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(qp_attach(db), QP_OK);
+	for (int i = 0; i < 40; i++) { /* more than nest */
+		begin();
+		span = qp_span_begin(&site);
+		assert_int_equal(execl("/nonexistent", "x", NULL), -1);
+		assert_null(qp_span_here);
+		assert_int_equal(execl("/nonexistent", "x", NULL), -1);
+		qp_span_end(span);
+		qp_trace_end();
+		begin();
+		assert_non_null(qp_span_here);
+		qp_trace_end();
+	}
+	sqlite3_close(db);
+	assert_int_equal(
+		ask("SELECT count(*) = 40 AND sum(unended) = 40 FROM span_log WHERE operation_name = "
+	            "'exec fails'"),
+		1);
+}
+
 /* The thread's trace ends with it; what comes then has nowhere to go. */
 static void shutdown_inside(void **state)
 {
@@ -256,6 +322,8 @@ int main(void)
 		cmocka_unit_test(nested_deep),
 		cmocka_unit_test(fork_inside),
 		cmocka_unit_test(exec_inside),
+		cmocka_unit_test(vfork_inside),
+		cmocka_unit_test(exec_fails_inside),
 		cmocka_unit_test(shutdown_inside),
 		cmocka_unit_test(a_million_open_spans), /* last: the others read all spans of the file */
 	};
