@@ -36,8 +36,8 @@ enum lock_place {
 	LOCK_SESSIONS,         /* watch/session/session.c: the table of sessions */
 	LOCK_DATABASE_METHODS, /* watch/lock/locks.c: methods being replaced */
 	LOCK_DATABASE_FILES,   /* watch/lock/lock_files.c: the files of databases */
-	LOCK_STORE,            /* store: the next three at a fork, see store_before_fork() */
 	LOCK_STORE_SPACE,      /* store/read/space.c: the modules of the file */
+	LOCK_STORE,            /* store: the next two at a fork, see store_before_fork() */
 	LOCK_STORE_CONTROL,    /* store/control.c: the flusher's state */
 	LOCK_STORE_POOL,       /* store/read/pool.c: reading connections */
 	LOCK_STATEMENTS,       /* query/statement_stats.c: the table of statements */

@@ -4,7 +4,7 @@
  * the writing connection is a request to the flusher thread, and the callers wait for its
  * response with a limit.
  *
- * Order of locks: space.c's, the control block's, the readers'.
+ * Order of locks: the control block's, the readers'.
  */
 #include "store/store.h"
 
@@ -427,7 +427,6 @@ void store_before_fork(void)
 	struct waiting waiting = waiting_begin_ms(FORK_TIMEOUT_MS);
 	bool in_time = true;
 
-	space_before_fork();
 	control_lock();
 	store_control.pauses++;
 	store_control.is_open_at_fork = false;
@@ -445,7 +444,6 @@ void store_after_fork_parent(void)
 	store_control.pauses--;
 	pthread_cond_broadcast(&store_control.changed);
 	control_unlock();
-	space_after_fork();
 }
 
 /* Forgets the parent's threads and files. */
@@ -489,5 +487,4 @@ void store_after_fork_child(void)
 		store_control.drained = store_control.drain_target = ring_tail(store_control.ring);
 	}
 	control_unlock();
-	space_after_fork();
 }

@@ -6,9 +6,13 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/lock.h"
 #include "support.h"
 
 #define KEY ((struct query_key){ 7, 7 })
@@ -231,6 +235,84 @@ static void limit_ends_waiting_for_another(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
 }
 
+static struct module module_at(uint64_t start)
+{
+	return (struct module){ .start = start,
+		                .end = start + 0x10000,
+		                .born = 1,
+		                .died = UINT32_MAX,
+		                .path = "/lib/a.so",
+		                .build_id = "aaaa" };
+}
+
+#define HERE 0x7f1000000000
+#define ELSEWHERE 0x7f3000000000
+
+static int locator; /* atomic: the thread's id */
+
+static void *locate_elsewhere(void *unused)
+{
+	(void)unused;
+	__atomic_store_n(&locator, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	store_locate(ELSEWHERE);
+	return NULL;
+}
+
+static bool locator_sleeps(void)
+{
+	int thread = __atomic_load_n(&locator, __ATOMIC_ACQUIRE);
+	char path[64], line[256] = "", *end;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+	file = thread ? fopen(path, "r") : NULL;
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof line, file))
+		line[0] = '\0';
+	fclose(file);
+	end = strrchr(line, ')');
+	return end && end[1] == ' ' && end[2] == 'S';
+}
+
+static const struct lock_group store_locks = {
+	.before_fork = store_before_fork,
+	.after_fork_in_parent = store_after_fork_parent,
+	.after_fork_in_child = store_after_fork_child,
+};
+LOCK_DEFINE_GROUP(store, LOCK_STORE, &store_locks);
+
+/* A thread that waits for its turn to read has nothing that others, or fork(), would wait for. */
+static void modules_are_found_beside_a_thread_that_waits(void **state)
+{
+	struct module module = module_at(HERE);
+	pthread_t reading, locating;
+	int64_t start;
+	bool is_found;
+
+	(void)state;
+	set_modules(&module, 1);
+	put_sample((struct a_sample){ .timestamp_ns = T0, .trace = (uint64_t[]){ HERE + 16 }, .depth = 1 });
+	drain();
+	assert_non_null(store_locate(HERE + 16));
+	long_began = long_ends = long_ended = 0;
+	assert_int_equal(pthread_create(&reading, NULL, read_long, NULL), 0);
+	assert_eventually(__atomic_load_n(&long_began, __ATOMIC_RELAXED));
+	assert_int_equal(pthread_create(&locating, NULL, locate_elsewhere, NULL), 0);
+	assert_eventually(locator_sleeps());
+	start = now_ms();
+	is_found = store_locate(HERE + 16) != NULL;
+	locks_before_fork();
+	locks_after_fork_in_parent();
+	start = now_ms() - start;
+	__atomic_store_n(&long_ends, 1, __ATOMIC_RELAXED);
+	pthread_join(locating, NULL);
+	pthread_join(reading, NULL);
+	assert_true(is_found);
+	assert_true(start < 20000); /* a turn to read comes in 60 s, or not */
+	set_modules(NULL, 0);
+}
+
 static int count_threads(void)
 {
 	DIR *directory = opendir("/proc/self/task");
@@ -265,6 +347,7 @@ int main(void)
 		TEST(store_ends_under_a_cursor),
 		TEST(given_up_reading_ends_at_once),
 		TEST(limit_ends_waiting_for_another),
+		TEST(modules_are_found_beside_a_thread_that_waits),
 		TEST(thread_ends_after_reading),
 	};
 

@@ -3,6 +3,9 @@
  * A sorted copy of the file's table of modules. Rows are never changed or removed,
  * so only those that came since the last look are read; another file (`epoch`)
  * starts anew. Strings live until space_free(): callers hold them.
+ *
+ * Rows are read without the lock: a thread may wait long for its turn to read, and neither
+ * fork() nor a thread whose module is known may wait for that.
  */
 #include "store/read/space.h"
 
@@ -16,14 +19,28 @@
 #include "store/control.h"
 #include "store/read/reader.h"
 
+/* Under the lock. */
 static struct {
-	pthread_mutex_t lock;
 	uint64_t epoch;
 	int64_t last_row;
 	struct module_map modules;
 	VECTOR(struct module *) known; /* all that were ever handed out */
-} space = { .lock = PTHREAD_MUTEX_INITIALIZER };
-LOCK_DEFINE_GROUPED(space, LOCK_STORE_SPACE, &space.lock);
+} space;
+
+/* In a child: what another thread was changing is left as it is, and made anew. */
+static void forget(void)
+{
+	memset(&space, 0, sizeof space);
+}
+
+LOCK_DEFINE(lock, LOCK_STORE_SPACE, .lost = forget);
+
+/* A row that was read, not yet in the copy. */
+struct placed {
+	int64_t row;
+	struct module *module;
+};
+typedef VECTOR(struct placed) placed_rows;
 
 /* The column as text; valid until the next step. */
 static const char *text_of(struct store_cursor *cursor, int column)
@@ -34,7 +51,7 @@ static const char *text_of(struct store_cursor *cursor, int column)
 	return bytes ? bytes : "";
 }
 
-static bool add_row(struct store_cursor *cursor)
+static bool read_row(struct store_cursor *cursor, placed_rows *rows)
 {
 	const uint64_t base = (uint64_t)store_column_int64(cursor, 1);
 	const struct module row = {
@@ -48,58 +65,109 @@ static bool add_row(struct store_cursor *cursor)
 		.died = UINT32_MAX,
 	};
 
-	struct module *module = module_copy(&row);
-	if (!module || !vector_reserve(&space.known, space.known.count + 1) ||
-	    !module_map_add(&space.modules, module)) {
-		free(module);
+	struct placed placed = { store_column_int64(cursor, 0), module_copy(&row) };
+	if (placed.module && vector_push(rows, placed))
+		return true;
+	free(placed.module);
+	return false;
+}
+
+/* With the lock held. */
+static bool add_row(const struct placed *placed)
+{
+	if (!vector_reserve(&space.known, space.known.count + 1) ||
+	    !module_map_add(&space.modules, placed->module))
 		return false;
-	}
-	vector_push(&space.known, module); /* has room */
-	space.last_row = store_column_int64(cursor, 0);
+	vector_push(&space.known, placed->module); /* has room */
+	space.last_row = placed->row;
 	return true;
 }
 
-/* Reads what is new in the file. True when something was. */
-static bool refresh(void)
+/* Begins the copy of this file, unless it has it, or a newer one's. Returns the last row that it has. */
+static int64_t begin_file(uint64_t epoch)
 {
-	uint64_t epoch = control_epoch();
-	struct store_cursor *cursor;
-	char *error = NULL;
-	bool any = false;
+	int64_t last_row;
 
-	if (!epoch)
-		return false; /* no file is open */
-	if (epoch != space.epoch) {
+	pthread_mutex_lock(&lock);
+	if (epoch > space.epoch) {
 		space.epoch = epoch;
 		space.modules.count = 0;
 		space.last_row = 0;
 	}
+	last_row = space.last_row;
+	pthread_mutex_unlock(&lock);
+	return last_row;
+}
+
+/* Adds the rows, in their order, unless the file is another by now. Another thread may have added the first
+ * of them. */
+static void add_rows(uint64_t epoch, const placed_rows *rows)
+{
+	bool is_good;
+
+	pthread_mutex_lock(&lock);
+	is_good = epoch == space.epoch && epoch == control_epoch();
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct placed *placed = &rows->items[i];
+		bool is_new = placed->row > space.last_row;
+
+		if (is_good && is_new && add_row(placed))
+			continue;
+		is_good = is_good && !is_new;
+		free(placed->module);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Reads what is new in the file. */
+static void refresh(void)
+{
+	uint64_t epoch = control_epoch();
+	placed_rows rows = { 0 };
+	struct store_cursor *cursor;
+	char *error = NULL;
+	int64_t last_row;
+
+	if (!epoch)
+		return; /* no file is open */
+	last_row = begin_file(epoch);
 	cursor = store_select(store_file_own(),
 	                      "SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
 	                      " FROM modules WHERE id > ?1 ORDER BY id",
 	                      NULL, &error);
 	free(error);
 	if (!cursor)
-		return false;
-	store_bind_int64(cursor, 1, space.last_row);
-	while (store_step(cursor) == 1 && add_row(cursor))
-		any = true;
+		return;
+	store_bind_int64(cursor, 1, last_row);
+	while (store_step(cursor) == 1 && read_row(cursor, &rows))
+		;
 	store_close(cursor);
-	return any;
+	add_rows(epoch, &rows);
+	vector_free(&rows);
+}
+
+/* In the copy of the file that is open, or was. */
+static const struct module *find(uint64_t address)
+{
+	const struct module *module = NULL;
+	uint64_t epoch;
+
+	pthread_mutex_lock(&lock);
+	epoch = control_epoch();
+	if (!epoch || epoch == space.epoch)
+		module = module_map_find(&space.modules, address);
+	pthread_mutex_unlock(&lock);
+	return module;
 }
 
 static const struct module *locate_in_file(uint64_t address)
 {
-	const struct module *module;
+	const struct module *module = find(address);
 
-	pthread_mutex_lock(&space.lock);
-	if (space.epoch != control_epoch())
-		refresh();
-	module = module_map_find(&space.modules, address);
-	if (!module && refresh())
-		module = module_map_find(&space.modules, address);
-	pthread_mutex_unlock(&space.lock);
-	return module;
+	if (module)
+		return module;
+	refresh();
+	return find(address);
 }
 
 /* An address of this process in a module that no sample has named, or that lies
@@ -151,8 +219,8 @@ static uint64_t find_base(const struct module *module)
 
 void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 {
-	pthread_mutex_lock(&space.lock);
 	refresh();
+	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < count; i++) {
 		const struct module *module = modules_find(addresses[i], generation);
 		bool is_inside = module && addresses[i] >= module->start && addresses[i] < module->end;
@@ -161,27 +229,17 @@ void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 		addresses[i] = base ? addresses[i] - module->start + base
 		                    : (addresses[i] & (STORE_NOWHERE - 1)) | STORE_NOWHERE;
 	}
-	pthread_mutex_unlock(&space.lock);
+	pthread_mutex_unlock(&lock);
 }
 
 void space_free(void)
 {
-	pthread_mutex_lock(&space.lock);
+	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < space.known.count; i++)
 		free(space.known.items[i]);
 	vector_free(&space.known);
 	module_map_free(&space.modules);
 	space.epoch = 0;
 	space.last_row = 0;
-	pthread_mutex_unlock(&space.lock);
-}
-
-void space_before_fork(void)
-{
-	pthread_mutex_lock(&space.lock);
-}
-
-void space_after_fork(void)
-{
-	pthread_mutex_unlock(&space.lock);
+	pthread_mutex_unlock(&lock);
 }

@@ -27,7 +27,4 @@ void store_place(uint64_t *addresses, size_t count, uint32_t generation);
 /* Forgets the modules; strings handed out are freed, too. */
 void space_free(void);
 
-void space_before_fork(void);
-void space_after_fork(void);
-
 #endif
