@@ -310,6 +310,9 @@ static const struct metric {
 	{ "plans_left", get_programs, NULL, PROGRAMS_LEFT,
 	  "Plans not read: the connection has an authorizer or a progress handler, the statement a virtual "
 	  "table of the program's, or no moment came at which the program could not notice" },
+	{ "plans_lost", get_store, NULL, STORE_PLANS_LOST,
+	  "Records of programs and plans that could not be written: with later samples they are published "
+	  "again" },
 	{ "statements", get_statements, NULL, STATEMENTS_KEPT,
 	  "Statements in system.statement_stats, without \"(other)\"" },
 	{ "statements_folded", get_statements, NULL, STATEMENTS_FOLDED,

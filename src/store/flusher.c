@@ -110,6 +110,7 @@ static void discard_ring(uint64_t until)
 		if (kind == RECORD_STATEMENTS)
 			statement_stats_discard();
 		lost += writer_is_row(kind);
+		store_count(STORE_PLANS_LOST, writer_is_plan(kind));
 		if (kind == RECORD_SPANS)
 			store_count(STORE_SPANS_LOST, spans_in(record, size));
 		ring_consume(store_control.ring);
@@ -196,6 +197,7 @@ static void settle_failure(int code, const struct writer_result *result)
 	flusher_note_failure(writer_failure(&flusher.writer));
 	lose(result->lost);
 	store_count(STORE_SPANS_LOST, result->spans_lost);
+	store_count(STORE_PLANS_LOST, result->plans_lost);
 	/* A file that is damaged, full or gone is best looked at afresh. */
 	if ((code & 0xff) != SQLITE_FULL)
 		flusher_close_file(false);

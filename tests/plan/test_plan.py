@@ -6,6 +6,7 @@ time of a function lies at the opcode and the node that call it, and the program
 usage: test_plan.py LIBRARY QUERYPROF
 """
 
+import contextlib
 import ctypes
 import gzip
 import json
@@ -444,6 +445,24 @@ class Plans(unittest.TestCase):
         plans = {name: {row[2] for row in self.times(name) if row[0]} for name in ("begins", "has")}
         self.assertEqual(plans, {"begins": set(), "has": {"SCAN n"}})
         self.assertEqual(self.metric("plans_different"), different + 1)
+
+    def test_lost_plans_are_published_again(self):
+        sql = "SELECT count(*) FROM t WHERE b < 5 AND burn(a + 1)"
+        lost = self.metric("plans_lost")
+        path = os.path.join(self.folder.name, "app.trace")
+        self.times("the file is there")
+        with contextlib.closing(sqlite3.connect(path, timeout=300)) as file:
+            file.executescript("DELETE FROM samples; CREATE UNIQUE INDEX refuse ON samples (series)")
+            end = time.monotonic() + 300
+            while self.metric("plans_lost") == lost:
+                self.assertLess(time.monotonic(), end, "no plan was lost")
+                self.run_as("lost", sql)
+                self.times("lost")  # read again with the table's next statement, and stored
+            file.execute("DROP INDEX refuse")
+        while not any(row[0] for row in self.times("found")):
+            self.assertLess(time.monotonic(), end, "the plan never came again")
+            self.run_as("found", sql)
+        self.check_nodes("found", sql)
 
     def test_plan_changes(self):
         sql = "SELECT count(burn(y.c)) FROM t AS x JOIN t AS y ON y.b < 5 WHERE x.b = 3 AND x.a < 50"

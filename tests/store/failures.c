@@ -14,6 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "handler/ring.h"
+#include "query/lock_record.h"
+#include "query/program_record.h"
+#include "query/transaction_record.h"
 #include "queryprof.h"
 #include "support.h"
 
@@ -298,6 +302,58 @@ static void folder_that_comes_later(void **state)
 	free(path);
 }
 
+/* With the samples five that people miss, and one that is published again. */
+static void put_other_rows(void)
+{
+	static const struct {
+		unsigned kind;
+		size_t size;
+	} records[] = {
+		{ RECORD_LOCK_WAIT, sizeof(struct lock_wait_record) },
+		{ RECORD_LOCK_WAIT, sizeof(struct lock_wait_record) },
+		{ RECORD_TRANSACTION, sizeof(struct transaction_record) },
+		{ RECORD_PROGRAM, sizeof(struct program_record) },
+	};
+
+	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+		void *record = ring_reserve(ring, records[i].size);
+
+		assert_non_null(record);
+		memset(record, 0, records[i].size);
+		ring_commit(ring, record, records[i].kind);
+	}
+	sample(2);
+}
+
+/* Without a file, and with one that refuses a row. */
+static void all_kinds_of_rows_are_counted_as_lost(void **state)
+{
+	char *path = strdup(in_folder("x.db"));
+	uint64_t plans = store_counter(STORE_PLANS_LOST);
+
+	(void)state;
+	mkdir(path, 0700);
+	start_store(path, 0);
+	put_other_rows();
+	drain();
+	assert_int_equal(lost(), 5);
+	assert_int_equal(store_counter(STORE_PLANS_LOST) - plans, 1);
+	rmdir(path);
+	assert_eventually(stores_again());
+	lost_before = store_counter(STORE_LOST);
+	put_other_rows();
+	drain();
+	assert_int_equal(lost(), 0);
+	assert_int_equal(store_counter(STORE_PLANS_LOST) - plans, 1);
+	ask_file(path, "DELETE FROM samples; CREATE UNIQUE INDEX refuse ON samples (series)");
+	put_other_rows();
+	drain();
+	assert_int_equal(lost(), 5);
+	assert_int_equal(store_counter(STORE_PLANS_LOST) - plans, 2);
+	stop_store();
+	free(path);
+}
+
 static void deleted_file_is_made_again(void **state)
 {
 	char *path = strdup(in_folder("x.db"));
@@ -565,6 +621,7 @@ int main(void)
 		TEST(directory_is_refused),
 		TEST(damaged_file_is_no_crash),
 		TEST(folder_that_comes_later),
+		TEST(all_kinds_of_rows_are_counted_as_lost),
 		TEST(deleted_file_is_made_again),
 		TEST(full_disk),
 		TEST(configure_keeps_the_old_file_on_failure),

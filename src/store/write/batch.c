@@ -59,9 +59,20 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	}
 }
 
-bool writer_is_row(unsigned kind)
+/* Rows that the batch counts where it writes them. */
+static bool is_counted(unsigned kind)
 {
 	return kind == RECORD_SAMPLE || kind == RECORD_QUERY;
+}
+
+bool writer_is_row(unsigned kind)
+{
+	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION;
+}
+
+bool writer_is_plan(unsigned kind)
+{
+	return kind == RECORD_PROGRAM || kind == RECORD_PROGRAM_ROWS;
 }
 
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size)
@@ -155,7 +166,7 @@ static int finish(struct writer *writer, struct ring *ring)
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result)
 {
-	size_t wanted = 0; /* records that would be rows */
+	size_t wanted = 0, rows = 0, plans = 0; /* wanted: those of the rows that are counted */
 	void *record;
 	unsigned kind;
 	size_t size;
@@ -179,7 +190,9 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 			break;
 		}
 		code = take_record(writer, kind, record, size);
-		wanted += writer_is_row(kind);
+		wanted += is_counted(kind);
+		rows += writer_is_row(kind);
+		plans += writer_is_plan(kind);
 		ring_pass(ring);
 		result->records++;
 	}
@@ -190,7 +203,8 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	if (code) {
 		writer_roll_back(writer);
 		writer_forget(writer);
-		result->lost = wanted;
+		result->lost = rows;
+		result->plans_lost = plans;
 		result->spans_lost = writer->spans_stored;
 		return code;
 	}

@@ -13,7 +13,7 @@ struct writer_result {
 	size_t samples, queries; /* stored */
 	size_t fields_skipped;   /* of their records */
 	size_t lost;
-	size_t spans, spans_lost;
+	size_t spans, spans_lost, plans_lost;
 	bool more; /* the batch was full: the ring may have more */
 	bool busy; /* another process kept writing: nothing was taken */
 };
@@ -30,6 +30,9 @@ int writer_store_statements(struct writer *writer, const void *memory, size_t si
 
 /* Whether a record of this kind becomes a row that people miss. */
 bool writer_is_row(unsigned kind);
+
+/* Whether it is a part of a program or of its plan, which is published again where it is lost. */
+bool writer_is_plan(unsigned kind);
 
 /* Takes one record that will not be stored, and remembers what later ones need. */
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);

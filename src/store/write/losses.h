@@ -18,7 +18,7 @@ struct writer;
 
 struct loss {
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME; 0: the place is free */
-	uint64_t samples;          /* and rows of query_log */
+	uint64_t samples;          /* and rows of query_log, lock_waits and transaction_log */
 	uint64_t refusals;         /* whose samples were not counted */
 	uint64_t stored_samples, stored_refusals;
 	char reason[LOSS_REASON_SIZE];

@@ -17,6 +17,7 @@
 #include "query/query_record.h"
 #include "sampler/state.h"
 #include "store/control.h"
+#include "store/counters.h"
 #include "watch/plan/plan.h"
 #include "watch/plan/plan_columns.h"
 #include "watch/plan/virtual_tables.h"
@@ -28,6 +29,7 @@
 
 struct program_due {
 	uint64_t program;
+	struct hash known; /* its key in the table */
 	const struct host_library *library;
 	const void *stmt;
 	sqlite3 *db;
@@ -36,9 +38,15 @@ struct program_due {
 	struct program_copy programs;
 };
 
+/* A program that was published, or is due: for the trace file that was open, when so many records of programs
+ * had been lost. One that comes later may have been this one's. */
 struct known {
 	struct hash key;
+	uint64_t lost;
 };
+
+/* No number of lost records. */
+#define NOT_PUBLISHED UINT64_MAX
 
 LOCK_DEFINE(lock, LOCK_PROGRAMS);
 static struct hash_table known = HASH_TABLE_OF(struct known, KNOWN_MAX); /* under the lock */
@@ -54,16 +62,40 @@ uint64_t programs_counter(enum programs_counter which)
 	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
 
-/* Whether it is the first time for the trace file that is open. */
-static bool note(struct hash program)
+static struct hash key_of(struct hash program)
 {
-	bool is_new;
-
 	program.first ^= control_epoch() * 0x9E3779B97F4A7C15ull;
+	return program;
+}
+
+/* Whether it is to be published: for the first time for the trace file that is open, or again. */
+static bool note(struct hash key)
+{
+	uint64_t lost = store_counter(STORE_PLANS_LOST);
+	struct known *entry;
+	bool is_due;
+
 	pthread_mutex_lock(&lock);
-	is_new = !hash_table_find(&known, program) && hash_table_add(&known, program);
+	entry = hash_table_find(&known, key);
+	is_due = !entry || entry->lost != lost;
+	if (!entry)
+		entry = hash_table_add(&known, key);
+	if (entry)
+		entry->lost = lost;
 	pthread_mutex_unlock(&lock);
-	return is_new;
+	return entry && is_due;
+}
+
+/* It was not published: its next run with samples tries again. */
+static void forget(struct hash key)
+{
+	struct known *entry;
+
+	pthread_mutex_lock(&lock);
+	entry = hash_table_find(&known, key);
+	if (entry)
+		entry->lost = NOT_PUBLISHED;
+	pthread_mutex_unlock(&lock);
 }
 
 /* --- at the end of a run ----------------------------------------------------------------------- */
@@ -133,7 +165,7 @@ static void free_due(struct calling *calling)
 }
 
 static void set_due(const struct run *run, const struct opcode_library *library, const void *opcodes,
-                    uint32_t count_, const char *text, uint64_t program)
+                    uint32_t count_, const char *text, uint64_t program, struct hash key)
 {
 	struct calling *calling = calling_here();
 	struct program_due *due = calling ? malloc(sizeof *due) : NULL;
@@ -141,6 +173,7 @@ static void set_due(const struct run *run, const struct opcode_library *library,
 	if (!due)
 		return;
 	*due = (struct program_due){ .program = program,
+		                     .known = key,
 		                     .library = run->session->library,
 		                     .stmt = run->stmt,
 		                     .db = run->session->db,
@@ -163,7 +196,7 @@ uint64_t programs_see(const struct run *run, const char *text)
 {
 	const struct opcode_library *library = opcode_library(run->session->library);
 	const void *opcodes;
-	struct hash program;
+	struct hash program, key;
 	uint32_t number;
 
 	if (!library || !text || !has_plan(text))
@@ -173,9 +206,10 @@ uint64_t programs_see(const struct run *run, const char *text)
 	if (!opcodes || !number || number > OPCODES_MAX)
 		return 0;
 	program = hash_program(library, opcodes, number, text, run->session->library->name);
-	if (note(program)) {
+	key = key_of(program);
+	if (note(key)) {
 		if (virtual_tables_are_own(run->session->library, library, run->session->db, opcodes, number))
-			set_due(run, library, opcodes, number, text, program.first);
+			set_due(run, library, opcodes, number, text, program.first, key);
 		else
 			count(PROGRAMS_LEFT);
 	}
@@ -187,14 +221,22 @@ uint64_t programs_see(const struct run *run, const char *text)
 struct rows {
 	uint64_t program;
 	struct ring *ring;
+	bool is_refused; /* the ring was full; a record that never fits is left out */
 	size_t used;
 	char text[PROGRAM_ROWS_BYTES];
 };
 
+static void *reserve(struct rows *rows, size_t size)
+{
+	void *record = ring_reserve(rows->ring, size);
+
+	rows->is_refused |= !record && size <= ring_max_payload(rows->ring);
+	return record;
+}
+
 static void send_rows(struct rows *rows)
 {
-	struct program_rows_record *record =
-		rows->used ? ring_reserve(rows->ring, sizeof *record + rows->used) : NULL;
+	struct program_rows_record *record = rows->used ? reserve(rows, sizeof *record + rows->used) : NULL;
 
 	if (record) {
 		record->program = rows->program;
@@ -270,11 +312,11 @@ static uint64_t hash_plan(const char *text, size_t size)
 	return hash_end(hash).first;
 }
 
-static void send_program(const struct program_due *due, const struct plan *plan, struct ring *ring)
+static void send_program(const struct program_due *due, const struct plan *plan, struct rows *rows)
 {
 	size_t plan_size = 0, query_size = strlen(due->text), library_size = strlen(due->library->name);
 	char *text = write_plan(plan, &plan_size);
-	size_t room = ring_max_payload(ring) / RING_SHARE;
+	size_t room = ring_max_payload(rows->ring) / RING_SHARE;
 	struct program_record *record;
 	bool is_cut;
 
@@ -283,7 +325,7 @@ static void send_program(const struct program_due *due, const struct plan *plan,
 	plan_size = text_cut(text ? text : "", plan_size < room / 2 ? plan_size : room / 2);
 	is_cut = query_size > room / 4;
 	query_size = is_cut ? text_cut(due->text, room / 4) : query_size;
-	record = text ? ring_reserve(ring, sizeof *record + query_size + library_size + plan_size) : NULL;
+	record = text ? reserve(rows, sizeof *record + query_size + library_size + plan_size) : NULL;
 	if (record) {
 		*record = (struct program_record){ .program = due->program,
 			                           .plan = hash_plan(text, plan_size),
@@ -295,7 +337,7 @@ static void send_program(const struct program_due *due, const struct plan *plan,
 		memcpy(record->text, due->text, query_size);
 		memcpy(record->text + query_size, due->library->name, library_size);
 		memcpy(record->text + query_size + library_size, text, plan_size);
-		ring_commit(ring, record, RECORD_PROGRAM);
+		ring_commit(rows->ring, record, RECORD_PROGRAM);
 	}
 	free(text);
 }
@@ -341,11 +383,14 @@ static void publish(const struct program_due *due, const struct plan *plan)
 
 	if (!rows.ring)
 		return;
-	send_program(due, plan, rows.ring);
+	send_program(due, plan, &rows);
 	add_nodes(&rows, plan);
 	add_opcodes(&rows, plan, NULL);
 	send_rows(&rows);
-	count(PROGRAMS_READ);
+	if (rows.is_refused)
+		forget(due->known);
+	else
+		count(PROGRAMS_READ);
 }
 
 /* --- reading it ---------------------------------------------------------------------------------- */
