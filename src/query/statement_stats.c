@@ -349,7 +349,7 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 
 /* --- the flusher ---------------------------------------------------------------------------------- */
 
-static bool has_taken; /* the flusher's */
+static bool has_taken, are_due; /* the flusher's */
 
 /* A thread that adds from here on, and is not seen by what reads next, announces anew. The
  * fence: a thread that finds a counter's lock taken has no lock that orders the two. */
@@ -478,13 +478,23 @@ void statement_stats_settle(bool is_stored)
 	for (uint32_t i = 0; has_taken && !is_stored && i < statement_memory_made(); i++)
 		statement_memory_drop(statement_memory_other(entry_at(i)));
 	has_taken = false;
-	if (is_stored)
+	if (is_stored) {
+		are_due = false;
 		make_room();
+	} else {
+		statement_stats_discard();
+	}
 }
 
 void statement_stats_discard(void)
 {
+	are_due = true;
 	__atomic_store_n(&statement_stats_announced, false, __ATOMIC_RELAXED);
+}
+
+bool statement_stats_are_due(void)
+{
+	return are_due;
 }
 
 /* An empty table: what the parent's flusher may have been at does not matter. */
@@ -493,7 +503,7 @@ void statement_stats_reset_in_child(void)
 	memset(chains, 0, sizeof chains);
 	first_free = 0;
 	statement_memory_reset_in_child();
-	has_taken = false;
+	has_taken = are_due = false;
 	statement_stats_announced = false;
 	kept = folded = 0;
 }

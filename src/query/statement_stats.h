@@ -78,6 +78,10 @@ void statement_stats_settle(bool is_stored);
 /* The record that said that there is something to take was thrown away. */
 void statement_stats_discard(void);
 
+/* Whether counts wait for the next flush and nothing in the ring says so: it failed, or the record was thrown
+ * away. */
+bool statement_stats_are_due(void);
+
 enum statement_counter_name {
 	STATEMENTS_KEPT,
 	STATEMENTS_FOLDED, /* into "(other)" */

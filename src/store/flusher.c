@@ -477,6 +477,8 @@ static void finish(void)
 	control_set_state(STORE_FINISHING); /* the flush is not interrupted */
 	control_unlock();
 	flusher.finishing_at = control_now_ns();
+	if (statement_stats_are_due())
+		statement_stats_announce(); /* there is no later flush */
 	flush(true);
 	pacer_end();
 	/* Before the file is closed: the last one to close folds the log back. Where the reading

@@ -235,6 +235,36 @@ static void what_cannot_be_stored_waits(void **state)
 	assert_int_equal(ask("SELECT execution_time_ns FROM statement_stats"), 77);
 }
 
+/* No run comes any more: the last flush has nothing to store but these. */
+static void what_could_not_be_stored_is_at_the_end(void **state)
+{
+	(void)state;
+	mkdir(trace_path, 0700);
+	start_counted(trace_path, 0);
+	count("SELECT waiting", 7);
+	drain();
+	assert_true(has_error());
+	rmdir(trace_path);
+	stop_store();
+	assert_string_equal(ask_file(trace_path, "SELECT sum(calls) FROM statement_counters"), "1");
+}
+
+/* The transaction fails, whatever else is in it. */
+static void what_was_rolled_back_is_at_the_end(void **state)
+{
+	(void)state;
+	start_counted(trace_path, 0);
+	count("SELECT waiting", 7);
+	drain();
+	ask_file(trace_path, "CREATE UNIQUE INDEX refuse ON statement_counters (sorts)");
+	count("SELECT other", 7);
+	drain();
+	assert_true(has_error());
+	ask_file(trace_path, "DROP INDEX refuse");
+	stop_store();
+	assert_string_equal(ask_file(trace_path, "SELECT sum(calls) FROM statement_counters"), "2");
+}
+
 /* Texts of counted statements stay when the runs in the log go. */
 static void trimming_keeps_the_texts(void **state)
 {
@@ -269,6 +299,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(transactions_with_counters_have_numbers, begin, end),
 		cmocka_unit_test_setup_teardown(the_least_used_are_other, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_stored_waits, begin, end),
+		cmocka_unit_test_setup_teardown(what_could_not_be_stored_is_at_the_end, begin, end),
+		cmocka_unit_test_setup_teardown(what_was_rolled_back_is_at_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(trimming_keeps_the_texts, begin, end),
 	};
 
