@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/statement_counts.h"
 
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -128,17 +127,33 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 #define LOCK_NAP_NS 50000
 #define LOCK_NAPS 1000
 
-/* False: a thread was taken away while it had the lock (a signal handler of the host's that
- * jumps), and no thread can release it. The counts there stand still then. */
+/* Before the next look, after so many. False: there were enough. A thread was taken away while it was at
+ * the counter (a signal handler of the host's that jumps), and will never leave it. */
+static bool nap(int naps)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_NAP_NS };
+
+	if (naps == LOCK_NAPS)
+		return false;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+/* False: no thread can release it. The counts there stand still then. */
 static bool lock(struct statement_counter *counter)
 {
-	for (int naps = 0; __atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE); naps++) {
-		const struct timespec nap = { .tv_nsec = LOCK_NAP_NS };
-
-		if (naps == LOCK_NAPS)
+	for (int naps = 0; __atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE); naps++)
+		if (!nap(naps))
 			return false;
-		nanosleep(&nap, NULL);
-	}
+	return true;
+}
+
+/* With the lock held and a new generation: those of the old one leave. */
+static bool guests_leave(const struct statement_counter *counter)
+{
+	for (int naps = 0; __atomic_load_n(&counter->guests, __ATOMIC_SEQ_CST); naps++)
+		if (!nap(naps))
+			return false;
 	return true;
 }
 
@@ -176,12 +191,19 @@ __attribute__((no_sanitize("thread"))) void statement_counter_read(struct statem
 
 bool statement_counter_renew(struct statement_counter *counter, struct statement_counts *counts)
 {
+	uint32_t generation;
+
 	bias_share(&counter->bias);
 	if (!lock(counter))
 		return false;
-	__atomic_store_n(&counter->generation, counter->generation + 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&counter->guests, __ATOMIC_SEQ_CST))
-		sched_yield();
+	generation = counter->generation;
+	__atomic_store_n(&counter->generation, generation + 1, __ATOMIC_SEQ_CST);
+	if (!guests_leave(counter)) {
+		/* Those that came meanwhile have counted elsewhere. */
+		__atomic_store_n(&counter->generation, generation, __ATOMIC_RELAXED);
+		unlock(counter);
+		return false;
+	}
 	*counts = counter->shared;
 	statement_counts_add(counts, &counter->own);
 	counter->own = counter->shared = (struct statement_counts){ .sums = { 0 } };

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "query/statement_add.h"
@@ -498,6 +499,29 @@ static void a_taken_lock_stops_nobody(void **state)
 	assert_false(statement_counter_add(&counter, 1, 0, &run));
 }
 
+/* A thread was at the counter beside another, and was taken away: the counts go on as they were. */
+static void a_guest_that_never_leaves_stops_nobody(void **state)
+{
+	struct statement_counter counter = { .generation = 1 };
+	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1, [STATEMENT_EXECUTION_NS] = 9 } };
+	struct statement_counts counts;
+
+	(void)state;
+	alarm(120); /* ends what hangs */
+	assert_true(statement_counter_add(&counter, 1, 0, &run));
+	counter.guests = 1;
+	assert_false(statement_counter_renew(&counter, &counts));
+	alarm(0);
+	assert_int_equal(counter.generation, 1);
+	assert_true(statement_counter_add(&counter, 1, 0, &run));
+	statement_counter_read(&counter, &counts);
+	assert_int_equal(counts.sums[STATEMENT_CALLS], 2);
+	counter.guests = 0;
+	assert_true(statement_counter_renew(&counter, &counts));
+	assert_int_equal(counts.sums[STATEMENT_CALLS], 2);
+	assert_false(statement_counter_add(&counter, 1, 0, &run));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -516,6 +540,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_add_with_numbers, begin, end),
 		cmocka_unit_test_setup_teardown(threads_add_while_statements_are_folded, begin, end),
 		cmocka_unit_test(a_taken_lock_stops_nobody),
+		cmocka_unit_test(a_guest_that_never_leaves_stops_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
