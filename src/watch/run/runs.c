@@ -119,8 +119,8 @@ void runs_free(struct run *run)
 
 static bool take(struct run *run, uint64_t from, uint64_t to)
 {
-	/* Acquire: what the owner before did to the run, see runs_give_back(). Release: an owner that keeps the
-	 * run hands it to whoever takes it next. */
+	/* Acquire: what the owner before did to the run, see runs_give_back(). Release: an owner that keeps
+	 * the run hands it to whoever takes it next. */
 	return __atomic_compare_exchange_n(&run->owner, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
