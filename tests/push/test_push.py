@@ -275,6 +275,26 @@ class Following(Sent):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(), 0, process.stderr.read())
 
+    def test_each_file_has_its_modules(self):
+        """Names are looked up again when rows were removed, behind the opening of the other file."""
+        server, second = self.fake(), os.path.join(self.folder, "b.trace")
+        files = [self.maker(stacks=1, depth=1), self.maker(second, seed=2, stacks=1, depth=1)]
+        files[1].db.execute("UPDATE modules SET path = '/opt/other'")
+        for file in files:
+            file.db.execute("UPDATE stacks SET trace = '[%d]'" % (65536 + 16 * 1000))  # has no name
+            file.add(5)
+        process = self.follow(self.path, second, server.url)
+        self.has_sent(process, server, 10)
+        files[0].remove(1)
+        files[0].add(5)
+        self.has_sent(process, server, 15)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 0, process.stderr.read())
+        for file, name in zip(files, ("app", "other")):
+            symbols = {row["symbols"][0].partition("+")[0] for row in server.rows["trace_log_rows"].values()
+                       if row["file"] == file.identity}
+            self.assertEqual(symbols, {name})
+
     def test_many_files(self):
         """More than the usual limit of open files, which is lower here."""
         server = self.fake()

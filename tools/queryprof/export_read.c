@@ -37,7 +37,7 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	reader->path = path;
 	reader->side = side;
 	reader->db = db;
-	names_enter(reader->names, trace_file_space());
+	names_enter(reader->names, trace_file_space(db));
 	if (sqlite3_prepare_v2(db, sql_export_labels, -1, &reader->labels_of, NULL) == SQLITE_OK &&
 	    plan_paths_open(&reader->paths, db) &&
 	    (!reader->has_links ||

@@ -451,7 +451,7 @@ sqlite3 *fleet_open(const char *url, const struct selection *one, struct moment_
 	sqlite3 *db = http_check_url(url) == COMMAND_FINE ? make_file() : NULL;
 
 	if (db && (read_fleet(db, url, one, bases) != COMMAND_FINE || !trace_file_adopt(db, url))) {
-		sqlite3_close(db);
+		trace_file_close(db);
 		return NULL;
 	}
 	return db;

@@ -151,7 +151,7 @@ static int refresh_stacks(struct push_file *file)
 
 	if (removals != file->removals || file->stacks.list.count > STACKS_MAX) {
 		push_stacks_end(&file->stacks);
-		if (!push_stacks_begin(&file->stacks, file->db, trace_file_space()))
+		if (!push_stacks_begin(&file->stacks, file->db, trace_file_space(file->db)))
 			return COMMAND_FAILED;
 	}
 	file->removals = removals;

@@ -104,7 +104,7 @@ int push_files_open(struct push_file *file)
 		return COMMAND_FAILED;
 	if (sqlite3_exec(file->db, sql_span_texts, NULL, NULL, NULL) != SQLITE_OK)
 		complain("%s: %s", file->path, sqlite3_errmsg(file->db));
-	else if (push_stacks_begin(&file->stacks, file->db, trace_file_space()))
+	else if (push_stacks_begin(&file->stacks, file->db, trace_file_space(file->db)))
 		return COMMAND_FINE;
 	trace_file_close(file->db);
 	file->db = NULL;

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vector.h"
 #include "command.h"
 #include "fleet.h"
 #include "progress.h"
@@ -115,7 +116,12 @@ static bool check_identity(sqlite3 *db, const char *path)
 /* SQLite hands its routines to extensions only. This one takes them. */
 static const sqlite3_api_routines *routines;
 
-static const struct address_space *space; /* of the open file */
+/* Those that are open, each with what its addresses mean. */
+struct open_file {
+	sqlite3 *db;
+	const struct address_space *space; /* the connection's functions keep it */
+};
+static VECTOR(struct open_file) files;
 
 static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
@@ -127,7 +133,9 @@ static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *
 /* Gives the connection the functions of the library, as if it had been loaded. */
 static int add_functions(sqlite3 *db, char **error)
 {
+	struct open_file file = { .db = db };
 	sqlite3 *scratch = NULL;
+	int code;
 
 	if (!routines) {
 		sqlite3_auto_extension((void (*)(void))take_routines);
@@ -135,12 +143,16 @@ static int add_functions(sqlite3 *db, char **error)
 		sqlite3_close(scratch);
 		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
 	}
-	return routines ? trace_names_attach(db, error, routines, &space) : SQLITE_NOMEM;
+	code = routines ? trace_names_attach(db, error, routines, &file.space) : SQLITE_NOMEM;
+	return code == SQLITE_OK && !vector_push(&files, file) ? SQLITE_NOMEM : code;
 }
 
-const struct address_space *trace_file_space(void)
+const struct address_space *trace_file_space(sqlite3 *db)
 {
-	return space;
+	for (size_t i = 0; i < files.count; i++)
+		if (files.items[i].db == db)
+			return files.items[i].space;
+	return NULL;
 }
 
 bool trace_file_adopt(sqlite3 *db, const char *path)
@@ -209,5 +221,10 @@ sqlite3 *trace_file_open_tables(const char *path)
 
 void trace_file_close(sqlite3 *db)
 {
+	for (size_t i = 0; i < files.count; i++)
+		if (files.items[i].db == db) {
+			files.items[i] = files.items[--files.count];
+			break;
+		}
 	sqlite3_close(db);
 }

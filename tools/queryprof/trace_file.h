@@ -11,7 +11,7 @@
 struct address_space;
 
 /* Opens a trace file with queryprof's SQL functions, whose addresses are those of the
- * file (sql/trace_names.h). NULL after a complaint. One file at a time. */
+ * file (sql/trace_names.h). NULL after a complaint. */
 sqlite3 *trace_file_open(const char *path);
 
 /* The same without functions, and without this version's views, which are most of the work: for statements
@@ -27,8 +27,8 @@ bool trace_file_adopt(sqlite3 *db, const char *path);
 /* Whether a process has the file open in WAL mode, as one that writes samples does. */
 bool trace_file_is_in_use(const char *path);
 
-/* The meaning of addresses in the open file. */
-const struct address_space *trace_file_space(void);
+/* The meaning of addresses in an open file, until it is closed. NULL: it was opened without functions. */
+const struct address_space *trace_file_space(sqlite3 *db);
 
 /* The URI under which SQLite opens the file as trace_file_open() does. sqlite3_malloc'ed;
  * NULL: no memory. */

@@ -75,7 +75,7 @@ int trace_frames_add(sqlite3 *db)
 
 	if (!names)
 		return SQLITE_NOMEM;
-	names_enter(names, trace_file_space());
+	names_enter(names, trace_file_space(db));
 	/* The destructor runs when that fails, too. */
 	return sqlite3_create_function_v2(db, "traceFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, names,
 	                                  trace_frames, NULL, NULL, free_names);
