@@ -155,7 +155,7 @@ static uint32_t sound_entries(const struct pool_chunk *chunk, uint64_t *end)
 		uint64_t group = entry_group(entry), until = entry->start_ns;
 
 		if (!group || group > chunk->chunk.count - i ||
-		    (entry_is_span(entry) && (!entry->site || until < chunk->began_ns)))
+		    (entry_is_span(entry) && until < chunk->began_ns))
 			break;
 		if (entry_is_span(entry) && !(entry->duration & SPAN_OPEN))
 			until += entry->duration & SPAN_DURATION;

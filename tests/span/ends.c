@@ -18,12 +18,16 @@
 
 static sem_t inside;
 
-/* A root that runs, spans in it that have ended, and one that runs. */
+/* A root that runs, spans in it that have ended, the last of them a statement's, and one that runs. */
 static void *record(void *unused)
 {
 	static qp_span_site outer = QP_SPAN_SITE("outer"), inner = QP_SPAN_SITE("inner"),
 			    last = QP_SPAN_SITE("last");
+	sqlite3_stmt *stmt;
+	sqlite3 *db;
 
+	if (sqlite3_open(":memory:", &db) || sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL))
+		_exit(3);
 	if (qp_trace_begin(NULL)) {
 		fprintf(stderr, "%s\n", qp_error());
 		_exit(3);
@@ -31,6 +35,8 @@ static void *record(void *unused)
 	qp_span_begin(&outer);
 	for (int i = 0; i < MANY; i++)
 		qp_span_end(qp_span_begin(&inner));
+	sqlite3_step(stmt);
+	sqlite3_reset(stmt);
 	qp_span_begin(&last);
 	sem_post(&inside);
 	pause();
