@@ -82,7 +82,9 @@ static volatile int calls;
 
 static void note(void *caller)
 {
-	if (parent && getpid() != parent && calls < (int)(sizeof callers / sizeof *callers))
+	pid_t from = parent; /* once: the parent's own threads come here, too, while it is set back */
+
+	if (from && getpid() != from && calls < (int)(sizeof callers / sizeof *callers))
 		callers[calls++] = caller;
 }
 
