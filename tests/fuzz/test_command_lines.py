@@ -54,6 +54,8 @@ def draw(chance, words):
     if command == "record":
         # What is recorded is a program, and nothing that the words may name.
         arguments = [argument for argument in arguments if argument != "--"] + ["--", "true"]
+    if command == "push" and "--retry-for" not in arguments:
+        arguments += ["--retry-for", "1"]  # it tries for a minute otherwise where nobody listens
     return [argument.encode("utf-8", "replace") if isinstance(argument, str) else argument for argument in arguments]
 
 
