@@ -134,7 +134,7 @@ static bool is_taken(const struct lock *lock)
 }
 
 /* In turns of trylock(): ThreadSanitizer does not know pthread_mutex_clocklock(), and the other
- * timed lock goes by a clock that may be set. */
+ * timed lock goes by a clock that may be set: it gave up at once then, and calls were not seen. */
 static bool take_until(pthread_mutex_t *mutex, uint64_t deadline_ns)
 {
 	const struct timespec pause = timespec_of_ns(100000);
@@ -145,6 +145,17 @@ static bool take_until(pthread_mutex_t *mutex, uint64_t deadline_ns)
 		nanosleep(&pause, NULL);
 	}
 	return true;
+}
+
+bool lock_take_within(pthread_mutex_t *mutex, uint64_t ns)
+{
+	const uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + ns;
+	bool has_it;
+
+	cancel_hold_here();
+	has_it = take_until(mutex, deadline_ns);
+	cancel_release_here();
+	return has_it;
 }
 
 void locks_before_fork(void)

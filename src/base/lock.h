@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The order, outermost first. */
 enum lock_place {
@@ -113,6 +114,9 @@ void locks_after_fork_in_child(void);
 /* The lock at a place, NULL when this program has none there. */
 const struct lock *lock_at(enum lock_place place);
 
+/* Waits for so long at most; for a lock whose holder may wait for what the calling thread has. */
+bool lock_take_within(pthread_mutex_t *mutex, uint64_t ns);
+
 int lock_take(pthread_mutex_t *mutex);
 /* What `result` says: these take any lock, as they do not wait for ever. */
 int lock_took(pthread_mutex_t *mutex, int result);
@@ -120,7 +124,6 @@ int lock_release(pthread_mutex_t *mutex);
 
 #define pthread_mutex_lock(mutex) lock_take(mutex)
 #define pthread_mutex_trylock(mutex) lock_took(mutex, pthread_mutex_trylock(mutex))
-#define pthread_mutex_timedlock(mutex, until) lock_took(mutex, pthread_mutex_timedlock(mutex, until))
 #define pthread_mutex_clocklock(mutex, clock, until)                                                         \
 	lock_took(mutex, pthread_mutex_clocklock(mutex, clock, until))
 #define pthread_mutex_unlock(mutex) lock_release(mutex)

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/debug.h"
 #include "base/lock.h"
 #include "hook/calls.h"
@@ -19,7 +19,7 @@
 #define OWN_HOOKS_MAX                                                                                        \
 	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + CALLS_HOOKS_MAX)
 
-#define WAIT_S 2
+#define WAIT_NS (2 * NS_PER_S)
 
 /* Whatever was left half done is done again or can stay: each slot is one store. */
 LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_LEFT);
@@ -102,13 +102,9 @@ static void patch(const struct hook_source *source)
 
 void hook_patch(const struct hook_source *source)
 {
-	struct timespec until;
-
 	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread has where a
 	 * constructor of a library that is being loaded called it. */
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	if (pthread_mutex_timedlock(&lock, &until))
+	if (!lock_take_within(&lock, WAIT_NS))
 		return;
 	patch(source);
 	pthread_mutex_unlock(&lock);

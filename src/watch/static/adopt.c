@@ -5,8 +5,8 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/task_file.h"
@@ -170,7 +170,7 @@ static const char *patch_late(struct host_library *library, bool alone)
 	return why;
 }
 
-#define LATE_WAIT_S 2
+#define LATE_WAIT_NS (2 * NS_PER_S)
 
 LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_LEFT); /* dlopen() waits for the loader's lock */
 
@@ -178,12 +178,9 @@ void static_adopt_late(const struct host_library *library)
 {
 	struct host_library *late = &host_libraries[library - host_libraries];
 	bool alone = is_alone();
-	struct timespec until;
 
 	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread may have. */
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LATE_WAIT_S;
-	if (pthread_mutex_timedlock(&late_lock, &until))
+	if (!lock_take_within(&late_lock, LATE_WAIT_NS))
 		return;
 	/* Once: it takes long where the other threads are always inside of SQLite. */
 	if (!host_is_patched(late) && (!late->unpatched || alone))
