@@ -182,10 +182,10 @@ static void check_end(void)
 }
 
 /* A file that was renamed in the middle of a checkpoint is without the log that has the rest: no SQLite
- * database is whole then. */
+ * database is whole then. A new file has a journal until it has its log. */
 static bool is_whole_by_itself(const char *path)
 {
-	return !strstr(path, "-wal") && !strstr(path, "-shm") && !strstr(path, ".old");
+	return !strstr(path, "-wal") && !strstr(path, "-shm") && !strstr(path, "-journal") && !strstr(path, ".old");
 }
 
 static void check_files(void)

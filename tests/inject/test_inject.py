@@ -102,15 +102,21 @@ def name_places(places, of=LIBRARY):
 
 
 class Inject(Recording):
+    def run_injected(self, command, what):
+        try:
+            return subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER, check=False,
+                                  env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
+        except subprocess.TimeoutExpired:
+            raise AssertionError("%s: no end after %d s" % (what, HANGS_AFTER)) from None
+
     def run_recorded(self, what):
         """What `record` said and did, and how many marked queries and samples of timers the file has. Names are
         the command's work, not the library's."""
         trace = os.path.join(self.folder, what.replace(":", "-").replace("/", "-"))
-        done = subprocess.run([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--real", "2ms",
-                               "--setting", "log_queries_min_query_duration_ns=0",
-                               "--setting", "query_profiler_max_overhead_percent=0", "--", PYTHON, "-c", PROGRAM],
-                              capture_output=True, text=True, timeout=HANGS_AFTER, check=False,
-                              env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
+        done = self.run_injected([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--real", "2ms",
+                                  "--setting", "log_queries_min_query_duration_ns=0",
+                                  "--setting", "query_profiler_max_overhead_percent=0", "--", PYTHON, "-c", PROGRAM],
+                                 what)
         stored = (0, 0)
         if os.path.exists(trace):
             with contextlib.closing(sqlite3.connect(trace)) as db:
@@ -120,9 +126,7 @@ class Inject(Recording):
 
     def run_extended(self, what):
         """The same of a program with the extension."""
-        done = subprocess.run([PYTHON, "-c", EXTENDED, LIBRARY, tempfile.mktemp(dir=self.folder)],
-                              capture_output=True, text=True, timeout=HANGS_AFTER, check=False,
-                              env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
+        done = self.run_injected([PYTHON, "-c", EXTENDED, LIBRARY, tempfile.mktemp(dir=self.folder)], what)
         return done, tuple(int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("stored"))
 
     def places(self, run, marked):
