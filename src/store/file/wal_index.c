@@ -58,7 +58,7 @@ struct region {
 	unsigned char *known; /* what the file had when it was last looked at */
 };
 
-/* Of writes in a row; one may be by chance, and the index is built again. */
+/* Of publications in a row; one may be by chance, and the index is built again. */
 #define REFUSED_MOST 4
 
 /* Behind SQLite's own file object, which ends at `base->szOsFile`. */
@@ -69,7 +69,7 @@ struct wal_index {
 	int fd;               /* of the index; -1: not open */
 	unsigned exclusive;   /* locks held so, a bit each */
 	bool is_stale;        /* the next load must be of everything */
-	unsigned refused;     /* writes in a row that failed */
+	unsigned refused;     /* publications in a row that the file did not take */
 	VECTOR(struct region) regions;
 };
 
@@ -159,13 +159,9 @@ static void publish_bytes(struct wal_index *index, size_t number, size_t start, 
 
 	if (!has_changed(region, start, size))
 		return;
-	if (pwrite(index->fd, region->bytes + start, size, (off_t)number * REGION_BYTES + (off_t)start) ==
-	    (ssize_t)size) {
-		index->refused = 0;
-	} else {
-		index->refused++;
+	if (pwrite(index->fd, region->bytes + start, size, (off_t)number * REGION_BYTES + (off_t)start) !=
+	    (ssize_t)size)
 		index->is_stale = true;
-	}
 	memcpy(region->known + start, region->bytes + start, size);
 }
 
@@ -235,9 +231,12 @@ static void publish_frames(struct wal_index *index)
 	if (is_as_known(index)) {
 		publish_bytes(index, 0, HEADER_BYTES, HEADER_BYTES);
 		publish_bytes(index, 0, 0, HEADER_BYTES);
-		if (is_as_known(index))
+		if (is_as_known(index)) {
+			index->refused = 0;
 			return;
+		}
 	}
+	index->refused++;
 	invalidate(index);
 }
 
