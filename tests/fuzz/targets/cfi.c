@@ -14,13 +14,6 @@
 #include "target.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#define CHECKED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CHECKED 1
-#endif
-#endif
-#ifdef CHECKED
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(memory, size) ((void)(memory), (void)(size))
