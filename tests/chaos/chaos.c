@@ -185,7 +185,8 @@ static void check_end(void)
  * database is whole then. A new file has a journal until it has its log. */
 static bool is_whole_by_itself(const char *path)
 {
-	return !strstr(path, "-wal") && !strstr(path, "-shm") && !strstr(path, "-journal") && !strstr(path, ".old");
+	return !strstr(path, "-wal") && !strstr(path, "-shm") && !strstr(path, "-journal") &&
+	       !strstr(path, ".old");
 }
 
 static void check_files(void)
