@@ -153,7 +153,7 @@ class Fleet:
         self.assertEqual([(row[0], row[1].replace("\\'", "'"), row[4:6]) for row in slower],
                          [("host2", f"SELECT * FROM t{SLOWER} WHERE a = 'ä'", ["20", "20"])])
         self.assertEqual([float(row) for row in slower[0][2:4]], [10, 2])
-        holders = of("held locks")
+        holders = of("holders of locks")
         waited = sum(range(1, HOSTS + 1))
         self.assertEqual(sum(float(row[4]) for row in holders), waited)
         self.assertEqual([float(row[4]) for row in holders], sorted((float(row[4]) for row in holders), reverse=True))
@@ -172,7 +172,7 @@ class Fleet:
                                 (["report", "--clickhouse", "http://me:secret@127.0.0.1:1/"], "--credentials"),
                                 (["report", "--clickhouse", self.node.url, "--host", "nowhere"], "no runs of the host nowhere"),
                                 (["queries", "--clickhouse", self.node.url + "?database=nowhere"], "nowhere"),
-                                (["export", "--clickhouse", self.node.url, "--format", "otlp-traces", "-o", "-"], "spans"),
+                                (["export", "--clickhouse", self.node.url, "--format", "otlp-traces", "-o", "-"], "only samples"),
                                 (["locks", self.node.url], "reads no ClickHouse")):
             done = run(*arguments)
             self.assertIn(said, done.stderr)
