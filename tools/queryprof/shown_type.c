@@ -50,12 +50,10 @@ struct shown_type shown_type_of(const char *name)
 /* Samples of the waits make up the wall time that CPU samples leave. */
 static void read_wall(struct shown_type *type, sqlite3 *db)
 {
-	static const char are_waits_sampled[] =
-		"SELECT EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU') AND"
-		" (EXISTS (SELECT 1 FROM series WHERE trace_type = 'CPU') OR"
-		" NOT EXISTS (SELECT 1 FROM series WHERE trace_type = 'Real'))";
+	static const char have_waits[] =
+		"SELECT EXISTS (SELECT 1 FROM temp.wall_types WHERE trace_type = 'OffCPU')";
 
-	type->is_timed = !database_number(db, are_waits_sampled, 0);
+	type->is_timed = !database_number(db, have_waits, 0);
 	snprintf(type->name, sizeof(type->name), "%s",
 	         type->is_timed ? sample_type_at(TRACE_REAL)->name : SHOWN_TYPE_WALL);
 }

@@ -32,8 +32,8 @@ struct shown_type {
 #define SHOWN_TYPE_WALL "Wall"
 struct shown_type shown_type_of(const char *name);
 
-/* Reads the unit from the file, and what wall time is there. False where the file has no such samples and
- * this build knows no such type. */
+/* Reads the unit from the file, and what wall time is there (sql/selected.sql comes before). False where the
+ * file has no such samples and this build knows no such type. */
 bool shown_type_read(struct shown_type *type, sqlite3 *db);
 
 /* COMMAND_MISUSED, after a complaint. */
