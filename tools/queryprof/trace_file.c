@@ -147,12 +147,20 @@ static int add_functions(sqlite3 *db, char **error)
 	return code == SQLITE_OK && !vector_push(&files, file) ? SQLITE_NOMEM : code;
 }
 
-const struct address_space *trace_file_space(sqlite3 *db)
+/* NULL: it is none, or was opened without functions. */
+static struct open_file *find_file(const sqlite3 *db)
 {
 	for (size_t i = 0; i < files.count; i++)
 		if (files.items[i].db == db)
-			return files.items[i].space;
+			return &files.items[i];
 	return NULL;
+}
+
+const struct address_space *trace_file_space(sqlite3 *db)
+{
+	const struct open_file *file = find_file(db);
+
+	return file ? file->space : NULL;
 }
 
 bool trace_file_adopt(sqlite3 *db, const char *path)
@@ -221,10 +229,9 @@ sqlite3 *trace_file_open_tables(const char *path)
 
 void trace_file_close(sqlite3 *db)
 {
-	for (size_t i = 0; i < files.count; i++)
-		if (files.items[i].db == db) {
-			files.items[i] = files.items[--files.count];
-			break;
-		}
+	struct open_file *file = find_file(db);
+
+	if (file)
+		*file = files.items[--files.count];
 	sqlite3_close(db);
 }
