@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "command.h"
 
 /* For the signals that end this process: half a file would look complete. */
@@ -109,9 +110,9 @@ static bool is_beside(const char *path, const char *source)
 	bool is = false;
 
 	for (size_t i = 0; real && !is && i < sizeof(beside) / sizeof(beside[0]); i++) {
-		char *name = NULL;
+		char *name = text_format("%s%s", real, beside[i]);
 
-		is = asprintf(&name, "%s%s", real, beside[i]) < 0 || is_same_file(path, name);
+		is = !name || is_same_file(path, name);
 		free(name);
 	}
 	free(real);
