@@ -28,11 +28,12 @@ static struct span_entry entry_of(const struct span_run_end *end)
 	};
 }
 
-static uint64_t duration_of(const struct span_run_end *end)
+static uint64_t duration_of(const struct span_run_end *end, uint64_t start_ns)
 {
 	uint64_t status = end->is_failed ? QP_SPAN_ERROR : QP_SPAN_UNSET;
+	uint64_t lasted = end->duration_ns - (start_ns - end->start_ns);
 
-	return SPAN_STATEMENT | status << SPAN_STATUS_SHIFT | (end->duration_ns & SPAN_DURATION);
+	return SPAN_STATEMENT | status << SPAN_STATUS_SHIFT | (lasted & SPAN_DURATION);
 }
 
 void span_run_put(struct span_run *run, uint64_t start_ns)
@@ -58,8 +59,9 @@ static void put_alone(const struct span_run_end *end)
 {
 	struct thread *slot = sampler_thread();
 	struct span_thread *thread = slot ? span_thread_get() : NULL;
-	const struct span_entry entries[] = { { .start_ns = end->start_ns, .duration = duration_of(end) },
-		                              entry_of(end) };
+	const struct span_entry entries[] = {
+		{ .start_ns = end->start_ns, .duration = duration_of(end, end->start_ns) }, entry_of(end)
+	};
 	struct span_batch batch = { .flags = BATCH_ROOT | BATCH_END };
 	uint64_t first;
 
@@ -93,9 +95,12 @@ void span_run_finish(struct span_run *run, const struct span_run_end *end)
 	run->id = 0;
 	if (!entry || !(entry->duration & SPAN_OPEN))
 		return;
-	/* A preparation may have begun it long before. */
-	entry[0].start_ns = end->start_ns;
-	entry[0].duration = duration_of(end);
+	/* The run's start is later than the span's where the host waited between its preparation and its
+	 * step. It is earlier where the preparation has a span of its own, or was in no trace: no span
+	 * begins before its trace. */
+	if (end->start_ns > entry[0].start_ns)
+		entry[0].start_ns = end->start_ns;
+	entry[0].duration = duration_of(end, entry[0].start_ns);
 	entry[1] = entry_of(end);
 	context_ended(chunk);
 }

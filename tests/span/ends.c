@@ -18,6 +18,15 @@
 
 static sem_t inside;
 
+/* The preparation takes longer than all that follows: it is no part of the trace. */
+static int prepare_slowly(void *unused, int action, const char *a, const char *b, const char *c,
+                          const char *d)
+{
+	(void)unused, (void)action, (void)a, (void)b, (void)c, (void)d;
+	usleep(50000);
+	return SQLITE_OK;
+}
+
 /* A root that runs, spans in it that have ended, the last of them a statement's, and one that runs. */
 static void *record(void *unused)
 {
@@ -26,7 +35,8 @@ static void *record(void *unused)
 	sqlite3_stmt *stmt;
 	sqlite3 *db;
 
-	if (sqlite3_open(":memory:", &db) || sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL))
+	if (sqlite3_open(":memory:", &db) || sqlite3_set_authorizer(db, prepare_slowly, NULL) ||
+	    sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL))
 		_exit(3);
 	if (qp_trace_begin(NULL)) {
 		fprintf(stderr, "%s\n", qp_error());
