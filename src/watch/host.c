@@ -4,6 +4,7 @@
  */
 #include "watch/host.h"
 
+#include <elf.h>
 #include <link.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/loaded_symbol.h"
 #include "base/lock.h"
 #include "sampler/open_waits.h"
 #include "watch/run/calling.h"
@@ -68,6 +70,34 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *context)
 		return 0;
 	*place = (struct place){ place->address, start, end, info->dlpi_name };
 	return 1;
+}
+
+struct function_search {
+	const struct host_library *library;
+	const char *name;
+	void *found;
+};
+
+static int find_function(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct function_search *search = context;
+	struct place place = { .address = search->library->start };
+	const ElfW(Sym) *symbol;
+
+	if (!find_place(info, size, &place))
+		return 0;
+	symbol = loaded_symbol_find(info, search->name, STT_FUNC);
+	if (symbol)
+		search->found = (void *)(info->dlpi_addr + symbol->st_value);
+	return 1;
+}
+
+void *host_function(const struct host_library *library, const char *name)
+{
+	struct function_search search = { library, name, NULL };
+
+	dl_iterate_phdr(find_function, &search);
+	return search.found;
 }
 
 static const char *make_name(const char *version, const char *path)

@@ -71,6 +71,10 @@ static inline bool host_is_within(const struct host_library *library, const void
 	return (uintptr_t)address >= library->start && (uintptr_t)address < library->end;
 }
 
+/* The function in the library's own file, whatever was written into its table of routines; NULL: the file
+ * exports none of this name. Does not wait while another thread is inside dlopen(). */
+void *host_function(const struct host_library *library, const char *name);
+
 /* The library of these routines, taken on if it is new. NULL, with a message in `*error`
  * (sqlite3_malloc of that library): it is too old, or there are too many. Any thread. */
 const struct host_library *host_adopt(const sqlite3_api_routines *api, char **error);

@@ -9,7 +9,6 @@
  */
 #include "watch/wrappers.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -469,22 +468,6 @@ WRAPPER int wrap_deserialize(int number, sqlite3 *db, const char *schema, unsign
 
 _Static_assert(HOST_LIBRARIES_MAX == 4, "a set of wrappers for each library");
 
-/* The address in the library whatever an earlier scan wrote into its table. */
-static void *library_function(const struct host_library *library, const char *name, void *routine)
-{
-	Dl_info info;
-	void *handle, *found;
-
-	if (!dladdr((const void *)host_api(library)->libversion, &info) || !info.dli_fname)
-		return routine;
-	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-	if (!handle)
-		return routine; /* the program itself: a static copy */
-	found = dlsym(handle, name);
-	dlclose(handle);
-	return found ? found : routine;
-}
-
 static const struct {
 	const char *name;
 	size_t routine; /* in the table of routines */
@@ -539,11 +522,12 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 	size_t number = (size_t)(library - host_libraries);
 
 	for (size_t i = 0; i < FUNCTIONS; i++) {
-		void *routine = NULL;
+		void *routine = NULL, *own;
 
 		if (api->libversion_number() >= functions[i].since)
 			memcpy(&routine, (const char *)api + functions[i].routine, sizeof routine);
-		routine = library_function(library, functions[i].name, routine);
+		own = host_function(library, functions[i].name);
+		routine = own ? own : routine;
 		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
 		/* The table itself stays as it is: through it queryprof's own calls, and those of other
 		 * extensions, reach SQLite. */

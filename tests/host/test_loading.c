@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof is started and attached in the constructor of a library that is being loaded, while another
- * thread does the same and waits for the loader's lock: neither may wait for the other without end.
+ * thread does the same and waits for the loader's lock: neither may wait for the other without end. A
+ * thread's first query does not wait for that lock at all.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,6 +39,7 @@ static void attach(sqlite3 *db)
 
 static struct {
 	void (*act)(sqlite3 *db);
+	bool is_joined; /* the constructor waits until the other thread is done */
 	sqlite3 *here, *there;
 	pthread_t other;
 	atomic_int other_id;
@@ -73,7 +75,7 @@ static void await_other(void)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
 
-	for (int asleep = 0; asleep < 50 && !atomic_load(&scene.other_is_done);) {
+	for (int asleep = 0; (scene.is_joined || asleep < 50) && !atomic_load(&scene.other_is_done);) {
 		int id = atomic_load(&scene.other_id);
 
 		asleep = id && is_asleep(id) ? asleep + 1 : 0;
@@ -91,13 +93,17 @@ void run_in_constructor(void)
 	scene.act(scene.here);
 }
 
+static void open_both(void)
+{
+	assert_int_equal(sqlite3_open(":memory:", &scene.here), SQLITE_OK);
+	assert_int_equal(sqlite3_open(":memory:", &scene.there), SQLITE_OK);
+}
+
 static void meet(void (*act)(sqlite3 *db))
 {
 	void *plugin;
 
 	scene.act = act;
-	assert_int_equal(sqlite3_open(":memory:", &scene.here), SQLITE_OK);
-	assert_int_equal(sqlite3_open(":memory:", &scene.there), SQLITE_OK);
 	plugin = dlopen(LOADING_PLUGIN, RTLD_NOW);
 	if (!plugin)
 		fail_msg("%s", dlerror());
@@ -117,6 +123,7 @@ static void meet(void (*act)(sqlite3 *db))
 static void starts_in_a_constructor(void **state)
 {
 	(void)state;
+	open_both();
 	meet(start);
 }
 
@@ -124,7 +131,30 @@ static void attaches_in_a_constructor(void **state)
 {
 	(void)state;
 	start(NULL);
+	open_both();
 	meet(attach);
+}
+
+static void query(sqlite3 *db)
+{
+	assert_int_equal(sqlite3_exec(db,
+	                              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT "
+	                              "300000) SELECT count(*) FROM n",
+	                              NULL, NULL, NULL),
+	                 SQLITE_OK);
+}
+
+/* The constructor waits for the other thread's first queries. */
+static void queries_in_a_constructor(void **state)
+{
+	(void)state;
+	start(NULL);
+	assert_int_equal(qp_set(NULL, "query_profiler_cpu_time_period_ns", "1000000"), QP_OK);
+	open_both();
+	attach(scene.here);
+	attach(scene.there);
+	scene.is_joined = true;
+	meet(query);
 }
 
 static int attach_each(sqlite3 *db, char **error, const struct sqlite3_api_routines *api)
@@ -154,11 +184,14 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest starting[] = { cmocka_unit_test(starts_in_a_constructor) };
 	const struct CMUnitTest attaching[] = { cmocka_unit_test(attaches_in_a_constructor) };
+	const struct CMUnitTest querying[] = { cmocka_unit_test(queries_in_a_constructor) };
 	const struct CMUnitTest extending[] = { cmocka_unit_test(attaches_in_an_auto_extension) };
 
 	alarm(HANG_S);
 	if (argc > 1 && !strcmp(argv[1], "starts"))
 		return cmocka_run_group_tests(starting, NULL, NULL);
+	if (argc > 1 && !strcmp(argv[1], "queries"))
+		return cmocka_run_group_tests(querying, NULL, NULL);
 	if (argc > 1 && !strcmp(argv[1], "extends"))
 		return cmocka_run_group_tests(extending, NULL, NULL);
 	return cmocka_run_group_tests(attaching, NULL, NULL);

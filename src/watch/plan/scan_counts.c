@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/plan/scan_counts.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +21,7 @@ struct scan_counts {
 
 scan_status_function *scan_counts_find(const struct host_library *library)
 {
-	scan_status_function *function = NULL;
-	void *handle;
-	Dl_info info;
-
-	if (!dladdr((const void *)host_api(library)->libversion, &info) ||
-	    !(handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)))
-		return NULL;
-	*(void **)&function = dlsym(handle, "sqlite3_stmt_scanstatus");
-	dlclose(handle);
-	return host_is_within(library, (const void *)function) ? function : NULL;
+	return (scan_status_function *)host_function(library, "sqlite3_stmt_scanstatus");
 }
 
 static scan_status_function *function_of(const struct run *run)
