@@ -39,11 +39,23 @@ static uint32_t count_spans(const struct span_entry *entry, uint32_t count)
 	return spans;
 }
 
+void chunk_clear(struct span_chunk *chunk)
+{
+	memset(chunk->entry, 0, chunk->count * sizeof chunk->entry[0]);
+	chunk->count = chunk->open = 0;
+}
+
+static bool is_written(const struct span_entry *entry)
+{
+	return !entry_is_span(entry) || entry->start_ns;
+}
+
 uint32_t entries_whole(const struct span_entry *entries, uint32_t count)
 {
 	uint32_t i = 0, group;
 
-	while (i < count && (group = entry_group(&entries[i])) && group <= count - i)
+	while (i < count && is_written(&entries[i]) && (group = entry_group(&entries[i])) &&
+	       group <= count - i)
 		i += group;
 	return i;
 }

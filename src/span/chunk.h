@@ -36,8 +36,11 @@ uint32_t chunk_open_spans(const struct span_chunk *chunk);
 /* Ends and marks the spans that run. Returns how many. */
 uint32_t chunk_close_spans(struct span_chunk *chunk, uint64_t now_ns);
 
-/* How many of these entries are in whole groups: the thread may have been interrupted when it had taken the
- * last one's place, and had not written it. */
+/* Its entries are zeroes then, so that one whose place is taken and which is not written yet has no start. */
+void chunk_clear(struct span_chunk *chunk);
+
+/* How many of these entries are in whole groups: the thread may have been interrupted, or killed, when it had
+ * taken the last one's place, and had not written it. */
 uint32_t entries_whole(const struct span_entry *entries, uint32_t count);
 
 /* Writes `count` entries to the ring, in records that it can take, `first` being the number of

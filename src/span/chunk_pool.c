@@ -142,28 +142,22 @@ bool chunk_pool_has_remains(const void *memory)
 	return false;
 }
 
-/* The groups that are whole and not older than the trace: the newest may not have been written yet.
- * `*end`: the newest time in them. */
-static uint32_t sound_entries(const struct pool_chunk *chunk, uint64_t *end)
+static uint64_t newest_time(const struct pool_chunk *chunk)
 {
 	const struct span_entry *entries = chunk->chunk.entry;
-	uint32_t i = 0;
+	uint64_t newest = chunk->began_ns;
 
-	*end = chunk->began_ns;
-	while (i < chunk->chunk.count) {
-		const struct span_entry *entry = &entries[i];
-		uint64_t group = entry_group(entry), until = entry->start_ns;
+	for (uint32_t i = 0; i < chunk->chunk.count; i += entry_group(&entries[i])) {
+		uint64_t until = entries[i].start_ns;
 
-		if (!group || group > chunk->chunk.count - i ||
-		    (entry_is_span(entry) && until < chunk->began_ns))
-			break;
-		if (entry_is_span(entry) && !(entry->duration & SPAN_OPEN))
-			until += entry->duration & SPAN_DURATION;
-		if (entry_is_span(entry) && until > *end)
-			*end = until;
-		i += (uint32_t)group;
+		if (!entry_is_span(&entries[i]))
+			continue;
+		if (!(entries[i].duration & SPAN_OPEN))
+			until += entries[i].duration & SPAN_DURATION;
+		if (until > newest)
+			newest = until;
 	}
-	return i;
+	return newest;
 }
 
 static bool write_part(struct ring *ring, const struct span_batch *part, const struct span_entry *entries)
@@ -192,10 +186,11 @@ static uint64_t write_chunk(struct pool_chunk *chunk, struct ring *ring)
 		.thread_id = chunk->thread_id,
 		.flags = chunk->flags & (BATCH_ROOT | BATCH_REMOTE),
 	};
-	uint32_t count = sound_entries(chunk, &part.ended_ns), from = 0, to;
+	uint32_t count = entries_whole(entries, chunk->chunk.count), from = 0, to;
 	uint64_t lost = 0;
 
 	chunk->chunk.count = count;
+	part.ended_ns = newest_time(chunk);
 	chunk_close_spans(&chunk->chunk, part.ended_ns);
 	if (part.flags & BATCH_ROOT)
 		part.flags |= BATCH_END;

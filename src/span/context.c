@@ -34,11 +34,10 @@ static struct span_chunk *take_chunk(struct span_thread *thread, struct span_chu
 	if (chunk)
 		thread->unused = chunk->older;
 	else if (!(chunk = chunk_pool_take()))
-		chunk = calloc(1, sizeof *chunk); /* what is not written must not be another's memory */
+		chunk = calloc(1, sizeof *chunk); /* zeroes, as chunk_clear() leaves them */
 	if (!chunk)
 		return NULL;
 	chunk->first = thread->next;
-	chunk->count = chunk->open = 0;
 	chunk->older = older;
 	thread->next += CHUNK_ENTRIES;
 	return chunk;
@@ -54,6 +53,7 @@ static void give_chunk(struct span_thread *thread, struct span_chunk *chunk)
 {
 	int kept = 0;
 
+	chunk_clear(chunk);
 	for (const struct span_chunk *at = thread->unused; at; at = at->older)
 		kept++;
 	if (kept >= UNUSED_MAX) {
@@ -341,7 +341,7 @@ static bool renew_chunk(struct qp_span_context *context)
 		report_parents(context, chunk, NULL);
 		sites_publish();
 		hand_over(context, chunk, 0, 0);
-		chunk->count = 0;
+		chunk_clear(chunk);
 		chunk->first = here->next;
 		here->next += CHUNK_ENTRIES;
 		set_part(context);

@@ -19,6 +19,7 @@
 
 #include "base/lock.h"
 #include "queryprof.h"
+#include "span/chunk.h"
 #include "span/context.h"
 #include "span/keep.h"
 #include "span/site.h"
@@ -156,6 +157,23 @@ static void a_signal_while_a_site_is_added(void **state)
 	assert_kept(before, 1, 2);
 }
 
+/* The array was another trace's before. */
+static void a_signal_before_a_span_is_written(void **state)
+{
+	struct kept before = kept_now();
+
+	(void)state;
+	begin();
+	two_spans();
+	qp_trace_end();
+	begin();
+	chunk_take(qp_span_here->chunk, 1);
+	raise(SIGUSR1);
+	assert_kept(before, 2, 2);
+	qp_trace_end();
+	assert_kept(before, 2, 2);
+}
+
 static void the_end_comes_once(void **state)
 {
 	struct kept before = kept_now();
@@ -196,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_within_the_end_of_a_trace),
 		cmocka_unit_test(a_signal_while_a_site_is_added),
+		cmocka_unit_test(a_signal_before_a_span_is_written),
 		cmocka_unit_test(the_end_comes_once),
 		cmocka_unit_test(a_forked_child_frees_nothing),
 	};
