@@ -338,6 +338,7 @@ bool sampler_keep_signal(void)
 	struct sigaction action;
 	sigset_t mask;
 	bool kept;
+	int number;
 
 	if (sigaction(sampler_signal(), NULL, &action) != 0) {
 		counter_add(SAMPLER_TIMERS_FAILED, 1); /* the caller does without them */
@@ -351,7 +352,12 @@ bool sampler_keep_signal(void)
 		return false;
 	sigemptyset(&mask);
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
-	kept = (is_handled(&action) && move(&mask, NULL)) || install_handler(sampler_signal()) == 0;
+	/* Another thread may have moved the timers since: a second move would leave the signal of the first
+	 * to nobody. */
+	number = sampler_signal();
+	kept = sigaction(number, NULL, &action) == 0 &&
+	       (is_ours(&action) || (is_handled(&action) && move(&mask, NULL)) ||
+	        install_handler(number) == 0);
 	pthread_mutex_unlock(&lock);
 	return kept;
 }
