@@ -114,6 +114,18 @@ class Following(Sent):
         self.assertIn(f"{file.total} trace_log_rows", process.stdout.read())
         self.check_all(server, file)
 
+    def test_asked_to_stop_before_it_is_ready(self):
+        """As `record --push` starts it: SIGTERM waits, and what is there is sent."""
+        server, file = self.fake(), self.maker()
+        file.add(100)
+        process = subprocess.Popen([COMMAND, "push", "--follow", self.path, server.url], env=environment(),
+                                   stdout=subprocess.DEVNULL,
+                                   preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]))
+        self.addCleanup(process.kill)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(300), 0)
+        self.check_all(server, file)
+
     @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
     def test_beside_a_recording(self):
         server = self.fake()
@@ -131,6 +143,16 @@ class Following(Sent):
         self.assertEqual(len(server.rows["trace_log_rows"]), count, done.stderr)
         self.assertTrue(any("sqlite3VdbeExec" in row["symbols"] or "sqlite3_step" in row["symbols"]
                             for row in server.rows["trace_log_rows"].values()))
+
+    @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
+    def test_beside_a_short_recording(self):
+        """Which ends before the push is ready to be ended: its rows are sent."""
+        server = self.fake()
+        done = subprocess.run([COMMAND, "record", "-o", self.path, "--setting", "log_queries_min_query_duration_ns=0",
+                               "--push", server.url, "--", "sqlite3", ":memory:", "SELECT 'short'"],
+                              env=environment(), capture_output=True, text=True, timeout=300)
+        self.assertEqual((done.returncode, done.stdout), (0, "short\n"), done.stderr)
+        self.assertTrue(server.rows["query_log_rows"], done.stderr)
 
     @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
     def test_beside_a_new_recording(self):

@@ -387,6 +387,20 @@ static int take_files(int count, char **paths)
 	return COMMAND_MISUSED;
 }
 
+/* Signals that waited until now (push_beside.h) are taken here. */
+static void take_signals(void)
+{
+	static const int numbers[] = { SIGTERM, SIGINT };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		sigaction(numbers[i], &(struct sigaction){ .sa_handler = stop }, NULL);
+		sigaddset(&set, numbers[i]);
+	}
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static int run_with_server(void)
 {
 	const struct http_settings settings = {
@@ -397,10 +411,10 @@ static int run_with_server(void)
 		.patience_s = number(retry_for, follow ? INT64_MAX : 60),
 		.gave_up = " (nothing is lost: push goes on there when it is started again)",
 	};
-	int result = http_begin(&settings);
+	int result;
 
-	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
-	sigaction(SIGINT, &(struct sigaction){ .sa_handler = stop }, NULL);
+	take_signals();
+	result = http_begin(&settings);
 	progress_begin("pushing");
 	push.shown = time(NULL);
 	if (result == COMMAND_FINE)

@@ -20,7 +20,7 @@ static int start(char **argv, bool quiet)
 	VECTOR(char *) environment = { .items = NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
-	sigset_t none;
+	sigset_t ending;
 	bool fine = true;
 	int error;
 
@@ -39,9 +39,10 @@ static int start(char **argv, bool quiet)
 		posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	/* SIGTERM ends it, although all signals may wait here. */
-	sigemptyset(&none);
-	posix_spawnattr_setsigmask(&attributes, &none);
+	/* All signals may wait here. SIGTERM may come before push is ready for it: it waits until then. */
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGTERM);
+	posix_spawnattr_setsigmask(&attributes, &ending);
 	error = posix_spawn(&pusher, "/proc/self/exe", &files, &attributes, argv, environment.items);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attributes);
