@@ -49,20 +49,26 @@ struct request {
 
 /* --- sending -------------------------------------------------------------------------- */
 
-/* Whether the thread blocks the signal, as far as the kernel says; not if it is in our
- * own handler, which nearly all signals are blocked in. */
-static bool is_blocked(uint32_t id, int number)
+/* Whether the thread blocks the signal, as far as the kernel says; not if it is in queryprof's
+ * handler, which nearly all signals are blocked in. */
+static bool is_blocked(const struct request *request, int number)
 {
 	static const char name[] = "\nSigBlk:";
 	char text[4096];
 	const char *found;
 
-	task_file_read(id, "status", text, sizeof(text));
+	task_file_read(request->id, "status", text, sizeof(text));
 	found = strstr(text, name);
 	if (found == NULL)
 		return false;
 	uint64_t blocked = strtoull(found + sizeof(name) - 1, NULL, 16);
-	return (blocked >> (number - 1) & 1) != 0 && (blocked | signal_unblockable()) != UINT64_MAX;
+	return (blocked >> (number - 1) & 1) != 0 &&
+	       __atomic_load_n(&request->slot->handler.is_running, __ATOMIC_SEQ_CST) == 0;
+}
+
+static bool is_owner(const struct request *request)
+{
+	return __atomic_load_n(&request->slot->owner, __ATOMIC_SEQ_CST) == request->id;
 }
 
 static bool send_signal(const struct request *request, int number)
@@ -101,14 +107,16 @@ static bool send_request(struct request *request)
 	if (self != NULL)
 		__atomic_store_n(&self->arming, true, __ATOMIC_SEQ_CST);
 	int number = sampler_signal();
-	if (request->sent || is_blocked(request->id, number)) {
+	if (request->sent || is_blocked(request, number)) {
 		missed = !request->sent;
 	} else {
 		/* Sequentially consistent with the handler, see there. */
 		__atomic_store_n(&response->requested, newest, __ATOMIC_SEQ_CST);
-		request->sent = __atomic_exchange_n(&response->on_way, (uint32_t)number, __ATOMIC_SEQ_CST) ==
-		                        (uint32_t)number ||
-		                send_unless_exec(request, number);
+		uint32_t before = __atomic_exchange_n(&response->on_way, (uint32_t)number, __ATOMIC_SEQ_CST);
+		/* Another thread that has the slot by now would never get a signal that went to the one
+		 * before. */
+		request->sent = is_owner(request) &&
+		                (before == (uint32_t)number || send_unless_exec(request, number));
 		if (!request->sent)
 			__atomic_store_n(&response->on_way, 0, __ATOMIC_SEQ_CST);
 	}
@@ -136,8 +144,7 @@ static bool has_response(const struct request *request)
 
 static bool is_there(const struct request *request)
 {
-	return __atomic_load_n(&request->slot->owner, __ATOMIC_ACQUIRE) == request->id &&
-	       syscall(SYS_tgkill, getpid(), request->id, 0) == 0;
+	return is_owner(request) && syscall(SYS_tgkill, getpid(), request->id, 0) == 0;
 }
 
 static uint32_t count_missing(const struct request *requests, uint32_t count, bool look)
