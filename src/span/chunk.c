@@ -79,7 +79,7 @@ uint32_t chunk_close_spans(struct span_chunk *chunk, uint64_t now_ns)
 		if (!is_open(entry))
 			continue;
 		entry->duration = (entry->duration & (SPAN_STATUS | SPAN_STATEMENT)) | SPAN_UNENDED |
-		                  ((now_ns - entry->start_ns) & SPAN_DURATION);
+		                  entry_lasted(entry, now_ns);
 		closed++;
 	}
 	return closed;

@@ -54,6 +54,30 @@ void span_run_put(struct span_run *run, uint64_t start_ns)
 	entry[1] = (struct span_entry){ .site = ENTRY_STATEMENT };
 }
 
+/* The span may be of a trace that has ended, or of another thread's. */
+static bool is_here(const struct span_run *run)
+{
+	struct span_chunk *chunk;
+
+	return context_find(run->id, &chunk) != NULL;
+}
+
+void span_run_enter_slowly(struct span_run *run)
+{
+	if (!is_here(run))
+		return;
+	run->outer = span_current.id;
+	span_current.id = run->id;
+}
+
+void span_run_join_slowly(struct span_run *run, uint64_t start_ns)
+{
+	if (run->id && is_here(run))
+		return;
+	run->id = 0;
+	span_run_put(run, start_ns);
+}
+
 /* A trace of one span, where the thread has none. */
 static void put_alone(const struct span_run_end *end)
 {

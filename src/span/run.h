@@ -51,12 +51,12 @@ static inline void span_run_abandon(struct span_run *run, bool is_hosts)
 		span_run_close(run, is_hosts);
 }
 
+OFF_THE_WAY void span_run_enter_slowly(struct span_run *run);
+
 static inline void span_run_enter(struct span_run *run)
 {
-	if (__builtin_expect(run->id == 0, 1))
-		return;
-	run->outer = span_current.id;
-	span_current.id = run->id;
+	if (__builtin_expect(run->id != 0, 0))
+		span_run_enter_slowly(run);
 }
 
 /* With its first call. */
@@ -69,11 +69,13 @@ static inline void span_run_begin(struct span_run *run, uint64_t start_ns)
 	span_run_enter(run);
 }
 
-/* With its first step: the preparation, which was the run's beginning, was in no trace. */
+OFF_THE_WAY void span_run_join_slowly(struct span_run *run, uint64_t start_ns);
+
+/* With its first step: the preparation, which was the run's beginning, was in no trace, or in another. */
 static inline void span_run_join(struct span_run *run, uint64_t start_ns)
 {
-	if (__builtin_expect(!run->id && qp_span_here != NULL, 0))
-		span_run_put(run, start_ns);
+	if (__builtin_expect(qp_span_here != NULL, 0))
+		span_run_join_slowly(run, start_ns);
 }
 
 static inline void span_run_leave(const struct span_run *run)

@@ -70,20 +70,6 @@ static uint32_t add_site(const qp_span_site *site)
 	return copy->number;
 }
 
-uint32_t site_number(qp_span_site *site)
-{
-	uint32_t number;
-
-	pthread_mutex_lock(&lock);
-	/* Another thread may have been first. */
-	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
-	if (!number)
-		number = add_site(site);
-	__atomic_store_n(&site->number, number, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&lock);
-	return number;
-}
-
 /* False: the ring is full, the next hand-over tries again. */
 static bool publish(struct ring *ring, const struct span_site_record *site)
 {
@@ -97,20 +83,35 @@ static bool publish(struct ring *ring, const struct span_site_record *site)
 	return true;
 }
 
-static bool all_are_published(void)
-{
-	return !sampler_ring() ||
-	       __atomic_load_n(&published, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED);
-}
-
-/* With the lock held, which is released. */
+/* With the lock held. */
 static void publish_all(void)
 {
 	struct ring *ring = sampler_ring();
 
 	while (ring && published < sites.count && publish(ring, sites.items[published]))
 		__atomic_store_n(&published, published + 1, __ATOMIC_RELEASE);
+}
+
+uint32_t site_number(qp_span_site *site)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&lock);
+	/* Another thread may have been first. */
+	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
+	if (!number)
+		number = add_site(site);
+	/* Before another thread can use the number: the name is there, whatever becomes of the process. */
+	publish_all();
+	__atomic_store_n(&site->number, number, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
+	return number;
+}
+
+static bool all_are_published(void)
+{
+	return !sampler_ring() ||
+	       __atomic_load_n(&published, __ATOMIC_ACQUIRE) == __atomic_load_n(&known, __ATOMIC_RELAXED);
 }
 
 void sites_publish(void)
@@ -119,12 +120,15 @@ void sites_publish(void)
 		return;
 	pthread_mutex_lock(&lock);
 	publish_all();
+	pthread_mutex_unlock(&lock);
 }
 
 void sites_try_publish(void)
 {
-	if (!all_are_published() && !pthread_mutex_trylock(&lock))
-		publish_all();
+	if (all_are_published() || pthread_mutex_trylock(&lock))
+		return;
+	publish_all();
+	pthread_mutex_unlock(&lock);
 }
 
 void sites_after_fork(void)

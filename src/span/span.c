@@ -17,7 +17,6 @@ __attribute__((noinline)) static qp_span begin_slowly(struct qp_span_context *co
 
 	if (!number)
 		number = site_number(site);
-	sites_publish(); /* the name is there, whatever becomes of the process */
 	entry = span_put(context, number, &span.id);
 	if (!entry)
 		return (qp_span){ 0 };
@@ -55,17 +54,12 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	return (qp_span){ id };
 }
 
-static uint64_t lasted(const struct span_entry *entry, uint64_t now_ns)
-{
-	/* The clock may be some ns earlier than at its reading before. */
-	return (int64_t)(now_ns - entry->start_ns) > 0 ? (now_ns - entry->start_ns) & SPAN_DURATION : 0;
-}
-
 static void close_entry(struct span_chunk *chunk, struct span_entry *entry, uint64_t now_ns, uint64_t flags)
 {
 	bool was_open = entry->duration & SPAN_OPEN;
 
-	entry->duration = (entry->duration & (SPAN_STATUS | SPAN_STATEMENT)) | flags | lasted(entry, now_ns);
+	entry->duration =
+		(entry->duration & (SPAN_STATUS | SPAN_STATEMENT)) | flags | entry_lasted(entry, now_ns);
 	if (was_open)
 		context_ended(chunk);
 }
@@ -138,6 +132,6 @@ void(qp_span_end)(qp_span span)
 	}
 	now = fast_clock_ns(context->clock);
 	entry = &chunk->entry[number];
-	entry->duration = (entry->duration & SPAN_STATUS) | lasted(entry, now);
+	entry->duration = (entry->duration & SPAN_STATUS) | entry_lasted(entry, now);
 	span_current.id = parent_of(span.id, entry);
 }

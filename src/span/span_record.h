@@ -91,6 +91,12 @@ static inline int entry_is_span(const struct span_entry *entry)
 	return !(entry->site & ENTRY_OTHER);
 }
 
+/* Since the span began. The clock may be some ns earlier than at its reading before. */
+static inline uint64_t entry_lasted(const struct span_entry *entry, uint64_t now_ns)
+{
+	return (int64_t)(now_ns - entry->start_ns) > 0 ? (now_ns - entry->start_ns) & SPAN_DURATION : 0;
+}
+
 /* Entries from this one to the next that is neither a part of it nor its text. */
 static inline uint32_t entry_group(const struct span_entry *entry)
 {

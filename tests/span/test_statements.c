@@ -221,6 +221,59 @@ static void are_spans_of_a_trace_that_begins_later(void **state)
 		"steps what was prepared earlier: SELECT 1 AS earlier");
 }
 
+/* It was prepared in a trace that has ended. */
+static void are_spans_of_the_trace_that_steps_them(void **state)
+{
+	sqlite3 *before = db;
+	sqlite3_stmt *stmt;
+
+	(void)state;
+	db = open_with("0");
+	begin();
+	{
+		QP_SPAN("prepares for later");
+		stmt = prepare("SELECT 1 AS later");
+	}
+	qp_trace_end();
+	begin();
+	{
+		QP_SPAN("steps it now");
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		sqlite3_finalize(stmt);
+	}
+	qp_trace_end();
+	sqlite3_close(db);
+	db = before;
+	assert_string_equal(
+		ask_text("SELECT group_concat(p.operation_name) FROM span_log AS s JOIN span_log AS p "
+	                 "ON p.span_id = s.parent_span_id WHERE s.operation_name = 'SELECT 1 AS "
+	                 "later'"),
+		"steps it now");
+}
+
+/* A statement's span ends with its trace: what runs inside of it in the next trace is that trace's. */
+static void are_left_with_their_trace(void **state)
+{
+	sqlite3_stmt *stmt = prepare("SELECT probe(1) UNION ALL SELECT probe(2)");
+
+	(void)state;
+	for (int row = 0; row < 2; row++) {
+		begin();
+		{
+			QP_SPAN("steps on");
+			assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		}
+		qp_trace_end();
+	}
+	sqlite3_finalize(stmt);
+	assert_string_equal(
+		ask_text("SELECT group_concat(p.operation_name, '|') FROM (SELECT * FROM span_log AS f "
+	                 "JOIN span_log AS r USING (trace_id) WHERE r.operation_name = 'steps on' AND "
+	                 "f.operation_name = 'in the function' ORDER BY f.start_time_ns) AS f JOIN "
+	                 "span_log AS p ON p.span_id = f.parent_span_id AND p.trace_id = f.trace_id"),
+		"|steps on");
+}
+
 /* The order in which a program steps them: one begins before another ends, and outlives the span. */
 static void need_not_nest(void **state)
 {
@@ -430,6 +483,8 @@ int main(void)
 		cmocka_unit_test(are_parents_of_what_runs_inside),
 		cmocka_unit_test(are_spans_while_they_are_prepared),
 		cmocka_unit_test(are_spans_of_a_trace_that_begins_later),
+		cmocka_unit_test(are_spans_of_the_trace_that_steps_them),
+		cmocka_unit_test(are_left_with_their_trace),
 		cmocka_unit_test(need_not_nest),
 		cmocka_unit_test(that_fail_have_their_status),
 		cmocka_unit_test(make_traces_of_their_own),
