@@ -99,6 +99,17 @@ static int refuse_request(bool in_time, char **error)
 	return store_control.state == STORE_NONE ? QP_NOT_RUNNING : QP_STORE;
 }
 
+/* One that the flusher has not begun: it would be done when its caller has gone on. */
+static void withdraw_request(uint64_t number)
+{
+	if (store_control.request_begun == number)
+		return;
+	store_control.request = REQUEST_NONE;
+	free(store_control.wanted.path);
+	store_control.wanted.path = NULL;
+	pthread_cond_broadcast(&store_control.changed);
+}
+
 static int await_response(uint64_t number, const struct waiting *waiting, char **error)
 {
 	bool in_time = true;
@@ -106,6 +117,7 @@ static int await_response(uint64_t number, const struct waiting *waiting, char *
 	while (in_time && store_control.request_done < number && control_is_live())
 		in_time = control_wait(waiting);
 	if (store_control.request_done != number) {
+		withdraw_request(number);
 		*error = text_format("the flusher did not respond in time");
 		return QP_STORE;
 	}

@@ -85,7 +85,7 @@ struct control {
 	unsigned pauses;       /* forks under way */
 	uint64_t drain_target; /* ring position that a caller waits for */
 	enum request request;  /* one at a time */
-	uint64_t request_number, request_done;
+	uint64_t request_number, request_begun, request_done;
 	struct settings_of_store wanted;
 	int request_code;
 	char *request_error;

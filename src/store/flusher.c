@@ -386,6 +386,7 @@ static void serve_request(void)
 	char *error = NULL;
 	int code;
 
+	store_control.request_begun = store_control.request_number;
 	control_unlock();
 	code = request == REQUEST_OPEN ? serve_open(&error) : serve_configure(&wanted, &error);
 	control_lock();

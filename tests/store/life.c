@@ -17,6 +17,10 @@
 
 #include "support.h"
 
+#include "queryprof.h"
+#include "store/control.h"
+#include "store/waiting.h"
+
 #define KEY ((struct query_key){ 7, 7 })
 
 static int count_entries(const char *where, const char *prefix)
@@ -339,6 +343,50 @@ static void path_is_that_of_the_start(void **state)
 	stop_store();
 }
 
+/* As during a fork. */
+static void park_flusher(void)
+{
+	const struct waiting waiting = waiting_begin_ms(PATIENCE_MS);
+
+	control_lock();
+	store_control.pauses++;
+	ring_wake(ring);
+	while (store_control.state != STORE_PARKED && control_wait(&waiting))
+		ring_wake(ring);
+	assert_int_equal(store_control.state, STORE_PARKED);
+	control_unlock();
+}
+
+static void wake_flusher(void)
+{
+	control_lock();
+	store_control.pauses--;
+	pthread_cond_broadcast(&store_control.changed);
+	control_unlock();
+}
+
+/* Its caller has gone on, with the settings of before. */
+static void request_in_vain_is_withdrawn(void **state)
+{
+	struct settings_of_store other = { .path = strdup(in_folder("other.db")) };
+	const struct waiting waiting = waiting_begin_ms(1);
+	char *error = NULL;
+
+	(void)state;
+	start_store(trace_path, 0);
+	put_samples(T0, 1, 1, KEY);
+	drain();
+	park_flusher();
+	assert_int_equal(control_request(REQUEST_CONFIGURE, &other, &waiting, &error), QP_STORE);
+	free(error);
+	wake_flusher();
+	put_samples(T0 + 1000, 1, 1, KEY);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 2);
+	assert_int_not_equal(access(in_folder("other.db"), F_OK), 0);
+	stop_store();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -354,6 +402,7 @@ int main(void)
 		TEST(drain_waits_for_a_record_being_written),
 		TEST(shutdown_stores_what_is_left),
 		TEST(path_is_that_of_the_start),
+		TEST(request_in_vain_is_withdrawn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
