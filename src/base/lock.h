@@ -41,6 +41,7 @@ enum lock_place {
 	LOCK_STORE,            /* store: the next two at a fork, see store_before_fork() */
 	LOCK_STORE_CONTROL,    /* store/control.c: the flusher's state */
 	LOCK_STORE_POOL,       /* store/read/pool.c: reading connections */
+	LOCK_STATEMENTS_FOLD,  /* query/statement_stats.c: statements being read, or folded */
 	LOCK_STATEMENTS,       /* query/statement_stats.c: the table of statements */
 	LOCK_SESSION_LABELS,   /* watch/session/session_labels.c: the sets of sessions */
 	LOCK_LABELS,           /* label/sets.c: the table of label sets */

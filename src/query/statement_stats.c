@@ -33,6 +33,7 @@
 /* Failures of a code that have a line in the log each. */
 #define FAILURES_LOGGED 10u
 
+LOCK_DEFINE(fold_lock, LOCK_STATEMENTS_FOLD);
 LOCK_DEFINE(table_lock, LOCK_STATEMENTS);
 static uint32_t chains[CHAINS]; /* index of the first entry; 0: none, as "(other)" is in no chain */
 static uint32_t first_free;     /* 0: none */
@@ -330,6 +331,8 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 {
 	uint32_t count = statement_memory_made();
 
+	/* Counts that moved to "(other)" behind the look at it would be in no entry. */
+	pthread_mutex_lock(&fold_lock);
 	for (uint32_t i = 0; i < count; i++) {
 		struct statement_entry *entry = entry_at(i);
 		struct statement_counts counts;
@@ -345,6 +348,7 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 		}
 		pthread_mutex_unlock(&table_lock);
 	}
+	pthread_mutex_unlock(&fold_lock);
 }
 
 /* --- the flusher ---------------------------------------------------------------------------------- */
@@ -449,6 +453,11 @@ static void make_room(void)
 
 	if (count < limit || !vector_reserve(&uses, count))
 		return;
+	/* The flusher waits for no reader: the next flush makes room. */
+	if (pthread_mutex_trylock(&fold_lock)) {
+		vector_free(&uses);
+		return;
+	}
 	for (uint32_t i = 1; i < statement_memory_made(); i++) {
 		const struct statement_counts *counts = &statement_memory_stored(entry_at(i))->counts;
 
@@ -463,6 +472,7 @@ static void make_room(void)
 			__atomic_fetch_sub(&kept, 1, __ATOMIC_RELAXED);
 			__atomic_fetch_add(&folded, 1, __ATOMIC_RELAXED);
 		}
+	pthread_mutex_unlock(&fold_lock);
 	vector_free(&uses);
 }
 
