@@ -124,18 +124,17 @@ static void end_witness(void)
 	}
 }
 
-/* Whether the signal that the command got went to the whole group. */
-static bool has_witnessed(int signal)
+static unsigned long long bit_of(int signal)
 {
-	/* The group's processes get theirs one after the other. */
-	const struct timespec moment = { .tv_nsec = 2000000 };
+	return 1ull << (signal - 1);
+}
+
+static unsigned long long pending_of_witness(void)
+{
 	unsigned long long pending = 0;
 	char name[40], line[200];
 	FILE *status;
 
-	if (witness <= 0)
-		return false;
-	nanosleep(&moment, NULL);
 	snprintf(name, sizeof name, "/proc/%d/status", (int)witness);
 	status = fopen(name, "re");
 	while (status && fgets(line, sizeof line, status))
@@ -143,7 +142,44 @@ static bool has_witnessed(int signal)
 			break;
 	if (status)
 		fclose(status);
-	return pending >> (signal - 1) & 1;
+	return pending;
+}
+
+static unsigned long long pending_here(void)
+{
+	unsigned long long pending = 0;
+	sigset_t set;
+
+	sigpending(&set);
+	for (int signal = 1; signal < NSIG; signal++)
+		if (sigismember(&set, signal) == 1)
+			pending |= bit_of(signal);
+	return pending;
+}
+
+/* Whether the signal that the command got went to the whole group. */
+static bool has_witnessed(int signal)
+{
+	/* Those that an earlier witness had, and the command has not taken yet. */
+	static unsigned long long earlier;
+	/* The group's processes get theirs one after the other. */
+	const struct timespec moment = { .tv_nsec = 2000000 };
+	unsigned long long pending;
+
+	if (earlier & bit_of(signal)) {
+		earlier &= ~bit_of(signal);
+		return true;
+	}
+	if (witness <= 0)
+		return false;
+	nanosleep(&moment, NULL);
+	pending = pending_of_witness();
+	if (!(pending & bit_of(signal)))
+		return false;
+	earlier |= pending & pending_here() & ~bit_of(signal);
+	end_witness();
+	start_witness();
+	return true;
 }
 
 /* --- until its end ---------------------------------------------------------------- */
@@ -183,12 +219,8 @@ static bool is_to_be_passed_on(const siginfo_t *info)
 static void pass_on(const siginfo_t *info)
 {
 	/* The kernel's are the terminal's, to the group. */
-	bool is_of_kernel = info->si_code > 0, is_of_group = is_of_kernel || has_witnessed(info->si_signo);
+	bool is_of_group = info->si_code > 0 || has_witnessed(info->si_signo);
 
-	if (is_of_group && !is_of_kernel) {
-		end_witness();
-		start_witness();
-	}
 	/* A daemon has left the group, which it could not have as the group's leader, without the command. */
 	if (is_of_group && getpgid(program) == getpgrp())
 		return;
