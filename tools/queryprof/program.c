@@ -115,11 +115,11 @@ static void start_witness(void)
 		pause(); /* all signals are blocked */
 }
 
-static void end_witness(void)
+static void end_witness(pid_t old)
 {
-	if (witness > 0) {
-		kill(witness, SIGKILL);
-		while (waitpid(witness, NULL, 0) < 0 && errno == EINTR)
+	if (old > 0) {
+		kill(old, SIGKILL);
+		while (waitpid(old, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
 }
@@ -129,13 +129,13 @@ static unsigned long long bit_of(int signal)
 	return 1ull << (signal - 1);
 }
 
-static unsigned long long pending_of_witness(void)
+static unsigned long long pending_of(pid_t process)
 {
 	unsigned long long pending = 0;
 	char name[40], line[200];
 	FILE *status;
 
-	snprintf(name, sizeof name, "/proc/%d/status", (int)witness);
+	snprintf(name, sizeof name, "/proc/%d/status", (int)process);
 	status = fopen(name, "re");
 	while (status && fgets(line, sizeof line, status))
 		if (sscanf(line, "ShdPnd: %llx", &pending) == 1)
@@ -164,21 +164,17 @@ static bool has_witnessed(int signal)
 	static unsigned long long earlier;
 	/* The group's processes get theirs one after the other. */
 	const struct timespec moment = { .tv_nsec = 2000000 };
-	unsigned long long pending;
+	pid_t old = witness;
 
-	if (earlier & bit_of(signal)) {
-		earlier &= ~bit_of(signal);
-		return true;
-	}
 	if (witness <= 0)
 		return false;
 	nanosleep(&moment, NULL);
-	pending = pending_of_witness();
-	if (!(pending & bit_of(signal)))
+	if (!((earlier | pending_of(old)) & bit_of(signal)))
 		return false;
-	earlier |= pending & pending_here() & ~bit_of(signal);
-	end_witness();
+	/* What comes now the new one has, or both. */
 	start_witness();
+	earlier = (earlier | pending_of(old)) & pending_here();
+	end_witness(old);
 	return true;
 }
 
@@ -246,7 +242,7 @@ static bool look_at(int *status)
 
 static void stop_watching(void)
 {
-	end_witness();
+	end_witness(witness);
 	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
 }
 
@@ -293,7 +289,7 @@ int program_start(char **argv, int kept)
 	start_witness(); /* first, to miss nothing */
 	error = start_program(argv);
 	if (error)
-		end_witness();
+		end_witness(witness);
 	else
 		let_go_of_descriptors(kept);
 	return error;
