@@ -11,7 +11,8 @@ sys.path.insert(0, __file__.rpartition("/")[0] + "/../record")
 from recording import *
 
 PLUGIN = os.path.abspath(sys.argv.pop(1))
-LIBSQLITE = os.path.realpath("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0")
+with open("/proc/self/maps", encoding="utf-8") as maps:
+    LIBSQLITE = next(line.split()[-1] for line in maps if "/libsqlite3.so" in line)
 
 MARKED = SLOW.replace("SELECT sum", "SELECT /* %s */ sum")
 

@@ -110,16 +110,21 @@ class Recording(unittest.TestCase):
         finally:
             db.close()
 
+    def were_at_ticks(self, text):
+        """Of each run, whether a tick must have come in one of its thread's turns.
+
+        The kernel expires CPU timers at its ticks, of which SLOW has a dozen. None hits a thread whose turns all
+        end before the next one: each of its turns is then shorter than a tick. That happens where a thread
+        of another program wakes on the same processor a moment before each tick, as a timer of 1 ms does."""
+        used = self.rows("SELECT cpu_time_ns, voluntary_switches + involuntary_switches FROM query_log WHERE query = ?"
+                         " ORDER BY query_start_time_microseconds", text)
+        return [cpu_ns >= (switches + 2) * TICK_NS for cpu_ns, switches in used]
+
     def expect_sampled(self, count, text=SLOW):
         found = [query for query in self.queries() if query[0] == text]
         self.assertEqual(len(found), count, self.seen)
-        used = self.rows("SELECT cpu_time_ns, voluntary_switches + involuntary_switches FROM query_log WHERE query = ?"
-                         " ORDER BY query_start_time_microseconds", text)
-        for query, (cpu_ns, switches) in zip(found, used):
-            # The kernel expires CPU timers at its ticks, of which SLOW has a dozen. None hits a thread whose turns all
-            # end before the next one: each of its turns is then shorter than a tick. That happens where a thread
-            # of another program wakes on the same processor a moment before each tick, as a timer of 1 ms does.
-            if cpu_ns >= (switches + 2) * TICK_NS:
+        for query, was_at_tick in zip(found, self.were_at_ticks(text)):
+            if was_at_tick:
                 self.assertGreaterEqual(query[1], 1, "on the CPU's clock: %s" % self.describe(text))
             self.assertGreaterEqual(query[2], 10, "on the real clock: %s" % self.describe(text))
         return found
