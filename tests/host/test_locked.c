@@ -35,7 +35,7 @@
 /* A wait takes its time in each of so many attempts; a loaded machine does not. */
 #define ATTEMPTS 5
 
-static char path[64];
+static char folder[] = "/tmp/queryprof-locked-XXXXXX", path[64];
 static int commands; /* a byte to the other process: lock, or unlock */
 static int answers;
 static pid_t locker;
@@ -88,9 +88,9 @@ static int start(void **state)
 	char answer;
 
 	(void)state;
-	snprintf(path, sizeof path, "/tmp/host_locked.%d.db", (int)getpid());
-	if (pipe(to) || pipe(from))
+	if (!mkdtemp(folder) || pipe(to) || pipe(from))
 		return -1;
+	snprintf(path, sizeof path, "%s/locked.db", folder);
 	locker = fork();
 	if (!locker) {
 		close(to[1]);
@@ -106,7 +106,7 @@ static int stop(void **state)
 	(void)state;
 	kill(locker, SIGKILL);
 	waitpid(locker, NULL, 0);
-	return unlink(path);
+	return unlink(path) || rmdir(folder);
 }
 
 static sqlite3 *open_database(void)
