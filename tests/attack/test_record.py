@@ -122,14 +122,19 @@ class Attacked(Recording):
 
     def test_locked_when_a_daemon_ends(self):
         """Its flusher has the file to itself, and waits longer."""
-        begun, go, ends = (os.path.join(self.folder, name) for name in ("begun", "go", "ends"))
-        done = self.record(PYTHON, "-c", DAEMON, begun, go, ends, options=EVERY)
-        self.assertEqual(done.returncode, 0, self.seen)
-        with contextlib.closing(sqlite3.connect(self.trace, isolation_level=None, timeout=60)) as db:
-            db.execute("BEGIN EXCLUSIVE")
-            self.file("go", "")
-            wait_until(lambda: os.path.exists(ends), "the daemon's end")
-            time.sleep(0.4)  # of the 2 s
+        locked = patience = 2
+        while locked >= patience:  # this process was late: the daemon was right to give up
+            self.begin_anew()
+            begun, go, ends = (os.path.join(os.path.dirname(self.trace), name) for name in ("begun", "go", "ends"))
+            done = self.record(PYTHON, "-c", DAEMON, begun, go, ends, options=EVERY)
+            self.assertEqual(done.returncode, 0, self.seen)
+            with contextlib.closing(sqlite3.connect(self.trace, isolation_level=None, timeout=60)) as db:
+                db.execute("BEGIN EXCLUSIVE")
+                start = time.monotonic()
+                self.file(go, "")
+                wait_until(lambda: os.path.exists(ends), "the daemon's end")
+                time.sleep(0.4)
+            locked = time.monotonic() - start
         wait_until(self.has_all, "the daemon's queries", 30)
 
     def test_table_dropped(self):
@@ -138,7 +143,8 @@ class Attacked(Recording):
                 self.begin_anew()
                 _, err = self.meanwhile(lambda db: db.execute("DROP TABLE " + table), WAITING)
                 self.assertIn("no such table: " + table, err, self.seen)
-                self.assertRegex(err, r"%d samples or lines of queries lost" % ALL, self.seen)
+                # The end of the connection is a line where it took a millisecond.
+                self.assertRegex(err, r"(%d|%d) samples or lines of queries lost" % (ALL, ALL + 1), self.seen)
 
     def test_table_dropped_when_all_is_stored(self):
         """Nothing is lost later. What the command cannot read it says."""

@@ -93,9 +93,9 @@ class Files(Tool):
                 self.assertIn(b"File too large", done.stderr)
 
     def test_ended_while_it_writes(self):
-        with open(self.out, "w", encoding="ascii") as file:
-            file.write("old")
         for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with open(self.out, "w", encoding="ascii") as file:
+                file.write("old")
             with subprocess.Popen([QUERYPROF, "export", self.large(), "--format", "json", "-o", self.out],
                                   stderr=subprocess.PIPE) as process:
                 while process.poll() is None and len(os.listdir(self.place)) == 1:
@@ -179,7 +179,7 @@ class Terminals(Tool):
 
     def test_progress_shows_after_a_second(self):
         process, controller = self.start("sql", self.trace, ENDLESS, stdout=subprocess.DEVNULL)
-        self.read_until(controller, b"queryprof: working, 1 s\r")
+        self.assertRegex(self.read_until(controller, b" s\r"), rb"queryprof: working, \d+ s\r")
         process.terminate()
         self.assertEqual(process.wait(120), -signal.SIGTERM)
 

@@ -72,11 +72,13 @@ static void ask_for(const char *question)
 }
 
 static _Atomic pid_t fetching_thread; /* 0: not yet */
+static _Atomic bool is_fetched;
 
 static void *fetch(void *object)
 {
 	fetching_thread = gettid();
 	symbol_fetch(object);
+	is_fetched = true;
 	return NULL;
 }
 
@@ -104,7 +106,11 @@ static void ask_and_fork(void)
 	int status = -1;
 	pthread_create(&thread, NULL, fetch, &bare);
 	while (!is_waiting())
-		sched_yield();
+		if (is_fetched || sched_yield()) {
+			pthread_join(thread, NULL);
+			printf("not seen waiting\n");
+			return;
+		}
 	fflush(stdout);
 	locks_before_fork();
 	pid_t child = fork();

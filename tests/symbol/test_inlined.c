@@ -181,7 +181,7 @@ static void test_damaged(void **state)
 	assert_true(elf_image_open(&image, library.path));
 	char *whole = elf_image_read(&image, 0, image.size), *damaged = malloc(image.size);
 	assert_true(whole && damaged);
-	library.object.path = INLINED "/damaged.so";
+	library.object.path = INLINED "/../damaged_inlined.so";
 	alarm(120); /* no end */
 	for (int round = 0; round < 200; round++) {
 		memcpy(damaged, whole, image.size);

@@ -169,8 +169,9 @@ static void test_not_our_file(void **state)
 		                   { .tv_sec = began / 1000000000 - 60 } };
 	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
 	expect(0x1000, NULL);
-	write_text(path, "w", "1000 10 fresh\n");
-	expect(0x1000, "fresh");
+	/* Kernels before 6.13 may give it the time of the file before: then its size tells. */
+	write_text(path, "w", "1000 10 refreshed\n");
+	expect(0x1000, "refreshed");
 	assert_int_equal(truncate(path, (off_t)1 << 40), 0); /* a hole: too large */
 	expect(0x1000, NULL);
 	unlink(path);
