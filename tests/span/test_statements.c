@@ -157,14 +157,19 @@ static sqlite3_stmt *prepare(const char *sql)
 	return stmt;
 }
 
-/* A preparation that takes as long has a line, and what follows goes on with it. */
+#define HOUR_NS "3600000000000"
+
+/* A preparation that takes as long has a line, and what follows goes on with it. One with a sample has a
+ * line, too: no sample comes within the period. (Without a period the connection would not be followed.) */
 static sqlite3 *open_with(const char *min_duration_ns)
 {
 	sqlite3 *opened;
 
 	set("log_queries_min_query_duration_ns", min_duration_ns); /* of connections from now on */
+	set("query_profiler_cpu_time_period_ns", HOUR_NS);
 	if (sqlite3_open(":memory:", &opened) || qp_attach(opened))
 		fail_msg("%s", qp_error());
+	set("query_profiler_cpu_time_period_ns", "DEFAULT");
 	set("log_queries_min_query_duration_ns", "DEFAULT");
 	return opened;
 }
@@ -175,7 +180,7 @@ static void are_spans_while_they_are_prepared(void **state)
 	sqlite3_stmt *stmt;
 
 	(void)state;
-	db = open_with("3600000000000");
+	db = open_with(HOUR_NS);
 	begin();
 	{
 		QP_SPAN("prepares");
