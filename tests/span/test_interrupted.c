@@ -24,7 +24,8 @@
 #include "span/keep.h"
 #include "span/site.h"
 
-static volatile sig_atomic_t raises, frees;
+/* Of this thread: the flusher frees, too. */
+static _Thread_local volatile sig_atomic_t raises, frees;
 
 void __real_free(void *memory);
 void __wrap_free(void *memory);
