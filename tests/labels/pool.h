@@ -19,7 +19,9 @@ constexpr bool samples_are_late = true;
 constexpr bool samples_are_late = false;
 #endif
 
-/* queryprof on a file of its own, with a sample each ms of CPU time: what a group of tests begins
+#define PERIOD_NS UINT64_C(1000000)
+
+/* queryprof on a file of its own, with a sample each PERIOD_NS of CPU time: what a group of tests begins
  * and ends with. */
 int begin_file(void **);
 int end_file(void **);

@@ -3,6 +3,7 @@
  * Many queries as micro-tasks on a few threads: each sample carries the label of the task that
  * ran, and the samples of a label add up to its CPU time.
  */
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdarg>
@@ -21,6 +22,7 @@ extern "C" {
 #include <queryprof.hpp>
 
 #include "../seed.h"
+#include "../ticks.h"
 #include "pool.h"
 
 #define QUERIES 64u
@@ -43,40 +45,98 @@ static void task(work &done, unsigned query, uint64_t ns)
 	done.cpu_ns[query] += cpu_now() - before;
 }
 
-/* A busy machine may bring the points of many ticks with one signal. That is one observation, and
- * counts for a tick of 4 ms. */
-#define WEIGHT "min(weight, 4)"
+/* A chance that never comes. */
+#define CHANCE 1e-9
 
-/* The share that each query has of the samples is its share of the CPU time, within 3 standard
- * errors; of 64 one may be beyond by chance, and a second. */
+/* The chance of `seen` or less, or of `seen` or more, of `count` with a share each: the less of the two. */
+static double tail(unsigned seen, unsigned count, double share)
+{
+	double less = 0, more = 0;
+
+	for (unsigned i = 0; i <= count; i++) {
+		double chance = std::exp(std::lgamma(count + 1.0) - std::lgamma(i + 1.0) -
+		                         std::lgamma(count - i + 1.0) + i * std::log(share) +
+		                         (count - i) * std::log1p(-share));
+
+		less += i <= seen ? chance : 0;
+		more += i >= seen ? chance : 0;
+	}
+	return std::min(less, more);
+}
+
+static double squared_error(double seen, double count, double share)
+{
+	return (seen - count * share) * (seen - count * share) / (count * share * (1 - share));
+}
+
+/* The chance of so large a sum of squared errors. With some 6 samples a label it is far from that of a chi
+ * square, so it is summed: from label to label, as Poisson's of each, on a grid of quarters. */
+static double tail_of_errors(const std::vector<double> &shares, unsigned count, double errors)
+{
+	const auto place = [](double value) { return (size_t)std::lround(4 * value); };
+	std::vector<double> chances(place(errors), 0);
+	double below = 0;
+
+	if (chances.empty())
+		return 1;
+	chances[0] = 1;
+	for (double share : shares) {
+		const double mean = count * share;
+		std::vector<double> next(chances.size(), 0);
+		double chance = std::exp(-mean);
+
+		for (unsigned i = 0; i <= count; chance *= mean / ++i) {
+			const size_t at = place(squared_error(i, count, share));
+
+			for (size_t from = 0; from + at < next.size(); from++)
+				next[from + at] += chances[from] * chance;
+		}
+		chances = next;
+	}
+	for (double chance : chances)
+		below += chance;
+	return 1 - below;
+}
+
+/* Each sample has one of the labels, with the chance of its share of the CPU time. Samples are counted, and
+ * not weighed: a busy machine may bring the points of many ticks with one signal, which is one observation.
+ */
 static void check_sums(const work &done, const char *key)
 {
 	const std::string of_key = "labels->>'" + std::string(key) + "'";
-	const double whole = (double)ask_number("SELECT sum(" WEIGHT ") FROM trace_log WHERE " + of_key +
-	                                        " IS NOT NULL"),
-		     squares =
-			     (double)ask_number("SELECT sum(" WEIGHT " * " WEIGHT ") FROM trace_log WHERE " +
-	                                        of_key + " IS NOT NULL");
-	double cpu = 0, chi = 0;
+	const auto seen = [&of_key](const std::string &condition) {
+		return (unsigned)ask_number("SELECT count(*) FROM trace_log WHERE trace_type = 'CPU' AND " +
+		                            of_key + condition);
+	};
+	const unsigned whole = seen(" IS NOT NULL");
+	const double judged = QUERIES + 2; /* each label, their halves, and all together */
+	std::vector<double> shares;
+	double cpu = 0, errors = 0, first_half = 0;
 	unsigned beyond = 0;
 
 	for (const auto &one : done.cpu_ns)
 		cpu += (double)one;
 	for (unsigned i = 0; i < QUERIES; i++) {
-		double share = (double)done.cpu_ns[i] / cpu, expected = share * whole;
-		double seen = (double)ask_number("SELECT coalesce(sum(" WEIGHT "), 0) FROM trace_log WHERE " +
-		                                 of_key + " = " + std::to_string(i));
-		double error = std::sqrt(squares * share * (1 - share));
+		const unsigned samples = seen(" = " + std::to_string(i));
 
-		chi += (seen - expected) * (seen - expected) / (error * error);
-		if (std::fabs(seen - expected) <= 3 * error)
+		shares.push_back((double)done.cpu_ns[i] / cpu);
+		first_half += i < QUERIES / 2 ? shares[i] : 0;
+		errors += squared_error(samples, whole, shares[i]);
+		if (tail(samples, whole, shares[i]) > CHANCE / 2 / judged)
 			continue;
 		beyond++;
-		print_message("query %u: %.0f, expected %.0f +- %.1f\n", i, seen, expected, error);
+		print_message("query %u: %u, expected %.1f\n", i, samples, whole * shares[i]);
 	}
-	print_message("%s: chi square %.1f, 64 queries\n", key, chi);
-	assert_true(beyond <= 2 || samples_are_late);
-	assert_true(chi < 64 + 4 * std::sqrt(2 * 64) || samples_are_late);
+	const unsigned of_first = seen(" < " + std::to_string(QUERIES / 2));
+	const double chance = tail_of_errors(shares, whole, errors);
+
+	print_message(
+		"%s: %u samples, of the first half %u, expected %.1f; squared errors %.1f of 64 queries, a "
+		"chance of %.3g\n",
+		key, whole, of_first, whole * first_half, errors, chance);
+	assert_true(beyond == 0 || samples_are_late);
+	assert_true(tail(of_first, whole, first_half) > CHANCE / 2 / judged || samples_are_late);
+	assert_true(chance > CHANCE / judged || samples_are_late);
 }
 
 static void test_pool(void **)
@@ -105,11 +165,13 @@ static void churn(const char *kind, size_t held)
 {
 	std::vector<std::unique_ptr<queryprof::DynamicLabel>> others;
 	std::string inner = std::string(kind) + "_inner", outer = std::string(kind) + "_outer";
+	std::atomic<uint64_t> burnt_ns{ 0 }, turns{ 0 };
 
 	for (size_t i = 0; i < held; i++)
 		others.push_back(std::make_unique<queryprof::DynamicLabel>("held", i));
 	on_threads(THREADS, [&](unsigned number) {
 		std::mt19937_64 random(seed + number + 100);
+		uint64_t burnt = 0;
 		for (unsigned i = 0; i < CHURNED; i++) {
 			unsigned query =
 				(unsigned)(random() % QUERIES) + i * THREADS * QUERIES + number * QUERIES;
@@ -121,11 +183,14 @@ static void churn(const char *kind, size_t held)
 				own.apply([&] { burn(ns); });
 			};
 			run->apply(function);
+			burnt += ns;
 		}
+		burnt_ns += burnt;
+		turns += turns_of_thread();
 	});
 	int64_t both =
 		ask_number("SELECT count(*) FROM trace_log WHERE labels->>'" + inner + "' IS NOT NULL");
-	assert_true(both > 100 || samples_are_late);
+	assert_true((double)both >= least_samples((double)burnt_ns, (double)turns) || samples_are_late);
 	int64_t wrong = ask_number("SELECT count(*) FROM trace_log WHERE labels->>'" + inner +
 	                           "' <> coalesce(labels->>'" + outer + "', -1)");
 	assert_true(wrong == 0 || samples_are_late);

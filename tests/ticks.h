@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many samples of CPU time a thread has at least, of a period of a ms. The kernel expires CPU timers at
+ * its ticks. Each turn of the thread on a processor has a sample for each whole tick that it lasts, but a
+ * turn that ends before the next tick has none: where a thread of another program wakes on the same
+ * processor a moment before each tick, as a timer of 1 ms does.
+ */
+#ifndef TESTS_TICKS_H
+#define TESTS_TICKS_H
+
+#include <stdint.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static inline double tick_ns(void)
+{
+	struct timespec tick;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return tick.tv_nsec > 1000000 ? (double)tick.tv_nsec : 1e6;
+}
+
+/* The calling thread's, until now. */
+static inline uint64_t turns_of_thread(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw) + 1;
+}
+
+/* Two fifths of the ticks, where the turns are long. */
+static inline double least_samples(double cpu_ns, double turns)
+{
+	double ticks = cpu_ns / tick_ns(), whole = ticks - turns - 1;
+
+	return whole < 0.4 * ticks ? whole : 0.4 * ticks;
+}
+
+#endif
