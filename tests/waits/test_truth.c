@@ -439,6 +439,7 @@ static void test_mutexes(void **state)
 
 static qp_query_handle *handle;
 static int64_t napped_ns; /* atomic */
+static pthread_barrier_t all_inside;
 
 static void *nap(void *unused_argument)
 {
@@ -446,6 +447,7 @@ static void *nap(void *unused_argument)
 
 	(void)unused_argument;
 	qp_query_handle *before = qp_query_enter(handle);
+	pthread_barrier_wait(&all_inside);
 	start = now_ns();
 	for (int i = 0; i < NAPS; i++)
 		usleep(50);
@@ -454,7 +456,8 @@ static void *nap(void *unused_argument)
 	return NULL;
 }
 
-/* All add to the same sums. */
+/* All add to the same sums. They are inside together: a thread that begins where another has ended is taken
+ * for that one. */
 static void test_handle(void **state)
 {
 	const qp_query query = { .size = sizeof query, .query_id = "handle", .text = "SELECT many" };
@@ -463,6 +466,7 @@ static void test_handle(void **state)
 
 	handle = qp_query_start(&query);
 	assert_non_null(handle);
+	pthread_barrier_init(&all_inside, NULL, THREADS);
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, nap, NULL);
 	for (int i = 0; i < THREADS; i++)
