@@ -28,6 +28,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "../sleeps.h"
 #include "queryprof.h"
 
 #define PERIOD_NS 1000000
@@ -45,6 +46,7 @@ static _Thread_local int delays_left;
 static int64_t truths[TRUTHS_MAX];
 static int truth_count;
 static int64_t truths_cpu_ns; /* that the thread used inside of them */
+static int hooked_sleeps;     /* that were waits */
 
 static int64_t read_clock(clockid_t clock)
 {
@@ -84,12 +86,14 @@ static bool is_delayed(enum call call)
 	return delayed == call && delays_left > 0;
 }
 
-static void delay(int64_t start, int64_t start_cpu)
+static void delay(int64_t start, int64_t start_cpu, long start_switches)
 {
 	sleep_unseen(DELAY_NS);
 	if (sleeps_by_hook)
-		usleep(DELAY_NS / 1000);
+		hooked_sleeps += sleep_for_us(DELAY_NS / 1000);
 	delays_left--;
+	if (voluntary_switches() == start_switches)
+		return;
 	truths_cpu_ns += read_clock(CLOCK_THREAD_CPUTIME_ID) - start_cpu;
 	if (truth_count < TRUTHS_MAX)
 		truths[truth_count++] = now_ns() - start;
@@ -101,12 +105,13 @@ static void delay(int64_t start, int64_t start_cpu)
 		static result(*real) parameters;                                                             \
 		int64_t start = now_ns();                                                                    \
 		int64_t start_cpu = is_delayed(call) ? read_clock(CLOCK_THREAD_CPUTIME_ID) : 0;              \
+		long start_switches = is_delayed(call) ? voluntary_switches() : 0;                           \
 		if (!real)                                                                                   \
 			*(void **)&real = dlsym(RTLD_NEXT, #name);                                           \
 		result value = real arguments;                                                               \
 		if (is_delayed(call)) {                                                                      \
 			int saved_errno = errno;                                                             \
-			delay(start, start_cpu);                                                             \
+			delay(start, start_cpu, start_switches);                                             \
 			errno = saved_errno;                                                                 \
 		}                                                                                            \
 		return value;                                                                                \
@@ -124,6 +129,7 @@ static void delay_calls(enum call call, int most)
 	delays_left = most;
 	truth_count = 0;
 	truths_cpu_ns = 0;
+	hooked_sleeps = 0;
 }
 
 /* --- a connection ----------------------------------------------------------------------- */
@@ -185,7 +191,8 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Every delayed call of the query has a sample with its length; `objects`: as SQL lists them. */
+/* Every delayed call of the query that was a wait has a sample with its length; `objects`: as SQL lists
+ * them. */
 static void check_truth(sqlite3 *db, const char *id, const char *cause, const char *objects)
 {
 	int64_t *excess = calloc((size_t)truth_count + 1, sizeof *excess);
@@ -254,6 +261,14 @@ static void run_as(sqlite3 *db, const char *id, enum call call, int most, const 
 	delayed = NO_CALL;
 }
 
+/* For a statement of a few calls: once all of them were waits. */
+static void run_until_all_wait(sqlite3 *db, const char *id, enum call call, int most, const char *sql)
+{
+	do
+		run_as(db, id, call, most, sql);
+	while (truth_count < most - delays_left);
+}
+
 #define FILL                                                                                                 \
 	"INSERT INTO t WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"                 \
 	" SELECT hex(randomblob(200)) FROM n"
@@ -278,14 +293,14 @@ static void test_files(void **state)
 	check_truth(db, "spills", "spill", "'temporary'");
 	must(db, "PRAGMA journal_mode = WAL");
 	must(db, "PRAGMA synchronous = FULL");
-	run_as(db, "WAL", SYNCS, 10, "INSERT INTO t VALUES (1)");
+	run_until_all_wait(db, "WAL", SYNCS, 10, "INSERT INTO t VALUES (1)");
 	check_truth(db, "WAL", "sync", "'WAL', 'folder'");
 	must(db, FILL); /* of one page there is one call, behind which the thread may lose its processor */
 	run_as(db, "checkpoint", WRITES, 10, "PRAGMA wal_checkpoint(TRUNCATE)");
 	check_truth(db, "checkpoint", "checkpoint", "'database'");
 	/* A checkpoint inside a commit. */
 	must(db, "PRAGMA wal_autocheckpoint = 1");
-	run_as(db, "commit", SYNCS, 10, "INSERT INTO t VALUES (1)");
+	run_until_all_wait(db, "commit", SYNCS, 10, "INSERT INTO t VALUES (1)");
 	assert_true(number(db,
 	                   "SELECT count(*) FROM system.trace_log WHERE query_id = 'commit' AND wait_cause = "
 	                   "'checkpoint'"
@@ -308,7 +323,7 @@ static void test_nested_calls(void **state)
 	run_as(db, "nested", SYNCS, 10, "INSERT INTO t VALUES (1)");
 	sleeps_by_hook = false;
 	assert_true(truth_count > 0);
-	check_sums(db, "nested", "sleep_ns", truth_count * (int64_t)DELAY_NS * 9 / 10);
+	check_sums(db, "nested", "sleep_ns", hooked_sleeps * (int64_t)DELAY_NS * 9 / 10);
 	check_sums(db, "nested", "io_sync_ns", truth_count * (int64_t)DELAY_NS * 9 / 10);
 }
 
@@ -436,22 +451,26 @@ static void test_mutexes(void **state)
 
 #define THREADS 8
 #define NAPS 300
+#define NAP_US 50
 
 static qp_query_handle *handle;
 static int64_t napped_ns; /* atomic */
+static int naps;          /* atomic; that were waits */
 static pthread_barrier_t all_inside;
 
 static void *nap(void *unused_argument)
 {
 	int64_t start;
+	int waits = 0;
 
 	(void)unused_argument;
 	qp_query_handle *before = qp_query_enter(handle);
 	pthread_barrier_wait(&all_inside);
 	start = now_ns();
 	for (int i = 0; i < NAPS; i++)
-		usleep(50);
+		waits += sleep_for_us(NAP_US);
 	__atomic_fetch_add(&napped_ns, now_ns() - start, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&naps, waits, __ATOMIC_RELAXED);
 	qp_query_leave(before);
 	return NULL;
 }
@@ -474,9 +493,9 @@ static void test_handle(void **state)
 	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
 	printf("  %d threads slept %.3f s, the query says %.3f s\n", THREADS, (double)napped_ns / 1e9,
 	       (double)number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") / 1e9);
-	/* The sleeps themselves, of 50 us at least each. */
+	/* The sleeps themselves, of NAP_US at least each. */
 	assert_true(number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") >=
-	            THREADS * NAPS * INT64_C(50000) * 9 / 10);
+	            naps * INT64_C(1000) * NAP_US * 9 / 10);
 	assert_true(number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") <=
 	            napped_ns);
 	assert_int_equal(number(db, "SELECT threads FROM system.query_log WHERE query_id = 'handle'"),

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "../sleeps.h"
 #include "../turns.h"
 
 #define PERIOD_NS 1000000
@@ -334,8 +335,10 @@ static void test_sums(void **state)
 /* --- without bias ----------------------------------------------------------------------- */
 
 #define SHORT_WAITS 5000
+#define LONG_US 3000 /* of one in 100 */
 
 static uint64_t delay_ns; /* that the thread waited for a processor, in a sleep or beside it */
+static int long_waits;    /* sleeps of LONG_US that were waits */
 
 static uint64_t run_delay_now(void)
 {
@@ -356,7 +359,10 @@ static void sleep_shortly(sqlite3_context *context, int count, sqlite3_value **v
 	delay_ns = run_delay_now();
 	for (int i = 0; i < SHORT_WAITS; i++) {
 		uint64_t before = now_ns();
-		usleep(i % 100 ? 50 : 3000);
+		if (i % 100)
+			usleep(50);
+		else
+			long_waits += sleep_for_us(LONG_US);
 		wall += now_ns() - before;
 	}
 	truth_ns = wall;
@@ -384,8 +390,11 @@ static void test_short_waits(void **state)
 	/* The sampling itself adds nothing but the first and the last period. */
 	assert_true(llabs(sampled - waited) <= 2 * PERIOD_NS);
 	/* Each that was longer than a period. */
-	assert_true(number(db, "SELECT count(*) FROM system.trace_log WHERE query_id = 'short' AND"
-	                       " wait_ns >= 3000000") >= SHORT_WAITS / 100);
+	assert_true(long_waits > 0);
+	assert_true(number(db,
+	                   "SELECT count(*) FROM system.trace_log WHERE query_id = 'short' AND"
+	                   " wait_object = 'sleep' AND wait_ns >= %d",
+	                   LONG_US * 1000) >= long_waits);
 }
 
 #define TURNS 5000
@@ -454,8 +463,9 @@ static void test_one_wait_a_thread(void **state)
 	waited = (double)number(db, "SELECT sum(sleep_ns) FROM system.query_log WHERE query_id = 'once'") /
 	         1e8;
 	sampled = (double)number(
-		db, "SELECT sum(weight) FROM system.trace_log WHERE query_id = 'once' AND trace_type = 'OffCPU'"
-	            " AND wait_object = 'sleep'");
+		db,
+		"SELECT sum(weight) FROM system.trace_log WHERE query_id = 'once' AND trace_type = 'OffCPU'"
+		" AND wait_object = 'sleep'");
 	/* Each hits a sample with the chance of its share of a period. */
 	deviation = waited / THREADS < 1 ? THREADS * (waited / THREADS) * (1 - waited / THREADS) : THREADS;
 	printf("  %.2f periods waited by %d threads, %.0f sampled; variance %.2f\n", waited, THREADS, sampled,

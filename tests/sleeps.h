@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sleeps that were waits. A thread that another one preempts before it has given its processor up may get it
+ * back when the time is over: then it was ready all the time, and has waited for a processor only.
+ */
+#ifndef TESTS_SLEEPS_H
+#define TESTS_SLEEPS_H
+
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* How often the calling thread has given its processor up. */
+static inline long voluntary_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* Whether it was a wait. */
+static inline bool sleep_for_us(useconds_t us)
+{
+	long before = voluntary_switches();
+
+	usleep(us);
+	return voluntary_switches() != before;
+}
+
+#endif
