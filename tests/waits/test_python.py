@@ -11,6 +11,7 @@ import sqlite3
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 LIBRARY = os.path.abspath(sys.argv.pop(1))
@@ -47,13 +48,26 @@ class Waits(unittest.TestCase):
     def test_a_thread_of_python(self):
         """A function of the host's waits for another thread; its own waits are none of the query's."""
         event = threading.Event()
+        observer = sqlite3.connect(":memory:", check_same_thread=False)
+        self.addCleanup(observer.close)
+        observer.enable_load_extension(True)
+        observer.load_extension(LIBRARY)
+
+        def set_later():
+            """Once the query was seen to have waited for 0.2 s, however late it began."""
+            end = time.monotonic() + 300
+            while time.monotonic() < end and not observer.execute(
+                    "SELECT count(*) FROM system.processes WHERE query_id = 'waits' AND wait_ns >= 200000000").fetchone()[0]:
+                time.sleep(0.001)
+            event.set()
+
         self.db.create_function("wait", 0, event.wait)
-        timer = threading.Timer(0.2, event.set)
-        timer.start()
+        other = threading.Thread(target=set_later)
+        other.start()
         self.run_as("waits", "SELECT wait()")
-        timer.join()
-        time, waited, cpu = self.log("waits", "execution_time_ns, other_wait_ns + mutex_wait_ns, cpu_time_ns")
-        self.assertLessEqual(waited, time)
+        other.join()
+        execution, waited, cpu = self.log("waits", "execution_time_ns, other_wait_ns + mutex_wait_ns, cpu_time_ns")
+        self.assertLessEqual(waited, execution)
         self.assertGreater(waited, 100000000)
         self.assertLess(cpu, waited)
 
