@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ClickHouse servers of Debian's package, each in a folder of its own, on the loopback."""
+import atexit
 import os
 import shutil
 import signal
@@ -61,14 +62,15 @@ def text_of_one(name, *edits):
     return text(name, *edits).replace(" ON CLUSTER '{cluster}'", "").replace("{cluster}", "shards")
 
 
-def free_ports(count):
+def own_ports(count):
+    """Of this process until it ends: bound sockets keep them, so that nobody else gets one as a free port. As these do
+    not listen, a server that sets SO_REUSEADDR, as they do, can listen there."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
+        atexit.register(one.close)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    return [one.getsockname()[1] for one in sockets]
 
 
 class Server:
@@ -136,7 +138,7 @@ class Keeper:
     """ZooKeeper, by which servers tell each other of ON CLUSTER."""
 
     def __init__(self, folder):
-        self.port, = free_ports(1)
+        self.port, = own_ports(1)
         os.makedirs(os.path.join(folder, "keeper"))
         with open(os.path.join(folder, "keeper", "output"), "w") as output:
             self.process = subprocess.Popen(
@@ -161,7 +163,7 @@ class Keeper:
 
 
 def start(folder, count, keeper=None):
-    flat = free_ports(3 * count)
+    flat = own_ports(3 * count)
     ports = [flat[3 * i:3 * i + 3] for i in range(count)]
     servers = [Server(folder, i + 1, ports[i], ports, keeper) for i in range(count)]
     for server in servers:

@@ -7,6 +7,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -535,9 +536,10 @@ class Messages(Sent):
         self.assertIn("this is no ClickHouse", self.refused(server))
 
     def test_nobody_listens(self):
-        server = fake.Fake(ROOT)
-        server.close()
-        self.assertIn("nothing is lost", self.refused(server, "--retry-for", "1"))
+        with socket.socket() as bound:  # nobody else gets its port, and it does not listen
+            bound.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
+            self.assertIn("nothing is lost", self.refused(url, "--retry-for", "1"))
 
     def test_full_server(self):
         server = self.fake()
