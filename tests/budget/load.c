@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../spin.h"
 #include "queryprof.h"
@@ -217,14 +219,26 @@ static unsigned long pending_signals(void)
 	return used;
 }
 
-bool load_limit_pending(unsigned long more)
+/* From here on they are nobody's: systemd gives containers those below. */
+#define FREE_USERS 2000000000u
+
+/* Other processes' signals come and go: a limit that counts them is none. */
+static bool leave_others(void)
+{
+	if (unshare(CLONE_NEWUSER) == 0)
+		return pending_signals() == 0;
+	/* LeakSanitizer cannot look at a process that has no dumps, as after a change of its user. */
+	return setuid(FREE_USERS + (uid_t)getpid()) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0 &&
+	       pending_signals() == 0;
+}
+
+bool load_limit_pending(unsigned long most)
 {
 	struct rlimit limit;
 
-	unshare(CLONE_NEWUSER); /* where it is allowed, others' signals do not count */
-	if (getrlimit(RLIMIT_SIGPENDING, &limit))
+	if (!leave_others() || getrlimit(RLIMIT_SIGPENDING, &limit))
 		return false;
-	limit.rlim_cur = pending_signals() + more;
+	limit.rlim_cur = most;
 	return setrlimit(RLIMIT_SIGPENDING, &limit) == 0;
 }
 

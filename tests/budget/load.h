@@ -42,9 +42,9 @@ bool load_read(const char *path, const char *type, struct load_seen *seen);
 double load_value(const struct load_seen *seen);
 double load_cpu_value(const struct load_seen *seen, const struct load_truth *truth);
 
-/* Before the process has threads: from now on it has so many pending signals, and timers, more than its user
- * has already. False: it may not. */
-bool load_limit_pending(unsigned long more);
+/* Before the process has threads: from now on it has so many pending signals, and timers, at most. False: the
+ * system counts those of others with them. */
+bool load_limit_pending(unsigned long most);
 
 /* One of system.metrics. */
 int64_t load_metric(const char *name);
