@@ -54,8 +54,13 @@ static void start(const char *real_period, const char *cpu_period)
 	const qp_config config = { .size = sizeof config,
 		                   .trace_log_path = path,
 		                   .trace_log_ring_bytes = ring_bytes };
+	char log[sizeof path + 4];
 
 	snprintf(path, sizeof path, "/tmp/test_budget.%d.trace", (int)getpid());
+	snprintf(log, sizeof log, "%s-wal", path);
+	/* Of a process that was killed and had the same number. */
+	unlink(path);
+	unlink(log);
 	CHECK(qp_init(&config) == QP_OK);
 	set("query_profiler_real_time_period_ns", real_period);
 	set("query_profiler_cpu_time_period_ns", cpu_period);
