@@ -118,6 +118,16 @@ uint64_t signal_asynchronous(void)
 	return set;
 }
 
+uint64_t signal_unblockable(void)
+{
+	uint64_t set = ~signal_asynchronous() | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+
+	/* Signals that the C library keeps for itself, and does not let a program block. */
+	for (int number = SIGSYS + 1; number < SIGRTMIN; number++)
+		set |= 1ull << (number - 1);
+	return set;
+}
+
 static int install_handler(int number)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };

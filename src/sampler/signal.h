@@ -29,4 +29,7 @@ bool sampler_keep_signal(void);
  * Async-signal-safe. */
 uint64_t signal_asynchronous(void);
 
+/* The signals, bit number - 1, that are not blocked inside the handler. */
+uint64_t signal_unblockable(void);
+
 #endif

@@ -49,8 +49,8 @@ struct request {
 
 /* --- sending -------------------------------------------------------------------------- */
 
-/* Whether the thread blocks the signal, as far as the kernel says; not if it is in queryprof's
- * handler, which nearly all signals are blocked in. */
+/* Whether the thread blocks the signal, as far as the kernel says. In queryprof's handler nearly all signals
+ * are blocked, as they are in many a worker, which blocks them when it begins. */
 static bool is_blocked(const struct request *request, int number)
 {
 	static const char name[] = "\nSigBlk:";
@@ -63,7 +63,7 @@ static bool is_blocked(const struct request *request, int number)
 		return false;
 	uint64_t blocked = strtoull(found + sizeof(name) - 1, NULL, 16);
 	return (blocked >> (number - 1) & 1) != 0 &&
-	       __atomic_load_n(&request->slot->handler.is_running, __ATOMIC_SEQ_CST) == 0;
+	       (request->slot->began_blocked || (blocked | signal_unblockable()) != UINT64_MAX);
 }
 
 static bool is_owner(const struct request *request)

@@ -82,13 +82,12 @@ static struct unwind_stack find_stack(void)
 	return stack;
 }
 
-static void count_if_blocked(void)
+static bool is_signal_blocked(void)
 {
 	sigset_t blocked;
 
-	/* Counted, not changed: the mask is the host's. */
-	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, sampler_signal()) == 1)
-		counter_add(SAMPLER_THREADS_BLOCKED, 1);
+	return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
+	       sigismember(&blocked, sampler_signal()) == 1;
 }
 
 /* The readings are of the thread that had the slot, or of the parent. */
@@ -101,6 +100,7 @@ static void forget_cpu_clock(struct thread *thread)
 static void fill_slot(struct thread *slot)
 {
 	slot->id = sys_gettid();
+	slot->began_blocked = is_signal_blocked();
 	slot->context_at = 0;
 	slot->stack = find_stack();
 	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
@@ -152,7 +152,8 @@ static struct thread *register_thread(void)
 	thread_current = slot;
 	/* When it fails (no key, no memory) the slot is reaped. */
 	pthread_setspecific(key, slot);
-	count_if_blocked();
+	/* Counted, not changed: the mask is the host's. */
+	counter_add(SAMPLER_THREADS_BLOCKED, slot->began_blocked);
 	threads_publish_name(slot);
 	if (sampler_counter(SAMPLER_THREADS) > 1 && __atomic_load_n(&notify_company, __ATOMIC_ACQUIRE))
 		notify_company();

@@ -82,7 +82,7 @@ struct worker {
 static void *work(void *context)
 {
 	struct worker *worker = context;
-	struct thread *thread = sampler_thread();
+	struct thread *thread;
 	sigset_t blocked;
 
 	sigemptyset(&blocked);
@@ -91,6 +91,7 @@ static void *work(void *context)
 	else if (worker->blocks == ALL_SIGNALS)
 		sigfillset(&blocked);
 	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	thread = sampler_thread();
 	if (worker->run != NULL) {
 		struct query_tag tag = tag_of(worker->run, 0, 0);
 		query_start(worker->run, thread);
