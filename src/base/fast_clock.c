@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -185,17 +186,19 @@ static void go_on(enum state from, const struct fast_clock *now)
 		__atomic_store_n(&state, from, __ATOMIC_RELEASE);
 }
 
-/* Whether the counter has kept pace since the thread's last reading, of late. */
+/* Whether the counter has kept pace since the thread's last reading, of late. Times that were returned may
+ * have been ahead of the kernel's clock, which is the reading then: less than nothing has passed. */
 static bool is_astray(const struct fast_clock *before, const struct fast_clock *now)
 {
 	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
-	uint64_t passed = now->ns - before->ns, ticks = now->ticks - before->ticks, elapsed;
+	int64_t passed = (int64_t)(now->ns - before->ns), off;
+	uint64_t ticks = now->ticks - before->ticks;
 
-	if (!before->ns || !scale || before->core != now->core || passed > 100 * REACH_NS ||
+	if (!before->ns || !scale || before->core != now->core || passed > (int64_t)(100 * REACH_NS) ||
 	    ticks > UINT32_MAX)
 		return false;
-	elapsed = ticks * scale >> 32;
-	return (elapsed > passed ? elapsed - passed : passed - elapsed) > TRIAL_NS + passed / 100;
+	off = (int64_t)(ticks * scale >> 32) - passed;
+	return llabs(off) > TRIAL_NS + llabs(passed) / 100;
 }
 
 static uint64_t advance(struct fast_clock *clock, uint64_t ns)

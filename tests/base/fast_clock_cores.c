@@ -212,6 +212,25 @@ static void goes_by_the_kernels_word(void **unused)
 	assert_non_null(strstr(fast_clock_source(), "does not trust"));
 }
 
+/* The comparison that would have shown it was interrupted, and the times that were returned are ahead. */
+static void a_fast_counter_is_noticed_late(void **unused)
+{
+	struct fast_clock clock = { .ns = 0 };
+	uint64_t start;
+
+	(void)unused;
+	read_until_measured(&clock, 0);
+	while (state != USED)
+		read_for(&clock, 10000000, 0);
+	fast_clock_compare(&clock);
+	fast_clock_scale *= 2;
+	clock.ns = clock.newest = clock.ns + 5000000;
+	start = clock_ns(CLOCK_MONOTONIC);
+	while (fast_clock_scale && clock_ns(CLOCK_MONOTONIC) - start < 60 * SECOND)
+		fast_clock_ns(&clock);
+	assert_string_equal(fast_clock_source(), "the kernel: the processor's counter went astray");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +240,7 @@ int main(void)
 		cmocka_unit_test_setup(may_leave_the_first_core, new_process),
 		cmocka_unit_test_setup(falls_back_without_an_invariant_counter, new_process),
 		cmocka_unit_test_setup(goes_by_the_kernels_word, new_process),
+		cmocka_unit_test_setup(a_fast_counter_is_noticed_late, new_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
