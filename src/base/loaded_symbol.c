@@ -2,21 +2,14 @@
 #include "base/loaded_symbol.h"
 
 #include <elf.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-struct symbols {
-	const uint32_t *hash; /* DT_GNU_HASH */
-	const ElfW(Sym) *symbols;
-	const char *strings;
-};
-
-static bool read_symbols(const struct dl_phdr_info *info, struct symbols *symbols)
+void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *tables)
 {
 	const ElfW(Dyn) *entry = NULL;
 
-	*symbols = (struct symbols){ 0 };
+	*tables = (struct loaded_tables){ 0 };
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
@@ -26,12 +19,12 @@ static bool read_symbols(const struct dl_phdr_info *info, struct symbols *symbol
 		const void *pointer = (const void *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
 
 		switch (entry->d_tag) {
-		case DT_GNU_HASH: symbols->hash = pointer; break;
-		case DT_SYMTAB: symbols->symbols = pointer; break;
-		case DT_STRTAB: symbols->strings = pointer; break;
+		case DT_GNU_HASH: tables->hash = pointer; break;
+		case DT_SYMTAB: tables->symbols = pointer; break;
+		case DT_STRTAB: tables->strings = pointer; break;
+		case DT_STRSZ: tables->strings_size = entry->d_un.d_val; break;
 		}
 	}
-	return symbols->hash && symbols->symbols && symbols->strings;
 }
 
 static uint32_t hash_name(const char *name)
@@ -46,7 +39,7 @@ static uint32_t hash_name(const char *name)
 /* The table: a header of four words, a Bloom filter, the buckets' first symbols, and
  * the hashes in the order of the symbols, the last of a bucket with its lowest bit
  * set. It holds defined symbols only. */
-static const ElfW(Sym) *find_symbol(const struct symbols *in, const char *name)
+static const ElfW(Sym) *find_symbol(const struct loaded_tables *in, const char *name)
 {
 	const uint32_t buckets = in->hash[0], first = in->hash[1], filters = in->hash[2];
 	const ElfW(Addr) *filter = (const ElfW(Addr) *)(in->hash + 4);
@@ -76,10 +69,11 @@ static const ElfW(Sym) *find_symbol(const struct symbols *in, const char *name)
 const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char *name, unsigned type)
 {
 	const ElfW(Sym) *symbol;
-	struct symbols symbols;
+	struct loaded_tables tables;
 
-	if (!read_symbols(info, &symbols))
+	loaded_tables_read(info, &tables);
+	if (!tables.hash || !tables.symbols || !tables.strings)
 		return NULL;
-	symbol = find_symbol(&symbols, name);
+	symbol = find_symbol(&tables, name);
 	return symbol && ELF64_ST_TYPE(symbol->st_info) == type ? symbol : NULL;
 }

@@ -7,6 +7,19 @@
 #define QUERYPROF_BASE_LOADED_SYMBOL_H
 
 #include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An object's own tables; NULL and 0 where it has none. */
+struct loaded_tables {
+	const uint32_t *hash; /* DT_GNU_HASH */
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	size_t strings_size;
+};
+
+/* Valid as long as the object stays loaded, as it does in a callback of dl_iterate_phdr(). */
+void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *tables);
 
 /* NULL: the object defines none of this name and type (STT_...), or has no DT_GNU_HASH. Only in a callback of
  * dl_iterate_phdr(): the object stays loaded in it. */

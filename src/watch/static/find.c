@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/loaded_symbol.h"
 #include "watch/static/constant.h"
 
 #define INDEX(routine) (offsetof(struct sqlite3_api_routines, routine) / sizeof(uintptr_t))
@@ -95,54 +96,33 @@ static unsigned need_met(const char *name)
 	}
 }
 
-struct imports {
-	const ElfW(Sym) *symbols;
-	const char *strings;
-	size_t count, strings_size;
-};
-
 /* Undefined symbols come before those in the table of hashes, whose first it names. A table of
  * none names the first of all; then the strings, which linkers put behind the symbols, say it. */
-static void read_imports(const struct dl_phdr_info *info, struct imports *imports)
+static size_t count_imports(const struct loaded_tables *tables)
 {
-	const ElfW(Dyn) *entry = NULL;
-	const uint32_t *hash = NULL;
-
-	*imports = (struct imports){ 0 };
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	for (; entry && entry->d_tag != DT_NULL; entry++) {
-		uintptr_t at = entry->d_un.d_ptr;
-		const void *pointer = (const void *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
-
-		switch (entry->d_tag) {
-		case DT_GNU_HASH: hash = pointer; break;
-		case DT_SYMTAB: imports->symbols = pointer; break;
-		case DT_STRTAB: imports->strings = pointer; break;
-		case DT_STRSZ: imports->strings_size = entry->d_un.d_val; break;
-		}
-	}
-	if (hash && hash[1] > 1)
-		imports->count = hash[1];
-	else if ((const void *)imports->strings > (const void *)imports->symbols)
-		imports->count = ((uintptr_t)imports->strings - (uintptr_t)imports->symbols) /
-		                 sizeof *imports->symbols;
+	if (!tables->symbols || !tables->strings)
+		return 0;
+	if (tables->hash && tables->hash[1] > 1)
+		return tables->hash[1];
+	if ((const void *)tables->strings <= (const void *)tables->symbols)
+		return 0;
+	return ((uintptr_t)tables->strings - (uintptr_t)tables->symbols) / sizeof *tables->symbols;
 }
 
 /* A program without imports is linked fully statically: queryprof cannot be loaded into it. */
 static bool may_have(const struct dl_phdr_info *info)
 {
-	struct imports imports;
+	struct loaded_tables tables;
 	unsigned met = 0;
+	size_t count;
 
-	read_imports(info, &imports);
-	for (size_t i = 1; imports.symbols && imports.strings && i < imports.count && met != ALL_NEEDED;
-	     i++) {
-		const ElfW(Sym) *symbol = &imports.symbols[i];
+	loaded_tables_read(info, &tables);
+	count = count_imports(&tables);
+	for (size_t i = 1; i < count && met != ALL_NEEDED; i++) {
+		const ElfW(Sym) *symbol = &tables.symbols[i];
 
-		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < imports.strings_size)
-			met |= need_met(imports.strings + symbol->st_name);
+		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < tables.strings_size)
+			met |= need_met(tables.strings + symbol->st_name);
 	}
 	return met == ALL_NEEDED;
 }
