@@ -180,6 +180,19 @@ static sqlite3 *open_with(const char *min_duration_ns)
 	return opened;
 }
 
+/* The spans of the statement `SELECT 1 AS name`, each within its parent. */
+static void assert_within(const char *name, const char *expected)
+{
+	char sql[512];
+
+	snprintf(sql, sizeof sql,
+	         "SELECT group_concat(within || ': ' || name, ', ') FROM (SELECT p.operation_name AS within, "
+	         "s.operation_name AS name FROM span_log AS s JOIN span_log AS p ON p.span_id = "
+	         "s.parent_span_id WHERE s.operation_name LIKE '%%AS %s' ORDER BY s.start_time_ns)",
+	         name);
+	assert_string_equal(ask_text(sql), expected);
+}
+
 static void are_spans_while_they_are_prepared(void **state)
 {
 	sqlite3 *before = db;
@@ -200,12 +213,8 @@ static void are_spans_while_they_are_prepared(void **state)
 	qp_trace_end();
 	sqlite3_close(db);
 	db = before;
-	assert_string_equal(ask_text("SELECT group_concat(within || ': ' || name, ', ') FROM (SELECT "
-	                             "p.operation_name AS within, s.operation_name AS name FROM span_log AS "
-	                             "s JOIN span_log AS p ON p.span_id = s.parent_span_id WHERE "
-	                             "s.operation_name LIKE '%AS prepared' ORDER BY s.start_time_ns)"),
-	                    "prepares: prepare SELECT 1 AS prepared, "
-	                    "steps what was prepared: SELECT 1 AS prepared");
+	assert_within("prepared", "prepares: prepare SELECT 1 AS prepared, "
+	                          "steps what was prepared: SELECT 1 AS prepared");
 }
 
 static void are_spans_of_a_trace_that_begins_later(void **state)
@@ -225,11 +234,7 @@ static void are_spans_of_a_trace_that_begins_later(void **state)
 	qp_trace_end();
 	sqlite3_close(db);
 	db = before;
-	assert_string_equal(
-		ask_text("SELECT group_concat(p.operation_name || ': ' || s.operation_name) FROM span_log AS "
-	                 "s JOIN span_log AS p ON p.span_id = s.parent_span_id WHERE s.operation_name LIKE "
-	                 "'%AS earlier'"),
-		"steps what was prepared earlier: SELECT 1 AS earlier");
+	assert_within("earlier", "steps what was prepared earlier: SELECT 1 AS earlier");
 }
 
 /* It was prepared in a trace that has ended. */
@@ -255,11 +260,7 @@ static void are_spans_of_the_trace_that_steps_them(void **state)
 	qp_trace_end();
 	sqlite3_close(db);
 	db = before;
-	assert_string_equal(
-		ask_text("SELECT group_concat(p.operation_name) FROM span_log AS s JOIN span_log AS p "
-	                 "ON p.span_id = s.parent_span_id WHERE s.operation_name = 'SELECT 1 AS "
-	                 "later'"),
-		"steps it now");
+	assert_within("later", "steps it now: SELECT 1 AS later");
 }
 
 /* A statement's span ends with its trace: what runs inside of it in the next trace is that trace's. */
