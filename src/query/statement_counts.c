@@ -50,6 +50,25 @@ __attribute__((no_sanitize("thread"))) static void add(struct statement_counts *
 		to->squares[i] += square_of(run, i);
 }
 
+static void raise_atomically(uint64_t *most, uint64_t value)
+{
+	uint64_t now = __atomic_load_n(most, __ATOMIC_RELAXED);
+
+	while (now < value &&
+	       !__atomic_compare_exchange_n(most, &now, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void add_square_atomically(double *to, double square)
+{
+	double now, sum;
+
+	__atomic_load(to, &now, __ATOMIC_RELAXED);
+	do
+		sum = now + square;
+	while (!__atomic_compare_exchange(to, &now, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
 /* Release: a thread that reads a sum sees the statement that it is of. */
 static void add_atomically(struct statement_counts *to, const struct statement_run *run)
 {
@@ -59,26 +78,14 @@ static void add_atomically(struct statement_counts *to, const struct statement_r
 	for (int i = 0; i < (run->is_plain ? STATEMENT_PLAIN_SUMS : STATEMENT_SUMS); i++)
 		if (run->sums[i])
 			__atomic_fetch_add(&to->sums[i], run->sums[i], __ATOMIC_RELEASE);
-	for (int i = 0; i < STATEMENT_MOSTS; i++) {
-		uint64_t now = __atomic_load_n(&to->most[i], __ATOMIC_RELAXED);
-
-		while (now < most[i] && !__atomic_compare_exchange_n(&to->most[i], &now, most[i], true,
-		                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			;
-	}
+	for (int i = 0; i < STATEMENT_MOSTS; i++)
+		raise_atomically(&to->most[i], most[i]);
 	if (!run->sums[STATEMENT_CALLS])
 		return;
 	__atomic_fetch_add(&to->runs[statement_bucket_of(run->sums[STATEMENT_EXECUTION_NS])], 1,
 	                   __ATOMIC_RELAXED);
-	for (int i = 0; i < STATEMENT_SQUARES; i++) {
-		double now, sum;
-
-		__atomic_load(&to->squares[i], &now, __ATOMIC_RELAXED);
-		do
-			sum = now + square_of(run, i);
-		while (!__atomic_compare_exchange(&to->squares[i], &now, &sum, true, __ATOMIC_RELAXED,
-		                                  __ATOMIC_RELAXED));
-	}
+	for (int i = 0; i < STATEMENT_SQUARES; i++)
+		add_square_atomically(&to->squares[i], square_of(run, i));
 }
 
 /* The guest is counted before it looks at the generation, and statement_counter_renew()
@@ -213,13 +220,16 @@ bool statement_counter_renew(struct statement_counter *counter, struct statement
 
 void statement_counter_merge(struct statement_counter *counter, const struct statement_counts *counts)
 {
-	bool is_locked;
+	struct statement_counts *to = &counter->shared;
 
-	bias_share(&counter->bias);
-	is_locked = lock(counter);
-	statement_counts_add(&counter->own, counts);
-	if (is_locked)
-		unlock(counter);
+	for (int i = 0; i < STATEMENT_SUMS; i++)
+		__atomic_fetch_add(&to->sums[i], counts->sums[i], __ATOMIC_RELEASE);
+	for (int i = 0; i < STATEMENT_BUCKETS; i++)
+		__atomic_fetch_add(&to->runs[i], counts->runs[i], __ATOMIC_RELAXED);
+	for (int i = 0; i < STATEMENT_MOSTS; i++)
+		raise_atomically(&to->most[i], counts->most[i]);
+	for (int i = 0; i < STATEMENT_SQUARES; i++)
+		add_square_atomically(&to->squares[i], counts->squares[i]);
 }
 
 void statement_counts_add(struct statement_counts *to, const struct statement_counts *from)

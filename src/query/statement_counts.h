@@ -81,7 +81,7 @@ struct statement_counter {
 	uint32_t guests;                /* threads that are at `shared` */
 	uint32_t generation;            /* what is counted here has changed with it */
 	struct statement_counts own;    /* of the only thread, and of threads that had the lock */
-	struct statement_counts shared; /* of threads that found it taken */
+	struct statement_counts shared; /* of threads that found it taken, and what was merged */
 };
 
 /* By the thread with this id, 0: it has none. False: another generation is counted here now, and
@@ -98,7 +98,7 @@ void statement_counter_read(struct statement_counter *counter, struct statement_
 /* Begins a new generation at zero. `counts`: all of the old one. False: not now. */
 bool statement_counter_renew(struct statement_counter *counter, struct statement_counts *counts);
 
-/* Adds counts that were counted elsewhere. */
+/* Adds counts that were counted elsewhere. Not beside a statement_counter_renew() of this counter. */
 void statement_counter_merge(struct statement_counter *counter, const struct statement_counts *counts);
 
 void statement_counts_add(struct statement_counts *to, const struct statement_counts *from);
