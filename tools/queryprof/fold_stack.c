@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash_table.h"
 #include "base/vector.h"
 
 #define FOLDED_SIZE 48 /* of the line that stands for others */
@@ -24,11 +25,6 @@ struct lines {
 	char *text;   /* in which they lie */
 	char *folded; /* behind them: room for such a line */
 	VECTOR(char *) at;
-};
-
-/* The stacks that were shown, as they were shown but for what they have in common. */
-struct shown_stacks {
-	VECTOR(struct lines) stacks;
 };
 
 static const char *ellipsis(void)
@@ -113,23 +109,27 @@ static void fold_host(struct lines *functions)
 		fold(functions, first, end - first);
 }
 
-/* The largest number of lines towards the root that one of the others ends with, too. */
-static size_t count_common(const struct shown_stacks *shown, const struct lines *lines)
+/* The largest number of lines towards the root that a shown stack ends with, too. `shown`: the ends of all
+ * shown stacks, of each length; those of this one are added. One for which there is no memory is taken for
+ * new the next time. */
+static size_t count_common(struct hash_table *shown, const struct lines *lines)
 {
-	size_t most = 0;
+	struct hash end = hash_begin(0);
+	size_t same = 0;
 
-	for (size_t i = 0; i < shown->stacks.count; i++) {
-		const struct lines *other = &shown->stacks.items[i];
-		size_t same = 0;
-		while (same < lines->at.count && same < other->at.count &&
-		       strcmp(lines->at.items[lines->at.count - 1 - same],
-		              other->at.items[other->at.count - 1 - same]) == 0)
-			same++;
-		if (same > most)
-			most = same;
+	for (size_t count = 1; count <= lines->at.count; count++) {
+		const char *line = lines->at.items[lines->at.count - count];
+		struct hash of_line = hash_bytes(line, strlen(line));
+
+		hash_word(&end, of_line.first);
+		hash_word(&end, of_line.second);
+		if (hash_table_find(shown, hash_end(end)))
+			same = count;
+		else
+			hash_table_add(shown, hash_end(end));
 	}
 	/* Its leaf is shown at least. */
-	return most < lines->at.count || !most ? most : most - 1;
+	return same < lines->at.count || !same ? same : same - 1;
 }
 
 static char *join(const struct lines *lines, size_t common)
@@ -148,7 +148,7 @@ static char *join(const struct lines *lines, size_t common)
 }
 
 /* The text to show; NULL: no memory. */
-static char *show(struct shown_stacks *shown, const char *functions, const char *modules)
+static char *show(struct hash_table *shown, const char *functions, const char *modules)
 {
 	struct lines lines = { .text = NULL }, of_modules = { .text = NULL };
 	char *text = NULL;
@@ -159,8 +159,7 @@ static char *show(struct shown_stacks *shown, const char *functions, const char 
 		text = join(&lines, count_common(shown, &lines));
 	}
 	free_lines(&of_modules);
-	if (!text || !vector_push(&shown->stacks, lines))
-		free_lines(&lines);
+	free_lines(&lines);
 	return text;
 }
 
@@ -181,20 +180,18 @@ static void fold_stack(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 static void free_shown(void *data)
 {
-	struct shown_stacks *shown = data;
-
-	for (size_t i = 0; i < shown->stacks.count; i++)
-		free_lines(&shown->stacks.items[i]);
-	vector_free(&shown->stacks);
-	free(shown);
+	hash_table_free(data);
+	free(data);
 }
 
 int fold_stack_add(sqlite3 *db)
 {
-	struct shown_stacks *shown = calloc(1, sizeof(*shown));
+	struct hash_table *shown = malloc(sizeof(*shown));
 
+	if (!shown)
+		return SQLITE_NOMEM;
+	*shown = (struct hash_table)HASH_TABLE_OF(struct hash, SIZE_MAX);
 	/* The destructor runs when that fails, too. */
-	return !shown ? SQLITE_NOMEM
-	              : sqlite3_create_function_v2(db, "foldStack", 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, shown,
-	                                           fold_stack, NULL, NULL, free_shown);
+	return sqlite3_create_function_v2(db, "foldStack", 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, shown,
+	                                  fold_stack, NULL, NULL, free_shown);
 }
