@@ -99,10 +99,11 @@ static int refuse_request(bool in_time, char **error)
 	return store_control.state == STORE_NONE ? QP_NOT_RUNNING : QP_STORE;
 }
 
-/* One that the flusher has not begun: it would be done when its caller has gone on. */
+/* One that the flusher has not begun: it would be done when its caller has gone on. A caller that comes
+ * late finds a newer one begun, which is another caller's. */
 static void withdraw_request(uint64_t number)
 {
-	if (store_control.request_begun == number)
+	if (store_control.request_begun >= number)
 		return;
 	store_control.request = REQUEST_NONE;
 	free(store_control.wanted.path);
