@@ -63,7 +63,8 @@ static bool is_blocked(const struct request *request, int number)
 		return false;
 	uint64_t blocked = strtoull(found + sizeof(name) - 1, NULL, 16);
 	return (blocked >> (number - 1) & 1) != 0 &&
-	       (request->slot->began_blocked || (blocked | signal_unblockable()) != UINT64_MAX);
+	       (__atomic_load_n(&request->slot->began_blocked, __ATOMIC_RELAXED) ||
+	        (blocked | signal_unblockable()) != UINT64_MAX);
 }
 
 static bool is_owner(const struct request *request)

@@ -100,7 +100,8 @@ static void forget_cpu_clock(struct thread *thread)
 static void fill_slot(struct thread *slot)
 {
 	slot->id = sys_gettid();
-	slot->began_blocked = is_signal_blocked();
+	/* Relaxed: a request to the thread that had the slot may read it. */
+	__atomic_store_n(&slot->began_blocked, is_signal_blocked(), __ATOMIC_RELAXED);
 	slot->context_at = 0;
 	slot->stack = find_stack();
 	__atomic_store_n(&slot->ring, sampler_ring(), __ATOMIC_RELEASE);
