@@ -41,7 +41,12 @@ static uint32_t count_spans(const struct span_entry *entry, uint32_t count)
 
 void chunk_clear(struct span_chunk *chunk)
 {
-	memset(chunk->entry, 0, chunk->count * sizeof chunk->entry[0]);
+	uint32_t count = chunk->count;
+
+	/* A signal handler may have written behind a place that was taken back (chunk_take()). */
+	while (count < CHUNK_ENTRIES && (chunk->entry[count].start_ns || chunk->entry[count].site))
+		count++;
+	memset(chunk->entry, 0, count * sizeof chunk->entry[0]);
 	chunk->count = chunk->open = 0;
 }
 

@@ -244,6 +244,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 		return error_set(link_count > LINKS_MAX ? QP_INVALID : QP_NOMEM, "a trace cannot begin: %s",
 		                 link_count > LINKS_MAX ? "1 to 1000 handles are allowed" : "no memory");
 	}
+	sites_publish(); /* a child of fork() may know numbers that are not in its ring */
 	if (flags & BATCH_ROOT)
 		context->is_chosen = keep_choose(slot);
 	context->began_ns = fast_clock_ns(context->clock);
@@ -272,6 +273,16 @@ struct span_entry *context_find(uint64_t number, struct span_chunk **chunk)
 			return &(*chunk)->entry[number - (*chunk)->first];
 	}
 	return NULL;
+}
+
+bool context_has(uint64_t number)
+{
+	return qp_span_here && find_chunk(qp_span_here, number);
+}
+
+uint64_t context_now_ns(void)
+{
+	return fast_clock_ns(here->contexts[0].clock);
 }
 
 /* --- handing over ------------------------------------------------------------------------------ */
@@ -336,10 +347,10 @@ static bool renew_chunk(struct qp_span_context *context)
 {
 	struct span_chunk *chunk = context->chunk, *fresh;
 
+	sites_publish();
 	chunk->open = chunk_open_spans(chunk);
 	if (!chunk->open) {
 		report_parents(context, chunk, NULL);
-		sites_publish();
 		hand_over(context, chunk, 0, 0);
 		chunk_clear(chunk);
 		chunk->first = here->next;

@@ -75,6 +75,12 @@ void contexts_before_end(void);
 /* The entry with this number, in any context of the thread; NULL: none. `*chunk` has it. */
 struct span_entry *context_find(uint64_t number, struct span_chunk **chunk);
 
+/* Whether qp_span_here has the entry with this number. */
+bool context_has(uint64_t number);
+
+/* The time, by the clock of the thread's contexts, of which there is one. */
+uint64_t context_now_ns(void);
+
 /* Room for `count` entries that follow each other. NULL: there is none, which is counted. */
 struct span_entry *context_room(struct qp_span_context *context, uint32_t count, uint64_t *number);
 

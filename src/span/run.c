@@ -54,17 +54,11 @@ void span_run_put(struct span_run *run, uint64_t start_ns)
 	entry[1] = (struct span_entry){ .site = ENTRY_STATEMENT };
 }
 
-/* The span may be of a trace that has ended, or of another thread's. */
-static bool is_here(const struct span_run *run)
-{
-	struct span_chunk *chunk;
-
-	return context_find(run->id, &chunk) != NULL;
-}
-
+/* The span may be of a trace that has ended, that is around the present one, or that is another thread's:
+ * nothing that is recorded now may have it as its parent. */
 void span_run_enter_slowly(struct span_run *run)
 {
-	if (!is_here(run))
+	if (!context_has(run->id))
 		return;
 	run->outer = span_current.id;
 	span_current.id = run->id;
@@ -72,10 +66,11 @@ void span_run_enter_slowly(struct span_run *run)
 
 void span_run_join_slowly(struct span_run *run, uint64_t start_ns)
 {
-	if (run->id && is_here(run))
+	if (run->id && context_has(run->id))
 		return;
-	run->id = 0;
-	span_run_put(run, start_ns);
+	span_run_abandon(run, false);
+	if (qp_span_here)
+		span_run_put(run, start_ns);
 }
 
 /* A trace of one span, where the thread has none. */

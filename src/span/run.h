@@ -74,7 +74,7 @@ OFF_THE_WAY void span_run_join_slowly(struct span_run *run, uint64_t start_ns);
 /* With its first step: the preparation, which was the run's beginning, was in no trace, or in another. */
 static inline void span_run_join(struct span_run *run, uint64_t start_ns)
 {
-	if (__builtin_expect(qp_span_here != NULL, 0))
+	if (__builtin_expect(run->id != 0 || qp_span_here != NULL, 0))
 		span_run_join_slowly(run, start_ns);
 }
 

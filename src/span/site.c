@@ -79,7 +79,6 @@ static bool publish(struct ring *ring, const struct span_site_record *site)
 		return false;
 	memcpy(record, site, record_bytes(site));
 	ring_commit(ring, record, RECORD_SPAN_SITE);
-	chunk_pool_add_site(site, record_bytes(site));
 	return true;
 }
 
@@ -88,6 +87,8 @@ static void publish_all(void)
 {
 	struct ring *ring = sampler_ring();
 
+	for (size_t i = published; i < sites.count; i++) /* whether the ring has room or not */
+		chunk_pool_add_site(sites.items[i], record_bytes(sites.items[i]));
 	while (ring && published < sites.count && publish(ring, sites.items[published]))
 		__atomic_store_n(&published, published + 1, __ATOMIC_RELEASE);
 }

@@ -66,7 +66,7 @@ static void close_entry(struct span_chunk *chunk, struct span_entry *entry, uint
 
 void span_close(struct span_chunk *chunk, struct span_entry *entry)
 {
-	close_entry(chunk, entry, fast_clock_ns(qp_span_here->clock), SPAN_UNENDED);
+	close_entry(chunk, entry, context_now_ns(), SPAN_UNENDED); /* nothing may be recorded now */
 }
 
 /* The spans that run, from the innermost to this one: false, if it is not among them. */

@@ -53,15 +53,25 @@ static void *record(void *unused)
 	return unused;
 }
 
-static void fork_killed_child(void)
+static qp_span begin_child(void)
 {
 	static qp_span_site site = QP_SPAN_SITE("child");
-	pid_t child = fork();
 
+	if (qp_trace_begin(NULL))
+		_exit(3);
+	return qp_span_begin(&site);
+}
+
+/* The child's site has its number from the parent. */
+static void fork_killed_child(void)
+{
+	pid_t child;
+
+	qp_span_end(begin_child());
+	qp_trace_end();
+	child = fork();
 	if (!child) {
-		if (qp_trace_begin(NULL))
-			_exit(3);
-		qp_span_begin(&site);
+		begin_child();
 		kill(getpid(), SIGKILL);
 	}
 	waitpid(child, NULL, 0);

@@ -26,7 +26,8 @@ class Remains(unittest.TestCase):
             try:
                 self.check(db)
                 if how == "fork":
-                    self.assertEqual(db.execute("SELECT spans, threads FROM traces WHERE root = 'child'").fetchall(), [(1, 1)])
+                    self.assertEqual(db.execute("SELECT spans, threads FROM traces WHERE root = 'child'").fetchall(),
+                                     [(1, 1)] * 2)
             finally:
                 db.close()
 

@@ -286,6 +286,59 @@ static void are_left_with_their_trace(void **state)
 		"|steps on");
 }
 
+/* The same where the next trace is within the first. */
+static void are_left_with_the_trace_around(void **state)
+{
+	sqlite3 *before = db;
+	sqlite3_stmt *stmt = prepare("SELECT probe(1) UNION ALL SELECT probe(2)"), *other;
+
+	(void)state;
+	db = open_with("0");
+	begin();
+	{
+		QP_SPAN("around");
+		other = prepare("SELECT 1 AS deeper");
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		begin();
+		{
+			QP_SPAN("nested");
+			assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+			assert_int_equal(sqlite3_step(other), SQLITE_ROW);
+			sqlite3_finalize(other);
+		}
+		qp_trace_end();
+	}
+	qp_trace_end();
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+	db = before;
+	assert_string_equal(
+		ask_text("SELECT group_concat(f.operation_name, '|') FROM (SELECT s.* FROM span_log AS s "
+	                 "JOIN span_log AS r ON r.span_id = s.parent_span_id AND r.trace_id = "
+	                 "s.trace_id WHERE r.operation_name = 'nested' ORDER BY s.start_time_ns) AS f"),
+		"in the function|SELECT 1 AS deeper");
+}
+
+/* It was prepared in a trace, and that is over. */
+static void make_traces_of_their_own_behind_one(void **state)
+{
+	sqlite3 *before = db;
+	sqlite3_stmt *stmt;
+
+	(void)state;
+	db = open_with("0");
+	begin();
+	stmt = prepare("SELECT 1 AS behind_it");
+	qp_trace_end();
+	set("trace_statements", "all");
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	sqlite3_finalize(stmt);
+	set("trace_statements", "inside");
+	sqlite3_close(db);
+	db = before;
+	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'SELECT 1 AS behind_it'"), 1);
+}
+
 /* The order in which a program steps them: one begins before another ends, and outlives the span. */
 static void need_not_nest(void **state)
 {
@@ -341,10 +394,38 @@ static void that_fail_have_their_status(void **state)
 	                    "ERROR 19");
 }
 
+/* SQLite is left in the middle: nothing more is done with that connection. */
+static void take_another_connection(void)
+{
+	if (sqlite3_open(":memory:", &db) || qp_attach(db))
+		fail_msg("%s", qp_error());
+	sqlite3_create_function(db, "probe", -1, SQLITE_UTF8, NULL, probe, NULL, NULL);
+}
+
+static void that_are_left_end_where_nothing_is_recorded(void **state)
+{
+	qp_context around;
+
+	(void)state;
+	begin();
+	{
+		QP_SPAN("left there");
+		if (!setjmp(out))
+			sqlite3_exec(db, "SELECT probe(4711)", NULL, NULL, NULL);
+		around = qp_context_set((qp_context){ 0 });
+		take_another_connection();
+		run("SELECT 1 AS not_in_the_trace");
+		qp_context_set(around);
+	}
+	qp_trace_end();
+	assert_string_equal(ask_text("SELECT group_concat(operation_name) FROM span_log WHERE "
+	                             "unended AND trace_id = (SELECT trace_id FROM span_log WHERE "
+	                             "operation_name = 'left there')"),
+	                    ",in the function"); /* the statement's name comes with its end */
+}
+
 static void that_are_left_are_marked(void **state)
 {
-	sqlite3 *left = db;
-
 	(void)state;
 	begin();
 	{
@@ -352,17 +433,13 @@ static void that_are_left_are_marked(void **state)
 		if (!setjmp(out))
 			sqlite3_exec(db, "SELECT probe(4711)", NULL, NULL, NULL);
 	}
-	/* SQLite is left in the middle: nothing more is done with that connection. */
-	if (sqlite3_open(":memory:", &db) || qp_attach(db))
-		fail_msg("%s", qp_error());
-	sqlite3_create_function(db, "probe", -1, SQLITE_UTF8, NULL, probe, NULL, NULL);
+	take_another_connection();
 	run("SELECT 1 AS after_it");
 	qp_trace_end();
-	(void)left;
 	assert_int_equal(ask("SELECT unended = 0 FROM span_log WHERE operation_name = 'left'"), 1);
 	assert_int_equal(ask("SELECT count(*) FROM span_log AS f JOIN span_log AS s ON f.parent_span_id = "
 	                     "s.span_id WHERE f.operation_name = 'in the function' AND f.unended AND "
-	                     "s.unended"),
+	                     "s.unended AND s." OF("left")),
 	                 1);
 	assert_string_equal(
 		ask_text("SELECT parent_span_id FROM span_log WHERE operation_name = 'SELECT 1 AS after_it'"),
@@ -497,12 +574,16 @@ int main(void)
 		cmocka_unit_test(are_spans_of_a_trace_that_begins_later),
 		cmocka_unit_test(are_spans_of_the_trace_that_steps_them),
 		cmocka_unit_test(are_left_with_their_trace),
+		cmocka_unit_test(are_left_with_the_trace_around),
 		cmocka_unit_test(need_not_nest),
 		cmocka_unit_test(that_fail_have_their_status),
 		cmocka_unit_test(make_traces_of_their_own),
+		cmocka_unit_test(make_traces_of_their_own_behind_one),
 		cmocka_unit_test(of_backups_checkpoints_and_blobs),
 		cmocka_unit_test(of_an_engine_are_spans_too),
-		cmocka_unit_test(that_are_left_are_marked), /* last: it leaves a connection behind */
+		/* Last: they leave a connection behind. */
+		cmocka_unit_test(that_are_left_end_where_nothing_is_recorded),
+		cmocka_unit_test(that_are_left_are_marked),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
