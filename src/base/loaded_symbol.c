@@ -2,6 +2,7 @@
 #include "base/loaded_symbol.h"
 
 #include <elf.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *t
 
 		switch (entry->d_tag) {
 		case DT_GNU_HASH: tables->hash = pointer; break;
+		case DT_HASH: tables->sysv_hash = pointer; break;
 		case DT_SYMTAB: tables->symbols = pointer; break;
 		case DT_STRTAB: tables->strings = pointer; break;
 		case DT_STRSZ: tables->strings_size = entry->d_un.d_val; break;
@@ -36,9 +38,24 @@ static uint32_t hash_name(const char *name)
 	return hash;
 }
 
+/* Programs have symbols with an address of their own for functions of other objects. */
+static bool is_it(const struct loaded_tables *in, const ElfW(Sym) *symbol, const char *name)
+{
+	return symbol->st_shndx != SHN_UNDEF && strcmp(in->strings + symbol->st_name, name) == 0;
+}
+
+/* The table's second word is the number of symbols. The few objects that have no other table are small. */
+static const ElfW(Sym) *find_one_by_one(const struct loaded_tables *in, const char *name)
+{
+	for (uint32_t i = 1; i < in->sysv_hash[1]; i++)
+		if (is_it(in, &in->symbols[i], name))
+			return &in->symbols[i];
+	return NULL;
+}
+
 /* The table: a header of four words, a Bloom filter, the buckets' first symbols, and
  * the hashes in the order of the symbols, the last of a bucket with its lowest bit
- * set. It holds defined symbols only. */
+ * set. */
 static const ElfW(Sym) *find_symbol(const struct loaded_tables *in, const char *name)
 {
 	const uint32_t buckets = in->hash[0], first = in->hash[1], filters = in->hash[2];
@@ -59,7 +76,7 @@ static const ElfW(Sym) *find_symbol(const struct loaded_tables *in, const char *
 	for (;; i++) {
 		uint32_t found = hashes[i - first];
 
-		if ((found | 1) == (hash | 1) && !strcmp(in->strings + in->symbols[i].st_name, name))
+		if ((found | 1) == (hash | 1) && is_it(in, &in->symbols[i], name))
 			return &in->symbols[i];
 		if (found & 1)
 			return NULL;
@@ -72,8 +89,8 @@ const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char 
 	struct loaded_tables tables;
 
 	loaded_tables_read(info, &tables);
-	if (!tables.hash || !tables.symbols || !tables.strings)
+	if ((!tables.hash && !tables.sysv_hash) || !tables.symbols || !tables.strings)
 		return NULL;
-	symbol = find_symbol(&tables, name);
+	symbol = tables.hash ? find_symbol(&tables, name) : find_one_by_one(&tables, name);
 	return symbol && ELF64_ST_TYPE(symbol->st_info) == type ? symbol : NULL;
 }

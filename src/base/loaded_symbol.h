@@ -12,7 +12,8 @@
 
 /* An object's own tables; NULL and 0 where it has none. */
 struct loaded_tables {
-	const uint32_t *hash; /* DT_GNU_HASH */
+	const uint32_t *hash;      /* DT_GNU_HASH */
+	const uint32_t *sysv_hash; /* DT_HASH */
 	const ElfW(Sym) *symbols;
 	const char *strings;
 	size_t strings_size;
@@ -21,7 +22,7 @@ struct loaded_tables {
 /* Valid as long as the object stays loaded, as it does in a callback of dl_iterate_phdr(). */
 void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *tables);
 
-/* NULL: the object defines none of this name and type (STT_...), or has no DT_GNU_HASH. Only in a callback of
+/* NULL: the object defines none of this name and type (STT_...). Only in a callback of
  * dl_iterate_phdr(): the object stays loaded in it. */
 const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char *name, unsigned type);
 
