@@ -5,6 +5,7 @@
 usage: test_untouched.py QUERYPROF CLOSER: a program that closes before it finalizes"""
 
 import pty
+import re
 import resource
 import select
 
@@ -295,6 +296,31 @@ class Terminal(Recording):
         time.sleep(0.3)  # for a second one, which must not come
         os.kill(program, signal.SIGUSR2)
         self.assertEqual(self.read_until("PROMPT> "), "[(2, 1)]\n")
+
+    def test_one_to_the_command_behind_an_interrupt(self):
+        """The witness had the interrupt, too, and has done with it."""
+        self.start(COUNTER)
+        self.read_until("pid ")
+        program = int(self.read_until("\n"))
+        with open(f"/proc/{program}/stat") as stat:
+            command = int(stat.read().rsplit(")", 1)[1].split()[1])
+
+        def of(process, name):
+            with open(f"/proc/{process}/{name}") as file:
+                return file.read()
+
+        def is_open_to_others():
+            children = of(command, f"task/{command}/children").split()
+            return all(int(re.search(r"ShdPnd:\s*(\w+)", of(process, "status"))[1], 16) == 0
+                       for process in [command, *children])
+
+        self.send("\x03")
+        self.read_until("got one\n")
+        wait_until(is_open_to_others, "a witness without the interrupt")
+        os.kill(command, signal.SIGINT)
+        self.read_until("got one\n")
+        os.kill(program, signal.SIGUSR2)
+        self.assertEqual(self.read_until("PROMPT> "), "[(2, 2)]\n")
 
     def test_interrupt_ends_it(self):
         self.start("import time\nprint('here', flush=True)\ntime.sleep(1000)")

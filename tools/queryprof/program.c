@@ -157,7 +157,8 @@ static unsigned long long pending_here(void)
 	return pending;
 }
 
-/* Whether the signal that the command got went to the whole group. */
+/* Whether the signal that the command got went to the whole group. One to the command alone that follows
+ * within the moment of waiting is taken for the group's: the two cannot be told apart. */
 static bool has_witnessed(int signal)
 {
 	/* Those that an earlier witness had, and the command has not taken yet. */
@@ -214,8 +215,10 @@ static bool is_to_be_passed_on(const siginfo_t *info)
 
 static void pass_on(const siginfo_t *info)
 {
+	/* First: the witness has the terminal's signals, too, and would take the next one for the group's. */
+	bool is_witnessed = has_witnessed(info->si_signo);
 	/* The kernel's are the terminal's, to the group. */
-	bool is_of_group = info->si_code > 0 || has_witnessed(info->si_signo);
+	bool is_of_group = info->si_code > 0 || is_witnessed;
 
 	/* A daemon has left the group, which it could not have as the group's leader, without the command. */
 	if (is_of_group && getpgid(program) == getpgrp())
