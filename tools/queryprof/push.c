@@ -304,6 +304,7 @@ static void stop(int signal)
 	http_stop();
 }
 
+/* Where it is stopped, it sends the rows that are there by then; another signal ends it at once. */
 static int push_on(void)
 {
 	int result;
@@ -315,7 +316,6 @@ static int push_on(void)
 	} while (result == COMMAND_FINE && follow && !http_is_stopped() && push_files_has_sound());
 	if (result != COMMAND_FINE || !http_is_stopped())
 		return result;
-	/* Rows that came since then are sent, too; another signal ends it at once. */
 	http_resume(LAST_PATIENCE_S);
 	return push_all();
 }
@@ -387,7 +387,7 @@ static int take_files(int count, char **paths)
 	return COMMAND_MISUSED;
 }
 
-/* Signals that waited until now (push_beside.h) are taken here. */
+/* Signals that waited until now (push_beside.c) are taken here. */
 static void take_signals(void)
 {
 	static const int numbers[] = { SIGTERM, SIGINT };
@@ -411,16 +411,20 @@ static int run_with_server(void)
 		.patience_s = number(retry_for, follow ? INT64_MAX : 60),
 		.gave_up = " (nothing is lost: push goes on there when it is started again)",
 	};
+	bool is_stopped;
 	int result;
 
 	take_signals();
 	result = http_begin(&settings);
 	progress_begin("pushing");
 	push.shown = time(NULL);
+	is_stopped = http_is_stopped(); /* the recorded program was that short */
+	if (is_stopped)
+		http_resume(LAST_PATIENCE_S);
 	if (result == COMMAND_FINE)
 		result = push.target->begin(push.url, with_zstd != NULL);
 	if (result == COMMAND_FINE)
-		result = push_on();
+		result = is_stopped ? push_all() : push_on();
 	progress_end();
 	if (result == COMMAND_FINE)
 		show_progress(stdout);

@@ -68,11 +68,21 @@ bool push_beside_start(const char *trace, const char *url, bool quiet)
 	return false;
 }
 
-void push_beside_end(void)
+static void end(int signal)
 {
 	if (!pusher)
 		return;
-	kill(pusher, SIGTERM);
+	kill(pusher, signal);
 	waitpid(pusher, NULL, 0);
 	pusher = 0;
+}
+
+void push_beside_end(void)
+{
+	end(SIGTERM);
+}
+
+void push_beside_cancel(void)
+{
+	end(SIGKILL);
 }

@@ -13,4 +13,7 @@ bool push_beside_start(const char *trace, const char *url, bool quiet);
 /* It sends what is there still, and ends. */
 void push_beside_end(void);
 
+/* It ends at once: nothing was recorded. */
+void push_beside_cancel(void);
+
 #endif

@@ -341,7 +341,7 @@ static void remove_trace(const struct trace *trace)
 /* No program was started. */
 static int undo(const struct trace *trace, int result)
 {
-	push_beside_end();
+	push_beside_cancel();
 	explain_end();
 	if (trace->is_open)
 		remove_trace(trace);
