@@ -18,6 +18,7 @@
 #include "watch/session/session_labels.h"
 #include "watch/session/session_settings.h"
 
+#define SEPARATOR_MAX 1000
 #define SHOWN 60 /* bytes of a bad argument that a message repeats */
 
 __attribute__((format(printf, 2, 3))) static void result_error(sqlite3_context *context, const char *format,
@@ -140,6 +141,11 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		separator = text_argument(context, "traceToText", argv[1]);
 	if (!trace || !separator)
 		return;
+	if (strlen(separator) > SEPARATOR_MAX) {
+		result_error(context, "traceToText: the separator has %lld bytes; at most %d are allowed",
+		             (long long)strlen(separator), SEPARATOR_MAX);
+		return;
+	}
 	text = trace_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",

@@ -18,7 +18,8 @@
  *   buildId(address)           the build id of the program or library that the address
  *                              lies in, in hex; '' when it has none. NULL: no module.
  *   traceToText(trace [, separator])   one frame a line, leaf first; the separator
- *                              takes the place of the line's end
+ *                              takes the place of the line's end, and has at most
+ *                              1000 bytes
  *     SELECT traceToText(trace, ' < '), sum(weight) AS n
  *     FROM trace_log GROUP BY stack_id ORDER BY n DESC LIMIT 5;
  *   flameGraph(trace [, weight])   an aggregate: collapsed stacks, as flame graph

@@ -125,6 +125,7 @@ class Functions(Case):
             "addressToSymbol('abc')": "addressToSymbol: 'abc' is no address; expected an integer",
             "addressToSymbol('')": "addressToSymbol: '' is no address",
             "addressToSymbol(1.5)": "addressToSymbol: '1.5' is no address",
+            "traceToText('[1]', printf('%1001c', 'x'))": "traceToText: the separator has 1001 bytes; at most 1000",
             "addressToLine(x'00')": "addressToLine: a blob, where a text is expected",
             "flameGraph('[1,')": "flameGraph: '[1,' is no trace; expected a JSON array of integers",
             "flameGraph('[1]', 'much')": "flameGraph: 'much' is no weight; expected a number",
