@@ -12,6 +12,7 @@
 #include <cpuid.h>
 #endif
 
+#include "base/cancel.h"
 #include "base/clock.h"
 
 #define CALIBRATION_NS 20000000ull
@@ -74,12 +75,14 @@ static bool is_invariant(void)
 static bool is_trusted(void)
 {
 	char list[256], *rest = list, *name;
-	int saved_errno = errno, file = open(QUERYPROF_TEST_SOURCES, O_RDONLY | O_CLOEXEC);
+	int saved_errno = errno, cancel = cancel_hold(),
+	    file = open(QUERYPROF_TEST_SOURCES, O_RDONLY | O_CLOEXEC);
 	ssize_t size = file >= 0 ? read(file, list, sizeof list - 1) : -1;
 	bool is_listed = size <= 0;
 
 	if (file >= 0)
 		close(file);
+	cancel_release(cancel);
 	errno = saved_errno;
 	list[size > 0 ? size : 0] = '\0';
 	while (!is_listed && (name = strsep(&rest, " \n")))

@@ -5,15 +5,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
+
 static bool read_file(const char *path, char *text, size_t size)
 {
 	ssize_t length = -1;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int cancel = cancel_hold(), fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
 		length = read(fd, text, size - 1);
 		close(fd);
 	}
+	cancel_release(cancel);
 	text[length > 0 ? length : 0] = '\0';
 	return length > 0;
 }

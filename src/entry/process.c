@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "entry/handover.h"
@@ -185,9 +186,10 @@ int qp_init(const qp_config *config)
 {
 	/* Before the lock: it waits for the loader's lock, which a thread has that comes here from a
 	 * constructor of a library that is being loaded. */
-	int error = process_running() ? 0 : modules_init();
+	int cancel = cancel_hold(), error = process_running() ? 0 : modules_init();
 	int code = QP_OK;
 
+	cancel_release(cancel);
 	if (error)
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
 	pthread_mutex_lock(&lock);

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/text.h"
@@ -80,7 +82,7 @@ static bool start_sampling(void)
 	const struct timespec moment = { .tv_nsec = 1000000 };
 	static int state;
 	static pid_t starter;
-	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE), cancel = cancel_hold();
 
 	if (now == NOT_TRIED &&
 	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
@@ -98,6 +100,7 @@ static bool start_sampling(void)
 	}
 	if (now == STARTED)
 		hooks_follow(); /* whose slots were not known yet */
+	cancel_release(cancel);
 	return now == STARTED;
 }
 
@@ -210,16 +213,12 @@ static int follow_static(const void *table)
 
 int qp_record_static(const struct sqlite3_api_routines *table)
 {
-	const struct timespec moment = { .tv_nsec = 1000000 };
 	int code;
 
 	/* The thread that has it patches the functions that the caller will call next. But not without
 	 * end: see qp_record(). */
-	for (int i = 0; pthread_mutex_trylock(&lock); i++) {
-		if (i == 1000)
-			return error_set(QP_SYSTEM, "qp_record_static: another thread takes too long");
-		nanosleep(&moment, NULL);
-	}
+	if (!lock_take_within(&lock, NS_PER_S))
+		return error_set(QP_SYSTEM, "qp_record_static: another thread takes too long");
 	code = follow_static(table);
 	pthread_mutex_unlock(&lock);
 	return code;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/debug.h"
 #include "base/lock.h"
@@ -141,15 +142,15 @@ static bool is_ours(const char *task)
 
 static bool is_alone(void)
 {
+	int count = 0, cancel = cancel_hold();
 	DIR *tasks = opendir("/proc/self/task");
 	const struct dirent *entry;
-	int count = 0;
 
-	if (!tasks)
-		return false;
-	while ((entry = readdir(tasks)))
+	while (tasks && (entry = readdir(tasks)))
 		count += entry->d_name[0] != '.' && !is_ours(entry->d_name);
-	closedir(tasks);
+	if (tasks)
+		closedir(tasks);
+	cancel_release(cancel);
 	return count == 1;
 }
 
