@@ -42,6 +42,8 @@ struct object {
 	uintptr_t bias;
 	uintptr_t start, end;             /* the image in memory */
 	uintptr_t relro_start, relro_end; /* read-only after relocation */
+	const ElfW(Phdr) *segments;       /* the loader's, as long as the object is mapped */
+	int segments_count;
 	const ElfW(Dyn) *dynamic;
 	char *name; /* "" is the program itself */
 };
@@ -131,7 +133,10 @@ struct import_hook import_hook_of(const char *symbol, void *real, void *replacem
 static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct object_list *list = context;
-	struct object object = { .bias = info->dlpi_addr, .start = UINTPTR_MAX };
+	struct object object = { .bias = info->dlpi_addr,
+		                 .start = UINTPTR_MAX,
+		                 .segments = info->dlpi_phdr,
+		                 .segments_count = info->dlpi_phnum };
 
 	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
 		list->adds = info->dlpi_adds;
@@ -183,6 +188,19 @@ bool import_stale(void)
 static bool object_holds(const struct object *object, const void *address)
 {
 	return (uintptr_t)address >= object->start && (uintptr_t)address < object->end;
+}
+
+/* A module may have slots among its code (DT_TEXTREL), which stay: code is patched by other means. */
+static bool is_in_data(const struct object *object, void *const *slot)
+{
+	for (int i = 0; i < object->segments_count; i++) {
+		const ElfW(Phdr) *segment = &object->segments[i];
+
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_W &&
+		    (uintptr_t)slot - object->bias - segment->p_vaddr < segment->p_memsz)
+			return true;
+	}
+	return false;
 }
 
 static bool write_slot(const struct object *object, void **slot, void *value)
@@ -412,7 +430,7 @@ static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 	const char *name = *object->name ? object->name : "the program";
 	struct import_hook *hook = find_hook(scope, symbol, slot);
 
-	if (!hook) {
+	if (!hook || !is_in_data(object, slot)) {
 		debug_log(DEBUG_HOOKS, "%s of %s: not patched, %s", symbol, name,
 		          scope->is_unsure ? "it is not known yet which library it will be bound to"
 		                           : "it leads to another function of this name, or must stay");

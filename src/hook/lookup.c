@@ -4,11 +4,14 @@
  * caller, and RTLD_DEFAULT begins with those that the caller was loaded with. So a wrapper
  * that calls it would change the result. This one first looks whether the result will be a
  * hooked function, and otherwise jumps to the real one, which sees the host as its
- * caller.
+ * caller. For RTLD_DEFAULT it looks twice: where the caller's own libraries have another
+ * function of the name, the caller may get that one (RTLD_DEEPBIND).
  */
 #include "hook/lookup.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -18,20 +21,44 @@ static const char *family_of_names;
 
 /* Both are named by the assembly below. */
 void *(*queryprof_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
-void *queryprof_looked_up(void *handle, const char *symbol) __attribute__((visibility("hidden"), used));
+void *queryprof_looked_up(void *handle, const char *symbol, const void *caller)
+	__attribute__((visibility("hidden"), used));
 void *queryprof_dlsym(void *handle, const char *symbol) __attribute__((visibility("hidden")));
 
-/* NULL: the real dlsym() does the call. */
-void *queryprof_looked_up(void *handle, const char *symbol)
+/* The function in the object of `caller` or what that needs, NULL: none. False: that object cannot be looked
+ * into. */
+static bool find_own(const char *symbol, const void *caller, void **found)
 {
-	void *found;
+	const struct link_map *object;
+	const char *name = NULL;
+	Dl_info place;
+	void *handle;
+
+	/* Code of no object counts as the program's, the name of which is "". */
+	if (dladdr1(caller, &place, (void **)&object, RTLD_DL_LINKMAP) && *object->l_name)
+		name = object->l_name;
+	handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return false;
+	*found = queryprof_real_dlsym(handle, symbol);
+	dlclose(handle);
+	return true;
+}
+
+/* NULL: the real dlsym() does the call. */
+void *queryprof_looked_up(void *handle, const char *symbol, const void *caller)
+{
+	void *found, *own = NULL;
 
 	/* Only dlsym() knows what comes after its caller, and a caller that wants that wraps
 	 * the function itself. */
 	if (handle == RTLD_NEXT || !symbol || strncmp(symbol, family_of_names, strlen(family_of_names)))
 		return NULL;
+	if (handle == RTLD_DEFAULT && !find_own(symbol, caller, &own))
+		return NULL;
+	/* Last: what it finds is no error that the host would get from dlerror(). */
 	found = queryprof_real_dlsym(handle, symbol);
-	return found ? replacement_of(symbol, found) : NULL;
+	return found && (!own || own == found) ? replacement_of(symbol, found) : NULL;
 }
 
 __asm__(".pushsection .text\n"
@@ -48,6 +75,7 @@ __asm__(".pushsection .text\n"
         "	.cfi_adjust_cfa_offset 8\n"
         "	sub $8, %rsp\n"
         "	.cfi_adjust_cfa_offset 8\n"
+        "	mov 24(%rsp), %rdx\n"
         "	call queryprof_looked_up\n"
         "	add $8, %rsp\n"
         "	.cfi_adjust_cfa_offset -8\n"

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -229,6 +230,17 @@ static void refused_files(void)
 	go_on(db);
 }
 
+/* A filter that knows the calls which the host makes itself, and no other. */
+static void refused_ppoll(void)
+{
+	sqlite3 *db = open_db();
+
+	burn(db, 25);
+	REFUSE(EPERM, SYS_ppoll);
+	printf("polled: %d\n", poll(NULL, 0, 1));
+	go_on(db);
+}
+
 /* --- where it is and who it is --------------------------------------------------------- */
 
 static void no_proc(void)
@@ -333,6 +345,7 @@ const struct scenario scenarios[] = {
 	{ "refused_timers_later", refused_timers_later },
 	{ "refused_calls", refused_calls },
 	{ "refused_files", refused_files },
+	{ "refused_ppoll", refused_ppoll },
 	{ "no_proc", no_proc },
 	{ "changed_root", changed_root },
 	{ "changed_user", changed_user },

@@ -73,6 +73,9 @@ class Limits(Hosts):
         done = self.expect_goes_on("refused_files", samples=0, ways=("loaded",), ledger=False)
         self.assertEqual(done.out, "went on\n")
 
+    def test_refused_ppoll(self):
+        self.expect_goes_on("refused_ppoll")
+
     def test_no_proc(self):
         self.expect_goes_on("no_proc")
 

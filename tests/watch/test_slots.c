@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slots that the library writes: in data, and among constants, as a table of SQLite's lies in a
- * program at a fixed address. (node ended there by SIGSEGV when it opened a database in a file.)
+ * program at a fixed address. (node ended there by SIGSEGV when it opened a database in a file.) Slots
+ * among code stay as they are.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -61,6 +64,32 @@ static void test_code(void **state)
 	assert_false(import_set((void **)(uintptr_t)test_code, in_data));
 }
 
+#ifdef TEXT_RELOCATIONS
+static int no_close(int fd)
+{
+	return fd;
+}
+
+/* The object has text relocations: only its slot in data is written. */
+static void test_slots_among_code(void **state)
+{
+	void *object = dlopen(TEXT_RELOCATIONS, RTLD_NOW);
+	struct import_hook hook = import_hook_of("close", NULL, (void *)no_close);
+	int (*by_code)(int), (**by_data)(int);
+
+	(void)state;
+	assert_non_null(object);
+	*(void **)&by_code = dlsym(object, "close_by_code");
+	*(void **)&by_data = dlsym(object, "close_by_data");
+	hook.only_in = by_data;
+	import_patch(&(struct import_table){ &hook, 1, "nobodys_" });
+	assert_int_equal((*by_data)(-1000), -1000);
+	assert_int_equal(by_code(-1000), -1);
+	assert_int_equal(errno, EBADF);
+	assert_int_equal(hook.elsewhere, 1);
+}
+#endif
+
 static void test_nobodys(void **state)
 {
 	void *slot = NULL;
@@ -75,6 +104,9 @@ int main(void)
 		cmocka_unit_test(test_data),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_code),
+#ifdef TEXT_RELOCATIONS
+		cmocka_unit_test(test_slots_among_code),
+#endif
 		cmocka_unit_test(test_nobodys),
 	};
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Another library that has a function of SQLite's name.
+ */
+#define OURS __attribute__((visibility("default")))
+
+OURS int sqlite3_step(void *stmt);
+
+int sqlite3_step(void *stmt)
+{
+	return stmt ? 1 : 0;
+}
