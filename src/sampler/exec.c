@@ -35,6 +35,7 @@ void sampler_before_exec(void)
 	struct thread *thread = thread_current;
 	int saved_errno = errno;
 
+	signal_before_exec();
 	if (!timers_in_process())
 		return;
 	open_waits_before_exec();

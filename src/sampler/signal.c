@@ -17,7 +17,8 @@
  * call) is noticed when a timer is armed and when the flusher has stored something.
  * One that only sets the default again (some do that for all signals) does not use the
  * signal: queryprof's handler stays and acts so for signals of others, since with a timer
- * armed and no handler the signal would end the process.
+ * armed and no handler the signal would end the process. One that ignores it is treated the same;
+ * exec, behind which a signal with a handler is at its default, finds it ignored.
  */
 #include "sampler/signal.h"
 
@@ -39,6 +40,7 @@
 LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
 static struct sigaction previous; /* what the host has set or left for the signal */
 static bool host_has_set;         /* the host has set it while queryprof used it */
+static bool is_ignored;           /* atomic: `previous` is SIG_IGN */
 
 /* Signals that a fault of the interrupted code raises; blocked, the kernel would
  * kill the process instead of calling the host's handler. */
@@ -106,6 +108,7 @@ static int choose(int tries, const sigset_t *blocked, const sigset_t *avoid)
 static void set_previous(const struct sigaction *action)
 {
 	previous = *action;
+	__atomic_store_n(&is_ignored, action->sa_handler == SIG_IGN, __ATOMIC_RELAXED);
 	forward_set(action);
 }
 
@@ -331,6 +334,16 @@ bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without)
 	*without = *set;
 	sigdelset(without, number);
 	return true;
+}
+
+void signal_before_exec(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	/* Relaxed: another thread may set it just now. Without the lock, which a child of vfork() does
+	 * not have: its actions are its own. If exec fails sampler_keep_signal() puts the handler back. */
+	if (__atomic_load_n(&is_ignored, __ATOMIC_RELAXED))
+		sigaction(sampler_signal(), &ignore, NULL);
 }
 
 bool sampler_keep_signal(void)

@@ -21,6 +21,10 @@ bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without);
 /* Chooses the signal if there is none yet and installs the handler. 0 or an errno value. */
 int signal_start(void);
 
+/* The process, or a child of vfork(), is about to become another program, which ignores what this one
+ * ignores. Async-signal-safe. */
+void signal_before_exec(void);
+
 /* Puts the handler back, or takes another signal, if the host has replaced the handler unseen.
  * False: it could not be done now. */
 bool sampler_keep_signal(void);

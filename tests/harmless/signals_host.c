@@ -222,6 +222,36 @@ static void sent_by_default(void)
 	tell_metrics(db);
 }
 
+/* The signals from 33 on that a program ignores which a child becomes. */
+static void print_ignored(int by_vfork)
+{
+	static const char script[] = "s/^SigIgn:.*\\(........\\)........$/\\1/p";
+	int status;
+	pid_t child;
+
+	fflush(stdout);
+	child = by_vfork ? vfork() : fork();
+	if (!child) {
+		execl("/bin/sed", "sed", "-n", script, "/proc/self/status", (char *)NULL);
+		_exit(1);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void ignored_behind_exec(void)
+{
+	sqlite3 *db = open_db();
+
+	burn(db, 25);
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+		CHECK(signal(number, SIG_IGN) != SIG_ERR);
+	burn(db, 25);
+	print_ignored(0);
+	print_ignored(1);
+	burn(db, 25);
+	tell_metrics(db);
+}
+
 /* --- masks and waits ------------------------------------------------------------ */
 
 static void set_mask(int how)
@@ -514,6 +544,30 @@ static void own_alarm(void)
 	tell_metrics(db);
 }
 
+/* In a query. The alarm comes again, as the first may come before the sleep. */
+static int sleep_for_long(void)
+{
+	struct itimerval period = { { 0, 20000 }, { 0, 20000 } }, off = { { 0, 0 }, { 0, 0 } };
+	unsigned left;
+
+	CHECK(setitimer(ITIMER_REAL, &period, NULL) == 0);
+	left = sleep(1000000);
+	CHECK(setitimer(ITIMER_REAL, &off, NULL) == 0);
+	return left < 1000000 && left > 999000;
+}
+
+static void rest_of_a_sleep(void)
+{
+	struct sigaction action = { .sa_handler = on_tick };
+	sqlite3 *db = open_db();
+
+	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+	add_function(db, "sleep_for_long", sleep_for_long);
+	printf("%lld\n", ask(db, "SELECT sleep_for_long()"));
+	burn(db, 25);
+	tell_metrics(db);
+}
+
 /* --- threads -------------------------------------------------------------------------- */
 
 static sqlite3 *of_clone;
@@ -558,12 +612,14 @@ const struct scenario scenarios[] = {
 	{ "taken_unseen", taken_unseen },
 	{ "default_again", default_again },
 	{ "sent_by_default", sent_by_default },
+	{ "ignored_behind_exec", ignored_behind_exec },
 	{ "blocked_before", blocked_before },
 	{ "blocked_within", blocked_within },
 	{ "waited_for", waited_for },
 	{ "own_faults", own_faults },
 	{ "other_profiler", other_profiler },
 	{ "own_alarm", own_alarm },
+	{ "rest_of_a_sleep", rest_of_a_sleep },
 	{ "short_period", short_period },
 	{ "bare_clone", bare_clone },
 	{ NULL, NULL },

@@ -40,6 +40,10 @@ class Signals(Hosts):
         done = self.expect_unharmed(HOST, "sent_by_default", samples=10)
         self.assertEqual(done.out, "31 killed\n")
 
+    def test_ignored_behind_exec(self):
+        done = self.expect_unharmed(HOST, "ignored_behind_exec", samples=25)
+        self.assertEqual(done.out, 2 * "fffffffe\n")
+
     def test_blocked_before(self):
         done = self.expect_unharmed(HOST, "blocked_before", samples=10)
         self.assertEqual(done.out, "0 0 came\n")
@@ -63,6 +67,10 @@ class Signals(Hosts):
     def test_own_alarm(self):
         done = self.expect_unharmed(HOST, "own_alarm", samples=20)
         self.assertEqual(done.out, "20 of 20 reads interrupted, by alarms\n")
+
+    def test_rest_of_a_sleep(self):
+        done = self.expect_unharmed(HOST, "rest_of_a_sleep", samples=10)
+        self.assertEqual(done.out, "1\n")
 
     def test_short_period(self):
         """A thread goes on although its next signal is there when one has been handled; and what
