@@ -251,8 +251,9 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 			rc = missing ? missing : prepare(call);
 	}
 	statement_prepare_end(&followed, rc, rc ? NULL : *call->stmt);
+	/* It was closed before, and its session began anew. */
 	if (rc == SQLITE_MISUSE && call->text)
-		recording_closing(call->db, true); /* it was closed before, and its session began anew */
+		recording_closing(call->library, call->db, true);
 	return rc;
 }
 
@@ -300,7 +301,7 @@ WRAPPER int wrap_close(int number, int (*close)(sqlite3 *), bool even_with_state
 	int rc;
 
 	operation_begin_close(&call, OF(number), db, FRAME);
-	recording_closing(db, even_with_statements);
+	recording_closing(OF(number), db, even_with_statements);
 	rc = close(db);
 	operation_end_close(&call, rc);
 	return rc;

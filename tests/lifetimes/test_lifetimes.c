@@ -5,7 +5,8 @@
  * allows, up to some length. Each sequence runs once in a process with
  * SQLite alone, which says what is right, and once with queryprof; the results must be the
  * same. Then threads do the same at once, where only the end counts.
- * Debian's SQLite has no snapshots; with_snapshots runs this with one that has.
+ * Debian's SQLite has no snapshots; with_snapshots runs this with one that has, and that has neither R-Tree
+ * nor FTS: their virtual tables keep statements of their own on the host's connection.
  *
  *   test_lifetimes loaded|recorded [--long]
  *
@@ -36,7 +37,7 @@
 enum { FIRST, SECOND, CONNECTIONS };
 #define HANDLES 3
 
-enum kind { NONE, ROWS, FAILS, WRITES, CALLS, SUMS, BLOB, BACKUP, SESSION, VALUE, SNAPSHOT };
+enum kind { NONE, ROWS, FAILS, WRITES, CALLS, SUMS, BOXES, WORDS, BLOB, BACKUP, SESSION, VALUE, SNAPSHOT };
 
 /* The beginning of a sequence: handles of the first connection, but for `on_second`. */
 static const struct world {
@@ -57,6 +58,9 @@ static const struct world {
 	{ "a backup and a blob", { BACKUP, BLOB }, 0, 3, 4 },
 	{ "a function's context", { CALLS }, 0, 3, 6 },
 	{ "contexts of two statements", { CALLS, SUMS }, 0, 2, 5 },
+	{ "a statement of an R-Tree", { BOXES }, 0, 3, 5 },
+	{ "a statement of an R-Tree and one of a text index", { BOXES, WORDS }, 0, 2, 4 },
+	{ "a statement of a text index and a blob", { WORDS, BLOB }, 0, 2, 4 },
 	{ "a session", { SESSION, WRITES }, 0, 3, 5 },
 	{ "a value", { VALUE, CALLS }, 0, 2, 5 },
 	{ "a snapshot", { SNAPSHOT, ROWS }, 0, 3, 5 },
@@ -326,7 +330,33 @@ static const char *const texts[] = {
 	[WRITES] = "UPDATE t SET x = zeroblob(9) RETURNING rowid",
 	[CALLS] = "SELECT call('kept', x) FROM t",
 	[SUMS] = "SELECT bytes(x) FROM t GROUP BY rowid",
+	[BOXES] = "SELECT id FROM r WHERE a > 0",
+	[WORDS] = "SELECT rowid FROM f WHERE f MATCH 'a'",
 };
+
+/* What a handle of each kind needs. */
+static const char *const scripts[] = {
+	[BOXES] = "CREATE VIRTUAL TABLE r USING rtree(id, a, b); INSERT INTO r VALUES (1, 1, 2), (2, 2, 3)",
+	[WORDS] = "CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO f VALUES ('a'), ('a b'), ('b')",
+};
+
+static void make_tables(sqlite3 *db, const enum kind kinds[HANDLES])
+{
+	host_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(8)), (zeroblob(9)), (zeroblob(10))");
+	for (int i = 0; i < HANDLES; i++)
+		if (kinds[i] == BOXES || kinds[i] == WORDS)
+			host_exec(db, scripts[kinds[i]]);
+}
+
+static bool can_have(const enum kind kinds[HANDLES])
+{
+	for (int i = 0; i < HANDLES; i++)
+		if ((kinds[i] == SNAPSHOT && !snapshots.get) ||
+		    (kinds[i] == BOXES && !sqlite3_compileoption_used("ENABLE_RTREE")) ||
+		    (kinds[i] == WORDS && !sqlite3_compileoption_used("ENABLE_FTS5")))
+			return false;
+	return true;
+}
 
 static void *make_handle(struct objects *objects, enum kind kind, int connection)
 {
@@ -371,8 +401,7 @@ static void make_objects(const struct world *world, struct objects *objects, str
 	for (int i = 0; i < CONNECTIONS; i++) {
 		objects->connections[i] = i == FIRST ? open_first(world) : host_open("");
 		add_functions(objects->connections[i]);
-		host_exec(objects->connections[i], "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(8)), "
-		                                   "(zeroblob(9)), (zeroblob(10))");
+		make_tables(objects->connections[i], world->handles);
 	}
 	/* The backup last: its destination is not used any more. */
 	for (int i = HANDLES; i-- > 0;) {
@@ -641,7 +670,7 @@ static int depth_of(const struct world *world, bool is_long)
 static void run_worlds(bool is_long)
 {
 	for (size_t i = 0; i < WORLDS; i++) {
-		if (worlds[i].handles[0] == SNAPSHOT && !snapshots.get)
+		if (!can_have(worlds[i].handles))
 			continue;
 		for (int in_turns = 0; in_turns < 2; in_turns++) {
 			struct sequence sequence = { .world = &worlds[i], .in_turns = in_turns };
@@ -699,6 +728,7 @@ static const enum kind mixed[][HANDLES] = {
 	{ ROWS, BLOB, FAILS },
 	{ WRITES, CALLS, SUMS },
 	{ VALUE, CALLS, ROWS },
+	{ BOXES, WORDS, FAILS },
 };
 #define MIXED (sizeof mixed / sizeof *mixed)
 
@@ -753,11 +783,13 @@ static void test_threads(void **state)
 		pthread_t threads[THREADS];
 		struct objects objects = { .result = 0 };
 
-		at_once.seed = (unsigned)round;
 		at_once.kinds = mixed[(size_t)round % MIXED];
+		if (!can_have(at_once.kinds))
+			continue;
+		at_once.seed = (unsigned)round;
 		objects.connections[FIRST] = at_once.db = host_open("");
 		add_functions(at_once.db);
-		host_exec(at_once.db, "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(8)), (zeroblob(9))");
+		make_tables(at_once.db, at_once.kinds);
 		for (int i = 0; i < THREADS; i++) {
 			for (int j = 0; j < HANDLES; j++)
 				at_once.handles[i][j] = make_handle(&objects, at_once.kinds[j], FIRST);

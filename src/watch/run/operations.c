@@ -76,7 +76,7 @@ void operation_begin(struct run_call *call, const struct host_library *library, 
 	enter_call(call, library, frame);
 	if (!is_at_top(call))
 		return;
-	begin(call, session_follow(db));
+	begin(call, recording_meets(library, db));
 	if (!call->run)
 		return;
 	write_label(label, text);
@@ -141,7 +141,7 @@ void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite
 	*call = (struct run_call){ .call = *exec };
 	if (!is_at_top(call))
 		return;
-	begin(call, session_follow(db));
+	begin(call, recording_meets(exec->library, db));
 	if (!call->run)
 		return;
 	describe(call, db, "sqlite3_exec()", "main");

@@ -423,7 +423,7 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 
 	if (!session && recent_is_alone(calling_current)) {
 		programs_read(stmt, frame);
-		return recording_finalize(stmt, finalize);
+		return finalize(stmt);
 	}
 	runs_enter_call(&call.call, library, frame);
 	if (!recent_has_ended(calling_current, stmt) && take_run_to_end(&call, session, stmt, &is_taken))
@@ -434,7 +434,7 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 		runs_statement_goes(stmt);
 	if (session)
 		runs_drop_ended(stmt);
-	rc = recording_finalize(stmt, finalize);
+	rc = finalize(stmt);
 	call_leave(&call.call);
 	return reset_rc ? reset_rc : rc;
 }
@@ -500,7 +500,7 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	prepare->call.place->is_quiet = true;
 	if (prepare->call.is_quiet || prepare->call.running)
 		return;
-	session = recording_prepares(db);
+	session = recording_meets(library, db);
 	if (!session || session->traced || !session_wants_samples(&session->settings))
 		return;
 	thread = sampler_thread();

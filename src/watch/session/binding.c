@@ -5,24 +5,10 @@
 #include "watch/run/runs.h"
 #include "watch/trace_fallback.h"
 
-void session_set_closing(struct session *session)
-{
-	/* Relaxed: the thread that finalizes the last statement has had the connection's mutex since. */
-	__atomic_store_n(&session->closing, true, __ATOMIC_RELAXED);
-}
-
-/* The session is no longer one that the hooks alone know of. */
-static void set_bound(struct session *session)
-{
-	__atomic_store_n(&session->closing, false, __ATOMIC_RELAXED);
-	session->recorded = false;
-}
-
 void session_end(struct session *session)
 {
 	if (!session_remove(session))
 		return;
-	set_bound(session);
 	trace_fallback_end(session);
 	runs_forget(session);
 	session_unwatch(session);
@@ -56,6 +42,43 @@ static void end_bound(void *session)
 	session_end(session);
 }
 
+/* SQLite ends the session with the connection, or at once, where it has no memory. */
+static int bind_session(struct session *session, sqlite3 *db)
+{
+	char name[64];
+
+	if (session->bound)
+		return SQLITE_OK;
+	session->bound = true;
+	/* Another copy of the library in the process has a module of its own: one of the same
+	 * name would take its place, and end its session. */
+	sqlite3_snprintf((int)sizeof name, name, "queryprof_session_%p", (const void *)&module);
+	return host_api(session->library)->create_module_v2(db, name, &module, session, end_bound);
+}
+
+void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_statements)
+{
+	if (!session_hold(session))
+		return;
+	/* Relaxed: of a statement that another thread has, see session_is_closing(). */
+	__atomic_store_n(&session->closing, even_with_statements, __ATOMIC_RELAXED);
+	if (bind_session(session, db))
+		session_end(session); /* which a SQLite that refuses the call has not done */
+	session_release(session);
+}
+
+struct session *session_of_open(const struct host_library *library, sqlite3 *db)
+{
+	struct session *session = session_of(db);
+
+	/* A closed connection lives as long as its statements. */
+	if (!session || (session->library == library &&
+	                 (!session_is_closing(session) || host_api(library)->next_stmt(db, NULL))))
+		return session;
+	session_end(session);
+	return NULL;
+}
+
 static struct session *add(sqlite3 *db)
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(db);
@@ -71,8 +94,7 @@ static struct session *add(sqlite3 *db)
 
 struct session *session_bind(sqlite3 *db, bool *is_new, char **error)
 {
-	struct session *session = session_of(db);
-	char name[64];
+	struct session *session = session_of_open(host_library(), db);
 
 	*is_new = !session || session->recorded;
 	if (!session && !(session = add(db))) {
@@ -81,12 +103,9 @@ struct session *session_bind(sqlite3 *db, bool *is_new, char **error)
 	}
 	if (!*is_new)
 		return session;
-	set_bound(session);
-	/* Another copy of the library in the process has a module of its own: one of the same
-	 * name would take its place, and end its session. */
-	sqlite3_snprintf((int)sizeof name, name, "queryprof_session_%p", (const void *)&module);
+	session->recorded = false;
 	/* On failure SQLite has called end_bound(). */
-	if (sqlite3_create_module_v2(db, name, &module, session, end_bound)) {
+	if (bind_session(session, db)) {
 		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
 		return NULL;
 	}

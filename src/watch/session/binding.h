@@ -12,9 +12,13 @@
  * (sqlite3_malloc). */
 struct session *session_bind(sqlite3 *db, bool *is_new, char **error);
 
-/* A recorded session whose connection was closed with statements left: session_end() follows
- * with the last of them. */
-void session_set_closing(struct session *session);
+/* The host is about to close the connection of a recorded session, statements are left: the session
+ * ends when SQLite lets go of the connection. */
+void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_statements);
+
+/* session_of() of a connection that is open, in a call of its library. The session of another
+ * connection that was at its address, the end of which nobody has reported, ends. */
+struct session *session_of_open(const struct host_library *library, sqlite3 *db);
 
 /* The connection goes: its session ends, and its runs with it. Again is nothing. */
 void session_end(struct session *session);

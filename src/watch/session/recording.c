@@ -66,66 +66,25 @@ struct session *session_follow(sqlite3 *db)
 	return session;
 }
 
-struct session *recording_prepares(sqlite3 *db)
+struct session *recording_meets(const struct host_library *library, sqlite3 *db)
 {
-	struct session *session = session_of(db);
+	struct session *session = session_of_open(library, db);
 
-	/* A closed connection lives as long as its statements, and prepares no more. Without a
-	 * statement this is another one at its address, the end of whose last was not seen. */
-	if (session && session_is_closing(session) && !sqlite3_next_stmt(db, NULL))
-		session_end(session);
-	return session_follow(db);
+	return session ? session : session_follow(db);
 }
 
 /* --- and ends --------------------------------------------------------------------------- */
 
-void recording_closing(sqlite3 *db, bool even_with_statements)
+void recording_closing(const struct host_library *library, sqlite3 *db, bool even_with_statements)
 {
-	struct session *session = session_recording() ? session_of(db) : NULL;
-	sqlite3_mutex *mutex;
-	bool is_last;
+	struct session *session = session_recording() ? session_of_open(library, db) : NULL;
 
 	if (!session || !session->recorded)
 		return;
-	mutex = sqlite3_db_mutex(db);
-	sqlite3_mutex_enter(mutex);
-	is_last = !sqlite3_next_stmt(db, NULL);
-	if (!is_last && even_with_statements)
-		session_set_closing(session);
-	sqlite3_mutex_leave(mutex);
-	if (is_last)
+	/* Whether the connection goes now, only SQLite knows: the statements that are left may be those of
+	 * its virtual tables (R-Tree, FTS), which go with these. */
+	if (host_api(library)->next_stmt(db, NULL))
+		session_bind_closing(session, db, even_with_statements);
+	else
 		session_end(session);
-}
-
-static void end_if_closing(struct session *session)
-{
-	if (session_is_closing(session))
-		session_end(session);
-}
-
-int recording_finalize(sqlite3_stmt *stmt, int (*finalize)(sqlite3_stmt *))
-{
-	sqlite3 *db = stmt && session_recording() ? sqlite3_db_handle(stmt) : NULL;
-	struct session *session = db ? session_of(db) : NULL;
-	sqlite3_mutex *mutex;
-	int rc;
-
-	if (!session || !session->recorded || !session_hold(session))
-		return finalize(stmt);
-	/* Two threads may finalize the last two: under the mutex each sees what the other has
-	 * left. The very last one may take connection and mutex along, and only SQLite knows
-	 * whether it does; so it is finalized without the mutex. */
-	mutex = sqlite3_db_mutex(db);
-	sqlite3_mutex_enter(mutex);
-	if (sqlite3_next_stmt(db, NULL) == stmt && !sqlite3_next_stmt(db, stmt)) {
-		sqlite3_mutex_leave(mutex);
-		end_if_closing(session);
-		rc = finalize(stmt);
-		end_if_closing(session); /* another thread has closed it in between */
-	} else {
-		rc = finalize(stmt);
-		sqlite3_mutex_leave(mutex);
-	}
-	session_release(session);
-	return rc;
 }

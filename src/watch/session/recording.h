@@ -2,7 +2,7 @@
 /*
  * Recording: every connection is a session, without schema, functions or PRAGMAs, from the
  * first statement that the hooks see of it. Nothing is added to the connection, so the hooks
- * also see its end.
+ * also see its end; but where the host closes it with statements left SQLite reports that (binding.c).
  */
 #ifndef QUERYPROF_WATCH_RECORDING_H
 #define QUERYPROF_WATCH_RECORDING_H
@@ -25,14 +25,11 @@ void session_watch_strangers(void);
  * new one while all are recorded. */
 struct session *session_follow(sqlite3 *db);
 
-/* The same for a connection that is about to prepare a statement: so it is open. */
-struct session *recording_prepares(sqlite3 *db);
+/* The same for a connection that is open, in a call of the host's that is inside of no other. */
+struct session *recording_meets(const struct host_library *library, sqlite3 *db);
 
 /* The host is about to close the connection: a recorded session ends, now or with the
- * connection's last statement. */
-void recording_closing(sqlite3 *db, bool even_with_statements);
-
-/* Finalizes the statement, which may be the last of a connection closed before. */
-int recording_finalize(sqlite3_stmt *stmt, int (*finalize)(sqlite3_stmt *));
+ * connection. */
+void recording_closing(const struct host_library *library, sqlite3 *db, bool even_with_statements);
 
 #endif

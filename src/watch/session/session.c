@@ -228,7 +228,8 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->number = next_number();
 	session->database = database;
 	session->recorded = recorded;
-	session->traced = session->closing = session->wants_tables = session->has_tables = false;
+	session->traced = session->closing = session->bound = false;
+	session->wants_tables = session->has_tables = false;
 	session->mutex_owner = NULL;
 	session->mutex_count = NULL;
 	memset(&session->transaction, 0, offsetof(struct transaction, text));

@@ -49,9 +49,9 @@ struct session {
 		void *context;
 		unsigned mask;
 	} host_trace;
-	/* The host did not attach it: nothing was added to the connection, and the hooks
-	 * see its end. `closing` (atomic): the host has closed it, statements are left. */
-	bool recorded, closing;
+	/* The host did not attach it: nothing was added to the connection. `closing` (atomic): the host
+	 * has closed it, statements are left. `bound`: SQLite ends the session (binding.c). */
+	bool recorded, closing, bound;
 	/* The host wants the tables, by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
 	bool wants_tables, has_tables;
@@ -69,7 +69,7 @@ bool session_has_mutex(const void *mutex);
 /* Whether the host has closed the connection, which lives for its statements. */
 static inline bool session_is_closing(const struct session *session)
 {
-	/* Relaxed: see session_set_closing(). */
+	/* Relaxed: a thread that has a statement since may see it late, and only reads the statement. */
 	return __atomic_load_n(&session->closing, __ATOMIC_RELAXED);
 }
 
