@@ -18,6 +18,7 @@
 #include "sql/trace_names.h"
 #include "watch/session/session_labels.h"
 #include "watch/hooks.h"
+#include "watch/plan/auto_extensions.h"
 #include "watch/plan/opcode_places.h"
 #include "watch/run/calling.h"
 #include "watch/session/session.h"
@@ -46,8 +47,10 @@ static int attach_later_connection(sqlite3 *db, char **error, const sqlite3_api_
 
 static int attach(sqlite3 *db, char **error)
 {
-	int rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
+	int rc;
 
+	auto_extensions_add_own((void (*)(void))attach_later_connection);
+	rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
 	return rc ? rc : attach_connection(db, true, error);
 }
 
@@ -119,6 +122,7 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 	pthread_mutex_lock(&lock);
 	offered = NULL;
 	is_fetching = true;
+	auto_extensions_add_own((void (*)(void))take_offer);
 	if (!sqlite->auto_extension((void (*)(void))take_offer)) {
 		sqlite->open(":memory:", &scratch);
 		sqlite->close(scratch);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/plan/opcode_places.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "modules/publish.h"
 #include "sampler/registers.h"
 #include "watch/run/calling.h"
+#include "watch/plan/auto_extensions.h"
 #include "watch/plan/opcode_flow.h"
 #include "watch/plan/opcode_names.h"
 #include "watch/plan/opcode_trials.h"
@@ -592,7 +592,7 @@ void opcode_library_learn_now(const struct host_library *library, const struct t
 	call_enter_quiet(&call, library, __builtin_frame_address(0));
 	__atomic_store_n(&learner, gettid(), __ATOMIC_RELAXED);
 	/* Release: with opcode_library(). */
-	if (learn(library, thread, &libraries[number]))
+	if (auto_extensions_are_own(library) && learn(library, thread, &libraries[number]))
 		__atomic_store_n(&host_libraries[number].opcodes, &libraries[number], __ATOMIC_RELEASE);
 	__atomic_store_n(&learner, 0, __ATOMIC_RELAXED);
 	call_leave(&call);
