@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "handler/unwind/stack_copy.h"
 #include "sampler/threads.h"
 #include "watch/run/run_begin.h"
 #include "watch/run/run_end.h"
@@ -134,20 +135,24 @@ void trace_fallback_set(struct session *session, unsigned mask,
 }
 
 /* Finds the owner and the depth inside the connection's mutex, if it is the usual
- * one: a pthread mutex comes first in it. Believed only after a trial. */
+ * one: a pthread mutex comes first in it. Believed only after a trial: a host's own mutex
+ * may be anything, and its address no memory. */
 static void read_mutex(struct session *session)
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(session->db);
-	pthread_mutex_t *inner = (pthread_mutex_t *)mutex;
-	int me = (int)syscall(SYS_gettid);
-	unsigned before;
+	const pthread_mutex_t *inner = (const pthread_mutex_t *)mutex;
+	pthread_mutex_t before, now;
+	bool is_known;
 
 	if (!mutex)
 		return;
 	sqlite3_mutex_enter(mutex);
-	before = inner->__data.__count;
+	is_known = stack_copy_part((uintptr_t)inner, &before, sizeof before);
 	sqlite3_mutex_enter(mutex);
-	if (inner->__data.__owner == me && inner->__data.__count == before + 1) {
+	is_known = is_known && stack_copy_part((uintptr_t)inner, &now, sizeof now) &&
+	           now.__data.__owner == (int)syscall(SYS_gettid) &&
+	           now.__data.__count == before.__data.__count + 1;
+	if (is_known) {
 		session->mutex_owner = &inner->__data.__owner;
 		session->mutex_count = &inner->__data.__count;
 	}
