@@ -382,6 +382,13 @@ CREATE TABLE span_sites (
 );
 CREATE INDEX span_sites_by_name ON span_sites (name, line, statement);
 
+-- The sites of statements, of which there may be ever new ones: no row of span_batches behind `newest` names
+-- the site. It goes when all up to there are removed.
+CREATE TABLE statement_sites (
+	site   INTEGER PRIMARY KEY,
+	newest INTEGER NOT NULL
+);
+
 -- Spans, as their thread handed them over: a row for its part of a trace, or more where that is
 -- long. spans: JSON array; item i is the span with the id first_span + i, 0: there is none. A
 -- span is an array: site, id less the parent's (0: the parent is the row's `parent`), start less
@@ -535,12 +542,13 @@ INSERT INTO epochs (id, start_ns) VALUES (1, 0);
 -- identity: a random number, differs in another file under the same name. removals:
 -- how often rows were removed to keep the size bound. A writer that finds either
 -- changed forgets the numbers it knows. statement_batches: the transactions that changed
--- statement_counters.
+-- statement_counters. program_removals: how often programs were removed.
 CREATE TABLE state (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	identity INTEGER NOT NULL,
 	removals INTEGER NOT NULL,
-	statement_batches INTEGER NOT NULL DEFAULT 0
+	statement_batches INTEGER NOT NULL DEFAULT 0,
+	program_removals INTEGER NOT NULL DEFAULT 0
 );
 INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 

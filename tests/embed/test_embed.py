@@ -24,10 +24,13 @@ import unittest
 QUERYPROF, SOURCE, PROGRAM = sys.argv[1:4]
 SCHEMA = os.path.join(SOURCE, "sql", "store_schema.sql")
 SCHEMA_1 = os.path.join(SOURCE, "tests", "store", "schema_1.sql")
-sys.path.insert(0, os.path.join(SOURCE, "tests", "export"))
+sys.path[:0] = [os.path.join(SOURCE, "tests", folder) for folder in ("export", "command")]
 
 import json_stacks  # noqa: E402
+import trace_file  # noqa: E402
 from pprof_profile import Profile  # noqa: E402
+
+VERSION = trace_file.version(SCHEMA)
 
 BASE = 0x550000000000
 NOWHERE = 1 << 62
@@ -82,7 +85,7 @@ OFFSETS = [f"known+{hex(SMALL_AT)}", f"known+{hex(ENTRY_AT)}"]
 HOLE = "known+0x10"
 
 
-def make(path, program, schema=SCHEMA, version=6, identity=None):
+def make(path, program, schema=SCHEMA, version=VERSION, identity=None):
     """Three stacks: the known one (20 ms), one in no function of the program (5 ms), one
     in code that this very process might have generated (2 ms)."""
     db = sqlite3.connect(path)
@@ -483,7 +486,7 @@ class Versions(Known):
         make(self.trace, self.program, schema=SCHEMA_1, version=1)
         output(QUERYPROF, "embed", self.trace)
         os.unlink(self.program)
-        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(6,)])
+        self.assertEqual(rows(self.trace, "PRAGMA user_version"), [(VERSION,)])
         self.assertEqual(rows(self.trace, "SELECT function, line FROM stack_frames WHERE stack_id = 1"), FRAMES)
         self.assertEqual(rows(self.trace, "PRAGMA integrity_check"), [("ok",)])
 

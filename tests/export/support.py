@@ -19,6 +19,8 @@ import trace_file  # noqa: E402
 
 from trace_file import BASE, MS, OWN, RUNNING, SLOW, START  # noqa: E402,F401
 
+VERSION = trace_file.version(os.path.join(SOURCE, "sql", "store_schema.sql"))
+
 BUILD_ID = "a1b2c3d4e5f60718"
 WALK = "fixture::Thing::walk(char const*, int)"
 WALK_SYMBOL = "_ZN7fixture5Thing4walkEPKci"
@@ -137,7 +139,7 @@ class Spans(Exports):
                    " lasted_ns, count, statements, spans) VALUES (1, 2, 0, 9000, 1, 1795000003000000000, 0, 0, 9000000, 2, 1,"
                    " '[[2,0,0,5000001],[3,1,1000,8000000],0]')")
         db.execute("PRAGMA application_id = %d" % 0x51505246)
-        db.execute("PRAGMA user_version = %d" % trace_file.version(os.path.join(SOURCE, "sql", "store_schema.sql")))
+        db.execute("PRAGMA user_version = %d" % VERSION)
         db.commit()
         db.close()
 

@@ -136,7 +136,7 @@ def make_program(path, stacks):
     with open(os.path.join(support.SOURCE, "sql", "store_schema.sql"), encoding="utf-8") as file:
         db.executescript(file.read())
     db.executescript(f"""
-        PRAGMA application_id = 1364218438; PRAGMA user_version = 6;
+        PRAGMA application_id = 1364218438; PRAGMA user_version = {support.VERSION};
         INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) VALUES (1, 'host', 100, {START}, '/opt/app');
         INSERT INTO threads VALUES (1, 1, 101, 'main');
         INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (1, 1, 'CPU', {MS}, 1);

@@ -44,7 +44,7 @@ class Golden(unittest.TestCase):
         for path in os.path.join(support.SOURCE, "sql", "store_schema.sql"), os.path.join(GOLDEN, "trace.sql"):
             with open(path, encoding="utf-8") as file:
                 cls.db.executescript(file.read())
-        cls.db.executescript("PRAGMA application_id = 1364218438; PRAGMA user_version = 6")
+        cls.db.executescript(f"PRAGMA application_id = 1364218438; PRAGMA user_version = {support.VERSION}")
         cls.db.commit()
 
     @classmethod

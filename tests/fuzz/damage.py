@@ -232,7 +232,7 @@ def other_database(random, path):
     db.execute("CREATE TABLE samples (a, b)")
     if random.random() < 0.7:
         db.execute("PRAGMA application_id = %d" % 0x51505246)
-        db.execute("PRAGMA user_version = %d" % random.choice((1, 2, 3, 4, 5, 6)))
+        db.execute("PRAGMA user_version = %d" % random.choice((1, 2, 3, 4, 5, 6, 7)))
     db.commit()
     db.close()
 

@@ -45,7 +45,7 @@ class Case(unittest.TestCase):
         for name in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 db.executescript("BEGIN;" + file.read() + "COMMIT;")
-        db.executescript("PRAGMA application_id = 1364218438; PRAGMA user_version = 6;")
+        db.executescript(f"PRAGMA application_id = 1364218438; PRAGMA user_version = {maker.version(ROOT)};")
         return db
 
 

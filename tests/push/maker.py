@@ -3,10 +3,17 @@
 import json
 import os
 import random
+import re
 import sqlite3
 
 T0 = 1_700_000_000_000_000_000
 PERIOD = 1_000_000
+
+
+def version(root):
+    """Of the schema, which sql/store_schema.sql does not say."""
+    with open(os.path.join(root, "src", "store", "file", "database.h"), encoding="utf-8") as header:
+        return int(re.search(r"STORE_SCHEMA_VERSION (\d+)", header.read())[1])
 
 
 class Maker:
@@ -16,7 +23,7 @@ class Maker:
         self.db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;")
         with open(os.path.join(root, "sql", "store_schema.sql")) as file:
             self.db.executescript("BEGIN;" + file.read() + "PRAGMA application_id = 1364218438; "
-                                  "PRAGMA user_version = 6; COMMIT;")
+                                  f"PRAGMA user_version = {version(root)}; COMMIT;")
         self.identity = self.random.getrandbits(62)
         self.batch = self.total = self.runs = 0
         self.now = T0
@@ -45,8 +52,9 @@ class Maker:
                 (statement, statement, statement * 1000003, f"SELECT * FROM t{statement} WHERE a = 'ä'"))
         run("COMMIT")
 
-    def add(self, samples, runs=0, spans=(0,)):
-        """A batch; each run has as many of its samples, and ends in the batch. The samples fall into the spans in turn."""
+    def add(self, samples, runs=0, spans=(0,), stack=None):
+        """A batch; each run has as many of its samples, and ends in the batch. The samples fall into the spans in turn,
+        and have that stack, where one is named."""
         runs = runs or max(1, samples // 50)
         first_ns = self.now + 1
         rows, queries = [], []
@@ -57,8 +65,8 @@ class Maker:
             count = samples * (run + 1) // runs - samples * run // runs
             for _ in range(count):
                 self.now += self.random.randrange(500_000, 1_500_000)
-                stack = 1 + (statement * 7 + self.random.randrange(max(1, self.stacks // 10))) % self.stacks
-                rows.append((self.now, 1, self.runs, stack, 1, 1 + (self.random.randrange(10) == 0), 0, 0,
+                some = 1 + (statement * 7 + self.random.randrange(max(1, self.stacks // 10))) % self.stacks
+                rows.append((self.now, 1, self.runs, stack or some, 1, 1 + (self.random.randrange(10) == 0), 0, 0,
                              self.runs % 2, spans[len(rows) % len(spans)]))
             queries.append((self.runs, f"{self.identity:016x}-{self.runs:016x}", 1, start, self.now, 1, statement,
                             start, self.now - start, count * PERIOD, "main.db", 101, count, self.batch + 1, count))

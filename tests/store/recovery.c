@@ -13,12 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "span/span_record.h"
 #include "store/recovery.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
 
 #define FLUSHED 100
 #define LATER 50
+#define SPANS 3
 #define RING_BYTES (1 << 20)
 
 enum moment { BEFORE_ALL, AMONG_ROWS, BEFORE_COMMIT, AFTER_COMMIT, AFTER_ALL, MOMENTS };
@@ -73,6 +75,21 @@ static void flush_and_die(enum moment moment)
 	kill(getpid(), SIGKILL);
 }
 
+static bool with_spans_alone;
+
+static void put_spans(void)
+{
+	for (uint64_t i = 0; i < SPANS; i++) {
+		struct span_batch *batch = ring_reserve(ring, sizeof *batch + sizeof batch->entry[0]);
+
+		*batch = (struct span_batch){
+			.first = 100 + i, .began_ns = T0, .thread_id = 4242, .entries = 1
+		};
+		batch->entry[0] = (struct span_entry){ .start_ns = T0, .duration = 1000 };
+		ring_commit(ring, batch, RECORD_SPANS);
+	}
+}
+
 static void be_killed(enum moment moment, int to_parent, int from_parent)
 {
 	struct query_key key = { 1, 2 };
@@ -83,6 +100,10 @@ static void be_killed(enum moment moment, int to_parent, int from_parent)
 	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd || read(from_parent, &byte, 1) != 1)
 		_exit(1);
 	put_thread(4242, "worker");
+	if (with_spans_alone) {
+		put_spans();
+		flush_and_die(moment);
+	}
 	put_samples(T0, FLUSHED, 5, key);
 	/* Those that the flusher does not get to see. */
 	const uint64_t trace[] = { 0x7f0000000123 };
@@ -181,6 +202,27 @@ static void test_once(void **state)
 		unlink(in_folder("x.db-wal"));
 		unlink(in_folder("x.db-shm"));
 	}
+}
+
+/* A batch without samples and queries is known to be stored, too. */
+static void test_spans_once(void **state)
+{
+	static const enum moment moments[] = { BEFORE_ALL, BEFORE_COMMIT, AFTER_COMMIT, AFTER_ALL };
+	struct recovery recovery = { .samples = 0 };
+
+	(void)state;
+	with_spans_alone = true;
+	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
+		int fd = run_and_kill(moments[i]);
+
+		recovery_store(fd, trace_path, 0, &recovery);
+		close(fd);
+		assert_int_equal(count("SELECT count(*) FROM span_log"), SPANS);
+		unlink(trace_path);
+		unlink(in_folder("x.db-wal"));
+		unlink(in_folder("x.db-shm"));
+	}
+	with_spans_alone = false;
 }
 
 /* A crash may have written anything there, and so may who sends a descriptor. */
@@ -343,6 +385,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_spans_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_running, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),

@@ -6,6 +6,7 @@
  * Takes a number of times that everything is to be written, default 1: 100 are as many
  * samples as eight hours of one thread at 1 ms.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,6 +299,25 @@ static void nothing_goes_below_the_bound(void **state)
 	stop_store();
 }
 
+/* SQLite has the log beside the file that a link leads to. */
+static void the_log_of_a_link_counts(void **state)
+{
+	struct stat file, log;
+
+	(void)state;
+	assert_int_equal(mkdir(in_folder("there"), 0700), 0);
+	assert_int_equal(close(creat(in_folder("there/y.db"), 0600)), 0);
+	assert_int_equal(symlink(in_folder("there/y.db"), trace_path), 0);
+	start_store(trace_path, 8 * MB);
+	put_samples(T0, 1000, 100, (struct query_key){ 1, 1 });
+	drain();
+	assert_int_equal(stat(in_folder("there/y.db"), &file), 0);
+	assert_int_equal(stat(in_folder("there/y.db-wal"), &log), 0);
+	assert_true(log.st_size > 0);
+	assert_int_equal(store_counter(STORE_BYTES), file.st_size + log.st_size);
+	stop_store();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int count, char **arguments)
@@ -311,6 +331,7 @@ int main(int count, char **arguments)
 		TEST(bound_is_lowered),
 		TEST(reader_stays_open),
 		TEST(nothing_goes_below_the_bound),
+		TEST(the_log_of_a_link_counts),
 	};
 
 	if (count > 1)

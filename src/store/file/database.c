@@ -584,17 +584,15 @@ int64_t database_bytes(const struct database *database, const char *path)
 {
 	struct stat status;
 	int64_t bytes = 0;
-	char *log;
 
 	if (database_is_in_memory(path))
 		return database_number(
 			database->db,
 			"SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
-	log = text_format("%s-wal", path);
 	if (!stat(path, &status))
 		bytes += status.st_size;
-	if (log && !stat(log, &status))
+	/* Where `path` is a link, the log is beside the file that it leads to. */
+	if (!stat(sqlite3_filename_wal(sqlite3_db_filename(database->db, "main")), &status))
 		bytes += status.st_size;
-	free(log);
 	return bytes;
 }

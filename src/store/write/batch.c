@@ -10,6 +10,7 @@
 
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
+#include "store/counters.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
 #include "store/write/labels.h"
@@ -100,7 +101,7 @@ static int write_batch(struct writer *writer)
 
 /* --- the transaction ------------------------------------------------------------------ */
 
-static int begin(struct writer *writer)
+int writer_begin(struct writer *writer)
 {
 	sqlite3_stmt *state = writer_statement(writer, WRITE_STATE);
 	int64_t removals, identity;
@@ -118,6 +119,9 @@ static int begin(struct writer *writer)
 	}
 	removals = sqlite3_column_int64(state, 0);
 	identity = sqlite3_column_int64(state, 2);
+	if (identity == writer->file_identity && sqlite3_column_int64(state, 6) != writer->program_removals)
+		store_count(STORE_PLANS_REMOVED, 1);
+	writer->program_removals = sqlite3_column_int64(state, 6);
 	if (removals != writer->removals || identity != writer->file_identity) {
 		writer_forget(writer);
 		writer->removals = removals;
@@ -142,15 +146,18 @@ static int begin(struct writer *writer)
 	return SQLITE_OK;
 }
 
-static int finish(struct writer *writer, struct ring *ring)
+/* `has_rows`: of records that recovery.c would store again, did it not find the batch. Of counters alone
+ * there is nothing new for followers of the file; they have a number of their own. */
+static int finish(struct writer *writer, struct ring *ring, bool has_rows)
 {
-	int code = sample_rows_insert(writer);
+	const int64_t process = has_rows ? intern_process(writer) : 0;
+	int code = process < 0 ? (int)-process : sample_rows_insert(writer);
 
 	if (!code)
 		code = span_rows_write(writer);
 	if (!code)
 		code = query_rows_write(writer);
-	if (!code && writer->spans.count) /* else there is nothing new for followers of the file */
+	if (!code && has_rows)
 		code = write_batch(writer);
 	ring_announce(ring, (uint64_t)writer->stored_batch);
 	if (!code)
@@ -166,7 +173,7 @@ static int finish(struct writer *writer, struct ring *ring)
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result)
 {
-	size_t wanted = 0, rows = 0, plans = 0; /* wanted: those of the rows that are counted */
+	size_t wanted = 0, rows = 0, spans = 0, plans = 0; /* wanted: those of the rows that are counted */
 	void *record;
 	unsigned kind;
 	size_t size;
@@ -175,7 +182,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	*result = (struct writer_result){ .records = 0 };
 	if (!ring_peek(ring, &kind, &size))
 		return SQLITE_OK;
-	code = begin(writer);
+	code = writer_begin(writer);
 	if (code) {
 		result->busy = (code & 0xff) == SQLITE_BUSY;
 		return code;
@@ -192,12 +199,13 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		code = take_record(writer, kind, record, size);
 		wanted += is_counted(kind);
 		rows += writer_is_row(kind);
+		spans += kind == RECORD_SPANS;
 		plans += writer_is_plan(kind);
 		ring_pass(ring);
 		result->records++;
 	}
 	if (!code)
-		code = finish(writer, ring);
+		code = finish(writer, ring, writer->spans.count || rows || spans);
 	statement_stats_settle(!code);
 	ring_release(ring);
 	if (code) {
@@ -219,7 +227,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 
 int writer_store_statements(struct writer *writer, const void *memory, size_t size)
 {
-	int code = begin(writer);
+	int code = writer_begin(writer);
 
 	if (code)
 		return code;

@@ -16,7 +16,7 @@
 #include "store/write/place.h"
 
 #define QUERY_ROW_BYTES 200
-#define QUERIES_KNOWN (1 << 16)
+#define QUERIES_KNOWN (1 << 15) /* and as many that came before those */
 
 /* The row that an insert made. */
 static int64_t insert_row(struct writer *writer, enum writer_statement which)
@@ -429,14 +429,34 @@ static int add_span(struct writer *writer, struct query_key key, struct known_qu
 	return SQLITE_OK;
 }
 
+/* NULL: there is none. One of the earlier ones is one of the newest from now on. */
+static struct known_query *find_known(struct writer *writer, struct hash hash)
+{
+	struct known_query *known = hash_table_find(&writer->queries, hash);
+	const struct known_query *earlier = known ? NULL : hash_table_find(&writer->earlier_queries, hash);
+
+	if (earlier && (known = hash_table_add(&writer->queries, hash)))
+		*known = *earlier;
+	return known;
+}
+
+/* Whether retention may have removed the row since it was used, and has. */
+static bool is_removed(struct writer *writer, const struct known_query *known)
+{
+	return known->batch != writer->batch && known->row <= writer->removed_query &&
+	       !writer_ask_sql(writer, "SELECT 1 FROM queries WHERE id = ?1", known->row, 0);
+}
+
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
 {
 	struct hash hash = query_hash(key);
-	struct known_query *known = hash_table_find(&writer->queries, hash);
+	struct known_query *known = find_known(writer, hash);
 	bool is_new = false;
 	int code;
 
-	if (!known) {
+	if (known && is_removed(writer, known))
+		*known = (struct known_query){ .key = hash };
+	if (!known || !known->row) {
 		int64_t row = find_query(writer, key);
 
 		if (row < 0)
@@ -444,7 +464,8 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 		is_new = !row;
 		if (is_new && writer->newest_query == INT64_MAX)
 			return -SQLITE_FULL;
-		known = hash_table_add(&writer->queries, hash);
+		if (!known)
+			known = hash_table_add(&writer->queries, hash);
 		if (!known)
 			return -SQLITE_NOMEM;
 		known->row = is_new ? ++writer->newest_query : row;
@@ -456,9 +477,15 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 	return known->row;
 }
 
-/* Not while a batch has rows that are not in the file yet. */
+/* Not while a batch has rows that are not in the file yet. A query that the host has named can be found
+ * here only, and its spans come when their trace ends. */
 void intern_begin_batch(struct writer *writer)
 {
-	if (writer->queries.count >= QUERIES_KNOWN)
-		hash_table_clear(&writer->queries);
+	struct hash_table earlier = writer->earlier_queries;
+
+	if (writer->queries.count < QUERIES_KNOWN)
+		return;
+	hash_table_clear(&earlier);
+	writer->earlier_queries = writer->queries;
+	writer->queries = earlier;
 }

@@ -340,16 +340,21 @@ int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size)
 
 int labels_remove(struct writer *writer, int64_t epoch, int64_t time_ns, bool all)
 {
+	int64_t process = intern_process(writer); /* a step before this one may have forgotten it */
+
+	if (process < 0)
+		return (int)-process;
+	/* Of the batches those before `time_ns` have gone: who wrote the others may run still. */
 	char *sql =
-		sqlite3_mprintf("DELETE FROM label_uses WHERE iif(until_ns, until_ns, iif(process = %lld, "
-	                        "%lld, from_ns)) < %lld;"
+		sqlite3_mprintf("DELETE FROM label_uses WHERE iif(until_ns, until_ns, iif(process = %lld OR"
+	                        " process IN (SELECT process FROM batches), %lld, from_ns)) < %lld;"
 	                        "DELETE FROM label_sets WHERE (epoch < %lld OR (%d AND id NOT IN (SELECT "
 	                        "labels FROM samples)))" UNUSED_LABELS ";"
 	                        "DELETE FROM label_values WHERE labels NOT IN (SELECT id FROM label_sets);"
 	                        "DELETE FROM trace_contexts WHERE (epoch < %lld OR (%d AND id NOT IN (SELECT "
 	                        "context FROM samples)))"
 	                        " AND id NOT IN (SELECT context FROM queries)",
-	                        (long long)writer->process, (long long)INT64_MAX, (long long)time_ns,
+	                        (long long)process, (long long)INT64_MAX, (long long)time_ns,
 	                        (long long)epoch, all, (long long)epoch, all);
 	int code = sql ? sqlite3_exec(writer->database.db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "store/write/batch.h"
 #include "store/write/intern.h"
 #include "store/write/writer.h"
 
@@ -31,6 +32,8 @@ void losses_note(struct losses *losses, const char *reason, uint64_t samples, ui
 		return;
 	loss = find(losses, reason);
 	loss->last_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	if (!loss->samples && !loss->refusals) /* of the present file */
+		loss->first_ns = loss->last_ns;
 	loss->samples += samples;
 	loss->refusals += refusals;
 }
@@ -86,13 +89,33 @@ static int store_loss(const struct loss *loss, struct writer *writer)
 	return writer_run(writer, WRITE_LOSS);
 }
 
+/* What is stored is in another file. The losses that are not are the newest. */
+static void begin_file(struct losses *losses, int64_t identity)
+{
+	for (int i = 0; i < LOSS_REASONS; i++) {
+		struct loss *loss = &losses->reasons[i];
+
+		if (!loss->stored_samples && !loss->stored_refusals)
+			continue;
+		loss->samples -= loss->stored_samples;
+		loss->refusals -= loss->stored_refusals;
+		loss->stored_samples = loss->stored_refusals = 0;
+		loss->first_ns = loss->last_ns;
+	}
+	losses->file = identity;
+}
+
 int losses_store(struct losses *losses, struct writer *writer)
 {
 	int code;
 
 	if (!losses_wait(losses))
 		return SQLITE_OK;
-	code = writer_run(writer, WRITE_BEGIN);
+	code = writer_begin(writer);
+	if (code)
+		return code;
+	if (losses->file != writer->file_identity)
+		begin_file(losses, writer->file_identity);
 	for (int i = 0; !code && i < LOSS_REASONS; i++)
 		if (waits(&losses->reasons[i]))
 			code = store_loss(&losses->reasons[i], writer);

@@ -3,7 +3,7 @@
  * A process's losses, and why: an account that one thread at a time keeps, the flusher
  * while there is one. It may lie in memory that another process reads when this one is gone.
  * A row of the file's table is a process and a reason, with the sum so far, so that a row
- * that is written twice is the same row.
+ * that is written twice is the same row. Another file has only what the ones before it lack.
  */
 #ifndef QUERYPROF_STORE_WRITE_LOSSES_H
 #define QUERYPROF_STORE_WRITE_LOSSES_H
@@ -27,6 +27,7 @@ struct loss {
 struct losses {
 	struct loss reasons[LOSS_REASONS]; /* the last one takes all further reasons */
 	uint64_t ring_dropped;             /* noted of ring_dropped() */
+	int64_t file;                      /* the identity of the one that has what is stored */
 };
 
 /* Records that were lost, or refusals. Nothing where both are 0. */

@@ -127,6 +127,7 @@ int programs_remove_unused(struct writer *writer)
 		"DELETE FROM plan_nodes WHERE program NOT IN (SELECT id FROM programs)",
 		"DELETE FROM program_opcodes WHERE program NOT IN (SELECT id FROM programs)",
 		"DELETE FROM plans WHERE plan_hash NOT IN (SELECT plan_hash FROM programs)",
+		"UPDATE state SET program_removals = program_removals + 1",
 	};
 	int code = SQLITE_OK;
 

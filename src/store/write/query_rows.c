@@ -274,11 +274,20 @@ static int write_range(struct writer *writer, const struct query_span *span)
 	return writer_run(writer, WRITE_QUERY_RANGE);
 }
 
-/* One that goes on, or of which the batch has samples alone. */
+/* What its key says, to the millisecond. */
+static int64_t key_time_ns(struct query_key key)
+{
+	return (int64_t)((key.hi >> 16) * 1000000);
+}
+
+/* One that goes on, or of which the batch has samples alone, or only its name: in a record without a time,
+ * as that of a run's loops is. Without a time its row would never be the oldest one. */
 static int write_running(struct writer *writer, struct query_span *span)
 {
 	int code = SQLITE_OK;
 
+	if (span->is_new && span->first_ns > span->last_ns)
+		span->first_ns = span->last_ns = key_time_ns(span->key);
 	if (span->is_new)
 		code = write_new(writer, span);
 	if (!code && span->start) {

@@ -112,7 +112,8 @@ struct cut {
 	int64_t span_bytes; /* of spans at most, about */
 	bool last;          /* next to no samples are left: all go */
 	bool more_spans;
-	int64_t epoch; /* of the stacks that went, all were of earlier ones */
+	int64_t epoch;     /* of the stacks that went, all were of earlier ones */
+	int64_t forgotten; /* of queries: up to this row some went; INT64_MAX: the newest, too */
 };
 
 /* Value of the row `rows` rows from the beginning, or of one that is nearer when
@@ -143,11 +144,15 @@ static struct cut choose_cut(struct writer *writer, int64_t samples, int64_t que
 	cut.query = ask_near(writer, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET ?1",
 	                     queries);
 	if (cut.query != INT64_MAX) {
-		/* Numbers of queries follow time closely enough. */
-		time_ns = writer_ask_sql(writer, "SELECT last_ns FROM queries WHERE id = ?1", cut.query,
-		                         INT64_MAX);
+		/* Numbers of queries follow time closely enough, but for those that go on. Of these rows
+		 * half or more go, whatever the times of single ones are: each step removes something. */
+		time_ns = writer_ask_sql(
+			writer,
+			"SELECT last_ns FROM queries WHERE id BETWEEN 1 AND ?1 ORDER BY last_ns LIMIT 1"
+			" OFFSET (SELECT count(*) / 2 FROM queries WHERE id BETWEEN 1 AND ?1)",
+			cut.query, INT64_MAX);
 		if (time_ns < cut.time_ns)
-			cut.time_ns = time_ns;
+			cut.time_ns = time_ns + 1;
 	}
 	return cut;
 }
@@ -158,18 +163,26 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 
 	if (!code)
 		code = writer_run_sql(writer, "DELETE FROM series WHERE epoch < ?1", epoch, 0);
+	/* SQLite looks at the tables of spans for threads without a series only. */
 	if (!code)
 		code = writer_run_sql(writer,
 		                      "DELETE FROM threads WHERE id NOT IN (SELECT thread FROM series)"
-		                      " AND id < (SELECT max(id) FROM threads)",
+		                      " AND id < (SELECT max(id) FROM threads)"
+		                      " AND id NOT IN (SELECT thread FROM span_batches)"
+		                      " AND id NOT IN (SELECT thread FROM span_waits)",
 		                      0, 0);
 	/* Looks at every query, so not before there is something to gain. */
 	if (!code && writer_ask_sql(writer, "SELECT count(*) FROM processes", 0, 0) > PROCESSES_KEPT)
 		code = writer_run_sql(writer,
 		                      "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
 		                      " AND id NOT IN (SELECT process FROM queries)"
-		                      " AND id NOT IN (SELECT process FROM losses)",
+		                      " AND id NOT IN (SELECT process FROM losses)"
+		                      " AND id NOT IN (SELECT process FROM label_uses)"
+		                      " AND id NOT IN (SELECT process FROM waits_for_locks)"
+		                      " AND id NOT IN (SELECT process FROM transactions)",
 		                      0, 0);
+	if (!code)
+		code = spans_remove_sites(writer);
 	return code ? code : programs_remove_unused(writer);
 }
 
@@ -191,62 +204,95 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 	                             cut->query, cut->time_ns);
 }
 
-static int remove_before(struct writer *writer, struct cut *cut, uint64_t *removed)
+/* Of a table without an index on its time, whose rows are in its order nearly: a look at all of them, each
+ * step, would take longer than the removal. */
+#define DELETE_OLDEST(table, time)                                                                           \
+	"DELETE FROM " table " WHERE id IN (SELECT id FROM (SELECT id, " time " AS time FROM " table         \
+	" ORDER BY id LIMIT 8192) WHERE time < ?1)"
+
+/* What has a time of its own, but queries. */
+static int remove_times(struct writer *writer, struct cut *cut, uint64_t *removed)
 {
-	sqlite3 *db = writer->database.db;
-	int64_t epoch;
-	bool has_spans;
+	static const char *const sql[] = {
+		"DELETE FROM late_samples WHERE timestamp_ns < ?1",
+		DELETE_OLDEST("waits_for_locks", "start_ns"),
+		DELETE_OLDEST("transactions", "start_ns + duration_ns"),
+		/* The newest one stays: it has the number that the next one follows. */
+		"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"
+		" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))",
+	};
 	int code = writer_run_sql(writer, "DELETE FROM samples WHERE timestamp_ns < ?1", cut->time_ns, 0);
 
 	if (code)
 		return code;
-	*removed = (uint64_t)sqlite3_changes64(db);
-	code = spans_remove(writer, cut->time_ns, cut->span_bytes, &has_spans);
-	cut->more_spans = has_spans;
+	*removed = (uint64_t)sqlite3_changes64(writer->database.db);
+	code = spans_remove(writer, cut->time_ns, cut->span_bytes, &cut->more_spans);
+	for (size_t i = 0; !code && i < sizeof sql / sizeof *sql; i++)
+		code = writer_run_sql(writer, sql[i], cut->time_ns, 0);
+	return code;
+}
+
+/* Nearly nothing but stacks in the file, or epochs that do not end since a clock was far ahead once: looks
+ * at the stacks one by one. `*ended`: an epoch has. */
+static int remove_all_epochs(struct writer *writer, struct cut *cut, bool *ended)
+{
+	sqlite3 *db = writer->database.db;
+	int code = run(db, "DELETE FROM stacks WHERE id NOT IN (SELECT stack FROM samples)");
+
+	cut->epoch = INT64_MAX;
 	if (!code)
-		code = writer_run_sql(writer, "DELETE FROM late_samples WHERE timestamp_ns < ?1",
-		                      cut->time_ns, 0);
-	if (!code)
-		code = writer_run_sql(writer, "DELETE FROM waits_for_locks WHERE start_ns < ?1", cut->time_ns,
-		                      0);
-	if (!code)
-		code = writer_run_sql(writer, "DELETE FROM transactions WHERE start_ns + duration_ns < ?1",
-		                      cut->time_ns, 0);
-	/* The newest one stays: it has the number that the next one follows. */
-	if (!code)
-		code = writer_run_sql(
-			writer,
-			"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"
-			" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))",
-			cut->time_ns, 0);
-	if (code)
-		return code;
-	/* Nearly nothing but stacks in the file, or epochs that do not end since a clock
-	 * was far ahead once: look at the stacks one by one. */
-	if (cut->last || writer_ask_sql(writer, "SELECT count(*) FROM epochs", 0, 0) > EPOCHS_MAX) {
-		cut->epoch = INT64_MAX;
-		code = run(db, "DELETE FROM stacks WHERE id NOT IN (SELECT stack FROM samples)");
-		if (!code)
-			code = run(db, "DELETE FROM epochs WHERE id < (SELECT max(id) FROM epochs)");
-		if (!code)
-			code = labels_remove(writer, 0, cut->time_ns, true);
-	}
+		code = run(db, "DELETE FROM epochs WHERE id < (SELECT max(id) FROM epochs)");
+	*ended = !code && sqlite3_changes64(db) > 0;
+	return code ? code : labels_remove(writer, 0, cut->time_ns, true);
+}
+
+static int remove_epochs(struct writer *writer, struct cut *cut)
+{
+	bool ended = false;
+	int64_t epoch;
+	int code = SQLITE_OK;
+
+	if (cut->last || writer_ask_sql(writer, "SELECT count(*) FROM epochs", 0, 0) > EPOCHS_MAX)
+		code = remove_all_epochs(writer, cut, &ended);
 	if (code)
 		return code;
 	epoch = writer_ask_sql(writer, "SELECT coalesce(max(id), 0) FROM epochs WHERE start_ns <= ?1",
 	                       cut->time_ns, INT64_MAX);
 	code = writer_run_sql(writer, "DELETE FROM epochs WHERE id < ?1", epoch, 0);
-	if (!code && sqlite3_changes64(db) > 0) {
-		if (cut->epoch < epoch)
-			cut->epoch = epoch;
-		code = remove_unused_rows(writer, epoch);
-		if (!code)
-			code = labels_remove(writer, epoch, cut->time_ns, false);
-	}
+	if (code || sqlite3_changes64(writer->database.db) == 0)
+		return code || !ended ? code : remove_unused_rows(writer, 0);
+	if (cut->epoch < epoch)
+		cut->epoch = epoch;
+	code = remove_unused_rows(writer, epoch);
+	return code ? code : labels_remove(writer, epoch, cut->time_ns, false);
+}
+
+static int remove_before(struct writer *writer, struct cut *cut, uint64_t *removed)
+{
+	int code = remove_times(writer, cut, removed);
+
+	if (!code)
+		code = remove_epochs(writer, cut);
 	return code ? code : remove_queries(writer, cut);
 }
 
-/* Takes about `bytes` off, but no more than a transaction may write to the log. */
+/* Inside a transaction: `*any`: something was removed, and writers forget the rows they know. */
+static int remove_rows(struct writer *writer, struct cut *cut, bool *any, uint64_t *removed)
+{
+	const int64_t changes = sqlite3_total_changes64(writer->database.db);
+	int code = remove_before(writer, cut, removed);
+
+	*any = sqlite3_total_changes64(writer->database.db) != changes;
+	if (code || !*any)
+		return code;
+	/* Others get the numbers behind the newest row that is left. */
+	cut->forgotten = writer_ask_sql(writer, "SELECT max(id) FROM queries", 0, 0) > cut->query ? cut->query
+	                                                                                          : INT64_MAX;
+	return writer_run_sql(writer, "UPDATE state SET removals = removals + 1", 0, 0);
+}
+
+/* Takes about `bytes` off, but no more than a transaction may write to the log. `*last`: there is no more
+ * that could go. */
 static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, bool *last, uint64_t *trimmed)
 {
 	int64_t most = retention_wal_bytes(max_bytes) / 8;
@@ -255,6 +301,7 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	uint64_t removed = 0;
 	int64_t removals;
 	struct cut cut;
+	bool any;
 	int code = writer_run(writer, WRITE_BEGIN);
 
 	if (code)
@@ -266,17 +313,16 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 		samples = STEP_MIN;
 	cut = choose_cut(writer, samples, queries < STEP_MAX ? queries : STEP_MAX);
 	cut.span_bytes = bytes < most ? bytes : most;
-	code = remove_before(writer, &cut, &removed);
-	*last = cut.last && cut.query == INT64_MAX && !cut.more_spans;
-	if (!code)
-		code = writer_run_sql(writer, "UPDATE state SET removals = removals + 1", 0, 0);
-	code = writer_end(writer, code);
-	if (code)
+	code = writer_end(writer, remove_rows(writer, &cut, &any, &removed));
+	if (code) {
+		writer_forget(writer);
 		return code;
+	}
+	*last = !any || (cut.last && cut.query == INT64_MAX && !cut.more_spans);
 	*trimmed += removed;
-	if (removals == writer->removals) { /* else another process has removed something, too */
+	if (any && removals == writer->removals) { /* else another process has removed something, too */
 		writer->removals++;
-		writer_forget_before(writer, cut.epoch);
+		writer_forget_before(writer, cut.epoch, cut.forgotten);
 	}
 	return SQLITE_OK;
 }
@@ -291,12 +337,13 @@ static int shrink(struct writer *writer, int64_t max_bytes)
 
 /* They can be looked up again (src/trace/embed.h). Their space is given back at once: this function
  * is not called again while nothing fits. */
-static int remove_names(sqlite3 *db)
+static int remove_names(struct writer *writer)
 {
+	sqlite3 *db = writer->database.db;
 	int code = run(db, "BEGIN IMMEDIATE; DELETE FROM frames; DELETE FROM names; COMMIT");
 
 	if (code)
-		run(db, "ROLLBACK");
+		writer_roll_back(writer);
 	return code ? code : run(db, "PRAGMA incremental_vacuum");
 }
 
@@ -307,11 +354,9 @@ static int halve_statements(struct writer *writer)
 
 	if (code)
 		return code;
-	code = statements_fold(writer, (statements_count(writer) + 1) / 2);
-	if (!code)
-		code = writer_run(writer, WRITE_COMMIT);
+	code = writer_end(writer, statements_fold(writer, (statements_count(writer) + 1) / 2));
 	if (code)
-		writer_run(writer, WRITE_ROLLBACK);
+		writer_forget(writer); /* the row of "(other)" */
 	return code;
 }
 
@@ -337,7 +382,7 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 		/* Samples have queries and stacks beside them: of all, too much would go. */
 		code = remove_step(writer, (used - lower) / 4 * 3, max_bytes, &last, trimmed);
 		if (!code && last && used_bytes(writer) > lower)
-			code = remove_names(writer->database.db);
+			code = remove_names(writer);
 		if (!code && last && used_bytes(writer) > lower)
 			code = halve_statements(writer);
 		used = used_bytes(writer);

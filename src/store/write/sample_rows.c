@@ -184,7 +184,7 @@ static void sort_samples(struct pending_sample *samples, size_t count)
 }
 
 /* A free time near one that is taken: behind the last of the next few ns, or of a
- * wider range where those are full to the end. */
+ * wider range where those are full to the end. Minus SQLite's code after an error. */
 static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 {
 	sqlite3_stmt *statement = writer_statement(writer, WRITE_LAST_TIME);
@@ -195,6 +195,8 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 		sqlite3_bind_int64(statement, 1, timestamp_ns);
 		sqlite3_bind_int64(statement, 2, timestamp_ns + range);
 		last = writer_number(writer, WRITE_LAST_TIME);
+		if (last < 0)
+			return last;
 		if (last + 1 < timestamp_ns + range)
 			return last + 1;
 	}
@@ -228,6 +230,8 @@ static int insert_samples(struct writer *writer)
 		size_t at = writer->sample_at;
 		int64_t free = find_free_time(writer, writer->samples[at].timestamp_ns);
 
+		if (free < 0)
+			return (int)-free;
 		if (free == writer->samples[at].timestamp_ns)
 			return code;
 		writer->samples[at].timestamp_ns = free;

@@ -32,20 +32,27 @@ static int64_t find_newest(struct writer *writer)
 	return writer->newest_span_row;
 }
 
-int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text)
+int64_t span_rows_next(struct writer *writer)
 {
 	int64_t newest = find_newest(writer);
+
+	return newest < 0 ? newest : newest + (int64_t)writer->span_rows.count + 1;
+}
+
+int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text)
+{
+	int64_t id = span_rows_next(writer);
 	struct span_row *row;
 
-	if (newest < 0)
-		return newest;
+	if (id < 0)
+		return id;
 	row = vector_add(&writer->span_rows);
 	if (!row)
 		return -SQLITE_NOMEM;
 	memcpy(row->numbers, numbers, sizeof row->numbers);
 	row->text = text;
 	row->text_size = writer->span_text.count - text;
-	return newest + (int64_t)writer->span_rows.count;
+	return id;
 }
 
 int span_rows_write(struct writer *writer)

@@ -27,8 +27,10 @@ struct span_row {
 /* The rows that wait, of a struct writer. */
 extern const struct row_source span_rows_source;
 
-/* Inside a transaction: `numbers`, and as `spans` what writer.span_text has from `text` on. The id of
- * its row, > 0; else minus SQLite's code. */
+/* Inside a transaction, both: the id of the next row, > 0; else minus SQLite's code. */
+int64_t span_rows_next(struct writer *writer);
+
+/* Adds it: `numbers`, and as `spans` what writer.span_text has from `text` on. Its id. */
 int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text);
 
 /* Writes them, before the table is read or changed, and before the commit. Ends writer.span_text. */

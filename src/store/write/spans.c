@@ -12,9 +12,10 @@
 #include "store/write/foreign_spans.h"
 #include "store/write/intern.h"
 
-#define BATCH_BYTES 60  /* of a row without its spans, about */
-#define WAIT_BYTES 30   /* of a row of span_waits */
-#define REMOVED_MAX 512 /* batches a transaction */
+#define BATCH_BYTES 60    /* of a row without its spans, about */
+#define WAIT_BYTES 30     /* of a row of span_waits */
+#define REMOVED_MAX 512   /* batches a transaction */
+#define SITE_BATCHES 4096 /* rows until the site of a statement is said to be in use again */
 
 static struct hash trace_key(const struct span_link *link)
 {
@@ -153,10 +154,21 @@ static int64_t find_site_row(struct writer *writer, const struct site_row *site)
 	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
 }
 
-/* Its row, > 0; else minus SQLite's code. */
-static int64_t intern_site(struct writer *writer, const struct span_entry *span)
+/* Batches up to `newest` may name the row. SQLITE_OK or the error. */
+static int keep_site(struct writer *writer, int64_t row, int64_t newest)
+{
+	return writer_run_sql(writer,
+	                      "INSERT INTO statement_sites (site, newest) VALUES (?1, ?2)"
+	                      " ON CONFLICT (site) DO UPDATE SET newest = max(newest, excluded.newest)",
+	                      row, newest);
+}
+
+/* Its row, > 0; else minus SQLite's code. `batch`: that names it. */
+static int64_t intern_site(struct writer *writer, const struct span_entry *span, int64_t batch)
 {
 	bool is_statement = span->duration & SPAN_STATEMENT;
+	struct hash_table *sites = is_statement ? &writer->statement_sites : &writer->span_sites;
+	int64_t newest = is_statement ? batch + SITE_BATCHES : INT64_MAX;
 	struct site_row site = {
 		.statement = is_statement ? span[1].children : 0,
 		.is_preparation = is_statement && span[1].parent,
@@ -165,17 +177,22 @@ static int64_t intern_site(struct writer *writer, const struct span_entry *span)
 	struct hash key = is_statement ? statement_key(site.statement, site.is_preparation)
 	                  : site.wait  ? wait_key(site.wait)
 	                               : site_key(span->site);
-	struct known_span_site *known = hash_table_find(&writer->span_sites, key);
+	struct known_span_site *known = hash_table_find(sites, key);
 	int64_t row;
+	int code;
 
-	if (known && known->row)
+	if (known && known->row && batch <= known->newest)
 		return known->row;
 	site.record = known ? known->record : NULL;
-	row = find_site_row(writer, &site);
+	row = known && known->row ? known->row : find_site_row(writer, &site);
+	if (row > 0 && is_statement && (code = keep_site(writer, row, newest)))
+		return -code;
 	if (row > 0 && !known)
-		known = hash_table_add(&writer->span_sites, key);
-	if (row > 0 && known)
+		known = hash_table_add(sites, key);
+	if (row > 0 && known) {
 		known->row = row;
+		known->newest = newest;
+	}
 	return row;
 }
 
@@ -253,21 +270,32 @@ static bool add_up_children(struct writer *writer, const struct span_batch *batc
 	return true;
 }
 
-/* 0: it has no row in query_log. */
-static int64_t find_query(struct writer *writer, const struct span_entry *statement)
+/* 0: it has no row in query_log. The query's own record follows, or is lost: so a new row has the span's
+ * times. One that the file has is not written again. */
+static int64_t find_query(struct writer *writer, const struct span_batch *batch,
+                          const struct span_entry *entry)
 {
-	struct query_key key = { statement->start_ns, statement->duration };
+	const struct query_key key = { entry[1].start_ns, entry[1].duration };
+	const int64_t start_ns = (int64_t)(entry->start_ns + batch->realtime_offset);
 	uint32_t span;
+	int64_t row;
 
-	return key.hi || key.lo ? intern_query(writer, key, &span) : 0;
+	if (!key.hi && !key.lo)
+		return 0;
+	row = intern_query(writer, key, &span);
+	if (row > 0 && writer->spans.items[span].is_new)
+		writer_widen_span(writer, span, start_ns,
+		                  start_ns + (int64_t)(entry->duration & SPAN_DURATION));
+	return row;
 }
 
-static int put_span(struct writer *writer, const struct span_batch *batch, uint32_t i)
+/* `row`: of the batch. */
+static int put_span(struct writer *writer, const struct span_batch *batch, uint32_t i, int64_t row)
 {
 	const struct span_entry *entry = &batch->entry[i];
 	bool is_statement = entry->duration & SPAN_STATEMENT;
-	int64_t site = intern_site(writer, entry);
-	int64_t query = is_statement ? find_query(writer, entry + 1) : 0;
+	int64_t site = intern_site(writer, entry, row);
+	int64_t query = is_statement ? find_query(writer, batch, entry) : 0;
 	int64_t duration = (int64_t)(entry->duration & SPAN_DURATION);
 	int64_t self = duration - (int64_t)writer->span_children.items[i];
 	int64_t flags = (entry->duration & SPAN_UNENDED ? 1 : 0) |
@@ -296,15 +324,18 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 /* An array whose item i is the span with the number `first` + i; 0: there is none. */
 static int put_spans(struct writer *writer, const struct span_batch *batch)
 {
+	int64_t row = span_rows_next(writer);
 	int code = SQLITE_OK;
 
+	if (row < 0)
+		return (int)-row;
 	if (!add_up_children(writer, batch) || !put_bytes(writer, "[", 1))
 		return SQLITE_NOMEM;
 	for (uint32_t i = 0; !code && i < batch->entries;) {
 		uint32_t group = entry_group(&batch->entry[i]), filled = group;
 
 		if (entry_is_span(&batch->entry[i])) {
-			code = put_span(writer, batch, i);
+			code = put_span(writer, batch, i, row);
 			filled--;
 		}
 		while (!code && filled--)
@@ -514,7 +545,11 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 
 /* --- the bound --------------------------------------------------------------------------------- */
 
-#define OLDEST "(SELECT id FROM span_batches WHERE start_ns < ?1 ORDER BY id LIMIT ?2)"
+/* Rows come when their part of a trace ends, so one that began before ?1 may stand behind some that did
+ * not; but not behind so many that all rows had to be looked at. */
+#define OLDEST                                                                                               \
+	"(SELECT id FROM (SELECT id, start_ns FROM span_batches ORDER BY id LIMIT 2048) WHERE start_ns < ?1" \
+	" ORDER BY id LIMIT ?2)"
 
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left)
 {
@@ -541,4 +576,17 @@ int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *le
 			0, 0);
 	*left = !code && writer_ask_sql(writer, "SELECT 1 FROM span_batches LIMIT 1", 0, 0);
 	return code;
+}
+
+int spans_remove_sites(struct writer *writer)
+{
+	int64_t oldest = writer_ask_sql(
+		writer, "SELECT coalesce(min(id), 9223372036854775807) FROM span_batches", 0, 0);
+	int code = writer_run_sql(
+		writer,
+		"DELETE FROM span_sites WHERE id IN (SELECT site FROM statement_sites WHERE newest < ?1)",
+		oldest, 0);
+
+	return code ? code
+	            : writer_run_sql(writer, "DELETE FROM statement_sites WHERE newest < ?1", oldest, 0);
 }

@@ -21,4 +21,7 @@ uint64_t spans_in(const void *record, size_t size);
  * them; INT64_MAX: of any time. `*left`: there are more. */
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left);
 
+/* Inside a transaction: removes the sites of statements that no batch can name any more. */
+int spans_remove_sites(struct writer *writer);
+
 #endif

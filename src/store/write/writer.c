@@ -31,8 +31,9 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_BEGIN] = "BEGIN IMMEDIATE",
 	[WRITE_COMMIT] = "COMMIT",
 	[WRITE_ROLLBACK] = "ROLLBACK",
-	[WRITE_STATE] = "SELECT removals, (SELECT max(id) FROM epochs), identity, (SELECT max(id) FROM "
-			"batches), (SELECT max(id) FROM queries), statement_batches FROM state",
+	[WRITE_STATE] =
+		"SELECT removals, (SELECT max(id) FROM epochs), identity, (SELECT max(id) FROM "
+		"batches), (SELECT max(id) FROM queries), statement_batches, program_removals FROM state",
 	[WRITE_FIND_PROCESS] =
 		"SELECT id FROM processes WHERE hostname = ?1 AND process_id = ?2 AND start_time_ns = ?3",
 	[WRITE_PROCESS] = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES "
@@ -349,12 +350,14 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
 		.stacks = HASH_TABLE_OF(struct known_stack, 1 << 18),
 		.queries = HASH_TABLE_OF(struct known_query, SIZE_MAX), /* intern_begin_batch() */
+		.earlier_queries = HASH_TABLE_OF(struct known_query, SIZE_MAX),
 		.texts = HASH_TABLE_OF(struct known_text, 1 << 14),
 		.libraries = HASH_TABLE_OF(struct known_text, 16),
 		.modules = HASH_TABLE_OF(struct placed_module, 1 << 14),
 		.labels = HASH_TABLE_OF(struct known_labels, 1 << 16),
 		.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
-		.span_sites = HASH_TABLE_OF(struct known_span_site, SIZE_MAX),
+		.span_sites = HASH_TABLE_OF(struct known_span_site, SIZE_MAX), /* the host's code has few */
+		.statement_sites = HASH_TABLE_OF(struct known_span_site, 1 << 14),
 		.unkept_traces = HASH_TABLE_OF(struct hash, 1 << 16),
 		.foreign_spans = HASH_TABLE_OF(struct hash, 1 << 16),
 		.give_up = give_up,
@@ -385,10 +388,13 @@ static void forget_span_site(void *context, void *entry)
 
 void writer_free(struct writer *writer)
 {
-	struct hash_table *tables[] = { &writer->threads,    &writer->series,        &writer->stacks,
-		                        &writer->queries,    &writer->texts,         &writer->libraries,
-		                        &writer->modules,    &writer->labels,        &writer->contexts,
-		                        &writer->span_sites, &writer->unkept_traces, &writer->foreign_spans };
+	struct hash_table *tables[] = { &writer->threads,         &writer->series,
+		                        &writer->stacks,          &writer->queries,
+		                        &writer->earlier_queries, &writer->texts,
+		                        &writer->libraries,       &writer->modules,
+		                        &writer->labels,          &writer->contexts,
+		                        &writer->span_sites,      &writer->statement_sites,
+		                        &writer->unkept_traces,   &writer->foreign_spans };
 
 	hash_table_each(&writer->span_sites, free_span_site, NULL);
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
@@ -427,14 +433,27 @@ static void forget_old_stack(void *context, void *entry)
 	removed->left += stack->row != 0;
 }
 
-void writer_forget_before(struct writer *writer, int64_t epoch)
+static void forget_queries(struct writer *writer, int64_t query)
 {
-	struct hash_table *tables[] = { &writer->series, &writer->queries, &writer->texts, &writer->labels,
-		                        &writer->contexts };
+	if (query == INT64_MAX) {
+		hash_table_clear(&writer->queries);
+		hash_table_clear(&writer->earlier_queries);
+		writer->removed_query = 0;
+	} else if (query > writer->removed_query) {
+		writer->removed_query = query;
+	}
+}
+
+void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
+{
+	struct hash_table *tables[] = { &writer->series, &writer->texts, &writer->labels, &writer->contexts };
 	struct removed_stacks removed = { .epoch = epoch };
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		hash_table_clear(tables[i]);
+	if (epoch) /* one has ended: sites go then only */
+		hash_table_clear(&writer->statement_sites);
+	forget_queries(writer, query);
 	hash_table_each(&writer->stacks, forget_old_stack, &removed);
 	if (removed.left < writer->stacks.count / 2) /* not for stacks that do not come back */
 		hash_table_clear(&writer->stacks);
@@ -447,7 +466,7 @@ void writer_forget_before(struct writer *writer, int64_t epoch)
 
 void writer_forget(struct writer *writer)
 {
-	writer_forget_before(writer, INT64_MAX);
+	writer_forget_before(writer, INT64_MAX, INT64_MAX);
 	hash_table_clear(&writer->libraries);
 	hash_table_clear(&writer->modules);
 	hash_table_each(&writer->span_sites, forget_span_site, NULL);

@@ -174,8 +174,10 @@ struct writer {
 	struct writer_other *other; /* NULL: the records are those of this process */
 
 	/* Known of the file; forgotten when it may have changed. */
-	int64_t file_identity, process, removals, epoch;
+	int64_t file_identity, process, removals, program_removals, epoch;
 	struct hash_table threads, series, stacks, queries, texts, libraries, modules, labels, contexts;
+	struct hash_table earlier_queries; /* see intern_begin_batch() */
+	int64_t removed_query;             /* retention has removed rows of queries up to this one */
 
 	/* The thread and series of the sample before. */
 	struct {
@@ -211,7 +213,7 @@ struct writer {
 	int64_t counted_statements;
 
 	/* For spans.c: what it knows, and its workspace. */
-	struct hash_table span_sites, unkept_traces, foreign_spans;
+	struct hash_table span_sites, statement_sites, unkept_traces, foreign_spans;
 	VECTOR(struct span_row) span_rows; /* of the batch, to be written */
 	VECTOR(char) span_text;            /* theirs, and of the next */
 	int64_t newest_span_row;           /* in the file; -1: not known */
@@ -295,7 +297,8 @@ struct known_text {
 /* record: what its number stands for; NULL: it is a statement's. */
 struct known_span_site {
 	struct hash key;
-	int64_t row; /* 0: not looked up yet */
+	int64_t row;    /* 0: not looked up yet */
+	int64_t newest; /* of a statement: batches up to this one may name it */
 	struct span_site_record *record;
 };
 
@@ -307,8 +310,9 @@ struct placed_module {
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
-/* Forgets rows that retention may have removed, whose stacks were all of earlier epochs. */
-void writer_forget_before(struct writer *writer, int64_t epoch);
+/* Forgets rows that retention may have removed: of stacks those of earlier epochs, of queries those up
+ * to row `query`. INT64_MAX: all. */
+void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query);
 
 /* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
 void writer_widen_span(struct writer *writer, uint32_t index, int64_t first_ns, int64_t last_ns);

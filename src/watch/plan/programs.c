@@ -38,14 +38,14 @@ struct program_due {
 	struct program_copy programs;
 };
 
-/* A program that was published, or is due: for the trace file that was open, when so many records of programs
- * had been lost. One that comes later may have been this one's. */
+/* A program that was published, or is due: for the trace file that was open, when so many losses and removals
+ * of programs were known. One that comes later may have been this one's. */
 struct known {
 	struct hash key;
 	uint64_t lost;
 };
 
-/* No number of lost records. */
+/* No number of losses. */
 #define NOT_PUBLISHED UINT64_MAX
 
 LOCK_DEFINE(lock, LOCK_PROGRAMS);
@@ -71,7 +71,7 @@ static struct hash key_of(struct hash program)
 /* Whether it is to be published: for the first time for the trace file that is open, or again. */
 static bool note(struct hash key)
 {
-	uint64_t lost = store_counter(STORE_PLANS_LOST);
+	uint64_t lost = store_counter(STORE_PLANS_LOST) + store_counter(STORE_PLANS_REMOVED);
 	struct known *entry;
 	bool is_due;
 
