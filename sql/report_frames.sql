@@ -6,11 +6,12 @@
 DROP TABLE IF EXISTS temp.report_frames;
 
 CREATE TEMP TABLE report_frames AS
-SELECT stack_id, samples, report_samples.value AS value, square, frame.key AS depth,
+SELECT stack_id, sums.value AS value, frame.key AS depth,
        frame.value ->> 0 AS function,
        coalesce(frame.value ->> 1, '') AS module,
        frame.value ->> 2 AS has_name
-FROM temp.report_samples
+FROM (SELECT stack_id, sum(value) AS value FROM temp.report_samples
+      WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
+      GROUP BY stack_id) AS sums
 LEFT JOIN stacks ON stacks.id = stack_id
-JOIN json_each(traceFrames(coalesce(stacks.trace, '[]'))) AS frame
-WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'));
+JOIN json_each(traceFrames(coalesce(stacks.trace, '[]'))) AS frame;

@@ -21,7 +21,7 @@ parts AS (
 SELECT part,
        printf('%.1f', ns / 1e6) AS ms,
        printf('%.1f %%', 100.0 * ns / time) AS share,
-       replace(printf('%*s', CAST(round(40 * ns / time) AS INTEGER), ''), ' ', '#') AS bar
+       replace(printf('%*s', CAST(round(min(40 * ns / time, 40)) AS INTEGER), ''), ' ', '#') AS bar
 FROM parts, sums
 WHERE ns > 0 AND locks + reads + writes + syncs + mutexes + sleeps + others + queue > time / 100
 ORDER BY line;

@@ -135,6 +135,8 @@ struct export_format {
 	/* False: no memory. NULL: it takes no samples, or no spans. */
 	bool (*add)(void *writer, const struct export_sample *sample);
 	bool (*add_span)(void *writer, const struct export_span *span);
+	/* What it would write now, in bytes, at most, but for resources. NULL: not known. */
+	size_t (*size)(const void *writer);
 	/* Writes the rest where `complete`, frees what the writer holds in any case. False:
 	 * no memory, or it could not be written (ferror(out), errno). */
 	bool (*end)(void *writer, bool complete);

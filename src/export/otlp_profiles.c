@@ -14,6 +14,7 @@
 #include "base/index.h"
 #include "base/interner.h"
 #include "base/sample_type.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/resource.h"
@@ -22,10 +23,21 @@
 
 #include "otlp_profiles.pb-c.h"
 
+#define ATTRIBUTES_MAX (6 + LABELS_OF_SET_MAX)
+
+/* The dictionary's numbers of labels. */
+struct attributes {
+	const struct export_labels *labels;
+	int32_t link;
+	uint32_t count;
+	int32_t numbers[ATTRIBUTES_MAX];
+};
+
 /* Samples of one stack and one set of labels. */
 struct events {
-	const struct export_stack *stack;
-	const struct export_labels *labels;
+	const struct export_labels *labels; /* NULL: there are none yet */
+	uint32_t attributes;                /* the place of what is written of them */
+	int32_t stack;
 	VECTOR(int64_t) values;
 	VECTOR(uint64_t) times;
 };
@@ -39,38 +51,20 @@ struct writer {
 	EXPORT_WRITER;
 	struct index index;
 	VECTOR(struct events) list;
+	struct index label_index;
+	VECTOR(struct attributes) attribute_list;
 	int64_t first_ns, last_ns, period_ns;
+	size_t samples_size; /* in bytes, at most */
 
-	/* While it writes. All numbers are of a table, whose item 0 is empty. */
+	/* All numbers are of a table, whose item 0 is empty. */
 	bool failed;
-	VECTOR(uint8_t) dictionary;
+	VECTOR(uint8_t) dictionary; /* grows with each new item */
 	struct interner strings;
 	struct index functions, attributes, links;
 	struct numbers locations, mappings, stacks;
 	int32_t location_count, mapping_count, stack_count;
 	VECTOR(struct events *) left; /* of resources that are not written yet */
 };
-
-static bool add_sample(void *to, const struct export_sample *sample)
-{
-	struct writer *writer = to;
-	const uint64_t words[] = { sample->stack->number, sample->labels->number };
-	struct events *events = index_item(&writer->index, hash_words(words, 2), &writer->list);
-
-	if (!events)
-		return false;
-	if (!writer->first_ns) {
-		writer->first_ns = sample->time_ns;
-		writer->period_ns = sample->period_ns;
-	}
-	writer->last_ns = sample->time_ns;
-	if (writer->period_ns != sample->period_ns)
-		writer->period_ns = 0; /* values are right without one */
-	events->stack = sample->stack;
-	events->labels = sample->labels;
-	return vector_push(&events->values, sample->value) &&
-	       vector_push(&events->times, (uint64_t)sample->time_ns);
-}
 
 /* --- the dictionary --------------------------------------------------------------- */
 
@@ -240,28 +234,39 @@ static int32_t write_stack(struct writer *writer, const struct export_stack *sta
 	return *number = ++writer->stack_count;
 }
 
-/* --- samples ---------------------------------------------------------------------- */
-
-#define ATTRIBUTES_MAX (6 + LABELS_OF_SET_MAX)
-
-struct sample {
-	Otlp__Sample message;
-	int32_t attributes[ATTRIBUTES_MAX];
-};
-
-static void add_attribute(struct sample *sample, int32_t number)
+static void write_zeros(struct writer *writer)
 {
-	sample->attributes[sample->message.n_attribute_indices++] = number;
+	Otlp__Mapping mapping = OTLP__MAPPING__INIT;
+	Otlp__Location location = OTLP__LOCATION__INIT;
+	Otlp__Function function = OTLP__FUNCTION__INIT;
+	Otlp__Link link = OTLP__LINK__INIT;
+	Otlp__Attribute attribute = OTLP__ATTRIBUTE__INIT;
+	Otlp__Stack stack = OTLP__STACK__INIT;
+
+	string_number(writer, "");
+	WRITE_ITEM(writer, mapping_table, &mapping);
+	WRITE_ITEM(writer, location_table, &location);
+	WRITE_ITEM(writer, function_table, &function);
+	WRITE_ITEM(writer, link_table, &link);
+	WRITE_ITEM(writer, attribute_table, &attribute);
+	WRITE_ITEM(writer, stack_table, &stack);
 }
 
-static void add_label(struct writer *writer, struct sample *sample, const struct label_pair *pair)
+/* --- samples ---------------------------------------------------------------------- */
+
+static void add_attribute(struct attributes *attributes, int32_t number)
+{
+	attributes->numbers[attributes->count++] = number;
+}
+
+static void add_label(struct writer *writer, struct attributes *attributes, const struct label_pair *pair)
 {
 	char *key = label_decode(pair->key), *unit = pair->unit ? label_decode(pair->unit) : strdup("");
 	char *text = pair->value[0] == '"' ? label_decode(pair->value) : NULL;
 
 	if (key && unit && (text || pair->value[0] != '"'))
-		add_attribute(sample, write_attribute(writer, key, text,
-		                                      text ? 0 : strtoll(pair->value, NULL, 10), unit));
+		add_attribute(attributes, write_attribute(writer, key, text,
+		                                          text ? 0 : strtoll(pair->value, NULL, 10), unit));
 	else
 		writer->failed = true;
 	free(key);
@@ -294,10 +299,10 @@ static int32_t write_link(struct writer *writer, const char *digits)
 	return number;
 }
 
-static void fill_sample(struct writer *writer, struct sample *sample, struct events *events)
+static void write_labels(struct writer *writer, struct attributes *to, const struct export_labels *labels)
 {
-	const struct export_labels *labels = events->labels;
 	const char *number = strrchr(labels->thread, ' '); /* in brackets, behind the name */
+	size_t size = number ? (size_t)(number - labels->thread) : 0;
 	char thread[64];
 	const struct {
 		const char *key, *text;
@@ -309,24 +314,91 @@ static void fill_sample(struct writer *writer, struct sample *sample, struct eve
 	};
 	struct label_pairs own = { .items = { 0 } };
 
-	snprintf(thread, sizeof(thread), "%.*s", (int)(number ? number - labels->thread : 0), labels->thread);
-	otlp__sample__init(&sample->message);
-	sample->message.attribute_indices = sample->attributes;
+	to->labels = labels;
+	if (size >= sizeof(thread))
+		size = text_cut(labels->thread, sizeof(thread) - 1);
+	snprintf(thread, sizeof(thread), "%.*s", (int)size, labels->thread);
 	if (labels->thread_id)
-		add_attribute(sample, write_attribute(writer, "thread.id", NULL, labels->thread_id, ""));
+		add_attribute(to, write_attribute(writer, "thread.id", NULL, labels->thread_id, ""));
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (texts[i].text[0])
-			add_attribute(sample, write_attribute(writer, texts[i].key, texts[i].text, 0, ""));
+			add_attribute(to, write_attribute(writer, texts[i].key, texts[i].text, 0, ""));
 	writer->failed |= !label_pairs_add_set(&own, labels->labels);
 	for (size_t i = 0; i < own.items.count; i++)
-		add_label(writer, sample, &own.items.items[i]);
-	sample->message.link_index = write_link(writer, labels->link);
+		add_label(writer, to, &own.items.items[i]);
+	to->link = write_link(writer, labels->link);
 	label_pairs_free(&own);
-	sample->message.stack_index = write_stack(writer, events->stack);
-	sample->message.n_values = events->values.count;
-	sample->message.values = events->values.items;
-	sample->message.n_timestamps_unix_nano = events->times.count;
-	sample->message.timestamps_unix_nano = events->times.items;
+}
+
+/* Longest possible varints and their fields' heads. */
+#define NUMBER_BYTES 5
+#define EVENTS_BYTES 48
+#define EVENT_BYTES (10 + 8)
+
+static void begin_events(struct writer *writer, struct events *events, const struct export_sample *sample)
+{
+	const uint64_t number = sample->labels->number;
+	struct attributes *attributes =
+		index_item(&writer->label_index, hash_words(&number, 1), &writer->attribute_list);
+
+	if (!attributes) {
+		writer->failed = true;
+		return;
+	}
+	if (!attributes->labels)
+		write_labels(writer, attributes, sample->labels);
+	events->labels = sample->labels;
+	events->attributes = (uint32_t)(attributes - writer->attribute_list.items);
+	events->stack = write_stack(writer, sample->stack);
+	writer->samples_size += EVENTS_BYTES + attributes->count * NUMBER_BYTES;
+}
+
+static bool add_sample(void *to, const struct export_sample *sample)
+{
+	struct writer *writer = to;
+	const uint64_t words[] = { sample->stack->number, sample->labels->number };
+	struct events *events = index_item(&writer->index, hash_words(words, 2), &writer->list);
+
+	if (!events)
+		return false;
+	if (!writer->dictionary.count)
+		write_zeros(writer);
+	if (!events->labels)
+		begin_events(writer, events, sample);
+	if (!writer->first_ns) {
+		writer->first_ns = sample->time_ns;
+		writer->period_ns = sample->period_ns;
+	}
+	writer->last_ns = sample->time_ns;
+	if (writer->period_ns != sample->period_ns)
+		writer->period_ns = 0; /* values are right without one */
+	writer->samples_size += EVENT_BYTES;
+	return !writer->failed && vector_push(&events->values, sample->value) &&
+	       vector_push(&events->times, (uint64_t)sample->time_ns);
+}
+
+static size_t size_of(const void *of)
+{
+	const struct writer *writer = of;
+
+	return writer->dictionary.count + writer->samples_size;
+}
+
+/* --- profiles ---------------------------------------------------------------------- */
+
+static void fill_sample(const struct writer *writer, Otlp__Sample *sample, const struct events *events)
+{
+	struct attributes *attributes = &writer->attribute_list.items[events->attributes];
+
+	otlp__sample__init(sample);
+	sample->n_attribute_indices = attributes->count;
+	sample->attribute_indices = attributes->numbers;
+	sample->link_index = attributes->link;
+	sample->stack_index = events->stack;
+	sample->n_values = events->values.count;
+	sample->values = events->values.items;
+	sample->n_timestamps_unix_nano = events->times.count;
+	sample->timestamps_unix_nano = events->times.items;
 }
 
 /* The types' names in the semantic conventions. */
@@ -443,7 +515,7 @@ static void write_resource(struct writer *writer, const struct export_labels *pr
 	Otlp__ValueType type = OTLP__VALUE_TYPE__INIT;
 	Otlp__Scope scope = OTLP__SCOPE__INIT;
 	struct resource_message resource = { .attributes = NULL };
-	struct sample *samples = calloc(writer->left.count, sizeof(*samples));
+	Otlp__Sample *samples = calloc(writer->left.count, sizeof(*samples));
 	Otlp__Sample **messages = calloc(writer->left.count, sizeof(Otlp__Sample *));
 	size_t kept = 0;
 
@@ -454,7 +526,7 @@ static void write_resource(struct writer *writer, const struct export_labels *pr
 	for (size_t i = 0; i < writer->left.count; i++)
 		if (is_same_process(writer->left.items[i]->labels, process)) {
 			fill_sample(writer, &samples[profile.n_samples], writer->left.items[i]);
-			messages[profile.n_samples] = &samples[profile.n_samples].message;
+			messages[profile.n_samples] = &samples[profile.n_samples];
 			profile.n_samples++;
 		} else {
 			writer->left.items[kept++] = writer->left.items[i];
@@ -479,30 +551,13 @@ static void write_resource(struct writer *writer, const struct export_labels *pr
 	free(messages);
 }
 
-static void write_zeros(struct writer *writer)
-{
-	Otlp__Mapping mapping = OTLP__MAPPING__INIT;
-	Otlp__Location location = OTLP__LOCATION__INIT;
-	Otlp__Function function = OTLP__FUNCTION__INIT;
-	Otlp__Link link = OTLP__LINK__INIT;
-	Otlp__Attribute attribute = OTLP__ATTRIBUTE__INIT;
-	Otlp__Stack stack = OTLP__STACK__INIT;
-
-	string_number(writer, "");
-	WRITE_ITEM(writer, mapping_table, &mapping);
-	WRITE_ITEM(writer, location_table, &location);
-	WRITE_ITEM(writer, function_table, &function);
-	WRITE_ITEM(writer, link_table, &link);
-	WRITE_ITEM(writer, attribute_table, &attribute);
-	WRITE_ITEM(writer, stack_table, &stack);
-}
-
 static bool end_profiles(void *ended, bool complete)
 {
 	struct writer *writer = ended;
 
 	if (complete) {
-		write_zeros(writer);
+		if (!writer->dictionary.count)
+			write_zeros(writer);
 		for (size_t i = 0; i < writer->list.count; i++)
 			writer->failed |= !vector_push(&writer->left, &writer->list.items[i]);
 		while (writer->left.count && !writer->failed)
@@ -515,6 +570,7 @@ static bool end_profiles(void *ended, bool complete)
 		vector_free(&writer->list.items[i].times);
 	}
 	vector_free(&writer->list);
+	vector_free(&writer->attribute_list);
 	vector_free(&writer->left);
 	vector_free(&writer->dictionary);
 	vector_free(&writer->locations.list);
@@ -522,6 +578,7 @@ static bool end_profiles(void *ended, bool complete)
 	vector_free(&writer->stacks.list);
 	interner_free(&writer->strings);
 	index_free(&writer->index);
+	index_free(&writer->label_index);
 	index_free(&writer->functions);
 	index_free(&writer->attributes);
 	index_free(&writer->links);
@@ -535,5 +592,6 @@ const struct export_format export_otlp = {
 	.has_links = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_sample,
+	.size = size_of,
 	.end = end_profiles,
 };

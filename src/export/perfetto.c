@@ -59,10 +59,17 @@ static FILE *begin_event(struct writer *writer)
 	return writer->out;
 }
 
-/* Microseconds, to the nanosecond. */
-static void write_time(FILE *out, const char *key, int64_t ns)
+/* Microseconds, to the nanosecond. In a damaged file they may be anything. */
+static void write_time(FILE *out, const char *key, int64_t at, int64_t since)
 {
-	fprintf(out, ",\"%s\":%" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
+	int64_t ns;
+
+	if (__builtin_sub_overflow(at, since, &ns))
+		ns = 0;
+	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+
+	fprintf(out, ",\"%s\":%s%" PRIu64 ".%03u", key, ns < 0 ? "-" : "", size / 1000,
+	        (unsigned)(size % 1000));
 }
 
 static void write_member(FILE *out, const char *key, const char *text, const char *before)
@@ -170,7 +177,7 @@ static void write_pair(struct writer *writer, const struct export_span *span, in
 
 		fprintf(out, "{\"ph\":\"%s\",\"id\":\"0x%s\",", end ? "e" : "b", span->span_id);
 		write_span(out, span, process);
-		write_time(out, "ts", (end ? span->end_ns : span->start_ns) - writer->info->first_ns);
+		write_time(out, "ts", end ? span->end_ns : span->start_ns, writer->info->first_ns);
 		write_details(out, span);
 	}
 }
@@ -195,8 +202,8 @@ static bool add_span(void *to, const struct export_span *span)
 	out = begin_event(writer);
 	fputs("{\"ph\":\"X\",", out);
 	write_span(out, span, track->id);
-	write_time(out, "ts", span->start_ns - writer->info->first_ns);
-	write_time(out, "dur", span->end_ns - span->start_ns);
+	write_time(out, "ts", span->start_ns, writer->info->first_ns);
+	write_time(out, "dur", span->end_ns, span->start_ns);
 	write_details(out, span);
 	return vector_push(&writer->ends, span->end_ns);
 }
@@ -234,7 +241,7 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	        ",\"cat\":\"sample\",\"name\":",
 	        track->id, labels->thread_id);
 	export_write_text(out, stack->count ? stack->frames[0]->lines[0].function : "");
-	write_time(out, "ts", sample->time_ns - writer->info->first_ns);
+	write_time(out, "ts", sample->time_ns, writer->info->first_ns);
 	fprintf(out, ",\"args\":{\"value\":%" PRId64 ",\"unit\":", sample->value);
 	export_write_text(out, writer->info->unit);
 	fputs(",\"stack\":", out);

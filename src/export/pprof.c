@@ -251,12 +251,13 @@ static void add_series_label(struct writer *writer, struct sample_labels *labels
 	if (!name || !cut) {
 		fail(writer);
 	} else {
-		bool is_free = !resource_has_label(writer->info->series, name);
+		const struct resource *series = writer->info->series;
+		bool is_free = !resource_has_label(series, series->items.count, name);
 		int64_t number = string_number(writer, name);
 
 		for (size_t i = 0; i < labels->count; i++)
 			is_free &= labels->items[i].key != number;
-		if (is_free && labels->count + writer->info->series->items.count < SERIES_LABELS_MAX)
+		if (is_free && labels->count + series->items.count < SERIES_LABELS_MAX)
 			add_text(writer, labels, name, cut);
 	}
 	free(name);

@@ -145,11 +145,11 @@ char *resource_label_name(const char *key)
 	return name;
 }
 
-bool resource_has_label(const struct resource *resource, const char *name)
+bool resource_has_label(const struct resource *resource, size_t count, const char *name)
 {
 	bool has_it = false;
 
-	for (size_t i = 0; !has_it && i < resource->items.count; i++) {
+	for (size_t i = 0; !has_it && i < count; i++) {
 		char *label = resource_label_name(resource->items.items[i].key);
 
 		has_it = label && !strcmp(label, name);

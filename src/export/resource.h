@@ -38,7 +38,7 @@ const char *resource_complaint(void);
 /* The name as Prometheus takes it, malloc'ed. NULL: no memory. */
 char *resource_label_name(const char *key);
 
-/* Whether an attribute of the resource has that name as a label. */
-bool resource_has_label(const struct resource *resource, const char *name);
+/* Whether one of the resource's first `count` attributes has that name as a label. */
+bool resource_has_label(const struct resource *resource, size_t count, const char *name);
 
 #endif

@@ -58,31 +58,88 @@ static char *encode(const char *text, size_t size, size_t most)
 	return json;
 }
 
-char *label_decode(const char *string)
+/* Takes the \uXXXX at `*at`. False: there is none. */
+static bool take_unit(const char **at, unsigned *unit)
 {
+	char digits[5] = "";
+
+	if ((*at)[0] != '\\' || (*at)[1] != 'u')
+		return false;
+	strncpy(digits, *at + 2, 4);
+	if (strspn(digits, "0123456789abcdefABCDEF") != 4)
+		return false;
+	*unit = (unsigned)strtoul(digits, NULL, 16);
+	*at += 6;
+	return true;
+}
+
+static char *write_character(char *to, unsigned code)
+{
+	static const unsigned char firsts[] = { 0, 0xc0, 0xe0, 0xf0 };
+	unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+
+	*to++ = (char)(firsts[more] | code >> 6 * more);
+	while (more--)
+		*to++ = (char)(0x80 | (code >> 6 * more & 0x3f));
+	return to;
+}
+
+/* Writes the character that `code` is, or begins: then the other half is at `*at`. Half of one alone becomes
+ * U+FFFD. */
+static char *decode_units(const char **at, unsigned code, char *to)
+{
+	const char *behind = *at;
+	unsigned low;
+
+	if (code >> 10 == 0x36 && take_unit(&behind, &low) && low >> 10 == 0x37) {
+		code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
+		*at = behind;
+	}
+	return write_character(to, code >> 11 == 0x1b ? 0xfffd : code);
+}
+
+static char *decode(const char *string, size_t *size)
+{
+	static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
 	char *text = *string == '"' ? malloc(strlen(string)) : NULL, *to = text;
 	unsigned code;
 
 	if (!text)
 		return NULL;
-	for (string++; *string && *string != '"'; string++) {
-		if (*string != '\\') {
-			*to++ = *string;
-		} else if (string[1] == 'u' && sscanf(string + 2, "%4x", &code) == 1) {
-			/* Only those that encode() writes. */
-			if (code < 0x80) {
-				*to++ = (char)code;
-			} else {
-				memcpy(to, "\xef\xbf\xbd", 3);
-				to += 3;
-			}
-			string += 5;
-		} else {
-			*to++ = *++string;
+	for (string++; *string && *string != '"';) {
+		if (take_unit(&string, &code)) {
+			to = decode_units(&string, code, to);
+		} else if (*string != '\\') {
+			*to++ = *string++;
+		} else if (*++string) { /* a file of others may end here */
+			const char *letter = strchr(letters, *string);
+
+			*to++ = letter ? meant[letter - letters] : *string;
+			string++;
 		}
 	}
 	*to = '\0';
+	*size = (size_t)(to - text);
 	return text;
+}
+
+char *label_decode(const char *string)
+{
+	size_t size;
+
+	return decode(string, &size);
+}
+
+/* The same string as encode() writes it. Takes `string`. */
+static char *encode_again(char *string)
+{
+	size_t size = 0;
+	char *text = string ? decode(string, &size) : NULL,
+	     *made = text ? encode(text, size, SIZE_MAX) : NULL;
+
+	free(text);
+	free(string);
+	return made;
 }
 
 /* --- pairs ---------------------------------------------------------------------------- */
@@ -143,8 +200,8 @@ static const char *value_end(const char *at)
 	return at + (*at == '"');
 }
 
-/* Calls for each member of the object at `at`. Returns what is behind it, NULL: no memory, or no
- * object as label_pairs_text() writes them. */
+/* Calls `each`, unless it is NULL, for each member of the object at `at`. Returns what is behind it, NULL: no
+ * memory, or no object as label_pairs_text() writes them. */
 static const char *each_member(const char *at, struct label_pairs *pairs,
                                bool (*each)(struct label_pairs *pairs, char *key, char *value))
 {
@@ -157,23 +214,24 @@ static const char *each_member(const char *at, struct label_pairs *pairs,
 		if (*key != '"' || *key_end != ':')
 			return NULL;
 		end = value_end(value);
-		if (!each(pairs, strndup(key, (size_t)(key_end - key)),
-		          strndup(value, (size_t)(end - value))))
+		if (each && !each(pairs, strndup(key, (size_t)(key_end - key)),
+		                  strndup(value, (size_t)(end - value))))
 			return NULL;
 		at = end;
 	}
 	return *at == CLOSE ? at + 1 : NULL;
 }
 
+/* Keys are compared as texts: others, as ClickHouse, write them with other escapes. */
 static bool add_member(struct label_pairs *pairs, char *key, char *value)
 {
-	return take(pairs, (struct label_pair){ key, value, NULL }, false);
+	return take(pairs, (struct label_pair){ encode_again(key), value, NULL }, false);
 }
 
 /* Only of the labels that came with it. */
 static bool add_unit(struct label_pairs *pairs, char *key, char *unit)
 {
-	struct label_pair *pair = key && unit ? find(pairs, key) : NULL;
+	struct label_pair *pair = (key = encode_again(key)) && unit ? find(pairs, key) : NULL;
 	bool is_whole = key && unit;
 
 	if (pair && !pair->unit && pair->value[0] != '"') {
@@ -185,10 +243,17 @@ static bool add_unit(struct label_pairs *pairs, char *key, char *unit)
 	return is_whole;
 }
 
+static bool is_set(const char *text)
+{
+	const char *units = each_member(text, NULL, NULL);
+
+	return units && (*units != OPEN || each_member(units, NULL, NULL));
+}
+
 bool label_pairs_add_set(struct label_pairs *pairs, const char *set)
 {
 	struct label_pairs own = { .items = { 0 } };
-	const char *units = *set ? each_member(set, &own, add_member) : "";
+	const char *units = is_set(set) ? each_member(set, &own, add_member) : "";
 	bool is_done = units && (*units != OPEN || each_member(units, &own, add_unit));
 
 	return label_pairs_move(pairs, &own) && is_done;

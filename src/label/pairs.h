@@ -34,7 +34,7 @@ struct label_pairs {
 bool label_pairs_add(struct label_pairs *pairs, const char *key, size_t key_size, const char *text,
                      size_t text_size);
 bool label_pairs_add_number(struct label_pairs *pairs, const char *key, int64_t number, const char *unit);
-bool label_pairs_add_set(struct label_pairs *pairs, const char *set);       /* as text */
+bool label_pairs_add_set(struct label_pairs *pairs, const char *set); /* as text; nothing where it is none */
 bool label_pairs_move(struct label_pairs *pairs, struct label_pairs *from); /* which is empty then */
 const char *label_pairs_find(const struct label_pairs *pairs, const char *key,
                              size_t key_size); /* its value as JSON, NULL: there is none */

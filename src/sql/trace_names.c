@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file's modules are read when the connection is attached, its names with the first
- * address. Both are copies in memory: a statement kept on the host's connection would
- * make sqlite3_close() fail.
+ * The file's modules are read when the connection is attached, and where it grows those that it has
+ * got since with the first address in one of them; its names with the first address. Both are copies
+ * in memory: a statement kept on the host's connection would make sqlite3_close() fail.
  */
 #include "sql/trace_names.h"
 
@@ -35,6 +35,7 @@ struct trace_names {
 	struct address_space space; /* first: the callbacks get this */
 	struct session session;     /* what the functions need of one */
 	struct module_map modules;
+	int64_t newest_module;
 	bool names_were_read;
 	VECTOR(struct text) texts;   /* by id */
 	VECTOR(struct frame) frames; /* by address as a signed number, the innermost first */
@@ -99,6 +100,37 @@ static int read_rows(struct trace_names *names, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+/* The number that the statement gives, 0 when it gives none. */
+static int64_t read_number(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *row = NULL;
+	int64_t number = 0;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+		number = sqlite3_column_int64(row, 0);
+	sqlite3_finalize(row);
+	return number;
+}
+
+static int64_t find_newest_module(const struct trace_names *names)
+{
+	return read_number(names->session.db, "SELECT max(id) FROM modules");
+}
+
+static void read_new_modules(struct trace_names *names)
+{
+	int64_t newest = find_newest_module(names);
+	char *sql = newest > names->newest_module
+	                    ? sqlite3_mprintf(MODULE_ROWS " WHERE id > %lld", (long long)names->newest_module)
+	                    : NULL;
+
+	if (!sql)
+		return;
+	names->newest_module = newest;
+	read_rows(names, sql, add_module);
+	sqlite3_free(sql);
+}
+
 /* Addresses that cannot be read in a damaged file have no name. */
 static void read_names(struct trace_names *names)
 {
@@ -113,7 +145,13 @@ static void read_names(struct trace_names *names)
 
 static const struct module *locate(const struct address_space *space, uint64_t address)
 {
-	return module_map_find(&((const struct trace_names *)space)->modules, address);
+	struct trace_names *names = (struct trace_names *)space;
+	const struct module *module = module_map_find(&names->modules, address);
+
+	if (module || address & STORE_NOWHERE)
+		return module;
+	read_new_modules(names);
+	return module_map_find(&names->modules, address);
 }
 
 static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
@@ -156,18 +194,6 @@ static int compare_bytes(void *context, int size, const void *left, int other_si
 	return order ? order : size - other_size;
 }
 
-/* The number that the statement gives, 0 when it gives none. */
-static int64_t read_number(sqlite3 *db, const char *sql)
-{
-	sqlite3_stmt *row = NULL;
-	int64_t number = 0;
-
-	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
-		number = sqlite3_column_int64(row, 0);
-	sqlite3_finalize(row);
-	return number;
-}
-
 static int attach(sqlite3 *db, char **error, const struct address_space **space)
 {
 	struct trace_names *names;
@@ -186,6 +212,8 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 	names->session.db = db;
 	names->session.space = &names->space;
 	settings_defaults(&names->session.settings);
+	/* First: what comes meanwhile is rather read twice than not at all. */
+	names->newest_module = find_newest_module(names);
 	/* Where that fails SQLite has not called detach(). */
 	code = sqlite3_create_collation_v2(db, COLLATION, SQLITE_UTF8, names, compare_bytes, detach);
 	if (code)

@@ -59,6 +59,9 @@ class Command(Tool):
         for arguments in (["unheard-of"], ["--unheard-of"], ["queries", "--unheard-of"]):
             self.assertRegex(run(*arguments)[2], r"unheard-of \(see queryprof (queries )?--help\)\n$")
         self.assertIn("record: --cpu 10 has no unit: --cpu 10ms?\n", run("record", "--cpu", "10", "true")[2])
+        self.assertIn("diff: --at soon; expected a time", run("diff", self.trace, "--at", "soon")[2])
+        code, out, err = run("plan", "http://127.0.0.1:1/?a=b")
+        self.assertEqual((code, out, err), (2, "", "queryprof: plan: http://127.0.0.1:1/: ClickHouse has no plans\n"))
 
     def test_options_that_exclude_each_other(self):
         """None is ignored: the message has both."""
@@ -67,6 +70,8 @@ class Command(Tool):
                 (["queries", "--regressed", "--by", "wall"], ("--regressed", "--by")),
                 (["queries", "--regressed", "--by", "label:route"], ("--regressed", "--by")),
                 (["queries", "--regressed", "--statements"], ("--regressed", "--statements")),
+                (["queries", "--clickhouse", "http://localhost:1/", "--regressed"],
+                 ("--regressed", "--clickhouse")),
                 (["plan", self.trace, "FROM orders", "--like", "id"], ("STATEMENT FROM orders", "--like id")),
                 (["queries", self.trace, "--credentials", "x"], ("--credentials", "--clickhouse")),
                 (["report", self.trace, "--ca", "x"], ("--ca", "--clickhouse")),

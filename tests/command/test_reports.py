@@ -201,6 +201,30 @@ Top stacks, leaf first, by CPU time
         self.assertIn("\nTop functions, by wall time\n", self.output("report", path))
         self.assertIn("\nno samples on the CPU clock\n", self.output("report", path, "--type", "cpu"))
 
+    def test_report_of_wall_time_of_two_types(self):
+        """A stack that both types have is one."""
+        path = os.path.join(self.folder, "both.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE series SET trace_type = 'OffCPU' WHERE id = 2")
+            db.commit()
+        out = self.output("report", path, "--query", SLOW, "--type", "wall")
+        self.assertRegex(out, r"\n +84\.0 +\S+ +84\.0 +210\.0 ms +210\.0 ms  fixture_static\n")
+        self.assertRegex(out, r"\n84\.0 % +210\.0 ms  fixture_static\n +fixture_visit\n +fixture_calls_out\n *8\.0 %")
+
+    def test_plan_without_such_samples(self):
+        path = os.path.join(self.folder, "plan.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript("""
+                INSERT INTO programs VALUES (1, 1, 0, 11, 0);
+                INSERT INTO plan_nodes VALUES (1, 1, 0, 'SCAN orders', '');
+                UPDATE queries SET program = 1 WHERE id = 1;
+                DELETE FROM samples WHERE series = 2;""")
+        self.assertIn("SCAN orders", self.output("plan", path))
+        self.assertEqual(self.refused(1, "plan", path, "--type", "wall"),
+                         f"queryprof: {path}: no samples on the wall clock of these runs\n")
+
     def test_report_says_the_interval_in_force(self):
         path = os.path.join(self.folder, "stretched.trace")
         shutil.copy(self.trace, path)

@@ -14,6 +14,7 @@ from collections import Counter
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import case  # noqa: E402
 import chdb  # noqa: E402
+import fake  # noqa: E402
 import maker  # noqa: E402
 import server  # noqa: E402
 from case import ROOT, push, run  # noqa: E402
@@ -224,6 +225,18 @@ class Modern(Fleet, case.Case):
                                  " ORDER BY 2 DESC LIMIT 8"):
             print(*row)
         self.assertLessEqual(float(size), 12)
+
+
+class Errors(case.Case):
+    def test_error_of_the_reader(self):
+        """A table that SQLite refuses, as a disk that is full would be."""
+        server = fake.Fake(ROOT)
+        self.addCleanup(server.close)
+        server.take = lambda path, query, body, headers: (
+            "23\t8\n" if b"version()" in body else "1\t2\t3\n" if b"count()" in body else "a\ta\nString\tString\n1\t2\n", 200)
+        done = run("queries", "--clickhouse", server.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Aqueryprof: http://\S+: duplicate column name: a\n\Z")
 
 
 if __name__ == "__main__":

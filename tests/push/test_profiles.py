@@ -102,6 +102,22 @@ class Case(case.Case):
     def push(self, *arguments, path=None, **more):
         return push("--format", self.FORMAT, path or self.path, *arguments, **more)
 
+    def push_large(self, samples, sets):
+        """To a server that refuses what is larger than 4 MiB, as proxies do: samples with as many sets of labels, of a
+        kilobyte that does not compress well. The server, and (time, value) of each sample."""
+        server, file, chance = self.server(), self.maker(), random.Random(1)
+        server.rules = lambda path, body: server.answers.update({path: ("too large", 413) if len(body) > 4 << 20 else ("", 200)})
+        file.add(samples)
+        file.db.execute("BEGIN")
+        file.db.executemany("INSERT INTO label_sets VALUES (?1, ?1, 1, json_object('long', ?2), '', '', '')",
+                            [(2 + number, f"{chance.getrandbits(4000):01000x}") for number in range(sets)])
+        file.db.execute("UPDATE samples SET labels = 2 + rowid % ?", (sets,))
+        file.db.execute("COMMIT")
+        done = self.push(server.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{samples} samples", done.stdout)
+        return server, file.rows("SELECT timestamp_ns, value FROM trace_log ORDER BY 1")
+
 
 class Otlp(Case):
     FORMAT = "otlp"
@@ -282,6 +298,28 @@ class Otlp(Case):
         body, = server.bodies(TRACES)
         self.assertEqual(json.loads(body), json.loads(out))
 
+    def test_large_profiles(self):
+        server, expected = self.push_large(9000, 6000)
+        self.assertEqual(sorted(sample[3:] for sample in self.samples(server)), expected)
+        self.assertEqual(len(server.bodies(PROFILES)), 3)
+
+    def test_texts_of_others(self):
+        """Names that are longer than writers' are, and labels as ClickHouse writes JSON, or that are none."""
+        server, file = self.server(), self.maker()
+        file.db.execute("UPDATE series SET trace_type = ?, unit = ?", ("é" * 40, "u" * 40))
+        file.db.execute("UPDATE threads SET thread_name = ?", ("ä" * 40,))
+        file.db.execute("UPDATE label_sets SET labels = ?", (r'{"k8s.io\/app":"a\nb"}',))
+        file.db.execute("INSERT INTO label_sets VALUES (2, 2, 1, 'x', '', '', '')")
+        file.add(100)
+        file.db.execute("UPDATE samples SET labels = 2 - labels")
+        self.assertEqual(self.push(server.url).returncode, 0)
+        self.assertEqual(len(server.bodies(PROFILES)), 1)
+        found = self.samples(server)
+        self.assertEqual(len(found), 100)
+        self.assertEqual({kind for _, kind, _, _, _ in found}, {"é" * 40})
+        self.assertEqual({(attributes["thread.name"], attributes.get("k8s.io/app")) for _, _, attributes, _, _ in found},
+                         {("ä" * 31, None), ("ä" * 31, "a\nb")})
+
     def test_many_spans(self):
         """A collector refuses what is larger than 4 MiB, however many spans are there, or in one row."""
         server, file, first = self.server(), self.maker(), 2
@@ -410,6 +448,29 @@ class Pyroscope(Case):
                     for _, _, of_sample in profile.samples:
                         self.check_labels(labels, of_sample)
                     yield sample["ID"], labels, profile
+
+    def test_large_profiles(self):
+        """Of which two are too large together."""
+        server, expected = self.push_large(48000, 3000)
+        found = sum(values[1] for _, _, profile in self.profiles(server) for _, values, _ in profile.samples)
+        self.assertEqual(found, sum(value for _, value in expected))
+        self.assertEqual(len(server.bodies(PYROSCOPE)), 5)
+
+    def test_attributes_of_one_name(self):
+        """Pyroscope refuses a series that has a name twice."""
+        server = self.server()
+        self.maker().add(10)
+        done = self.push(server.url, OTEL_RESOURCE_ATTRIBUTES="service_name=x,a.b=1,a_b=2,host-name=y")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([labels for _, labels, _ in self.profiles(server)],
+                         [{"__name__": "process_cpu", "service_name": "x", "a_b": "1", "host_name": "y"}])
+
+    def test_long_types(self):
+        server, file = self.server(), self.maker()
+        file.db.execute("UPDATE series SET trace_type = ?, unit = ?", ("x" * 70, "u" * 40))
+        file.add(100)
+        self.assertEqual(self.push(server.url).returncode, 0)
+        self.assertEqual([profile.types[1] for _, _, profile in self.profiles(server)], [("x" * 70, "u" * 40)])
 
     def test_what_is_new(self):
         server, file = self.server(), self.maker()

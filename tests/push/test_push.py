@@ -177,7 +177,10 @@ class Following(Sent):
             file.add(10 * (i + 1))
         with open(os.path.join(self.folder, "notes.txt"), "w") as other:
             other.write("not a trace file" * 100)
-        self.assertEqual(push(self.folder, server.url).returncode, 0)
+        os.mkfifo(os.path.join(self.folder, "pipe"))
+        done = subprocess.run([COMMAND, "push", self.folder, server.url], env=environment(), timeout=300,
+                              stdout=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0)
         self.assertEqual(len(server.rows["trace_log_rows"]), 60)
         for file in files:
             self.check_all(server, file)
@@ -187,10 +190,10 @@ class Following(Sent):
         file.add(20)
         return file
 
-    def damaged_file(self, name):
-        """Whose samples cannot be read."""
+    def damaged_file(self, name, table="samples"):
+        """Whose samples cannot be read, or another table."""
         file = self.bad_file(name)
-        page, = file.rows("SELECT rootpage FROM sqlite_schema WHERE name = 'samples'")[0]
+        page, = file.rows(f"SELECT rootpage FROM sqlite_schema WHERE name = '{table}'")[0]
         size, = file.rows("PRAGMA page_size")[0]
         file.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         file.db.close()
@@ -226,6 +229,23 @@ class Following(Sent):
                 self.check_all(server, file)
         done = push("--dry-run", self.folder, server.url)
         self.assertEqual((done.returncode, len(done.stdout.splitlines())), (1, 3))
+
+    def test_stacks_that_cannot_be_read(self):
+        """Are not sent as empty ones."""
+        server = self.fake()
+        self.damaged_file("a.trace", "stacks")
+        done = push(self.path, server.url)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "a.trace: .*malformed")
+        self.assertFalse(server.rows["trace_log_rows"])
+
+    def test_labels_that_are_none(self):
+        server, file = self.fake(), self.maker()
+        file.db.execute("UPDATE label_sets SET labels = 'x'")
+        file.add(10)
+        done = push(self.path, server.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([row["labels"] for row in server.rows["trace_log_rows"].values()], [{}] * 10)
 
     def follow(self, *arguments):
         process = subprocess.Popen([COMMAND, "push", "--follow", *arguments], env=environment(), stdout=subprocess.PIPE,
@@ -317,6 +337,28 @@ class Following(Sent):
             symbols = {row["symbols"][0].partition("+")[0] for row in server.rows["trace_log_rows"].values()
                        if row["file"] == file.identity}
             self.assertEqual(symbols, {name})
+
+    def test_modules_and_names_that_come_later(self):
+        """A module comes into the file with its first stack, a name behind it."""
+        server, file, address = self.fake(), self.maker(stacks=1, depth=1), 1 << 32
+
+        def add(count, stack):
+            before = file.now
+            file.add(count, stack=stack)
+            self.has_sent(process, server, file.total)
+            return {row["symbols"][0] for row in server.rows["trace_log_rows"].values() if row["timestamp_ns"] > before}
+
+        process = self.follow(self.path, server.url)
+        add(5, 1)
+        file.db.execute("INSERT INTO modules VALUES (2, 'ef', '/opt/later', 1, 1, ?, 1000000, 0)", (address,))
+        file.db.execute("INSERT INTO stacks VALUES (2, 2, 1, ?)", (f"[{address + 16}]",))
+        self.assertEqual(add(5, 2), {"later+0x10"})
+        name = file.db.execute("INSERT INTO names (name) VALUES ('named_later')").lastrowid
+        file.db.execute("INSERT INTO frames VALUES (?, 0, 0, ?, ?, 0, 0)", (address + 16, name, name))
+        add(1, 1)  # whose piece may have begun before
+        self.assertEqual(add(5, 2), {"named_later"})
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 0, process.stderr.read())
 
     def test_many_files(self):
         """More than the usual limit of open files, which is lower here."""

@@ -211,6 +211,8 @@ static int print_plans(sqlite3 *both)
 /* False after a complaint about the command line. */
 static bool find_sides(int argc, char **argv, struct side *sides)
 {
+	if (selection_check_time("diff", "at", at) != COMMAND_FINE)
+		return false;
 	for (int i = 0; i < 2; i++) {
 		sides[i] = (struct side){ i ? "B" : "A", argv[i && argc > 1], selection };
 		if (i && with)

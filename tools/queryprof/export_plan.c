@@ -23,35 +23,46 @@ static const char *keep_column(struct names *names, sqlite3_stmt *row)
 	return names_keep(names, text ? text : "");
 }
 
-static struct plan_path *read_path(sqlite3_stmt *row, struct names *names, int64_t program, int64_t node)
+/* An SQLite result. */
+static int read_path(sqlite3_stmt *row, struct names *names, int64_t program, int64_t node,
+                     struct plan_path **read)
 {
 	struct plan_path *path = calloc(1, sizeof(*path));
 	bool fine = path != NULL;
+	int code;
 
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":program"), program);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":node"), node);
 	while (fine && path->count < PLAN_DEPTH && sqlite3_step(row) == SQLITE_ROW)
 		fine = (path->functions[path->count++] = keep_column(names, row));
-	sqlite3_reset(row);
-	if (fine)
-		return path;
-	free(path);
-	return NULL;
+	code = sqlite3_reset(row);
+	if (code == SQLITE_OK && !fine)
+		code = SQLITE_NOMEM;
+	if (code == SQLITE_OK)
+		*read = path;
+	else
+		free(path);
+	return code;
 }
 
-const struct plan_path *plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side,
-                                        int64_t program, int64_t node)
+int plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side, int64_t program,
+                    int64_t node, const struct plan_path **found)
 {
 	static const struct plan_path none;
 	uint64_t words[] = { side, (uint64_t)program, (uint64_t)node };
 	struct plan_path **path;
+	int code;
 
+	*found = &none;
 	if (!node) /* the statement's own work, or not known */
-		return &none;
+		return SQLITE_OK;
 	path = index_item(&paths->index, hash_words(words, 3), &paths->items);
-	if (path && !*path)
-		*path = read_path(paths->path_of, names, program, node);
-	return path ? *path : NULL;
+	code = !path   ? SQLITE_NOMEM
+	       : *path ? SQLITE_OK
+	               : read_path(paths->path_of, names, program, node, path);
+	if (code == SQLITE_OK)
+		*found = *path;
+	return code;
 }
 
 void plan_paths_free(struct plan_paths *paths)

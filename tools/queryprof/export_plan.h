@@ -32,9 +32,9 @@ struct plan_paths {
 bool plan_paths_open(struct plan_paths *paths, sqlite3 *db);
 void plan_paths_close(struct plan_paths *paths);
 
-/* The path of a node of the open file, one of two sides. Node 0: no functions. NULL: no memory. */
-const struct plan_path *plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side,
-                                        int64_t program, int64_t node);
+/* The path of a node of the open file, one of two sides. Node 0: no functions. An SQLite result. */
+int plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side, int64_t program,
+                    int64_t node, const struct plan_path **found);
 
 void plan_paths_free(struct plan_paths *paths);
 

@@ -315,11 +315,15 @@ bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const
 	};
 	if (!sample->labels || !check_numbers(reader, row, unit, sample))
 		return false;
-	const struct plan_path *path =
-		plan_paths_find(&reader->paths, reader->names, reader->side, sqlite3_column_int64(row, 9),
-	                        sqlite3_column_int64(row, 10));
+	const struct plan_path *path;
+	int code = plan_paths_find(&reader->paths, reader->names, reader->side, sqlite3_column_int64(row, 9),
+	                           sqlite3_column_int64(row, 10), &path);
 	const char *leaf = find_leaf(reader, column_text(row, 11));
-	if (!path || !leaf) {
+	if (code != SQLITE_OK) {
+		complain("%s: %s", reader->path, sqlite3_errstr(code));
+		return false;
+	}
+	if (!leaf) {
 		complain_of_memory();
 		return false;
 	}

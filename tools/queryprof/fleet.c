@@ -161,6 +161,13 @@ static bool take(void *context, const char *data, size_t size)
 	return true;
 }
 
+static const char *error_of(void *context)
+{
+	const struct fetch *fetch = context;
+
+	return sqlite3_errcode(fetch->db) != SQLITE_OK ? sqlite3_errmsg(fetch->db) : "out of memory";
+}
+
 /* --- questions -------------------------------------------------------------------- */
 
 /* malloc'ed; NULL: no memory. */
@@ -193,7 +200,7 @@ static int fetch_rows(sqlite3 *db, const char *table, const char *sql, const cha
 	char *labelled = server.is_old ? replace(sql, "toJSONString(labels)", "labels") : strdup(sql);
 	char *chosen = labelled ? replace(labelled, "/* and */", where) : NULL;
 	char *whole = chosen ? text_format("%s FORMAT TabSeparatedWithNamesAndTypes", chosen) : NULL;
-	const struct http_taker taker = { take, &fetch };
+	const struct http_taker taker = { take, error_of, &fetch };
 	int result = COMMAND_FAILED;
 
 	if (!whole)

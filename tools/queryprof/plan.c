@@ -5,7 +5,9 @@
 #include "command.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "fleet.h"
 #include "plan_tree.h"
 #include "selection.h"
 #include "sql_plan_opcodes.h"
@@ -36,7 +38,14 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 		return complain("%s: no plan is known of these runs: plans are kept of SQLite's statements "
 		                "with samples",
 		                path);
-	int result = plan_tree_print(db, type, limit, NULL);
+	size_t printed;
+	int result = plan_tree_print(db, type, limit, NULL, &printed);
+	if (!result && !printed) {
+		char none[SHOWN_TYPE_NONE];
+
+		shown_type_none(type, none);
+		return complain("%s: %s of these runs", path, none);
+	}
 	if (result || !opcodes)
 		return result;
 	printf("\n");
@@ -56,6 +65,10 @@ static int run(int argc, char **argv)
 		one.like = argv[1];
 	if (selection_check("plan", &one) != COMMAND_FINE)
 		return COMMAND_MISUSED;
+	if (fleet_is_url(argv[0])) {
+		complain("plan: %.*s: ClickHouse has no plans", (int)strcspn(argv[0], "?"), argv[0]);
+		return COMMAND_MISUSED;
+	}
 	sqlite3 *db = selection_open(argv[0], &one);
 	if (!db)
 		return COMMAND_FAILED;

@@ -124,9 +124,10 @@ static void print_branches(const struct node *node)
 	fputs(node->is_last[node->depth] ? "└─ " : "├─ ", stdout);
 }
 
+/* A damaged file may have any share. */
 static void print_bar(double share)
 {
-	int eighths = (int)(share * BAR * 8 + 0.5);
+	int eighths = (int)(fmin(fmax(share, 0), 1) * BAR * 8 + 0.5);
 	static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
 	int printed = eighths / 8 + (eighths % 8 != 0);
 
@@ -261,7 +262,8 @@ int plan_tree_statements(sqlite3 *db)
 	return statements;
 }
 
-int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title)
+int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title,
+                    size_t *printed)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
 		                                    { ":limit", limit },
@@ -289,6 +291,8 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 		fine = print_tree(&tree, type);
 	tree_free(&tree);
 	sqlite3_finalize(rows);
+	if (printed)
+		*printed = number;
 	if (!fine)
 		return complain("out of memory");
 	return code == SQLITE_DONE ? COMMAND_FINE

@@ -12,7 +12,9 @@
 int plan_tree_statements(sqlite3 *db);
 
 /* Prints them, at most `limit` (NULL: three), the one that took most first; before the first one
- * `title`, if it is not NULL. Nothing where no plan is known. A command_result. */
-int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title);
+ * `title`, if it is not NULL. Nothing where no plan is known, or no such samples. *printed: how many; may be
+ * NULL. A command_result. */
+int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title,
+                    size_t *printed);
 
 #endif

@@ -359,20 +359,22 @@ static void put_texts(struct clickhouse_column *column, const struct push_stack 
 	clickhouse_put_words(values, words, stack->count);
 }
 
-static bool put_stack(struct table_rows *rows, int64_t id)
+/* An SQLite result. */
+static int put_stack(struct table_rows *rows, int64_t id)
 {
-	struct push_stack *stack = push_stacks_find(rows->stacks, id);
+	struct push_stack *stack;
+	int code = push_stacks_find(rows->stacks, id, &stack);
 	bool is_new;
 
-	if (!stack)
-		return false;
+	if (code != SQLITE_OK)
+		return code;
 	is_new = stack->block != rows->block;
 	stack->block = rows->block;
 	clickhouse_end_row(rows->trace, stack->count);
 	bytes_put(&rows->trace->values[0].data, stack->addresses, stack->count * sizeof(uint64_t));
 	put_texts(rows->symbols, stack, stack->functions, stack->words, is_new);
 	put_texts(rows->lines, stack, stack->lines, stack->words + stack->count, is_new);
-	return true;
+	return SQLITE_OK;
 }
 
 /* One side of a pair, which is JSON. */
@@ -387,7 +389,7 @@ static bool put_json(struct clickhouse_values *values, const char *json)
 	return true;
 }
 
-/* Labels of the statement's comments count before those of the run. */
+/* Labels of the statement's comments count before those of the run. False: no memory. */
 static bool put_labels(struct clickhouse_column *column, const char *first, const char *second)
 {
 	struct label_pairs pairs = { .items = { 0 } };
@@ -431,23 +433,24 @@ static const char *column_text(sqlite3_stmt *row, int column)
 	return text ? text : "";
 }
 
-/* False: no memory. */
-static bool put_row(struct table_rows *rows)
+/* An SQLite result. */
+static int put_row(struct table_rows *rows)
 {
 	const char *of_statement = "";
-	bool fine = true;
+	int code = SQLITE_OK;
 
-	for (int i = 0; fine && i < sqlite3_column_count(rows->rows); i++)
+	for (int i = 0; code == SQLITE_OK && i < sqlite3_column_count(rows->rows); i++)
 		switch (rows->sources[i]) {
 		case SOURCE_VALUE: put_value(rows, i); break;
-		case SOURCE_STACK: fine = put_stack(rows, sqlite3_column_int64(rows->rows, i)); break;
+		case SOURCE_STACK: code = put_stack(rows, sqlite3_column_int64(rows->rows, i)); break;
 		case SOURCE_STATEMENT_LABELS: of_statement = column_text(rows->rows, i); break;
 		case SOURCE_LABELS:
-			fine = put_labels(rows->to[i], of_statement, column_text(rows->rows, i));
+			if (!put_labels(rows->to[i], of_statement, column_text(rows->rows, i)))
+				code = SQLITE_NOMEM;
 			break;
 		case SOURCE_NUMBERS: put_numbers(rows->to[i], column_text(rows->rows, i)); break;
 		}
-	return fine;
+	return code;
 }
 
 static char *make_url(const struct table_rows *rows, const struct push_position *since,
@@ -512,8 +515,8 @@ static int read_table(struct table_rows *rows, sqlite3 *db, const char *path,
 	if (!set_columns(rows))
 		return COMMAND_FAILED;
 	while ((code = sqlite3_step(rows->rows)) == SQLITE_ROW) {
-		if (!put_row(rows))
-			return complain("out of memory");
+		if ((code = put_row(rows)) != SQLITE_OK)
+			return complain("%s: %s", path, sqlite3_errstr(code));
 		++*count;
 	}
 	if (code != SQLITE_DONE)

@@ -3,11 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "command.h"
 #include "sql_span_texts.h"
@@ -74,12 +75,17 @@ static bool is_immutable(sqlite3 *db)
 	return sqlite3_uri_boolean(sqlite3_db_filename(db, "main"), "immutable", 0);
 }
 
+static int64_t newest_name(const struct push_file *file)
+{
+	return database_number(file->db, "SELECT max(id) FROM names", 0);
+}
+
 /* If no process wrote to a file when it was opened, SQLite does not look at it again; another file may
- * have its name now. */
+ * have its name now. What has got names since has none in the stacks that were read. */
 static bool must_reopen(const struct push_file *file, const struct push_sight *now)
 {
 	return now->inode != file->seen.inode || now->device != file->seen.device ||
-	       (is_immutable(file->db) && !is_same(now, &file->seen));
+	       (is_immutable(file->db) ? !is_same(now, &file->seen) : newest_name(file) != file->newest_name);
 }
 
 int push_files_open(struct push_file *file)
@@ -102,6 +108,7 @@ int push_files_open(struct push_file *file)
 	file->db = trace_file_open(file->path);
 	if (!file->db)
 		return COMMAND_FAILED;
+	file->newest_name = newest_name(file);
 	if (sqlite3_exec(file->db, sql_span_texts, NULL, NULL, NULL) != SQLITE_OK)
 		complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 	else if (push_stacks_begin(&file->stacks, file->db, trace_file_space(file->db)))
@@ -171,13 +178,14 @@ bool push_files_has_sound(void)
 static bool is_trace_file(const char *path)
 {
 	char head[16] = "", *uri = NULL;
-	FILE *file = fopen(path, "re");
-	bool is_one = file && fread(head, 1, sizeof(head), file) == sizeof(head) &&
+	struct stat status;
+	int fd = regular_file_open(path, &status);
+	bool is_one = fd >= 0 && read(fd, head, sizeof(head)) == sizeof(head) &&
 	              !memcmp(head, "SQLite format 3", sizeof(head));
 	sqlite3 *db = NULL;
 
-	if (file)
-		fclose(file);
+	if (fd >= 0)
+		close(fd);
 	if (is_one && (uri = trace_file_uri(path)) != NULL)
 		is_one = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") ==
 		                 SQLITE_OK &&

@@ -33,7 +33,8 @@ struct push_file {
 	bool has_state;
 	sqlite3 *db; /* NULL: not open */
 	struct push_stacks stacks;
-	int64_t removals; /* of rows, when the stacks were read */
+	int64_t newest_name; /* when it was opened */
+	int64_t removals;    /* of rows, when the stacks were read */
 };
 
 struct push_files {
@@ -48,8 +49,8 @@ int push_files_take(int count, char **paths);
 /* Takes what is new in the folders, and forgets files of theirs that were removed. False: no memory. */
 bool push_files_look(void);
 
-/* Opens it, if it is not open, or if another has its path now. file->db is NULL where it was removed. A
- * command_result, after a complaint. */
+/* Opens it, if it is not open, or if another has its path, or it has got names since. file->db is NULL where
+ * it was removed. A command_result, after a complaint. */
 int push_files_open(struct push_file *file);
 
 /* Closes a file that was removed, when all of it is sent. */

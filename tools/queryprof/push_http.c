@@ -54,6 +54,7 @@ static struct {
 	VECTOR(char *) headers;
 	VECTOR(char) response;
 	const struct http_taker *taker; /* NULL: responses are kept */
+	bool is_taken;                  /* false: the taker has failed */
 	char error[CURL_ERROR_SIZE];
 } http;
 
@@ -229,8 +230,10 @@ static size_t keep_answer(char *data, size_t one, size_t count, void *context)
 	(void)context;
 	if (http.taker)
 		curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &status);
-	if (status == 200)
-		return http.taker->take(http.taker->context, data, size) ? size : 0;
+	if (status == 200) {
+		http.is_taken = http.taker->take(http.taker->context, data, size);
+		return http.is_taken ? size : 0;
+	}
 	if (!vector_reserve(&http.response, http.response.count + size + 1))
 		return 0;
 	memcpy(http.response.items + http.response.count, data, size);
@@ -289,12 +292,15 @@ static void try_once(const char *url, const char *const *headers, const void *bo
 	*response = (struct http_response){ .text = "" };
 	http.response.count = 0;
 	http.error[0] = 0;
+	http.is_taken = true;
 	set_options(url, list, body, size);
 	code = curl.curl_easy_perform(http.easy);
 	http_counts.requests++;
 	http_counts.bytes += size;
 	if (code == CURLE_OK)
 		curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &response->status);
+	else if (!http.is_taken)
+		snprintf(http.error, sizeof(http.error), "%s", http.taker->error(http.taker->context));
 	else if (!http.error[0])
 		snprintf(http.error, sizeof(http.error), "%s", curl.curl_easy_strerror(code));
 	curl.curl_slist_free_all(list);

@@ -52,9 +52,11 @@ enum http_result http_send(const char *url, const char *const *headers, const vo
                            bool (*is_final)(const struct http_response *response),
                            struct http_response *response);
 
-/* Takes what a server says as it comes. False: no more of it, and the request fails. */
+/* Takes what a server says as it comes. False: no more of it, and the request fails; then `error` says why.
+ */
 struct http_taker {
 	bool (*take)(void *context, const char *data, size_t size);
+	const char *(*error)(void *context);
 	void *context;
 };
 

@@ -28,8 +28,8 @@
 
 #define SHOWN_MAX 200
 
-/* A body of spans ends with the span that makes it as long: servers and what stands before them refuse long
- * ones, often from 4 MiB on. */
+/* A body ends with the sample or span that makes it as long, and before the profile that would: servers and
+ * what stands before them refuse long ones, often from 4 MiB on. */
 #define BODY_BYTES (3 << 20)
 
 struct request {
@@ -47,7 +47,7 @@ static struct {
 /* The samples that become one profile, and those that are written as one. */
 struct stream {
 	bool is_open;
-	char type[64], unit[32];
+	char *type, *unit; /* as the file has them */
 	int64_t process, slice;
 	struct export_info info;
 	struct resource series;
@@ -60,10 +60,10 @@ struct reading {
 	const struct push_position *since, *until;
 	const char *service;
 	struct stream stream;
-	/* Pyroscope's only request. */
-	FILE *all;
+	/* Pyroscope's request that is being written. */
+	FILE *all; /* NULL: there is none */
 	char *all_text;
-	size_t all_size, profiles;
+	size_t all_size;
 };
 
 static int complain_of_memory(void)
@@ -182,18 +182,22 @@ static void write_id(FILE *out, const struct reading *reading)
 static bool write_series(struct reading *reading, const unsigned char *profile, size_t size)
 {
 	const struct stream *stream = &reading->stream;
-	FILE *out = reading->all;
+	bool is_first = !reading->all;
 	char name[64], *label;
 	bool fine = true;
 
+	if (is_first && !(reading->all = open_memstream(&reading->all_text, &reading->all_size)))
+		return false;
+	FILE *out = reading->all;
 	name_profile(stream->type, name);
-	fputs(reading->profiles++ ? ",\n{\"labels\":[" : "{\"series\":[\n{\"labels\":[", out);
+	fputs(is_first ? "{\"series\":[\n{\"labels\":[" : ",\n{\"labels\":[", out);
 	write_label(out, "__name__", name, "");
 	for (size_t i = 0; fine && i < stream->series.items.count; i++) {
 		const struct resource_item *item = &stream->series.items.items[i];
 
 		fine = (label = resource_label_name(item->key)) != NULL;
-		if (fine && item->text)
+		/* Two keys may become one name. */
+		if (fine && item->text && !resource_has_label(&stream->series, i, label))
 			write_label(out, label, item->text, ",");
 		free(label);
 	}
@@ -203,6 +207,24 @@ static bool write_series(struct reading *reading, const unsigned char *profile, 
 	write_base64(out, profile, size);
 	fputs("\"}]}", out);
 	return fine;
+}
+
+/* `is_whole`: else nothing comes of it. A command_result. */
+static int end_all(struct reading *reading, bool is_whole)
+{
+	FILE *out = reading->all;
+	bool fine;
+
+	if (!out)
+		return COMMAND_FINE;
+	reading->all = NULL;
+	fputs("\n]}\n", out);
+	fine = fclose(out) == 0;
+	if (is_whole && fine)
+		return add_request("/push.v1.PusherService/Push", "Content-Type: application/json",
+		                   reading->all_text, reading->all_size);
+	free(reading->all_text);
+	return fine ? COMMAND_FINE : complain_of_memory();
 }
 
 /* --- profiles --------------------------------------------------------------------- */
@@ -231,13 +253,19 @@ static int finish_profile(struct reading *reading)
 {
 	size_t size;
 	char *data = fflush(reading->stream.out) == 0 ? read_out(reading->stream.out, &size) : NULL;
+	int result = COMMAND_FINE;
 
-	if (data && !target.is_pyroscope)
+	if (!data)
+		return complain_of_memory();
+	if (!target.is_pyroscope)
 		return add_request("/v1development/profiles", "Content-Type: application/x-protobuf", data,
 		                   size);
-	bool fine = data && write_series(reading, (unsigned char *)data, size);
+	if (reading->all && ftell(reading->all) + (long)(size / 3 * 4) >= BODY_BYTES)
+		result = end_all(reading, true);
+	if (result == COMMAND_FINE && !write_series(reading, (unsigned char *)data, size))
+		result = complain_of_memory();
 	free(data);
-	return fine ? COMMAND_FINE : complain_of_memory();
+	return result;
 }
 
 /* `is_whole`: else nothing comes of it. A command_result. */
@@ -255,6 +283,8 @@ static int end_stream(struct reading *reading, bool is_whole)
 	if (stream->out)
 		fclose(stream->out);
 	resource_free(&stream->series);
+	free(stream->type);
+	free(stream->unit);
 	*stream = (struct stream){ .is_open = false };
 	return result;
 }
@@ -274,21 +304,23 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 {
 	struct stream *stream = &reading->stream;
 	const struct export_labels *labels = sample->labels;
+	const char *type = names_keep(reading->reader.names, column_text(row, 14)),
+		   *unit = names_keep(reading->reader.names, column_text(row, 15));
 	int fd = memfd_create("queryprof", MFD_CLOEXEC);
 
 	*stream = (struct stream){
 		.is_open = true,
+		.type = strdup(column_text(row, 14)),
+		.unit = strdup(column_text(row, 15)),
 		.process = sqlite3_column_int64(row, 16),
 		.slice = slice_of(sample->time_ns),
 		.out = fd >= 0 ? fdopen(fd, "w+b") : NULL,
 	};
 	if (fd >= 0 && !stream->out)
 		close(fd);
-	snprintf(stream->type, sizeof(stream->type), "%s", column_text(row, 14));
-	snprintf(stream->unit, sizeof(stream->unit), "%s", column_text(row, 15));
 	stream->info = (struct export_info){
-		.trace_type = stream->type,
-		.unit = stream->unit,
+		.trace_type = type,
+		.unit = unit,
 		.is_timed = true,
 		.title = "",
 		.executable = labels->program,
@@ -296,8 +328,9 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 		.service = reading->service,
 		.series = target.is_pyroscope ? &stream->series : NULL,
 	};
-	if (stream->out && (!target.is_pyroscope || resource_fill(&stream->series, reading->service,
-	                                                          labels->program, labels->host, 0)))
+	if (stream->out && stream->type && stream->unit && type && unit &&
+	    (!target.is_pyroscope ||
+	     resource_fill(&stream->series, reading->service, labels->program, labels->host, 0)))
 		stream->writer = export_begin(format(), stream->out, &stream->info);
 	return stream->writer ? COMMAND_FINE : complain_of_memory();
 }
@@ -306,7 +339,9 @@ static bool is_of_stream(const struct stream *stream, sqlite3_stmt *row, const s
 {
 	return stream->is_open && strcmp(stream->type, column_text(row, 14)) == 0 &&
 	       strcmp(stream->unit, column_text(row, 15)) == 0 &&
-	       stream->process == sqlite3_column_int64(row, 16) && stream->slice == slice_of(sample->time_ns);
+	       stream->process == sqlite3_column_int64(row, 16) &&
+	       stream->slice == slice_of(sample->time_ns) &&
+	       (!format()->size || format()->size(stream->writer) < BODY_BYTES);
 }
 
 /* A command_result. */
@@ -358,24 +393,12 @@ static int add_rows(struct reading *reading, int64_t *count)
 	return result == COMMAND_FINE ? ended : result;
 }
 
-/* Pyroscope's profiles go together. */
+/* Pyroscope's profiles go together, as many as a body takes. */
 static int add_samples(struct reading *reading, int64_t *count)
 {
-	int result;
+	int result = add_rows(reading, count), ended = end_all(reading, result == COMMAND_FINE);
 
-	if (target.is_pyroscope && !(reading->all = open_memstream(&reading->all_text, &reading->all_size)))
-		return complain_of_memory();
-	result = add_rows(reading, count);
-	if (!reading->all)
-		return result;
-	fputs("\n]}\n", reading->all);
-	if (fclose(reading->all) != 0 && result == COMMAND_FINE)
-		result = complain_of_memory();
-	if (result == COMMAND_FINE && reading->profiles)
-		return add_request("/push.v1.PusherService/Push", "Content-Type: application/json",
-		                   reading->all_text, reading->all_size);
-	free(reading->all_text);
-	return result;
+	return result == COMMAND_FINE ? ended : result;
 }
 
 /* The exports' labels need it. It is empty: how often a statement ran is in no profile. */

@@ -73,11 +73,13 @@ static struct push_stack *make_stack(struct push_stacks *stacks, const struct ex
 	return made;
 }
 
-static struct push_stack *read_stack(struct push_stacks *stacks, int64_t id)
+/* An SQLite result. */
+static int read_stack(struct push_stacks *stacks, int64_t id, struct push_stack **read)
 {
 	const struct export_stack *stack;
 	const char *trace = NULL;
 	bool bad = false;
+	int code;
 
 	sqlite3_bind_int64(stacks->read, 1, id);
 	if (sqlite3_step(stacks->read) == SQLITE_ROW)
@@ -85,16 +87,22 @@ static struct push_stack *read_stack(struct push_stacks *stacks, int64_t id)
 	stack = names_stack(stacks->names, trace ? trace : "[]", false, &bad);
 	if (bad) /* the sample still took its time */
 		stack = names_stack(stacks->names, "[]", false, &bad);
-	sqlite3_reset(stacks->read);
-	return stack ? make_stack(stacks, stack) : NULL;
+	code = sqlite3_reset(stacks->read);
+	if (code != SQLITE_OK)
+		return code;
+	*read = stack ? make_stack(stacks, stack) : NULL;
+	if (!*read)
+		return SQLITE_NOMEM;
+	(*read)->id = id;
+	return SQLITE_OK;
 }
 
-struct push_stack *push_stacks_find(struct push_stacks *stacks, int64_t id)
+int push_stacks_find(struct push_stacks *stacks, int64_t id, struct push_stack **found)
 {
 	uint64_t word = (uint64_t)id;
 	struct push_stack **stack = index_item(&stacks->index, hash_words(&word, 1), &stacks->list);
+	int code = !stack ? SQLITE_NOMEM : *stack ? SQLITE_OK : read_stack(stacks, id, stack);
 
-	if (stack && !*stack && (*stack = read_stack(stacks, id)))
-		(*stack)->id = id;
-	return stack ? *stack : NULL;
+	*found = code == SQLITE_OK ? *stack : NULL;
+	return code;
 }

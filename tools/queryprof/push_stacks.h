@@ -36,7 +36,7 @@ struct push_stacks {
 bool push_stacks_begin(struct push_stacks *stacks, sqlite3 *db, const struct address_space *space);
 void push_stacks_end(struct push_stacks *stacks);
 
-/* NULL: no memory. A stack that is not in the file is empty. */
-struct push_stack *push_stacks_find(struct push_stacks *stacks, int64_t id);
+/* A stack that is not in the file is empty. An SQLite result. */
+int push_stacks_find(struct push_stacks *stacks, int64_t id, struct push_stack **found);
 
 #endif

@@ -27,8 +27,8 @@ struct push_position {
 struct push_state {
 	int fd; /* holds the lock */
 	char *path;
-	/* Up to `sent` the target has everything. The rows from there to `next` were on their way: they go
-	 * again, and as the same request. */
+	/* Up to `sent` the target has everything. The rows from there to `next` were on their way: all of
+	 * them go again, and as the same requests. */
 	struct push_position sent, next;
 };
 

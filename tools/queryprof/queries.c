@@ -89,6 +89,10 @@ static int run(int argc, char **argv)
 	if (check_lines(by_label) != COMMAND_FINE || selection_check("queries", &selection) != COMMAND_FINE ||
 	    fleet_check("queries", argc, argv) != COMMAND_FINE)
 		return COMMAND_MISUSED;
+	if (regressed && fleet_is_url(argv[0])) {
+		complain("queries: --regressed and --clickhouse exclude each other: ClickHouse has no plans");
+		return COMMAND_MISUSED;
+	}
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;

@@ -80,10 +80,9 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 		{ NULL, NULL },
 	};
 	int result = COMMAND_FINE;
-	char empty[96];
+	char empty[SHOWN_TYPE_NONE];
 
-	snprintf(empty, sizeof(empty), type->clock ? "no samples on the %s clock" : "no samples of type %s",
-	         type->clock ? type->clock : type->name);
+	shown_type_none(type, empty);
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const struct part *part = &parts[i];
 		struct output output = {
@@ -104,7 +103,7 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 		result = run_sql(db, part->sql, parameters, &output);
 		/* The plan is a single statement's: else it would be an arbitrary choice. */
 		if (!result && part->sql == sql_report_times && plan_tree_statements(db) == 1)
-			result = plan_tree_print(db, type, NULL, "Plan, by time of its nodes");
+			result = plan_tree_print(db, type, NULL, "Plan, by time of its nodes", NULL);
 	}
 	return result;
 }

@@ -102,8 +102,7 @@ char *selection_describe(const struct selection *one, const char *separator)
 	return to && fclose(to) == 0 ? text : NULL;
 }
 
-/* COMMAND_MISUSED after a complaint. */
-static int check_time(const char *command, const char *option, const char *text)
+int selection_check_time(const char *command, const char *option, const char *text)
 {
 	const struct moment_bases bases = { 0 };
 	int64_t ns;
@@ -129,9 +128,9 @@ int selection_check(const char *command, const struct selection *one)
 		complain("%s: --label %s; expected KEY=VALUE, as route=users", command, one->label);
 		return COMMAND_MISUSED;
 	}
-	if (check_time(command, "since", one->since))
+	if (selection_check_time(command, "since", one->since))
 		return COMMAND_MISUSED;
-	return check_time(command, "until", one->until);
+	return selection_check_time(command, "until", one->until);
 }
 
 /* The ids that the given one can mean: itself if it is one, else all that begin with it.
@@ -164,10 +163,10 @@ static char *complete_id(sqlite3 *db, const char *path, const struct id_kind *ki
 			id = sqlite3_mprintf("%s", text);
 	}
 	sqlite3_finalize(row);
-	if (found == 1)
-		return id;
 	if (code != SQLITE_DONE)
 		complain("%s: %s", path, sqlite3_errmsg(db));
+	else if (found == 1)
+		return id;
 	else if (found)
 		complain("%s: more than one %s's id begins with %s", path, kind->name, given);
 	else

@@ -21,8 +21,11 @@ extern const struct command_option selection_options[];
  * malloc'ed, NULL: no memory. */
 char *selection_describe(const struct selection *one, const char *separator);
 
-/* COMMAND_MISUSED after a complaint about a time. */
+/* COMMAND_MISUSED after a complaint about a time, or a label. */
 int selection_check(const char *command, const struct selection *one);
+
+/* The same for one time, NULL: none. */
+int selection_check_time(const char *command, const char *option, const char *text);
 
 /* Opens the file and gives it temp.selected and its views (sql/selected.sql); NULL after
  * a complaint. */

@@ -60,8 +60,10 @@ static void read_wall(struct shown_type *type, sqlite3 *db)
 
 bool shown_type_read(struct shown_type *type, sqlite3 *db)
 {
-	static const char find[] = "SELECT name, unit FROM sample_types WHERE name = ? COLLATE NOCASE "
-				   "ORDER BY name <> ?1 LIMIT 1";
+	/* Only in a damaged file there is no unit. */
+	static const char find[] =
+		"SELECT name, coalesce(unit, 'unknown') FROM sample_types WHERE name = ? COLLATE NOCASE "
+		"ORDER BY name <> ?1 LIMIT 1";
 	sqlite3_stmt *row = NULL;
 
 	if (type->is_wall)
@@ -76,6 +78,12 @@ bool shown_type_read(struct shown_type *type, sqlite3 *db)
 	}
 	sqlite3_finalize(row);
 	return type->unit[0];
+}
+
+void shown_type_none(const struct shown_type *type, char text[SHOWN_TYPE_NONE])
+{
+	snprintf(text, SHOWN_TYPE_NONE, type->clock ? "no samples on the %s clock" : "no samples of type %s",
+	         type->clock ? type->clock : type->name);
 }
 
 int shown_type_refuse(const struct shown_type *type, const char *command)

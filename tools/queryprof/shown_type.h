@@ -36,6 +36,10 @@ struct shown_type shown_type_of(const char *name);
  * file has no such samples and this build knows no such type. */
 bool shown_type_read(struct shown_type *type, sqlite3 *db);
 
+/* "no samples on the wall clock", as where there are none. */
+#define SHOWN_TYPE_NONE 96
+void shown_type_none(const struct shown_type *type, char text[SHOWN_TYPE_NONE]);
+
 /* COMMAND_MISUSED, after a complaint. */
 int shown_type_refuse(const struct shown_type *type, const char *command);
 

@@ -125,32 +125,27 @@ bool span_tree_read_stacks(struct span_tree *tree, sqlite3 *db, const char *sql,
 /* --- the tree ------------------------------------------------------------------------------------------ */
 
 /* Whether the span is among the ancestors of `of`, itself included. */
-static bool is_ancestor(const struct span *span, const struct span *of, size_t steps)
+static bool is_ancestor(const struct span *span, const struct span *of)
 {
-	while (of && steps--) {
-		if (of == span)
-			return true;
+	while (of && of != span)
 		of = of->parent;
-	}
 	return of != NULL;
 }
 
-/* A parent begins before its children in all but damaged files: only the others are looked at. */
-static bool is_sound(const struct span *span, const struct span *parent, size_t count)
-{
-	return parent < span || !is_ancestor(span, parent, count);
-}
-
+/* A parent begins before its children in all but damaged files: such cannot be their own ancestors. The
+ * others are looked at when these are known. */
 static void find_parents(struct span_tree *tree)
 {
 	struct hash_table index = index_spans(tree);
 
-	for (size_t i = 0; i < tree->spans.count; i++) {
-		struct span *span = &tree->spans.items[i], *parent = find(&index, span->parent_id);
+	for (int turn = 0; turn < 2; turn++)
+		for (size_t i = 0; i < tree->spans.count; i++) {
+			struct span *span = &tree->spans.items[i], *parent = find(&index, span->parent_id);
 
-		if (parent && parent != span && is_sound(span, parent, tree->spans.count))
-			span->parent = parent;
-	}
+			if (parent &&
+			    (turn == 0 ? parent < span : parent > span && !is_ancestor(span, parent)))
+				span->parent = parent;
+		}
 	hash_table_free(&index);
 }
 

@@ -196,20 +196,23 @@ static char *complete_id(sqlite3 *db, const char *path, const char *given)
 				   "WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2";
 	sqlite3_stmt *row = NULL;
 	char *id = NULL;
-	int found = 0;
+	int found = 0, code;
 
 	if (sqlite3_prepare_v2(db, find, -1, &row, NULL)) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 		return NULL;
 	}
 	sqlite3_bind_text(row, 1, given, -1, SQLITE_STATIC);
-	while (sqlite3_step(row) == SQLITE_ROW && !found++)
+	while ((code = sqlite3_step(row)) == SQLITE_ROW && !found++)
 		id = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
 	sqlite3_finalize(row);
-	if (found == 1)
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	else if (found == 1)
 		return id;
-	complain(found ? "%s: more than one trace's id begins with %s" : "%s: no trace has the id %s", path,
-	         given);
+	else
+		complain(found ? "%s: more than one trace's id begins with %s" : "%s: no trace has the id %s",
+		         path, given);
 	sqlite3_free(id);
 	return NULL;
 }
