@@ -62,6 +62,8 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines
 
 	if (!library)
 		return SQLITE_ERROR;
+	/* A program that has queryprof linked may register it. */
+	auto_extensions_add_own((void (*)(void))sqlite3_queryprof_init);
 	if (qp_init(NULL)) {
 		*error = api->mprintf("queryprof: %s", qp_error());
 		return SQLITE_ERROR;

@@ -11,8 +11,8 @@
 
 #include "watch/host.h"
 
-/* An extension that queryprof registers itself. There are at most OWN_EXTENSIONS_MAX; again is nothing. */
-#define OWN_EXTENSIONS_MAX 2
+/* An extension of queryprof's, whoever registers it. There are at most OWN_EXTENSIONS_MAX; again is nothing. */
+#define OWN_EXTENSIONS_MAX 3
 void auto_extensions_add_own(void (*extension)(void));
 
 /* Whether opening a connection calls no code of the host's. False, too, if the structure is not found. */
