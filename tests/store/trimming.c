@@ -175,6 +175,27 @@ static void sites_go_with_their_spans(void **state)
 	                 0);
 }
 
+/* One of many spans, whose statement does not run any more. */
+static void sites_stay_with_their_spans(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 12000; i++) {
+		put_run_span(T0 + i * 1000000, 7, KEY(T0, 0), 5);
+		if (i % 1000 == 999)
+			flush(16 * MB);
+	}
+	trim(MB);
+	assert_true(number("SELECT min(id) FROM span_batches") > 4200);
+	for (uint64_t i = 12000; i < 13500; i++) {
+		put_run_span(T0 + i * 1000000, 7, KEY(T0, 0), 1000 + i);
+		if (i % 250 == 249)
+			flush(MB);
+	}
+	assert_int_equal(number("SELECT count(*) FROM span_rows WHERE site NOT IN (SELECT id FROM span_sites"
+	                        " WHERE statement = 5)"),
+	                 1500);
+}
+
 /* So that they are published again, by this process and by others that write to the file. */
 static void removed_programs_are_counted(void **state)
 {
@@ -223,14 +244,15 @@ static void put_label_use(uint64_t from_ns)
 	ring_commit(ring, record, RECORD_LABELS);
 }
 
-/* Over several steps and epochs, with those of another process that writes, and of one that does no more. */
+/* Over several steps and epochs, with those of another process that writes, and of one that does no more. All
+ * that is left is of the other one. */
 static void label_sets_in_use_stay(void **state)
 {
 	(void)state;
 	put_label_use(T0);
 	for (uint64_t i = 0; i < 100; i++) {
 		put_samples(T0 + i * SECOND, 1000, 100, KEY(T0, 1));
-		flush(8 * MB);
+		flush(12 * MB);
 	}
 	assert_true(number("SELECT count(*) FROM epochs") > 5);
 	run_sql("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable)"
@@ -238,10 +260,14 @@ static void label_sets_in_use_stay(void **state)
 	        "INSERT INTO label_uses SELECT 98, 1, from_ns, 0, labels, 1 FROM label_uses;"
 	        "INSERT INTO label_uses SELECT 99, 1, from_ns, 0, labels, 1 FROM label_uses WHERE process < "
 	        "98;"
-	        "INSERT INTO batches SELECT id + 1, 98, 0, last_ns, last_ns, 0, total, 1 FROM batches"
-	        " ORDER BY id DESC LIMIT 1");
+	        "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+	        " SELECT timestamp_ns + 3600000000000, series, query, stack, 0, 1, 0, 0 FROM samples;"
+	        "INSERT INTO epochs (start_ns) VALUES (1790001800000000000);"
+	        "INSERT INTO batches SELECT max(id) + 1, 98, 0, last_ns, last_ns + 3600000000000, 0, total, 1"
+	        " FROM batches");
 	trim(MB);
 	assert_true(number("SELECT count(*) FROM epochs") < 5);
+	assert_int_equal(number("SELECT count(*) FROM batches WHERE process <> 98"), 0);
 	assert_int_equal(number("SELECT count(*) FROM label_history WHERE process_id NOT IN (98, 99)"), 1);
 	assert_int_equal(number("SELECT count(*) FROM label_history WHERE process_id = 98"), 1);
 	assert_int_equal(number("SELECT count(*) FROM label_history WHERE process_id = 99"), 0);
@@ -297,6 +323,7 @@ int main(void)
 		TEST(threads_of_spans_stay),
 		TEST(processes_that_are_named_stay),
 		TEST(sites_go_with_their_spans),
+		TEST(sites_stay_with_their_spans),
 		TEST(removed_programs_are_counted),
 		TEST(label_sets_in_use_stay),
 		TEST(a_step_is_short),

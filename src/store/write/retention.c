@@ -210,6 +210,11 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 	"DELETE FROM " table " WHERE id IN (SELECT id FROM (SELECT id, " time " AS time FROM " table         \
 	" ORDER BY id LIMIT 8192) WHERE time < ?1)"
 
+/* The newest one stays: it has the number that the next one follows. */
+#define DELETE_BATCHES                                                                                       \
+	"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"                \
+	" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))"
+
 /* What has a time of its own, but queries. */
 static int remove_times(struct writer *writer, struct cut *cut, uint64_t *removed)
 {
@@ -217,9 +222,7 @@ static int remove_times(struct writer *writer, struct cut *cut, uint64_t *remove
 		"DELETE FROM late_samples WHERE timestamp_ns < ?1",
 		DELETE_OLDEST("waits_for_locks", "start_ns"),
 		DELETE_OLDEST("transactions", "start_ns + duration_ns"),
-		/* The newest one stays: it has the number that the next one follows. */
-		"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"
-		" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))",
+		DELETE_BATCHES,
 	};
 	int code = writer_run_sql(writer, "DELETE FROM samples WHERE timestamp_ns < ?1", cut->time_ns, 0);
 
