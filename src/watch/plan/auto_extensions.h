@@ -11,7 +11,8 @@
 
 #include "watch/host.h"
 
-/* An extension of queryprof's, whoever registers it. There are at most OWN_EXTENSIONS_MAX; again is nothing. */
+/* An extension of queryprof's, whoever registers it. There are at most OWN_EXTENSIONS_MAX; again is nothing.
+ */
 #define OWN_EXTENSIONS_MAX 3
 void auto_extensions_add_own(void (*extension)(void));
 
