@@ -258,32 +258,38 @@ static const sigset_t *with_ours(const sigset_t *mask, sigset_t *room)
 	return room;
 }
 
+/* It counts in ns: what is left of the time is not rounded up again and again. */
+static int ppoll_on(struct polling *polling, struct pollfd *fds, nfds_t count, const struct timespec *time)
+{
+	struct timespec left;
+	int result;
+
+	while (poll_on(polling, result = real.ppoll(fds, count, time, NULL), &left))
+		time = time ? &left : NULL;
+	return result;
+}
+
 static int whole_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask)
 {
 	struct polling polling;
-	struct timespec left;
 	sigset_t room;
-	int result;
 
 	if (!begin_polling(&polling, time))
 		return real.ppoll(fds, count, time, mask);
 	if (mask)
 		return real.ppoll(fds, count, time, with_ours(mask, &room));
-	while (poll_on(&polling, result = real.ppoll(fds, count, time, NULL), &left))
-		time = time ? &left : NULL;
-	return result;
+	return ppoll_on(&polling, fds, count, time);
 }
 
 static int whole_poll(struct pollfd *fds, nfds_t count, int ms)
 {
-	const struct timespec time = of_ms(ms);
-	struct wait wait;
+	const struct timespec time = of_ms(ms), *limit = ms < 0 ? NULL : &time;
+	struct polling polling;
 
 	/* A host's seccomp filter may allow no other call. */
-	if (ms == 0 || !begin(&wait))
+	if (ms == 0 || !begin_polling(&polling, limit))
 		return real.poll(fds, count, ms);
-	/* It counts in ns: what is left of the time is not rounded up again and again. */
-	return whole_ppoll(fds, count, ms < 0 ? NULL : &time, NULL);
+	return ppoll_on(&polling, fds, count, limit);
 }
 
 static int whole_pselect(int count, fd_set *reading, fd_set *writing, fd_set *failing,
