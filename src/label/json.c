@@ -22,72 +22,16 @@ static bool take(const char **at, char c)
 	return true;
 }
 
-static char *write_utf8(char *to, unsigned code)
-{
-	if (code < 0x80) {
-		*to++ = (char)code;
-	} else if (code < 0x800) {
-		*to++ = (char)(0xc0 | code >> 6);
-		*to++ = (char)(0x80 | (code & 0x3f));
-	} else if (code < 0x10000) {
-		*to++ = (char)(0xe0 | code >> 12);
-		*to++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*to++ = (char)(0x80 | (code & 0x3f));
-	} else {
-		*to++ = (char)(0xf0 | code >> 18);
-		*to++ = (char)(0x80 | (code >> 12 & 0x3f));
-		*to++ = (char)(0x80 | (code >> 6 & 0x3f));
-		*to++ = (char)(0x80 | (code & 0x3f));
-	}
-	return to;
-}
-
-static bool take_hexadecimal(const char **at, unsigned *code)
-{
-	char digits[5] = "", *end;
-
-	strncpy(digits, *at, 4);
-	*code = (unsigned)strtoul(digits, &end, 16);
-	if (end != digits + 4 || strspn(digits, "0123456789abcdefABCDEF") != 4)
-		return false;
-	*at += 4;
-	return true;
-}
-
-/* Half of a character, and alone none. */
-static bool is_surrogate(unsigned code)
-{
-	return code >= 0xd800 && code < 0xe000;
-}
-
-/* Behind the backslash. */
+/* Behind the backslash of an escape that is no number. */
 static bool take_escape(const char **at, char **to)
 {
 	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
 	const char *found = **at ? strchr(letters, **at) : NULL;
-	unsigned code, low;
 
-	if (found) {
-		*(*to)++ = meant[found - letters];
-		++*at;
-		return true;
-	}
-	if (**at != 'u')
+	if (!found)
 		return false;
+	*(*to)++ = meant[found - letters];
 	++*at;
-	if (!take_hexadecimal(at, &code))
-		return false;
-	if (code >= 0xd800 && code < 0xdc00 && (*at)[0] == '\\' && (*at)[1] == 'u') {
-		const char *second = *at + 2;
-
-		if (!take_hexadecimal(&second, &low))
-			return false;
-		if (is_surrogate(low) && low >= 0xdc00) {
-			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-			*at = second;
-		}
-	}
-	*to = write_utf8(*to, is_surrogate(code) ? 0xfffd : code);
 	return true;
 }
 
@@ -100,6 +44,8 @@ static char *take_string(const char **at, size_t *size)
 	if (!take(at, '"') || !(text = to = malloc(strlen(*at) + 1)))
 		return NULL;
 	while (is_sound && **at && **at != '"') {
+		if (label_decode_number(at, &to))
+			continue;
 		if (**at != '\\') {
 			*to++ = *(*at)++;
 			continue;

@@ -84,32 +84,33 @@ static char *write_character(char *to, unsigned code)
 	return to;
 }
 
-/* Writes the character that `code` is, or begins: then the other half is at `*at`. Half of one alone becomes
- * U+FFFD. */
-static char *decode_units(const char **at, unsigned code, char *to)
+bool label_decode_number(const char **at, char **to)
 {
-	const char *behind = *at;
-	unsigned low;
+	const char *behind;
+	unsigned code, low;
 
+	if (!take_unit(at, &code))
+		return false;
+	behind = *at;
 	if (code >> 10 == 0x36 && take_unit(&behind, &low) && low >> 10 == 0x37) {
 		code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
 		*at = behind;
 	}
-	return write_character(to, code >> 11 == 0x1b ? 0xfffd : code);
+	*to = write_character(*to, code >> 11 == 0x1b ? 0xfffd : code);
+	return true;
 }
 
 static char *decode(const char *string, size_t *size)
 {
 	static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
 	char *text = *string == '"' ? malloc(strlen(string)) : NULL, *to = text;
-	unsigned code;
 
 	if (!text)
 		return NULL;
 	for (string++; *string && *string != '"';) {
-		if (take_unit(&string, &code)) {
-			to = decode_units(&string, code, to);
-		} else if (*string != '\\') {
+		if (label_decode_number(&string, &to))
+			continue;
+		if (*string != '\\') {
 			*to++ = *string++;
 		} else if (*++string) { /* a file of others may end here */
 			const char *letter = strchr(letters, *string);

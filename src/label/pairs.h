@@ -53,4 +53,8 @@ size_t label_set_object(const char *set);
 /* The texts of a JSON string, from its first quote; malloc'ed, NULL: no memory, or not one. */
 char *label_decode(const char *string);
 
+/* Writes the character of the \uXXXX, or of a pair of them, at `*at`: at most 4 bytes, of 6 or 12. Half a
+ * pair is U+FFFD. False: there is none. */
+bool label_decode_number(const char **at, char **to);
+
 #endif
