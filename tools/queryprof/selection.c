@@ -133,22 +133,13 @@ int selection_check(const char *command, const struct selection *one)
 	return selection_check_time(command, "until", one->until);
 }
 
-/* The ids that the given one can mean: itself if it is one, else all that begin with it.
- * Two rows are enough to know that it is not one. (An id of the user's own may have
- * several runs.) */
-#define FIND_IDS(ids)                                                                                        \
-	"WITH ids(id) AS (" ids ") SELECT id FROM ids WHERE id = ?1 "                                        \
-	"UNION ALL SELECT id FROM ids WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' "                    \
-	"AND NOT EXISTS (SELECT 1 FROM ids WHERE id = ?1) LIMIT 2"
+/* (An id of the user's own may have several runs.) */
+static const struct id_kind
+	query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"), "query" },
+	statement_ids = { FIND_IDS("SELECT DISTINCT printf('%016x', normalized_query_hash) FROM statements"),
+	                  "statement" };
 
-static const struct id_kind {
-	const char *find, *name;
-} query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"), "query" },
-  statement_ids = { FIND_IDS("SELECT DISTINCT printf('%016x', normalized_query_hash) FROM statements"),
-	            "statement" };
-
-/* sqlite3_malloc'ed; NULL after a complaint. */
-static char *complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given)
+char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given)
 {
 	sqlite3_stmt *row = NULL;
 	char *id = NULL;
@@ -245,8 +236,9 @@ static int selection_apply(sqlite3 *db, const char *path, const struct selection
 	struct resolved resolved = { .query = NULL };
 	int result = COMMAND_FAILED;
 
-	if ((!one->query || (resolved.query = complete_id(db, path, &query_ids, one->query))) &&
-	    (!one->statement || (resolved.statement = complete_id(db, path, &statement_ids, one->statement))))
+	if ((!one->query || (resolved.query = selection_complete_id(db, path, &query_ids, one->query))) &&
+	    (!one->statement ||
+	     (resolved.statement = selection_complete_id(db, path, &statement_ids, one->statement))))
 		result = select_runs(db, one, bases, &resolved);
 	sqlite3_free(resolved.query);
 	sqlite3_free(resolved.statement);

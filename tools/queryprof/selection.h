@@ -27,6 +27,20 @@ int selection_check(const char *command, const struct selection *one);
 /* The same for one time, NULL: none. */
 int selection_check_time(const char *command, const char *option, const char *text);
 
+/* The ids that the given one can mean: itself if it is one, else all that begin with it. Two rows are enough
+ * to know that it is not one. */
+#define FIND_IDS(ids)                                                                                        \
+	"WITH ids(id) AS (" ids ") SELECT id FROM ids WHERE id = ?1 "                                        \
+	"UNION ALL SELECT id FROM ids WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' "                    \
+	"AND NOT EXISTS (SELECT 1 FROM ids WHERE id = ?1) LIMIT 2"
+
+struct id_kind {
+	const char *find, *name;
+};
+
+/* sqlite3_malloc'ed; NULL after a complaint. */
+char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given);
+
 /* Opens the file and gives it temp.selected and its views (sql/selected.sql); NULL after
  * a complaint. */
 sqlite3 *selection_open(const char *path, const struct selection *one);

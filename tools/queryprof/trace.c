@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "selection.h"
 #include "span_tree.h"
 #include "sql_trace_spans.h"
 #include "sql_trace_stacks.h"
@@ -188,38 +189,13 @@ static void print_head(const struct span_tree *tree, const char *id)
 	printf("\n* the critical path: what the end had to wait for\n\n");
 }
 
-/* sqlite3_malloc'ed; NULL after a complaint. */
-static char *complete_id(sqlite3 *db, const char *path, const char *given)
-{
-	static const char find[] = "SELECT DISTINCT id FROM (SELECT printf('%016x%016x', trace_hi, trace_lo) "
-				   "AS id FROM span_parts) "
-				   "WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' LIMIT 2";
-	sqlite3_stmt *row = NULL;
-	char *id = NULL;
-	int found = 0, code;
-
-	if (sqlite3_prepare_v2(db, find, -1, &row, NULL)) {
-		complain("%s: %s", path, sqlite3_errmsg(db));
-		return NULL;
-	}
-	sqlite3_bind_text(row, 1, given, -1, SQLITE_STATIC);
-	while ((code = sqlite3_step(row)) == SQLITE_ROW && !found++)
-		id = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
-	sqlite3_finalize(row);
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
-		complain("%s: %s", path, sqlite3_errmsg(db));
-	else if (found == 1)
-		return id;
-	else
-		complain(found ? "%s: more than one trace's id begins with %s" : "%s: no trace has the id %s",
-		         path, given);
-	sqlite3_free(id);
-	return NULL;
-}
+static const struct id_kind trace_ids = {
+	FIND_IDS("SELECT DISTINCT printf('%016x%016x', trace_hi, trace_lo) FROM span_parts"), "trace"
+};
 
 static int print_trace(sqlite3 *db, const char *path, const char *given)
 {
-	char *id = complete_id(db, path, given);
+	char *id = selection_complete_id(db, path, &trace_ids, given);
 	struct span_tree tree = { .roots = NULL };
 	int result = COMMAND_FAILED;
 
