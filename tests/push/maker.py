@@ -3,17 +3,18 @@
 import json
 import os
 import random
-import re
 import sqlite3
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "command"))
+import trace_file  # noqa: E402
 
 T0 = 1_700_000_000_000_000_000
 PERIOD = 1_000_000
 
 
 def version(root):
-    """Of the schema, which sql/store_schema.sql does not say."""
-    with open(os.path.join(root, "src", "store", "file", "database.h"), encoding="utf-8") as header:
-        return int(re.search(r"STORE_SCHEMA_VERSION (\d+)", header.read())[1])
+    return trace_file.version(os.path.join(root, "sql", "store_schema.sql"))
 
 
 class Maker:
