@@ -75,7 +75,8 @@ static bool is_here(const pid_t *process)
 	return who == 0 || who == getpid();
 }
 
-/* The sampler starts with the first query: a process without any stays as it was. */
+/* The sampler starts with the first query or automatic extension, or with the first opening by a SQLite
+ * inside of the program: a process without any stays as it was. */
 static bool start_sampling(void)
 {
 	enum { NOT_TRIED, TRYING, FAILED, STARTED };
@@ -213,6 +214,7 @@ static int follow_static(const void *table)
 
 int qp_record_static(const struct sqlite3_api_routines *table)
 {
+	const struct host_library *library;
 	int code;
 
 	/* The thread that has it patches the functions that the caller will call next. But not without
@@ -221,5 +223,9 @@ int qp_record_static(const struct sqlite3_api_routines *table)
 		return error_set(QP_SYSTEM, "qp_record_static: another thread takes too long");
 	code = follow_static(table);
 	pthread_mutex_unlock(&lock);
+	/* The host opens its first connection, or it registers an automatic extension. */
+	library = code ? NULL : host_find(table);
+	if (library)
+		recording_learn(library, __builtin_frame_address(0));
 	return code;
 }

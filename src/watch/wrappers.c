@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/way.h"
+#include "watch/plan/auto_extensions.h"
 #include "watch/run/operations.h"
 #include "watch/run/recent.h"
 #include "watch/plan/programs.h"
@@ -49,6 +50,7 @@ static struct real {
 	int (*wal_checkpoint_v2)(sqlite3 *, const char *, int, int *, int *);
 	unsigned char *(*serialize)(sqlite3 *, const char *, sqlite3_int64 *, unsigned int);
 	int (*deserialize)(sqlite3 *, const char *, unsigned char *, sqlite3_int64, sqlite3_int64, unsigned);
+	int (*auto_extension)(void (*)(void));
 	/* SQLite's own, of copies that are patched. */
 	int (*lock_and_prepare)(sqlite3 *, const char *, int, unsigned, void *, sqlite3_stmt **,
 	                        const char **);
@@ -439,6 +441,15 @@ WRAPPER int wrap_deserialize(int number, sqlite3 *db, const char *schema, unsign
 	return rc;
 }
 
+/* From the host's first automatic extension on, SQLite calls the host's code for each connection that is
+ * opened: it is the last moment at which queryprof can open one. */
+WRAPPER int wrap_auto_extension(int number, void (*extension)(void))
+{
+	if (!auto_extensions_has_own(extension))
+		recording_learn(OF(number), FRAME);
+	return real[number].auto_extension(extension);
+}
+
 #include "watch/wrappers_thin.inc"
 
 /* --- for each library --------------------------------------------------------- */
@@ -510,10 +521,13 @@ static const struct {
 	FUNCTION(wal_checkpoint_v2),
 	FUNCTION_SINCE(3039000, serialize),
 	FUNCTION_SINCE(3039000, deserialize),
+	FUNCTION(auto_extension), /* the last one */
 #undef FUNCTION
 #undef FUNCTION_SINCE
 };
 #define FUNCTIONS (sizeof functions / sizeof *functions)
+/* A copy inside of a program is learned when it is adopted. */
+#define FUNCTIONS_INSIDE (FUNCTIONS - 1)
 
 _Static_assert(FUNCTIONS + 1 <= WRAPPERS_MAX, "and pthread_create");
 
@@ -549,7 +563,7 @@ size_t wrappers_entries(const struct host_library *library, const sqlite3_api_ro
 {
 	size_t number = (size_t)(library - host_libraries), count;
 
-	for (count = 0; count < FUNCTIONS; count++) {
+	for (count = 0; count < FUNCTIONS_INSIDE; count++) {
 		uintptr_t function = 0;
 		if (host_api(library)->libversion_number() >= functions[count].since)
 			memcpy(&function, (const char *)routines + functions[count].routine, sizeof function);

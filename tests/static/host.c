@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a SQLite inside, stripped: host COUNT THREADS [fork | filter | maps]. Each thread runs COUNT
- * statements on a connection of its own; prints how many were run.
+ * A program with a SQLite inside, stripped: host COUNT THREADS [fork | filter | maps | extension]. Each
+ * thread runs COUNT statements on a connection of its own; prints how many were run.
  */
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,13 +43,25 @@ static void print_maps(void)
 	fclose(maps);
 }
 
+/* An automatic extension that relies on what the program does around its openings. */
+static __thread bool is_opening;
+
+static int see_opening(sqlite3 *db, char **error, const struct sqlite3_api_routines *api)
+{
+	(void)db, (void)error, (void)api;
+	CHECK(is_opening);
+	return SQLITE_OK;
+}
+
 static void *work(void *argument)
 {
 	sqlite3_stmt *stmt;
 	sqlite3 *db;
 
 	(void)argument;
+	is_opening = true;
 	CHECK(!sqlite3_open(":memory:", &db));
+	is_opening = false;
 	CHECK(!sqlite3_exec(db, "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", NULL, NULL, NULL));
 	CHECK(!sqlite3_exec(db, "CREATE VIRTUAL TABLE f USING " FTS "(body)", NULL, NULL, NULL));
 	CHECK(!sqlite3_prepare_v2(db, "INSERT INTO t(b) VALUES (?)", -1, &stmt, NULL));
@@ -77,6 +90,8 @@ int main(int argc, char **argv)
 		return printf("none\n") < 0;
 	if (argc > 3 && !strcmp(argv[3], "filter")) /* as a sandbox: any system call may be looked at */
 		CHECK(filter_system_calls());
+	if (argc > 3 && !strcmp(argv[3], "extension"))
+		CHECK(!sqlite3_auto_extension((void (*)(void))see_opening));
 	for (int i = 1; i < threads; i++)
 		CHECK(!pthread_create(&thread[i], NULL, work, NULL));
 	work(NULL);

@@ -58,6 +58,14 @@ class Static(Recording):
         self.run_host(HOST, "1", "fork", count=500, works=2)
         self.assertEqual(self.rows("SELECT count(*) FROM processes"), [(2,)])
 
+    def test_extension(self):
+        """A program with an automatic extension has its opcodes, and its extension is not called for them."""
+        self.run_host(HOST, "2", "extension", count=2000, works=2)
+        known, samples = self.rows("SELECT count(opcode), count(*) FROM trace_log JOIN query_log USING (query_id)"
+                                   " WHERE query_log.query = '%s'" % JOIN)[0]
+        self.assertGreater(known, 0.9 * samples, self.seen)
+        self.assertGreater(samples, 20, self.seen)
+
     def test_times(self):
         """CPU times of samples agree with the queries' own, within five standard errors of ticks."""
         self.run_host(HOST, count=4000, works=1)

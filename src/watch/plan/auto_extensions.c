@@ -35,12 +35,12 @@ void auto_extensions_add_own(void (*extension)(void))
 	}
 }
 
-static bool is_own(uintptr_t extension)
+bool auto_extensions_has_own(void (*extension)(void))
 {
 	bool is_found = false;
 
 	for (int i = 0; i < OWN_EXTENSIONS_MAX; i++)
-		is_found |= __atomic_load_n(&own[i], __ATOMIC_RELAXED) == extension;
+		is_found |= __atomic_load_n(&own[i], __ATOMIC_RELAXED) == (uintptr_t)extension;
 	return is_found;
 }
 
@@ -99,7 +99,7 @@ static int count_others(uint32_t count, uintptr_t array)
 		const bool is_probe = functions[i] == (uintptr_t)probe;
 
 		has_probe |= is_probe;
-		others += !is_probe && !is_own(functions[i]);
+		others += !is_probe && !auto_extensions_has_own((void (*)(void))functions[i]);
 	}
 	return has_probe ? others : -1;
 }

@@ -15,6 +15,7 @@
  */
 #define OWN_EXTENSIONS_MAX 3
 void auto_extensions_add_own(void (*extension)(void));
+bool auto_extensions_has_own(void (*extension)(void));
 
 /* Whether opening a connection calls no code of the host's. False, too, if the structure is not found. */
 bool auto_extensions_are_own(const struct host_library *library);

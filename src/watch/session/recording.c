@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/session/recording.h"
 
+#include "sampler/threads.h"
 #include "store/counters.h"
 #include "store/store.h"
 #include "watch/session/binding.h"
 #include "watch/lock/locks.h"
+#include "watch/plan/opcode_places.h"
+#include "watch/run/calling.h"
 
 static bool (*recording)(void); /* NULL: only connections that were attached */
 
@@ -24,6 +27,19 @@ bool session_start_recording(void)
 	bool (*start)(void) = __atomic_load_n(&recording, __ATOMIC_ACQUIRE);
 
 	return start && start();
+}
+
+void recording_learn(const struct host_library *library, const void *frame)
+{
+	const struct thread *thread = NULL;
+	struct call call;
+
+	call_enter_quiet(&call, library, frame);
+	if (call.number && !call.running && (!session_recording() || session_start_recording()))
+		thread = sampler_thread();
+	if (thread)
+		opcode_library_learn(library, thread);
+	call_leave(&call);
 }
 
 void session_watch_strangers(void)

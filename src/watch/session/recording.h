@@ -17,6 +17,10 @@ bool session_recording(void);
 /* Starts what the first session of a recorded process would start. False: nothing is recorded. */
 bool session_start_recording(void);
 
+/* Finds the opcodes of a library before the host can have an automatic extension in it, which SQLite would
+ * call for the connection that this needs. In a call of the host's, whose frame is given. */
+void recording_learn(const struct host_library *library, const void *frame);
+
 /* The settings of new sessions may have changed: while all are recorded and that has a
  * period, any statement may be one of a connection that has no session yet. */
 void session_watch_strangers(void);

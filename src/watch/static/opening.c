@@ -20,8 +20,9 @@ static const struct {
 	{ "sqlite3_open_v2", INDEX(open_v2) },
 	{ "sqlite3_open", INDEX(open) },
 	{ "sqlite3_open16", INDEX(open16) },
+	{ "sqlite3_auto_extension", INDEX(auto_extension) },
 };
-/* And what two of them are only a way to: link-time optimisation lets the program call that. */
+/* And what the first two are only a way to: link-time optimisation lets the program call that. */
 #define FUNCTIONS (sizeof functions / sizeof *functions + 1)
 
 static struct opening {
