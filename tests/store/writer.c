@@ -28,6 +28,8 @@ static void late_spans_find_their_query(void **state)
 	flush(0);
 	trim(MB);
 	assert_true(number("SELECT min(id) FROM queries WHERE id > 0") > 100);
+	/* Memory has what the file has. */
+	assert_int_equal(writer.queries.count, number("SELECT count(*) FROM queries WHERE id > 0"));
 	put_run_span(at_ns, 7, KEY(at_ns, 1), 1);
 	flush(0);
 	assert_text(SPAN_OF_HOST, "the host's");

@@ -440,13 +440,6 @@ static struct known_query *find_known(struct writer *writer, struct hash hash)
 	return known;
 }
 
-/* Whether retention may have removed the row since it was used, and has. */
-static bool is_removed(struct writer *writer, const struct known_query *known)
-{
-	return known->batch != writer->batch && known->row <= writer->removed_query &&
-	       !writer_ask_sql(writer, "SELECT 1 FROM queries WHERE id = ?1", known->row, 0);
-}
-
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
 {
 	struct hash hash = query_hash(key);
@@ -454,9 +447,7 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 	bool is_new = false;
 	int code;
 
-	if (known && is_removed(writer, known))
-		*known = (struct known_query){ .key = hash };
-	if (!known || !known->row) {
+	if (!known) {
 		int64_t row = find_query(writer, key);
 
 		if (row < 0)
@@ -464,8 +455,7 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 		is_new = !row;
 		if (is_new && writer->newest_query == INT64_MAX)
 			return -SQLITE_FULL;
-		if (!known)
-			known = hash_table_add(&writer->queries, hash);
+		known = hash_table_add(&writer->queries, hash);
 		if (!known)
 			return -SQLITE_NOMEM;
 		known->row = is_new ? ++writer->newest_query : row;

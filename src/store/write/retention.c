@@ -112,8 +112,7 @@ struct cut {
 	int64_t span_bytes; /* of spans at most, about */
 	bool last;          /* next to no samples are left: all go */
 	bool more_spans;
-	int64_t epoch;     /* of the stacks that went, all were of earlier ones */
-	int64_t forgotten; /* of queries: up to this row some went; INT64_MAX: the newest, too */
+	int64_t epoch; /* of the stacks that went, all were of earlier ones */
 };
 
 /* Value of the row `rows` rows from the beginning, or of one that is nearer when
@@ -288,9 +287,6 @@ static int remove_rows(struct writer *writer, struct cut *cut, bool *any, uint64
 	*any = sqlite3_total_changes64(writer->database.db) != changes;
 	if (code || !*any)
 		return code;
-	/* Others get the numbers behind the newest row that is left. */
-	cut->forgotten = writer_ask_sql(writer, "SELECT max(id) FROM queries", 0, 0) > cut->query ? cut->query
-	                                                                                          : INT64_MAX;
 	return writer_run_sql(writer, "UPDATE state SET removals = removals + 1", 0, 0);
 }
 
@@ -304,7 +300,7 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	uint64_t removed = 0;
 	int64_t removals;
 	struct cut cut;
-	bool any;
+	bool any, is_alone;
 	int code = writer_run(writer, WRITE_BEGIN);
 
 	if (code)
@@ -316,17 +312,18 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 		samples = STEP_MIN;
 	cut = choose_cut(writer, samples, queries < STEP_MAX ? queries : STEP_MAX);
 	cut.span_bytes = bytes < most ? bytes : most;
-	code = writer_end(writer, remove_rows(writer, &cut, &any, &removed));
+	code = remove_rows(writer, &cut, &any, &removed);
+	is_alone = any && removals == writer->removals; /* else another process has removed something, too */
+	if (!code && is_alone)
+		writer_forget_before(writer, cut.epoch, cut.query);
+	code = writer_end(writer, code);
 	if (code) {
 		writer_forget(writer);
 		return code;
 	}
 	*last = !any || (cut.last && cut.query == INT64_MAX && !cut.more_spans);
 	*trimmed += removed;
-	if (any && removals == writer->removals) { /* else another process has removed something, too */
-		writer->removals++;
-		writer_forget_before(writer, cut.epoch, cut.forgotten);
-	}
+	writer->removals += is_alone;
 	return SQLITE_OK;
 }
 

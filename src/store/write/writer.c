@@ -433,15 +433,34 @@ static void forget_old_stack(void *context, void *entry)
 	removed->left += stack->row != 0;
 }
 
-static void forget_queries(struct writer *writer, int64_t query)
+struct queries_left {
+	struct writer *writer;
+	struct hash_table table;
+	int64_t removed; /* up to this row, some */
+};
+
+/* One that cannot be kept is looked up again. */
+static void keep_query(void *context, void *entry)
 {
-	if (query == INT64_MAX) {
-		hash_table_clear(&writer->queries);
-		hash_table_clear(&writer->earlier_queries);
-		writer->removed_query = 0;
-	} else if (query > writer->removed_query) {
-		writer->removed_query = query;
-	}
+	struct queries_left *left = context;
+	const struct known_query *known = entry;
+	struct known_query *kept = NULL;
+
+	if (known->row > left->removed ||
+	    writer_ask_sql(left->writer, "SELECT 1 FROM queries WHERE id = ?1", known->row, 0))
+		kept = hash_table_add(&left->table, known->key);
+	if (kept)
+		*kept = *known;
+}
+
+/* The memory of those that have gone goes, too: there are as many as a busy host has ever run. */
+static void forget_queries(struct writer *writer, struct hash_table *queries, int64_t removed)
+{
+	struct queries_left left = { writer, HASH_TABLE_OF(struct known_query, SIZE_MAX), removed };
+
+	hash_table_each(queries, keep_query, &left);
+	hash_table_free(queries);
+	*queries = left.table;
 }
 
 void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
@@ -453,7 +472,8 @@ void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
 		hash_table_clear(tables[i]);
 	if (epoch) /* one has ended: sites go then only */
 		hash_table_clear(&writer->statement_sites);
-	forget_queries(writer, query);
+	forget_queries(writer, &writer->queries, query);
+	forget_queries(writer, &writer->earlier_queries, query);
 	hash_table_each(&writer->stacks, forget_old_stack, &removed);
 	if (removed.left < writer->stacks.count / 2) /* not for stacks that do not come back */
 		hash_table_clear(&writer->stacks);
@@ -466,6 +486,8 @@ void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
 
 void writer_forget(struct writer *writer)
 {
+	hash_table_clear(&writer->queries);
+	hash_table_clear(&writer->earlier_queries);
 	writer_forget_before(writer, INT64_MAX, INT64_MAX);
 	hash_table_clear(&writer->libraries);
 	hash_table_clear(&writer->modules);

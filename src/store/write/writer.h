@@ -177,7 +177,6 @@ struct writer {
 	int64_t file_identity, process, removals, program_removals, epoch;
 	struct hash_table threads, series, stacks, queries, texts, libraries, modules, labels, contexts;
 	struct hash_table earlier_queries; /* see intern_begin_batch() */
-	int64_t removed_query;             /* retention has removed rows of queries up to this one */
 
 	/* The thread and series of the sample before. */
 	struct {
@@ -310,8 +309,8 @@ struct placed_module {
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
-/* Forgets rows that retention may have removed: of stacks those of earlier epochs, of queries those up
- * to row `query`. INT64_MAX: all. */
+/* Forgets rows that retention has removed: of stacks those of earlier epochs, of queries those up
+ * to row `query` that are not in the file any more. In the transaction that removes them. */
 void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query);
 
 /* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
