@@ -412,17 +412,17 @@ void *disturb(void *context)
 	while (!atomic_load(&over)) {
 		const char *path = trace[random_below(&state, 2)];
 
-		switch (random_below(&state, 12)) {
+		switch (random_below(&state, CAN_FORK ? 12 : 9)) {
 		case 0: replace_file(&state, path); break;
 		case 1: lock_file(path, random_below(&state, 200)); break;
 		case 2: limit_size(random_below(&state, 50)); break;
 		case 3: fill_disk(random_below(&state, 200)); break;
 		case 4: set_clock((int64_t)random_below(&state, 7200) - 3600); break;
 		case 5: change_setting(&state); break;
-		case 6: fork_and_end(); break;
-		case 7: fork_and_execute(); break;
-		case 8: fork_and_query(); break;
-		case 9: hang_disk(random_below(&state, 200)); break;
+		case 6: hang_disk(random_below(&state, 200)); break;
+		case 9: fork_and_end(); break;
+		case 10: fork_and_execute(); break;
+		case 11: fork_and_query(); break;
 		default: load_and_query(&state);
 		}
 		pause_us(random_below(&state, 20000));

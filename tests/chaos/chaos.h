@@ -17,6 +17,14 @@
 #define UNLOCKED 3     /* the other process's exit status: the file had no lock to give */
 #define HANG_RUNS 20   /* of the host, while a write or a sync of the flusher hangs */
 
+/* ThreadSanitizer keeps the parent's threads in a child, and ends a child whose new thread lies where one of
+ * these did ("dup thread with used id"). */
+#ifdef __SANITIZE_THREAD__
+#define CAN_FORK false
+#else
+#define CAN_FORK true
+#endif
+
 extern char trace[2][200];
 extern uint64_t chaos_seed;
 extern atomic_bool over;
