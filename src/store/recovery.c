@@ -66,7 +66,7 @@ static bool is_batch_stored(struct writer *writer, uint64_t batch)
 }
 
 /* Until nothing is left, or one batch cannot be stored. */
-static int store_records(struct writer *writer, struct ring *ring, int64_t max_bytes,
+static int store_records(struct writer *writer, struct shared_ring *shared, int64_t max_bytes,
                          struct recovery *recovery, uint64_t *lost)
 {
 	struct retention retention = { .trimming = false };
@@ -75,7 +75,9 @@ static int store_records(struct writer *writer, struct ring *ring, int64_t max_b
 	int code = SQLITE_OK;
 
 	while (!code && result.more) {
-		code = writer_store(writer, ring, WRITER_BATCH, retention_batch_bytes(max_bytes), &result);
+		code = writer_store(writer, shared->ring, WRITER_BATCH, retention_batch_bytes(max_bytes),
+		                    &result);
+		shared_ring_free(shared);
 		recovery->samples += result.samples;
 		recovery->queries += result.queries;
 		*lost += result.lost;
@@ -170,18 +172,19 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	bool is_stored = !code && ring_remains_announced(ring, &batch) && is_batch_stored(writer, batch);
 
 	recovery->unfinished += ring_remains_repair(ring, is_stored);
-	if (!code && store_records(writer, ring, max_bytes, recovery, &lost))
+	if (!code && store_records(writer, shared, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
 	/* Now the ring has room. */
 	lost += hand_over_waits(shared);
 	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, ring));
-	if (!code && !error && store_records(writer, ring, max_bytes, recovery, &lost))
+	if (!code && !error && store_records(writer, shared, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
 	if (!code && !error && uncounted_runs(shared) && store_statements(writer, shared, recovery))
 		error = writer_failure(writer);
 	if (error)
 		note_uncounted(shared, error);
 	lost += count_records(ring);
+	shared_ring_free(shared);
 	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
 	losses_note_dropped(shared->losses, ring_dropped(ring));
 	if (code || losses_store(shared->losses, writer))
@@ -198,58 +201,66 @@ static void store_committed(struct writer *writer, struct shared_ring *shared, c
 	char *error = NULL;
 	int code = open_file(writer, path, max_bytes, recovery, &error);
 
-	if (!code && ring_remains_sound(shared->ring) &&
-	    store_records(writer, shared->ring, max_bytes, recovery, &lost))
+	if (!code && shared_ring_copy_committed(shared) &&
+	    store_records(writer, shared, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
 	losses_note(&recovery->losses, error ? error : "cannot be read", lost, 0);
-	if (!code)
-		losses_store(shared->losses, writer);
+	if (!code && !losses_store(shared->losses, writer))
+		shared_ring_settle_losses(shared);
 	free(error);
 }
 
-static bool has_losses(const struct shared_ring *shared)
+static bool has_records(const struct shared_ring *shared)
 {
-	return losses_wait(shared->losses) || ring_dropped(shared->ring) != shared->losses->ring_dropped;
+	return !ring_remains_empty(shared->ring) || losses_wait(shared->losses) ||
+	       ring_dropped(shared->ring) != shared->losses->ring_dropped;
+}
+
+static bool has_remains(const struct shared_ring *shared)
+{
+	return has_records(shared) || uncounted_runs(shared) || chunk_pool_has_remains(shared->spans) ||
+	       open_waits_has_remains(shared->waits);
 }
 
 typedef void (*store_function)(struct writer *writer, struct shared_ring *shared, const char *path,
                                int64_t max_bytes, struct recovery *recovery);
 
 /* With a writer that has the process's name. */
-static void store_as_process(int fd, const char *path, int64_t max_bytes, struct recovery *recovery,
-                             store_function store)
+static void store_as_process(struct shared_ring *shared, const char *path, int64_t max_bytes,
+                             struct recovery *recovery, store_function store)
 {
-	struct writer *writer;
-	struct shared_ring shared;
+	struct writer_other process = { .log = shared->modules, .log_size = shared->modules_size };
+	struct writer *writer = malloc(sizeof *writer);
 
-	if (!shared_ring_open(&shared, fd))
-		return;
-	if (ring_remains_empty(shared.ring) && !has_losses(&shared) &&
-	    (store != store_remains || (!uncounted_runs(&shared) && !chunk_pool_has_remains(shared.spans) &&
-	                                !open_waits_has_remains(shared.waits)))) {
-		shared_ring_close(&shared);
-		return;
-	}
-	struct writer_other process = { .log = shared.modules, .log_size = shared.modules_size };
-	writer = malloc(sizeof *writer);
 	if (writer && writer_init(writer, give_up, recovery)) {
-		writer->identity = shared.identity;
+		writer->identity = shared->identity;
 		writer->other = &process;
-		store(writer, &shared, path, max_bytes, recovery);
+		store(writer, shared, path, max_bytes, recovery);
 		writer_close(writer, false);
 		module_log_free(&process.modules);
 		writer_free(writer);
 	}
 	free(writer);
-	shared_ring_close(&shared);
 }
 
 void recovery_store(int fd, const char *path, int64_t max_bytes, struct recovery *recovery)
 {
-	store_as_process(fd, path, max_bytes, recovery, store_remains);
+	struct shared_ring shared;
+
+	if (!shared_ring_open(&shared, fd))
+		return;
+	if (shared_ring_copy(&shared) && has_remains(&shared))
+		store_as_process(&shared, path, max_bytes, recovery, store_remains);
+	shared_ring_close(&shared);
 }
 
 void recovery_store_running(int fd, const char *path, int64_t max_bytes, struct recovery *recovery)
 {
-	store_as_process(fd, path, max_bytes, recovery, store_committed);
+	struct shared_ring shared;
+
+	if (!shared_ring_open(&shared, fd))
+		return;
+	if (has_records(&shared))
+		store_as_process(&shared, path, max_bytes, recovery, store_committed);
+	shared_ring_close(&shared);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/shared_ring.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "modules/module_log.h"
@@ -218,20 +220,38 @@ struct ring *shared_ring_renew(int *fd)
 
 /* --- in the other process -------------------------------------------------------------- */
 
-/* No size is believed: the descriptor came from another process. That one may run, and change what is
- * there between its check and its use: so each is read once. */
-static bool is_valid(struct shared_ring *shared)
+/* Brings what the memory has from `at` to `end` to the same place in the copy. Not through a mapping: a page
+ * that cannot be had would be a signal, and a hole would get one. */
+static bool copy(const struct shared_ring *shared, size_t at, size_t end)
 {
-	struct front *front = shared->memory;
+	while (at < end) {
+		off_t data = lseek(shared->fd, (off_t)at, SEEK_DATA);
+		off_t hole = data < 0 ? data : lseek(shared->fd, data, SEEK_HOLE);
+		ssize_t size;
+
+		if (hole < 0 || (size_t)data >= end)
+			return hole >= 0 || errno == ENXIO; /* zeros to the end */
+		size = (ssize_t)((size_t)hole < end ? (size_t)hole : end) - data;
+		size = pread(shared->fd, (char *)shared->memory + data, (size_t)size, data);
+		if (size <= 0)
+			return false;
+		at = (size_t)data + (size_t)size;
+	}
+	return true;
+}
+
+/* No size is believed: the descriptor came from another process. */
+static bool find_parts(struct shared_ring *shared)
+{
 	char *memory = shared->memory;
-	const uint64_t ring_bytes = *(volatile uint64_t *)&front->ring_bytes;
+	struct front *front = shared->memory;
+	const uint64_t ring_bytes = front->ring_bytes;
 
 	if (strncmp(front->version, QUERYPROF_VERSION, sizeof front->version) != 0 ||
 	    ring_bytes > shared->size || ring_bytes % PAGE_BYTES != 0 ||
 	    statements_offset(ring_bytes) > shared->size)
 		return false;
 	shared->identity = front->identity;
-	atomic_signal_fence(memory_order_seq_cst); /* the copy is checked, not what it was copied from */
 	shared->losses = &front->losses;
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_offset(ring_bytes));
@@ -240,28 +260,94 @@ static bool is_valid(struct shared_ring *shared)
 	shared->spans = memory + spans_offset(ring_bytes);
 	shared->statements = memory + statements_offset(ring_bytes);
 	shared->statements_size = shared->size - statements_offset(ring_bytes);
-	return shared->ring && memchr(shared->identity.hostname, 0, sizeof shared->identity.hostname) &&
+	return shared->ring && shared->statements_size <= statement_memory_bytes(STATEMENTS_MAX_MOST) &&
+	       memchr(shared->identity.hostname, 0, sizeof shared->identity.hostname) &&
 	       memchr(shared->identity.executable, 0, sizeof shared->identity.executable);
+}
+
+/* Whether what is written to its mapping cannot be a signal. Other files have no pages where the machine has
+ * no huge ones left, or, while memory is never overcommitted, none at all. */
+static bool is_safe(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs status;
+
+	return seals >= 0 && (seals & SEALS) == SEALS && fstatfs(fd, &status) == 0 &&
+	       status.f_type == TMPFS_MAGIC && !is_memory_strict();
+}
+
+static void *map(size_t size, int flags, int fd)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_NORESERVE | flags, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static size_t offset_of(const struct shared_ring *shared, const void *part)
+{
+	return (size_t)((const char *)part - (const char *)shared->memory);
 }
 
 bool shared_ring_open(struct shared_ring *shared, int fd)
 {
 	struct stat status;
-	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &status) || status.st_size < 2 * PAGE_BYTES)
+	if (!is_safe(fd) || fstat(fd, &status) || status.st_size < 2 * PAGE_BYTES)
 		return false;
-	shared->size = (size_t)status.st_size;
-	shared->memory = mmap(NULL, shared->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (shared->memory == MAP_FAILED)
+	*shared = (struct shared_ring){ .fd = fd, .size = (size_t)status.st_size };
+	shared->memory = map(shared->size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	if (!shared->memory)
 		return false;
-	if (is_valid(shared))
-		return true;
-	shared_ring_close(shared);
-	return false;
+	if (copy(shared, 0, 2 * PAGE_BYTES) && find_parts(shared))
+		shared->origin = map(offset_of(shared, shared->modules), MAP_SHARED, fd);
+	if (!shared->origin) {
+		munmap(shared->memory, shared->size);
+		return false;
+	}
+	shared->tail = ring_tail(shared->ring);
+	shared->head = ring_head(shared->ring);
+	return true;
 }
 
 void shared_ring_close(struct shared_ring *shared)
 {
+	munmap(shared->origin, offset_of(shared, shared->modules));
 	munmap(shared->memory, shared->size);
+}
+
+static bool copy_records(void *context, const void *at, size_t size)
+{
+	const struct shared_ring *shared = context;
+
+	return copy(shared, offset_of(shared, at), offset_of(shared, at) + size);
+}
+
+bool shared_ring_copy(struct shared_ring *shared)
+{
+	return ring_remains_copy(shared->ring, copy_records, shared) &&
+	       copy(shared, offset_of(shared, shared->modules), shared->size);
+}
+
+/* The modules behind the records that need them. */
+bool shared_ring_copy_committed(struct shared_ring *shared)
+{
+	size_t modules = offset_of(shared, shared->modules);
+
+	return ring_remains_copy_committed(shared->ring, copy_records, shared) &&
+	       copy(shared, modules, modules + shared->modules_size);
+}
+
+void shared_ring_free(struct shared_ring *shared)
+{
+	uint64_t tail = ring_tail(shared->ring);
+
+	/* The copy may have got records of its own behind. */
+	tail = tail < shared->head ? tail : shared->head;
+	ring_remains_free((char *)shared->origin + PAGE_BYTES, shared->ring, shared->tail, tail);
+	shared->tail = tail;
+}
+
+void shared_ring_settle_losses(struct shared_ring *shared)
+{
+	losses_settle(&((struct front *)shared->origin)->losses, shared->losses);
 }

@@ -39,8 +39,12 @@ struct ring *shared_ring_renew(int *fd);
 
 /* --- in the other process -------------------------------------------------------------- */
 
+/* That process may have fewer rights than this one, and it, or a child of its, may run and write there at any
+ * moment. So all that is read here is a copy in private memory, of which each byte is read once, and nothing
+ * that the copy was made of is read again. */
 struct shared_ring {
-	void *memory;
+	int fd;       /* the caller's; stays open */
+	void *memory; /* the copy: all parts below lie in it, zeros until they are copied */
 	size_t size;
 	struct writer_identity identity; /* of the process */
 	struct ring *ring;
@@ -51,10 +55,26 @@ struct shared_ring {
 	void *waits;            /* sampler/open_waits.h */
 	const void *statements; /* query/statement_memory.h */
 	size_t statements_size;
+	/* What they were copied from, only to be written to; and its part that has its records still. */
+	void *origin;
+	uint64_t tail, head;
 };
 
-/* Maps it. False: it is not one of this version. */
+/* Copies the identity, the losses and the ring's positions. False: it is not one of this version. */
 bool shared_ring_open(struct shared_ring *shared, int fd);
 void shared_ring_close(struct shared_ring *shared);
+
+/* Copies all the rest, of a process that is gone. False: it cannot be read. */
+bool shared_ring_copy(struct shared_ring *shared);
+
+/* Copies the records that are committed, and the modules, of a process that runs. False: the records cannot
+ * be read. */
+bool shared_ring_copy_committed(struct shared_ring *shared);
+
+/* Frees the room of the records that the reader of the copy has released. */
+void shared_ring_free(struct shared_ring *shared);
+
+/* The losses are stored: the process's own account says so, too. */
+void shared_ring_settle_losses(struct shared_ring *shared);
 
 #endif

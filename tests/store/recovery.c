@@ -5,11 +5,15 @@
  */
 #include "support.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,7 +79,8 @@ static void flush_and_die(enum moment moment)
 	kill(getpid(), SIGKILL);
 }
 
-static bool with_spans_alone;
+/* What a process leaves that is to be flushed, if no samples. */
+static void (*put_instead)(void);
 
 static void put_spans(void)
 {
@@ -100,8 +105,8 @@ static void be_killed(enum moment moment, int to_parent, int from_parent)
 	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd || read(from_parent, &byte, 1) != 1)
 		_exit(1);
 	put_thread(4242, "worker");
-	if (with_spans_alone) {
-		put_spans();
+	if (put_instead) {
+		put_instead();
 		flush_and_die(moment);
 	}
 	put_samples(T0, FLUSHED, 5, key);
@@ -211,7 +216,7 @@ static void test_spans_once(void **state)
 	struct recovery recovery = { .samples = 0 };
 
 	(void)state;
-	with_spans_alone = true;
+	put_instead = put_spans;
 	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
 		int fd = run_and_kill(moments[i]);
 
@@ -222,7 +227,7 @@ static void test_spans_once(void **state)
 		unlink(in_folder("x.db-wal"));
 		unlink(in_folder("x.db-shm"));
 	}
-	with_spans_alone = false;
+	put_instead = NULL;
 }
 
 /* A crash may have written anything there, and so may who sends a descriptor. */
@@ -249,6 +254,132 @@ static void test_damaged(void **state)
 		close(fd);
 	}
 	assert_intact(trace_path);
+}
+
+/* --- a process that is hostile ------------------------------------------------------------ */
+
+#define STARTS 20
+#define HOSTILE_ROUNDS 6
+
+static const char hostile_text[] = "SELECT hostile";
+
+static void put_starts(void)
+{
+	for (uint64_t i = 0; i < STARTS; i++) {
+		put_start((struct query_key){ 5, i }, START_PUBLISHED, hostile_text);
+		put_samples(T0 + i * 1000000, FLUSHED, 5, (struct query_key){ 5, i });
+	}
+}
+
+/* The shared memory, which a thread changes. */
+struct hostile {
+	char *memory;
+	size_t size;
+	size_t *text_sizes[STARTS]; /* of the records */
+	uint64_t **words;           /* that are not zero */
+	size_t count;
+	atomic_uint turns;
+	atomic_bool has_to_end;
+};
+
+/* Sizes of texts, and any word, become wrong for a moment. */
+static void *change(void *argument)
+{
+	struct hostile *hostile = argument;
+	uint64_t random = 0x9e3779b97f4a7c15;
+
+	for (unsigned turn = 0; !hostile->has_to_end; turn++) {
+		volatile size_t *text_size = hostile->text_sizes[turn % STARTS];
+		volatile uint64_t *word;
+		uint64_t before;
+
+		*text_size = *text_size == strlen(hostile_text) ? SIZE_MAX / 4 : strlen(hostile_text);
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		word = hostile->words[(random >> 33) % hostile->count];
+		before = *word;
+		*word = random >> turn % 64;
+		hostile->turns++;
+		*word = before;
+	}
+	return NULL;
+}
+
+static void become_hostile(struct hostile *hostile, int fd)
+{
+	char *at;
+
+	hostile->size = (size_t)lseek(fd, 0, SEEK_END);
+	hostile->memory = mmap(NULL, hostile->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(hostile->memory != MAP_FAILED);
+	at = hostile->memory;
+	for (int i = 0; i < STARTS; i++) {
+		at = memmem(at, hostile->size - (size_t)(at - hostile->memory), hostile_text,
+		            strlen(hostile_text));
+		assert_non_null(at);
+		hostile->text_sizes[i] =
+			&((struct start_record *)(at - sizeof(struct start_record)))->text_size;
+		assert_int_equal(*hostile->text_sizes[i], strlen(hostile_text));
+		at++;
+	}
+	hostile->words = malloc(hostile->size / sizeof(uint64_t) * sizeof *hostile->words);
+	assert_non_null(hostile->words);
+	for (uint64_t *word = (uint64_t *)hostile->memory; (char *)word < hostile->memory + hostile->size;
+	     word++)
+		if (*word)
+			hostile->words[hostile->count++] = word;
+}
+
+/* A process that has lost its rights goes on to write while the memory is read. */
+static void test_changed_meanwhile(void **state)
+{
+	struct recovery recovery = { .samples = 0 };
+
+	(void)state;
+	set_modules(modules, 1);
+	put_instead = put_starts;
+	for (int round = 0; round < HOSTILE_ROUNDS; round++) {
+		struct hostile hostile = { .count = 0 };
+		int fd = run_and_kill(BEFORE_ALL);
+		pthread_t thread;
+
+		become_hostile(&hostile, fd);
+		assert_int_equal(pthread_create(&thread, NULL, change, &hostile), 0);
+		assert_eventually(hostile.turns > 0);
+		for (int i = 0; i < 4; i++)
+			recovery_store_running(fd, trace_path, 0, &recovery);
+		recovery_store(fd, trace_path, 0, &recovery);
+		hostile.has_to_end = true;
+		pthread_join(thread, NULL);
+		munmap(hostile.memory, hostile.size);
+		free(hostile.words);
+		close(fd);
+	}
+	put_instead = NULL;
+	assert_true(recovery.samples > 0);
+	assert_intact(trace_path);
+}
+
+/* A page that is not there any more would be a signal. */
+static void test_truncated(void **state)
+{
+	struct recovery recovery = { .samples = 0 };
+	int fd = run_and_kill(BEFORE_ALL),
+	    unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	off_t size = lseek(fd, 0, SEEK_END);
+	char *memory = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(write(unsealed, memory, (size_t)size), size);
+	munmap(memory, (size_t)size);
+	recovery_store(unsealed, trace_path, 0, &recovery);
+	recovery_store_running(unsealed, trace_path, 0, &recovery);
+	close(unsealed);
+	assert_int_equal(recovery.samples, 0);
+	recovery_store(fd, trace_path, 0, &recovery);
+	close(fd);
+	assert_int_equal(recovery.samples, FLUSHED);
 }
 
 /* --- a process that runs ------------------------------------------------------------------ */
@@ -387,6 +518,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_spans_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_changed_meanwhile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_running, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),

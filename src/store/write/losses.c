@@ -132,3 +132,13 @@ int losses_store(struct losses *losses, struct writer *writer)
 	}
 	return SQLITE_OK;
 }
+
+void losses_settle(struct losses *losses, const struct losses *stored)
+{
+	if (losses->file != stored->file)
+		begin_file(losses, stored->file);
+	for (int i = 0; i < LOSS_REASONS; i++) {
+		losses->reasons[i].stored_samples = stored->reasons[i].stored_samples;
+		losses->reasons[i].stored_refusals = stored->reasons[i].stored_refusals;
+	}
+}

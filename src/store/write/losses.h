@@ -45,4 +45,7 @@ void losses_add_waiting(struct losses *to, const struct losses *from);
 /* Brings them into the file, which is open. SQLITE_OK or the error. */
 int losses_store(struct losses *losses, struct writer *writer);
 
+/* `stored` was a copy of `losses`, to which its process has added since, and is in the file now. */
+void losses_settle(struct losses *losses, const struct losses *stored);
+
 #endif

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@
 
 /* The memory as it is made, without its empty pages; and a file that has its tables. */
 static int fd;
-static struct shared_ring shared;
+static struct shared_ring shared; /* where the parts of the memory are */
+static char *memory;
 static struct page {
 	size_t at;
 	char bytes[PAGE];
@@ -49,12 +51,12 @@ static void keep_pages(void)
 	static const char zeros[PAGE];
 
 	for (size_t at = 0; at + PAGE <= shared.size; at += PAGE) {
-		if (memcmp((char *)shared.memory + at, zeros, PAGE) == 0)
+		if (memcmp(memory + at, zeros, PAGE) == 0)
 			continue;
 		pages = realloc(pages, (page_count + 1) * sizeof *pages);
 		must(pages != NULL, "realloc");
 		pages[page_count].at = at;
-		memcpy(pages[page_count++].bytes, (char *)shared.memory + at, PAGE);
+		memcpy(pages[page_count++].bytes, memory + at, PAGE);
 	}
 }
 
@@ -99,6 +101,11 @@ static void make_file_anew(void)
 	close(file);
 }
 
+static char *place_of(const void *part)
+{
+	return memory + ((const char *)part - (const char *)shared.memory);
+}
+
 /* Another process makes it, as this one is to have nothing of its own there. */
 static void get_memory(void)
 {
@@ -118,7 +125,9 @@ static void get_memory(void)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	must(write(to_child[1], "", 1) == 1 && waitpid(child, NULL, 0) == child, "child");
 	must(shared_ring_open(&shared, fd), path);
-	ring = shared.ring;
+	memory = mmap(NULL, shared.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	must(memory != MAP_FAILED, "mmap");
+	ring = (struct ring *)place_of(shared.ring);
 	for (int i = 0; i < 2; i++) {
 		close(to_parent[i]);
 		close(to_child[i]);
@@ -168,14 +177,14 @@ static uint64_t take(struct reader *reader, size_t bytes)
 
 static void damage(struct reader *reader)
 {
-	char *const parts[PARTS] = { shared.memory, (char *)shared.ring,  (char *)shared.modules,
-		                     shared.waits,  (char *)shared.spans, (char *)shared.statements };
-	char *part = parts[take(reader, 1) % PARTS];
+	const void *const parts[PARTS] = { shared.memory, shared.ring,  shared.modules,
+		                           shared.waits,  shared.spans, shared.statements };
+	char *part = place_of(parts[take(reader, 1) % PARTS]);
 	size_t place = take(reader, 2) * sizeof(uint64_t);
 	uint64_t value = take(reader, 8);
 
 	/* Not beyond the memory: that of the last part may be less. */
-	if (place < (size_t)((char *)shared.memory + shared.size - part))
+	if (place < (size_t)(memory + shared.size - part))
 		memcpy(part + place, &value, sizeof value);
 }
 
