@@ -208,7 +208,8 @@ static uint64_t write_chunk(struct pool_chunk *chunk, struct ring *ring)
 /* The process's own reader has had them: they are in no file until spans name them. */
 static void write_sites(const struct pool *left, struct ring *ring)
 {
-	uint32_t end = left->site_bytes < SITES_BYTES ? left->site_bytes : SITES_BYTES;
+	/* Multiples of 8: `at` never passes the end. */
+	uint32_t end = (left->site_bytes < SITES_BYTES ? left->site_bytes : SITES_BYTES) & ~7u;
 	uint64_t size;
 	void *record;
 

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "span/chunk.h"
+#include "span/chunk_pool.h"
 #include "span/span_record.h"
 #include "store/recovery.h"
 #include "store/shared_ring.h"
@@ -81,6 +83,7 @@ static void flush_and_die(enum moment moment)
 
 /* What a process leaves that is to be flushed, if no samples. */
 static void (*put_instead)(void);
+static size_t ring_size = RING_BYTES;
 
 static void put_spans(void)
 {
@@ -101,7 +104,7 @@ static void be_killed(enum moment moment, int to_parent, int from_parent)
 	char byte;
 	int fd;
 
-	ring = shared_ring_make(RING_BYTES, &fd);
+	ring = shared_ring_make(ring_size, &fd);
 	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd || read(from_parent, &byte, 1) != 1)
 		_exit(1);
 	put_thread(4242, "worker");
@@ -382,6 +385,43 @@ static void test_truncated(void **state)
 	assert_int_equal(recovery.samples, FLUSHED);
 }
 
+#define BIG_RING (512 << 20) /* so that a size can lead out of all memory around */
+
+static void put_chunk(void)
+{
+	struct span_chunk *chunk = chunk_pool_take();
+	const struct span_batch part = { .began_ns = T0, .thread_id = 4242 };
+
+	chunk->entry[chunk_take(chunk, 1)] = (struct span_entry){ .start_ns = T0, .duration = 1000 };
+	chunk_pool_set_part(chunk, &part);
+}
+
+/* The memory of spans begins with the number of the newest site, the bytes of sites, and the sites, each
+ * behind its size. The first one ends behind the end of all, where the size of another one stands. */
+static void test_sites(void **state)
+{
+	enum { NEWEST = 1, BYTES = 20, FIRST = 12, NEXT = 200 << 20 };
+	const uint32_t words[] = { NEWEST, BYTES, FIRST, 0, 0, 0, 0, 0, NEXT, 0 };
+	struct recovery recovery = { .samples = 0 };
+	struct shared_ring shared;
+	off_t spans;
+	int fd;
+
+	(void)state;
+	put_instead = put_chunk;
+	ring_size = BIG_RING;
+	fd = run_and_kill(BEFORE_ALL);
+	put_instead = NULL;
+	ring_size = RING_BYTES;
+	assert_true(shared_ring_open(&shared, fd));
+	spans = (char *)shared.spans - (char *)shared.memory;
+	shared_ring_close(&shared);
+	assert_int_equal(pwrite(fd, words, sizeof words, spans), sizeof words);
+	recovery_store(fd, trace_path, 0, &recovery);
+	close(fd);
+	assert_int_equal(count("SELECT count(*) FROM span_log"), 1);
+}
+
 /* --- a process that runs ------------------------------------------------------------------ */
 
 /* Says that it has done something, and waits for the next word. */
@@ -520,6 +560,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_changed_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_sites, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_running, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
