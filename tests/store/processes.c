@@ -103,6 +103,7 @@ static void killed_at_any_moment(void **state)
 	if (!first) {
 		start_store(trace_path, 2 << 20);
 		put_samples(T0 - 1000000, 10, 5, KEY(99));
+		CHECK(store_drain(PATIENCE_MS)); /* stop_store() does not wait for a slow disk */
 		stop_store();
 		_exit(0);
 	}
