@@ -389,6 +389,66 @@ static void test_other_callers(void **state)
 	assert_int_equal(differences, 0);
 }
 
+/* With an empty memo, on a thread whose stack is all its own. */
+static void run_on_new_stack(void *(*run)(void *))
+{
+	const size_t size = 1 << 20;
+	char *stack = calloc(1, size);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	memo = calloc(1, unwind_memo_bytes);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, stack, size);
+	bounds = (struct unwind_stack){ (uintptr_t)stack, (uintptr_t)stack + size };
+	assert_int_equal(pthread_create(&thread, &attributes, run, NULL), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attributes);
+	free(stack);
+	free(memo);
+}
+
+/* --- more frames than a trace has ---------------------------------------------------------- */
+
+static int left_to_go;
+
+/* Its frames differ by their addresses only. */
+__attribute__((noinline)) static void go_deep(void)
+{
+	void (*volatile self)(void) = go_deep;
+
+	if (left_to_go-- == 0)
+		stop_here();
+	else
+		self();
+	sink++;
+}
+
+static void *run_deep(void *argument)
+{
+	static const int depths[] = { 300, 490, 600, 490, 520, 505, 515, 503, 900, 300 };
+	static volatile unsigned n; /* not in a register, which would be in the frames */
+
+	(void)argument;
+	/* Twice: the second trace is the memo's as a whole, if it says so. */
+	for (n = 0; n < 2 * sizeof depths / sizeof depths[0]; n++) {
+		left_to_go = depths[n / 2];
+		go_deep();
+	}
+	return NULL;
+}
+
+/* New frames push the memo's last ones out: the trace does not reach the bottom any more. */
+static void test_deep(void **state)
+{
+	(void)state;
+	attack = compare;
+	attacks = differences = 0;
+	run_on_new_stack(run_deep);
+	assert_int_equal(attacks, 20);
+	assert_int_equal(differences, 0);
+}
+
 /* --- it is used at all -------------------------------------------------------------------- */
 
 static uint64_t misses_with, misses_without;
@@ -420,22 +480,8 @@ static void *run_watched(void *argument)
 /* No rule is looked up for an unchanged stack. */
 static void test_used(void **state)
 {
-	pthread_t thread;
-
 	(void)state;
-	memo = calloc(1, unwind_memo_bytes);
-	pthread_attr_t attributes;
-	const size_t size = 1 << 20;
-	char *stack = calloc(1, size);
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setstack(&attributes, stack, size);
-	bounds = (struct unwind_stack){ (uintptr_t)stack, (uintptr_t)stack + size };
-	assert_int_equal(pthread_create(&thread, &attributes, run_watched, NULL), 0);
-	pthread_join(thread, NULL);
-	pthread_attr_destroy(&attributes);
-	free(stack);
-	free(memo);
+	run_on_new_stack(run_watched);
 	assert_true(seen.depth > 20 && !seen.truncated);
 	assert_int_equal(misses_with, 0);
 	assert_true(misses_without > 0);
@@ -446,7 +492,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),  cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_limits), cmocka_unit_test(test_other_callers),
-		cmocka_unit_test(test_used),
+		cmocka_unit_test(test_deep),   cmocka_unit_test(test_used),
 	};
 
 	if (modules_init() != 0)

@@ -65,12 +65,12 @@ static void memo_settle(struct unwind_memo *memo, uint32_t to)
 /* Moves the memo's frames from `from` on so that they begin at `to`. */
 static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 {
-	uint32_t length = memo->count - from;
+	const uint32_t all = memo->count - from, room = TRACE_MAX_FRAMES - to;
+	const uint32_t length = all < room ? all : room;
 	if (from == to)
 		return;
-	if (length > TRACE_MAX_FRAMES - to)
-		length = TRACE_MAX_FRAMES - to;
 	memmove(&memo->frames[to], &memo->frames[from], length * sizeof(memo->frames[0]));
+	memo->bottom &= length == all; /* or the last frame is cut off */
 	memo->count = to + length;
 }
 
