@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/lock.h"
 #include "base/sys.h"
@@ -134,12 +135,13 @@ uint64_t signal_unblockable(void)
 static int install_handler(int number)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+	/* sigfillset() leaves out the C library's own: pthread_cancel()'s would end the thread inside of the
+	 * handler, where the host has it wait at a cancellation point. */
+	const uint64_t mask = signal_asynchronous();
 	struct sigaction before;
 
 	action.sa_sigaction = dispatch_signal;
-	sigfillset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		sigdelset(&action.sa_mask, synchronous[i]);
+	memcpy(&action.sa_mask, &mask, sizeof(mask));
 
 	/* Known before the handler can need it, and once more if it changed between. */
 	if (sigaction(number, NULL, &before) != 0)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -174,12 +175,59 @@ static void test_errno(void **state)
 	assert_int_equal(status_of(errno_is_kept), 0);
 }
 
+/* --- a thread that is cancelled ---------------------------------------------------------------- */
+
+static bool is_inside, is_cancelled;
+
+static void wait_for_cancel(void)
+{
+	__atomic_store_n(&is_inside, true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&is_cancelled, __ATOMIC_ACQUIRE))
+		;
+	sched_yield(); /* what is pending and not blocked comes before it returns */
+}
+
+/* As inside of read() and its like, where a cancellation takes effect at any instruction. */
+static void *wait_in_query(void *context)
+{
+	push(sampler_thread(), 0, 1000000);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	fake_unwind_hook = wait_for_cancel;
+	for (;;)
+		pause();
+	return context;
+}
+
+/* The handler ends first: nothing is reserved and never committed. */
+static void cancelled_in_handler(void)
+{
+	pthread_t thread;
+	void *result;
+
+	begin();
+	CHECK(pthread_create(&thread, NULL, wait_in_query, NULL) == 0);
+	while (!__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE))
+		pause_for(100000);
+	pthread_cancel(thread);
+	__atomic_store_n(&is_cancelled, true, __ATOMIC_RELEASE);
+	CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+	CHECK(stored() > 0);
+	CHECK(ledger_read(LEDGER_SIGNALS) == stored() + ledger_read(LEDGER_IDLE) + ledger_read(LEDGER_LATE));
+}
+
+static void test_cancelled(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(cancelled_in_handler), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signal),
 		cmocka_unit_test(test_blocked_thread),
 		cmocka_unit_test(test_errno),
+		cmocka_unit_test(test_cancelled),
 	};
 
 	if (UNDER_TSAN) {
