@@ -46,9 +46,8 @@ bool publish_wait(void)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };
 	static int patience = 10000; /* a second in all */
+	const bool handlers_left = sampler_quiesce == NULL || sampler_quiesce();
 
-	if (sampler_quiesce != NULL)
-		sampler_quiesce();
 	pthread_mutex_lock(&turning);
 	for (int turn = 0; turn < 2; turn++) {
 		const unsigned side = __atomic_fetch_add(&open_side, 1, __ATOMIC_SEQ_CST) & 1;
@@ -57,9 +56,9 @@ bool publish_wait(void)
 			patience--;
 		}
 	}
-	const bool all_left = patience > 0;
-	if (all_left)
+	const bool readers_left = patience > 0;
+	if (readers_left)
 		patience = 10000; /* one wait for a reader that never leaves is enough */
 	pthread_mutex_unlock(&turning);
-	return all_left;
+	return handlers_left && readers_left;
 }

@@ -13,8 +13,9 @@
  * must stay readable until publish_wait() has returned true. */
 void publish_code_map(const struct code_map *map);
 
-/* Waits until no handler reads an earlier map. False when one still seems to: a handler of
- * the host may have left a trace with longjmp(), or its thread did not survive fork(). */
+/* Waits until no handler reads an earlier map. False when one still seems to: its thread is stopped or
+ * starves, a handler of the host may have left a trace with longjmp(), or its thread did not survive fork().
+ */
 bool publish_wait(void);
 
 /* Around each use of a map outside the sampler's handlers. Async-signal-safe; they nest.

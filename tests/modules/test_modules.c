@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,8 +30,15 @@
 #include "base/lock.h"
 #include "modules/modules.h"
 #include "modules/publish.h"
+#include "sampler/quiesce.h"
 
 static char plugin[4096]; /* absolute path */
+static bool handlers_have_left = true;
+
+bool sampler_quiesce(void)
+{
+	return handlers_have_left;
+}
 
 static uint64_t load_plugin(void **library, const char *path)
 {
@@ -142,6 +150,31 @@ static void test_load_and_unload(void **state)
 	assert_ptr_equal(modules_find(address, loaded), module);
 	assert_int_equal(code_map_current()->epoch, unloaded);
 	assert_true(epoch < unloaded);
+}
+
+/* A handler that does not return, as of a thread that a debugger has stopped, goes on with the map that it
+ * has. */
+static void test_slow_handler(void **state)
+{
+	unsigned char is_resident;
+	void *library;
+
+	(void)state;
+	load_plugin(&library, plugin);
+	modules_refresh(false);
+	struct code_map *map = (struct code_map *)(uintptr_t)code_map_current();
+	uint64_t *const rules = map->rules;
+	handlers_have_left = false;
+	dlclose(library);
+	assert_true(modules_refresh(false));
+	assert_ptr_not_equal(code_map_current()->rules, rules);
+	assert_int_equal(mincore(rules, 1, &is_resident), 0); /* mapped */
+	assert_ptr_equal(map->rules, rules);
+	assert_false(publish_wait());
+	handlers_have_left = true;
+	assert_true(publish_wait());
+	munmap(rules, unwind_cache_bytes);
+	free(map);
 }
 
 /* Gone and back at the same place between two looks: its rules may be others. */
@@ -370,6 +403,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_own_modules),
 		cmocka_unit_test(test_code_map),
 		cmocka_unit_test(test_load_and_unload),
+		cmocka_unit_test(test_slow_handler),
 		cmocka_unit_test(test_quick_replacement),
 		cmocka_unit_test(test_relative_and_deleted),
 		cmocka_unit_test(test_newer_than_the_map),
