@@ -211,7 +211,10 @@ static int refresh(bool *changed)
 	*changed = false;
 	if (error == 0) {
 		pthread_mutex_lock(&lock);
-		if (generation == 0 || scan.adds + scan.subs >= seen_adds + seen_subs)
+		/* With the lock held: of two scans that the loader's counters call equally new, the second
+		 * one to come here knows all that the first one does. */
+		error = scan_add_made_code(&scan);
+		if (error == 0 && (generation == 0 || scan.adds + scan.subs >= seen_adds + seen_subs))
 			error = take_over(&scan, &old, changed);
 		with_rules = old != NULL && old->rules != map->rules;
 		pthread_mutex_unlock(&lock);

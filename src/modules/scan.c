@@ -240,37 +240,6 @@ static void add_vdso(struct scan *scan)
 	add_object(scan, &info);
 }
 
-static void add_made_code(struct scan *scan)
-{
-	static const char name[] = "[queryprof]";
-	const struct made_code *codes;
-	size_t count = made_code_all(&codes);
-
-	for (size_t i = 0; i < count; i++) {
-		struct scan_object object = { .start = codes[i].start, .end = codes[i].unwinding_end };
-		const struct code_range range = {
-			.start = codes[i].start,
-			.end = codes[i].end,
-			.eh_frame_hdr = codes[i].unwinding,
-			.eh_frame_hdr_end = codes[i].unwinding_end,
-			.cfi_start = codes[i].start,
-			.cfi_end = codes[i].unwinding_end,
-			.is_made = true,
-		};
-
-		object.bias = object.start;
-		object.path = add_text(scan, name, sizeof name - 1);
-		object.build_id = add_text(scan, "", 0);
-		scan->cut |= object.path == NOWHERE || object.build_id == NOWHERE ||
-		             scan->objects.count == scan->objects.room ||
-		             scan->ranges.count == scan->ranges.room;
-		if (scan->cut)
-			return;
-		scan->ranges.items[scan->ranges.count++] = range;
-		scan->objects.items[scan->objects.count++] = object;
-	}
-}
-
 /* Replaces the object's path. */
 static int set_path(struct scan *scan, struct scan_object *object, const char *path, size_t size)
 {
@@ -360,12 +329,41 @@ int scan_take(struct scan *scan)
 		dl_iterate_phdr(see_object, scan);
 		if (!scan->cut)
 			add_vdso(scan);
-		if (!scan->cut)
-			add_made_code(scan);
 		more *= 2;
 	} while (scan->cut);
 	const int error = read_paths(scan);
 	return error != 0 ? error : read_files(scan);
+}
+
+int scan_add_made_code(struct scan *scan)
+{
+	static const char name[] = "[queryprof]";
+	const struct made_code *codes;
+	size_t count = made_code_all(&codes);
+
+	if (!vector_reserve(&scan->objects, scan->objects.count + count) ||
+	    !vector_reserve(&scan->ranges, scan->ranges.count + count) ||
+	    !vector_reserve(&scan->text, scan->text.count + count * (sizeof name + 1)))
+		return ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct scan_object object = { .start = codes[i].start, .end = codes[i].unwinding_end };
+		const struct code_range range = {
+			.start = codes[i].start,
+			.end = codes[i].end,
+			.eh_frame_hdr = codes[i].unwinding,
+			.eh_frame_hdr_end = codes[i].unwinding_end,
+			.cfi_start = codes[i].start,
+			.cfi_end = codes[i].unwinding_end,
+			.is_made = true,
+		};
+
+		object.bias = object.start;
+		object.path = add_text(scan, name, sizeof name - 1);
+		object.build_id = add_text(scan, "", 0);
+		scan->ranges.items[scan->ranges.count++] = range;
+		scan->objects.items[scan->objects.count++] = object;
+	}
+	return 0;
 }
 
 void scan_free(struct scan *scan)

@@ -33,6 +33,9 @@ struct scan {
 int scan_take(struct scan *scan);
 void scan_free(struct scan *scan);
 
+/* Adds the code that queryprof has made until now, which the loader's counters do not count. */
+int scan_add_made_code(struct scan *scan);
+
 /* The loader's counters alone. */
 void scan_counters(uint64_t *adds, uint64_t *subs);
 

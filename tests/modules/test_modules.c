@@ -28,6 +28,7 @@
 #include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "base/lock.h"
+#include "modules/made_code.h"
 #include "modules/modules.h"
 #include "modules/publish.h"
 #include "sampler/quiesce.h"
@@ -363,6 +364,50 @@ static void test_together(void **state)
 	assert_non_null(modules_find((uintptr_t)&strlen, modules_generation()));
 }
 
+/* --- code that queryprof makes while another thread scans ------------------------------------- */
+
+static __thread bool is_slow;
+static bool is_scanning, may_go_on;
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+/* The scan opens the kernel's list when it has seen all objects. */
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	if (is_slow) {
+		__atomic_store_n(&is_scanning, true, __ATOMIC_RELEASE);
+		while (!__atomic_load_n(&may_go_on, __ATOMIC_ACQUIRE))
+			usleep(1000);
+	}
+	return __real_fopen(path, mode);
+}
+
+static void *scan_slowly(void *argument)
+{
+	is_slow = true;
+	modules_refresh(true);
+	return argument;
+}
+
+static void test_made_code(void **state)
+{
+	const uintptr_t code = (uintptr_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, scan_slowly, NULL), 0);
+	while (!__atomic_load_n(&is_scanning, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	assert_true(made_code_add(&(struct made_code){ code, code + 1024, code + 1024, code + 4096 }));
+	assert_true(modules_refresh(true));
+	assert_non_null(modules_find(code, modules_generation()));
+	__atomic_store_n(&may_go_on, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_non_null(modules_find(code, modules_generation()));
+	assert_non_null(code_map_find(code_map_current(), code));
+}
+
 static bool count_modules(void *context, const struct module *module)
 {
 	int *count = context;
@@ -408,6 +453,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_relative_and_deleted),
 		cmocka_unit_test(test_newer_than_the_map),
 		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_made_code),
 		cmocka_unit_test(test_each),
 		cmocka_unit_test(test_fork),
 	};
