@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/regular_file.h"
 #include "base/sys.h"
 
@@ -76,7 +77,7 @@ static int open_file(void)
 
 void debug_write(enum debug_topic topic, const char *format, ...)
 {
-	int saved_errno = errno, fd;
+	int saved_errno = errno, cancel = cancel_hold(), fd;
 	char line[LINE_BYTES];
 	struct timespec now;
 	va_list arguments;
@@ -98,6 +99,7 @@ void debug_write(enum debug_topic topic, const char *format, ...)
 		__atomic_store_n(&write_errno, errno, __ATOMIC_RELAXED);
 	if (fd >= 0)
 		close(fd);
+	cancel_release(cancel);
 	errno = saved_errno;
 }
 

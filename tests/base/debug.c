@@ -3,6 +3,7 @@
  * The debug log: this program runs itself with different environments, and reads what
  * was written.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +19,20 @@
 
 static char folder[] = "/tmp/base_debug.XXXXXX";
 
+/* A line is no cancellation point. */
+static void *log_cancelled(void *argument)
+{
+	pthread_cancel(pthread_self());
+	debug_log(DEBUG_STORE, "the cancelled thread's store");
+	return argument;
+}
+
 /* The child: logs under two topics, and prints what is wrong. */
 static int log_something(void)
 {
+	pthread_t thread;
+	void *result;
+
 	debug_log(DEBUG_STORE, "the store says %d", 1);
 	debug_log(DEBUG_HOOKS, "the hooks say %d", 2);
 	if (fork() == 0) {
@@ -28,6 +40,10 @@ static int log_something(void)
 		_exit(0);
 	}
 	wait(NULL);
+	pthread_create(&thread, NULL, log_cancelled, NULL);
+	pthread_join(thread, &result);
+	if (result == PTHREAD_CANCELED)
+		printf("cancelled");
 	printf("%s", debug_error() ? debug_error() : "");
 	return 0;
 }
@@ -105,7 +121,7 @@ static void logs_to_one_file(void **state)
 	(void)state;
 	assert_string_equal(run("store", "one.log"), "");
 	assert_int_equal(count_logs(), 1);
-	assert_int_equal(count_lines(" store: "), 2);
+	assert_int_equal(count_lines(" store: "), 3);
 }
 
 static void says_what_is_wrong(void **state)
