@@ -47,16 +47,19 @@ bool publish_wait(void)
 	const struct timespec pause = { .tv_nsec = 100000 };
 	static int patience = 10000; /* a second in all */
 	const bool handlers_left = sampler_quiesce == NULL || sampler_quiesce();
+	bool readers_left = true;
 
 	pthread_mutex_lock(&turning);
 	for (int turn = 0; turn < 2; turn++) {
 		const unsigned side = __atomic_fetch_add(&open_side, 1, __ATOMIC_SEQ_CST) & 1;
-		while (__atomic_load_n(&readers[side], __ATOMIC_SEQ_CST) != 0 && patience > 0) {
+		uint32_t inside;
+
+		while ((inside = __atomic_load_n(&readers[side], __ATOMIC_SEQ_CST)) != 0 && patience > 0) {
 			nanosleep(&pause, NULL);
 			patience--;
 		}
+		readers_left &= inside == 0;
 	}
-	const bool readers_left = patience > 0;
 	if (readers_left)
 		patience = 10000; /* one wait for a reader that never leaves is enough */
 	pthread_mutex_unlock(&turning);

@@ -178,6 +178,18 @@ static void test_slow_handler(void **state)
 	free(map);
 }
 
+/* A reader that stays for longer than it is waited for, and then leaves, is forgotten. */
+static void test_slow_reader(void **state)
+{
+	const unsigned side = publish_enter_reader();
+
+	(void)state;
+	assert_false(publish_wait());
+	assert_false(publish_wait());
+	publish_leave_reader(side);
+	assert_true(publish_wait());
+}
+
 /* Gone and back at the same place between two looks: its rules may be others. */
 static void test_quick_replacement(void **state)
 {
@@ -449,6 +461,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_code_map),
 		cmocka_unit_test(test_load_and_unload),
 		cmocka_unit_test(test_slow_handler),
+		cmocka_unit_test(test_slow_reader),
 		cmocka_unit_test(test_quick_replacement),
 		cmocka_unit_test(test_relative_and_deleted),
 		cmocka_unit_test(test_newer_than_the_map),
