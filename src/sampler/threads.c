@@ -63,6 +63,10 @@ static bool disown(struct thread *slot, uint32_t owner)
 
 /* --- a thread comes ----------------------------------------------------------------- */
 
+/* Without a limit (ulimit -s unlimited) the main thread's stack may grow down to the heap, which grows up:
+ * coroutines whose stacks are there would seem to run on the thread's own. */
+#define STACK_MOST ((size_t)64 << 30)
+
 /* The thread's stack, or no bounds. The main thread's lower end is where its stack
  * may grow to; glibc reads /proc/self/maps for it, once. */
 static struct unwind_stack find_stack(void)
@@ -75,8 +79,8 @@ static struct unwind_stack find_stack(void)
 	if (pthread_getattr_np(pthread_self(), &attributes) != 0)
 		return stack;
 	if (pthread_attr_getstack(&attributes, &start, &bytes) == 0) {
-		stack.start = (uintptr_t)start;
-		stack.end = stack.start + bytes;
+		stack.end = (uintptr_t)start + bytes;
+		stack.start = stack.end - (bytes < STACK_MOST ? bytes : STACK_MOST);
 	}
 	pthread_attr_destroy(&attributes);
 	return stack;

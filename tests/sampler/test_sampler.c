@@ -402,14 +402,58 @@ static void test_queries(void **state)
 	assert_int_equal(status_of(queries), 0);
 }
 
-int main(void)
+/* --- a stack without a limit ------------------------------------------------------------ */
+
+/* The memory that malloc() takes from now on lies where the C library says the stack may grow to. */
+static void unlimited_stack(void)
+{
+	begin();
+	const struct unwind_stack *stack = &sampler_thread()->stack;
+	CHECK((uintptr_t)__builtin_frame_address(0) - stack->start < stack->end - stack->start);
+	void *blocks[100];
+	for (int i = 0; i < 100; i++) {
+		blocks[i] = malloc(65536);
+		CHECK((uintptr_t)blocks[i] - stack->start >= stack->end - stack->start);
+	}
+	for (int i = 0; i < 100; i++)
+		free(blocks[i]);
+}
+
+static void start_unlimited(void)
+{
+	struct rlimit limit;
+
+	CHECK(getrlimit(RLIMIT_STACK, &limit) == 0);
+	limit.rlim_cur = limit.rlim_max;
+	CHECK(setrlimit(RLIMIT_STACK, &limit) == 0);
+	execl("/proc/self/exe", "test_sampler", "unlimited", NULL);
+	_exit(1);
+}
+
+static void test_unlimited_stack(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of(start_unlimited), 0);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused_timers), cmocka_unit_test(test_phase_is_kept),
-		cmocka_unit_test(test_idle_thread),    cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_rest),           cmocka_unit_test(test_nesting),
-		cmocka_unit_test(test_stop_and_start), cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_refused_timers),
+		cmocka_unit_test(test_phase_is_kept),
+		cmocka_unit_test(test_idle_thread),
+		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_stop_and_start),
+		cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_unlimited_stack),
 	};
+
+	if (argc > 1 && strcmp(argv[1], "unlimited") == 0) {
+		unlimited_stack();
+		return 0;
+	}
 
 	if (UNDER_TSAN) {
 		puts("skipped: ThreadSanitizer delivers signals late");
