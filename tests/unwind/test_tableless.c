@@ -13,7 +13,10 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include "base/record.h"
+#include "handler/unwind/unwind.h"
 #include "modules/modules.h"
+#include "sampler/registers.h"
 #include "step.h"
 
 static char **libraries;
@@ -24,6 +27,36 @@ static void work(void *argument)
 
 	*(void **)&function = argument;
 	function(18);
+}
+
+static struct unwind_result seen;
+static uint64_t trace[TRACE_MAX_FRAMES];
+
+static void look(void)
+{
+	const struct unwind_stack unknown = { 0, 0 };
+	ucontext_t context;
+
+	registers_here(&context);
+	seen = unwind_trace(&context, &unknown, NULL, trace, TRACE_MAX_FRAMES);
+}
+
+/* A trace that ends in code without a frame pointer is not whole, whatever is in that register. */
+static void test_without_frame(void **state)
+{
+	(void)state;
+	for (char **library = libraries; *library; library++) {
+		void *handle = dlopen(*library, RTLD_NOW);
+		void (*function)(void (*)(void));
+
+		*(void **)&function = handle ? dlsym(handle, "tableless_without_frame") : NULL;
+		assert_non_null(function);
+		modules_refresh(false);
+		function(look);
+		assert_int_equal(seen.depth, 2);
+		assert_in_range(trace[1], (uintptr_t)function, (uintptr_t)function + 8);
+		assert_true(seen.truncated);
+	}
 }
 
 static void test_tableless(void **state)
@@ -49,7 +82,10 @@ static void test_tableless(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_tableless) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tableless),
+		cmocka_unit_test(test_without_frame),
+	};
 
 	(void)argc;
 	libraries = argv + 1;

@@ -50,12 +50,14 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 	return false;
 }
 
-/* Go's goroutines return to the second instruction of runtime.goexit(): nop, call. */
-static bool is_end_of_go(const struct unwind_frame *frame)
+/* A program's start has a hlt behind its call, as no compiler. Go's goroutines return to the second
+ * instruction of runtime.goexit(), behind no call: nop, call. */
+static bool is_end(const struct unwind_frame *frame, bool has_called)
 {
 	uint8_t at[2];
 
-	return frame->fp == 0 && stack_copy_part(frame->pc, at, sizeof at) && at[0] == 0x90 && at[1] == 0xe8;
+	return frame->fp == 0 && stack_copy_part(frame->pc, at, sizeof at) &&
+	       ((has_called && at[1] == 0xf4) || (at[0] == 0x90 && at[1] == 0xe8));
 }
 
 /* The caller by this rule; false: what the rule says cannot be. */
@@ -66,7 +68,7 @@ static bool step_by(const struct code_map *map, const struct unwind_bounds *boun
 
 	*caller = *frame;
 	return rule_apply(guess, caller, bounds, &fp_slot) == RULE_STEPPED &&
-	       (is_from_call(map, caller->pc + 1, frame, rule, is_newest) || is_end_of_go(caller));
+	       (is_from_call(map, caller->pc + 1, frame, rule, is_newest) || is_end(caller, false));
 }
 
 static const rule_t as_called = 1 << RULE_OFFSET_SHIFT | RULE_SP;
@@ -234,8 +236,7 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 
 	if (rule != RULE_HOLE && rule != RULE_TABLELESS && rule != RULE_NOWHERE)
 		return RULE_LEADS_NOWHERE;
-	/* The program's start sets it so, and nothing else leaves it 0. */
-	if (!is_newest && frame->fp == 0 && (rule == RULE_TABLELESS || is_end_of_go(frame)))
+	if (!is_newest && is_end(frame, true))
 		return RULE_AT_BOTTOM;
 	/* Assembly in an object that has unwind information otherwise is believed to have a frame
 	 * where it has called, only. */
