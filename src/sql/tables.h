@@ -30,6 +30,7 @@ enum column_flags {
 	COLUMN_SYMBOLS = 8,  /* not the store's: made from the column `trace` */
 	COLUMN_LINES = 16,
 	COLUMN_OF_HOLDER = 32, /* another session's: empty while show_queries_of_other_sessions is 0 */
+	COLUMN_KEY = 64,       /* with the others that have this: no two rows have the same */
 };
 
 struct column {

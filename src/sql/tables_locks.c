@@ -6,10 +6,10 @@
 
 static const struct column lock_waits_columns[] = {
 	{ "event_time_microseconds", "TEXT", 0 },
-	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED },
-	{ "hostname", "TEXT", 0 },
-	{ "process_id", "INTEGER", 0 },
-	{ "thread_id", "INTEGER", 0 },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
+	{ "hostname", "TEXT", COLUMN_KEY },
+	{ "process_id", "INTEGER", COLUMN_KEY },
+	{ "thread_id", "INTEGER", COLUMN_KEY },
 	{ "session_id", "INTEGER", 0 },
 	{ "query_id", "TEXT", COLUMN_SEARCHED },
 	{ "query", "TEXT", 0 },
@@ -27,12 +27,12 @@ static const struct column lock_waits_columns[] = {
 
 static const struct column transaction_log_columns[] = {
 	{ "event_time_microseconds", "TEXT", 0 },
-	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED },
-	{ "hostname", "TEXT", 0 },
-	{ "process_id", "INTEGER", 0 },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
+	{ "hostname", "TEXT", COLUMN_KEY },
+	{ "process_id", "INTEGER", COLUMN_KEY },
 	{ "thread_id", "INTEGER", 0 },
 	{ "session_id", "INTEGER", COLUMN_SEARCHED },
-	{ "transaction_number", "INTEGER", COLUMN_SEARCHED },
+	{ "transaction_number", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
 	{ "database", "TEXT", 0 },
 	{ "outcome", "TEXT", 0 },
 	{ "duration_ns", "INTEGER", 0 },

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "trace/trace_text.h"
 #include "trace/process_space.h"
 #include "store/store.h"
@@ -96,7 +97,6 @@ struct cursor {
 	int place[TABLE_COLUMNS_MAX]; /* column to column of the SELECT, -1: not in it */
 	int trace;                    /* the column `trace` in the SELECT */
 	bool drained, done;
-	sqlite3_int64 row;
 	/* The newest trace made into symbols or lines: it often comes again. */
 	struct {
 		char *trace, *text;
@@ -159,7 +159,6 @@ static int next(sqlite3_vtab_cursor *base)
 	struct cursor *cursor = (struct cursor *)base;
 	int rc = store_step(cursor->rows);
 
-	cursor->row++;
 	cursor->done = rc != 1;
 	if (rc >= 0)
 		return SQLITE_OK;
@@ -200,8 +199,9 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 		cursor->place[i] = -1;
 		if (!strcmp(table->columns[i].name, "trace"))
 			trace = i;
-		/* The mask's last bit stands for all columns from there on. */
-		if (!(used >> (i < 63 ? i : 63) & 1))
+		/* The mask's last bit stands for all columns from there on; no bit is for the row's number.
+		 */
+		if (!(used >> (i < 63 ? i : 63) & 1) && !(table->columns[i].flags & COLUMN_KEY))
 			continue;
 		if (table->columns[i].flags & (COLUMN_SYMBOLS | COLUMN_LINES)) {
 			used |= 1ull << trace; /* which stands before them */
@@ -219,8 +219,6 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 			fprintf(sql, "t.%s", column->name);
 	}
 	cursor->trace = trace < 0 ? -1 : cursor->place[trace];
-	if (!count)
-		fputs("1", sql);
 }
 
 static bool has_session(const struct table *table)
@@ -288,7 +286,6 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 
 	(void)number;
 	close_rows(cursor);
-	cursor->row = 0;
 	cursor->done = true;
 	own_statements_disown(wait.context);
 	/* Once a cursor: it belongs to one run of a statement, which a subquery may
@@ -367,10 +364,24 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
 	return SQLITE_OK;
 }
 
-/* Rows have no lasting number: they are those of a view. */
+/* A row has the same number in each scan: by it SQLite finds what several scans have in common, as those of
+ * an OR, or of the two passes of a RIGHT JOIN. The rows are those of a view, which has no numbers. */
 static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *result)
 {
-	*result = ((struct cursor *)base)->row;
+	struct cursor *cursor = (struct cursor *)base;
+	const struct table *table = table_of(base);
+	struct hash hash = hash_begin(0);
+
+	for (int i = 0; i < table->column_count; i++) {
+		const char *bytes;
+		size_t size;
+
+		if (!(table->columns[i].flags & COLUMN_KEY))
+			continue;
+		bytes = store_column_bytes(cursor->rows, cursor->place[i], &size);
+		hash_word(&hash, hash_bytes(bytes ? bytes : "", size).first);
+	}
+	*result = (sqlite3_int64)hash_end(hash).first;
 	return SQLITE_OK;
 }
 

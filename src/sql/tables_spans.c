@@ -5,8 +5,8 @@
 #include "sql/tables.h"
 
 static const struct column span_log_columns[] = {
-	{ "trace_id", "TEXT", 0 },
-	{ "span_id", "TEXT", 0 },
+	{ "trace_id", "TEXT", COLUMN_KEY },
+	{ "span_id", "TEXT", COLUMN_KEY },
 	{ "parent_span_id", "TEXT", 0 },
 	{ "operation_name", "TEXT", 0 },
 	{ "kind", "TEXT", 0 },
@@ -37,18 +37,12 @@ static const struct column span_log_columns[] = {
 };
 
 static const struct column traces_columns[] = {
-	{ "trace_id", "TEXT", 0 },
-	{ "root", "TEXT", 0 },
-	{ "start_time_microseconds", "TEXT", 0 },
-	{ "start_time_ns", "INTEGER", 0 },
-	{ "duration_ns", "INTEGER", 0 },
-	{ "spans", "INTEGER", 0 },
-	{ "statements", "INTEGER", 0 },
-	{ "threads", "INTEGER", 0 },
-	{ "cpu_time_ns", "INTEGER", 0 },
-	{ "dropped", "INTEGER", 0 },
-	{ "process_id", "INTEGER", 0 },
-	{ "program", "TEXT", 0 },
+	{ "trace_id", "TEXT", COLUMN_KEY },       { "root", "TEXT", 0 },
+	{ "start_time_microseconds", "TEXT", 0 }, { "start_time_ns", "INTEGER", 0 },
+	{ "duration_ns", "INTEGER", 0 },          { "spans", "INTEGER", 0 },
+	{ "statements", "INTEGER", 0 },           { "threads", "INTEGER", 0 },
+	{ "cpu_time_ns", "INTEGER", 0 },          { "dropped", "INTEGER", 0 },
+	{ "process_id", "INTEGER", 0 },           { "program", "TEXT", 0 },
 	{ "wait_time_ns", "INTEGER", 0 },
 };
 

@@ -55,7 +55,7 @@
 	SHOWN(event_time, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')") \
 	SHOWN(event_time_microseconds, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')" \
 	      " || printf('.%06d', s.timestamp_ns % 1000000000 / 1000)") \
-	SHOWN(timestamp_ns, INTEGER, COLUMN_SEARCHED | COLUMN_ORDERED, "s.timestamp_ns") \
+	SHOWN(timestamp_ns, INTEGER, COLUMN_SEARCHED | COLUMN_ORDERED | COLUMN_KEY, "s.timestamp_ns") \
 	SHOWN(trace_type, TEXT, 0, "r.trace_type") \
 	FILED(series, INTEGER, "NOT NULL", sample->series) \
 	FILED(query, INTEGER, "NOT NULL", query) \
@@ -97,20 +97,20 @@
  * initial, statement, library, parent: rows of queries, statements, libraries and queries;
  * 0: none. session: the number of the connection's. */
 #define QUERY_LOG_COLUMNS(STORED, FILED, SHOWN) \
-	SHOWN(query_id, TEXT, COLUMN_SEARCHED, "q.query_id") \
+	SHOWN(query_id, TEXT, COLUMN_SEARCHED | COLUMN_KEY, "q.query_id") \
 	SHOWN(initial_query_id, TEXT, 0, "i.query_id") \
 	SHOWN(type, TEXT, 0, "CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END") \
-	SHOWN(query_start_time_microseconds, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
+	SHOWN(query_start_time_microseconds, TEXT, COLUMN_KEY, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
 	      " || printf('.%06d', q.query_start_ns % 1000000000 / 1000)") \
 	FILED(initial, INTEGER, COLUMN_ZERO, rows->initial) \
 	FILED(statement, INTEGER, COLUMN_ZERO, rows->statement) \
 	FILED(query_start_ns, INTEGER, COLUMN_ZERO, record->start_realtime_ns) \
-	STORED(query_duration_ns, INTEGER, COLUMN_ZERO, 0, record->duration_ns) \
+	STORED(query_duration_ns, INTEGER, COLUMN_ZERO, COLUMN_KEY, record->duration_ns) \
 	STORED(cpu_time_ns, INTEGER, COLUMN_ZERO, 0, record->cpu_time_ns) \
 	SHOWN(query, TEXT, 0, "x.query") \
 	SHOWN(normalized_query_hash, INTEGER, 0, "x.normalized_query_hash") \
 	STORED(database, TEXT, COLUMN_EMPTY, 0, texts->database) \
-	STORED(thread_id, INTEGER, COLUMN_ZERO, 0, record->thread_id) \
+	STORED(thread_id, INTEGER, COLUMN_ZERO, COLUMN_KEY, record->thread_id) \
 	STORED(exception_code, INTEGER, COLUMN_ZERO, 0, record->exception_code) \
 	STORED(exception, TEXT, COLUMN_EMPTY, 0, texts->exception) \
 	STORED(result_rows, INTEGER, COLUMN_ZERO, 0, record->result_rows) \
@@ -224,13 +224,13 @@
 
 /* session_id: the sets are the host's, and no session's. */
 #define LABEL_HISTORY_COLUMNS(SHOWN) \
-	SHOWN(hostname, TEXT, 0, "p.hostname") \
-	SHOWN(process_id, INTEGER, 0, "p.process_id") \
-	SHOWN(trampoline, TEXT, 0, "printf('qp_label_trampoline_%d', u.trampoline)") \
+	SHOWN(hostname, TEXT, COLUMN_KEY, "p.hostname") \
+	SHOWN(process_id, INTEGER, COLUMN_KEY, "p.process_id") \
+	SHOWN(trampoline, TEXT, COLUMN_KEY, "printf('qp_label_trampoline_%d', u.trampoline)") \
 	SHOWN(address, INTEGER, 0, "u.address") \
-	SHOWN(key, TEXT, 0, "v.key") \
+	SHOWN(key, TEXT, COLUMN_KEY, "v.key") \
 	SHOWN(value, TEXT, 0, "v.value") \
-	SHOWN(from_ns, INTEGER, 0, "u.from_ns") \
+	SHOWN(from_ns, INTEGER, COLUMN_KEY, "u.from_ns") \
 	SHOWN(until_ns, INTEGER, 0, "nullif(u.until_ns, 0)") \
 	SHOWN(session_id, INTEGER, 0, "0")
 

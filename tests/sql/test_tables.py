@@ -106,11 +106,13 @@ class Tables(Case):
             value = weight * period_ns AND unit = 'ns'
             value > '1000000'
             weight >= 1 OR query_id = 'first'
+            query_id = 'first' OR timestamp_ns >= {middle}
+            query_id = 'second' OR timestamp_ns = {middle}
             cpu_id = '0x0'
             """.strip().split("\n"):
             self.compare("trace", condition.strip())
         for condition in ("query_id = 'first'", "cpu_time_ns > 0 AND result_rows = 1", "exception_code = 0",
-                          "query LIKE 'WITH%'", "parent_query_id = ''", "query = '" + SLOW.replace("'", "''") + "'", "samples_cpu > '1'"):
+                          "query_id = 'third' OR query_id >= 'f' AND query_id < 'g'", "query LIKE 'WITH%'", "parent_query_id = ''", "query = '" + SLOW.replace("'", "''") + "'", "samples_cpu > '1'"):
             self.compare("query", condition)
 
     def compare(self, log, condition):
@@ -132,6 +134,10 @@ class Tables(Case):
         sql = """SELECT query_id, (SELECT max(timestamp_ns) FROM {0}trace{1} AS t WHERE t.query_id = q.query_id)
             FROM {0}query{1} AS q ORDER BY 1"""
         self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")))
+        # The second pass of such a join leaves out the rows that the first has found.
+        for log in ("query", "trace"):
+            sql = f"SELECT a, query_id, count(*) FROM (SELECT 'second' AS a) RIGHT JOIN {{0}}{log}{{1}} ON query_id = a GROUP BY 1, 2"
+            self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")))
 
     def test_trace_is_json(self):
         for depth, trace in rows(self.db, "SELECT json_array_length(trace), trace FROM trace_copy LIMIT 20"):
