@@ -31,6 +31,8 @@ enum column_flags {
 	COLUMN_LINES = 16,
 	COLUMN_OF_HOLDER = 32, /* another session's: empty while show_queries_of_other_sessions is 0 */
 	COLUMN_KEY = 64,       /* with the others that have this: no two rows have the same */
+	COLUMN_TIME = 128,     /* a text of digits and signs, which all encodings order alike */
+	COLUMN_MIXED = 256,    /* some of its values are numbers, though it is a text */
 };
 
 struct column {

@@ -5,7 +5,7 @@
 #include "sql/tables.h"
 
 static const struct column lock_waits_columns[] = {
-	{ "event_time_microseconds", "TEXT", 0 },
+	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
 	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
 	{ "hostname", "TEXT", COLUMN_KEY },
 	{ "process_id", "INTEGER", COLUMN_KEY },
@@ -26,7 +26,7 @@ static const struct column lock_waits_columns[] = {
 };
 
 static const struct column transaction_log_columns[] = {
-	{ "event_time_microseconds", "TEXT", 0 },
+	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
 	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
 	{ "hostname", "TEXT", COLUMN_KEY },
 	{ "process_id", "INTEGER", COLUMN_KEY },

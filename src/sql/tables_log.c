@@ -5,8 +5,8 @@
  * A scan becomes one SELECT of the store with the used columns, the conditions that the
  * store evaluates as the host's SQLite does, and the order if rows are stored in it. SQLite
  * checks all conditions again, so a condition that goes to the store may only never lose a
- * row: values take the column's affinity first, and conditions with another collation or on
- * a blob stay here.
+ * row: values take the column's affinity first, and conditions with another collation, on
+ * a blob, or on the order of texts, which is that of the host's encoding, stay here.
  *
  * The plan travels from best_index() to filter() as text: the used columns as a hex
  * number, the order (0, 1 up, 2 down), then one `column operator` for each value.
@@ -45,6 +45,14 @@ static int find_operator(unsigned char code)
 	return -1;
 }
 
+static bool store_compares(const struct column *column, int operator)
+{
+	if (column->flags & (COLUMN_SYMBOLS | COLUMN_LINES | COLUMN_MIXED))
+		return false;
+	return operators[operator].code == SQLITE_INDEX_CONSTRAINT_EQ || column->flags & COLUMN_TIME ||
+	       strcmp(column->type, "TEXT") != 0;
+}
+
 static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
 	const struct table *table = ((const struct table_vtab *)vtab)->table;
@@ -68,7 +76,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 		if (!constraint->usable || constraint->iColumn < 0 || found < 0)
 			continue;
 		column = &table->columns[constraint->iColumn];
-		if (column->flags & (COLUMN_SYMBOLS | COLUMN_LINES))
+		if (!store_compares(column, found))
 			continue;
 		if (sqlite3_libversion_number() < 3022000 ||
 		    sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY"))
@@ -174,7 +182,7 @@ static void bind(struct store_cursor *rows, int index, const struct column *colu
 
 	if (type == SQLITE_NULL)
 		store_bind_null(rows, index);
-	else if (type == SQLITE_TEXT || !strcmp(column->type, "TEXT"))
+	else if (type == SQLITE_TEXT)
 		store_bind_text(rows, index, (const char *)sqlite3_value_text(value),
 		                (size_t)sqlite3_value_bytes(value));
 	else if (type == SQLITE_INTEGER)
@@ -183,7 +191,7 @@ static void bind(struct store_cursor *rows, int index, const struct column *colu
 		store_bind_double(rows, index, sqlite3_value_double(value));
 }
 
-static bool shows_all(struct cursor *cursor)
+static bool shows_all(const struct cursor *cursor)
 {
 	return ((const struct table_vtab *)cursor->base.pVtab)
 	        ->session->settings.show_queries_of_other_sessions;
@@ -221,6 +229,17 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 	cursor->trace = trace < 0 ? -1 : cursor->place[trace];
 }
 
+/* Whether the store may compare with this value of the condition. It takes no blobs, and no integer is equal
+ * to one. A number may be another column's: SQLite then makes numbers of the texts. */
+static bool may_hand_on(const struct cursor *cursor, const struct column *column, sqlite3_value *value)
+{
+	int type = sqlite3_value_type(value);
+
+	if (type == SQLITE_BLOB || (column->flags & COLUMN_OF_HOLDER && !shows_all(cursor)))
+		return false;
+	return type == SQLITE_TEXT || type == SQLITE_NULL || strcmp(column->type, "TEXT") != 0;
+}
+
 static bool has_session(const struct table *table)
 {
 	for (int i = 0; i < table->column_count; i++)
@@ -250,8 +269,7 @@ static char *make_select(struct cursor *cursor, const char *plan, int argc, sqli
 	for (int i = 0; i < argc; i++) {
 		long column = strtol(at, &at, 10), operator= strtol(at, &at, 10);
 
-		/* The store takes no blobs, and no integer is equal to one. */
-		taken[i] = sqlite3_value_type(argv[i]) == SQLITE_BLOB ? -1 : (int)column;
+		taken[i] = may_hand_on(cursor, &table->columns[column], argv[i]) ? (int)column : -1;
 		if (taken[i] < 0)
 			continue;
 		fprintf(sql, "%st.%s %s ?%d", between, table->columns[column].name, operators[operator].text, i + 1);

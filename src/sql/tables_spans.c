@@ -12,7 +12,7 @@ static const struct column span_log_columns[] = {
 	{ "kind", "TEXT", 0 },
 	{ "start_time_us", "INTEGER", 0 },
 	{ "finish_time_us", "INTEGER", 0 },
-	{ "finish_date", "TEXT", 0 },
+	{ "finish_date", "TEXT", COLUMN_TIME },
 	{ "attribute", "TEXT", 0 },
 	{ "thread_id", "INTEGER", 0 },
 	{ "query_id", "TEXT", 0 },
@@ -37,12 +37,18 @@ static const struct column span_log_columns[] = {
 };
 
 static const struct column traces_columns[] = {
-	{ "trace_id", "TEXT", COLUMN_KEY },       { "root", "TEXT", 0 },
-	{ "start_time_microseconds", "TEXT", 0 }, { "start_time_ns", "INTEGER", 0 },
-	{ "duration_ns", "INTEGER", 0 },          { "spans", "INTEGER", 0 },
-	{ "statements", "INTEGER", 0 },           { "threads", "INTEGER", 0 },
-	{ "cpu_time_ns", "INTEGER", 0 },          { "dropped", "INTEGER", 0 },
-	{ "process_id", "INTEGER", 0 },           { "program", "TEXT", 0 },
+	{ "trace_id", "TEXT", COLUMN_KEY },
+	{ "root", "TEXT", 0 },
+	{ "start_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "start_time_ns", "INTEGER", 0 },
+	{ "duration_ns", "INTEGER", 0 },
+	{ "spans", "INTEGER", 0 },
+	{ "statements", "INTEGER", 0 },
+	{ "threads", "INTEGER", 0 },
+	{ "cpu_time_ns", "INTEGER", 0 },
+	{ "dropped", "INTEGER", 0 },
+	{ "process_id", "INTEGER", 0 },
+	{ "program", "TEXT", 0 },
 	{ "wait_time_ns", "INTEGER", 0 },
 };
 

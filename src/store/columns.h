@@ -51,9 +51,9 @@
 #define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
 	SHOWN(hostname, TEXT, 0, "p.hostname") \
 	SHOWN(process_id, INTEGER, 0, "p.process_id") \
-	SHOWN(event_date, TEXT, 0, "strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch')") \
-	SHOWN(event_time, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')") \
-	SHOWN(event_time_microseconds, TEXT, 0, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')" \
+	SHOWN(event_date, TEXT, COLUMN_TIME, "strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch')") \
+	SHOWN(event_time, TEXT, COLUMN_TIME, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')") \
+	SHOWN(event_time_microseconds, TEXT, COLUMN_TIME, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')" \
 	      " || printf('.%06d', s.timestamp_ns % 1000000000 / 1000)") \
 	SHOWN(timestamp_ns, INTEGER, COLUMN_SEARCHED | COLUMN_ORDERED | COLUMN_KEY, "s.timestamp_ns") \
 	SHOWN(trace_type, TEXT, 0, "r.trace_type") \
@@ -100,7 +100,7 @@
 	SHOWN(query_id, TEXT, COLUMN_SEARCHED | COLUMN_KEY, "q.query_id") \
 	SHOWN(initial_query_id, TEXT, 0, "i.query_id") \
 	SHOWN(type, TEXT, 0, "CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END") \
-	SHOWN(query_start_time_microseconds, TEXT, COLUMN_KEY, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
+	SHOWN(query_start_time_microseconds, TEXT, COLUMN_TIME | COLUMN_KEY, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
 	      " || printf('.%06d', q.query_start_ns % 1000000000 / 1000)") \
 	FILED(initial, INTEGER, COLUMN_ZERO, rows->initial) \
 	FILED(statement, INTEGER, COLUMN_ZERO, rows->statement) \
@@ -229,7 +229,7 @@
 	SHOWN(trampoline, TEXT, COLUMN_KEY, "printf('qp_label_trampoline_%d', u.trampoline)") \
 	SHOWN(address, INTEGER, 0, "u.address") \
 	SHOWN(key, TEXT, COLUMN_KEY, "v.key") \
-	SHOWN(value, TEXT, 0, "v.value") \
+	SHOWN(value, TEXT, COLUMN_MIXED, "v.value") \
 	SHOWN(from_ns, INTEGER, COLUMN_KEY, "u.from_ns") \
 	SHOWN(until_ns, INTEGER, 0, "nullif(u.until_ns, 0)") \
 	SHOWN(session_id, INTEGER, 0, "0")

@@ -79,6 +79,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert rows(admin, seen) == [(texts[0], 1, 1, texts[1])], rows(admin, seen)
     assert rows(waiter, seen) == [(texts[0], 1, 0, "")], rows(waiter, seen)
     assert rows(waiter, "SELECT count(*) FROM lock_waits WHERE holder_query LIKE '%holder%'") == [(0,)]
+    for condition in ("= ''", "< 'A'", "< 'Z'"):
+        for column in ("holder_query", "holder_query_id"):
+            assert rows(waiter, f"SELECT count(*) FROM lock_waits WHERE {column} {condition}") == [(1,)], (column, condition)
     assert rows(holder, seen) == rows(one, seen) == [], (rows(holder, seen), rows(one, seen))
     holder.close()
     waiter.close()

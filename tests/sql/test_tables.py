@@ -138,6 +138,48 @@ class Tables(Case):
         for log in ("query", "trace"):
             sql = f"SELECT a, query_id, count(*) FROM (SELECT 'second' AS a) RIGHT JOIN {{0}}{log}{{1}} ON query_id = a GROUP BY 1, 2"
             self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")))
+        # A text beside a column of numbers is compared as a number.
+        self.db.execute("CREATE TEMP TABLE numbers(n INTEGER)")
+        self.db.execute("INSERT INTO numbers VALUES (0), (5)")
+        for condition in ("event_date > n", "query_id <> '' AND query_id > n", "wait_cause <= n"):
+            sql = f"SELECT n, count(*) FROM numbers LEFT JOIN {{0}}trace{{1}} ON {condition} GROUP BY 1"
+            self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")), condition)
+
+    def test_order_of_texts(self):
+        """It is that of the database's encoding."""
+        in_new_process("""
+db = sqlite3.connect(":memory:", isolation_level=None)
+db.execute("PRAGMA encoding = 'UTF-16le'")
+db.execute("CREATE TABLE made(x)")
+load(db)
+db.execute("PRAGMA log_queries_min_query_duration_ns = 0")
+for name in ("first", "\u0101", "zz"):
+    db.execute(f"PRAGMA query_id = '{name}'")
+    db.execute("SELECT 1 AS one").fetchall()
+db.execute("PRAGMA log_queries = 0")
+db.execute("CREATE TABLE copy AS SELECT * FROM system.query_log")
+for condition in ("< 'f'", "> 'f'", "BETWEEN 'first' AND 'zz'", "= '\u0101'"):
+    got, expected = (sorted(rows(db, f"SELECT query_id FROM {log} WHERE query_id {condition}")) for log in ("system.query_log", "copy"))
+    assert got == expected and got, (condition, got, expected)
+""")
+
+    def test_labels_that_are_numbers(self):
+        in_new_process("""
+import ctypes, time
+library = ctypes.CDLL(LIBRARY + ".so")
+class Label(ctypes.Structure):
+    _fields_ = [("key", ctypes.c_char_p), ("text", ctypes.c_char_p), ("number", ctypes.c_int64), ("unit", ctypes.c_char_p)]
+run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+library.qp_labels_new.restype = ctypes.c_void_p
+library.qp_labels_run.argtypes = [ctypes.c_void_p, run, ctypes.c_void_p]
+db = connect()
+set_ = library.qp_labels_new(ctypes.byref(Label(b"shard", None, 5, None)), ctypes.c_size_t(1))
+end = time.monotonic() + 300
+while not rows(db, "SELECT 1 FROM system.label_history") and time.monotonic() < end:
+    library.qp_labels_run(set_, run(lambda _: rows(db, "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 999999) SELECT sum(i) FROM c")), None)
+for condition in ("= 5", "= '5'", "IN (4, 5)", "> 4", "< '6'"):
+    assert rows(db, f"SELECT key, value FROM system.label_history WHERE value {condition}") == [("shard", 5)], condition
+""")
 
     def test_trace_is_json(self):
         for depth, trace in rows(self.db, "SELECT json_array_length(trace), trace FROM trace_copy LIMIT 20"):
