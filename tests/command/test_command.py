@@ -233,6 +233,22 @@ class Command(Tool):
         shutil.copy(self.trace, path)
         self.assertIn("orders", self.output("queries", path))
         os.unlink(path)
+        self.assertIn("orders", self.output("queries", "/" + os.path.abspath(self.trace)))  # //name/file: a host and a file
+
+    def test_log_of_a_killed_process(self):
+        folder = tempfile.mkdtemp(prefix="queryprof-killed-")
+        written, left, link = (os.path.join(folder, name) for name in ("written", "left", "link"))
+        shutil.copy(self.trace, written)
+        writer = sqlite3.connect(written, isolation_level=None)
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("DELETE FROM samples WHERE series = 2")
+        for end in ("", "-wal"):
+            shutil.copy(written + end, left + end)
+        writer.close()
+        os.symlink("left", link)
+        for path in left, link:
+            self.assertEqual(self.output("sql", path, "SELECT count(*) AS n FROM trace_log"), " n\n93\n")
+        shutil.rmtree(folder)
 
     def test_file_that_is_being_written(self):
         folder = tempfile.mkdtemp(prefix="queryprof-live-")

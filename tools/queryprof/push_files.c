@@ -28,7 +28,7 @@ static int64_t ns(struct timespec time)
 static bool look_at(const char *path, struct push_sight *sight)
 {
 	struct stat status, log_status;
-	char *log = text_format("%s-wal", path);
+	char *log = trace_file_log(path);
 	bool has_log = log && stat(log, &log_status) == 0;
 
 	free(log);

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/vector.h"
 #include "command.h"
 #include "fleet.h"
@@ -41,13 +42,22 @@ bool trace_file_is_in_use(const char *path)
 	return used;
 }
 
+char *trace_file_log(const char *path)
+{
+	char *real = realpath(path, NULL);
+	char *log = text_format("%s-wal", real ? real : path);
+
+	free(real);
+	return log;
+}
+
 static bool has_log(const char *path)
 {
 	struct stat status;
-	char *log = sqlite3_mprintf("%s-wal", path);
+	char *log = trace_file_log(path);
 	bool has = log && stat(log, &status) == 0 && status.st_size > 0;
 
-	sqlite3_free(log);
+	free(log);
 	return has;
 }
 
@@ -55,7 +65,8 @@ char *trace_file_uri(const char *path)
 {
 	sqlite3_str *uri = sqlite3_str_new(NULL);
 
-	sqlite3_str_appendall(uri, "file:");
+	/* Two slashes before a path would be a host. */
+	sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:");
 	for (const char *at = path; *at; at++)
 		if (strchr("%?#", *at)) /* which have a meaning in URIs */
 			sqlite3_str_appendf(uri, "%%%02x", *at);

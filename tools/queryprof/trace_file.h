@@ -34,4 +34,8 @@ const struct address_space *trace_file_space(sqlite3 *db);
  * NULL: no memory. */
 char *trace_file_uri(const char *path);
 
+/* The name of its write-ahead log, which SQLite has beside the file that a link leads to. Malloc'ed; NULL: no
+ * memory. */
+char *trace_file_log(const char *path);
+
 #endif
