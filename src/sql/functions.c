@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "sql/flame_graph.h"
 #include "trace/trace_text.h"
 #include "watch/own_statements.h"
@@ -19,7 +20,7 @@
 #include "watch/session/session_settings.h"
 
 #define SEPARATOR_MAX 1000
-#define SHOWN 60 /* bytes of a bad argument that a message repeats */
+#define SHOWN 60 /* bytes of a bad argument that a message repeats at most */
 
 __attribute__((format(printf, 2, 3))) static void result_error(sqlite3_context *context, const char *format,
                                                                ...)
@@ -35,6 +36,12 @@ __attribute__((format(printf, 2, 3))) static void result_error(sqlite3_context *
 	else
 		sqlite3_result_error_nomem(context);
 	sqlite3_free(text);
+}
+
+/* How much of a bad argument a message repeats, for "%.*s". */
+static int shown(const char *text)
+{
+	return (int)text_cut(text, strnlen(text, SHOWN));
 }
 
 /* Hands a malloc'ed text over; NULL gives NULL. */
@@ -97,7 +104,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 			return;
 		if (!trace_parse_address(text, &address)) {
 			result_error(context, "%s: '%.*s' is no address; expected an integer", function,
-			             SHOWN, text);
+			             shown(text), text);
 			return;
 		}
 	}
@@ -149,7 +156,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 	text = trace_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
-		             SHOWN, trace);
+		             shown(trace), trace);
 	else if (!text)
 		sqlite3_result_error_nomem(context);
 	else
@@ -158,16 +165,20 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 
 static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, int64_t *weight)
 {
+	const char *text;
+
 	switch (sqlite3_value_numeric_type(argument)) {
 	case SQLITE_INTEGER:
 	case SQLITE_FLOAT: /* SQLite's way to an integer, which knows the ends of its range */
 		*weight = sqlite3_value_int64(argument);
 		return true;
-	default:
-		result_error(context, "flameGraph: '%.*s' is no weight; expected a number", SHOWN,
-		             (const char *)sqlite3_value_text(argument));
-		return false;
+	default: break;
 	}
+	text = text_argument(context, "flameGraph", argument);
+	if (text)
+		result_error(context, "flameGraph: '%.*s' is no weight; expected a number", shown(text),
+		             text);
+	return false;
 }
 
 static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -189,7 +200,7 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 		if (bad)
 			result_error(context,
 			             "flameGraph: '%.*s' is no trace; expected a JSON array of integers",
-			             SHOWN, trace);
+			             shown(trace), trace);
 		else
 			sqlite3_result_error_nomem(context);
 	}
@@ -220,7 +231,7 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 	if (!name || !style)
 		return;
 	if (*style && strcmp(style, "distinct") != 0) {
-		result_error(context, "demangle: there is no style '%.*s'; expected 'distinct'", SHOWN,
+		result_error(context, "demangle: there is no style '%.*s'; expected 'distinct'", shown(style),
 		             style);
 		return;
 	}
@@ -241,7 +252,7 @@ static void result_setting(sqlite3_context *context, const struct session *sessi
 	char *text = settings_get(&session->settings, name);
 
 	if (!text) {
-		result_error(context, "%.*s: there is no such setting", SHOWN, name);
+		result_error(context, "%.*s: there is no such setting", shown(name), name);
 		return;
 	}
 	for (int i = 0; i < settings_count(); i++) {
@@ -279,7 +290,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {
 		result_error(context, "%.*s = NULL: a value is expected; 'DEFAULT' restores the default",
-		             SHOWN, name);
+		             shown(name), name);
 		return;
 	}
 	value = text_argument(context, "set_setting", argv[1]);

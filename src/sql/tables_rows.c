@@ -165,9 +165,10 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 	const char *name = plan == PLAN_BY_NAME ? (const char *)sqlite3_value_text(argv[0]) : NULL;
 	if (name && !has_name(cursor, name) && is_update((const struct table_vtab *)base->pVtab))
 		return table_fail(base->pVtab,
-		                  text_format("system.%s has no row with the %s %.64s; SELECT %s FROM "
+		                  text_format("system.%s has no row with the %s %.*s; SELECT %s FROM "
 		                              "system.%s lists them",
-		                              table->name, table->columns[0].name, name,
+		                              table->name, table->columns[0].name,
+		                              (int)text_cut(name, strnlen(name, 64)), name,
 		                              table->columns[0].name, table->name));
 	return SQLITE_OK;
 }

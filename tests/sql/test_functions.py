@@ -129,7 +129,7 @@ class Functions(Case):
             "addressToLine(x'00')": "addressToLine: a blob, where a text is expected",
             "flameGraph('[1,')": "flameGraph: '[1,' is no trace; expected a JSON array of integers",
             "flameGraph('[1]', 'much')": "flameGraph: 'much' is no weight; expected a number",
-            "flameGraph('[1]', x'00')": "flameGraph: ",
+            "flameGraph('[1]', x'00')": "flameGraph: a blob",
             "flameGraph(x'00')": "flameGraph: a blob, where a text is expected",
             "traceToText('')": "traceToText: '' is no trace; expected a JSON array of integers",
             "traceToText(1)": "traceToText: '1' is no trace",
@@ -142,6 +142,12 @@ class Functions(Case):
             "traceToText('[]', '', '')": "wrong number of arguments",
         }.items():
             self.assertRefused(sentence, self.db, f"SELECT {call}")
+        # A message is a text: Python reports none that ends within a character.
+        for statement in ("SELECT addressToSymbol(?)", "SELECT traceToText(?)", "SELECT flameGraph(?)", "SELECT flameGraph('[1]', ?)",
+                          "SELECT demangle('_Z1fv', ?)", "SELECT get_setting(?)", "SELECT set_setting(?, 1)",
+                          "UPDATE system.settings SET value = 1 WHERE name = ?"):
+            for before in "", "x":
+                self.assertRefused(before + "ä" * 29, self.db, statement, before + "ä" * 60)
 
     def test_demangle(self):
         for name, shown in {"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "": "", "_Z": "_Z", "5": "5"}.items():
