@@ -396,7 +396,8 @@ CREATE TABLE statement_sites (
 -- (1: without an end of its own; 2: ok; 4: error) and the row of queries, 0: none. trace_hi, trace_lo:
 -- the 128 bits of the trace's id. lasted_ns: from start_ns to the last end. count, statements:
 -- of spans. flags: 1: `parent` is another program's; 2: of the thread that began the trace.
--- duration_ns: of the trace, in the row with which it ended. dropped: spans that were lost.
+-- duration_ns: of the trace, in the row with which it ended. dropped: spans that were lost. The newest row is
+-- never removed, so that numbers only grow; it may have no spans.
 CREATE TABLE span_batches (
 	id          INTEGER PRIMARY KEY,
 	trace_hi    INTEGER NOT NULL,

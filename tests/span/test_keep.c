@@ -161,6 +161,38 @@ static void other_threads_obey(void **state)
 	                 0);
 }
 
+/* Those who follow the file know a row by its number. */
+static void numbers_of_rows_only_grow(void **state)
+{
+	int64_t newest = ask("SELECT max(id) FROM span_batches");
+	qp_span_handle handle;
+	pthread_t thread;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		set("trace_keep", "slow");
+		set("trace_keep_min_duration_ns", "3600s");
+		if (qp_trace_begin(NULL))
+			fail_msg("%s", qp_error());
+		{
+			QP_SPAN("left out");
+			handle = qp_span_fork();
+			assert_int_equal(pthread_create(&thread, NULL, span_elsewhere, &handle), 0);
+			pthread_join(thread, NULL);
+			assert_true(ask("SELECT max(id) FROM span_batches") > newest);
+			newest = ask("SELECT max(id) FROM span_batches");
+		}
+		qp_trace_end();
+		set("trace_keep", "all");
+		TRACE("kept", 0);
+		assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'left out'"), 0);
+		assert_true(ask("SELECT max(id) FROM span_batches") > newest);
+		newest = ask("SELECT max(id) FROM span_batches");
+	}
+	/* The next one that is left out removes what the one before has left. */
+	assert_true(ask("SELECT count(*) FROM span_batches WHERE count = 0") <= 1);
+}
+
 /* One of 10: binomial. */
 static void some_at_random(void **state)
 {
@@ -274,6 +306,7 @@ int main(void)
 		cmocka_unit_test_setup(slow_ones, defaults),
 		cmocka_unit_test_setup(those_with_samples, defaults),
 		cmocka_unit_test_setup(other_threads_obey, defaults),
+		cmocka_unit_test_setup(numbers_of_rows_only_grow, defaults),
 		cmocka_unit_test_setup(some_at_random, defaults),
 		cmocka_unit_test_setup(wrong_rules_are_refused, defaults),
 		cmocka_unit_test_setup(what_has_no_room_is_counted, defaults),

@@ -126,10 +126,13 @@ static void threads_of_spans_stay(void **state)
 	pass_epochs(T0);
 	assert_int_equal(number("SELECT count(*) FROM span_log WHERE thread_id IN (77, 78)"), 2);
 	assert_int_equal(number("SELECT count(*) FROM span_waits JOIN threads ON id = thread"), 1);
-	/* When they have gone, too, so do their threads. */
+	/* When they have gone, too, so do their threads. The newest row stays. */
+	put_run_span(T0 + 2 * HOUR, 79, KEY(T0 + 2 * HOUR, 1), 1);
+	flush(MB);
 	pass_epochs(T0 + 2 * HOUR);
 	pass_epochs(T0 + 3 * HOUR);
 	assert_int_equal(number("SELECT count(*) FROM threads WHERE thread_id IN (77, 78)"), 0);
+	assert_int_equal(number("SELECT min(id) FROM span_batches"), 3);
 }
 
 static void processes_that_are_named_stay(void **state)

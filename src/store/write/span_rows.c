@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "span/span_record.h"
 #include "store/write/writer.h"
 
 static size_t count_rows(const void *memory)
@@ -76,4 +77,41 @@ void span_rows_clear(struct writer *writer)
 	writer->span_rows.count = 0;
 	writer->span_text.count = 0;
 	writer->newest_span_row = -1;
+}
+
+static sqlite3_stmt *bind_trace(struct writer *writer, enum writer_statement which,
+                                const struct span_link *trace)
+{
+	sqlite3_stmt *statement = writer_statement(writer, which);
+
+	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_hi);
+	sqlite3_bind_int64(statement, 2, (int64_t)trace->trace_lo);
+	return statement;
+}
+
+/* The newest row stays without its spans until there is a newer one: others would get its number, and push
+ * has sent what that number stood for. */
+static int remove_rows(struct writer *writer, const struct span_link *trace)
+{
+	int64_t emptied;
+
+	bind_trace(writer, WRITE_EMPTY_NEWEST, trace);
+	emptied = writer_number(writer, WRITE_EMPTY_NEWEST);
+	if (emptied < 0)
+		return (int)-emptied;
+	sqlite3_bind_int64(bind_trace(writer, WRITE_REMOVE_TRACE, trace), 3, writer->emptied_span_row);
+	if (emptied)
+		writer->emptied_span_row = emptied;
+	return writer_run(writer, WRITE_REMOVE_TRACE);
+}
+
+int span_rows_remove(struct writer *writer, const struct span_link *trace)
+{
+	int code = span_rows_write(writer);
+
+	if (code)
+		return code;
+	bind_trace(writer, WRITE_REMOVE_NOTES, trace);
+	code = writer_run(writer, WRITE_REMOVE_NOTES);
+	return code ? code : remove_rows(writer, trace);
 }

@@ -11,6 +11,7 @@
 #include "store/write/row_source.h"
 
 struct writer;
+struct span_link;
 
 /* The columns of both tables; the number of those that are integers. */
 #define SPAN_ROW_COLUMNS                                                                                     \
@@ -35,6 +36,10 @@ int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMB
 
 /* Writes them, before the table is read or changed, and before the commit. Ends writer.span_text. */
 int span_rows_write(struct writer *writer);
+
+/* Writes them, and removes the rows of the trace with their notes, but those that are of other traces, too.
+ * The numbers of rows only grow. */
+int span_rows_remove(struct writer *writer, const struct span_link *trace);
 
 /* Writes them when they are many. */
 int span_rows_bound(struct writer *writer);

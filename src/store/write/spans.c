@@ -468,20 +468,11 @@ static int write_waits(struct writer *writer, const struct span_batch *batch)
 /* The trace's spans in the file go; those that still come are left out. */
 static int remove_trace(struct writer *writer, const struct span_batch *batch)
 {
-	static const enum writer_statement removals[] = { WRITE_REMOVE_NOTES, WRITE_REMOVE_TRACE };
 	struct hash key = trace_key(&batch->of);
-	int code = span_rows_write(writer);
 
 	if (!hash_table_find(&writer->unkept_traces, key))
 		hash_table_add(&writer->unkept_traces, key);
-	for (int i = 0; !code && i < 2; i++) {
-		sqlite3_stmt *statement = writer_statement(writer, removals[i]);
-
-		sqlite3_bind_int64(statement, 1, (int64_t)batch->of.trace_hi);
-		sqlite3_bind_int64(statement, 2, (int64_t)batch->of.trace_lo);
-		code = writer_run(writer, removals[i]);
-	}
-	return code;
+	return span_rows_remove(writer, &batch->of);
 }
 
 uint64_t spans_in(const void *record, size_t size)
@@ -546,10 +537,11 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 /* --- the bound --------------------------------------------------------------------------------- */
 
 /* Rows come when their part of a trace ends, so one that began before ?1 may stand behind some that did
- * not; but not behind so many that all rows had to be looked at. */
+ * not; but not behind so many that all rows had to be looked at. The newest one stays: it has the number that
+ * the next one follows. */
 #define OLDEST                                                                                               \
 	"(SELECT id FROM (SELECT id, start_ns FROM span_batches ORDER BY id LIMIT 2048) WHERE start_ns < ?1" \
-	" ORDER BY id LIMIT ?2)"
+	" AND id < (SELECT max(id) FROM span_batches) ORDER BY id LIMIT ?2)"
 
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left)
 {
@@ -574,7 +566,7 @@ int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *le
 			"DELETE FROM span_waits WHERE start_ns < coalesce((SELECT min(start_ns) FROM"
 			" (SELECT start_ns FROM span_batches ORDER BY id LIMIT 512)), 1 << 62)",
 			0, 0);
-	*left = !code && writer_ask_sql(writer, "SELECT 1 FROM span_batches LIMIT 1", 0, 0);
+	*left = !code && writer_ask_sql(writer, "SELECT 1 FROM span_batches LIMIT 1 OFFSET 1", 0, 0);
 	return code;
 }
 

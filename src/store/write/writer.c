@@ -169,8 +169,14 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_REMOVE_NOTES] = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
 			       " WHERE trace_lo = ?2 AND trace_hi = ?1)"
 			       " AND batch NOT IN (SELECT batch FROM span_links)",
-	[WRITE_REMOVE_TRACE] = "DELETE FROM span_batches WHERE trace_lo = ?2 AND trace_hi = ?1"
-			       " AND id NOT IN (SELECT batch FROM span_links)",
+	[WRITE_EMPTY_NEWEST] =
+		"UPDATE span_batches SET count = 0, statements = 0, duration_ns = NULL, spans = '[]'"
+		" WHERE id = (SELECT max(id) FROM span_batches)"
+		" AND trace_lo = ?2 AND trace_hi = ?1"
+		" AND id NOT IN (SELECT batch FROM span_links) RETURNING id",
+	[WRITE_REMOVE_TRACE] = "DELETE FROM span_batches WHERE id < (SELECT max(id) FROM span_batches)"
+			       " AND (trace_lo = ?2 AND trace_hi = ?1"
+			       " AND id NOT IN (SELECT batch FROM span_links) OR id = ?3 AND spans = '[]')",
 	[WRITE_PROGRAM] = "INSERT OR IGNORE INTO programs (id, statement, library, plan_hash, first_seen_ns)"
 			  " VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WRITE_PLAN] = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (?1, ?2)",

@@ -88,6 +88,7 @@ enum writer_statement {
 	WRITE_FIND_TRACE,
 	WRITE_REMOVE_FOREIGN,
 	WRITE_REMOVE_NOTES,
+	WRITE_EMPTY_NEWEST,
 	WRITE_REMOVE_TRACE,
 	WRITE_PROGRAM,
 	WRITE_PLAN,
@@ -216,6 +217,7 @@ struct writer {
 	VECTOR(struct span_row) span_rows; /* of the batch, to be written */
 	VECTOR(char) span_text;            /* theirs, and of the next */
 	int64_t newest_span_row;           /* in the file; -1: not known */
+	int64_t emptied_span_row;          /* in the file, to be removed; 0: none */
 	VECTOR(uint64_t) span_children;
 	size_t spans_stored; /* of the batch */
 
