@@ -281,6 +281,22 @@ class Following(Sent):
         for line, name in zip(lines, ("bad.trace", "worse.trace")):
             self.assertRegex(line, f"{name}: written by a newer queryprof.*left out until it changes")
 
+    def test_a_file_that_cannot_be_read_for_a_time(self):
+        """It goes on where it was."""
+        server, file = self.fake(), self.maker()
+        file.add(100)
+        process = self.follow(self.folder, server.url)
+        self.has_sent(process, server, file.total)
+        file.db.execute("ALTER TABLE state RENAME TO away")
+        self.assertIn("left out until it changes", process.stderr.readline())
+        file.db.execute("ALTER TABLE away RENAME TO state")
+        before = server.received
+        file.add(10, runs=1)
+        self.has_sent(process, server, file.total)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 0, process.stderr.read())
+        self.assertLess(server.received - before, 50)
+
     def test_without_a_file_that_can_be_read(self):
         self.newer_file("a.trace")
         process = self.follow(self.path, self.fake().url)

@@ -110,6 +110,21 @@ static int64_t number(const char *text, int64_t otherwise)
 
 /* --- a round ---------------------------------------------------------------------- */
 
+/* Another file is sent from its beginning, so an error is not taken for one. A command_result. */
+static int read_identity(const struct push_file *file, int64_t *identity)
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(file->db, "SELECT identity FROM state", -1, &row, NULL);
+
+	if (code == SQLITE_OK)
+		code = sqlite3_step(row);
+	*identity = code == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+	int result =
+		code == SQLITE_ROW ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
+	sqlite3_finalize(row);
+	return result;
+}
+
 /* Finds the rows before the file's own end, and not too many of them. A command_result. */
 static int look(struct push_file *file, struct push_position *since, struct push_position *until)
 {
@@ -120,8 +135,10 @@ static int look(struct push_file *file, struct push_position *since, struct push
 	static const enum push_place columns[] = { PUSH_FILE,  PUSH_BATCH, PUSH_SAMPLES, PUSH_MODULES,
 		                                   PUSH_SPANS, PUSH_WAITS, PUSH_STATS };
 	sqlite3_stmt *row = NULL;
-	int64_t identity = database_number(file->db, "SELECT identity FROM state", 0);
+	int64_t identity;
 
+	if (read_identity(file, &identity) != COMMAND_FINE)
+		return COMMAND_FAILED;
 	if (file->state.sent.at[PUSH_FILE] != identity) {
 		file->state.sent = (struct push_position){ { identity } };
 		file->state.next = file->state.sent;
