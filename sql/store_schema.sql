@@ -485,7 +485,7 @@ CREATE TABLE losses (
 
 -- The waits for locks of databases, as lock_waits shows them. query, holder: rows of queries, 0:
 -- not known. lock: a row of wait_objects. refused: 1 the lock was not given, 2 the wait goes
--- on, or the process has ended in it.
+-- on, or the process has ended in it. The newest row is never removed, so that numbers only grow.
 CREATE TABLE waits_for_locks (
 	id                INTEGER PRIMARY KEY,
 	query             INTEGER NOT NULL,

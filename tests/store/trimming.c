@@ -135,24 +135,41 @@ static void threads_of_spans_stay(void **state)
 	assert_int_equal(number("SELECT min(id) FROM span_batches"), 3);
 }
 
+#define ADD_WAIT(start, process)                                                                             \
+	"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"          \
+	" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"              \
+	" holder_transaction) VALUES (0, " start ", 1, 1, 0, 1, " process ", '', 0, '', 0, 0, 0, 0);"
+
 static void processes_that_are_named_stay(void **state)
 {
 	(void)state;
 	run_sql("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) WITH n(i) AS"
-	        " (VALUES (100) UNION ALL SELECT i + 1 FROM n WHERE i < 200) SELECT i, 'h', i, 1, 'x' FROM n;"
-	        "INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
-	        " database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
-	        " holder_transaction) VALUES (0, 1800000000000000000, 1, 1, 0, 1, 100, '', 0, '', 0, 0, 0, "
-	        "0);"
-	        "INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns, "
-	        "write_ns,"
-	        " exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database, first_query,"
-	        " last_query) VALUES (101, 1, 1, 1, 1800000000000000000, 1, 1, 1, 1, 1, 1, 1, 0, 0, '', '', "
-	        "'')");
+	        " (VALUES (100) UNION ALL SELECT i + 1 FROM n WHERE i < 200) SELECT i, 'h', i, 1, 'x' FROM "
+	        "n;" ADD_WAIT("1800000000000000000",
+	                      "100") "INSERT INTO transactions (process, number, session, thread_id, "
+	                             "start_ns, duration_ns, "
+	                             "write_ns,"
+	                             " exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, "
+	                             "database, first_query,"
+	                             " last_query) VALUES (101, 1, 1, 1, 1800000000000000000, 1, 1, 1, 1, 1, "
+	                             "1, 1, 0, 0, '', '', "
+	                             "'')");
 	pass_epochs(T0);
 	assert_int_equal(number("SELECT count(*) FROM lock_waits WHERE process_id = 100"), 1);
 	assert_int_equal(number("SELECT count(*) FROM transaction_log WHERE process_id = 101"), 1);
 	assert_int_equal(number("SELECT count(*) FROM processes WHERE id BETWEEN 100 AND 200"), 2);
+}
+
+/* Those who follow the file know a wait by its number. */
+static void numbers_of_waits_only_grow(void **state)
+{
+	(void)state;
+	run_sql(ADD_WAIT("1790000000000000000", "1") ADD_WAIT("1790000000000000001", "1"));
+	pass_epochs(T0 + HOUR);
+	assert_int_equal(number("SELECT min(id) FROM waits_for_locks"), 2);
+	run_sql(ADD_WAIT("1790000000000000002", "1"));
+	pass_epochs(T0 + 2 * HOUR);
+	assert_int_equal(number("SELECT min(id) FROM waits_for_locks"), 3);
 }
 
 /* Ever new statements. */
@@ -325,6 +342,7 @@ int main(void)
 		TEST(queries_that_go_on_are_no_obstacle),
 		TEST(threads_of_spans_stay),
 		TEST(processes_that_are_named_stay),
+		TEST(numbers_of_waits_only_grow),
 		TEST(sites_go_with_their_spans),
 		TEST(sites_stay_with_their_spans),
 		TEST(removed_programs_are_counted),

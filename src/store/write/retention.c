@@ -204,12 +204,13 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 }
 
 /* Of a table without an index on its time, whose rows are in its order nearly: a look at all of them, each
- * step, would take longer than the removal. */
+ * step, would take longer than the removal. The newest one stays: it has the number that the next one
+ * follows. */
 #define DELETE_OLDEST(table, time)                                                                           \
 	"DELETE FROM " table " WHERE id IN (SELECT id FROM (SELECT id, " time " AS time FROM " table         \
-	" ORDER BY id LIMIT 8192) WHERE time < ?1)"
+	" ORDER BY id LIMIT 8192) WHERE time < ?1) AND id < (SELECT max(id) FROM " table ")"
 
-/* The newest one stays: it has the number that the next one follows. */
+/* The newest one stays here, too. */
 #define DELETE_BATCHES                                                                                       \
 	"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"                \
 	" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))"
