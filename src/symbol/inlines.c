@@ -25,11 +25,38 @@ struct function {
 	Dwarf_Off die;
 };
 
+/* A walk over entries. They lie one behind the other, children behind their parent. A file that says
+ * otherwise is damaged: the walk would meet entries again, up to 2^256 times. */
+struct walk {
+	const struct libdw *libdw;
+	const void *newest; /* the last entry that it has met */
+};
+
 struct inlines {
 	const struct libdw *libdw;
 	Dwarf_Die unit;
 	VECTOR(struct function) functions; /* by start; one with several ranges is there as often */
 };
+
+/* --- entries -------------------------------------------------------------------- */
+
+static bool meet(struct walk *walk, const Dwarf_Die *die)
+{
+	bool is_behind = (const char *)die->addr > (const char *)walk->newest;
+	if (is_behind)
+		walk->newest = die->addr;
+	return is_behind;
+}
+
+static bool first_child(struct walk *walk, Dwarf_Die *parent, Dwarf_Die *child)
+{
+	return walk->libdw->dwarf_child(parent, child) == 0 && meet(walk, child);
+}
+
+static bool next_sibling(struct walk *walk, Dwarf_Die *die)
+{
+	return walk->libdw->dwarf_siblingof(die, die) == 0 && meet(walk, die);
+}
 
 /* --- the functions of a unit ---------------------------------------------------- */
 
@@ -48,14 +75,6 @@ static bool add_ranges(struct inlines *inlines, Dwarf_Die *die)
 	return true;
 }
 
-/* Siblings come one behind the other; where a file says otherwise it is damaged, and
- * the way would have no end. */
-static bool next_sibling(const struct libdw *libdw, Dwarf_Die *die)
-{
-	const void *before = die->addr;
-	return libdw->dwarf_siblingof(die, die) == 0 && (const char *)die->addr > (const char *)before;
-}
-
 /* Functions stand in units and namespaces, but those of local classes and nested
  * ones in other functions. */
 static bool may_hold_functions(int tag)
@@ -72,19 +91,18 @@ static bool may_hold_functions(int tag)
 	}
 }
 
-static bool collect_functions(struct inlines *inlines, Dwarf_Die *parent, unsigned depth)
+static bool collect_functions(struct inlines *inlines, struct walk *walk, Dwarf_Die *parent, unsigned depth)
 {
-	const struct libdw *libdw = inlines->libdw;
 	Dwarf_Die child;
-	if (depth == DEPTH_MAX || libdw->dwarf_child(parent, &child) != 0)
+	if (depth == DEPTH_MAX || !first_child(walk, parent, &child))
 		return true;
 	do {
-		int tag = libdw->dwarf_tag(&child);
+		int tag = walk->libdw->dwarf_tag(&child);
 		if (tag == DW_TAG_subprogram && !add_ranges(inlines, &child))
 			return false;
-		if (may_hold_functions(tag) && !collect_functions(inlines, &child, depth + 1))
+		if (may_hold_functions(tag) && !collect_functions(inlines, walk, &child, depth + 1))
 			return false;
-	} while (next_sibling(libdw, &child));
+	} while (next_sibling(walk, &child));
 	return true;
 }
 
@@ -97,7 +115,8 @@ struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit)
 		return NULL;
 	inlines->libdw = libdw;
 	inlines->unit = *unit;
-	if (!collect_functions(inlines, unit, 0)) {
+	struct walk walk = { .libdw = libdw };
+	if (!collect_functions(inlines, &walk, unit, 0)) {
 		inlines_close(inlines);
 		return NULL;
 	}
@@ -146,11 +165,12 @@ static void read_call(const struct inlines *inlines, Dwarf_Die *inlined, struct 
 }
 
 /* The inlined function in `parent`, at any depth of blocks, that has the address. */
-static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t address, Dwarf_Die *found,
+static bool find_inlined(struct walk *walk, Dwarf_Die *parent, uint64_t address, Dwarf_Die *found,
                          unsigned depth)
 {
+	const struct libdw *libdw = walk->libdw;
 	Dwarf_Die child;
-	if (depth == DEPTH_MAX || libdw->dwarf_child(parent, &child) != 0)
+	if (depth == DEPTH_MAX || !first_child(walk, parent, &child))
 		return false;
 	do {
 		int tag = libdw->dwarf_tag(&child);
@@ -161,9 +181,9 @@ static bool find_inlined(const struct libdw *libdw, Dwarf_Die *parent, uint64_t 
 			*found = child;
 			return true;
 		}
-		if (find_inlined(libdw, &child, address, found, depth + 1))
+		if (find_inlined(walk, &child, address, found, depth + 1))
 			return true;
-	} while (next_sibling(libdw, &child));
+	} while (next_sibling(walk, &child));
 	return false;
 }
 
@@ -188,13 +208,14 @@ size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_fra
 	const struct libdw *libdw = inlines->libdw;
 	const struct function *function = find_function(inlines, address);
 	Dwarf *dwarf = libdw->dwarf_cu_getdwarf(inlines->unit.cu);
+	struct walk walk = { .libdw = libdw };
 	Dwarf_Die die, inlined;
 	if (!function || room == 0 || !libdw->dwarf_offdie(dwarf, function->die, &die))
 		return 0;
 	/* From the outermost on, as they are found. */
 	size_t count = 0;
 	frames[count++] = (struct symbol_frame){ .function = name_of(libdw, &die) };
-	while (find_inlined(libdw, &die, address, &inlined, 0)) {
+	while (find_inlined(&walk, &die, address, &inlined, 0)) {
 		read_call(inlines, &inlined, &frames[count - 1]);
 		if (count == room)
 			break;

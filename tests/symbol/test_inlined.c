@@ -214,6 +214,37 @@ static void test_damaged(void **state)
 	assert_true(frames_seen > 0);
 }
 
+/* Finds the frames of the function of traps.S in a library that is loaded, or a copy of it. */
+static size_t look_into_trap(const char *loaded, const char *path, struct symbol_frame *frames)
+{
+	char build_id[BUILD_ID_TEXT];
+	struct symbol_object object = { .path = path, .build_id = build_id };
+	struct elf_image image;
+	struct link_map *map;
+	void *handle = dlopen(loaded, RTLD_NOW);
+
+	if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+		fail_msg("%s", dlerror());
+	assert_true(elf_image_open(&image, path));
+	elf_image_build_id(&image, build_id);
+	elf_image_close(&image);
+	const uint64_t address = (uint64_t)(uintptr_t)dlsym(handle, "trap_function") - map->l_addr;
+	size_t count = symbol_frames(&object, address, frames, SYMBOL_FRAMES_MAX);
+	assert_true(count > 0);
+	assert_string_equal(frames[count - 1].function, "trap_function");
+	return count;
+}
+
+/* An entry's sibling is its child: who goes both ways takes 2^100 steps. */
+static void test_siblings_inside(void **state)
+{
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+
+	alarm(120); /* no end */
+	look_into_trap(*state, *state, frames);
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +259,8 @@ int main(void)
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_without_debug_information),
 		cmocka_unit_test(test_damaged),
+		cmocka_unit_test_prestate(test_siblings_inside, (char[]){ TRAP_NAMESPACES }),
+		cmocka_unit_test_prestate(test_siblings_inside, (char[]){ TRAP_BLOCKS }),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
