@@ -108,17 +108,30 @@ void elf_image_close(struct elf_image *image)
 	image->fd = -1;
 }
 
-const Elf64_Shdr *elf_image_section(const struct elf_image *image, const char *name)
+/* Compressed debug information had names of its own once: .zdebug_str. */
+static bool is_called(const char *seen, const char *name)
+{
+	return strcmp(seen, name) == 0 || (strncmp(seen, ".z", 2) == 0 && strcmp(seen + 2, name + 1) == 0);
+}
+
+/* The number of the next section of that name, from `from` on; that of all sections: there is none. */
+static unsigned find_section(const struct elf_image *image, const char *name, unsigned from)
 {
 	size_t names;
 	if (image->libdw->elf_getshdrstrndx(image->elf, &names) != 0)
-		return NULL;
-	for (unsigned i = 0; i < image->section_count; i++) {
-		const char *seen = image->libdw->elf_strptr(image->elf, names, image->sections[i].sh_name);
-		if (seen && strcmp(seen, name) == 0)
-			return &image->sections[i];
+		return image->section_count;
+	for (; from < image->section_count; from++) {
+		const char *seen = image->libdw->elf_strptr(image->elf, names, image->sections[from].sh_name);
+		if (seen && is_called(seen, name))
+			break;
 	}
-	return NULL;
+	return from;
+}
+
+const Elf64_Shdr *elf_image_section(const struct elf_image *image, const char *name)
+{
+	unsigned found = find_section(image, name, 0);
+	return found < image->section_count ? &image->sections[found] : NULL;
 }
 
 const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint32_t type)
@@ -150,12 +163,8 @@ void elf_image_hide(struct elf_image *image, const char *name)
 
 bool elf_image_ends_in_zero(const struct elf_image *image, const char *name)
 {
-	size_t names;
-	if (image->libdw->elf_getshdrstrndx(image->elf, &names) != 0)
-		return false;
-	for (unsigned i = 0; i < image->section_count; i++) {
-		const char *seen = image->libdw->elf_strptr(image->elf, names, image->sections[i].sh_name);
-		if (!seen || strcmp(seen, name) != 0 || image->sections[i].sh_type == SHT_NOBITS)
+	for (unsigned i = 0; (i = find_section(image, name, i)) < image->section_count; i++) {
+		if (image->sections[i].sh_type == SHT_NOBITS)
 			continue;
 		Elf_Data *data = image->libdw->elf_getdata(image->libdw->elf_getscn(image->elf, i), NULL);
 		if (data && data->d_buf && data->d_size && ((const char *)data->d_buf)[data->d_size - 1])

@@ -45,7 +45,8 @@ bool elf_image_adopt(struct elf_image *image, void *memory, uint64_t size);
 
 void elf_image_close(struct elf_image *image);
 
-/* The first section of that name or type; NULL when there is none. */
+/* The first section of that name or type; NULL when there is none. Of a name as .debug_str also what is
+ * compressed in the old form, and called .zdebug_str. */
 const Elf64_Shdr *elf_image_section(const struct elf_image *image, const char *name);
 const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint32_t type);
 

@@ -227,9 +227,7 @@ const char *sources_best(const struct names_found *found)
 
 static bool open_own(const struct search *search, const char *needed, struct elf_image *debug)
 {
-	/* Compressed debug information had names of its own once. */
-	bool has = search->image && (elf_image_section(search->image, needed) ||
-	                             elf_image_section(search->image, ".zdebug_info"));
+	bool has = search->image && elf_image_section(search->image, needed);
 	if (search->image && !has)
 		why_add(search->why, "no debug information");
 	struct why ignored = { "" };

@@ -214,6 +214,17 @@ static void test_damaged(void **state)
 	assert_true(frames_seen > 0);
 }
 
+/* libdw would read on behind the section. */
+static void test_text_without_an_end(void **state)
+{
+	struct library library;
+	const char *file;
+	int line;
+	(void)state;
+	assert_true(load("unended", &library));
+	assert_false(symbol_line(&library.object, library.addresses[INLINED_TWICE], &file, &line));
+}
+
 /* Finds the frames of the function of traps.S in a library that is loaded, or a copy of it. */
 static size_t look_into_trap(const char *loaded, const char *path, struct symbol_frame *frames)
 {
@@ -256,9 +267,12 @@ int main(void)
 		cmocka_unit_test_prestate(check_library, (char[]){ "lto5" }),
 		cmocka_unit_test_prestate(check_library, (char[]){ "shared" }),
 		cmocka_unit_test_prestate(check_library, (char[]){ "beside" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "old" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "apart" }),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_without_debug_information),
 		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_text_without_an_end),
 		cmocka_unit_test_prestate(test_siblings_inside, (char[]){ TRAP_NAMESPACES }),
 		cmocka_unit_test_prestate(test_siblings_inside, (char[]){ TRAP_BLOCKS }),
 	};
