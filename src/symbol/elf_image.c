@@ -161,6 +161,49 @@ void elf_image_hide(struct elf_image *image, const char *name)
 	image->sections[index].sh_type = SHT_NOBITS;
 }
 
+/* The size that is in the head of the old form of compression: "ZLIB", and a number whose first byte
+ * is the highest. */
+static uint64_t read_old_head(const unsigned char *head)
+{
+	uint64_t size = 0;
+	for (int i = 4; i < 12; i++)
+		size = size << 8 | head[i];
+	return size;
+}
+
+static uint64_t decompressed_size(const struct elf_image *image, const Elf64_Shdr *section, bool is_old)
+{
+	Elf64_Chdr head;
+	bool is_new = section->sh_flags & SHF_COMPRESSED;
+	if (!is_old && !is_new)
+		return section->sh_size;
+	void *bytes = elf_image_read(image, section->sh_offset, sizeof(head));
+	if (!bytes)
+		return section->sh_size;
+	memcpy(&head, bytes, sizeof(head));
+	uint64_t size = is_new ? head.ch_size : read_old_head(bytes);
+	free(bytes);
+	return size;
+}
+
+uint64_t elf_image_debug_size(const struct elf_image *image)
+{
+	uint64_t sum = 0;
+	size_t names;
+	if (image->libdw->elf_getshdrstrndx(image->elf, &names) != 0)
+		return 0;
+	for (unsigned i = 0; i < image->section_count; i++) {
+		const Elf64_Shdr *section = &image->sections[i];
+		const char *name = image->libdw->elf_strptr(image->elf, names, section->sh_name);
+		bool is_old = name && strncmp(name, ".zdebug_", 8) == 0;
+		if (!name || section->sh_type == SHT_NOBITS || (!is_old && strncmp(name, ".debug_", 7) != 0))
+			continue;
+		if (__builtin_add_overflow(sum, decompressed_size(image, section, is_old), &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
 bool elf_image_ends_in_zero(const struct elf_image *image, const char *name)
 {
 	for (unsigned i = 0; (i = find_section(image, name, i)) < image->section_count; i++) {

@@ -57,6 +57,9 @@ Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *sectio
 /* From now on libelf and libdw take the first section of that name as one without contents. */
 void elf_image_hide(struct elf_image *image, const char *name);
 
+/* How many bytes the debug sections have in all when they are decompressed, as they say themselves. */
+uint64_t elf_image_debug_size(const struct elf_image *image);
+
 /* Whether the contents of all sections of that name, decompressed by now, end in a zero
  * byte, as a table of strings must. */
 bool elf_image_ends_in_zero(const struct elf_image *image, const char *name);

@@ -18,8 +18,8 @@
 #include "symbol/debug_file.h"
 #include "symbol/inlines.h"
 
-/* Debug sections are held in memory; larger files give no lines. */
-#define FILE_BYTES_MAX (UINT64_C(1) << 30)
+/* Debug sections are held in memory, decompressed; more of them give no lines. */
+#define DEBUG_BYTES_MAX (UINT64_C(1) << 30)
 
 struct unit_range {
 	uint64_t start, end;
@@ -92,6 +92,8 @@ static void leave_out(struct elf_image *image)
 static Dwarf *begin_dwarf(struct elf_image *image)
 {
 	leave_out(image);
+	if (elf_image_debug_size(image) > DEBUG_BYTES_MAX)
+		return NULL;
 	Dwarf *dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf ||
 	    (elf_image_ends_in_zero(image, ".debug_str") && elf_image_ends_in_zero(image, ".debug_line_str")))
@@ -114,8 +116,7 @@ static void open_alternate(struct lines *lines, const char *debug_path)
 	elf_build_id_text(bytes, size, build_id);
 	if (!debug_file_open_alternate(&lines->alternate, &lines->image, name, build_id, debug_path))
 		return;
-	if (lines->alternate.size <= FILE_BYTES_MAX)
-		lines->alternate_dwarf = begin_dwarf(&lines->alternate);
+	lines->alternate_dwarf = begin_dwarf(&lines->alternate);
 	if (lines->alternate_dwarf)
 		libdw->dwarf_setalt(lines->dwarf, lines->alternate_dwarf);
 	close_file(&lines->alternate);
@@ -139,7 +140,7 @@ static void free_lines(struct lines *lines)
 
 struct lines *lines_open(struct elf_image *image, const char *debug_path)
 {
-	struct lines *lines = image->size <= FILE_BYTES_MAX ? calloc(1, sizeof(*lines)) : NULL;
+	struct lines *lines = calloc(1, sizeof(*lines));
 	if (!lines)
 		return NULL;
 	lines->image = *image;

@@ -225,6 +225,108 @@ static void test_text_without_an_end(void **state)
 	assert_false(symbol_line(&library.object, library.addresses[INLINED_TWICE], &file, &line));
 }
 
+/* --- compressed -------------------------------------------------------------------- */
+
+/* Bits as deflate has them, the lowest first. */
+struct bits {
+	FILE *out;
+	uint64_t left;
+	unsigned count;
+};
+
+static void put_bits(struct bits *bits, unsigned value, unsigned count)
+{
+	bits->left |= (uint64_t)value << bits->count;
+	for (bits->count += count; bits->count >= 8; bits->count -= 8, bits->left >>= 8)
+		fputc((int)(bits->left & 0xff), bits->out);
+}
+
+/* 1 + 258 * `copies` zeros: one, and copies of it; as a compressed section. Returns the section's size. */
+static uint64_t write_zeros(FILE *out, uint64_t copies)
+{
+	const uint64_t size = 1 + 258 * copies, sum = size % 65521 << 16 | 1; /* Adler's */
+	const Elf64_Chdr head = { .ch_type = ELFCOMPRESS_ZLIB, .ch_size = size, .ch_addralign = 1 };
+	struct bits bits = { .out = out };
+	long before = ftell(out);
+
+	fwrite(&head, sizeof(head), 1, out);
+	fputs("\x78\x01", out);
+	put_bits(&bits, 3, 3);    /* the last block, with the codes that need no table */
+	put_bits(&bits, 0x0c, 8); /* the byte 0 */
+	for (uint64_t i = 0; i < copies; i++)
+		put_bits(&bits, 0xa3, 8 + 5); /* 258 bytes, from 1 back */
+	put_bits(&bits, 0, 7);                /* the end */
+	put_bits(&bits, 0, (8 - bits.count) % 8);
+	for (int shift = 24; shift >= 0; shift -= 8)
+		fputc((int)(sum >> shift & 0xff), out);
+	return (uint64_t)(ftell(out) - before);
+}
+
+/* A copy of the library whose section .debug_str has so many zeros. */
+static void write_copy(const struct library *library, const char *path, uint64_t copies)
+{
+	struct elf_image image;
+	FILE *out = fopen(path, "wb");
+	assert_non_null(out);
+	assert_true(elf_image_open(&image, library->path));
+	char *whole = elf_image_read(&image, 0, image.size);
+	const Elf64_Shdr *section = elf_image_section(&image, ".debug_str");
+	assert_true(whole && section);
+	Elf64_Shdr changed = *section;
+	const long place =
+		(long)(image.header.e_shoff + (size_t)(section - image.sections) * sizeof(changed));
+	assert_int_equal(fwrite(whole, 1, image.size, out), image.size);
+	changed.sh_offset = (image.size + 7) & ~UINT64_C(7);
+	assert_int_equal(fseek(out, (long)changed.sh_offset, SEEK_SET), 0);
+	changed.sh_size = write_zeros(out, copies);
+	changed.sh_flags |= SHF_COMPRESSED;
+	changed.sh_addralign = 8;
+	assert_int_equal(fseek(out, place, SEEK_SET), 0);
+	assert_int_equal(fwrite(&changed, sizeof(changed), 1, out), 1);
+	assert_int_equal(fclose(out), 0);
+	free(whole);
+	elf_image_close(&image);
+}
+
+/* A file of 7 MB may have a gigabyte inside: that is more than is held in memory. */
+static void test_compressed_much(void **state)
+{
+	static const uint64_t copies[] = { 1000, (UINT64_C(1) << 30) / 258 + 1 };
+	struct library library;
+	(void)state;
+	assert_true(load("gcc5", &library));
+	for (int i = 0; i < 2; i++) {
+		struct symbol_object object = library.object;
+		const char *file;
+		int line;
+		object.path = i ? INLINED "/../packed_much.so" : INLINED "/../packed_little.so";
+		write_copy(&library, object.path, copies[i]);
+		assert_int_equal(symbol_line(&object, library.addresses[INLINED_TWICE], &file, &line),
+		                 i == 0);
+		unlink(object.path);
+	}
+}
+
+static uint64_t debug_size(const char *name)
+{
+	char path[4096];
+	struct elf_image image;
+	snprintf(path, sizeof(path), INLINED "/%s.so", name);
+	assert_true(elf_image_open(&image, path));
+	uint64_t size = elf_image_debug_size(&image);
+	elf_image_close(&image);
+	return size;
+}
+
+static void test_compressed_size(void **state)
+{
+	(void)state;
+	assert_true(debug_size("gcc4") > 1000);
+	assert_int_equal(debug_size("old"), debug_size("gcc4"));
+}
+
+/* --- made to waste time -------------------------------------------------------------- */
+
 /* Finds the frames of the function of traps.S in a library that is loaded, or a copy of it. */
 static size_t look_into_trap(const char *loaded, const char *path, struct symbol_frame *frames)
 {
@@ -273,6 +375,8 @@ int main(void)
 		cmocka_unit_test(test_without_debug_information),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_text_without_an_end),
+		cmocka_unit_test(test_compressed_much),
+		cmocka_unit_test(test_compressed_size),
 		cmocka_unit_test_prestate(test_siblings_inside, (char[]){ TRAP_NAMESPACES }),
 		cmocka_unit_test_prestate(test_siblings_inside, (char[]){ TRAP_BLOCKS }),
 	};
