@@ -60,12 +60,14 @@ static bool next_sibling(struct walk *walk, Dwarf_Die *die)
 
 /* --- the functions of a unit ---------------------------------------------------- */
 
-static bool add_ranges(struct inlines *inlines, Dwarf_Die *die)
+static bool add_ranges(struct inlines *inlines, Dwarf_Die *die, uint64_t *ranges_left)
 {
 	const struct libdw *libdw = inlines->libdw;
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
 	while ((at = libdw->dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		if (!inlines_may_read(ranges_left))
+			return false;
 		if (start == 0 || start >= end) /* the linker dropped it */
 			continue;
 		const struct function function = { start, end, libdw->dwarf_dieoffset(die) };
@@ -91,16 +93,18 @@ static bool may_hold_functions(int tag)
 	}
 }
 
-static bool collect_functions(struct inlines *inlines, struct walk *walk, Dwarf_Die *parent, unsigned depth)
+static bool collect_functions(struct inlines *inlines, struct walk *walk, Dwarf_Die *parent, unsigned depth,
+                              uint64_t *ranges_left)
 {
 	Dwarf_Die child;
 	if (depth == DEPTH_MAX || !first_child(walk, parent, &child))
 		return true;
 	do {
 		int tag = walk->libdw->dwarf_tag(&child);
-		if (tag == DW_TAG_subprogram && !add_ranges(inlines, &child))
+		if (tag == DW_TAG_subprogram && !add_ranges(inlines, &child, ranges_left))
 			return false;
-		if (may_hold_functions(tag) && !collect_functions(inlines, walk, &child, depth + 1))
+		if (may_hold_functions(tag) &&
+		    !collect_functions(inlines, walk, &child, depth + 1, ranges_left))
 			return false;
 	} while (next_sibling(walk, &child));
 	return true;
@@ -108,7 +112,7 @@ static bool collect_functions(struct inlines *inlines, struct walk *walk, Dwarf_
 
 COMPARE_BY_TWO(compare_functions, struct function, start, die)
 
-struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit)
+struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit, uint64_t *ranges_left)
 {
 	struct inlines *inlines = calloc(1, sizeof(*inlines));
 	if (!inlines)
@@ -116,7 +120,7 @@ struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit)
 	inlines->libdw = libdw;
 	inlines->unit = *unit;
 	struct walk walk = { .libdw = libdw };
-	if (!collect_functions(inlines, &walk, unit, 0)) {
+	if (!collect_functions(inlines, &walk, unit, 0, ranges_left)) {
 		inlines_close(inlines);
 		return NULL;
 	}

@@ -5,6 +5,7 @@
 #ifndef QUERYPROF_SYMBOL_INLINES_H
 #define QUERYPROF_SYMBOL_INLINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,8 +15,15 @@
 /* One thread at a time uses these functions, for all units together. */
 struct inlines;
 
-/* NULL only when there is no memory. */
-struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit);
+/* Counts one more range of addresses that is read. False: there are more than the file can have, which
+ * has bytes for each. Lists that many entries name would take any time and memory. */
+static inline bool inlines_may_read(uint64_t *ranges_left)
+{
+	return *ranges_left && (*ranges_left)--;
+}
+
+/* NULL when there is no memory, or there are too many ranges. */
+struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit, uint64_t *ranges_left);
 void inlines_close(struct inlines *inlines);
 
 /* The frames at the address, see symbol_frames(); the line of the first one is left

@@ -38,6 +38,7 @@ struct lines {
 	Dwarf *alternate_dwarf;           /* of what several debug files share; NULL: there is none */
 	VECTOR(struct unit_range) ranges; /* by start */
 	VECTOR(struct unit) units;
+	uint64_t ranges_left; /* that may be read, of units and functions */
 };
 
 /* The unit is the last one that was added. */
@@ -59,10 +60,13 @@ static bool collect_units(struct lines *lines)
 		ptrdiff_t at = 0;
 		if (!vector_push(&lines->units, (struct unit){ .die = libdw->dwarf_dieoffset(&die) }))
 			return false;
-		while ((at = libdw->dwarf_ranges(&die, at, &base, &start, &end)) > 0)
+		while ((at = libdw->dwarf_ranges(&die, at, &base, &start, &end)) > 0) {
+			if (!inlines_may_read(&lines->ranges_left))
+				return false;
 			/* Functions that the linker dropped lie at 0. */
 			if (start && start < end && !add_range(lines, start, end))
 				return false;
+		}
 	}
 	if (lines->ranges.count)
 		qsort(lines->ranges.items, lines->ranges.count, sizeof(*lines->ranges.items), compare_ranges);
@@ -145,6 +149,7 @@ struct lines *lines_open(struct elf_image *image, const char *debug_path)
 		return NULL;
 	lines->image = *image;
 	lines->alternate.fd = -1;
+	lines->ranges_left = elf_image_debug_size(&lines->image);
 	lines->dwarf = begin_dwarf(&lines->image);
 	if (lines->dwarf)
 		open_alternate(lines, debug_path);
@@ -196,7 +201,7 @@ size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *
 	Dwarf_Die die;
 	if (unit && !unit->tried && lines->image.libdw->dwarf_offdie(lines->dwarf, unit->die, &die)) {
 		unit->tried = true;
-		unit->inlines = inlines_open(lines->image.libdw, &die);
+		unit->inlines = inlines_open(lines->image.libdw, &die, &lines->ranges_left);
 	}
 	size_t count = unit && unit->inlines ? inlines_find(unit->inlines, address, frames, room) : 0;
 	const char *file;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function whose debug information, DWARF 4, was made to waste time; TRAP_… says how:
+ * A function whose debug information, DWARF 4, was made to waste time or memory; TRAP_… says how:
  *   NAMESPACES  namespaces, or
  *   BLOCKS      blocks of the function, each inside of the one before, which says that its sibling is there
+ *   RANGES      many functions that all have the same long list of ranges, and one inlined into each
  */
 #define DEPTH 100
+#define MANY 2000
 
 	.text
 	.globl trap_function
@@ -22,6 +24,8 @@ trap_function:
 .endm
 #define SIBLING .uleb128 0x01, 0x13          /* DW_FORM_ref4 */
 #define CODE .uleb128 0x11, 0x01, 0x12, 0x06 /* low_pc: DW_FORM_addr, high_pc: DW_FORM_data4 */
+#define LIST .uleb128 0x55, 0x17        /* DW_AT_ranges: DW_FORM_sec_offset */
+#define NAME .uleb128 0x03, 0x08        /* DW_FORM_string */
 #define END .uleb128 0, 0
 
 	.section .debug_abbrev, "", %progbits
@@ -39,11 +43,23 @@ trap_function:
 	SIBLING
 	CODE
 	END
+	begin_abbreviation 5, 0x2e, 1 /* subprogram */
+	LIST
+	END
+	begin_abbreviation 6, 0x1d, 0 /* inlined_subroutine */
+	CODE
+	NAME
+	END
 	.byte 0
 
 .macro put_code
 	.8byte trap_function
 	.4byte .Lend - trap_function
+.endm
+.macro put_inlined
+	.uleb128 6
+	put_code
+	.asciz "trap_inlined"
 .endm
 
 	.section .debug_info, "", %progbits
@@ -69,8 +85,30 @@ trap_function:
 	put_code
 	.endr
 	.zero DEPTH + 2
+#elif defined(TRAP_RANGES)
+	.rept MANY
+	.uleb128 5
+	.4byte .Lranges
+	put_inlined
+	.byte 0
+	.endr
+#else
+	.uleb128 3
+	put_code
+	put_inlined
+	.byte 0
 #endif
 	.byte 0
 .Linfo_end:
+
+	.section .debug_ranges, "", %progbits
+.Lranges:
+	.rept MANY
+	.8byte 0, .Lend - trap_function /* from the unit's start on */
+	.endr
+	.8byte 0, 0
+
+	.section .debug_str, "MS", %progbits, 1
+	.asciz "a text"
 
 	.section .note.GNU-stack, "", %progbits
