@@ -53,6 +53,8 @@ struct writer {
 	VECTOR(struct events) list;
 	struct index label_index;
 	VECTOR(struct attributes) attribute_list;
+	struct index process_index;
+	VECTOR(struct numbers) processes; /* of each the places of its events in `list` */
 	int64_t first_ns, last_ns, period_ns;
 	size_t samples_size; /* in bytes, at most */
 
@@ -63,7 +65,6 @@ struct writer {
 	struct index functions, attributes, links;
 	struct numbers locations, mappings, stacks;
 	int32_t location_count, mapping_count, stack_count;
-	VECTOR(struct events *) left; /* of resources that are not written yet */
 };
 
 /* --- the dictionary --------------------------------------------------------------- */
@@ -330,6 +331,19 @@ static void write_labels(struct writer *writer, struct attributes *to, const str
 	label_pairs_free(&own);
 }
 
+/* False: no memory. */
+static bool add_to_process(struct writer *writer, const struct events *events)
+{
+	const struct export_labels *labels = events->labels;
+	/* The names of programs and hosts are kept once. */
+	const uint64_t words[] = { (uint64_t)labels->process_id, (uintptr_t)labels->program,
+		                   (uintptr_t)labels->host };
+	struct numbers *process =
+		index_item(&writer->process_index, hash_words(words, 3), &writer->processes);
+
+	return process && vector_push(&process->list, (int32_t)(events - writer->list.items));
+}
+
 /* Longest possible varints and their fields' heads. */
 #define NUMBER_BYTES 5
 #define EVENTS_BYTES 48
@@ -350,6 +364,7 @@ static void begin_events(struct writer *writer, struct events *events, const str
 	events->labels = sample->labels;
 	events->attributes = (uint32_t)(attributes - writer->attribute_list.items);
 	events->stack = write_stack(writer, sample->stack);
+	writer->failed |= !add_to_process(writer, events);
 	writer->samples_size += EVENTS_BYTES + attributes->count * NUMBER_BYTES;
 }
 
@@ -497,15 +512,7 @@ static void free_resource(struct resource_message *message)
 	free(message->pointers);
 }
 
-/* The names of programs and hosts are kept once. */
-static bool is_same_process(const struct export_labels *one, const struct export_labels *other)
-{
-	return one->process_id == other->process_id && one->program == other->program &&
-	       one->host == other->host;
-}
-
-/* The samples of one process; the others stay. */
-static void write_resource(struct writer *writer, const struct export_labels *process)
+static void write_resource(struct writer *writer, const struct numbers *process)
 {
 	Otlp__ProfilesData data = OTLP__PROFILES_DATA__INIT;
 	Otlp__ResourceProfiles resource_profiles = OTLP__RESOURCE_PROFILES__INIT,
@@ -515,23 +522,18 @@ static void write_resource(struct writer *writer, const struct export_labels *pr
 	Otlp__ValueType type = OTLP__VALUE_TYPE__INIT;
 	Otlp__Scope scope = OTLP__SCOPE__INIT;
 	struct resource_message resource = { .attributes = NULL };
-	Otlp__Sample *samples = calloc(writer->left.count, sizeof(*samples));
-	Otlp__Sample **messages = calloc(writer->left.count, sizeof(Otlp__Sample *));
-	size_t kept = 0;
+	const int32_t *events = process->list.items;
+	size_t count = process->list.count;
+	Otlp__Sample *samples = calloc(count, sizeof(*samples));
+	Otlp__Sample **messages = calloc(count, sizeof(Otlp__Sample *));
 
-	if (!samples || !messages || !fill_resource(writer, &resource, process)) {
-		writer->failed = true;
-		writer->left.count = 0;
+	writer->failed |= !samples || !messages ||
+	                  !fill_resource(writer, &resource, writer->list.items[events[0]].labels);
+	for (size_t i = 0; !writer->failed && i < count; i++) {
+		fill_sample(writer, &samples[i], &writer->list.items[events[i]]);
+		messages[i] = &samples[i];
 	}
-	for (size_t i = 0; i < writer->left.count; i++)
-		if (is_same_process(writer->left.items[i]->labels, process)) {
-			fill_sample(writer, &samples[profile.n_samples], writer->left.items[i]);
-			messages[profile.n_samples] = &samples[profile.n_samples];
-			profile.n_samples++;
-		} else {
-			writer->left.items[kept++] = writer->left.items[i];
-		}
-	writer->left.count = kept;
+	profile.n_samples = count;
 	profile.samples = messages;
 	fill_profile(writer, &profile, &type);
 	scope.name = (char *)"queryprof";
@@ -558,10 +560,8 @@ static bool end_profiles(void *ended, bool complete)
 	if (complete) {
 		if (!writer->dictionary.count)
 			write_zeros(writer);
-		for (size_t i = 0; i < writer->list.count; i++)
-			writer->failed |= !vector_push(&writer->left, &writer->list.items[i]);
-		while (writer->left.count && !writer->failed)
-			write_resource(writer, writer->left.items[0]->labels);
+		for (size_t i = 0; i < writer->processes.count && !writer->failed; i++)
+			write_resource(writer, &writer->processes.items[i]);
 		if (!writer->failed)
 			end_dictionary(writer);
 	}
@@ -569,9 +569,11 @@ static bool end_profiles(void *ended, bool complete)
 		vector_free(&writer->list.items[i].values);
 		vector_free(&writer->list.items[i].times);
 	}
+	for (size_t i = 0; i < writer->processes.count; i++)
+		vector_free(&writer->processes.items[i].list);
 	vector_free(&writer->list);
+	vector_free(&writer->processes);
 	vector_free(&writer->attribute_list);
-	vector_free(&writer->left);
 	vector_free(&writer->dictionary);
 	vector_free(&writer->locations.list);
 	vector_free(&writer->mappings.list);
@@ -579,6 +581,7 @@ static bool end_profiles(void *ended, bool complete)
 	interner_free(&writer->strings);
 	index_free(&writer->index);
 	index_free(&writer->label_index);
+	index_free(&writer->process_index);
 	index_free(&writer->functions);
 	index_free(&writer->attributes);
 	index_free(&writer->links);

@@ -172,6 +172,22 @@ class Files(Tool):
         self.compare([["plan"], ["sql", "SELECT count(*) AS n FROM plan_times"]], [wide, deep], check)
         self.compare([["queries", "--regressed"], ["diff", self.evil]], [lines], check)
 
+    def test_many_processes(self):
+        """30,000, each with a sample. OTLP has a resource for each."""
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 31000) "
+        changes = [numbers + insert for insert in (
+            "INSERT INTO processes SELECT i, 'host', i, 0, '/usr/bin/app', 0 FROM n",
+            "INSERT INTO threads SELECT i, i, i, 'main' FROM n",
+            "INSERT INTO series (id, thread, trace_type, period_ns, epoch) SELECT i, i, 'CPU', 1000, 1 FROM n",
+            "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
+            f" SELECT {trace_file.START + 10**10} + i, i, 0, 1, 0, 1, 0, 0 FROM n")]
+
+        def check(command, done):
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("process.pid"), 30001)
+
+        self.compare([["export", "--format", "otlp", "-o", "-"]], changes, check)
+
     def strace(self, *command, **variables):
         log = os.path.join(self.folder, "strace")
         subprocess.run(["strace", "-f", "-qq", "-e", "trace=open,openat,mkdir,mkdirat,connect", "-o", log, QUERYPROF,
