@@ -5,25 +5,75 @@
  * Its two demanglers are called directly: the entry that tries every language
  * also knows some whose code ends the process when memory runs out. Their own
  * limits on length and recursion stay on; a name beyond them stays as it is.
+ *
+ * They have none on the text. Each part of a name may stand for the one before twice, so
+ * 500 bytes can be terabytes, and SQL or a trace file may bring any name. A demangler can
+ * only be ended by a jump out of it; what it has lies on the stack.
  */
 #include "symbol/demangle.h"
 
 #include <libiberty/demangle.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vector.h"
+
 enum { OPTIONS = DMGL_PARAMS | DMGL_ANSI };
+
+#define TEXT_MAX 65536 /* longer texts are of no use to people */
+
+/* --- the text ------------------------------------------------------------------------- */
+
+typedef int demangler(const char *name, int options, demangle_callbackref add, void *context);
+
+/* A text in the making. */
+struct text {
+	VECTOR(char) bytes;
+	jmp_buf out; /* of the demangler */
+};
+
+static void add(const char *part, size_t size, void *context)
+{
+	struct text *text = context;
+	size_t count = text->bytes.count;
+
+	if (size > TEXT_MAX - count || !vector_reserve(&text->bytes, count + size + 1))
+		longjmp(text->out, 1);
+	memcpy(text->bytes.items + count, part, size);
+	text->bytes.items[count + size] = 0;
+	text->bytes.count += size;
+}
+
+static bool make(struct text *text, demangler *scheme, const char *name)
+{
+	if (setjmp(text->out))
+		return false;
+	return scheme(name, OPTIONS, add, text) && text->bytes.count;
+}
+
+static char *demangle(demangler *scheme, const char *name)
+{
+	struct text text = { .bytes = { 0 } };
+
+	if (make(&text, scheme, name))
+		return text.bytes.items;
+	vector_free(&text.bytes);
+	return NULL;
+}
 
 char *symbol_demangle(const char *name)
 {
 	/* Rust's legacy scheme looks like C++; only Rust's demangler drops its hash. */
 	if (name[0] != '_')
 		return NULL;
-	char *text = rust_demangle(name, OPTIONS);
-	return text ? text : cplus_demangle_v3(name, OPTIONS);
+	char *text = demangle(rust_demangle_callback, name);
+	return text ? text : demangle(cplus_demangle_v3_callback, name);
 }
+
+/* --- constructors --------------------------------------------------------------------- */
 
 typedef struct demangle_component component;
 

@@ -5,8 +5,8 @@
 #ifndef QUERYPROF_SYMBOL_DEMANGLE_H
 #define QUERYPROF_SYMBOL_DEMANGLE_H
 
-/* The source form of a C++ or Rust symbol; malloc'ed, NULL when the name is not mangled (or
- * there is no memory). */
+/* The source form of a C++ or Rust symbol; malloc'ed, NULL when the name is not mangled, the text
+ * would be too long, or there is no memory. */
 char *symbol_demangle(const char *name);
 
 /* The same, but for copy and move constructors of C++, whose names do not distinguish them from

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,70 @@ static void test_demangle(void **state)
 	free(symbol_demangle(deep));
 }
 
+/* A number as the two schemes write it: 0 is nothing, 1 the first digit. */
+static char *write_number(char *to, unsigned number, unsigned base, const char *digits)
+{
+	if (number > base)
+		to = write_number(to, (number - 1) / base, base, digits), number = 1 + (number - 1) % base;
+	if (number)
+		*to++ = digits[number - 1];
+	*to = 0;
+	return to;
+}
+
+/* A function whose parameters are templates, each with the one before as its two arguments. */
+static void write_doubling(char *to, unsigned parameters)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	to += sprintf(to, "_Z1f1aIiiE");
+	for (unsigned i = 1; i < parameters; i++) {
+		char before[16];
+
+		write_number(before, 2 * i - 1, 36, digits);
+		to += sprintf(to, "1bIS%s_S%s_E", before, before);
+	}
+}
+
+/* The same of Rust: tuples of two. */
+static void write_doubling_rust(char *to, unsigned parameters)
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const char *name = to + 2;
+	unsigned last;
+
+	to += sprintf(to, "_RINvC1c1f");
+	last = (unsigned)(to - name);
+	to += sprintf(to, "TmmE");
+	for (unsigned i = 1; i < parameters; i++) {
+		char before[16];
+
+		write_number(before, last, 62, digits);
+		last = (unsigned)(to - name);
+		to += sprintf(to, "TB%s_B%s_E", before, before);
+	}
+	strcpy(to, "E");
+}
+
+/* A text of 2^18 of the shortest parts is made of 200 bytes, and one of 2^100 of 1,000. */
+static void test_doubling(void **state)
+{
+	static void (*const writers[])(char *to, unsigned parameters) = { write_doubling,
+		                                                          write_doubling_rust };
+	char name[2000], *text;
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		writers[i](name, 8);
+		text = symbol_demangle_distinct(name);
+		assert_true(text && strlen(text) > 256);
+		free(text);
+		writers[i](name, 18);
+		assert_true(strlen(name) < 250);
+		assert_null(symbol_demangle_distinct(name));
+		assert_null(symbol_demangle(name));
+	}
+}
+
 static void test_distinct(void **state)
 {
 	(void)state;
@@ -88,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_demangle),
+		cmocka_unit_test(test_doubling),
 		cmocka_unit_test(test_distinct),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
