@@ -64,12 +64,38 @@ static char *demangle(demangler *scheme, const char *name)
 	return NULL;
 }
 
+#define RUST_NAME_MAX 16384
+#define LIFETIMES_DIGITS_MAX 3
+
+/* Rust's demangler prints nothing of a part that is left out, and goes through it as through the others:
+ * a function or a trait in it ("F", "D") may have any number of lifetimes ("G", the number, "_"), and
+ * nine digits are centuries. It also has no limit on the length: each letter outside of ASCII moves
+ * those behind it. A name that merely looks so stays as it is. */
+static bool is_fit_for_rust(const char *name)
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	if (name[1] != 'R')
+		return true; /* its legacy scheme has none of these */
+	if (strnlen(name, RUST_NAME_MAX + 1) > RUST_NAME_MAX)
+		return false;
+	while ((name = strpbrk(name, "FD"))) {
+		if (*++name != 'G')
+			continue;
+		size_t count = strspn(++name, digits);
+		if (count > LIFETIMES_DIGITS_MAX && name[count] == '_')
+			return false;
+		name += count;
+	}
+	return true;
+}
+
 char *symbol_demangle(const char *name)
 {
 	/* Rust's legacy scheme looks like C++; only Rust's demangler drops its hash. */
 	if (name[0] != '_')
 		return NULL;
-	char *text = demangle(rust_demangle_callback, name);
+	char *text = is_fit_for_rust(name) ? demangle(rust_demangle_callback, name) : NULL;
 	return text ? text : demangle(cplus_demangle_v3_callback, name);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -25,6 +26,8 @@ static void test_demangle(void **state)
 		  "std::vector<int, std::allocator<int> >::push_back(int&&)" },
 		{ "_RNvC7fixture4main", "fixture::main" },
 		{ "_ZN7fixture4work17h0123456789abcdefE", "fixture::work" },
+		{ "_RXINvC1a1bFGz_EuEuNvC1c1d", "<() as c::d>" },
+		{ "_RNvNvC3PDF10PDFGen_new3run", "PDF::PDFGen_new::run" },
 		{ "sqlite3_step", NULL },
 		{ "", NULL },
 		{ "_Z", NULL },
@@ -113,6 +116,19 @@ static void test_doubling(void **state)
 	}
 }
 
+/* A number of lifetimes in a part that is not shown, and a name longer than any. */
+static void test_endless_rust(void **state)
+{
+	char name[20020] = "_RNvC1a20000";
+	(void)state;
+	alarm(120); /* no end */
+	assert_null(symbol_demangle("_RXINvC1a1bFGzzzzzzzzz_EuEuNvC1c1d"));
+	assert_null(symbol_demangle("_RXINvC1a1bDGzzzzzzzzz_C1eEL_EuNvC1c1d"));
+	alarm(0);
+	memset(name + strlen(name), 'x', 20000);
+	assert_null(symbol_demangle(name));
+}
+
 static void test_distinct(void **state)
 {
 	(void)state;
@@ -154,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_demangle),
 		cmocka_unit_test(test_doubling),
+		cmocka_unit_test(test_endless_rust),
 		cmocka_unit_test(test_distinct),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
