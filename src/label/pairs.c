@@ -201,6 +201,23 @@ static const char *value_end(const char *at)
 	return at + (*at == '"');
 }
 
+static bool is_number(const char *at, const char *end)
+{
+	at += *at == '-';
+	return at < end && strspn(at, "0123456789") == (size_t)(end - at) && (*at != '0' || end - at == 1);
+}
+
+static bool is_string(const char *at, const char *end)
+{
+	if (*at != '"' || end - at < 2)
+		return false;
+	for (at++; at < end - 1 && (unsigned char)*at >= 0x20; at++)
+		if (*at == '\\' && !strchr("\"\\/bfnrt", *++at) &&
+		    (*at != 'u' || strspn(at + 1, "0123456789abcdefABCDEF") < 4))
+			return false;
+	return at == end - 1 && *at == '"';
+}
+
 /* Calls `each`, unless it is NULL, for each member of the object at `at`. Returns what is behind it, NULL: no
  * memory, or no object as label_pairs_text() writes them. */
 static const char *each_member(const char *at, struct label_pairs *pairs,
@@ -215,6 +232,8 @@ static const char *each_member(const char *at, struct label_pairs *pairs,
 		if (*key != '"' || *key_end != ':')
 			return NULL;
 		end = value_end(value);
+		if (!is_number(value, end) && !is_string(value, end))
+			return NULL; /* it would go into JSON as it is */
 		if (each && !each(pairs, strndup(key, (size_t)(key_end - key)),
 		                  strndup(value, (size_t)(end - value))))
 			return NULL;

@@ -222,6 +222,15 @@ class Json(support.Exports):
         outside = [stack for stack in stacks if "module" not in (stack["frames"] or [{"module": 1}])[0]]
         self.assertEqual([stack["frames"] for stack in outside], [[{"function": "0x1234"}]])
 
+    def test_labels_that_are_no_json(self):
+        """Of a damaged file, or a stranger's: they are none, and the document is one."""
+        for labels in '{"a":x}', '{"a":{"b":1}}', '{"a":"\\q"}', '{"a":-}':
+            path = support.changed_copy(self.trace, os.path.join(self.folder, "labels.trace"), f"""
+                INSERT INTO label_sets VALUES (9, 9, 1, '{labels}', '', '', '');
+                UPDATE samples SET labels = 9""")
+            for sample in json.loads(self.export(path, "json"))["labels"]:
+                self.assertNotIn("labels", sample)
+
     def test_what_samples_share_is_written_once(self):
         document = json.loads(self.export(self.odd, "json"))
         self.assertEqual([module["path"] for module in document["modules"]], [FIXTURE])

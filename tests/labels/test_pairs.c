@@ -122,7 +122,24 @@ static void test_sets(void **state)
 static void test_no_sets(void **state)
 {
 	static const char *const texts[] = {
-		"x", "[1]", "{\"a\"", "{\"a\":\"1\"", "{\"a\":\"1", "{\"a\":1}{\"a\":",
+		"x",
+		"[1]",
+		"{\"a\"",
+		"{\"a\":\"1\"",
+		"{\"a\":\"1",
+		"{\"a\":1}{\"a\":",
+		/* What is no JSON as a value. */
+		"{\"a\":}",
+		"{\"a\":x}",
+		"{\"a\":-}",
+		"{\"a\":01}",
+		"{\"a\":1 2}",
+		"{\"a\":{\"b\":1}}",
+		"{\"a\":\"\\q\"}",
+		"{\"a\":\"\\u00g0\"}",
+		"{\"a\":\"1\n2\"}",
+		"{\"a\":\"1\"2}",
+		"{\"a\":1}{\"a\":x}",
 	};
 	struct label_pairs pairs = { .items = { 0 } };
 
