@@ -2,7 +2,9 @@
 -- What a trace file knows of its modules: addresses of its stacks, and how many of them
 -- have no name, or no line. Without :all only modules where names are missing.
 WITH addresses AS MATERIALIZED (
-	SELECT DISTINCT address.value AS address FROM stacks JOIN json_each(trace) AS address),
+	SELECT DISTINCT address.value AS address
+	-- Others of a damaged file may be fine.
+	FROM stacks JOIN json_each(iif(length(trace) <= 10755 AND json_valid(trace), trace, '[]')) AS address),
 known AS (
 	SELECT path, function > 0 AS has_name, file > 0 AS has_line
 	FROM addresses

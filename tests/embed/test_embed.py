@@ -364,6 +364,16 @@ class Embedding(Known):
         self.assertEqual(len(self.frames()), len(before) + 1)
         self.assertEqual(rows(self.trace, "SELECT line FROM frames WHERE address = ?", BASE + ENTRY_AT), [(7,)])
 
+    def test_a_stack_that_is_none(self):
+        """The others have their names, and the list of what is missing."""
+        make(self.trace, self.program)
+        db = sqlite3.connect(self.trace)
+        db.execute("INSERT INTO stacks VALUES (9, 0, 1, '[1,2')")
+        db.commit()
+        db.close()
+        self.assertRegex(text(QUERYPROF, "embed", self.trace), rf"3 +1 +1 +{self.program}\n")
+        self.assertEqual(len(self.frames()), 4)
+
     def test_better_names_stay_and_come(self):
         make(self.trace, self.program)
         stripped = os.path.join(self.folder, "stripped")
