@@ -38,10 +38,16 @@ struct candidate {
 
 /* --- collecting -------------------------------------------------------------- */
 
+/* Of names that no symbol table has: from an archive, and of stubs. */
+#define NAMES_BESIDE (UINT64_C(64) << 20)
+
 static bool add_names(struct symbol_collector *collector, const char *bytes, size_t size)
 {
 	size_t before = collector->names.count;
-	if (size > UINT32_MAX - before || !vector_reserve(&collector->names, before + size))
+	/* All symbols may have one long name, which is in the file once. Then its copies would fill the
+	 * memory; a name that is shared in earnest is shorter than its symbols. */
+	if (before + size > collector->file_bytes + NAMES_BESIDE || size > UINT32_MAX - before ||
+	    !vector_reserve(&collector->names, before + size))
 		return false;
 	memcpy(collector->names.items + before, bytes, size);
 	collector->names.count += size;
@@ -122,6 +128,7 @@ bool symbol_collector_add_section(struct symbol_collector *collector, const stru
 	bool is_complete = symbols && has_local_functions(libdw, symbols);
 	size_t count = symbols ? symbols->d_size / sizeof(Elf64_Sym) : 0;
 	GElf_Sym symbol;
+	collector->file_bytes += image->size;
 	for (size_t i = 0; i < count && libdw->gelf_getsym(symbols, (int)i, &symbol); i++) {
 		const char *name = libdw->elf_strptr(image->elf, section->sh_link, symbol.st_name);
 		struct candidate candidate;

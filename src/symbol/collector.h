@@ -19,7 +19,8 @@ struct candidate;
 /* Starts as { 0 }. One thread at a time. */
 struct symbol_collector {
 	VECTOR(struct candidate) candidates;
-	VECTOR(char) names; /* each ends in a zero */
+	VECTOR(char) names;  /* each ends in a zero */
+	uint64_t file_bytes; /* of the images whose sections were added */
 };
 
 /* Adds the range of one function; its name is `name` with `suffix` behind it. False:
@@ -28,7 +29,7 @@ bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, ui
                           const char *suffix);
 
 /* Adds the functions of the image's section of that type (SHT_SYMTAB, SHT_DYNSYM), if it
- * has one. False: no memory. */
+ * has one. False: no memory, or more names than the file can have. */
 bool symbol_collector_add_section(struct symbol_collector *collector, const struct elf_image *image,
                                   uint32_t type);
 

@@ -424,6 +424,38 @@ static void test_damaged_files(void **state)
 	assert_true(names > 0);
 }
 
+/* A thousand functions with one name of 128 KiB: copies would take 128 MiB. */
+static void test_one_long_name_of_many(void **state)
+{
+	enum { SYMBOLS = 1024, NAME = 128 << 10 };
+	size_t size;
+	char *whole = read_file(FIXTURES "/full.so", &size);
+	char *made = calloc(1, size + 8 + SYMBOLS * sizeof(Elf64_Sym) + NAME + 2);
+	(void)state;
+	assert_true(whole && made);
+	memcpy(made, whole, size);
+	Elf64_Shdr *sections = (Elf64_Shdr *)(made + ((Elf64_Ehdr *)made)->e_shoff), *symbols = sections;
+	while (symbols->sh_type != SHT_SYMTAB)
+		symbols++;
+	Elf64_Sym symbol = *(Elf64_Sym *)(whole + symbols->sh_offset);
+	for (size_t i = 0; symbol.st_value != address_of("fixture_global"); i++)
+		symbol = ((Elf64_Sym *)(whole + symbols->sh_offset))[i];
+	symbol.st_name = 1;
+	symbols->sh_offset = (size + 7) & ~(size_t)7;
+	symbols->sh_size = SYMBOLS * sizeof(symbol);
+	for (size_t i = 0; i < SYMBOLS; i++)
+		((Elf64_Sym *)(made + symbols->sh_offset))[i] = symbol;
+	sections[symbols->sh_link].sh_offset = symbols->sh_offset + symbols->sh_size;
+	sections[symbols->sh_link].sh_size = NAME + 2;
+	memset(made + sections[symbols->sh_link].sh_offset + 1, 'x', NAME);
+	struct symbol_object object = by_build_id(FIXTURES "/long.so");
+	write_file(object.path, made, sections[symbols->sh_link].sh_offset + NAME + 2);
+	expect_name(&object, address_of("fixture_global"), NULL);
+	unlink(object.path);
+	free(whole);
+	free(made);
+}
+
 /* Threads on a cold cache, each asking for names and lines of its own order. */
 static void *ask_everything(void *argument)
 {
@@ -557,6 +589,7 @@ int main(void)
 		cmocka_unit_test_setup(test_no_object_at_the_path, forget),
 		cmocka_unit_test_setup(test_file_truncated_while_it_is_read, forget),
 		cmocka_unit_test_setup(test_damaged_files, forget),
+		cmocka_unit_test_setup(test_one_long_name_of_many, forget),
 		cmocka_unit_test_setup(test_threads, forget),
 		cmocka_unit_test_setup(test_folders_change_meanwhile, forget),
 		cmocka_unit_test_setup(test_fork, forget),
