@@ -113,7 +113,8 @@ static size_t skip_comment(const char *sql, size_t size, size_t at)
 			at++;
 		return at;
 	}
-	for (at += 2; at < size; at++) {
+	/* The star that begins it does not end it, too. */
+	for (at += 3; at < size; at++) {
 		if (sql[at] == '/' && sql[at - 1] == '*')
 			return at + 1;
 	}
