@@ -241,8 +241,9 @@ uint64_t statement_stats_find(const struct statement_name *name)
 
 	if (!statement_stats_max())
 		return 0;
-	key.first ^= place.first;
-	key.second ^= place.second;
+	/* A text may be the name of a database: the two are not exchanged, and do not cancel each other. */
+	key.first += 3 * place.first;
+	key.second += 3 * place.second;
 	statement = cache_find(key);
 	if (statement)
 		return statement;

@@ -145,6 +145,16 @@ static void literals_are_one_statement(void **state)
 	assert_int_equal(find("SELECT a FROM one", "y.db").counts.sums[STATEMENT_CALLS], 1);
 }
 
+/* An engine's names are any texts: its query's may be its database's. */
+static void names_are_not_mixed_up(void **state)
+{
+	(void)state;
+	assert_int_not_equal(count("users", "users", 1), count("orders", "orders", 1));
+	assert_int_not_equal(count("users", "orders", 1), count("orders", "users", 1));
+	assert_int_equal(count("users", "users", 1), count("users", "users", 1));
+	assert_int_equal(live().statements, 4);
+}
+
 static void buckets_are_powers_of_two(void **state)
 {
 	const char *text = "SELECT bucket";
@@ -526,6 +536,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(literals_are_one_statement, begin, end),
+		cmocka_unit_test_setup_teardown(names_are_not_mixed_up, begin, end),
 		cmocka_unit_test_setup_teardown(buckets_are_powers_of_two, begin, end),
 		cmocka_unit_test_setup_teardown(a_plain_run_is_counted_as_any, begin, end),
 		cmocka_unit_test_setup_teardown(a_preparation_has_no_time_of_a_run, begin, end),
