@@ -246,7 +246,8 @@ QP_API qp_query_handle *qp_query_enter(qp_query_handle *handle);
 QP_API void qp_query_leave(qp_query_handle *before);
 
 /* Ends the query, when all threads have left it; the calling one may be inside. As
- * qp_query_end(). Error: QP_INVALID (NULL). */
+ * qp_query_end(). The handle is not used again: a later qp_query_start() may return it.
+ * Error: QP_INVALID (NULL, or it has been finished and no other query has it). */
 QP_API int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char *exception);
 
 /* The context of a thread: the set that it has entered, the query with a handle, and the running

@@ -29,6 +29,12 @@ qp_query_handle *qp_query_start(const qp_query *query)
 	return engine_query_begin(query, "qp_query_start", true, &handle) ? NULL : handle;
 }
 
+/* False: its query has been finished, and the memory is none's, or of a query of qp_query_begin(). */
+static bool is_begun(const struct qp_query_handle *handle)
+{
+	return handle->is_shared && handle->run.key.lo;
+}
+
 /* --- threads ------------------------------------------------------------------------------ */
 
 static void leave(void)
@@ -59,7 +65,7 @@ static void move_to(struct qp_query_handle *handle)
 	if (handle == inside.handle)
 		return;
 	leave();
-	if (handle)
+	if (handle && is_begun(handle))
 		enter(handle);
 }
 
@@ -98,8 +104,9 @@ int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char 
 {
 	struct thread *thread = sampler_thread();
 
-	if (!handle)
-		return error_set(QP_INVALID, "qp_query_finish: no handle");
+	if (!handle || !is_begun(handle))
+		return error_set(QP_INVALID, "qp_query_finish: %s",
+		                 handle ? "the handle's query has been finished" : "no handle");
 	if (inside.handle == handle)
 		leave();
 	if (thread && handle->settings.log_queries) {

@@ -52,6 +52,29 @@ static void test_queries(void **state)
 	assert_int_equal(qp_flush(10000), QP_OK);
 }
 
+/* A handle is for one query, and goes with it. */
+static void test_handles(void **state)
+{
+	qp_query_handle *handle = qp_query_start(NULL), *other;
+
+	(void)state;
+	REFUSED(QP_INVALID, "qp_query_finish", qp_query_finish(NULL, 0, NULL));
+	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
+	REFUSED(QP_INVALID, "has been finished", qp_query_finish(handle, 0, NULL));
+	assert_null(qp_query_enter(handle));
+	assert_null(qp_context_get().query);
+	handle = qp_query_start(NULL);
+	other = qp_query_start(NULL);
+	assert_ptr_not_equal(handle, other);
+	/* The thread goes back into a query that has ended meanwhile. */
+	assert_null(qp_query_enter(handle));
+	assert_ptr_equal(qp_query_enter(other), handle);
+	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
+	qp_query_leave(handle);
+	assert_null(qp_context_get().query);
+	assert_int_equal(qp_query_finish(other, 0, NULL), QP_OK);
+}
+
 static void test_settings(void **state)
 {
 	char value[64];
@@ -91,9 +114,8 @@ static void test_connections(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_before),
-		cmocka_unit_test(test_queries),
-		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_before),      cmocka_unit_test(test_queries),
+		cmocka_unit_test(test_handles),     cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_connections),
 	};
 	const int failed = cmocka_run_group_tests_name("engine_refused", tests, NULL, NULL);
