@@ -58,7 +58,8 @@ void span_run_put(struct span_run *run, uint64_t start_ns)
  * nothing that is recorded now may have it as its parent. */
 void span_run_enter_slowly(struct span_run *run)
 {
-	if (!context_has(run->id))
+	/* A call before may have left spans running inside of it: so it was not left. */
+	if (!context_has(run->id) || span_is_running(run->id))
 		return;
 	run->outer = span_current.id;
 	span_current.id = run->id;
@@ -100,20 +101,33 @@ static void put_alone(const struct span_run_end *end)
 	entries_hand_over(entries, 2, first, &batch, NULL);
 }
 
+/* Behind its last call: what was left running inside of it ends with it, or now (`end` NULL). */
+static void stop_running(const struct span_run *run, const struct span_run_end *end)
+{
+	if (!span_is_running(run->id))
+		return;
+	span_close_inner(run->id, end ? end->start_ns + end->duration_ns : context_now_ns());
+	span_current.id = run->outer;
+}
+
 void span_run_finish(struct span_run *run, const struct span_run_end *end)
 {
 	struct span_chunk *chunk;
 	struct span_entry *entry;
+	bool was_open;
 
 	if (!run->id) {
 		if (!qp_span_here)
 			put_alone(end);
 		return;
 	}
+	stop_running(run, end);
 	entry = context_find(run->id, &chunk);
 	run->id = 0;
-	if (!entry || !(entry->duration & SPAN_OPEN))
+	/* It may have been closed with a span around it that ended before. */
+	if (!entry || !(entry->duration & (SPAN_OPEN | SPAN_UNENDED)))
 		return;
+	was_open = entry->duration & SPAN_OPEN;
 	/* The run's start is later than the span's where the host waited between its preparation and its
 	 * step. It is earlier where the preparation has a span of its own, or was in no trace: no span
 	 * begins before its trace. */
@@ -121,16 +135,17 @@ void span_run_finish(struct span_run *run, const struct span_run_end *end)
 		entry[0].start_ns = end->start_ns;
 	entry[0].duration = duration_of(end, entry[0].start_ns);
 	entry[1] = entry_of(end);
-	context_ended(chunk);
+	if (was_open)
+		context_ended(chunk);
 }
 
 void span_run_close(struct span_run *run, bool is_hosts)
 {
 	struct span_chunk *chunk;
-	struct span_entry *entry = context_find(run->id, &chunk);
+	struct span_entry *entry;
 
-	if (span_current.id == run->id)
-		span_current.id = run->outer;
+	stop_running(run, NULL);
+	entry = context_find(run->id, &chunk);
 	run->id = 0;
 	if (!entry || !(entry->duration & SPAN_OPEN))
 		return;

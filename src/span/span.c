@@ -69,13 +69,13 @@ void span_close(struct span_chunk *chunk, struct span_entry *entry)
 	close_entry(chunk, entry, context_now_ns(), SPAN_UNENDED); /* nothing may be recorded now */
 }
 
-/* The spans that run, from the innermost to this one: false, if it is not among them. */
-static bool is_running(uint64_t number)
+/* Looks from the innermost one on. A span's number is higher than its parent's. */
+bool span_is_running(uint64_t number)
 {
 	struct span_chunk *chunk;
 	uint64_t at = span_current.id;
 
-	while (at && at != number) {
+	while (at > number) {
 		const struct span_entry *entry = context_find(at, &chunk);
 
 		if (!entry)
@@ -85,8 +85,7 @@ static bool is_running(uint64_t number)
 	return at == number;
 }
 
-/* Closes the spans inside of this one: they were left. */
-static void close_inner(uint64_t number, uint64_t now_ns)
+void span_close_inner(uint64_t number, uint64_t now_ns)
 {
 	while (span_current.id != number) {
 		struct span_chunk *chunk;
@@ -94,6 +93,8 @@ static void close_inner(uint64_t number, uint64_t now_ns)
 		uint64_t parent = parent_of(span_current.id, entry);
 
 		span_current.id = parent;
+		if (!(entry->duration & SPAN_OPEN))
+			continue;
 		close_entry(chunk, entry, now_ns, SPAN_UNENDED);
 		keep_count(SPANS_UNENDED, 1);
 	}
@@ -108,8 +109,8 @@ __attribute__((noinline)) static void end_slowly(uint64_t number)
 	if (!entry || !entry_is_span(entry) || !(entry->duration & (SPAN_OPEN | SPAN_UNENDED)))
 		return;
 	now = fast_clock_ns(qp_span_here->clock);
-	if (is_running(number)) {
-		close_inner(number, now);
+	if (span_is_running(number)) {
+		span_close_inner(number, now);
 		span_current.id = parent_of(number, entry);
 	}
 	close_entry(chunk, entry, now, 0);

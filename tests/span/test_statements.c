@@ -377,6 +377,87 @@ static void need_not_nest(void **state)
 	                 1);
 }
 
+/* As a virtual table's, from the call that opens its cursor to the one that closes it. */
+static void begin_or_end(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	static qp_span_site site = QP_SPAN_SITE("cursor");
+	static qp_span cursor;
+
+	(void)argc;
+	if (sqlite3_value_int(argv[0]))
+		cursor = qp_span_begin(&site);
+	else
+		qp_span_end(cursor);
+	sqlite3_result_int(context, 42);
+}
+
+static void may_have_spans_over_several_calls(void **state)
+{
+	sqlite3 *before = db;
+	sqlite3_stmt *stmt;
+
+	(void)state;
+	db = open_with("0");
+	assert_int_equal(
+		sqlite3_create_function(db, "cursor", 1, SQLITE_UTF8, NULL, begin_or_end, NULL, NULL),
+		SQLITE_OK);
+	begin();
+	{
+		QP_SPAN("has a cursor");
+		stmt = prepare("SELECT cursor(1) UNION ALL SELECT cursor(0)");
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		{
+			QP_SPAN("behind the cursor");
+		}
+		sqlite3_finalize(stmt);
+	}
+	qp_trace_end();
+	sqlite3_close(db);
+	db = before;
+	assert_string_equal(
+		ask_text("SELECT group_concat(line, ', ') FROM (SELECT substr(p.operation_name, 1, 12) || "
+	                 "'>' || substr(s.operation_name, 1, 17) AS line FROM span_log AS s JOIN span_log "
+	                 "AS p ON p.span_id = s.parent_span_id WHERE NOT s.unended AND s.operation_name NOT "
+	                 "LIKE "
+	                 "'wait:%' AND s." OF("has a cursor") " ORDER BY s.start_time_ns)"),
+		"has a cursor>SELECT cursor(1) , SELECT curso>cursor, has a cursor>behind the cursor");
+	assert_int_equal(ask("SELECT s.duration_ns = q.query_duration_ns FROM span_log AS s JOIN query_log "
+	                     "AS q USING (query_id) WHERE s.operation_name LIKE 'SELECT cursor(1)%'"),
+	                 1);
+}
+
+/* The one that ends first has left a span, which is around the other. */
+static void have_their_ends_though_they_do_not_nest(void **state)
+{
+	sqlite3 *before = db;
+	sqlite3_stmt *first, *second;
+
+	(void)state;
+	db = open_with("0");
+	assert_int_equal(
+		sqlite3_create_function(db, "cursor", 1, SQLITE_UTF8, NULL, begin_or_end, NULL, NULL),
+		SQLITE_OK);
+	first = prepare("SELECT cursor(1), 'first'");
+	second = prepare("SELECT cursor(1), 'second' UNION ALL SELECT 1, 2");
+	begin();
+	{
+		QP_SPAN("has two");
+		assert_int_equal(sqlite3_step(first), SQLITE_ROW);
+		assert_int_equal(sqlite3_step(second), SQLITE_ROW);
+		sqlite3_finalize(first);
+		assert_int_equal(sqlite3_step(second), SQLITE_ROW);
+		sqlite3_finalize(second);
+	}
+	qp_trace_end();
+	sqlite3_close(db);
+	db = before;
+	assert_int_equal(
+		ask("SELECT count(*) FROM span_log JOIN query_log USING (query_id) WHERE operation_name "
+	            "LIKE 'SELECT cursor(1), ''%' AND NOT unended"),
+		2);
+}
+
 static void that_fail_have_their_status(void **state)
 {
 	(void)state;
@@ -564,6 +645,39 @@ static void of_an_engine_are_spans_too(void **state)
 	                 1);
 }
 
+/* By a longjmp() over it, or a return between: it is no longer than its query, and nobody's parent then. */
+static void end_what_was_left_in_them(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("left in the query");
+	const qp_query query = { .size = sizeof query, .text = "leaves a span" };
+
+	(void)state;
+	set("log_queries_min_query_duration_ns", "0");
+	begin();
+	{
+		QP_SPAN("around the query");
+		assert_int_equal(qp_query_begin(&query), QP_OK);
+		qp_span_begin(&site);
+		qp_query_end(0, NULL);
+		{
+			QP_SPAN("behind the query");
+		}
+	}
+	qp_trace_end();
+	set("log_queries_min_query_duration_ns", "DEFAULT");
+	assert_string_equal(
+		ask_text("SELECT group_concat(line, ', ') FROM (SELECT p.operation_name || '>' || "
+	                 "s.operation_name || s.unended AS line FROM span_log AS s JOIN span_log AS p ON "
+	                 "p.span_id = s.parent_span_id WHERE s." OF(
+				 "around the query") " ORDER BY s.start_time_ns)"),
+		"around the query>leaves a span0, leaves a span>left in the query1, around the query>behind "
+		"the query0");
+	assert_int_equal(
+		ask("SELECT l.finish_time_ns <= q.finish_time_ns FROM span_log AS l, span_log AS q WHERE "
+	            "l.operation_name = 'left in the query' AND q.operation_name = 'leaves a span'"),
+		1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -576,11 +690,14 @@ int main(void)
 		cmocka_unit_test(are_left_with_their_trace),
 		cmocka_unit_test(are_left_with_the_trace_around),
 		cmocka_unit_test(need_not_nest),
+		cmocka_unit_test(may_have_spans_over_several_calls),
+		cmocka_unit_test(have_their_ends_though_they_do_not_nest),
 		cmocka_unit_test(that_fail_have_their_status),
 		cmocka_unit_test(make_traces_of_their_own),
 		cmocka_unit_test(make_traces_of_their_own_behind_one),
 		cmocka_unit_test(of_backups_checkpoints_and_blobs),
 		cmocka_unit_test(of_an_engine_are_spans_too),
+		cmocka_unit_test(end_what_was_left_in_them),
 		/* Last: they leave a connection behind. */
 		cmocka_unit_test(that_are_left_end_where_nothing_is_recorded),
 		cmocka_unit_test(that_are_left_are_marked),
