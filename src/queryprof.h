@@ -314,7 +314,8 @@ QP_API int qp_flush(int timeout_ms);
  * A trace is the tree of what happened in one request. A span is one part of it: from its
  * begin to its end on one thread, the child of the span that runs there. Spans are recorded on
  * a thread that has a trace; elsewhere each call is one load and one branch. Every run of a
- * statement inside a trace is a span by itself, unless the setting trace_statements is off.
+ * statement inside a trace is a span by itself, unless the setting trace_statements is off, or
+ * log_queries 0.
  *
  *	qp_trace_begin(NULL);
  *	{

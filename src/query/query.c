@@ -104,9 +104,8 @@ ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
 	key = make_key(thread, run->session, run->counts.start.realtime_ns);
 	query_key_set(&run->key, key.hi, key.lo);
 	query_key_set(&run->counts.start.initial, key.hi, key.lo);
-	run->span.id = 0;
 	query_enter_at(run, thread, now);
-	span_run_begin(&run->span, now);
+	span_run_begin(&run->span, now, run->is_logged);
 }
 
 void query_start_clocks(struct query_run *run, struct thread *thread)

@@ -38,7 +38,7 @@ struct query_run {
 	const char *text, *database; /* NULL: not known */
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
-	bool is_logged;              /* its text may be stored */
+	bool is_logged;              /* its text may be stored; set before query_start() */
 	struct span_run span;        /* where the thread has a trace */
 
 	/* look.c only */

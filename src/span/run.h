@@ -59,11 +59,11 @@ static inline void span_run_enter(struct span_run *run)
 		span_run_enter_slowly(run);
 }
 
-/* With its first call. */
-static inline void span_run_begin(struct span_run *run, uint64_t start_ns)
+/* With its first call. A run that is not logged is no span. */
+static inline void span_run_begin(struct span_run *run, uint64_t start_ns, bool is_logged)
 {
 	run->id = 0;
-	if (__builtin_expect(qp_span_here == NULL, 1))
+	if (__builtin_expect(qp_span_here == NULL, 1) || !is_logged)
 		return;
 	span_run_put(run, start_ns);
 	span_run_enter(run);
@@ -72,9 +72,9 @@ static inline void span_run_begin(struct span_run *run, uint64_t start_ns)
 OFF_THE_WAY void span_run_join_slowly(struct span_run *run, uint64_t start_ns);
 
 /* With its first step: the preparation, which was the run's beginning, was in no trace, or in another. */
-static inline void span_run_join(struct span_run *run, uint64_t start_ns)
+static inline void span_run_join(struct span_run *run, uint64_t start_ns, bool is_logged)
 {
-	if (__builtin_expect(run->id != 0 || qp_span_here != NULL, 0))
+	if (__builtin_expect(run->id != 0 || qp_span_here != NULL, 0) && is_logged)
 		span_run_join_slowly(run, start_ns);
 }
 

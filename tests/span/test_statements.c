@@ -475,6 +475,37 @@ static void that_fail_have_their_status(void **state)
 	                    "ERROR 19");
 }
 
+/* What runs inside of them is the child of what is around them. */
+static void that_are_not_logged_are_none(void **state)
+{
+	sqlite3 *before = db;
+
+	(void)state;
+	set("log_queries", "0"); /* of connections, and an engine's queries, from now on */
+	if (sqlite3_open(":memory:", &db) || qp_attach(db) ||
+	    sqlite3_create_function(db, "probe", -1, SQLITE_UTF8, NULL, probe, NULL, NULL))
+		fail_msg("%s", qp_error());
+	begin();
+	{
+		QP_SPAN("logs nothing");
+		run("SELECT probe(1)");
+		assert_int_equal(qp_query_begin(NULL), QP_OK);
+		{
+			QP_SPAN("in the query");
+		}
+		qp_query_end(0, NULL);
+	}
+	qp_trace_end();
+	set("log_queries", "DEFAULT");
+	sqlite3_close(db);
+	db = before;
+	assert_int_equal(ask("SELECT count(*) FROM span_log AS s JOIN span_log AS p ON p.span_id = "
+	                     "s.parent_span_id WHERE p.operation_name = 'logs nothing' AND s.operation_name "
+	                     "IN ('in the function', 'in the query')"),
+	                 2);
+	assert_int_equal(ask("SELECT statements FROM traces WHERE root = 'logs nothing'"), 0);
+}
+
 /* SQLite is left in the middle: nothing more is done with that connection. */
 static void take_another_connection(void)
 {
@@ -698,6 +729,7 @@ int main(void)
 		cmocka_unit_test(of_backups_checkpoints_and_blobs),
 		cmocka_unit_test(of_an_engine_are_spans_too),
 		cmocka_unit_test(end_what_was_left_in_them),
+		cmocka_unit_test(that_are_not_logged_are_none),
 		/* Last: they leave a connection behind. */
 		cmocka_unit_test(that_are_left_end_where_nothing_is_recorded),
 		cmocka_unit_test(that_are_left_are_marked),

@@ -165,7 +165,7 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 	}
 	if (run->prepared) {
 		query_resume(&run->query, thread);
-		span_run_join(&run->query.span, run->query.left_ns);
+		span_run_join(&run->query.span, run->query.left_ns, run->query.is_logged);
 	}
 	query_enter(&run->query, thread);
 	enter_run(step, run, thread);
