@@ -152,7 +152,7 @@ static void start_numbers(struct span_thread *thread, struct thread *slot)
 {
 	thread->id = slot->id;
 	if (!thread->next)
-		thread->next = random_next(slot) >> 2 | 1; /* so that SQL can add to it */
+		thread->next = random_next(slot) >> 2 | 1ull << 61; /* so that SQL can add to it */
 }
 
 uint64_t span_thread_number(struct thread *slot)

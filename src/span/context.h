@@ -51,6 +51,15 @@ struct span_thread {
 	struct qp_span_context contexts[SPAN_CONTEXTS];
 };
 
+/* As an entry has it; `parent` 0: there is none. Nor is one that is so far away: a thread may have begun
+ * millions of traces inside of it. A number is never as low as a distance. */
+static inline uint32_t span_distance(uint64_t number, uint64_t parent)
+{
+	uint64_t distance = number - parent;
+
+	return distance > UINT32_MAX ? 0 : (uint32_t)distance;
+}
+
 /* The calling thread's, made at the first call. NULL: no memory. */
 struct span_thread *span_thread_get(void);
 

@@ -48,7 +48,7 @@ void span_run_put(struct span_run *run, uint64_t start_ns)
 	entry[0] = (struct span_entry){
 		.start_ns = start_ns,
 		.duration = SPAN_OPEN | SPAN_STATEMENT,
-		.parent = span_current.id ? (uint32_t)(run->id - span_current.id) : 0,
+		.parent = span_distance(run->id, span_current.id),
 		.site = NO_SITE,
 	};
 	entry[1] = (struct span_entry){ .site = ENTRY_STATEMENT };

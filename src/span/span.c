@@ -30,7 +30,7 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	struct qp_span_context *context = qp_span_here;
 	struct span_chunk *chunk;
 	struct span_entry *entry;
-	uint64_t id, current;
+	uint64_t id;
 	uint32_t number, at;
 
 	if (!context)
@@ -43,10 +43,9 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	at = chunk_take(chunk, 1);
 	entry = &chunk->entry[at];
 	id = chunk->first + at;
-	current = span_current.id;
 	entry->duration = SPAN_OPEN;
 	entry->children = 0;
-	entry->parent = current ? (uint32_t)(id - current) : 0;
+	entry->parent = span_distance(id, span_current.id);
 	entry->site = number;
 	span_current.id = id;
 	/* Last: what it takes to begin is not the span's. */

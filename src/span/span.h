@@ -28,7 +28,7 @@ static inline struct span_entry *span_put(struct qp_span_context *context, uint3
 	if (entry)
 		*entry = (struct span_entry){
 			.duration = SPAN_OPEN,
-			.parent = span_current.id ? (uint32_t)(*number - span_current.id) : 0,
+			.parent = span_distance(*number, span_current.id),
 			.site = site,
 		};
 	return entry;

@@ -26,7 +26,6 @@ void span_wait_put(uint64_t start_ns, const struct wait_field *wait)
 		return;
 	}
 	at = chunk_take(chunk, 1);
-	if (span_current.id)
-		entry.parent = (uint32_t)(chunk->first + at - span_current.id);
+	entry.parent = span_distance(chunk->first + at, span_current.id);
 	chunk->entry[at] = entry;
 }
