@@ -55,9 +55,9 @@ enum qp_code {
 QP_API const char *qp_error(void);
 
 /* Process-wide settings at start. Set `size` to sizeof(qp_config); members that a
- * later version adds take their defaults. Zero members take the environment's
- * value (QUERYPROF_TRACE_LOG_PATH, …; never in a set-user-id program), else the
- * default. */
+ * later version adds take their defaults. Zero members stay as qp_set() or an earlier
+ * qp_init() has set them, else they take the environment's value
+ * (QUERYPROF_TRACE_LOG_PATH, …; never in a set-user-id program), else the default. */
 typedef struct qp_config {
 	size_t size;
 	const char *trace_log_path;          /* NULL: a private temporary file */
@@ -66,10 +66,11 @@ typedef struct qp_config {
 	int64_t trace_log_ring_bytes;        /* default 8 MiB, a power of two */
 } qp_config;
 
-/* Starts the library; NULL: all defaults. A second call while it runs changes
+/* Starts the library; NULL: as if all members were zero. A second call while it runs changes
  * nothing and returns QP_OK. Loading the extension calls it, too.
- * Errors: QP_INVALID, QP_NOMEM, QP_SYSTEM, QP_STORE, QP_TOO_NEW; QP_LOCKED after qp_shutdown(),
- * as trace_log_ring_bytes is fixed by the first start. */
+ * Errors: QP_INVALID, QP_NOMEM, QP_SYSTEM, QP_STORE, QP_TOO_NEW, after which no setting has changed;
+ * QP_LOCKED after qp_shutdown(), as trace_log_ring_bytes is fixed by the first start, also by one that
+ * could not open the trace file. */
 QP_API int qp_init(const qp_config *config);
 
 /* Stops sampling, writes what is left, closes the trace file and removes it when

@@ -94,16 +94,45 @@ __attribute__((constructor)) static void follow_process(void)
 	rights_follow(rights_change);
 }
 
+/* What a start has changed: all of it stays, or nothing. */
+enum { CHANGED_PATH, CHANGED_BYTES, CHANGED_INTERVAL, CHANGED_RING, CHANGES };
+static const char *const names[CHANGES] = { "trace_log_path", "trace_log_max_bytes",
+	                                    "trace_log_flush_interval_ms", "trace_log_ring_bytes" };
+static char *before[CHANGES]; /* malloc'ed values, NULL: not changed; under `lock` */
+
+static int change(int which, const char *value, char **error)
+{
+	int code;
+
+	before[which] = settings_get(NULL, names[which]);
+	code = before[which] ? session_set(NULL, names[which], value, SETTING_FROM_C, error) : QP_NOMEM;
+	if (code) {
+		free(before[which]);
+		before[which] = NULL;
+	}
+	return code;
+}
+
+static void settle_changes(bool is_kept)
+{
+	for (int i = 0; i < CHANGES; i++) {
+		char *error = NULL;
+
+		/* A ring that has been made stays as large as it is. */
+		if (before[i] && !is_kept && (i != CHANGED_RING || !ring))
+			session_set(NULL, names[i], before[i], SETTING_FROM_C, &error);
+		free(error);
+		free(before[i]);
+		before[i] = NULL;
+	}
+}
+
 static int apply_config(const qp_config *config)
 {
-	const struct {
-		const char *name;
-		size_t offset;
-	} numbers[] = {
-		{ "trace_log_max_bytes", offsetof(qp_config, trace_log_max_bytes) },
-		{ "trace_log_flush_interval_ms", offsetof(qp_config, trace_log_flush_interval_ms) },
-		{ "trace_log_ring_bytes", offsetof(qp_config, trace_log_ring_bytes) },
-	};
+	static const size_t offsets[CHANGES] = { [CHANGED_BYTES] = offsetof(qp_config, trace_log_max_bytes),
+		                                 [CHANGED_INTERVAL] =
+		                                         offsetof(qp_config, trace_log_flush_interval_ms),
+		                                 [CHANGED_RING] = offsetof(qp_config, trace_log_ring_bytes) };
 	char *error = NULL;
 	int code = QP_OK;
 
@@ -111,18 +140,18 @@ static int apply_config(const qp_config *config)
 		return error_set(QP_INVALID, "qp_config.size = %zu: set it to sizeof(qp_config), %zu",
 		                 config->size, sizeof *config);
 	if (config->trace_log_path)
-		code = session_set(NULL, "trace_log_path", config->trace_log_path, SETTING_FROM_C, &error);
-	for (size_t i = 0; !code && i < sizeof numbers / sizeof *numbers; i++) {
+		code = change(CHANGED_PATH, config->trace_log_path, &error);
+	for (int i = CHANGED_BYTES; !code && i < CHANGES; i++) {
 		int64_t value;
 		char text[24];
 
-		if (config->size < numbers[i].offset + sizeof value)
+		if (config->size < offsets[i] + sizeof value)
 			break;
-		memcpy(&value, (const char *)config + numbers[i].offset, sizeof value);
+		memcpy(&value, (const char *)config + offsets[i], sizeof value);
 		if (!value)
 			continue;
 		snprintf(text, sizeof text, "%lld", (long long)value);
-		code = session_set(NULL, numbers[i].name, text, SETTING_FROM_C, &error);
+		code = change(i, text, &error);
 	}
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
 }
@@ -145,6 +174,7 @@ static int start(const qp_config *config)
 	if (!ring && !(ring = handover_ring(settings_ring_bytes())))
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
 		                 strerror(errno));
+	settings_ring_is_made();
 	metrics_set_ring(ring);
 	settings_store_config(&store);
 	store.on_failure = report_failure;
@@ -195,6 +225,7 @@ int qp_init(const qp_config *config)
 	pthread_mutex_lock(&lock);
 	if (!running) {
 		code = start(config);
+		settle_changes(code == QP_OK);
 		__atomic_store_n(&running, code == QP_OK, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);

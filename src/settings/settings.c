@@ -516,7 +516,13 @@ void settings_started(bool started)
 {
 	pthread_mutex_lock(&changing);
 	running = started;
-	ring_fixed |= started;
+	pthread_mutex_unlock(&changing);
+}
+
+void settings_ring_is_made(void)
+{
+	pthread_mutex_lock(&changing);
+	ring_fixed = true;
 	pthread_mutex_unlock(&changing);
 }
 

@@ -72,8 +72,11 @@ void settings_store_config(struct store_config *config);
 size_t settings_ring_bytes(void);
 
 /* From now on (true) process-wide settings are passed on to the running store by
- * store_configure(), and trace_log_ring_bytes is fixed for good. */
+ * store_configure(). */
 void settings_started(bool started);
+
+/* trace_log_ring_bytes is fixed for good. */
+void settings_ring_is_made(void);
 
 /* One line of system.settings. */
 struct setting_info {

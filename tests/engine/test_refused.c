@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 #include <queryprof.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define REFUSED(expected, named, call)                                                                       \
@@ -20,19 +21,53 @@
 			fail_msg("%s: %s", #call, qp_error());                                               \
 	} while (0)
 
+static void assert_setting(const char *name, const char *expected)
+{
+	char value[64];
+
+	assert_int_equal(qp_get(NULL, name, value, sizeof value), QP_OK);
+	assert_string_equal(value, expected);
+}
+
+static int read_ring(void *bytes, const qp_metric *metric)
+{
+	bool is_it = !strcmp(metric->name, "ring_bytes");
+
+	if (is_it)
+		*(int64_t *)bytes = metric->value;
+	return is_it;
+}
+
 static void test_before(void **state)
 {
+	int64_t ring = 0;
+
 	(void)state;
 	REFUSED(QP_NOT_RUNNING, "qp_flush", qp_flush(1000));
 	REFUSED(QP_NOT_RUNNING, "qp_query_begin", qp_query_begin(NULL));
 	REFUSED(QP_NOT_RUNNING, "qp_query_end", qp_query_end(0, NULL));
 	REFUSED(QP_NOT_RUNNING, "qp_thread_register", qp_thread_register());
 	REFUSED(QP_INVALID, "qp_config.size = 1", qp_init(&(qp_config){ .size = 1 }));
+	/* Nothing of what is refused stays, neither the half-begun start nor a setting. */
+	REFUSED(QP_INVALID, "trace_log_max_bytes = -1",
+	        qp_init(&(qp_config){ .size = sizeof(qp_config),
+	                              .trace_log_path = "/tmp/trace",
+	                              .trace_log_max_bytes = -1 }));
+	assert_setting("trace_log_path", "");
 	REFUSED(QP_STORE, "/nonexistent/trace",
-	        qp_init(&(qp_config){ .size = sizeof(qp_config), .trace_log_path = "/nonexistent/trace" }));
-	/* Nothing of it has stayed, neither the half-begun start nor the path. */
-	assert_int_equal(qp_set(NULL, "trace_log_path", ""), QP_OK);
+	        qp_init(&(qp_config){ .size = sizeof(qp_config),
+	                              .trace_log_path = "/nonexistent/trace",
+	                              .trace_log_flush_interval_ms = 77,
+	                              .trace_log_ring_bytes = 65536 }));
+	assert_setting("trace_log_path", "");
+	assert_setting("trace_log_flush_interval_ms", "1000");
+	/* But for the ring, which has been made. */
+	REFUSED(QP_LOCKED, "fixed at 65536 bytes",
+	        qp_init(&(qp_config){ .size = sizeof(qp_config), .trace_log_ring_bytes = 131072 }));
 	assert_int_equal(qp_init(NULL), QP_OK);
+	assert_int_equal(qp_metrics(read_ring, &ring), QP_OK);
+	assert_int_equal(ring, 65536);
+	assert_setting("trace_log_ring_bytes", "65536");
 }
 
 static void test_queries(void **state)

@@ -264,6 +264,7 @@ static void test_store(void **state)
 	assert_int_equal(config.max_bytes, 1 << 30);
 	assert_string_equal(config.path, "");
 	free((char *)config.path);
+	settings_ring_is_made();
 	settings_started(true);
 
 	expect_set(&session, "trace_log_path", "/x.trace", "/x.trace");
