@@ -24,6 +24,13 @@ size_t text_cut(const char *text, size_t size)
 	return size;
 }
 
+size_t text_fit(const char *text, size_t most)
+{
+	size_t size = text ? strnlen(text, most + 1) : 0;
+
+	return size > most ? text_cut(text, most) : size;
+}
+
 size_t text_character_size(const char *text)
 {
 	/* By the first byte: how many, and the range of the second, which keeps out

@@ -15,6 +15,9 @@ char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* How many of the first `size` bytes end with a whole UTF-8 character. Reads text[size]. */
 size_t text_cut(const char *text, size_t size);
 
+/* How many bytes of the text, NULL: none, are within `most` and end with a whole character. */
+size_t text_fit(const char *text, size_t most);
+
 /* Bytes of the UTF-8 character that begins here; 0: none does. */
 size_t text_character_size(const char *text);
 

@@ -12,9 +12,7 @@
 
 static uint32_t size_of(const char *text)
 {
-	size_t size = text ? strnlen(text, TEXT_MAX + 1) : 0;
-
-	return (uint32_t)(size > TEXT_MAX ? text_cut(text, TEXT_MAX) : size);
+	return (uint32_t)text_fit(text, TEXT_MAX);
 }
 
 static void put_note(qp_span span, enum entry_kind kind, const char *key, const char *value)

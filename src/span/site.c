@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "base/record.h"
 #include "handler/ring.h"
@@ -23,7 +24,7 @@ static uint32_t published, known; /* atomic; how many of them */
 
 static uint32_t text_size(const char *text)
 {
-	return text ? (uint32_t)strnlen(text, TEXT_MAX) : 0;
+	return (uint32_t)text_fit(text, TEXT_MAX);
 }
 
 static size_t record_bytes(const struct span_site_record *record)

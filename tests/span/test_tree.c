@@ -364,6 +364,23 @@ static void attributes_events_and_status(void **state)
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'noted'"), 1);
 }
 
+/* Names are cut at 255 bytes, and not inside a character. */
+static void names_are_cut(void **state)
+{
+	static char name[400];
+	static qp_span_site site = { name, "file", "cut here", 1, 0 };
+
+	(void)state;
+	memset(name, 'x', sizeof name - 1);
+	memcpy(name + 254, "\303\266", 2);
+	begin(NULL);
+	qp_span_end(qp_span_begin(&site));
+	qp_trace_end();
+	assert_int_equal(ask("SELECT operation_name = substr(replace(hex(zeroblob(127)), '0', 'x'), 1, 254) "
+	                     "FROM span_log WHERE function = 'cut here'"),
+	                 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +394,7 @@ int main(void)
 		cmocka_unit_test(traces_nest),
 		cmocka_unit_test(times_are_the_wall_clock_s),
 		cmocka_unit_test(attributes_events_and_status),
+		cmocka_unit_test(names_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, set_up_file, tear_down_file);
