@@ -100,4 +100,8 @@ void context_put_alone(struct qp_span_context *context, const struct span_entry 
 /* A chunk's span has ended that was open. */
 void context_ended(struct span_chunk *chunk);
 
+/* A statement's span in the chunk is none: its children, as far as they are not handed over, are its
+ * parent's. */
+void context_take_back(struct span_chunk *chunk, struct span_entry *span);
+
 #endif

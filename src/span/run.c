@@ -154,7 +154,6 @@ void span_run_close(struct span_run *run, bool is_hosts)
 		keep_count(SPANS_UNENDED, 1);
 		return;
 	}
-	/* Two entries that say nothing. */
-	entry->site = ENTRY_STATEMENT;
+	context_take_back(chunk, entry);
 	context_ended(chunk);
 }

@@ -506,6 +506,26 @@ static void that_are_not_logged_are_none(void **state)
 	assert_int_equal(ask("SELECT statements FROM traces WHERE root = 'logs nothing'"), 0);
 }
 
+/* The same for what turns out to be queryprof's own when it runs. */
+static void that_call_queryprof_are_none(void **state)
+{
+	(void)state;
+	begin();
+	{
+		QP_SPAN("calls queryprof");
+		run("SELECT probe(1), get_setting('log_queries')");
+	}
+	run("SELECT probe(2), get_setting('log_queries')");
+	qp_trace_end();
+	assert_string_equal(
+		ask_text(
+			"SELECT group_concat(within, ', ') FROM (SELECT coalesce(p.operation_name, "
+			"s.parent_span_id) AS within FROM span_log AS s LEFT JOIN span_log AS p ON p.span_id "
+			"= s.parent_span_id WHERE s.operation_name = 'in the function' AND "
+			"s." OF("calls queryprof") " ORDER BY s.start_time_ns)"),
+		"calls queryprof, ");
+}
+
 /* SQLite is left in the middle: nothing more is done with that connection. */
 static void take_another_connection(void)
 {
@@ -730,6 +750,7 @@ int main(void)
 		cmocka_unit_test(of_an_engine_are_spans_too),
 		cmocka_unit_test(end_what_was_left_in_them),
 		cmocka_unit_test(that_are_not_logged_are_none),
+		cmocka_unit_test(that_call_queryprof_are_none),
 		/* Last: they leave a connection behind. */
 		cmocka_unit_test(that_are_left_end_where_nothing_is_recorded),
 		cmocka_unit_test(that_are_left_are_marked),
