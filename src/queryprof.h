@@ -256,8 +256,9 @@ QP_API int qp_query_finish(qp_query_handle *handle, int64_t exception_code, cons
  * thread that runs the task calls qp_context_set() with that, and afterwards restores the context that
  * qp_context_set() returned. Spans of the task are children of the
  * span where it was made, as with qp_span_fork() and qp_span_join(); those that still run when the
- * task gives its thread back end then. A context may outlive its query: it is of none then. (A set of
- * qp_labels_run() stands on the stack and is no part of this: run the task under it.) */
+ * task gives its thread back end then, and so do traces that it has begun. A context may outlive its query:
+ * it is of none then. (A set of qp_labels_run() stands on the stack and is no part of this: run the task
+ * under it.) */
 typedef struct qp_context {
 	uint64_t labels;
 	qp_query_handle *query;

@@ -123,6 +123,7 @@ int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char 
 enum {
 	CONTEXT_BEFORE = 1,
 	CONTEXT_JOINED = 2, /* and what came has a part of a trace of its own */
+	CONTEXT_DEPTH = 8,  /* from this bit on: the traces of the thread before that */
 };
 
 static qp_context context_here(void)
@@ -152,13 +153,16 @@ qp_context qp_context_get(void)
 static uint64_t move_spans(const qp_context *to)
 {
 	const qp_span_handle span = { .trace_hi = to->trace_hi, .trace_lo = to->trace_lo, .span = to->span };
+	uint64_t depth;
 
+	/* What the task has left ends, too; it may have ended its part itself. */
 	if (to->flags & CONTEXT_JOINED)
-		context_end();
+		context_end_to((uint32_t)(to->flags >> CONTEXT_DEPTH));
+	depth = context_depth();
 	if (to->flags & CONTEXT_BEFORE || !(qp_span_here || to->trace_hi || to->trace_lo) ||
 	    !process_running() || handle_join(span))
 		return CONTEXT_BEFORE;
-	return CONTEXT_BEFORE | CONTEXT_JOINED;
+	return CONTEXT_BEFORE | CONTEXT_JOINED | depth << CONTEXT_DEPTH;
 }
 
 qp_context qp_context_set(qp_context context)

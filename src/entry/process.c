@@ -236,7 +236,7 @@ int qp_shutdown(void)
 {
 	pthread_mutex_lock(&lock);
 	if (running) {
-		context_end_all();
+		context_end_to(0);
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);
 		settings_started(false);
 		sampler_stop();

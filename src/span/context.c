@@ -86,7 +86,7 @@ static void on_thread_end(void *value)
 	/* Its slot may be another thread's by now. */
 	for (uint32_t i = 0; i < thread->depth; i++)
 		thread->contexts[i].clock = &thread->clock;
-	context_end_all();
+	context_end_to(0);
 	here = NULL;
 	while (thread->unused) {
 		struct span_chunk *chunk = thread->unused;
@@ -528,9 +528,14 @@ void context_end(void)
 	enter(here);
 }
 
-void context_end_all(void)
+uint32_t context_depth(void)
 {
-	while (here && here->depth)
+	return here ? here->depth : 0;
+}
+
+void context_end_to(uint32_t depth)
+{
+	while (context_depth() > depth)
 		context_end();
 }
 

@@ -73,8 +73,9 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 /* Ends the innermost one; does nothing when there is none. */
 void context_end(void);
 
-/* All of the calling thread, which ends, or recording does. */
-void context_end_all(void);
+/* How many the calling thread has; and ends those that are more than so many. */
+uint32_t context_depth(void);
+void context_end_to(uint32_t depth);
 
 /* For _exit() and exec: hands over all of the calling thread, once. Should the process go on, as exec
  * has failed, they record no more and wait for their context_end(). Async-signal-safe: frees nothing and

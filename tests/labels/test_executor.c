@@ -336,12 +336,47 @@ static void test_spans(void **state)
 	assert_int_equal(ask("SELECT count(DISTINCT trace_id) FROM span_log"), 1);
 }
 
+/* A task that leaves a trace, or ends one more than it has begun: the thread goes back into its own. */
+static void test_left_traces(void **state)
+{
+	qp_context task, before;
+
+	(void)state;
+	assert_int_equal(qp_trace_begin(NULL), QP_OK);
+	{
+		QP_SPAN("makes tasks");
+		task = qp_context_get();
+	}
+	qp_trace_end();
+	assert_int_equal(qp_trace_begin(NULL), QP_OK);
+	{
+		QP_SPAN("runs tasks");
+		before = qp_context_set(task);
+		assert_int_equal(qp_trace_begin(NULL), QP_OK);
+		qp_context_set(before);
+		{
+			QP_SPAN("behind one that left a trace");
+		}
+		before = qp_context_set(task);
+		qp_trace_end();
+		qp_context_set(before);
+		{
+			QP_SPAN("behind one that ended too much");
+		}
+	}
+	qp_trace_end();
+	assert_null(qp_span_here);
+	assert_int_equal(ask(CHILDREN, "behind one that left a trace", "runs tasks"), 1);
+	assert_int_equal(ask(CHILDREN, "behind one that ended too much", "runs tasks"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tasks),
 		cmocka_unit_test(test_coroutines),
 		cmocka_unit_test(test_spans),
+		cmocka_unit_test(test_left_traces),
 	};
 
 	return cmocka_run_group_tests_name("label_executor", tests, set_up, tear_down);
