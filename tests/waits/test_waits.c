@@ -615,6 +615,59 @@ static void test_transactions(void **state)
 	must(db, "PRAGMA journal_mode = DELETE");
 }
 
+#define PAUSE_MS 50
+#define LEAST_PAUSE_NS 20000000
+
+/* A preparation reads the schema under a lock, which it gives back. */
+static void test_preparation(void **state)
+{
+	sqlite3 *db = *state, *reader;
+	sqlite3_stmt *stmt;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	reader = connect_to(database);
+	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT count(*) FROM t AS prepared", -1, &stmt, NULL),
+	                 SQLITE_OK);
+	usleep(PAUSE_MS * 1000);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	sqlite3_finalize(stmt);
+	assert_int_equal(number(db,
+	                        "SELECT count(*) FROM system.transaction_log WHERE outcome = 'read' AND"
+	                        " first_query LIKE '%% AS prepared' AND last_query = first_query AND"
+	                        " statements = 1 AND idle_ns < %d",
+	                        LEAST_PAUSE_NS),
+	                 2);
+	sqlite3_close(reader);
+}
+
+static void back_up(sqlite3 *from, sqlite3 *to, int pages)
+{
+	sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+
+	assert_non_null(backup);
+	while (sqlite3_backup_step(backup, pages) == SQLITE_OK)
+		usleep(PAUSE_MS * 1000);
+	assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
+}
+
+/* It keeps its source locked in a step only. */
+static void test_backup(void **state)
+{
+	sqlite3 *from = *state, *memory;
+
+	must(from, "DROP TABLE IF EXISTS t");
+	must(from, "CREATE TABLE t(x)");
+	must(from, "INSERT INTO t VALUES (zeroblob(20000))");
+	assert_int_equal(sqlite3_open(":memory:", &memory), SQLITE_OK);
+	back_up(from, memory, 4);
+	assert_int_equal(number(from,
+	                        "SELECT count(*) > 1 AND max(idle_ns) < %d FROM system.transaction_log"
+	                        " WHERE first_query = 'sqlite3_backup_step(main)'",
+	                        LEAST_PAUSE_NS),
+	                 1);
+	sqlite3_close(memory);
+}
+
 static void fail_busy(sqlite3 *db, const char *what, const char *lock)
 {
 	sqlite3 *holder = connect_to(database);
@@ -885,6 +938,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_one_wait_a_thread),
 		cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_preparation),
+		cmocka_unit_test(test_backup),
 		cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_refused_at_once),

@@ -27,6 +27,10 @@ void transaction_steps(struct session *session, enum transaction_step step, cons
 /* A file of the session's has no lock any more. */
 void transaction_unlocks(struct session *session, const struct run *run);
 
+/* A run of the session goes on, but a call has returned, of a preparation or of a backup: what has ended in
+ * it is no part of the transaction that the next call may begin. */
+void transaction_call_ends(struct session *session, const struct run *run);
+
 /* A run of the session ends with `rc`. */
 void transaction_run_ends(struct session *session, const struct run *run, int rc);
 

@@ -5,6 +5,7 @@
 
 #include "query/look.h"
 #include "sampler/threads.h"
+#include "watch/lock/transactions.h"
 #include "watch/session/recording.h"
 #include "watch/run/run_begin.h"
 #include "watch/run/run_end.h"
@@ -176,8 +177,10 @@ void operation_use(struct run_call *call, const struct host_library *library, co
 
 void operation_used(struct run_call *call)
 {
-	if (leave_run(call))
+	if (leave_run(call)) {
+		transaction_call_ends(call->run->session, call->run);
 		runs_give_back(call->run);
+	}
 	call_leave(&call->call);
 }
 

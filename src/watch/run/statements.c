@@ -8,6 +8,7 @@
 #include "sampler/threads.h"
 #include "watch/run/recent.h"
 #include "watch/lock/locks.h"
+#include "watch/lock/transactions.h"
 #include "watch/plan/opcode_places.h"
 #include "watch/plan/programs.h"
 #include "watch/session/recording.h"
@@ -524,6 +525,8 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	struct run *run = prepare->run;
 
 	leave_run(prepare, thread);
+	if (!rc && thread)
+		transaction_call_ends(run->session, run);
 	if (rc && thread) {
 		runs_end(run, thread, rc, prepare->mutex != NULL);
 	} else if (!stmt || !thread) {
