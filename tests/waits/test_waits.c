@@ -650,10 +650,12 @@ static void back_up(sqlite3 *from, sqlite3 *to, int pages)
 	assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
 }
 
-/* It keeps its source locked in a step only. */
+/* It keeps its destination locked from its first step to its last one, and its source only in a step. Other
+ * transactions of both connections follow. */
 static void test_backup(void **state)
 {
-	sqlite3 *from = *state, *memory;
+	sqlite3 *from = *state, *to, *memory;
+	char path[80];
 
 	must(from, "DROP TABLE IF EXISTS t");
 	must(from, "CREATE TABLE t(x)");
@@ -665,7 +667,50 @@ static void test_backup(void **state)
 	                        " WHERE first_query = 'sqlite3_backup_step(main)'",
 	                        LEAST_PAUSE_NS),
 	                 1);
+	snprintf(path, sizeof path, "%s/backup.db", folder);
+	to = connect_to(path);
+	must(to, "CREATE TABLE u(x)");
+	back_up(from, to, 4);
+	must(from, "INSERT INTO t VALUES ('of the source')");
+	must(to, "INSERT INTO t VALUES ('of the destination')");
+	assert_int_equal(number(from,
+	                        "SELECT count(*) FROM system.transaction_log WHERE outcome = 'commit' AND"
+	                        " first_query = 'sqlite3_backup_step(main)' AND last_query = first_query"
+	                        " AND database LIKE '%%/backup.db' AND idle_ns >= %d",
+	                        PAUSE_MS * NS_PER_MS),
+	                 1);
+	assert_int_equal(number(from,
+	                        "SELECT count(DISTINCT session_id) FROM system.transaction_log WHERE"
+	                        " outcome = 'commit' AND statements = 1 AND last_query = first_query AND"
+	                        " first_query LIKE 'INSERT INTO t VALUES (''of the %%'"),
+	                 2);
+	sqlite3_close(to);
 	sqlite3_close(memory);
+}
+
+/* Both have one file: the one that locks it first has the transaction. */
+static void test_shared_cache(void **state)
+{
+	sqlite3 *one, *other;
+	char path[80];
+
+	snprintf(path, sizeof path, "%s/shared.db", folder);
+	sqlite3_enable_shared_cache(1);
+	one = connect_to(path);
+	other = connect_to(path);
+	sqlite3_enable_shared_cache(0);
+	must(one, "CREATE TABLE s(x)");
+	must(one, "INSERT INTO s VALUES ('of one')");
+	must(other, "INSERT INTO s VALUES ('of the other')");
+	must(other, "INSERT INTO s VALUES ('of the other, too')");
+	sqlite3_close(one);
+	must(other, "INSERT INTO s VALUES ('of the one that is left')");
+	assert_int_equal(number(*state,
+	                        "SELECT count(*) * 10 + count(DISTINCT session_id) FROM"
+	                        " system.transaction_log WHERE outcome = 'commit' AND statements = 1 AND"
+	                        " first_query LIKE 'INSERT INTO s VALUES%%'"),
+	                 42);
+	sqlite3_close(other);
 }
 
 static void fail_busy(sqlite3 *db, const char *what, const char *lock)
@@ -940,6 +985,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_transactions),
 		cmocka_unit_test(test_preparation),
 		cmocka_unit_test(test_backup),
+		cmocka_unit_test(test_shared_cache),
 		cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_refused_at_once),

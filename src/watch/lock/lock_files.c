@@ -151,6 +151,16 @@ const char *lock_file_path(const struct lock_file *file)
 	return file->path ? file->path : "";
 }
 
+void lock_file_set_session(struct lock_file *file, struct transaction *transaction, uint32_t session)
+{
+	if (file->session == session)
+		return;
+	pthread_mutex_lock(&lock);
+	file->session = session;
+	file->transaction = transaction;
+	pthread_mutex_unlock(&lock);
+}
+
 struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session)
 {
 	*session = file->session;

@@ -41,6 +41,9 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
                                 uint32_t session);
 void lock_file_remove(const sqlite3_file *file);
 
+/* The file is this session's from now on. */
+void lock_file_set_session(struct lock_file *file, struct transaction *transaction, uint32_t session);
+
 /* The transaction of the session that it is of, and that session's number. */
 struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session);
 

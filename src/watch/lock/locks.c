@@ -142,12 +142,29 @@ static void end_wait(struct calling *calling, struct thread *thread, const struc
 		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
 }
 
+/* The session that the file is of; NULL: that one has ended, and its memory is another one's. */
+static struct session *session_of_file(const struct lock_file *file)
+{
+	uint32_t number;
+	struct transaction *transaction = lock_file_transaction(file, &number);
+	struct session *session =
+		(struct session *)((char *)transaction - offsetof(struct session, transaction));
+
+	return session->number == number ? session : NULL;
+}
+
+/* The file is the session's whose run takes the first lock: a backup locks the file of another connection,
+ * and connections with a shared cache have one file. */
 static void take(struct lock_file *file, struct lock_request request, const struct run *run)
 {
 	bool was_locked = lock_file_is_locked(file);
-	struct session *session = run ? run->session : NULL;
+	struct session *session = NULL;
 
+	if (run && run->session && !was_locked)
+		lock_file_set_session(file, &run->session->transaction, run->session->number);
 	lock_file_takes(file, request, run ? &run->query : NULL);
+	if (run)
+		session = session_of_file(file);
 	if (!session || !lock_file_is_locked(file))
 		return;
 	if (!was_locked)
@@ -161,13 +178,11 @@ static void take(struct lock_file *file, struct lock_request request, const stru
 /* Whether the file, which was locked, is so no more. */
 static void see_end(const struct lock_file *file)
 {
-	uint32_t number;
-	struct transaction *transaction = lock_file_transaction(file, &number);
-	struct session *session =
-		(struct session *)((char *)transaction - offsetof(struct session, transaction));
+	struct session *session = lock_file_is_locked(file) ? NULL : session_of_file(file);
+	const struct run *run = session ? current_run(calling_current) : NULL;
 
-	if (!lock_file_is_locked(file) && session->number == number)
-		transaction_unlocks(session, current_run(calling_current));
+	if (session)
+		transaction_unlocks(session, run && run->session == session ? run : NULL);
 }
 
 static void see_result(sqlite3_file *file, struct lock_request request, int rc)
@@ -176,6 +191,7 @@ static void see_result(sqlite3_file *file, struct lock_request request, int rc)
 	struct run *run = current_run(calling);
 	struct lock_file *entry = entry_of(file, run);
 	struct thread *thread = thread_current;
+	struct session *session;
 
 	if (!entry)
 		return;
@@ -183,8 +199,8 @@ static void see_result(sqlite3_file *file, struct lock_request request, int rc)
 		take(entry, request, run);
 	if (!run || !thread)
 		return;
-	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, request))
-		transaction_steps(run->session, TRANSACTION_PENDS, lock_file_path(entry), run);
+	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, request) && (session = session_of_file(entry)))
+		transaction_steps(session, TRANSACTION_PENDS, lock_file_path(entry), run);
 	if (rc == SQLITE_BUSY)
 		refuse(calling, thread, run, entry, request);
 	else if (is_waiting(thread, run) && thread->waiting->lock == request.lock &&
