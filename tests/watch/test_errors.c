@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection keeps its error until the host's next call of SQLite sets another one: what the
- * library reads of a plan in between must not clear it.
+ * library reads of a plan in between must neither clear it nor set one. And the host's error log has only
+ * what the host has done.
  */
 #include "host.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static bool is_loaded;
+static int misuses; /* that SQLite has reported */
+
+static void see_report(void *context, int code, const char *what)
+{
+	(void)context, (void)what;
+	misuses += code == SQLITE_MISUSE;
+}
 
 /* Long enough for samples, then it fails. Each text has a plan of its own to read. */
 static void fail_once(sqlite3 *db, int number)
@@ -34,10 +47,52 @@ static void test_errors(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+#define NUMBERS "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 300000)"
+
+static void fail_at_end(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	(void)count;
+	if (sqlite3_value_int(values[0]) == 300000)
+		sqlite3_result_error(context, "at the end", -1);
+}
+
+/* Most calls of a connection that is closed, and lives for its statements, are a misuse of it. */
+static void test_closed(void **state)
+{
+	sqlite3 *db = host_open("");
+	sqlite3_stmt *fails, *plain;
+
+	(void)state;
+	sqlite3_create_function(db, "fail_at_end", 1, SQLITE_UTF8, NULL, fail_at_end, NULL, NULL);
+	fails = host_prepare(db, NUMBERS " SELECT fail_at_end(a) FROM n WHERE a IN (1, 300000)");
+	plain = host_prepare(db, NUMBERS " SELECT count(*) FROM n WHERE a <> 2");
+	assert_int_equal(sqlite3_step(fails), SQLITE_ROW);
+	assert_int_equal(sqlite3_close_v2(db), SQLITE_OK);
+	assert_int_equal(sqlite3_step(fails), SQLITE_ERROR);
+	assert_int_equal(sqlite3_reset(fails), SQLITE_ERROR);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(sqlite3_step(plain), SQLITE_ROW);
+		assert_int_equal(sqlite3_reset(plain), SQLITE_OK);
+	}
+	sqlite3_finalize(fails);
+	sqlite3_finalize(plain);
+	assert_int_equal(misuses, 0);
+	if (!is_loaded)
+		return;
+	db = host_open("");
+	assert_int_equal(host_int(db, "SELECT count(*) FROM system.query_log WHERE exception = 'SQL logic "
+	                              "error' AND query LIKE '%SELECT fail_at_end(a)%'"),
+	                 1);
+	sqlite3_close(db);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_closed) };
+	const char *how = argc > 1 ? argv[1] : "loaded";
 
-	host_begin(argc > 1 ? argv[1] : "loaded");
+	is_loaded = !strcmp(how, "loaded");
+	sqlite3_config(SQLITE_CONFIG_LOG, see_report, NULL);
+	host_begin(how);
 	return host_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -68,9 +68,9 @@ static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
 
 static const char *exception_of(const struct run *run, int rc, bool is_locked)
 {
-	/* SQLite has no message yet for what the caller gave up, and the connection of an
-	 * operation may be gone. */
-	if (rc == SQLITE_ABORT || run->label[0] || !is_locked)
+	/* SQLite has no message yet for what the caller gave up, nor one of a connection that is
+	 * closed, and the connection of an operation may be gone. */
+	if (rc == SQLITE_ABORT || run->label[0] || !is_locked || session_is_closing(run->session))
 		return sqlite3_errstr(rc);
 	return sqlite3_errmsg(run->session->db);
 }

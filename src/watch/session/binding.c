@@ -71,9 +71,7 @@ struct session *session_of_open(const struct host_library *library, sqlite3 *db)
 {
 	struct session *session = session_of(db);
 
-	/* A closed connection lives as long as its statements. */
-	if (!session || (session->library == library &&
-	                 (!session_is_closing(session) || host_api(library)->next_stmt(db, NULL))))
+	if (!session || session->library == library)
 		return session;
 	session_end(session);
 	return NULL;

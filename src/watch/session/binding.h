@@ -12,7 +12,7 @@
  * (sqlite3_malloc). */
 struct session *session_bind(sqlite3 *db, bool *is_new, char **error);
 
-/* The host is about to close the connection of a recorded session, statements are left: the session
+/* The host is about to close the connection of the session, statements are left: the session
  * ends when SQLite lets go of the connection. */
 void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_statements);
 

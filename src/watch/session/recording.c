@@ -93,14 +93,14 @@ struct session *recording_meets(const struct host_library *library, sqlite3 *db)
 
 void recording_closing(const struct host_library *library, sqlite3 *db, bool even_with_statements)
 {
-	struct session *session = session_recording() ? session_of_open(library, db) : NULL;
+	struct session *session = session_of_open(library, db);
 
-	if (!session || !session->recorded)
+	if (!session)
 		return;
 	/* Whether the connection goes now, only SQLite knows: the statements that are left may be those of
 	 * its virtual tables (R-Tree, FTS), which go with these. */
 	if (host_api(library)->next_stmt(db, NULL))
 		session_bind_closing(session, db, even_with_statements);
-	else
+	else if (!session->bound)
 		session_end(session);
 }

@@ -32,7 +32,7 @@ struct session *session_follow(sqlite3 *db);
 /* The same for a connection that is open, in a call of the host's that is inside of no other. */
 struct session *recording_meets(const struct host_library *library, sqlite3 *db);
 
-/* The host is about to close the connection: a recorded session ends, now or with the
+/* The host is about to close the connection: a recorded session ends now, or with the
  * connection. */
 void recording_closing(const struct host_library *library, sqlite3 *db, bool even_with_statements);
 
