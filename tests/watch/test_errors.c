@@ -10,12 +10,13 @@
 #include <string.h>
 
 static bool is_loaded;
-static int misuses; /* that SQLite has reported */
+static int misuses, lengths; /* that SQLite has reported */
 
 static void see_report(void *context, int code, const char *what)
 {
 	(void)context, (void)what;
 	misuses += code == SQLITE_MISUSE;
+	lengths += code == SQLITE_TOOBIG;
 }
 
 /* Long enough for samples, then it fails. Each text has a plan of its own to read. */
@@ -48,6 +49,41 @@ static void test_errors(void **state)
 }
 
 #define NUMBERS "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n LIMIT 300000)"
+
+static void same(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	(void)count;
+	sqlite3_result_value(context, values[0]);
+}
+
+/* What the plan is read from cannot be prepared: a function has gone, or the text would be too long. */
+static void test_gone(void **state)
+{
+	static const char *const texts[] = { NUMBERS " SELECT count(*) FROM n WHERE same(a) <> 2",
+		                             NUMBERS " SELECT count(*) FROM n WHERE same(a) > 2" };
+	sqlite3 *db = host_open("");
+	sqlite3_stmt *stmt;
+
+	(void)state;
+	for (int is_long = 0; is_long < 2; is_long++) {
+		sqlite3_create_function(db, "same", 1, SQLITE_UTF8, NULL, same, NULL, NULL);
+		if (is_long)
+			sqlite3_limit(db, SQLITE_LIMIT_SQL_LENGTH, (int)strlen(texts[1]) + 1);
+		stmt = host_prepare(db, texts[is_long]);
+		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+		assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+		if (!is_long)
+			sqlite3_create_function(db, "same", 1, SQLITE_UTF8, NULL, NULL, NULL, NULL);
+		assert_int_equal(sqlite3_reset(stmt), SQLITE_OK);
+		assert_int_equal(sqlite3_errcode(db), SQLITE_OK);
+		assert_string_equal(sqlite3_errmsg(db), "not an error");
+		sqlite3_finalize(stmt);
+		sqlite3_close(db);
+		db = host_open("two");
+	}
+	sqlite3_close(db);
+	assert_int_equal(lengths, 0);
+}
 
 static void fail_at_end(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -88,7 +124,8 @@ static void test_closed(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_closed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_errors), cmocka_unit_test(test_gone),
+		                            cmocka_unit_test(test_closed) };
 	const char *how = argc > 1 ? argv[1] : "loaded";
 
 	is_loaded = !strcmp(how, "loaded");

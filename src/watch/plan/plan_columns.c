@@ -245,15 +245,6 @@ static bool name_columns(struct plan_node *node, const struct compared *compared
 	return true;
 }
 
-/* The host may read the error of its own call. */
-static void clear_error(const sqlite3_api_routines *api, sqlite3 *db)
-{
-	sqlite3_stmt *stmt = NULL;
-
-	api->prepare_v2(db, "SELECT 1", -1, &stmt, NULL);
-	api->finalize(stmt);
-}
-
 /* `name`: of a table, perhaps behind that of its database. */
 static bool try_name(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
                      const struct opcode_library *library, const sqlite3_api_routines *api, sqlite3 *db,
@@ -271,10 +262,8 @@ static bool try_name(struct plan_node *node, const struct compared *compared, co
 	snprintf(table, sizeof table, "%.*s", (int)(size - behind), name + behind);
 	/* An error of the preparation would be logged. */
 	if (api->table_column_metadata(db, point ? database : NULL, table, NULL, NULL, NULL, NULL, NULL,
-	                               NULL) != SQLITE_OK) {
-		clear_error(api, db);
+	                               NULL) != SQLITE_OK)
 		return false;
-	}
 	char *text = api->mprintf("SELECT * FROM %s%s%s\"%w\" NOT INDEXED", point ? "\"" : "", database,
 	                          point ? "\"." : "", table);
 	if (text && api->prepare_v2(db, text, -1, &all, NULL) == SQLITE_OK && all)

@@ -432,7 +432,9 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 	sqlite3_stmt *explained = NULL;
 	struct plan plan = { .nodes = { 0 } };
 
-	if (text && api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained &&
+	/* A text that the host allows to be no longer would be reported to its error log. */
+	if (text && strlen(text) <= (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1) &&
+	    api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained &&
 	    plan_read(&plan, library, explained)) {
 		if (plan_match(&plan, library, &due->programs)) {
 			plan_columns_name(&plan, library, api, due->db, due->text);
@@ -445,6 +447,10 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 	api->finalize(explained);
 	api->free(text);
 	plan_free(&plan);
+	/* What the statement names may have gone since it ran. The host may read the error of its own call; a
+	 * preparation would not clear this one where another connection has locked a shared schema. */
+	if (has_error(due, NULL))
+		api->exec(due->db, "", NULL, NULL, NULL);
 }
 
 void programs_read_due(struct calling *calling, const void *subject, const void *frame)
