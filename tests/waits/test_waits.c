@@ -688,6 +688,34 @@ static void test_backup(void **state)
 	sqlite3_close(memory);
 }
 
+/* A connection keeps a lock of the file of a database with a WAL: the reader is the statement that has one of
+ * the WAL's. */
+static void test_reader(void **state)
+{
+	sqlite3 *db = *state, *reader;
+	sqlite3_stmt *stmt;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must(db, "PRAGMA journal_mode = WAL");
+	must(db, "INSERT INTO t VALUES (1), (2)");
+	reader = connect_to(database);
+	must(reader, "SELECT 'earlier', x FROM t");
+	must(reader, "SELECT 'before', x FROM t");
+	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT 'now', x FROM t", -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	must(db, "INSERT INTO t VALUES (3)");
+	sqlite3_busy_timeout(db, 50);
+	must(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+	sqlite3_busy_timeout(db, 0);
+	assert_string_equal(
+		text(db, "SELECT holder_query FROM system.lock_waits WHERE lock = 'WAL read' AND query"
+	                 " = 'PRAGMA wal_checkpoint(TRUNCATE)'"),
+		"SELECT 'now', x FROM t");
+	sqlite3_finalize(stmt);
+	sqlite3_close(reader);
+	must(db, "PRAGMA journal_mode = DELETE");
+}
+
 /* Both have one file: the one that locks it first has the transaction. */
 static void test_shared_cache(void **state)
 {
@@ -986,6 +1014,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_preparation),
 		cmocka_unit_test(test_backup),
 		cmocka_unit_test(test_shared_cache),
+		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_refused_at_once),

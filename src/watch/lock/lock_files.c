@@ -202,10 +202,9 @@ bool lock_file_excludes(const struct lock_file *file)
 /* The one that took the first lock, and then the one that took the first lock to write. */
 void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run)
 {
-	bool reads = load(&file->level) | load(&file->shared);
 	bool writes = load(&file->level) >= LEVEL_RESERVED || load(&file->exclusive);
 
-	if (!writes && (taken.is_exclusive || !reads))
+	if (!writes && (taken.is_exclusive || !lock_file_is_locked(file)))
 		name_holder(file, run);
 	if (taken.slot < 0) {
 		file->has_wal &= taken.lock == WAIT_ON_SHARED;
