@@ -31,6 +31,19 @@ size_t text_fit(const char *text, size_t most)
 	return size > most ? text_cut(text, most) : size;
 }
 
+const char *text_skip_comments(const char *sql)
+{
+	for (;;) {
+		sql += strspn(sql, " \t\n\f\r;");
+		if (!strncmp(sql, "--", 2))
+			sql += strcspn(sql, "\n");
+		else if (!strncmp(sql, "/*", 2) && strstr(sql + 2, "*/"))
+			sql = strstr(sql + 2, "*/") + 2;
+		else
+			return sql;
+	}
+}
+
 size_t text_character_size(const char *text)
 {
 	/* By the first byte: how many, and the range of the second, which keeps out

@@ -21,6 +21,9 @@ size_t text_fit(const char *text, size_t most);
 /* Bytes of the UTF-8 character that begins here; 0: none does. */
 size_t text_character_size(const char *text);
 
+/* Where a statement's words begin: behind white space, comments and semicolons. */
+const char *text_skip_comments(const char *sql);
+
 /* Whether the character of that many bytes drives a terminal instead of being shown: a control
  * character, or one that turns the order of what stands around it. */
 bool text_is_control(const char *text, size_t size);

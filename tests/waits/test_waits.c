@@ -589,13 +589,14 @@ static void test_transactions(void **state)
 		must(db, "INSERT INTO t VALUES (1)");
 		usleep(100000);
 		must(db, "UPDATE t SET x = x");
-		must(db, "ROLLBACK");
+		must(db, wal ? "/* all of it */ -- undone\n\tROLLBACK" : "ROLLBACK");
 		session = number(db, "SELECT session_id FROM system.query_log WHERE query_id = 'begins'");
 		assert_int_equal(
 			number(db,
 		               "SELECT count(*) FROM system.transaction_log WHERE session_id = %lld AND"
-		               " outcome = 'rollback' AND first_query = 'BEGIN IMMEDIATE' AND last_query = "
-		               "'ROLLBACK'"
+		               " outcome = 'rollback' AND first_query = 'BEGIN IMMEDIATE' AND last_query "
+		               "LIKE "
+		               "'%%ROLLBACK'"
 		               " AND first_query_id = 'begins' AND statements = 4 AND waits = 0 AND"
 		               " idle_ns BETWEEN 100000000 AND duration_ns AND"
 		               " write_lock_ns BETWEEN idle_ns AND duration_ns AND database LIKE "
@@ -611,6 +612,28 @@ static void test_transactions(void **state)
 		               " ORDER BY timestamp_ns DESC LIMIT 1",
 		               session),
 			1);
+	}
+	must(db, "PRAGMA journal_mode = DELETE");
+}
+
+/* To close a connection rolls its transaction back. */
+static void test_close(void **state)
+{
+	sqlite3 *db = *state, *closes;
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	for (int wal = 0; wal < 2; wal++) {
+		if (wal)
+			must(db, "PRAGMA journal_mode = WAL");
+		closes = connect_to(database);
+		must(closes, "BEGIN IMMEDIATE");
+		must(closes, "INSERT INTO t VALUES ('never')");
+		sqlite3_close(closes);
+		assert_int_equal(
+			number(db, "SELECT count(*) FROM system.transaction_log WHERE outcome = 'rollback'"
+		                   " AND first_query = 'BEGIN IMMEDIATE' AND last_query = "
+		                   "'sqlite3_close()'"),
+			wal + 1);
 	}
 	must(db, "PRAGMA journal_mode = DELETE");
 }
@@ -1011,6 +1034,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_one_wait_a_thread),
 		cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_close),
 		cmocka_unit_test(test_preparation),
 		cmocka_unit_test(test_backup),
 		cmocka_unit_test(test_shared_cache),

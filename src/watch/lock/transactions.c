@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "handler/ring.h"
 #include "sampler/state.h"
 #include "watch/run/runs.h"
@@ -76,16 +77,21 @@ void transaction_steps(struct session *session, enum transaction_step step, cons
 
 /* --- its end ---------------------------------------------------------------------------- */
 
+static bool rolls_back(const struct transaction *transaction, const struct run *run)
+{
+	/* A close undoes what was written before it. What it writes itself is a checkpoint. */
+	if (!strcmp(run->label, OPERATION_CLOSE))
+		return transaction->write_ns < run->query.start_monotonic_ns;
+	return run->query.text && !strncasecmp(text_skip_comments(run->query.text), "ROLLBACK", 8);
+}
+
 static enum transaction_outcome outcome_of(const struct transaction *transaction, const struct run *run,
                                            int rc)
 {
-	const char *text = run && run->query.text ? run->query.text : "";
-
 	if (!transaction->write_ns)
 		return TRANSACTION_READ;
-	while (*text == ' ' || *text == '\n' || *text == '\t')
-		text++;
-	if ((rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) || !strncasecmp(text, "ROLLBACK", 8))
+	if ((rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) ||
+	    (run && rolls_back(transaction, run)))
 		return TRANSACTION_ROLLED_BACK;
 	return TRANSACTION_COMMITTED;
 }

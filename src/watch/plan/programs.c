@@ -129,19 +129,6 @@ static struct hash hash_program(const struct opcode_library *library, const void
 	return hash_end(hash);
 }
 
-static const char *skip_space(const char *text)
-{
-	for (;;) {
-		text += strspn(text, " \t\n\f\r;");
-		if (!strncmp(text, "--", 2))
-			text += strcspn(text, "\n");
-		else if (!strncmp(text, "/*", 2) && strstr(text + 2, "*/"))
-			text = strstr(text + 2, "*/") + 2;
-		else
-			return text;
-	}
-}
-
 /* Another statement is not prepared again: what it made exists by now, which SQLite reports to the host's
  * error log, and some PRAGMAs act when they are prepared. */
 static bool has_plan(const char *text)
@@ -149,7 +136,7 @@ static bool has_plan(const char *text)
 	static const char *const words[] = { "select",  "with",   "values", "insert",
 		                             "replace", "update", "delete" };
 
-	text = skip_space(text);
+	text = text_skip_comments(text);
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (!strncasecmp(text, words[i], strlen(words[i])))
 			return true;

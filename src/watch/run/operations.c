@@ -226,7 +226,7 @@ void operation_begin_close(struct run_call *call, const struct host_library *lib
 		return;
 	if (call->run->settings.min_duration_ns < CLOSE_MIN_NS)
 		call->run->settings.min_duration_ns = CLOSE_MIN_NS;
-	runs_announce_operation(call->run, "sqlite3_close()");
+	runs_announce_operation(call->run, OPERATION_CLOSE);
 	runs_describe_operation(call->run, call->run->session->database);
 }
 

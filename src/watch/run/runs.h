@@ -57,6 +57,9 @@ struct run_settings {
 	bool log, log_parameters;
 };
 
+/* The label of the operation that closes a connection. */
+#define OPERATION_CLOSE "sqlite3_close()"
+
 struct run {
 	/* Up to `query`, and its beginning: what each step touches (base/way.h). */
 	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, RUN_ENDED, or the number of a call and flags */
