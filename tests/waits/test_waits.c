@@ -712,7 +712,7 @@ static void test_backup(void **state)
 }
 
 /* A connection keeps a lock of the file of a database with a WAL: the reader is the statement that has one of
- * the WAL's. */
+ * the WAL's, also behind another one that has written. */
 static void test_reader(void **state)
 {
 	sqlite3 *db = *state, *reader;
@@ -726,7 +726,8 @@ static void test_reader(void **state)
 	must(reader, "SELECT 'before', x FROM t");
 	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT 'now', x FROM t", -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-	must(db, "INSERT INTO t VALUES (3)");
+	must(reader, "INSERT INTO t VALUES (3)");
+	must(db, "INSERT INTO t VALUES ('beside the reader')");
 	sqlite3_busy_timeout(db, 50);
 	must(db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	sqlite3_busy_timeout(db, 0);
@@ -1028,22 +1029,14 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_causes),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_short_waits),
-		cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_one_wait_a_thread),
-		cmocka_unit_test(test_transactions),
-		cmocka_unit_test(test_close),
-		cmocka_unit_test(test_preparation),
-		cmocka_unit_test(test_backup),
-		cmocka_unit_test(test_shared_cache),
-		cmocka_unit_test(test_reader),
-		cmocka_unit_test(test_pending),
-		cmocka_unit_test(test_locks),
-		cmocka_unit_test(test_refused_at_once),
-		cmocka_unit_test(test_running_wait),
-		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_reader),       cmocka_unit_test(test_causes),
+		cmocka_unit_test(test_sums),         cmocka_unit_test(test_short_waits),
+		cmocka_unit_test(test_turns),        cmocka_unit_test(test_one_wait_a_thread),
+		cmocka_unit_test(test_transactions), cmocka_unit_test(test_close),
+		cmocka_unit_test(test_preparation),  cmocka_unit_test(test_backup),
+		cmocka_unit_test(test_shared_cache), cmocka_unit_test(test_pending),
+		cmocka_unit_test(test_locks),        cmocka_unit_test(test_refused_at_once),
+		cmocka_unit_test(test_running_wait), cmocka_unit_test(test_host),
 	};
 
 	if (argc == 3)

@@ -29,9 +29,11 @@ struct lock_file {
 	char *path;
 	/* Relaxed atomics, as no thread waits for a change of them. */
 	uint32_t level, shared, exclusive; /* of the WAL index: bits */
-	uint32_t thread_id;
-	uint64_t query_hi, query_lo;
-	char text[LOCK_TEXT_MAX]; /* of the query; under the lock */
+	struct holder {
+		uint32_t thread_id;
+		uint64_t query_hi, query_lo;
+		char text[LOCK_TEXT_MAX]; /* of the query; under the lock */
+	} locks, writes;                  /* who took the first lock, and the first one to write */
 };
 
 /* Entries are added, removed and described under the lock; found without. */
@@ -169,17 +171,17 @@ struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t
 
 /* --- what they have --------------------------------------------------------------------- */
 
-static void name_holder(struct lock_file *file, const struct query_run *run)
+static void name_holder(struct holder *holder, const struct query_run *run)
 {
 	const char *text = run && run->text ? run->text : "";
-	size_t size = strnlen(text, sizeof file->text - 1);
+	size_t size = strnlen(text, sizeof holder->text - 1);
 
-	store(&file->thread_id, thread_current ? thread_current->id : 0);
-	__atomic_store_n(&file->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&file->query_lo, run ? run->key.lo : 0, __ATOMIC_RELAXED);
+	store(&holder->thread_id, thread_current ? thread_current->id : 0);
+	__atomic_store_n(&holder->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&holder->query_lo, run ? run->key.lo : 0, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
-	memcpy(file->text, text, size);
-	file->text[size] = 0;
+	memcpy(holder->text, text, size);
+	holder->text[size] = 0;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -199,13 +201,14 @@ bool lock_file_excludes(const struct lock_file *file)
 	return load(&file->level) > LEVEL_PENDING;
 }
 
-/* The one that took the first lock, and then the one that took the first lock to write. */
 void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run)
 {
 	bool writes = load(&file->level) >= LEVEL_RESERVED || load(&file->exclusive);
 
-	if (!writes && (taken.is_exclusive || !lock_file_is_locked(file)))
-		name_holder(file, run);
+	if (!lock_file_is_locked(file))
+		name_holder(&file->locks, run);
+	if (taken.is_exclusive && !writes)
+		name_holder(&file->writes, run);
 	if (taken.slot < 0) {
 		file->has_wal &= taken.lock == WAIT_ON_SHARED;
 		store(&file->level, (uint32_t)taken.lock - WAIT_ON_SHARED + LEVEL_SHARED);
@@ -253,6 +256,15 @@ static bool stands_against(const struct lock_file *file, struct lock_request req
 	}
 }
 
+/* Who took the lock that stands against it. */
+static const struct holder *holder_of(const struct lock_file *file, struct lock_request request)
+{
+	const bool writes = request.slot >= 0 ? load(&file->exclusive) >> request.slot & 1
+	                                      : load(&file->level) >= LEVEL_RESERVED;
+
+	return writes ? &file->writes : &file->locks;
+}
+
 bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
                            struct lock_holder *holder, char text[LOCK_TEXT_MAX])
 {
@@ -261,21 +273,23 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; !found && i < FILES; i++) {
 		struct lock_file *other = &files[i];
+		const struct holder *named;
 
 		if (!other->file || other->file == REMOVED || other == file || other->inode != file->inode ||
 		    other->device != file->device || other->process != file->process ||
 		    !stands_against(other, request))
 			continue;
+		named = holder_of(other, request);
 		*holder = (struct lock_holder){
-			.query = { __atomic_load_n(&other->query_hi, __ATOMIC_RELAXED),
-			           __atomic_load_n(&other->query_lo, __ATOMIC_RELAXED) },
+			.query = { __atomic_load_n(&named->query_hi, __ATOMIC_RELAXED),
+			           __atomic_load_n(&named->query_lo, __ATOMIC_RELAXED) },
 			.process_id = other->process,
-			.thread_id = load(&other->thread_id),
+			.thread_id = load(&named->thread_id),
 			.session = other->session,
 			.transaction = __atomic_load_n(&other->transaction->number, __ATOMIC_RELAXED),
 		};
 		__atomic_store_n(&other->transaction->was_waited_for, true, __ATOMIC_RELAXED);
-		memcpy(text, other->text, LOCK_TEXT_MAX);
+		memcpy(text, named->text, LOCK_TEXT_MAX);
 		found = true;
 	}
 	pthread_mutex_unlock(&lock);
