@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -716,6 +717,7 @@ static void test_backup(void **state)
 static void test_reader(void **state)
 {
 	sqlite3 *db = *state, *reader;
+	struct rusage before, behind;
 	sqlite3_stmt *stmt;
 
 	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
@@ -727,7 +729,17 @@ static void test_reader(void **state)
 	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT 'now', x FROM t", -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	must(reader, "INSERT INTO t VALUES (3)");
+	must(db, "PRAGMA synchronous = OFF");
+	getrusage(RUSAGE_THREAD, &before);
 	must(db, "INSERT INTO t VALUES ('beside the reader')");
+	getrusage(RUSAGE_THREAD, &behind);
+	must(db, "PRAGMA synchronous = FULL");
+	/* It wants another reader's place, and is refused one, but does not wait. */
+	if (before.ru_nivcsw == behind.ru_nivcsw)
+		assert_int_equal(
+			number(db, "SELECT count(*) FROM system.lock_waits WHERE query LIKE '%%beside the "
+		                   "reader%%'"),
+			0);
 	sqlite3_busy_timeout(db, 50);
 	must(db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	sqlite3_busy_timeout(db, 0);
@@ -1029,14 +1041,22 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reader),       cmocka_unit_test(test_causes),
-		cmocka_unit_test(test_sums),         cmocka_unit_test(test_short_waits),
-		cmocka_unit_test(test_turns),        cmocka_unit_test(test_one_wait_a_thread),
-		cmocka_unit_test(test_transactions), cmocka_unit_test(test_close),
-		cmocka_unit_test(test_preparation),  cmocka_unit_test(test_backup),
-		cmocka_unit_test(test_shared_cache), cmocka_unit_test(test_pending),
-		cmocka_unit_test(test_locks),        cmocka_unit_test(test_refused_at_once),
-		cmocka_unit_test(test_running_wait), cmocka_unit_test(test_host),
+		cmocka_unit_test(test_reader), /* the first refusal of the process */
+		cmocka_unit_test(test_causes),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_short_waits),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_one_wait_a_thread),
+		cmocka_unit_test(test_transactions),
+		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_preparation),
+		cmocka_unit_test(test_backup),
+		cmocka_unit_test(test_shared_cache),
+		cmocka_unit_test(test_pending),
+		cmocka_unit_test(test_locks),
+		cmocka_unit_test(test_refused_at_once),
+		cmocka_unit_test(test_running_wait),
+		cmocka_unit_test(test_host),
 	};
 
 	if (argc == 3)

@@ -21,7 +21,6 @@
 #define LEVEL_PENDING 3
 
 struct lock_file {
-	const sqlite3_file *file; /* atomic; NULL: never used, ends a search */
 	uint64_t device, inode;
 	uint32_t session, process;
 	struct transaction *transaction; /* the session's */
@@ -36,8 +35,10 @@ struct lock_file {
 	} locks, writes;                  /* who took the first lock, and the first one to write */
 };
 
-/* Entries are added, removed and described under the lock; found without. */
+/* Entries are added, removed and described under the lock; found without. The keys lie apart: to look through
+ * all of them is short. */
 LOCK_DEFINE(lock, LOCK_DATABASE_FILES);
+static const sqlite3_file *keys[FILES]; /* atomic; NULL: never used, ends a search */
 static struct lock_file files[FILES];
 static uint32_t used;
 
@@ -78,7 +79,7 @@ struct lock_file *lock_file_find(const sqlite3_file *file)
 
 	for (uint32_t i = place_of(file);; i = (i + 1) & (FILES - 1)) {
 		/* Acquire: with lock_file_add(). */
-		found = __atomic_load_n(&files[i].file, __ATOMIC_ACQUIRE);
+		found = __atomic_load_n(&keys[i], __ATOMIC_ACQUIRE);
 		if (found == file)
 			return &files[i];
 		if (!found)
@@ -90,11 +91,11 @@ static struct lock_file *find_room(const sqlite3_file *file)
 {
 	uint32_t i = place_of(file);
 
-	while (files[i].file && files[i].file != REMOVED)
+	while (keys[i] && keys[i] != REMOVED)
 		i = (i + 1) & (FILES - 1);
-	if (!files[i].file && used >= FILES_FULL)
+	if (!keys[i] && used >= FILES_FULL)
 		return NULL;
-	used += !files[i].file;
+	used += !keys[i];
 	return &files[i];
 }
 
@@ -118,7 +119,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 		store(&added->level, 0);
 		store(&added->shared, 0);
 		store(&added->exclusive, 0);
-		__atomic_store_n(&added->file, file, __ATOMIC_RELEASE);
+		__atomic_store_n(&keys[added - files], file, __ATOMIC_RELEASE);
 	}
 	if (added) {
 		added->session = session;
@@ -130,20 +131,21 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 
 void lock_file_remove(const sqlite3_file *file)
 {
-	struct lock_file *removed;
+	const struct lock_file *removed;
+	uint32_t i;
 
 	if (!lock_file_find(file))
 		return;
 	pthread_mutex_lock(&lock);
 	removed = lock_file_find(file);
+	i = removed ? (uint32_t)(removed - files) : 0;
 	if (removed)
-		__atomic_store_n(&removed->file, REMOVED, __ATOMIC_RELEASE);
+		__atomic_store_n(&keys[i], REMOVED, __ATOMIC_RELEASE);
 	/* Removed places at the end of a row of them need not stay, like in session.c. */
-	while (removed && removed->file == REMOVED &&
-	       !files[((uint32_t)(removed - files) + 1) & (FILES - 1)].file) {
-		__atomic_store_n(&removed->file, NULL, __ATOMIC_RELEASE);
+	while (removed && keys[i] == REMOVED && !keys[(i + 1) & (FILES - 1)]) {
+		__atomic_store_n(&keys[i], NULL, __ATOMIC_RELEASE);
 		used--;
-		removed = &files[((uint32_t)(removed - files) - 1) & (FILES - 1)];
+		i = (i - 1) & (FILES - 1);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -275,7 +277,7 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 		struct lock_file *other = &files[i];
 		const struct holder *named;
 
-		if (!other->file || other->file == REMOVED || other == file || other->inode != file->inode ||
+		if (!keys[i] || keys[i] == REMOVED || other == file || other->inode != file->inode ||
 		    other->device != file->device || other->process != file->process ||
 		    !stands_against(other, request))
 			continue;

@@ -111,13 +111,13 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 		publish_wait(run, thread, refused);
 		return;
 	}
-	*refused = (struct lock_refusal){ .file = file,
-		                          .since_ns = fast_clock_ns(&thread->clock),
-		                          .publish_next_ns = LOCK_WAIT_PUBLISHED_NS };
-	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
+	*refused = (struct lock_refusal){ .file = file, .publish_next_ns = LOCK_WAIT_PUBLISHED_NS };
 	if (!lock_file_find_holder(file, request, &refused->holder, refused->text) &&
 	    thread->wait.refused_by != 0)
 		refused->holder.process_id = thread->wait.refused_by;
+	/* Behind the search: SQLite may try another lock at once, and has not waited then. */
+	refused->since_ns = fast_clock_ns(&thread->clock);
+	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
 	thread->wait.lock_query = run->query.key.lo;
 	__atomic_store_n(&thread->waiting->lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
 	/* Relaxed: another thread may still read the holder before. */
