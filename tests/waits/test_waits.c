@@ -639,6 +639,36 @@ static void test_close(void **state)
 	must(db, "PRAGMA journal_mode = DELETE");
 }
 
+static void read_other(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	sqlite3_stmt *stmt;
+
+	(void)count, (void)values;
+	assert_int_equal(
+		sqlite3_prepare_v2(sqlite3_user_data(context), "SELECT x AS inside FROM t", -1, &stmt, NULL),
+		SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	sqlite3_finalize(stmt);
+	sqlite3_result_int(context, 1);
+}
+
+/* One that a statement inside of another connection's statement ends. */
+static void test_inside(void **state)
+{
+	sqlite3 *db = *state, *other = connect_to(database);
+
+	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must(db, "INSERT INTO t VALUES (1)");
+	must(other, "SELECT x FROM t");
+	sqlite3_create_function(db, "read_other", 0, SQLITE_UTF8, other, read_other, NULL, NULL);
+	must(db, "SELECT read_other() FROM t LIMIT 1");
+	assert_int_equal(
+		number(db, "SELECT count(*) FROM system.transaction_log WHERE statements = 1 AND last_query"
+	                   " = first_query AND first_query LIKE '%% AS inside FROM t'"),
+		1);
+	sqlite3_close(other);
+}
+
 #define PAUSE_MS 50
 #define LEAST_PAUSE_NS 20000000
 
@@ -1049,6 +1079,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_one_wait_a_thread),
 		cmocka_unit_test(test_transactions),
 		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_inside),
 		cmocka_unit_test(test_preparation),
 		cmocka_unit_test(test_backup),
 		cmocka_unit_test(test_shared_cache),

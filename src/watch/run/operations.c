@@ -201,10 +201,9 @@ void operation_finish(struct run_call *call, const struct host_library *library,
 	if (!thread)
 		return;
 	query_enter(&call->run->query, thread);
-	if (!call->call.running) {
-		call_set_run(&call->call, call->run);
+	call_set_run(&call->call, call->run);
+	if (!call->call.running)
 		runs_push(call->run, thread, frame);
-	}
 }
 
 /* --- closing ----------------------------------------------------------------------------- */

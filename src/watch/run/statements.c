@@ -347,11 +347,16 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 		query_enter(&run->query, thread);
 	if (is_inside)
 		enter_run(call, run, thread);
+	else
+		call_set_run(&call->call, run);
 	rc = reset(run->stmt);
-	if (is_inside)
+	if (is_inside) {
 		leave_run(call, thread);
-	else if (thread)
-		query_leave(&run->query, thread);
+	} else {
+		if (thread)
+			query_leave(&run->query, thread);
+		call_set_run(&call->call, NULL);
+	}
 	end_or_release(call, thread, rc);
 	unlock(call);
 	return rc;
