@@ -253,9 +253,6 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 			rc = missing ? missing : prepare(call);
 	}
 	statement_prepare_end(&followed, rc, rc ? NULL : *call->stmt);
-	/* It was closed before, and its session, a recorded one, began anew. */
-	if (rc == SQLITE_MISUSE && call->text && !session)
-		recording_closing(call->library, call->db, true);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that are no connections, blobs and backups whose addresses are used again, two
+ * Connections that are no connections or closed, blobs and backups whose addresses are used again, two
  * copies of the library in one process.
  */
 #include "host.h"
@@ -36,9 +36,12 @@ static void *chosen_malloc(int size)
 	return memory;
 }
 
+/* Whoever uses freed memory at a chosen address goes astray at once. */
 static void chosen_free(void *memory)
 {
-	if (!is_chosen(memory))
+	if (is_chosen(memory))
+		memset(memory, 0xAA, CHOSEN_BYTES);
+	else
 		usual.xFree(memory);
 }
 
@@ -101,6 +104,29 @@ static void test_no_connection(void **state)
 		assert_int_equal(sqlite3_blob_close(NULL), SQLITE_OK);
 		assert_int_equal(sqlite3_backup_finish(NULL), SQLITE_OK);
 	}
+}
+
+/* SQLite recognises a closed connection by its state, and touches nothing else of it. */
+static void test_closed_connection(void **state)
+{
+	sqlite3_stmt *stmt = NULL;
+	sqlite3_int64 used;
+	sqlite3 *db;
+
+	(void)state;
+	chosen = arena;
+	db = host_open("");
+	assert_true(is_chosen(db));
+	host_exec(db, "SELECT 1");
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	used = sqlite3_memory_used();
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), SQLITE_MISUSE);
+		assert_int_equal(sqlite3_exec(db, "SELECT 1", NULL, NULL, NULL), SQLITE_MISUSE);
+		assert_int_equal(sqlite3_close(db), SQLITE_MISUSE);
+		assert_int_equal(sqlite3_close_v2(db), SQLITE_MISUSE);
+	}
+	assert_int_equal(sqlite3_memory_used(), used);
 }
 
 /* --- blobs ------------------------------------------------------------------------------ */
@@ -180,6 +206,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_connection),
+		cmocka_unit_test(test_closed_connection),
 		cmocka_unit_test(test_addresses_used_again),
 		cmocka_unit_test(test_two_copies),
 	};

@@ -86,7 +86,11 @@ struct session *recording_meets(const struct host_library *library, sqlite3 *db)
 {
 	struct session *session = session_of_open(library, db);
 
-	return session ? session : session_follow(db);
+	if (session || !session_recording())
+		return session;
+	/* SQLite recognises a closed connection by its state, even where it has been freed. One that is open
+	 * and has this as its newest error begins its session at the next call. */
+	return host_api(library)->errcode(db) == SQLITE_MISUSE ? NULL : session_follow(db);
 }
 
 /* --- and ends --------------------------------------------------------------------------- */

@@ -29,7 +29,8 @@ void session_watch_strangers(void);
  * new one while all are recorded. */
 struct session *session_follow(sqlite3 *db);
 
-/* The same for a connection that is open, in a call of the host's that is inside of no other. */
+/* The same in a call of the host's that is inside of no other. Nothing proves yet that the connection is
+ * open: NULL if it was closed. */
 struct session *recording_meets(const struct host_library *library, sqlite3 *db);
 
 /* The host is about to close the connection: a recorded session ends now, or with the
