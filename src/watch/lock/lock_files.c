@@ -36,10 +36,11 @@ struct lock_file {
 };
 
 /* Entries are added, removed and described under the lock; found without. The keys lie apart: to look through
- * all of them is short. */
+ * all of them is short. The entries are made with the first one: a host that has queryprof loaded and refused
+ * may have no room for them. */
 LOCK_DEFINE(lock, LOCK_DATABASE_FILES);
 static const sqlite3_file *keys[FILES]; /* atomic; NULL: never used, ends a search */
-static struct lock_file files[FILES];
+static struct lock_file *files;         /* FILES of them; written before any key */
 static uint32_t used;
 
 static uint32_t load(const uint32_t *of)
@@ -91,6 +92,8 @@ static struct lock_file *find_room(const sqlite3_file *file)
 {
 	uint32_t i = place_of(file);
 
+	if (!files && !(files = calloc(FILES, sizeof *files)))
+		return NULL;
 	while (keys[i] && keys[i] != REMOVED)
 		i = (i + 1) & (FILES - 1);
 	if (!keys[i] && used >= FILES_FULL)
