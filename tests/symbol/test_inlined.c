@@ -334,7 +334,7 @@ static size_t look_into_trap(const char *path)
 	char build_id[BUILD_ID_TEXT];
 	struct symbol_object object = { .path = path, .build_id = build_id };
 	struct elf_image image;
-	struct link_map *map;
+	struct link_map *map = NULL;
 	void *handle = dlopen(path, RTLD_NOW);
 
 	if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
