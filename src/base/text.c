@@ -26,9 +26,7 @@ size_t text_cut(const char *text, size_t size)
 
 size_t text_fit(const char *text, size_t most)
 {
-	size_t size = text ? strnlen(text, most + 1) : 0;
-
-	return size > most ? text_cut(text, most) : size;
+	return text ? text_cut(text, strnlen(text, most)) : 0;
 }
 
 const char *text_skip_comments(const char *sql)

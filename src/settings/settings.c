@@ -440,7 +440,7 @@ static int set(struct session_settings *of, const char *name, const char *text, 
 	if (!setting) {
 		*error = text_format(
 			"%.*s: there is no such setting; SELECT name FROM system.settings lists them",
-			(int)text_cut(name, strnlen(name, SETTING_SHOWN)), name);
+			(int)text_fit(name, SETTING_SHOWN), name);
 		return QP_NOT_FOUND;
 	}
 	if (source == SETTING_FROM_SQL && __atomic_load_n(&locked, __ATOMIC_RELAXED)) {

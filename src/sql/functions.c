@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static void result_error(sqlite3_context *
 /* How much of a bad argument a message repeats, for "%.*s". */
 static int shown(const char *text)
 {
-	return (int)text_cut(text, strnlen(text, SHOWN));
+	return (int)text_fit(text, SHOWN);
 }
 
 /* Hands a malloc'ed text over; NULL gives NULL. */

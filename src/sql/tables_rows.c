@@ -167,9 +167,8 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 		return table_fail(base->pVtab,
 		                  text_format("system.%s has no row with the %s %.*s; SELECT %s FROM "
 		                              "system.%s lists them",
-		                              table->name, table->columns[0].name,
-		                              (int)text_cut(name, strnlen(name, 64)), name,
-		                              table->columns[0].name, table->name));
+		                              table->name, table->columns[0].name, (int)text_fit(name, 64),
+		                              name, table->columns[0].name, table->name));
 	return SQLITE_OK;
 }
 
