@@ -38,7 +38,8 @@ struct lines {
 	Dwarf *alternate_dwarf;           /* of what several debug files share; NULL: there is none */
 	VECTOR(struct unit_range) ranges; /* by start */
 	VECTOR(struct unit) units;
-	uint64_t ranges_left; /* that may be read, of units and functions */
+	uint64_t ranges_left; /* that may be read, of units and functions: one for each byte of debug
+	                         information */
 };
 
 /* The unit is the last one that was added. */
@@ -92,11 +93,12 @@ static void leave_out(struct elf_image *image)
 		elf_image_hide(image, unused[i]);
 }
 
-/* libdw takes it that the last string of a section has an end. */
-static Dwarf *begin_dwarf(struct elf_image *image)
+/* libdw takes it that the last string of a section has an end. `*bytes`: of the sections that are held. */
+static Dwarf *begin_dwarf(struct elf_image *image, uint64_t *bytes)
 {
 	leave_out(image);
-	if (elf_image_debug_size(image) > DEBUG_BYTES_MAX)
+	*bytes = elf_image_debug_size(image);
+	if (*bytes > DEBUG_BYTES_MAX)
 		return NULL;
 	Dwarf *dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	if (!dwarf ||
@@ -114,13 +116,14 @@ static void open_alternate(struct lines *lines, const char *debug_path)
 	const char *name;
 	const void *bytes;
 	char build_id[BUILD_ID_TEXT];
+	uint64_t held;
 	ssize_t size = libdw->dwelf_dwarf_gnu_debugaltlink(lines->dwarf, &name, &bytes);
 	if (size <= 0)
 		return;
 	elf_build_id_text(bytes, size, build_id);
 	if (!debug_file_open_alternate(&lines->alternate, &lines->image, name, build_id, debug_path))
 		return;
-	lines->alternate_dwarf = begin_dwarf(&lines->alternate);
+	lines->alternate_dwarf = begin_dwarf(&lines->alternate, &held);
 	if (lines->alternate_dwarf)
 		libdw->dwarf_setalt(lines->dwarf, lines->alternate_dwarf);
 	close_file(&lines->alternate);
@@ -149,8 +152,7 @@ struct lines *lines_open(struct elf_image *image, const char *debug_path)
 		return NULL;
 	lines->image = *image;
 	lines->alternate.fd = -1;
-	lines->ranges_left = elf_image_debug_size(&lines->image);
-	lines->dwarf = begin_dwarf(&lines->image);
+	lines->dwarf = begin_dwarf(&lines->image, &lines->ranges_left);
 	if (lines->dwarf)
 		open_alternate(lines, debug_path);
 	if (!lines->dwarf || !collect_units(lines)) {
