@@ -13,6 +13,7 @@
 
 #include "base/cancel.h"
 #include "base/regular_file.h"
+#include "base/signal_hold.h"
 #include "base/sys.h"
 
 #define LINE_BYTES 1024
@@ -75,6 +76,15 @@ static int open_file(void)
 	return regular_file_make(*file ? file : of_process, O_WRONLY | O_APPEND);
 }
 
+static bool append(int fd, const char *line, size_t size)
+{
+	struct signal_hold hold = signal_hold(SIGXFSZ);
+	bool is_written = write(fd, line, size) >= 0;
+
+	signal_release(&hold, !is_written && errno == EFBIG);
+	return is_written;
+}
+
 void debug_write(enum debug_topic topic, const char *format, ...)
 {
 	int saved_errno = errno, cancel = cancel_hold(), fd;
@@ -95,7 +105,7 @@ void debug_write(enum debug_topic topic, const char *format, ...)
 	size = strlen(line);
 	line[size++] = '\n';
 	fd = open_file();
-	if (fd < 0 || write(fd, line, size) < 0)
+	if (fd < 0 || !append(fd, line, size))
 		__atomic_store_n(&write_errno, errno, __ATOMIC_RELAXED);
 	if (fd >= 0)
 		close(fd);

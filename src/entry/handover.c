@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entry/handover.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sampler/fork.h"
@@ -20,16 +22,18 @@ static char key[HANDOVER_KEY_SIZE];
 
 static bool is_done;
 
-/* The key, with descriptors or without. */
-static bool send_key(int to, const int *descriptors, size_t count)
+/* Room for the descriptors of a message. */
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(HANDOVER_DESCRIPTORS * sizeof(int))];
+};
+
+bool handover_send(int to, const void *bytes, size_t size, const int *descriptors, size_t count)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(HANDOVER_DESCRIPTORS * sizeof(int))];
-	} control = { .header = { .cmsg_level = SOL_SOCKET,
-		                  .cmsg_type = SCM_RIGHTS,
-		                  .cmsg_len = CMSG_LEN(count * sizeof(int)) } };
-	struct iovec text = { .iov_base = key, .iov_len = sizeof key };
+	union control control = { .header = { .cmsg_level = SOL_SOCKET,
+		                              .cmsg_type = SCM_RIGHTS,
+		                              .cmsg_len = CMSG_LEN(count * sizeof(int)) } };
+	struct iovec text = { .iov_base = (void *)bytes, .iov_len = size };
 	struct msghdr message = { .msg_iov = &text, .msg_iovlen = 1 };
 
 	if (count) {
@@ -37,7 +41,30 @@ static bool send_key(int to, const int *descriptors, size_t count)
 		message.msg_control = &control;
 		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
 	}
-	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof key;
+	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
+int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVER_DESCRIPTORS])
+{
+	union control control;
+	struct iovec text = { .iov_base = bytes, .iov_len = size };
+	struct msghdr message = {
+		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+	};
+	ssize_t received = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	const struct cmsghdr *header = received >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	int count = 0;
+
+	/* With room for one header, and as many as fit in. */
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+		count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(descriptors, CMSG_DATA(header), (size_t)count * sizeof(int));
+	}
+	if (received == (ssize_t)size && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
+		return count;
+	while (count)
+		close(descriptors[--count]);
+	return -1;
 }
 
 /* Does not wait: the command has a queue. -1: refused, or the command has ended. */
@@ -55,28 +82,58 @@ static int connect_to_command(void)
 }
 
 /* The connection; -1: refused. */
-static int send_message(const int *descriptors, size_t count)
+static int send_message(size_t memory_bytes, const int *descriptors, size_t count)
 {
+	struct handover_message message = { .memory_bytes = memory_bytes };
 	int to = connect_to_command();
 
-	if (to >= 0 && !send_key(to, descriptors, count)) {
+	memcpy(message.key, key, sizeof key);
+	if (to >= 0 && !handover_send(to, &message, sizeof message, descriptors, count)) {
 		close(to);
 		to = -1;
 	}
 	return to;
 }
 
-static void hand_over(int ring)
+/* The memory that the command has made; -1: none. The host's signals wait meanwhile. */
+static int await_memory(int from)
+{
+	const struct timespec most = { .tv_sec = HANDOVER_WAIT_MS / 1000,
+		                       .tv_nsec = HANDOVER_WAIT_MS % 1000 * 1000000l };
+	const uint64_t all = ~0ull;
+	struct timespec left = most; /* the kernel changes it */
+	struct pollfd polled = { .fd = from, .events = POLLIN };
+	int descriptors[HANDOVER_DESCRIPTORS], count = 0;
+	char byte;
+
+	if (syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof all) == 1)
+		count = handover_receive(from, &byte, 1, descriptors);
+	while (count > 1)
+		close(descriptors[--count]);
+	return count == 1 ? descriptors[0] : -1;
+}
+
+/* Memory that the command has, too, if it can be reached; -1: there is none. One that this process makes is
+ * not waited for. */
+static int share_memory(size_t size)
 {
 	const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	const int descriptors[] = { [HANDOVER_RING] = ring, [HANDOVER_PROCESS] = process };
-	int to = process >= 0 ? send_message(descriptors, HANDOVER_DESCRIPTORS) : -1;
+	int memory = shared_ring_memory(size);
+	const int descriptors[] = { [HANDOVER_PROCESS] = process, [HANDOVER_RING] = memory };
+	bool is_requested = memory < 0;
+	int to = -1;
 
-	is_done = to >= 0;
+	if (process >= 0)
+		to = send_message(is_requested ? size : 0, descriptors,
+		                  is_requested ? 1 : HANDOVER_DESCRIPTORS);
+	if (to >= 0 && is_requested)
+		memory = await_memory(to);
+	is_done = to >= 0 && memory >= 0;
 	if (to >= 0)
 		close(to);
 	if (process >= 0)
 		close(process);
+	return memory;
 }
 
 bool handover_is_done(void)
@@ -91,7 +148,7 @@ bool handover_leave(int *connection)
 	if (!is_done)
 		return false;
 	if (connection) {
-		*connection = send_message(NULL, 0);
+		*connection = send_message(0, NULL, 0);
 		return true;
 	}
 	to = connect_to_command(); /* a daemon goes on when the command has ended */
@@ -109,30 +166,34 @@ void handover_on_fork(void (*take)(struct ring *ring))
 
 static void renew_in_child(void)
 {
-	int fd;
+	size_t size = shared_ring_size_here();
+	int memory = size ? share_memory(size) : -1;
+	bool is_shared;
 
-	take_ring(shared_ring_renew(&fd));
-	is_done = false;
-	if (fd < 0)
-		return;
-	hand_over(fd);
-	close(fd);
+	take_ring(shared_ring_renew(memory, &is_shared));
+	is_done = is_done && is_shared;
+	if (memory >= 0)
+		close(memory);
 }
 
 struct ring *handover_ring(size_t ring_bytes)
 {
 	const char *wanted = secure_getenv(HANDOVER_VARIABLE);
 	struct ring *ring = NULL;
-	int fd;
+	int memory = -1;
 
 	if (wanted && strlen(wanted) == sizeof key) {
 		memcpy(key, wanted, sizeof key);
-		ring = shared_ring_make(ring_bytes, &fd);
+		memory = share_memory(shared_ring_size(ring_bytes));
 	}
-	if (!ring)
+	if (memory >= 0) {
+		ring = shared_ring_make(ring_bytes, memory);
+		close(memory);
+	}
+	if (!ring) {
+		is_done = false;
 		return ring_create(ring_bytes);
-	hand_over(fd);
-	close(fd);
+	}
 	sampler_at_fork(renew_in_child);
 	return ring;
 }

@@ -9,8 +9,12 @@
  * recording get a hearing. With it go two descriptors: the shared ring (store/shared_ring.h),
  * and a pidfd. The process keeps none of them open.
  *
+ * A process that cannot make such memory itself, as RLIMIT_FSIZE is smaller, requests it: its message has the
+ * size and the pidfd alone, and the response brings the memory's descriptor. The process waits for it, no
+ * longer than HANDOVER_WAIT_MS.
+ *
  * A message without descriptors requests that the command stores from now on what comes to the ring
- * of the sending process, which cannot open the file. That connection stays open as long as
+ * of the sending process, which cannot write the file. That connection stays open as long as
  * both go on.
  *
  * Where any of this is refused, the ring is as private as without `record`.
@@ -20,13 +24,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #define HANDOVER_VARIABLE "QUERYPROF_RECORD_KEY"
 #define HANDOVER_KEY_SIZE 32
 
-enum handover_descriptor { HANDOVER_RING, HANDOVER_PROCESS, HANDOVER_DESCRIPTORS };
+enum handover_descriptor { HANDOVER_PROCESS, HANDOVER_RING, HANDOVER_DESCRIPTORS };
+
+/* The command answers at once, unless it stores what another process left. */
+#define HANDOVER_WAIT_MS 1000
+
+struct handover_message {
+	char key[HANDOVER_KEY_SIZE];
+	uint64_t memory_bytes; /* of a ring that is requested; 0: none is */
+};
 
 struct ring;
 
@@ -43,6 +56,13 @@ void handover_on_fork(void (*take)(struct ring *ring));
 
 /* Asks for that now, as store_leave (store/control.h). */
 bool handover_leave(int *connection);
+
+/* Sends the bytes with so many descriptors, without waiting. */
+bool handover_send(int to, const void *bytes, size_t size, const int *descriptors, size_t count);
+
+/* Receives so many bytes, without waiting, and up to HANDOVER_DESCRIPTORS descriptors, whose number it
+ * returns; -1: something else came, or nothing. */
+int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVER_DESCRIPTORS]);
 
 /* The socket that the key names. Returns the length of the address. */
 static inline socklen_t handover_address(const char key[HANDOVER_KEY_SIZE], struct sockaddr_un *address)

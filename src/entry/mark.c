@@ -15,8 +15,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/signal_hold.h"
+
+#define HEAD_MAX 16
+
 /* "+123 ", without stdio: a child that was just forked comes here, too. */
-static size_t write_head(char head[16], enum mark mark)
+static size_t write_head(char head[HEAD_MAX], enum mark mark)
 {
 	char digits[12];
 	size_t count = 0, size = 0;
@@ -33,23 +37,25 @@ static size_t write_head(char head[16], enum mark mark)
 void mark_leave(enum mark mark, const char *text)
 {
 	const char *name = secure_getenv("QUERYPROF_RECORD");
+	int error = errno, fd = -1;
 	struct stat status;
-	int error = errno;
-	int fd = name && *name == '/' ? open(name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
 
-	if (fd < 0) {
-		errno = error;
-		return;
-	}
-	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_size < MARKS_MAX) {
-		char head[16];
+	/* Refused where the command has ended. */
+	if (name && *name == '/')
+		fd = open(name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && !fstat(fd, &status) && S_ISFIFO(status.st_mode)) {
+		char head[HEAD_MAX];
 		struct iovec line[] = { { head, write_head(head, mark) },
-			                { (void *)text, strnlen(text, PIPE_BUF) },
+			                { (void *)text, strnlen(text, PIPE_BUF - HEAD_MAX - 1) },
 			                { (void *)"\n", 1 } };
+		struct signal_hold hold = signal_hold(SIGPIPE);
+		ssize_t written;
 
-		while (writev(fd, line, 3) < 0 && errno == EINTR)
+		while ((written = writev(fd, line, 3)) < 0 && errno == EINTR)
 			;
+		signal_release(&hold, written < 0 && errno == EPIPE);
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	errno = error;
 }

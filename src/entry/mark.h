@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of recorded processes that `queryprof record` prints at the end: it names a file in
+ * Messages of recorded processes that `queryprof record` prints at the end: it names a pipe in
  * QUERYPROF_RECORD, to which they write a line each time: one of these characters, the number
  * of the process, a blank, the text.
+ *
+ * A pipe, because RLIMIT_FSIZE does not apply to it: a host that may not write files is killed by SIGXFSZ
+ * where it does. No process reads it before the end, so it keeps what fits, and the rest is dropped.
  */
 #ifndef QUERYPROF_ENTRY_MARK_H
 #define QUERYPROF_ENTRY_MARK_H
@@ -13,9 +16,10 @@ enum mark {
 	MARK_LOST = '!',    /* why samples cannot be stored, of a process without a shared ring */
 	MARK_OBJECT = '.',  /* a file that a process without such a library had mapped */
 };
-#define MARKS_MAX (64 << 10) /* bytes; nothing is written after that */
+#define MARKS_MAX (64 << 10) /* bytes that the pipe keeps */
 
-/* Keeps errno. `text` is one line. */
+/* Keeps errno. `text` is one line; what does not fit into PIPE_BUF is left out. Never blocks, and raises no
+ * signal. */
 void mark_leave(enum mark mark, const char *text);
 
 #endif

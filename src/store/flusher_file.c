@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "sampler/ring_reader.h"
@@ -252,11 +253,24 @@ bool flusher_keeps_file(void)
 	        database_is_linked(&flusher.writer.database));
 }
 
+/* Whether the trace file may become larger than the host's files are allowed to be. */
+static bool is_file_size_limited(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
 int flusher_ensure_file(void)
 {
 	char *error = NULL;
 	int code;
 
+	/* Before a write fails: a batch that fails is lost. */
+	if (is_file_size_limited() && leaving_begin()) {
+		flusher_close_file(false);
+		return FILE_LEFT;
+	}
 	if (flusher.writer.database.db) {
 		if (flusher_has_current_file() || is_kept_elsewhere())
 			return QP_OK;

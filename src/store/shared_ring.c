@@ -6,11 +6,12 @@
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/signal_hold.h"
+#include "handler/ring.h"
 #include "modules/module_log.h"
 #include "modules/modules.h"
 #include "query/statement_memory.h"
@@ -102,19 +103,23 @@ static bool is_memory_strict(void)
 	return mode == '2';
 }
 
-/* A sealed descriptor of so many zeros; -1: refused. */
-static int make_descriptor(size_t size)
+int shared_ring_memory(size_t size)
 {
-	struct rlimit limit;
+	struct signal_hold hold;
+	bool is_sized;
 	int fd;
 
-	/* Over it ftruncate() would send the host a signal. */
-	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < size)
+	if (is_memory_strict())
 		return -1;
 	fd = memfd_create("queryprof", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0) /* older kernels */
 		fd = memfd_create("queryprof", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd >= 0 && (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, SEALS))) {
+	if (fd < 0)
+		return -1;
+	hold = signal_hold(SIGXFSZ);
+	is_sized = !ftruncate(fd, (off_t)size);
+	signal_release(&hold, !is_sized && errno == EFBIG);
+	if (!is_sized || fcntl(fd, F_ADD_SEALS, SEALS)) {
 		close(fd);
 		fd = -1;
 	}
@@ -139,45 +144,77 @@ static struct ring *fill(uint64_t position)
 	return ring_place(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
 
-struct ring *shared_ring_make(size_t ring_bytes, int *fd)
+static size_t size_for(size_t ring_bytes, size_t statements)
 {
-	size_t statements_bytes = statement_memory_bytes(statement_stats_max());
-	size_t size = statements_offset(ring_memory_bytes(ring_bytes)) + statements_bytes;
+	return statements_offset(ring_memory_bytes(ring_bytes)) + statement_memory_bytes(statements);
+}
+
+size_t shared_ring_size(size_t ring_bytes)
+{
+	return size_for(ring_bytes, statement_stats_max());
+}
+
+size_t shared_ring_size_here(void)
+{
+	return here.memory ? here.size : 0;
+}
+
+bool shared_ring_is_size(size_t size)
+{
+	return size >= size_for(RING_MIN_BYTES, 0) && size <= size_for(RING_MAX_BYTES, STATEMENTS_MAX_MOST);
+}
+
+struct ring *shared_ring_make(size_t ring_bytes, int fd)
+{
+	size_t statements = statements_offset(ring_memory_bytes(ring_bytes));
+	struct stat status;
 	struct ring *ring;
 	void *memory;
 
-	*fd = is_memory_strict() ? -1 : make_descriptor(size);
-	if (*fd < 0)
+	if (fstat(fd, &status) || (size_t)status.st_size < statements)
 		return NULL;
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
-	if (memory == MAP_FAILED) {
-		close(*fd);
+	memory =
+		mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (memory == MAP_FAILED)
 		return NULL;
-	}
 	here.memory = memory;
-	here.size = size;
+	here.size = (size_t)status.st_size;
 	here.ring_bytes = ring_bytes;
-	here.statements_bytes = statements_bytes;
+	here.statements_bytes = here.size - statements;
 	ring = fill(0);
 	modules_log_to((struct module_log *)log_here());
 	chunk_pool_use(here.memory + spans_offset(ring_memory_bytes(ring_bytes)));
 	return ring;
 }
 
-/* The modules are those of the parent, unless it has others already. */
-static void copy_log(int fd)
+/* Through the mapping: a write to the descriptor is subject to RLIMIT_FSIZE. The modules are those of the
+ * parent, unless it has others already. */
+static void copy_log(char *memory)
 {
 	const struct module_log *log = (const struct module_log *)log_here();
-	size_t size = module_log_size(log);
 
 	if (module_log_generation(log) == modules_generation())
-		(void)!pwrite(fd, log, size, (char *)log - here.memory);
+		memcpy(memory + (log_here() - here.memory), log, module_log_size(log));
 }
 
-static bool replace_memory(int flags, int fd)
+/* The parent's memory is replaced in one step. */
+static bool take_memory(int fd)
 {
-	return mmap(here.memory, here.size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE | flags, fd,
-	            0) != MAP_FAILED;
+	void *memory = mmap(NULL, here.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+	if (memory == MAP_FAILED)
+		return false;
+	copy_log(memory);
+	if (mremap(memory, here.size, here.size, MREMAP_MAYMOVE | MREMAP_FIXED, here.memory) != MAP_FAILED)
+		return true;
+	munmap(memory, here.size);
+	return false;
+}
+
+static bool replace_memory(void)
+{
+	return mmap(here.memory, here.size, PROT_READ | PROT_WRITE,
+	            MAP_FIXED | MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
 }
 
 static struct ring *spare_ring(uint64_t position)
@@ -199,23 +236,16 @@ static struct ring *leave_memory(uint64_t position)
 	return spare_ring(position);
 }
 
-struct ring *shared_ring_renew(int *fd)
+struct ring *shared_ring_renew(int fd, bool *is_shared)
 {
 	uint64_t position;
 
-	*fd = -1;
+	*is_shared = false;
 	if (!here.memory) /* a child of such a child */
 		return spare_ring(0);
 	position = ring_head((struct ring *)(here.memory + PAGE_BYTES));
-	*fd = make_descriptor(here.size);
-	if (*fd >= 0) {
-		copy_log(*fd);
-		if (replace_memory(MAP_SHARED, *fd))
-			return fill(position);
-		close(*fd);
-		*fd = -1;
-	}
-	return replace_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1) ? fill(position) : leave_memory(position);
+	*is_shared = fd >= 0 && take_memory(fd);
+	return *is_shared || replace_memory() ? fill(position) : leave_memory(position);
 }
 
 /* --- in the other process -------------------------------------------------------------- */

@@ -25,17 +25,28 @@ struct ring;
 /* The account of what this process has lost: in the shared memory, if there is one. */
 struct losses *shared_ring_losses(void);
 
+/* A sealed memfd of so many zeros; -1: refused, for instance as RLIMIT_FSIZE is smaller. */
+int shared_ring_memory(size_t size);
+
+/* Whether some process's memory has that size. */
+bool shared_ring_is_size(size_t size);
+
 /* --- in the process whose ring it is ------------------------------------------------- */
 
-/* Once a process. NULL: not here; the caller uses private memory. `*fd` is the memory's
- * descriptor, for the caller to pass on and to close. */
-struct ring *shared_ring_make(size_t ring_bytes, int *fd);
+/* How many bytes of memory a process with such a ring shares. */
+size_t shared_ring_size(size_t ring_bytes);
+
+/* How many this process shares; 0: none. */
+size_t shared_ring_size_here(void);
+
+/* Once a process. `fd`: the memory, which stays the caller's to close. NULL: it cannot be mapped; the caller
+ * uses private memory. */
+struct ring *shared_ring_make(size_t ring_bytes, int fd);
 
 /* In a forked child, before it has other threads: memory of its own takes the place of the
- * parent's. Its ring, which is empty; where the system refuses the memory, a small one elsewhere,
- * and nothing reads or writes the parent's. `*fd`: the descriptor, or -1 where the memory is
- * private. */
-struct ring *shared_ring_renew(int *fd);
+ * parent's: that of `fd` (*is_shared), or private memory. Its ring, which is empty; where the system refuses
+ * the memory, a small one elsewhere, and nothing reads or writes the parent's. */
+struct ring *shared_ring_renew(int fd, bool *is_shared);
 
 /* --- in the other process -------------------------------------------------------------- */
 

@@ -48,6 +48,7 @@ class Limits(Hosts):
     def test_no_file_size_ever(self):
         done = self.expect_goes_on("no_file_size_ever", samples=0, ways=("loaded",))
         self.assertIn("File too large", done.metrics["store_error"], done)
+        self.assertIn("files of this process can have 0 bytes at most: ulimit -f", done.metrics["store_error"], done)
 
     def test_no_memory(self):
         done = self.expect_goes_on("no_memory", samples=0, ledger=False)

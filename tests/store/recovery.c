@@ -102,9 +102,9 @@ static void be_killed(enum moment moment, int to_parent, int from_parent)
 {
 	struct query_key key = { 1, 2 };
 	char byte;
-	int fd;
+	int fd = shared_ring_memory(shared_ring_size(ring_size));
 
-	ring = shared_ring_make(ring_size, &fd);
+	ring = shared_ring_make(ring_size, fd);
 	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd || read(from_parent, &byte, 1) != 1)
 		_exit(1);
 	put_thread(4242, "worker");
@@ -438,9 +438,9 @@ static void work_in_turns(int to_parent, int from_parent)
 	const uint64_t trace[] = { 0x7f0000000123 };
 	struct query_key key = { 1, 2 };
 	struct thread_record *late;
-	int fd;
+	int fd = shared_ring_memory(shared_ring_size(RING_BYTES));
 
-	ring = shared_ring_make(RING_BYTES, &fd);
+	ring = shared_ring_make(RING_BYTES, fd);
 	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd)
 		_exit(1);
 	take_turn(to_parent, from_parent);

@@ -6,11 +6,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,45 +27,80 @@
 
 /* --- what processes say ------------------------------------------------------------------ */
 
-static char *mark;
+static struct {
+	char *path;
+	int pipe;
+	char *text; /* what came until the first look: all, as the program has ended by then */
+} marks = { .pipe = -1 };
+
+/* Other users may write, too: a process may have given up its own. They cannot read. */
+static bool open_pipe(void)
+{
+	if (mkfifo(marks.path, 0600))
+		return false;
+	marks.pipe = open(marks.path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (marks.pipe >= 0 && !fchmod(marks.pipe, 0622) && fcntl(marks.pipe, F_GETPIPE_SZ) < MARKS_MAX)
+		fcntl(marks.pipe, F_SETPIPE_SZ, MARKS_MAX); /* refused: it keeps less */
+	return marks.pipe >= 0;
+}
 
 int explain_begin(void)
 {
 	const char *folder = getenv("TMPDIR");
-	int fd;
+	uint64_t random;
 
-	mark = text_format("%s/queryprof-record-XXXXXX", folder && *folder == '/' ? folder : "/tmp");
-	if (!mark)
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return complain("record: no random number: %s", strerror(errno));
+	marks.path = text_format("%s/queryprof-record-%016" PRIx64,
+	                         folder && *folder == '/' ? folder : "/tmp", random);
+	if (!marks.path)
 		return complain("record: out of memory");
-	fd = mkostemp(mark, O_CLOEXEC);
-	if (fd < 0) {
-		complain("record: %s: %s", mark, strerror(errno));
-		free(mark);
-		mark = NULL;
+	if (!open_pipe()) {
+		complain("record: %s: %s", marks.path, strerror(errno));
+		explain_end();
 		return COMMAND_FAILED;
 	}
-	/* Other users may write, too: a process may have given up its own. */
-	fchmod(fd, 0622);
-	close(fd);
-	return setenv("QUERYPROF_RECORD", mark, 1) == 0 ? COMMAND_FINE : complain("record: out of memory");
+	return setenv("QUERYPROF_RECORD", marks.path, 1) == 0 ? COMMAND_FINE
+	                                                      : complain("record: out of memory");
+}
+
+int explain_marks(void)
+{
+	return marks.pipe;
 }
 
 void explain_end(void)
 {
-	if (mark)
-		unlink(mark);
-	free(mark);
-	mark = NULL;
+	if (marks.pipe >= 0) {
+		unlink(marks.path);
+		close(marks.pipe);
+	}
+	marks.pipe = -1;
+	free(marks.text);
+	marks.text = NULL;
+	free(marks.path);
+	marks.path = NULL;
+}
+
+/* From the first line on. NULL: none can be read. */
+static FILE *open_marks(void)
+{
+	ssize_t size;
+
+	if (!marks.text && (marks.text = calloc(1, MARKS_MAX + 1)))
+		for (size_t at = 0; (size = read(marks.pipe, marks.text + at, MARKS_MAX - at)) > 0;)
+			at += (size_t)size;
+	return marks.text && *marks.text ? fmemopen(marks.text, strlen(marks.text), "re") : NULL;
 }
 
 /* The next line of this kind, malloc'ed; NULL: there is none. What
  * other users may have written is made fit for a terminal. */
-static char *next_line(FILE *marks, enum mark kind)
+static char *next_line(FILE *lines, enum mark kind)
 {
 	char *line = NULL;
 	size_t room = 0;
 
-	while (marks && getline(&line, &room, marks) > 0) {
+	while (lines && getline(&line, &room, lines) > 0) {
 		const char *text = strchr(line, ' ');
 
 		if (*line != (char)kind || !text)
@@ -82,16 +119,16 @@ static char *next_line(FILE *marks, enum mark kind)
 /* The first line of this kind, and how many there are. */
 static char *find_line(enum mark kind, int *count)
 {
-	FILE *marks = fopen(mark, "re");
-	char *first = next_line(marks, kind), *other;
+	FILE *lines = open_marks();
+	char *first = next_line(lines, kind), *other;
 
 	*count = first != NULL;
-	while ((other = first ? next_line(marks, kind) : NULL)) {
+	while ((other = first ? next_line(lines, kind) : NULL)) {
 		++*count;
 		free(other);
 	}
-	if (marks)
-		fclose(marks);
+	if (lines)
+		fclose(lines);
 	return first;
 }
 
@@ -105,15 +142,15 @@ bool explain_has_sqlite(void)
 
 void explain_losses(struct losses *losses)
 {
-	FILE *marks = fopen(mark, "re");
+	FILE *lines = open_marks();
 	char *why;
 
-	while ((why = next_line(marks, MARK_LOST))) {
+	while ((why = next_line(lines, MARK_LOST))) {
 		losses_note(losses, why, 0, 1);
 		free(why);
 	}
-	if (marks)
-		fclose(marks);
+	if (lines)
+		fclose(lines);
 }
 
 /* --- processes that are left -------------------------------------------------------------- */
@@ -127,7 +164,7 @@ static bool is_of_recording(const char *pid)
 
 	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
 	environment = fopen(path, "re");
-	if (environment && asprintf(&wanted, "QUERYPROF_RECORD=%s", mark) >= 0)
+	if (environment && asprintf(&wanted, "QUERYPROF_RECORD=%s", marks.path) >= 0)
 		while (!found && getdelim(&text, &room, '\0', environment) > 0)
 			found = strcmp(text, wanted) == 0;
 	if (environment)
@@ -238,11 +275,11 @@ static bool has_sqlite_inside(const void *file, size_t size)
 /* malloc'ed; NULL: none of the files that processes had mapped. */
 static char *find_object(void)
 {
-	FILE *marks = fopen(mark, "re");
+	FILE *lines = open_marks();
 	struct stat status;
 	char *object = NULL;
 
-	while ((object = next_line(marks, MARK_OBJECT))) {
+	while ((object = next_line(lines, MARK_OBJECT))) {
 		void *file = file_map(object, &status);
 		bool found = file && has_sqlite_inside(file, (size_t)status.st_size);
 
@@ -252,8 +289,8 @@ static char *find_object(void)
 			break;
 		free(object);
 	}
-	if (marks)
-		fclose(marks);
+	if (lines)
+		fclose(lines);
 	return object;
 }
 

@@ -86,17 +86,27 @@ static int start_program(char **argv)
 }
 
 /* Readers of the program's output must see its end, although this process lives on. */
-static void let_go_of_descriptors(int kept)
+static void let_go_of_descriptors(const int *kept, size_t count)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+	unsigned from = STDERR_FILENO + 1;
 
 	if (nowhere >= 0) {
 		dup2(nowhere, STDIN_FILENO);
 		dup2(nowhere, STDOUT_FILENO);
 	}
-	if (kept > STDERR_FILENO + 1)
-		close_range(STDERR_FILENO + 1, (unsigned)kept - 1, 0);
-	close_range(kept > STDERR_FILENO ? (unsigned)kept + 1 : STDERR_FILENO + 1, ~0u, 0);
+	for (;;) {
+		unsigned next = ~0u; /* of the kept ones */
+
+		for (size_t i = 0; i < count; i++)
+			if (kept[i] >= (int)from && (unsigned)kept[i] < next)
+				next = (unsigned)kept[i];
+		if (next > from)
+			close_range(from, next == ~0u ? next : next - 1, 0);
+		if (next == ~0u)
+			return;
+		from = next + 1;
+	}
 }
 
 /* --- the witness ------------------------------------------------------------------ */
@@ -281,7 +291,7 @@ void program_hold_signals(void)
 	inherited.is_held = true;
 }
 
-int program_start(char **argv, int kept)
+int program_start(char **argv, const int *kept, size_t count)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
 	int error;
@@ -294,7 +304,7 @@ int program_start(char **argv, int kept)
 	if (error)
 		end_witness(witness);
 	else
-		let_go_of_descriptors(kept);
+		let_go_of_descriptors(kept, count);
 	return error;
 }
 

@@ -6,6 +6,8 @@
 #ifndef QUERYPROF_COMMAND_PROGRAM_H
 #define QUERYPROF_COMMAND_PROGRAM_H
 
+#include <stddef.h>
+
 /* The signal of a file that grows too large would end the command; without it, the write fails and the
  * command says so. The program gets the action that was there. Before program_start(). */
 void program_ignore_file_size(void);
@@ -16,8 +18,9 @@ void program_hold_signals(void);
 
 /* Starts argv (found as the shell finds it), with the command's environment and descriptors. 0, or the
  * errno value of why it could not be started. All signals are blocked afterwards; where it was started, the
- * command's own standard input and output lead nowhere, and other descriptors than `kept` are closed. */
-int program_start(char **argv, int kept);
+ * command's own standard input and output lead nowhere, and other descriptors than the `count` of `kept` (-1:
+ * none) are closed. */
+int program_start(char **argv, const int *kept, size_t count);
 
 /* Waits until it ends. Its end, as waitpid() gives it. */
 int program_wait(void);

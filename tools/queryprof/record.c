@@ -420,7 +420,8 @@ static int run(int argc, char **argv)
 	if (set_preload() || prepare_trace(&trace) || explain_begin() ||
 	    (push_url && !push_beside_start(trace.path, push_url, quiet != NULL)))
 		return undo(&trace, RECORD_FAILED);
-	error = program_start(argv, rings_open());
+	const int kept[] = { rings_open(), explain_marks() };
+	error = program_start(argv, kept, sizeof(kept) / sizeof(*kept));
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
 		return undo(&trace, error == ENOENT ? NOT_FOUND : CANNOT_START);

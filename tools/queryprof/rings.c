@@ -22,6 +22,7 @@
 #include "base/vector.h"
 #include "entry/handover.h"
 #include "file_limit.h"
+#include "store/shared_ring.h"
 
 /* Processes that wait for the thread while it stores. */
 #define QUEUE 4096
@@ -89,24 +90,6 @@ static void accept_guests(void)
 		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 }
 
-static bool has_descriptors(const struct msghdr *message)
-{
-	const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-
-	return header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-	       header->cmsg_len == CMSG_LEN(HANDOVER_DESCRIPTORS * sizeof(int));
-}
-
-/* A message with fewer or more descriptors is not from a recorded process. */
-static void close_received(struct msghdr *message)
-{
-	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
-		for (size_t i = 0;
-		     header->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= header->cmsg_len;
-		     i++)
-			close(((int *)CMSG_DATA(header))[i]);
-}
-
 /* The process requests its ring, the newest of those before number `count` (it may have called
  * exec). False: it is not here. */
 static bool take_asking(const struct guest *from, size_t count)
@@ -133,29 +116,41 @@ static pid_t process_of(int connection)
 	return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &sender, &size) == 0 ? sender.pid : 0;
 }
 
+/* Memory for the ring of a process that cannot make any itself. False: refused, or its sender is gone. */
+static bool make_memory(struct guest *guest, size_t size)
+{
+	int memory = shared_ring_is_size(size) ? shared_ring_memory(size) : -1;
+
+	guest->descriptors[HANDOVER_RING] = memory;
+	if (memory >= 0 && handover_send(guest->connection, "", 1, &memory, 1))
+		return true;
+	if (memory >= 0)
+		close(memory);
+	return false;
+}
+
+static bool take_message(struct guest *guest, const struct handover_message *message, int count)
+{
+	if (count == HANDOVER_DESCRIPTORS)
+		return message->memory_bytes == 0;
+	return count == 1 && make_memory(guest, message->memory_bytes);
+}
+
 /* False: the connection brought no ring. `before`: guests that are in the list. */
 static bool receive(struct guest *guest, size_t before)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(HANDOVER_DESCRIPTORS * sizeof(int))];
-	} control;
-	char key[HANDOVER_KEY_SIZE];
-	struct iovec text = { .iov_base = key, .iov_len = sizeof(key) };
-	struct msghdr message = {
-		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	ssize_t size = recvmsg(guest->connection, &message, MSG_CMSG_CLOEXEC);
-	bool is_ours = size == HANDOVER_KEY_SIZE && memcmp(key, rings.key, HANDOVER_KEY_SIZE) == 0;
-	bool received = is_ours && has_descriptors(&message);
+	struct handover_message message;
+	int count = handover_receive(guest->connection, &message, sizeof(message), guest->descriptors);
+	bool is_ours = count >= 0 && memcmp(message.key, rings.key, HANDOVER_KEY_SIZE) == 0;
+	bool received = false;
 
 	guest->process = process_of(guest->connection);
-	if (is_ours && !CMSG_FIRSTHDR(&message) && take_asking(guest, before))
+	if (is_ours && count == 0 && take_asking(guest, before))
 		return false;
-	if (received)
-		memcpy(guest->descriptors, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(guest->descriptors));
-	else if (size >= 0)
-		close_received(&message);
+	if (is_ours)
+		received = take_message(guest, &message, count);
+	while (!received && count > 0)
+		close(guest->descriptors[--count]);
 	close(guest->connection);
 	guest->connection = -1;
 	return received;

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -133,7 +134,14 @@ char *database_error(sqlite3 *db, const char *path)
 	int code = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
 	int number = db ? sqlite3_system_errno(db) : 0;
 	bool of_system = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
+	struct rlimit limit;
 
+	if ((code & 0xff) == SQLITE_IOERR && !getrlimit(RLIMIT_FSIZE, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY)
+		return text_format(
+			"%s: %s%s%s (files of this process can have %llu bytes at most: ulimit -f)", path,
+			sqlite3_errstr(code & 0xff), number ? ", " : "", number ? strerror(number) : "",
+			(unsigned long long)limit.rlim_cur);
 	if (of_system && number)
 		return text_format("%s: %s (%s)", path, sqlite3_errstr(code & 0xff), strerror(number));
 	return text_format("%s: %s", path, db ? sqlite3_errmsg(db) : sqlite3_errstr(code));

@@ -116,7 +116,8 @@ static void get_memory(void)
 	must(!pipe(to_parent) && !pipe(to_child), "pipe");
 	child = fork();
 	if (!child) {
-		must(shared_ring_make(1 << 16, &number) != NULL, "shared_ring_make");
+		number = shared_ring_memory(shared_ring_size(1 << 16));
+		must(shared_ring_make(1 << 16, number) != NULL, "shared_ring_make");
 		must(write(to_parent[1], &number, sizeof number) == sizeof number, "write");
 		_exit(read(to_child[0], &byte, 1) != 1);
 	}
