@@ -155,22 +155,36 @@ void explain_losses(struct losses *losses)
 
 /* --- processes that are left -------------------------------------------------------------- */
 
+/* Whether one of the texts in the file, each of which ends with a 0, is `wanted`. Of a stranger's process:
+ * none of it is kept. */
+static bool has_text(FILE *file, const char *wanted)
+{
+	size_t same = 0, size = strlen(wanted) + 1;
+	bool is_same = true;
+
+	for (int byte; same < size && (byte = getc(file)) != EOF;) {
+		is_same = is_same && byte == (unsigned char)wanted[same];
+		same += is_same;
+		if (byte == 0 && !is_same) {
+			is_same = true;
+			same = 0;
+		}
+	}
+	return same == size;
+}
+
 static bool is_of_recording(const char *pid)
 {
-	char path[32 + NAME_MAX], *wanted = NULL, *text = NULL;
-	size_t room = 0;
-	bool found = false;
+	char path[32 + NAME_MAX], *wanted = text_format("QUERYPROF_RECORD=%s", marks.path);
 	FILE *environment;
+	bool found;
 
 	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
 	environment = fopen(path, "re");
-	if (environment && asprintf(&wanted, "QUERYPROF_RECORD=%s", marks.path) >= 0)
-		while (!found && getdelim(&text, &room, '\0', environment) > 0)
-			found = strcmp(text, wanted) == 0;
+	found = environment && wanted && has_text(environment, wanted);
 	if (environment)
 		fclose(environment);
 	free(wanted);
-	free(text);
 	return found;
 }
 

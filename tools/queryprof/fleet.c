@@ -29,6 +29,8 @@
 #include "trace_file.h"
 
 #define SAMPLES_MAX INT64_C(5000000) /* near a gigabyte, and a minute */
+/* A stack of 512 frames, each with its longest name, is shorter. */
+#define ROW_MAX ((size_t)64 << 20)
 #define REQUEST_TIMEOUT_S 600
 
 struct fleet_settings fleet_settings;
@@ -41,6 +43,7 @@ struct fetch {
 	char *names;          /* the first line; NULL: it has not come yet */
 	VECTOR(char) line;    /* as much of one as there is */
 	int64_t count;
+	bool is_too_long;
 };
 
 static struct {
@@ -145,7 +148,8 @@ static bool take(void *context, const char *data, size_t size)
 		const char *end = memchr(data, '\n', size);
 		size_t piece = end ? (size_t)(end - data) : size;
 
-		if (!vector_reserve(&fetch->line, fetch->line.count + piece + 1))
+		fetch->is_too_long = piece > ROW_MAX - fetch->line.count;
+		if (fetch->is_too_long || !vector_reserve(&fetch->line, fetch->line.count + piece + 1))
 			return false;
 		memcpy(fetch->line.items + fetch->line.count, data, piece);
 		fetch->line.count += piece;
@@ -165,6 +169,8 @@ static const char *error_of(void *context)
 {
 	const struct fetch *fetch = context;
 
+	if (fetch->is_too_long)
+		return "a row of the server's response has more than 64 MiB";
 	return sqlite3_errcode(fetch->db) != SQLITE_OK ? sqlite3_errmsg(fetch->db) : "out of memory";
 }
 

@@ -23,6 +23,11 @@
 #define REPORTED_EVERY_MS 60000
 #define CONNECT_TIMEOUT_S 10L
 #define SHOWN_MAX 300 /* of a response, in a message */
+/* The longest responses that are kept, the columns of a table and what a server rejected, have some
+ * kilobytes. */
+#define RESPONSE_MAX ((size_t)1 << 20)
+#define HEADERS_MAX ((size_t)256 << 10) /* of all responses to one request */
+#define CREDENTIALS_LINE_MAX 65536
 
 /* libcurl is there under one of two names, and not needed by the other commands. */
 static const char *const libraries[] = { "libcurl.so.4", "libcurl-gnutls.so.4" };
@@ -53,8 +58,10 @@ static struct {
 	char *user, *password;
 	VECTOR(char *) headers;
 	VECTOR(char) response;
+	size_t headers_size;            /* of the response */
 	const struct http_taker *taker; /* NULL: responses are kept */
 	bool is_taken;                  /* false: the taker has failed */
+	bool is_too_long;
 	char error[CURL_ERROR_SIZE];
 } http;
 
@@ -143,8 +150,7 @@ static int read_credentials(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	struct stat status;
-	char *line = NULL;
-	size_t room = 0;
+	static char line[CREDENTIALS_LINE_MAX];
 	int number = 0, result = COMMAND_FINE;
 
 	if (!file || fstat(fileno(file), &status) != 0) {
@@ -155,15 +161,18 @@ static int read_credentials(const char *path)
 		                 "mode 600 only",
 		                 path, status.st_mode & 0777);
 	}
-	while (result == COMMAND_FINE && getline(&line, &room, file) >= 0) {
+	while (result == COMMAND_FINE && fgets(line, sizeof(line), file)) {
 		number++;
+		if (!strchr(line, '\n') && !feof(file))
+			result = complain("%s: line %d: longer than %zu bytes", path, number,
+			                  sizeof(line) - 2);
 		line[strcspn(line, "\n")] = 0;
-		if (!take_line(line))
+		if (result == COMMAND_FINE && !take_line(line))
 			result = complain(
 				"%s: line %d: expected user NAME, password TEXT or header NAME: VALUE", path,
 				number);
 	}
-	free(line);
+	explicit_bzero(line, sizeof(line));
 	if (file)
 		fclose(file);
 	return result;
@@ -222,6 +231,16 @@ void http_end(void)
 
 /* --- one request ------------------------------------------------------------------ */
 
+/* libcurl keeps all headers. */
+static size_t count_header(char *data, size_t one, size_t count, void *context)
+{
+	(void)data;
+	(void)context;
+	http.headers_size += one * count;
+	http.is_too_long = http.headers_size > HEADERS_MAX;
+	return http.is_too_long ? 0 : one * count;
+}
+
 static size_t keep_answer(char *data, size_t one, size_t count, void *context)
 {
 	size_t size = one * count;
@@ -234,7 +253,8 @@ static size_t keep_answer(char *data, size_t one, size_t count, void *context)
 		http.is_taken = http.taker->take(http.taker->context, data, size);
 		return http.is_taken ? size : 0;
 	}
-	if (!vector_reserve(&http.response, http.response.count + size + 1))
+	http.is_too_long = size > RESPONSE_MAX - http.response.count;
+	if (http.is_too_long || !vector_reserve(&http.response, http.response.count + size + 1))
 		return 0;
 	memcpy(http.response.items + http.response.count, data, size);
 	http.response.count += size;
@@ -256,6 +276,7 @@ static void set_options(const char *url, struct curl_slist *headers, const void 
 	curl.curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
 	curl.curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
 	curl.curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+	curl.curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, count_header);
 	curl.curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, keep_answer);
 	curl.curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
 	curl.curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)http.settings.timeout_s);
@@ -291,16 +312,31 @@ static void try_once(const char *url, const char *const *headers, const void *bo
 
 	*response = (struct http_response){ .text = "" };
 	http.response.count = 0;
+	http.headers_size = 0;
 	http.error[0] = 0;
 	http.is_taken = true;
+	http.is_too_long = false;
 	set_options(url, list, body, size);
 	code = curl.curl_easy_perform(http.easy);
 	http_counts.requests++;
 	http_counts.bytes += size;
+	curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &response->status);
+	/* The beginning of an error's text is enough. */
+	if (http.is_too_long && http.headers_size <= HEADERS_MAX && response->status / 100 != 2)
+		code = CURLE_OK;
+	if (code != CURLE_OK)
+		response->status = 0;
 	if (code == CURLE_OK)
-		curl.curl_easy_getinfo(http.easy, CURLINFO_RESPONSE_CODE, &response->status);
+		http.error[0] = 0;
 	else if (!http.is_taken)
 		snprintf(http.error, sizeof(http.error), "%s", http.taker->error(http.taker->context));
+	else if (http.is_too_long)
+		snprintf(http.error, sizeof(http.error), "the server's response has more than %zu bytes%s",
+		         http.headers_size > HEADERS_MAX ? HEADERS_MAX : RESPONSE_MAX,
+		         http.headers_size > HEADERS_MAX ? " of headers" : "");
+	else if (code == CURLE_OUT_OF_MEMORY)
+		snprintf(http.error, sizeof(http.error),
+		         "libcurl: out of memory, or a header of the response is too long");
 	else if (!http.error[0])
 		snprintf(http.error, sizeof(http.error), "%s", curl.curl_easy_strerror(code));
 	curl.curl_slist_free_all(list);

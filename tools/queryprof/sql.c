@@ -14,6 +14,8 @@
 #include "shell.h"
 #include "trace_file.h"
 
+#define SQL_MAX (64 << 20) /* bytes on standard input */
+
 static const char *format_name;
 
 static const struct command_option options[] = {
@@ -24,18 +26,22 @@ static const struct command_option options[] = {
 /* malloc'ed; NULL after a complaint. */
 static char *read_standard_input(void)
 {
-	char *text = NULL;
-	size_t room = 0;
+	/* Memory that is not written to is not there. */
+	char *text = malloc(SQL_MAX + 2);
+	size_t size;
 
 	errno = 0;
-	/* A text has no 0, so this is all of it. */
-	if (getdelim(&text, &room, 0, stdin) >= 0)
+	size = text ? fread(text, 1, SQL_MAX + 1, stdin) : 0;
+	if (text && !ferror(stdin) && size <= SQL_MAX) {
+		text[size] = 0;
 		return text;
-	free(text);
-	text = ferror(stdin) ? NULL : strdup("");
-	if (!text)
+	}
+	if (size > SQL_MAX)
+		complain("standard input: more than %d bytes of SQL", SQL_MAX);
+	else
 		complain("standard input: %s", errno ? strerror(errno) : "cannot be read");
-	return text;
+	free(text);
+	return NULL;
 }
 
 /* One argument is the file, unless it can only be SQL. */
