@@ -57,6 +57,7 @@ enum lock_place {
 	LOCK_STACKS,           /* sampler/stacks.c: requesting threads' stacks */
 	LOCK_SIGNAL,           /* sampler/signal.c: the choice of the signal */
 	LOCK_THREADS,          /* sampler/slots.c: more room for threads */
+	LOCK_MEMORY,           /* system/memory.c: the arenas */
 	LOCK_PLACES,
 };
 

@@ -32,6 +32,7 @@ static struct {
 	void (*set_progressfn)(struct debuginfod_client *,
 	                       int (*progress)(struct debuginfod_client *, long, long));
 	void (*end)(struct debuginfod_client *);
+	void (*free)(void *); /* of what it gives out; the library's own is another */
 } client;
 
 /* One build id that was requested; never removed. */
@@ -55,19 +56,22 @@ static bool was_cut;
 static bool load(void)
 {
 	void *library = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+
 	if (!library)
 		return false;
 	const struct {
+		void *from;
 		const char *name;
 		void *place;
 	} functions[] = {
-		{ "debuginfod_begin", &client.begin },
-		{ "debuginfod_find_debuginfo", &client.find_debuginfo },
-		{ "debuginfod_set_progressfn", &client.set_progressfn },
-		{ "debuginfod_end", &client.end },
+		{ RTLD_DEFAULT, "free", &client.free },
+		{ library, "debuginfod_find_debuginfo", &client.find_debuginfo },
+		{ library, "debuginfod_set_progressfn", &client.set_progressfn },
+		{ library, "debuginfod_end", &client.end },
+		{ library, "debuginfod_begin", &client.begin },
 	};
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *function = dlsym(library, functions[i].name);
+		void *function = dlsym(functions[i].from, functions[i].name);
 		if (!function)
 			return false;
 		memcpy(functions[i].place, &function, sizeof(function));
@@ -137,7 +141,8 @@ static void remember(const char *build_id, char *path)
 static char *request(const char *build_id)
 {
 	struct debuginfod_client *asking = client.begin();
-	char *path = NULL;
+	char *path = NULL, *copy;
+
 	if (!asking)
 		return NULL;
 	limit_ns = clock_ns(CLOCK_MONOTONIC) + seconds_allowed() * NS_PER_S;
@@ -152,7 +157,9 @@ static char *request(const char *build_id)
 	                      : strerror(-result));
 	if (result >= 0) {
 		close(result); /* it is opened, and checked, as any other debug file */
-		return path;
+		copy = strdup(path);
+		client.free(path);
+		return copy;
 	}
 	/* The client reports a request that this process ended as "no such file". */
 	has_given_up = was_cut || result != -ENOENT;

@@ -21,8 +21,8 @@ import unittest
 
 SOURCE = os.path.join(os.path.abspath(sys.argv.pop(1)), "src")
 KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "known.txt")
-ROOMS = ("base", "handler", "sampler", "span", "query", "label", "modules", "hook", "symbol", "store", "trace", "settings", "watch",
-         "sql", "export", "entry")
+ROOMS = ("base", "system", "handler", "sampler", "span", "query", "label", "modules", "hook", "symbol", "store", "trace", "settings",
+         "watch", "sql", "export", "entry")
 LINES = 600
 HANDLER_LINES = 3500
 CIRCLE = 3
