@@ -236,6 +236,11 @@ void sampler_exclude_thread(void)
 		on_thread_end(thread_current);
 }
 
+void sampler_include_thread(void)
+{
+	excluded = false;
+}
+
 void sampler_reap(void)
 {
 	static uint32_t next; /* atomic */

@@ -30,6 +30,9 @@ void threads_notify_company(void (*call)(void));
 /* The calling thread is the profiler's own: never sampled, never logged. */
 void sampler_exclude_thread(void);
 
+/* From now on it works for the host. */
+void sampler_include_thread(void);
+
 /* Finds out what nothing reports: frees slots and timers of threads that ended without
  * running destructors; gives up a signal that the host has set. The flusher calls it now
  * and then. A call looks at a thousand threads at most, in turn. */

@@ -9,6 +9,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -111,14 +112,17 @@ int store_init(struct ring *ring, const struct store_config *config)
 
 /* --- the thread ------------------------------------------------------------------------- */
 
-static void shut_down(int timeout_ms);
+static sigset_t watch_starters_mask;
 
 /* The process ends with its last thread, which runs the host's exit handlers and writes what
  * the host's streams hold. That is this thread: it has the host's descriptors, which the
- * flusher has not. */
+ * flusher has not. From then on it works for the host, so its statements are sampled. */
 static void *watch_main(void *unused)
 {
+	char hosts_name[16];
+
 	(void)unused;
+	pthread_getname_np(pthread_self(), hosts_name, sizeof hosts_name);
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
 	for (;;) {
@@ -131,8 +135,10 @@ static void *watch_main(void *unused)
 			break;
 		nanosleep(&(struct timespec){ .tv_nsec = LOOK_INTERVAL_NS }, NULL);
 	}
-	shut_down(EXIT_TIMEOUT_MS);
-	return NULL;
+	sampler_include_thread();
+	pthread_setname_np(pthread_self(), hosts_name);
+	pthread_sigmask(SIG_SETMASK, &watch_starters_mask, NULL);
+	exit(0);
 }
 
 /* With the lock held, on a thread of the host. False: there is none. */
@@ -142,6 +148,7 @@ static bool start_watch(void)
 
 	if (store_control.watch != WATCH_WANTED)
 		return true;
+	pthread_sigmask(SIG_SETMASK, NULL, &watch_starters_mask);
 	if (control_make_thread(&thread, watch_main))
 		return false;
 	pthread_detach(thread);
@@ -382,10 +389,27 @@ void store_shutdown(void)
 	shut_down(SHUTDOWN_TIMEOUT_MS);
 }
 
-/* exit() without qp_shutdown(). Other threads still run. */
+/* exit() without qp_shutdown(). Other threads still run, and so do destructors of libraries that were loaded
+ * after this one. What a destructor registers is called when all destructors have returned, if the handle
+ * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
+
+static int left_ms = EXIT_TIMEOUT_MS; /* of the limit for both */
+
+static void on_end_of_destructors(void *unused)
+{
+	(void)unused;
+	shut_down(left_ms);
+}
+
 __attribute__((destructor)) static void on_exit_of_process(void)
 {
-	shut_down(EXIT_TIMEOUT_MS);
+	int64_t start = control_now_ns();
+
+	store_drain_for_exit();
+	left_ms -= (int)((control_now_ns() - start) / NS_PER_MS);
+	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
+		on_end_of_destructors(NULL);
 }
 
 /* --- what it shows -------------------------------------------------------------------------- */

@@ -101,6 +101,10 @@ void sampler_exclude_thread(void)
 {
 }
 
+void sampler_include_thread(void)
+{
+}
+
 void sampler_reap(void)
 {
 }
