@@ -4,7 +4,7 @@
 -- rows: in all of the runs, where SQLite has counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.first_ns, r.last_ns, r.program, r.query_start_ns, r.execution_time_ns
+	SELECT r.id, r.program, r.query_start_ns, r.execution_time_ns
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
 -- A statement is prepared again and again, and a node's number is an address of the program. Programs
 -- whose plans are one have the same nodes in the same order; the newest program stands for all.
@@ -28,10 +28,10 @@ samples_of AS MATERIALIZED (
 	SELECT runs.program, coalesce(o.node, -1) AS node,
 	       sum(s.value) AS ns,
 	       sum(1.0 * s.value * s.value) AS square
-	FROM runs
-	CROSS JOIN sample_values AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
-		AND (s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU'))
+	FROM temp.selected_samples AS s
+	JOIN runs ON runs.id = s.run
 	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
+	WHERE s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU')
 	GROUP BY 1, 2),
 times AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square

@@ -3,14 +3,14 @@
 -- trigger's program follow the one that calls it.
 -- Parameters: :trace_type; :unit, self_ms is a number of that unit where it is not ns.
 WITH runs AS MATERIALIZED (
-	SELECT id, first_ns, last_ns, program FROM temp.selected_runs WHERE program),
+	SELECT id, program FROM temp.selected_runs WHERE program),
 newest AS (SELECT max(program) AS program FROM (SELECT program FROM runs ORDER BY id DESC LIMIT 1)),
 times AS MATERIALIZED (
 	SELECT s.opcode AS address, sum(s.value) AS ns
-	FROM runs
+	FROM temp.selected_samples AS s
+	JOIN runs ON runs.id = s.run
 	JOIN newest USING (program)
-	CROSS JOIN sample_values AS s ON s.timestamp_ns BETWEEN runs.first_ns AND runs.last_ns AND s.query = runs.id
-		AND (s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU'))
+	WHERE s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU')
 	GROUP BY 1)
 SELECT o.address & 4294967295 AS address, nullif(o.address >> 32, 0) - 1 AS trigger_address,
        iif(o.address >> 32, '  ', '') || o.opcode AS opcode, o.p1, o.p2, o.p3, o.p5,

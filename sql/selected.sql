@@ -100,7 +100,7 @@ WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(
   AND (NOT EXISTS (SELECT 1 FROM selected_labels)
        OR coalesce((SELECT matches FROM selected_labels
                     WHERE labels = (SELECT statements.labels FROM queries JOIN statements ON statements.id = statement
-                                    WHERE queries.id = query)),
+                                    WHERE queries.id = sample_values.query)),
                    (SELECT matches FROM selected_labels WHERE labels = sample_values.labels)));
 
 -- The types whose values are wall time together: CPU time and waits where both were sampled.

@@ -3,7 +3,7 @@
 -- costliest first: queries that differ only in their literals are one statement. The numbers
 -- are of all runs; where runs is NULL, of the logged ones. Parameters, sampled_ms and notes as
 -- in queries.sql. statement is the normalized_query_hash in hexadecimal, in a table its
--- beginning.
+-- beginning. A table of several lines ends with their sum.
 WITH sampled AS MATERIALIZED (
 	-- The cast gives the column a type, without which the join below has no index.
 	SELECT CAST(normalized_query_hash AS INTEGER) AS hash, sum(value) AS value
@@ -14,25 +14,31 @@ WITH sampled AS MATERIALIZED (
 	        SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))
 	GROUP BY normalized_query_hash),
 unfinished AS MATERIALIZED (
-	SELECT DISTINCT normalized_query_hash AS hash FROM temp.selected_runs WHERE NOT finished)
-SELECT runs,
-       round(wall / 1e6, 4) AS wall_ms,
-       round(cpu / 1e6, 4) AS cpu_ms,
-       round(longest / 1e6, 4) AS max_ms,
-       round(coalesce(value, 0) / 1e6, 4) AS sampled_ms,
-       rows,
-       nullif(failed, iif(:for_table, 0, -1)) AS failed, logged,
-       substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
-       ltrim(iif(fullscan_steps > max(1000, 10 * rows),
-                 ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k',
-                                  (fullscan_steps / 1000000) || 'M'), '')
-             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', '')
-             || iif(hash IN (SELECT hash FROM unfinished), ', unfinished', ''), ', ') AS notes,
-       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
-FROM temp.selected_statements LEFT JOIN sampled USING (hash)
-ORDER BY CASE :by WHEN 'wall' THEN wall
-                  WHEN 'off' THEN wall - cpu
-                  WHEN 'samples' THEN samples
-                  WHEN 'start' THEN newest
-                  ELSE cpu END DESC, hash
-LIMIT coalesce(CAST(:limit AS INTEGER), 20);
+	SELECT DISTINCT normalized_query_hash AS hash FROM temp.selected_runs WHERE NOT finished),
+lines AS MATERIALIZED (
+	SELECT runs,
+	       round(wall / 1e6, 4) AS wall_ms,
+	       round(cpu / 1e6, 4) AS cpu_ms,
+	       round(longest / 1e6, 4) AS max_ms,
+	       round(coalesce(value, 0) / 1e6, 4) AS sampled_ms,
+	       rows,
+	       nullif(failed, iif(:for_table, 0, -1)) AS failed, logged,
+	       substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
+	       ltrim(iif(fullscan_steps > max(1000, 10 * rows),
+	                 ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k',
+	                                  (fullscan_steps / 1000000) || 'M'), '')
+	             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', '')
+	             || iif(hash IN (SELECT hash FROM unfinished), ', unfinished', ''), ', ') AS notes,
+	       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+	FROM temp.selected_statements LEFT JOIN sampled USING (hash)
+	ORDER BY CASE :by WHEN 'wall' THEN wall
+	                  WHEN 'off' THEN wall - cpu
+	                  WHEN 'samples' THEN samples
+	                  WHEN 'start' THEN newest
+	                  ELSE cpu END DESC, hash
+	LIMIT coalesce(CAST(:limit AS INTEGER), 20))
+SELECT * FROM lines
+UNION ALL
+SELECT sum(coalesce(runs, logged)), sum(wall_ms), sum(cpu_ms), max(max_ms), sum(sampled_ms), sum(rows), sum(failed), sum(logged), NULL, NULL,
+       'sum of ' || count(*) || (SELECT iif(count(*) > (SELECT count(*) FROM lines), ' of ' || count(*), '') FROM temp.selected_statements)
+FROM lines WHERE :for_table HAVING count(*) > 1;

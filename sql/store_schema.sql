@@ -952,7 +952,8 @@ SELECT
 	CAST(r.duration_ns AS INTEGER) AS duration_ns,
 	CAST(r.self_ns AS INTEGER) AS self_time_ns,
 	CAST((SELECT count(*) FROM samples AS m
-	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns AND m.span = r.span) AS INTEGER) AS samples,
+	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns
+	        AND (m.span = r.span OR m.span = 0 AND m.query = nullif(r.query, 0))) AS INTEGER) AS samples,
 	CAST(coalesce((SELECT sum(m.weight * i.period_ns) FROM samples AS m JOIN series AS i ON i.id = m.series
 	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns
 	        AND i.thread = r.thread AND i.trace_type = 'CPU'), 0) AS INTEGER) AS cpu_time_ns,
@@ -1018,8 +1019,11 @@ SELECT
 		JOIN span_batches AS o ON o.id = p.batch
 		JOIN samples AS m ON m.timestamp_ns BETWEEN o.start_ns AND o.start_ns + o.lasted_ns
 		JOIN series AS i ON i.id = m.series
-		WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi AND m.span >= o.first_span
-		  AND m.span < o.first_span + 1000 AND i.thread = o.thread AND i.trace_type = 'CPU'), 0) AS INTEGER) AS cpu_time_ns,
+		WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi AND i.thread = o.thread AND i.trace_type = 'CPU'
+		  AND (m.span >= o.first_span AND m.span < o.first_span + 1000
+		       -- a span that the flusher made of a run: no sample names it
+		       OR m.span = 0 AND m.query AND o.count = 1
+		          AND m.query = (SELECT value FROM json_each(o.spans, '$[0][6]')))), 0) AS INTEGER) AS cpu_time_ns,
 	CAST((SELECT sum(d) FROM (SELECT max(o.dropped) AS d FROM span_batches AS o
 	      WHERE o.trace_lo = b.trace_lo AND o.trace_hi = b.trace_hi GROUP BY o.thread)) AS INTEGER) AS dropped,
 	CAST(p.process_id AS INTEGER) AS process_id,

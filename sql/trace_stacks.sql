@@ -1,19 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The stacks of the samples that fell into each span of the trace :trace_id, and into none of its
--- children: at most :limit a span, those with the most time first. stack: functions, leaf first.
+-- children: at most :limit a span, those with the most time first. stack: functions, leaf first. No sample
+-- names a span that the flusher made of a run (a part with one span): the samples are the run's.
 WITH
 parts AS MATERIALIZED (
 	SELECT b.first_span AS first_span, b.first_span + 100000 AS last_span,
-	       b.start_ns AS start_ns, b.start_ns + b.lasted_ns AS end_ns
+	       b.start_ns AS start_ns, b.start_ns + b.lasted_ns AS end_ns,
+	       iif(b.count = 1, (SELECT nullif(value, 0) FROM json_each(b.spans, '$[0][6]')), NULL) AS query
 	FROM span_parts AS p JOIN span_batches AS b ON b.id = p.batch
 	WHERE printf('%016x%016x', p.trace_hi, p.trace_lo) = :trace_id),
 times AS MATERIALIZED (
-	SELECT s.span AS span, s.stack AS stack_id, r.trace_type AS trace_type, r.unit AS unit, count(*) AS samples,
+	SELECT coalesce(nullif(s.span, 0), (SELECT first_span FROM parts WHERE parts.query = s.query)) AS span, s.stack AS stack_id, r.trace_type AS trace_type, r.unit AS unit, count(*) AS samples,
 	       sum(s.size + s.weight * r.period_ns) AS value
 	FROM (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM parts) AS t
 	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN t.start_ns AND t.end_ns
 	JOIN series AS r ON r.id = s.series
-	WHERE s.span AND EXISTS (SELECT 1 FROM parts WHERE s.span BETWEEN first_span AND last_span)
+	WHERE EXISTS (SELECT 1 FROM parts
+	              WHERE iif(s.span, s.span BETWEEN first_span AND last_span, parts.query = s.query))
 	GROUP BY 1, 2, 3, 4),
 ranked AS (
 	SELECT *, row_number() OVER (PARTITION BY span, trace_type ORDER BY value DESC, stack_id) AS place,

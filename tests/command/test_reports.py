@@ -28,6 +28,7 @@ started             wall       cpu   sampled  rows  query_id            notes   
 11-18 11:06:40   20.0 ms   10.0 ms    0.0 ms     1  0193a5b2-77c1-7bbb          SELECT *  FROM orders WHERE id = 2
 11-18 11:06:40    5.0 ms    5.0 ms    0.0 ms     0  my own id                   SELECT 'own'
 11-18 11:06:40    1.0 ms    1.0 ms    0.0 ms     0  0193a5b2-9999-7ccc  failed  SELECT nothing FROM nowhere  [31m
+                226.0 ms  116.0 ms  100.0 ms     8                              sum of 4
 """)
 
     def test_time_between_rows(self):

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command with every option that chooses runs, in every grouping: the same sums as SQL by hand.
+
+The commands and their options come from the command's own completion, so that a new option fails here until it is
+in one of the tables below.
+
+usage: as tool.py"""
+
+import json
+import random
+import re
+import sqlite3
+
+from tool import *
+from trace_file import MS, START, version
+
+SEED = 35
+
+# What each option that chooses runs means, in SQL about a row of `runs`. The values are of the file below.
+FILTERS = {
+    None: [(None, "1")],
+    "query": [("run 7", "query_id = 'run 7'")],
+    "statement": [("000000000000a002", "hash = 0xa002")],
+    "like": [("orders", "query LIKE '%orders%'")],
+    "since": [("start+5s", "start_ns >= (SELECT min(start_ns) FROM runs) + 5000000000")],
+    "until": [("start+9s", "start_ns < (SELECT min(start_ns) FROM runs) + 9000000000")],
+    "min-duration": [("40ms", "duration_ns >= 40000000")],
+    "failed": [("", "exception_code <> 0")],
+    "database": [("big.db", "database = '/data/big.db'"), ("/data/small.db", "database = '/data/small.db'")],
+    "process": [("200", "process_id = 200"), ("app", "executable LIKE '%/app'")],
+    "thread": [("101", "thread_id = 101"), ("writer", "thread_name = 'writer'")],
+    "label": [("route=items", None), ("route=users", None), ("route=api", None), ("tier=web", None)],
+    "last": [("6", "number > (SELECT max(number) FROM runs) - 6")],
+    "host": [("far", "hostname = 'far'")],
+    "service": [("other", "executable LIKE '%/other'")],
+}
+# Options that decide how runs are shown, or from where: the sums stay.
+ORDERS = ["cpu", "wall", "off", "samples", "start"]
+LINES = {
+    "queries": ["by", "statements", "regressed"],
+    "report": ["type", "full"],
+    "plan": ["type", "opcodes"],
+    "diff": ["with", "at", "type"],
+    "export": ["format", "diff", "no-inlines", "root", "plan", "type"],
+    "traces": ["by"],
+    "trace": ["samples", "all"],
+    "locks": [],
+}
+ELSEWHERE = {"limit", "format", "help", "clickhouse", "credentials", "ca"}
+# They read no runs, or show a file as it is.
+OTHER_COMMANDS = {"record", "push", "embed", "sql"}
+# traces has options of its own, about traces.
+TRACE_FILTERS = {"like": "orders", "since": "start+5s", "until": "start+9s", "min-duration": "40ms", "process": "200"}
+
+RUNS = """CREATE TEMP TABLE runs AS
+SELECT q.id AS id, row_number() OVER (ORDER BY query_start_ns, q.id) AS number, query_id, s.normalized_query_hash AS hash, query,
+       query_start_ns AS start_ns, query_duration_ns AS duration_ns, coalesce(execution_ns, query_duration_ns) AS wall_ns,
+       cpu_time_ns AS cpu_ns, exception_code, database, process_id, executable, hostname, q.thread_id AS thread_id,
+       thread_name, s.labels AS comment, q.labels AS run_labels
+FROM queries AS q JOIN statements AS s ON s.id = q.statement JOIN processes AS p ON p.id = q.process
+JOIN threads AS t ON t.process = p.id AND t.thread_id = q.thread_id WHERE q.id > 0"""
+# The label of the statement's comment counts first.
+LABEL = ("(SELECT value FROM label_values WHERE key = '{key}' AND labels = coalesce("
+         "(SELECT labels FROM label_values WHERE key = '{key}' AND labels = comment), {own}))")
+SAMPLES = """CREATE TEMP TABLE sampled AS
+SELECT runs.*, m.labels AS own, trace_type, m.size + m.weight * period_ns AS value
+FROM runs JOIN samples AS m ON m.query = runs.id JOIN series ON series.id = m.series"""
+
+
+def table_of(out, title):
+    """The lines of the part of a report with that title."""
+    return out.split("\n%s\n" % title)[1].split("\n\n")[0].splitlines()[1:] if "\n%s\n" % title in out else []
+
+
+def ms_of(text):
+    """The first time in the text; None: there is none."""
+    found = re.search(r"(-?[\d.]+) (us|ms|s|min)\b", text)
+    return found and float(found[1]) * {"us": 1e-3, "ms": 1, "s": 1e3, "min": 60e3}[found[2]]
+
+
+class Selections(Tool):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="queryprof-selections-")
+        cls.trace = os.path.join(cls.folder, "app.trace")
+        cls.db = sqlite3.connect(cls.trace)
+        cls.make(random.Random(SEED))
+        cls.db.executescript(RUNS + ";" + SAMPLES)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.db.close()
+        super().tearDownClass()
+
+    @classmethod
+    def insert(cls, table, **values):
+        columns = {name: "" if kind == "TEXT" else 0 for _, name, kind, not_null, default, key in
+                   cls.db.execute("PRAGMA table_info(%s)" % table) if not_null and default is None and not key}
+        columns.update(values)
+        cls.db.execute("INSERT INTO %s(%s) VALUES (%s)" % (table, ",".join(columns), ",".join("?" * len(columns))),
+                       list(columns.values()))
+
+    @classmethod
+    def make(cls, chance):
+        with open(SCHEMA, encoding="utf-8") as file:
+            cls.db.executescript(file.read())
+        cls.db.execute("PRAGMA application_id = %d" % 0x51505246)
+        cls.db.execute("PRAGMA user_version = %d" % version(SCHEMA))
+        for process, host, program in ((1, "near", "/usr/bin/app"), (2, "far", "/usr/bin/other")):
+            cls.insert("processes", id=process, hostname=host, process_id=100 * process, executable=program)
+            for thread, name in ((1, "main"), (2, "writer")):
+                number = 2 * process + thread - 2
+                cls.insert("threads", id=number, process=process, thread_id=100 * process + thread, thread_name=name)
+                for series, trace_type in enumerate(("CPU", "OffCPU")):
+                    cls.insert("series", id=2 * number + series, thread=number, trace_type=trace_type, period_ns=MS)
+        cls.insert("stacks", id=1, trace="[4660]")
+        cls.insert("stacks", id=2, trace="[4661,4662]")
+        for number, labels in enumerate(({"route": "items"}, {"route": "users", "tier": "web"}, {"route": "api"},
+                                         {"tier": "web"}), 1):
+            cls.insert("label_sets", id=number, labels=json.dumps(labels), units="{}")
+            for key, value in labels.items():
+                cls.insert("label_values", labels=number, key=key, value=value, member='"%s":"%s"' % (key, value))
+        cls.insert("plans", plan_hash=5, plan="SCAN t\n")
+        texts = ((1, "SELECT x FROM orders WHERE y = 1", 0), (2, "/*route='items'*/ SELECT z FROM orders", 1),
+                 (3, "/*route='users',tier='web'*/ UPDATE t SET a = 1", 2), (4, "DELETE FROM t", 0))
+        for number, text, labels in texts:
+            cls.insert("statements", id=number, normalized_query_hash=0xa000 + number, query=text, labels=labels)
+            cls.insert("programs", id=number, statement=number, plan_hash=5)
+            cls.insert("plan_nodes", program=number, node=4, detail="SCAN t")
+            cls.insert("program_opcodes", program=number, address=7, node=4, opcode="Next")
+        for run in range(1, 41):
+            cls.make_run(chance, run)
+        # The flusher makes a span of a run whose comment names another program's trace.
+        cls.insert("span_sites", id=1, statement=0xa001)
+        cls.db.execute("INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags,"
+                       " lasted_ns, count, statements, duration_ns, spans)"
+                       " SELECT 0, q.id, 1, 1000 + q.id, t.id, query_start_ns, 0, 3, query_duration_ns, 1, 1, query_duration_ns,"
+                       " printf('[[1,0,0,%d,%d,0,%d]]', query_duration_ns, query_duration_ns, q.id)"
+                       " FROM queries AS q JOIN threads AS t ON t.process = q.process AND t.thread_id = q.thread_id"
+                       " WHERE q.id % 3 = 1")
+        cls.db.commit()
+
+    @classmethod
+    def make_run(cls, chance, run):
+        process, thread = chance.choice((1, 2)), chance.choice((1, 2))
+        number = 2 * process + thread - 2
+        statement = chance.choice((1, 2, 3, 4))
+        begin = START + run * 400 * MS
+        cpu, wait = chance.randrange(1, 30), chance.randrange(0, 30)
+        cls.insert("queries", id=run, query_id="run %d" % run, process=process, thread_id=100 * process + thread,
+                   first_ns=begin, last_ns=begin + 390 * MS, finished=1, statement=statement, query_start_ns=begin,
+                   query_duration_ns=(cpu + wait + 5) * MS, execution_ns=(cpu + wait) * MS, cpu_time_ns=cpu * MS,
+                   database=chance.choice(("/data/big.db", "/data/small.db")), program=statement, result_rows=run,
+                   exception_code=chance.choice((0, 0, 0, 1)), labels=chance.choice((0, 0, 3, 4)),
+                   samples_cpu=cpu, samples_real=0)
+        for series, count in ((2 * number, cpu + chance.choice((-1, 0, 1))), (2 * number + 1, wait)):
+            for _ in range(count):
+                begin += 1
+                cls.insert("samples", timestamp_ns=begin, series=series, query=run, stack=chance.choice((1, 2)), weight=1,
+                           labels=chance.choice((0, 3, 4)), opcode=chance.choice((7, 0)), wait=2 if series % 2 else 0)
+
+    # --- by hand ---------------------------------------------------------------------------
+
+    def number(self, sql):
+        return self.db.execute(sql).fetchone()[0]
+
+    def predicates(self, option, value, predicate):
+        """Of runs, and of samples."""
+        if option != "label":
+            return predicate, predicate
+        key, text = value.split("=")
+        of_run, of_sample = (LABEL.format(key=key, own=own) + " = '%s'" % text for own in ("run_labels", "own"))
+        return "(%s OR id IN (SELECT id FROM sampled WHERE %s))" % (of_run, of_sample), of_sample
+
+    def expect(self, option, value, predicate):
+        runs, samples = self.predicates(option, value, predicate)
+        sums = {name: self.number("SELECT total(%s) FROM runs WHERE %s" % (what, runs)) for name, what in
+                (("runs", "1"), ("wall", "wall_ns / 1e6"), ("cpu", "cpu_ns / 1e6"))}
+        for name, types in (("CPU", "'CPU'"), ("OffCPU", "'OffCPU'"), ("Wall", "'CPU', 'OffCPU'")):
+            sums[name] = self.number("SELECT total(value) / 1e6 FROM sampled WHERE trace_type IN (%s) AND %s" %
+                                     (types, samples))
+        self.assertGreater(sums["runs"], 0)
+        return sums
+
+    # --- by the commands ---------------------------------------------------------------------
+
+    def rows(self, *arguments):
+        return json.loads(self.output(*arguments, "--limit", "1000", "--format", "json"))
+
+    def of_queries(self, chosen, sums):
+        def total(name):
+            return sum(row[name] or 0 for row in rows)
+
+        for lines in ((), ("--statements",)):
+            for order in ORDERS if not chosen else ORDERS[:2]:
+                rows = self.rows("queries", self.trace, *chosen, *lines, "--by", order)
+                self.assertEqual(sum(row["runs"] or row["logged"] for row in rows) if lines else len(rows), sums["runs"])
+                self.assertAlmostEqual(total("wall_ms"), sums["wall"], places=3)
+                self.assertAlmostEqual(total("cpu_ms"), sums["cpu"], places=3)
+                self.assertAlmostEqual(total("sampled_ms"), sums["Wall" if order in ("wall", "off") else "CPU"], places=3)
+            out = self.output("queries", self.trace, *chosen, *lines, "--limit", "1000")
+            if len(rows) > 1:
+                self.assertRegex(out.splitlines()[-1], r"sum of %d" % len(rows))
+                self.assertAlmostEqual(ms_of(out.splitlines()[-1]), sums["wall"], delta=0.06)
+        for key in ("route", "none"):
+            rows = self.rows("queries", self.trace, *chosen, "--by", "label:" + key)
+            self.assertAlmostEqual(total("cpu_ms"), sums["CPU"], places=3)
+            self.assertAlmostEqual(total("wall_ms"), sums["Wall"], places=3)
+        self.output("queries", self.trace, *chosen, "--regressed")
+
+    def of_report(self, chosen, sums):
+        for type_name, of_type in (("cpu", "CPU"), ("wall", "Wall"), ("offcpu", "OffCPU")):
+            for full in ((), ("--full",)) if not chosen else ((),):
+                out = self.output("report", self.trace, *chosen, "--type", type_name, "--limit", "1000", *full)
+                times = {line[:8].strip(): line for line in table_of(out, "Time, as measured and as sampled")}
+                for clock, exact, sampled in (("wall", sums["wall"], "Wall"), ("on CPU", sums["cpu"], "CPU")):
+                    self.assertAlmostEqual(ms_of(times[clock]), exact, delta=0.06)
+                    self.assertIn("%.1f ms" % sums[sampled] if sums[sampled] else clock, times[clock])
+                title, = re.findall(r"^Top functions.*$", out, re.MULTILINE)
+                functions = table_of(out, title)
+                self.assertAlmostEqual(sum(ms_of(line) or 0 for line in functions), sums[of_type], delta=0.2)
+
+    def of_plan(self, chosen, sums):
+        for type_name, of_type in (("cpu", "CPU"), ("wall", "Wall")):
+            for opcodes in ((), ("--opcodes",)) if not chosen else ((),):
+                out = self.output("plan", self.trace, *chosen, "--type", type_name, "--limit", "1000", *opcodes)
+                nodes = re.findall(r"^[├└]─ .* (\d+) ms", out, re.MULTILINE)
+                self.assertEqual(sum(map(int, nodes)), sums[of_type])
+
+    def of_export(self, chosen, sums):
+        path = os.path.join(self.folder, "out")
+        for type_name, of_type in (("cpu", "CPU"), ("wall", "Wall"), ("offcpu", "OffCPU")):
+            for shape in ((), ("--plan",), ("--root", "label:route"), ("--no-inlines",)) if type_name == "cpu" else ((),):
+                self.output("export", self.trace, *chosen, "--type", type_name, "--format", "collapsed", "-o", path, *shape)
+                with open(path, encoding="utf-8") as file:
+                    total = sum(int(line.rpartition(" ")[2]) for line in file)
+                self.assertEqual(total / (1 if type_name == "cpu" else MS), sums[of_type])
+            self.output("export", self.trace, *chosen, "--type", type_name, "--format", "json", "-o", path)
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(sum(sample["value"] for sample in json.load(file)["samples"]) / MS, sums[of_type])
+
+    def of_diff(self, chosen, sums):
+        for type_name, of_type in (("cpu", "CPU"), ("wall", "Wall"), ("offcpu", "OffCPU")):
+            out = self.output("diff", self.trace, self.trace, *chosen, "--type", type_name)
+            totals = dict(re.findall(r"^(runs|samples|wall|cpu) +(\S+)", out, re.MULTILINE))
+            self.assertEqual([float(totals[name]) for name in ("runs", "samples")], [sums["runs"], sums[of_type]])
+            for name in ("wall", "cpu"):
+                self.assertAlmostEqual(float(totals[name]), sums[name], delta=0.06)
+
+    def of_traces(self, option, value):
+        predicate = FILTERS[option][[text for text, _ in FILTERS[option]].index(value)][1] if option else "1"
+        by_hand = dict(self.db.execute("SELECT printf('%016x%016x', 0, id), sum(iif(trace_type = 'CPU', value, 0)) / 1e6 FROM"
+                                       " sampled WHERE id % 3 = 1 AND " + predicate.replace("FROM runs", "FROM runs WHERE id % 3 = 1")
+                                       + " GROUP BY id"))
+        for order in ("duration", "cpu", "wait", "spans", "start") if not option else ("cpu",):
+            rows = self.rows("traces", self.trace, "--by", order, *(("--" + option, value) if option else ()))
+            self.assertEqual({row["trace_id"]: row["cpu_ms"] for row in rows}, by_hand)
+        for trace, ms in by_hand.items() if not option else ():
+            out = self.output("trace", self.trace, trace, "--samples")
+            self.assertIn("CPU of the outermost %.1f ms" % ms, out)
+            self.assertIn(" of CPU ", out)
+
+    def options_of(self, command):
+        return {line[2:] for line in self.output("--complete", "3", command, self.trace, "--").splitlines() if line[:2] == "--"}
+
+    def test_every_command(self):
+        commands = {word for word in self.output("--complete", "1", "").split() if word[0] != "-"}
+        self.assertEqual(commands - OTHER_COMMANDS, set(LINES))
+        for command in sorted(commands - OTHER_COMMANDS):
+            options = self.options_of(command) - ELSEWHERE - set(LINES[command])
+            if command == "traces":
+                self.assertEqual(options, set(TRACE_FILTERS))
+                for option, value in ((None, None), *TRACE_FILTERS.items()):
+                    with self.subTest(command=command, option=option):
+                        self.of_traces(option, value)
+                continue
+            self.assertEqual(options, set(FILTERS) - {None} if "query" in options else set(), command)
+            for option in [None, *sorted(options)] if options else []:
+                for value, predicate in FILTERS[option]:
+                    with self.subTest(command=command, option=option, value=value):
+                        chosen = () if option is None else ("--" + option,) + ((value,) if value else ())
+                        getattr(self, "of_" + command)(chosen, self.expect(option, value, predicate))
+
+
+if __name__ == "__main__":
+    main()
