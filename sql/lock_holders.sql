@@ -10,7 +10,11 @@ SELECT
 	database,
 	holder_process_id,
 	holder_session_id,
-	holder_query
+	CASE
+		WHEN holder_query <> '' THEN holder_query
+		WHEN holder_process_id = 0 OR holder_process_id IN (SELECT process_id FROM processes) THEN '(not known)'
+		ELSE '(a process that is not recorded)'
+	END AS holder_query
 FROM lock_waits
 GROUP BY lock, database, holder_process_id, holder_session_id, holder_query
 ORDER BY sum(wait_ns) DESC, holder_process_id, holder_session_id, holder_query

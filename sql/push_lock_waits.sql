@@ -16,10 +16,10 @@ SELECT
 	o.name AS lock,
 	l.wait_ns AS wait_ns,
 	CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
-	h.query_id AS holder_query_id,
-	coalesce(nullif(l.holder_query, ''), hx.query) AS holder_query,
+	coalesce(h.query_id, fq.query_id) AS holder_query_id,
+	coalesce(nullif(l.holder_query, ''), hx.query, ft.first_query) AS holder_query,
 	l.holder_process_id AS holder_process_id,
-	l.holder_thread_id AS holder_thread_id
+	coalesce(ft.thread_id, l.holder_thread_id) AS holder_thread_id
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query
@@ -27,4 +27,7 @@ LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN queries AS h ON h.id = l.holder
 LEFT JOIN statements AS hx ON hx.id = h.statement
 LEFT JOIN wait_objects AS o ON o.object = l.lock
+LEFT JOIN foreign_lock_holders AS f ON f.wait = l.id
+LEFT JOIN transactions AS ft ON ft.id = f.holder
+LEFT JOIN queries AS fq ON fq.id = ft.first
 WHERE l.start_ns + l.wait_ns > :since - 60000000000;

@@ -531,6 +531,8 @@ CREATE TABLE transactions (
 	pending_ns   INTEGER NOT NULL DEFAULT 0
 );
 
+CREATE INDEX transactions_by_process ON transactions (process, start_ns);
+
 -- Which stacks are still needed, without counting: time is cut into epochs, and a
 -- stack carries the epoch in which it was last used. Whatever was written before
 -- an epoch began is older than its start_ns.
@@ -705,8 +707,30 @@ LEFT JOIN label_sets AS g ON g.id = s.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = s.context;
 
--- The waits for locks of databases: the statement that waited, how long, and the holder. The statement
--- of a holder in another process is the newest that its own log had by then.
+-- The transactions that other processes waited for. A process that waits knows the process of the holder,
+-- not more: of that process's transactions with the database, the one that was open for the longest part of
+-- the wait and had such a lock. A wait whose holder is not recorded, or has not ended yet, has no row.
+CREATE VIEW foreign_lock_holders AS
+SELECT
+	l.id AS wait,
+	l.wait_ns AS wait_ns,
+	(SELECT id FROM (
+		SELECT t.id AS id, max(min(t.start_ns + t.duration_ns, l.start_ns + l.wait_ns) - max(t.start_ns, l.start_ns))
+		FROM processes AS h CROSS JOIN transactions AS t ON t.process = h.id
+		WHERE h.process_id = l.holder_process_id AND h.hostname = p.hostname AND h.id <> l.process
+		AND t.database = l.database
+		AND t.start_ns BETWEEN l.start_ns - (SELECT max(duration_ns) FROM transactions) AND l.start_ns + l.wait_ns
+		AND t.start_ns + t.duration_ns > l.start_ns
+		AND CASE o.name WHEN 'WAL write' THEN t.write_ns WHEN 'RESERVED' THEN t.write_ns
+			WHEN 'SHARED' THEN t.pending_ns ELSE 1 END > 0)
+	) AS holder
+FROM waits_for_locks AS l
+LEFT JOIN processes AS p ON p.id = l.process
+LEFT JOIN wait_objects AS o ON o.object = l.lock
+WHERE l.holder_process_id <> 0 AND l.holder_transaction = 0;
+
+-- The waits for locks of databases: the statement that waited, how long, and the holder: the statement that
+-- took the lock, or, of a holder in another process, the first statement of its transaction.
 CREATE VIEW lock_waits AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', l.start_ns / 1000000000, 'unixepoch') || printf('.%06d', l.start_ns % 1000000000 / 1000) AS event_time_microseconds,
@@ -721,22 +745,22 @@ SELECT
 	o.name AS lock,
 	l.wait_ns AS wait_ns,
 	CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
-	h.query_id AS holder_query_id,
-	coalesce(nullif(l.holder_query, ''), hx.query, (SELECT ox.query FROM processes AS op
-		JOIN queries AS oq ON oq.process = op.id JOIN statements AS ox ON ox.id = oq.statement
-		WHERE op.process_id = l.holder_process_id AND op.hostname = p.hostname AND op.id <> l.process
-		AND oq.query_start_ns <= l.start_ns + l.wait_ns ORDER BY oq.query_start_ns DESC LIMIT 1), '') AS holder_query,
-	l.holder_session AS holder_session_id,
+	coalesce(h.query_id, fq.query_id) AS holder_query_id,
+	coalesce(nullif(l.holder_query, ''), hx.query, ft.first_query, '') AS holder_query,
+	coalesce(ft.session, l.holder_session) AS holder_session_id,
 	l.holder_process_id AS holder_process_id,
-	l.holder_thread_id AS holder_thread_id,
-	l.holder_transaction AS holder_transaction
+	coalesce(ft.thread_id, l.holder_thread_id) AS holder_thread_id,
+	coalesce(ft.number, l.holder_transaction) AS holder_transaction
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN queries AS h ON h.id = l.holder
 LEFT JOIN statements AS hx ON hx.id = h.statement
-LEFT JOIN wait_objects AS o ON o.object = l.lock;
+LEFT JOIN wait_objects AS o ON o.object = l.lock
+LEFT JOIN foreign_lock_holders AS f ON f.wait = l.id
+LEFT JOIN transactions AS ft ON ft.id = f.holder
+LEFT JOIN queries AS fq ON fq.id = ft.first;
 
 -- The transactions that lasted or that somebody waited for: what each did, how long it kept its
 -- locks, and what that cost others so far.
@@ -760,10 +784,11 @@ SELECT
 	t.first_query AS first_query,
 	e.query_id AS last_query_id,
 	t.last_query AS last_query,
-	(SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) AS waits,
-	(SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) AS waited_ns,
+	(SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waits, 0) AS waits,
+	(SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waited_ns, 0) AS waited_ns,
 	t.pending_ns AS pending_lock_ns
 FROM transactions AS t
+LEFT JOIN (SELECT holder, count(*) AS waits, sum(wait_ns) AS waited_ns FROM foreign_lock_holders GROUP BY holder) AS w ON w.holder = t.id
 LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS f ON f.id = t.first
 LEFT JOIN queries AS e ON e.id = t.last;

@@ -190,27 +190,26 @@ static void name_holder(struct holder *holder, const struct query_run *run)
 	pthread_mutex_unlock(&lock);
 }
 
-bool lock_file_is_locked(const struct lock_file *file)
+static bool is_locked(const struct lock_file *file)
 {
 	return load(&file->shared) || load(&file->exclusive) ||
 	       load(&file->level) >= (file->has_wal ? LEVEL_RESERVED : LEVEL_SHARED);
 }
 
-bool lock_file_writes(const struct lock_file *file)
+unsigned lock_file_locks(const struct lock_file *file)
 {
-	return load(&file->exclusive) & 1 || load(&file->level) >= LEVEL_RESERVED;
-}
+	const bool writes = load(&file->exclusive) & 1 || load(&file->level) >= LEVEL_RESERVED;
 
-bool lock_file_excludes(const struct lock_file *file)
-{
-	return load(&file->level) > LEVEL_PENDING;
+	return (unsigned)is_locked(file) << LOCK_ANY | (unsigned)writes << LOCK_WRITE |
+	       (unsigned)(load(&file->level) >= LEVEL_PENDING) << LOCK_PENDING |
+	       (unsigned)(load(&file->level) > LEVEL_PENDING) << LOCK_EXCLUSIVE;
 }
 
 void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run)
 {
 	bool writes = load(&file->level) >= LEVEL_RESERVED || load(&file->exclusive);
 
-	if (!lock_file_is_locked(file))
+	if (!is_locked(file))
 		name_holder(&file->locks, run);
 	if (taken.is_exclusive && !writes)
 		name_holder(&file->writes, run);

@@ -50,10 +50,8 @@ struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t
 /* The file of the database. */
 const char *lock_file_path(const struct lock_file *file);
 
-/* Whether it has a lock that belongs to a transaction, to write, and an exclusive one. */
-bool lock_file_is_locked(const struct lock_file *file);
-bool lock_file_writes(const struct lock_file *file);
-bool lock_file_excludes(const struct lock_file *file);
+/* The kinds of locks that it has for a transaction: 1 << enum transaction_lock for each. */
+unsigned lock_file_locks(const struct lock_file *file);
 
 /* The file has the lock now; `run` NULL: no known run took it. */
 void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run);

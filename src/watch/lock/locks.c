@@ -157,32 +157,28 @@ static struct session *session_of_file(const struct lock_file *file)
  * and connections with a shared cache have one file. */
 static void take(struct lock_file *file, struct lock_request request, const struct run *run)
 {
-	bool was_locked = lock_file_is_locked(file);
+	unsigned before = lock_file_locks(file);
 	struct session *session = NULL;
 
-	if (run && run->session && !was_locked)
+	if (run && run->session && !(before >> LOCK_ANY & 1))
 		lock_file_set_session(file, &run->session->transaction, run->session->number);
 	lock_file_takes(file, request, run ? &run->query : NULL);
 	if (run)
 		session = session_of_file(file);
-	if (!session || !lock_file_is_locked(file))
-		return;
-	if (!was_locked)
-		transaction_steps(session, TRANSACTION_LOCKS, lock_file_path(file), run);
-	if (lock_file_writes(file))
-		transaction_steps(session, TRANSACTION_WRITES, lock_file_path(file), run);
-	if (lock_file_excludes(file))
-		transaction_steps(session, TRANSACTION_EXCLUDES, lock_file_path(file), run);
+	if (session)
+		transaction_locks_change(session, before, lock_file_locks(file), lock_file_path(file), run);
 }
 
-/* Whether the file, which was locked, is so no more. */
-static void see_end(const struct lock_file *file)
+/* The file has given locks back. */
+static void see_release(const struct lock_file *file, unsigned before)
 {
-	struct session *session = lock_file_is_locked(file) ? NULL : session_of_file(file);
+	unsigned after = lock_file_locks(file);
+	struct session *session = after != before ? session_of_file(file) : NULL;
 	const struct run *run = session ? current_run(calling_current) : NULL;
 
 	if (session)
-		transaction_unlocks(session, run && run->session == session ? run : NULL);
+		transaction_locks_change(session, before, after, lock_file_path(file),
+		                         run && run->session == session ? run : NULL);
 }
 
 static void see_result(sqlite3_file *file, struct lock_request request, int rc)
@@ -192,15 +188,17 @@ static void see_result(sqlite3_file *file, struct lock_request request, int rc)
 	struct lock_file *entry = entry_of(file, run);
 	struct thread *thread = thread_current;
 	struct session *session;
+	unsigned before;
 
 	if (!entry)
 		return;
+	before = lock_file_locks(entry);
 	if (rc == SQLITE_OK)
 		take(entry, request, run);
 	if (!run || !thread)
 		return;
 	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, request) && (session = session_of_file(entry)))
-		transaction_steps(session, TRANSACTION_PENDS, lock_file_path(entry), run);
+		transaction_locks_change(session, before, lock_file_locks(entry), lock_file_path(entry), run);
 	if (rc == SQLITE_BUSY)
 		refuse(calling, thread, run, entry, request);
 	else if (is_waiting(thread, run) && thread->waiting->lock == request.lock &&
@@ -240,12 +238,13 @@ static int lock_with(const struct lock_methods *real, sqlite3_file *file, int le
 static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int level)
 {
 	struct lock_file *entry = lock_file_find(file);
-	bool was_locked = entry && lock_file_is_locked(entry);
 
-	if (entry)
+	if (entry) {
+		unsigned before = lock_file_locks(entry);
+
 		lock_file_keeps_level(entry, level);
-	if (was_locked)
-		see_end(entry);
+		see_release(entry, before);
+	}
 	return real->unlock(file, level);
 }
 
@@ -256,9 +255,11 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 	struct lock_file *entry;
 	int rc;
 
-	if (!locks && (entry = lock_file_find(file)) && lock_file_is_locked(entry)) {
+	if (!locks && (entry = lock_file_find(file))) {
+		unsigned before = lock_file_locks(entry);
+
 		lock_file_leaves_slots(entry, first, count);
-		see_end(entry);
+		see_release(entry, before);
 	}
 	if (thread)
 		thread->wait.refused_by = 0;

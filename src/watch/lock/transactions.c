@@ -39,7 +39,9 @@ static uint64_t executed_until(const struct run *run, uint64_t now)
 static void begin(struct transaction *transaction, const struct run *run)
 {
 	transaction->start_ns = now_ns();
-	transaction->write_ns = transaction->pending_ns = transaction->exclusive_ns = transaction->end_ns = 0;
+	transaction->end_ns = 0;
+	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++)
+		transaction->holds[kind] = (struct lock_hold){ .files = 0 };
 	transaction->executed_ns = -(int64_t)executed_until(run, transaction->start_ns);
 	transaction->statements = 0;
 	transaction->has_ended = false;
@@ -52,27 +54,75 @@ static void begin(struct transaction *transaction, const struct run *run)
 	__atomic_store_n(&transaction->number, next_number(), __ATOMIC_RELAXED);
 }
 
-void transaction_steps(struct session *session, enum transaction_step step, const char *path,
-                       const struct run *run)
+static void begin_hold(struct lock_hold *hold)
+{
+	if (hold->files++)
+		return;
+	hold->since_ns = now_ns();
+	if (!hold->first_ns)
+		hold->first_ns = hold->since_ns;
+}
+
+static void end_hold(struct lock_hold *hold)
+{
+	if (!hold->files || --hold->files)
+		return;
+	hold->newest_ns = query_since(hold->since_ns, now_ns());
+	hold->total_ns += hold->newest_ns;
+}
+
+/* SQLite takes the lock of a WAL's writer, sees that the transaction's snapshot is too old to write to, gives
+ * the lock back and answers SQLITE_BUSY: nothing could be written. In a rollback journal a run that ends so
+ * has held its lock to write while it waited for readers. */
+static void forget_refused_hold(struct transaction *transaction, const struct run *run, int rc)
+{
+	struct lock_hold *writes = &transaction->holds[LOCK_WRITE];
+
+	if ((rc & 0xff) != SQLITE_BUSY || writes->files || transaction->holds[LOCK_PENDING].first_ns ||
+	    writes->since_ns < run->query.start_monotonic_ns)
+		return;
+	writes->total_ns -= writes->newest_ns;
+	writes->newest_ns = 0;
+}
+
+static bool has_written(const struct transaction *transaction)
+{
+	return transaction->holds[LOCK_WRITE].files || transaction->holds[LOCK_WRITE].total_ns;
+}
+
+static uint64_t held_ns(const struct transaction *transaction, enum transaction_lock kind)
+{
+	const struct lock_hold *hold = &transaction->holds[kind];
+
+	return hold->total_ns + (hold->files ? query_since(hold->since_ns, transaction->end_ns) : 0);
+}
+
+static void unlock(struct session *session, const struct run *run);
+
+void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
+                              const struct run *run)
 {
 	struct transaction *transaction = &session->transaction;
+	unsigned comes = after & ~before, goes = before & ~after;
 
-	if (!thread_current)
+	if (comes && !thread_current)
 		return;
-	if (step == TRANSACTION_LOCKS) {
-		/* One that ended in this run goes on: SQLite tries anew after a refusal. */
-		if (!transaction->files++ && !transaction->has_ended)
+	if (comes >> LOCK_ANY & 1) {
+		/* One that ended in this run goes on: SQLite tries again after a refusal. */
+		if (!transaction->holds[LOCK_ANY].files++ && !transaction->has_ended)
 			begin(transaction, run);
 		transaction->has_ended = false;
 	}
-	if (!transaction->path[0] || (step == TRANSACTION_WRITES && !transaction->write_ns))
+	if (comes && (!transaction->path[0] || (comes >> LOCK_WRITE & 1 && !has_written(transaction))))
 		copy_text(transaction->path, sizeof transaction->path, path);
-	if (step == TRANSACTION_WRITES && !transaction->write_ns)
-		transaction->write_ns = now_ns();
-	if (step >= TRANSACTION_PENDS && !transaction->pending_ns)
-		transaction->pending_ns = now_ns();
-	if (step == TRANSACTION_EXCLUDES && !transaction->exclusive_ns)
-		transaction->exclusive_ns = now_ns();
+	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++) {
+		if (comes >> kind & 1)
+			begin_hold(&transaction->holds[kind]);
+		if (goes >> kind & 1)
+			end_hold(&transaction->holds[kind]);
+	}
+	if (goes >> LOCK_ANY & 1)
+		unlock(session, run);
 }
 
 /* --- its end ---------------------------------------------------------------------------- */
@@ -81,14 +131,14 @@ static bool rolls_back(const struct transaction *transaction, const struct run *
 {
 	/* A close undoes what was written before it. What it writes itself is a checkpoint. */
 	if (!strcmp(run->label, OPERATION_CLOSE))
-		return transaction->write_ns < run->query.start_monotonic_ns;
+		return transaction->holds[LOCK_WRITE].first_ns < run->query.start_monotonic_ns;
 	return run->query.text && !strncasecmp(text_skip_comments(run->query.text), "ROLLBACK", 8);
 }
 
 static enum transaction_outcome outcome_of(const struct transaction *transaction, const struct run *run,
                                            int rc)
 {
-	if (!transaction->write_ns)
+	if (!has_written(transaction))
 		return TRANSACTION_READ;
 	if ((rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) ||
 	    (run && rolls_back(transaction, run)))
@@ -128,9 +178,9 @@ static void write_record(const struct session *session, const struct run *run, i
 		.last = run ? run->query.key : transaction->last,
 		.start_realtime_ns = transaction->start_ns + thread_current->realtime_offset_ns,
 		.duration_ns = duration,
-		.write_ns = between(transaction->write_ns, transaction->end_ns),
-		.pending_ns = between(transaction->pending_ns, transaction->end_ns),
-		.exclusive_ns = between(transaction->exclusive_ns, transaction->end_ns),
+		.write_ns = held_ns(transaction, LOCK_WRITE),
+		.pending_ns = held_ns(transaction, LOCK_PENDING),
+		.exclusive_ns = held_ns(transaction, LOCK_EXCLUSIVE),
 		.idle_ns = idle_of(transaction, duration),
 		.number = transaction->number,
 		.session = session->number,
@@ -161,11 +211,12 @@ static void end(struct session *session, const struct run *run, int rc)
 	__atomic_store_n(&transaction->number, 0, __ATOMIC_RELAXED);
 }
 
-void transaction_unlocks(struct session *session, const struct run *run)
+static void unlock(struct session *session, const struct run *run)
 {
 	struct transaction *transaction = &session->transaction;
+	struct lock_hold *any = &transaction->holds[LOCK_ANY];
 
-	if (!transaction->files || --transaction->files || !transaction->number)
+	if (!any->files || --any->files || !transaction->number)
 		return;
 	transaction->end_ns = now_ns();
 	transaction->ended_in_ns = executed_until(run, transaction->end_ns);
@@ -179,6 +230,7 @@ void transaction_run_ends(struct session *session, const struct run *run, int rc
 {
 	struct transaction *transaction = &session->transaction;
 
+	forget_refused_hold(transaction, run, rc);
 	transaction->statements++;
 	transaction->executed_ns +=
 		(int64_t)(transaction->has_ended ? transaction->ended_in_ns : run->query.execution_ns);

@@ -18,14 +18,10 @@
 struct run;
 struct session;
 
-/* A file of the session's has its first lock, or has a lock to write, or keeps new readers out until it
- * has an exclusive one, or has that. `run` NULL: no statement that is followed. */
-enum transaction_step { TRANSACTION_LOCKS, TRANSACTION_WRITES, TRANSACTION_PENDS, TRANSACTION_EXCLUDES };
-void transaction_steps(struct session *session, enum transaction_step step, const char *path,
-                       const struct run *run);
-
-/* A file of the session's has no lock any more. */
-void transaction_unlocks(struct session *session, const struct run *run);
+/* The locks of a file of the session change from the set `before` to the set `after`: 1 << enum
+ * transaction_lock for each kind. `run` NULL: no statement that is followed. */
+void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
+                              const struct run *run);
 
 /* A run of the session goes on, but a call has returned, of a preparation or of a backup: what has ended in
  * it is no part of the transaction that the next call may begin. */
