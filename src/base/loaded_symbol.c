@@ -6,6 +6,16 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#define RELOCATION_JUMP R_X86_64_JUMP_SLOT
+#define RELOCATION_GOT R_X86_64_GLOB_DAT
+#elif defined(__aarch64__)
+#define RELOCATION_JUMP R_AARCH64_JUMP_SLOT
+#define RELOCATION_GOT R_AARCH64_GLOB_DAT
+#else
+#error "queryprof knows x86-64 and aarch64"
+#endif
+
 void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *tables)
 {
 	const ElfW(Dyn) *entry = NULL;
@@ -25,6 +35,10 @@ void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *t
 		case DT_SYMTAB: tables->symbols = pointer; break;
 		case DT_STRTAB: tables->strings = pointer; break;
 		case DT_STRSZ: tables->strings_size = entry->d_un.d_val; break;
+		case DT_JMPREL: tables->relocations[0] = pointer; break;
+		case DT_PLTRELSZ: tables->relocations_size[0] = entry->d_un.d_val; break;
+		case DT_RELA: tables->relocations[1] = pointer; break;
+		case DT_RELASZ: tables->relocations_size[1] = entry->d_un.d_val; break;
 		}
 	}
 }
@@ -93,4 +107,57 @@ const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char 
 		return NULL;
 	symbol = tables.hash ? find_symbol(&tables, name) : find_one_by_one(&tables, name);
 	return symbol && ELF64_ST_TYPE(symbol->st_info) == type ? symbol : NULL;
+}
+
+/* One behind the last symbol that the table of hashes has: the last one of the last bucket. */
+static uint32_t end_of_hashed(const struct loaded_tables *in)
+{
+	const uint32_t buckets = in->hash[0], first = in->hash[1];
+	const uint32_t *bucket = (const uint32_t *)((const ElfW(Addr) *)(in->hash + 4) + in->hash[2]);
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < buckets; i++)
+		last = bucket[i] > last ? bucket[i] : last;
+	if (last < first)
+		return 0;
+	while (!(bucket[buckets + last - first] & 1))
+		last++;
+	return last + 1;
+}
+
+bool loaded_functions_all(const struct dl_phdr_info *info, bool (*is)(const char *name))
+{
+	struct loaded_tables tables;
+	uint32_t end = 0;
+
+	loaded_tables_read(info, &tables);
+	if (tables.symbols && tables.strings)
+		end = tables.hash ? end_of_hashed(&tables) : tables.sysv_hash ? tables.sysv_hash[1] : 0;
+	for (uint32_t i = tables.hash ? tables.hash[1] : 1; i < end; i++) {
+		const ElfW(Sym) *symbol = &tables.symbols[i];
+
+		if (symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+		    !is(tables.strings + symbol->st_name))
+			return false;
+	}
+	return true;
+}
+
+bool loaded_function_has_slot(const struct dl_phdr_info *info, const char *name)
+{
+	struct loaded_tables tables;
+
+	loaded_tables_read(info, &tables);
+	for (int t = 0; t < 2 && tables.symbols && tables.strings; t++)
+		for (size_t i = 0;
+		     tables.relocations[t] && i < tables.relocations_size[t] / sizeof(ElfW(Rela)); i++) {
+			const ElfW(Rela) *relocation = &tables.relocations[t][i];
+			const unsigned long type = ELF64_R_TYPE(relocation->r_info);
+
+			if ((type == RELOCATION_JUMP || type == RELOCATION_GOT) &&
+			    !strcmp(tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name,
+			            name))
+				return true;
+		}
+	return false;
 }

@@ -7,6 +7,7 @@
 #define QUERYPROF_BASE_LOADED_SYMBOL_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@ struct loaded_tables {
 	const ElfW(Sym) *symbols;
 	const char *strings;
 	size_t strings_size;
+	const ElfW(Rela) *relocations[2]; /* of the PLT, and all others */
+	size_t relocations_size[2];       /* in bytes */
 };
 
 /* Valid as long as the object stays loaded, as it does in a callback of dl_iterate_phdr(). */
@@ -25,5 +28,11 @@ void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *t
 /* NULL: the object defines none of this name and type (STT_...). Only in a callback of
  * dl_iterate_phdr(): the object stays loaded in it. */
 const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char *name, unsigned type);
+
+/* Whether `is` holds for the name of each function that the object defines for others. */
+bool loaded_functions_all(const struct dl_phdr_info *info, bool (*is)(const char *name));
+
+/* Whether the object has a slot in its import table for calls of the function. */
+bool loaded_function_has_slot(const struct dl_phdr_info *info, const char *name);
 
 #endif

@@ -114,11 +114,11 @@ static void look(void)
 	if (adds == seen_adds)
 		return;
 	seen_adds = adds;
-	if (!record && library_find(&search, &library)) {
+	opening_look(first_open, refused); /* before library_next(), which leaves what is watched so */
+	if (!record && library_next(&search, &library)) {
 		*(void **)&record = find_in_library("qp_record");
 		active = record != NULL; /* it will not be there later either */
 	}
-	opening_look(first_open, refused);
 	if (record)
 		record();
 	else

@@ -163,7 +163,7 @@ static int follow(void)
 	struct sqlite_library library;
 	int code = QP_NOT_FOUND;
 
-	while (routines_count < HOST_LIBRARIES_MAX && library_find(&search, &library)) {
+	while (routines_count < HOST_LIBRARIES_MAX && library_next(&search, &library)) {
 		code = adopt(&library);
 		if (!code)
 			begin_recording(library.path);

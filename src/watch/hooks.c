@@ -30,7 +30,8 @@ static int add_libraries(struct import_hook *hooks)
 static void notify_libraries(void)
 {
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
-		bool in_library = steps[i] && steps[i]->in_library;
+		/* A word of data is a slot, too: that of the table of routines. */
+		bool in_library = steps[i] && steps[i]->in_library && !host_libraries[i].is_bound;
 
 		if (host_is_patched(&host_libraries[i]))
 			continue;

@@ -16,6 +16,7 @@
 #include "base/loaded_symbol.h"
 #include "base/lock.h"
 #include "sampler/open_waits.h"
+#include "watch/library.h"
 #include "watch/run/calling.h"
 #include "watch/session/session.h"
 
@@ -48,6 +49,7 @@ const struct host_library *host_find(const sqlite3_api_routines *api)
 struct place {
 	uintptr_t address, start, end;
 	const char *path;
+	bool is_bound;
 };
 
 static int find_place(struct dl_phdr_info *info, size_t size, void *context)
@@ -68,7 +70,7 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *context)
 	}
 	if (place->address < start || place->address >= end)
 		return 0;
-	*place = (struct place){ place->address, start, end, info->dlpi_name };
+	*place = (struct place){ place->address, start, end, info->dlpi_name, library_is_bound(info) };
 	return 1;
 }
 
@@ -175,6 +177,7 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api, 
 {
 	library->start = place->start;
 	library->end = place->end;
+	library->is_bound = place->is_bound;
 	library->name = make_name(api->libversion(), place->path);
 	open_waits_add_engine(place->start, place->end);
 	/* A thread that waits for a connection as it enters a step does so in queryprof's name: SQLite's own

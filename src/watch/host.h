@@ -29,6 +29,7 @@ struct host_library {
 	/* Relaxed atomics: the hooks see its own calls of its own functions, as sqlite3_exec()'s;
 	 * and, besides, the host's calls of sqlite3_step(). */
 	bool calls_are_seen, steps_are_seen;
+	bool is_bound; /* library_is_bound() */
 	/* Atomic: see opcode_places.h. */
 	bool opcodes_tried;
 	const struct opcode_library *opcodes;

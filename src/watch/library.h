@@ -24,12 +24,21 @@ struct library_search {
 	unsigned long long gone; /* how many have been unmapped: then it begins again */
 };
 
-/* The next shared library that defines sqlite3_step; false: there is none, yet. The
- * program itself does not count: its calls of its own copy go by no table. Not
+/* The next shared library that defines sqlite3_step and is to be followed by its name; false: there is
+ * none, yet. The program itself does not count: its calls of its own copy go by no table. Not
  * async-signal-safe; callable while the loader runs constructors. */
-bool library_find(struct library_search *search, struct sqlite_library *library);
+bool library_next(struct library_search *search, struct sqlite_library *library);
 
 /* Whether the object defines a function of this name for others. */
 bool library_object_defines(const struct dl_phdr_info *info, const char *function);
+
+/* Whether SQLite's calls of its own functions go past the object's import table: the linker has bound them
+ * (-Bsymbolic, -Bsymbolic-functions, protected visibility), or the compiler (-fno-semantic-interposition). */
+bool library_is_bound(const struct dl_phdr_info *info);
+
+/* Whether the object is a shared library of SQLite of which all calls that matter can be seen in import
+ * tables: its own go through its table, or no code but SQLite's is in it. A module that exports its SQLite,
+ * and calls it past its table, is none (watch/static/copies.h). */
+bool library_is_called_by_name(const struct dl_phdr_info *info);
 
 #endif

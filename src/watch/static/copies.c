@@ -29,7 +29,7 @@ static void take_path(char path[PATH_MAX], const struct dl_phdr_info *info)
 static bool is_other(const struct dl_phdr_info *info)
 {
 	return info->dlpi_name && strchr(info->dlpi_name, '/') &&
-	       (library_object_defines(info, "sqlite3_step") || library_object_defines(info, "qp_record"));
+	       (library_is_called_by_name(info) || library_object_defines(info, "qp_record"));
 }
 
 struct look {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The copies of SQLite that are linked into the objects of this process, the program's and its
- * modules'. Shared libraries of SQLite are none (watch/library.h): they are called by name.
+ * modules', also where the module exports its own. Shared libraries of SQLite are none
+ * (library_is_called_by_name() of watch/library.h).
  *
  * Also compiled into the preload.
  */

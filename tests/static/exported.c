@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A module that runs statements: with a SQLite inside, which it exports, or with one of others. NAME is in
+ * its statements. */
+#include <sqlite3.h>
+#include <stddef.h>
+
+#ifdef PROTECTED
+#pragma GCC visibility push(protected)
+int sqlite3_open(const char *, sqlite3 **);
+int sqlite3_prepare_v2(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
+int sqlite3_step(sqlite3_stmt *);
+int sqlite3_exec(sqlite3 *, const char *, int (*)(void *, int, char **, char **), void *, char **);
+#pragma GCC visibility pop
+#endif
+
+__attribute__((visibility("default"))) int module_run(int count);
+
+int module_run(int count)
+{
+	sqlite3_stmt *stmt = NULL;
+	sqlite3 *db;
+	int rc = sqlite3_open(":memory:", &db);
+
+	if (!rc)
+		rc = sqlite3_exec(db, "CREATE TABLE " NAME "(a); SELECT count(*) FROM " NAME, NULL, NULL,
+		                  NULL);
+	if (!rc)
+		rc = sqlite3_prepare_v2(db, "INSERT INTO " NAME " VALUES (?)", -1, &stmt, NULL);
+	for (int i = 0; !rc && i < count; i++) {
+		rc = sqlite3_step(stmt) != SQLITE_DONE;
+		sqlite3_reset(stmt);
+	}
+	sqlite3_finalize(stmt);
+	return sqlite3_close(db) || rc ? -1 : count;
+}

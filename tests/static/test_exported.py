@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that export the SQLite inside of them, however they call it and however they are loaded: under
+`queryprof record` every statement is seen, and seen once.
+
+usage: test_exported.py QUERYPROF LOADS EXPORTING CLIENT PLUGIN ALONE MODULE...: a program that loads modules, and one that exports its
+own SQLite; a module that uses the shared SQLite, and one without any; a shared SQLite bound by -Bsymbolic-functions;
+modules that export one: by their import table, by
+-Bsymbolic, by -Bsymbolic-functions, by protected visibility, and bound by the compiler only"""
+
+import sys
+
+from recording import *
+
+LOADS, EXPORTING, CLIENT, PLUGIN, ALONE = (os.path.abspath(sys.argv.pop(1)) for _ in range(5))
+MODULES = [os.path.abspath(sys.argv.pop(1)) for _ in range(len(sys.argv) - 1)]
+EVERY = ("--setting", "log_queries_min_query_duration_ns=0")
+COUNT = 40
+
+
+class Exported(Recording):
+    def run_modules(self, program, how, *modules, names, **named):
+        """Each of the names runs COUNT + 2 statements, or as many more as it is named."""
+        with self.subTest(how=how, modules=[os.path.basename(module) for module in modules]):
+            plain = subprocess.run([program, how, str(COUNT), *modules], capture_output=True, text=True, timeout=300,
+                                   check=True, **named)
+            self.assertNotIn("-1", plain.stdout)
+            self.trace = os.path.join(self.folder, "%d.trace" % len(os.listdir(self.folder)))
+            done = self.record(program, how, str(COUNT), *modules, options=EVERY, **named)
+            self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
+            expected = {}
+            for name in names:
+                for text, count in (("CREATE TABLE %s(a)", 1), ("SELECT count(*) FROM %s", 1), ("INSERT INTO %s VALUES (?)", COUNT)):
+                    expected[text % name] = expected.get(text % name, 0) + count
+            for sums in "count(*) FROM query_log", "sum(calls) FROM statement_stats":
+                found = self.rows("SELECT rtrim(query, ';'), %s WHERE query <> 'sqlite3_close()' GROUP BY 1" % sums)
+                self.assertEqual(dict(found), expected, sums + self.seen)
+            return done
+
+    def test_one(self):
+        for module in MODULES:
+            for how in "local", "global", "deep":
+                self.run_modules(LOADS, how, module, names=["module"])
+
+    def test_beside_the_shared_one(self):
+        for module in MODULES:
+            for modules in (CLIENT, module), (module, CLIENT):
+                for how in "local", "deep":
+                    self.run_modules(LOADS, how, *modules, names=["module", "client"])
+
+    def test_global_before_the_shared_one(self):
+        """The other module then uses this one's."""
+        for module in MODULES:
+            self.run_modules(LOADS, "global", module, CLIENT, PLUGIN, names=["module", "client", "plugin"])
+
+    def test_bound_library(self):
+        """A library that has no other code than SQLite's keeps its code: its callers' import tables lead to queryprof."""
+        folder = os.path.join(self.folder, "lib")
+        os.mkdir(folder)
+        os.symlink(ALONE, os.path.join(folder, "libsqlite3.so.0"))
+        done = self.record(LOADS, "local", str(COUNT), CLIENT, options=EVERY, env={
+            **os.environ, "LD_LIBRARY_PATH": folder, "QUERYPROF_DEBUG": "hooks", "QUERYPROF_DEBUG_FILE": self.file("log", "")})
+        self.assertEqual(done.returncode, 0, self.seen)
+        # Of sqlite3_exec() the whole script is one run.
+        self.assertEqual(dict(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1")), {
+            "CREATE TABLE client(a); SELECT count(*) FROM client": 1, "INSERT INTO client VALUES (?)": COUNT}, self.seen)
+        with open(os.path.join(self.folder, "log"), encoding="utf-8") as log:
+            self.assertNotIn(": sqlite3_step: patched", log.read())
+
+    def test_program_that_exports(self):
+        self.run_modules(EXPORTING, "local", PLUGIN, CLIENT, names=["program", "plugin", "client"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
