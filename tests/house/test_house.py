@@ -7,10 +7,12 @@
   a base name: x.c and x.h);
 - a header's functions are defined in the .c, .inc or .S of the same base name
   (DEFINED_ELSEWHERE lists the exceptions, with reasons);
-- a file has at most 600 lines, and the room of all that runs inside the signal handler 3,500.
 
 Violations in known.txt pass, and so does a part of a circle there; lines that can go are
 printed.
+
+What is a matter of judgement is printed for the reader and fails nothing: files of more than 600 lines, the
+.inc files that they include counted, and circles of two or three files.
 
 usage: test_house.py SOURCE_DIR"""
 
@@ -24,7 +26,6 @@ KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "known.txt")
 ROOMS = ("base", "system", "handler", "sampler", "span", "query", "label", "modules", "hook", "symbol", "store", "trace", "settings",
          "watch", "sql", "export", "entry")
 LINES = 600
-HANDLER_LINES = 3500
 CIRCLE = 3
 
 # Not code of the library: what all may include.
@@ -141,12 +142,7 @@ def has_definition(name, path):
 
 
 def violations():
-    if sum(text.count("\n") for path, text in TEXTS.items() if room(path) == "handler" and not path.endswith(".S")) > HANDLER_LINES:
-        yield "long: handler"
     for path in TEXTS:
-        lines = TEXTS[path].count("\n")
-        if lines > LINES:
-            yield "long: %s" % path
         if room(path) not in ROOMS:
             if base(path) not in OUTSIDE:
                 yield "no room: %s" % path
@@ -169,6 +165,16 @@ def violations():
                 yield "defined elsewhere: %s of %s" % (name, header)
 
 
+def judgements():
+    for path in TEXTS:
+        lines = TEXTS[path].count("\n") + sum(TEXTS[other + ".inc"].count("\n") for other in set(includes(path))
+                                              if other + ".inc" in TEXTS and base(path) != other)
+        if lines > LINES and not path.endswith(".inc"):
+            yield "%d lines: %s" % (lines, path)
+    for circle in circles(graph()):
+        yield "circle: %s" % " ".join(circle)
+
+
 class House(unittest.TestCase):
     def test_order(self):
         with open(KNOWN, encoding="utf-8") as file:
@@ -180,6 +186,8 @@ class House(unittest.TestCase):
                if not (line.startswith("circle: ") and any(set(line.split()) <= ring for ring in rings))}
         for line in sorted(known - found):
             print("known.txt, this can go: " + line)
+        for line in sorted(judgements()):
+            print("to judge: " + line)
         self.assertEqual(sorted(new), [], "new violations (see the head of test_house.py)")
 
     def test_reads_c(self):
