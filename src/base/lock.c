@@ -10,6 +10,7 @@
 #include "base/clock.h"
 
 #define FORK_WAIT_NS NS_PER_S
+#define FORK_WAIT_BRIEFLY_NS (NS_PER_S / 10)
 
 /* The linker names the ends of a section. Weak: a program may have no lock at all. */
 extern const struct lock *const __start_queryprof_locks[] __attribute__((weak, visibility("hidden")));
@@ -171,7 +172,9 @@ void locks_before_fork(void)
 			continue;
 		if (lock->group)
 			lock->group->before_fork();
-		else if (lock->at_fork == LOCK_WAITED && take_until(lock->mutex, deadline_ns))
+		else if ((lock->at_fork == LOCK_WAITED && take_until(lock->mutex, deadline_ns)) ||
+		         (lock->at_fork == LOCK_BRIEFLY &&
+		          take_until(lock->mutex, clock_ns(CLOCK_MONOTONIC) + FORK_WAIT_BRIEFLY_NS)))
 			taken |= 1ull << place;
 	}
 }

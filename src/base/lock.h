@@ -57,15 +57,19 @@ enum lock_place {
 	LOCK_STACKS,           /* sampler/stacks.c: requesting threads' stacks */
 	LOCK_SIGNAL,           /* sampler/signal.c: the choice of the signal */
 	LOCK_THREADS,          /* sampler/slots.c: more room for threads */
+	LOCK_LOADER,           /* base/loader.c: looking at the objects of the loader */
 	LOCK_MEMORY,           /* system/memory.c: the arenas */
 	LOCK_PLACES,
 };
 
 enum lock_at_fork {
 	LOCK_WAITED, /* fork() takes it, if it can within its second */
+	/* Within a tenth of a second: the holder may wait without limit for what the forking thread has (the
+	 * loader's lock). What it guards can be left at any point, but the child is better off without that.
+	 */
+	LOCK_BRIEFLY,
 	/* fork() does not take it: its holder may wait without limit for what the forking
-	 * thread has (the loader's lock, a lock of the host's, a signal). What it guards can
-	 * be left at any point. */
+	 * thread has (a lock of the host's, a signal). What it guards can be left at any point. */
 	LOCK_LEFT,
 	LOCK_GROUPED, /* a group takes it */
 };

@@ -19,12 +19,14 @@
  */
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/loader.h"
 #include "entry/mark.h"
 #include "watch/library.h"
 #include "watch/static/opening.h"
@@ -110,7 +112,7 @@ static void look(void)
 	unsigned long long adds = 0;
 	size_t place = 0;
 
-	dl_iterate_phdr(read_adds, &adds);
+	loader_each(read_adds, &adds);
 	if (adds == seen_adds)
 		return;
 	seen_adds = adds;
@@ -122,7 +124,7 @@ static void look(void)
 	if (record)
 		record();
 	else
-		dl_iterate_phdr(leave_object, &place);
+		loader_each(leave_object, &place);
 }
 
 void __gmon_start__(void)
@@ -134,6 +136,9 @@ void __gmon_start__(void)
 __attribute__((constructor)) static void start(void)
 {
 	active = secure_getenv("QUERYPROF_RECORD") != NULL;
-	if (active)
-		look();
+	if (!active)
+		return;
+	/* Without memory for it a fork does not wait. */
+	(void)pthread_atfork(loader_before_fork, loader_after_fork_in_parent, loader_after_fork_in_child);
+	look();
 }

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -67,35 +66,38 @@ static bool has_needed(const struct sqlite3_api_routines *api)
 	       api->mprintf && api->free;
 }
 
-/* 0: it has only just begun. */
-static bool is_here(const pid_t *process)
-{
-	pid_t who = __atomic_load_n(process, __ATOMIC_RELAXED);
+static enum { NOT_TRIED, TRYING, FAILED, STARTED } state; /* atomic */
+static __thread bool is_starting;
 
-	return who == 0 || who == getpid();
+/* Another thread of the parent was at it: it is not in the child. */
+static void start_in_child(void)
+{
+	if (state == TRYING && !is_starting)
+		state = NOT_TRIED;
 }
 
 /* The sampler starts with the first query or automatic extension, or with the first opening by a SQLite
  * inside of the program: a process without any stays as it was. */
 static bool start_sampling(void)
 {
-	enum { NOT_TRIED, TRYING, FAILED, STARTED };
 	const struct timespec moment = { .tv_nsec = 1000000 };
-	static int state;
-	static pid_t starter;
-	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE), cancel = cancel_hold();
+	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE), cancel;
 
+	if (is_starting)
+		return false; /* a signal handler of the host's */
+	cancel = cancel_hold();
+	is_starting = true;
 	if (now == NOT_TRIED &&
 	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		__atomic_store_n(&starter, getpid(), __ATOMIC_RELAXED);
 		now = qp_init(NULL) == QP_OK ? STARTED : FAILED;
 		if (now == FAILED)
 			mark_leave(MARK_LOST, qp_error());
 		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 	}
+	is_starting = false;
 	/* A few milliseconds. Not without end, as the thread that starts may need a lock that the
-	 * host holds here; and in a child that was forked meanwhile there is no such thread. */
-	for (int i = 0; i < 1000 && now == TRYING && is_here(&starter); i++) {
+	 * host holds here. */
+	for (int i = 0; i < 1000 && now == TRYING; i++) {
 		nanosleep(&moment, NULL);
 		now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	}
@@ -134,10 +136,10 @@ static int adopt(const struct sqlite_library *library)
 		code = refuse(library->path, "it lacks some of SQLite's functions");
 	} else if (host_find(api)) {
 		/* The extension came first, or this one hands on to one that we have. */
-	} else if (host_adopt(api, &error)) {
-		routines_count++;
+	} else if (routines_count++, host_adopt(api, &error)) { /* counted before it is in use */
 		return QP_OK;
 	} else {
+		routines_count--;
 		code = refuse(library->path, error ? error : "SQLite refused");
 		api->free(error);
 	}
@@ -156,10 +158,11 @@ static void begin_recording(const char *path)
 	recording = true;
 }
 
+static struct library_search search;
+
 /* Takes on the libraries that have come. */
 static int follow(void)
 {
-	static struct library_search search;
 	struct sqlite_library library;
 	int code = QP_NOT_FOUND;
 
@@ -176,7 +179,13 @@ static int follow(void)
 	                            : code;
 }
 
-LOCK_DEFINE(lock, LOCK_RECORD, .at_fork = LOCK_LEFT); /* what was left is done again */
+/* What was left is done again. */
+static void follow_was_cut(void)
+{
+	search = (struct library_search){ 0 };
+}
+
+LOCK_DEFINE(lock, LOCK_RECORD, .at_fork = LOCK_BRIEFLY, .lost = follow_was_cut, .in_child = start_in_child);
 
 int qp_record(void)
 {

@@ -22,7 +22,7 @@
 #define WAIT_NS (2 * NS_PER_S)
 
 /* Whatever was left half done is done again or can stay: each slot is one store. */
-LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_LEFT);
+LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_BRIEFLY);
 static struct import_hook *hooks; /* made once */
 static int hooks_count;
 

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/debug.h"
+#include "base/loader.h"
 #include "base/vector.h"
 #include "modules/scan.h"
 
@@ -264,7 +265,7 @@ bool import_set(void **slot, void *value)
 {
 	struct slot_search search = { .slot = slot };
 
-	return dl_iterate_phdr(find_slot, &search) && write_slot(&search.object, slot, value);
+	return loader_each(find_slot, &search) && write_slot(&search.object, slot, value);
 }
 
 struct dynamic_tables {
@@ -408,7 +409,7 @@ static void spare(void **slot, const struct import_hook *hook)
 static void patch_spared(const struct spared *one)
 {
 	struct slot_search search = { .slot = one->slot };
-	bool is_patched = dl_iterate_phdr(find_slot, &search) &&
+	bool is_patched = loader_each(find_slot, &search) &&
 	                  (*one->slot == one->was || *one->slot == one->hook->real) &&
 	                  write_slot(&search.object, one->slot, one->hook->replacement);
 
@@ -515,7 +516,7 @@ void import_patch(const struct import_table *table)
 	void *program = dlopen(NULL, RTLD_LAZY);
 	bool all = true;
 
-	dl_iterate_phdr(collect_object, &list);
+	loader_each(collect_object, &list);
 	for (int i = 0; !list.skip && i < table->count; i++)
 		table->hooks[i].in_library = table->hooks[i].elsewhere = 0;
 	for (size_t i = 0; i < list.objects.count; i++) {

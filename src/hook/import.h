@@ -4,7 +4,7 @@
  * dynamic linker, by writing to the slots (GOT entries, pointers in data) that the
  * linker filled or will fill.
  *
- * Not in a signal handler, not inside dl_iterate_phdr.
+ * Not in a signal handler, not inside loader_each().
  */
 #ifndef QUERYPROF_HOOK_IMPORT_H
 #define QUERYPROF_HOOK_IMPORT_H

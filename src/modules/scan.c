@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the program headers of every mapped object through dl_iterate_phdr().
+ * Reads the program headers of every mapped object through loader_each().
  *
  * The loader holds a lock while it calls the callback, and a thread may wait for that lock
  * while it holds any other lock of the process, malloc's included. So the callback
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/loader.h"
 #include "modules/made_code.h"
 #include "modules/watch.h"
 
@@ -326,7 +327,7 @@ int scan_take(struct scan *scan)
 			return ENOMEM;
 		scan->objects.count = scan->ranges.count = scan->text.count = 0;
 		scan->cut = false;
-		dl_iterate_phdr(see_object, scan);
+		loader_each(see_object, scan);
 		if (!scan->cut)
 			add_vdso(scan);
 		more *= 2;
@@ -388,7 +389,7 @@ void scan_counters(uint64_t *adds, uint64_t *subs)
 {
 	uint64_t counters[2] = { 0, 0 };
 
-	dl_iterate_phdr(see_counters, counters);
+	loader_each(see_counters, counters);
 	*adds = counters[0];
 	*subs = counters[1];
 }

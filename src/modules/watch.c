@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/loader.h"
+
 static const uint64_t *first_word; /* of _rtld_global; NULL: there is none */
 static size_t word_count;
 static const uint64_t *mapped_now;
@@ -86,10 +88,10 @@ void watch_init(void)
 	words.count = symbol->st_size / sizeof *words.first;
 	if (words.first[0] == (uintptr_t)debug->r_map)
 		words.mapped_now = &words.first[1];
-	dl_iterate_phdr(publish_words, &words);
-	dl_iterate_phdr(look, NULL);
+	loader_each(publish_words, &words);
+	loader_each(look, NULL);
 	(void)dlsym(RTLD_DEFAULT, "_r_debug");
-	dl_iterate_phdr(look, NULL);
+	loader_each(look, NULL);
 }
 
 static uint64_t read_word(const uint64_t *word)

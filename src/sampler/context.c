@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/loaded_symbol.h"
+#include "base/loader.h"
 #include "handler/thread.h"
 
 #define VARIABLE "otel_thread_ctx_v1"
@@ -34,7 +35,7 @@ static void *find_module(void)
 {
 	char name[PATH_MAX]; /* "" is the program */
 
-	if (dl_iterate_phdr(take_name, name) == 0)
+	if (loader_each(take_name, name) == 0)
 		return NULL;
 	return dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 }

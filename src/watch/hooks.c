@@ -14,7 +14,9 @@ static int add_libraries(struct import_hook *hooks)
 	int count = 0;
 
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
-		if (!host_api(&host_libraries[i]) || steps[i])
+		/* A place that is not behind `hooks` is counted. Else a fork cut the thread off that filled
+		 * it. */
+		if (!host_api(&host_libraries[i]) || (steps[i] && steps[i] < hooks))
 			continue;
 		steps[i] = &hooks[count];
 		if (host_is_patched(&host_libraries[i]))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/loaded_symbol.h"
+#include "base/loader.h"
 #include "base/lock.h"
 #include "sampler/open_waits.h"
 #include "watch/library.h"
@@ -98,7 +99,7 @@ void *host_function(const struct host_library *library, const char *name)
 {
 	struct function_search search = { library, name, NULL };
 
-	dl_iterate_phdr(find_function, &search);
+	loader_each(find_function, &search);
 	return search.found;
 }
 
@@ -211,8 +212,8 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 		return NULL;
 	}
 	/* Before the lock, as the loader calls back. */
-	dl_iterate_phdr(find_place, &place);
-	dl_iterate_phdr(find_place, &own);
+	loader_each(find_place, &place);
+	loader_each(find_place, &own);
 	pthread_mutex_lock(&lock);
 	known = host_find(api);
 	added = known ? NULL : find_free();

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/loaded_symbol.h"
+#include "base/loader.h"
 #include "watch/static/stub.h"
 
 bool library_object_defines(const struct dl_phdr_info *info, const char *function)
@@ -110,5 +111,5 @@ bool library_next(struct library_search *search, struct sqlite_library *library)
 {
 	struct look look = { .search = search, .library = library };
 
-	return dl_iterate_phdr(see_object, &look) == 1;
+	return loader_each(see_object, &look) == 1;
 }

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include "base/debug.h"
+#include "base/loader.h"
 #include "handler/unwind/stack_copy.h"
 
 #define WORD sizeof(uintptr_t)
@@ -135,7 +136,7 @@ bool auto_extensions_are_own(const struct host_library *library)
 
 	if (api->auto_extension((void (*)(void))probe) != SQLITE_OK)
 		return false;
-	dl_iterate_phdr(see_object, &search);
+	loader_each(see_object, &search);
 	for (int i = 0; i < search.data_count && others < 0; i++)
 		others = search_data(&search.data[i]);
 	api->cancel_auto_extension((void (*)(void))probe);

@@ -173,7 +173,7 @@ static const char *patch_late(struct host_library *library, bool alone)
 
 #define LATE_WAIT_NS (2 * NS_PER_S)
 
-LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_LEFT); /* dlopen() waits for the loader's lock */
+LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_BRIEFLY); /* dlopen() waits for the loader's lock */
 
 void static_adopt_late(const struct host_library *library)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/loader.h"
 #include "watch/library.h"
 
 /* The program's own name is "". */
@@ -85,7 +86,7 @@ size_t copies_find(struct copies_search *search, struct static_copy *copies, siz
 {
 	struct look look = { search, copies, room, 0, 0, no_table };
 
-	dl_iterate_phdr(see_object, &look);
+	loader_each(see_object, &look);
 	return look.count;
 }
 
@@ -124,5 +125,5 @@ bool copies_find_table(const void *routines, struct static_copy *copy)
 {
 	struct wanted wanted = { routines, copy };
 
-	return dl_iterate_phdr(see_table, &wanted) == 2;
+	return loader_each(see_table, &wanted) == 2;
 }

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that forks while another of its threads runs the first query of the process. The child runs
+ * queries, and must end.
+ *
+ * usage: PROGRAM COUNT SEED [LIBRARY]     COUNT processes that fork at a random moment of that query
+ *        PROGRAM inside [LIBRARY]         a process for each call of dl_iterate_phdr() that the query makes,
+ * which forks while the call is under way
+ *
+ * Prints how many processes there were, and each child that hung. The statements of process N are named
+ * first_N and child_N.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHILD_QUERIES 5
+#define HANG_MS 30000
+#define INSIDE_MS 150
+
+static const char *library; /* NULL: none is to be loaded */
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void nap_ms(long ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
+static void fail(const char *what)
+{
+	printf("failed: %s\n", what);
+	fflush(stdout);
+	_exit(3);
+}
+
+static void run(sqlite3 *db, const char *sql)
+{
+	char *error = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK)
+		fail(error);
+}
+
+static sqlite3 *open_db(void)
+{
+	sqlite3 *db;
+
+	if (sqlite3_open(":memory:", &db) != SQLITE_OK)
+		fail("sqlite3_open");
+	sqlite3_enable_load_extension(db, 1);
+	return db;
+}
+
+static void load(sqlite3 *db)
+{
+	char *error = NULL;
+
+	if (library && sqlite3_load_extension(db, library, NULL, &error) != SQLITE_OK)
+		fail(error);
+}
+
+/* --- the calls of dl_iterate_phdr() of a first query ------------------------------------------------- */
+
+static int (*real_iterate)(int (*see)(struct dl_phdr_info *, size_t, void *), void *context);
+static __thread bool is_first; /* the thread runs the process's first query */
+static int calls, held_call = -1;
+static atomic_bool is_inside, has_forked;
+
+struct look {
+	int (*see)(struct dl_phdr_info *, size_t, void *);
+	void *context;
+	bool is_held;
+};
+
+static int see_held(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct look *look = context;
+
+	if (look->is_held) {
+		look->is_held = false;
+		atomic_store(&is_inside, true);
+		/* As if this thread had lost its processor. fork() may wait for it. */
+		for (int ms = 0; ms < INSIDE_MS && !atomic_load(&has_forked); ms++)
+			nap_ms(1);
+	}
+	return look->see(info, size, look->context);
+}
+
+__attribute__((visibility("default"))) int dl_iterate_phdr(int (*see)(struct dl_phdr_info *, size_t, void *),
+                                                           void *context)
+{
+	struct look look = { see, context, is_first && calls == held_call };
+
+	calls += is_first;
+	if (!real_iterate)
+		*(void **)&real_iterate = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+	return real_iterate(see_held, &look);
+}
+
+/* --- one process ------------------------------------------------------------------------------------- */
+
+static atomic_bool has_begun;
+static long first_us;
+
+static char first_sql[64], child_sql[64];
+
+static void *first_query(void *db)
+{
+	int64_t before = now_us();
+
+	is_first = true;
+	atomic_store(&has_begun, true);
+	load(db);
+	run(db, first_sql);
+	is_first = false;
+	first_us = (long)(now_us() - before);
+	run(db, first_sql);
+	return NULL;
+}
+
+static void be_child(sqlite3 *db)
+{
+	load(db);
+	for (int i = 0; i < CHILD_QUERIES; i++)
+		run(db, child_sql);
+	if (library)
+		run(db, "SELECT count(*) FROM query_log"); /* when all is stored */
+	exit(0);
+}
+
+/* Whether it ended well. */
+static bool wait_for(pid_t child)
+{
+	int status = -1;
+
+	for (int ms = 0; ms < HANG_MS; ms += 5) {
+		if (waitpid(child, &status, WNOHANG) == child)
+			return status == 0;
+		nap_ms(5);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	return false;
+}
+
+struct process {
+	int number;
+	long delay_us;
+	int held_call;
+};
+
+/* What the process found. */
+struct found {
+	long first_us;
+	int calls;
+	bool has_forked_inside;
+};
+
+static void be_process(const struct process *process, int to)
+{
+	struct found found = { 0 };
+	pthread_t thread;
+	sqlite3 *first, *second;
+	int64_t begin;
+	pid_t child;
+
+	/* A mutex of SQLite's that the other thread has is taken for ever in the child, with queryprof or
+	 * without. */
+	if (sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK)
+		fail("sqlite3_config");
+	/* A fork would cut off a dlopen() under way, too. */
+	if (library && !dlopen(library, RTLD_NOW))
+		fail(dlerror());
+	first = open_db();
+	second = open_db();
+	snprintf(first_sql, sizeof first_sql, "SELECT 7 AS first_%d", process->number);
+	snprintf(child_sql, sizeof child_sql, "SELECT 7 AS child_%d", process->number);
+	held_call = process->held_call;
+	if (pthread_create(&thread, NULL, first_query, first))
+		fail("pthread_create");
+	while (!atomic_load(&has_begun))
+		;
+	begin = now_us();
+	while (held_call < 0 && now_us() - begin < process->delay_us)
+		;
+	for (int ms = 0; held_call >= 0 && !atomic_load(&is_inside) && ms < 2000; ms++)
+		nap_ms(1);
+	found.has_forked_inside = atomic_load(&is_inside);
+	child = fork();
+	if (!child)
+		be_child(second);
+	atomic_store(&has_forked, true);
+	if (!wait_for(child))
+		fail("the child hung, or failed");
+	pthread_join(thread, NULL);
+	found.first_us = first_us;
+	found.calls = calls;
+	if (write(to, &found, sizeof found) != sizeof found)
+		fail("write");
+	exit(0);
+}
+
+/* In a process of its own, which begins as a program does. */
+static struct found run_process(const char *program, const struct process *process)
+{
+	struct found found = { 0 };
+	int ends[2], status = -1;
+	pid_t child;
+
+	if (pipe(ends))
+		fail("pipe");
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		char number[16], delay[24], call[16], to[16];
+
+		close(ends[0]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		snprintf(number, sizeof number, "%d", process->number);
+		snprintf(delay, sizeof delay, "%ld", process->delay_us);
+		snprintf(call, sizeof call, "%d", process->held_call);
+		snprintf(to, sizeof to, "%d", ends[1]);
+		execl(program, program, "process", number, delay, call, to, library, (char *)NULL);
+		_exit(4);
+	}
+	close(ends[1]);
+	if (read(ends[0], &found, sizeof found) != sizeof found)
+		found.first_us = 0;
+	close(ends[0]);
+	waitpid(child, &status, 0);
+	if (status)
+		printf("process %d, %ld us, call %d: status %d\n", process->number, process->delay_us,
+		       process->held_call, status);
+	return found;
+}
+
+static void at_random_moments(const char *program, int count, unsigned seed)
+{
+	long most_us = 0;
+
+	srand(seed);
+	for (int i = 0; i < count; i++) {
+		/* The first four show how long the query takes. */
+		struct process process = { i, i < 4 ? 0 : rand() % (most_us + most_us / 4 + 1), -1 };
+		struct found found = run_process(program, &process);
+
+		if (i < 4 && found.first_us > most_us)
+			most_us = found.first_us;
+	}
+	printf("%d processes\n", count);
+}
+
+static void inside_each_call(const char *program)
+{
+	int count = 0;
+
+	for (bool is_one = true; is_one; count++)
+		is_one = run_process(program, &(struct process){ count, 0, count }).has_forked_inside;
+	printf("%d processes\n", count);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 5 && !strcmp(argv[1], "process")) {
+		library = argv[6];
+		be_process(&(struct process){ atoi(argv[2]), atol(argv[3]), atoi(argv[4]) }, atoi(argv[5]));
+	}
+	if (argc > 1 && !strcmp(argv[1], "inside")) {
+		library = argv[2];
+		inside_each_call(argv[0]);
+		return 0;
+	}
+	if (argc < 3)
+		return 2;
+	library = argv[3];
+	at_random_moments(argv[0], atoi(argv[1]), (unsigned)atoi(argv[2]));
+	return 0;
+}

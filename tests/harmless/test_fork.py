@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that fork while another of their threads runs the first query of the process: no child hangs, and what each
+child runs is counted. QUERYPROF_TEST_ROUNDS is the number of processes of each host.
+
+usage: test_fork.py QUERYPROF LIBRARY FORK_HOST"""
+
+from hosts import *
+
+HOST = os.path.abspath(sys.argv.pop(1))
+ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "30"))
+
+# The same in Python, whose threads release its lock within SQLite. SQLite's own mutex for statistics, which the other
+# thread may have, is switched off: with it a child would hang without queryprof, too.
+PYTHON = r"""
+import ctypes, os, random, sys, threading, time
+assert ctypes.CDLL("libsqlite3.so.0").sqlite3_config(9, 0) == 0
+import sqlite3
+
+library = sys.argv[2] if len(sys.argv) > 2 else None
+loaded = library and ctypes.CDLL(library)  # a fork would cut off a dlopen() under way, too
+
+def run(db, sql, times):
+    if library:
+        db.enable_load_extension(True)
+        db.load_extension(library)
+    for i in range(times):
+        db.execute(sql).fetchall()
+
+def first_query(db, n):
+    before = time.monotonic()
+    run(db, "SELECT 7 AS first_%d" % n, 2)
+    took.append(time.monotonic() - before)
+
+def wait_for(child):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if os.waitpid(child, os.WNOHANG) != (0, 0):
+            return
+        time.sleep(0.005)
+    print("a child hung", flush=True)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+
+def be_process(n):
+    dbs = [sqlite3.connect(":memory:", check_same_thread=False) for i in range(2)]
+    thread = threading.Thread(target=first_query, args=(dbs[0], n))
+    thread.start()
+    time.sleep(random.uniform(0, 0.006))
+    child = os.fork()
+    if not child:
+        run(dbs[1], "SELECT 7 AS child_%d" % n, 5)
+        if library:
+            dbs[1].execute("SELECT count(*) FROM query_log").fetchall()
+        os._exit(0)
+    wait_for(child)
+    thread.join()
+    if library:
+        dbs[0].execute("SELECT count(*) FROM query_log").fetchall()
+
+took = []
+for n in range(int(sys.argv[1])):
+    random.seed(n)
+    child = os.fork()
+    if not child:
+        be_process(n)
+        os._exit(0)
+    os.waitpid(child, 0)
+print("%s processes" % sys.argv[1])
+"""
+
+
+class Fork(Hosts):
+    def expect_all(self, done, processes):
+        self.assertEqual((done.status, done.out), (0, "%d processes\n" % processes), done)
+        for name, calls in (("first", 2), ("child", 5)):
+            found = dict(done.rows("SELECT CAST(substr(query, instr(query, '%s_') + 6) AS INTEGER), sum(calls)"
+                                   " FROM statement_stats WHERE query LIKE '%%%s\\_%%' ESCAPE '\\' GROUP BY 1"
+                                   % (name, name)))
+            self.assertEqual(found, {n: calls for n in range(processes)}, (name, done))
+
+    def test_inside(self):
+        """The fork comes while the first query is inside of each of its calls of dl_iterate_phdr()."""
+        for way in ("alone", "loaded", "recorded"):
+            with self.subTest(way):
+                done = self.run_host(way, HOST, "inside")
+                processes = int(done.out.split()[0])
+                if way == "alone":
+                    self.assertEqual(processes, 1, "the host itself calls it")
+                else:
+                    self.assertGreater(processes, 3)
+                    self.expect_all(done, processes)
+
+    def test_random(self):
+        for way in ("loaded", "recorded"):
+            with self.subTest(way):
+                done = self.run_host(way, HOST, str(ROUNDS), "1", timeout=3600)
+                self.expect_all(done, ROUNDS)
+
+    def test_python(self):
+        for way in ("loaded", "recorded"):
+            with self.subTest(way):
+                done = self.run_host(way, "/usr/bin/python3", "-c", PYTHON, str(ROUNDS), timeout=3600)
+                self.expect_all(done, ROUNDS)
+
+
+if __name__ == "__main__":
+    unittest.main()
