@@ -29,9 +29,11 @@
 #include "base/loader.h"
 #include "entry/mark.h"
 #include "watch/library.h"
+#include "watch/namespaces.h"
 #include "watch/static/opening.h"
 
 __attribute__((visibility("default"))) void __gmon_start__(void);
+__attribute__((visibility("default"))) void *dlmopen(Lmid_t space, const char *file, int mode);
 
 static bool active;
 static int (*record)(void); /* qp_record() */
@@ -84,6 +86,12 @@ static void refused(const char *path, const char *why)
 	mark_leave(MARK_REFUSED, line);
 }
 
+static void found_elsewhere(const char *path)
+{
+	refused(path, "it was loaded into a namespace of its own (dlmopen()), where queryprof does not "
+	              "follow SQLite");
+}
+
 /* Which of the objects has a SQLite of its own inside, the command looks up if it has to. The
  * program comes first, without a name. */
 static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
@@ -125,6 +133,40 @@ static void look(void)
 		record();
 	else
 		loader_each(leave_object, &place);
+	namespaces_look(found_elsewhere);
+}
+
+/* The caller's return address stays the newest one where the last thing is a call. */
+#if defined(__clang__)
+#define OWN_CALLER
+#else
+#define OWN_CALLER __attribute__((optimize("optimize-sibling-calls")))
+#endif
+
+/* What comes into a namespace of its own calls the C library's functions there, and no start-up code of it
+ * calls ours. A name without a path is searched for by the caller's object, so that call is the caller's;
+ * such an object is seen at the next look, or at the end. */
+OWN_CALLER void *dlmopen(Lmid_t space, const char *file, int mode)
+{
+	static void *(*real)(Lmid_t, const char *, int); /* atomic */
+	void *(*open)(Lmid_t, const char *, int) = __atomic_load_n(&real, __ATOMIC_RELAXED), *handle;
+
+	if (!open) {
+		*(void **)&open = dlsym(RTLD_NEXT, "dlmopen");
+		__atomic_store_n(&real, open, __ATOMIC_RELAXED);
+	}
+	if (!active || !file || !strchr(file, '/') || strchr(file, '$'))
+		return open(space, file, mode);
+	handle = open(space, file, mode);
+	if (handle)
+		namespaces_look(found_elsewhere);
+	return handle;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	if (active)
+		namespaces_look(found_elsewhere);
 }
 
 void __gmon_start__(void)

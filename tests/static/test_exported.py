@@ -53,6 +53,30 @@ class Exported(Recording):
         for module in MODULES:
             self.run_modules(LOADS, "global", module, CLIENT, PLUGIN, names=["module", "client", "plugin"])
 
+    def test_namespace(self):
+        """What dlmopen() loads runs as it does alone; that it is not followed is said, by name."""
+        for module in CLIENT, *MODULES:
+            for how in "new", "found":
+                with self.subTest(how=how, module=os.path.basename(module)):
+                    env = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(module)}
+                    plain = subprocess.run([LOADS, how, str(COUNT), module], capture_output=True, text=True, check=True, env=env)
+                    done = self.record(LOADS, how, str(COUNT), module, options=EVERY, env=env)
+                    self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
+                    self.assertRegex(done.stderr, "nothing was recorded: .*/%s: it was loaded into a namespace of its own" % (
+                        "libsqlite3.so.0" if module == CLIENT else os.path.basename(module)))
+
+    def test_beside_a_recorded_one(self):
+        """What is not followed is said also where something else was recorded."""
+        script = ("import ctypes, sqlite3, sys\n"
+                  "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
+                  "load = ctypes.CDLL(None).dlmopen\n"
+                  "load.argtypes = ctypes.c_long, ctypes.c_char_p, ctypes.c_int\n"
+                  "for i in range(3): assert load(-1, sys.argv[1].encode(), 2)\n")
+        done = self.record(PYTHON, "-c", script, MODULES[0], options=EVERY)
+        self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
+                         [("SELECT 1", 1)], self.seen)
+        self.assertEqual(done.stderr.count("not recorded: %s: it was loaded into a namespace" % MODULES[0]), 1, self.seen)
+
     def test_bound_library(self):
         """A library that has no other code than SQLite's keeps its code: its callers' import tables lead to queryprof."""
         folder = os.path.join(self.folder, "lib")

@@ -416,17 +416,43 @@ static void explain_cause(const char *path)
 	free(object);
 }
 
+/* The lines of processes that ran the same are the same. */
+#define REFUSED_MAX 8
+
+bool explain_refused(const char *before)
+{
+	char *said[REFUSED_MAX], *line;
+	size_t count = 0, more = 0;
+	FILE *lines = open_marks();
+
+	while ((line = next_line(lines, MARK_REFUSED))) {
+		size_t i = 0;
+
+		while (i < count && strcmp(said[i], line) != 0)
+			i++;
+		if (i < count || count == REFUSED_MAX) {
+			more += i == count;
+			free(line);
+			continue;
+		}
+		complain("%s: %s", before, line);
+		said[count++] = line;
+	}
+	if (lines)
+		fclose(lines);
+	if (more)
+		complain("%s: %zu other lines of that kind", before, more);
+	for (size_t i = 0; i < count; i++)
+		free(said[i]);
+	return count > 0;
+}
+
 void explain_no_sqlite(const char *program)
 {
 	char path[PATH_MAX];
-	int count;
-	char *refused = find_line(MARK_REFUSED, &count);
 
-	if (refused) {
-		complain("nothing was recorded: %s", refused);
-		free(refused);
+	if (explain_refused("nothing was recorded"))
 		return;
-	}
 	if (!find_program(program, path))
 		snprintf(path, sizeof(path), "%s", program);
 	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);

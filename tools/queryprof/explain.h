@@ -23,6 +23,9 @@ bool explain_has_sqlite(void);
 /* Adds what processes without a shared ring could not store, which is not counted elsewhere. */
 void explain_losses(struct losses *losses);
 
+/* Names each SQLite that was seen and is not followed, and why, behind `before`. False: there was none. */
+bool explain_refused(const char *before);
+
 /* There is no query in the trace file: with a SQLite library, and without one in `program` and
  * what it started. */
 void explain_no_query(const char *trace);

@@ -401,6 +401,8 @@ static void tell_end(const struct trace *trace, const char *program)
 		         path_as_given);
 	else if (!has_lost)
 		explain_no_query(path_as_given);
+	if (!is_empty)
+		explain_refused("not recorded");
 	tell_losses(&found.losses);
 }
 
