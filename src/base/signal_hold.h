@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 struct signal_hold {
-	uint64_t mask; /* the signal */
+	uint64_t mask;   /* the signal */
 	uint64_t before; /* what was blocked */
 	bool was_pending;
 };

@@ -265,6 +265,7 @@ static void flush(bool urgent)
 	uint64_t until = ring_head(ring);
 	int64_t now = control_now_ns();
 
+	descriptors_fit_limit();
 	if (flusher.reaped_at + REAP_INTERVAL_NS <= now) {
 		flusher.reaped_at = now;
 		sampler_reap();

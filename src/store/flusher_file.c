@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "queryprof.h"
 #include "store/counters.h"
+#include "store/file/descriptors.h"
 #include "store/leaving.h"
 #include "store/read/pool.h"
 
@@ -157,6 +158,7 @@ int flusher_open_file(char **error)
 	struct database_limits limits;
 	int code;
 
+	descriptors_fit_limit();
 	if (store_control.no_file) {
 		*error = text_format("%s", store_control.no_file);
 		return QP_STORE;

@@ -23,7 +23,8 @@
 
 #include "system/call.h"
 
-_Static_assert(sizeof(off_t) == sizeof(long) && sizeof(struct stat) == sizeof(struct stat64), "as the kernel's");
+_Static_assert(sizeof(off_t) == sizeof(long) && sizeof(struct stat) == sizeof(struct stat64),
+               "as the kernel's");
 
 /* Older headers do not know it. */
 #ifndef SYS_faccessat2
@@ -138,8 +139,8 @@ int fdatasync(int fd)
 	return (int)CALL(SYS_fdatasync, fd);
 }
 
-ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long to_count, const struct iovec *from,
-                         unsigned long from_count, unsigned long flags)
+ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long to_count,
+                         const struct iovec *from, unsigned long from_count, unsigned long flags)
 {
 	return CALL(SYS_process_vm_readv, process, to, to_count, from, from_count, flags);
 }
@@ -180,7 +181,9 @@ int faccessat(int folder, const char *path, int how, int flags)
 	long result = flags ? CALL_KERNEL(SYS_faccessat2, folder, path, how, flags) : -ENOSYS;
 
 	/* Older containers answer EPERM for what they do not know. */
-	return (int)call_result(result == -ENOSYS || result == -EPERM ? CALL_KERNEL(SYS_faccessat, folder, path, how) : result);
+	return (int)call_result(result == -ENOSYS || result == -EPERM
+	                                ? CALL_KERNEL(SYS_faccessat, folder, path, how)
+	                                : result);
 }
 
 int access(const char *path, int how)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two-level segregated fit (Masmano et al., "TLSF", ECRTS 2004): lists of free blocks by size, sixteen for each
- * power of two, and bits that say which are not empty. To take a block, and to give it back, takes a bounded number of
- * steps. A block that is free is merged with its neighbours at once, so a region from mmap() that is empty can go
- * back to the kernel. A large block is a mapping of its own.
+ * Two-level segregated fit (Masmano et al., "TLSF", ECRTS 2004): lists of free blocks by size, sixteen for
+ * each power of two, and bits that say which are not empty. To take a block, and to give it back, takes a
+ * bounded number of steps. A block that is free is merged with its neighbours at once, so a region from
+ * mmap() that is empty can go back to the kernel. A large block is a mapping of its own.
  *
  * There are a few arenas, each with a lock. A thread that finds its arena taken goes to the next, as in libc.
  *
@@ -30,16 +30,16 @@
 
 /* --- blocks ---------------------------------------------------------------------------------------- */
 
-/* The word in front of a block: its size, which is a multiple of ALIGN, and these. The arena's number is in the upper
- * bits. */
+/* The word in front of a block: its size, which is a multiple of ALIGN, and these. The arena's number is in
+ * the upper bits. */
 #define IS_FREE 1ul
 #define BEFORE_IS_FREE 2ul
 #define IS_LARGE 4ul
 #define ARENA_SHIFT 56
 #define SIZE_MASK (((1ul << ARENA_SHIFT) - 1) & ~15ul)
 
-/* Memory begins behind `word`. What stands in front of it is the last word of the block before, and there while that is
- * free. */
+/* Memory begins behind `word`. What stands in front of it is the last word of the block before, and there
+ * while that is free. */
 struct block {
 	struct block *before;
 	size_t word;
@@ -88,8 +88,8 @@ static size_t block_size_for(size_t size)
 #define LISTS (1u << LISTS_LOG) /* of a power of two */
 #define LINEAR_LOG 8            /* below it a list has one size */
 #define POWERS 16
-#define LARGE (256u << 10)       /* from here on a block is a mapping of its own */
-#define REGION_MIN (128u << 10)  /* what is requested of the kernel */
+#define LARGE (256u << 10)      /* from here on a block is a mapping of its own */
+#define REGION_MIN (128u << 10) /* what is requested of the kernel */
 #define REGION_MAX (2048u << 10)
 
 _Static_assert(REGION_MAX < 1u << (LINEAR_LOG + POWERS - 1), "a region is in a list");
@@ -100,7 +100,7 @@ struct arena {
 	uint32_t powers;
 	uint32_t lists[POWERS];
 	struct block *free[POWERS][LISTS];
-	size_t mapped;         /* in regions */
+	size_t mapped;        /* in regions */
 	struct region *spare; /* an empty one, to be used again; it is in the lists */
 };
 
@@ -209,7 +209,8 @@ static void set_size(struct block *block, size_t size)
 
 static void *map(size_t size)
 {
-	long at = CALL_KERNEL(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long at =
+		CALL_KERNEL(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return (unsigned long)at > -4096ul ? NULL : (void *)at;
 }
@@ -230,7 +231,8 @@ static struct block *first_block(struct region *region)
 static bool add_region(struct arena *arena, size_t size)
 {
 	/* list_find() looks where all blocks are large enough, up to a sixteenth more. */
-	const size_t needed = round_to_pages(size + size / 8 + sizeof(struct region) + REGION_END + 2 * ALIGN);
+	const size_t needed =
+		round_to_pages(size + size / 8 + sizeof(struct region) + REGION_END + 2 * ALIGN);
 	size_t whole = round_to_pages(arena->mapped / 2);
 	struct region *region;
 	struct block *block, *end;

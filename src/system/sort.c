@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * qsort(): libc's takes the host's memory. Stable, by merging; without memory by inserting from a heap, which is not.
+ * qsort(): libc's takes the host's memory. Stable, by merging; without memory by inserting from a heap, which
+ * is not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,8 @@ static void merge_sort(const struct order *order, char *items, size_t count, cha
 	memcpy(to, a, (size_t)(a_end - a));
 }
 
-void qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *), void *context)
+void qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *),
+             void *context)
 {
 	const struct order order = { size, compare, context };
 	char small[1024];

@@ -28,9 +28,10 @@ void run_last(const char *mark)
 
 	if (!last_db)
 		return;
-	sql = sqlite3_mprintf("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) "
-	                      "SELECT max(x), '%s' FROM c",
-	                      mark);
+	sql = sqlite3_mprintf(
+		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) "
+		"SELECT max(x), '%s' FROM c",
+		mark);
 	CHECK(sqlite3_prepare_v2(last_db, sql, -1, &stmt, NULL) == SQLITE_OK);
 	CHECK(sqlite3_step(stmt) == SQLITE_ROW);
 	CHECK(sqlite3_column_int(stmt, 0) == 60000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of the library: what is given out is aligned, belongs to one caller, keeps its content, and goes back
- * to the kernel. CMakeLists.txt gives the functions other names here.
+ * The memory of the library: what is given out is aligned, belongs to one caller, keeps its content, and goes
+ * back to the kernel. CMakeLists.txt gives the functions other names here.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -128,7 +128,8 @@ static void too_much_is_refused(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		static const size_t sizes[] = { SIZE_MAX, PTRDIFF_MAX, (size_t)PTRDIFF_MAX - 4096, 1ul << 47 };
+		static const size_t sizes[] = { SIZE_MAX, PTRDIFF_MAX, (size_t)PTRDIFF_MAX - 4096,
+			                        1ul << 47 };
 
 		errno = 0;
 		assert_null(ours_malloc(sizes[i]));

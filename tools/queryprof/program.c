@@ -15,6 +15,7 @@
  */
 #include "program.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -85,28 +86,40 @@ static int start_program(char **argv)
 	return error;
 }
 
-/* Readers of the program's output must see its end, although this process lives on. */
+#define FDS_MAX 1024 /* that are looked for where there is no /proc */
+
+static bool is_among(const int *fds, size_t count, int fd)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] == fd)
+			return true;
+	return false;
+}
+
+/* Readers of the program's output must see its end, although this process lives on. What a library that is
+ * preloaded here, too, goes on writing to its own numbers must not come to files that are opened later: the
+ * numbers are not free again. */
 static void let_go_of_descriptors(const int *kept, size_t count)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-	unsigned from = STDERR_FILENO + 1;
+	DIR *fds = nowhere < 0 ? NULL : opendir("/proc/self/fd");
+	const struct dirent *entry;
 
 	if (nowhere >= 0) {
 		dup2(nowhere, STDIN_FILENO);
 		dup2(nowhere, STDOUT_FILENO);
 	}
-	for (;;) {
-		unsigned next = ~0u; /* of the kept ones */
+	while (fds && (entry = readdir(fds)) != NULL) {
+		int fd = atoi(entry->d_name);
 
-		for (size_t i = 0; i < count; i++)
-			if (kept[i] >= (int)from && (unsigned)kept[i] < next)
-				next = (unsigned)kept[i];
-		if (next > from)
-			close_range(from, next == ~0u ? next : next - 1, 0);
-		if (next == ~0u)
-			return;
-		from = next + 1;
+		if (fd > STDERR_FILENO && fd != nowhere && fd != dirfd(fds) && !is_among(kept, count, fd))
+			dup3(nowhere, fd, O_CLOEXEC);
 	}
+	for (int fd = STDERR_FILENO + 1; !fds && fd < FDS_MAX; fd++)
+		if (!is_among(kept, count, fd))
+			close(fd);
+	if (fds)
+		closedir(fds);
 }
 
 /* --- the witness ------------------------------------------------------------------ */

@@ -3,11 +3,18 @@
  * close_range() (Linux 5.9) makes the table and empties it in one step: at no moment is
  * there a second descriptor of a host's pipe, whose reader would wait for its end. Where
  * that is refused, unshare() copies the table first; the copies are closed one by one.
+ *
+ * Numbers are kept from use by an epoll descriptor at each of them: it cannot be written. A file is not
+ * opened first and then moved to a higher number: to close the lower one would give back the process's locks
+ * of that file.
  */
 #include "store/file/descriptors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -21,21 +28,53 @@
 #define CLOSE_RANGE_UNSHARE 2u
 #endif
 
-/* A sanitizer reports on descriptor 2. To ThreadSanitizer one number is one descriptor in
- * all of a process, so the store's must have other numbers than the host's. */
+/* A sanitizer reports on descriptor 2. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FIRST_CLOSED 3u
 #else
 #define FIRST_CLOSED 0u
 #endif
-#ifdef __SANITIZE_THREAD__
-#define FIRST_FREE 200
-#else
-#define FIRST_FREE 3
-#endif
 
 /* Beyond this no process has descriptors, whatever the limit says. */
 #define LIMIT_MAX (1 << 20)
+
+#define FIRST_LEAST 256
+#define FIRST_MOST 16384 /* the kernel's table has 8 bytes for each number */
+#define OURS 64          /* that the store may have */
+
+/* The lowest number that is free, in the table of the newest flusher. 0: it has none of its own. */
+static long first;
+
+static long limit_now(void)
+{
+	struct rlimit limit = { .rlim_cur = OURS };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur < LIMIT_MAX ? (long)limit.rlim_cur : LIMIT_MAX;
+}
+
+/* Of a low limit the store has the upper half. */
+static long first_within(long limit, long wanted)
+{
+	const long most = limit - (limit < 2 * OURS ? limit / 2 : OURS);
+
+	return wanted < most ? wanted : most;
+}
+
+/* How many numbers the kernel's table of the calling thread has room for: more than the host has had yet. */
+static long size_of_table(void)
+{
+	char text[4096];
+	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	const char *line;
+
+	if (fd >= 0)
+		close(fd);
+	text[size < 0 ? 0 : size] = '\0';
+	line = strstr(text, "\nFDSize:");
+	return line ? strtol(line + strlen("\nFDSize:"), NULL, 10) : 0;
+}
 
 /* By the bare call: to a sanitizer these numbers are the host's. */
 static void close_copies(void)
@@ -49,24 +88,39 @@ static void close_copies(void)
 		syscall(SYS_close, (int)fd);
 }
 
-/* The C library's message to the standard descriptors at an abort() must not come to a
- * file of the store: descriptors of this kind cannot be written. */
-static int occupy_first_numbers(void)
+/* The C library's message to the standard descriptors at an abort() must not come to a file of the store
+ * either. */
+static int occupy_numbers(long below)
 {
-	for (long fd = FIRST_CLOSED; fd < FIRST_FREE; fd++) {
-		fd = syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
-		if (fd < 0)
-			return errno;
-	}
+	long one = syscall(SYS_epoll_create1, EPOLL_CLOEXEC), fd = one;
+
+	if (one < 0)
+		return errno;
+	while (fd >= 0 && fd < below - 1)
+		fd = syscall(SYS_fcntl, one, F_DUPFD_CLOEXEC, 0);
+	first = below;
 	return 0;
 }
 
 int descriptors_separate(void)
 {
+	const long twice = 2 * size_of_table();
+	const long wanted = twice < FIRST_LEAST ? FIRST_LEAST : twice > FIRST_MOST ? FIRST_MOST : twice;
+	const long below = first_within(limit_now(), wanted);
+
+	first = 0;
 	if (syscall(SYS_close_range, FIRST_CLOSED, ~0u, CLOSE_RANGE_UNSHARE)) {
 		if (unshare(CLONE_FILES))
 			return errno;
 		close_copies();
 	}
-	return occupy_first_numbers();
+	return occupy_numbers(below);
+}
+
+void descriptors_fit_limit(void)
+{
+	const long now = first ? first_within(limit_now(), first) : 0;
+
+	for (; first > now && first > STDERR_FILENO + 1; first--)
+		syscall(SYS_close, first - 1);
 }

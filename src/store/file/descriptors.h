@@ -7,6 +7,11 @@
  * So the store's threads have a descriptor table of their own. Nothing that the host closes
  * is in it, and nothing in it is in the host's /proc/self/fd, counts towards the host's
  * limit, or goes to its children.
+ *
+ * Code of the host's may run on these threads: libc takes memory for a new thread, and libdw for symbols, by
+ * a malloc() that a preloaded library may have replaced, and that writes to descriptors of the host's
+ * numbers. So ours have other numbers: they begin at twice the size of the host's table, at 256 at least and
+ * at 16384 at most, and leave 64 numbers below the limit, or half of it. No number below can be written to.
  */
 #ifndef QUERYPROF_STORE_FILE_DESCRIPTORS_H
 #define QUERYPROF_STORE_FILE_DESCRIPTORS_H
@@ -15,5 +20,9 @@
  * table of their own. 0, or the errno value of the call that the system refuses: the table
  * may be the host's, and no file may be opened. */
 int descriptors_separate(void);
+
+/* On a thread with that table, before files are opened: the host may have lowered its limit to less than the
+ * store's numbers. */
+void descriptors_fit_limit(void);
 
 #endif
