@@ -91,6 +91,13 @@ class Exported(Recording):
         with open(os.path.join(self.folder, "log"), encoding="utf-8") as log:
             self.assertNotIn(": sqlite3_step: patched", log.read())
 
+    def test_table_that_leads_elsewhere(self):
+        """The loader binds a module's table of functions to the library that came first: the reason says so."""
+        done = self.run_modules(LOADS, "global", CLIENT, MODULES[-1], names=["client", "module"])
+        self.assertIn("not recorded: %s: the table by which the functions of the SQLite inside of it are found is not known, or"
+                      " leads to those of another library" % MODULES[-1], done.stderr)
+        self.assertNotIn("SQLITE_OMIT_LOAD_EXTENSION", done.stderr)
+
     def test_program_that_exports(self):
         self.run_modules(EXPORTING, "local", PLUGIN, CLIENT, names=["program", "plugin", "client"])
 

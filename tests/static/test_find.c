@@ -82,7 +82,8 @@ static double resident_kib(void)
 	return kib;
 }
 
-static const char *const names[] = { "nothing", "a SQLite without a table", "a table" };
+static const char *const names[] = { "nothing", "a SQLite without a table",
+	                             "a SQLite whose table is not found", "a table" };
 
 /* The search of one object: the first time with the page faults of a program that was just loaded. */
 struct search {
@@ -140,7 +141,7 @@ static void see(const char *path)
 	is_inside = has_text(&load, witness, sizeof witness - 1);
 	seen.objects++;
 	seen.tables += of.found == STATIC_TABLE;
-	seen.no_table += of.found == STATIC_NO_TABLE;
+	seen.no_table += of.found == STATIC_NO_TABLE || of.found == STATIC_UNKNOWN_TABLE;
 	if (of.found != STATIC_NOTHING || is_inside || tells_all) {
 		printf("%8.3f ms (first %.3f, %.0f KiB)  %s: %s", of.best_ms, of.first_ms, of.more_kib, path,
 		       names[of.found]);

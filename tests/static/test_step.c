@@ -31,9 +31,9 @@
 
 static struct static_copy copy;
 
-static void no_table(const char *path)
+static void no_table(const char *path, enum static_found found)
 {
-	fail_msg("%s: no table", path);
+	fail_msg("%s: no table (%d)", path, found);
 }
 
 static char *read_maps(void)

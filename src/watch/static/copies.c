@@ -37,7 +37,7 @@ struct look {
 	struct copies_search *search;
 	struct static_copy *copies;
 	size_t room, count, at;
-	void (*no_table)(const char *path);
+	void (*no_table)(const char *path, enum static_found found);
 };
 
 static int see_object(struct dl_phdr_info *info, size_t size, void *context)
@@ -46,6 +46,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	struct copies_search *search = look->search;
 	struct static_table tables[STATIC_TABLES_MAX];
 	struct static_object object;
+	enum static_found found;
 	char path[PATH_MAX];
 	size_t count, at = look->at++;
 
@@ -62,11 +63,12 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	search->has_seen_program = true;
 	if (is_other(info))
 		return 0;
-	switch (static_find(info, &object, tables, &count)) {
+	switch (found = static_find(info, &object, tables, &count)) {
 	case STATIC_NOTHING: return 0;
 	case STATIC_NO_TABLE:
+	case STATIC_UNKNOWN_TABLE:
 		take_path(path, info);
-		look->no_table(path);
+		look->no_table(path, found);
 		return 0;
 	case STATIC_TABLE: break;
 	}
@@ -82,7 +84,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 }
 
 size_t copies_find(struct copies_search *search, struct static_copy *copies, size_t room,
-                   void (*no_table)(const char *path))
+                   void (*no_table)(const char *path, enum static_found found))
 {
 	struct look look = { search, copies, room, 0, 0, no_table };
 

@@ -29,10 +29,10 @@ struct copies_search {
 
 /* Copies that have come since the call before, at most `room`, which is STATIC_TABLES_MAX or more;
  * 0: there are none, yet. One may be reported again after an object has been unmapped. `no_table`
- * is called for each object whose copy has no table. Takes the lock of the loader's list only:
- * callable while the loader loads. */
+ * is called for each object whose copy has no table, or whose table was not found. Takes the lock of the
+ * loader's list only: callable while the loader loads. */
 size_t copies_find(struct copies_search *search, struct static_copy *copies, size_t room,
-                   void (*no_table)(const char *path));
+                   void (*no_table)(const char *path, enum static_found found));
 
 /* The copy with this table of routines. False: it is none. */
 bool copies_find_table(const void *routines, struct static_copy *copy);

@@ -412,8 +412,10 @@ enum static_found static_find(const struct dl_phdr_info *info, struct static_obj
 	describe(info, object);
 	if (!object->code.end || !may_have(info) || !find_system_calls(object, &range, &from))
 		return STATIC_NOTHING;
-	if (may_load_extensions(object) && search_copies(&search, true) > search.count)
+	if (!may_load_extensions(object))
+		return STATIC_NO_TABLE;
+	if (search_copies(&search, true) > search.count)
 		search_copies(&search, false);
 	*count = search.count;
-	return search.count ? STATIC_TABLE : STATIC_NO_TABLE;
+	return search.count ? STATIC_TABLE : STATIC_UNKNOWN_TABLE;
 }

@@ -47,6 +47,9 @@ struct static_table {
 enum static_found {
 	STATIC_NOTHING,
 	STATIC_NO_TABLE, /* a SQLite that loads no extensions, and so has no table */
+	/* One whose table was not found. Where another library has the same names, the loader may have made
+	 * the table lead there. */
+	STATIC_UNKNOWN_TABLE,
 	STATIC_TABLE,
 };
 

@@ -186,11 +186,15 @@ static const char *watch(struct opening *opening, const struct static_copy *copy
 
 static void (*report_refused)(const char *path, const char *why);
 
-static void no_table(const char *path)
+static void no_table(const char *path, enum static_found found)
 {
-	report_refused(
-		path, "the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION, so it has no table "
-		      "by which its functions are found: build it without that, or with a shared library");
+	report_refused(path,
+	               found == STATIC_NO_TABLE
+	                       ? "the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION, so "
+	                         "it has no table by which its functions are found: build it without "
+	                         "that, or with a shared library"
+	                       : "the table by which the functions of the SQLite inside of it are found "
+	                         "is not known, or leads to those of another library with its names");
 }
 
 static void see(const struct static_copy *copy)
