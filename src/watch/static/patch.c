@@ -2,7 +2,6 @@
 #include "watch/static/patch.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -73,7 +72,8 @@ static bool write_code(int memory, uintptr_t address, const void *bytes, size_t 
 
 /* --- all entries ------------------------------------------------------------------------------ */
 
-/* The patch in the making, on the heap for its size. */
+/* The patch in the making, too large for a stack. The preload has no memory but mappings: the host may have
+ * replaced malloc(). */
 struct work {
 	struct placed_stub stubs[PATCH_ENTRIES_MAX];
 	struct patch_entry *of[PATCH_ENTRIES_MAX];
@@ -192,12 +192,13 @@ const char *patch_functions(const struct static_object *object, struct patch_ent
 	const uintptr_t page = page_size();
 	const size_t code = (count * STUB_BYTES_MAX / 2 + page - 1) & ~(page - 1);
 	const size_t unwinding = (UNWINDING_BYTES + page - 1) & ~(page - 1);
-	struct work *work = calloc(1, sizeof *work);
+	struct work *work =
+		mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	const char *refused = NULL;
 
 	*area = (struct patch_area){ 0 };
-	if (count > PATCH_ENTRIES_MAX || !work)
+	if (count > PATCH_ENTRIES_MAX || work == MAP_FAILED)
 		refused = "there is no memory";
 	else if (memory < 0)
 		refused = "/proc/self/mem cannot be opened";
@@ -220,7 +221,8 @@ const char *patch_functions(const struct static_object *object, struct patch_ent
 	}
 	if (memory >= 0)
 		close(memory);
-	free(work);
+	if (work != MAP_FAILED)
+		munmap(work, sizeof *work);
 	return refused;
 }
 
