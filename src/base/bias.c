@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
-#include "base/clock.h"
+#include "base/bounded_wait.h"
 
 /* The kernel requires a registration first. Where it has no such call there is no user. */
 static bool can_bar(void)
@@ -26,39 +24,38 @@ static bool can_bar(void)
 	return now > 0;
 }
 
+WAIT_DEFINE(for_stores, "a child without membarrier(): stores of other threads arrive", WAIT_MS(1),
+            "nothing: it takes 1 ms");
+
 bool bias_pass_barrier(void)
 {
 	int saved_errno = errno;
 	bool is_passed = can_bar();
 
-	if (is_passed && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0)) {
-		int cancel = cancel_hold();
-
-		usleep(1000); /* in a forked child; no store is delayed for so long */
-		cancel_release(cancel);
-	}
+	if (is_passed && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0))
+		wait_pause(&for_stores, WAIT_MS(1)); /* in a forked child; no store is delayed for so long */
 	errno = saved_errno;
 	return is_passed;
 }
 
 /* The user works for some microseconds. It may have left by a longjmp from a signal's handler,
  * or be a thread of the parent's. */
-#define INSIDE_NS NS_PER_S
+WAIT_DEFINE(for_user, "a thread that takes over what another one owned: that one leaves it", NS_PER_S,
+            "nothing, so it looks again and again; the owner takes microseconds");
 
 void bias_share(struct bias *bias)
 {
-	uint64_t start;
+	struct bounded_wait wait;
 
 	if (bias_is_shared(bias))
 		return;
 	/* Two may do this at once. */
 	__atomic_store_n(&bias->user, BIAS_SHARING, __ATOMIC_SEQ_CST);
 	bias_pass_barrier();
-	start = clock_ns(CLOCK_MONOTONIC_COARSE);
+	wait = bounded_wait_begin(&for_user);
 	/* Acquire: with bias_leave(). */
-	while (__atomic_load_n(&bias->is_inside, __ATOMIC_ACQUIRE) &&
-	       clock_ns(CLOCK_MONOTONIC_COARSE) - start < INSIDE_NS)
-		sched_yield();
+	while (__atomic_load_n(&bias->is_inside, __ATOMIC_ACQUIRE) && bounded_wait_nap(&wait, 0))
+		;
 	/* Release: with the load above. */
 	__atomic_store_n(&bias->user, BIAS_SHARED, __ATOMIC_RELEASE);
 }

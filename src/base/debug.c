@@ -94,7 +94,7 @@ void debug_write(enum debug_topic topic, const char *format, ...)
 	struct tm utc;
 	size_t size;
 
-	clock_gettime(CLOCK_REALTIME, &now);
+	clock_read(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
 	size = strftime(line, sizeof line, "%FT%T", &utc);
 	size += (size_t)snprintf(line + size, sizeof line - size, ".%06ldZ %d/%u %s: ", now.tv_nsec / 1000,

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/way.h"
 
@@ -67,6 +69,16 @@ static inline uint32_t fast_clock_core(void)
 	return *(const volatile uint32_t *)((const char *)__builtin_thread_pointer() + at);
 #endif
 #endif
+}
+
+/* The number of the processor, less than 0: not known. */
+static inline int fast_clock_processor(void)
+{
+	unsigned number;
+
+	if (__atomic_load_n(&fast_clock_core_at, __ATOMIC_RELAXED))
+		return (int)fast_clock_core();
+	return syscall(SYS_getcpu, &number, NULL, NULL) ? -1 : (int)number;
 }
 
 /* Reads both. */

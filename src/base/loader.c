@@ -8,40 +8,34 @@
  */
 #include "base/loader.h"
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/bounded_wait.h"
 #include "base/cancel.h"
 #include "base/lock.h"
 
-/* A second. Counted, as a host may change what a clock shows. */
+WAIT_DEFINE(for_forks, "a look at the loader's objects: a fork() of another thread", NS_PER_S,
+            "nothing, so it looks every 0.1 ms; the fork waits for looks that have begun");
+WAIT_DEFINE(for_looks, "fork(): looks at the loader's objects", NS_PER_S,
+            "nothing, so it looks every 0.1 ms; a look takes microseconds");
 #define NAP_NS 100000
-#define NAPS_MOST 10000
 
 static uint32_t looking;         /* atomic: threads in dl_iterate_phdr() */
 static uint32_t forking;         /* atomic: forks that wait for these, or are under way */
 static __thread uint32_t nested; /* look-ups of this thread: a host's signal handler may come between */
 
-static void nap(void)
-{
-	const struct timespec time = { .tv_nsec = NAP_NS };
-
-	syscall(SYS_nanosleep, &time, NULL);
-}
-
 /* Sequentially consistent, as is loader_before_fork(): of a look-up and a fork that begin at the same moment
  * one sees the other. After a second it goes on: the fork waits no longer either. */
 static void begin_look(void)
 {
-	for (int naps = 0; !nested; naps++) {
+	struct bounded_wait wait = bounded_wait_begin(&for_forks);
+
+	while (!nested) {
 		__atomic_fetch_add(&looking, 1, __ATOMIC_SEQ_CST);
-		if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST) || naps == NAPS_MOST)
+		if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST) || !bounded_wait_left(&wait))
 			break;
 		__atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
-		nap();
+		bounded_wait_nap(&wait, NAP_NS);
 	}
 	nested++;
 }
@@ -65,11 +59,12 @@ int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context
 
 void loader_before_fork(void)
 {
+	struct bounded_wait wait = bounded_wait_begin(&for_looks);
 	const uint32_t own = nested != 0;
 
 	__atomic_fetch_add(&forking, 1, __ATOMIC_SEQ_CST);
-	for (int naps = 0; __atomic_load_n(&looking, __ATOMIC_SEQ_CST) > own && naps < NAPS_MOST; naps++)
-		nap();
+	while (__atomic_load_n(&looking, __ATOMIC_SEQ_CST) > own && bounded_wait_nap(&wait, NAP_NS))
+		;
 }
 
 void loader_after_fork_in_parent(void)

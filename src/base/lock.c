@@ -5,12 +5,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/cancel.h"
-#include "base/clock.h"
+#include "base/futex.h"
 
-#define FORK_WAIT_NS NS_PER_S
-#define FORK_WAIT_BRIEFLY_NS (NS_PER_S / 10)
+WAIT_DEFINE(before_fork, "fork(): all locks, in their order", NS_PER_S, "the threads that release them");
+WAIT_DEFINE(before_fork_briefly, "fork(): a lock whose holder may wait for the forking thread", WAIT_MS(100),
+            "the thread that releases it");
 
 /* The linker names the ends of a section. Weak: a program may have no lock at all. */
 extern const struct lock *const __start_queryprof_locks[] __attribute__((weak, visibility("hidden")));
@@ -62,7 +64,7 @@ static void cancel_release_here(void)
 /* The places of the locks that this thread has. */
 static __thread uint64_t held;
 
-static const struct lock *lock_of(const pthread_mutex_t *mutex)
+static const struct lock *lock_of(const struct mutex *mutex)
 {
 	for (const struct lock *const *at = __start_queryprof_locks; at < __stop_queryprof_locks; at++)
 		if ((*at)->mutex == mutex)
@@ -70,7 +72,7 @@ static const struct lock *lock_of(const pthread_mutex_t *mutex)
 	return NULL;
 }
 
-static void check_order(const pthread_mutex_t *mutex)
+static void check_order(const struct mutex *mutex)
 {
 	const struct lock *lock = lock_of(mutex);
 
@@ -82,7 +84,7 @@ static void check_order(const pthread_mutex_t *mutex)
 	}
 }
 
-static void note_held(const pthread_mutex_t *mutex, bool is_held)
+static void note_held(const struct mutex *mutex, bool is_held)
 {
 	const struct lock *lock = lock_of(mutex);
 	uint64_t bit = lock ? 1ull << lock->place : 0;
@@ -90,41 +92,138 @@ static void note_held(const pthread_mutex_t *mutex, bool is_held)
 	held = is_held ? held | bit : held & ~bit;
 }
 #else
-static void check_order(const pthread_mutex_t *mutex)
+static void check_order(const struct mutex *mutex)
 {
 	(void)mutex;
 }
 
-static void note_held(const pthread_mutex_t *mutex, bool is_held)
+static void note_held(const struct mutex *mutex, bool is_held)
 {
 	(void)mutex;
 	(void)is_held;
 }
 #endif
 
-int lock_take(pthread_mutex_t *mutex)
+/* A thread may be asleep for a mutex that is CONTENDED: its holder wakes one. */
+enum { FREE, TAKEN, CONTENDED };
+
+static bool try_word(struct mutex *mutex)
 {
-	check_order(mutex);
-	return lock_took(mutex, (pthread_mutex_lock)(mutex));
+	uint32_t word = FREE;
+
+	/* Acquire: what the last holder wrote; give_word() releases it. */
+	return __atomic_compare_exchange_n(&mutex->word, &word, TAKEN, false, __ATOMIC_ACQUIRE,
+	                                   __ATOMIC_RELAXED);
 }
 
-int lock_took(pthread_mutex_t *mutex, int result)
+/* NULL: waits as long as another thread has it. */
+static bool take_word(struct mutex *mutex, struct bounded_wait *wait)
 {
-	if (result)
-		return result;
+	if (try_word(mutex))
+		return true;
+	while (__atomic_exchange_n(&mutex->word, CONTENDED, __ATOMIC_ACQUIRE) != FREE) {
+		if (!wait)
+			futex_wait(&mutex->word, CONTENDED, FUTEX_NO_LIMIT);
+		else if (!bounded_wait_left(wait))
+			return false;
+		else
+			bounded_wait_futex(wait, &mutex->word, CONTENDED, WAIT_NO_LIMIT);
+	}
+	return true;
+}
+
+static void give_word(struct mutex *mutex)
+{
+	if (__atomic_exchange_n(&mutex->word, FREE, __ATOMIC_RELEASE) == CONTENDED)
+		futex_wake(&mutex->word, 1);
+}
+
+static void took(const struct mutex *mutex)
+{
 	cancel_hold_here();
 	note_held(mutex, true);
-	return 0;
 }
 
-int lock_release(pthread_mutex_t *mutex)
+void lock_take(struct mutex *mutex)
 {
-	int result;
+	check_order(mutex);
+	take_word(mutex, NULL);
+	took(mutex);
+}
 
+bool lock_try(struct mutex *mutex)
+{
+	bool has_it = try_word(mutex);
+
+	if (has_it)
+		took(mutex);
+	return has_it;
+}
+
+bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait)
+{
+	bool has_it = take_word(mutex, wait);
+
+	if (has_it)
+		took(mutex);
+	return has_it;
+}
+
+void lock_release(struct mutex *mutex)
+{
 	note_held(mutex, false);
-	result = (pthread_mutex_unlock)(mutex);
+	give_word(mutex);
 	cancel_release_here();
-	return result;
+}
+
+/* --- conditions ------------------------------------------------------------------------------------ */
+
+bool condition_wait(struct condition *condition, struct mutex *mutex, struct bounded_wait *wait,
+                    uint64_t most_ns)
+{
+	/* Relaxed: it is changed with the mutex held. */
+	uint32_t changes = __atomic_load_n(&condition->changes, __ATOMIC_RELAXED);
+	bool is_woken;
+
+	give_word(mutex);
+	is_woken = bounded_wait_futex(wait, &condition->changes, changes, most_ns);
+	take_word(mutex, NULL);
+	return is_woken;
+}
+
+void condition_change(struct condition *condition)
+{
+	__atomic_fetch_add(&condition->changes, 1, __ATOMIC_RELAXED);
+	futex_wake(&condition->changes, INT_MAX);
+}
+
+/* --- what is done once ----------------------------------------------------------------------------- */
+
+#define DONE UINT32_MAX
+
+static void do_it(struct once *once, void (*work)(void))
+{
+	int before = cancel_hold();
+
+	work();
+	cancel_release(before);
+	__atomic_store_n(&once->state, DONE, __ATOMIC_RELEASE);
+	futex_wake(&once->state, INT_MAX);
+}
+
+void once_do(struct once *once, void (*work)(void))
+{
+	uint32_t state, here;
+
+	/* Acquire: what the work wrote. */
+	while ((state = __atomic_load_n(&once->state, __ATOMIC_ACQUIRE)) != DONE) {
+		here = (uint32_t)getpid();
+		if (state == here)
+			futex_wait(&once->state, here, FUTEX_NO_LIMIT);
+		else if (__atomic_compare_exchange_n(&once->state, &state, here, false, __ATOMIC_ACQUIRE,
+		                                     __ATOMIC_RELAXED))
+			do_it(once, work);
+	}
 }
 
 /* --- fork ------------------------------------------------------------------------------------------ */
@@ -134,34 +233,16 @@ static bool is_taken(const struct lock *lock)
 	return taken >> lock->place & 1;
 }
 
-/* In turns of trylock(): ThreadSanitizer does not know pthread_mutex_clocklock(), and the other
- * timed lock goes by a clock that may be set: it gave up at once then, and calls were not seen. */
-static bool take_until(pthread_mutex_t *mutex, uint64_t deadline_ns)
+static bool take_briefly(struct mutex *mutex)
 {
-	const struct timespec pause = timespec_of_ns(100000);
+	struct bounded_wait wait = bounded_wait_begin(&before_fork_briefly);
 
-	while (pthread_mutex_trylock(mutex) != 0) {
-		if (clock_ns(CLOCK_MONOTONIC) > deadline_ns)
-			return false;
-		nanosleep(&pause, NULL);
-	}
-	return true;
-}
-
-bool lock_take_within(pthread_mutex_t *mutex, uint64_t ns)
-{
-	const uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + ns;
-	bool has_it;
-
-	cancel_hold_here();
-	has_it = take_until(mutex, deadline_ns);
-	cancel_release_here();
-	return has_it;
+	return lock_take_within(mutex, &wait);
 }
 
 void locks_before_fork(void)
 {
-	const uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + FORK_WAIT_NS;
+	struct bounded_wait wait = bounded_wait_begin(&before_fork);
 
 	cancel_hold_here();
 	taken = 0;
@@ -172,9 +253,8 @@ void locks_before_fork(void)
 			continue;
 		if (lock->group)
 			lock->group->before_fork();
-		else if ((lock->at_fork == LOCK_WAITED && take_until(lock->mutex, deadline_ns)) ||
-		         (lock->at_fork == LOCK_BRIEFLY &&
-		          take_until(lock->mutex, clock_ns(CLOCK_MONOTONIC) + FORK_WAIT_BRIEFLY_NS)))
+		else if ((lock->at_fork == LOCK_WAITED && lock_take_within(lock->mutex, &wait)) ||
+		         (lock->at_fork == LOCK_BRIEFLY && take_briefly(lock->mutex)))
 			taken |= 1ull << place;
 	}
 }
@@ -187,7 +267,7 @@ void locks_after_fork_in_parent(void)
 		if (lock && lock->group)
 			lock->group->after_fork_in_parent();
 		else if (lock && is_taken(lock))
-			pthread_mutex_unlock(lock->mutex);
+			lock_release(lock->mutex);
 	}
 	taken = 0;
 	cancel_release_here();
@@ -196,11 +276,11 @@ void locks_after_fork_in_parent(void)
 /* Makes the lock new; whether another thread held it. */
 static bool renew(const struct lock *lock)
 {
-	bool is_held_here = is_taken(lock) || pthread_mutex_trylock(lock->mutex) == 0;
+	bool is_held_here = is_taken(lock) || lock_try(lock->mutex);
 
 	if (is_held_here)
-		pthread_mutex_unlock(lock->mutex);
-	pthread_mutex_init(lock->mutex, NULL);
+		lock_release(lock->mutex);
+	*lock->mutex = (struct mutex){ FREE };
 	return !is_held_here;
 }
 

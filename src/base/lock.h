@@ -4,24 +4,26 @@
  *
  *	LOCK_DEFINE(unused_lock, LOCK_ENGINE);
  *	...
- *	pthread_mutex_lock(&unused_lock);
+ *	lock_take(&unused_lock);
  *
  * defines a mutex and gives it its place in the order: a thread that holds a lock takes only
  * locks further down in enum lock_place. The linker makes the list (a section), so a lock
  * that is defined is in it. fork() waits for the locks in that order, a second in all, so
  * that what they guard is whole in the child; in the child all are new.
  *
- * The functions of mutexes are lock.c's in each file that includes this. A thread that has a lock is not
- * cancelled: it would leave the lock taken. Builds with assertions (debug, asan, tsan) abort where a thread
- * takes a lock against the order.
+ * Mutexes and conditions are the library's own, words that the kernel waits for: those of libc may be
+ *replaced by a library of the host's, which may do anything in them, and read another clock. A thread that
+ *has a lock is not cancelled: it would leave the lock taken. Builds with assertions (debug, asan, tsan) abort
+ *where a thread takes a lock against the order.
  */
 #ifndef QUERYPROF_BASE_LOCK_H
 #define QUERYPROF_BASE_LOCK_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/bounded_wait.h"
 
 /* The order, outermost first. */
 enum lock_place {
@@ -62,6 +64,11 @@ enum lock_place {
 	LOCK_PLACES,
 };
 
+/* Not recursive. Begins as zeroes. */
+struct mutex {
+	uint32_t word; /* atomic, enum in lock.c */
+};
+
 enum lock_at_fork {
 	LOCK_WAITED, /* fork() takes it, if it can within its second */
 	/* Within a tenth of a second: the holder may wait without limit for what the forking thread has (the
@@ -85,7 +92,7 @@ struct lock {
 	const char *name;
 	enum lock_place place;
 	enum lock_at_fork at_fork;
-	pthread_mutex_t *mutex; /* NULL: a group */
+	struct mutex *mutex; /* NULL: a group */
 	const struct lock_group *group;
 	/* In the child, when another thread held the lock at the fork: makes what it guards
 	 * usable again. The lock is new then. NULL: it can be left at any point. */
@@ -96,7 +103,7 @@ struct lock {
 
 /* A static mutex in the list; more members of struct lock may follow. */
 #define LOCK_DEFINE(variable, place_, ...)                                                                   \
-	static pthread_mutex_t variable = PTHREAD_MUTEX_INITIALIZER;                                         \
+	static struct mutex variable;                                                                        \
 	LOCK_LIST_(variable, .name = #place_, .place = (place_), .mutex = &variable, ##__VA_ARGS__)
 
 /* A mutex that stands elsewhere and that a group takes at a fork. */
@@ -120,18 +127,39 @@ void locks_after_fork_in_child(void);
 /* The lock at a place, NULL when this program has none there. */
 const struct lock *lock_at(enum lock_place place);
 
-/* Waits for so long at most; for a lock whose holder may wait for what the calling thread has. */
-bool lock_take_within(pthread_mutex_t *mutex, uint64_t ns);
+void lock_take(struct mutex *mutex);
+void lock_release(struct mutex *mutex);
 
-int lock_take(pthread_mutex_t *mutex);
-/* What `result` says: these take any lock, as they do not wait for ever. */
-int lock_took(pthread_mutex_t *mutex, int result);
-int lock_release(pthread_mutex_t *mutex);
+/* False: another thread has it. This takes any lock, whatever the order, as it does not wait; so does the
+ * next. */
+bool lock_try(struct mutex *mutex);
 
-#define pthread_mutex_lock(mutex) lock_take(mutex)
-#define pthread_mutex_trylock(mutex) lock_took(mutex, pthread_mutex_trylock(mutex))
-#define pthread_mutex_clocklock(mutex, clock, until)                                                         \
-	lock_took(mutex, pthread_mutex_clocklock(mutex, clock, until))
-#define pthread_mutex_unlock(mutex) lock_release(mutex)
+/* Waits for a lock whose holder may wait for what the calling thread has. */
+bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait);
+
+/* --- conditions ---------------------------------------------------------------------------------- */
+
+/* What threads wait for that have a mutex. Begins as zeroes; a forked child can use it as it is. */
+struct condition {
+	uint32_t changes; /* atomic */
+};
+
+/* With the mutex, which another thread may take meanwhile: waits for condition_change(), at most `most_ns`
+ * and what is left. May return without a change. False: that time is over, or was. */
+bool condition_wait(struct condition *condition, struct mutex *mutex, struct bounded_wait *wait,
+                    uint64_t most_ns);
+
+/* With the mutex. Wakes all threads that wait. */
+void condition_change(struct condition *condition);
+
+/* --- what is done once --------------------------------------------------------------------------- */
+
+/* Begins as zeroes. */
+struct once {
+	uint32_t state; /* atomic: the process in which a thread is at it; all bits: done */
+};
+
+/* Other threads wait until it is done. In a child that was forked meanwhile it is done again. */
+void once_do(struct once *once, void (*work)(void));
 
 #endif

@@ -22,11 +22,11 @@ static struct qp_query_handle *take(void)
 {
 	struct qp_query_handle *query;
 
-	pthread_mutex_lock(&unused_lock);
+	lock_take(&unused_lock);
 	query = unused;
 	if (query)
 		unused = query->next;
-	pthread_mutex_unlock(&unused_lock);
+	lock_release(&unused_lock);
 	return query ? query : calloc(1, sizeof *query);
 }
 
@@ -42,10 +42,10 @@ void engine_query_give(struct qp_query_handle *query)
 	free(query->database);
 	free(query->query_id);
 	query->text = query->database = query->query_id = NULL;
-	pthread_mutex_lock(&unused_lock);
+	lock_take(&unused_lock);
 	query->next = unused;
 	unused = query;
-	pthread_mutex_unlock(&unused_lock);
+	lock_release(&unused_lock);
 }
 
 static bool copy_text(char **to, const char *from)

@@ -121,7 +121,7 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 	const sqlite3_api_routines *api;
 	sqlite3 *scratch = NULL;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	offered = NULL;
 	is_fetching = true;
 	auto_extensions_add_own((void (*)(void))take_offer);
@@ -132,7 +132,7 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 	}
 	is_fetching = false;
 	api = offered;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return api;
 }
 

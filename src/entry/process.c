@@ -222,19 +222,19 @@ int qp_init(const qp_config *config)
 	cancel_release(cancel);
 	if (error)
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	if (!running) {
 		code = start(config);
 		settle_changes(code == QP_OK);
 		__atomic_store_n(&running, code == QP_OK, __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return code;
 }
 
 int qp_shutdown(void)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	if (running) {
 		context_end_to(0);
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);
@@ -243,7 +243,7 @@ int qp_shutdown(void)
 		sampler_quiesce();
 		store_shutdown();
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return QP_OK;
 }
 

@@ -76,12 +76,15 @@ static void start_in_child(void)
 		state = NOT_TRIED;
 }
 
+WAIT_DEFINE(for_start, "a first query: another thread starts the sampler", NS_PER_S,
+            "nothing, so it looks every ms: that thread takes a few");
+
 /* The sampler starts with the first query or automatic extension, or with the first opening by a SQLite
  * inside of the program: a process without any stays as it was. */
 static bool start_sampling(void)
 {
-	const struct timespec moment = { .tv_nsec = 1000000 };
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE), cancel;
+	struct bounded_wait wait = bounded_wait_begin(&for_start);
 
 	if (is_starting)
 		return false; /* a signal handler of the host's */
@@ -97,10 +100,8 @@ static bool start_sampling(void)
 	is_starting = false;
 	/* A few milliseconds. Not without end, as the thread that starts may need a lock that the
 	 * host holds here. */
-	for (int i = 0; i < 1000 && now == TRYING; i++) {
-		nanosleep(&moment, NULL);
+	while (now == TRYING && bounded_wait_nap(&wait, WAIT_MS(1)))
 		now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-	}
 	if (now == STARTED)
 		hooks_follow(); /* whose slots were not known yet */
 	cancel_release(cancel);
@@ -192,10 +193,10 @@ int qp_record(void)
 	int code;
 
 	/* Not waited for: the caller may hold the loader's lock, which the other needs. */
-	if (pthread_mutex_trylock(&lock))
+	if (!lock_try(&lock))
 		return QP_OK;
 	code = follow();
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return code;
 }
 
@@ -221,17 +222,21 @@ static int follow_static(const void *table)
 	return code;
 }
 
+WAIT_DEFINE(for_library, "a SQLite that is followed: another thread follows one", NS_PER_S,
+            "that thread, when it is done");
+
 int qp_record_static(const struct sqlite3_api_routines *table)
 {
+	struct bounded_wait wait = bounded_wait_begin(&for_library);
 	const struct host_library *library;
 	int code;
 
 	/* The thread that has it patches the functions that the caller will call next. But not without
 	 * end: see qp_record(). */
-	if (!lock_take_within(&lock, NS_PER_S))
+	if (!lock_take_within(&lock, &wait))
 		return error_set(QP_SYSTEM, "qp_record_static: another thread takes too long");
 	code = follow_static(table);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	/* The host opens its first connection, or it registers an automatic extension. */
 	library = code ? NULL : host_find(table);
 	if (library)

@@ -33,5 +33,5 @@ void response_write(struct thread *thread, const void *ucontext)
 	/* Release: the response before its number. */
 	__atomic_store_n(&to->given, requested, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&response_count, 1, __ATOMIC_RELEASE);
-	sys_futex_wake(&response_count);
+	futex_wake(&response_count, 1);
 }

@@ -73,5 +73,5 @@ void ring_commit(struct ring *ring, void *payload, unsigned kind)
 		return;
 	/* Several producers may see the reader asleep. One wins: a sleep costs one system call. */
 	if (atomic_compare_exchange_strong(&ring->sleep, &sleep, RING_AWAKE))
-		sys_futex_wake((uint32_t *)&ring->sleep);
+		futex_wake((uint32_t *)&ring->sleep, 1);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/sample.h"
 
-#include <sched.h>
 #include <string.h>
 #include <ucontext.h>
 
+#include "base/fast_clock.h"
 #include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/opcode.h"
@@ -107,7 +107,7 @@ __attribute__((noinline)) static bool record_trace(struct thread *thread, struct
 	struct trace_context *context = &thread->handler.context;
 	const uint64_t span = span_current.id;
 	const int depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
-	const int cpu = sched_getcpu();
+	const int cpu = fast_clock_processor();
 
 	labels_collect(labels, &thread->stack, draft->trace, trace, tag->counts->labels);
 	context_read(thread, context);

@@ -19,7 +19,8 @@
 #define OWN_HOOKS_MAX                                                                                        \
 	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + CALLS_HOOKS_MAX)
 
-#define WAIT_NS (2 * NS_PER_S)
+WAIT_DEFINE(for_hooks, "a library that comes: another thread patches", WAIT_MS(2000),
+            "that thread, when it is done");
 
 /* Whatever was left half done is done again or can stay: each slot is one store. */
 LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_BRIEFLY);
@@ -33,12 +34,12 @@ static void thread_came(void)
 	static bool has_ended; /* atomic */
 
 	/* While another thread patches the next one that comes does it. */
-	if (__atomic_load_n(&has_ended, __ATOMIC_RELAXED) || pthread_mutex_trylock(&lock))
+	if (__atomic_load_n(&has_ended, __ATOMIC_RELAXED) || !lock_try(&lock))
 		return;
 	if (!has_ended)
 		import_end_sparing();
 	__atomic_store_n(&has_ended, true, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 static void *replacement_of(const char *symbol, const void *function)
@@ -102,30 +103,32 @@ static void patch(const struct hook_source *source)
 
 void hook_patch(const struct hook_source *source)
 {
+	struct bounded_wait wait = bounded_wait_begin(&for_hooks);
+
 	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread has where a
 	 * constructor of a library that is being loaded called it. */
-	if (!lock_take_within(&lock, WAIT_NS))
+	if (!lock_take_within(&lock, &wait))
 		return;
 	patch(source);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 void hook_try_patch(const struct hook_source *source)
 {
-	if (pthread_mutex_trylock(&lock))
+	if (!lock_try(&lock))
 		return;
 	patch(source);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 bool hook_try_set(const struct hook_slot *slots, int count)
 {
 	bool all = true;
 
-	if (pthread_mutex_trylock(&lock))
+	if (!lock_try(&lock))
 		return false;
 	for (int i = 0; i < count; i++)
 		all &= import_set(slots[i].at, slots[i].value);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return all;
 }

@@ -126,7 +126,7 @@ struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs)
 	bool is_new;
 
 	if (size) {
-		pthread_mutex_lock(&lock);
+		lock_take(&lock);
 		at = place_of(number);
 		is_new = !*at;
 		if (is_new)
@@ -140,7 +140,7 @@ struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs)
 			publish(set, 0);
 		if (set)
 			set->count++;
-		pthread_mutex_unlock(&lock);
+		lock_release(&lock);
 	}
 	free(text);
 	return set;
@@ -152,7 +152,7 @@ void label_set_release(struct qp_label_set *set)
 
 	if (!set)
 		return;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	if (--set->count == 0) {
 		now = clock_ns(CLOCK_REALTIME);
 		*place_of(set->number) = set->next;
@@ -161,7 +161,7 @@ void label_set_release(struct qp_label_set *set)
 		count(LABEL_SETS, -1);
 		free(set);
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 char *label_set_text(uint64_t number)
@@ -169,20 +169,20 @@ char *label_set_text(uint64_t number)
 	struct qp_label_set *set;
 	char *text;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	set = *place_of(number);
 	text = set ? strdup(set->text) : NULL;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return text;
 }
 
 void label_sets_publish(void)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		for (const struct qp_label_set *set = buckets[i]; set; set = set->next)
 			publish(set, 0);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 /* --- queryprof.h -------------------------------------------------------------------------- */

@@ -115,12 +115,12 @@ void modules_log_to_nobody_in_child(void)
 
 void modules_log_to(struct module_log *log)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	module_log = log;
 	for (size_t i = 0; i < history.dead.count; i++)
 		module_log_add(log, history.dead.items[i]);
 	log_mapped(0, generation);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 /* Makes the scan the newest snapshot, with the lock held. *old is the map that it
@@ -210,14 +210,14 @@ static int refresh(bool *changed)
 
 	*changed = false;
 	if (error == 0) {
-		pthread_mutex_lock(&lock);
+		lock_take(&lock);
 		/* With the lock held: of two scans that the loader's counters call equally new, the second
 		 * one to come here knows all that the first one does. */
 		error = scan_add_made_code(&scan);
 		if (error == 0 && (generation == 0 || scan.adds + scan.subs >= seen_adds + seen_subs))
 			error = take_over(&scan, &old, changed);
 		with_rules = old != NULL && old->rules != map->rules;
-		pthread_mutex_unlock(&lock);
+		lock_release(&lock);
 	}
 	scan_free(&scan);
 	free_map(old, with_rules);
@@ -238,9 +238,9 @@ bool modules_refresh(bool force)
 
 	if (!force) {
 		scan_counters(&adds, &subs);
-		pthread_mutex_lock(&lock);
+		lock_take(&lock);
 		moved = adds != seen_adds || subs != seen_subs || (map != NULL && code_map_moved(map));
-		pthread_mutex_unlock(&lock);
+		lock_release(&lock);
 		if (!moved)
 			return false;
 	}
@@ -255,21 +255,21 @@ uint32_t modules_generation(void)
 
 const struct module *modules_find(uint64_t address, uint32_t in_generation)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	const struct module *found = module_history_find(&history, address, in_generation);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return found;
 }
 
 void modules_each(bool (*each)(void *context, const struct module *module), void *context)
 {
 	/* A copy, so that `each` may call these functions. */
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	const size_t count = history.mapped.count;
 	const struct module **copy = malloc((count + 1) * sizeof *copy);
 	if (copy != NULL && count != 0)
 		memcpy(copy, history.mapped.items, count * sizeof *copy);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 
 	for (size_t i = 0; copy != NULL && i < count; i++)
 		if (!each(context, copy[i]))

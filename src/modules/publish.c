@@ -8,9 +8,6 @@
  */
 #include "modules/publish.h"
 
-#include <pthread.h>
-#include <time.h>
-
 #include "base/lock.h"
 #include "sampler/quiesce.h"
 #include "handler/unwind/unwind.h"
@@ -19,6 +16,9 @@
 #pragma weak sampler_quiesce
 
 LOCK_DEFINE(turning, LOCK_CODE_MAPS);
+WAIT_DEFINE(for_readers, "a code map that is replaced: its readers", NS_PER_S,
+            "nothing, so it looks every 0.1 ms; a reader takes microseconds");
+#define NAP_NS 100000
 
 /* A reader counts itself on the open one of two sides. */
 static uint32_t open_side, readers[2];
@@ -44,24 +44,24 @@ void publish_code_map(const struct code_map *map)
 
 bool publish_wait(void)
 {
-	const struct timespec pause = { .tv_nsec = 100000 };
-	static int patience = 10000; /* a second in all */
+	static uint64_t patience = NS_PER_S; /* in all */
 	const bool handlers_left = sampler_quiesce == NULL || sampler_quiesce();
+	struct bounded_wait wait;
 	bool readers_left = true;
 
-	pthread_mutex_lock(&turning);
+	lock_take(&turning);
+	wait = bounded_wait_begin_within(&for_readers, patience);
 	for (int turn = 0; turn < 2; turn++) {
 		const unsigned side = __atomic_fetch_add(&open_side, 1, __ATOMIC_SEQ_CST) & 1;
 		uint32_t inside;
 
-		while ((inside = __atomic_load_n(&readers[side], __ATOMIC_SEQ_CST)) != 0 && patience > 0) {
-			nanosleep(&pause, NULL);
-			patience--;
-		}
+		while ((inside = __atomic_load_n(&readers[side], __ATOMIC_SEQ_CST)) != 0 &&
+		       bounded_wait_nap(&wait, NAP_NS))
+			;
 		readers_left &= inside == 0;
 	}
-	if (readers_left)
-		patience = 10000; /* one wait for a reader that never leaves is enough */
-	pthread_mutex_unlock(&turning);
+	/* One wait for a reader that never leaves is enough. */
+	patience = readers_left ? NS_PER_S : bounded_wait_left(&wait);
+	lock_release(&turning);
 	return handlers_left && readers_left;
 }

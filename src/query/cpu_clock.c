@@ -86,7 +86,7 @@ bool cpu_clock_of(uint32_t thread_id, uint64_t *ns)
 {
 	struct timespec now;
 
-	if (clock_gettime(clock_of_thread(thread_id), &now) != 0)
+	if (!clock_read(clock_of_thread(thread_id), &now))
 		return false;
 	*ns = ns_of_timespec(now);
 	return true;

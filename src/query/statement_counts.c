@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bounded_wait.h"
 #include "base/way.h"
 
 static void fill_mosts(const struct statement_run *run, uint64_t most[STATEMENT_MOSTS])
@@ -131,26 +132,19 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-#define LOCK_NAP_NS 50000
-#define LOCK_NAPS 1000
-
-/* Before the next look, after so many. False: there were enough. A thread was taken away while it was at
- * the counter (a signal handler of the host's that jumps), and will never leave it. */
-static bool nap(int naps)
-{
-	const struct timespec pause = { .tv_nsec = LOCK_NAP_NS };
-
-	if (naps == LOCK_NAPS)
-		return false;
-	nanosleep(&pause, NULL);
-	return true;
-}
+/* A thread may have been taken away while it was at the counter (a signal handler of the host's that jumps),
+ * and will never leave it. */
+WAIT_DEFINE(for_counter, "a reader of statements: a thread that counts a run", WAIT_MS(250),
+            "nothing, so it looks every 50 us; that thread takes nanoseconds");
+#define NAP_NS 50000
 
 /* False: no thread can release it. The counts there stand still then. */
 static bool lock(struct statement_counter *counter)
 {
-	for (int naps = 0; __atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE); naps++)
-		if (!nap(naps))
+	struct bounded_wait wait = bounded_wait_begin(&for_counter);
+
+	while (__atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE))
+		if (!bounded_wait_nap(&wait, NAP_NS))
 			return false;
 	return true;
 }
@@ -158,8 +152,10 @@ static bool lock(struct statement_counter *counter)
 /* With the lock held and a new generation: those of the old one leave. */
 static bool guests_leave(const struct statement_counter *counter)
 {
-	for (int naps = 0; __atomic_load_n(&counter->guests, __ATOMIC_SEQ_CST); naps++)
-		if (!nap(naps))
+	struct bounded_wait wait = bounded_wait_begin(&for_counter);
+
+	while (__atomic_load_n(&counter->guests, __ATOMIC_SEQ_CST))
+		if (!bounded_wait_nap(&wait, NAP_NS))
 			return false;
 	return true;
 }

@@ -221,14 +221,14 @@ static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const 
 	uint64_t statement = 0;
 	uint32_t index;
 
-	pthread_mutex_lock(&table_lock);
+	lock_take(&table_lock);
 	if (make_other()) {
 		index = find_entry(hash, database);
 		if (index == OTHER)
 			index = add_entry(hash, text, size, database);
 		statement = number_of(index);
 	}
-	pthread_mutex_unlock(&table_lock);
+	lock_release(&table_lock);
 	return statement;
 }
 
@@ -333,23 +333,23 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 	uint32_t count = statement_memory_made();
 
 	/* Counts that moved to "(other)" behind the look at it would be in no entry. */
-	pthread_mutex_lock(&fold_lock);
+	lock_take(&fold_lock);
 	for (uint32_t i = 0; i < count; i++) {
 		struct statement_entry *entry = entry_at(i);
 		struct statement_counts counts;
 		struct statement_stats stats;
 
 		/* One at a time: a thread with a new statement waits no longer than this. */
-		pthread_mutex_lock(&table_lock);
+		lock_take(&table_lock);
 		if (entry->text) {
 			statement_counter_read(&entry->counter, &counts);
 			stats = describe(entry, &counts);
 			if (was_counted(&counts))
 				each(context, &stats);
 		}
-		pthread_mutex_unlock(&table_lock);
+		lock_release(&table_lock);
 	}
-	pthread_mutex_unlock(&fold_lock);
+	lock_release(&fold_lock);
 }
 
 /* --- the flusher ---------------------------------------------------------------------------------- */
@@ -388,9 +388,9 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
 		newer->counts = counts;
 		statement_counts_subtract(&counts, stored);
 		/* The counts do not say which thread made the entry, nor when. */
-		pthread_mutex_lock(&table_lock);
+		lock_take(&table_lock);
 		stats = describe(entry, &counts);
-		pthread_mutex_unlock(&table_lock);
+		lock_release(&table_lock);
 		code = each(context, &stats);
 		if (!code)
 			statement_memory_keep(newer);
@@ -423,9 +423,9 @@ static bool fold(uint32_t index)
 	bool is_renewed;
 
 	/* No thread finds it now, and those that have its number see the generation change. */
-	pthread_mutex_lock(&table_lock);
+	lock_take(&table_lock);
 	unlink_entry(index);
-	pthread_mutex_unlock(&table_lock);
+	lock_release(&table_lock);
 	is_renewed = statement_counter_renew(&entry->counter, &counts);
 	if (is_renewed) {
 		statement_counts_add(&statement_memory_stored(other)->counts,
@@ -434,14 +434,14 @@ static bool fold(uint32_t index)
 		memset(entry->stored, 0, sizeof entry->stored);
 		memset(entry->failures, 0, sizeof entry->failures);
 	}
-	pthread_mutex_lock(&table_lock);
+	lock_take(&table_lock);
 	if (is_renewed) {
 		free_texts(entry);
 		give_free(index);
 	} else {
 		link_entry(index);
 	}
-	pthread_mutex_unlock(&table_lock);
+	lock_release(&table_lock);
 	return is_renewed;
 }
 
@@ -455,7 +455,7 @@ static void make_room(void)
 	if (count < limit || !vector_reserve(&uses, count))
 		return;
 	/* The flusher waits for no reader: the next flush makes room. */
-	if (pthread_mutex_trylock(&fold_lock)) {
+	if (!lock_try(&fold_lock)) {
 		vector_free(&uses);
 		return;
 	}
@@ -473,7 +473,7 @@ static void make_room(void)
 			__atomic_fetch_sub(&kept, 1, __ATOMIC_RELAXED);
 			__atomic_fetch_add(&folded, 1, __ATOMIC_RELAXED);
 		}
-	pthread_mutex_unlock(&fold_lock);
+	lock_release(&fold_lock);
 	vector_free(&uses);
 }
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/quiesce.h"
 
-#include <time.h>
-
-#include "base/clock.h"
+#include "base/bounded_wait.h"
 #include "sampler/slots.h"
 
-#define QUIESCE_LIMIT_NS NS_PER_S
-#define QUIESCE_PAUSE_NS 20000
+WAIT_DEFINE(for_handlers, "a code map that is replaced, the sampler's end: handlers of other threads",
+            NS_PER_S, "nothing, so it looks every 20 us; a handler takes microseconds");
+#define NAP_NS 20000
 
 bool sampler_quiesce(void)
 {
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + QUIESCE_LIMIT_NS;
+	struct bounded_wait wait = bounded_wait_begin(&for_handlers);
 	uint32_t slots = slots_count();
 	static uint32_t fence;
 
@@ -23,12 +22,9 @@ bool sampler_quiesce(void)
 
 		while (slot != thread_current &&
 		       __atomic_load_n(&slot->handler.is_running, __ATOMIC_SEQ_CST) != 0 &&
-		       __atomic_load_n(&slot->handler.done, __ATOMIC_ACQUIRE) == done) {
-			struct timespec pause = timespec_of_ns(QUIESCE_PAUSE_NS);
-			if (clock_ns(CLOCK_MONOTONIC) > deadline)
+		       __atomic_load_n(&slot->handler.done, __ATOMIC_ACQUIRE) == done)
+			if (!bounded_wait_nap(&wait, NAP_NS))
 				return false;
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-		}
 	}
 	return true;
 }

@@ -9,7 +9,8 @@
 
 #include <sys/mman.h>
 
-#include "base/sys.h"
+#include "base/bounded_wait.h"
+#include "base/futex.h"
 #include "base/ring_layout.h"
 
 /* Release: a producer that sees the tail sees the zeros, too. */
@@ -194,28 +195,28 @@ static bool has_work(struct ring *ring, uint32_t sleep)
 #define STALL_FIRST_NS 1000000ull
 #define STALL_LAST_NS 32000000ull
 
+WAIT_DEFINE(for_record, "the flusher: a record", WAIT_NO_LIMIT, "the first record; ring_wake()");
+WAIT_DEFINE(for_interval, "the flusher: the time of its next flush", WAIT_OF_CALLER,
+            "the record with which the ring is half full; ring_wake()");
+
 void ring_wait(struct ring *ring, int64_t timeout_ns)
 {
 	bool limited = timeout_ns >= 0;
-	uint64_t deadline = limited ? clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ns : UINT64_MAX;
+	struct bounded_wait wait = limited ? bounded_wait_begin_within(&for_interval, (uint64_t)timeout_ns)
+	                                   : bounded_wait_begin(&for_record);
 	uint64_t pause = STALL_FIRST_NS;
 
 	for (;;) {
 		uint32_t sleep = limited ? RING_SLEEP_TIMED : RING_SLEEP_IDLE;
 		atomic_store(&ring->sleep, sleep);
-		if (has_work(ring, sleep))
+		if (has_work(ring, sleep) || bounded_wait_left(&wait) == 0)
 			break;
 
-		uint64_t now = limited ? clock_ns(CLOCK_MONOTONIC) : 0;
-		if (limited && now >= deadline)
-			break;
-		uint64_t until = deadline;
+		uint64_t most = WAIT_NO_LIMIT;
 		/* The oldest record is reserved and not committed: every commit behind it
 		 * would wake the reader in vain. */
 		if (limited ? ring_is_half_full(ring) : ring_used_bytes(ring) != 0) {
-			now = clock_ns(CLOCK_MONOTONIC);
-			if (now + pause < until)
-				until = now + pause;
+			most = pause;
 			if (pause < STALL_LAST_NS)
 				pause *= 2;
 			/* Fails when a producer has woken the reader meanwhile. */
@@ -224,8 +225,7 @@ void ring_wait(struct ring *ring, int64_t timeout_ns)
 			if (!atomic_compare_exchange_strong(&ring->sleep, &expected, sleep))
 				continue;
 		}
-		struct timespec at = timespec_of_ns(until);
-		sys_futex_wait((uint32_t *)&ring->sleep, sleep, until == UINT64_MAX ? NULL : &at);
+		bounded_wait_futex(&wait, (uint32_t *)&ring->sleep, sleep, most);
 	}
 	atomic_store(&ring->sleep, RING_AWAKE);
 }
@@ -235,11 +235,12 @@ void ring_wait_beside(struct ring *ring, int64_t timeout_ns)
 	bool is_read = ring_used_bytes(ring) == 0;
 	/* Producers do not wake a stalled reader. */
 	uint32_t sleep = is_read ? RING_SLEEP_IDLE : RING_SLEEP_STALLED;
-	struct timespec at = timespec_of_ns(clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ns);
+	struct bounded_wait wait = is_read ? bounded_wait_begin(&for_record)
+	                                   : bounded_wait_begin_within(&for_interval, (uint64_t)timeout_ns);
 
 	atomic_store(&ring->sleep, sleep);
 	if (atomic_exchange(&ring->wake_requested, 0) == 0 && (ring_used_bytes(ring) == 0) == is_read)
-		sys_futex_wait((uint32_t *)&ring->sleep, sleep, is_read ? NULL : &at);
+		bounded_wait_futex(&wait, (uint32_t *)&ring->sleep, sleep, WAIT_NO_LIMIT);
 	atomic_store(&ring->sleep, RING_AWAKE);
 }
 
@@ -249,5 +250,5 @@ void ring_wake(struct ring *ring)
 	 * way round. Both sequentially consistent, so that one sees the other. */
 	atomic_store(&ring->wake_requested, 1);
 	if (atomic_exchange(&ring->sleep, RING_AWAKE) != RING_AWAKE)
-		sys_futex_wake((uint32_t *)&ring->sleep);
+		futex_wake((uint32_t *)&ring->sleep, 1);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bounded_wait.h"
 #include "base/sys.h"
 #include "handler/timer.h"
 #include "sampler/budget.h"
@@ -335,13 +336,15 @@ uint64_t shared_timer_visit(void)
 	return VISIT_NS;
 }
 
+WAIT_DEFINE(for_pacer, "a signal that is given up: the pacer arms a timer", NS_PER_S,
+            "nothing, so it looks every 20 us; the pacer takes microseconds");
+
 void shared_timer_silence(int number)
 {
-	const struct timespec pause = timespec_of_ns(20000);
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + NS_PER_S;
+	struct bounded_wait wait = bounded_wait_begin(&for_pacer);
 
-	while (__atomic_load_n(&is_arming, __ATOMIC_SEQ_CST) && clock_ns(CLOCK_MONOTONIC) < deadline)
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	while (__atomic_load_n(&is_arming, __ATOMIC_SEQ_CST) && bounded_wait_nap(&wait, 20000))
+		;
 	for (int i = 0; i < SHARED_TIMER_PLACES; i++) {
 		int id = __atomic_load_n(&visitors[i].id, __ATOMIC_SEQ_CST);
 		if (id != NO_TIMER && __atomic_load_n(&visitors[i].signal, __ATOMIC_RELAXED) == number)

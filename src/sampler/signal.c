@@ -158,25 +158,25 @@ static int install_handler(int number)
 
 /* With all signals blocked, so that no handler of the host's that sets a signal comes
  * in between on this thread. Waits a while at most: false, nothing may be changed. */
+WAIT_DEFINE(for_choice, "the choice of the signal: another thread chooses", WAIT_MS(250),
+            "that thread, when it is done");
+
 static bool take_lock(sigset_t *mask)
 {
-	const struct timespec pause = { .tv_nsec = 100000 };
+	struct bounded_wait wait = bounded_wait_begin(&for_choice);
 	sigset_t all;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, mask);
-	for (int tries = 0; tries < 1000; tries++) {
-		if (pthread_mutex_trylock(&lock) == 0)
-			return true;
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	}
+	if (lock_take_within(&lock, &wait))
+		return true;
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
 	return false;
 }
 
 static void release_lock(const sigset_t *mask)
 {
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
 }
 
@@ -199,22 +199,21 @@ int signal_start(void)
 
 /* --- giving it away ----------------------------------------------------------------- */
 
-#define ARMING_LIMIT_NS NS_PER_S
-#define ARMING_PAUSE_NS 20000
+WAIT_DEFINE(for_arming, "a signal that is given up: other threads arm their timers", NS_PER_S,
+            "nothing, so it looks every 20 us; they take microseconds");
 
 /* Waits until no thread but this one is where timers_arm() was at the call; a second at
  * most. */
 static void wait_for_arming(void)
 {
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + ARMING_LIMIT_NS;
-	const struct timespec pause = timespec_of_ns(ARMING_PAUSE_NS);
+	struct bounded_wait wait = bounded_wait_begin(&for_arming);
 	uint32_t slots = slots_count();
 
 	for (uint32_t i = 0; i < slots; i++) {
 		struct thread *slot = slots_get(i);
 		while (slot != thread_current && __atomic_load_n(&slot->arming, __ATOMIC_SEQ_CST) &&
-		       clock_ns(CLOCK_MONOTONIC) < deadline)
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		       bounded_wait_nap(&wait, 20000))
+			;
 	}
 }
 
@@ -363,7 +362,7 @@ bool sampler_keep_signal(void)
 	if (is_ours(&action))
 		return true;
 	/* No wait: the thread that holds the lock may be waiting for the host. */
-	if (pthread_mutex_trylock(&lock) != 0)
+	if (!lock_try(&lock))
 		return false;
 	sigemptyset(&mask);
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
@@ -373,6 +372,6 @@ bool sampler_keep_signal(void)
 	kept = sigaction(number, NULL, &action) == 0 &&
 	       (is_ours(&action) || (is_handled(&action) && move(&mask, NULL)) ||
 	        install_handler(number) == 0);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return kept;
 }

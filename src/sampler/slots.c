@@ -114,11 +114,11 @@ struct thread *slots_take(void)
 
 	if (slot != NULL)
 		return slot;
-	pthread_mutex_lock(&grow_lock);
+	lock_take(&grow_lock);
 	slot = take_free(); /* another thread may have given one back */
 	if (slot == NULL)
 		slot = add_slot();
-	pthread_mutex_unlock(&grow_lock);
+	lock_release(&grow_lock);
 	return slot;
 }
 

@@ -135,6 +135,9 @@ static bool send_requests(struct request *requests, uint32_t count)
 	return all;
 }
 
+WAIT_DEFINE(for_responses, "the table system.stack_trace: responses of other threads", WAIT_MS(60000),
+            "each thread, with its response; every look finds those that have ended");
+
 /* --- waiting -------------------------------------------------------------------------- */
 
 static bool has_response(const struct request *request)
@@ -158,18 +161,16 @@ static uint32_t count_missing(const struct request *requests, uint32_t count, bo
 	return missing;
 }
 
-static void wait_for_responses(const struct request *requests, uint32_t count, uint64_t deadline)
+static void wait_for_responses(const struct request *requests, uint32_t count, struct bounded_wait *wait)
 {
 	bool look = false;
 
 	for (;;) {
 		/* Acquire: before the look at them, so that none is slept through. */
 		uint32_t responses = __atomic_load_n(&response_count, __ATOMIC_ACQUIRE);
-		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		if (count_missing(requests, count, look) == 0 || now >= deadline)
+		if (count_missing(requests, count, look) == 0 || bounded_wait_left(wait) == 0)
 			return;
-		struct timespec end = timespec_of_ns(now + LOOK_NS < deadline ? now + LOOK_NS : deadline);
-		look = sys_futex_wait(&response_count, responses, &end) != 0 && errno == ETIMEDOUT;
+		look = !bounded_wait_futex(wait, &response_count, responses, LOOK_NS);
 	}
 }
 
@@ -212,36 +213,38 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 	struct request *requests;
 	uint32_t count;
 
-	pthread_mutex_lock(&requesting);
+	lock_take(&requesting);
 	requests = find_threads(&count);
 	/* 0 is the response of a new slot. */
 	newest = newest + 1 != 0 ? newest + 1 : 1;
 	if (sampler_ring() != NULL && timers_in_process() && sampler_keep_signal()) {
-		uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
-		struct timespec moment = timespec_of_ns(LOOK_NS);
+		struct bounded_wait wait = bounded_wait_begin_within(&for_responses, WAIT_MS(timeout_ms));
 		if (!send_requests(requests, count)) {
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+			bounded_wait_nap(&wait, LOOK_NS);
 			send_requests(requests, count);
 		}
-		wait_for_responses(requests, count, deadline);
+		wait_for_responses(requests, count, &wait);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		deliver(&requests[i], each, context);
-	pthread_mutex_unlock(&requesting);
+	lock_release(&requesting);
 	free(requests);
 	errno = saved_errno;
 }
 
 /* --- another program, another process ------------------------------------------------- */
 
+WAIT_DEFINE(for_sending, "exec(): a thread that requests stacks by signals", WAIT_MS(50),
+            "nothing, so it looks every 20 us; that thread takes microseconds");
+
 void stacks_before_exec(void)
 {
-	const struct timespec moment = { .tv_nsec = 20000 };
+	struct bounded_wait wait = bounded_wait_begin(&for_sending);
 
 	__atomic_store_n(&exec_at_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
 	/* A few microseconds, if the sending thread is not stopped itself. */
-	for (int i = 0; i < 500 && __atomic_load_n(&sending, __ATOMIC_SEQ_CST) != 0; i++)
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+	while (__atomic_load_n(&sending, __ATOMIC_SEQ_CST) != 0 && bounded_wait_nap(&wait, 20000))
+		;
 }
 
 void stacks_after_fork(void)

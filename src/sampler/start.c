@@ -36,9 +36,9 @@ int sampler_init(struct ring *ring)
 {
 	int saved_errno = errno;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	int error = sampler_ring() != NULL ? 0 : start(ring);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	errno = saved_errno;
 	return error;
 }
@@ -53,9 +53,9 @@ void sampler_take_ring_in_child(struct ring *ring)
 
 void sampler_stop(void)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	/* Timers that are armed disarm themselves at their next signal. */
 	sample_enable(false);
 	state_set_ring(NULL);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }

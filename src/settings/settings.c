@@ -184,7 +184,7 @@ static bool ring_fixed; /* the ring outlives the store; under `changing` */
 static bool locked;
 static char *environment_error;
 static char *newest_error; /* under `values`; NULL: none */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct once once;
 
 /* --- where values stand ---------------------------------------------------- */
 
@@ -263,7 +263,7 @@ static void read_defaults(void)
 
 void settings_init(void)
 {
-	pthread_once(&once, read_defaults);
+	once_do(&once, read_defaults);
 }
 
 const char *settings_environment_error(void)
@@ -376,17 +376,17 @@ static int change_process(const struct setting *setting, const struct setting_va
 
 	if (!wanted)
 		return QP_NOMEM;
-	pthread_mutex_lock(&changing);
+	lock_take(&changing);
 	*wanted = process; /* written only under `changing` */
 	setting_write(setting, wanted, value);
 	if (setting->apply)
 		rc = setting->apply(wanted, reason);
 	if (!rc) {
-		pthread_mutex_lock(&values);
+		lock_take(&values);
 		setting_write(setting, &process, value);
-		pthread_mutex_unlock(&values);
+		lock_release(&values);
 	}
-	pthread_mutex_unlock(&changing);
+	lock_release(&changing);
 	free(wanted);
 	return rc;
 }
@@ -398,9 +398,9 @@ static int change(const struct setting *setting, struct session_settings *of, co
 	int rc;
 
 	if (!strcasecmp(text, "DEFAULT")) {
-		pthread_mutex_lock(&values);
+		lock_take(&values);
 		setting_read(setting, default_block_of(setting, of), value);
-		pthread_mutex_unlock(&values);
+		lock_release(&values);
 	} else if (!setting_parse(setting, text, value)) {
 		*error = setting_error(setting, text, setting_allowed(setting));
 		return QP_INVALID;
@@ -411,9 +411,9 @@ static int change(const struct setting *setting, struct session_settings *of, co
 			*error = setting_error(setting, text, reason);
 		return rc;
 	}
-	pthread_mutex_lock(&values);
+	lock_take(&values);
 	setting_write(setting, block_of(setting, of), value);
-	pthread_mutex_unlock(&values);
+	lock_release(&values);
 	return QP_OK;
 }
 
@@ -468,19 +468,19 @@ int settings_set(struct session_settings *of, const char *name, const char *text
 
 	if (rc && *error) {
 		char *copy = strdup(*error);
-		pthread_mutex_lock(&values);
+		lock_take(&values);
 		free(newest_error);
 		newest_error = copy;
-		pthread_mutex_unlock(&values);
+		lock_release(&values);
 	}
 	return rc;
 }
 
 char *settings_newest_error(void)
 {
-	pthread_mutex_lock(&values);
+	lock_take(&values);
 	char *copy = newest_error ? strdup(newest_error) : NULL;
-	pthread_mutex_unlock(&values);
+	lock_release(&values);
 	return copy;
 }
 
@@ -492,18 +492,18 @@ void settings_lock(void)
 void settings_defaults(struct session_settings *of_session)
 {
 	settings_init();
-	pthread_mutex_lock(&values);
+	lock_take(&values);
 	*of_session = new_session;
-	pthread_mutex_unlock(&values);
+	lock_release(&values);
 }
 
 void settings_store_config(struct store_config *config)
 {
 	settings_init();
-	pthread_mutex_lock(&values);
+	lock_take(&values);
 	make_store_config(&process, config);
 	config->path = strdup(config->path);
-	pthread_mutex_unlock(&values);
+	lock_release(&values);
 }
 
 size_t settings_ring_bytes(void)
@@ -514,16 +514,16 @@ size_t settings_ring_bytes(void)
 
 void settings_started(bool started)
 {
-	pthread_mutex_lock(&changing);
+	lock_take(&changing);
 	running = started;
-	pthread_mutex_unlock(&changing);
+	lock_release(&changing);
 }
 
 void settings_ring_is_made(void)
 {
-	pthread_mutex_lock(&changing);
+	lock_take(&changing);
 	ring_fixed = true;
-	pthread_mutex_unlock(&changing);
+	lock_release(&changing);
 }
 
 /* --- showing --------------------------------------------------------------- */
@@ -535,9 +535,9 @@ static char *value_text(const struct setting *setting, const void *block)
 
 	if (!value)
 		return NULL;
-	pthread_mutex_lock(&values);
+	lock_take(&values);
 	setting_read(setting, block, value);
-	pthread_mutex_unlock(&values);
+	lock_release(&values);
 	text = setting->info.is_text ? strdup(value->text) : text_format("%lld", (long long)value->number);
 	free(value);
 	return text;

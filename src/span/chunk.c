@@ -8,15 +8,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cancel.h"
-#include "base/clock.h"
+#include "base/bounded_wait.h"
 #include "base/record.h"
 #include "handler/ring.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
 #include "span/keep.h"
 
-#define WAIT_NS 100000
+WAIT_DEFINE(for_room, "the end of a trace: room in the ring", WAIT_MS(60000),
+            "nothing: it wakes the flusher, and looks every 0.1 ms");
+#define NAP_NS 100000
 
 static uint64_t wait_ns; /* atomic */
 
@@ -101,20 +102,17 @@ static bool has_room(const struct ring *ring, size_t size)
 
 static bool wait_for_room(struct ring *ring, size_t size)
 {
-	uint64_t limit = __atomic_load_n(&wait_ns, __ATOMIC_RELAXED), end;
+	uint64_t limit = __atomic_load_n(&wait_ns, __ATOMIC_RELAXED);
+	struct bounded_wait wait;
 	bool is_there = has_room(ring, size);
-	int cancel;
 
 	if (is_there || !limit)
 		return is_there;
-	cancel = cancel_hold();
-	for (end = clock_ns(CLOCK_MONOTONIC) + limit; !is_there && clock_ns(CLOCK_MONOTONIC) < end;) {
+	wait = bounded_wait_begin_within(&for_room, limit);
+	do
 		ring_wake(ring);
-		nanosleep(&(struct timespec){ .tv_nsec = WAIT_NS }, NULL);
-		is_there = has_room(ring, size);
-	}
-	cancel_release(cancel);
-	return is_there;
+	while (!has_room(ring, size) && bounded_wait_nap(&wait, NAP_NS));
+	return has_room(ring, size);
 }
 
 static bool write_batch(struct ring *ring, const struct span_batch *batch, const struct span_entry *entries,

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/free_later.h"
+#include "base/lock.h"
 #include "sampler/random.h"
 #include "sampler/threads.h"
 #include "span/keep.h"
@@ -22,7 +23,7 @@ __thread struct qp_span_context *qp_span_here;
 static __thread struct span_thread *here __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct once once;
 static bool has_key;
 
 /* --- chunks ----------------------------------------------------------------------------------- */
@@ -136,7 +137,7 @@ __attribute__((constructor)) static void follow_forks(void)
 
 struct span_thread *span_thread_get(void)
 {
-	pthread_once(&once, make_key);
+	once_do(&once, make_key);
 	if (!here && has_key) {
 		here = calloc(1, sizeof *here);
 		if (here && pthread_setspecific(key, here)) {

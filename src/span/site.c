@@ -98,7 +98,7 @@ uint32_t site_number(qp_span_site *site)
 {
 	uint32_t number;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	/* Another thread may have been first. */
 	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
 	if (!number)
@@ -106,7 +106,7 @@ uint32_t site_number(qp_span_site *site)
 	/* Before another thread can use the number: the name is there, whatever becomes of the process. */
 	publish_all();
 	__atomic_store_n(&site->number, number, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return number;
 }
 
@@ -120,17 +120,17 @@ void sites_publish(void)
 {
 	if (all_are_published())
 		return;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	publish_all();
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 void sites_try_publish(void)
 {
-	if (all_are_published() || pthread_mutex_trylock(&lock))
+	if (all_are_published() || !lock_try(&lock))
 		return;
 	publish_all();
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 void sites_after_fork(void)
@@ -140,7 +140,7 @@ void sites_after_fork(void)
 
 void sites_publish_again(void)
 {
-	pthread_mutex_lock(&lock); /* a thread may be telling */
+	lock_take(&lock); /* a thread may be telling */
 	sites_after_fork();
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }

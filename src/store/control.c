@@ -14,20 +14,20 @@
 
 #define STACK_BYTES (512 * 1024)
 
-struct control store_control = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+struct control store_control;
 LOCK_DEFINE_GROUPED(control, LOCK_STORE_CONTROL, &store_control.lock);
 
 void control_lock(void)
 {
-	pthread_mutex_lock(&store_control.lock);
+	lock_take(&store_control.lock);
 }
 
 void control_unlock(void)
 {
-	pthread_mutex_unlock(&store_control.lock);
+	lock_release(&store_control.lock);
 }
 
-bool control_wait(const struct waiting *waiting)
+bool control_wait(struct waiting *waiting)
 {
 	return waiting_goes_on(waiting, &store_control.changed, &store_control.lock);
 }
@@ -42,7 +42,7 @@ void control_set_state(enum store_state state)
 	          store_control.error ? store_control.error : "none");
 	/* Relaxed: store_start() that reads an older state only takes the lock. */
 	__atomic_store_n(&store_control.state, state, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&store_control.changed);
+	condition_change(&store_control.changed);
 }
 
 bool control_is_live(void)
@@ -53,11 +53,6 @@ bool control_is_live(void)
 bool control_has_thread(void)
 {
 	return control_is_live() || store_control.state == STORE_FINISHED;
-}
-
-void control_reset_waiting(void)
-{
-	pthread_cond_init(&store_control.changed, NULL);
 }
 
 bool control_start_thread(void)
@@ -88,6 +83,24 @@ int control_make_thread(pthread_t *thread, void *(*start)(void *))
 	return error;
 }
 
+WAIT_DEFINE(for_end, "the end of the process: a thread of the library's at its very end", NS_PER_S,
+            "nothing, so it is looked for: first at once, then ever less often");
+#define FIRST_NAP_NS 20000
+
+void control_join_thread(pthread_t thread)
+{
+	struct bounded_wait wait = bounded_wait_begin(&for_end);
+	uint64_t nap_ns = FIRST_NAP_NS;
+
+	while (pthread_tryjoin_np(thread, NULL)) {
+		if (!bounded_wait_nap(&wait, nap_ns)) {
+			pthread_detach(thread);
+			return;
+		}
+		nap_ns += nap_ns / 4;
+	}
+}
+
 /* --- requests ------------------------------------------------------------------------ */
 
 static int refuse_request(bool in_time, char **error)
@@ -108,10 +121,10 @@ static void withdraw_request(uint64_t number)
 	store_control.request = REQUEST_NONE;
 	free(store_control.wanted.path);
 	store_control.wanted.path = NULL;
-	pthread_cond_broadcast(&store_control.changed);
+	condition_change(&store_control.changed);
 }
 
-static int await_response(uint64_t number, const struct waiting *waiting, char **error)
+static int await_response(uint64_t number, struct waiting *waiting, char **error)
 {
 	bool in_time = true;
 
@@ -127,7 +140,7 @@ static int await_response(uint64_t number, const struct waiting *waiting, char *
 	return store_control.request_code;
 }
 
-int control_request(enum request request, struct settings_of_store *wanted, const struct waiting *waiting,
+int control_request(enum request request, struct settings_of_store *wanted, struct waiting *waiting,
                     char **error)
 {
 	bool in_time = true;
@@ -151,7 +164,7 @@ int control_request(enum request request, struct settings_of_store *wanted, cons
 
 /* --- for readers ----------------------------------------------------------------------- */
 
-void control_start_reading(const struct waiting *waiting)
+void control_start_reading(struct waiting *waiting)
 {
 	bool in_time = true;
 
@@ -172,7 +185,7 @@ uint64_t control_epoch(void)
 }
 
 /* Opens a file that was named, or looks again at one that failed. With the lock held. */
-static void open_named_file(const struct waiting *waiting, char **error)
+static void open_named_file(struct waiting *waiting, char **error)
 {
 	struct settings_of_store none = { .path = NULL };
 
@@ -188,7 +201,7 @@ static void open_named_file(const struct waiting *waiting, char **error)
 	}
 }
 
-bool control_reading_path(char **path, uint64_t *epoch, const struct waiting *waiting, char **error)
+bool control_reading_path(char **path, uint64_t *epoch, struct waiting *waiting, char **error)
 {
 	bool found;
 

@@ -68,8 +68,8 @@ enum watch_state { WATCH_NONE, WATCH_WANTED, WATCH_RUNS };
 enum request { REQUEST_NONE, REQUEST_OPEN, REQUEST_CONFIGURE };
 
 struct control {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	struct mutex lock;
+	struct condition changed;
 
 	/* Written under the lock; store_start() reads it without. */
 	enum store_state state;
@@ -107,8 +107,8 @@ extern struct control store_control;
 void control_lock(void);
 void control_unlock(void);
 
-/* With the lock held: waits until something changes. Returns the same as waiting_goes_on(). */
-bool control_wait(const struct waiting *waiting);
+/* With the lock held: waits until something changes. Returns what waiting_goes_on() returns. */
+bool control_wait(struct waiting *waiting);
 
 /* With the lock held: sets the state and wakes all threads that wait. */
 void control_set_state(enum store_state state);
@@ -118,9 +118,6 @@ void control_set_state(enum store_state state);
 bool control_is_live(void);
 bool control_has_thread(void);
 
-/* In a forked child: no thread waits. */
-void control_reset_waiting(void);
-
 /* With the lock held: the flusher runs afterwards, unless there can be none. */
 bool control_start_thread(void);
 
@@ -129,19 +126,23 @@ int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
 /* A thread of the store, which takes no signals: they are the host's. 0 or errno. */
 int control_make_thread(pthread_t *thread, void *(*start)(void *));
 
+/* For a thread at its very end, where it runs what the host, or a library of its, does at the end of any
+ * thread: if that takes too long, it is left. */
+void control_join_thread(pthread_t thread);
+
 /* Hands the request to the flusher and waits for its response. Takes over `wanted`. A QP_
  * code, with a sentence in `*error`. */
-int control_request(enum request request, struct settings_of_store *wanted, const struct waiting *waiting,
+int control_request(enum request request, struct settings_of_store *wanted, struct waiting *waiting,
                     char **error);
 
 /* Has the flusher start the reading thread, and waits for that. */
-void control_start_reading(const struct waiting *waiting);
+void control_start_reading(struct waiting *waiting);
 
 /* Epoch of the open file, 0 when there is none. */
 uint64_t control_epoch(void);
 
 /* The file that readers may open, as a copy, and its epoch; NULL: none is open. A named file
  * that is not open yet is opened. False: it cannot be, `*error`. */
-bool control_reading_path(char **path, uint64_t *epoch, const struct waiting *waiting, char **error);
+bool control_reading_path(char **path, uint64_t *epoch, struct waiting *waiting, char **error);
 
 #endif

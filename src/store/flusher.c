@@ -38,7 +38,6 @@
 #include "store/write/spans.h"
 
 #define NS_PER_MS 1000000ll
-#define READING_TIMEOUT_MS 1000
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
 /* While samples come. A sync is followed by a pause this many times as long as it took, too: a slow
@@ -58,7 +57,7 @@ static void show_drained(void)
 	/* A ring that another process reads is not waited for: it outlives this process. */
 	store_control.drained =
 		leaving_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
-	pthread_cond_broadcast(&store_control.changed);
+	condition_change(&store_control.changed);
 	control_unlock();
 }
 
@@ -398,12 +397,15 @@ static void serve_request(void)
 	store_control.request_error = error;
 	free(store_control.wanted.path);
 	store_control.wanted.path = NULL;
-	pthread_cond_broadcast(&store_control.changed);
+	condition_change(&store_control.changed);
 }
+
+WAIT_DEFINE(parked, "the flusher: the end of a fork()", WAIT_NO_LIMIT, "the thread that forked");
 
 /* Called and left with the lock held. */
 static void park(void)
 {
+	struct bounded_wait wait = bounded_wait_begin(&parked);
 	bool keeps;
 
 	control_unlock();
@@ -416,7 +418,7 @@ static void park(void)
 		return;
 	control_set_state(STORE_PARKED);
 	while (store_control.pauses)
-		pthread_cond_wait(&store_control.changed, &store_control.lock);
+		condition_wait(&store_control.changed, &store_control.lock, &wait, WAIT_NO_LIMIT);
 	if (store_control.state == STORE_PARKED) /* a shutdown may have been quicker */
 		control_set_state(STORE_RUNNING);
 }
@@ -485,7 +487,7 @@ static void finish(void)
 	pacer_end();
 	/* Before the file is closed: the last one to close folds the log back. Where the reading
 	 * thread hangs, SQLite must not be used any more. */
-	if (pool_end(READING_TIMEOUT_MS))
+	if (pool_end())
 		flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
 	control_lock();

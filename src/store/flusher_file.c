@@ -62,7 +62,7 @@ void flusher_start_reading(void)
 {
 	pool_start();
 	store_control.reading_wanted = false;
-	pthread_cond_broadcast(&store_control.changed);
+	condition_change(&store_control.changed);
 }
 
 bool flusher_is_interrupted(void)

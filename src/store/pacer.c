@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "base/sys.h"
+#include "base/bounded_wait.h"
+#include "base/futex.h"
 #include "query/watch_cost.h"
 #include "sampler/budget.h"
 #include "sampler/shared_timer.h"
@@ -32,8 +33,12 @@ static bool look(void)
 	return budget_look(store_counter(STORE_FLUSHER_CPU_TIME_NS), store_counter(STORE_SAMPLES));
 }
 
+WAIT_DEFINE(for_work, "the pacer: something to do", WAIT_NO_LIMIT, "the flusher");
+WAIT_DEFINE(for_look, "the pacer: the time of its next look", NS_PER_S, "the flusher, to end it");
+
 static void *pacer_main(void *unused)
 {
+	struct bounded_wait calm_wait = bounded_wait_begin(&for_work), look_wait;
 	uint64_t used_ns = 0;
 	int calm = 0;
 
@@ -43,18 +48,17 @@ static void *pacer_main(void *unused)
 	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != ENDING) {
 		uint64_t pause = shared_timer_visit();
 		bool busy = look() || pause != 0;
-		struct timespec until;
 
 		store_count_own_time(STORE_PACER_CPU_TIME_NS, &used_ns);
 		calm = busy ? 0 : calm + 1;
 		if (calm == CALM_LOOKS) {
 			calm = 0;
 			if (change(AWAKE, ASLEEP))
-				sys_futex_wait(&state, ASLEEP, NULL);
+				bounded_wait_futex(&calm_wait, &state, ASLEEP, WAIT_NO_LIMIT);
 			continue;
 		}
-		until = timespec_of_ns(clock_ns(CLOCK_MONOTONIC) + (pause != 0 ? pause : BUDGET_LOOK_NS));
-		sys_futex_wait(&state, AWAKE, &until);
+		look_wait = bounded_wait_begin_within(&for_look, pause != 0 ? pause : BUDGET_LOOK_NS);
+		bounded_wait_futex(&look_wait, &state, AWAKE, WAIT_NO_LIMIT);
 	}
 	return NULL;
 }
@@ -70,7 +74,7 @@ bool pacer_look(void)
 		return false;
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 	if (now == ASLEEP) {
-		sys_futex_wake(&state);
+		futex_wake(&state, 1);
 	} else if (control_make_thread(&thread, pacer_main) != 0) {
 		__atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
 		return busy;
@@ -81,8 +85,8 @@ bool pacer_look(void)
 void pacer_end(void)
 {
 	if (__atomic_exchange_n(&state, ENDING, __ATOMIC_ACQ_REL) != NONE) {
-		sys_futex_wake(&state);
-		pthread_join(thread, NULL);
+		futex_wake(&state, 1);
+		control_join_thread(thread);
 	}
 	__atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
 }

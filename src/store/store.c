@@ -9,14 +9,13 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/free_later.h"
 #include "base/lock.h"
@@ -35,12 +34,16 @@
 #define NS_PER_MS 1000000ll
 #define INTERVAL_DEFAULT_NS (1000 * NS_PER_MS)
 
-/* Limits of waiting for the flusher. It may be inside fsync(). */
-#define REQUEST_TIMEOUT_MS 10000
-#define SHUTDOWN_TIMEOUT_MS 10000
-#define EXIT_TIMEOUT_MS 2000
-#define FORK_TIMEOUT_MS 1000
-#define FORK_READERS_TIMEOUT_MS 100
+/* The flusher may be inside fsync(). */
+#define FLUSHER "the flusher, which ring_wake() has woken"
+WAIT_DEFINE(for_request, "a new trace file: the flusher has it", WAIT_MS(10000), FLUSHER);
+WAIT_DEFINE(for_drain, "a flush: the records are stored", WAIT_OF_CALLER, FLUSHER);
+WAIT_DEFINE(for_last_drain, "exec(), _exit(): the records are stored", WAIT_MS(1000), FLUSHER);
+WAIT_DEFINE(for_shutdown, "qp_shutdown(): the flusher has ended", WAIT_MS(10000), FLUSHER);
+WAIT_DEFINE(at_exit, "the end of the process: the flusher has ended", WAIT_MS(2000), FLUSHER);
+WAIT_DEFINE(for_fork, "fork(): the flusher has closed the file", WAIT_MS(1000), FLUSHER);
+WAIT_DEFINE(between_looks, "the watch thread: the host's last thread ends", WAIT_NO_LIMIT,
+            "nothing, so it looks every 50 ms");
 
 /* After a refused pthread_create(). */
 #define RETRY_THREAD_NS (1000 * NS_PER_MS)
@@ -133,7 +136,7 @@ static void *watch_main(void *unused)
 		control_unlock();
 		if (last_thread_is_ours(ours))
 			break;
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_INTERVAL_NS }, NULL);
+		wait_pause(&between_looks, LOOK_INTERVAL_NS);
 	}
 	sampler_include_thread();
 	pthread_setname_np(pthread_self(), hosts_name);
@@ -190,7 +193,7 @@ ON_THE_WAY void store_start(void)
 int store_open(char **error)
 {
 	struct settings_of_store none = { .path = NULL };
-	struct waiting waiting = waiting_begin_ms(REQUEST_TIMEOUT_MS);
+	struct waiting waiting = waiting_begin_ms(&for_request, INT_MAX);
 
 	*error = NULL;
 	return control_request(REQUEST_OPEN, &none, &waiting, error);
@@ -214,7 +217,7 @@ void store_open_ahead(void)
 
 int store_configure(const struct store_config *config, char **error)
 {
-	struct waiting waiting = waiting_begin_ms(REQUEST_TIMEOUT_MS);
+	struct waiting waiting = waiting_begin_ms(&for_request, INT_MAX);
 	struct settings_of_store settings, copy;
 	int number = copy_settings(config, &settings), code;
 
@@ -246,7 +249,7 @@ static void request_drain(uint64_t target)
 }
 
 /* With the lock held. */
-static void await_drained(uint64_t target, const struct waiting *waiting)
+static void await_drained(uint64_t target, struct waiting *waiting)
 {
 	bool in_time = true;
 
@@ -257,7 +260,7 @@ static void await_drained(uint64_t target, const struct waiting *waiting)
 
 bool store_drain_waiting(const struct store_wait *wait)
 {
-	struct waiting waiting = waiting_begin(wait);
+	struct waiting waiting = waiting_begin(&for_drain, wait);
 	bool drained = true;
 	uint64_t target;
 
@@ -284,12 +287,11 @@ bool store_drain(int timeout_ms)
 
 void store_drain_for_exit(void)
 {
-	struct waiting waiting = waiting_begin_ms(EXIT_TIMEOUT_MS / 2);
-	const struct timespec deadline = timespec_of_ns(waiting.deadline_ns);
+	struct waiting waiting = waiting_begin_ms(&for_last_drain, INT_MAX);
 	uint64_t target;
 
 	if (!store_is_here() || __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
-	    pthread_mutex_clocklock(&store_control.lock, CLOCK_MONOTONIC, &deadline))
+	    !lock_take_within(&store_control.lock, &waiting.bound))
 		return;
 	if (control_is_live()) {
 		target = ring_head(store_control.ring);
@@ -318,7 +320,7 @@ void store_leader_ends(void)
 
 /* With the lock held. False: the flusher hangs in the file system, and ends by itself or with
  * the process. */
-static bool stop_thread(const struct waiting *waiting)
+static bool stop_thread(struct waiting *waiting)
 {
 	bool in_time = true;
 	unsigned kind;
@@ -343,18 +345,16 @@ static bool is_ending(void)
 
 static void free_all(void)
 {
-	pool_pause(0);
+	pool_pause(false);
 	pool_resume();
 	flusher_free();
 	space_free();
 }
 
-static void shut_down(int timeout_ms)
+static void shut_down(struct waiting waiting)
 {
-	struct waiting waiting = waiting_begin_ms(timeout_ms);
 	pthread_t thread;
 	bool joinable;
-	int cancel;
 
 	/* A child that came without queryprof's hooks: the lock may be held by a thread that it
 	 * does not have. */
@@ -371,11 +371,8 @@ static void shut_down(int timeout_ms)
 	store_control.error = NULL;
 	control_unlock();
 
-	/* The process may be in exit(), which is to end it, not this thread. */
-	cancel = cancel_hold();
 	if (joinable)
-		pthread_join(thread, NULL);
-	cancel_release(cancel);
+		control_join_thread(thread);
 	free_all();
 	control_lock();
 	store_control.ring = NULL;
@@ -386,7 +383,7 @@ static void shut_down(int timeout_ms)
 
 void store_shutdown(void)
 {
-	shut_down(SHUTDOWN_TIMEOUT_MS);
+	shut_down(waiting_begin_ms(&for_shutdown, INT_MAX));
 }
 
 /* exit() without qp_shutdown(). Other threads still run, and so do destructors of libraries that were loaded
@@ -394,20 +391,18 @@ void store_shutdown(void)
  * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
-static int left_ms = EXIT_TIMEOUT_MS; /* of the limit for both */
+static struct waiting ending; /* one limit for both */
 
 static void on_end_of_destructors(void *unused)
 {
 	(void)unused;
-	shut_down(left_ms);
+	shut_down(ending);
 }
 
 __attribute__((destructor)) static void on_exit_of_process(void)
 {
-	int64_t start = control_now_ns();
-
+	ending = waiting_begin_ms(&at_exit, INT_MAX);
 	store_drain_for_exit();
-	left_ms -= (int)((control_now_ns() - start) / NS_PER_MS);
 	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
 		on_end_of_destructors(NULL);
 }
@@ -448,7 +443,7 @@ static bool child_is_clean;
 
 void store_before_fork(void)
 {
-	struct waiting waiting = waiting_begin_ms(FORK_TIMEOUT_MS);
+	struct waiting waiting = waiting_begin_ms(&for_fork, INT_MAX);
 	bool in_time = true;
 
 	control_lock();
@@ -458,22 +453,20 @@ void store_before_fork(void)
 		ring_wake(store_control.ring);
 	while (in_time && control_is_live() && store_control.state != STORE_PARKED)
 		in_time = control_wait(&waiting);
-	child_is_clean =
-		pool_pause(FORK_READERS_TIMEOUT_MS) && in_time && store_control.state != STORE_DISABLED;
+	child_is_clean = pool_pause(true) && in_time && store_control.state != STORE_DISABLED;
 }
 
 void store_after_fork_parent(void)
 {
 	pool_resume();
 	store_control.pauses--;
-	pthread_cond_broadcast(&store_control.changed);
+	condition_change(&store_control.changed);
 	control_unlock();
 }
 
 /* Forgets the parent's threads and files. */
 static void reset_control(void)
 {
-	control_reset_waiting();
 	store_control.pauses = 0;
 	store_control.watch = WATCH_NONE;
 	store_control.request = REQUEST_NONE;

@@ -1,46 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/waiting.h"
 
-#include <errno.h>
+#define SLICE_NS WAIT_MS(5)
 
-#include "base/clock.h"
-#include "base/lock.h"
-
-#define NS_PER_MS 1000000ull
-#define SLICE_MS 5
-
-static uint64_t time_in(int ms)
+struct waiting waiting_begin(const struct wait_kind *kind, const struct store_wait *wait)
 {
-	return clock_ns(CLOCK_MONOTONIC) + (ms < 0 ? 0 : (uint64_t)ms) * NS_PER_MS;
+	const uint64_t ns = WAIT_MS(wait->timeout_ms < 0 ? 0 : wait->timeout_ms);
+
+	return (struct waiting){ .wait = *wait, .bound = bounded_wait_begin_within(kind, ns) };
 }
 
-struct waiting waiting_begin(const struct store_wait *wait)
+struct waiting waiting_begin_ms(const struct wait_kind *kind, int timeout_ms)
 {
-	return (struct waiting){ .wait = *wait, .deadline_ns = time_in(wait->timeout_ms) };
-}
-
-struct waiting waiting_begin_ms(int timeout_ms)
-{
-	return waiting_begin(&(struct store_wait){ .timeout_ms = timeout_ms });
+	return waiting_begin(kind, &(struct store_wait){ .timeout_ms = timeout_ms });
 }
 
 bool waiting_is_over(const struct waiting *waiting)
 {
-	return time_in(0) >= waiting->deadline_ns;
+	return bounded_wait_left(&waiting->bound) == 0;
 }
 
-bool waiting_goes_on(const struct waiting *waiting, pthread_cond_t *condition, pthread_mutex_t *lock)
+bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock)
 {
-	uint64_t slice_ns = time_in(SLICE_MS);
-	bool is_slice = waiting->wait.give_up && slice_ns < waiting->deadline_ns;
-	struct timespec until = timespec_of_ns(is_slice ? slice_ns : waiting->deadline_ns);
-	int result = pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &until);
+	bool is_slice = waiting->wait.give_up && bounded_wait_left(&waiting->bound) > SLICE_NS;
+	bool is_woken = condition_wait(condition, lock, &waiting->bound, is_slice ? SLICE_NS : WAIT_NO_LIMIT);
 	bool given_up;
 
 	if (!is_slice)
-		return result != ETIMEDOUT;
-	pthread_mutex_unlock(lock);
+		return is_woken;
+	lock_release(lock);
 	given_up = waiting->wait.give_up(waiting->wait.context);
-	pthread_mutex_lock(lock);
+	lock_take(lock);
 	return !given_up;
 }

@@ -6,9 +6,10 @@
 #ifndef QUERYPROF_STORE_WAITING_H
 #define QUERYPROF_STORE_WAITING_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/lock.h"
 
 struct store_wait {
 	int timeout_ms;
@@ -21,18 +22,18 @@ struct store_wait {
 /* A wait that has begun. */
 struct waiting {
 	struct store_wait wait;
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
+	struct bounded_wait bound;
 };
 
-struct waiting waiting_begin(const struct store_wait *wait);
-struct waiting waiting_begin_ms(int timeout_ms);
+struct waiting waiting_begin(const struct wait_kind *kind, const struct store_wait *wait);
+struct waiting waiting_begin_ms(const struct wait_kind *kind, int timeout_ms);
 
-/* Whether the deadline has passed. */
+/* Whether the limit is over. */
 bool waiting_is_over(const struct waiting *waiting);
 
 /* Waits for the condition, a few ms at most when there is a give_up(). `lock` is held by the
- * caller, and may be released meanwhile. False: the deadline has passed, or give_up() said
+ * caller, and may be released meanwhile. False: the limit is over, or give_up() said
  * so. */
-bool waiting_goes_on(const struct waiting *waiting, pthread_cond_t *condition, pthread_mutex_t *lock);
+bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock);
 
 #endif

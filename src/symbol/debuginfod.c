@@ -89,8 +89,8 @@ static void decide_once(void)
 
 bool debuginfod_is_wanted(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, decide_once);
+	static struct once once;
+	once_do(&once, decide_once);
 	return is_wanted;
 }
 
@@ -170,12 +170,12 @@ void debuginfod_fetch(const char *build_id)
 {
 	if (!debuginfod_is_wanted())
 		return;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	if (!has_given_up && !client.begin)
 		has_given_up = !load();
 	if (!has_given_up && !find_response(build_id))
 		remember(build_id, request(build_id));
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 const char *debuginfod_path(const char *build_id)

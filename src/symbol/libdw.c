@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/lock.h"
 
 #define LIBDW_NAME "libdw.so.1"
 
@@ -85,7 +86,7 @@ static void load_once(void)
 
 const struct libdw *libdw_load(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, load_once);
+	static struct once once;
+	once_do(&once, load_once);
 	return is_loaded ? &functions : NULL;
 }

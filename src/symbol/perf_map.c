@@ -224,10 +224,10 @@ static const char *find_name(const struct map *map, uint64_t address)
 
 char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	const struct map *map = current_map(process_id, start_time_ns);
 	const char *name = map ? find_name(map, address) : NULL;
 	char *copy = name ? strdup(name) : NULL;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return copy;
 }

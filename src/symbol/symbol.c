@@ -139,11 +139,11 @@ static struct object *get_object(const struct symbol_object *key)
 	struct object *object = find_object(key, hash);
 	if (object)
 		return object;
-	pthread_mutex_lock(&load_lock);
+	lock_take(&load_lock);
 	object = find_object(key, hash);
 	if (!object)
 		object = add_object(key, hash);
-	pthread_mutex_unlock(&load_lock);
+	lock_release(&load_lock);
 	return object;
 }
 
@@ -152,10 +152,10 @@ static const struct symbol_table *get_table(struct object *object, enum name_sta
 {
 	/* Acquire: pairs with the release in read_stage(). */
 	if (atomic_load_explicit(&object->stages, memory_order_acquire) <= stage) {
-		pthread_mutex_lock(&load_lock);
+		lock_take(&load_lock);
 		if (atomic_load_explicit(&object->stages, memory_order_relaxed) <= stage)
 			read_stage(object, stage);
-		pthread_mutex_unlock(&load_lock);
+		lock_release(&load_lock);
 	}
 	return object->tables[stage];
 }
@@ -202,10 +202,10 @@ bool symbol_line(const struct symbol_object *object, uint64_t address, const cha
 	struct object *cached = get_object(object);
 	if (!cached)
 		return false;
-	pthread_mutex_lock(&lines_lock);
+	lock_take(&lines_lock);
 	struct lines *lines = get_lines(cached);
 	bool found = lines && lines_find(lines, address, file, line);
-	pthread_mutex_unlock(&lines_lock);
+	lock_release(&lines_lock);
 	return found;
 }
 
@@ -215,10 +215,10 @@ size_t symbol_frames(const struct symbol_object *object, uint64_t address, struc
 	struct object *cached = get_object(object);
 	if (!cached || room == 0)
 		return 0;
-	pthread_mutex_lock(&lines_lock);
+	lock_take(&lines_lock);
 	struct lines *lines = get_lines(cached);
 	size_t count = lines ? lines_frames(lines, address, frames, room) : 0;
-	pthread_mutex_unlock(&lines_lock);
+	lock_release(&lines_lock);
 	/* The symbol table knows more about the code than the source does: parts that the
 	 * compiler split off or made for certain arguments have names of their own. */
 	const char *name = find_name(cached, address);
@@ -235,9 +235,9 @@ bool symbol_is_read(const struct symbol_object *object)
 	/* Acquire: as in get_table(). */
 	if (!cached || atomic_load_explicit(&cached->stages, memory_order_acquire) < NAME_STAGES)
 		return false;
-	pthread_mutex_lock(&lines_lock);
+	lock_take(&lines_lock);
 	bool has_none = cached->lines_tried && !cached->lines;
-	pthread_mutex_unlock(&lines_lock);
+	lock_release(&lines_lock);
 	return has_none;
 }
 
@@ -267,11 +267,11 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 	if (!object)
 		return false;
 	get_table(object, NAMES_LATE);
-	pthread_mutex_lock(&load_lock);
+	lock_take(&load_lock);
 	description->names_from = sources_best(&object->found);
 	if (!object->found.has_locals)
 		names = object->found.why_not;
-	pthread_mutex_unlock(&load_lock);
+	lock_release(&load_lock);
 	description->lines_from = sources_lines_from(&key, object->debug_path->folders, &lines);
 	if (names.text[0])
 		why_add(&both, "names: %s", names.text);
@@ -285,8 +285,8 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 
 void symbol_forget(void)
 {
-	pthread_mutex_lock(&load_lock);
-	pthread_mutex_lock(&lines_lock);
+	lock_take(&load_lock);
+	lock_take(&lines_lock);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct object *object = atomic_exchange_explicit(&buckets[i], NULL, memory_order_acq_rel);
 		while (object) {
@@ -295,8 +295,8 @@ void symbol_forget(void)
 			object = next;
 		}
 	}
-	pthread_mutex_unlock(&lines_lock);
-	pthread_mutex_unlock(&load_lock);
+	lock_release(&lines_lock);
+	lock_release(&load_lock);
 }
 
 static struct debug_path *find_path(const char *folders)
@@ -321,13 +321,13 @@ static struct debug_path *add_path(const char *folders)
 
 bool symbol_set_debug_path(const char *folders)
 {
-	pthread_mutex_lock(&load_lock);
+	lock_take(&load_lock);
 	struct debug_path *path = find_path(folders);
 	if (!path)
 		path = add_path(folders);
 	if (path)
 		atomic_store_explicit(&debug_path, path, memory_order_release);
-	pthread_mutex_unlock(&load_lock);
+	lock_release(&load_lock);
 	return path != NULL;
 }
 

@@ -214,7 +214,7 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 	/* Before the lock, as the loader calls back. */
 	loader_each(find_place, &place);
 	loader_each(find_place, &own);
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	known = host_find(api);
 	added = known ? NULL : find_free();
 	if (added) {
@@ -223,7 +223,7 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 		if (added != host_libraries)
 			sessions_watch_more(1);
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	if (!known && !added)
 		*error =
 			api->mprintf("queryprof already works with %d other SQLite libraries of this process",

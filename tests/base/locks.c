@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -104,12 +105,12 @@ static void run_child(void)
 	for (int place = 0; place < LOCK_PLACES; place++) {
 		const struct lock *lock = lock_at(place);
 
-		if (lock && lock->mutex && pthread_mutex_trylock(lock->mutex)) {
+		if (lock && lock->mutex && !lock_try(lock->mutex)) {
 			fprintf(stderr, "%s is held in the child\n", lock->name);
 			_exit(1);
 		}
 		if (lock && lock->mutex)
-			pthread_mutex_unlock(lock->mutex);
+			lock_release(lock->mutex);
 	}
 	failed = use_everything();
 	if (failed)
@@ -143,7 +144,7 @@ struct holder {
 };
 
 /* A lock that fork() itself takes or leaves; NULL: the place has none. */
-static pthread_mutex_t *mutex_at(int place)
+static struct mutex *mutex_at(int place)
 {
 	const struct lock *lock = lock_at(place);
 
@@ -156,7 +157,7 @@ static void *hold(void *context)
 
 	for (int place = holder->first; place <= holder->last; place++)
 		if (mutex_at(place))
-			pthread_mutex_lock(mutex_at(place));
+			lock_take(mutex_at(place));
 	sem_post(&holder->held);
 	if (holder->hold_ms < 0)
 		sem_wait(&holder->release);
@@ -164,7 +165,7 @@ static void *hold(void *context)
 		usleep((useconds_t)holder->hold_ms * 1000);
 	for (int place = holder->last; place >= holder->first; place--)
 		if (mutex_at(place))
-			pthread_mutex_unlock(mutex_at(place));
+			lock_release(mutex_at(place));
 	return NULL;
 }
 
@@ -206,8 +207,8 @@ static int status_of(int first, int second)
 	if (!child) {
 		prctl(PR_SET_DUMPABLE, 0); /* no core file */
 		alarm(20);
-		pthread_mutex_lock(lock_at(first)->mutex);
-		pthread_mutex_lock(lock_at(second)->mutex);
+		lock_take(lock_at(first)->mutex);
+		lock_take(lock_at(second)->mutex);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -333,18 +334,18 @@ static void a_cancelled_thread_comes_back(void **state)
 /* The state is the thread's own again when it has released the last lock. */
 static void a_lock_holds_a_cancellation_back(void **state)
 {
-	pthread_mutex_t *outer = lock_at(LOCK_PROCESS)->mutex, *inner = lock_at(LOCK_THREADS)->mutex;
+	struct mutex *outer = lock_at(LOCK_PROCESS)->mutex, *inner = lock_at(LOCK_THREADS)->mutex;
 	int found;
 
 	(void)state;
 	for (int before = PTHREAD_CANCEL_ENABLE; before <= PTHREAD_CANCEL_DISABLE; before++) {
 		pthread_setcancelstate(before, NULL);
-		pthread_mutex_lock(outer);
-		pthread_mutex_lock(inner);
-		pthread_mutex_unlock(inner);
+		lock_take(outer);
+		lock_take(inner);
+		lock_release(inner);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &found);
 		assert_int_equal(found, PTHREAD_CANCEL_DISABLE);
-		pthread_mutex_unlock(outer);
+		lock_release(outer);
 		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &found);
 		assert_int_equal(found, before);
 	}

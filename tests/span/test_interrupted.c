@@ -142,16 +142,16 @@ static void a_signal_within_the_end_of_a_trace(void **state)
 
 static void a_signal_while_a_site_is_added(void **state)
 {
-	pthread_mutex_t *lock = lock_at(LOCK_SPAN_SITES)->mutex;
+	struct mutex *lock = lock_at(LOCK_SPAN_SITES)->mutex;
 	struct kept before = kept_now();
 
 	(void)state;
 	begin();
 	two_spans();
 	sites_publish_again(); /* there is something to publish */
-	pthread_mutex_lock(lock);
+	lock_take(lock);
 	raise(SIGUSR1);
-	pthread_mutex_unlock(lock);
+	lock_release(lock);
 	assert_int_equal(frees_at_end, 0);
 	assert_kept(before, 1, 2);
 	qp_trace_end();

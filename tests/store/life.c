@@ -348,10 +348,12 @@ static void path_is_that_of_the_start(void **state)
 	stop_store();
 }
 
+WAIT_DEFINE(of_test, "this test", WAIT_OF_CALLER, "the flusher");
+
 /* As during a fork. */
 static void park_flusher(void)
 {
-	const struct waiting waiting = waiting_begin_ms(PATIENCE_MS);
+	struct waiting waiting = waiting_begin_ms(&of_test, PATIENCE_MS);
 
 	control_lock();
 	store_control.pauses++;
@@ -366,7 +368,7 @@ static void wake_flusher(void)
 {
 	control_lock();
 	store_control.pauses--;
-	pthread_cond_broadcast(&store_control.changed);
+	condition_change(&store_control.changed);
 	control_unlock();
 }
 
@@ -374,7 +376,7 @@ static void wake_flusher(void)
 static void request_in_vain_is_withdrawn(void **state)
 {
 	struct settings_of_store other = { .path = strdup(in_folder("other.db")) };
-	const struct waiting waiting = waiting_begin_ms(1);
+	struct waiting waiting = waiting_begin_ms(&of_test, 1);
 	char *error = NULL;
 
 	(void)state;

@@ -27,8 +27,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/text.h"
 #include "queryprof.h"
+#include "store/file/contention.h"
 #include "store/file/upgrade.h"
 #include "store/file/wal_index.h"
 #include "store_schema.h"
@@ -41,21 +43,11 @@
 #define BUSY_TIMEOUT_MS 1000
 
 /* While a file is opened, and another process has it. */
-#define NAP_NS 2000000
 enum { NAPS_BUSY = 500, NAPS_SETUP = 1000, NAPS_GUARD = 250, NAPS_MODE = 250 };
-
-/* False: it has waited long enough. */
-static bool nap(const struct database_limits *limits, int naps, int most)
-{
-	if (naps >= most || (limits->give_up && limits->give_up(limits->context)))
-		return false;
-	nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
-	return true;
-}
 
 static int on_busy(void *limits, int naps)
 {
-	return nap(limits, naps, NAPS_BUSY);
+	return contention_nap(limits, naps, NAPS_BUSY);
 }
 
 /* --- the store's copy of SQLite ----------------------------------------------- */
@@ -99,12 +91,12 @@ static int refuse(sqlite3 **db, const char *path, char **error)
 
 static int open_connection(const char *path, int flags, sqlite3 **db, char **error)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static struct once once;
 	const char *vfs = database_is_in_memory(path) ? "memdb" : WAL_INDEX_VFS;
 	const bool is_of_disk = !database_is_in_memory(path) && strcmp(path, ":memory:") != 0;
 	int code;
 
-	pthread_once(&once, start_sqlite);
+	once_do(&once, start_sqlite);
 	code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, vfs);
 	if (code)
 		return refuse(db, path, error);
@@ -227,7 +219,7 @@ static int set_lock(int fd, short type, off_t start, off_t size)
 static bool lock_setup(int fd, const struct database_limits *limits)
 {
 	for (int naps = 0; set_lock(fd, F_WRLCK, SETUP_BYTE, 1) == EAGAIN; naps++)
-		if (!nap(limits, naps, NAPS_SETUP))
+		if (!contention_nap(limits, naps, NAPS_SETUP))
 			return false;
 	return true; /* taken, or no such locks here: go on without */
 }
@@ -306,7 +298,7 @@ static bool lock_guard(int fd, const struct database_limits *limits)
 	int naps = 0, error;
 
 	while ((error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE)) == EAGAIN &&
-	       nap(limits, naps++, NAPS_GUARD))
+	       contention_nap(limits, naps++, NAPS_GUARD))
 		;
 	return error == 0 || error == EINVAL || error == ENOLCK; /* without such locks: go on without */
 }
@@ -434,7 +426,7 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 	for (int naps = 0; !code && !is_wal(db); naps++) {
 		code = sqlite3_errcode(db);
 		if (code == SQLITE_OK || code == SQLITE_BUSY)
-			code = nap(limits, naps, NAPS_MODE) ? SQLITE_OK : SQLITE_BUSY;
+			code = contention_nap(limits, naps, NAPS_MODE) ? SQLITE_OK : SQLITE_BUSY;
 	}
 	if (code) {
 		*error = database_error(db, path);

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/free_later.h"
 #include "base/text.h"
 
@@ -60,12 +60,13 @@ static bool is_our_name(const char *name)
  * file for so long that none will come. */
 static bool is_left(int folder, int *lock)
 {
+	const time_t now = (time_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S);
 	struct stat status;
 
 	*lock = openat(folder, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (*lock >= 0)
 		return !flock(*lock, LOCK_EX | LOCK_NB);
-	return errno == ENOENT && !fstat(folder, &status) && status.st_mtime + UNLOCKED_SECONDS < time(NULL);
+	return errno == ENOENT && !fstat(folder, &status) && now - status.st_mtime > UNLOCKED_SECONDS;
 }
 
 static void sweep_one(int parent, const char *name)

@@ -17,6 +17,7 @@
  */
 #include "store/read/pool.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,24 +28,33 @@
 #include "store/counters.h"
 
 #define IDLE_MAX 4
-#define IDLE_MS 5000
 
+WAIT_DEFINE(for_job, "a reader of the tables: the reading thread, as long as nothing is read", WAIT_OF_CALLER,
+            "the reading thread, with its job; every 5 ms the caller looks for an interrupt");
 /* An interrupted statement ends within this, unless the disk does not respond. */
-#define INTERRUPT_MS 100
+WAIT_DEFINE(for_interrupt, "a reader of the tables: a statement that was interrupted", WAIT_MS(100),
+            "the reading thread, with its job");
+/* A fork() waits for readers no longer than this, in all. */
+WAIT_DEFINE(for_fork, "a reader of the tables: a fork() of another thread", NS_PER_S,
+            "the thread that forks");
+WAIT_DEFINE(for_readers, "fork(): readers of the tables", WAIT_MS(100), "each reader that ends");
+WAIT_DEFINE(for_reading_thread, "the flusher: the end of the reading thread", NS_PER_S, "the reading thread");
+WAIT_DEFINE(for_jobs, "the reading thread: jobs", WAIT_MS(5000),
+            "the reader that comes; the flusher, to end it");
 
 /* Instructions of SQLite between two signs of progress: some 100 us. */
 #define PROGRESS_STEPS 10000
 
 static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	struct mutex lock;
+	struct condition changed;
 	struct store_cursor *idle;
 	unsigned idle_count, busy_count;
 	unsigned pauses; /* no new cursors */
 	uint64_t forks;  /* that led to this process; relaxed atomic */
 
 	/* The reading thread. */
-	pthread_cond_t requested;
+	struct condition requested;
 	pthread_t thread;
 	bool has_thread; /* to be joined */
 	bool runs, ending;
@@ -54,14 +64,10 @@ static struct {
 	uint64_t progress;             /* relaxed atomic: signs of it, of all jobs */
 	struct store_cursor *returned; /* given back before their end: to be made ready, or closed */
 	struct store_cursor *remote;
-} pool = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.changed = PTHREAD_COND_INITIALIZER,
-	.requested = PTHREAD_COND_INITIALIZER,
-};
+} pool;
 LOCK_DEFINE_GROUPED(pool, LOCK_STORE_POOL, &pool.lock);
 
-static bool wait_until(pthread_cond_t *condition, const struct waiting *waiting)
+static bool wait_until(struct condition *condition, struct waiting *waiting)
 {
 	return waiting_goes_on(waiting, condition, &pool.lock);
 }
@@ -91,7 +97,7 @@ static void add_job(struct store_cursor *cursor)
 	cursor->next_job = NULL;
 	*(pool.first_job ? &pool.last_job->next_job : &pool.first_job) = cursor;
 	pool.last_job = cursor;
-	pthread_cond_signal(&pool.requested);
+	condition_change(&pool.requested);
 }
 
 /* With the lock held: it has not begun. */
@@ -110,7 +116,7 @@ static void remove_job(struct store_cursor *cursor)
 /* With the lock held. False: the owner gives up, or nothing has gone on for its limit. */
 static bool await_job(struct store_cursor *cursor)
 {
-	struct waiting waiting = waiting_begin(&cursor->wait);
+	struct waiting waiting = waiting_begin(&for_job, &cursor->wait);
 	uint64_t seen = 0, progress;
 
 	while (is_under_way(cursor)) {
@@ -120,7 +126,7 @@ static bool await_job(struct store_cursor *cursor)
 		if (cursor->job != JOB_RUNNING || !waiting_is_over(&waiting) || progress == seen)
 			return false;
 		seen = progress;
-		waiting = waiting_begin(&cursor->wait);
+		waiting = waiting_begin(&for_job, &cursor->wait);
 	}
 	return true;
 }
@@ -128,7 +134,7 @@ static bool await_job(struct store_cursor *cursor)
 /* With the lock held. */
 static void give_up_job(struct store_cursor *cursor)
 {
-	struct waiting grace = waiting_begin_ms(INTERRUPT_MS);
+	struct waiting grace = waiting_begin_ms(&for_interrupt, INT_MAX);
 
 	if (cursor->job == JOB_QUEUED)
 		remove_job(cursor);
@@ -158,18 +164,18 @@ static void refuse(struct store_cursor *cursor, bool was_started)
 
 bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cursor))
 {
-	struct waiting waiting = waiting_begin(&cursor->wait);
+	struct waiting waiting = waiting_begin(&for_job, &cursor->wait);
 	bool started, done = false;
 
 	if (!cursor->is_remote) {
 		work(cursor);
 		return true;
 	}
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	if (!pool.runs) {
-		pthread_mutex_unlock(&pool.lock);
+		lock_release(&pool.lock);
 		control_start_reading(&waiting);
-		pthread_mutex_lock(&pool.lock);
+		lock_take(&pool.lock);
 	}
 	cursor->work = work;
 	cursor->job = JOB_REFUSED;
@@ -180,7 +186,7 @@ bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cur
 	started = cursor->job != JOB_REFUSED;
 	if (started && !done)
 		give_up_job(cursor);
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 	if (!started || !done)
 		refuse(cursor, started);
 	return started && done;
@@ -202,16 +208,16 @@ bool pool_hold(struct store_cursor *cursor)
 {
 	if (pool_is_foreign(cursor))
 		return false;
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	if (!is_under_way(cursor) && cursor->statement)
 		return true;
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 	return false;
 }
 
 void pool_release(void)
 {
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 }
 
 /* --- the pool ------------------------------------------------------------------------ */
@@ -272,7 +278,7 @@ static void count_in(struct store_cursor *cursor)
 static void count_out(struct store_cursor *cursor)
 {
 	pool.busy_count--;
-	pthread_cond_broadcast(&pool.changed);
+	condition_change(&pool.changed);
 	if (cursor->is_remote) {
 		if (cursor->after)
 			cursor->after->before = cursor->before;
@@ -282,11 +288,12 @@ static void count_out(struct store_cursor *cursor)
 
 struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 {
+	struct waiting waiting = waiting_begin_ms(&for_fork, INT_MAX);
 	struct store_cursor *cursor;
 
-	pthread_mutex_lock(&pool.lock);
-	while (pool.pauses)
-		pthread_cond_wait(&pool.changed, &pool.lock);
+	lock_take(&pool.lock);
+	while (pool.pauses && wait_until(&pool.changed, &waiting))
+		;
 	cursor = take_idle(sql, path, epoch);
 	if (!cursor && (cursor = calloc(1, sizeof *cursor))) {
 		cursor->path = path;
@@ -302,7 +309,7 @@ struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 		set_refusal(cursor, NULL);
 		count_in(cursor);
 	}
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 	free(path);
 	return cursor;
 }
@@ -325,9 +332,9 @@ static void settle(struct store_cursor *cursor)
 		pool.idle_count++;
 		return;
 	}
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 	close_connection(cursor);
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	count_out(cursor);
 	destroy(cursor);
 }
@@ -354,25 +361,25 @@ static void close_idle(bool remote, bool direct)
 			at = &cursor->next;
 		}
 	}
-	pthread_cond_broadcast(&pool.changed);
+	condition_change(&pool.changed);
 }
 
 void pool_close_idle(void)
 {
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	close_idle(true, true);
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 }
 
-bool pool_pause(int timeout_ms)
+bool pool_pause(bool waits)
 {
-	struct waiting waiting = waiting_begin_ms(timeout_ms);
+	struct waiting waiting = waiting_begin_ms(&for_readers, waits ? INT_MAX : 0);
 	bool quiet;
 
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	pool.pauses++;
 	close_idle(false, true);
-	pthread_cond_signal(&pool.requested);
+	condition_change(&pool.requested);
 	while ((pool.busy_count || pool.idle) && wait_until(&pool.changed, &waiting))
 		;
 	close_idle(false, true);
@@ -384,8 +391,8 @@ bool pool_pause(int timeout_ms)
 void pool_resume(void)
 {
 	pool.pauses--;
-	pthread_cond_broadcast(&pool.changed);
-	pthread_mutex_unlock(&pool.lock);
+	condition_change(&pool.changed);
+	lock_release(&pool.lock);
 }
 
 void pool_reset_in_child(void)
@@ -398,9 +405,7 @@ void pool_reset_in_child(void)
 	pool.has_thread = pool.runs = pool.ending = false;
 	pool.pauses = 0;
 	__atomic_fetch_add(&pool.forks, 1, __ATOMIC_RELAXED);
-	pthread_cond_init(&pool.changed, NULL);
-	pthread_cond_init(&pool.requested, NULL);
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 }
 
 /* With the lock held. */
@@ -408,7 +413,7 @@ static void add_returned(struct store_cursor *cursor)
 {
 	cursor->next = pool.returned;
 	pool.returned = cursor;
-	pthread_cond_signal(&pool.requested);
+	condition_change(&pool.requested);
 }
 
 /* Given back by a thread that may not close it: it is made ready, and its snapshot let
@@ -417,7 +422,7 @@ void pool_give_back(struct store_cursor *cursor)
 {
 	if (!cursor->is_remote)
 		make_ready(cursor);
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	if (is_under_way(cursor)) {
 		cursor->is_left = true;
 	} else if (cursor->is_remote && cursor->code == SQLITE_DONE && can_be_kept(cursor)) {
@@ -428,7 +433,7 @@ void pool_give_back(struct store_cursor *cursor)
 	} else {
 		add_returned(cursor);
 	}
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 }
 
 /* --- the reading thread ---------------------------------------------------------------- */
@@ -443,9 +448,9 @@ static bool serve_one(void)
 		close_idle(true, false);
 	} else if (cursor) {
 		pool.returned = cursor->next;
-		pthread_mutex_unlock(&pool.lock);
+		lock_release(&pool.lock);
 		make_ready(cursor);
-		pthread_mutex_lock(&pool.lock);
+		lock_take(&pool.lock);
 		settle(cursor);
 	} else if (job) {
 		pool.first_job = job->next_job;
@@ -453,16 +458,16 @@ static bool serve_one(void)
 		pool.stepping = job->statement ? job->db : NULL;
 		job->job = JOB_RUNNING;
 		note_progress(NULL);
-		pthread_mutex_unlock(&pool.lock);
+		lock_release(&pool.lock);
 		job->work(job);
 		store_count_own_time(STORE_READER_CPU_TIME_NS, &pool.cpu_ns);
-		pthread_mutex_lock(&pool.lock);
+		lock_take(&pool.lock);
 		pool.running = NULL;
 		pool.stepping = NULL;
 		job->job = JOB_DONE;
 		if (job->is_left)
 			add_returned(job);
-		pthread_cond_broadcast(&pool.changed);
+		condition_change(&pool.changed);
 	}
 	return cursor || job;
 }
@@ -484,7 +489,7 @@ static void end_reading(void)
 		close_connection(cursor);
 	close_idle(true, false);
 	pool.runs = false;
-	pthread_cond_broadcast(&pool.changed);
+	condition_change(&pool.changed);
 }
 
 static void *reading_main(void *unused)
@@ -495,47 +500,47 @@ static void *reading_main(void *unused)
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
 	pool.cpu_ns = 0;
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	while (!pool.ending) {
 		if (serve_one())
 			continue;
-		waiting = waiting_begin_ms(IDLE_MS);
+		waiting = waiting_begin_ms(&for_jobs, INT_MAX);
 		if (!wait_until(&pool.requested, &waiting) && !pool.remote && !pool.first_job)
 			break;
 	}
 	end_reading();
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 	return NULL;
 }
 
 void pool_start(void)
 {
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	if (!pool.runs) {
 		if (pool.has_thread)
-			pthread_join(pool.thread, NULL); /* at its very end */
+			control_join_thread(pool.thread);
 		pool.ending = false;
 		pool.has_thread = pool.runs = !control_make_thread(&pool.thread, reading_main);
 	}
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 }
 
-bool pool_end(int timeout_ms)
+bool pool_end(void)
 {
-	struct waiting waiting = waiting_begin_ms(timeout_ms);
+	struct waiting waiting = waiting_begin_ms(&for_reading_thread, INT_MAX);
 	bool ended;
 
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	pool.ending = true;
 	if (pool.stepping)
 		sqlite3_interrupt(pool.stepping);
-	pthread_cond_signal(&pool.requested);
+	condition_change(&pool.requested);
 	while (pool.runs && wait_until(&pool.changed, &waiting))
 		;
 	ended = !pool.runs;
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 	if (ended && pool.has_thread) {
-		pthread_join(pool.thread, NULL);
+		control_join_thread(pool.thread);
 		pool.has_thread = false;
 	}
 	return ended;
@@ -545,8 +550,8 @@ bool pool_has_thread(void)
 {
 	bool have;
 
-	pthread_mutex_lock(&pool.lock);
+	lock_take(&pool.lock);
 	have = pool.runs;
-	pthread_mutex_unlock(&pool.lock);
+	lock_release(&pool.lock);
 	return have;
 }

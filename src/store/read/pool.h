@@ -69,9 +69,9 @@ void pool_release(void);
 
 /* --- for the flusher and the store -------------------------------------------------- */
 
-/* Closes the idle connections and waits `timeout_ms` for the busy ones; keeps new ones from
+/* Closes the idle connections, and `waits` a moment for the busy ones; keeps new ones from
  * being opened until pool_resume(). False: some are busy still. */
-bool pool_pause(int timeout_ms);
+bool pool_pause(bool waits);
 void pool_resume(void);
 void pool_reset_in_child(void);
 
@@ -84,7 +84,7 @@ void pool_start(void);
 
 /* On the flusher's thread: no connection of the reading thread is open afterwards, and it has
  * ended. False: it hangs in the file system. */
-bool pool_end(int timeout_ms);
+bool pool_end(void);
 
 bool pool_has_thread(void);
 

@@ -14,7 +14,7 @@
 #include "store/file/database.h"
 #include "store/read/pool.h"
 
-#define WAIT_MS 60000
+#define LIMIT_MS 60000
 
 /* --- files ----------------------------------------------------------------------- */
 
@@ -58,11 +58,14 @@ void store_file_close(struct store_file *file)
 	free(file);
 }
 
+WAIT_DEFINE(for_file, "a reader of the tables: the flusher has opened the file", WAIT_OF_CALLER,
+            "the flusher");
+
 /* False: `*error`. */
 static bool find_path(const struct store_file *file, const struct store_wait *wait, char **path,
                       uint64_t *epoch, char **error)
 {
-	struct waiting waiting = waiting_begin(wait);
+	struct waiting waiting = waiting_begin(&for_file, wait);
 
 	if (!file->path)
 		return control_reading_path(path, epoch, &waiting, error);
@@ -135,7 +138,7 @@ static bool prepare(struct store_cursor *cursor, const char *sql)
 struct store_cursor *store_select(struct store_file *file, const char *sql, const struct store_wait *wait,
                                   char **error)
 {
-	static const struct store_wait otherwise = { .timeout_ms = WAIT_MS };
+	static const struct store_wait otherwise = { .timeout_ms = LIMIT_MS };
 	struct store_cursor *cursor;
 	uint64_t epoch = 0;
 	char *path = NULL;

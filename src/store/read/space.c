@@ -88,14 +88,14 @@ static int64_t begin_file(uint64_t epoch)
 {
 	int64_t last_row;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	if (epoch > space.epoch) {
 		space.epoch = epoch;
 		space.modules.count = 0;
 		space.last_row = 0;
 	}
 	last_row = space.last_row;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return last_row;
 }
 
@@ -105,7 +105,7 @@ static void add_rows(uint64_t epoch, const placed_rows *rows)
 {
 	bool is_good;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	is_good = epoch == space.epoch && epoch == control_epoch();
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct placed *placed = &rows->items[i];
@@ -116,7 +116,7 @@ static void add_rows(uint64_t epoch, const placed_rows *rows)
 		is_good = is_good && !is_new;
 		free(placed->module);
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 /* Reads what is new in the file. */
@@ -152,11 +152,11 @@ static const struct module *find(uint64_t address)
 	const struct module *module = NULL;
 	uint64_t epoch;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	epoch = control_epoch();
 	if (!epoch || epoch == space.epoch)
 		module = module_map_find(&space.modules, address);
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return module;
 }
 
@@ -220,7 +220,7 @@ static uint64_t find_base(const struct module *module)
 void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 {
 	refresh();
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	for (size_t i = 0; i < count; i++) {
 		const struct module *module = modules_find(addresses[i], generation);
 		bool is_inside = module && addresses[i] >= module->start && addresses[i] < module->end;
@@ -229,17 +229,17 @@ void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 		addresses[i] = base ? addresses[i] - module->start + base
 		                    : (addresses[i] & (STORE_NOWHERE - 1)) | STORE_NOWHERE;
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 void space_free(void)
 {
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	for (size_t i = 0; i < space.known.count; i++)
 		free(space.known.items[i]);
 	vector_free(&space.known);
 	module_map_free(&space.modules);
 	space.epoch = 0;
 	space.last_row = 0;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }

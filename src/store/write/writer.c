@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "queryprof.h"
 #include "store/control.h"
+#include "store/file/contention.h"
 #include "store/process_start.h"
 #include "store/write/sample_source.h"
 #include "store/write/statements_sql.h"
@@ -503,25 +504,21 @@ void writer_forget(struct writer *writer)
 
 /* --- connection -------------------------------------------------------------------- */
 
-#define BUSY_NAP_NS 2000000
-#define BUSY_NAPS 1000 /* 2 s */
 #define CONTENDED_NS 1000000000
 
 static int on_busy(void *context, int count)
 {
 	struct writer *writer = context;
+	const struct database_limits limits = { .give_up = writer->give_up, .context = writer->context };
 
 	writer->contended_until_ns = control_now_ns() + CONTENDED_NS;
-	if (count >= BUSY_NAPS || (writer->give_up && writer->give_up(writer->context)))
-		return 0;
-	nanosleep(&(struct timespec){ .tv_nsec = BUSY_NAP_NS }, NULL);
-	return 1;
+	return contention_nap(&limits, count, CONTENTION_NAPS_MAX);
 }
 
 void writer_let_others(struct writer *writer)
 {
 	if (control_now_ns() < writer->contended_until_ns)
-		nanosleep(&(struct timespec){ .tv_nsec = BUSY_NAP_NS + BUSY_NAP_NS / 2 }, NULL);
+		contention_yield();
 }
 
 void writer_wait_when_busy(struct writer *writer)

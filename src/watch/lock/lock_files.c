@@ -110,7 +110,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 
 	if (!path || stat(path, &identity))
 		return NULL;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	added = lock_file_find(file);
 	if (!added && (added = find_room(file))) {
 		free(added->path);
@@ -128,7 +128,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 		added->session = session;
 		added->transaction = transaction;
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return added;
 }
 
@@ -139,7 +139,7 @@ void lock_file_remove(const sqlite3_file *file)
 
 	if (!lock_file_find(file))
 		return;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	removed = lock_file_find(file);
 	i = removed ? (uint32_t)(removed - files) : 0;
 	if (removed)
@@ -150,7 +150,7 @@ void lock_file_remove(const sqlite3_file *file)
 		used--;
 		i = (i - 1) & (FILES - 1);
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 const char *lock_file_path(const struct lock_file *file)
@@ -162,10 +162,10 @@ void lock_file_set_session(struct lock_file *file, struct transaction *transacti
 {
 	if (file->session == session)
 		return;
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	file->session = session;
 	file->transaction = transaction;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session)
@@ -184,10 +184,10 @@ static void name_holder(struct holder *holder, const struct query_run *run)
 	store(&holder->thread_id, thread_current ? thread_current->id : 0);
 	__atomic_store_n(&holder->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&holder->query_lo, run ? run->key.lo : 0, __ATOMIC_RELAXED);
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	memcpy(holder->text, text, size);
 	holder->text[size] = 0;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 static bool is_locked(const struct lock_file *file)
@@ -274,7 +274,7 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 {
 	bool found = false;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	for (uint32_t i = 0; !found && i < FILES; i++) {
 		struct lock_file *other = &files[i];
 		const struct holder *named;
@@ -296,6 +296,6 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 		memcpy(text, named->text, LOCK_TEXT_MAX);
 		found = true;
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return found;
 }

@@ -364,9 +364,9 @@ void locks_follow(struct session *session)
 		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
 		    !file->pMethods || !host_is_within(session->library, file->pMethods))
 			continue;
-		pthread_mutex_lock(&lock);
+		lock_take(&lock);
 		replace(file->pMethods);
-		pthread_mutex_unlock(&lock);
+		lock_release(&lock);
 		path = sqlite3_db_filename(db, name);
 		if (path && *path && !lock_file_find(file))
 			lock_file_add(file, path, &session->transaction, session->number);

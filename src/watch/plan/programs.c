@@ -75,14 +75,14 @@ static bool note(struct hash key)
 	struct known *entry;
 	bool is_due;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	entry = hash_table_find(&known, key);
 	is_due = !entry || entry->lost != lost;
 	if (!entry)
 		entry = hash_table_add(&known, key);
 	if (entry)
 		entry->lost = lost;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	return entry && is_due;
 }
 
@@ -91,11 +91,11 @@ static void forget(struct hash key)
 {
 	struct known *entry;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	entry = hash_table_find(&known, key);
 	if (entry)
 		entry->lost = NOT_PUBLISHED;
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 }
 
 /* --- at the end of a run ----------------------------------------------------------------------- */

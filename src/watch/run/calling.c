@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/sys.h"
 #include "handler/unwind/stack_copy.h"
 #include "sampler/threads.h"
@@ -84,10 +85,10 @@ uint64_t calling_runs(void)
 
 struct calling *calling_begin_thread(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static struct once once;
 	struct calling *calling;
 
-	pthread_once(&once, make_key);
+	once_do(&once, make_key);
 	calling = take_unused();
 	if (!calling)
 		calling = make_calling();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/run/runs.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/bounded_wait.h"
 #include "base/clock.h"
 #include "base/way.h"
 #include "handler/running.h"
@@ -178,16 +178,16 @@ bool runs_take_private(struct run *run, const struct session *session, const sql
 
 /* The one that ends reads some numbers and writes a record. In a forked child it may be a
  * thread that is not there. */
-#define END_NS NS_PER_S
+WAIT_DEFINE(for_end, "a statement that is finalized: another thread ends its run", NS_PER_S,
+            "nothing, so it looks again and again; that thread takes microseconds");
 
 static void wait_for_end(const struct run *run, uint64_t owner)
 {
-	uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE);
+	struct bounded_wait wait = bounded_wait_begin(&for_end);
 
 	/* Acquire: what it has read, it has read before. */
-	while (__atomic_load_n(&run->owner, __ATOMIC_ACQUIRE) == owner &&
-	       clock_ns(CLOCK_MONOTONIC_COARSE) - start < END_NS)
-		sched_yield();
+	while (__atomic_load_n(&run->owner, __ATOMIC_ACQUIRE) == owner && bounded_wait_nap(&wait, 0))
+		;
 }
 
 void runs_statement_goes(const sqlite3_stmt *stmt)

@@ -115,9 +115,9 @@ void session_release(struct session *session)
 	free(session->database);
 	session->database = NULL;
 	session_labels_free(session);
-	pthread_mutex_lock(&table_lock);
+	lock_take(&table_lock);
 	give_free(session);
-	pthread_mutex_unlock(&table_lock);
+	lock_release(&table_lock);
 }
 
 /* --- the table ----------------------------------------------------------------------- */
@@ -252,14 +252,14 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 	struct entry *room;
 
 	settings_defaults(&settings);
-	pthread_mutex_lock(&table_lock);
+	lock_take(&table_lock);
 	session = session_of(db);
 	if (!session && (room = find_room(db)) && (session = take_free())) {
 		fill(session, db, copy, recorded, &settings);
 		copy = NULL;
 		table_add(room, session);
 	}
-	pthread_mutex_unlock(&table_lock);
+	lock_release(&table_lock);
 	free(copy);
 	if (session && settings.labels[0])
 		session_labels_follow(session);
@@ -270,12 +270,12 @@ bool session_remove(struct session *session)
 {
 	bool is_first;
 
-	pthread_mutex_lock(&table_lock);
+	lock_take(&table_lock);
 	is_first = session->db != NULL;
 	if (is_first)
 		table_remove(session);
 	__atomic_store_n(&session->db, NULL, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&table_lock);
+	lock_release(&table_lock);
 	return is_first;
 }
 

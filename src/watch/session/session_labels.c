@@ -28,7 +28,7 @@ void session_labels_follow(struct session *session)
 	char *json = settings_get(session ? &session->settings : NULL, "query_profiler_labels");
 	struct qp_label_set *set = json ? make_set(json) : NULL, *before;
 
-	pthread_mutex_lock(&lock);
+	lock_take(&lock);
 	before = session ? session->labels : defaults;
 	if (session) {
 		session->labels = set;
@@ -37,7 +37,7 @@ void session_labels_follow(struct session *session)
 	} else {
 		defaults = set;
 	}
-	pthread_mutex_unlock(&lock);
+	lock_release(&lock);
 	label_set_release(before);
 	free(json);
 }

@@ -171,21 +171,23 @@ static const char *patch_late(struct host_library *library, bool alone)
 	return why;
 }
 
-#define LATE_WAIT_NS (2 * NS_PER_S)
+WAIT_DEFINE(for_patching, "a SQLite that comes late: another thread patches one", WAIT_MS(2000),
+            "that thread, when it is done");
 
 LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_BRIEFLY); /* dlopen() waits for the loader's lock */
 
 void static_adopt_late(const struct host_library *library)
 {
 	struct host_library *late = &host_libraries[library - host_libraries];
+	struct bounded_wait wait = bounded_wait_begin(&for_patching);
 	bool alone = is_alone();
 
 	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread may have. */
-	if (!lock_take_within(&late_lock, LATE_WAIT_NS))
+	if (!lock_take_within(&late_lock, &wait))
 		return;
 	/* Once: it takes long where the other threads are always inside of SQLite. */
 	if (!host_is_patched(late) && (!late->unpatched || alone))
 		/* Relaxed: texts are constants. */
 		__atomic_store_n(&late->unpatched, patch_late(late, alone), __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&late_lock);
+	lock_release(&late_lock);
 }

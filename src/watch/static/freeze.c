@@ -2,6 +2,7 @@
 #include "watch/static/freeze.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -15,8 +16,9 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/bounded_wait.h"
 
 #define THREADS_MAX 1024
 #define CHUNK ((size_t)4096)
@@ -24,9 +26,12 @@
 /* So much of a thread's stack is looked through, from its newest frame on. */
 #define LOOKED_THROUGH ((size_t)256 << 10)
 
-#define STOP_MS 200 /* for threads to stop, once */
-#define ALL_MS 800  /* for all attempts */
-#define PAUSE_US 1000
+WAIT_DEFINE(for_stop, "code that is patched: other threads stop", WAIT_MS(200),
+            "nothing, so it looks every 20 us; the kernel stops them");
+WAIT_DEFINE(for_all, "code that is patched: no other thread runs it", WAIT_MS(800),
+            "nothing, so it tries every ms");
+#define STOP_PAUSE_NS 20000
+#define PAUSE_NS 1000000
 #define FORBIDDEN_MAX 10 /* attempts that end so */
 
 struct freeze {
@@ -48,20 +53,8 @@ struct freeze {
 	_Alignas(16) char stack[(size_t)64 << 10];
 };
 
-static int64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-/* The child has the caller's thread-local memory, and must not meet what belongs to that thread:
- * its cancellation, or hooks. */
-static void pause_us(long us)
-{
-	syscall(SYS_nanosleep, &(struct timespec){ 0, us * 1000 }, NULL);
-}
+/* The child has the caller's thread-local memory, and must not meet what belongs to that thread, its
+ * cancellation or hooks: it waits by bare system calls, as all the library does. */
 
 /* --- stopping ------------------------------------------------------------------------------- */
 
@@ -117,7 +110,7 @@ static const char *stop_new(struct freeze *freeze)
 }
 
 /* A thread that has ended is 0 from then on. */
-static const char *await(pid_t *thread, int64_t until)
+static const char *await(pid_t *thread, struct bounded_wait *wait)
 {
 	for (;;) {
 		int status = 0;
@@ -131,17 +124,15 @@ static const char *await(pid_t *thread, int64_t until)
 			return NULL;
 		if (got) /* a signal was on its way: it comes first */
 			ptrace(PTRACE_CONT, *thread, NULL, (void *)(intptr_t)WSTOPSIG(status));
-		else if (now_us() > until)
+		else if (!bounded_wait_nap(wait, STOP_PAUSE_NS))
 			return "a thread does not stop";
-		else
-			pause_us(20);
 	}
 }
 
 /* Threads that the last of them have started are there the next time. */
 static const char *stop_all(struct freeze *freeze)
 {
-	const int64_t until = now_us() + STOP_MS * 1000;
+	struct bounded_wait wait = bounded_wait_begin(&for_stop);
 	const char *why;
 	size_t before;
 
@@ -149,7 +140,7 @@ static const char *stop_all(struct freeze *freeze)
 		before = freeze->threads_count;
 		why = stop_new(freeze);
 		for (size_t i = before; !why && i < freeze->threads_count; i++)
-			why = await(&freeze->threads[i], until);
+			why = await(&freeze->threads[i], &wait);
 	} while (!why && freeze->threads_count > before);
 	return why;
 }
@@ -228,13 +219,13 @@ static void attempt(struct freeze *freeze)
 	child = clone(work, freeze->stack + sizeof freeze->stack,
 	              CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_FILES, freeze);
 	freeze->is_over |= child < 0;
-	while (child > 0 && syscall(SYS_wait4, child, NULL, __WALL, NULL) < 0)
+	while (child > 0 && syscall(SYS_wait4, child, NULL, __WALL, NULL) < 0 && errno == EINTR)
 		;
 }
 
 static const char *freeze_with(struct freeze *freeze)
 {
-	const int64_t until = now_us() + ALL_MS * 1000;
+	struct bounded_wait wait = bounded_wait_begin(&for_all);
 	sigset_t all, before;
 	int cancellation;
 
@@ -242,12 +233,9 @@ static const char *freeze_with(struct freeze *freeze)
 	sigfillset(&all);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* the child has no handlers to run */
-	for (;;) {
+	do
 		attempt(freeze);
-		if (freeze->is_over || now_us() > until)
-			break;
-		pause_us(PAUSE_US);
-	}
+	while (!freeze->is_over && bounded_wait_nap(&wait, PAUSE_NS));
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_setcancelstate(cancellation, NULL);
 	return freeze->refused;

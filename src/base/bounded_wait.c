@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bounded_wait.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/futex.h"
+
+/* What a return from the kernel is counted for, at least: a wake-up takes as long, a yield is quicker, and no
+ * signal comes more often. */
+#define WAKE_NS 1000
+#define YIELD_NS 200
+#define SIGNAL_NS 100000
+
+/* The linker names the ends of a section. Weak: a program may have no wait at all. */
+extern const struct wait_kind *const __start_queryprof_waits[] __attribute__((weak, visibility("hidden")));
+extern const struct wait_kind *const __stop_queryprof_waits[] __attribute__((weak, visibility("hidden")));
+
+uint32_t wait_kinds(const struct wait_kind *const **first)
+{
+	*first = __start_queryprof_waits;
+	return (uint32_t)(__stop_queryprof_waits - __start_queryprof_waits);
+}
+
+struct bounded_wait bounded_wait_begin_within(const struct wait_kind *kind, uint64_t ns)
+{
+	return (struct bounded_wait){ clock_ns(CLOCK_MONOTONIC), ns < kind->limit_ns ? ns : kind->limit_ns,
+		                      0 };
+}
+
+struct bounded_wait bounded_wait_begin(const struct wait_kind *kind)
+{
+	return bounded_wait_begin_within(kind, kind->limit_ns);
+}
+
+uint64_t bounded_wait_left(const struct bounded_wait *wait)
+{
+	uint64_t passed = wait->counted_ns;
+	int64_t by_clock;
+
+	if (wait->limit_ns == WAIT_NO_LIMIT)
+		return WAIT_NO_LIMIT;
+	by_clock = (int64_t)(clock_ns(CLOCK_MONOTONIC) - wait->start_ns);
+	/* A clock that has gone backwards says nothing. */
+	if (by_clock > 0 && (uint64_t)by_clock > passed)
+		passed = (uint64_t)by_clock;
+	return passed < wait->limit_ns ? wait->limit_ns - passed : 0;
+}
+
+bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expected, uint64_t most_ns)
+{
+	uint64_t ns = bounded_wait_left(wait);
+	int error;
+
+	if (!ns)
+		return false;
+	if (most_ns < ns)
+		ns = most_ns;
+	error = futex_wait(word, expected, ns);
+	wait->counted_ns += error == ETIMEDOUT ? ns : error == EINTR ? SIGNAL_NS : WAKE_NS;
+	return error != ETIMEDOUT;
+}
+
+void wait_pause(const struct wait_kind *kind, uint64_t ns)
+{
+	struct bounded_wait wait = bounded_wait_begin_within(kind, ns);
+
+	bounded_wait_nap(&wait, ns);
+}
+
+bool bounded_wait_nap(struct bounded_wait *wait, uint64_t ns)
+{
+	uint32_t asleep = 0; /* no thread knows of it */
+
+	if (!bounded_wait_left(wait))
+		return false;
+	if (ns) {
+		bounded_wait_futex(wait, &asleep, 0, ns);
+	} else {
+		syscall(SYS_sched_yield);
+		wait->counted_ns += YIELD_NS;
+	}
+	return true;
+}

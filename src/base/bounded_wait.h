@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The waits of the library, in one list: how long each may last, and what ends it.
+ *
+ *	WAIT_DEFINE(room, "a trace's end: room in the ring", NS_PER_S, "the flusher, which takes records");
+ *	...
+ *	struct bounded_wait wait = bounded_wait_begin(&room);
+ *
+ *	while (!has_room() && bounded_wait_nap(&wait, 100000))
+ *		;
+ *
+ * The linker makes the list (a section), as that of locks. A limit holds on any clock. Time is read by
+ * base/clock.h, and counted as well: the kernel counts the length of each sleep itself, and each return from
+ *the kernel is some time. So a clock that stands still, or runs backwards, makes a wait longer, not endless;
+ *one that jumps ahead makes it shorter.
+ */
+#ifndef QUERYPROF_BASE_BOUNDED_WAIT_H
+#define QUERYPROF_BASE_BOUNDED_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define WAIT_MS(ms) ((uint64_t)(ms)*1000000)
+#define WAIT_OF_CALLER WAIT_MS(INT32_MAX) /* as long as the caller requests */
+#define WAIT_NO_LIMIT UINT64_MAX          /* for threads of the library's own only */
+
+struct wait_kind {
+	const char *name; /* who waits: for what */
+	uint64_t limit_ns;
+	const char *woken_by;
+};
+
+#define WAIT_DEFINE(variable, name_, limit_ns_, woken_by_)                                                   \
+	static const struct wait_kind variable = { (name_), (limit_ns_), (woken_by_) };                      \
+	static const struct wait_kind *const entry_##variable                                                \
+		__attribute__((used, section("queryprof_waits"))) = &variable
+
+/* The list; returns the number of its entries. */
+uint32_t wait_kinds(const struct wait_kind *const **first);
+
+/* One sleep of that kind, for loops that count theirs. */
+void wait_pause(const struct wait_kind *kind, uint64_t ns);
+
+/* A wait that has begun. */
+struct bounded_wait {
+	uint64_t start_ns, limit_ns, counted_ns;
+};
+
+struct bounded_wait bounded_wait_begin(const struct wait_kind *kind);
+/* With a shorter limit. */
+struct bounded_wait bounded_wait_begin_within(const struct wait_kind *kind, uint64_t ns);
+
+/* What is left of the limit. */
+uint64_t bounded_wait_left(const struct bounded_wait *wait);
+
+/* Sleeps while *word is `expected`, at most `most_ns` and what is left. False: that time is over, or was. */
+bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expected, uint64_t most_ns);
+
+/* Sleeps for `ns` at most, 0: gives the processor up. False: the limit is over, and it has not slept. */
+bool bounded_wait_nap(struct bounded_wait *wait, uint64_t ns);
+
+#endif
