@@ -34,6 +34,8 @@
 
 __attribute__((visibility("default"))) void __gmon_start__(void);
 __attribute__((visibility("default"))) void *dlmopen(Lmid_t space, const char *file, int mode);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
 static bool active;
 static int (*record)(void); /* qp_record() */
@@ -167,6 +169,26 @@ __attribute__((destructor)) static void end(void)
 {
 	if (active)
 		namespaces_look(found_elsewhere);
+}
+
+/*
+ * The run-time libraries of sanitizers call these functions of the first object that has them, which is
+ * the program, if it has.
+ *
+ * AddressSanitizer's ends a program if another library comes before it, as this one does, because that may
+ * hide its functions. This one hides none: libc, whose functions it replaces, comes later, and dlmopen() goes
+ * on to the next.
+ */
+const char *__asan_default_options(void)
+{
+	return "verify_asan_link_order=0";
+}
+
+/* ThreadSanitizer's replaces them for the library, too, but sees nothing of how the library synchronizes, and
+ * so takes any of its memory that two threads use for a race. */
+const char *__tsan_default_suppressions(void)
+{
+	return "race:libqueryprof\nmutex:libqueryprof\nthread:libqueryprof\nsignal:libqueryprof\n";
 }
 
 void __gmon_start__(void)

@@ -286,6 +286,13 @@ static bool has_sqlite_inside(const void *file, size_t size)
 	return memmem(file, size, words, strlen(words)) != NULL;
 }
 
+/* The preload's options for AddressSanitizer are not asked for then. */
+static bool has_own_link_order(const void *file, size_t size)
+{
+	return memmem(file, size, "__asan_default_options", 22) &&
+	       (memmem(file, size, "libasan.so", 10) || memmem(file, size, "libclang_rt.asan", 16));
+}
+
 /* malloc'ed; NULL: none of the files that processes had mapped. */
 static char *find_object(void)
 {
@@ -390,6 +397,11 @@ static bool explain_program(const char *path)
 		complain("%s uses the C library musl (%s), and queryprof the GNU C library: let it run in a "
 		         "distribution that has that (Debian, not Alpine)",
 		         path, interpreter);
+	else if (has_own_link_order(file, size))
+		complain("%s has options of its own for AddressSanitizer (__asan_default_options), which "
+		         "ends it "
+		         "if another library is loaded first: set ASAN_OPTIONS=verify_asan_link_order=0",
+		         path);
 	else if (has_sqlite_inside(file, size))
 		explain_own_copy(path);
 	else
