@@ -19,7 +19,8 @@
 enum work {
 	ENDS,
 	COMPARES,     /* P1 and P3 */
-	TESTS,        /* P1 */
+	TESTS,        /* P1, for truth */
+	TESTS_NULL,   /* P1 */
 	LOOKS_UP,     /* P3 and those behind it */
 	READS,        /* a column, to P3 */
 	READS_ROWID,  /* to P2 */
@@ -42,7 +43,7 @@ static const struct {
 	{ "Ge", COMPARES },
 	{ "If", TESTS },
 	{ "IfNot", TESTS },
-	{ "NotNull", TESTS },
+	{ "NotNull", TESTS_NULL },
 	{ "NotFound", LOOKS_UP },
 	{ "Column", READS },
 	{ "Rowid", READS_ROWID },
@@ -81,80 +82,104 @@ static enum work work_of(const char *name)
 
 /* --- which columns ------------------------------------------------------------------------------ */
 
-/* Registers that hold what came of the column. */
+/* How a statement compares a column. An index on the column can serve a comparison of its value; it cannot
+ * serve one of what functions or arithmetic made of it, nor a test for truth. */
+enum comparison { NOT_COMPARED, COMPARED_INSIDE, COMPARED_ITSELF };
+
+/* Registers that hold what came of the column, and whether that is still its value. */
 struct values {
-	int32_t registers[NEAR];
+	struct {
+		int32_t number;
+		bool is_itself;
+	} registers[NEAR];
 	int count;
 };
 
-static bool has(const struct values *values, int32_t number)
+static enum comparison holds(const struct values *values, int32_t first, int32_t count)
 {
-	for (int i = 0; i < values->count; i++)
-		if (values->registers[i] == number)
-			return true;
-	return false;
+	enum comparison found = NOT_COMPARED;
+
+	for (int i = 0; i < values->count; i++) {
+		const int32_t number = values->registers[i].number;
+
+		if (number < first || number >= first + count)
+			continue;
+		if (values->registers[i].is_itself)
+			return COMPARED_ITSELF;
+		found = COMPARED_INSIDE;
+	}
+	return found;
 }
 
 /* Arguments stand side by side. */
-static bool has_argument(const struct values *values, int32_t first)
-{
-	for (int i = 0; i < values->count; i++)
-		if (values->registers[i] >= first && values->registers[i] < first + 4)
-			return true;
-	return false;
-}
+#define ARGUMENTS 4
 
-static void set(struct values *values, int32_t number, bool is_of_column)
+static void set(struct values *values, int32_t number, enum comparison as)
 {
 	int kept = 0;
 
 	for (int i = 0; i < values->count; i++)
-		if (values->registers[i] != number)
+		if (values->registers[i].number != number)
 			values->registers[kept++] = values->registers[i];
 	values->count = kept;
-	if (is_of_column)
-		values->registers[values->count++] = number;
+	if (as == NOT_COMPARED)
+		return;
+	values->registers[kept].number = number;
+	values->registers[kept].is_itself = as == COMPARED_ITSELF;
+	values->count++;
 }
 
-/* Whether the value that the opcode at `at` reads is compared. */
-static bool is_compared(const struct plan *plan, size_t at, int32_t to)
+static enum comparison inside(enum comparison value)
 {
-	struct values values = { { to }, 1 };
+	return value == COMPARED_ITSELF ? COMPARED_INSIDE : value;
+}
 
+static enum comparison either(enum comparison one, enum comparison other)
+{
+	return one > other ? one : other;
+}
+
+/* How the value that the opcode at `at` reads is compared. */
+static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t to)
+{
+	struct values values = { .count = 0 };
+	enum comparison found = NOT_COMPARED;
+
+	set(&values, to, COMPARED_ITSELF);
 	for (size_t i = at + 1; i < plan->opcodes.count && i < at + NEAR && values.count; i++) {
 		const struct opcode_bytes *bytes = &plan->opcodes.items[i].bytes;
 
 		switch (work_of(plan->opcodes.items[i].name)) {
 		case COMPARES:
-			if (has(&values, bytes->p1) || has(&values, bytes->p3))
-				return true;
+			found = either(holds(&values, bytes->p1, 1), holds(&values, bytes->p3, 1));
 			break;
-		case TESTS:
-			if (has(&values, bytes->p1))
-				return true;
-			break;
-		case LOOKS_UP:
-			if (has_argument(&values, bytes->p3))
-				return true;
-			break;
-		case READS: set(&values, bytes->p3, false); break;
+		case TESTS: found = inside(holds(&values, bytes->p1, 1)); break;
+		case TESTS_NULL: found = holds(&values, bytes->p1, 1); break;
+		case LOOKS_UP: found = holds(&values, bytes->p3, ARGUMENTS); break;
+		case READS: set(&values, bytes->p3, NOT_COMPARED); break;
 		case READS_ROWID:
-		case SETS: set(&values, bytes->p2, false); break;
-		case COPIES: set(&values, bytes->p2, has(&values, bytes->p1)); break;
+		case SETS: set(&values, bytes->p2, NOT_COMPARED); break;
+		case COPIES: set(&values, bytes->p2, holds(&values, bytes->p1, 1)); break;
 		case COMPUTES:
-			set(&values, bytes->p3, has(&values, bytes->p1) || has(&values, bytes->p2));
+			set(&values, bytes->p3,
+			    inside(either(holds(&values, bytes->p1, 1), holds(&values, bytes->p2, 1))));
 			break;
-		case CALLS: set(&values, bytes->p3, has_argument(&values, bytes->p2)); break;
+		case CALLS: set(&values, bytes->p3, inside(holds(&values, bytes->p2, ARGUMENTS))); break;
 		case CHANGES_NONE: break;
-		case ENDS: return false;
+		case ENDS: return NOT_COMPARED;
 		}
+		if (found != NOT_COMPARED)
+			return found;
 	}
-	return false;
+	return NOT_COMPARED;
 }
 
 /* A scan's columns by their numbers in the table's rows, and the cursor that reads them. */
 struct compared {
-	int32_t numbers[COMPARED_MAX];
+	struct {
+		int32_t number;
+		enum comparison how;
+	} columns[COMPARED_MAX];
 	int count;
 	int32_t cursor;
 };
@@ -165,16 +190,20 @@ static void find_compared(const struct plan *plan, const struct plan_node *node,
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
 		const enum work work = opcode->node == node->id ? work_of(opcode->name) : ENDS;
 		const int32_t number = work == READS ? opcode->bytes.p2 : ROWID;
-		bool is_known = false;
+		enum comparison how;
+		int known = 0;
 
 		if ((work != READS && work != READS_ROWID) ||
 		    (compared->count && opcode->bytes.p1 != compared->cursor) ||
-		    !is_compared(plan, i, work == READS ? opcode->bytes.p3 : opcode->bytes.p2))
+		    !(how = comparison_of(plan, i, work == READS ? opcode->bytes.p3 : opcode->bytes.p2)))
 			continue;
-		for (int known = 0; known < compared->count; known++)
-			is_known |= compared->numbers[known] == number;
-		if (!is_known)
-			compared->numbers[compared->count++] = number;
+		while (known < compared->count && compared->columns[known].number != number)
+			known++;
+		if (known == compared->count) {
+			compared->columns[compared->count].number = number;
+			compared->columns[compared->count++].how = NOT_COMPARED;
+		}
+		compared->columns[known].how = either(compared->columns[known].how, how);
 		compared->cursor = opcode->bytes.p1;
 	}
 }
@@ -194,11 +223,11 @@ static bool opens(const struct opcode_bytes *bytes, const char *name, int32_t cu
 	return true;
 }
 
-static void add_name(struct plan_node *node, const char *name)
+static void add_name(struct plan_node *node, const char *separator, const char *name)
 {
 	const size_t used = strlen(node->compared);
 	const int size =
-		snprintf(node->compared + used, sizeof node->compared - used, "%s%s", used ? ", " : "", name);
+		snprintf(node->compared + used, sizeof node->compared - used, "%s%s", separator, name);
 
 	if (size < 0 || (size_t)size >= sizeof node->compared - used)
 		node->compared[used] = '\0';
@@ -207,41 +236,69 @@ static void add_name(struct plan_node *node, const char *name)
 			*at = ' ';
 }
 
+/* The program of SELECT * FROM a table. */
+struct all_columns {
+	const struct opcode_library *library;
+	const sqlite3_api_routines *api;
+	sqlite3_stmt *stmt;
+	const void *program;
+	uint32_t count;
+	int32_t cursor, first; /* of the table, and of the registers of a row */
+};
+
+/* NULL: the program does not read that column. */
+static const char *name_of(const struct all_columns *all, int32_t number)
+{
+	for (uint32_t i = 0; i < all->count; i++) {
+		const struct opcode_bytes *bytes = opcode_at(all->library, all->program, i);
+		const enum work work = work_of(all->library->names[bytes->opcode]);
+		const int at = (work == READS ? bytes->p3 : bytes->p2) - all->first;
+
+		if (bytes->p1 == all->cursor && at >= 0 &&
+		    ((work == READS && bytes->p2 == number) || (work == READS_ROWID && number == ROWID)))
+			return all->api->column_name(all->stmt, at);
+	}
+	return NULL;
+}
+
+static void add_names(struct plan_node *node, const struct compared *compared, enum comparison how,
+                      const char *head, const struct all_columns *all)
+{
+	const char *separator = head;
+
+	for (int i = 0; i < compared->count; i++) {
+		const char *name =
+			compared->columns[i].how == how ? name_of(all, compared->columns[i].number) : NULL;
+
+		if (!name)
+			continue;
+		add_name(node, separator, name);
+		separator = ", ";
+	}
+}
+
 /* From the program of SELECT * FROM a table. False: it is another table. */
 static bool name_columns(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
                          const struct opcode_library *library, const sqlite3_api_routines *api,
-                         sqlite3_stmt *all)
+                         sqlite3_stmt *stmt)
 {
+	struct all_columns all = { .library = library, .api = api, .stmt = stmt };
 	struct tree tree = { 0, 0 };
-	uint32_t count;
-	const void *program = opcode_program(library, all, &count);
-	int32_t cursor = 0, first = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		const struct opcode_bytes *bytes = opcode_at(library, program, i);
+	all.program = opcode_program(library, stmt, &all.count);
+	for (uint32_t i = 0; i < all.count; i++) {
+		const struct opcode_bytes *bytes = opcode_at(library, all.program, i);
 
 		if (!tree.root && opens(bytes, library->names[bytes->opcode], bytes->p1, &tree))
-			cursor = bytes->p1;
+			all.cursor = bytes->p1;
 		if (!strcmp(library->names[bytes->opcode], "ResultRow"))
-			first = bytes->p1;
+			all.first = bytes->p1;
 	}
-	if (tree.root != wanted->root || tree.database != wanted->database || !first)
+	if (tree.root != wanted->root || tree.database != wanted->database || !all.first)
 		return false;
-	for (int column = 0; column < compared->count; column++)
-		for (uint32_t i = 0; i < count; i++) {
-			const struct opcode_bytes *bytes = opcode_at(library, program, i);
-			const enum work work = work_of(library->names[bytes->opcode]);
-			const bool reads = bytes->p1 == cursor &&
-			                   ((work == READS && bytes->p2 == compared->numbers[column]) ||
-			                    (work == READS_ROWID && compared->numbers[column] == ROWID));
-			const int at = (work == READS ? bytes->p3 : bytes->p2) - first;
-			const char *name = reads && at >= 0 ? api->column_name(all, at) : NULL;
-
-			if (name) {
-				add_name(node, name);
-				break;
-			}
-		}
+	add_names(node, compared, COMPARED_ITSELF, "", &all);
+	add_names(node, compared, COMPARED_INSIDE,
+	          node->compared[0] ? "; in expressions: " : "in expressions: ", &all);
 	return true;
 }
 

@@ -11,7 +11,9 @@
 
 #include "watch/plan/plan.h"
 
-/* Fills `compared` of the first nodes that scan. The plan has the opcodes of the statement, whose text this
+/* Fills `compared` of the first nodes that scan: "status, year; in expressions: title". The columns before
+ * the semicolon are compared themselves, so an index on them may be of use; the others only after a function,
+ * arithmetic or a test for truth. The plan has the opcodes of the statement, whose text this
  * is; its connection may prepare now. */
 void plan_columns_name(struct plan *plan, const struct opcode_library *library,
                        const sqlite3_api_routines *api, sqlite3 *db, const char *text);
