@@ -11,10 +11,13 @@
 #define QUERYPROF_ENTRY_MARK_H
 
 enum mark {
-	MARK_SQLITE = '+',  /* the path of a SQLite library that is recorded */
+	MARK_SQLITE = '+', /* the path of a SQLite library that is recorded */
+	MARK_STARTED =
+		'*', /* a process's first query, or its first opening by a SQLite inside of the program */
 	MARK_REFUSED = '-', /* why one is not */
 	MARK_LOST = '!',    /* why samples cannot be stored, of a process without a shared ring */
-	MARK_OBJECT = '.',  /* a file that a process without such a library had mapped */
+	MARK_PROGRAM = '>', /* a program without such a library, behind the name that its process has */
+	MARK_OBJECT = '.',  /* a file that such a process had mapped */
 };
 #define MARKS_MAX (64 << 10) /* bytes that the pipe keeps */
 

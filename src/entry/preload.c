@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/loader.h"
@@ -94,23 +95,33 @@ static void found_elsewhere(const char *path)
 	              "follow SQLite");
 }
 
+/* "sh/usr/bin/dash": a name has no slash. */
+static void leave_program(void)
+{
+	char line[16 + PATH_MAX] = "";
+	size_t size;
+
+	prctl(PR_GET_NAME, line);
+	size = strlen(line);
+	if (readlink("/proc/self/exe", line + size, PATH_MAX - 1) > 0)
+		mark_leave(MARK_PROGRAM, line);
+}
+
 /* Which of the objects has a SQLite of its own inside, the command looks up if it has to. The
  * program comes first, without a name. */
 static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	static size_t left;
 	size_t *place = context;
-	char program[PATH_MAX] = "";
-	const char *path = info->dlpi_name;
 
 	(void)size;
 	if ((*place)++ < left)
 		return 0;
 	left++;
-	if (!*path && readlink("/proc/self/exe", program, sizeof program - 1) > 0)
-		path = program;
-	if (*path == '/')
-		mark_leave(MARK_OBJECT, path);
+	if (!*info->dlpi_name)
+		leave_program();
+	else if (*info->dlpi_name == '/')
+		mark_leave(MARK_OBJECT, info->dlpi_name);
 	return 0;
 }
 

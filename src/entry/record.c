@@ -93,8 +93,7 @@ static bool start_sampling(void)
 	if (now == NOT_TRIED &&
 	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		now = qp_init(NULL) == QP_OK ? STARTED : FAILED;
-		if (now == FAILED)
-			mark_leave(MARK_LOST, qp_error());
+		mark_leave(now == FAILED ? MARK_LOST : MARK_STARTED, now == FAILED ? qp_error() : "");
 		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 	}
 	is_starting = false;

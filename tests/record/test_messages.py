@@ -28,7 +28,50 @@ class Nothing(Recording):
     def test_no_sqlite(self):
         done = self.nothing("sh", "-c", "exit 4")
         self.assertEqual(done.returncode, 4)
-        self.assertIn("env -i, sudo", done.stderr)
+        self.assertIn("queryprof was in sh, and no SQLite was loaded there; sh ended with status 4", done.stderr)
+        self.assertNotIn("env -i", done.stderr)
+
+    def test_program_that_failed(self):
+        done = self.nothing(PYTHON, "-c", "import no_such_module")
+        self.assertRegex(done.stderr, "queryprof was in python3, and no SQLite was loaded there; %s ended with status 1" % PYTHON)
+        self.assertNotIn("env -i", done.stderr)
+        done = self.nothing("sh", "-c", "kill -9 $$")
+        self.assertRegex(done.stderr, "no SQLite was loaded there; signal 9 .* ended sh")
+        self.assertNotIn("env -i", done.stderr)
+
+    def test_no_query(self):
+        done = self.record(PYTHON, "-c", "import sqlite3; raise SystemExit(3)")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("nothing was recorded: SQLite was loaded, and ran no query", done.stderr)
+        done = self.record(PYTHON, "-c", "import os, sqlite3; sqlite3.connect(':memory:').execute('SELECT 1'); os.kill(os.getpid(), 9)",
+                           options=("--setting", "trace_log_flush_interval_ms=3600000"))
+        self.assertNotIn("ran no query", done.stderr)
+
+    def namespaces(self, *options):
+        if subprocess.run(["unshare", *options, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no namespaces here")
+
+    def test_other_root(self):
+        """A program for which queryprof is not at its path: which one reported last, and what it became."""
+        self.namespaces("-m")
+        root = os.path.join(self.folder, "root")
+        script = ("mkdir $0 && mount -t tmpfs none $0 && cd $0 && mkdir usr bin lib lib64 && for i in usr lib lib64; do"
+                  " mount --bind /$i $i || exit 77; done && exec chroot . /usr/bin/sqlite3 :memory: 'SELECT 7 * 6'")
+        done = self.nothing("unshare", "-m", "sh", "-c", script, root)
+        self.assertEqual((done.returncode, done.stdout), (0, "42\n"), self.seen)
+        self.assertRegex(done.stderr, "queryprof was in .*chroot.*, which loaded no SQLite. unshare became sqlite3, of which"
+                                      " nothing was reported")
+        self.assertRegex(done.stderr, r"another root \(chroot, bubblewrap, a container\): that needs %s and %s at the same paths"
+                         % (os.path.join(os.path.dirname(QUERYPROF), "libqueryprof-preload.so"), tempfile.gettempdir()))
+
+    def test_trace_that_cannot_be_written(self):
+        """In a root that is read-only, and from where the command is not reached."""
+        self.namespaces("-m", "-n")
+        done = self.record("unshare", "-m", "-n", "sh", "-c", "mount --bind $0 $0 && mount -o remount,ro,bind $0 &&"
+                           " exec sqlite3 :memory: 'SELECT 7 * 6'", self.folder)
+        self.assertEqual((done.returncode, done.stdout), (0, "42\n"), self.seen)
+        self.assertIn("samples missing, refused 1 time: %s: Read-only file system" % self.trace, done.stderr)
+        self.assertNotIn("env -i", done.stderr)
 
     def test_own_copy(self):
         done = self.record(OWN_COPY)
@@ -46,7 +89,10 @@ class Nothing(Recording):
         self.assertIn("nothing was recorded: %s: it is SQLite 3.14.2, which is older than 3.15" % OLD, done.stderr)
 
     def test_emptied_environment(self):
-        self.assertIn("env -i, sudo", self.nothing("env", "-i", "/usr/bin/sqlite3", ":memory:", "SELECT 1").stderr)
+        done = self.nothing("env", "-i", "/usr/bin/sqlite3", ":memory:", "SELECT 1")
+        self.assertIn("queryprof was in env, which loaded no SQLite. env became sqlite3, of which nothing was reported",
+                      done.stderr)
+        self.assertIn("env -i, sudo", done.stderr)
 
     def test_periods_of_zero(self):
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0", "--real", "0", "--off-cpu", "0"))

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -21,6 +22,7 @@
 #include "entry/mark.h"
 #include "file_map.h"
 #include "library.h"
+#include "program.h"
 #include "store/file/database.h"
 #include "store/write/losses.h"
 #include "trace_file.h"
@@ -93,9 +95,9 @@ static FILE *open_marks(void)
 	return marks.text && *marks.text ? fmemopen(marks.text, strlen(marks.text), "re") : NULL;
 }
 
-/* The next line of this kind, malloc'ed; NULL: there is none. What
+/* The next line of one of these kinds, malloc'ed, and of which process; NULL: there is none. What
  * other users may have written is made fit for a terminal. */
-static char *next_line(FILE *lines, enum mark kind)
+static char *next_mark(FILE *lines, const char *kinds, long *process)
 {
 	char *line = NULL;
 	size_t room = 0;
@@ -103,8 +105,9 @@ static char *next_line(FILE *lines, enum mark kind)
 	while (lines && getline(&line, &room, lines) > 0) {
 		const char *text = strchr(line, ' ');
 
-		if (*line != (char)kind || !text)
+		if (!*line || !strchr(kinds, *line) || !text)
 			continue;
+		*process = atol(line + 1);
 		memmove(line, text + 1, strlen(text));
 		line[strcspn(line, "\n")] = '\0';
 		for (char *at = line; *at; at++)
@@ -116,28 +119,28 @@ static char *next_line(FILE *lines, enum mark kind)
 	return NULL;
 }
 
-/* The first line of this kind, and how many there are. */
-static char *find_line(enum mark kind, int *count)
+static char *next_line(FILE *lines, enum mark kind)
+{
+	long process;
+
+	return next_mark(lines, (const char[]){ (char)kind, '\0' }, &process);
+}
+
+static bool has_line(enum mark kind)
 {
 	FILE *lines = open_marks();
-	char *first = next_line(lines, kind), *other;
+	char *line = next_line(lines, kind);
+	bool found = line != NULL;
 
-	*count = first != NULL;
-	while ((other = first ? next_line(lines, kind) : NULL)) {
-		++*count;
-		free(other);
-	}
+	free(line);
 	if (lines)
 		fclose(lines);
-	return first;
+	return found;
 }
 
 bool explain_has_sqlite(void)
 {
-	int count;
-
-	free(find_line(MARK_SQLITE, &count));
-	return count > 0;
+	return has_line(MARK_SQLITE);
 }
 
 void explain_losses(struct losses *losses)
@@ -231,9 +234,11 @@ void explain_no_query(const char *trace)
 	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS") &&
 	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
 		complain("%s: nothing was sampled, nor any query followed: all periods are 0", trace);
+	else if (!has_counted(trace) && !has_line(MARK_STARTED))
+		complain("%s: nothing was recorded: SQLite was loaded, and ran no query", trace);
 	else if (!has_counted(trace))
-		complain("%s: SQLite was there, and nothing was recorded: it ran no query, or all of it was "
-		         "lost",
+		complain("%s: nothing was recorded: SQLite ran, and its process ended before anything was "
+		         "stored",
 		         trace);
 	else
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
@@ -299,15 +304,19 @@ static char *find_object(void)
 	FILE *lines = open_marks();
 	struct stat status;
 	char *object = NULL;
+	long process;
 
-	while ((object = next_line(lines, MARK_OBJECT))) {
-		void *file = file_map(object, &status);
+	while ((object = next_mark(lines, (const char[]){ MARK_PROGRAM, MARK_OBJECT, '\0' }, &process))) {
+		const char *path = strchr(object, '/');
+		void *file = path ? file_map(path, &status) : NULL;
 		bool found = file && has_sqlite_inside(file, (size_t)status.st_size);
 
 		if (file)
 			munmap(file, (size_t)status.st_size);
-		if (found)
+		if (found) {
+			memmove(object, path, strlen(path) + 1);
 			break;
+		}
 		free(object);
 	}
 	if (lines)
@@ -410,7 +419,107 @@ static bool explain_program(const char *path)
 	return found;
 }
 
-static void explain_cause(const char *path)
+/* --- which programs had queryprof in them ---------------------------------------------- */
+
+#define PROGRAMS_MAX 6 /* that are named */
+
+struct programs {
+	char *names; /* "sh, env"; NULL: none has reported */
+	size_t named, more;
+	char last[64]; /* the name of the command's own process, at its newest report; "": it has sent none */
+};
+
+static void add_program(struct programs *programs, const char *name, long process)
+{
+	char *longer;
+
+	if (process == program_process())
+		snprintf(programs->last, sizeof(programs->last), "%s", name);
+	for (const char *at = programs->names; at && (at = strstr(at, name)); at++)
+		if ((at == programs->names || at[-1] == ' ') && strchr(",", at[strlen(name)]))
+			return;
+	if (programs->named == PROGRAMS_MAX) {
+		programs->more++;
+		return;
+	}
+	longer = text_format("%s%s%s", programs->names ? programs->names : "", programs->names ? ", " : "",
+	                     name);
+	programs->named += longer != NULL;
+	free(programs->names);
+	programs->names = longer;
+}
+
+static struct programs find_programs(void)
+{
+	struct programs programs = { .names = NULL };
+	FILE *lines = open_marks();
+	long process;
+	char *line;
+
+	while ((line = next_mark(lines, (const char[]){ MARK_PROGRAM, '\0' }, &process))) {
+		line[strcspn(line, "/")] = '\0';
+		if (*line)
+			add_program(&programs, line, process);
+		free(line);
+	}
+	if (lines)
+		fclose(lines);
+	return programs;
+}
+
+static void explain_unseen(const struct programs *programs, const char *program)
+{
+	char preload[PATH_MAX];
+	int folder = (int)(strrchr(marks.path, '/') - marks.path);
+
+	if (!library_find("libqueryprof-preload.so", preload))
+		*preload = '\0';
+	if (programs->names)
+		complain("queryprof was in %s, which loaded no SQLite. %s became %s, of which nothing was "
+		         "reported",
+		         programs->names, program, program_last_name());
+	else
+		complain("nothing was reported of %s", program);
+	complain("either queryprof is not in it, as env -i, sudo and other set-user-id programs take the "
+	         "preload "
+	         "away: then put queryprof record directly before it; or it has another root (chroot, "
+	         "bubblewrap, "
+	         "a container): that needs %s and %.*s at the same paths",
+	         preload, folder, marks.path);
+}
+
+static void explain_seen(const struct programs *programs, const char *program, int status)
+{
+	char others[sizeof(" and  others") + 20] = "";
+
+	if (programs->more)
+		snprintf(others, sizeof(others), " and %zu others", programs->more);
+	if (WIFSIGNALED(status))
+		complain("queryprof was in %s%s, and no SQLite was loaded there; signal %d (%s) ended %s",
+		         programs->names, others, WTERMSIG(status), strsignal(WTERMSIG(status)), program);
+	else
+		complain("queryprof was in %s%s, and no SQLite was loaded there; %s ended with status %d",
+		         programs->names, others, program, WEXITSTATUS(status));
+	if (!status)
+		complain("what was started without queryprof (env -i, sudo, another root) is not seen, nor "
+		         "what a "
+		         "server runs: put queryprof record before that");
+}
+
+/* The program's process has the name of its newest program to its end, or of one that reported nothing. */
+static void explain_programs(const char *program, int status)
+{
+	struct programs programs = find_programs();
+	const char *last = program_last_name();
+
+	if (!programs.names || (*programs.last && *last && strcmp(programs.last, last) != 0))
+		explain_unseen(&programs, program);
+	else
+		explain_seen(&programs, program, status);
+	free(programs.names);
+}
+
+static void explain_cause(const char *path, const char *program, int status)
 {
 	char *object = find_object();
 	int process = find_process();
@@ -422,9 +531,7 @@ static void explain_cause(const char *path)
 	else if (explain_program(path) || explain_packages())
 		;
 	else
-		complain("if env -i, sudo or another set-user-id program starts it, which take the preload "
-		         "away, put queryprof record behind that; if a server runs the queries, record the "
-		         "server");
+		explain_programs(program, status);
 	free(object);
 }
 
@@ -459,7 +566,7 @@ bool explain_refused(const char *before)
 	return count > 0;
 }
 
-void explain_no_sqlite(const char *program)
+void explain_no_sqlite(const char *program, int status)
 {
 	char path[PATH_MAX];
 
@@ -468,5 +575,5 @@ void explain_no_sqlite(const char *program)
 	if (!find_program(program, path))
 		snprintf(path, sizeof(path), "%s", program);
 	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
-	explain_cause(path);
+	explain_cause(path, program, status);
 }

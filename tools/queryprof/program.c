@@ -253,11 +253,41 @@ static void pass_on(const siginfo_t *info)
 	}
 }
 
+static char last_name[16];
+
+/* A process that has ended keeps its name until it is waited for. */
+static void read_last_name(void)
+{
+	siginfo_t info = { .si_pid = 0 };
+	char path[32];
+	FILE *file;
+
+	if (waitid(P_PID, (id_t)program, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid != program)
+		return;
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)program);
+	file = fopen(path, "re");
+	if (file && fgets(last_name, sizeof last_name, file))
+		last_name[strcspn(last_name, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+int program_process(void)
+{
+	return program;
+}
+
+const char *program_last_name(void)
+{
+	return last_name;
+}
+
 /* True: it has ended. */
 static bool look_at(int *status)
 {
 	pid_t changed;
 
+	read_last_name();
 	while ((changed = waitpid(program, status, WNOHANG | WUNTRACED)) == program) {
 		if (!WIFSTOPPED(*status))
 			return true;

@@ -25,6 +25,10 @@ int program_start(char **argv, const int *kept, size_t count);
 /* Waits until it ends. Its end, as waitpid() gives it. */
 int program_wait(void);
 
+/* The number of its process, and the name that the process had when it ended ("": not known). */
+int program_process(void);
+const char *program_last_name(void);
+
 /* Ends this process as the program has ended: the same exit status or signal. */
 _Noreturn void program_end_alike(int status);
 

@@ -371,7 +371,7 @@ static void tell_losses(const struct losses *losses)
 	}
 }
 
-static void tell_end(const struct trace *trace, const char *program)
+static void tell_end(const struct trace *trace, const char *program, int status)
 {
 	struct summary found = { .losses = trace->recovery->losses };
 	bool is_read = summarize(trace, &found); /* has complained if not */
@@ -392,7 +392,7 @@ static void tell_end(const struct trace *trace, const char *program)
 		         "queryprof report %s",
 		         path_as_given, SUMMARY_SECONDS, path_as_given);
 	else if (is_empty && !has_lost)
-		explain_no_sqlite(program);
+		explain_no_sqlite(program, status);
 	else if (found.processes)
 		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report "
 		         "%s",
@@ -436,7 +436,7 @@ static int run(int argc, char **argv)
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	push_beside_end();
-	tell_end(&trace, argv[0]);
+	tell_end(&trace, argv[0], status);
 	explain_end();
 	program_end_alike(status);
 }
