@@ -8,6 +8,7 @@
  */
 #include "hook/calls.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -96,6 +97,7 @@ static struct {
 	LOCK_CALLS(POINTER)
 #undef POINTER
 	int (*pthread_mutex_lock)(pthread_mutex_t *);
+	int (*pthread_mutex_trylock)(pthread_mutex_t *); /* NULL: it is not of the same library */
 	long (*syscall)(long, long, long, long, long, long, long);
 } real;
 
@@ -218,7 +220,7 @@ static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mute
 	/* The owner of a recursive mutex locks it once more. */
 	if (!thread || mutex->__data.__owner == (int)thread->id)
 		return real.pthread_mutex_lock(mutex);
-	result = pthread_mutex_trylock(mutex);
+	result = real.pthread_mutex_trylock ? real.pthread_mutex_trylock(mutex) : EBUSY;
 	if (result == 0 || result == EOWNERDEAD)
 		return result;
 	wait_begin_of(&call, thread, WAIT_MUTEX, caller);
@@ -264,6 +266,18 @@ static long queryprof_syscall(long number, long a, long b, long c, long d, long 
 
 /* -------------------------------------------------------------------------- */
 
+/* A preload that replaces the one and not the other is to see each call of the one. */
+static void find_trylock(void)
+{
+	Dl_info lock, try;
+
+	import_hook_of("pthread_mutex_trylock", &real.pthread_mutex_trylock, NULL);
+	if (!real.pthread_mutex_lock || !real.pthread_mutex_trylock ||
+	    !dladdr(*(void **)&real.pthread_mutex_lock, &lock) ||
+	    !dladdr(*(void **)&real.pthread_mutex_trylock, &try) || lock.dli_fbase != try.dli_fbase)
+		real.pthread_mutex_trylock = NULL;
+}
+
 int calls_hooks(struct import_hook hooks[CALLS_HOOKS_MAX])
 {
 	int count = 0;
@@ -278,6 +292,7 @@ int calls_hooks(struct import_hook hooks[CALLS_HOOKS_MAX])
 	LOCK_CALLS(HOOK)
 	HOOK(pthread_mutex_lock)
 	hooks[count - 1].spares_family = true;
+	find_trylock();
 	HOOK(syscall)
 	return count;
 }

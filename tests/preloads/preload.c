@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A preload as other tools have them: its own malloc, fstat, open, read, clock_gettime and pthread_mutex_lock, which
+ * do something beside their work. The environment names it:
+ *
+ *	PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64
+ *	                lock:  each call holds one mutex
+ *	                fork:  a child that ends at once, and is waited for
+ *	                exit:  exit(0) at a call after the host has tried to open PRELOAD_BEGIN, once
+ *	PRELOAD_IN      the functions, with any separator
+ *	PRELOAD_EACH    every how many calls
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+#define BEGIN "/preloads/begin"
+#define MARK "<preload>"
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *old, size_t size);
+
+enum { MALLOC = 1, FSTAT = 2, OPEN = 4, READ = 8, CLOCK = 16, MUTEX = 32 };
+static const struct {
+	const char *name;
+	unsigned bit;
+} functions[] = { { "malloc", MALLOC }, { "fstat", FSTAT },         { "open", OPEN },
+	          { "read", READ },     { "clock_gettime", CLOCK }, { "pthread_mutex_lock", MUTEX } };
+
+static unsigned chosen, each = 1, calls;
+static char action;
+static bool has_begun;
+static __thread bool inside __attribute__((tls_model("initial-exec")));
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int (*real_lock)(pthread_mutex_t *);
+
+static void choose(void)
+{
+	const char *what = getenv("PRELOAD_ACTION"), *in = getenv("PRELOAD_IN"), *every = getenv("PRELOAD_EACH");
+
+	inside = true;
+	*(void **)&real_lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+	inside = false;
+	for (size_t i = 0; in && i < sizeof functions / sizeof *functions; i++)
+		if (strstr(in, functions[i].name))
+			chosen |= functions[i].bit;
+	if (every && atoi(every) > 0)
+		each = (unsigned)atoi(every);
+	if (what)
+		action = *what;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	choose();
+}
+
+static void write_everywhere(void)
+{
+	for (int fd = 1; fd <= 64; fd++)
+		(void)!syscall(SYS_write, fd, MARK, strlen(MARK));
+}
+
+static void make_child(void)
+{
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* Returns whether leave() is to follow. */
+static bool enter(unsigned function)
+{
+	int error = errno;
+	bool due;
+
+	if (!(chosen & function) || inside)
+		return false;
+	inside = true;
+	if (action == 'l') {
+		if (function == MUTEX) /* not this one by its own replacement */
+			real_lock(&mutex);
+		else
+			pthread_mutex_lock(&mutex);
+		errno = error;
+		return true;
+	}
+	due = (action != 'e' || has_begun) && __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % each == 0;
+	if (due && action == 'w')
+		write_everywhere();
+	if (due && action == 'f')
+		make_child();
+	if (due && action == 'e') {
+		has_begun = false;
+		exit(0);
+	}
+	inside = false;
+	errno = error;
+	return false;
+}
+
+static void leave(bool entered)
+{
+	int error = errno;
+
+	if (!entered)
+		return;
+	pthread_mutex_unlock(&mutex);
+	inside = false;
+	errno = error;
+}
+
+#define THROUGH(function, type, call)                                                                        \
+	bool entered = enter(function);                                                                      \
+	type result = call;                                                                                  \
+	leave(entered);                                                                                      \
+	return result
+
+PUBLIC void *malloc(size_t size)
+{
+	THROUGH(MALLOC, void *, __libc_malloc(size));
+}
+
+PUBLIC void *calloc(size_t count, size_t size)
+{
+	THROUGH(MALLOC, void *, __libc_calloc(count, size));
+}
+
+PUBLIC void *realloc(void *old, size_t size)
+{
+	THROUGH(MALLOC, void *, __libc_realloc(old, size));
+}
+
+PUBLIC int fstat(int fd, struct stat *status)
+{
+	THROUGH(FSTAT, int, (int)syscall(SYS_fstat, fd, status));
+}
+
+PUBLIC int fstat64(int fd, struct stat64 *status)
+{
+	THROUGH(FSTAT, int, (int)syscall(SYS_fstat, fd, status));
+}
+
+static int open_file(const char *path, int flags, mode_t mode)
+{
+	if (path && !strcmp(path, BEGIN))
+		has_begun = true;
+	THROUGH(OPEN, int, (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+#define OPENS(name)                                                                                          \
+	PUBLIC int name(const char *path, int flags, ...)                                                    \
+	{                                                                                                    \
+		va_list more;                                                                                \
+		va_start(more, flags);                                                                       \
+		mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;                      \
+		va_end(more);                                                                                \
+		return open_file(path, flags, mode);                                                         \
+	}
+OPENS(open)
+OPENS(open64)
+
+PUBLIC ssize_t read(int fd, void *to, size_t size)
+{
+	THROUGH(READ, ssize_t, syscall(SYS_read, fd, to, size));
+}
+
+PUBLIC int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	THROUGH(CLOCK, int, (int)syscall(SYS_clock_gettime, clock, now));
+}
+
+PUBLIC int pthread_mutex_lock(pthread_mutex_t *of_host)
+{
+	if (!real_lock)
+		choose();
+	THROUGH(MUTEX, int, real_lock(of_host));
+}
