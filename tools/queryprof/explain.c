@@ -223,10 +223,44 @@ static bool has_counted(const char *trace)
 	return counted;
 }
 
-void explain_no_query(const char *trace)
+/* The lines of processes that ran the same are the same. */
+#define REFUSED_MAX 8
+
+bool explain_refused(const char *before)
+{
+	char *said[REFUSED_MAX], *line;
+	size_t count = 0, more = 0;
+	FILE *lines = open_marks();
+
+	while ((line = next_line(lines, MARK_REFUSED))) {
+		size_t i = 0;
+
+		while (i < count && strcmp(said[i], line) != 0)
+			i++;
+		if (i < count || count == REFUSED_MAX) {
+			more += i == count;
+			free(line);
+			continue;
+		}
+		complain("%s: %s", before, line);
+		said[count++] = line;
+	}
+	if (lines)
+		fclose(lines);
+	if (more)
+		complain("%s: %zu other lines of that kind", before, more);
+	for (size_t i = 0; i < count; i++)
+		free(said[i]);
+	return count > 0;
+}
+
+bool explain_no_query(const char *trace)
 {
 	int process = find_process();
 
+	/* A SQLite that is not followed may have run queries. */
+	if (!process && explain_refused("nothing was recorded"))
+		return true;
 	if (process)
 		complain("%s: no query was recorded yet; process %d runs and goes on recording", trace,
 		         process);
@@ -245,6 +279,7 @@ void explain_no_query(const char *trace)
 		         "queryprof queries --statements %s has counted all of them "
 		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
 		         trace, trace);
+	return false;
 }
 
 /* --- why nothing was seen --------------------------------------------------------------- */
@@ -535,45 +570,15 @@ static void explain_cause(const char *path, const char *program, int status)
 	free(object);
 }
 
-/* The lines of processes that ran the same are the same. */
-#define REFUSED_MAX 8
-
-bool explain_refused(const char *before)
-{
-	char *said[REFUSED_MAX], *line;
-	size_t count = 0, more = 0;
-	FILE *lines = open_marks();
-
-	while ((line = next_line(lines, MARK_REFUSED))) {
-		size_t i = 0;
-
-		while (i < count && strcmp(said[i], line) != 0)
-			i++;
-		if (i < count || count == REFUSED_MAX) {
-			more += i == count;
-			free(line);
-			continue;
-		}
-		complain("%s: %s", before, line);
-		said[count++] = line;
-	}
-	if (lines)
-		fclose(lines);
-	if (more)
-		complain("%s: %zu other lines of that kind", before, more);
-	for (size_t i = 0; i < count; i++)
-		free(said[i]);
-	return count > 0;
-}
-
-void explain_no_sqlite(const char *program, int status)
+bool explain_no_sqlite(const char *program, int status)
 {
 	char path[PATH_MAX];
 
 	if (explain_refused("nothing was recorded"))
-		return;
+		return true;
 	if (!find_program(program, path))
 		snprintf(path, sizeof(path), "%s", program);
 	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
 	explain_cause(path, program, status);
+	return false;
 }

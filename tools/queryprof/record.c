@@ -384,7 +384,7 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 	if (quiet)
 		return;
 	explain_losses(&found.losses);
-	bool has_lost = losses_wait(&found.losses);
+	bool has_lost = losses_wait(&found.losses), has_named = false;
 	if (!is_read)
 		; /* and that was said */
 	else if (found.is_late)
@@ -392,7 +392,7 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 		         "queryprof report %s",
 		         path_as_given, SUMMARY_SECONDS, path_as_given);
 	else if (is_empty && !has_lost)
-		explain_no_sqlite(program, status);
+		has_named = explain_no_sqlite(program, status);
 	else if (found.processes)
 		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report "
 		         "%s",
@@ -400,8 +400,8 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 		         found.queries == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
 	else if (!has_lost)
-		explain_no_query(path_as_given);
-	if (!is_empty)
+		has_named = explain_no_query(path_as_given);
+	if (!has_named)
 		explain_refused("not recorded");
 	tell_losses(&found.losses);
 }
