@@ -6,11 +6,12 @@
 
 #include "base/futex.h"
 
-/* What a return from the kernel is counted for, at least: a wake-up takes as long, a yield is quicker, and no
- * signal comes more often. */
-#define WAKE_NS 1000
+/* What a return from the kernel is counted for, at least: a wake-up takes as long, and a yield is quicker. If
+ * the clock has not moved meanwhile it does not count the time, and signals may come every ms. */
+#define RETURN_NS 1000
 #define YIELD_NS 200
-#define SIGNAL_NS 100000
+#define RETURN_UNSEEN_NS 1000000
+#define NAP_UNSEEN_NS 50000
 
 /* The linker names the ends of a section. Weak: a program may have no wait at all. */
 extern const struct wait_kind *const __start_queryprof_waits[] __attribute__((weak, visibility("hidden")));
@@ -24,8 +25,11 @@ uint32_t wait_kinds(const struct wait_kind *const **first)
 
 struct bounded_wait bounded_wait_begin_within(const struct wait_kind *kind, uint64_t ns)
 {
-	return (struct bounded_wait){ clock_ns(CLOCK_MONOTONIC), ns < kind->limit_ns ? ns : kind->limit_ns,
-		                      0 };
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	return (struct bounded_wait){ .start_ns = now,
+		                      .limit_ns = ns < kind->limit_ns ? ns : kind->limit_ns,
+		                      .seen_ns = now };
 }
 
 struct bounded_wait bounded_wait_begin(const struct wait_kind *kind)
@@ -47,6 +51,14 @@ uint64_t bounded_wait_left(const struct bounded_wait *wait)
 	return passed < wait->limit_ns ? wait->limit_ns - passed : 0;
 }
 
+static bool clock_has_moved(struct bounded_wait *wait)
+{
+	const uint64_t before = wait->seen_ns;
+
+	wait->seen_ns = clock_ns(CLOCK_MONOTONIC);
+	return wait->seen_ns > before;
+}
+
 bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expected, uint64_t most_ns)
 {
 	uint64_t ns = bounded_wait_left(wait);
@@ -57,7 +69,10 @@ bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expe
 	if (most_ns < ns)
 		ns = most_ns;
 	error = futex_wait(word, expected, ns);
-	wait->counted_ns += error == ETIMEDOUT ? ns : error == EINTR ? SIGNAL_NS : WAKE_NS;
+	if (error == ETIMEDOUT)
+		wait->counted_ns += ns;
+	else
+		wait->counted_ns += clock_has_moved(wait) ? RETURN_NS : RETURN_UNSEEN_NS;
 	return error != ETIMEDOUT;
 }
 
@@ -74,11 +89,12 @@ bool bounded_wait_nap(struct bounded_wait *wait, uint64_t ns)
 
 	if (!bounded_wait_left(wait))
 		return false;
-	if (ns) {
-		bounded_wait_futex(wait, &asleep, 0, ns);
-	} else {
+	if (!ns) {
 		syscall(SYS_sched_yield);
 		wait->counted_ns += YIELD_NS;
+		ns = clock_has_moved(wait) ? 0 : NAP_UNSEEN_NS;
 	}
+	if (ns)
+		bounded_wait_futex(wait, &asleep, 0, ns);
 	return true;
 }

@@ -45,7 +45,7 @@ void wait_pause(const struct wait_kind *kind, uint64_t ns);
 
 /* A wait that has begun. */
 struct bounded_wait {
-	uint64_t start_ns, limit_ns, counted_ns;
+	uint64_t start_ns, limit_ns, counted_ns, seen_ns;
 };
 
 struct bounded_wait bounded_wait_begin(const struct wait_kind *kind);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/bounded_wait.h"
 #include "sampler/fork.h"
 #include "sampler/ring_reader.h"
 #include "store/shared_ring.h"
@@ -95,13 +95,15 @@ static int send_message(size_t memory_bytes, const int *descriptors, size_t coun
 	return to;
 }
 
+/* By one call, in which the kernel counts: a signal's handler must not run. */
+WAIT_DEFINE(for_memory, "a process whose files may have no size: the command has made its memory",
+            WAIT_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
+
 /* The memory that the command has made; -1: none. The host's signals wait meanwhile. */
 static int await_memory(int from)
 {
-	const struct timespec most = { .tv_sec = HANDOVER_WAIT_MS / 1000,
-		                       .tv_nsec = HANDOVER_WAIT_MS % 1000 * 1000000l };
 	const uint64_t all = ~0ull;
-	struct timespec left = most; /* the kernel changes it */
+	struct timespec left = timespec_of_ns(for_memory.limit_ns); /* the kernel changes it */
 	struct pollfd polled = { .fd = from, .events = POLLIN };
 	int descriptors[HANDOVER_DESCRIPTORS], count = 0;
 	char byte;

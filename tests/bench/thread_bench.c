@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording adds to a thread that lives for one query: CPU time of the process, alone and under `record` in
- * turns. `thread_bench --once` is the program that is measured.
+ * What recording adds to a thread that lives for one query: CPU time of the process, alone and under `record`
+ * in turns. `thread_bench --once` is the program that is measured.
  */
 #include <math.h>
 #include <pthread.h>
@@ -99,7 +99,8 @@ int main(int argc, char **argv)
 	if (!mkdtemp(trace))
 		return 1;
 	snprintf(alone, sizeof(alone), "%s --once", argv[0]);
-	snprintf(recorded, sizeof(recorded), QUERYPROF_COMMAND " record --quiet --new -o %s/trace -- %s", trace, alone);
+	snprintf(recorded, sizeof(recorded), QUERYPROF_COMMAND " record --quiet --new -o %s/trace -- %s",
+	         trace, alone);
 	for (int i = 0; i < ROUNDS; i++) {
 		double idle[2], busy[2];
 

@@ -5,6 +5,7 @@
 - a room includes only rooms before it (ROOMS);
 - files that include each other in a circle are at most three, and in one room (a file is
   a base name: x.c and x.h);
+- what waits is called only where the list of waits has it (WAITS_IN);
 - a header's functions are defined in the .c, .inc or .S of the same base name
   (DEFINED_ELSEWHERE lists the exceptions, with reasons);
 - a function whose lock a forked child may find taken is called in one file (CALLED_IN).
@@ -36,6 +37,23 @@ OUTSIDE = {"queryprof", "cfi"}
 DEFINED_ELSEWHERE = {"watch/static/stub.h": "one file for each processor"}
 
 CALLED_IN = {"dl_iterate_phdr": "base/loader.c"}
+
+# What waits, and whose clock the host may have replaced: only where each wait has a limit and stands in the list of
+# waits (base/bounded_wait.h), and where the host's own calls are handed on.
+WAITING = re.compile(r"\b(futex_wait|nanosleep|clock_nanosleep|usleep|sleep|pause|sched_yield|clock_gettime|gettimeofday|time"
+                     r"|pthread_(?:cond|mutex|rwlock|barrier|spin)_\w+|pthread_once|pthread_join|call_once|sem_\w+|select|pselect"
+                     r"|poll|ppoll|epoll_p?wait|waitpid|wait4|sigwait\w*|sigsuspend)\s*\(|\bSYS_(futex|nanosleep|clock_nanosleep"
+                     r"|wait4|waitid|poll|ppoll|sched_yield)\b")
+WAITS_IN = {
+    "base/futex.h": {"futex_wait", "futex"},
+    "base/bounded_wait.c": {"futex_wait", "sched_yield"},
+    "base/lock.c": {"futex_wait"},  # a mutex's holder, and what is done once, by another thread
+    "entry/handover.c": {"ppoll"},  # in the list
+    "store/leaving.c": {"poll"},  # without waiting
+    "watch/static/freeze.c": {"wait4"},  # a child that has ended, or without waiting
+}
+HOSTS_CALLS = {"hook/calls.c", "hook/signals.c", "hook/waits.c"}
+LIBC_IN = "system"  # the room that has libc's functions
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -158,6 +176,10 @@ def violations():
         for name, only in CALLED_IN.items():
             if path != only and re.search(r"\b%s\s*\(" % name, STRING.sub('""', COMMENT.sub(" ", TEXTS[path]))):
                 yield "called elsewhere: %s in %s" % (name, path)
+        if room(path) != LIBC_IN and path not in HOSTS_CALLS:
+            code = STRING.sub('""', COMMENT.sub(" ", TEXTS[path]))
+            for name in sorted({called[1] or called[2] for called in WAITING.finditer(code)} - WAITS_IN.get(path, set())):
+                yield "waits: %s in %s" % (name, path)
     for circle in circles(graph()):
         rooms = {room(path) for path in circle}
         if len(circle) > CIRCLE or len(rooms) > 1:

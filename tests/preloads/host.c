@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host with threads and a forked child that run queries. It prints what they found, and which descriptors it
- * has at its end.
+ * A host with threads and a forked child that run queries. It prints what they found, and which descriptors
+ * it has at its end.
  *
  * usage: HOST [LIBRARY], which is then loaded as an extension
  */
@@ -31,10 +31,11 @@ static long long run_queries(void)
 	if (library && (sqlite3_enable_load_extension(db, 1) ||
 	                sqlite3_load_extension(db, library, "sqlite3_queryprof_init", NULL)))
 		exit(91);
-	if (sqlite3_prepare_v2(db,
-	                       "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 8000) "
-	                       "SELECT sum(x) FROM c",
-	                       -1, &stmt, NULL))
+	if (sqlite3_prepare_v2(
+		    db,
+		    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 8000) "
+		    "SELECT sum(x) FROM c",
+		    -1, &stmt, NULL))
 		exit(92);
 	for (int i = 0; i < RUNS; i++) {
 		struct timespec now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A preload as other tools have them: its own malloc, fstat, open, read, clock_gettime and pthread_mutex_lock, which
- * do something beside their work. The environment names it:
+ * A preload as other tools have them: its own malloc, fstat, open, read, clock_gettime and
+ *pthread_mutex_lock, which do something beside their work. The environment names it:
  *
  *	PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64
  *	                lock:  each call holds one mutex
@@ -48,7 +48,8 @@ static int (*real_lock)(pthread_mutex_t *);
 
 static void choose(void)
 {
-	const char *what = getenv("PRELOAD_ACTION"), *in = getenv("PRELOAD_IN"), *every = getenv("PRELOAD_EACH");
+	const char *what = getenv("PRELOAD_ACTION"), *in = getenv("PRELOAD_IN"),
+		   *every = getenv("PRELOAD_EACH");
 
 	inside = true;
 	*(void **)&real_lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
