@@ -4,25 +4,154 @@
  * the loader's lock: a host's callback of dl_iterate_phdr() may run a query, and a thread of ours that looks
  * waits for that callback.
  *
+ * The loader's own two locks are recursive mutexes of glibc's, side by side in `_rtld_global`, whose layout
+ * is private to glibc. No offset is assumed: the one that this thread has inside dl_iterate_phdr() only is
+ * the lock of the list, and the one before it that of dlopen(). If they are not found, a look-up waits as any
+ * caller's.
+ *
  * Also compiled into the preload, so without what the rest of base needs.
  */
 #include "base/loader.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
 
 #include "base/bounded_wait.h"
 #include "base/cancel.h"
 #include "base/lock.h"
+#include "base/sys.h"
 
 WAIT_DEFINE(for_forks, "a look at the loader's objects: a fork() of another thread", NS_PER_S,
             "nothing, so it looks every 0.1 ms; the fork waits for looks that have begun");
 WAIT_DEFINE(for_looks, "fork(): looks at the loader's objects", NS_PER_S,
             "nothing, so it looks every 0.1 ms; a look takes microseconds");
+/* Callers have shorter limits. */
+WAIT_DEFINE(for_dlopen, "a look-up of a symbol: another thread inside dlopen()", WAIT_MS(10000),
+            "nothing, so it looks every 0.1 ms");
 #define NAP_NS 100000
 
 static uint32_t looking;         /* atomic: threads in dl_iterate_phdr() */
 static uint32_t forking;         /* atomic: forks that wait for these, or are under way */
 static __thread uint32_t nested; /* look-ups of this thread: a host's signal handler may come between */
+
+extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
+
+/* --- the loader's locks ------------------------------------------------------------------------------ */
+
+static struct {
+	pthread_mutex_t *of_dlopen, *of_list; /* NULL: not known */
+	const struct r_debug *debug;
+	bool list_is_lost; /* in this child: the thread that had the lock of the list is the parent's */
+} loader;
+
+struct lock_search {
+	pthread_mutex_t *first, *end, *found;
+	unsigned count;
+	int thread_id;
+};
+
+static pthread_mutex_t *behind(pthread_mutex_t *mutex, int words)
+{
+	return (pthread_mutex_t *)(void *)((uint64_t *)(void *)mutex + words);
+}
+
+static bool is_held(const pthread_mutex_t *mutex, int thread_id)
+{
+	return mutex->__data.__kind == PTHREAD_MUTEX_RECURSIVE_NP && mutex->__data.__owner == thread_id &&
+	       mutex->__data.__lock && mutex->__data.__count;
+}
+
+/* The locks that the calling thread has. */
+static int see_locks(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct lock_search *search = context;
+
+	(void)info, (void)size;
+	for (pthread_mutex_t *at = search->first; at + 1 <= search->end; at = behind(at, 1))
+		if (is_held(at, search->thread_id)) {
+			search->found = at;
+			search->count++;
+		}
+	return 1;
+}
+
+/* While the library is loaded: this thread has the lock of dlopen(), or no thread has. */
+__attribute__((constructor)) static void find_locks(void)
+{
+	void *global = dlsym(RTLD_DEFAULT, "_rtld_global");
+	struct lock_search outside = { .thread_id = (int)sys_gettid() }, inside;
+	pthread_mutex_t *of_dlopen;
+	ElfW(Sym) *symbol = NULL;
+	Dl_info place;
+
+	loader.debug = dlsym(RTLD_DEFAULT, "_r_debug");
+	if (!global || (uintptr_t)global % sizeof(uint64_t) ||
+	    !dladdr1(global, &place, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+	    place.dli_saddr != global)
+		return;
+	outside.first = global;
+	outside.end = (pthread_mutex_t *)(void *)((char *)global + symbol->st_size);
+	inside = outside;
+	see_locks(NULL, 0, &outside);
+	dl_iterate_phdr(see_locks, &inside);
+	/* The one of the list comes last. */
+	if (outside.count > 1 || inside.count != outside.count + 1)
+		return;
+	of_dlopen = inside.found - 1;
+	if (outside.count
+	            ? of_dlopen != outside.found
+	            : of_dlopen < outside.first || of_dlopen->__data.__kind != PTHREAD_MUTEX_RECURSIVE_NP)
+		return;
+	loader.of_list = inside.found;
+	loader.of_dlopen = of_dlopen;
+}
+
+/* As pthread_mutex_trylock(), which a host may have replaced. */
+static bool try_take(pthread_mutex_t *mutex)
+{
+	const int thread_id = (int)sys_gettid();
+	int free_lock = 0;
+
+	if (__atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) != thread_id) {
+		if (!__atomic_compare_exchange_n(&mutex->__data.__lock, &free_lock, 1, false,
+		                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return false;
+		__atomic_store_n(&mutex->__data.__owner, thread_id, __ATOMIC_RELAXED);
+		mutex->__data.__nusers++;
+	}
+	mutex->__data.__count++;
+	return true;
+}
+
+bool loader_take(uint64_t ns)
+{
+	struct bounded_wait wait = bounded_wait_begin_within(&for_dlopen, ns);
+
+	while (loader.of_dlopen && !try_take(loader.of_dlopen))
+		if (!bounded_wait_nap(&wait, NAP_NS))
+			return false;
+	return true;
+}
+
+/* In a child of a fork() in between the lock is new. */
+void loader_release(void)
+{
+	pthread_mutex_t *mutex = loader.of_dlopen;
+
+	if (!mutex || __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED) != (int)sys_gettid() ||
+	    --mutex->__data.__count)
+		return;
+	__atomic_store_n(&mutex->__data.__owner, 0, __ATOMIC_RELAXED);
+	mutex->__data.__nusers--;
+	/* 2: another thread may sleep. */
+	if (__atomic_exchange_n(&mutex->__data.__lock, 0, __ATOMIC_RELEASE) > 1)
+		futex_wake((uint32_t *)&mutex->__data.__lock, 1);
+}
+
+/* --- the list ---------------------------------------------------------------------------------------- */
 
 /* Sequentially consistent, as is loader_before_fork(): of a look-up and a fork that begin at the same moment
  * one sees the other. After a second it goes on: the fork waits no longer either. */
@@ -46,12 +175,50 @@ static void end_look(void)
 		__atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Of an object whose headers lie at its start, as all that linkers make do. */
+static bool read_headers(const struct link_map *object, struct dl_phdr_info *info)
+{
+	const ElfW(Ehdr) *header;
+	struct dl_find_object place;
+
+	if (object == loader.debug->r_map) {
+		info->dlpi_phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+		info->dlpi_phnum = (ElfW(Half))getauxval(AT_PHNUM);
+		return info->dlpi_phdr != NULL;
+	}
+	if (!_dl_find_object || _dl_find_object(object->l_ld, &place))
+		return false;
+	header = place.dlfo_map_start;
+	info->dlpi_phdr = (const ElfW(Phdr) *)((const char *)place.dlfo_map_start + header->e_phoff);
+	info->dlpi_phnum = header->e_phnum;
+	return !memcmp(header->e_ident, ELFMAG, SELFMAG);
+}
+
+/* The list cannot change any more, as whoever would change it needs its lock. Without the loader's counters.
+ */
+static int walk_list(int (*see)(struct dl_phdr_info *info, size_t size, void *context), void *context)
+{
+	int result = 0;
+
+	for (const struct link_map *object = loader.debug->r_map; object && !result;
+	     object = object->l_next) {
+		struct dl_phdr_info info = { .dlpi_addr = object->l_addr, .dlpi_name = object->l_name };
+
+		if (!read_headers(object, &info))
+			continue;
+		for (int i = 0; i < info.dlpi_phnum; i++)
+			info.dlpi_tls_modid |= info.dlpi_phdr[i].p_type == PT_TLS;
+		result = see(&info, offsetof(struct dl_phdr_info, dlpi_adds), context);
+	}
+	return result;
+}
+
 int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context), void *context)
 {
 	int cancel = cancel_hold(), result;
 
 	begin_look();
-	result = dl_iterate_phdr(see, context);
+	result = loader.list_is_lost ? walk_list(see, context) : dl_iterate_phdr(see, context);
 	end_look();
 	cancel_release(cancel);
 	return result;
@@ -76,6 +243,8 @@ void loader_after_fork_in_child(void)
 {
 	__atomic_store_n(&looking, nested != 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&forking, 0, __ATOMIC_SEQ_CST);
+	/* A thread of the host's was in there. */
+	loader.list_is_lost |= loader.of_list && loader.debug && loader.of_list->__data.__lock;
 }
 
 static const struct lock_group looks = {

@@ -10,11 +10,21 @@
 #define QUERYPROF_BASE_LOADER_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* As dl_iterate_phdr(). `see` takes no lock and allocates nothing of the host's. It does not wait for a
  * thread inside dlopen(), so a constructor of a library may call it. */
 int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context), void *context);
+
+#define LOADER_BRIEFLY 50000000 /* ns */
+
+/* dlopen(), dlsym(), dladdr() and dlinfo() wait while another thread is inside dlopen(), where a constructor
+ * may wait for the calling thread. So they are called behind this. False: another thread has the loader's
+ * lock for longer than `ns`. Recursive. Not inside loader_each(). */
+bool loader_take(uint64_t ns);
+void loader_release(void);
 
 /* For pthread_atfork(). */
 void loader_before_fork(void);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/loader.h"
 #include "base/lock.h"
 #include "entry/attach.h"
 #include "entry/process.h"
@@ -82,6 +83,8 @@ int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_ro
 
 /* --- C -------------------------------------------------------------------- */
 
+#define LOADER_ATTACH_NS (10 * NS_PER_S)
+
 static const sqlite3_api_routines *offered;
 /* This thread opens queryprof's own connection, for which the host's auto-extensions are called, too. */
 static __thread bool is_fetching;
@@ -93,7 +96,7 @@ static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api
 	return SQLITE_OK;
 }
 
-/* The SQLite that the code at `caller` would reach by name: of several libraries, or of
+/* With loader_take(). The SQLite that the code at `caller` would reach by name: of several libraries, or of
  * one and the program's own copy, that is whose connections it has. */
 static void *open_library_of(const void *caller)
 {
@@ -136,21 +139,34 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 	return api;
 }
 
+static bool has_all(const qp_sqlite *sqlite)
+{
+	return sqlite->open && sqlite->close && sqlite->auto_extension && sqlite->cancel_auto_extension;
+}
+
 static const sqlite3_api_routines *find_api(const void *caller)
 {
-	void *library = open_library_of(caller);
-	const sqlite3_api_routines *api = NULL;
-	qp_sqlite sqlite;
+	const sqlite3_api_routines *api;
+	qp_sqlite sqlite = { 0 };
+	void *library;
 
-	if (!library)
+	/* Not for ever: a constructor of a library that is being loaded may wait for this thread. */
+	if (!loader_take(LOADER_ATTACH_NS))
 		return NULL;
-	*(void **)&sqlite.open = dlsym(library, "sqlite3_open");
-	*(void **)&sqlite.close = dlsym(library, "sqlite3_close");
-	*(void **)&sqlite.auto_extension = dlsym(library, "sqlite3_auto_extension");
-	*(void **)&sqlite.cancel_auto_extension = dlsym(library, "sqlite3_cancel_auto_extension");
-	if (sqlite.open && sqlite.close && sqlite.auto_extension && sqlite.cancel_auto_extension)
-		api = fetch_api(&sqlite);
-	dlclose(library);
+	library = open_library_of(caller);
+	if (library) {
+		*(void **)&sqlite.open = dlsym(library, "sqlite3_open");
+		*(void **)&sqlite.close = dlsym(library, "sqlite3_close");
+		*(void **)&sqlite.auto_extension = dlsym(library, "sqlite3_auto_extension");
+		*(void **)&sqlite.cancel_auto_extension = dlsym(library, "sqlite3_cancel_auto_extension");
+	}
+	loader_release();
+	api = has_all(&sqlite) ? fetch_api(&sqlite) : NULL;
+	/* Else the library stays. */
+	if (library && loader_take(LOADER_ATTACH_NS)) {
+		dlclose(library);
+		loader_release();
+	}
 	return api;
 }
 

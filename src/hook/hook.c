@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/debug.h"
+#include "base/loader.h"
 #include "base/lock.h"
 #include "hook/calls.h"
 #include "hook/exit.h"
@@ -53,7 +54,7 @@ static void *replacement_of(const char *symbol, const void *function)
 	return NULL;
 }
 
-/* With the lock held, as all below. False: no memory. */
+/* With the lock held, as all below, and loader_take(). False: no memory. */
 static bool add_hooks(const struct hook_source *source)
 {
 	int count = hooks_count;
@@ -86,16 +87,28 @@ static void log_hooks(int first)
 			          hooks[i].symbol, hooks[i].in_library, hooks[i].elsewhere);
 }
 
-static void patch(const struct hook_source *source)
+static bool try_add_hooks(const struct hook_source *source, uint64_t loader_ns)
+{
+	bool done = loader_take(loader_ns);
+
+	if (done) {
+		done = add_hooks(source);
+		loader_release();
+	}
+	return done;
+}
+
+/* `loader_ns`: for loader_take(). */
+static void patch(const struct hook_source *source, uint64_t loader_ns)
 {
 	/* Again, as a thread that brings an object or a library meanwhile does not wait; but
 	 * not for ever, when there is no memory to look with. */
 	for (int i = 0; i < 4; i++) {
 		int before = hooks_count;
 
-		if (!add_hooks(source) || (hooks_count == before && !import_stale()))
+		if (!try_add_hooks(source, loader_ns) || (hooks_count == before && !import_stale()) ||
+		    !import_patch(&(struct import_table){ hooks, hooks_count, source->family }, loader_ns))
 			break;
-		import_patch(&(struct import_table){ hooks, hooks_count, source->family });
 		log_hooks(before);
 	}
 	source->patched();
@@ -109,7 +122,7 @@ void hook_patch(const struct hook_source *source)
 	 * constructor of a library that is being loaded called it. */
 	if (!lock_take_within(&lock, &wait))
 		return;
-	patch(source);
+	patch(source, bounded_wait_left(&wait));
 	lock_release(&lock);
 }
 
@@ -117,7 +130,7 @@ void hook_try_patch(const struct hook_source *source)
 {
 	if (!lock_try(&lock))
 		return;
-	patch(source);
+	patch(source, LOADER_BRIEFLY);
 	lock_release(&lock);
 }
 

@@ -510,33 +510,46 @@ static void *hold_object(const struct object *object)
 	return handle;
 }
 
-void import_patch(const struct import_table *table)
+static void patch_listed(const struct object_list *list, const struct import_table *table)
 {
-	struct object_list list = { .skip = table->count == scanned_hooks ? scanned_count : 0 };
 	void *program = dlopen(NULL, RTLD_LAZY);
 	bool all = true;
 
-	loader_each(collect_object, &list);
-	for (int i = 0; !list.skip && i < table->count; i++)
+	for (int i = 0; !list->skip && i < table->count; i++)
 		table->hooks[i].in_library = table->hooks[i].elsewhere = 0;
-	for (size_t i = 0; i < list.objects.count; i++) {
-		const struct object *object = &list.objects.items[i];
+	for (size_t i = 0; i < list->objects.count; i++) {
+		const struct object *object = &list->objects.items[i];
 		void *handle = hold_object(object);
 
 		if (handle) {
 			all &= patch_object(object, handle, program, table);
 			dlclose(handle);
 		}
-		free((char *)object->name);
 	}
-	vector_free(&list.objects);
 	if (program)
 		dlclose(program);
-	if (!list.failed) {
-		scanned_adds = list.adds;
-		scanned_subs = list.subs;
-		scanned_count = all ? list.seen : 0;
+	if (!list->failed) {
+		scanned_adds = list->adds;
+		scanned_subs = list->subs;
+		scanned_count = all ? list->seen : 0;
 		scanned_at_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
 		scanned_hooks = table->count;
 	}
+}
+
+bool import_patch(const struct import_table *table, uint64_t loader_ns)
+{
+	struct object_list list = { .skip = table->count == scanned_hooks ? scanned_count : 0 };
+	bool has_loader;
+
+	loader_each(collect_object, &list);
+	has_loader = loader_take(loader_ns);
+	if (has_loader) {
+		patch_listed(&list, table);
+		loader_release();
+	}
+	for (size_t i = 0; i < list.objects.count; i++)
+		free((char *)list.objects.items[i].name);
+	vector_free(&list.objects);
+	return has_loader;
 }

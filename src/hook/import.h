@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct import_hook {
 	const char *symbol;
@@ -25,8 +26,8 @@ struct import_hook {
 	int in_library, elsewhere;
 };
 
-/* The hook of the process's function. `real` is a pointer to such a function, which gets its
- * address; NULL: the replacement does not call it. */
+/* With loader_take(). The hook of the process's function. `real` is a pointer to such a function, which gets
+ * its address; NULL: the replacement does not call it. */
 struct import_hook import_hook_of(const char *symbol, void *real, void *replacement);
 
 struct import_table {
@@ -39,8 +40,9 @@ struct import_table {
 
 /* Scans every object mapped now and patches what is not patched yet. Any number of
  * times; calls must not overlap. Objects can come and go meanwhile, and hooks be added
- * at the end. Several hooks may have one symbol: of several libraries. */
-void import_patch(const struct import_table *table);
+ * at the end. Several hooks may have one symbol: of several libraries. False: another thread is inside of
+ * dlopen() for longer than `loader_ns`, and nothing was done. */
+bool import_patch(const struct import_table *table, uint64_t loader_ns);
 
 /* Hooks that say so leave the libraries with the family's functions alone until this. It does not
  * overlap with import_patch(). */

@@ -70,27 +70,42 @@ LOCKED_BY_LOADER static int publish_words(struct dl_phdr_info *info, size_t size
 	return 1;
 }
 
-void watch_init(void)
+/* False: there are none, or another thread is inside of dlopen(). */
+static bool find_words(struct loader_words *words)
 {
-	struct loader_words words = { 0 };
 	const struct r_debug *debug;
 	ElfW(Sym) *symbol = NULL;
 	Dl_info info;
+	bool found;
 
-	if (__atomic_load_n(&first_word, __ATOMIC_ACQUIRE) != NULL)
-		return;
+	if (!loader_take(LOADER_BRIEFLY))
+		return false;
 	debug = dlsym(RTLD_DEFAULT, "_r_debug");
-	words.first = dlsym(RTLD_DEFAULT, "_rtld_global");
-	if (debug == NULL || words.first == NULL || (uintptr_t)words.first % 8 != 0 ||
-	    dladdr1(words.first, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL ||
-	    info.dli_saddr != (const void *)words.first || symbol->st_size < 4 * sizeof *words.first)
+	words->first = dlsym(RTLD_DEFAULT, "_rtld_global");
+	found = debug != NULL && words->first != NULL && (uintptr_t)words->first % 8 == 0 &&
+	        dladdr1(words->first, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
+	        info.dli_saddr == (const void *)words->first && symbol->st_size >= 4 * sizeof *words->first;
+	if (found) {
+		words->count = symbol->st_size / sizeof *words->first;
+		if (words->first[0] == (uintptr_t)debug->r_map)
+			words->mapped_now = &words->first[1];
+	}
+	loader_release();
+	return found;
+}
+
+void watch_init(void)
+{
+	struct loader_words words = { 0 };
+
+	if (__atomic_load_n(&first_word, __ATOMIC_ACQUIRE) != NULL || !find_words(&words))
 		return;
-	words.count = symbol->st_size / sizeof *words.first;
-	if (words.first[0] == (uintptr_t)debug->r_map)
-		words.mapped_now = &words.first[1];
 	loader_each(publish_words, &words);
 	loader_each(look, NULL);
-	(void)dlsym(RTLD_DEFAULT, "_r_debug");
+	if (loader_take(LOADER_BRIEFLY)) {
+		(void)dlsym(RTLD_DEFAULT, "_r_debug");
+		loader_release();
+	}
 	loader_each(look, NULL);
 }
 

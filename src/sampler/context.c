@@ -2,8 +2,8 @@
 /*
  * The variable may be of any module: of the program, or of a library that was loaded for itself,
  * which a look-up in the global scope does not see. So all modules with variables of threads are
- * searched, in their own tables: dlopen() and dlsym() wait while another thread is inside dlopen(), and
- * are called in a program that has the variable only. Its module stays loaded.
+ * searched, in their own tables: dlopen() and dlsym() are called in a program that has the variable only,
+ * when no other thread is inside dlopen(); else at a later query. Its module stays loaded.
  */
 #include "sampler/context.h"
 
@@ -34,10 +34,13 @@ static int take_name(struct dl_phdr_info *info, size_t size, void *name)
 static void *find_module(void)
 {
 	char name[PATH_MAX]; /* "" is the program */
+	void *found;
 
-	if (loader_each(take_name, name) == 0)
+	if (loader_each(take_name, name) == 0 || !loader_take(0))
 		return NULL;
-	return dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+	found = dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+	loader_release();
+	return found;
 }
 
 void context_follow(struct thread *thread)
@@ -48,6 +51,8 @@ void context_follow(struct thread *thread)
 		return;
 	if (from == NULL && (from = find_module()) != NULL)
 		__atomic_store_n(&module, from, __ATOMIC_RELEASE);
-	if (from != NULL)
+	if (from != NULL && loader_take(0)) {
 		thread->context_at = (uintptr_t)dlsym(from, VARIABLE);
+		loader_release();
+	}
 }

@@ -82,7 +82,8 @@ static void load(sqlite3 *db)
 
 static int (*real_iterate)(int (*see)(struct dl_phdr_info *, size_t, void *), void *context);
 static __thread bool is_first; /* the thread runs the process's first query */
-static int calls, held_call = -1;
+enum { NO_CALL = -1, BESIDE = -2 };
+static int calls, held_call = NO_CALL;
 static atomic_bool is_inside, has_forked;
 
 struct look {
@@ -175,6 +176,22 @@ struct found {
 	bool has_forked_inside;
 };
 
+static int see_until_forked(struct dl_phdr_info *info, size_t size, void *context)
+{
+	(void)info, (void)size, (void)context;
+	atomic_store(&is_inside, true);
+	while (!atomic_load(&has_forked))
+		nap_ms(1);
+	return 1;
+}
+
+static void *be_inside(void *unused)
+{
+	is_first = false;
+	dl_iterate_phdr(see_until_forked, NULL);
+	return unused;
+}
+
 static void be_process(const struct process *process, int to)
 {
 	struct found found = { 0 };
@@ -195,14 +212,14 @@ static void be_process(const struct process *process, int to)
 	snprintf(first_sql, sizeof first_sql, "SELECT 7 AS first_%d", process->number);
 	snprintf(child_sql, sizeof child_sql, "SELECT 7 AS child_%d", process->number);
 	held_call = process->held_call;
-	if (pthread_create(&thread, NULL, first_query, first))
+	if (pthread_create(&thread, NULL, held_call == BESIDE ? be_inside : first_query, first))
 		fail("pthread_create");
-	while (!atomic_load(&has_begun))
+	while (!atomic_load(&has_begun) && held_call != BESIDE)
 		;
 	begin = now_us();
-	while (held_call < 0 && now_us() - begin < process->delay_us)
+	while (held_call == NO_CALL && now_us() - begin < process->delay_us)
 		;
-	for (int ms = 0; held_call >= 0 && !atomic_load(&is_inside) && ms < 2000; ms++)
+	for (int ms = 0; held_call != NO_CALL && !atomic_load(&is_inside) && ms < 2000; ms++)
 		nap_ms(1);
 	found.has_forked_inside = atomic_load(&is_inside);
 	child = fork();
@@ -212,6 +229,8 @@ static void be_process(const struct process *process, int to)
 	if (!wait_for(child))
 		fail("the child hung, or failed");
 	pthread_join(thread, NULL);
+	if (held_call == BESIDE)
+		first_query(first);
 	found.first_us = first_us;
 	found.calls = calls;
 	if (write(to, &found, sizeof found) != sizeof found)
@@ -260,7 +279,7 @@ static void at_random_moments(const char *program, int count, unsigned seed)
 	srand(seed);
 	for (int i = 0; i < count; i++) {
 		/* The first four show how long the query takes. */
-		struct process process = { i, i < 4 ? 0 : rand() % (most_us + most_us / 4 + 1), -1 };
+		struct process process = { i, i < 4 ? 0 : rand() % (most_us + most_us / 4 + 1), NO_CALL };
 		struct found found = run_process(program, &process);
 
 		if (i < 4 && found.first_us > most_us)
@@ -287,6 +306,12 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "inside")) {
 		library = argv[2];
 		inside_each_call(argv[0]);
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "beside")) {
+		library = argv[2];
+		run_process(argv[0], &(struct process){ 0, 0, BESIDE });
+		puts("1 processes");
 		return 0;
 	}
 	if (argc < 3)

@@ -91,6 +91,12 @@ class Fork(Hosts):
                     self.assertGreater(processes, 3)
                     self.expect_all(done, processes)
 
+    def test_beside(self):
+        """A thread of the host's is in dl_iterate_phdr() at the fork, and its lock is lost in the child."""
+        for way in ("loaded", "recorded"):
+            with self.subTest(way):
+                self.expect_all(self.run_host(way, HOST, "beside"), 1)
+
     def test_random(self):
         for way in ("loaded", "recorded"):
             with self.subTest(way):

@@ -157,6 +157,15 @@ static void queries_in_a_constructor(void **state)
 	meet(query);
 }
 
+/* Recorded by the command, with the first queries of the process. */
+static void begins_in_a_constructor(void **state)
+{
+	(void)state;
+	open_both();
+	scene.is_joined = true;
+	meet(query);
+}
+
 static int attach_each(sqlite3 *db, char **error, const struct sqlite3_api_routines *api)
 {
 	(void)error, (void)api;
@@ -185,6 +194,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest starting[] = { cmocka_unit_test(starts_in_a_constructor) };
 	const struct CMUnitTest attaching[] = { cmocka_unit_test(attaches_in_a_constructor) };
 	const struct CMUnitTest querying[] = { cmocka_unit_test(queries_in_a_constructor) };
+	const struct CMUnitTest beginning[] = { cmocka_unit_test(begins_in_a_constructor) };
 	const struct CMUnitTest extending[] = { cmocka_unit_test(attaches_in_an_auto_extension) };
 
 	alarm(HANG_S);
@@ -192,6 +202,8 @@ int main(int argc, char **argv)
 		return cmocka_run_group_tests(starting, NULL, NULL);
 	if (argc > 1 && !strcmp(argv[1], "queries"))
 		return cmocka_run_group_tests(querying, NULL, NULL);
+	if (argc > 1 && !strcmp(argv[1], "begins"))
+		return cmocka_run_group_tests(beginning, NULL, NULL);
 	if (argc > 1 && !strcmp(argv[1], "extends"))
 		return cmocka_run_group_tests(extending, NULL, NULL);
 	return cmocka_run_group_tests(attaching, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/debug.h"
+#include "base/loader.h"
 #include "base/lock.h"
 #include "base/task_file.h"
 #include "base/text.h"
@@ -22,7 +23,13 @@
 /* Modules can be unmapped; this one must not be any more. */
 static bool keep(const struct static_copy *copy)
 {
-	return copy->is_of_program || dlopen(copy->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	void *handle = NULL;
+
+	if (!copy->is_of_program && loader_take(LOADER_BRIEFLY)) {
+		handle = dlopen(copy->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+		loader_release();
+	}
+	return copy->is_of_program || handle;
 }
 
 static void log_entries(const struct static_copy *copy, const struct patch_entry *entries, size_t count)
