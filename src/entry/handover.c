@@ -82,9 +82,8 @@ static int connect_to_command(void)
 }
 
 /* The connection; -1: refused. */
-static int send_message(size_t memory_bytes, const int *descriptors, size_t count)
+static int send_message(struct handover_message message, const int *descriptors, size_t count)
 {
-	struct handover_message message = { .memory_bytes = memory_bytes };
 	int to = connect_to_command();
 
 	memcpy(message.key, key, sizeof key);
@@ -126,8 +125,8 @@ static int share_memory(size_t size)
 	int to = -1;
 
 	if (process >= 0)
-		to = send_message(is_requested ? size : 0, descriptors,
-		                  is_requested ? 1 : HANDOVER_DESCRIPTORS);
+		to = send_message((struct handover_message){ .memory_bytes = is_requested ? size : 0 },
+		                  descriptors, is_requested ? 1 : HANDOVER_DESCRIPTORS);
 	if (to >= 0 && is_requested)
 		memory = await_memory(to);
 	is_done = to >= 0 && memory >= 0;
@@ -150,10 +149,19 @@ bool handover_leave(int *connection)
 	if (!is_done)
 		return false;
 	if (connection) {
-		*connection = send_message(0, NULL, 0);
+		*connection = send_message((struct handover_message){ .memory_bytes = 0 }, NULL, 0);
 		return true;
 	}
 	to = connect_to_command(); /* a daemon goes on when the command has ended */
+	if (to >= 0)
+		close(to);
+	return to >= 0;
+}
+
+bool handover_leave_for_good(void)
+{
+	int to = is_done ? send_message((struct handover_message){ .is_left = true }, NULL, 0) : -1;
+
 	if (to >= 0)
 		close(to);
 	return to >= 0;

@@ -14,10 +14,11 @@ enum mark {
 	MARK_SQLITE = '+', /* the path of a SQLite library that is recorded */
 	MARK_STARTED =
 		'*', /* a process's first query, or its first opening by a SQLite inside of the program */
-	MARK_REFUSED = '-', /* why one is not */
-	MARK_LOST = '!',    /* why samples cannot be stored, of a process without a shared ring */
-	MARK_PROGRAM = '>', /* a program without such a library, behind the name that its process has */
-	MARK_OBJECT = '.',  /* a file that such a process had mapped */
+	MARK_REFUSED = '-',  /* why one is not */
+	MARK_LOST = '!',     /* why samples cannot be stored, of a process without a shared ring */
+	MARK_PROGRAM = '>',  /* a program without such a library, behind the name that its process has */
+	MARK_OBJECT = '.',   /* a file that such a process had mapped */
+	MARK_CONFINED = '~', /* what a seccomp filter of the process leaves out */
 };
 #define MARKS_MAX (64 << 10) /* bytes that the pipe keeps */
 

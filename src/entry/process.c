@@ -15,8 +15,10 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "entry/confined.h"
 #include "entry/handover.h"
 #include "entry/mark.h"
+#include "hook/confine.h"
 #include "hook/exit.h"
 #include "hook/rights.h"
 #include "label/sets.h"
@@ -86,12 +88,34 @@ static void rights_change(void)
 		store_open_ahead();
 }
 
+static bool runs_when_confined(void)
+{
+	return process_running() || (session_start_recording() && process_running());
+}
+
+static void stop_when_confined(void)
+{
+	__atomic_store_n(&running, false, __ATOMIC_RELEASE);
+	settings_started(false);
+	sampler_stop();
+	sampler_quiesce();
+}
+
+static void start_after_refusal(void);
+
+static const struct confined_process confined_process = {
+	.is_running = runs_when_confined,
+	.stop = stop_when_confined,
+	.start_again = start_after_refusal,
+};
+
 /* Hooks come with the first library that is met, which may be long before qp_init(). */
 __attribute__((constructor)) static void follow_process(void)
 {
 	exit_follow(&exit_callbacks);
 	handover_on_fork(take_ring_in_child);
 	rights_follow(rights_change);
+	confined_follow(&confined_process);
 }
 
 /* What a start has changed: all of it stays, or nothing. */
@@ -168,6 +192,9 @@ static int start(const qp_config *config)
 	struct store_config store;
 	int code, error;
 
+	if (confined_refusal())
+		return error_set(QP_SYSTEM, "%s", confined_refusal());
+	confine_look();
 	settings_init();
 	if (config && (code = apply_config(config)))
 		return code;
@@ -230,6 +257,24 @@ int qp_init(const qp_config *config)
 	}
 	lock_release(&lock);
 	return code;
+}
+
+/* The store may have ended, and the sampler. */
+static void start_after_refusal(void)
+{
+	struct store_config store;
+
+	lock_take(&lock);
+	if (ring) {
+		settings_store_config(&store);
+		store.on_failure = report_failure;
+		store.leave = handover_leave;
+		__atomic_store_n(&running, store_init(ring, &store) != ENOMEM && !sampler_init(ring),
+		                 __ATOMIC_RELEASE);
+		settings_started(process_running());
+		free((char *)store.path);
+	}
+	lock_release(&lock);
 }
 
 int qp_shutdown(void)

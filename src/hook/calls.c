@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hook/confine.h"
 #include "query/wait.h"
 
 /* X(result, name, parameters, arguments): functions that are called through and measured. */
@@ -253,9 +254,16 @@ static bool does_wait(long futex_operation)
 static long queryprof_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	struct thread *thread;
+	struct confining confining;
 	struct wait_call call;
 	long result;
 
+	if (number == SYS_seccomp || number == SYS_prctl) {
+		confining = confine_before_call(number, a, b, c);
+		result = real.syscall(number, a, b, c, d, e, f);
+		confine_after_call(&confining, result);
+		return result;
+	}
 	if (number != SYS_futex || !does_wait(b) || !(thread = wait_thread()))
 		return real.syscall(number, a, b, c, d, e, f);
 	wait_begin(&call, thread, WAIT_FUTEX);

@@ -10,6 +10,7 @@
 #include "base/loader.h"
 #include "base/lock.h"
 #include "hook/calls.h"
+#include "hook/confine.h"
 #include "hook/exit.h"
 #include "hook/lookup.h"
 #include "hook/rights.h"
@@ -18,7 +19,8 @@
 #include "sampler/threads.h"
 
 #define OWN_HOOKS_MAX                                                                                        \
-	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX + CALLS_HOOKS_MAX)
+	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + CONFINE_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX +   \
+	 CALLS_HOOKS_MAX)
 
 WAIT_DEFINE(for_hooks, "a library that comes: another thread patches", WAIT_MS(2000),
             "that thread, when it is done");
@@ -65,6 +67,7 @@ static bool add_hooks(const struct hook_source *source)
 		threads_notify_company(thread_came);
 		count = exit_hooks(hooks);
 		count += rights_hooks(&hooks[count]);
+		count += confine_hooks(&hooks[count]);
 		count += signals_hooks(&hooks[count]);
 		count += waits_hooks(&hooks[count]);
 		count += calls_hooks(&hooks[count]);

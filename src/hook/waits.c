@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/own_calls.h"
 #include "query/wait.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
@@ -151,7 +152,7 @@ static int whole_nanosleep(const struct timespec *time, struct timespec *left)
 {
 	struct wait wait;
 
-	if (!begin(&wait) || !is_valid(time))
+	if (!begin(&wait) || !is_valid(time) || own_call_is_forbidden(SYS_clock_nanosleep))
 		return real.nanosleep(time, left);
 	return as_errno(sleep_on(&wait, CLOCK_MONOTONIC, time, left));
 }
@@ -177,7 +178,9 @@ static int whole_usleep(useconds_t us)
 	const struct timespec time = { us / 1000000, us % 1000000 * 1000L };
 	struct wait wait;
 
-	return begin(&wait) ? as_errno(sleep_on(&wait, CLOCK_MONOTONIC, &time, NULL)) : real.usleep(us);
+	return begin(&wait) && !own_call_is_forbidden(SYS_clock_nanosleep)
+	               ? as_errno(sleep_on(&wait, CLOCK_MONOTONIC, &time, NULL))
+	               : real.usleep(us);
 }
 
 static unsigned whole_sleep(unsigned seconds)
@@ -186,7 +189,7 @@ static unsigned whole_sleep(unsigned seconds)
 	struct timespec left = { 0 };
 	struct wait wait;
 
-	if (!begin(&wait))
+	if (!begin(&wait) || own_call_is_forbidden(SYS_clock_nanosleep))
 		return real.sleep(seconds);
 	/* In whole seconds, as libc has it: what is less than one is lost. */
 	return sleep_on(&wait, CLOCK_MONOTONIC, &time, &left) ? (unsigned)left.tv_sec : 0;
@@ -287,7 +290,7 @@ static int whole_poll(struct pollfd *fds, nfds_t count, int ms)
 	struct polling polling;
 
 	/* A host's seccomp filter may allow no other call. */
-	if (ms == 0 || !begin_polling(&polling, limit))
+	if (ms == 0 || own_call_is_forbidden(SYS_ppoll) || !begin_polling(&polling, limit))
 		return real.poll(fds, count, ms);
 	return ppoll_on(&polling, fds, count, limit);
 }

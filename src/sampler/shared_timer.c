@@ -11,6 +11,7 @@
 #include "handler/timer.h"
 #include "sampler/budget.h"
 #include "sampler/ring_reader.h"
+#include "sampler/signal.h"
 #include "sampler/slots.h"
 #include "sampler/state.h"
 #include "sampler/timers.h"
@@ -57,7 +58,7 @@ static int create(clockid_t clock, struct sigevent *event)
 {
 	int id;
 
-	if (syscall(SYS_timer_create, clock, event, &id) != 0)
+	if (signal_is_silent() || syscall(SYS_timer_create, clock, event, &id) != 0)
 		return NO_TIMER;
 	counter_add(SAMPLER_TIMERS, 1);
 	return id;

@@ -42,6 +42,7 @@ LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
 static struct sigaction previous; /* what the host has set or left for the signal */
 static bool host_has_set;         /* the host has set it while queryprof used it */
 static bool is_ignored;           /* atomic: `previous` is SIG_IGN */
+static bool is_silent;            /* atomic; signal_silence() */
 
 /* Signals that a fault of the interrupted code raises; blocked, the kernel would
  * kill the process instead of calling the host's handler. */
@@ -277,7 +278,7 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 	sigset_t mask;
 	bool done = true;
 
-	if (!timers_in_process() || is_ours(action) || !take_lock(&mask))
+	if (!timers_in_process() || is_ours(action) || signal_is_silent() || !take_lock(&mask))
 		return false;
 	*result = 0;
 	if (number != sampler_signal()) {
@@ -305,7 +306,7 @@ bool sampler_host_reads_action(int number, struct sigaction *action)
 	sigset_t mask;
 	bool known;
 
-	if (!timers_in_process() || !take_lock(&mask))
+	if (!timers_in_process() || signal_is_silent() || !take_lock(&mask))
 		return false;
 	known = number == sampler_signal() && host_has_set;
 	if (known)
@@ -319,7 +320,7 @@ bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without)
 	sigset_t mask;
 	int number;
 
-	if (!timers_in_process() || !take_lock(&mask))
+	if (!timers_in_process() || signal_is_silent() || !take_lock(&mask))
 		return false;
 	number = sampler_signal();
 	if (sigismember(set, number) == 1) {
@@ -345,6 +346,42 @@ void signal_before_exec(void)
 	 * not have: its actions are its own. If exec fails sampler_keep_signal() puts the handler back. */
 	if (__atomic_load_n(&is_ignored, __ATOMIC_RELAXED))
 		sigaction(sampler_signal(), &ignore, NULL);
+	else if (signal_is_silent())
+		sigaction(sampler_signal(), &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+}
+
+/* --- silence ------------------------------------------------------------------------- */
+
+bool signal_is_silent(void)
+{
+	return __atomic_load_n(&is_silent, __ATOMIC_SEQ_CST);
+}
+
+/* The signal is ignored from then on: what is pending goes, and one that comes late starts no handler. */
+void signal_silence(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t mask;
+	bool is_taken;
+
+	if (sampler_signal() == 0)
+		return;
+	is_taken = take_lock(&mask);
+	/* Sequentially consistent: with `arming` of each thread. */
+	__atomic_store_n(&is_silent, true, __ATOMIC_SEQ_CST);
+	wait_for_arming();
+	sigaction(sampler_signal(), &ignore, NULL);
+	/* A handler that runs still may arm its timer. */
+	sampler_quiesce();
+	silence_timers(sampler_signal());
+	sigaction(sampler_signal(), &ignore, NULL);
+	if (is_taken)
+		release_lock(&mask);
+}
+
+void signal_speak_again(void)
+{
+	__atomic_store_n(&is_silent, false, __ATOMIC_SEQ_CST);
 }
 
 bool sampler_keep_signal(void)

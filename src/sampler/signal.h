@@ -29,6 +29,14 @@ void signal_before_exec(void);
  * False: it could not be done now. */
 bool sampler_keep_signal(void);
 
+/* No signal of queryprof's comes any more, on any thread: timers are stopped, and what they have sent is
+ * thrown away. The host is about to forbid the system calls that a handler needs. */
+void signal_silence(void);
+bool signal_is_silent(void);
+
+/* The host did not: threads make timers again. */
+void signal_speak_again(void);
+
 /* All signals, bit number - 1, but those that a fault of the interrupted code raises.
  * Async-signal-safe. */
 uint64_t signal_asynchronous(void);

@@ -217,7 +217,7 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 	requests = find_threads(&count);
 	/* 0 is the response of a new slot. */
 	newest = newest + 1 != 0 ? newest + 1 : 1;
-	if (sampler_ring() != NULL && timers_in_process() && sampler_keep_signal()) {
+	if (!signal_is_silent() && sampler_ring() != NULL && timers_in_process() && sampler_keep_signal()) {
 		struct bounded_wait wait = bounded_wait_begin_within(&for_responses, WAIT_MS(timeout_ms));
 		if (!send_requests(requests, count)) {
 			bounded_wait_nap(&wait, LOOK_NS);

@@ -20,7 +20,10 @@ __attribute__((noinline)) bool sampler_take_observed(struct thread *thread, stru
 
 	/* Blocked like in the handler: the handler must not interrupt this code, which uses the thread's
 	 * memo and trace, nor may a handler of the host's leave it by a longjmp. */
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask));
+	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask)) != 0) {
+		errno = saved_errno;
+		return false;
+	}
 	registers_here(&context);
 	if (thread_enter_handler(thread, (uintptr_t)__builtin_frame_address(0))) {
 		seen->timestamp_ns = clock_ns(CLOCK_REALTIME);

@@ -76,6 +76,12 @@ static struct unwind_stack find_stack(void)
 	void *start;
 	size_t bytes;
 
+	/* What libc calls for it. */
+	if (own_call_is_forbidden(SYS_sched_getaffinity) || own_call_is_forbidden(SYS_openat) ||
+	    own_call_is_forbidden(SYS_newfstatat) || own_call_is_forbidden(SYS_read) ||
+	    own_call_is_forbidden(SYS_close) || own_call_is_forbidden(SYS_prlimit64) ||
+	    own_call_is_forbidden(SYS_mmap) || own_call_is_forbidden(SYS_munmap))
+		return stack;
 	if (pthread_getattr_np(pthread_self(), &attributes) != 0)
 		return stack;
 	if (pthread_attr_getstack(&attributes, &start, &bytes) == 0) {
@@ -90,7 +96,8 @@ static bool is_signal_blocked(void)
 {
 	sigset_t blocked;
 
-	return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
+	return !own_call_is_forbidden(SYS_rt_sigprocmask) &&
+	       pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 &&
 	       sigismember(&blocked, sampler_signal()) == 1;
 }
 
@@ -139,7 +146,7 @@ static void fill_slot(struct thread *slot)
 
 static struct thread *register_thread(void)
 {
-	struct thread *slot = slots_take();
+	struct thread *slot = own_call_is_forbidden(SYS_gettid) ? NULL : slots_take();
 
 	if (slot == NULL) {
 		counter_add(SAMPLER_THREADS_FAILED, 1);

@@ -17,6 +17,7 @@
 #include "base/fast_clock.h"
 #include "base/ledger.h"
 #include "handler/unwind/unwind.h"
+#include "hook/confine.h"
 #include "label/sets.h"
 #include "query/statement_stats.h"
 #include "watch/host.h"
@@ -163,12 +164,39 @@ static char *text_of_libraries(int which)
 	return text;
 }
 
+static const char *confinement; /* atomic */
+
+void metrics_set_confinement(const char *sentence)
+{
+	__atomic_store_n(&confinement, sentence, __ATOMIC_RELEASE);
+}
+
+/* What a filter leaves out, or that there is one which cannot be read. */
+static char *text_of_confinement(int which)
+{
+	const char *sentence = __atomic_load_n(&confinement, __ATOMIC_ACQUIRE);
+	char names[1200];
+
+	(void)which;
+	if (sentence)
+		return text_format("%s (%s)", sentence, confine_names(names, sizeof names));
+	if (confine_has_unknown_filter())
+		return strdup(
+			"a seccomp filter was there before queryprof and cannot be read: it is taken for one "
+			"that refuses system calls with an error number");
+	return NULL;
+}
+
 /* A person whose queries were all short sees two empty tables. */
 static char *text_of_emptiness(int which)
 {
+	const char *confined = __atomic_load_n(&confinement, __ATOMIC_ACQUIRE);
+
 	(void)which;
 	if (ledger_read(LEDGER_STORED))
 		return NULL;
+	if (confined)
+		return strdup(confined);
 	if (runs_counter(RUNS_LOGGED))
 		return strdup(
 			"no query was long enough for a sample: PRAGMA query_profiler_cpu_time_period_ns = "
@@ -197,6 +225,9 @@ static const struct metric {
 
 	{ "why_empty", NULL, text_of_emptiness, 0,
 	  "Why trace_log, or query_log, too, has no rows of this process yet, and what to do" },
+
+	{ "seccomp", NULL, text_of_confinement, 0,
+	  "What the program's seccomp filter leaves out, and the system calls that it would punish" },
 
 	{ "query_profiler_runs", get_ledger, NULL, LEDGER_SIGNALS, "Signals that reached the handler" },
 	{ "query_profiler_signal_overruns", get_ledger, NULL, LEDGER_OVERRUNS,

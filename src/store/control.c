@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/control.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,8 @@ int control_make_thread(pthread_t *thread, void *(*start)(void *))
 	sigset_t all, before;
 	int error;
 
+	if (store_control.is_confined)
+		return EPERM;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);

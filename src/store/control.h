@@ -100,6 +100,9 @@ struct control {
 
 	/* Set in a forked child, for good: why this process must not use its SQLite. NULL: it may. */
 	const char *no_file;
+
+	/* The host has forbidden what a thread of the store needs: there is none until it says otherwise. */
+	bool is_confined; /* atomic */
 };
 
 extern struct control store_control;

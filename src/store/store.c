@@ -41,6 +41,8 @@ WAIT_DEFINE(for_drain, "a flush: the records are stored", WAIT_OF_CALLER, FLUSHE
 WAIT_DEFINE(for_last_drain, "exec(), _exit(): the records are stored", WAIT_MS(1000), FLUSHER);
 WAIT_DEFINE(for_shutdown, "qp_shutdown(): the flusher has ended", WAIT_MS(10000), FLUSHER);
 WAIT_DEFINE(at_exit, "the end of the process: the flusher has ended", WAIT_MS(2000), FLUSHER);
+WAIT_DEFINE(for_watch, "a seccomp filter: the watch thread has ended", WAIT_MS(200),
+            "the watch thread: it looks");
 WAIT_DEFINE(for_fork, "fork(): the flusher has closed the file", WAIT_MS(1000), FLUSHER);
 WAIT_DEFINE(between_looks, "the watch thread: the host's last thread ends", WAIT_NO_LIMIT,
             "nothing, so it looks every 50 ms");
@@ -131,6 +133,10 @@ static void *watch_main(void *unused)
 	for (;;) {
 		int ours;
 
+		if (__atomic_load_n(&store_control.is_confined, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&store_control.watch, WATCH_NONE, __ATOMIC_RELAXED);
+			return NULL;
+		}
 		control_lock();
 		ours = 1 + control_has_thread() + pool_has_thread() + pacer_has_thread();
 		control_unlock();
@@ -386,6 +392,32 @@ void store_shutdown(void)
 	shut_down(waiting_begin_ms(&for_shutdown, INT_MAX));
 }
 
+void store_confine(const char *why)
+{
+	struct bounded_wait wait;
+
+	__atomic_store_n(&store_control.is_confined, true, __ATOMIC_RELAXED);
+	shut_down(waiting_begin_ms(&for_shutdown, INT_MAX));
+	wait = bounded_wait_begin(&for_watch);
+	while (__atomic_load_n(&store_control.watch, __ATOMIC_RELAXED) == WATCH_RUNS &&
+	       bounded_wait_nap(&wait, LOOK_INTERVAL_NS / 10))
+		;
+	control_lock();
+	free(store_control.error);
+	store_control.error = text_format("%s", why);
+	control_set_state(STORE_DISABLED);
+	control_unlock();
+}
+
+void store_confine_no_more(void)
+{
+	__atomic_store_n(&store_control.is_confined, false, __ATOMIC_RELAXED);
+	control_lock();
+	if (store_control.state == STORE_DISABLED && !pool_has_thread())
+		control_set_state(STORE_NONE);
+	control_unlock();
+}
+
 /* exit() without qp_shutdown(). Other threads still run, and so do destructors of libraries that were loaded
  * after this one. What a destructor registers is called when all destructors have returned, if the handle
  * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
@@ -476,6 +508,8 @@ static void reset_control(void)
 	__atomic_store_n(&store_control.epoch, 0, __ATOMIC_RELEASE);
 	free_text_later(store_control.open_path);
 	store_control.open_path = NULL;
+	if (store_control.is_confined)
+		return; /* without a thread, and with the reason */
 	free_text_later(store_control.error);
 	store_control.error = NULL;
 	control_set_state(store_control.ring ? STORE_READY : STORE_NONE);

@@ -82,6 +82,13 @@ void store_leader_ends(void);
  * again. */
 void store_shutdown(void);
 
+/* Ends it as store_shutdown(), and makes no thread from then on, in forked children neither: the host forbids
+ * their system calls. `why` is what store_error() returns. */
+void store_confine(const char *why);
+
+/* The host did not. Before store_init(). */
+void store_confine_no_more(void);
+
 /* The file in use (a copy, free() it), NULL when none is open. */
 char *store_path(void);
 

@@ -9,9 +9,14 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* What the kernel returns: -errno for an error. errno is kept. */
+#include "base/own_calls.h"
+
+/* What the kernel returns: -errno for an error. errno is kept. One that the host's seccomp filter would
+ * punish is not made. */
 static inline long call_kernel(long number, long a, long b, long c, long d, long e, long f)
 {
+	if (own_call_is_forbidden(number))
+		return -ENOSYS;
 #if defined(__x86_64__)
 	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
 	long result;

@@ -156,8 +156,8 @@ static void no_more_memory(void)
 
 /* --- seccomp -------------------------------------------------------------------------- */
 
-/* These calls fail with `error` from now on, on all threads. */
-static void refuse(int error, const int *calls, int count)
+/* These calls get `answer` from now on, on all threads. */
+static void confine(unsigned answer, const int *calls, int count)
 {
 	struct sock_filter filter[40];
 	int size = 0;
@@ -167,8 +167,7 @@ static void refuse(int error, const int *calls, int count)
 	for (int i = 0; i < count; i++) {
 		filter[size++] =
 			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
-		filter[size++] =
-			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error);
+		filter[size++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
 	}
 	filter[size++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog program = { .len = (unsigned short)size, .filter = filter };
@@ -178,6 +177,16 @@ static void refuse(int error, const int *calls, int count)
 		fprintf(stderr, "no seccomp here: %s\n", strerror(errno));
 		_exit(77);
 	}
+}
+
+static void refuse(int error, const int *calls, int count)
+{
+	confine(SECCOMP_RET_ERRNO | (unsigned)error, calls, count);
+}
+
+static void punish(const int *calls, int count)
+{
+	confine(SECCOMP_RET_KILL_PROCESS, calls, count);
 }
 
 #define REFUSE(error, ...)                                                                                   \
@@ -227,6 +236,19 @@ static void refused_files(void)
 
 	REFUSE(EACCES, SYS_openat, SYS_open, SYS_mkdir, SYS_unlink, SYS_newfstatat, SYS_statx, SYS_access);
 	burn(db, 75);
+	go_on(db);
+}
+
+/* It would kill the process for calls that only the library makes. */
+static void punished_calls(void)
+{
+	sqlite3 *db = open_db();
+
+	burn(db, 25);
+	punish((const int[]){ SYS_openat, SYS_getrusage, SYS_process_vm_readv, SYS_pwrite64,
+	                      SYS_timer_settime },
+	       5);
+	burn(db, 50);
 	go_on(db);
 }
 
@@ -345,6 +367,7 @@ const struct scenario scenarios[] = {
 	{ "refused_timers_later", refused_timers_later },
 	{ "refused_calls", refused_calls },
 	{ "refused_files", refused_files },
+	{ "punished_calls", punished_calls },
 	{ "refused_ppoll", refused_ppoll },
 	{ "no_proc", no_proc },
 	{ "changed_root", changed_root },

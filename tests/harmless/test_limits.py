@@ -74,6 +74,13 @@ class Limits(Hosts):
         done = self.expect_goes_on("refused_files", samples=0, ways=("loaded",), ledger=False)
         self.assertEqual(done.out, "went on\n")
 
+    def test_punished_calls(self):
+        """What the filter would kill for is not called, and that is said."""
+        done = self.expect_goes_on("punished_calls", samples=0, ledger=False)
+        self.assertEqual(done.out, "went on\n")
+        self.assertRegex(done.metrics["seccomp"], "^the program's seccomp filter forbids 5 of queryprof's system calls: .*"
+                         r"\(getrusage, openat, process_vm_readv, pwrite64, timer_settime\)$", done)
+
     def test_refused_ppoll(self):
         self.expect_goes_on("refused_ppoll")
 

@@ -156,6 +156,25 @@ void explain_losses(struct losses *losses)
 		fclose(lines);
 }
 
+#define CONFINED_SHOWN 3
+
+void explain_confinement(const char *trace)
+{
+	FILE *lines = open_marks();
+	char *line;
+	int count = 0;
+
+	while ((line = next_line(lines, MARK_CONFINED))) {
+		if (count++ < CONFINED_SHOWN)
+			complain("%s: %s", trace, line);
+		free(line);
+	}
+	if (count > CONFINED_SHOWN)
+		complain("%s: %d more messages of this kind", trace, count - CONFINED_SHOWN);
+	if (lines)
+		fclose(lines);
+}
+
 /* --- processes that are left -------------------------------------------------------------- */
 
 /* Whether one of the texts in the file, each of which ends with a 0, is `wanted`. Of a stranger's process:

@@ -26,6 +26,9 @@ void explain_losses(struct losses *losses);
 /* Names each SQLite that was seen and is not followed, and why, behind `before`. False: there was none. */
 bool explain_refused(const char *before);
 
+/* Says what seccomp filters of recorded processes have left out. */
+void explain_confinement(const char *trace);
+
 /* There is no query in the trace file: with a SQLite library, and without one in `program` and
  * what it started, which has ended so. True: explain_refused() has explained it. */
 bool explain_no_query(const char *trace);

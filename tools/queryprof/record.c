@@ -404,6 +404,7 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 	if (!has_named)
 		explain_refused("not recorded");
 	tell_losses(&found.losses);
+	explain_confinement(path_as_given);
 }
 
 static int run(int argc, char **argv)

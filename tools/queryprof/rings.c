@@ -41,7 +41,8 @@ struct guest {
 	int connection; /* -1: closed */
 	pid_t process;  /* 0: not known here */
 	int descriptors[HANDOVER_DESCRIPTORS];
-	int asking; /* the connection of a process that stores nothing itself, -1: it does */
+	int asking;   /* the connection of a process that stores nothing itself, -1: it does */
+	bool is_left; /* it stores nothing itself until its end */
 };
 
 static struct {
@@ -92,7 +93,7 @@ static void accept_guests(void)
 
 /* The process requests its ring, the newest of those before number `count` (it may have called
  * exec). False: it is not here. */
-static bool take_asking(const struct guest *from, size_t count)
+static bool take_asking(const struct guest *from, bool is_left, size_t count)
 {
 	for (size_t i = count; from->process > 0 && i-- > 0;) {
 		struct guest *guest = &rings.guests.items[i];
@@ -102,6 +103,7 @@ static bool take_asking(const struct guest *from, size_t count)
 		if (guest->asking >= 0)
 			close(guest->asking);
 		guest->asking = from->connection;
+		guest->is_left = is_left;
 		rings.look_at = 0;
 		return true;
 	}
@@ -145,7 +147,7 @@ static bool receive(struct guest *guest, size_t before)
 	bool received = false;
 
 	guest->process = process_of(guest->connection);
-	if (is_ours && count == 0 && take_asking(guest, before))
+	if (is_ours && count == 0 && take_asking(guest, message.is_left, before))
 		return false;
 	if (is_ours)
 		received = take_message(guest, &message, count);
@@ -185,18 +187,20 @@ static bool serve_asking(bool last)
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		struct guest *guest = &rings.guests.items[i];
 
-		if (guest->connection >= 0 || guest->asking < 0)
+		if (guest->connection >= 0 || (guest->asking < 0 && !guest->is_left))
 			continue;
 		/* First: what came before is stored in any case. */
-		bool goes_on = is_connected(guest->asking) && !last;
+		bool goes_on = (guest->is_left || is_connected(guest->asking)) && !last;
 		recovery_store_running(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes,
 		                       &rings.recovery);
 		if (goes_on) {
 			any = true;
 			continue;
 		}
-		close(guest->asking);
+		if (guest->asking >= 0)
+			close(guest->asking);
 		guest->asking = -1;
+		guest->is_left = false;
 	}
 	return any;
 }

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entry/confined.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own_calls.h"
+#include "entry/handover.h"
+#include "entry/mark.h"
+#include "hook/confine.h"
+#include "sampler/signal.h"
+#include "sql/metrics.h"
+#include "store/store.h"
+#include "watch/session/recording.h"
+
+static const struct confined_process *process;
+
+/* Written before the filter is there, by the thread that installs it. */
+static char sentence[1600];
+static bool is_refused; /* atomic: nothing is recorded */
+
+const char *confined_refusal(void)
+{
+	return __atomic_load_n(&is_refused, __ATOMIC_ACQUIRE) ? sentence : NULL;
+}
+
+static void add(const char *between, const char *text)
+{
+	size_t used = strlen(sentence);
+
+	snprintf(sentence + used, sizeof sentence - used, "%s%s", used ? between : "", text);
+}
+
+static const char *const losses[OWN_LOSSES] = {
+	[LOST_TIMERS] = "timers take no samples any more",
+	[LOST_NEW_TIMERS] = "in threads whose first query comes later timers take no samples",
+	[LOST_CPU] = "CPU times of later runs are too small",
+	[LOST_SWITCHES] = "page faults, switches and what is read or written are not counted, and CPU times "
+			  "are less exact",
+	[LOST_MODULES] = "calls of SQLite in modules that are loaded later may not be seen",
+	[LOST_THREADS] = "threads whose first query comes later are not recorded",
+	[LOST_CHILDREN] = "children that are forked later are not recorded",
+};
+
+/* Which of them were missing before stays so: a process may install several filters. */
+static unsigned all_losses;
+static bool is_left; /* the command reads the ring */
+
+static void make_sentence(const struct confinement *confinement, const char *storing)
+{
+	char count[100];
+
+	all_losses |= confinement->losses;
+	*sentence = '\0';
+	snprintf(count, sizeof count, "the program's seccomp filter forbids %zu of queryprof's system calls",
+	         confinement->forbidden);
+	add("", count);
+	if (storing)
+		add(": ", storing);
+	if (all_losses & 1u << LOST_TIMERS)
+		all_losses &= ~(1u << LOST_NEW_TIMERS);
+	for (int i = 0; i < OWN_LOSSES; i++)
+		if (all_losses >> i & 1 && !is_refused)
+			add(storing || strchr(sentence, ':') ? "; " : ": ", losses[i]);
+	metrics_set_confinement(sentence);
+}
+
+static const char *end_store(void)
+{
+	is_left = is_left || handover_is_done();
+	if (!is_left) {
+		process->stop();
+		store_confine("the program's seccomp filter forbids the system calls of the store");
+		__atomic_store_n(&is_refused, true, __ATOMIC_RELEASE);
+		return "no query is recorded any more";
+	}
+	store_confine(
+		"the program's seccomp filter forbids the system calls of the store; queryprof record stores "
+		"what is recorded");
+	handover_leave_for_good();
+	return "queryprof record stores what comes later";
+}
+
+static void begins(const struct confinement *confinement)
+{
+	const char *storing = NULL;
+	bool is_running = process->is_running();
+
+	if (confinement->callers & (BY_STORE | BY_THREAD))
+		storing = is_running ? end_store() : "no query is recorded";
+	if (confinement->losses & 1u << LOST_TIMERS)
+		signal_silence();
+	make_sentence(confinement, storing);
+	if (storing && !is_running)
+		__atomic_store_n(&is_refused, true, __ATOMIC_RELEASE);
+	if (session_recording())
+		mark_leave(MARK_CONFINED, sentence);
+}
+
+static void was_refused(void)
+{
+	*sentence = '\0';
+	all_losses = 0;
+	signal_speak_again();
+	metrics_set_confinement(NULL);
+	store_confine_no_more();
+	__atomic_store_n(&is_refused, false, __ATOMIC_RELEASE);
+	process->start_again();
+}
+
+static const struct confine_callbacks callbacks = {
+	.is_here = store_is_here,
+	.begins = begins,
+	.was_refused = was_refused,
+};
+
+void confined_follow(const struct confined_process *given)
+{
+	process = given;
+	confine_follow(&callbacks);
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that confine themselves by seccomp: their output and their end are as alone, and what is missing is said.
+
+usage: test_confined.py QUERYPROF CONFINED OWN_CALLS_H [TEST]...; QUERYPROF_TEST_ALL=1: the whole matrix"""
+
+import errno
+import re
+
+from recording import *
+
+HOST = os.path.abspath(sys.argv.pop(1))
+ALL = "QUERYPROF_TEST_ALL" in os.environ
+EVERY = (*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0")
+FORBIDS = "the program's seccomp filter forbids %s of queryprof's system calls"
+# The library makes them so often that a mistake shows.
+SOME = ("clock_gettime", "futex", "getrusage", "openat", "process_vm_readv", "rt_sigprocmask", "rt_sigreturn", "timer_create",
+        "timer_delete", "timer_settime")
+
+
+def own_calls():
+    with open(sys.argv.pop(1), encoding="utf-8") as header:
+        text = header.read()
+    return {name: losses for name, losses in re.findall(r"\bX\((\w+),[^,]+, (LOST_\w+)\)", text)}
+
+
+CALLS = own_calls()
+
+
+def numbers():
+    """By the compiler: Python has no table of them."""
+    names = sorted(CALLS)
+    source = "#include <sys/syscall.h>\n" + "".join("own %s SYS_%s\n" % (name, name) for name in names)
+    done = subprocess.run(["cc", "-E", "-P", "-"], input=source, capture_output=True, text=True, check=True)
+    found = dict(re.findall(r"^own (\w+) (\d+)$", done.stdout, re.M))
+    # Newer than the headers of some systems.
+    found.setdefault("pidfd_open", "434")
+    found.setdefault("close_range", "436")
+    return found
+
+
+class Confined(Recording):
+    def run_both(self, how, action, *numbers_of_calls, options=EVERY):
+        self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+        alone = subprocess.run([HOST, how, action, *numbers_of_calls], capture_output=True, text=True, timeout=60, check=False)
+        if alone.returncode == 77:
+            self.skipTest("no seccomp here")
+        done = self.record("timeout", "-s", "KILL", "20", HOST, how, action, *numbers_of_calls, options=options)
+        self.assertEqual((done.returncode, done.stdout), (alone.returncode, alone.stdout), self.seen)
+        return done
+
+    def sampled(self, where):
+        return self.rows("SELECT count(*) FROM trace_log JOIN query_log USING (query_id)"
+                         " WHERE query LIKE '%/* ' || ? || ' */%' AND trace_type IN ('CPU', 'Real')", where)[0][0]
+
+    def logged(self, where):
+        return self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%/* ' || ? || ' */%'", where)[0][0]
+
+    def expect_true_sentence(self, done, name, is_alive):
+        """What is said to be missing is missing, and nothing else is."""
+        said = [line for line in done.stderr.splitlines() if FORBIDS % 1 in line]
+        self.assertEqual(len(said), 1, self.seen)
+        if not is_alive:
+            return
+        self.assertEqual(self.logged("last"), 1, self.seen)
+        is_silent = "timers take no samples any more" in said[0]
+        self.assertEqual(is_silent, CALLS[name] == "LOST_TIMERS", self.seen)
+        self.assertEqual(self.sampled("last") > 0, not is_silent, self.seen)
+        self.assertEqual("threads whose first query comes later" in said[0], CALLS[name] == "LOST_NEW_TIMERS", self.seen)
+        if "in a thread" in done.stdout and not is_silent:
+            self.assertEqual(self.sampled("in a thread") > 0, name != "timer_create", self.seen)
+
+    def test_matrix(self):
+        known = numbers()
+        # The store's own calls without a thread of the store, some of them with each answer.
+        for name in sorted(known) if ALL else SOME:
+            for action in ("kill", "trap", str(errno.EPERM), str(errno.ENOSYS)) if ALL else ("kill", str(errno.EPERM)):
+                with self.subTest(call=name, action=action):
+                    done = self.run_both("tsync", action, known[name])
+                    is_alive = done.stdout.endswith("end\n")
+                    # A signal's end that fails is the program's end, too.
+                    if action in ("kill", "trap") or name == "rt_sigreturn":
+                        self.expect_true_sentence(done, name, is_alive)
+                    else:
+                        self.assertNotIn("seccomp", done.stderr, self.seen)
+                        if is_alive and CALLS[name] != "LOST_TIMERS" and name != "timer_create":
+                            self.assertGreater(self.sampled("after"), 0, self.seen)
+
+    def test_sandbox(self):
+        for how in "list", "sigreturn":
+            for action in "kill", "trap", "thread":
+                with self.subTest(how=how, action=action):
+                    done = self.run_both(how, action)
+                    self.assertEqual(done.returncode, 5, self.seen)
+                    self.assertRegex(done.stderr, FORBIDS % r"\d+" + ": queryprof record stores what comes later;"
+                                     " timers take no samples any more; .*children that are forked later are not recorded")
+                    self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "in a child", "last")],
+                                     [1, 1, 1, 0, 1], self.seen)
+                    self.assertGreater(self.sampled("before"), 0, self.seen)
+                    self.assertEqual(self.sampled("last"), 0, self.seen)
+
+    def test_error_numbers_silence_nothing(self):
+        done = self.run_both("list", str(errno.EPERM))
+        self.assertNotIn("seccomp", done.stderr, self.seen)
+        self.assertEqual(self.logged("last"), 1, self.seen)
+
+    def calls_of(self, *command):
+        """The system calls that strace sees in a program."""
+        log = os.path.join(self.folder, "strace")
+        traced = ["strace", "-f", "-qq", "-o", log, *command]
+        done = self.record(*traced, options=EVERY) if self.is_recorded else subprocess.run(traced, capture_output=True, text=True, check=False)
+        if "ptrace" in done.stderr or not os.path.exists(log):
+            self.skipTest("strace may not look: " + done.stderr)
+        with open(log, encoding="utf-8") as lines:
+            return set(re.findall(r"^\d+ +(\w+)\(", lines.read(), re.M))
+
+    def test_list_is_whole(self):
+        """A recorded program makes no call but its own and those of the list."""
+        if not shutil.which("strace"):
+            self.skipTest("no strace")
+        for host in ([HOST, "refused", "kill"],
+                     [PYTHON, "-c", "import sqlite3, subprocess\n"
+                      "db = sqlite3.connect('a.db')\ndb.execute('CREATE TABLE IF NOT EXISTS t(x)')\n"
+                      "db.executemany('INSERT INTO t VALUES (?)', [(i,) for i in range(20000)])\ndb.commit()\n"
+                      "db.execute('SELECT * FROM t AS a JOIN t AS b USING (x) ORDER BY x DESC').fetchall()\n"
+                      "subprocess.run(['true'])"]):
+            with self.subTest(host=host[0]):
+                os.chdir(self.folder)
+                self.is_recorded = False
+                alone = self.calls_of(*host)
+                self.is_recorded = True
+                self.assertEqual(self.calls_of(*host) - alone - set(CALLS), set(), self.seen)
+
+    def test_ways(self):
+        known = numbers()
+        for how in "prctl", "seccomp", "tsync":
+            with self.subTest(how=how):
+                done = self.run_both(how, "kill", known["getrusage"])
+                self.assertIn(FORBIDS % 1, done.stderr, self.seen)
+                self.assertGreater(self.sampled("last"), 0, self.seen)
+
+    def test_refused(self):
+        """A filter that the kernel refuses changes nothing."""
+        done = self.run_both("refused", "kill", *numbers().values())
+        self.assertEqual(done.returncode, 5, self.seen)
+        for where in "before", "after", "in a thread", "in a child", "last":
+            self.assertGreater(self.sampled(where), 0, where + self.seen)
+
+    def test_strict(self):
+        done = self.run_both("strict", "kill")
+        self.assertEqual(done.stdout.splitlines()[-1], "strict", self.seen)
+        self.assertGreater(self.sampled("before"), 0, self.seen)
+
+
+unittest.main()
