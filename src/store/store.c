@@ -423,18 +423,20 @@ void store_confine_no_more(void)
  * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
-static struct waiting ending; /* one limit for both */
+static int left_ms; /* of one limit for both; what the host's destructors take does not count */
 
 static void on_end_of_destructors(void *unused)
 {
 	(void)unused;
-	shut_down(ending);
+	shut_down(waiting_begin_ms(&at_exit, left_ms));
 }
 
 __attribute__((destructor)) static void on_exit_of_process(void)
 {
-	ending = waiting_begin_ms(&at_exit, INT_MAX);
+	struct waiting ending = waiting_begin_ms(&at_exit, INT_MAX);
+
 	store_drain_for_exit();
+	left_ms = (int)(bounded_wait_left(&ending.bound) / NS_PER_MS);
 	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
 		on_end_of_destructors(NULL);
 }

@@ -293,7 +293,7 @@ class Matrix:
             values = {"begin": BEGIN, "query": QUERY, "runs": RUNS}
             for key, value in values.items():
                 program = program.replace("%%(%s)s" % key, str(value)).replace("%%(%s)d" % key, str(value))
-            yield name, [*command, self.file("program." + name, program)]
+            yield name, [*command, self.file("program." + ("js" if name == "node" else name), program)]
 
     def fault(self, what, *seen):
         self.faults.append("%s\n%s" % (what, "\n".join(map(str, seen))))
