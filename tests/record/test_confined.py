@@ -125,6 +125,7 @@ class Confined(Recording):
                       "db.execute('SELECT * FROM t AS a JOIN t AS b USING (x) ORDER BY x DESC').fetchall()\n"
                       "subprocess.run(['true'])"]):
             with self.subTest(host=host[0]):
+                self.addCleanup(os.chdir, os.getcwd())
                 os.chdir(self.folder)
                 self.is_recorded = False
                 alone = self.calls_of(*host)
