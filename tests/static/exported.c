@@ -13,6 +13,17 @@ int sqlite3_exec(sqlite3 *, const char *, int (*)(void *, int, char **, char **)
 #pragma GCC visibility pop
 #endif
 
+/* The text of SQLite's version is exported, so that the first object of a process has it for all. */
+#ifdef TEXT
+__attribute__((visibility("default"))) const char module_text[] = TEXT;
+#endif
+#ifdef OWN_LIBVERSION
+const char *sqlite3_libversion(void)
+{
+	return module_text;
+}
+#endif
+
 __attribute__((visibility("default"))) int module_run(int count);
 
 int module_run(int count)

@@ -101,6 +101,12 @@ class Exported(Recording):
         with open(os.path.join(self.folder, "log"), encoding="utf-8") as log:
             self.assertNotIn(": sqlite3_step: patched", log.read())
 
+    def test_bound_behind_the_shared_one(self):
+        """Its functions are its own, and the text of its version is the other's."""
+        for module in MODULES:
+            if os.path.basename(module) in ("libstatic_exported_text.so", "libstatic_symbolic.so"):
+                self.run_modules(LOADS, "global", CLIENT, module, names=["client", "module"])
+
     def test_table_that_leads_elsewhere(self):
         """The loader binds a module's table of functions to the library that came first: the reason says so."""
         done = self.run_modules(LOADS, "global", CLIENT, MODULES[-1], names=["client", "module"])

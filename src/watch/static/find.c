@@ -260,6 +260,9 @@ static uint32_t read_version(const struct static_object *object, const uintptr_t
 	if (version / 1000000 != 3)
 		return 0;
 	text = constant_address_returned(object, name);
+	/* Where the object exports the text, the loader takes that of a library that came first. */
+	if (text && !static_is_in(&object->image, text))
+		return version;
 	snprintf(expected, sizeof expected, "%u.%u.%u", version / 1000000, version / 1000 % 1000,
 	         version % 1000);
 	/* A fourth number may follow. */
