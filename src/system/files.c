@@ -389,6 +389,11 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 	return CALL(SYS_sendmsg, fd, message, flags);
 }
 
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return CALL(SYS_recvmsg, fd, message, flags);
+}
+
 int poll(struct pollfd *fds, nfds_t count, int ms)
 {
 	struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l };

@@ -3,6 +3,7 @@
  * libc's functions of the process, its environment and its clocks.
  */
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,11 @@ int sched_yield(void)
 	return (int)CALL(SYS_sched_yield);
 }
 
+int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict time)
+{
+	return (int)CALL(SYS_rt_sigtimedwait, set, info, time, 8);
+}
+
 int gethostname(char *name, size_t size)
 {
 	struct utsname names;
@@ -141,6 +147,44 @@ time_t time(time_t *now)
 	if (now)
 		*now = time.tv_sec;
 	return time.tv_sec;
+}
+
+/* libc's two read a file for the zone, by the host's functions. The days are counted from 1 March 0000, as
+ * the day that leap years have is the last one then. */
+struct tm *gmtime_r(const time_t *restrict time, struct tm *restrict parts)
+{
+	long days = *time / 86400, seconds = *time % 86400, era, day, year, month;
+
+	if (seconds < 0) {
+		seconds += 86400;
+		days--;
+	}
+	*parts = (struct tm){ .tm_hour = (int)(seconds / 3600),
+		              .tm_min = (int)(seconds / 60 % 60),
+		              .tm_sec = (int)(seconds % 60),
+		              .tm_wday = (int)(((days + 4) % 7 + 7) % 7),
+		              .tm_zone = "GMT" };
+	days += 719468;
+	era = (days < 0 ? days - 146096 : days) / 146097; /* of 400 years */
+	day = days - era * 146097;
+	year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	day -= 365 * year + year / 4 - year / 100;
+	month = (5 * day + 2) / 153;
+	parts->tm_mday = (int)(day - (153 * month + 2) / 5 + 1);
+	parts->tm_mon = (int)((month + 2) % 12);
+	year += era * 400 + (month >= 10);
+	parts->tm_year = (int)(year - 1900);
+	parts->tm_yday =
+		(int)(month >= 10 ? day - 306 : day + 59 + (!(year % 4) && (year % 100 || !(year % 400))));
+	return parts;
+}
+
+/* No statement of ours requests local time: SQLite reports that it is not known. */
+struct tm *localtime_r(const time_t *restrict time, struct tm *restrict parts)
+{
+	(void)time;
+	(void)parts;
+	return NULL;
 }
 
 int nanosleep(const struct timespec *time, struct timespec *left)

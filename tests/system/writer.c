@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: functions that a tool may replace, which write to descriptors of the process as tools write to
- * their logs, on whichever thread they are called. The numbers are the process's own: it has them open from the beginning.
+ * For LD_PRELOAD: functions that a tool may replace, which write to descriptors of the process as tools write
+ * to their logs, on whichever thread they are called. The numbers are the process's own: it has them open
+ * from the beginning.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -32,8 +33,8 @@ __attribute__((constructor)) static void open_all(void)
 	is_ready = true;
 }
 
-/* At the beginning of a file, where its header is, and where it is. In each of a thread's first calls, and in some of the
- * others. */
+/* At the beginning of a file, where its header is, and where it is. In each of a thread's first calls, and in
+ * some of the others. */
 static void write_to_all(void)
 {
 	static const char line[] = "written by a library that is preloaded\n";
