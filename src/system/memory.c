@@ -14,14 +14,14 @@
 #include "system/memory.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "base/bounded_wait.h"
+#include "base/futex.h"
 #include "base/lock.h"
 #include "system/call.h"
 
@@ -279,7 +279,8 @@ static bool drop_region(struct arena *arena, struct block *block)
 
 /* --- locks ----------------------------------------------------------------------------------------- */
 
-#define WAIT_S 1
+WAIT_DEFINE(for_arena, "any thread: memory", NS_PER_S,
+            "the thread that has the arena, after some instructions");
 
 static bool arena_try(struct arena *arena)
 {
@@ -291,17 +292,12 @@ static bool arena_try(struct arena *arena)
 
 static bool arena_wait(struct arena *arena)
 {
-	struct timespec until = { 0 };
+	struct bounded_wait wait = bounded_wait_begin(&for_arena);
 
 	while (__atomic_exchange_n(&arena->lock, 2, __ATOMIC_ACQUIRE) != 0) {
 		if (__atomic_load_n(&arena->is_left, __ATOMIC_RELAXED))
 			return false;
-		if (!until.tv_sec) {
-			CALL_KERNEL(SYS_clock_gettime, CLOCK_MONOTONIC, &until);
-			until.tv_sec += WAIT_S;
-		}
-		if (CALL_KERNEL(SYS_futex, &arena->lock, FUTEX_WAIT_BITSET_PRIVATE, 2, &until, NULL,
-		                FUTEX_BITSET_MATCH_ANY) == -ETIMEDOUT)
+		if (!bounded_wait_futex(&wait, &arena->lock, 2, WAIT_NO_LIMIT))
 			__atomic_store_n(&arena->is_left, 1, __ATOMIC_RELAXED);
 	}
 	return true;
@@ -320,7 +316,7 @@ static void arena_give(struct arena *arena)
 		return;
 	if (__builtin_expect(__atomic_exchange_n(&arena->lock, 0, __ATOMIC_RELEASE) == 2, 0)) {
 		__atomic_store_n(&arena->is_left, 0, __ATOMIC_RELAXED);
-		CALL_KERNEL(SYS_futex, &arena->lock, FUTEX_WAKE_PRIVATE, 1);
+		futex_wake(&arena->lock, 1);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that the library has in place of libc's do what libc's do. CMakeLists.txt gives them other names
- * here.
+ * The functions that the library has in place of libc's do what libc's do. CMakeLists.txt gives them other
+ * names here.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -56,16 +56,18 @@ static char folder[] = "/tmp/queryprof-system-XXXXXX";
 static int make_folder(void **unused)
 {
 	(void)unused;
-	return mkdtemp(folder) && !chdir(folder) && !mkdir("a", 0700) && !mkdir("a/b", 0700) && !symlink("a/b", "to_b") &&
-	                       !symlink("../to_b/../b", "a/around") && !symlink("/", "root") && !symlink(".", "here") &&
-	                       !symlink("turn", "turn") && !symlink("nowhere", "gone") && close(creat("a/file", 0600)) == 0
+	return mkdtemp(folder) && !chdir(folder) && !mkdir("a", 0700) && !mkdir("a/b", 0700) &&
+	                       !symlink("a/b", "to_b") && !symlink("../to_b/../b", "a/around") &&
+	                       !symlink("/", "root") && !symlink(".", "here") && !symlink("turn", "turn") &&
+	                       !symlink("nowhere", "gone") && close(creat("a/file", 0600)) == 0
 	               ? 0
 	               : -1;
 }
 
 static int remove_folder(void **unused)
 {
-	static const char *const names[] = { "a/file", "gone", "turn", "here", "root", "a/around", "to_b", "lines", "a/b", "a" };
+	static const char *const names[] = { "a/file",   "gone", "turn",  "here", "root",
+		                             "a/around", "to_b", "lines", "a/b",  "a" };
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -94,8 +96,8 @@ static void check_path(const char *path)
 
 static void paths_are_resolved(void **unused)
 {
-	static const char *const parts[] = { "a", "b", "to_b", "around", "root", "here", "turn", "gone", "file",
-		                             "..", ".", "",  "none", "tmp" };
+	static const char *const parts[] = { "a",    "b",    "to_b", "around", "root", "here", "turn",
+		                             "gone", "file", "..",   ".",      "",     "none", "tmp" };
 	char longest[PATH_MAX + 10];
 
 	(void)unused;
@@ -198,19 +200,16 @@ static void streams_are_written(void **unused)
 				assert_int_equal(ours_fprintf(ours, "%.*s %d", (int)size, piece, step),
 				                 fprintf(libcs, "%.*s %d", (int)size, piece, step));
 				break;
-			case 1:
-				assert_int_equal(ours_fputc(step, ours), fputc(step, libcs));
-				break;
+			case 1: assert_int_equal(ours_fputc(step, ours), fputc(step, libcs)); break;
 			case 2:
 				assert_true(ours_fputs("text", ours) >= 0);
 				fputs("text", libcs);
 				break;
 			case 3:
-				assert_int_equal(ours_fwrite(piece, 1, size, ours), fwrite(piece, 1, size, libcs));
+				assert_int_equal(ours_fwrite(piece, 1, size, ours),
+				                 fwrite(piece, 1, size, libcs));
 				break;
-			default:
-				assert_int_equal(ours_fprintf(ours, "%s", ""), 0);
-				break;
+			default: assert_int_equal(ours_fprintf(ours, "%s", ""), 0); break;
 			}
 		}
 		fclose(libcs);
@@ -233,7 +232,8 @@ static void texts_are_made(void **unused)
 	assert_string_equal(text = ours_strndup("abcdef", 3), "abc");
 	free(text);
 	for (int number = 0; number < 140; number++)
-		assert_string_equal(ours_strerror_r(number, room, sizeof room), strerror_r(number, libcs, sizeof libcs));
+		assert_string_equal(ours_strerror_r(number, room, sizeof room),
+		                    strerror_r(number, libcs, sizeof libcs));
 	assert_ptr_equal(ours_getenv("PATH"), getenv("PATH"));
 	assert_null(ours_getenv("PAT"));
 }
@@ -261,11 +261,12 @@ static void order_is_stable(void **unused)
 		size_t count = turn < 40 ? (size_t)turn : next() % 5000;
 
 		for (size_t i = 0; i < count; i++)
-			items[i] = (struct item){ .key = (uint32_t)(next() % (count / 2 + 1)), .place = (uint32_t)i };
+			items[i] = (struct item){ .key = (uint32_t)(next() % (count / 2 + 1)),
+				                  .place = (uint32_t)i };
 		ours_qsort(items, count, sizeof *items, compare_items);
 		for (size_t i = 1; i < count; i++)
-			assert_true(items[i - 1].key < items[i].key ||
-			            (items[i - 1].key == items[i].key && items[i - 1].place < items[i].place));
+			assert_true(items[i - 1].key < items[i].key || (items[i - 1].key == items[i].key &&
+			                                                items[i - 1].place < items[i].place));
 	}
 }
 
@@ -292,9 +293,9 @@ static void times_have_their_dates(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_are_resolved), cmocka_unit_test(folders_are_read),
-		cmocka_unit_test(lines_are_read),     cmocka_unit_test(streams_are_written),
-		cmocka_unit_test(texts_are_made),     cmocka_unit_test(order_is_stable),
+		cmocka_unit_test(paths_are_resolved),     cmocka_unit_test(folders_are_read),
+		cmocka_unit_test(lines_are_read),         cmocka_unit_test(streams_are_written),
+		cmocka_unit_test(texts_are_made),         cmocka_unit_test(order_is_stable),
 		cmocka_unit_test(times_have_their_dates),
 	};
 
