@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One side of a comparison (see diff_sides.sql): its runs whose plan is known. All count
--- as runs of one database (place ''): two files have the same one under other names.
+-- One side of a comparison (see diff_sides.sql): the plans of its statements over time. All count
+-- as plans on one database (place ''): two files have the same one under other names.
 -- After selected.sql.
-SELECT normalized_query_hash, query, '', g.plan_hash, substr(plan, 1, 20000), query_start_ns, execution_time_ns
-FROM temp.selected_runs JOIN programs AS g ON g.id = program JOIN plans USING (plan_hash)
-WHERE finished;
+SELECT hash, query, '', plan_hash, substr(plan, 1, 20000), start_ns, temp.selected_periods.runs, ns
+FROM temp.selected_periods JOIN temp.selected_statements USING (hash) JOIN plans USING (plan_hash);

@@ -19,9 +19,10 @@ CREATE TABLE side_functions (
 	side TEXT, hash INTEGER, name TEXT, module TEXT, self INTEGER, self_n INTEGER, self_square REAL,
 	total INTEGER, total_n INTEGER, total_square REAL);
 
--- A row a run, see plan_changes.sql.
+-- A row for each time in which a statement had a plan, with its runs then, see plan_changes.sql.
 CREATE TABLE side_plans (
-	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER, ns INTEGER);
+	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER,
+	runs INTEGER, ns INTEGER);
 
 -- The factor of B's numbers, for as many runs of each statement as A has. (One
 -- factor for all statements together would compare the mix, not the statements.)

@@ -1,15 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
--- When a statement's plan changed, from one run to the next on a database whose plan is known
--- (side_plans), and what a run took there before and after. was and now: the lines that only one of the plans has. A plan
--- is known of runs with samples, and of short runs few have any: the means are theirs. The lines are
+-- When a statement's plan changed on a database (side_plans), and what a run took there before and after, from the
+-- change before to the next one. was and now: the lines that only one of the plans has. The lines are
 -- the first thousand of a plan, in its first 20,000 characters: each is cut off the rest, which is
 -- copied for that, and the file may be anybody's.
 -- Parameters, which may be NULL: :slower (not NULL: only where a run takes longer now), :limit,
 -- :for_table.
 WITH RECURSIVE steps AS (
-	SELECT hash, place, query, plan_hash, start_ns, lag(plan_hash) OVER following AS was_hash
-	FROM side_plans WINDOW following AS (PARTITION BY hash, place ORDER BY side, start_ns)),
-means AS (SELECT hash, place, plan_hash, count(*) AS runs, avg(ns) AS ns FROM side_plans GROUP BY 1, 2, 3),
+	SELECT *, lag(plan_hash) OVER following AS was_hash
+	FROM side_plans WINDOW following AS (PARTITION BY hash, place ORDER BY side, start_ns, plan_hash)),
+numbered AS (
+	SELECT *, sum(was_hash IS NOT plan_hash) OVER (
+		PARTITION BY hash, place ORDER BY side, start_ns, plan_hash ROWS UNBOUNDED PRECEDING) AS number
+	FROM steps),
+-- of one plan, without another between
+times AS MATERIALIZED (
+	SELECT hash, place, CAST(number AS INTEGER) AS number, plan_hash, min(query) AS query, min(start_ns) AS start_ns,
+	       sum(runs) AS runs, sum(ns) AS ns
+	FROM numbered GROUP BY hash, place, number),
 lines (plan_hash, line, number, rest) AS (
 	SELECT plan_hash, '', 0, max(plan) FROM side_plans GROUP BY 1
 	UNION ALL
@@ -17,12 +24,15 @@ lines (plan_hash, line, number, rest) AS (
 	       substr(rest, instr(rest || char(10), char(10)) + 1)
 	FROM lines WHERE rest <> '' AND number < 1000),
 changes AS (
-	SELECT hash, place, min(query) AS query, was_hash, plan_hash, max(start_ns) AS at_ns, count(*) AS times
-	FROM steps WHERE was_hash <> plan_hash GROUP BY hash, place, was_hash, plan_hash)
+	SELECT now.place AS place, min(now.query) AS query, was.plan_hash AS was_hash, now.plan_hash AS plan_hash,
+	       max(now.start_ns) AS at_ns, count(*) AS times, sum(was.runs) AS was_runs, sum(now.runs) AS now_runs,
+	       1.0 * sum(was.ns) / sum(was.runs) AS was_ns, 1.0 * sum(now.ns) / sum(now.runs) AS now_ns
+	FROM times AS now JOIN times AS was ON was.hash = now.hash AND was.place = now.place AND was.number = now.number - 1
+	GROUP BY now.hash, now.place, was.plan_hash, now.plan_hash)
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 at_ns / 1000000000, 'unixepoch') AS changed,
-       round(was.ns / 1e6, 3) AS before_ms, round(now.ns / 1e6, 3) AS after_ms,
-       printf('%.1f', 1.0 * now.ns / was.ns) AS slower_times, was.runs AS runs_before, now.runs AS runs_after,
+       round(was_ns / 1e6, 4) AS before_ms, round(now_ns / 1e6, 4) AS after_ms,
+       printf('%.1f', now_ns / was_ns) AS slower_times, was_runs AS runs_before, now_runs AS runs_after,
        iif(times > 1, times, NULL) AS changes,
        coalesce((SELECT group_concat(line, ' + ') FROM (
 			SELECT line FROM lines WHERE plan_hash = was_hash AND line NOT IN (
@@ -37,8 +47,6 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
 			SELECT line FROM lines WHERE lines.plan_hash = changes.plan_hash AND number > 0 ORDER BY number))) AS now,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
 FROM changes
-JOIN means AS was ON was.hash = changes.hash AND was.place = changes.place AND was.plan_hash = was_hash
-JOIN means AS now ON now.hash = changes.hash AND now.place = changes.place AND now.plan_hash = changes.plan_hash
-WHERE :slower IS NULL OR now.ns > was.ns
-ORDER BY (now.ns - was.ns) * now.runs DESC, at_ns, changes.place
+WHERE :slower IS NULL OR now_ns > was_ns
+ORDER BY (now_ns - was_ns) * now_runs DESC, at_ns, changes.place
 LIMIT coalesce(CAST(:limit AS INTEGER), 20);

@@ -4,12 +4,12 @@
 -- rows: in all of the runs, where SQLite has counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.program, r.query_start_ns, r.execution_time_ns
+	SELECT r.id, r.program
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
 -- A statement is prepared again and again, and a node's number is an address of the program. Programs
 -- whose plans are one have the same nodes in the same order; the newest program stands for all.
 known AS MATERIALIZED (
-	SELECT g.id AS program,
+	SELECT g.id AS program, x.normalized_query_hash AS hash, g.plan_hash AS plan_hash,
 	       max(g.id) OVER (PARTITION BY x.normalized_query_hash, g.plan_hash,
 	                                    (SELECT count(*) FROM plan_nodes AS n WHERE n.program = g.id)) AS newest
 	FROM programs AS g JOIN statements AS x ON x.id = g.statement
@@ -40,18 +40,20 @@ counts AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
 	FROM runs JOIN plan_loops AS l ON l.query = runs.id
 	JOIN nodes AS n ON n.program = runs.program AND n.node = l.node GROUP BY 1, 2),
+-- All runs with the plan, whether they have samples or not.
 seen AS MATERIALIZED (
-	SELECT newest, count(*) AS runs,
-	       printf('%.1f ms each, %s to %s', avg(execution_time_ns) / 1e6,
-	              strftime('%Y-%m-%d %H:%M:%S', min(query_start_ns) / 1000000000, 'unixepoch'),
-	              strftime('%Y-%m-%d %H:%M:%S', max(query_start_ns) / 1000000000, 'unixepoch')) AS seen
-	FROM runs JOIN known USING (program) GROUP BY 1),
+	SELECT newest, sum(runs) AS runs,
+	       printf('%s ms each, %s to %s', printf(iif(sum(ns) < 1000000 * sum(runs), '%.3g', '%.1f'), sum(ns) / 1e6 / sum(runs)),
+	              strftime('%Y-%m-%d %H:%M:%S', min(start_ns) / 1000000000, 'unixepoch'),
+	              strftime('%Y-%m-%d %H:%M:%S', max(last_ns) / 1000000000, 'unixepoch')) AS seen
+	FROM (SELECT DISTINCT newest, hash, plan_hash FROM known) JOIN temp.selected_periods USING (hash, plan_hash)
+	GROUP BY 1),
 plan AS MATERIALIZED (
 	SELECT newest, sum(ns) AS ns FROM times GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
-SELECT plan.newest, seen.runs, x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
-       seen.seen, n.compared, c.loops, c.rows
+SELECT plan.newest, coalesce(seen.runs, (SELECT count(*) FROM runs JOIN known USING (program) WHERE known.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
+       coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows
 FROM plan
-JOIN seen USING (newest)
+LEFT JOIN seen USING (newest)
 JOIN programs AS g ON g.id = plan.newest
 JOIN statements AS x ON x.id = g.statement
 JOIN (

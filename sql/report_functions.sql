@@ -2,13 +2,14 @@
 -- Where the time of a report went, by function: `self` is spent in the function
 -- itself, `total` also in what it called. Code without a name is one line a module.
 -- :trace_type, :limit, :full (not NULL: also functions that only called others). With a :unit other than ns the columns in ms are numbers of that
--- unit. After report_frames.sql.
+-- unit. After report_frames.sql and report_clocks.sql.
 --
 -- error is the standard error of self: of N samples each is in the function with
 -- its share q of the time, so the share that is seen has sqrt(q (1 - q) / N), the
 -- binomial one. Samples at even distances do no worse, unless what runs keeps time
 -- with them. N is the number of samples, and less where they differ in the time
--- they stand for: sum squared through sum of squares.
+-- they stand for: sum squared through sum of squares. Of the time that no sample can have seen, as report_clocks.sql
+-- has it, all or nothing may be the function's.
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
@@ -29,12 +30,15 @@ sums AS (
 	FROM functions, all_samples
 	GROUP BY name, module)
 SELECT printf('%.1f', 100.0 * share) AS "self_%",
-       printf('%.1f', 100.0 * sqrt(share * (1 - share) / n)) AS "error_%",
+       printf('%.1f', 100.0 * sqrt(share * (1 - share) / n + unseen * unseen * max(share, 1 - share) * max(share, 1 - share))) AS "error_%",
        printf('%.1f', 100.0 * total / all_samples.value) AS "total_%",
        printf(form, self / scale) AS self_ms,
        printf(form, total / scale) AS total_ms,
        name AS function
-FROM sums, all_samples, shown
+FROM sums, all_samples, shown,
+     (SELECT coalesce(max(1.0 * unseen / exact), 0) AS unseen FROM temp.report_clocks
+      WHERE clock = CASE coalesce(:trace_type, 'CPU') WHEN 'CPU' THEN 'on CPU' WHEN 'OffCPU' THEN 'off CPU' ELSE 'wall' END
+        AND coalesce(:unit, 'ns') = 'ns')
 WHERE sums.self > 0 OR :full IS NOT NULL
 ORDER BY sums.self DESC, sums.total DESC, name
 LIMIT coalesce(CAST(:limit AS INTEGER), 15);

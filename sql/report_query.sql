@@ -20,7 +20,10 @@ SELECT what, value FROM (
 	UNION ALL
 	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted AND NOT (n = 0 AND EXISTS (SELECT 1 FROM unfinished))
 	UNION ALL
-	SELECT 4, 'logged runs', iif(all_n, printf('%,d of %,d', times.n, all_n), 'none: no run took long enough, or had a sample')
+	-- Where all runs are counted their number says it, but where there are no samples to be expected.
+	SELECT 4, 'logged runs', CASE WHEN all_n = 0 THEN 'none: no run took long enough, or had a sample'
+	                              WHEN NOT is_counted THEN printf('%,d of %,d', times.n, all_n)
+	                              WHEN times.n = 0 AND counted.n > 0 THEN 'none: no run took long enough, or had a sample' END
 	FROM times, counted, (SELECT count(*) AS all_n FROM queries WHERE finished OR statement) WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
 	UNION ALL
 	SELECT 4, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0

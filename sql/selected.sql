@@ -14,6 +14,8 @@ DROP VIEW IF EXISTS temp.wall_types;
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP VIEW IF EXISTS temp.selected_parts;
+DROP TABLE IF EXISTS temp.selected_periods;
+DROP TABLE IF EXISTS temp.selected_counts;
 DROP TABLE IF EXISTS temp.selected_statements;
 DROP TABLE IF EXISTS temp.selected;
 DROP TABLE IF EXISTS temp.selected_labels;
@@ -158,3 +160,27 @@ CREATE TEMP VIEW selected_parts AS
 SELECT *, coalesce(runs, logged) AS known, wall - is_all * nested_wall AS own_wall, cpu - is_all * nested_cpu AS own_cpu
 FROM temp.selected_statements, (SELECT EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) AS is_all)
 WHERE runs IS NOT NULL OR NOT EXISTS (SELECT 1 FROM temp.selected_statements WHERE hash = 0);
+
+-- The rows of statement_parts of the statements all of whose runs are counted.
+CREATE TEMP TABLE selected_counts AS
+SELECT * FROM statement_parts
+WHERE normalized_query_hash IN (SELECT hash FROM temp.selected_statements WHERE runs IS NOT NULL)
+  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))));
+
+-- The plans of statements over time: a row for each time in which a statement had one on a database, with all runs then,
+-- as statement_parts counts them. Where it does not, a row for each logged run whose plan is known.
+CREATE TEMP TABLE selected_periods (
+	hash INTEGER, place TEXT, plan_hash INTEGER, start_ns INTEGER, last_ns INTEGER, runs INTEGER, ns INTEGER);
+
+INSERT INTO selected_periods
+SELECT p.normalized_query_hash, p.database, g.plan_hash, p.first_seen_ns, p.last_seen_ns, p.calls, p.execution_time_ns
+FROM temp.selected_counts AS p
+JOIN (SELECT normalized_query_hash, layout, max(plan_hash) AS plan_hash
+      FROM programs JOIN statements ON statements.id = programs.statement WHERE layout GROUP BY 1, 2) AS g
+  ON g.normalized_query_hash = p.normalized_query_hash AND g.layout = p.layout
+WHERE p.calls > 0;
+
+INSERT INTO selected_periods
+SELECT normalized_query_hash, database, g.plan_hash, query_start_ns, query_start_ns, 1, execution_time_ns
+FROM temp.selected_runs JOIN programs AS g ON g.id = program
+WHERE finished AND (normalized_query_hash, g.plan_hash) NOT IN (SELECT hash, plan_hash FROM temp.selected_periods);

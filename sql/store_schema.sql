@@ -215,6 +215,31 @@ CREATE TABLE statement_counters (
 	PRIMARY KEY (normalized_query_hash, database, program)
 ) WITHOUT ROWID;
 
+-- The same by the statement's plan and the labels of its comments. layout: of the program, which tells plans
+-- apart, see programs.layout; 0: not known. period: how often the layout had changed before in its process: a change
+-- of the plan begins a row. labels: a row of label_sets, 0: none. What statement_counters has beyond the sums of
+-- these rows was counted without them: by an older version, or of a statement with too many.
+CREATE TABLE statement_parts (
+	normalized_query_hash INTEGER NOT NULL,
+	database           TEXT    NOT NULL,
+	program            TEXT    NOT NULL,
+	layout             INTEGER NOT NULL,
+	period             INTEGER NOT NULL,
+	labels             INTEGER NOT NULL,
+	calls              INTEGER NOT NULL,
+	errors             INTEGER NOT NULL,
+	rows               INTEGER NOT NULL,
+	execution_time_ns  INTEGER NOT NULL,
+	cpu_time_ns        INTEGER NOT NULL,
+	duration_ns        INTEGER NOT NULL,
+	nested_time_ns     INTEGER NOT NULL,
+	nested_cpu_time_ns INTEGER NOT NULL,
+	max_ns             INTEGER NOT NULL,
+	first_seen_ns      INTEGER NOT NULL,
+	last_seen_ns       INTEGER NOT NULL,
+	PRIMARY KEY (normalized_query_hash, database, program, layout, period, labels)
+) WITHOUT ROWID;
+
 -- The SQLite libraries that queries ran in.
 CREATE TABLE libraries (
 	id      INTEGER PRIMARY KEY,
@@ -224,13 +249,15 @@ CREATE TABLE libraries (
 
 -- The programs that SQLite executed for statements with samples, and their plans; queries.program
 -- names them. id: a hash of the text, the library and the opcodes. plan_hash: of the plan as a
--- tree, without numbers that move. first_seen_ns is for people: no code reads it.
+-- tree, without numbers that move. first_seen_ns is for people: no code reads it. layout: of the program without
+-- its text: a statement's plan as long as its tables and indexes lie where they are; 0: not known.
 CREATE TABLE programs (
 	id            INTEGER PRIMARY KEY,
 	statement     INTEGER NOT NULL, -- a row of statements
 	library       INTEGER NOT NULL, -- a row of libraries
 	plan_hash     INTEGER NOT NULL,
-	first_seen_ns INTEGER NOT NULL
+	first_seen_ns INTEGER NOT NULL,
+	layout        INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE plans (
 	plan_hash INTEGER PRIMARY KEY,
@@ -1311,24 +1338,42 @@ FROM (
 CROSS JOIN function_sums AS f ON f.statement = x.id
 ORDER BY self_value DESC, total_value DESC, function;
 
--- The plans of each statement over time, with the logged runs that used them; those of one statement
--- with several plans show when it changed.
+-- The plans of each statement over time, with all runs that used them (see statement_parts) and their mean time; those
+-- of one statement with several plans show when it changed. Where runs were not counted by plan, `runs` is NULL, and the
+-- rest is of the logged ones.
 CREATE VIEW statement_plans AS
+WITH
+logged AS MATERIALIZED (
+	SELECT x.normalized_query_hash AS hash, min(x.query) AS query, g.plan_hash AS plan_hash, count(*) AS runs,
+	       avg(coalesce(q.execution_ns, q.query_duration_ns)) AS ns, min(q.query_start_ns) AS first_ns,
+	       max(q.query_start_ns) AS last_ns
+	FROM queries AS q
+	JOIN programs AS g ON g.id = q.program
+	JOIN statements AS x ON x.id = q.statement
+	GROUP BY x.normalized_query_hash, g.plan_hash),
+layouts AS MATERIALIZED (
+	SELECT x.normalized_query_hash AS hash, g.layout AS layout, max(g.plan_hash) AS plan_hash
+	FROM programs AS g JOIN statements AS x ON x.id = g.statement
+	WHERE g.layout GROUP BY x.normalized_query_hash, g.layout),
+counted AS MATERIALIZED (
+	SELECT p.normalized_query_hash AS hash, l.plan_hash AS plan_hash, sum(p.calls) AS runs, sum(p.execution_time_ns) AS ns,
+	       min(p.first_seen_ns) AS first_ns, max(p.last_seen_ns) AS last_ns
+	FROM statement_parts AS p JOIN layouts AS l ON l.hash = p.normalized_query_hash AND l.layout = p.layout
+	WHERE p.calls GROUP BY p.normalized_query_hash, l.plan_hash)
 SELECT
-	x.normalized_query_hash AS normalized_query_hash,
-	min(x.query) AS query,
-	g.plan_hash AS plan_hash,
+	l.hash AS normalized_query_hash,
+	l.query AS query,
+	l.plan_hash AS plan_hash,
 	p.plan AS plan,
-	count(*) AS logged_runs,
-	CAST(round(avg(coalesce(q.execution_ns, q.query_duration_ns)) / 1e6, 3) AS REAL) AS ms,
-	strftime('%Y-%m-%d %H:%M:%S', min(q.query_start_ns) / 1000000000, 'unixepoch') AS first_seen,
-	strftime('%Y-%m-%d %H:%M:%S', max(q.query_start_ns) / 1000000000, 'unixepoch') AS last_seen
-FROM queries AS q
-JOIN programs AS g ON g.id = q.program
-JOIN plans AS p ON p.plan_hash = g.plan_hash
-JOIN statements AS x ON x.id = q.statement
-GROUP BY x.normalized_query_hash, g.plan_hash
-ORDER BY x.normalized_query_hash, min(q.query_start_ns);
+	l.runs AS logged_runs,
+	CAST(round(coalesce(1.0 * c.ns / c.runs, l.ns) / 1e6, 4) AS REAL) AS ms,
+	strftime('%Y-%m-%d %H:%M:%S', coalesce(c.first_ns, l.first_ns) / 1000000000, 'unixepoch') AS first_seen,
+	strftime('%Y-%m-%d %H:%M:%S', coalesce(c.last_ns, l.last_ns) / 1000000000, 'unixepoch') AS last_seen,
+	CAST(c.runs AS INTEGER) AS runs
+FROM logged AS l
+JOIN plans AS p ON p.plan_hash = l.plan_hash
+LEFT JOIN counted AS c ON c.hash = l.hash AND c.plan_hash = l.plan_hash
+ORDER BY l.hash, coalesce(c.first_ns, l.first_ns);
 
 -- WHERE query_id = …: the time of a run in each node of its plan. node 0 is the statement's own
 -- work; node NULL, without a detail, what is not known, or not of its program. total: with the

@@ -132,7 +132,7 @@ static bool is_worth_logging(const struct qp_query_handle *query)
 void engine_query_record(struct qp_query_handle *query, const struct thread *thread, int64_t exception_code,
                          const char *exception)
 {
-	const struct statement_name name = { query->text, query->database };
+	const struct statement_name name = { .text = query->text, .database = query->database };
 	const struct query_end end = {
 		.query_id = query->query_id,
 		.query = query->text,

@@ -11,6 +11,7 @@
 #include "query/normalize.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #define FNV_OFFSET 0xcbf29ce484222325ull
 #define FNV_PRIME 0x100000001b3ull
@@ -185,4 +186,52 @@ uint64_t normalize_hash(const char *sql, size_t size)
 	shape.semicolons = 0;
 	add_held(&shape);
 	return shape.hash;
+}
+
+/* Whether a label of a trace begins there: its key and the quote before its value. */
+static size_t trace_label(const char *sql, size_t size)
+{
+	static const char *const keys[] = { "traceparent='", "tracestate='" };
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (size >= strlen(keys[i]) && !memcmp(sql, keys[i], strlen(keys[i])))
+			return strlen(keys[i]);
+	return 0;
+}
+
+static void add_comment_text(struct shape *shape, const char *sql, size_t size)
+{
+	for (size_t at = 0; at < size; at++) {
+		size_t key = sql[at] == 't' ? trace_label(sql + at, size - at) : 0;
+		const char *quote = key ? memchr(sql + at + key, '\'', size - at - key) : NULL;
+
+		if (quote)
+			at = (size_t)(quote - sql);
+		else
+			add_byte(shape, (unsigned char)sql[at]);
+	}
+}
+
+uint64_t normalize_comments(const char *sql, size_t size)
+{
+	struct shape shape = { .hash = FNV_OFFSET };
+
+	/* Most statements have none. */
+	if (!memchr(sql, '*', size))
+		return 0;
+	for (size_t at = 0, end; at < size; at = end) {
+		char c = sql[at], next = at + 1 < size ? sql[at + 1] : 0;
+
+		end = at + 1;
+		if ((c == '-' && next == '-') || (c == '/' && next == '*')) {
+			end = skip_comment(sql, size, at);
+			if (c == '/')
+				add_comment_text(&shape, sql + at, end - at);
+		} else if (c == '\'' || c == '"' || c == '`') {
+			end = skip_quoted(sql, size, at, c);
+		} else if (c == '[') {
+			end = skip_quoted(sql, size, at, ']');
+		}
+	}
+	return shape.hash == FNV_OFFSET ? 0 : shape.hash;
 }

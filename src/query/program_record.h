@@ -12,6 +12,7 @@
 struct program_record {
 	uint64_t program; /* hash of the opcodes, the text and the library; as in struct query_record */
 	uint64_t plan;    /* hash of the plan */
+	uint64_t layout;  /* as struct statement_part has it */
 	uint64_t seen_ns; /* CLOCK_REALTIME */
 	uint32_t query_size;
 	uint32_t library_size;

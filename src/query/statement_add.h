@@ -8,9 +8,7 @@
 
 #include "base/way.h"
 #include "query/statement_memory.h"
-
-/* The index of "(other)". */
-#define STATEMENT_OTHER 0u
+#include "query/statement_stats.h"
 
 /* `statement` is not 0. */
 PART_OF_THE_WAY struct statement_entry *statement_entry_of(uint64_t statement)

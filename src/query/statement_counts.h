@@ -16,6 +16,12 @@
 
 #include "base/bias.h"
 
+/* Statements at most. */
+#define STATEMENTS_MAX_MOST 100000
+
+/* A longer text is kept up to here, whole characters. */
+#define STATEMENT_TEXT_MAX 8192
+
 /* The sums of every run, and from STATEMENT_PLAIN_SUMS on those of few. */
 enum statement_sum {
 	STATEMENT_CALLS,
@@ -73,6 +79,22 @@ struct statement_run {
 	uint64_t sums[STATEMENT_SUMS];
 	uint64_t seen_ns; /* since 1970 */
 	bool is_plain;    /* only the first STATEMENT_PLAIN_SUMS are there */
+};
+
+/* Which part of the statement; zero: the one without a layout and labels. */
+struct statement_part {
+	uint64_t layout;
+	uint64_t labels; /* normalize_comments() */
+	uint32_t period; /* how often the layout had changed */
+};
+
+/* A statement, or a part of it, with its counts. */
+struct statement_stats {
+	uint64_t hash; /* 0: "(other)" */
+	const char *text, *database;
+	bool is_cut;
+	const struct statement_counts *counts;
+	struct statement_part part;
 };
 
 struct statement_counter {

@@ -283,15 +283,15 @@ int statement_memory_remains(const void *at, size_t size, uint64_t flush,
 		const char *text = find_text(from, size, entry->text);
 		const char *database = find_text(from, size, entry->database);
 		struct statement_counts counts = entry->counter.own;
-		struct statement_stats stats = { 0, "(other)", "", false, &counts };
+		struct statement_stats stats = { 0, "(other)", "", false, &counts, { 0 } };
 
 		statement_counts_add(&counts, &entry->counter.shared);
 		if (!subtract(&counts, &entry->stored[stored_index(entry, from->flushed, flush)].counts) ||
 		    (!counts.sums[STATEMENT_CALLS] && !counts.sums[STATEMENT_PREPARES]))
 			continue;
 		if (text && database)
-			stats = (struct statement_stats){ entry->hash, text, database, entry->is_cut,
-				                          &counts };
+			stats = (struct statement_stats){ entry->hash,   text,    database,
+				                          entry->is_cut, &counts, entry->part };
 		code = each(context, &stats);
 	}
 	return code;

@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "query/statement_stats.h"
+#include "query/statement_counts.h"
 
 /* Codes of failures that a statement counts apart, the last of which stands for all others. */
 #define STATEMENT_FAILURE_CODES 4
@@ -35,10 +35,16 @@ struct statement_entry {
 	uint64_t hash;
 	const char *database, *text; /* text NULL: the entry is free */
 	bool is_cut;
+	bool is_over;  /* atomic: a part with another layout came after it */
+	bool is_mixed; /* layouts of the statement change too often: it has one part for each */
+	struct statement_part part;
 	uint32_t next; /* of the chain, or of the free ones */
 
 	struct statement_stored stored[2]; /* the flusher's */
 };
+
+/* The index of "(other)". */
+#define STATEMENT_OTHER 0u
 
 /* --- entries -------------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 
 struct statement_record {
 	uint64_t hash;
+	struct statement_part part;
 	struct statement_counts counts;
 	uint32_t text_size, database_size; /* with their final zeros */
 	bool is_cut;

@@ -3,7 +3,7 @@
  * Entries are never freed (statement_memory.h), as threads keep numbers of them: a number is an
  * entry's index and its generation, which changes with the statement that the entry is for.
  *
- * The chains of the table are read and changed under the lock. In front of them lies a cache
+ * The table (statement_table.h) is read and changed under the lock. In front of it lies a cache
  * of numbers without a lock, by the hash of a text and by that of a shape: a text that was met
  * before costs its hash, a new text of a known shape costs the normalization.
  */
@@ -22,22 +22,19 @@
 #include "query/normalize.h"
 #include "query/statement_add.h"
 #include "query/statement_memory.h"
+#include "query/statement_table.h"
 #include "sampler/state.h"
 
-#define CHAINS 8192u  /* a power of two */
-#define CACHED 32768u /* the same */
+#define CACHED 32768u /* a power of two */
 
 #define OTHER STATEMENT_OTHER
-#define NO_ENTRY UINT32_MAX
 
 /* Failures of a code that have a line in the log each. */
 #define FAILURES_LOGGED 10u
 
 LOCK_DEFINE(fold_lock, LOCK_STATEMENTS_FOLD);
 LOCK_DEFINE(table_lock, LOCK_STATEMENTS);
-static uint32_t chains[CHAINS]; /* index of the first entry; 0: none, as "(other)" is in no chain */
-static uint32_t first_free;     /* 0: none */
-static uint64_t kept, folded;   /* atomic */
+static uint64_t folded; /* atomic */
 
 size_t statement_stats_most = STATEMENTS_MAX_DEFAULT;
 bool statement_stats_announced;
@@ -55,7 +52,7 @@ size_t statement_stats_max(void)
 
 uint64_t statement_stats_counter(enum statement_counter_name which)
 {
-	return __atomic_load_n(which == STATEMENTS_KEPT ? &kept : &folded, __ATOMIC_RELAXED);
+	return which == STATEMENTS_KEPT ? statement_table_kept() : __atomic_load_n(&folded, __ATOMIC_RELAXED);
 }
 
 /* --- numbers ------------------------------------------------------------------------------ */
@@ -98,7 +95,10 @@ static uint64_t cache_find(struct hash key)
 
 	if (!statement || (__atomic_load_n(&at->check, __ATOMIC_RELAXED) ^ statement) != key.second)
 		return 0;
-	return is_current(statement) ? statement : 0;
+	return is_current(statement) &&
+	                       !__atomic_load_n(&entry_at(index_of(statement))->is_over, __ATOMIC_RELAXED)
+	               ? statement
+	               : 0;
 }
 
 static void cache_put(struct hash key, uint64_t statement)
@@ -109,125 +109,17 @@ static void cache_put(struct hash key, uint64_t statement)
 	__atomic_store_n(&at->statement, statement, __ATOMIC_RELEASE);
 }
 
-/* --- the table, under the lock ---------------------------------------------------------------- */
-
-static bool make_other(void)
-{
-	struct statement_entry *other;
-
-	if (statement_memory_made())
-		return true;
-	other = statement_memory_add();
-	if (!other)
-		return false;
-	other->database = "";
-	other->text = "(other)";
-	return true;
-}
-
-static uint32_t take_free(void)
-{
-	uint32_t index = first_free;
-
-	if (index) {
-		first_free = entry_at(index)->next;
-		return index;
-	}
-	return statement_memory_add() ? statement_memory_made() - 1 : NO_ENTRY;
-}
-
-static void give_free(uint32_t index)
-{
-	entry_at(index)->next = first_free;
-	first_free = index;
-}
-
-static void free_texts(struct statement_entry *entry)
-{
-	const char *text = entry->text, *database = entry->database;
-
-	entry->text = entry->database = NULL;
-	statement_memory_free(text);
-	statement_memory_free(database);
-}
-
-/* Up to `STATEMENT_TEXT_MAX` bytes, not inside a UTF-8 character. */
-static const char *copy_text(const char *text, size_t size)
-{
-	if (size > STATEMENT_TEXT_MAX) {
-		size = STATEMENT_TEXT_MAX;
-		while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
-			size--;
-	}
-	return statement_memory_copy(text, size);
-}
-
-static void link_entry(uint32_t index)
-{
-	struct statement_entry *entry = entry_at(index);
-
-	entry->next = chains[entry->hash & (CHAINS - 1)];
-	chains[entry->hash & (CHAINS - 1)] = index;
-}
-
-static uint32_t add_entry(uint64_t hash, const char *text, size_t size, const char *database)
-{
-	uint32_t index =
-		statement_stats_counter(STATEMENTS_KEPT) < statement_stats_max() ? take_free() : NO_ENTRY;
-	struct statement_entry *entry;
-	const char *text_copy, *database_copy;
-
-	if (index == NO_ENTRY)
-		return OTHER;
-	text_copy = copy_text(text, size);
-	database_copy = statement_memory_copy(database, strlen(database));
-	entry = entry_at(index);
-	if (!text_copy || !database_copy) {
-		statement_memory_free(text_copy);
-		statement_memory_free(database_copy);
-		give_free(index);
-		return OTHER;
-	}
-	entry->database = database_copy;
-	entry->hash = hash;
-	entry->is_cut = size > STATEMENT_TEXT_MAX;
-	__atomic_store_n(&entry->text, text_copy, __ATOMIC_RELEASE);
-	link_entry(index);
-	__atomic_fetch_add(&kept, 1, __ATOMIC_RELAXED);
-	return index;
-}
-
-static uint32_t find_entry(uint64_t hash, const char *database)
-{
-	for (uint32_t i = chains[hash & (CHAINS - 1)]; i; i = entry_at(i)->next)
-		if (entry_at(i)->hash == hash && !strcmp(entry_at(i)->database, database))
-			return i;
-	return OTHER;
-}
-
-static void unlink_entry(uint32_t index)
-{
-	uint32_t *at = &chains[entry_at(index)->hash & (CHAINS - 1)];
-
-	while (*at != index)
-		at = &entry_at(*at)->next;
-	*at = entry_at(index)->next;
-}
-
 /* --- finding ---------------------------------------------------------------------------------- */
 
-static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const char *database)
+static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const char *database,
+                            const struct statement_part *part)
 {
 	uint64_t statement = 0;
-	uint32_t index;
 
 	lock_take(&table_lock);
-	if (make_other()) {
-		index = find_entry(hash, database);
-		if (index == OTHER)
-			index = add_entry(hash, text, size, database);
-		statement = number_of(index);
-	}
+	if (statement_table_begin())
+		statement = number_of(
+			statement_table_find(statement_stats_max(), hash, text, size, database, *part));
 	lock_release(&table_lock);
 	return statement;
 }
@@ -237,21 +129,23 @@ uint64_t statement_stats_find(const struct statement_name *name)
 	const char *text = name->text ? name->text : "", *database = name->database ? name->database : "";
 	size_t size = strlen(text);
 	struct hash place = hash_bytes(database, strlen(database)), key = hash_bytes(text, size), shape;
+	struct statement_part part = { .layout = name->layout };
 	uint64_t statement, hash;
 
 	if (!statement_stats_max())
 		return 0;
 	/* A text may be the name of a database: the two are not exchanged, and do not cancel each other. */
-	key.first += 3 * place.first;
-	key.second += 3 * place.second;
+	key.first += 3 * place.first + part.layout;
+	key.second += 3 * place.second + part.layout;
 	statement = cache_find(key);
 	if (statement)
 		return statement;
 	hash = normalize_hash(text, size);
-	shape = hash_words((uint64_t[]){ hash, place.first, place.second }, 3);
+	part.labels = normalize_comments(text, size);
+	shape = hash_words((uint64_t[]){ hash, place.first, place.second, part.layout, part.labels }, 5);
 	statement = cache_find(shape);
 	if (!statement) {
-		statement = find_or_add(hash, text, size, database);
+		statement = find_or_add(hash, text, size, database, &part);
 		/* One that has no room has it perhaps the next time. */
 		if (!statement || index_of(statement) == OTHER)
 			return statement;
@@ -325,7 +219,19 @@ static bool was_counted(const struct statement_counts *counts)
 static struct statement_stats describe(const struct statement_entry *entry,
                                        const struct statement_counts *counts)
 {
-	return (struct statement_stats){ entry->hash, entry->text, entry->database, entry->is_cut, counts };
+	return (struct statement_stats){ entry->hash,   entry->text, entry->database,
+		                         entry->is_cut, counts,      entry->part };
+}
+
+static void read_parts(uint32_t first, struct statement_counts *counts)
+{
+	struct statement_counts part;
+
+	statement_counter_read(&entry_at(first)->counter, counts);
+	for (uint32_t i = first; first != OTHER && (i = statement_table_next(i)) != OTHER;) {
+		statement_counter_read(&entry_at(i)->counter, &part);
+		statement_counts_add(counts, &part);
+	}
 }
 
 void statement_stats_each(void (*each)(void *context, const struct statement_stats *stats), void *context)
@@ -341,8 +247,8 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 
 		/* One at a time: a thread with a new statement waits no longer than this. */
 		lock_take(&table_lock);
-		if (entry->text) {
-			statement_counter_read(&entry->counter, &counts);
+		if (entry->text && (i == OTHER || statement_table_first(entry->hash, entry->database) == i)) {
+			read_parts(i, &counts);
 			stats = describe(entry, &counts);
 			if (was_counted(&counts))
 				each(context, &stats);
@@ -424,7 +330,7 @@ static bool fold(uint32_t index)
 
 	/* No thread finds it now, and those that have its number see the generation change. */
 	lock_take(&table_lock);
-	unlink_entry(index);
+	statement_table_unlink(index);
 	lock_release(&table_lock);
 	is_renewed = statement_counter_renew(&entry->counter, &counts);
 	if (is_renewed) {
@@ -436,10 +342,9 @@ static bool fold(uint32_t index)
 	}
 	lock_take(&table_lock);
 	if (is_renewed) {
-		free_texts(entry);
-		give_free(index);
+		statement_table_free(index);
 	} else {
-		link_entry(index);
+		statement_table_link(index);
 	}
 	lock_release(&table_lock);
 	return is_renewed;
@@ -470,7 +375,6 @@ static void make_room(void)
 	for (size_t i = 0; i < uses.count && count > wanted; i++)
 		if (fold(uses.items[i].index)) {
 			count--;
-			__atomic_fetch_sub(&kept, 1, __ATOMIC_RELAXED);
 			__atomic_fetch_add(&folded, 1, __ATOMIC_RELAXED);
 		}
 	lock_release(&fold_lock);
@@ -511,10 +415,9 @@ bool statement_stats_are_due(void)
 /* An empty table: what the parent's flusher may have been at does not matter. */
 void statement_stats_reset_in_child(void)
 {
-	memset(chains, 0, sizeof chains);
-	first_free = 0;
+	statement_table_reset_in_child();
 	statement_memory_reset_in_child();
 	has_taken = are_due = false;
 	statement_stats_announced = false;
-	kept = folded = 0;
+	folded = 0;
 }

@@ -7,6 +7,11 @@
  * (statement_counts.h). It finds the statement by a hash of the text; only a text whose shape was
  * not met before takes a lock.
  *
+ * A statement has a part for each layout of its program, which tells plans apart, and for each list of
+ * labels in its comments; where the layout changes, a new part begins, so that the counts before and
+ * after a change of the plan are apart. Parts take half of the room at most: beyond it a statement's runs
+ * count in the part without a layout and labels.
+ *
  * The flusher takes what has changed since the file last got it. When more statements are
  * there than the setting log_statements_max allows, it puts the least used into one, "(other)",
  * which also counts new ones while there is no room. No run is lost.
@@ -19,14 +24,11 @@
 #include "query/statement_counts.h"
 
 #define STATEMENTS_MAX_DEFAULT 5000
-#define STATEMENTS_MAX_MOST 100000
-
-/* A longer text is kept up to here, whole characters. */
-#define STATEMENT_TEXT_MAX 8192
 
 /* The key of a statement. */
 struct statement_name {
 	const char *text, *database; /* NULL: "" */
+	uint64_t layout;             /* of the program: programs_layout(); 0: not known */
 };
 
 /* The statement's number; 0: nothing is counted. */
@@ -52,13 +54,6 @@ size_t statement_stats_max(void);
 extern size_t statement_stats_most __attribute__((visibility("hidden")));
 extern bool statement_stats_announced __attribute__((visibility("hidden")));
 void statement_stats_announce(void);
-
-struct statement_stats {
-	uint64_t hash; /* 0: "(other)" */
-	const char *text, *database;
-	bool is_cut;
-	const struct statement_counts *counts;
-};
 
 /* Calls for each statement that has been counted. Any thread but the handler; texts are valid
  * during the call. */

@@ -64,6 +64,7 @@ static int send_statement(void *unused, const struct statement_stats *stats)
 		return ENOSPC; /* the next time */
 	*record = (struct statement_record){
 		.hash = stats->hash,
+		.part = stats->part,
 		.counts = *stats->counts,
 		.text_size = (uint32_t)size + 1,
 		.database_size = (uint32_t)database_size,

@@ -15,6 +15,7 @@
 #include "modules/module_log.h"
 #include "modules/modules.h"
 #include "query/statement_memory.h"
+#include "query/statement_stats.h"
 #include "queryprof.h"
 #include "sampler/open_waits.h"
 #include "sampler/ring_reader.h"

@@ -148,7 +148,7 @@ class Files(Tool):
     def make_plans(self):
         """Two runs that count as one statement's, each with a plan of its own; the later one is slower."""
         self.change("INSERT INTO libraries VALUES (1, '', '')",
-                    "INSERT INTO programs VALUES (1, 1, 1, 11, 0), (2, 2, 1, 12, 0)",
+                    "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 1, 11, 0), (2, 2, 1, 12, 0)",
                     "INSERT INTO plans VALUES (11, 'SCAN a'), (12, 'SCAN b')",
                     "INSERT INTO plan_nodes VALUES (1, 1, 0, 'SCAN a', ''), (2, 1, 0, 'SCAN b', '')",
                     "UPDATE queries SET program = id WHERE id IN (1, 2)",

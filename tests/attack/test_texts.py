@@ -53,7 +53,7 @@ EXPORTS = [("collapsed", ["names.name"]), ("json", ["names.name", "statements.qu
 # After fixed.sql and fixed_traces.sql: what those have no rows of. Of orders there are two plans.
 ROWS = """
 INSERT INTO libraries VALUES (1, '', '');
-INSERT INTO programs VALUES (1, 1, 1, 11, 0), (2, 4, 1, 12, 0);
+INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 1, 11, 0), (2, 4, 1, 12, 0);
 INSERT INTO plans VALUES (11, ''), (12, '');
 INSERT INTO plan_nodes VALUES (1, 1, 0, '', ''), (1, 2, 1, '', ''), (2, 1, 0, '', '');
 INSERT INTO program_opcodes VALUES (1, 1, 1, '', 0, 0, 0, 0), (1, 2, 2, '', 0, 0, 0, 0), (2, 1, 1, '', 0, 0, 0, 0);

@@ -14,7 +14,7 @@ from tool import Tool, main
 from trace_file import START
 
 PLAN = """
-    INSERT INTO programs VALUES (1, 1, 0, 11, 0);
+    INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 0, 11, 0);
     INSERT INTO plan_nodes VALUES (1, 1, 0, 'SCAN orders', ''), (1, 2, 0, 'SCAN items', '');
     INSERT INTO program_opcodes VALUES (1, 1, 1, 'Column', 0, 0, 0, 0), (1, 2, 2, 'Next', 0, 0, 0, 0);
     UPDATE queries SET program = 1 WHERE id = 1;

@@ -151,10 +151,11 @@ text   SELECT *
         FROM orders WHERE id = 1
 
 Time, as measured and as sampled
-clock       exact    share   sampled   error  differs  samples
-wall     200.0 ms  100.0 %  150.0 ms  0.5 ms  -25.0 %      150
-on CPU   100.0 ms   50.0 %  100.0 ms  0.6 ms   +0.0 %       90
-off CPU  100.0 ms   50.0 %   50.0 ms  0.8 ms  -50.0 %
+clock                    exact    share   sampled    error  differs  samples
+wall                  200.0 ms  100.0 %  150.0 ms  50.0 ms  -25.0 %      150
+on CPU                100.0 ms   50.0 %  100.0 ms   0.6 ms   +0.0 %       90
+off CPU               100.0 ms   50.0 %   50.0 ms  50.0 ms  -50.0 %
+off CPU, not sampled   50.0 ms   25.0 %
 
 Top functions, by CPU time
 self_%  error_%  total_%     self    total  function
@@ -218,7 +219,7 @@ Top stacks, leaf first, by CPU time
         shutil.copy(self.trace, path)
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.executescript("""
-                INSERT INTO programs VALUES (1, 1, 0, 11, 0);
+                INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 0, 11, 0);
                 INSERT INTO plan_nodes VALUES (1, 1, 0, 'SCAN orders', '');
                 UPDATE queries SET program = 1 WHERE id = 1;
                 DELETE FROM samples WHERE series = 2;""")

@@ -79,6 +79,8 @@ def ms_of(text):
 
 
 class Selections(Tool):
+    counts_all = False  # runs that are not logged are counted
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="queryprof-selections-")
@@ -138,6 +140,8 @@ class Selections(Tool):
                        " printf('[[1,0,0,%d,%d,0,%d]]', query_duration_ns, query_duration_ns, q.id)"
                        " FROM queries AS q JOIN threads AS t ON t.process = q.process AND t.thread_id = q.thread_id"
                        " WHERE q.id % 3 = 1")
+        if cls.counts_all:
+            cls.count_all(chance)
         cls.db.commit()
 
     @classmethod
@@ -180,6 +184,12 @@ class Selections(Tool):
             sums[name] = self.number("SELECT total(value) / 1e6 FROM sampled WHERE trace_type IN (%s) AND %s" %
                                      (types, samples))
         self.assertGreater(sums["runs"], 0)
+        # Options that choose single runs, by time or process for one, are about logged ones.
+        is_counted = self.counts_all and option in (None, "statement", "like", "database")
+        for name, what in ("runs", "calls"), ("wall", "execution_time_ns / 1e6"), ("cpu", "cpu_time_ns / 1e6"):
+            sums["all " + name] = self.number(
+                "SELECT total(%s) FROM (SELECT *, normalized_query_hash AS hash FROM statement_stats) WHERE %s" %
+                (what, predicate)) if is_counted else sums[name]
         return sums
 
     # --- by the commands ---------------------------------------------------------------------
@@ -194,18 +204,21 @@ class Selections(Tool):
         for lines in ((), ("--statements",)):
             for order in ORDERS if not chosen else ORDERS[:2]:
                 rows = self.rows("queries", self.trace, *chosen, *lines, "--by", order)
-                self.assertEqual(sum(row["runs"] or row["logged"] for row in rows) if lines else len(rows), sums["runs"])
-                self.assertAlmostEqual(total("wall_ms"), sums["wall"], places=3)
-                self.assertAlmostEqual(total("cpu_ms"), sums["cpu"], places=3)
+                which = "all " if lines else ""
+                self.assertEqual(sum(row["runs"] or row["logged"] for row in rows) if lines else len(rows), sums[which + "runs"])
+                self.assertAlmostEqual(total("wall_ms"), sums[which + "wall"], places=3)
+                self.assertAlmostEqual(total("cpu_ms"), sums[which + "cpu"], places=3)
                 self.assertAlmostEqual(total("sampled_ms"), sums["Wall" if order in ("wall", "off") else "CPU"], places=3)
             out = self.output("queries", self.trace, *chosen, *lines, "--limit", "1000")
             if len(rows) > 1:
                 self.assertRegex(out.splitlines()[-1], r"sum of %d" % len(rows))
-                self.assertAlmostEqual(ms_of(out.splitlines()[-1]), sums["wall"], delta=0.06)
+                self.assertAlmostEqual(ms_of(out.splitlines()[-1]), sums[which + "wall"], delta=0.06)
         for key in ("route", "none"):
             rows = self.rows("queries", self.trace, *chosen, "--by", "label:" + key)
             self.assertAlmostEqual(total("cpu_ms"), sums["CPU"], places=3)
             self.assertAlmostEqual(total("wall_ms"), sums["Wall"], places=3)
+        if any(row["runs"] for row in rows):
+            self.assertEqual(total("runs"), sums["all runs"])
         self.output("queries", self.trace, *chosen, "--regressed")
 
     def of_report(self, chosen, sums):
@@ -213,7 +226,7 @@ class Selections(Tool):
             for full in ((), ("--full",)) if not chosen else ((),):
                 out = self.output("report", self.trace, *chosen, "--type", type_name, "--limit", "1000", *full)
                 times = {line[:8].strip(): line for line in table_of(out, "Time, as measured and as sampled")}
-                for clock, exact, sampled in (("wall", sums["wall"], "Wall"), ("on CPU", sums["cpu"], "CPU")):
+                for clock, exact, sampled in (("wall", sums["all wall"], "Wall"), ("on CPU", sums["all cpu"], "CPU")):
                     self.assertAlmostEqual(ms_of(times[clock]), exact, delta=0.06)
                     self.assertIn("%.1f ms" % sums[sampled] if sums[sampled] else clock, times[clock])
                 title, = re.findall(r"^Top functions.*$", out, re.MULTILINE)
@@ -243,9 +256,9 @@ class Selections(Tool):
         for type_name, of_type in (("cpu", "CPU"), ("wall", "Wall"), ("offcpu", "OffCPU")):
             out = self.output("diff", self.trace, self.trace, *chosen, "--type", type_name)
             totals = dict(re.findall(r"^(runs|samples|wall|cpu) +(\S+)", out, re.MULTILINE))
-            self.assertEqual([float(totals[name]) for name in ("runs", "samples")], [sums["runs"], sums[of_type]])
+            self.assertEqual([float(totals[name]) for name in ("runs", "samples")], [sums["all runs"], sums[of_type]])
             for name in ("wall", "cpu"):
-                self.assertAlmostEqual(float(totals[name]), sums[name], delta=0.06)
+                self.assertAlmostEqual(float(totals[name]), sums["all " + name], delta=0.06)
 
     def of_traces(self, option, value):
         predicate = FILTERS[option][[text for text, _ in FILTERS[option]].index(value)][1] if option else "1"
@@ -280,6 +293,50 @@ class Selections(Tool):
                     with self.subTest(command=command, option=option, value=value):
                         chosen = () if option is None else ("--" + option,) + ((value,) if value else ())
                         getattr(self, "of_" + command)(chosen, self.expect(option, value, predicate))
+
+
+class AllRuns(Selections):
+    """The same where short runs are counted, by the labels of comments and by plan."""
+    counts_all = True
+
+    @classmethod
+    def count_all(cls, chance):
+        cls.db.execute("UPDATE programs SET layout = 90 + id")
+        for statement in (1, 2, 3, 4):
+            for database in ("/data/big.db", "/data/small.db"):
+                runs, ns, cpu = cls.db.execute(
+                    "SELECT count(*), total(execution_ns), total(cpu_time_ns) FROM queries WHERE statement = ? AND database = ?",
+                    (statement, database)).fetchone()
+                short = chance.randrange(1000, 2000)
+                counts = {"normalized_query_hash": 0xa000 + statement, "database": database, "program": "/usr/bin/app",
+                          "calls": runs + short, "execution_time_ns": int(ns) + 7000 * short, "last_seen_ns": START,
+                          "cpu_time_ns": int(cpu) + 4000 * short}
+                cls.insert("statement_counters", statement=statement, **counts)
+                cls.insert("statement_parts", period=0, layout=90 + statement, labels={2: 1, 3: 2}.get(statement, 0), **counts)
+
+    def test_every_command(self):
+        for command in ("queries", "report", "plan", "diff"):
+            for option in (None, "statement", "like", "database", "since", "label"):
+                for value, predicate in FILTERS[option]:
+                    with self.subTest(command=command, option=option, value=value):
+                        chosen = () if option is None else ("--" + option, value)
+                        getattr(self, "of_" + command)(chosen, self.expect(option, value, predicate))
+
+    def test_runs_by_label(self):
+        rows = {row["label"]: row["runs"] for row in self.rows("queries", self.trace, "--by", "label:route")}
+        for label, statement in ("items", 2), ("users", 3):
+            self.assertEqual(rows[label], self.number("SELECT sum(calls) FROM statement_counters WHERE"
+                                                      " normalized_query_hash = 0xa000 + %d" % statement))
+        # The program's own labels are known of runs with samples.
+        self.assertIsNone(rows["api"])
+        self.assertIsNone(rows[""])
+
+    def test_runs_of_a_plan(self):
+        out = self.output("plan", self.trace, "--limit", "10")
+        for statement in (1, 2, 3, 4):
+            calls, ns = self.db.execute("SELECT sum(calls), sum(execution_time_ns) FROM statement_counters WHERE"
+                                        " normalized_query_hash = 0xa000 + ?", (statement,)).fetchone()
+            self.assertIn("\n%d runs, %.3g ms each" % (calls, ns / calls / 1e6), "\n" + out)
 
 
 if __name__ == "__main__":

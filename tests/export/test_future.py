@@ -101,7 +101,7 @@ class Future(support.Exports):
         shutil.copy(self.future, path)
         db = sqlite3.connect(path)
         db.executescript("""
-            INSERT INTO programs VALUES (1, 1, 0, 11, 0);
+            INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 0, 11, 0);
             INSERT INTO plan_nodes VALUES (1, 1, 0, 'SCAN orders', '');
             INSERT INTO program_opcodes VALUES (1, 1, 0, 'Init', 0, 0, 0, 0), (1, 2, 1, 'Column', 0, 0, 0, 0);
             UPDATE queries SET program = 1 WHERE id = 1;

@@ -19,7 +19,7 @@ VALUES (11, 'shop.db', 'app', 1, 3, 3000000, 2000000, 3000000, 100, 2000000, 179
 	(22, 'shop.db', 'app', 2, 1, 1, 1, 1, 1, 1, 1, 1);
 INSERT INTO libraries VALUES (1, '/usr/lib/libsqlite3.so.0', '3.40.1');
 INSERT INTO plans VALUES (7, 'SCAN orders'), (8, 'SEARCH orders USING INDEX by_id (id=?)');
-INSERT INTO programs VALUES (1, 1, 1, 7, 1), (2, 1, 1, 8, 2);
+INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 1, 7, 1), (2, 1, 1, 8, 2);
 INSERT INTO plan_nodes VALUES (1, 1, 0, 'SCAN orders', 'id'), (1, 2, 1, 'SEARCH lines', ''), (2, 1, 0, 'SEARCH orders', '');
 INSERT INTO program_opcodes VALUES (1, 1, 1, 'Next', 0, 1, 2, 3), (1, 2, 0, 'Halt', 0, 0, 0, 0), (2, 1, 1, 'Column', 1, 1, 1, 0);
 INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement, query_start_ns, query_duration_ns,

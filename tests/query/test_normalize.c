@@ -63,6 +63,23 @@ static void pairs_differ(void **state)
 	}
 }
 
+static uint64_t comments_of(const char *text)
+{
+	return normalize_comments(text, strlen(text));
+}
+
+static void comments_are_told_apart(void **state)
+{
+	(void)state;
+	assert_int_equal(comments_of("SELECT 1 * 2"), 0);
+	assert_int_equal(comments_of("SELECT '/*a=''1''*/' * 2 -- /*b*/"), 0);
+	assert_int_not_equal(comments_of("/*a='1'*/ SELECT 1"), comments_of("/*a='2'*/ SELECT 1"));
+	assert_int_equal(comments_of("/*a='1'*/ SELECT 1"), comments_of("SELECT 2 /*a='1'*/"));
+	assert_int_equal(comments_of("/*a='1',traceparent='00-1'*/ SELECT 1"),
+	                 comments_of("/*a='1',traceparent='00-2'*/ SELECT 1"));
+	assert_int_not_equal(comments_of("/*parent='1'*/ SELECT 1"), comments_of("/*parent='2'*/ SELECT 1"));
+}
+
 /* Any bytes, any cut: read within bounds (the sanitizers see to that). */
 static void any_bytes(void **state)
 {
@@ -79,6 +96,7 @@ static void any_bytes(void **state)
 			text[i] = alphabet[random % (sizeof alphabet - 1)];
 		}
 		normalize_hash(text, size);
+		normalize_comments(text, size);
 		test_free(text);
 	}
 }
@@ -87,6 +105,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_differ),
+		cmocka_unit_test(comments_are_told_apart),
 		cmocka_unit_test(any_bytes),
 	};
 

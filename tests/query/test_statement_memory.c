@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "query/statement_memory.h"
+#include "query/statement_stats.h"
 
 #define STATEMENTS 60
 
@@ -57,7 +58,7 @@ static struct sums remains(uint64_t newest_flush)
 
 static void count(const char *text)
 {
-	const struct statement_name name = { text, "a.db" };
+	const struct statement_name name = { .text = text, .database = "a.db" };
 	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1 }, .seen_ns = 1 };
 
 	statement_stats_add(statement_stats_find(&name), 1, &run);

@@ -96,7 +96,7 @@ static struct wanted find(const char *text, const char *database)
 
 static uint64_t count(const char *text, const char *database, uint64_t execution_ns)
 {
-	const struct statement_name name = { text, database };
+	const struct statement_name name = { .text = text, .database = database };
 	const struct statement_run run = {
 		.sums = { [STATEMENT_CALLS] = 1, [STATEMENT_EXECUTION_NS] = execution_ns },
 		.seen_ns = 1000 + execution_ns,
@@ -179,7 +179,7 @@ static void buckets_are_powers_of_two(void **state)
 /* A preparation is no run. */
 static uint64_t found(const char *text)
 {
-	return statement_stats_find(&(struct statement_name){ text, "d" });
+	return statement_stats_find(&(struct statement_name){ .text = text, .database = "d" });
 }
 
 /* Both ways to count a run count the same. */
@@ -226,7 +226,7 @@ static void a_plain_run_is_counted_as_any(void **state)
 
 static void a_preparation_has_no_time_of_a_run(void **state)
 {
-	const struct statement_name name = { "SELECT prepared", NULL };
+	const struct statement_name name = { .text = "SELECT prepared", .database = NULL };
 	const struct statement_run run = { .sums = {
 						   [STATEMENT_PREPARES] = 1, [STATEMENT_EXECUTION_NS] = 7 } };
 	struct wanted found;
@@ -344,7 +344,7 @@ static void the_least_used_become_other(void **state)
 /* A number whose statement was folded is that of "(other)". */
 static void an_old_number_is_not_anothers(void **state)
 {
-	const struct statement_name name = { "SELECT a FROM old", "bound.db" };
+	const struct statement_name name = { .text = "SELECT a FROM old", .database = "bound.db" };
 	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1 } };
 	uint64_t old = statement_stats_find(&name), calls;
 	struct sums taken = { 0 };
@@ -362,6 +362,118 @@ static void an_old_number_is_not_anothers(void **state)
 	statement_stats_add(old, 1, &run);
 	assert_int_equal(find("(other)", "").counts.sums[STATEMENT_CALLS], calls + 1);
 	assert_int_not_equal(statement_stats_find(&name), old);
+}
+
+/* --- parts -------------------------------------------------------------------------------------- */
+
+struct taken_parts {
+	struct {
+		struct statement_part part;
+		uint64_t calls;
+	} items[64];
+	int count;
+};
+
+static int add_part(void *context, const struct statement_stats *stats)
+{
+	struct taken_parts *parts = context;
+
+	assert_true(parts->count < 64);
+	parts->items[parts->count].part = stats->part;
+	parts->items[parts->count++].calls = stats->counts->sums[STATEMENT_CALLS];
+	return 0;
+}
+
+static struct taken_parts take_parts(void)
+{
+	struct taken_parts parts = { .count = 0 };
+
+	assert_int_equal(statement_stats_take(add_part, &parts), 0);
+	statement_stats_settle(true);
+	return parts;
+}
+
+static void count_layout(const char *text, uint64_t layout, int runs)
+{
+	const struct statement_name name = { .text = text, .database = "parts.db", .layout = layout };
+	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1, [STATEMENT_EXECUTION_NS] = 1 } };
+
+	for (int i = 0; i < runs; i++)
+		statement_stats_add(statement_stats_find(&name), 1, &run);
+}
+
+static void each_change_of_the_layout_begins_a_part(void **state)
+{
+	struct taken_parts parts;
+
+	(void)state;
+	count_layout("SELECT parts", 7, 5);
+	count_layout("SELECT parts", 8, 6);
+	count_layout("SELECT parts", 7, 30);
+	count_layout("SELECT parts", 0, 2); /* not known: no change */
+	count_layout("SELECT parts", 7, 1);
+	parts = take_parts();
+	assert_int_equal(parts.count, 4);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(parts.items[i].part.period, i);
+		assert_int_equal(parts.items[i].part.layout, i == 1 ? 8 : 7);
+	}
+	assert_int_equal(parts.items[0].calls, 5);
+	assert_int_equal(parts.items[1].calls, 6);
+	assert_int_equal(parts.items[2].calls, 31);
+	assert_int_equal(parts.items[3].calls, 2);
+	/* For readers it is one statement. */
+	assert_int_equal(find("SELECT parts", "parts.db").counts.sums[STATEMENT_CALLS], 44);
+	assert_int_equal(live().statements, 1);
+}
+
+/* Two connections, or literals: no changes of the plan. */
+static void layouts_that_alternate_have_a_part_each(void **state)
+{
+	struct taken_parts parts;
+	uint64_t calls = 0;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		count_layout("SELECT alternating", 1 + (uint64_t)i % 2, 1);
+	parts = take_parts();
+	assert_in_range(parts.count, 2, 9);
+	for (int i = 0; i < 2000; i++)
+		count_layout("SELECT alternating", 1 + (uint64_t)i, 1);
+	parts = take_parts();
+	assert_in_range(parts.count, 2, 25);
+	for (int i = 0; i < parts.count; i++)
+		calls += parts.items[i].calls;
+	assert_int_equal(calls, 2000);
+	assert_int_equal(live().calls, 3000);
+}
+
+static void each_comment_has_a_part(void **state)
+{
+	char text[128];
+	struct taken_parts parts;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		snprintf(text, sizeof text, "SELECT c /*route='a',traceparent='00-%032x-%016x-01'*/", i, i);
+		count_layout(text, 7, 1);
+	}
+	count_layout("SELECT c /*route='b'*/", 7, 3);
+	count_layout("SELECT c", 7, 4);
+	parts = take_parts();
+	assert_int_equal(parts.count, 3);
+	assert_int_equal(parts.items[0].calls, 50);
+	assert_int_equal(parts.items[1].calls, 3);
+	assert_int_equal(parts.items[2].calls, 4);
+	assert_int_equal(parts.items[2].part.labels, 0);
+	assert_int_equal(parts.items[2].part.period, 0);
+	/* A comment that is always another one has no part each. */
+	for (int i = 0; i < 500; i++) {
+		snprintf(text, sizeof text, "SELECT c /*request='%d'*/", i);
+		count_layout(text, 7, 1);
+	}
+	assert_in_range(take_parts().count, 2, 25);
+	assert_int_equal(live().calls, 557);
 }
 
 static void nothing_is_counted_at_0(void **state)
@@ -408,7 +520,7 @@ static void *work(void *context)
 	for (long i = 0; i < work->runs; i++) {
 		struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1 }, .seen_ns = 1 };
 		char text[64];
-		const struct statement_name name = { text, "threads.db" };
+		const struct statement_name name = { .text = text, .database = "threads.db" };
 
 		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
 		snprintf(text, sizeof text, "SELECT a FROM s%d",
@@ -545,6 +657,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_flusher_learns_of_it_once, begin, end),
 		cmocka_unit_test_setup_teardown(the_least_used_become_other, begin, end),
 		cmocka_unit_test_setup_teardown(an_old_number_is_not_anothers, begin, end),
+		cmocka_unit_test_setup_teardown(each_change_of_the_layout_begins_a_part, begin, end),
+		cmocka_unit_test_setup_teardown(layouts_that_alternate_have_a_part_each, begin, end),
+		cmocka_unit_test_setup_teardown(each_comment_has_a_part, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_counted_at_0, begin, end),
 		cmocka_unit_test_setup_teardown(failures_have_a_few_lines_each, begin, end),
 		cmocka_unit_test_setup_teardown(threads_add_and_the_flusher_takes, begin, end),

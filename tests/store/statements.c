@@ -16,7 +16,7 @@
 
 static void count(const char *text, uint64_t execution_ns)
 {
-	const struct statement_name name = { text, "/data/app.db" };
+	const struct statement_name name = { .text = text, .database = "/data/app.db" };
 	const struct statement_run run = {
 		.sums = {
 			[STATEMENT_CALLS] = 1,
@@ -93,7 +93,7 @@ static void flushes_add_up(void **state)
 
 static void a_preparation_leaves_no_least_time(void **state)
 {
-	const struct statement_name name = { "SELECT once", NULL };
+	const struct statement_name name = { .text = "SELECT once", .database = NULL };
 	const struct statement_run prepared = { .sums = { [STATEMENT_PREPARES] = 1 }, .seen_ns = T0 };
 	const struct statement_run run = { .sums = { [STATEMENT_CALLS] = 1, [STATEMENT_EXECUTION_NS] = 70 },
 		                           .seen_ns = T0 };

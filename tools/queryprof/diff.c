@@ -101,7 +101,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 	} copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
-		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions,
 		  "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
@@ -204,7 +204,7 @@ static int print_plans(sqlite3 *both)
 	                     " HAVING min(plan_hash) < max(plan_hash))",
 	                     0))
 		return COMMAND_FINE;
-	printf("\nPlans that changed: time of a run with samples\n");
+	printf("\nPlans that changed: mean time of a run\n");
 	return run_sql(both, sql_plan_changes, parameters, &output);
 }
 

@@ -125,8 +125,13 @@ const struct command command_queries = {
 		"tables), sort, index (one that SQLite built for the run alone), failed, unfinished (no end "
 		"was recorded), and the program's own time between two rows. An id, or its beginning, is "
 		"what --query takes, that of a statement --statement.\n\n"
-		"--regressed compares runs before and after a change of the plan; plans are known of runs "
-		"with samples. `was` and `now` are the lines that only the one plan has, or the other.",
+		"--regressed compares all runs before and after a change of the plan, up to the next change; "
+		"a plan "
+		"is known if one of its runs had samples. `was` and `now` are the lines that only the one "
+		"plan has, or "
+		"the other. --by label:KEY counts all runs under the label of a comment, and logged ones "
+		"under a label "
+		"that the program sets.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
 		    "  queryprof queries app.trace --statements --since yesterday\n"

@@ -13,6 +13,7 @@
 #include "selection.h"
 #include "shown_type.h"
 #include "store/file/database.h"
+#include "sql_report_clocks.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
 #include "sql_report_query.h"
@@ -51,10 +52,10 @@ static const struct part {
 } parts[] = {
 	{ NULL, sql_report_query, "reading queries", true, false, NULL, NULL },
 	{ NULL, sql_report_samples, "reading samples", true, false, NULL, NULL }, /* for those that follow */
+	{ NULL, sql_report_clocks, "adding up", true, false, NULL, NULL },
 	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
 	  "share samples" },
-	{ "Time of the logged runs", sql_report_waits, "adding up waits", false, false, sql_report_waits,
-	  NULL },
+	{ "Time by cause", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
 	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL, NULL },
 	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL, NULL },
@@ -143,7 +144,13 @@ const struct command command_report = {
 	.summary = "Reports where the time went: functions and stacks",
 	.details =
 		"All runs of the file, or those that the options leave. Exact times are of all runs, logged "
-		"or not, unless an option chooses single ones; they stand beside the sampled ones. `self` is "
+		"or not, unless an option chooses single ones; samples say how that time is split. What no "
+		"sample "
+		"can have seen is a line of its own, `not sampled`, and part of the error: if the samples "
+		"add up to "
+		"less than the exact time by more than twice the error, all that they lack. Waits and run "
+		"queues "
+		"of short runs are such, and threads that end before their timer is armed. `self` is "
 		"time in the function itself, `total` also in what it "
 		"called. `error` is one standard error of the column before it: the true value is no "
 		"farther away than twice that in 95 of 100 cases. `interval` is there where the time between "

@@ -336,7 +336,7 @@ int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size)
 
 #define UNUSED_LABELS                                                                                        \
 	" AND id NOT IN (SELECT labels FROM queries) AND id NOT IN (SELECT labels FROM statements)"          \
-	" AND id NOT IN (SELECT labels FROM label_uses)"
+	" AND id NOT IN (SELECT labels FROM label_uses) AND id NOT IN (SELECT labels FROM statement_parts)"
 
 int labels_remove(struct writer *writer, int64_t epoch, int64_t time_ns, bool all)
 {

@@ -36,6 +36,7 @@ int programs_take(struct writer *writer, const struct program_record *record, si
 	sqlite3_bind_int64(add, 3, library);
 	sqlite3_bind_int64(add, 4, (int64_t)record->plan);
 	sqlite3_bind_int64(add, 5, (int64_t)record->seen_ns);
+	sqlite3_bind_int64(add, 6, (int64_t)record->layout);
 	code = run(writer, WRITE_PROGRAM);
 	sqlite3_bind_int64(add_plan, 1, (int64_t)record->plan);
 	writer_bind_text(add_plan, 2, record->text + record->query_size + record->library_size,

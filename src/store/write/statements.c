@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "query/normalize.h"
 #include "query/statement_memory.h"
 #include "query/statement_record.h"
 #include "query/statement_stats.h"
@@ -46,6 +47,33 @@ static int announce_batch(struct writer *writer)
 	return writer_run_sql(writer, "UPDATE state SET statement_batches = ?1", writer->statement_batch, 0);
 }
 
+static int write_part(struct writer *writer, const struct statement_stats *stats, int64_t statement)
+{
+	sqlite3_stmt *upsert = writer_statement(writer, WRITE_STATEMENT_PART);
+	const struct statement_counts *counts = stats->counts;
+	const enum statement_sum sums[] = { STATEMENT_CALLS,     STATEMENT_ERRORS,
+		                            STATEMENT_ROWS,      STATEMENT_EXECUTION_NS,
+		                            STATEMENT_CPU_NS,    STATEMENT_DURATION_NS,
+		                            STATEMENT_NESTED_NS, STATEMENT_NESTED_CPU_NS };
+	int index = 0;
+
+	/* What a statement has without a part is seen in its sums: its labels are not known. */
+	if (normalize_comments(stats->text, strlen(stats->text)) != stats->part.labels)
+		return SQLITE_OK;
+	bind_INTEGER(upsert, ++index, (int64_t)stats->hash);
+	bind_TEXT(upsert, ++index, stats->database);
+	bind_TEXT(upsert, ++index, writer->identity.executable);
+	bind_INTEGER(upsert, ++index, (int64_t)stats->part.layout);
+	bind_INTEGER(upsert, ++index, stats->part.period);
+	bind_INTEGER(upsert, ++index, statement);
+	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+		bind_INTEGER(upsert, ++index, (int64_t)counts->sums[sums[i]]);
+	bind_INTEGER(upsert, ++index, (int64_t)counts->most[MOST_EXECUTION_NS]);
+	bind_INTEGER(upsert, ++index, (int64_t)statement_least(counts, LEAST_SEEN_NS));
+	bind_INTEGER(upsert, ++index, (int64_t)counts->most[MOST_SEEN_NS]);
+	return writer_run(writer, WRITE_STATEMENT_PART);
+}
+
 static int write_statement(void *context, const struct statement_stats *stats)
 {
 	struct writer *writer = context;
@@ -65,6 +93,8 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	if (writer->counted_statements >= 0)
 		writer->counted_statements++; /* at most: the row may be there */
 	code = writer_run(writer, WRITE_STATEMENT_COUNTS);
+	if (!code)
+		code = write_part(writer, stats, statement);
 	return code ? code : announce_batch(writer);
 }
 
@@ -80,8 +110,9 @@ int statements_write_record(struct writer *writer, const struct statement_record
 	if (!record->text_size || !record->database_size || texts > size - sizeof *record || database[-1] ||
 	    database[record->database_size - 1])
 		return SQLITE_OK;
-	return write_statement(writer, &(struct statement_stats){ record->hash, record->text, database,
-	                                                          record->is_cut, &record->counts });
+	return write_statement(writer,
+	                       &(struct statement_stats){ record->hash, record->text, database,
+	                                                  record->is_cut, &record->counts, record->part });
 }
 
 /* --- of a process that is gone --------------------------------------------------------------- */
@@ -121,6 +152,10 @@ static const char fold_sql[] =
 				"; DELETE FROM statement_counters WHERE (normalized_query_hash, database, "
 				"program) IN"
 				" (SELECT normalized_query_hash, database, program" GOING ")"
+				"; DELETE FROM statement_parts WHERE (normalized_query_hash, database, "
+				"program)"
+				" NOT IN (SELECT normalized_query_hash, database, program FROM "
+				"statement_counters)"
 				"; DELETE FROM statements WHERE id NOT IN (SELECT statement FROM "
 				"statement_counters)"
 				" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"

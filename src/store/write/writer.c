@@ -130,6 +130,24 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
 	[WRITE_LATE_SAMPLE] = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (?1, ?2)",
 	[WRITE_STATEMENT_COUNTS] = STATEMENTS_UPSERT,
+	[WRITE_STATEMENT_PART] =
+		"INSERT INTO statement_parts (normalized_query_hash, database, program, layout, period, "
+		"labels,"
+		" calls, errors, rows, execution_time_ns, cpu_time_ns, duration_ns, nested_time_ns,"
+		" nested_cpu_time_ns, max_ns, first_seen_ns, last_seen_ns)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, coalesce((SELECT labels FROM statements WHERE id = ?6), 0), "
+		"?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+		" ?14, ?15, ?16, ?17) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, errors = "
+		"errors + excluded.errors,"
+		" rows = rows + excluded.rows, execution_time_ns = execution_time_ns + "
+		"excluded.execution_time_ns,"
+		" cpu_time_ns = cpu_time_ns + excluded.cpu_time_ns, duration_ns = duration_ns + "
+		"excluded.duration_ns,"
+		" nested_time_ns = nested_time_ns + excluded.nested_time_ns,"
+		" nested_cpu_time_ns = nested_cpu_time_ns + excluded.nested_cpu_time_ns,"
+		" max_ns = max(max_ns, excluded.max_ns), first_seen_ns = min(first_seen_ns, "
+		"excluded.first_seen_ns),"
+		" last_seen_ns = max(last_seen_ns, excluded.last_seen_ns)",
 	[WRITE_FIND_LABELS] = "SELECT id FROM label_sets WHERE hash = ?1",
 	[WRITE_LABELS] = "INSERT INTO label_sets (hash, epoch, labels, units, otel_trace_id, otel_span_id)"
 			 " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -178,8 +196,10 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_REMOVE_TRACE] = "DELETE FROM span_batches WHERE id < (SELECT max(id) FROM span_batches)"
 			       " AND (trace_lo = ?2 AND trace_hi = ?1"
 			       " AND id NOT IN (SELECT batch FROM span_links) OR id = ?3 AND spans = '[]')",
-	[WRITE_PROGRAM] = "INSERT OR IGNORE INTO programs (id, statement, library, plan_hash, first_seen_ns)"
-			  " VALUES (?1, ?2, ?3, ?4, ?5)",
+	[WRITE_PROGRAM] = "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns, layout)"
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+			  /* an older version kept none */
+			  " ON CONFLICT DO UPDATE SET layout = excluded.layout WHERE layout = 0",
 	[WRITE_PLAN] = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (?1, ?2)",
 	[WRITE_PLAN_NODE] = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail, compared)"
 			    " VALUES (?1, ?2, ?3, ?4, ?5)",

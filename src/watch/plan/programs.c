@@ -28,7 +28,7 @@
 #define RING_SHARE 16
 
 struct program_due {
-	uint64_t program;
+	uint64_t program, layout;
 	struct hash known; /* its key in the table */
 	const struct host_library *library;
 	const void *stmt;
@@ -143,6 +143,28 @@ static bool has_plan(const char *text)
 	return false;
 }
 
+/* P2 alone: roots of tables and indexes, and where each opcode goes on. P3 of the first is the schema's
+ * cookie. */
+#define LAYOUT_OPCODES 4096u
+
+uint64_t programs_layout(const struct host_library *of, const void *stmt, const char *text)
+{
+	const struct opcode_library *library = opcode_library(of);
+	uint64_t layout = 0;
+	const void *opcodes;
+	uint32_t number;
+
+	if (!library || !text || !has_plan(text))
+		return 0;
+	opcodes = opcode_program(library, stmt, &number);
+	if (!opcodes || number > OPCODES_MAX)
+		return 0;
+	for (uint32_t i = 0; i < number && i < LAYOUT_OPCODES; i++)
+		layout = (layout ^ (uint32_t)opcode_at(library, opcodes, i)->p2) * 0x9E3779B97F4A7C15ull;
+	layout ^= layout >> 32;
+	return (layout ^ number) * 0x9E3779B97F4A7C15ull;
+}
+
 static void free_due(struct calling *calling)
 {
 	program_copy_free(&calling->due->programs);
@@ -160,6 +182,7 @@ static void set_due(const struct run *run, const struct opcode_library *library,
 	if (!due)
 		return;
 	*due = (struct program_due){ .program = program,
+		                     .layout = programs_layout(run->session->library, run->stmt, text),
 		                     .known = key,
 		                     .library = run->session->library,
 		                     .stmt = run->stmt,
@@ -316,6 +339,7 @@ static void send_program(const struct program_due *due, const struct plan *plan,
 	if (record) {
 		*record = (struct program_record){ .program = due->program,
 			                           .plan = hash_plan(text, plan_size),
+			                           .layout = due->layout,
 			                           .seen_ns = clock_ns(CLOCK_REALTIME),
 			                           .query_size = (uint32_t)query_size,
 			                           .library_size = (uint32_t)library_size,

@@ -17,6 +17,11 @@
 /* A run with samples has ended; its statement is there. The hash of its program, 0: not known. */
 uint64_t programs_see(const struct run *run, const char *text);
 
+/* Of the statement's program, without what changes with the schema and with literals: two plans have two
+ * layouts, and one plan has the same one as long as its tables and indexes lie where they are. 0: not known.
+ * In a call that has the statement. */
+uint64_t programs_layout(const struct host_library *library, const void *stmt, const char *text);
+
 /* A plan that the calling thread is to read, and the statement or connection that it is due
  * for. */
 struct program_due;

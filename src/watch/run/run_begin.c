@@ -10,6 +10,7 @@
 #include "query/statement_stats.h"
 #include "store/store.h"
 #include "watch/plan/opcode_places.h"
+#include "watch/plan/programs.h"
 #include "watch/plan/scan_counts.h"
 
 #define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP
@@ -189,12 +190,21 @@ void runs_take_set_query_id(struct run *run)
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
-void runs_name_statement(struct run *run)
+static uint64_t find_statement(const struct run *run, const char *text, const sqlite3_stmt *stmt)
 {
-	const struct statement_name name = { run->query.text, run->query.database };
+	return statement_stats_find(&(const struct statement_name){
+		text, run->query.database, stmt ? programs_layout(run->session->library, stmt, text) : 0 });
+}
 
+void runs_name_statement(struct run *run, const sqlite3_stmt *stmt)
+{
 	if (run->settings.log && !run->statement)
-		run->statement = statement_stats_find(&name);
+		run->statement = find_statement(run, run->query.text, stmt);
+}
+
+void runs_name_anew(struct run *run)
+{
+	run->statement = find_statement(run, sqlite3_sql(run->stmt), run->stmt);
 }
 
 /* Its number may be another's since the run ended before. And a statement that has executed less
@@ -205,7 +215,7 @@ PART_OF_THE_WAY void name_again(struct run *run)
 	read_at_start(run);
 	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement)) {
 		run->statement = 0;
-		runs_name_statement(run);
+		runs_name_statement(run, run->stmt);
 	}
 	runs_take_query_id(run);
 }
@@ -317,7 +327,7 @@ void runs_prepared(struct run *run, sqlite3_stmt *stmt)
 	named->query.text = sqlite3_sql(stmt);
 	if (!named->own)
 		query_make_due(&named->query); /* the host may free its own text */
-	runs_name_statement(named);
+	runs_name_statement(named, stmt);
 	runs_set_statement(named, stmt);
 	find_places(named);
 	named->prepared = true;

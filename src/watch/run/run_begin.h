@@ -22,9 +22,12 @@ bool runs_begin_again(struct run *run, struct session *session, const sqlite3_ap
  * no room. */
 struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
 
-/* Finds the statement of the run by its text, while that is there for sure: at the end another
- * thread may have prepared it anew. */
-void runs_name_statement(struct run *run);
+/* Finds the statement of the run by its text, and the part of it by the program of `stmt` (NULL: none), while
+ * they are there for sure: at the end another thread may have prepared it anew. */
+void runs_name_statement(struct run *run, const sqlite3_stmt *stmt);
+
+/* In a call that has the statement, which SQLite has prepared anew since: it has another program. */
+void runs_name_anew(struct run *run);
 
 /* SQLite's counts of the run's statement until now. */
 OFF_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);

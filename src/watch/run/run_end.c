@@ -121,13 +121,17 @@ static void write_statement_line(const struct run *run, const struct query_work 
 		sqlite3_mutex_leave(mutex);
 }
 
-static void count(struct run *run, const struct thread *thread, const struct query_work *work)
+/* `stmt`: what the run has executed or prepared, NULL: none. */
+static void count(struct run *run, const struct thread *thread, const struct query_work *work,
+                  const sqlite3_stmt *stmt)
 {
 	struct statement_run counted;
 
 	query_sums(&run->query, run->prepared ? NULL : work, &counted);
 	if (!run->stmt) /* its text is the host's, or the run's own */
-		runs_name_statement(run);
+		runs_name_statement(run, stmt);
+	else if (work && work->reprepares)
+		runs_name_anew(run);
 	statement_stats_add(run->statement, thread->id, &counted);
 }
 
@@ -171,7 +175,7 @@ static __attribute__((noinline)) void record_more(struct run *run, const struct 
 	if (is_failure(rc))
 		work.exception_code = rc;
 	if (!is_counted)
-		count(run, thread, &work);
+		count(run, thread, &work, run->stmt);
 	is_logged = runs_worth_logging(run) ||
 	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
 	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), work.exception_code != 0);
@@ -260,7 +264,7 @@ struct run *runs_end_preparation(struct run *run, const struct thread *thread, s
 		query_hide(&run->query);
 		run->query.text = sqlite3_sql(stmt);
 		if (run->settings.log)
-			count(run, thread, NULL);
+			count(run, thread, NULL, stmt);
 		kept = runs_begin_kept(run, stmt);
 		end_span(run, false, true, false);
 	}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of statements and their parts, by the hash of a statement's shape: for statement_stats.c, which
+ * holds its lock at each call. An index is that of an entry (statement_memory.h).
+ */
+#ifndef QUERYPROF_QUERY_STATEMENT_TABLE_H
+#define QUERYPROF_QUERY_STATEMENT_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "query/statement_memory.h"
+
+/* Before the first use: makes "(other)". False: no memory. */
+bool statement_table_begin(void);
+
+/* Entries that are in use, without "(other)"; without the lock, too. */
+uint64_t statement_table_kept(void);
+
+/* The entry of this part, made if it is new. A part that has no room is the one without a layout and labels;
+ * a statement that has none is "(other)", STATEMENT_OTHER. `most`: entries that there
+ * may be. `part.period` is not looked at. */
+uint32_t statement_table_find(size_t most, uint64_t hash, const char *text, size_t size, const char *database,
+                              struct statement_part part);
+
+/* The parts of a statement, one after another. STATEMENT_OTHER: no more. */
+uint32_t statement_table_first(uint64_t hash, const char *database);
+uint32_t statement_table_next(uint32_t index);
+
+/* An entry that is not in the table any more is found by nobody; it is put back, or its place is free. */
+void statement_table_unlink(uint32_t index);
+void statement_table_link(uint32_t index);
+void statement_table_free(uint32_t index);
+
+/* In a forked child: an empty table. */
+void statement_table_reset_in_child(void);
+
+#endif
