@@ -177,7 +177,7 @@ PRELOADS = {
     "own_lock": own("lock", "malloc fstat open read clock_gettime"),
     "own_lock_clock": own("lock", "clock_gettime"),
     "own_lock_mutex": own("lock", "pthread_mutex_lock"),
-    "own_fork": own("fork", "fstat open read clock_gettime pthread_mutex_lock", 97),
+    "own_fork": own("fork", "fstat open read clock_gettime pthread_mutex_lock", 2503),
     "own_fork_malloc": own("fork", "malloc", 997),
     "own_exit_malloc": own("exit", "malloc", 50),
     "own_exit_files": own("exit", "fstat open read", 3),
