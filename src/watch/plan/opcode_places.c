@@ -410,43 +410,6 @@ static void run_trial(struct learning *learning, const struct trial *trial)
 	learning->api->finalize(stmt);
 }
 
-/* Where the connection has a callback, 0: not found. */
-static uint32_t find_callback(const struct learning *learning, const void *callback)
-{
-	const void *words[STRUCT_BYTES / WORD];
-
-	for (uint32_t start = 0; start < 2 * STRUCT_BYTES; start += STRUCT_BYTES) {
-		size_t size = read_struct((const char *)learning->db + start, words);
-
-		for (uint32_t i = 0; i < size / WORD; i++)
-			if (words[i] == callback)
-				return start + i * (uint32_t)WORD;
-	}
-	return 0;
-}
-
-static int on_authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
-{
-	(void)context, (void)action, (void)a, (void)b, (void)c, (void)d;
-	return SQLITE_OK;
-}
-
-static int on_progress(void *context)
-{
-	(void)context;
-	return 0;
-}
-
-static void find_callbacks(const struct learning *learning)
-{
-	learning->api->set_authorizer(learning->db, on_authorize, NULL);
-	learning->found->authorizer = find_callback(learning, (const void *)on_authorize);
-	learning->api->set_authorizer(learning->db, NULL, NULL);
-	learning->api->progress_handler(learning->db, 1000, on_progress, NULL);
-	learning->found->progress = find_callback(learning, (const void *)on_progress);
-	learning->api->progress_handler(learning->db, 0, NULL, NULL);
-}
-
 static uint32_t first_of(const bool *is, uint32_t count, uint32_t unit)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -567,7 +530,7 @@ static bool learn(const struct host_library *library, const struct thread *threa
 		is_found = conclude(learning);
 		if (is_found)
 			opcode_names_find(found->names, learning->names, library);
-		find_callbacks(learning);
+		callbacks_find(&found->callbacks, learning->api, learning->db);
 		found->scan_status = scan_counts_find(library);
 	}
 	debug_log(DEBUG_HOOKS,
@@ -575,8 +538,8 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	          "counters %u, authorizer %u, progress %u",
 	          library->name, (unsigned long)found->places.start, (unsigned long)found->places.end,
 	          found->places.op_bytes, found->places.a_op, found->places.n_op, found->places.frame,
-	          found->places.frame_parent, found->places.frame_pc, found->counters, found->authorizer,
-	          found->progress);
+	          found->places.frame_parent, found->places.frame_pc, found->counters,
+	          found->callbacks.authorizer.at, found->callbacks.progress.at);
 	host_api(library)->close(learning->db);
 	free(learning);
 	return is_found;

@@ -14,6 +14,7 @@
 
 #include "handler/opcode.h"
 #include "watch/host.h"
+#include "watch/plan/callbacks.h"
 #include "watch/plan/opcode_names.h"
 
 /* An opcode as it lies in memory. */
@@ -31,7 +32,7 @@ typedef int scan_status_function(sqlite3_stmt *stmt, int loop, int what, void *t
 /* The places that were found in one library. */
 struct opcode_library {
 	struct opcode_places places;
-	uint32_t authorizer, progress; /* in the connection: the callbacks; 0: not known */
+	struct callback_places callbacks;
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
 	uint32_t calls;    /* of the library's that were looked at */
 	scan_status_function *scan_status;      /* NULL: it does not count loops */

@@ -423,19 +423,6 @@ static bool has_error(const struct program_due *due, const void *subject)
 	return subject != due->db && code != SQLITE_OK && code != SQLITE_DONE;
 }
 
-/* Whether a callback of the host's might be called by the preparation. */
-static bool is_watched(const struct opcode_library *library, const sqlite3 *db)
-{
-	const char *at = (const char *)db;
-	const void *authorizer, *progress;
-
-	if (!library->authorizer || !library->progress)
-		return true;
-	memcpy(&authorizer, at + library->authorizer, sizeof authorizer);
-	memcpy(&progress, at + library->progress, sizeof progress);
-	return authorizer || progress;
-}
-
 static void read_plan(const struct program_due *due, const struct opcode_library *library)
 {
 	const sqlite3_api_routines *api = host_api(due->library);
@@ -485,7 +472,9 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
 	mutex = api->db_mutex(due->db);
 	api->mutex_enter(mutex);
-	if (due->text && !has_error(due, subject) && !is_watched(library, due->db))
+	if (due->text && !has_error(due, subject) &&
+	    !callback_is_set(&library->callbacks.authorizer, due->db) &&
+	    !callback_is_set(&library->callbacks.progress, due->db))
 		read_plan(due, library);
 	else
 		count(PROGRAMS_LEFT);

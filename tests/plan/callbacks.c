@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which callbacks of the host's a connection has, also where SQLite was built without them
+ * (SQLITE_OMIT_PROGRESS_CALLBACK as in better-sqlite3): its table of routines has NULL in their place.
+ */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "watch/plan/callbacks.h"
+
+static sqlite3_api_routines routines;
+
+static int take_table(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	(void)db, (void)error;
+	routines = *api;
+	return SQLITE_OK;
+}
+
+static sqlite3 *open_database(void)
+{
+	void *library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
+	int (*add)(void (*)(void)), (*open)(const char *, sqlite3 **), (*reset)(void);
+	sqlite3 *db;
+
+	assert_non_null(library);
+	*(void **)&add = dlsym(library, "sqlite3_auto_extension");
+	*(void **)&open = dlsym(library, "sqlite3_open");
+	*(void **)&reset = dlsym(library, "sqlite3_reset_auto_extension");
+	assert_int_equal(add((void (*)(void))take_table), SQLITE_OK);
+	assert_int_equal(open(":memory:", &db), SQLITE_OK);
+	reset();
+	return db;
+}
+
+static int authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
+{
+	(void)context, (void)action, (void)a, (void)b, (void)c, (void)d;
+	return SQLITE_OK;
+}
+
+static int progress(void *context)
+{
+	(void)context;
+	return 0;
+}
+
+static void test_callbacks(void **state)
+{
+	sqlite3 *db = open_database();
+	struct callback_places places = { .authorizer = { 0 } };
+
+	(void)state;
+	callbacks_find(&places, &routines, db);
+	assert_false(callback_is_set(&places.authorizer, db));
+	assert_false(callback_is_set(&places.progress, db));
+	routines.set_authorizer(db, authorize, NULL);
+	assert_true(callback_is_set(&places.authorizer, db));
+	assert_false(callback_is_set(&places.progress, db));
+	routines.progress_handler(db, 1000, progress, NULL);
+	assert_true(callback_is_set(&places.progress, db));
+	routines.close(db);
+}
+
+static void test_omitted(void **state)
+{
+	sqlite3 *db = open_database();
+	struct callback_places places = { .authorizer = { 0 } };
+
+	(void)state;
+	routines.progress_handler = NULL;
+	host_fill_omitted(&routines);
+	callbacks_find(&places, &routines, db);
+	assert_false(callback_is_set(&places.authorizer, db));
+	assert_false(callback_is_set(&places.progress, db));
+	routines.set_authorizer(db, authorize, NULL);
+	assert_true(callback_is_set(&places.authorizer, db));
+	routines.close(db);
+}
+
+/* Where nothing was found out, there may be one. */
+static void test_unknown(void **state)
+{
+	const struct callback_place place = { 0 };
+
+	(void)state;
+	assert_true(callback_is_set(&place, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_callbacks), cmocka_unit_test(test_omitted),
+		                            cmocka_unit_test(test_unknown) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
