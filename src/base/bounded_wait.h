@@ -11,8 +11,8 @@
  *
  * The linker makes the list (a section), as that of locks. A limit holds on any clock. Time is read by
  * base/clock.h, and counted as well: the kernel counts the length of each sleep itself, and each return from
- *the kernel is some time. So a clock that stands still, or runs backwards, makes a wait longer, not endless;
- *one that jumps ahead makes it shorter.
+ * the kernel is some time. So a clock that stands still, or runs backwards, makes a wait longer, not endless;
+ * one that jumps ahead makes it shorter.
  */
 #ifndef QUERYPROF_BASE_BOUNDED_WAIT_H
 #define QUERYPROF_BASE_BOUNDED_WAIT_H

@@ -11,10 +11,10 @@
  * that is defined is in it. fork() waits for the locks in that order, a second in all, so
  * that what they guard is whole in the child; in the child all are new.
  *
- * Mutexes and conditions are the library's own, words that the kernel waits for: those of libc may be
- *replaced by a library of the host's, which may do anything in them, and read another clock. A thread that
- *has a lock is not cancelled: it would leave the lock taken. Builds with assertions (debug, asan, tsan) abort
- *where a thread takes a lock against the order.
+ * Mutexes and conditions are the library's own, words that the kernel waits for: a library of the
+ * host's may replace those of libc, do anything in them, and read another clock. A thread that has
+ * a lock is not cancelled: it would leave the lock taken. Builds with assertions (debug, asan,
+ * tsan) abort where a thread takes a lock against the order.
  */
 #ifndef QUERYPROF_BASE_LOCK_H
 #define QUERYPROF_BASE_LOCK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mutexes of the private SQLite, recursive ones, too: those of base/lock.h, in the room of libc's. Connections
- * have none (SQLITE_OPEN_NOMUTEX); these are for what connections share.
+ * The mutexes of the private SQLite, recursive ones, too: those of base/lock.h, in the room of libc's.
+ * Connections have none (SQLITE_OPEN_NOMUTEX); these are for what connections share.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A preload as other tools have them: its own malloc, fstat, open, read, clock_gettime and
- *pthread_mutex_lock, which do something beside their work. The environment names it:
+ * pthread_mutex_lock, which do something beside their work. The environment names it:
  *
  *	PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64
  *	                lock:  each call holds one mutex
