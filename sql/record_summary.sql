@@ -8,6 +8,8 @@ SELECT
 	(SELECT count(*) FROM samples WHERE series IN (
 		SELECT id FROM series WHERE thread IN (SELECT id FROM came))) AS samples,
 	(SELECT count(*) FROM used WHERE is_shown) AS queries,
+	-- Also those whose runs were counted, and no more.
 	(SELECT count(*) FROM (
-		SELECT process FROM used
-		UNION SELECT process FROM came WHERE id IN (SELECT thread FROM series))) AS processes;
+		SELECT id FROM processes WHERE id > :before
+		UNION SELECT process FROM used
+		UNION SELECT process FROM came)) AS processes;

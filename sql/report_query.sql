@@ -37,7 +37,11 @@ SELECT what, value FROM (
 	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL AND sum(known) > 0
 	UNION ALL
 	SELECT 8, 'failed', printf('%,d', sum(failed)) || coalesce((
-		SELECT ': ' || max(exception) FROM runs HAVING count(DISTINCT nullif(exception, '')) > 0), '')
+		SELECT ': ' || group_concat(coalesce(name || ', ', '') || exception, '; ')
+		FROM (SELECT DISTINCT exception_code, exception, library FROM runs WHERE exception_code <> 0
+		      ORDER BY exception_code LIMIT 3)
+		LEFT JOIN temp.error_names ON library <> 0 AND code = exception_code
+		HAVING count(*) > 0), '')
 	FROM parts HAVING sum(failed) > 0
 	UNION ALL
 	SELECT 9, 'dropped', printf('%,d', sum(samples_dropped)) || ' samples, for which there was no room'

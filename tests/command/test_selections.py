@@ -202,6 +202,10 @@ class Selections(Tool):
             return sum(row[name] or 0 for row in rows)
 
         for lines in ((), ("--statements",)):
+            if not lines and chosen == ("--failed",):  # a line for each statement and error
+                rows = self.rows("queries", self.trace, *chosen)
+                self.assertEqual(total("logged"), sums["runs"])
+                continue
             for order in ORDERS if not chosen else ORDERS[:2]:
                 rows = self.rows("queries", self.trace, *chosen, *lines, "--by", order)
                 which = "all " if lines else ""

@@ -40,6 +40,8 @@ struct tree {
 	VECTOR(struct child) children; /* by parent, and as the nodes are */
 	VECTOR(size_t) order;          /* as printed */
 	double whole;
+	int64_t runs;
+	char *query, *seen; /* the first run's text, and when it was run */
 };
 
 enum {
@@ -66,6 +68,8 @@ static void tree_free(struct tree *tree)
 	vector_free(&tree->nodes);
 	vector_free(&tree->children);
 	vector_free(&tree->order);
+	free(tree->query);
+	free(tree->seen);
 	*tree = (struct tree){ .whole = 0 };
 }
 
@@ -229,22 +233,29 @@ static bool add_node(struct tree *tree, sqlite3_stmt *row)
 	return true;
 }
 
-static void print_heading(sqlite3_stmt *row, const char *title, size_t number)
+static bool begin_tree(struct tree *tree, sqlite3_stmt *row)
 {
 	const char *query = (const char *)sqlite3_column_text(row, COLUMN_QUERY);
+	const char *seen = (const char *)sqlite3_column_text(row, COLUMN_SEEN);
 
-	if (title && number == 0)
-		printf("\n%s\n", title);
-	else
-		printf("\n");
-	if (sqlite3_column_int64(row, COLUMN_RUNS) > 1 || number > 0) {
-		printf("%lld run%s, %s: ", (long long)sqlite3_column_int64(row, COLUMN_RUNS),
-		       sqlite3_column_int64(row, COLUMN_RUNS) == 1 ? "" : "s",
-		       (const char *)sqlite3_column_text(row, COLUMN_SEEN));
-		if (query)
-			terminal_print(query, strcspn(query, "\n"), 0, INT_MAX);
-		putchar('\n');
-	}
+	tree_free(tree);
+	tree->runs = sqlite3_column_int64(row, COLUMN_RUNS);
+	tree->query = strdup(query ? query : "");
+	tree->seen = strdup(seen ? seen : "");
+	return tree->query && tree->seen;
+}
+
+/* `is_only`: no other plan is printed. */
+static void print_heading(const struct tree *tree, const char *title, bool is_only)
+{
+	printf("\n");
+	if (title)
+		printf("%s\n", title);
+	if (tree->runs == 1 && is_only)
+		return;
+	printf("%lld run%s, %s: ", (long long)tree->runs, tree->runs == 1 ? "" : "s", tree->seen);
+	terminal_print(tree->query, strcspn(tree->query, "\n"), 0, INT_MAX);
+	putchar('\n');
 }
 
 int plan_tree_statements(sqlite3 *db)
@@ -280,15 +291,20 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 	while (fine && !code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		code = SQLITE_OK;
 		if (!tree.nodes.count || sqlite3_column_int64(rows, COLUMN_PLAN) != plan) {
-			fine = !tree.nodes.count || print_tree(&tree, type);
-			tree_free(&tree);
-			print_heading(rows, title, number++);
+			if (tree.nodes.count) {
+				print_heading(&tree, number++ ? NULL : title, false);
+				fine = print_tree(&tree, type);
+			}
+			fine = fine && begin_tree(&tree, rows);
 			plan = sqlite3_column_int64(rows, COLUMN_PLAN);
 		}
 		fine = fine && add_node(&tree, rows);
 	}
-	if (fine && tree.nodes.count)
+	if (fine && tree.nodes.count) {
+		print_heading(&tree, number ? NULL : title, number == 0);
+		number++;
 		fine = print_tree(&tree, type);
+	}
 	tree_free(&tree);
 	sqlite3_finalize(rows);
 	if (printed)

@@ -8,6 +8,7 @@
 #include "fleet.h"
 #include "run_sql.h"
 #include "selection.h"
+#include "sql_failed.h"
 #include "sql_label_sums.h"
 #include "sql_plan_changes.h"
 #include "sql_plan_runs.h"
@@ -65,13 +66,16 @@ static int check_lines(bool by_label)
 static int run(int argc, char **argv)
 {
 	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0;
+	const bool by_error = selection.failed && !regressed && !by_label && !statements;
 	const struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = regressed    ? "no statement takes longer since its plan changed"
+		.if_empty = by_error     ? "no run that failed"
+		            : regressed  ? "no statement takes longer since its plan changed"
 		            : statements ? "no queries"
 		                         : "no logged runs (--statements has all runs, however short)",
 		.hides_empty = true,
 		.folds_last = by_label     ? 0
+		              : by_error   ? 3 /* statement, id, text */
 		              : regressed  ? 3
 		              : statements ? 4
 		                           : 3, /* logged runs; id, notes, text */
@@ -101,7 +105,8 @@ static int run(int argc, char **argv)
 		result = run_sql(db, sql_plan_runs, NULL, &(struct output){ .is_bare = true });
 	if (!result)
 		result = run_sql(db,
-		                 regressed    ? sql_plan_changes
+		                 by_error     ? sql_failed
+		                 : regressed  ? sql_plan_changes
 		                 : by_label   ? sql_label_sums
 		                 : statements ? sql_statements
 		                              : sql_queries,
@@ -125,6 +130,8 @@ const struct command command_queries = {
 		"tables), sort, index (one that SQLite built for the run alone), failed, unfinished (no end "
 		"was recorded), and the program's own time between two rows. An id, or its beginning, is "
 		"what --query takes, that of a statement --statement.\n\n"
+		"--failed has one line a statement and error: `logged` are its logged runs, with the id of "
+		"the newest, `failed` all runs of the statement that failed.\n\n"
 		"--regressed compares all runs before and after a change of the plan, up to the next change; "
 		"a plan "
 		"is known if one of its runs had samples. `was` and `now` are the lines that only the one "

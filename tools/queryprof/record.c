@@ -393,7 +393,7 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 		         path_as_given, SUMMARY_SECONDS, path_as_given);
 	else if (is_empty && !has_lost)
 		has_named = explain_no_sqlite(program, status);
-	else if (found.processes)
+	else if (found.samples || found.queries)
 		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report "
 		         "%s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,

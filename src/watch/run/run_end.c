@@ -66,13 +66,30 @@ static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
 	return text;
 }
 
+/* SQLite has no message yet for what the caller gave up, nor one of a connection that is
+ * closed, and the connection of an operation may be gone. */
+static bool has_error(const struct run *run, int rc, bool is_locked)
+{
+	return rc != SQLITE_ABORT && !run->label[0] && is_locked && !session_is_closing(run->session);
+}
+
+/* The extended result code, which most hosts do not request. */
+static int extend(const struct run *run, int rc, bool is_locked)
+{
+	bool is_known = has_error(run, rc, true);
+	sqlite3_mutex *mutex = is_known && !is_locked ? sqlite3_db_mutex(run->session->db) : NULL;
+	int code;
+
+	if (!is_known || (mutex && sqlite3_mutex_try(mutex)))
+		return rc;
+	code = sqlite3_extended_errcode(run->session->db);
+	sqlite3_mutex_leave(mutex);
+	return (code & 0xff) == rc ? code : rc;
+}
+
 static const char *exception_of(const struct run *run, int rc, bool is_locked)
 {
-	/* SQLite has no message yet for what the caller gave up, nor one of a connection that is
-	 * closed, and the connection of an operation may be gone. */
-	if (rc == SQLITE_ABORT || run->label[0] || !is_locked || session_is_closing(run->session))
-		return sqlite3_errstr(rc);
-	return sqlite3_errmsg(run->session->db);
+	return has_error(run, rc, is_locked) ? sqlite3_errmsg(run->session->db) : sqlite3_errstr(rc);
 }
 
 /* A statement's line is written under its connection's mutex (`is_locked`). If another thread has
@@ -173,7 +190,7 @@ static __attribute__((noinline)) void record_more(struct run *run, const struct 
 	if (run->stmt)
 		add_counters(&work, run);
 	if (is_failure(rc))
-		work.exception_code = rc;
+		work.exception_code = rc = extend(run, rc, is_locked);
 	if (!is_counted)
 		count(run, thread, &work, run->stmt);
 	is_logged = runs_worth_logging(run) ||

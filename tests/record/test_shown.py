@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands show of small programs under `record`.
+
+usage: test_shown.py QUERYPROF"""
+
+import csv
+import re
+
+from recording import *
+
+FAILURES = """
+import sqlite3, sys
+a, b = (sqlite3.connect(sys.argv[1], isolation_level=None) for _ in range(2))
+a.execute('PRAGMA journal_mode=WAL'); a.execute('CREATE TABLE t(x UNIQUE, y NOT NULL)')
+a.execute('BEGIN'); a.execute('SELECT count(*) FROM t').fetchall(); b.execute('INSERT INTO t VALUES (1, 1)')
+for sql in ('INSERT INTO t VALUES (2, 2)', 'ROLLBACK', 'INSERT INTO t VALUES (1, 1)', 'INSERT INTO t VALUES (1, 2)',
+            'INSERT INTO t VALUES (3, NULL)'):
+    try: a.execute(sql)
+    except sqlite3.Error as error: print(error.sqlite_errorcode, error.sqlite_errorname, error)
+"""
+PLANS = """
+import sqlite3
+db = sqlite3.connect(':memory:')
+db.execute('CREATE TABLE t(a)')
+db.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) INSERT INTO t SELECT i FROM n')
+if len(sys.argv) > 1:
+    db.execute('SELECT max(a + 1) FROM t').fetchall()
+""".replace("import sqlite3", "import sqlite3, sys")
+
+
+class Shown(Recording):
+    def ask(self, *arguments):
+        return subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, check=True).stdout
+
+    def test_failures(self):
+        """The extended result codes, by their names."""
+        done = self.record(PYTHON, "-c", FAILURES, os.path.join(self.folder, "db"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wanted = {}
+        for code, name, message in (line.split(" ", 2) for line in done.stdout.splitlines()):
+            wanted[(int(code), name, message)] = wanted.get((int(code), name, message), 0) + 1
+        self.assertEqual({code for code, _, _ in wanted}, {517, 1299, 2067})
+        rows = list(csv.DictReader(self.ask("queries", "--failed", "--format", "csv", self.trace).splitlines()))
+        self.assertEqual({(int(row["code"]), row["error"], row["message"]): int(row["logged"]) for row in rows}, wanted)
+        # One statement, but for the literals: NULL is none.
+        self.assertEqual(sorted({int(row["failed"]) for row in rows}), [1, 3])
+        report = self.ask("report", self.trace)
+        for _, name, message in wanted:
+            self.assertIn("%s, %s" % (name, message), report)
+        self.assertEqual(sorted(self.rows("SELECT exception_code, exception FROM query_log WHERE exception_code <> 0")),
+                         sorted((code, message) for (code, _, message), count in wanted.items() for _ in range(count)))
+
+    def test_headings_of_plans(self):
+        done = self.record(PYTHON, "-c", PLANS, "both")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = self.ask("plan", self.trace)
+        self.assertEqual(re.findall(r"(?m)^1 run, [^:]*:[^:]*:[^:]*:[^:]*:[^:]*: (\w+) .*\nQUERY PLAN", shown),
+                         ["WITH", "SELECT"], shown)
+        os.remove(self.trace)
+        done = self.record(PYTHON, "-c", PLANS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = self.ask("plan", self.trace)
+        self.assertEqual(shown.count("QUERY PLAN"), 1)
+        self.assertNotIn("1 run", shown)
+
+    def test_number_of_processes(self):
+        """Those whose runs are counted and not logged are processes, too."""
+        done = self.record("sh", "-c", "for i in 1 2; do sqlite3 :memory: 'SELECT 1'; done; sqlite3 :memory: \"$0\"; :", SLOW)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r" samples?, \d+ logged runs?, 3 processes\. ")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
