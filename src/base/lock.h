@@ -28,6 +28,7 @@
 /* The order, outermost first. */
 enum lock_place {
 	LOCK_OFFER,            /* entry/extension.c: requesting SQLite's routines */
+	LOCK_SQLITE,           /* watch/host.c: calls of queryprof's own that take SQLite's mutexes for all */
 	LOCK_RECORD,           /* entry/record.c: libraries being taken on */
 	LOCK_LATE_PATCH,       /* watch/static/adopt.c: code being patched that threads run */
 	LOCK_PROCESS,          /* entry/process.c: starting and stopping */

@@ -51,7 +51,9 @@ static int attach(sqlite3 *db, char **error)
 	int rc;
 
 	auto_extensions_add_own((void (*)(void))attach_later_connection);
+	host_enter_statics();
 	rc = sqlite3_auto_extension((void (*)(void))attach_later_connection);
+	host_leave_statics();
 	return rc ? rc : attach_connection(db, true, error);
 }
 
@@ -128,11 +130,13 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 	offered = NULL;
 	is_fetching = true;
 	auto_extensions_add_own((void (*)(void))take_offer);
+	host_enter_statics();
 	if (!sqlite->auto_extension((void (*)(void))take_offer)) {
 		sqlite->open(":memory:", &scratch);
 		sqlite->close(scratch);
 		sqlite->cancel_auto_extension((void (*)(void))take_offer);
 	}
+	host_leave_statics();
 	is_fetching = false;
 	api = offered;
 	lock_release(&lock);

@@ -7,12 +7,14 @@
 #include <elf.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bounded_wait.h"
 #include "base/loaded_symbol.h"
 #include "base/loader.h"
 #include "base/lock.h"
@@ -24,6 +26,29 @@
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
 
 LOCK_DEFINE(lock, LOCK_LIBRARIES);
+
+/* SQLite may wait in there, for the forking thread, too. */
+LOCK_DEFINE(statics, LOCK_SQLITE, .at_fork = LOCK_BRIEFLY);
+static __thread unsigned statics_entered;
+static __thread bool has_statics;
+
+WAIT_DEFINE(for_statics, "a call of SQLite's that takes its mutexes: another thread's", NS_PER_S,
+            "that thread, when it is done");
+
+/* Whoever does not get it goes on: the lock is for fork() alone. */
+void host_enter_statics(void)
+{
+	struct bounded_wait wait = bounded_wait_begin(&for_statics);
+
+	if (!statics_entered++)
+		has_statics = lock_take_within(&statics, &wait);
+}
+
+void host_leave_statics(void)
+{
+	if (!--statics_entered && has_statics)
+		lock_release(&statics);
+}
 
 const struct host_library *host_find_current(void)
 {

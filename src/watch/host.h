@@ -87,4 +87,10 @@ const struct host_library *host_find(const sqlite3_api_routines *api);
  * build has omitted (SQLITE_OMIT_…, SQLITE_THREADSAFE=0). */
 void host_fill_omitted(sqlite3_api_routines *routines);
 
+/* Around a call of queryprof's own that takes a mutex of SQLite's for the whole process (an automatic
+ * extension, a connection): a child that is forked meanwhile would find it taken. fork() waits for such a
+ * call. */
+void host_enter_statics(void);
+void host_leave_statics(void);
+
 #endif

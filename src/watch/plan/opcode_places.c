@@ -553,11 +553,13 @@ void opcode_library_learn_now(const struct host_library *library, const struct t
 	if (__atomic_exchange_n(&tried[number], true, __ATOMIC_RELAXED))
 		return;
 	call_enter_quiet(&call, library, __builtin_frame_address(0));
+	host_enter_statics();
 	__atomic_store_n(&learner, gettid(), __ATOMIC_RELAXED);
 	/* Release: with opcode_library(). */
 	if (auto_extensions_are_own(library) && learn(library, thread, &libraries[number]))
 		__atomic_store_n(&host_libraries[number].opcodes, &libraries[number], __ATOMIC_RELEASE);
 	__atomic_store_n(&learner, 0, __ATOMIC_RELAXED);
+	host_leave_statics();
 	call_leave(&call);
 	__atomic_store_n(&host_libraries[number].opcodes_tried, true, __ATOMIC_RELAXED);
 }
