@@ -57,6 +57,9 @@ SELECT what, value FROM (
 	                             sum(autoindexes))
 	FROM parts HAVING sum(autoindexes) > 0
 	UNION ALL
+	SELECT 12, 'no plan', max(known_reason) FROM temp.selected_without_plan
+	HAVING (SELECT count(*) FROM temp.selected_statements) = 1
+	UNION ALL
 	-- The samples are read for it only where there may be such a one.
 	SELECT 13, 'interval', CASE WHEN EXISTS (SELECT 1 FROM series WHERE stretch > 1) THEN (
 		SELECT group_concat(clock || printf(iif(low < high, ' %g to %g', ' %g') || ' ms', low / 1e6, high / 1e6)

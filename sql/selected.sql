@@ -12,6 +12,7 @@
 -- the newest).
 DROP VIEW IF EXISTS temp.wall_types;
 DROP VIEW IF EXISTS temp.selected_samples;
+DROP VIEW IF EXISTS temp.selected_without_plan;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP TABLE IF EXISTS temp.error_names;
 DROP VIEW IF EXISTS temp.selected_parts;
@@ -91,6 +92,16 @@ SELECT queries.*, coalesce(execution_ns, query_duration_ns) AS execution_time_ns
 FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement
 WHERE finished OR statement;
+
+-- The statements among those whose plan is not known, and why.
+CREATE TEMP VIEW selected_without_plan AS
+SELECT r.normalized_query_hash AS hash, min(r.query) AS query, sum(r.execution_time_ns) AS ns, max(m.reason) AS known_reason,
+       coalesce(max(m.reason), iif(max(r.samples_cpu + r.samples_real) = 0, 'no run of it had a sample',
+                iif(max(r.finished), 'no run of it ended where queryprof could read the plan', 'no run of it has ended'))) AS reason
+FROM temp.selected_runs AS r LEFT JOIN missing_plans AS m ON m.program = r.program
+WHERE r.statement
+GROUP BY 1
+HAVING NOT max(EXISTS (SELECT 1 FROM programs WHERE id = r.program));
 
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS

@@ -264,6 +264,12 @@ CREATE TABLE plans (
 	plan      TEXT NOT NULL -- a line a node, indented by its depth
 );
 
+-- Why the plan of a program is not in `programs`: a sentence. queries.program names it, too.
+CREATE TABLE missing_plans (
+	program INTEGER PRIMARY KEY,
+	reason  TEXT    NOT NULL
+);
+
 -- The nodes of a program's plan, as EXPLAIN QUERY PLAN has them, but that a loop inside another
 -- one is its child; then those for what EXPLAIN QUERY PLAN does not name, and those of triggers. parent 0:
 -- the statement.

@@ -24,7 +24,8 @@ struct program_record {
 /* Whole lines, each ends in a newline; fields are separated by tabs:
  *   N node parent detail compared    of the plan, or of what the plan does not name
  *   O address node opcode p1 p2 p3 p5
- *   L node loops rows                that SQLite has counted in the query */
+ *   L node loops rows                that SQLite has counted in the query
+ *   M reason                         a sentence: why the program's plan was not read */
 struct program_rows_record {
 	uint64_t program;
 	struct query_key query; /* zero: the rows are the program's own */

@@ -336,14 +336,14 @@ static const struct metric {
 	  "Statements that ran without samples because too many were open at once" },
 	{ "plans_read", get_programs, NULL, PROGRAMS_READ,
 	  "Programs and plans of statements read and published" },
-	{ "plans_different", get_programs, NULL, PROGRAMS_DIFFERENT,
-	  "Plans not published: prepared anew, the statement had another program than the one that ran" },
-	{ "plans_left", get_programs, NULL, PROGRAMS_LEFT,
-	  "Plans not read: the connection has an authorizer or a progress handler, the statement a virtual "
-	  "table of the program's, or no moment came at which the program could not notice" },
-	{ "plans_lost", get_store, NULL, STORE_PLANS_LOST,
-	  "Records of programs and plans that could not be written: with later samples they are published "
-	  "again" },
+#define PLAN_METRIC(name, metric, is_lasting, sentence)                                                      \
+	{ metric, get_programs, NULL, name, "Plans not read: " sentence },
+	PLANS_MISSING(PLAN_METRIC)
+#undef PLAN_METRIC
+		{ "plans_lost", get_store, NULL, STORE_PLANS_LOST,
+	          "Records of programs and plans that could not be written: with later samples they are "
+	          "published "
+	          "again" },
 	{ "statements", get_statements, NULL, STATEMENTS_KEPT,
 	  "Statements in system.statement_stats, without \"(other)\"" },
 	{ "statements_folded", get_statements, NULL, STATEMENTS_FOLDED,

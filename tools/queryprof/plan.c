@@ -4,14 +4,19 @@
  */
 #include "command.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fleet.h"
 #include "plan_tree.h"
 #include "selection.h"
 #include "sql_plan_opcodes.h"
+#include "terminal.h"
 #include "trace_file.h"
+
+#define PLANS_MAX 3 /* without --limit */
 
 static const char *type_name, *limit, *opcodes;
 
@@ -28,17 +33,45 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
+/* Those whose plan is not known, and why. Returns how many, with those that the limit leaves out. */
+static int print_missing(sqlite3 *db)
+{
+	sqlite3_stmt *row = NULL;
+	const int most = limit ? atoi(limit) : PLANS_MAX;
+	int found = 0;
+
+	if (sqlite3_prepare_v2(db, "SELECT reason, query FROM temp.selected_without_plan ORDER BY ns DESC",
+	                       -1, &row, NULL) == SQLITE_OK)
+		while (sqlite3_step(row) == SQLITE_ROW)
+			if (found++ < most) {
+				const char *query = (const char *)sqlite3_column_text(row, 1);
+
+				printf("%sno plan: ", found == 1 ? "\n" : "");
+				terminal_print((const char *)sqlite3_column_text(row, 0),
+				               (size_t)sqlite3_column_bytes(row, 0), 0, INT_MAX);
+				printf(": ");
+				terminal_print(query, strcspn(query, "\n"), 0, INT_MAX);
+				putchar('\n');
+			}
+	if (found > most)
+		printf("no plan: %d more statement%s (--limit)\n", found - most,
+		       found - most == 1 ? "" : "s");
+	sqlite3_finalize(row);
+	return found;
+}
+
 static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
 		                                    { ":unit", type->unit },
 		                                    { NULL, NULL } };
 	const struct output output = { .doing = "reading opcodes", .unit = type->unit, .hides_empty = true };
-	if (!plan_tree_statements(db))
-		return complain("%s: no plan is known of these runs: plans are kept of SQLite's statements "
-		                "with samples",
-		                path);
 	size_t printed;
+
+	if (!plan_tree_statements(db)) {
+		print_missing(db);
+		return complain("%s: no plan is known of these runs", path);
+	}
 	int result = plan_tree_print(db, type, limit, NULL, &printed);
 	if (!result && !printed) {
 		char none[SHOWN_TYPE_NONE];
@@ -46,6 +79,8 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 		shown_type_none(type, none);
 		return complain("%s: %s of these runs", path, none);
 	}
+	if (!result)
+		print_missing(db);
 	if (result || !opcodes)
 		return result;
 	printf("\n");
@@ -95,6 +130,7 @@ const struct command command_plan = {
 		"loop has how often it began and how many rows it visited. A scan of a table of the file, "
 		"or an index made for one run, that itself has 30 % of the time is marked, with the columns "
 		"that the statement compares.\n\n"
+		"A statement without a plan has a line with the reason.\n\n"
 		"STATEMENT is a part of its text, as with --like.",
 	.examples = "  queryprof plan app.trace 'FROM orders'\n"
 		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n",

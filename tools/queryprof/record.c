@@ -28,11 +28,13 @@
 #include "push_beside.h"
 #include "queryprof.h"
 #include "rings.h"
+#include "base/text.h"
 #include "entry/record.h"
 #include "settings/settings.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "sql_record_losses.h"
+#include "sql_record_plans.h"
 #include "sql_record_summary.h"
 #include "trace_file.h"
 
@@ -273,6 +275,7 @@ static int prepare_trace(struct trace *trace)
 struct summary {
 	sqlite3_int64 samples, queries, processes;
 	struct losses losses;
+	char *plans;  /* which statements have none, NULL: not known, or all have one */
 	bool is_late; /* and its numbers are not known */
 };
 
@@ -304,6 +307,23 @@ static void sum_losses(sqlite3 *db, const struct trace *trace, struct summary *s
 	sqlite3_finalize(row);
 }
 
+static void sum_plans(sqlite3 *db, const struct trace *trace, struct summary *summary)
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(db, sql_record_plans, -1, &row, NULL);
+
+	if (row)
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+	if (row && (code = sqlite3_step(row)) == SQLITE_ROW)
+		summary->plans = text_format("plans: %lld of %lld statement%s none: %s",
+		                             (long long)sqlite3_column_int64(row, 0),
+		                             (long long)sqlite3_column_int64(row, 1),
+		                             sqlite3_column_int64(row, 1) == 1 ? " has" : "s have",
+		                             (const char *)sqlite3_column_text(row, 2));
+	note_end(db, code, summary);
+	sqlite3_finalize(row);
+}
+
 static bool summarize(const struct trace *trace, struct summary *summary)
 {
 	sqlite3 *db = trace_file_open_tables(trace->path);
@@ -322,6 +342,7 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 		summary->queries = sqlite3_column_int64(row, 1);
 		summary->processes = sqlite3_column_int64(row, 2);
 		sum_losses(db, trace, summary);
+		sum_plans(db, trace, summary);
 		found = true;
 	} else {
 		note_end(db, code, summary);
@@ -401,6 +422,9 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 		         path_as_given);
 	else if (!has_lost)
 		has_named = explain_no_query(path_as_given);
+	if (found.plans && !found.is_late)
+		complain("%s", found.plans);
+	free(found.plans);
 	if (!has_named)
 		explain_refused("not recorded");
 	tell_losses(&found.losses);

@@ -38,6 +38,10 @@ int programs_take(struct writer *writer, const struct program_record *record, si
 	sqlite3_bind_int64(add, 5, (int64_t)record->seen_ns);
 	sqlite3_bind_int64(add, 6, (int64_t)record->layout);
 	code = run(writer, WRITE_PROGRAM);
+	if (code)
+		return code;
+	sqlite3_bind_int64(writer_statement(writer, WRITE_PLAN_FOUND), 1, (int64_t)record->program);
+	code = writer_run(writer, WRITE_PLAN_FOUND);
 	sqlite3_bind_int64(add_plan, 1, (int64_t)record->plan);
 	writer_bind_text(add_plan, 2, record->text + record->query_size + record->library_size,
 	                 record->plan_size);
@@ -71,6 +75,7 @@ static const struct {
 	{ 'N', false, WRITE_PLAN_NODE, 5 },
 	{ 'O', false, WRITE_PROGRAM_OPCODE, 8 },
 	{ 'L', true, WRITE_PLAN_LOOP, 4 },
+	{ 'M', false, WRITE_PLAN_MISSING, 2 },
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
@@ -117,10 +122,11 @@ int programs_take_rows(struct writer *writer, const struct program_rows_record *
 
 int programs_remove_unused(struct writer *writer)
 {
-	enum { LOOPS_DELETED, PROGRAMS_DELETED };
+	enum { MISSING_DELETED, LOOPS_DELETED, PROGRAMS_DELETED };
 	/* Its statement's queries first, by their index: all others are looked at only when none of
 	 * those has it. Nothing is left of a program whose row is gone. */
 	static const char *const sql[] = {
+		"DELETE FROM missing_plans WHERE program NOT IN (SELECT program FROM queries)",
 		"DELETE FROM plan_loops WHERE query NOT IN (SELECT id FROM queries)",
 		"DELETE FROM programs WHERE iif(EXISTS (SELECT 1 FROM queries AS q"
 		" WHERE q.statement = programs.statement AND q.program = programs.id),"

@@ -43,6 +43,7 @@ struct program_due {
 struct known {
 	struct hash key;
 	uint64_t lost;
+	enum programs_counter reason; /* that was published, PROGRAMS_READ: none */
 };
 
 /* No number of losses. */
@@ -51,6 +52,15 @@ struct known {
 LOCK_DEFINE(lock, LOCK_PROGRAMS);
 static struct hash_table known = HASH_TABLE_OF(struct known, KNOWN_MAX); /* under the lock */
 static uint64_t counters[PROGRAMS_COUNTERS];
+
+static const struct {
+	const char *sentence;
+	bool is_lasting;
+} reasons[PROGRAMS_COUNTERS] = {
+#define PLAN_REASON(name, metric, is_lasting, sentence) [name] = { sentence, is_lasting },
+	PLANS_MISSING(PLAN_REASON)
+#undef PLAN_REASON
+};
 
 static void count(enum programs_counter which)
 {
@@ -80,6 +90,8 @@ static bool note(struct hash key)
 	is_due = !entry || entry->lost != lost;
 	if (!entry)
 		entry = hash_table_add(&known, key);
+	if (entry && is_due && entry->lost != NOT_PUBLISHED)
+		entry->reason = PROGRAMS_READ; /* for another file, or it may have been lost */
 	if (entry)
 		entry->lost = lost;
 	lock_release(&lock);
@@ -96,6 +108,82 @@ static void forget(struct hash key)
 	if (entry)
 		entry->lost = NOT_PUBLISHED;
 	lock_release(&lock);
+}
+
+/* --- publishing --------------------------------------------------------------------------------- */
+
+struct rows {
+	uint64_t program;
+	struct ring *ring;
+	bool is_refused; /* the ring was full; a record that never fits is left out */
+	size_t used;
+	char text[PROGRAM_ROWS_BYTES];
+};
+
+static void *reserve(struct rows *rows, size_t size)
+{
+	void *record = ring_reserve(rows->ring, size);
+
+	rows->is_refused |= !record && size <= ring_max_payload(rows->ring);
+	return record;
+}
+
+static void send_rows(struct rows *rows)
+{
+	struct program_rows_record *record = rows->used ? reserve(rows, sizeof *record + rows->used) : NULL;
+
+	if (record) {
+		record->program = rows->program;
+		record->size = (uint32_t)rows->used;
+		memcpy(record->text, rows->text, rows->used);
+		ring_commit(rows->ring, record, RECORD_PROGRAM_ROWS);
+	}
+	rows->used = 0;
+}
+
+static void add_row(struct rows *rows, const char *line, int size)
+{
+	if (size <= 0 || (size_t)size >= sizeof rows->text)
+		return;
+	if (rows->used + (size_t)size > sizeof rows->text)
+		send_rows(rows);
+	memcpy(rows->text + rows->used, line, (size_t)size);
+	rows->used += (size_t)size;
+}
+
+/* The plan is missing for this reason. */
+static void leave(uint64_t program, struct hash key, enum programs_counter reason)
+{
+	struct rows rows = { .program = program, .ring = sampler_ring() };
+	struct known *entry;
+	bool is_new;
+	char line[160];
+
+	lock_take(&lock);
+	entry = hash_table_find(&known, key);
+	is_new = entry && entry->reason != reason;
+	if (entry)
+		entry->reason = reason;
+	lock_release(&lock);
+	if (is_new && rows.ring) {
+		add_row(&rows, line, snprintf(line, sizeof line, "M\t%s\n", reasons[reason].sentence));
+		send_rows(&rows);
+	}
+	if (rows.is_refused || !reasons[reason].is_lasting)
+		forget(key);
+}
+
+/* Until the plan comes, which it may never. */
+static void announce(uint64_t program, struct hash key)
+{
+	leave(program, key, PLAN_NOT_REACHED);
+	note(key);
+}
+
+static void leave_due(const struct program_due *due, enum programs_counter reason)
+{
+	count(reason);
+	leave(due->program, due->known, reason);
 }
 
 /* --- at the end of a run ----------------------------------------------------------------------- */
@@ -173,14 +261,16 @@ static void free_due(struct calling *calling)
 	calling->due = NULL;
 }
 
-static void set_due(const struct run *run, const struct opcode_library *library, const void *opcodes,
-                    uint32_t count_, const char *text, uint64_t program, struct hash key)
+/* PROGRAMS_READ: it will be read. */
+static enum programs_counter set_due(const struct run *run, const struct opcode_library *library,
+                                     const void *opcodes, uint32_t count_, const char *text, uint64_t program,
+                                     struct hash key)
 {
 	struct calling *calling = calling_here();
 	struct program_due *due = calling ? malloc(sizeof *due) : NULL;
 
 	if (!due)
-		return;
+		return PLAN_NOT_REACHED;
 	*due = (struct program_due){ .program = program,
 		                     .layout = programs_layout(run->session->library, run->stmt, text),
 		                     .known = key,
@@ -191,81 +281,58 @@ static void set_due(const struct run *run, const struct opcode_library *library,
 	if (!program_copy_read(&due->programs, library, opcodes, count_, OPCODES_MAX)) {
 		program_copy_free(&due->programs);
 		free(due);
-		count(PROGRAMS_LEFT);
-		return;
+		return PLAN_TOO_LARGE;
 	}
 	due->text = strdup(text);
 	if (calling->due) {
-		count(PROGRAMS_LEFT);
+		leave_due(calling->due, PLAN_NOT_REACHED);
 		free_due(calling);
 	}
 	calling->due = due;
+	return PROGRAMS_READ;
 }
 
 uint64_t programs_see(const struct run *run, const char *text)
 {
-	const struct opcode_library *library = opcode_library(run->session->library);
-	const void *opcodes;
+	const struct host_library *of = run->session->library;
+	const struct opcode_library *library = opcode_library(of);
+	enum programs_counter reason = PROGRAMS_READ;
+	const void *opcodes = NULL;
 	struct hash program, key;
-	uint32_t number;
+	uint32_t number = 0;
 
-	if (!library || !text || !has_plan(text))
+	if (!text)
 		return 0;
-	memcpy(&opcodes, (const char *)run->stmt + library->places.a_op, sizeof opcodes);
-	memcpy(&number, (const char *)run->stmt + library->places.n_op, sizeof number);
-	if (!opcodes || !number || number > OPCODES_MAX)
+	if (!has_plan(text))
+		reason = PLAN_OF_NO_QUERY;
+	else if (!library)
+		reason = PLAN_LAYOUT_UNKNOWN;
+	else
+		opcodes = opcode_program(library, run->stmt, &number);
+	if (number > OPCODES_MAX) {
+		reason = PLAN_TOO_LARGE;
+		number = 0;
+	}
+	if (!reason && (!opcodes || !number))
 		return 0;
-	program = hash_program(library, opcodes, number, text, run->session->library->name);
+	program = hash_program(library, opcodes, number, text, of->name);
 	key = key_of(program);
-	if (note(key)) {
-		if (virtual_tables_are_own(run->session->library, library, run->session->db, opcodes, number))
-			set_due(run, library, opcodes, number, text, program.first, key);
-		else
-			count(PROGRAMS_LEFT);
+	if (!note(key))
+		return program.first;
+	if (!reason)
+		reason = virtual_tables_check(of, library, run->session->db, opcodes, number);
+	if (!reason)
+		reason = set_due(run, library, opcodes, number, text, program.first, key);
+	if (reason) {
+		count(reason);
+		leave(program.first, key, reason);
+	} else {
+		announce(program.first, key);
 	}
 	return program.first;
 }
 
-/* --- publishing --------------------------------------------------------------------------------- */
-
-struct rows {
-	uint64_t program;
-	struct ring *ring;
-	bool is_refused; /* the ring was full; a record that never fits is left out */
-	size_t used;
-	char text[PROGRAM_ROWS_BYTES];
-};
-
-static void *reserve(struct rows *rows, size_t size)
-{
-	void *record = ring_reserve(rows->ring, size);
-
-	rows->is_refused |= !record && size <= ring_max_payload(rows->ring);
-	return record;
-}
-
-static void send_rows(struct rows *rows)
-{
-	struct program_rows_record *record = rows->used ? reserve(rows, sizeof *record + rows->used) : NULL;
-
-	if (record) {
-		record->program = rows->program;
-		record->size = (uint32_t)rows->used;
-		memcpy(record->text, rows->text, rows->used);
-		ring_commit(rows->ring, record, RECORD_PROGRAM_ROWS);
-	}
-	rows->used = 0;
-}
-
-static void add_row(struct rows *rows, const char *line, int size)
-{
-	if (size <= 0 || (size_t)size >= sizeof rows->text)
-		return;
-	if (rows->used + (size_t)size > sizeof rows->text)
-		send_rows(rows);
-	memcpy(rows->text + rows->used, line, (size_t)size);
-	rows->used += (size_t)size;
-}
+/* --- the plan ----------------------------------------------------------------------------------- */
 
 static int depth_of(const struct plan *plan, const struct plan_node *node)
 {
@@ -423,25 +490,38 @@ static bool has_error(const struct program_due *due, const void *subject)
 	return subject != due->db && code != SQLITE_OK && code != SQLITE_DONE;
 }
 
+/* The callback of the host's that the preparation might call, PROGRAMS_READ: none. */
+static enum programs_counter callback_of(const struct opcode_library *library, const sqlite3 *db)
+{
+	if (callback_is_set(&library->callbacks.authorizer, db))
+		return library->callbacks.authorizer.at ? PLAN_AUTHORIZER : PLAN_LAYOUT_UNKNOWN;
+	if (callback_is_set(&library->callbacks.progress, db))
+		return library->callbacks.progress.at ? PLAN_PROGRESS_HANDLER : PLAN_LAYOUT_UNKNOWN;
+	return PROGRAMS_READ;
+}
+
 static void read_plan(const struct program_due *due, const struct opcode_library *library)
 {
 	const sqlite3_api_routines *api = host_api(due->library);
 	char *text = api->mprintf("EXPLAIN QUERY PLAN %s", due->text);
 	sqlite3_stmt *explained = NULL;
 	struct plan plan = { .nodes = { 0 } };
+	enum programs_counter reason = PLAN_REFUSED;
 
 	/* A text that the host allows to be no longer would be reported to its error log. */
 	if (text && strlen(text) <= (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1) &&
-	    api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained &&
-	    plan_read(&plan, library, explained)) {
-		if (plan_match(&plan, library, &due->programs)) {
+	    api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained) {
+		reason = plan_read(&plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
+		if (reason == PLAN_DIFFERENT && plan_match(&plan, library, &due->programs)) {
+			reason = PROGRAMS_READ;
 			plan_columns_name(&plan, library, api, due->db, due->text);
 			for (size_t i = 0; i < plan.called.count; i++)
 				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
 			publish(due, &plan);
-		} else
-			count(PROGRAMS_DIFFERENT);
+		}
 	}
+	if (reason)
+		leave_due(due, reason);
 	api->finalize(explained);
 	api->free(text);
 	plan_free(&plan);
@@ -457,6 +537,7 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 	const struct opcode_library *library = opcode_library(due->library);
 	const struct call_place *around = calling_find(calling, frame);
 	const sqlite3_api_routines *api = host_api(due->library);
+	enum programs_counter reason;
 	sqlite3_mutex *mutex;
 	struct call quiet;
 
@@ -465,19 +546,18 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 		return;
 	/* It may have been closed; then these are another statement and another connection. */
 	if (!is_open(due) || (subject == due->stmt && api->db_handle((sqlite3_stmt *)subject) != due->db)) {
-		count(PROGRAMS_LEFT);
+		leave_due(due, PLAN_CLOSED);
 		free_due(calling);
 		return;
 	}
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
 	mutex = api->db_mutex(due->db);
 	api->mutex_enter(mutex);
-	if (due->text && !has_error(due, subject) &&
-	    !callback_is_set(&library->callbacks.authorizer, due->db) &&
-	    !callback_is_set(&library->callbacks.progress, due->db))
+	reason = has_error(due, subject) ? PLAN_ERROR_IN_USE : callback_of(library, due->db);
+	if (reason)
+		leave_due(due, reason);
+	else if (due->text)
 		read_plan(due, library);
-	else
-		count(PROGRAMS_LEFT);
 	api->mutex_leave(mutex);
 	call_leave(&quiet);
 	free_due(calling);

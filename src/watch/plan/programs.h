@@ -12,6 +12,7 @@
 #ifndef QUERYPROF_WATCH_PROGRAMS_H
 #define QUERYPROF_WATCH_PROGRAMS_H
 
+#include "watch/plan/missing.h"
 #include "watch/run/runs.h"
 
 /* A run with samples has ended; its statement is there. The hash of its program, 0: not known. */
@@ -38,12 +39,7 @@ static inline void programs_read(const void *subject, const void *frame)
 		programs_read_due(calling, subject, frame);
 }
 
-enum programs_counter {
-	PROGRAMS_READ,
-	PROGRAMS_DIFFERENT, /* what was prepared anew was not what had run */
-	PROGRAMS_LEFT,      /* the host's code might run; or the moment did not come */
-	PROGRAMS_COUNTERS,
-};
+/* How often a plan was read, or was missing for that reason. */
 uint64_t programs_counter(enum programs_counter which);
 
 #endif

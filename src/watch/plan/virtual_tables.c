@@ -29,6 +29,7 @@ struct walk {
 	const sqlite3 *db;
 	const void *called[CALLED_MAX]; /* the programs that were walked, as one may call itself */
 	uint32_t called_count;
+	enum programs_counter reason; /* why it ended early */
 };
 
 /* A program that has SQLite inside, or an extension, has its own modules in the same image. */
@@ -63,6 +64,12 @@ static bool is_own(const struct walk *walk, const void *p4)
 	return is_own_name(name);
 }
 
+static bool end(struct walk *walk, enum programs_counter reason)
+{
+	walk->reason = reason;
+	return false;
+}
+
 static bool walk_program(struct walk *walk, const void *program, uint32_t count);
 
 static bool walk_called(struct walk *walk, const struct opcode_bytes *caller)
@@ -75,10 +82,10 @@ static bool walk_called(struct walk *walk, const struct opcode_bytes *caller)
 		if (walk->called[i] == caller->p4)
 			return true;
 	if (walk->called_count == CALLED_MAX)
-		return false;
+		return end(walk, PLAN_TOO_LARGE);
 	walk->called[walk->called_count++] = caller->p4;
 	copy = program_copy_called(walk->opcodes, caller, &count);
-	is_fine = copy && walk_program(walk, copy, count);
+	is_fine = copy ? walk_program(walk, copy, count) : end(walk, PLAN_TOO_LARGE);
 	free(copy);
 	return is_fine;
 }
@@ -90,20 +97,24 @@ static bool walk_program(struct walk *walk, const void *program, uint32_t count)
 		const char *name = walk->opcodes->names[opcode->opcode];
 
 		if (!*name)
-			return false;
-		if (opcode_calls(walk->opcodes, opcode)
-		            ? !walk_called(walk, opcode)
-		            : (!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) &&
-		                      !is_own(walk, opcode->p4))
-			return false;
+			return end(walk, PLAN_LAYOUT_UNKNOWN);
+		if (opcode_calls(walk->opcodes, opcode)) {
+			if (!walk_called(walk, opcode))
+				return false;
+		} else if ((!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) &&
+		           !is_own(walk, opcode->p4)) {
+			return end(walk, PLAN_FOREIGN_TABLE);
+		}
 	}
 	return true;
 }
 
-bool virtual_tables_are_own(const struct host_library *library, const struct opcode_library *opcodes,
-                            const sqlite3 *db, const void *program, uint32_t count)
+enum programs_counter virtual_tables_check(const struct host_library *library,
+                                           const struct opcode_library *opcodes, const sqlite3 *db,
+                                           const void *program, uint32_t count)
 {
 	struct walk walk = { .library = library, .opcodes = opcodes, .db = db };
 
-	return walk_program(&walk, program, count);
+	walk_program(&walk, program, count);
+	return walk.reason;
 }

@@ -9,11 +9,13 @@
 #ifndef QUERYPROF_WATCH_VIRTUAL_TABLES_H
 #define QUERYPROF_WATCH_VIRTUAL_TABLES_H
 
+#include "watch/plan/missing.h"
 #include "watch/plan/opcode_places.h"
 
-/* Whether all virtual tables of the program and of its triggers are of SQLite's own modules. False, too,
- * where that is not known. The statement that has the opcodes lives. */
-bool virtual_tables_are_own(const struct host_library *library, const struct opcode_library *opcodes,
-                            const sqlite3 *db, const void *program, uint32_t count);
+/* PROGRAMS_READ if all virtual tables of the program and of its triggers are of SQLite's own modules; else
+ * why that is not so, or not known. The statement that has the opcodes lives. */
+enum programs_counter virtual_tables_check(const struct host_library *library,
+                                           const struct opcode_library *opcodes, const sqlite3 *db,
+                                           const void *program, uint32_t count);
 
 #endif

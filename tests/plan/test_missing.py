@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The reason why a statement has no plan: in the trace file, in `plan`, `report` and the last lines of `record`.
+
+usage: test_missing.py QUERYPROF
+"""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = os.path.abspath(sys.argv.pop(1))
+
+# A second of work, whatever the machine: samples come at its ticks.
+PROGRAM = """
+import sqlite3, time
+db = sqlite3.connect(":memory:", isolation_level=None)
+db.execute("CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n")
+{setting}
+end = time.thread_time() + 1
+while time.thread_time() < end:
+    db.execute("SELECT count(*) FROM t WHERE i % 7 = 3").fetchall()
+"""
+
+CASES = [
+    ("db.set_authorizer(lambda *_: 0)", "the connection has an authorizer"),
+    ("db.set_progress_handler(lambda: 0, 1000000)", "the connection has a progress handler"),
+]
+
+
+class Missing(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.trace = os.path.join(self.folder.name, "trace")
+
+    def record(self, *command):
+        return subprocess.run([COMMAND, "record", "-o", self.trace, "--cpu", "1ms", "--", *command], check=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
+
+    def show(self, *arguments):
+        done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    def reasons(self):
+        db = sqlite3.connect(self.trace)
+        rows = db.execute("SELECT DISTINCT reason FROM missing_plans JOIN queries USING (program) JOIN statements AS s "
+                          "ON s.id = statement WHERE s.query LIKE 'SELECT count%'").fetchall()
+        db.close()
+        return [reason for reason, in rows]
+
+    def check(self, reason, said):
+        self.assertEqual(self.reasons(), [reason])
+        self.assertIn(f"no plan: {reason}: SELECT count(*)", self.show("plan", self.trace, "--like", "SELECT count"))
+        self.assertRegex(self.show("report", self.trace, "--like", "SELECT count"), f"no plan +{reason}\n")
+        self.assertRegex(said, rf"plans: \d of \d statements? ha\w+ none: .*{reason} \(1\)")
+
+    def test_callbacks(self):
+        for setting, reason in CASES:
+            with self.subTest(reason):
+                self.trace = os.path.join(self.folder.name, str(len(reason)))
+                self.check(reason, self.record("/usr/bin/python3", "-c", PROGRAM.format(setting=setting)))
+
+    def test_foreign_table(self):
+        said = self.record("sqlite3", ":memory:", "SELECT count(*) FROM generate_series(1, 20000000)")
+        self.check("the statement uses a virtual table of the program or of an extension", said)
+
+    def test_callback_that_goes(self):
+        # A plan that could not be read is read with a later run.
+        setting = "for callback in (lambda *_: 0), None:\n    db.set_authorizer(callback)\n" + "".join(
+            "    " + line + "\n" for line in PROGRAM[PROGRAM.index("end ="):].splitlines())
+        said = self.record("/usr/bin/python3", "-c", PROGRAM.format(setting=setting))
+        self.assertEqual(self.reasons(), [])
+        self.assertIn("SCAN t", self.show("plan", self.trace, "--like", "SELECT count"))
+        self.assertNotIn("authorizer", said)
+
+    def test_all_have_plans(self):
+        self.assertNotIn("plans:", self.record("/usr/bin/python3", "-c", PROGRAM.format(setting="")))
+
+
+if __name__ == "__main__":
+    unittest.main()
