@@ -284,13 +284,24 @@ static int whole_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *
 	return ppoll_on(&polling, fds, count, time);
 }
 
+/* Then the host's call ends it, as it does alone. */
+static bool is_poll_forbidden(void)
+{
+#ifdef SYS_poll
+	return own_call_is_forbidden(SYS_poll);
+#else
+	return false;
+#endif
+}
+
 static int whole_poll(struct pollfd *fds, nfds_t count, int ms)
 {
 	const struct timespec time = of_ms(ms), *limit = ms < 0 ? NULL : &time;
 	struct polling polling;
 
 	/* A host's seccomp filter may allow no other call. */
-	if (ms == 0 || own_call_is_forbidden(SYS_ppoll) || !begin_polling(&polling, limit))
+	if (ms == 0 || own_call_is_forbidden(SYS_ppoll) || is_poll_forbidden() ||
+	    !begin_polling(&polling, limit))
 		return real.poll(fds, count, ms);
 	return ppoll_on(&polling, fds, count, limit);
 }

@@ -391,6 +391,8 @@ bool sampler_keep_signal(void)
 	bool kept;
 	int number;
 
+	if (signal_is_silent())
+		return false;
 	if (sigaction(sampler_signal(), NULL, &action) != 0) {
 		counter_add(SAMPLER_TIMERS_FAILED, 1); /* the caller does without them */
 		counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)errno);

@@ -66,15 +66,21 @@ class Confined(Recording):
         is_silent = "timers take no samples any more" in said[0]
         self.assertEqual(is_silent, CALLS[name] == "LOST_TIMERS", self.seen)
         self.assertEqual(self.sampled("last") > 0, not is_silent, self.seen)
-        self.assertEqual("threads whose first query comes later" in said[0], CALLS[name] == "LOST_NEW_TIMERS", self.seen)
+        self.assertEqual("threads whose first query comes later are not recorded" in said[0], CALLS[name] == "LOST_THREADS",
+                         self.seen)
+        self.assertEqual("in threads whose first query comes later timers" in said[0], CALLS[name] == "LOST_NEW_TIMERS",
+                         self.seen)
         if "in a thread" in done.stdout and not is_silent:
-            self.assertEqual(self.sampled("in a thread") > 0, name != "timer_create", self.seen)
+            self.assertEqual(self.sampled("in a thread") > 0, CALLS[name] not in ("LOST_NEW_TIMERS", "LOST_THREADS"),
+                             self.seen)
 
     def test_matrix(self):
         known = numbers()
         # The store's own calls without a thread of the store, some of them with each answer.
         for name in sorted(known) if ALL else SOME:
             for action in ("kill", "trap", str(errno.EPERM), str(errno.ENOSYS)) if ALL else ("kill", str(errno.EPERM)):
+                if name == "exit" and action not in ("kill", "trap"):
+                    continue  # libc tries to end a thread for ever
                 with self.subTest(call=name, action=action):
                     done = self.run_both("tsync", action, known[name])
                     is_alive = done.stdout.endswith("end\n")
@@ -83,8 +89,9 @@ class Confined(Recording):
                         self.expect_true_sentence(done, name, is_alive)
                     else:
                         self.assertNotIn("seccomp", done.stderr, self.seen)
-                        if is_alive and CALLS[name] != "LOST_TIMERS" and name != "timer_create":
-                            self.assertGreater(self.sampled("after"), 0, self.seen)
+                        # What the store cannot write is counted as lost.
+                        if is_alive and CALLS[name] != "LOST_TIMERS" and name != "timer_create" and not self.sampled("after"):
+                            self.assertRegex(done.stderr, r"\d+ samples or lines of queries lost: ")
 
     def test_sandbox(self):
         for how in "list", "sigreturn":
