@@ -13,8 +13,17 @@ WITH sampled AS MATERIALIZED (
 	  AND (worker_cpu_time_ns = 0 OR thread IN (
 	        SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))
 	GROUP BY normalized_query_hash),
+-- Runs that have not ended are in no count yet: what has passed by the newest sample of each.
 unfinished AS MATERIALIZED (
-	SELECT DISTINCT normalized_query_hash AS hash FROM temp.selected_runs WHERE NOT finished),
+	SELECT normalized_query_hash AS hash, sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu,
+	       max(execution_time_ns) AS longest
+	FROM temp.selected_runs WHERE NOT finished GROUP BY 1),
+parts AS MATERIALIZED (
+	SELECT s.hash, query, runs, logged, rows, failed, fullscan_steps, sorts, autoindexes,
+	       iif(u.hash IS NOT NULL, coalesce(s.wall, 0) + u.wall, s.wall) AS wall, iif(u.hash IS NOT NULL, coalesce(s.cpu, 0) + u.cpu, s.cpu) AS cpu,
+	       iif(u.hash IS NOT NULL, max(coalesce(s.longest, 0), u.longest), s.longest) AS longest,
+	       s.samples AS samples, s.newest AS newest, u.hash IS NOT NULL AS is_unfinished
+	FROM temp.selected_statements AS s LEFT JOIN unfinished AS u ON u.hash = s.hash),
 lines AS MATERIALIZED (
 	SELECT runs,
 	       round(wall / 1e6, 4) AS wall_ms,
@@ -28,9 +37,9 @@ lines AS MATERIALIZED (
 	                 ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k',
 	                                  (fullscan_steps / 1000000) || 'M'), '')
 	             || iif(sorts > 0, ', sort', '') || iif(autoindexes > 0, ', index', '')
-	             || iif(hash IN (SELECT hash FROM unfinished), ', unfinished', ''), ', ') AS notes,
+	             || iif(is_unfinished, ', unfinished', ''), ', ') AS notes,
 	       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
-	FROM temp.selected_statements LEFT JOIN sampled USING (hash)
+	FROM parts LEFT JOIN sampled USING (hash)
 	ORDER BY CASE :by WHEN 'wall' THEN wall
 	                  WHEN 'off' THEN wall - cpu
 	                  WHEN 'samples' THEN samples

@@ -68,6 +68,10 @@ struct run_start {
 	struct query_key initial, parent; /* as in struct query_record */
 	const char *text;                 /* of the statement, NULL: not known */
 	struct query_run *run;            /* whose start it is, in the process that published it */
+	/* As in struct query_record, and where its opcodes lie; in a record 0 if the statement has other ones
+	 * now. */
+	uint64_t program;
+	const void *opcodes;
 };
 struct start_record {
 	struct query_key query;

@@ -116,3 +116,22 @@ uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 		thread_count(thread, LEDGER_NO_OPCODE, 1);
 	return number;
 }
+
+struct run_start opcode_start(const struct query_counts *counts)
+{
+	const struct opcode_places *at = counts->opcodes;
+	struct run_start start = counts->start;
+
+	if (start.program == 0 || at == NULL || counts->statement == NULL) {
+		start.program = 0;
+		return start;
+	}
+	const void *opcodes = AT(void *, counts->statement, at->a_op);
+	/* While a trigger runs, the outermost frame has the statement's own. */
+	for (const void *frame = AT(void *, counts->statement, at->frame); frame != NULL;
+	     frame = AT(void *, frame, at->frame_parent))
+		opcodes = AT(void *, frame, at->frame_a_op);
+	if (opcodes != start.opcodes)
+		start.program = 0;
+	return start;
+}

@@ -33,4 +33,8 @@ struct opcode_places {
 uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
                         const struct unwind_result *unwound);
 
+/* The start of the query's run as it is published: without a program if the statement, which is alive, has
+ * other opcodes now, as SQLite has prepared it anew. */
+struct run_start opcode_start(const struct query_counts *counts);
+
 #endif

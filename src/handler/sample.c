@@ -62,7 +62,7 @@ static void publish_start(struct thread *thread, struct ring *ring, const struct
 	if (record == NULL)
 		return;
 	record->query = tag->key;
-	record->run = *start;
+	record->run = opcode_start(tag->counts);
 	record->text_size = size;
 	memcpy(record->text, draft_of(thread)->trace, size);
 	ring_commit(ring, record, RECORD_START);

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/way.h"
+#include "handler/opcode.h"
 #include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/ring.h"
@@ -168,7 +169,9 @@ static bool put_start(const struct query_run *run, const char *text)
 
 	if (record == NULL)
 		return false;
-	*record = (struct start_record){ .query = run->key, .run = run->counts.start, .text_size = size };
+	*record = (struct start_record){ .query = run->key,
+		                         .run = opcode_start(&run->counts),
+		                         .text_size = size };
 	if (size != 0)
 		memcpy(record->text, text, size);
 	ring_commit(ring, record, RECORD_START);

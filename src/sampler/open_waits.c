@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/record.h"
+#include "handler/opcode.h"
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "sampler/ring_reader.h"
@@ -112,7 +113,7 @@ __attribute__((noinline)) void open_waits_describe(struct thread *thread)
 		return;
 	wait->thread_id = thread->id;
 	wait->sample_period_ns = tag->off_cpu_period_ns;
-	wait->run = tag->counts->start;
+	wait->run = opcode_start(tag->counts);
 	if (wait->run.state != START_KEPT)
 		copy_text(wait, tag);
 }

@@ -164,11 +164,14 @@ static void look_at(sqlite3 *db)
 		{ "cache memory", SQLITE_DBSTATUS_CACHE_USED },
 		{ "cache writes", SQLITE_DBSTATUS_CACHE_WRITE },
 		{ "cache spills", SQLITE_DBSTATUS_CACHE_SPILL },
+		{ "cache hits", SQLITE_DBSTATUS_CACHE_HIT },
+		{ "cache misses", SQLITE_DBSTATUS_CACHE_MISS },
 	};
 
 	print_state("counts", "changes %d, total %d, last rowid %lld", sqlite3_changes(db),
 	            sqlite3_total_changes(db), (long long)sqlite3_last_insert_rowid(db));
-	print_state("error", "%d %s", sqlite3_errcode(db), sqlite3_errmsg(db));
+	print_state("error", "%d %d at %d: %s", sqlite3_errcode(db), sqlite3_extended_errcode(db),
+	            sqlite3_error_offset(db), sqlite3_errmsg(db));
 	print_state("transaction", "autocommit %d, state %d", sqlite3_get_autocommit(db),
 	            sqlite3_txn_state(db, NULL));
 	print_state("file name", "%s",

@@ -23,6 +23,8 @@ SCHEMA = {
     "read-only": "sqlite3_db_readonly() knows the name `system`",
     "schema memory": "its tables, in sqlite3_db_status()",
     "cache memory": "its one page",
+    "cache hits": "reads of that page",
+    "cache misses": "the same",
     "ATTACH ':memory:' AS a10": "of SQLite's ten it takes one",
     "ATTACH ':memory:' AS system": "the name is taken",
     "PRAGMA database_list; DETACH a1": "one database more",

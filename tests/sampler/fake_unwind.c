@@ -41,3 +41,8 @@ bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uint
 	(void)known, (void)address, (void)words, (void)count;
 	return false;
 }
+
+struct run_start opcode_start(const struct query_counts *counts)
+{
+	return counts->start;
+}

@@ -236,7 +236,8 @@ static int write_start(struct writer *writer, struct query_span *span)
 		                   rows->statement,
 		                   (int64_t)start->run.realtime_ns,
 		                   start->run.thread_id,
-		                   writer->stored_batch };
+		                   writer->stored_batch,
+		                   (int64_t)start->run.program };
 
 	bind_numbers(statement, 1, values, COUNT_OF(values));
 	return writer_run(writer, WRITE_QUERY_START);

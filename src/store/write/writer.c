@@ -71,7 +71,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 			" VALUES (?1, ?2, ?3, 9223372036854775807, -9223372036854775808, ?4, ?5)",
 	[WRITE_QUERY_START] =
 		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
-		" thread_id = ?6, batch = ?7 WHERE id = ?1 AND NOT finished",
+		" thread_id = ?6, batch = ?7, program = ?8 WHERE id = ?1 AND NOT finished",
 	[WRITE_QUERY_RUNNING] = "UPDATE queries SET database = ?2, library = ?3,"
 				" query_id = coalesce(nullif(?4, ''), query_id),"
 				" statement = coalesce(nullif(?5, 0), statement) WHERE id = ?1",

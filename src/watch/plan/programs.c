@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/plan/programs.h"
 
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,20 +10,16 @@
 #include "base/hash_table.h"
 #include "base/lock.h"
 #include "base/text.h"
-#include "handler/ring.h"
-#include "query/program_record.h"
-#include "query/query_record.h"
-#include "sampler/state.h"
 #include "store/control.h"
 #include "store/counters.h"
 #include "watch/plan/plan.h"
 #include "watch/plan/plan_columns.h"
+#include "watch/plan/publish.h"
 #include "watch/plan/virtual_tables.h"
 
 /* More than any program of use; what is hashed, copied and stored of one is bounded. */
 #define OPCODES_MAX 100000u
 #define KNOWN_MAX 65536
-#define RING_SHARE 16
 
 struct program_due {
 	uint64_t program, layout;
@@ -110,54 +104,11 @@ static void forget(struct hash key)
 	lock_release(&lock);
 }
 
-/* --- publishing --------------------------------------------------------------------------------- */
-
-struct rows {
-	uint64_t program;
-	struct ring *ring;
-	bool is_refused; /* the ring was full; a record that never fits is left out */
-	size_t used;
-	char text[PROGRAM_ROWS_BYTES];
-};
-
-static void *reserve(struct rows *rows, size_t size)
-{
-	void *record = ring_reserve(rows->ring, size);
-
-	rows->is_refused |= !record && size <= ring_max_payload(rows->ring);
-	return record;
-}
-
-static void send_rows(struct rows *rows)
-{
-	struct program_rows_record *record = rows->used ? reserve(rows, sizeof *record + rows->used) : NULL;
-
-	if (record) {
-		record->program = rows->program;
-		record->size = (uint32_t)rows->used;
-		memcpy(record->text, rows->text, rows->used);
-		ring_commit(rows->ring, record, RECORD_PROGRAM_ROWS);
-	}
-	rows->used = 0;
-}
-
-static void add_row(struct rows *rows, const char *line, int size)
-{
-	if (size <= 0 || (size_t)size >= sizeof rows->text)
-		return;
-	if (rows->used + (size_t)size > sizeof rows->text)
-		send_rows(rows);
-	memcpy(rows->text + rows->used, line, (size_t)size);
-	rows->used += (size_t)size;
-}
-
 /* The plan is missing for this reason. */
 static void leave(uint64_t program, struct hash key, enum programs_counter reason)
 {
-	struct rows rows = { .program = program, .ring = sampler_ring() };
 	struct known *entry;
 	bool is_new;
-	char line[160];
 
 	lock_take(&lock);
 	entry = hash_table_find(&known, key);
@@ -165,11 +116,7 @@ static void leave(uint64_t program, struct hash key, enum programs_counter reaso
 	if (entry)
 		entry->reason = reason;
 	lock_release(&lock);
-	if (is_new && rows.ring) {
-		add_row(&rows, line, snprintf(line, sizeof line, "M\t%s\n", reasons[reason].sentence));
-		send_rows(&rows);
-	}
-	if (rows.is_refused || !reasons[reason].is_lasting)
+	if ((is_new && !publish_missing(program, reasons[reason].sentence)) || !reasons[reason].is_lasting)
 		forget(key);
 }
 
@@ -253,222 +200,108 @@ uint64_t programs_layout(const struct host_library *of, const void *stmt, const 
 	return (layout ^ number) * 0x9E3779B97F4A7C15ull;
 }
 
-static void free_due(struct calling *calling)
+static void free_due(struct program_due *due)
 {
-	program_copy_free(&calling->due->programs);
-	free(calling->due->text);
-	free(calling->due);
-	calling->due = NULL;
+	program_copy_free(&due->programs);
+	free(due->text);
+	free(due);
 }
 
-/* PROGRAMS_READ: it will be read. */
-static enum programs_counter set_due(const struct run *run, const struct opcode_library *library,
-                                     const void *opcodes, uint32_t count_, const char *text, uint64_t program,
-                                     struct hash key)
-{
-	struct calling *calling = calling_here();
-	struct program_due *due = calling ? malloc(sizeof *due) : NULL;
+/* A statement that was prepared, and what is known of its program. */
+struct subject {
+	const struct session *session;
+	const sqlite3_stmt *stmt;
+	const char *text;
+	const struct opcode_library *opcodes_of;
+	const void *opcodes;
+	uint32_t number;              /* of opcodes */
+	enum programs_counter reason; /* why its plan cannot be read */
+	struct hash program, key;
+};
 
-	if (!due)
-		return PLAN_NOT_REACHED;
-	*due = (struct program_due){ .program = program,
-		                     .layout = programs_layout(run->session->library, run->stmt, text),
-		                     .known = key,
-		                     .library = run->session->library,
-		                     .stmt = run->stmt,
-		                     .db = run->session->db,
-		                     .session = run->session->number };
-	if (!program_copy_read(&due->programs, library, opcodes, count_, OPCODES_MAX)) {
-		program_copy_free(&due->programs);
-		free(due);
-		return PLAN_TOO_LARGE;
+/* False: nothing is known of it. */
+static bool find_program(struct subject *of, const struct session *session, const sqlite3_stmt *stmt,
+                         const char *text)
+{
+	*of = (struct subject){
+		.session = session, .stmt = stmt, .text = text, .opcodes_of = opcode_library(session->library)
+	};
+	if (!text)
+		return false;
+	if (!has_plan(text))
+		of->reason = PLAN_OF_NO_QUERY;
+	else if (!of->opcodes_of)
+		of->reason = PLAN_LAYOUT_UNKNOWN;
+	else
+		of->opcodes = opcode_program(of->opcodes_of, stmt, &of->number);
+	if (of->number > OPCODES_MAX) {
+		of->reason = PLAN_TOO_LARGE;
+		of->number = 0;
 	}
-	due->text = strdup(text);
-	if (calling->due) {
-		leave_due(calling->due, PLAN_NOT_REACHED);
-		free_due(calling);
+	if (!of->reason && (!of->opcodes || !of->number))
+		return false;
+	of->program = hash_program(of->opcodes_of, of->opcodes, of->number, text, session->library->name);
+	of->key = key_of(of->program);
+	return true;
+}
+
+/* NULL: of->reason says why. */
+static struct program_due *make_due(struct subject *of)
+{
+	const struct session *session = of->session;
+	struct program_due *due;
+
+	if (!of->reason)
+		of->reason = virtual_tables_check(session->library, of->opcodes_of, session->db, of->opcodes,
+		                                  of->number);
+	due = of->reason ? NULL : malloc(sizeof *due);
+	if (!due) {
+		of->reason = of->reason ? of->reason : PLAN_NOT_REACHED;
+		return NULL;
 	}
-	calling->due = due;
-	return PROGRAMS_READ;
+	*due = (struct program_due){ .program = of->program.first,
+		                     .layout = programs_layout(session->library, of->stmt, of->text),
+		                     .known = of->key,
+		                     .library = session->library,
+		                     .stmt = of->stmt,
+		                     .db = session->db,
+		                     .session = session->number };
+	if (program_copy_read(&due->programs, of->opcodes_of, of->opcodes, of->number, OPCODES_MAX) &&
+	    (due->text = strdup(of->text)))
+		return due;
+	free_due(due);
+	of->reason = PLAN_TOO_LARGE;
+	return NULL;
+}
+
+static void leave_subject(const struct subject *of)
+{
+	count(of->reason);
+	leave(of->program.first, of->key, of->reason);
 }
 
 uint64_t programs_see(const struct run *run, const char *text)
 {
-	const struct host_library *of = run->session->library;
-	const struct opcode_library *library = opcode_library(of);
-	enum programs_counter reason = PROGRAMS_READ;
-	const void *opcodes = NULL;
-	struct hash program, key;
-	uint32_t number = 0;
+	struct calling *calling = calling_here();
+	struct program_due *due;
+	struct subject of;
 
-	if (!text)
+	if (!calling || !find_program(&of, run->session, run->stmt, text))
 		return 0;
-	if (!has_plan(text))
-		reason = PLAN_OF_NO_QUERY;
-	else if (!library)
-		reason = PLAN_LAYOUT_UNKNOWN;
-	else
-		opcodes = opcode_program(library, run->stmt, &number);
-	if (number > OPCODES_MAX) {
-		reason = PLAN_TOO_LARGE;
-		number = 0;
+	if (!note(of.key))
+		return of.program.first;
+	due = make_due(&of);
+	if (!due) {
+		leave_subject(&of);
+		return of.program.first;
 	}
-	if (!reason && (!opcodes || !number))
-		return 0;
-	program = hash_program(library, opcodes, number, text, of->name);
-	key = key_of(program);
-	if (!note(key))
-		return program.first;
-	if (!reason)
-		reason = virtual_tables_check(of, library, run->session->db, opcodes, number);
-	if (!reason)
-		reason = set_due(run, library, opcodes, number, text, program.first, key);
-	if (reason) {
-		count(reason);
-		leave(program.first, key, reason);
-	} else {
-		announce(program.first, key);
+	if (calling->due) {
+		leave_due(calling->due, PLAN_NOT_REACHED);
+		free_due(calling->due);
 	}
-	return program.first;
-}
-
-/* --- the plan ----------------------------------------------------------------------------------- */
-
-static int depth_of(const struct plan *plan, const struct plan_node *node)
-{
-	int depth = 0;
-
-	for (size_t i = 0; i < plan->nodes.count && node->parent && depth < 50; i++)
-		if (plan->nodes.items[i].id == node->parent && &plan->nodes.items[i] != node) {
-			node = &plan->nodes.items[i];
-			depth++;
-			i = (size_t)-1;
-		}
-	return depth;
-}
-
-static void write_nodes(const struct plan *plan, FILE *to, int depth)
-{
-	for (size_t i = 0; i < plan->nodes.count; i++) {
-		const struct plan_node *node = &plan->nodes.items[i];
-
-		if (!node->is_made)
-			fprintf(to, "%*s%s\n", 2 * (depth + depth_of(plan, node)), "", node->detail);
-	}
-	for (size_t i = 0; i < plan->called.count; i++)
-		write_nodes(&plan->called.items[i], to, depth + (plan->root != 0));
-}
-
-/* The plan as text, a line a node; what is modified is none of it. */
-static char *write_plan(const struct plan *plan, size_t *size)
-{
-	char *text = NULL;
-	FILE *to = open_memstream(&text, size);
-
-	if (!to)
-		return NULL;
-	write_nodes(plan, to, 0);
-	fclose(to);
-	return text;
-}
-
-/* Without numbers that move: those of subqueries, which may be addresses. */
-static uint64_t hash_plan(const char *text, size_t size)
-{
-	struct hash hash = hash_begin(0);
-
-	for (size_t i = 0; i < size; i++) {
-		bool moves = i > 0 && strchr("0123456789abcdefx", text[i]) &&
-		             (text[i - 1] == '-' || !strncmp(text + (i < 9 ? 0 : i - 9), "SUBQUERY ", 9));
-
-		while (moves && i < size && text[i] && strchr("0123456789abcdefx", text[i]))
-			i++;
-		if (i < size)
-			hash_word(&hash, (unsigned char)text[i]);
-	}
-	return hash_end(hash).first;
-}
-
-static void send_program(const struct program_due *due, const struct plan *plan, struct rows *rows)
-{
-	size_t plan_size = 0, query_size = strlen(due->text), library_size = strlen(due->library->name);
-	char *text = write_plan(plan, &plan_size);
-	size_t room = ring_max_payload(rows->ring) / RING_SHARE;
-	struct program_record *record;
-	bool is_cut;
-
-	room = room < PROGRAM_ROWS_BYTES ? PROGRAM_ROWS_BYTES : room;
-	library_size = library_size < room / 4 ? library_size : room / 4;
-	plan_size = text_cut(text ? text : "", plan_size < room / 2 ? plan_size : room / 2);
-	is_cut = query_size > room / 4;
-	query_size = is_cut ? text_cut(due->text, room / 4) : query_size;
-	record = text ? reserve(rows, sizeof *record + query_size + library_size + plan_size) : NULL;
-	if (record) {
-		*record = (struct program_record){ .program = due->program,
-			                           .plan = hash_plan(text, plan_size),
-			                           .layout = due->layout,
-			                           .seen_ns = clock_ns(CLOCK_REALTIME),
-			                           .query_size = (uint32_t)query_size,
-			                           .library_size = (uint32_t)library_size,
-			                           .plan_size = (uint32_t)plan_size,
-			                           .flags = is_cut ? QUERY_TEXT_CUT : 0 };
-		memcpy(record->text, due->text, query_size);
-		memcpy(record->text + query_size, due->library->name, library_size);
-		memcpy(record->text + query_size + library_size, text, plan_size);
-		ring_commit(rows->ring, record, RECORD_PROGRAM);
-	}
-	free(text);
-}
-
-static void add_nodes(struct rows *rows, const struct plan *plan)
-{
-	char line[1024];
-
-	for (size_t i = 0; i < plan->nodes.count; i++) {
-		const struct plan_node *node = &plan->nodes.items[i];
-
-		add_row(rows, line,
-		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\t%s\n", node->id, node->parent,
-		                 node->detail, node->compared));
-	}
-	for (size_t i = 0; i < plan->called.count; i++)
-		add_nodes(rows, &plan->called.items[i]);
-}
-
-/* `caller`: the opcode of the statement that calls the program, NULL: it is the statement's own. Their
- * addresses are as in a sample (handler/opcode.h). */
-static void add_opcodes(struct rows *rows, const struct plan *plan, const struct plan_opcode *caller)
-{
-	char line[1024];
-
-	for (size_t i = 0; i < plan->opcodes.count; i++) {
-		const struct plan_opcode *opcode = &plan->opcodes.items[i];
-		const uint64_t address =
-			caller ? caller->address | (opcode->address + 1ull) << 32 : opcode->address;
-
-		add_row(rows, line,
-		        snprintf(line, sizeof line, "O\t%" PRIu64 "\t%d\t%s\t%d\t%d\t%d\t%u\n", address,
-		                 opcode->node, opcode->name, opcode->bytes.p1, opcode->bytes.p2,
-		                 opcode->bytes.p3, opcode->bytes.p5));
-		if (opcode->calls && !caller)
-			add_opcodes(rows, &plan->called.items[opcode->calls - 1], opcode);
-	}
-}
-
-static void publish(const struct program_due *due, const struct plan *plan)
-{
-	struct rows rows = { .program = due->program, .ring = sampler_ring() };
-
-	if (!rows.ring)
-		return;
-	send_program(due, plan, &rows);
-	add_nodes(&rows, plan);
-	add_opcodes(&rows, plan, NULL);
-	send_rows(&rows);
-	if (rows.is_refused)
-		forget(due->known);
-	else
-		count(PROGRAMS_READ);
+	calling->due = due;
+	announce(of.program.first, of.key);
+	return of.program.first;
 }
 
 /* --- reading it ---------------------------------------------------------------------------------- */
@@ -517,7 +350,12 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 			plan_columns_name(&plan, library, api, due->db, due->text);
 			for (size_t i = 0; i < plan.called.count; i++)
 				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
-			publish(due, &plan);
+			if (publish_program(&(struct published_program){ due->program, due->layout, due->text,
+			                                                 due->library->name },
+			                    &plan))
+				count(PROGRAMS_READ);
+			else
+				forget(due->known);
 		}
 	}
 	if (reason)
@@ -531,34 +369,106 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 		api->exec(due->db, "", NULL, NULL, NULL);
 }
 
+/* The host does not notice now that its connection prepares a statement. `subject` as in has_error(). */
+static void read_now(const struct program_due *due, const struct opcode_library *library, const void *subject)
+{
+	const sqlite3_api_routines *api = host_api(due->library);
+	sqlite3_mutex *mutex = api->db_mutex(due->db);
+	enum programs_counter reason;
+	struct call quiet;
+
+	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
+	api->mutex_enter(mutex);
+	reason = has_error(due, subject) ? PLAN_ERROR_IN_USE : callback_of(library, due->db);
+	if (reason)
+		leave_due(due, reason);
+	else
+		read_plan(due, library);
+	api->mutex_leave(mutex);
+	call_leave(&quiet);
+}
+
 void programs_read_due(struct calling *calling, const void *subject, const void *frame)
 {
 	struct program_due *due = calling->due;
 	const struct opcode_library *library = opcode_library(due->library);
 	const struct call_place *around = calling_find(calling, frame);
-	const sqlite3_api_routines *api = host_api(due->library);
-	enum programs_counter reason;
-	sqlite3_mutex *mutex;
-	struct call quiet;
 
 	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
 	    !library)
 		return;
+	calling->due = NULL;
 	/* It may have been closed; then these are another statement and another connection. */
-	if (!is_open(due) || (subject == due->stmt && api->db_handle((sqlite3_stmt *)subject) != due->db)) {
+	if (!is_open(due) ||
+	    (subject == due->stmt && host_api(due->library)->db_handle((sqlite3_stmt *)subject) != due->db))
 		leave_due(due, PLAN_CLOSED);
-		free_due(calling);
+	else
+		read_now(due, library, subject);
+	free_due(due);
+}
+
+/* --- at a preparation ------------------------------------------------------------------------------- */
+
+/* What reading plans at preparations may take in the whole process: one per cent of the time, and so much at
+ * first. */
+#define EARLY_SHARE 100
+#define EARLY_ALLOWANCE_NS 5000000
+/* Plans read there, and those of programs that differ in their literals alone. */
+#define EARLY_MAX 4000
+#define EARLY_MAX_ALIKE 4
+#define EARLY_SHAPES 4096
+
+static uint64_t early_began_ns, early_spent_ns; /* relaxed atomics */
+static uint32_t early_count;                    /* under the lock, as the next */
+static uint8_t early_alike[EARLY_SHAPES];       /* by the layout's hash */
+
+static bool is_affordable(uint64_t now)
+{
+	uint64_t began = 0, spent = __atomic_load_n(&early_spent_ns, __ATOMIC_RELAXED);
+
+	if (!__atomic_compare_exchange_n(&early_began_ns, &began, now, false, __ATOMIC_RELAXED,
+	                                 __ATOMIC_RELAXED) &&
+	    spent > EARLY_ALLOWANCE_NS + (now - began) / EARLY_SHARE)
+		return false;
+	return true;
+}
+
+/* Whether it was never met, and may be read now. */
+static bool is_early(const struct subject *of)
+{
+	uint64_t layout = programs_layout(of->session->library, of->stmt, of->text);
+	uint8_t *alike = &early_alike[(layout >> 32) % EARLY_SHAPES];
+	bool is_new;
+
+	lock_take(&lock);
+	is_new = !hash_table_find(&known, of->key) && early_count < EARLY_MAX && *alike < EARLY_MAX_ALIKE;
+	early_count += is_new;
+	*alike += is_new;
+	lock_release(&lock);
+	return is_new && note(of->key);
+}
+
+void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct program_due *due;
+	struct subject of;
+
+	if (!is_affordable(now))
 		return;
+	if (find_program(&of, session, stmt, host_api(session->library)->sql((sqlite3_stmt *)stmt)) &&
+	    !of.reason) {
+		start->program = of.program.first;
+		start->opcodes = of.opcodes;
+		if (is_early(&of)) {
+			due = make_due(&of);
+			if (due)
+				read_now(due, of.opcodes_of, NULL);
+			else
+				leave_subject(&of);
+			if (due)
+				free_due(due);
+		}
 	}
-	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
-	mutex = api->db_mutex(due->db);
-	api->mutex_enter(mutex);
-	reason = has_error(due, subject) ? PLAN_ERROR_IN_USE : callback_of(library, due->db);
-	if (reason)
-		leave_due(due, reason);
-	else if (due->text)
-		read_plan(due, library);
-	api->mutex_leave(mutex);
-	call_leave(&quiet);
-	free_due(calling);
+	__atomic_fetch_add(&early_spent_ns, clock_ns(CLOCK_MONOTONIC) - now, __ATOMIC_RELAXED);
 }

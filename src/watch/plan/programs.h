@@ -18,6 +18,11 @@
 /* A run with samples has ended; its statement is there. The hash of its program, 0: not known. */
 uint64_t programs_see(const struct run *run, const char *text);
 
+/* The host has just prepared this statement, in a call that is quiet. Sets start->program and its opcodes, 0:
+ * not known. A program that is new has its plan read at once: a run that never ends, or fails, has one then.
+ */
+void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start);
+
 /* Of the statement's program, without what changes with the schema and with literals: two plans have two
  * layouts, and one plan has the same one as long as its tables and indexes lie where they are. 0: not known.
  * In a call that has the statement. */

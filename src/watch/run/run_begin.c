@@ -91,6 +91,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->query.library = session->library->name;
 	run->query.text = NULL;
 	run->vm_steps = 0;
+	run->query.counts.start.program = 0;
 }
 
 PART_OF_THE_WAY void start(struct run *run)
@@ -172,6 +173,8 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt)
 	run->settings = preparation->settings;
 	find_places(run);
 	run->statement = preparation->statement;
+	run->query.counts.start.program = preparation->query.counts.start.program;
+	run->query.counts.start.opcodes = preparation->query.counts.start.opcodes;
 	run->query.text = preparation->query.text;
 	query_mark(&run->query);
 	__atomic_store_n(&run->is_private, preparation->is_private, __ATOMIC_RELAXED);

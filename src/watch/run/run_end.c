@@ -147,8 +147,10 @@ static void count(struct run *run, const struct thread *thread, const struct que
 	query_sums(&run->query, run->prepared ? NULL : work, &counted);
 	if (!run->stmt) /* its text is the host's, or the run's own */
 		runs_name_statement(run, stmt);
-	else if (work && work->reprepares)
+	else if (work && work->reprepares) {
 		runs_name_anew(run);
+		run->query.counts.start.program = 0;
+	}
 	statement_stats_add(run->statement, thread->id, &counted);
 }
 

@@ -532,6 +532,8 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	leave_run(prepare, thread);
 	if (!rc && thread)
 		transaction_call_ends(run->session, run);
+	if (!rc && thread && stmt && run->settings.log && !run->own)
+		programs_prepared(run->session, stmt, &run->query.counts.start);
 	if (rc && thread) {
 		runs_end(run, thread, rc, prepare->mutex != NULL);
 	} else if (!stmt || !thread) {
