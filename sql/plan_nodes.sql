@@ -4,7 +4,7 @@
 -- rows: in all of the runs, where SQLite has counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.program
+	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
 -- A statement is prepared again and again, and a node's number is an address of the program. Programs
 -- whose plans are one have the same nodes in the same order; the newest program stands for all.
@@ -48,12 +48,17 @@ seen AS MATERIALIZED (
 	              strftime('%Y-%m-%d %H:%M:%S', max(last_ns) / 1000000000, 'unixepoch')) AS seen
 	FROM (SELECT DISTINCT newest, hash, plan_hash FROM known) JOIN temp.selected_periods USING (hash, plan_hash)
 	GROUP BY 1),
+-- Rows that loops over whole tables visited, and rows that the statement returned, in a logged run.
+visited AS MATERIALIZED (
+	SELECT newest, avg(fullscan_steps) AS steps, avg(result_rows) AS rows
+	FROM runs JOIN known USING (program) WHERE finished GROUP BY 1),
 plan AS MATERIALIZED (
 	SELECT newest, sum(ns) AS ns FROM times GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
 SELECT plan.newest, coalesce(seen.runs, (SELECT count(*) FROM runs JOIN known USING (program) WHERE known.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
-       coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows
+       coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows, visited.steps, visited.rows
 FROM plan
 LEFT JOIN seen USING (newest)
+LEFT JOIN visited USING (newest)
 JOIN programs AS g ON g.id = plan.newest
 JOIN statements AS x ON x.id = g.statement
 JOIN (

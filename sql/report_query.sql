@@ -6,6 +6,13 @@ times AS (
 	FROM runs),
 parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
 counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
+-- What the plans of these statements scan, with the columns that are compared themselves: an index serves those, and
+-- none that only an expression reads.
+scans AS MATERIALIZED (
+	SELECT DISTINCT substr(detail, 6, instr(substr(detail, 6) || ' ', ' ') - 1) AS name,
+	       substr(compared, 1, instr(compared || '; in expressions: ', '; in expressions: ') - 1) AS columns
+	FROM plan_nodes WHERE program IN (SELECT program FROM runs) AND detail LIKE 'SCAN %'
+	  AND compared NOT LIKE 'in expressions: %' AND compared <> ''),
 unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
 	-- A statement of the profiler's own that was sampled has a start, and no text.
@@ -47,10 +54,18 @@ SELECT what, value FROM (
 	SELECT 9, 'dropped', printf('%,d', sum(samples_dropped)) || ' samples, for which there was no room'
 	FROM runs HAVING sum(samples_dropped) > 0
 	UNION ALL
-	SELECT 10, 'scanned', printf('%,d rows of whole tables: an index may save that', sum(fullscan_steps))
+	SELECT 10, 'scanned', printf('%,d rows of whole tables for %,d rows returned', sum(fullscan_steps), sum(rows))
+	       || coalesce((SELECT CASE count(*) WHEN 0 THEN NULL
+	                           WHEN 1 THEN '; an index on ' || name || ' (' || columns || ') may save most of that'
+	                           WHEN 2 THEN '; indexes on ' || group_concat(name || ' (' || columns || ')', ' and ') || ' may save most of that'
+	                           END FROM scans), '')
 	FROM parts HAVING sum(fullscan_steps) > max(1000, 10 * sum(rows))
 	UNION ALL
-	SELECT 11, 'sorted', printf('%,d times: an index in that order may save it', sum(sorts))
+	SELECT 11, 'sorted', printf('%,d time%s', sum(sorts), iif(sum(sorts) = 1, '', 's')) || coalesce((
+		SELECT ' for ' || group_concat(what, ', ')
+		FROM (SELECT DISTINCT substr(detail, length('USE TEMP B-TREE FOR ') + 1) AS what FROM plan_nodes
+		      WHERE program IN (SELECT program FROM runs) AND detail LIKE 'USE TEMP B-TREE FOR %' ORDER BY 1)
+		HAVING count(*) > 0), '')
 	FROM parts HAVING sum(sorts) > 0
 	UNION ALL
 	SELECT 12, 'indexed', printf('%,d rows for indexes of these runs alone: CREATE INDEX would keep them',

@@ -403,7 +403,24 @@ class Plans(unittest.TestCase):
         sql = "CREATE TABLE t(a, b); INSERT INTO t SELECT value, hex(value) FROM generate_series(1, 300000); " + LONG_SCAN
         subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:", sql], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.assertIn("the whole table, compares in expressions: b\n", self.command("plan", trace, "LIKE"))
+        self.assertRegex(self.command("plan", trace, "LIKE"),
+                         "the whole table, compares in expressions: b, (299999|300000) rows visited and 1 returned a run\n")
+
+    def test_marks(self):
+        """Rows visited against rows returned decide, also for min() and max() over a whole table, and for look-ups."""
+        trace = os.path.join(self.folder.name, "marks.trace")
+        rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i, hex(i) FROM n;"
+        statements = [f"SELECT max(a) FROM o; SELECT count(*) FROM o; SELECT count(*) FROM o WHERE b = 'x{i}';"
+                      "SELECT sum(length(p.b)) FROM o CROSS JOIN p ON p.a = o.a;" for i in range(30)]
+        subprocess.run([COMMAND, "record", "--quiet", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:",
+                        "CREATE TABLE o(a, b); INSERT INTO o " + rows + "CREATE TABLE p(a INTEGER PRIMARY KEY, b); INSERT INTO p " +
+                        rows + "".join(statements)], check=True, stdout=subprocess.DEVNULL)
+        self.assertRegex(self.command("plan", trace, "max(a)"), r"SEARCH o .*  the whole table, (299999|300000) rows visited and 1 returned a run")
+        self.assertRegex(self.command("plan", trace, "b = "), r"SCAN o .*  the whole table, compares b, (299999|300000) rows visited")
+        self.assertRegex(self.command("plan", trace, "CROSS JOIN"), r"SCAN o .*  the whole table.*(299999|300000) rows visited")
+        self.assertRegex(self.command("report", trace, "--like", "b = "),
+                         r"scanned +[\d,]+ rows of whole tables for \d+ rows returned; an index on o \(b\) may save most of that\n")
+        self.assertNotIn("may save", self.command("report", trace, "--like", "max(a)"))
 
     def test_error_log_is_quiet(self):
         # A statement that has run cannot be prepared again: the table is there, or gone. SQLite reports that to its log.

@@ -128,7 +128,7 @@ const struct command command_plan = {
 		"`(statement)` is work of no node, `(not known)` what was outside of SQLite's interpreter, "
 		"or between two of its opcodes. Where SQLite counts them (SQLITE_ENABLE_STMT_SCANSTATUS), a "
 		"loop has how often it began and how many rows it visited. A scan of a table of the file, "
-		"or an index made for one run, that itself has 30 % of the time is marked, with the columns "
+		"or an index made for one run, that has 30 % of the time is marked, with the columns "
 		"that the statement compares.\n\n"
 		"A statement without a plan has a line with the reason.\n\n"
 		"STATEMENT is a part of its text, as with --like.",

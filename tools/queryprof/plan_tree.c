@@ -20,11 +20,16 @@
 #define DETAIL_MAX 70
 /* A scan or an index made for the query that takes so much of the time is marked. */
 #define MARKED_PERCENT 30
+/* So is a look-up without an index that visits so many rows in a run, and so many for one that is returned.
+ */
+#define VISITED_MIN 1000
+#define VISITED_TIMES 10
 
 struct node {
 	int64_t id, parent;
 	char *detail, *compared;
 	double own, own_square, total, square;
+	double looked;       /* its own, and of the loops inside of it that are no scans */
 	int64_t loops, rows; /* loops -1: not known */
 	int depth;
 	bool is_last[DEPTH_MAX]; /* of its siblings, and so the nodes around it */
@@ -40,6 +45,7 @@ struct tree {
 	VECTOR(struct child) children; /* by parent, and as the nodes are */
 	VECTOR(size_t) order;          /* as printed */
 	double whole;
+	double visited, returned; /* rows in a run, of whole tables; -1: not known */
 	int64_t runs;
 	char *query, *seen; /* the first run's text, and when it was run */
 };
@@ -56,7 +62,9 @@ enum {
 	COLUMN_SEEN,
 	COLUMN_COMPARED,
 	COLUMN_LOOPS,
-	COLUMN_ROWS
+	COLUMN_ROWS,
+	COLUMN_VISITED,
+	COLUMN_RETURNED
 };
 
 static void tree_free(struct tree *tree)
@@ -93,6 +101,18 @@ static bool find_children(struct tree *tree)
 	return fine;
 }
 
+static bool is_scan(const struct node *node)
+{
+	return !strncmp(node->detail, "SCAN ", 5);
+}
+
+/* The time of min() or max() over a table without an index: SQLite calls it a search, and goes through all
+ * rows. */
+static bool is_search_of_all(const struct node *node)
+{
+	return !strncmp(node->detail, "SEARCH ", 7) && !strstr(node->detail, " USING ");
+}
+
 /* Adds up what is below a node, and puts it in the order. False: no memory. */
 static bool place_below(struct tree *tree, struct node *around, int depth)
 {
@@ -107,7 +127,7 @@ static bool place_below(struct tree *tree, struct node *around, int depth)
 		if (around)
 			memcpy(node->is_last, around->is_last, sizeof node->is_last);
 		node->is_last[depth] = i + 1 == end;
-		node->total = node->own;
+		node->total = node->looked = node->own;
 		node->square = node->own_square;
 		if (!vector_push(&tree->order, children[i].node))
 			return false;
@@ -116,6 +136,7 @@ static bool place_below(struct tree *tree, struct node *around, int depth)
 		if (around) {
 			around->total += node->total;
 			around->square += node->square;
+			around->looked += is_scan(node) ? 0 : node->looked;
 		}
 	}
 	return true;
@@ -157,16 +178,44 @@ static bool is_made(const struct tree *tree, const char *name)
 	return strchr(name, '(') || strstr(name, "CONSTANT ROW") || strstr(name, " VIRTUAL TABLE ");
 }
 
+static size_t count_whole(const struct tree *tree)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < tree->nodes.count; i++) {
+		const struct node *node = &tree->nodes.items[i];
+
+		count += (is_scan(node) && !is_made(tree, node->detail + 5)) || is_search_of_all(node);
+	}
+	return count;
+}
+
+/* Rows are counted of the statement, so they say something of a loop that is the only one. */
+static void print_visited(const struct tree *tree)
+{
+	if (tree->visited >= 1 && count_whole(tree) == 1)
+		printf(", %.0f row%s visited and %.0f returned a run", tree->visited,
+		       tree->visited < 1.5 ? "" : "s", tree->returned);
+}
+
 static void print_mark(const struct tree *tree, const struct node *node)
 {
-	if (tree->whole <= 0 || 100 * node->own / tree->whole < MARKED_PERCENT)
-		return;
-	if (strstr(node->detail, "AUTOMATIC")) {
+	const double own = tree->whole > 0 ? 100 * node->own / tree->whole : 0;
+	const double looked = tree->whole > 0 ? 100 * node->looked / tree->whole : 0;
+
+	if (own >= MARKED_PERCENT && strstr(node->detail, "AUTOMATIC")) {
 		printf("  an index for this run alone");
-	} else if (!strncmp(node->detail, "SCAN ", 5) && !is_made(tree, node->detail + 5)) {
+	} else if (looked >= MARKED_PERCENT && is_scan(node) && !is_made(tree, node->detail + 5)) {
 		printf("  the whole %s%s", strstr(node->detail, " USING ") ? "index" : "table",
 		       *node->compared ? ", compares " : "");
 		terminal_print(node->compared, strlen(node->compared), 0, INT_MAX);
+		if (own < MARKED_PERCENT)
+			printf(", with a look-up for each row");
+		print_visited(tree);
+	} else if (is_search_of_all(node) && tree->visited >= VISITED_MIN &&
+	           tree->visited >= VISITED_TIMES * tree->returned) {
+		printf("  the whole table");
+		print_visited(tree);
 	}
 }
 
@@ -229,6 +278,10 @@ static bool add_node(struct tree *tree, sqlite3_stmt *row)
 	                      ? -1
 	                      : sqlite3_column_int64(row, COLUMN_LOOPS);
 	node->rows = sqlite3_column_int64(row, COLUMN_ROWS);
+	tree->visited = sqlite3_column_type(row, COLUMN_VISITED) == SQLITE_NULL
+	                        ? -1
+	                        : sqlite3_column_double(row, COLUMN_VISITED);
+	tree->returned = sqlite3_column_double(row, COLUMN_RETURNED);
 	tree->whole += node->own;
 	return true;
 }
