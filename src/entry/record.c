@@ -66,7 +66,8 @@ static bool has_needed(const struct sqlite3_api_routines *api)
 	       api->mprintf && api->free;
 }
 
-static enum { NOT_TRIED, TRYING, FAILED, STARTED } state; /* atomic */
+enum { NOT_TRIED, TRYING, FAILED, STARTED };
+static int state; /* atomic */
 static __thread bool is_starting;
 
 /* Another thread of the parent was at it: it is not in the child. */
