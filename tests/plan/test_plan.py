@@ -432,6 +432,16 @@ class Plans(unittest.TestCase):
         self.assertRegex(logged, r"^\d+\n$")
         self.assertIn("SCAN t", self.command("plan", trace))
 
+    def test_error_log_says_nothing_twice(self):
+        # What SQLite reports of a preparation: nothing here runs long enough for a sample.
+        sql = [".log stdout", "CREATE TABLE t(a, b); CREATE TABLE u(a, b)", "SELECT \"zz\" FROM t",
+               "SELECT count(*) FROM t JOIN u ON t.a = u.b"]
+        record = [COMMAND, "record", "--quiet", "-o", os.path.join(self.folder.name, "twice.trace"), "--"]
+        alone, recorded = (subprocess.run([*prefix, "sqlite3", ":memory:", *sql], check=True, capture_output=True, text=True).stdout
+                           for prefix in ([], record))
+        self.assertEqual(recorded, alone)
+        self.assertIn("automatic index", alone)
+
     def test_large_programs(self):
         columns = ["length(c || 'x%d' || a)" % i for i in range(1900)]
         for name, sql in (("opcodes", "SELECT burn(a), " + ", ".join(columns) + " FROM t WHERE a < 250"),

@@ -433,6 +433,44 @@ static bool is_affordable(uint64_t now)
 	return true;
 }
 
+/* Whether the text has this string in double quotes. A string with quotes in it counts as one. */
+static bool is_double_quoted(const char *text, const char *string)
+{
+	const size_t size = string ? strlen(string) : 0;
+
+	if (!string || strchr(string, '"'))
+		return true;
+	for (const char *at = strchr(text, '"'); at; at = strchr(at + 1, '"'))
+		if (!strncmp(at + 1, string, size) && at[1 + size] == '"')
+			return true;
+	return false;
+}
+
+/* Whether SQLite reports something to the host's error log when it prepares the program: an automatic index,
+ * or a string in double quotes. It would be there twice. */
+static bool is_reported(const struct opcode_library *library, const void *opcodes, uint32_t count,
+                        const char *text)
+{
+	bool is = false;
+
+	for (uint32_t i = 0, size; !is && i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
+		const char *name = library->names[opcode->opcode];
+
+		if (text && opcode_calls(library, opcode)) {
+			void *called = program_copy_called(library, opcode, &size);
+
+			is = !called || is_reported(library, called, size, NULL);
+			free(called);
+		} else {
+			is = !strcmp(name, "OpenAutoindex") ||
+			     (text && !strncmp(name, "String", 6) && strchr(text, '"') &&
+			      is_double_quoted(text, opcode->p4));
+		}
+	}
+	return is;
+}
+
 /* Whether it was never met, and may be read now. */
 static bool is_early(const struct subject *of)
 {
@@ -460,7 +498,7 @@ void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 	    !of.reason) {
 		start->program = of.program.first;
 		start->opcodes = of.opcodes;
-		if (is_early(&of)) {
+		if (!is_reported(of.opcodes_of, of.opcodes, of.number, of.text) && is_early(&of)) {
 			due = make_due(&of);
 			if (due)
 				read_now(due, of.opcodes_of, NULL);
