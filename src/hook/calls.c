@@ -210,9 +210,14 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 	}
 LOCK_CALLS(LOCKED)
 
+static int try_lock(pthread_mutex_t *mutex)
+{
+	return real.pthread_mutex_trylock ? real.pthread_mutex_trylock(mutex) : EBUSY;
+}
+
 /* A try has every other result of the real function but the errors of a thread that has it already,
- * or of one that may not: that one reports them. Not inlined: the frequent way would save registers. */
-static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mutex, const void *caller)
+ * or of one that may not: that one reports them. */
+static int lock_measured(pthread_mutex_t *mutex, const void *caller)
 {
 	struct thread *thread = wait_thread();
 	struct wait_call call;
@@ -221,13 +226,25 @@ static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mute
 	/* The owner of a recursive mutex locks it once more. */
 	if (!thread || mutex->__data.__owner == (int)thread->id)
 		return real.pthread_mutex_lock(mutex);
-	result = real.pthread_mutex_trylock ? real.pthread_mutex_trylock(mutex) : EBUSY;
+	result = try_lock(mutex);
 	if (result == 0 || result == EOWNERDEAD)
 		return result;
 	wait_begin_of(&call, thread, WAIT_MUTEX, caller);
 	result = real.pthread_mutex_lock(mutex);
 	wait_end_mutex(&call, mutex);
 	return result;
+}
+
+/* Not inlined: the frequent way would save registers. */
+static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mutex, const void *caller)
+{
+	wait_lock_outside *lock_outside = wait_thread() ? NULL : wait_get_lock_outside();
+	int result;
+
+	if (!lock_outside)
+		return lock_measured(mutex, caller);
+	result = try_lock(mutex);
+	return result == 0 || result == EOWNERDEAD ? result : lock_outside(mutex, caller, lock_measured);
 }
 
 /* SQLite locks one for each piece of memory, so one that is free costs a look at its word: a thread

@@ -20,6 +20,7 @@
 /* By kind, from WAIT_ON_PAGE_CACHE on. Atomic; NULL: no more. */
 static const void *mutexes[WAIT_ON_OTHER_MUTEX - WAIT_ON_PAGE_CACHE][MUTEXES_MAX];
 static bool (*is_of_connection)(const void *mutex); /* atomic */
+static wait_lock_outside *outside;                  /* atomic */
 
 void wait_add_mutex(const void *mutex, enum wait_object object)
 {
@@ -37,6 +38,16 @@ void wait_add_mutex(const void *mutex, enum wait_object object)
 void wait_set_connections(bool (*has_mutex)(const void *mutex))
 {
 	__atomic_store_n(&is_of_connection, has_mutex, __ATOMIC_RELAXED);
+}
+
+void wait_set_lock_outside(wait_lock_outside *lock_outside)
+{
+	__atomic_store_n(&outside, lock_outside, __ATOMIC_RELAXED);
+}
+
+wait_lock_outside *wait_get_lock_outside(void)
+{
+	return __atomic_load_n(&outside, __ATOMIC_RELAXED);
 }
 
 static enum wait_object object_of_mutex(const void *mutex)

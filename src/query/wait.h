@@ -14,6 +14,7 @@
 #ifndef QUERYPROF_QUERY_WAIT_H
 #define QUERYPROF_QUERY_WAIT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -156,6 +157,14 @@ static inline __attribute__((always_inline)) void wait_count(const struct wait_c
 /* The object that a mutex of SQLite's guards, and the function that knows those of connections. */
 void wait_add_mutex(const void *mutex, enum wait_object object);
 void wait_set_connections(bool (*has_mutex)(const void *mutex));
+
+/* Locks a mutex that is taken, for a thread outside of queries: calls `lock` once with the mutex and the
+ * caller, inside of a run if the mutex is worth one, and returns the result. NULL: there is no such function
+ * yet. */
+typedef int wait_lock_outside(pthread_mutex_t *mutex, const void *caller,
+                              int (*lock)(pthread_mutex_t *mutex, const void *caller));
+void wait_set_lock_outside(wait_lock_outside *lock_outside);
+wait_lock_outside *wait_get_lock_outside(void);
 
 /* The wait of a thread at this moment. */
 struct wait_view {

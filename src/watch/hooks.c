@@ -2,6 +2,7 @@
 #include "watch/hooks.h"
 
 #include "hook/hook.h"
+#include "watch/run/mutex_wait.h"
 #include "watch/static/adopt.h"
 #include "watch/workers.h"
 #include "watch/wrappers.h"
@@ -53,6 +54,7 @@ static const struct hook_source source = {
 
 bool hooks_install(const struct host_library *library)
 {
+	mutex_wait_follow();
 	hook_patch(&source);
 	if (!__atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED))
 		static_adopt_late(library);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two threads with one connection: the second one's first query waits for SQLite's own mutex, which
- * the library does not follow before.
+ * Threads with one connection. The second one's first query waits for SQLite's own mutex, which the library
+ * does not follow before; and a host that takes that mutex by hand waits for it outside of queries.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -104,9 +105,95 @@ static void test_first_wait(void **state)
 	sqlite3_finalize(row);
 }
 
+#define WORKERS 4
+#define TURNS 6
+
+static double waited[WORKERS]; /* seconds in the host's own sqlite3_mutex_enter() */
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* As npm's sqlite3 does. Its first wait is the thread's first use of SQLite. */
+static void *work_by_hand(void *number)
+{
+	sqlite3_stmt *stmt;
+	double start;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		start = now();
+		sqlite3_mutex_enter(sqlite3_db_mutex(db));
+		waited[(intptr_t)number] += now() - start;
+		/* Once more: it has it, and does not wait. */
+		sqlite3_mutex_enter(sqlite3_db_mutex(db));
+		sqlite3_prepare_v2(db, "SELECT nap()", -1, &stmt, NULL);
+		sqlite3_step(stmt);
+		sqlite3_finalize(stmt);
+		sqlite3_mutex_leave(sqlite3_db_mutex(db));
+		sqlite3_mutex_leave(sqlite3_db_mutex(db));
+	}
+	return NULL;
+}
+
+static void nap(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	(void)count, (void)values;
+	usleep(HOLD_NS / 1000);
+	sqlite3_result_null(context);
+}
+
+static sqlite3_int64 number_of(const char *sql)
+{
+	sqlite3_stmt *row;
+	sqlite3_int64 number;
+
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	number = sqlite3_column_int64(row, 0);
+	sqlite3_finalize(row);
+	return number;
+}
+
+/* All that the host's own clock says, and no more: a fiftieth for the time between its clock's readings and
+ * ours, in which the thread may lose its processor. What the thread computes is no wait. */
+static void test_by_hand(void **state)
+{
+	pthread_t threads[WORKERS];
+	double sum = 0, shown, logged;
+
+	(void)state;
+	must("PRAGMA query_profiler_real_time_period_ns = 1000000");
+	must("BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+	for (intptr_t i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work_by_hand, (void *)i), 0);
+	for (int i = 0; i < WORKERS; i++) {
+		pthread_join(threads[i], NULL);
+		sum += waited[i];
+	}
+	must("COMMIT");
+	must("PRAGMA query_profiler_real_time_period_ns = 0");
+#define OF_WAITS " WHERE query = 'sqlite3_mutex_enter()'"
+	shown = (double)number_of("SELECT sum(execution_time_ns) FROM system.statement_stats" OF_WAITS) / 1e9;
+	logged = (double)number_of("SELECT sum(mutex_wait_ns + cpu_time_ns) FROM system.query_log" OF_WAITS) /
+	         1e9;
+	printf("waited %.4f s; shown %.4f s, in query_log %.4f s\n", sum, shown, logged);
+	assert_true(sum > (double)(WORKERS * HOLD_NS) / 1e9);
+	assert_true(shown < sum * 1.02 && shown > sum * 0.98);
+	assert_true(logged < sum * 1.02 && logged > sum * 0.98);
+	assert_true(number_of("SELECT sum(calls) FROM system.statement_stats" OF_WAITS) <= WORKERS * TURNS);
+	assert_int_equal(
+		number_of("SELECT sum(calls) FROM system.statement_stats WHERE query = 'SELECT nap()'"),
+		WORKERS * TURNS);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_first_wait) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_first_wait),
+		                            cmocka_unit_test(test_by_hand) };
 	char *error = NULL;
 	int failed;
 
@@ -119,6 +206,7 @@ int main(void)
 		return 1;
 	}
 	sqlite3_create_function(db, "hold", 0, SQLITE_UTF8, NULL, hold, NULL, NULL);
+	sqlite3_create_function(db, "nap", 0, SQLITE_UTF8, NULL, nap, NULL, NULL);
 	must("PRAGMA log_queries_min_query_duration_ns = 0");
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	sqlite3_close(db);

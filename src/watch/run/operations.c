@@ -156,6 +156,44 @@ void operation_end_exec(struct run_call *call, int rc)
 	end(call, rc, false);
 }
 
+/* --- waiting ----------------------------------------------------------------------------- */
+
+/* Another thread has the connection: nothing of it is read, and the host's query_id is left to its next
+ * statement. */
+void operation_begin_wait(struct run_call *call, const void *mutex, const void *frame)
+{
+	struct session *session = session_of_mutex(mutex);
+
+	*call = (struct run_call){ .run = NULL };
+	if (!session || (calling_current && calling_current->used))
+		return;
+	enter_call(call, session->library, frame);
+	if (!is_at_top(call))
+		return;
+	begin(call, session);
+	if (!call->run)
+		return;
+	/* The session is held now. It was another one's until then, if so. */
+	if (__atomic_load_n(&session->mutex, __ATOMIC_RELAXED) != mutex)
+		call->run->settings.log = false;
+	runs_announce_operation(call->run, OPERATION_WAIT);
+	query_show(&call->run->query);
+}
+
+/* The connection's transaction may be another thread's: a wait is no statement of it. */
+void operation_end_wait(struct run_call *call)
+{
+	struct thread *thread = sampler_thread();
+
+	if (leave_run(call)) {
+		if (thread)
+			runs_end_wait(call->run, thread);
+		else
+			runs_release(call->run);
+	}
+	call_leave(&call->call);
+}
+
 /* --- handles -------------------------------------------------------------------------- */
 
 void operation_use(struct run_call *call, const struct host_library *library, const void *handle,

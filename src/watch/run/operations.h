@@ -9,6 +9,8 @@
  *   sqlite3_wal_checkpoint_v2(main)     as sqlite3_wal_checkpoint(main), _serialize(main)
  *   sqlite3_close()                     if it takes 1 ms (what is rolled back, the last
  *                                       checkpoint), has samples, or fails
+ *   sqlite3_mutex_enter()             waiting for the mutex of a connection that another thread has,
+ *                                       outside of runs
  *
  * Inside a statement's step they are part of the statement, as all is that runs there. A
  * handle may outlive its connection's sqlite3_close_v2(): its run needs nothing of the
@@ -37,6 +39,10 @@ void operation_end(struct run_call *call, int rc);
  * call. operation_end_exec() follows. */
 void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite3 *db, const char *sql);
 void operation_end_exec(struct run_call *call, int rc);
+
+/* Around the host's wait for a connection's mutex, outside of runs. Does not enter the mutex. */
+void operation_begin_wait(struct run_call *call, const void *mutex, const void *frame);
+void operation_end_wait(struct run_call *call);
 
 /* Around a call that works on a handle: operation_used() must follow. Around the one that
  * frees it: operation_end(). From the beginning of that one the handle is not known any

@@ -275,6 +275,14 @@ ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is
 		session_leave_private(session);
 }
 
+void runs_end_wait(struct run *run, const struct thread *thread)
+{
+	wait_run_ends(thread);
+	if (run->settings.log)
+		record(run, thread, SQLITE_OK, false, false);
+	runs_release(run);
+}
+
 struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt)
 {
 	struct run *kept = NULL;

@@ -11,6 +11,9 @@
  * statement's connection since before the real call. */
 void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked);
 
+/* Ends the run of a wait for the connection's mutex, in which nothing of the connection was used. */
+void runs_end_wait(struct run *run, const struct thread *thread);
+
 /* Ends the run of a preparation that went well, before the host has the statement, which has its
  * time. The statement's own run, which is kept as one that has ended; NULL: none. */
 struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt);

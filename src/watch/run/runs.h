@@ -60,6 +60,9 @@ struct run_settings {
 /* The label of the operation that closes a connection. */
 #define OPERATION_CLOSE "sqlite3_close()"
 
+/* The label of a wait for the connection's mutex. */
+#define OPERATION_WAIT "sqlite3_mutex_enter()"
+
 struct run {
 	/* Up to `query`, and its beginning: what each step touches (base/way.h). */
 	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, RUN_ENDED, or the number of a call and flags */

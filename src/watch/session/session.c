@@ -94,6 +94,21 @@ bool session_has_mutex(const void *mutex)
 	return false;
 }
 
+struct session *session_of_mutex(const void *mutex)
+{
+	uint32_t count = __atomic_load_n(&session_count, __ATOMIC_ACQUIRE);
+	struct session *session;
+
+	for (uint32_t i = 0; i < count; i++) {
+		session = session_at(i);
+		/* Relaxed: session_hold() orders what is read of the session. */
+		if (__atomic_load_n(&session->mutex, __ATOMIC_RELAXED) == mutex &&
+		    __atomic_load_n(&session->db, __ATOMIC_RELAXED))
+			return session;
+	}
+	return NULL;
+}
+
 /* --- counts ------------------------------------------------------------------------ */
 
 bool session_hold(struct session *session)

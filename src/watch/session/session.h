@@ -67,6 +67,10 @@ struct session *session_of(sqlite3 *db);
 /* Whether a session's connection has this mutex. Async-signal-safe. */
 bool session_has_mutex(const void *mutex);
 
+/* The session whose connection has this mutex, NULL: none. It may end, and its memory be another session's,
+ * until session_hold(): look at its mutex again then. */
+struct session *session_of_mutex(const void *mutex);
+
 /* Whether the host has closed the connection, which lives for its statements. */
 static inline bool session_is_closing(const struct session *session)
 {
