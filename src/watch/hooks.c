@@ -32,6 +32,7 @@ static int add_libraries(struct import_hook *hooks)
  * wrappers use was written before the slots that lead to them. */
 static void notify_libraries(void)
 {
+	mutex_wait_follow();
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
 		/* A word of data is a slot, too: that of the table of routines. */
 		bool in_library = steps[i] && steps[i]->in_library && !host_libraries[i].is_bound;
@@ -54,7 +55,6 @@ static const struct hook_source source = {
 
 bool hooks_install(const struct host_library *library)
 {
-	mutex_wait_follow();
 	hook_patch(&source);
 	if (!__atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED))
 		static_adopt_late(library);
