@@ -55,8 +55,7 @@ static void process_ends(void)
 	if (!store_is_here())
 		return;
 	contexts_before_end();
-	if (session_recording())
-		store_drain_for_exit();
+	store_drain_for_exit();
 }
 
 static const struct exit_callbacks exit_callbacks = {
