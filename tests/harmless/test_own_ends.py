@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a connection with the extension has recorded is stored when its process ends by _exit() or becomes
+another program, also in a forked child.
+
+    test_own_ends.py LIBRARY"""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY = os.path.abspath(sys.argv.pop(1))
+RUNS = 5
+
+PROGRAM = f"""
+import os, sqlite3, sys
+db = sqlite3.connect(":memory:", isolation_level=None)
+db.enable_load_extension(True)
+db.load_extension({LIBRARY!r})
+for name, value in ("trace_log_path", sys.argv[1]), ("log_queries_min_query_duration_ns", 0), ("query_profiler_cpu_time_period_ns", 1000000):
+    db.execute(f"PRAGMA {{name}} = '{{value}}'").fetchall()
+def run():
+    for i in range({RUNS}):
+        db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT sum(i) FROM n").fetchall()
+if sys.argv[2] == "forks":
+    child = os.fork()
+    if child == 0:
+        run()
+        os._exit(0)
+    os.waitpid(child, 0)
+run()
+if sys.argv[2] == "becomes":
+    os.execv("/bin/true", ["true"])
+os._exit(0)
+"""
+
+
+class OwnEnds(unittest.TestCase):
+    def test_ends(self):
+        for end, processes in ("exits", 1), ("becomes", 1), ("forks", 2):
+            with self.subTest(end), tempfile.TemporaryDirectory() as folder:
+                trace = os.path.join(folder, "app.trace")
+                subprocess.run(["/usr/bin/python3", "-c", PROGRAM, trace, end], check=True, timeout=300)
+                with sqlite3.connect(trace) as db:
+                    runs = db.execute("SELECT count(*), count(DISTINCT thread_id) FROM query_log"
+                                      " WHERE type = 'QueryFinish' AND query LIKE 'WITH RECURSIVE%'").fetchone()
+                    counted = db.execute("SELECT sum(calls) FROM statement_stats WHERE query LIKE 'WITH RECURSIVE%'").fetchone()
+                    self.assertEqual(runs, (processes * RUNS, processes))
+                    self.assertEqual(counted, (processes * RUNS,))
+
+
+if __name__ == "__main__":
+    unittest.main()
