@@ -7,6 +7,8 @@ known AS MATERIALIZED (
 	       coalesce(max(m.reason), iif(max(q.finished), 'its runs ended where queryprof could not read the plan', 'no run has ended')) AS reason
 	FROM queries AS q JOIN statements AS x ON x.id = q.statement LEFT JOIN missing_plans AS m ON m.program = q.program
 	WHERE q.process > :before AND q.samples_cpu + q.samples_real > 0 AND q.library
+	-- A call of SQLite's, as sqlite3_close(), is no statement.
+	AND x.query NOT GLOB 'sqlite3_*(*)'
 	GROUP BY 1),
 -- What SQLite does not explain has no plan to be missed.
 missed AS (

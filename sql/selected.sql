@@ -99,7 +99,7 @@ SELECT r.normalized_query_hash AS hash, min(r.query) AS query, sum(r.execution_t
        coalesce(max(m.reason), iif(max(r.samples_cpu + r.samples_real) = 0, 'no run of it had a sample',
                 iif(max(r.finished), 'no run of it ended where queryprof could read the plan', 'no run of it has ended'))) AS reason
 FROM temp.selected_runs AS r LEFT JOIN missing_plans AS m ON m.program = r.program
-WHERE r.statement
+WHERE r.statement AND r.query NOT GLOB 'sqlite3_*(*)'
 GROUP BY 1
 HAVING NOT max(EXISTS (SELECT 1 FROM programs WHERE id = r.program));
 

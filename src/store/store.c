@@ -291,9 +291,8 @@ bool store_drain(int timeout_ms)
 	return store_drain_waiting(&(struct store_wait){ .timeout_ms = timeout_ms });
 }
 
-void store_drain_for_exit(void)
+static void drain_for_end(struct waiting waiting)
 {
-	struct waiting waiting = waiting_begin_ms(&for_last_drain, INT_MAX);
 	uint64_t target;
 
 	if (!store_is_here() || __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
@@ -305,6 +304,11 @@ void store_drain_for_exit(void)
 		await_drained(target, &waiting);
 	}
 	control_unlock();
+}
+
+void store_drain_for_exit(void)
+{
+	drain_for_end(waiting_begin_ms(&for_last_drain, INT_MAX));
 }
 
 void store_leader_ends(void)
@@ -423,6 +427,8 @@ void store_confine_no_more(void)
  * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
+#define FIRST_DRAIN_MS 100
+
 static int left_ms; /* of one limit for both; what the host's destructors take does not count */
 
 static void on_end_of_destructors(void *unused)
@@ -435,7 +441,8 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 {
 	struct waiting ending = waiting_begin_ms(&at_exit, INT_MAX);
 
-	store_drain_for_exit();
+	/* Briefly: if another process has the file, the wait for it comes once, at the end. */
+	drain_for_end(waiting_begin_ms(&at_exit, FIRST_DRAIN_MS));
 	left_ms = (int)(bounded_wait_left(&ending.bound) / NS_PER_MS);
 	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
 		on_end_of_destructors(NULL);

@@ -472,7 +472,7 @@ static void that_fail_have_their_status(void **state)
 	assert_string_equal(ask_text("SELECT status || ' ' || exception_code FROM span_log JOIN query_log "
 	                             "USING (query_id) WHERE query_id <> '' AND operation_name LIKE 'INSERT "
 	                             "INTO once%' AND status <> 'UNSET'"),
-	                    "ERROR 19");
+	                    "ERROR 1555");
 }
 
 /* What runs inside of them is the child of what is around them. */
