@@ -357,6 +357,10 @@ bool signal_is_silent(void)
 	return __atomic_load_n(&is_silent, __ATOMIC_SEQ_CST);
 }
 
+WAIT_DEFINE(for_handlers,
+            "a seccomp filter: threads that were preempted at the first or last instruction of a handler",
+            WAIT_MS(20), "nothing: such a thread cannot be seen");
+
 /* The signal is ignored from then on: what is pending goes, and one that comes late starts no handler. */
 void signal_silence(void)
 {
@@ -375,6 +379,7 @@ void signal_silence(void)
 	sampler_quiesce();
 	silence_timers(sampler_signal());
 	sigaction(sampler_signal(), &ignore, NULL);
+	wait_pause(&for_handlers, WAIT_MS(20));
 	if (is_taken)
 		release_lock(&mask);
 }

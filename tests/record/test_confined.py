@@ -46,7 +46,13 @@ class Confined(Recording):
         if alone.returncode == 77:
             self.skipTest("no seccomp here")
         done = self.record("timeout", "-s", "KILL", "20", HOST, how, action, *numbers_of_calls, options=options)
-        self.assertEqual((done.returncode, done.stdout), (alone.returncode, alone.stdout), self.seen)
+        self.assertEqual(done.returncode, alone.returncode, self.seen)
+        if alone.returncode < 0:
+            # Killed by its own call: a thread that waits for another one makes it earlier or later, or not at all.
+            shorter, longer = sorted((done.stdout, alone.stdout), key=len)
+            self.assertTrue(longer.startswith(shorter), self.seen)
+        else:
+            self.assertEqual(done.stdout, alone.stdout, self.seen)
         return done
 
     def sampled(self, where):
