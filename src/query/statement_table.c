@@ -101,7 +101,10 @@ static uint32_t add_entry(size_t most, uint64_t hash, const char *text, size_t s
 	entry->database = database_copy;
 	entry->hash = hash;
 	entry->part = *part;
-	entry->is_over = entry->is_mixed = false;
+	/* Relaxed: a thread with the number of the entry's last statement may read it still, and asks again
+	 * then. */
+	__atomic_store_n(&entry->is_over, false, __ATOMIC_RELAXED);
+	entry->is_mixed = false;
 	entry->is_cut = size > STATEMENT_TEXT_MAX;
 	__atomic_store_n(&entry->text, text_copy, __ATOMIC_RELEASE);
 	statement_table_link(index);
