@@ -427,7 +427,7 @@ void store_confine_no_more(void)
  * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
-#define FIRST_DRAIN_MS 100
+#define FIRST_DRAIN_MS 600
 
 static int left_ms; /* of one limit for both; what the host's destructors take does not count */
 
@@ -441,7 +441,7 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 {
 	struct waiting ending = waiting_begin_ms(&at_exit, INT_MAX);
 
-	/* Briefly: if another process has the file, the wait for it comes once, at the end. */
+	/* Not the whole limit: another process may have the file, and the end waits for it, too. */
 	drain_for_end(waiting_begin_ms(&at_exit, FIRST_DRAIN_MS));
 	left_ms = (int)(bounded_wait_left(&ending.bound) / NS_PER_MS);
 	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
