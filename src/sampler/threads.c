@@ -16,6 +16,7 @@
 
 #include "base/cancel.h"
 #include "base/sys.h"
+#include "base/thread_key.h"
 #include "handler/ring.h"
 #include "sampler/context.h"
 #include "sampler/nesting.h"
@@ -223,11 +224,12 @@ void threads_publish_name(struct thread *thread)
 
 /* --- a thread goes --------------------------------------------------------------------- */
 
-static void on_thread_end(void *value)
+static void on_thread_end(void *unused)
 {
-	struct thread *slot = value;
+	struct thread *slot = thread_current;
 
-	if (slot != thread_current)
+	(void)unused;
+	if (slot == NULL)
 		return;
 	/* From here on signals find no slot: they are late. */
 	thread_current = NULL;
@@ -239,8 +241,7 @@ static void on_thread_end(void *value)
 void sampler_exclude_thread(void)
 {
 	excluded = true;
-	if (thread_current != NULL)
-		on_thread_end(thread_current);
+	on_thread_end(NULL);
 }
 
 void sampler_include_thread(void)
@@ -272,7 +273,7 @@ void sampler_reap(void)
 int threads_init(void)
 {
 	static bool made;
-	int error = made ? 0 : pthread_key_create(&key, on_thread_end);
+	int error = made ? 0 : thread_key_create(&key, on_thread_end);
 
 	made |= error == 0;
 	return error;

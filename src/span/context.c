@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/free_later.h"
 #include "base/lock.h"
+#include "base/thread_key.h"
 #include "sampler/random.h"
 #include "sampler/threads.h"
 #include "span/keep.h"
@@ -78,11 +79,12 @@ static void give_chunks(struct span_thread *thread, struct span_chunk *chunk)
 
 /* --- the thread -------------------------------------------------------------------------------- */
 
-static void on_thread_end(void *value)
+static void on_thread_end(void *unused)
 {
-	struct span_thread *thread = value;
+	struct span_thread *thread = here;
 
-	if (thread != here)
+	(void)unused;
+	if (!thread)
 		return;
 	/* Its slot may be another thread's by now. */
 	for (uint32_t i = 0; i < thread->depth; i++)
@@ -127,7 +129,7 @@ static void after_fork_in_child(void)
 
 static void make_key(void)
 {
-	has_key = pthread_key_create(&key, on_thread_end) == 0;
+	has_key = thread_key_create(&key, on_thread_end) == 0;
 }
 
 __attribute__((constructor)) static void follow_forks(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A SQLite in a namespace of its own (dlmopen()). It is not followed: the C library is there a second time,
- * its keys of thread-specific data are numbered anew, and the values lie in the same memory of a thread. So
- * queryprof's values could be taken for the module's, and the reverse. What is found is reported.
+ * A SQLite in a namespace of its own (dlmopen()). It is not followed: the C library there has an errno of its
+ * own, which a replaced call (hook/waits.c) would not set, and without replaced calls a signal shortens the
+ * waits of queries. Nor does dl_iterate_phdr() list the objects there. What is found is reported.
  *
  * Only of the preload.
  */

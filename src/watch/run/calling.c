@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "base/sys.h"
+#include "base/thread_key.h"
 #include "handler/unwind/stack_copy.h"
 #include "sampler/threads.h"
 
@@ -47,15 +48,19 @@ static struct calling *take_unused(void)
 }
 
 /* Its calls stay in it until the next thread that has it finds them. */
-static void end_thread(void *calling)
+static void end_thread(void *unused_value)
 {
+	struct calling *calling = calling_current;
+
+	(void)unused_value;
 	calling_current = NULL;
-	give_back(calling, calling);
+	if (calling)
+		give_back(calling, calling);
 }
 
 static void make_key(void)
 {
-	has_key = !pthread_key_create(&key, end_thread);
+	has_key = !thread_key_create(&key, end_thread);
 }
 
 static struct calling *make_calling(void)

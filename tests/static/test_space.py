@@ -1,0 +1,33 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A host whose SQLite is followed, and a module of it in a namespace of its own (dlmopen()), with thread-specific data of
+the C library there.
+
+usage: test_space.py QUERYPROF SPACE MODULE"""
+
+import sys
+
+from recording import *
+
+SPACE, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+
+
+class Space(Recording):
+    def test_values_are_kept(self):
+        """Both C libraries number their keys from 0 and keep the values in one place."""
+        plain = subprocess.run([SPACE, MODULE], capture_output=True, text=True, timeout=300, check=True)
+        self.assertEqual(plain.stdout.count("kept 16 of 16\n"), 9, plain.stdout)
+        done = self.record(SPACE, MODULE, options=("--setting", "log_queries_min_query_duration_ns=0", "--setting",
+                                                   "trace_statements=all"))
+        self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
+        self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'WITH%'"), [(13,)], self.seen)
+
+    def test_why_it_is_not_followed(self):
+        """Calls that queryprof replaces for a module leave errno where a module of another namespace does not look. The loader
+        lists such modules for nobody."""
+        plain = subprocess.run([SPACE, MODULE], capture_output=True, text=True, timeout=300, check=True)
+        self.assertTrue(plain.stdout.startswith("errno is not shared\nthe module is not listed\n"), plain.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
