@@ -11,6 +11,7 @@
 #include "hook/confine.h"
 #include "sampler/signal.h"
 #include "sql/metrics.h"
+#include "store/shared_ring.h"
 #include "store/store.h"
 #include "watch/session/recording.h"
 
@@ -78,7 +79,7 @@ static const char *end_store(void)
 	store_confine(
 		"the program's seccomp filter forbids the system calls of the store; queryprof record stores "
 		"what is recorded");
-	handover_leave_for_good();
+	shared_ring_leave(true);
 	return "queryprof record stores what comes later";
 }
 

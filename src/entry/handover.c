@@ -10,6 +10,7 @@
 #include "base/bounded_wait.h"
 #include "sampler/fork.h"
 #include "sampler/ring_reader.h"
+#include "store/file/descriptors.h"
 #include "store/shared_ring.h"
 
 /* Older headers do not know it. */
@@ -158,15 +159,6 @@ bool handover_leave(int *connection)
 	return to >= 0;
 }
 
-bool handover_leave_for_good(void)
-{
-	int to = is_done ? send_message((struct handover_message){ .is_left = true }, NULL, 0) : -1;
-
-	if (to >= 0)
-		close(to);
-	return to >= 0;
-}
-
 static void (*take_ring)(struct ring *ring);
 
 void handover_on_fork(void (*take)(struct ring *ring))
@@ -180,6 +172,8 @@ static void renew_in_child(void)
 	int memory = size ? share_memory(size) : -1;
 	bool is_shared;
 
+	if (size && memory < 0 && !descriptors_suffice())
+		shared_ring_lose_child();
 	take_ring(shared_ring_renew(memory, &is_shared));
 	is_done = is_done && is_shared;
 	if (memory >= 0)

@@ -15,7 +15,8 @@
  *
  * A message without descriptors requests that the command stores from now on what comes to the ring
  * of the sending process, which cannot write the file. That connection stays open as long as
- * both go on. One that may not keep a connection (hook/confine.h) requests it until its end.
+ * both go on. One that may not keep a connection (hook/confine.h), or has no descriptor for it, notes the
+ * request in the shared memory, at which the command looks from time to time.
  *
  * Where any of this is refused, the ring is as private as without `record`.
  */
@@ -39,7 +40,6 @@ enum handover_descriptor { HANDOVER_PROCESS, HANDOVER_RING, HANDOVER_DESCRIPTORS
 struct handover_message {
 	char key[HANDOVER_KEY_SIZE];
 	uint64_t memory_bytes; /* of a ring that is requested; 0: none is */
-	uint64_t is_left;      /* no process but the command reads the ring any more */
 };
 
 struct ring;
@@ -54,10 +54,6 @@ bool handover_is_done(void);
 /* Called in a forked child, before anything else there: the ring of the child. Set before
  * handover_ring(). */
 void handover_on_fork(void (*take)(struct ring *ring));
-
-/* The command stores what comes to the ring until this process ends, without a connection. False: there is no
- * command, or it does not have the ring. */
-bool handover_leave_for_good(void);
 
 /* Asks for that now, as store_leave (store/control.h). */
 bool handover_leave(int *connection);

@@ -269,7 +269,7 @@ int flusher_ensure_file(void)
 	int code;
 
 	/* Before a write fails: a batch that fails is lost. */
-	if (is_file_size_limited() && leaving_begin()) {
+	if ((is_file_size_limited() || !descriptors_suffice()) && leaving_begin()) {
 		flusher_close_file(false);
 		return FILE_LEFT;
 	}

@@ -12,6 +12,7 @@
 #include "query/statement_stats.h"
 #include "sampler/ring_reader.h"
 #include "store/flusher_file.h"
+#include "store/shared_ring.h"
 
 static struct {
 	bool is_on;
@@ -23,20 +24,35 @@ bool leaving_is_possible(void)
 	return flusher.leave && flusher.leave(NULL);
 }
 
-bool leaving_begin(void)
+/* Whether a connection is refused for want of a descriptor or of memory: the other process is there, or was.
+ */
+static bool is_short(int error)
 {
-	int connection = -1;
+	return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
 
-	if (!flusher.leave || !flusher.leave(&connection) || (connection < 0 && !flusher.table_error))
+/* Sends the request, and keeps the connection. In the host's table the host may close it, so it is not kept
+ * there. False: there is no other process. */
+static bool connect_again(void)
+{
+	if (!flusher.leave(&leaving.connection))
 		return false;
-	leaving.is_on = true;
-	leaving.connection = connection;
-	/* In the host's table the host may close it. The other process then stores, at the end of this one,
-	 * the records for which the ring has room, and so it does where no connection could be made. */
-	if (flusher.table_error && connection >= 0) {
-		close(connection);
+	if (leaving.connection < 0)
+		return flusher.table_error || is_short(errno);
+	if (flusher.table_error) {
+		close(leaving.connection);
 		leaving.connection = -1;
 	}
+	return true;
+}
+
+bool leaving_begin(void)
+{
+	leaving.connection = -1;
+	if (!flusher.leave || !connect_again())
+		return false;
+	leaving.is_on = true;
+	shared_ring_leave(true);
 	flusher_clear_failure();
 	return true;
 }
@@ -83,22 +99,30 @@ void leaving_send_statements(void)
 	statement_stats_settle(true);
 }
 
+static void end(void)
+{
+	leaving.is_on = false;
+	shared_ring_leave(false);
+}
+
 bool leaving_goes_on(void)
 {
 	struct pollfd polled = { .fd = leaving.connection };
 
+	if (leaving.is_on && leaving.connection < 0 && !flusher.table_error && !connect_again())
+		end();
 	if (leaving.connection >= 0 && poll(&polled, 1, 0) > 0) {
 		close(leaving.connection);
 		leaving.connection = -1;
-		leaving.is_on = false;
+		end();
 	}
 	return leaving.is_on;
 }
 
 void leaving_begin_again(void)
 {
-	if (leaving.is_on)
-		leaving.is_on = leaving_begin();
+	if (leaving.is_on && !leaving_begin())
+		end();
 }
 
 void leaving_reset_in_child(void)

@@ -187,6 +187,8 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	shared_ring_free(shared);
 	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
 	losses_note_dropped(shared->losses, ring_dropped(ring));
+	losses_note(shared->losses, "a forked child could have no file open (ulimit -n)", 0,
+	            shared->lost_children);
 	if (code || losses_store(shared->losses, writer))
 		losses_add_waiting(&recovery->losses, shared->losses);
 	free(error);
@@ -219,7 +221,7 @@ static bool has_records(const struct shared_ring *shared)
 static bool has_remains(const struct shared_ring *shared)
 {
 	return has_records(shared) || uncounted_runs(shared) || chunk_pool_has_remains(shared->spans) ||
-	       open_waits_has_remains(shared->waits);
+	       open_waits_has_remains(shared->waits) || shared->lost_children;
 }
 
 typedef void (*store_function)(struct writer *writer, struct shared_ring *shared, const char *path,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -45,6 +46,7 @@ struct front {
 	uint64_t ring_bytes; /* with the ring's own fields */
 	struct writer_identity identity;
 	struct losses losses;
+	uint32_t is_left, lost_children; /* atomic */
 };
 _Static_assert(sizeof(struct front) <= PAGE_BYTES, "the front takes one page");
 
@@ -125,6 +127,19 @@ int shared_ring_memory(size_t size)
 		fd = -1;
 	}
 	return fd;
+}
+
+void shared_ring_leave(bool is_left)
+{
+	/* Release: this process has read what it reads. */
+	if (here.memory)
+		__atomic_store_n(&((struct front *)here.memory)->is_left, is_left, __ATOMIC_RELEASE);
+}
+
+void shared_ring_lose_child(void)
+{
+	if (here.memory)
+		__atomic_fetch_add(&((struct front *)here.memory)->lost_children, 1, __ATOMIC_RELAXED);
 }
 
 static char *log_here(void)
@@ -251,6 +266,14 @@ struct ring *shared_ring_renew(int fd, bool *is_shared)
 
 /* --- in the other process -------------------------------------------------------------- */
 
+bool shared_ring_is_left(int fd)
+{
+	uint32_t is_left = 0;
+
+	return pread(fd, &is_left, sizeof is_left, offsetof(struct front, is_left)) == sizeof is_left &&
+	       is_left;
+}
+
 /* Brings what the memory has from `at` to `end` to the same place in the copy. Not through a mapping: a page
  * that cannot be had would be a signal, and a hole would get one. */
 static bool copy(const struct shared_ring *shared, size_t at, size_t end)
@@ -284,6 +307,7 @@ static bool find_parts(struct shared_ring *shared)
 		return false;
 	shared->identity = front->identity;
 	shared->losses = &front->losses;
+	shared->lost_children = front->lost_children;
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_offset(ring_bytes));
 	shared->modules_size = LOG_BYTES;

@@ -39,6 +39,12 @@ size_t shared_ring_size(size_t ring_bytes);
 /* How many this process shares; 0: none. */
 size_t shared_ring_size_here(void);
 
+/* Whether the process that has the memory, too, reads the ring, and this one does not: noted there. */
+void shared_ring_leave(bool is_left);
+
+/* In a forked child that can have no memory of its own, nor a file: the parent's tells so. */
+void shared_ring_lose_child(void);
+
 /* Once a process. `fd`: the memory, which stays the caller's to close. NULL: it cannot be mapped; the caller
  * uses private memory. */
 struct ring *shared_ring_make(size_t ring_bytes, int fd);
@@ -49,6 +55,9 @@ struct ring *shared_ring_make(size_t ring_bytes, int fd);
 struct ring *shared_ring_renew(int fd, bool *is_shared);
 
 /* --- in the other process -------------------------------------------------------------- */
+
+/* Whether the other process has left the reading of its ring to this one. */
+bool shared_ring_is_left(int fd);
 
 /* That process may have fewer rights than this one, and it, or a child of its, may run and write there at any
  * moment. So all that is read here is a copy in private memory, of which each byte is read once, and nothing
@@ -66,6 +75,7 @@ struct shared_ring {
 	void *waits;            /* sampler/open_waits.h */
 	const void *statements; /* query/statement_memory.h */
 	size_t statements_size;
+	uint32_t lost_children; /* that could not be recorded, nor tell so */
 	/* What they were copied from, only to be written to; and its part that has its records still. */
 	void *origin;
 	uint64_t tail, head;

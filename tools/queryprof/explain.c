@@ -288,7 +288,10 @@ bool explain_no_query(const char *trace)
 	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
 		complain("%s: nothing was sampled, nor any query followed: all periods are 0", trace);
 	else if (!has_counted(trace) && !has_line(MARK_STARTED))
-		complain("%s: nothing was recorded: SQLite was loaded, and ran no query", trace);
+		complain("%s: nothing was recorded: SQLite was loaded, and no query was reported: none ran, "
+		         "or the "
+		         "process could open no file (ulimit -n)",
+		         trace);
 	else if (!has_counted(trace))
 		complain("%s: nothing was recorded: SQLite ran, and its process ended before anything was "
 		         "stored",

@@ -41,8 +41,7 @@ struct guest {
 	int connection; /* -1: closed */
 	pid_t process;  /* 0: not known here */
 	int descriptors[HANDOVER_DESCRIPTORS];
-	int asking;   /* the connection of a process that stores nothing itself, -1: it does */
-	bool is_left; /* it stores nothing itself until its end */
+	int asking; /* the connection of a process that stores nothing itself; -1: none */
 };
 
 static struct {
@@ -54,9 +53,9 @@ static struct {
 	int64_t max_bytes;
 	VECTOR(struct guest) guests;
 	VECTOR(struct pollfd) polled; /* the socket, the end, a descriptor of each guest */
-	uint64_t look_at; /* at the rings of processes that request it; UINT64_MAX: there are none */
+	uint64_t look_at;             /* at the rings of processes that request it */
 	struct recovery recovery;
-} rings = { .socket = -1, .end = -1, .look_at = UINT64_MAX };
+} rings = { .socket = -1, .end = -1 };
 
 int rings_open(void)
 {
@@ -93,7 +92,7 @@ static void accept_guests(void)
 
 /* The process requests its ring, the newest of those before number `count` (it may have called
  * exec). False: it is not here. */
-static bool take_asking(const struct guest *from, bool is_left, size_t count)
+static bool take_asking(const struct guest *from, size_t count)
 {
 	for (size_t i = count; from->process > 0 && i-- > 0;) {
 		struct guest *guest = &rings.guests.items[i];
@@ -103,7 +102,6 @@ static bool take_asking(const struct guest *from, bool is_left, size_t count)
 		if (guest->asking >= 0)
 			close(guest->asking);
 		guest->asking = from->connection;
-		guest->is_left = is_left;
 		rings.look_at = 0;
 		return true;
 	}
@@ -147,7 +145,7 @@ static bool receive(struct guest *guest, size_t before)
 	bool received = false;
 
 	guest->process = process_of(guest->connection);
-	if (is_ours && count == 0 && take_asking(guest, message.is_left, before))
+	if (is_ours && count == 0 && take_asking(guest, before))
 		return false;
 	if (is_ours)
 		received = take_message(guest, &message, count);
@@ -179,30 +177,24 @@ static bool is_connected(int connection)
 	return poll(&polled, 1, 0) == 0;
 }
 
-/* Stores what is there now. `last`: from then on the process is alone. False: no process has a request. */
-static bool serve_asking(bool last)
+/* Stores what is there now. `last`: from then on the process is alone. */
+static void serve_asking(bool last)
 {
-	bool any = false;
-
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		struct guest *guest = &rings.guests.items[i];
 
-		if (guest->connection >= 0 || (guest->asking < 0 && !guest->is_left))
+		if (guest->connection >= 0 ||
+		    (guest->asking < 0 && !shared_ring_is_left(guest->descriptors[HANDOVER_RING])))
 			continue;
 		/* First: what came before is stored in any case. */
-		bool goes_on = (guest->is_left || is_connected(guest->asking)) && !last;
+		bool is_alone = guest->asking >= 0 && (last || !is_connected(guest->asking));
 		recovery_store_running(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes,
 		                       &rings.recovery);
-		if (goes_on) {
-			any = true;
-			continue;
-		}
-		if (guest->asking >= 0)
+		if (is_alone) {
 			close(guest->asking);
-		guest->asking = -1;
-		guest->is_left = false;
+			guest->asking = -1;
+		}
 	}
-	return any;
 }
 
 /* --- the thread ------------------------------------------------------------------------ */
@@ -250,17 +242,18 @@ static void *watch(void *unused)
 	(void)unused;
 	for (bool ending = false; list_polled(ending);) {
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		uint64_t next = ending && rings.guests.count == 0 ? now
-		                : until < rings.look_at           ? until
-		                                                  : rings.look_at;
+		uint64_t next = ending && rings.guests.count == 0                  ? now
+		                : rings.guests.count == 0 || until < rings.look_at ? until
+		                                                                   : rings.look_at;
 		struct timespec left = timespec_of_ns(next > now ? next - now : 0);
 		int ready = ppoll(rings.polled.items, rings.polled.count, next == UINT64_MAX ? NULL : &left,
 		                  NULL);
 
 		now = clock_ns(CLOCK_MONOTONIC);
-		if (now >= rings.look_at)
-			rings.look_at =
-				serve_asking(false) ? clock_ns(CLOCK_MONOTONIC) + LOOK_NS : UINT64_MAX;
+		if (now >= rings.look_at) {
+			serve_asking(false);
+			rings.look_at = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
+		}
 		if (ending && ready <= 0 && (now >= until || rings.guests.count == 0))
 			break;
 		if (ready <= 0)

@@ -41,6 +41,7 @@
 #define FIRST_LEAST 256
 #define FIRST_MOST 16384 /* the kernel's table has 8 bytes for each number */
 #define OURS 64          /* that the store may have */
+#define NEEDED 8         /* that it has at least */
 
 /* The lowest number that is free, in the table of the newest flusher. 0: it has none of its own. */
 static long first;
@@ -115,6 +116,13 @@ int descriptors_separate(void)
 		close_copies();
 	}
 	return occupy_numbers(below);
+}
+
+bool descriptors_suffice(void)
+{
+	const long limit = limit_now();
+
+	return limit - first_within(limit, first ? first : LIMIT_MAX) >= NEEDED;
 }
 
 void descriptors_fit_limit(void)

@@ -16,6 +16,8 @@
 #ifndef QUERYPROF_STORE_FILE_DESCRIPTORS_H
 #define QUERYPROF_STORE_FILE_DESCRIPTORS_H
 
+#include <stdbool.h>
+
 /* Gives the calling thread, and the threads that it makes from now on, an empty descriptor
  * table of their own. 0, or the errno value of the call that the system refuses: the table
  * may be the host's, and no file may be opened. */
@@ -24,5 +26,8 @@ int descriptors_separate(void);
 /* On a thread with that table, before files are opened: the host may have lowered its limit to less than the
  * store's numbers. */
 void descriptors_fit_limit(void);
+
+/* Whether the host's limit leaves enough of them for a trace file; on any thread. */
+bool descriptors_suffice(void);
 
 #endif

@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that may have few descriptors, or little memory: they end as they do alone, and what is lost is said.
+
+usage: test_limited.py QUERYPROF"""
+
+from recording import *
+
+EVERY = (*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0")
+
+# Lines of its own at each stage, and the limit at one of them.
+STAGES = """
+import os, resource, sqlite3, sys, time
+limit, limited_at = int(sys.argv[1]), sys.argv[2]
+db = sqlite3.connect(':memory:')
+def work(stage):
+    if stage == limited_at:
+        if sys.argv[3] == 'full':
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, 64), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            try:
+                while True:
+                    os.dup(2)
+            except OSError:
+                pass
+        else:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    for i in range(200):
+        db.execute('SELECT /* counted %s %d */ 1' % (stage, i)).fetchall()
+work('first')
+work('second')
+time.sleep(float(sys.argv[4]))
+work('third')
+time.sleep(0.5)
+work('last')
+if len(sys.argv) > 5:
+    if not os.fork():
+        work('child')
+        os._exit(0)
+    assert os.wait()[1] == 0
+print('end')
+"""
+LINES = 4 * 200
+
+
+class Descriptors(Recording):
+    def lines(self, done):
+        self.assertEqual((done.returncode, done.stdout), (0, "end\n"), self.seen)
+        return self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* counted%'")[0][0]
+
+    def test_limit(self):
+        """The process's file cannot be opened, or no connection made: the command stores what it runs."""
+        for limit, how in (0, "limit"), (3, "limit"), (8, "limit"), (40, "limit"), (64, "full"):
+            for stage in "second", "third":
+                with self.subTest(limit=limit, how=how, stage=stage):
+                    self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+                    pause = "1.5" if stage == "third" else "0"
+                    done = self.record(PYTHON, "-c", STAGES, str(limit), stage, how, pause, options=EVERY)
+                    self.assertEqual(self.lines(done), LINES, self.seen)
+                    self.assertNotIn("lost", done.stderr)
+                    self.assertNotIn("missing", done.stderr)
+
+    def test_child(self):
+        """It has no ring, no file and no pipe: its parent's memory tells of it."""
+        for limit, lines, said in (0, 4, "refused 1 time: a forked child could have no file open"), (16, 5, ""):
+            with self.subTest(limit=limit):
+                self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+                done = self.record(PYTHON, "-c", STAGES, str(limit), "last", "limit", "0", "child", options=EVERY)
+                self.assertEqual(self.lines(done), lines * 200, self.seen)
+                self.assertIn(said, done.stderr)
+                self.assertEqual("missing" in done.stderr, said != "", self.seen)
+
+    def test_limit_at_the_first_query(self):
+        """Nothing can be opened by then: that no query ran is not known."""
+        done = self.record(PYTHON, "-c", STAGES, "0", "first", "limit", "0", options=EVERY)
+        self.assertEqual(self.lines(done), 0, self.seen)
+        self.assertNotIn("ran no query", done.stderr)
+        self.assertIn("nothing was recorded: SQLite was loaded, and no query was reported: none ran, or the process could open "
+                      "no file (ulimit -n)", done.stderr)
+
+
+unittest.main()
