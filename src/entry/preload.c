@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/loader.h"
+#include "base/memory_left.h"
 #include "entry/mark.h"
 #include "watch/library.h"
 #include "watch/namespaces.h"
@@ -65,9 +66,39 @@ static void *open_library(void)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+static void refused(const char *path, const char *why)
+{
+	char line[PATH_MAX + MEMORY_SENTENCE_SIZE + 2];
+
+	snprintf(line, sizeof line, "%s: %s", path, why);
+	mark_leave(MARK_REFUSED, line);
+}
+
+static const char *name_program(char path[PATH_MAX])
+{
+	ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	path[size > 0 ? size : 0] = '\0';
+	return path;
+}
+
+/* Once: what the process may not have now it will hardly have later. */
+static bool is_welcome(void)
+{
+	static enum { NOT_KNOWN, WELCOME, NOT_WELCOME } is;
+	char program[PATH_MAX], why[MEMORY_SENTENCE_SIZE];
+
+	if (is == NOT_KNOWN) {
+		is = memory_is_left(MEMORY_OF_LIBRARY, why) ? WELCOME : NOT_WELCOME;
+		if (is == NOT_WELCOME)
+			refused(name_program(program), why);
+	}
+	return is == WELCOME;
+}
+
 static void *find_in_library(const char *function)
 {
-	void *handle = open_library();
+	void *handle = is_welcome() ? open_library() : NULL;
 
 	return handle ? dlsym(handle, function) : NULL;
 }
@@ -79,14 +110,6 @@ static void first_open(const void *routines)
 	*(void **)&record_static = find_in_library("qp_record_static");
 	if (record_static)
 		record_static(routines);
-}
-
-static void refused(const char *path, const char *why)
-{
-	char line[PATH_MAX + 200];
-
-	snprintf(line, sizeof line, "%s: %s", path, why);
-	mark_leave(MARK_REFUSED, line);
 }
 
 static void found_elsewhere(const char *path)

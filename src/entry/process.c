@@ -15,6 +15,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "base/memory_left.h"
 #include "entry/confined.h"
 #include "entry/handover.h"
 #include "entry/mark.h"
@@ -34,6 +35,7 @@
 #include "settings/settings.h"
 #include "span/context.h"
 #include "span/site.h"
+#include "store/shared_ring.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "watch/session/session_settings.h"
@@ -188,6 +190,7 @@ static void report_failure(const char *sentence)
 
 static int start(const qp_config *config)
 {
+	char why[MEMORY_SENTENCE_SIZE];
 	struct store_config store;
 	int code, error;
 
@@ -197,6 +200,9 @@ static int start(const qp_config *config)
 	settings_init();
 	if (config && (code = apply_config(config)))
 		return code;
+	if (!ring && session_recording() &&
+	    !memory_is_left(shared_ring_size(settings_ring_bytes()) + MEMORY_OF_DATA, why))
+		return error_set(QP_NOMEM, "%s", why);
 	if (!ring && !(ring = handover_ring(settings_ring_bytes())))
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
 		                 strerror(errno));

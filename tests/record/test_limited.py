@@ -78,4 +78,50 @@ class Descriptors(Recording):
                       "no file (ulimit -n)", done.stderr)
 
 
+# A table that takes so many MiB of memory, and the sum of its first column.
+FILL = ("CREATE TABLE t(n, x); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d)"
+        " INSERT INTO t SELECT x, zeroblob(100000) FROM c; SELECT count(*) FROM t;")
+
+
+class Memory(Recording):
+    def expect_as_alone(self, limit, mib, *more, option="-v"):
+        """The program may have that limit in MiB, of which it needs so many."""
+        command = ("bash", "-c", 'ulimit %s %d; %s exec sqlite3 -init /dev/null :memory: "$0"'
+                   % (option, limit << 10, "".join(more)), FILL % (mib * 10))
+        alone = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((alone.returncode, alone.stdout), (0, "%d\n" % (mib * 10)), "alone")
+        self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+        done = self.record(*command, options=EVERY)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("Error")), (0, alone.stdout, 0), self.seen)
+        return done
+
+    def test_little(self):
+        """A program that needs most of what it may have is left alone."""
+        for option, what in ("-v", "address space"), ("-d", "data"):
+            for limit, mib in (60, 40), (110, 90) if option == "-d" else (400, 370):
+                with self.subTest(option=option, limit=limit):
+                    done = self.expect_as_alone(limit, mib, option=option)
+                    self.assertRegex(done.stderr, r"nothing was recorded: /usr/bin/sqlite3: \d+ of the %d MiB of %s" % (limit, what))
+
+    def test_enough(self):
+        for option, limit, mib in ("-v", 1000, 300), ("-d", 300, 150):
+            with self.subTest(option=option):
+                done = self.expect_as_alone(limit, mib, option=option)
+                self.assertNotIn("MiB", done.stderr)
+                self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT count(*)%'"), [(1,)], self.seen)
+
+    def test_later(self):
+        """A limit that comes between loading SQLite and the first query."""
+        done = self.record(PYTHON, "-c", """
+import resource, sqlite3
+resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))
+db = sqlite3.connect(':memory:')
+for i in range(600):
+    db.execute('SELECT zeroblob(100000)').fetchall()
+print(db.execute('SELECT length(zeroblob(60000000))').fetchone())
+""", options=EVERY)
+        self.assertEqual((done.returncode, done.stdout), (0, "(60000000,)\n"), self.seen)
+        self.assertRegex(done.stderr, r"samples missing, refused 1 time: \d+ of the 100 MiB of address space \(ulimit -v\) are left")
+
+
 unittest.main()
