@@ -54,7 +54,8 @@ static inline void query_key_copy(struct query_key *to, const struct query_key *
 	              __atomic_load_n(&from->lo, __ATOMIC_RELAXED));
 }
 
-/* The first sample of a run publishes its start, in case that it never ends. */
+/* The first sample of a run publishes its start, in case that it never ends; so does the flusher if the run
+ * lasts (query_publish_open()). */
 enum start_state {
 	START_KEPT,
 	START_DUE,
@@ -76,6 +77,8 @@ struct run_start {
 struct start_record {
 	struct query_key query;
 	struct run_start run;
+	uint64_t open_until_ns; /* when it was seen open; 0: not yet */
+	uint64_t outside_ns;    /* of the time until then: between its calls */
 	size_t text_size;
 	char text[];
 };

@@ -66,6 +66,9 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 	run->database = query->database;
 	run->query_id = query->query_id;
 	run->is_logged = query->settings.log_queries;
+	run->publish_after_ns = (uint64_t)query->settings.log_queries_min_query_duration_ns;
+	if (run->is_logged)
+		statement_stats_announce_open();
 	query_start(run, thread);
 	if (query->is_shared) {
 		/* No span: the query may outlast the trace, and end on another thread. */

@@ -63,6 +63,7 @@ static void publish_start(struct thread *thread, struct ring *ring, const struct
 		return;
 	record->query = tag->key;
 	record->run = opcode_start(tag->counts);
+	record->open_until_ns = record->outside_ns = 0;
 	record->text_size = size;
 	memcpy(record->text, draft_of(thread)->trace, size);
 	ring_commit(ring, record, RECORD_START);

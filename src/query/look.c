@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "handler/ring.h"
 #include "handler/unwind/stack_copy.h"
 #include "base/sys.h"
 #include "query/cpu_clock.h"
@@ -124,7 +125,8 @@ void query_view_free(struct query_view *view)
 /* Clocks of a query_run. If a call begins or ends in between, the sum is of neither: the next look
  * has it right. */
 struct query_clocks {
-	uint64_t start_monotonic_ns, entered_cpu_ns, cpu_ns;
+	uint64_t start_monotonic_ns, entered_cpu_ns, cpu_ns, execution_ns;
+	bool is_always_inside;
 };
 
 static void read_clocks(struct query_view *view, const struct query_clocks *clocks)
@@ -141,6 +143,10 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 	/* The call's beginning was estimated. */
 	if (view->cpu_time_ns > view->elapsed_ns)
 		view->cpu_time_ns = view->elapsed_ns;
+	if (!clocks->is_always_inside) {
+		uint64_t call_ns = view->working != 0 ? query_since(view->entered_ns, monotonic) : 0;
+		view->outside_ns = query_since(clocks->execution_ns + call_ns, view->elapsed_ns);
+	}
 	if (!is_known)
 		view->working = 0;
 }
@@ -159,6 +165,7 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 		.key = { seen->key.hi, seen->key.lo },
 		.initial = { seen->counts.start.initial.hi, seen->counts.start.initial.lo },
 		.parent = { seen->counts.start.parent.hi, seen->counts.start.parent.lo },
+		.run = seen->counts.start.run,
 		.session = seen->session,
 		.thread_id = seen->counts.start.thread_id,
 		.working = seen->working,
@@ -166,6 +173,8 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 		.entered_ns = seen->entered_ns,
 		.rows = seen->rows,
 		.library = seen->library,
+		.is_logged = seen->is_logged,
+		.publish_after_ns = seen->publish_after_ns,
 	};
 	for (int type = 0; type < TRACE_TYPES; type++)
 		view->samples[type] = seen->counts.samples[type];
@@ -173,6 +182,8 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 		.start_monotonic_ns = seen->start_monotonic_ns,
 		.entered_cpu_ns = seen->entered_cpu_ns,
 		.cpu_ns = seen->cpu_ns,
+		.execution_ns = seen->execution_ns,
+		.is_always_inside = seen->counts.has_threads,
 	};
 	for (size_t i = 0; i < sizeof(mark); i++)
 		mark[i] = seen->mark[i];
@@ -210,4 +221,76 @@ bool query_look(const struct query_run *run, struct query_key key, struct query_
 		return true;
 	query_view_free(view);
 	return false;
+}
+
+/* --- runs that are open ------------------------------------------------------------- */
+
+static bool is_to_be_logged(bool is_logged, uint64_t publish_after_ns)
+{
+	return is_logged && publish_after_ns != QUERY_NOT_PUBLISHED;
+}
+
+/* As the handler and query_publish_start() do. Which program it executes is not read: the statement may go
+ * meanwhile. */
+static void publish(const struct query_view *view)
+{
+	const size_t size = view->text != NULL ? strnlen(view->text, START_TEXT_MAX) : 0;
+	struct ring *ring = sampler_ring();
+	struct start_record *record = ring != NULL ? ring_try_reserve(ring, sizeof(*record) + size) : NULL;
+
+	if (record == NULL)
+		return;
+	*record = (struct start_record){ .query = view->key,
+		                         .run = { .state = START_PUBLISHED,
+		                                  .thread_id = view->thread_id,
+		                                  .realtime_ns = view->start_realtime_ns,
+		                                  .initial = view->initial,
+		                                  .parent = view->parent,
+		                                  .run = view->run },
+		                         .open_until_ns = view->start_realtime_ns + view->elapsed_ns,
+		                         .outside_ns = view->outside_ns,
+		                         .text_size = size };
+	if (size != 0)
+		memcpy(record->text, view->text, size);
+	ring_commit(ring, record, RECORD_START);
+}
+
+/* As query_next_shown(). Without its text it is one that was left unseen, if it is open at all. */
+static struct query_run *next_open(struct query_run *run, struct query_view *view)
+{
+	while ((run = query_next_shown(run, view)) != NULL &&
+	       (!is_to_be_logged(view->is_logged, view->publish_after_ns) || view->text == NULL))
+		query_view_free(view);
+	return run;
+}
+
+void query_publish_open(void)
+{
+	struct query_view view;
+
+	for (struct query_run *run = NULL; (run = next_open(run, &view)) != NULL; query_view_free(&view))
+		if (view.elapsed_ns >= view.publish_after_ns)
+			publish(&view);
+}
+
+int64_t query_youngest_open_ns(void)
+{
+	uint64_t youngest_ns = UINT64_MAX;
+	struct query_view view;
+
+	for (struct query_run *run = NULL; (run = next_open(run, &view)) != NULL; query_view_free(&view))
+		if (view.elapsed_ns < youngest_ns)
+			youngest_ns = view.elapsed_ns;
+	return (int64_t)youngest_ns; /* UINT64_MAX: -1 */
+}
+
+__attribute__((no_sanitize("thread"))) /* as look() */
+bool query_any_open(void)
+{
+	const struct query_run *run = __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
+
+	while (run != NULL && ((__atomic_load_n(&run->version, __ATOMIC_RELAXED) & 1) == 0 ||
+	                       !is_to_be_logged(run->is_logged, run->publish_after_ns)))
+		run = run->next;
+	return run != NULL;
 }

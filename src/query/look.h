@@ -65,10 +65,13 @@ __attribute__((no_sanitize("address"))) static inline bool query_is_marked(const
 /* Makes `to` the run that `from` was; hidden both. */
 void query_hand_over(struct query_run *to, const struct query_run *from);
 
+#define QUERY_NOT_PUBLISHED UINT64_MAX /* in publish_after_ns */
+
 /* A run as it was at one moment. Texts but the library's are malloc'ed copies; NULL:
  * none, or the kernel does not permit it. */
 struct query_view {
 	struct query_key key, initial, parent;
+	struct query_run *run;
 	uint32_t session, thread_id, working;
 	uint64_t start_realtime_ns, elapsed_ns;
 	uint64_t entered_ns; /* its present call, CLOCK_MONOTONIC */
@@ -76,12 +79,25 @@ struct query_view {
 	uint64_t rows, samples[TRACE_TYPES];
 	char *text, *database, *query_id;
 	const char *library;
+	bool is_logged;
+	uint64_t publish_after_ns;
+	uint64_t outside_ns; /* of elapsed_ns: between its calls */
 };
 void query_view_free(struct query_view *view);
 
 /* The runs that are shown: start with NULL, go on with what came last, NULL ends.
  * Lock-free, and never in the way of the threads that run them. */
 struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
+
+/* A run that never ends has a row if a sample published it. This publishes the other ones, as far as the ring
+ * has room, and how long each has been open. Only runs whose end would be logged by now. */
+void query_publish_open(void);
+
+/* The age of the youngest run that is open and will have to be published if it lasts; negative: none is. */
+int64_t query_youngest_open_ns(void);
+
+/* Whether there is one. Async-signal-safe. */
+bool query_any_open(void);
 
 /* This one, if it is shown and its run has this key. */
 bool query_look(const struct query_run *run, struct query_key key, struct query_view *view);

@@ -39,6 +39,7 @@ struct query_run {
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
 	bool is_logged;              /* its text may be stored; set before query_start() */
+	uint64_t publish_after_ns;   /* it is published when it has been open so long, see look.h */
 	struct span_run span;        /* where the thread has a trace */
 
 	/* look.c only */

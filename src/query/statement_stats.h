@@ -55,6 +55,14 @@ extern size_t statement_stats_most __attribute__((visibility("hidden")));
 extern bool statement_stats_announced __attribute__((visibility("hidden")));
 void statement_stats_announce(void);
 
+/* A run begins: it has counts, or is still open, when the flusher comes. */
+static inline void statement_stats_announce_open(void)
+{
+	/* Relaxed: a run that begins while the flusher looks may wait for the next look. */
+	if (__builtin_expect(!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED), 0))
+		statement_stats_announce();
+}
+
 /* Calls for each statement that has been counted. Any thread but the handler; texts are valid
  * during the call. */
 void statement_stats_each(void (*each)(void *context, const struct statement_stats *stats), void *context);

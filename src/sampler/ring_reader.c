@@ -198,24 +198,24 @@ static bool has_work(struct ring *ring, uint32_t sleep)
 WAIT_DEFINE(for_record, "the flusher: a record", WAIT_NO_LIMIT, "the first record; ring_wake()");
 WAIT_DEFINE(for_interval, "the flusher: the time of its next flush", WAIT_OF_CALLER,
             "the record with which the ring is half full; ring_wake()");
+WAIT_DEFINE(for_first, "the flusher: a run that is open lasts longer", WAIT_OF_CALLER,
+            "the first record; ring_wake()");
 
-void ring_wait(struct ring *ring, int64_t timeout_ns)
+/* `until_first`: the first record ends it, not only a ring that is half full. */
+static void wait_in(struct ring *ring, struct bounded_wait *wait, bool until_first)
 {
-	bool limited = timeout_ns >= 0;
-	struct bounded_wait wait = limited ? bounded_wait_begin_within(&for_interval, (uint64_t)timeout_ns)
-	                                   : bounded_wait_begin(&for_record);
 	uint64_t pause = STALL_FIRST_NS;
 
 	for (;;) {
-		uint32_t sleep = limited ? RING_SLEEP_TIMED : RING_SLEEP_IDLE;
+		uint32_t sleep = until_first ? RING_SLEEP_IDLE : RING_SLEEP_TIMED;
 		atomic_store(&ring->sleep, sleep);
-		if (has_work(ring, sleep) || bounded_wait_left(&wait) == 0)
+		if (has_work(ring, sleep) || bounded_wait_left(wait) == 0)
 			break;
 
 		uint64_t most = WAIT_NO_LIMIT;
 		/* The oldest record is reserved and not committed: every commit behind it
 		 * would wake the reader in vain. */
-		if (limited ? ring_is_half_full(ring) : ring_used_bytes(ring) != 0) {
+		if (until_first ? ring_used_bytes(ring) != 0 : ring_is_half_full(ring)) {
 			most = pause;
 			if (pause < STALL_LAST_NS)
 				pause *= 2;
@@ -225,9 +225,25 @@ void ring_wait(struct ring *ring, int64_t timeout_ns)
 			if (!atomic_compare_exchange_strong(&ring->sleep, &expected, sleep))
 				continue;
 		}
-		bounded_wait_futex(&wait, (uint32_t *)&ring->sleep, sleep, most);
+		bounded_wait_futex(wait, (uint32_t *)&ring->sleep, sleep, most);
 	}
 	atomic_store(&ring->sleep, RING_AWAKE);
+}
+
+void ring_wait(struct ring *ring, int64_t timeout_ns)
+{
+	bool limited = timeout_ns >= 0;
+	struct bounded_wait wait = limited ? bounded_wait_begin_within(&for_interval, (uint64_t)timeout_ns)
+	                                   : bounded_wait_begin(&for_record);
+
+	wait_in(ring, &wait, !limited);
+}
+
+void ring_wait_for_first(struct ring *ring, int64_t timeout_ns)
+{
+	struct bounded_wait wait = bounded_wait_begin_within(&for_first, (uint64_t)timeout_ns);
+
+	wait_in(ring, &wait, true);
 }
 
 void ring_wait_beside(struct ring *ring, int64_t timeout_ns)

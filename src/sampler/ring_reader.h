@@ -61,6 +61,9 @@ uint64_t ring_dropped(const struct ring *ring);
  * passed; timeout_ns < 0: without a limit, and the first record ends it as well. */
 void ring_wait(struct ring *ring, int64_t timeout_ns);
 
+/* The same with a limit, and the first record ends it. */
+void ring_wait_for_first(struct ring *ring, int64_t timeout_ns);
+
 /* Sleeps like ring_wait(), for a flusher that waits for ring_wake() while another process reads the
  * ring. Where all records are read, the next one ends the sleep, too. */
 void ring_wait_beside(struct ring *ring, int64_t timeout_ns);

@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "modules/modules.h"
 #include "base/text.h"
+#include "query/look.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
 #include "span/site.h"
@@ -81,6 +82,17 @@ static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), i
 			return;
 	}
 	wait(store_control.ring, timeout_ns);
+}
+
+/* Until the first record. A run that is open is looked at again when it has been open for twice as long. */
+static void wait_for_first(struct ring *ring, int64_t timeout_ns)
+{
+	int64_t open_ns = timeout_ns < 0 ? query_youngest_open_ns() : -1;
+
+	if (open_ns >= 0)
+		ring_wait_for_first(ring, open_ns);
+	else
+		ring_wait(ring, timeout_ns);
 }
 
 /* --- flushing ---------------------------------------------------------------------- */
@@ -261,8 +273,8 @@ static void flush(bool urgent)
 {
 	struct ring *ring = store_control.ring;
 	struct writer_result result = { .more = true };
-	uint64_t until = ring_head(ring);
 	int64_t now = control_now_ns();
+	uint64_t until;
 
 	descriptors_fit_limit();
 	if (flusher.reaped_at + REAP_INTERVAL_NS <= now) {
@@ -270,6 +282,8 @@ static void flush(bool urgent)
 		sampler_reap();
 	}
 	modules_refresh(false);
+	query_publish_open();
+	until = ring_head(ring);
 	while (!leaving_goes_on() && result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
 		bool pausing = flusher.failing && !urgent && control_now_ns() < flusher.retry_at;
 		int code = pausing ? QP_STORE : flusher_ensure_file();
@@ -536,7 +550,7 @@ void *flusher_main(void *unused)
 		do_chores();
 		if (!any && !flusher.retention.trimming) {
 			sync_file(true);
-			wait_for_ring(ring_wait, -1);
+			wait_for_ring(wait_for_first, -1);
 		}
 		if (is_requested())
 			continue;

@@ -21,6 +21,8 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "base/way.h"
+#include "query/look.h"
+#include "query/statement_stats.h"
 #include "queryprof.h"
 #include "sampler/ring_reader.h"
 #include "sampler/state.h"
@@ -299,6 +301,8 @@ static void drain_for_end(struct waiting waiting)
 	    !lock_take_within(&store_control.lock, &waiting.bound))
 		return;
 	if (control_is_live()) {
+		if (query_any_open()) /* a record, so that the flusher looks at it */
+			statement_stats_announce();
 		target = ring_head(store_control.ring);
 		request_drain(target);
 		await_drained(target, &waiting);

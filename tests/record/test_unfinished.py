@@ -148,9 +148,68 @@ rows.fetchone()
 db.execute('SELECT nested()')
 """ % ENDLESS
         self.kill(signal.SIGKILL, "SELECT nested()", PYTHON, "-c", script)
-        first, second = (row[1] for row in self.unfinished())
+        first, second, *nested = (row[1] for row in self.unfinished())
+        self.assertLessEqual(set(nested), {ENDLESS})
         self.assertTrue(first.startswith("SELECT x, "), first)
         self.assertEqual(second, "SELECT nested()")
+
+    # A cursor with a row more, whose thread is not inside SQLite: no sample of it can be.
+    OPEN = """
+import os, signal, sqlite3, sys, time
+db = sqlite3.connect(":memory:", isolation_level=None)
+db.execute("CREATE TABLE t AS SELECT 1 AS x UNION ALL SELECT 2")
+if sys.argv[1] == "later":
+    time.sleep(0.5)  # the flusher sleeps again
+cursor = db.execute("SELECT x FROM t /* open */")
+next(cursor)
+print("open", flush=True)
+if sys.argv[1] == "exits":
+    time.sleep(0.3)
+    db.execute("SELECT 'short'").fetchall()
+    os._exit(0)
+if sys.argv[1] == "becomes":
+    time.sleep(0.3)
+    os.execv("/bin/true", ["true"])
+time.sleep(600)
+"""
+
+    def open_cursor(self, least_ns):
+        (duration_ns, wall_ns, *others), = self.rows(
+            "SELECT query_duration_ns, execution_time_ns, samples_cpu + samples_real, type FROM query_log"
+            " WHERE query = 'SELECT x FROM t /* open */'")
+        self.assertGreaterEqual(duration_ns, least_ns)
+        self.assertLess(wall_ns, duration_ns / 2)  # its time is the program's own: SQLite did nothing meanwhile
+        self.assertEqual(others, [0, "QueryStart"])
+        self.assertRegex(self.command("queries", self.trace, "--statements"), r"unfinished +SELECT x FROM t")
+
+    def test_open_cursor_at_an_end(self):
+        """Its process ends: all its time is in the row."""
+        for how in "exits", "becomes":
+            self.record(PYTHON, "-c", self.OPEN, how, options=())
+            self.open_cursor(300_000_000)
+            os.unlink(self.trace)
+
+    def test_open_cursor_at_a_kill(self):
+        """The row is in the file while the cursor is open, and grows."""
+        for how in "waits", "later":
+            process = subprocess.Popen(self.arguments(PYTHON, "-c", self.OPEN, how, options=(
+                "--setting", "trace_log_flush_interval_ms=50")), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            try:
+                self.assertEqual(process.stdout.readline(), b"open\n")
+                durations = set()
+
+                def grows():
+                    durations.update(row[2] for row in self.unfinished())
+                    return len(durations) >= 3
+
+                wait_until(grows, "a row that grows")
+                os.kill(self.rows("SELECT process_id FROM processes")[0][0], signal.SIGKILL)
+                process.communicate(timeout=300)
+            finally:
+                process.kill()
+                process.wait()
+            self.open_cursor(max(durations))
+            os.unlink(self.trace)
 
     def test_not_logged(self):
         done = self.record("prlimit", "--core=0", "--cpu=1:60", "sqlite3", "-init", "/dev/null", ":memory:", ENDLESS,

@@ -70,7 +70,8 @@ static int find_queries(struct writer *writer, struct query_key query, struct qu
 
 int query_rows_take_start(struct writer *writer, const struct start_record *record, size_t size)
 {
-	const struct stretch stretch = { (int64_t)record->run.realtime_ns, (int64_t)record->run.realtime_ns };
+	const int64_t began_ns = (int64_t)record->run.realtime_ns, seen_ns = (int64_t)record->open_until_ns;
+	const struct stretch stretch = { began_ns, seen_ns > began_ns ? seen_ns : began_ns };
 	struct query_rows rows = { .query = 0 };
 	uint32_t at;
 	int code;
@@ -85,7 +86,11 @@ int query_rows_take_start(struct writer *writer, const struct start_record *reco
 	if (span->end)
 		return SQLITE_OK;
 	span->rows = rows;
-	span->start = record;
+	/* The flusher's has no program. */
+	if (!span->start || !record->open_until_ns)
+		span->start = record;
+	if (record->open_until_ns)
+		span->seen_open = record;
 	return SQLITE_OK;
 }
 
@@ -272,6 +277,10 @@ static int write_range(struct writer *writer, const struct query_span *span)
 		                   span->context };
 
 	bind_numbers(statement, 1, values, COUNT_OF(values));
+	if (span->seen_open)
+		sqlite3_bind_int64(statement, COUNT_OF(values) + 1, (int64_t)span->seen_open->outside_ns);
+	else
+		sqlite3_bind_null(statement, COUNT_OF(values) + 1);
 	return writer_run(writer, WRITE_QUERY_RANGE);
 }
 

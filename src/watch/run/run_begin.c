@@ -90,6 +90,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->query.database = session->database;
 	run->query.library = session->library->name;
 	run->query.text = NULL;
+	run->query.publish_after_ns = QUERY_NOT_PUBLISHED; /* it may be a preparation */
 	run->vm_steps = 0;
 	run->query.counts.start.program = 0;
 }
@@ -102,6 +103,8 @@ PART_OF_THE_WAY void start(struct run *run)
 	run->query.is_logged = run->settings.log;
 	run->query.rows = 0;
 	store_start(); /* samples will be written */
+	if (run->settings.log)
+		statement_stats_announce_open();
 	/* The thread's own, as begin_run()'s call is. */
 	if (calling_current)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
@@ -176,6 +179,7 @@ struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt)
 	run->query.counts.start.program = preparation->query.counts.start.program;
 	run->query.counts.start.opcodes = preparation->query.counts.start.opcodes;
 	run->query.text = preparation->query.text;
+	runs_publish_if_open(run);
 	query_mark(&run->query);
 	__atomic_store_n(&run->is_private, preparation->is_private, __ATOMIC_RELAXED);
 	__atomic_store_n(&session->has_kept, true, __ATOMIC_RELAXED);
@@ -233,6 +237,7 @@ void runs_describe(struct run *run)
 {
 	run->query.text = sqlite3_sql(run->stmt);
 	name_again(run);
+	runs_publish_if_open(run);
 	query_show(&run->query);
 }
 
@@ -277,6 +282,7 @@ void runs_describe_operation(struct run *run, const char *database)
 	run->database = database ? strdup(database) : NULL;
 	if (run->database)
 		run->query.database = run->database;
+	runs_publish_if_open(run);
 	query_show(&run->query);
 }
 

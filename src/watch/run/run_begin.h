@@ -46,6 +46,12 @@ PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int val
  * samples, and this announces the run that they are of. */
 void runs_announce(struct run *run);
 
+/* It is more than prepared: it is published while it is open, if it lasts. */
+static inline void runs_publish_if_open(struct run *run)
+{
+	run->query.publish_after_ns = run->settings.min_duration_ns;
+}
+
 /* Under the connection's mutex: what the run of a statement says of itself. */
 void runs_describe(struct run *run);
 

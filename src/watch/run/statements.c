@@ -181,6 +181,7 @@ static bool describe_continued(struct run *run)
 	if (run->prepared) {
 		run->prepared = false;
 		runs_take_query_id(run);
+		runs_publish_if_open(run);
 		if (!run->own)
 			query_show(&run->query);
 	}
