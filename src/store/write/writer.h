@@ -140,11 +140,11 @@ struct query_span {
 	int64_t first_ns, last_ns;
 	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
 	int64_t cpu_time_ns;
-	int64_t labels, context;          /* of its first sample with some */
+	int64_t labels, context;              /* of its first sample with some */
 	const struct start_record *start;     /* NULL: none */
 	const struct start_record *seen_open; /* NULL: not by the flusher */
-	const struct query_record *end;   /* NULL: none, it goes on */
-	struct query_texts texts;         /* of the end */
+	const struct query_record *end;       /* NULL: none, it goes on */
+	struct query_texts texts;             /* of the end */
 	int64_t left; /* the statement that an earlier batch's start published, 0: none other */
 };
 
