@@ -72,7 +72,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_QUERY_START] =
 		"UPDATE queries SET initial = ?2, parent = ?3, statement = ?4, query_start_ns = ?5,"
 		" thread_id = ?6, batch = ?7, program = coalesce(nullif(?8, 0), program) WHERE id = ?1 AND "
-	        "NOT finished",
+		"NOT finished",
 	[WRITE_QUERY_RUNNING] = "UPDATE queries SET database = ?2, library = ?3,"
 				" query_id = coalesce(nullif(?4, ''), query_id),"
 				" statement = coalesce(nullif(?5, 0), statement) WHERE id = ?1",
@@ -96,7 +96,7 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 		" iif(finished OR NOT statement, query_duration_ns, max(last_ns, ?3) - query_start_ns),"
 		/* what is between its calls, as it was seen open last */
 		" execution_ns = iif(finished OR NOT statement, execution_ns, max(last_ns, ?3) - "
-	        "query_start_ns"
+		"query_start_ns"
 		" - coalesce(?11, query_duration_ns - execution_ns)),"
 		" labels = iif(labels, labels, ?9), context = iif(context, context, ?10)"
 		" WHERE id = ?1",
