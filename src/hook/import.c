@@ -296,8 +296,37 @@ static struct dynamic_tables read_dynamic(const struct object *object)
 	return tables;
 }
 
-static bool is_hooked(const struct import_table *table, const char *name)
+/* A process has thousands of relocations and a hundred hooks: nearly all names are told apart by a bit. */
+#define NAME_BITS 4096u /* a power of two */
+
+struct names {
+	uint64_t bits[NAME_BITS / 64];
+};
+
+static uint32_t name_bit(const char *name)
 {
+	uint32_t hash = 5381;
+
+	for (; *name; name++)
+		hash = hash * 33 + (unsigned char)*name;
+	return hash & (NAME_BITS - 1);
+}
+
+static void add_names(struct names *names, const struct import_table *table)
+{
+	for (int i = 0; i < table->count; i++) {
+		uint32_t bit = name_bit(table->hooks[i].symbol);
+
+		names->bits[bit / 64] |= 1ull << bit % 64;
+	}
+}
+
+static bool is_hooked(const struct import_table *table, const struct names *names, const char *name)
+{
+	uint32_t bit = name_bit(name);
+
+	if (!(names->bits[bit / 64] >> bit % 64 & 1))
+		return false;
 	for (int i = 0; i < table->count; i++)
 		if (table->hooks[i].real && !strcmp(table->hooks[i].symbol, name))
 			return true;
@@ -458,7 +487,7 @@ static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 
 /* False when it has slots that cannot be decided yet. */
 static bool patch_object(const struct object *object, void *handle, void *program,
-                         const struct import_table *table)
+                         const struct import_table *table, const struct names *names)
 {
 	const struct dynamic_tables tables = read_dynamic(object);
 	struct scope scope = {
@@ -478,7 +507,7 @@ static bool patch_object(const struct object *object, void *handle, void *progra
 			if (type != RELOCATION_JUMP && type != RELOCATION_GOT && type != RELOCATION_WORD)
 				continue;
 			symbol = tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name;
-			if (is_hooked(table, symbol))
+			if (is_hooked(table, names, symbol))
 				patch_slot(&scope, symbol, (void **)(object->bias + relocation->r_offset));
 		}
 	}
@@ -513,8 +542,10 @@ static void *hold_object(const struct object *object)
 static void patch_listed(const struct object_list *list, const struct import_table *table)
 {
 	void *program = dlopen(NULL, RTLD_LAZY);
+	struct names names = { { 0 } };
 	bool all = true;
 
+	add_names(&names, table);
 	for (int i = 0; !list->skip && i < table->count; i++)
 		table->hooks[i].in_library = table->hooks[i].elsewhere = 0;
 	for (size_t i = 0; i < list->objects.count; i++) {
@@ -522,7 +553,7 @@ static void patch_listed(const struct object_list *list, const struct import_tab
 		void *handle = hold_object(object);
 
 		if (handle) {
-			all &= patch_object(object, handle, program, table);
+			all &= patch_object(object, handle, program, table, &names);
 			dlclose(handle);
 		}
 	}

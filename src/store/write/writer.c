@@ -220,9 +220,19 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 
 /* --- prepared statements ------------------------------------------------------- */
 
+/* Prepared when it is first used: a short process uses a third of them. NULL: it cannot be prepared; binding to it
+ * does nothing, and what runs it has the error. */
 sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which)
 {
+	if (!writer->statements[which])
+		sqlite3_prepare_v3(writer->database.db, statement_sql[which], -1, SQLITE_PREPARE_PERSISTENT,
+		                   &writer->statements[which], NULL);
 	return writer->statements[which];
+}
+
+static int step(struct writer *writer, sqlite3_stmt *statement)
+{
+	return statement ? sqlite3_step(statement) : sqlite3_extended_errcode(writer->database.db);
 }
 
 /* Cut at a zero inside, if `size` does not say; the text must stay until the
@@ -234,8 +244,8 @@ void writer_bind_text(sqlite3_stmt *statement, int index, const char *text, size
 
 int writer_run(struct writer *writer, enum writer_statement which)
 {
-	sqlite3_stmt *statement = writer->statements[which];
-	int code = sqlite3_step(statement);
+	sqlite3_stmt *statement = writer_statement(writer, which);
+	int code = step(writer, statement);
 
 	sqlite3_reset(statement);
 	return code == SQLITE_DONE || code == SQLITE_ROW ? SQLITE_OK : code;
@@ -243,8 +253,8 @@ int writer_run(struct writer *writer, enum writer_statement which)
 
 int64_t writer_number(struct writer *writer, enum writer_statement which)
 {
-	sqlite3_stmt *statement = writer->statements[which];
-	int code = sqlite3_step(statement);
+	sqlite3_stmt *statement = writer_statement(writer, which);
+	int code = step(writer, statement);
 	int64_t number = 0;
 
 	if (code == SQLITE_ROW)
@@ -567,16 +577,6 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 		return code;
 	row_source_open(writer->database.db, &span_rows_source, writer); /* the statements fail without */
 	row_source_open(writer->database.db, &sample_source, writer);
-	for (int i = 0; i < WRITE_STATEMENTS; i++) {
-		if (sqlite3_prepare_v3(writer->database.db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-		                       &writer->statements[i], NULL)) {
-			*error = database_error(writer->database.db, path);
-			code = (sqlite3_errcode(writer->database.db) & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED
-			                                                                    : QP_STORE;
-			writer_close(writer, false);
-			return code;
-		}
-	}
 	writer_wait_when_busy(writer);
 	return QP_OK;
 }
