@@ -43,7 +43,8 @@ static bool suffices(int resource, unsigned long long used, size_t bytes, const 
 	if (bytes <= left / SHARE)
 		return true;
 	snprintf(why, MEMORY_SENTENCE_SIZE,
-	         "%llu of the %llu MiB of %s are left; queryprof needs %zu MiB, and takes an eighth of the rest at most",
+	         "%llu of the %llu MiB of %s are left; queryprof needs %zu MiB, and takes an eighth of the "
+	         "rest at most",
 	         left >> 20, (unsigned long long)limit.rlim_cur >> 20, what, bytes >> 20);
 	return false;
 }

@@ -145,8 +145,7 @@ enum own_loss {
 	X(unlinkat, BY_STORE, LOST_NOTHING) /* a temporary trace file */                                             \
 	X(unshare, BY_STORE, LOST_NOTHING) /* a table of descriptors, where there is no close_range */               \
 	X(wait4, BY_HOST, LOST_NOTHING) /* stopping other threads to patch code */                                   \
-	X(write, BY_HOST | BY_STORE, LOST_NOTHING) /* the debug log */                                               \
-	X(writev, BY_HOST | BY_START, LOST_NOTHING) /* a line for the command's last words */                        \
+	X(write, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* the debug log; a line for the command's last words */                                               \
 	OWN_CALLS_OF_PROCESSOR(X)
 
 /* clang-format on */

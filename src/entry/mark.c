@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/signal_hold.h"
@@ -34,6 +34,27 @@ static size_t write_head(char head[HEAD_MAX], enum mark mark)
 	return size;
 }
 
+static bool is_plain; /* atomic */
+
+void mark_plainly(void)
+{
+	__atomic_store_n(&is_plain, true, __ATOMIC_RELAXED);
+}
+
+static ssize_t write_line(int fd, const char *line, size_t size)
+{
+	struct signal_hold hold;
+	ssize_t written;
+
+	if (__atomic_load_n(&is_plain, __ATOMIC_RELAXED))
+		return write(fd, line, size);
+	hold = signal_hold(SIGPIPE);
+	while ((written = write(fd, line, size)) < 0 && errno == EINTR)
+		;
+	signal_release(&hold, written < 0 && errno == EPIPE);
+	return written;
+}
+
 void mark_leave(enum mark mark, const char *text)
 {
 	const char *name = secure_getenv("QUERYPROF_RECORD");
@@ -44,16 +65,12 @@ void mark_leave(enum mark mark, const char *text)
 	if (name && *name == '/')
 		fd = open(name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && !fstat(fd, &status) && S_ISFIFO(status.st_mode)) {
-		char head[HEAD_MAX];
-		struct iovec line[] = { { head, write_head(head, mark) },
-			                { (void *)text, strnlen(text, PIPE_BUF - HEAD_MAX - 1) },
-			                { (void *)"\n", 1 } };
-		struct signal_hold hold = signal_hold(SIGPIPE);
-		ssize_t written;
+		char line[PIPE_BUF];
+		size_t head = write_head(line, mark), size = strnlen(text, sizeof line - HEAD_MAX - 1);
 
-		while ((written = writev(fd, line, 3)) < 0 && errno == EINTR)
-			;
-		signal_release(&hold, written < 0 && errno == EPIPE);
+		memcpy(line + head, text, size);
+		line[head + size] = '\n';
+		write_line(fd, line, head + size + 1);
 	}
 	if (fd >= 0)
 		close(fd);

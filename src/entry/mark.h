@@ -26,4 +26,8 @@ enum mark {
  * signal. */
 void mark_leave(enum mark mark, const char *text);
 
+/* From now on by the fewest system calls, in a process that a filter may kill: without a guard against the
+ * signal that a write raises if the command ends in that moment. */
+void mark_plainly(void);
+
 #endif

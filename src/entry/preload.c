@@ -27,6 +27,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/filters.h"
 #include "base/loader.h"
 #include "base/memory_left.h"
 #include "entry/mark.h"
@@ -68,7 +69,7 @@ static void *open_library(void)
 
 static void refused(const char *path, const char *why)
 {
-	char line[PATH_MAX + MEMORY_SENTENCE_SIZE + 2];
+	char line[PATH_MAX + 400];
 
 	snprintf(line, sizeof line, "%s: %s", path, why);
 	mark_leave(MARK_REFUSED, line);
@@ -154,12 +155,19 @@ static void look(void)
 	static struct library_search search;
 	struct sqlite_library library;
 	unsigned long long adds = 0;
+	char program[PATH_MAX];
 	size_t place = 0;
 
 	loader_each(read_adds, &adds);
 	if (adds == seen_adds)
 		return;
 	seen_adds = adds;
+	if (!record && filters_are_unseen(0)) {
+		active = false;
+		mark_plainly();
+		refused(name_program(program), FILTERS_UNSEEN);
+		return;
+	}
 	opening_look(first_open, refused); /* before library_next(), which leaves what is watched so */
 	if (!record && library_next(&search, &library)) {
 		*(void **)&record = find_in_library("qp_record");

@@ -17,6 +17,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/filters.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "watch/hooks.h"
@@ -25,6 +26,7 @@
 #include "entry/mark.h"
 #include "entry/process.h"
 #include "entry/record.h"
+#include "hook/confine.h"
 #include "watch/session/recording.h"
 
 __attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
@@ -67,8 +69,21 @@ static bool has_needed(const struct sqlite3_api_routines *api)
 }
 
 enum { NOT_TRIED, TRYING, FAILED, STARTED };
-static int state; /* atomic */
+static int state;          /* atomic */
+static bool is_left_alone; /* atomic: a filter that was not seen may kill the process for anything */
 static __thread bool is_starting;
+
+/* Before anything is called that the process does not call itself. */
+static bool try_to_start(void)
+{
+	if (filters_are_unseen(confine_seen())) {
+		__atomic_store_n(&is_left_alone, true, __ATOMIC_RELAXED);
+		mark_plainly();
+		error_set(QP_SYSTEM, FILTERS_UNSEEN);
+		return false;
+	}
+	return qp_init(NULL) == QP_OK;
+}
 
 /* Another thread of the parent was at it: it is not in the child. */
 static void start_in_child(void)
@@ -93,7 +108,7 @@ static bool start_sampling(void)
 	is_starting = true;
 	if (now == NOT_TRIED &&
 	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		now = qp_init(NULL) == QP_OK ? STARTED : FAILED;
+		now = try_to_start() ? STARTED : FAILED;
 		mark_leave(now == FAILED ? MARK_LOST : MARK_STARTED, now == FAILED ? qp_error() : "");
 		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 	}
@@ -192,6 +207,8 @@ int qp_record(void)
 {
 	int code;
 
+	if (__atomic_load_n(&is_left_alone, __ATOMIC_RELAXED))
+		return QP_OK;
 	/* Not waited for: the caller may hold the loader's lock, which the other needs. */
 	if (!lock_try(&lock))
 		return QP_OK;

@@ -19,12 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/filters.h"
 #include "base/own_calls.h"
 #include "handler/unwind/stack_copy.h"
 #include "hook/seccomp_filter.h"
 
 static const struct confine_callbacks *callbacks;
 static size_t forbidden; /* atomic */
+static int seen;         /* atomic */
 
 /* --- arguments ------------------------------------------------------------------------------------- */
 
@@ -178,6 +180,7 @@ struct confining confine_before_call(long number, long a, long b, long c)
 		return confining;
 	find_change(&filter, &newest);
 	free(filter.program);
+	confining.is_filter = true;
 	if (newest.calls[0] || newest.calls[1]) {
 		now->begins(&newest.confinement);
 		apply(&newest, true);
@@ -190,9 +193,12 @@ struct confining confine_before_call(long number, long a, long b, long c)
 
 void confine_after_call(const struct confining *confining, long result)
 {
+	bool is_refused = result < 0 || (result > 0 && confining->is_result_thread);
 	int error = errno;
 
-	if (!confining->is_forbidding || result == 0 || (result > 0 && !confining->is_result_thread))
+	if (confining->is_filter && !is_refused)
+		__atomic_fetch_add(&seen, 1, __ATOMIC_RELAXED);
+	if (!confining->is_forbidding || !is_refused)
 		return;
 	apply(&newest, false);
 	__atomic_store_n(&forbidden, newest.before, __ATOMIC_RELAXED);
@@ -217,6 +223,11 @@ static int queryprof_prctl(int option, unsigned long a, unsigned long b, unsigne
 
 /* --- what others ask ------------------------------------------------------------------------------- */
 
+int confine_seen(void)
+{
+	return __atomic_load_n(&seen, __ATOMIC_RELAXED);
+}
+
 char *confine_names(char *to, size_t room)
 {
 	size_t used = 0;
@@ -233,17 +244,7 @@ static bool has_unknown; /* atomic */
 
 void confine_look(void)
 {
-	static const char wanted[] = "\nSeccomp:\t2";
-	char status[4096];
-	ssize_t size = -1;
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0) {
-		size = read(fd, status, sizeof status);
-		close(fd);
-	}
-	if (size > 0 && memmem(status, (size_t)size, wanted, sizeof wanted - 1) &&
-	    !__atomic_load_n(&forbidden, __ATOMIC_RELAXED))
+	if (filters_here() > confine_seen())
 		__atomic_store_n(&has_unknown, true, __ATOMIC_RELAXED);
 }
 

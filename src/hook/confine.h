@@ -36,11 +36,14 @@ void confine_follow(const struct confine_callbacks *callbacks);
 
 /* Around a system call of the host's that may install a filter, by its number and arguments. */
 struct confining {
-	bool is_forbidding;
+	bool is_filter, is_forbidding;
 	bool is_result_thread; /* a positive result names a thread that cannot follow */
 };
 struct confining confine_before_call(long number, long a, long b, long c);
 void confine_after_call(const struct confining *confining, long result);
+
+/* How many filters of the host have been evaluated, and are in force. */
+int confine_seen(void);
 
 /* The names of forbidden calls. Returns `to`. */
 char *confine_names(char *to, size_t room);

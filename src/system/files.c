@@ -105,11 +105,6 @@ ssize_t write(int fd, const void *bytes, size_t size)
 	return CALL(SYS_write, fd, bytes, size);
 }
 
-ssize_t writev(int fd, const struct iovec *parts, int count)
-{
-	return CALL(SYS_writev, fd, parts, count);
-}
-
 ssize_t pread(int fd, void *bytes, size_t size, off_t offset)
 {
 	return CALL(SYS_pread64, fd, bytes, size, offset);

@@ -5,9 +5,9 @@
  *
  * usage: confined HOW ACTION [NUMBER]...
  * HOW: prctl, seccomp (for the calling thread), tsync (for all threads), refused (no filter comes of it),
- * strict, sigreturn (a list of allowed calls that lacks rt_sigreturn), list (a sandbox's list of allowed
- * calls) ACTION: kill, thread (kill it), trap, or an error number: for the system calls NUMBER, or all that
- * the list lacks
+ * early (before the first query), strict, sigreturn (a list of allowed calls that lacks rt_sigreturn), list
+ * (a sandbox's list of allowed calls) ACTION: kill, thread (kill it), trap, or an error number: for the
+ * system calls NUMBER, or all that the list lacks
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -196,6 +196,7 @@ static void *work_beside(void *unused)
 int main(int argc, char **argv)
 {
 	bool is_strict = argc > 1 && !strcmp(argv[1], "strict");
+	bool is_early = argc > 1 && !strcmp(argv[1], "early");
 	pthread_t thread, beside;
 	int status = 0;
 	sqlite3 *db;
@@ -203,6 +204,8 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
+	if (is_early)
+		confine(argv[1], argv[2], argv + 3);
 	db = open_one();
 	work(db, "before");
 	if (pthread_create(&beside, NULL, work_beside, NULL))
@@ -212,7 +215,8 @@ int main(int argc, char **argv)
 		stop = 1;
 		pthread_join(beside, NULL);
 	}
-	confine(argv[1], argv[2], argv + 3);
+	if (!is_early)
+		confine(argv[1], argv[2], argv + 3);
 	if (is_strict) { /* SQLite reads the clock and frees memory */
 		say("strict\n");
 		syscall(SYS_exit, 3);

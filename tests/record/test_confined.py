@@ -17,6 +17,40 @@ FORBIDS = "the program's seccomp filter forbids %s of queryprof's system calls"
 SOME = ("clock_gettime", "futex", "getrusage", "openat", "process_vm_readv", "rt_sigprocmask", "rt_sigreturn", "timer_create",
         "timer_delete", "timer_settime")
 
+UNSEEN = "it has a seccomp filter that queryprof has not seen"
+# That a program with SQLite need not make, and the library does.
+UNUSUAL = ("clone", "clone3", "close_range", "connect", "getrusage", "membarrier", "memfd_create", "pidfd_open", "ppoll",
+           "process_vm_readv", "ptrace", "rt_sigpending", "rt_tgsigqueueinfo", "sched_getaffinity", "sendmsg", "socket",
+           "timer_create", "timer_delete", "timer_settime", "uname", "unshare")
+ANSWERS = {"kill": 0x80000000, errno.EPERM: 0x00050000 | errno.EPERM}
+# In Python: the arguments are the answer and the calls. By a machine's instructions libc's function is not called.
+CONFINE = """
+import ctypes, mmap, os, struct, sys
+def confine(is_bare=False):
+    answer, calls = int(sys.argv[1]), [int(call) for call in sys.argv[2:]]
+    code = [(0x20, 0, 0, 0)]
+    for call in calls:
+        code += [(0x15, 0, 1, call), (0x06, 0, 0, answer)]
+    code += [(0x06, 0, 0, 0x7fff0000)]
+    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code), ctypes.addressof(text)))
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0
+    if is_bare: # mov eax, SYS_prctl; mov edi, 22; mov esi, 2; mov rdx, program; syscall; ret
+        page = mmap.mmap(-1, 4096, prot=7)
+        page.write(b"\\xb8" + struct.pack("I", 157) + b"\\xbf" + struct.pack("I", 22) + b"\\xbe" + struct.pack("I", 2) + b"\\x48\\xba"
+                   + struct.pack("Q", ctypes.addressof(program)) + b"\\x0f\\x05\\xc3")
+        assert ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(page)))() == 0
+    else:
+        assert libc.prctl(22, 2, program) == 0
+"""
+QUERIES = """
+import sqlite3
+db = sqlite3.connect(':memory:')
+print(db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) SELECT /* last */ sum(x) FROM c").fetchall(), flush=True)
+raise SystemExit(5)
+"""
+
 
 def own_calls():
     with open(sys.argv.pop(1), encoding="utf-8") as header:
@@ -159,6 +193,49 @@ class Confined(Recording):
         self.assertEqual(done.returncode, 5, self.seen)
         for where in "before", "after", "in a thread", "in a child", "last":
             self.assertGreater(self.sampled(where), 0, where + self.seen)
+
+    def run_python(self, script, *action_and_calls):
+        """A program under a filter that nobody saw. Returns how it was recorded."""
+        known = numbers()
+        self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+        path = self.file("host.py", script)
+        arguments = [path, str(ANSWERS[action_and_calls[0]]), *(known[name] for name in action_and_calls[1:])]
+        alone = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(alone.returncode, 5, "alone\n" + alone.stdout + alone.stderr)
+        done = self.record(PYTHON, *arguments, options=EVERY)
+        self.assertEqual((done.returncode, done.stdout), (5, alone.stdout), self.seen)
+        return done
+
+    def test_filter_before_sqlite(self):
+        """A filter that was there before the library is not seen. Nothing is called that it may kill for."""
+        done = self.run_python(CONFINE + "confine()\n" + QUERIES, "kill", *UNUSUAL)
+        self.assertRegex(done.stderr, "nothing was recorded: .*python3.*: " + UNSEEN)
+        # One for which it does not load SQLite.
+        done = self.run_python(CONFINE + "confine()\nimport decimal\nprint('end')\nraise SystemExit(5)", "kill", *UNUSUAL)
+        self.assertRegex(done.stderr, UNSEEN)
+
+    def test_filter_by_a_bare_call(self):
+        """Between loading SQLite and the first query, past libc's functions."""
+        done = self.run_python("import sqlite3\n" + CONFINE + "confine(is_bare=True)\n" + QUERIES, "kill", *UNUSUAL)
+        self.assertRegex(done.stderr, "samples missing, refused 1 time: " + UNSEEN)
+
+    def test_filter_in_between(self):
+        """One that comes before the first query, by a function of libc's, is evaluated."""
+        known = numbers()
+        done = self.run_both("early", "kill", *(known[name] for name in UNUSUAL if name not in ("clone", "clone3", "ppoll")))
+        self.assertRegex(done.stderr, FORBIDS % (len(UNUSUAL) - 3) + ": queryprof record stores what comes later")
+        self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "last")], [1, 1, 1, 1], self.seen)
+
+    def test_filter_around_the_command(self):
+        """As in a container: the command runs under it, too."""
+        inner = self.arguments(PYTHON, "-c", "import sys\n" + QUERIES, options=EVERY)
+        path = self.file("around.py", CONFINE + "confine()\nos.execv(%r, %r)\n" % (inner[0], inner))
+        done = subprocess.run([PYTHON, path, str(ANSWERS[errno.EPERM]), numbers()["ptrace"]], capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.seen = done.stdout + done.stderr
+        self.assertEqual(done.returncode, 5, self.seen)
+        self.assertGreater(self.sampled("last"), 0, self.seen)
+        self.assertNotIn("seccomp", done.stderr)
 
     def test_strict(self):
         done = self.run_both("strict", "kill")

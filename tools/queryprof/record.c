@@ -28,6 +28,7 @@
 #include "push_beside.h"
 #include "queryprof.h"
 #include "rings.h"
+#include "base/filters.h"
 #include "base/text.h"
 #include "entry/record.h"
 #include "settings/settings.h"
@@ -201,7 +202,7 @@ static int set_preload(void)
 {
 	char library[PATH_MAX], preload[PATH_MAX];
 	const char *others = getenv("LD_PRELOAD");
-	char *both = NULL;
+	char *both = NULL, filters[12];
 
 	if (!library_find("libqueryprof.so", library) || !library_find("libqueryprof-preload.so", preload))
 		return complain("record: libqueryprof.so and libqueryprof-preload.so are neither beside "
@@ -213,9 +214,10 @@ static int set_preload(void)
 	if (strpbrk(preload, ": "))
 		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded",
 		                preload);
+	snprintf(filters, sizeof(filters), "%d", filters_here());
 	/* Last: some preloads must come first, and none of them defines queryprof's functions. */
 	if (asprintf(&both, "%s%s%s", others ? others : "", others && *others ? ":" : "", preload) < 0 ||
-	    setenv("LD_PRELOAD", both, 1))
+	    setenv("LD_PRELOAD", both, 1) || setenv(FILTERS_VARIABLE, filters, 1))
 		return complain("record: out of memory");
 	free(both);
 	return COMMAND_FINE;
@@ -475,7 +477,8 @@ const struct command command_record = {
 		"sampled, as a shared library, however late it loads it, or with one inside of it. Their "
 		"connections stay as they are: no table, no function, no setting is added. Standard input, "
 		"output and terminal are COMMAND's. Signals reach it once, and its exit status or signal "
-		"becomes queryprof's. A daemon goes on recording after COMMAND has ended. Each process that runs "
+		"becomes queryprof's. A daemon goes on recording after COMMAND has ended. Each process that "
+	        "runs "
 		"SQLite uses some 13 ms of CPU time more once, which is no part of any statement's "
 		"time.\n\n"
 		"At the end names and lines of what was sampled are put into the file (see embed). If no "

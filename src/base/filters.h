@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many seccomp filters a thread has. A filter that is there already cannot be read. One that `queryprof
+ * record` has itself, as in a container, lets its calls pass; one that came later, and was not evaluated
+ * (hook/confine.h), may answer any call by killing the process.
+ *
+ * They are counted by calls that a program makes to load a library: to open, read and close a file.
+ */
+#ifndef QUERYPROF_BASE_FILTERS_H
+#define QUERYPROF_BASE_FILTERS_H
+
+#include <stdbool.h>
+
+/* The number of the command's own, in the environment of what it starts. */
+#define FILTERS_VARIABLE "QUERYPROF_RECORD_FILTERS"
+
+#define FILTERS_UNSEEN                                                                                       \
+	"it has a seccomp filter that queryprof has not seen, and is left alone: put record behind what "    \
+	"installs it, or run a query before"
+
+/* Of the calling thread; 0 also if they cannot be counted. */
+int filters_here(void);
+
+/* Under `record`: whether there are others than the command's and the `seen` ones that were evaluated. */
+bool filters_are_unseen(int seen);
+
+#endif
