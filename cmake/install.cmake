@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where: the library, its headers, how pkg-config and
 # find_package() find them, and the SQL files. The command's rules are in
-# tools/queryprof/CMakeLists.txt. Included where the target `queryprof` is defined.
+# src/cmd/CMakeLists.txt. Included where the target `queryprof` is defined.
 #
 # The file is libqueryprof.so.0, as its SONAME; libqueryprof.so is a link to it. Programs
 # are linked with the SONAME; as an extension and a preload the library is named by the
@@ -26,7 +26,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/sql/README.md DESTINATION ${CMAKE_INSTALL_DA
 # SQL that a person can paste; the demo's own files need the demo.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sql/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql
-  FILES_MATCHING PATTERN "*.sql" PATTERN "*.sed" PATTERN "demo_*" EXCLUDE)
+  FILES_MATCHING PATTERN "*.sql" PATTERN "*.sed" PATTERN "demo" EXCLUDE)
 
 # find_package(queryprof) gives queryprof::queryprof. The exported targets are all
 # there is to configure, so they are the package's configuration.

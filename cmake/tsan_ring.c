@@ -6,7 +6,7 @@
  */
 #include <sanitizer/tsan_interface.h>
 
-#include "base/ring_layout.h"
+#include "wire/ring_layout.h"
 
 void *__real_ring_reserve(struct ring *ring, size_t size);
 void *__wrap_ring_reserve(struct ring *ring, size_t size);

@@ -27,39 +27,39 @@
 
 /* The order, outermost first. */
 enum lock_place {
-	LOCK_OFFER,            /* entry/extension.c: requesting SQLite's routines */
-	LOCK_SQLITE,           /* watch/host.c: calls of queryprof's own that take SQLite's mutexes for all */
-	LOCK_RECORD,           /* entry/record.c: libraries being taken on */
-	LOCK_LATE_PATCH,       /* watch/static/adopt.c: code being patched that threads run */
+	LOCK_OFFER,  /* entry/extension.c: requesting SQLite's routines */
+	LOCK_SQLITE, /* sqlite/calls/host.c: calls of queryprof's own that take SQLite's mutexes for all */
+	LOCK_RECORD, /* entry/record.c: libraries being taken on */
+	LOCK_LATE_PATCH,       /* sqlite/static/adopt.c: code being patched that threads run */
 	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
 	LOCK_HOOKS,            /* hook/hook.c: slots being patched */
-	LOCK_LIBRARIES,        /* watch/host.c: the SQLite libraries */
+	LOCK_LIBRARIES,        /* sqlite/calls/host.c: the SQLite libraries */
 	LOCK_ENGINE,           /* entry/engine_query.c: queries to be used again */
 	LOCK_SETTINGS_CHANGE,  /* settings: one change at a time */
 	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */
-	LOCK_SESSIONS,         /* watch/session/session.c: the table of sessions */
-	LOCK_DATABASE_METHODS, /* watch/lock/locks.c: methods being replaced */
-	LOCK_DATABASE_FILES,   /* watch/lock/lock_files.c: the files of databases */
+	LOCK_SESSIONS,         /* sqlite/session/session.c: the table of sessions */
+	LOCK_DATABASE_METHODS, /* sqlite/locks/locks.c: methods being replaced */
+	LOCK_DATABASE_FILES,   /* sqlite/locks/lock_files.c: the files of databases */
 	LOCK_STORE_SPACE,      /* store/read/space.c: the modules of the file */
 	LOCK_STORE,            /* store: the next two at a fork, see store_before_fork() */
 	LOCK_STORE_CONTROL,    /* store/control.c: the flusher's state */
 	LOCK_STORE_POOL,       /* store/read/pool.c: reading connections */
 	LOCK_STATEMENTS_FOLD,  /* query/statement_stats.c: statements being read, or folded */
 	LOCK_STATEMENTS,       /* query/statement_stats.c: the table of statements */
-	LOCK_SESSION_LABELS,   /* watch/session/session_labels.c: the sets of sessions */
+	LOCK_SESSION_LABELS,   /* sqlite/session/labels.c: the sets of sessions */
 	LOCK_LABELS,           /* label/sets.c: the table of label sets */
 	LOCK_SPAN_SITES,       /* span/site.c: the list of sites */
-	LOCK_PROGRAMS,         /* watch/plan/programs.c: the programs that were published */
+	LOCK_PROGRAMS,         /* sqlite/plan/programs.c: the programs that were published */
 	LOCK_SYMBOL_LOAD,      /* symbol: an object's symbols being read */
 	LOCK_SYMBOL_LINES,     /* symbol: an object's lines being read */
 	LOCK_PERF_MAP,         /* symbol/perf_map.c */
 	LOCK_DEBUGINFOD,       /* symbol/debuginfod.c: fetching */
 	LOCK_CODE_MAPS,        /* modules/publish.c: waiting for readers of a code map */
 	LOCK_MODULES,          /* modules/modules.c: the list of modules */
-	LOCK_SAMPLER,          /* sampler/start.c: starting and stopping */
-	LOCK_STACKS,           /* sampler/stacks.c: requesting threads' stacks */
-	LOCK_SIGNAL,           /* sampler/signal.c: the choice of the signal */
-	LOCK_THREADS,          /* sampler/slots.c: more room for threads */
+	LOCK_SAMPLER,          /* process/start.c: starting and stopping */
+	LOCK_STACKS,           /* timers/stacks.c: requesting threads' stacks */
+	LOCK_SIGNAL,           /* timers/signal.c: the choice of the signal */
+	LOCK_THREADS,          /* collect/slots.c: more room for threads */
 	LOCK_LOADER,           /* base/loader.c: looking at the objects of the loader */
 	LOCK_MEMORY,           /* system/memory.c: the arenas */
 	LOCK_PLACES,

@@ -4,13 +4,13 @@
 #include "sql/functions.h"
 #include "sql/pragma.h"
 #include "sql/schema.h"
+#include "sqlite/calls/hooks.h"
+#include "sqlite/runs/calling.h"
+#include "sqlite/runs/own_statements.h"
+#include "sqlite/runs/trace_fallback.h"
+#include "sqlite/session/binding.h"
+#include "sqlite/session/watch_sql.h"
 #include "store/counters.h"
-#include "watch/session/binding.h"
-#include "watch/hooks.h"
-#include "watch/run/calling.h"
-#include "watch/own_statements.h"
-#include "watch/trace_fallback.h"
-#include "watch/session/watch_sql.h"
 
 static const struct watch_sql our_sql = {
 	.rewrite = pragma_rewrite,

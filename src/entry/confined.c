@@ -9,11 +9,11 @@
 #include "entry/handover.h"
 #include "entry/mark.h"
 #include "hook/confine.h"
-#include "sampler/signal.h"
 #include "sql/metrics.h"
+#include "sqlite/session/recording.h"
 #include "store/shared_ring.h"
 #include "store/store.h"
-#include "watch/session/recording.h"
+#include "timers/signal.h"
 
 static const struct confined_process *process;
 

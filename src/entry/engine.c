@@ -8,8 +8,8 @@
 #include "entry/engine_query.h"
 #include "entry/process.h"
 #include "modules/publish.h"
-#include "sampler/push.h"
-#include "sampler/threads.h"
+#include "timers/push.h"
+#include "timers/threads.h"
 
 static __thread struct qp_query_handle *innermost;
 

@@ -12,8 +12,8 @@
 #include "label/pairs.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
-#include "sampler/threads.h"
 #include "store/store.h"
+#include "timers/threads.h"
 
 static struct qp_query_handle *unused;
 LOCK_DEFINE(unused_lock, LOCK_ENGINE);

@@ -17,14 +17,14 @@
 #include "entry/process.h"
 #include "sql/metrics.h"
 #include "sql/trace_names.h"
-#include "watch/session/session_labels.h"
-#include "watch/hooks.h"
-#include "watch/plan/auto_extensions.h"
-#include "watch/plan/opcode_places.h"
-#include "watch/run/calling.h"
-#include "watch/session/session.h"
-#include "watch/trace_fallback.h"
-#include "watch/session/session_settings.h"
+#include "sqlite/calls/hooks.h"
+#include "sqlite/opcode/places.h"
+#include "sqlite/plan/auto_extensions.h"
+#include "sqlite/runs/calling.h"
+#include "sqlite/runs/trace_fallback.h"
+#include "sqlite/session/labels.h"
+#include "sqlite/session/session.h"
+#include "sqlite/session/settings.h"
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */

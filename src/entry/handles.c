@@ -10,10 +10,10 @@
 #include "entry/engine_query.h"
 #include "entry/process.h"
 #include "handler/labels.h"
-#include "sampler/push.h"
-#include "sampler/threads.h"
 #include "span/context.h"
 #include "span/handle.h"
+#include "timers/push.h"
+#include "timers/threads.h"
 
 /* The handles that the calling thread is inside of. */
 static __thread struct {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/bounded_wait.h"
-#include "sampler/fork.h"
-#include "sampler/ring_reader.h"
+#include "collect/ring_reader.h"
+#include "process/fork.h"
 #include "store/file/descriptors.h"
 #include "store/shared_ring.h"
 

@@ -4,7 +4,7 @@
  * SQLite, and notifies it when modules have come. Most processes that a command starts
  * (shells, compilers) never have SQLite; they carry these functions and nothing
  * else. A SQLite inside the program or a module brings the library when it opens its first
- * database (watch/static/opening.h).
+ * database (sqlite/static/opening.h).
  *
  * SQLite may come long after the start, with a module that a script loads. dlopen()
  * is not wrapped for that: it looks at its caller's own search path, and so would find
@@ -31,9 +31,9 @@
 #include "base/loader.h"
 #include "base/memory_left.h"
 #include "entry/mark.h"
-#include "watch/library.h"
-#include "watch/namespaces.h"
-#include "watch/static/opening.h"
+#include "sqlite/calls/library.h"
+#include "sqlite/calls/namespaces.h"
+#include "sqlite/static/opening.h"
 
 __attribute__((visibility("default"))) void __gmon_start__(void);
 __attribute__((visibility("default"))) void *dlmopen(Lmid_t space, const char *file, int mode);

@@ -5,7 +5,7 @@
  * An extension gets SQLite's routines handed over with a connection. Here there is
  * none: so the table of routines is filled by name from the library, without a call
  * of it. The library is hooked as always; its connections then lack only a session,
- * which the first statement brings (watch/session/recording.c).
+ * which the first statement brings (sqlite/session/recording.c).
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,14 +20,14 @@
 #include "base/filters.h"
 #include "base/lock.h"
 #include "base/text.h"
-#include "watch/hooks.h"
-#include "watch/library.h"
-#include "watch/static/adopt.h"
 #include "entry/mark.h"
 #include "entry/process.h"
 #include "entry/record.h"
 #include "hook/confine.h"
-#include "watch/session/recording.h"
+#include "sqlite/calls/hooks.h"
+#include "sqlite/calls/library.h"
+#include "sqlite/session/recording.h"
+#include "sqlite/static/adopt.h"
 
 __attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
 

@@ -3,7 +3,7 @@
  * The export formats: each is a writer that takes one stream of samples in the order of
  * time.
  *
- * The command (tools/queryprof/export.c) reads the trace file, makes each stack and label
+ * The command (src/cmd/export/export.c) reads the trace file, makes each stack and label
  * once (names.h), and passes every sample to the writer. A writer sums up what its format
  * wants summed up (sums.h): all formats agree because all get the same stream.
  *

@@ -12,9 +12,9 @@
 
 #include "base/index.h"
 #include "base/vector.h"
+#include "export/export.h"
 #include "export/functions.h"
 #include "export/groups.h"
-#include "export/export.h"
 #include "export/sums.h"
 #include "export/text.h"
 #include "label/pairs.h"

@@ -17,8 +17,8 @@
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/sums.h"
-#include "label/pairs.h"
 #include "export/text.h"
+#include "label/pairs.h"
 
 struct writer {
 	EXPORT_WRITER;

@@ -14,12 +14,12 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "export/text.h"
-#include "base/record.h"
-#include "trace/trace_text.h"
 #include "modules/module_map.h"
 #include "store/store.h"
-#include "trace/address.h"
 #include "symbol/symbol.h"
+#include "trace/address.h"
+#include "trace/trace_text.h"
+#include "wire/record.h"
 
 struct frame_with_lines {
 	struct export_frame frame;

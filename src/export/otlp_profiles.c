@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queryprof.h"
 #include "base/index.h"
 #include "base/interner.h"
-#include "base/sample_type.h"
 #include "base/text.h"
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/resource.h"
 #include "label/pairs.h"
+#include "queryprof.h"
 #include "store/store.h"
+#include "wire/sample_type.h"
 
 #include "otlp_profiles.pb-c.h"
 

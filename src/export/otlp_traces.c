@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "queryprof.h"
 #include "export/export.h"
 #include "export/resource.h"
 #include "export/text.h"
+#include "queryprof.h"
 
 struct writer {
 	EXPORT_WRITER;

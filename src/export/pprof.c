@@ -13,17 +13,17 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "queryprof.h"
 #include "base/index.h"
 #include "base/interner.h"
-#include "base/sample_type.h"
 #include "base/text.h"
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/resource.h"
 #include "export/sums.h"
 #include "label/pairs.h"
+#include "queryprof.h"
 #include "store/store.h"
+#include "wire/sample_type.h"
 
 #include "profile.pb-c.h"
 

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queryprof.h"
-#include "base/sample_type.h"
+#include "export/export.h"
 #include "export/functions.h"
 #include "export/groups.h"
-#include "export/export.h"
 #include "export/text.h"
+#include "queryprof.h"
+#include "wire/sample_type.h"
 
 struct piece {
 	const struct export_stack *stack;

@@ -2,7 +2,7 @@
 /*
  * OpenTelemetry's thread context (OTEP 4947): an instrumented program publishes, in the
  * thread-local variable otel_thread_ctx_v1, a pointer to a record of the ids that the thread
- * works for. sampler/context.c finds the variable.
+ * works for. timers/context.c finds the variable.
  */
 #ifndef QUERYPROF_HANDLER_CONTEXT_H
 #define QUERYPROF_HANDLER_CONTEXT_H

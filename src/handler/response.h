@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live stack: sampler/stacks.c requests it by a signal, the handler writes the response
+ * A live stack: timers/stacks.c requests it by a signal, the handler writes the response
  * to the thread's slot.
  */
 #ifndef QUERYPROF_HANDLER_RESPONSE_H

@@ -6,7 +6,7 @@
 #include "handler/ring.h"
 
 #include "base/sys.h"
-#include "base/ring_layout.h"
+#include "wire/ring_layout.h"
 
 /* Half the ring less a header: padding and record then fit an empty ring, wherever its
  * head is. */

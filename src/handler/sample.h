@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-#include "base/sample_type.h"
 #include "handler/thread.h"
+#include "wire/sample_type.h"
 
 /* While disabled every timer that fires is disarmed, and nothing is written to a ring.
  * Disabled at first. */
@@ -33,7 +33,7 @@ struct observation {
 	uint16_t skipped;              /* frames at the leaf that are the profiler's */
 };
 
-/* A sample of ordinary code; see sampler/take.h. Between thread_enter_handler() and
+/* A sample of ordinary code; see timers/take.h. Between thread_enter_handler() and
  * thread_leave_handler(). */
 bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context);
 

@@ -5,7 +5,7 @@
  * mmap, are recycled and never unmapped: a late signal always finds readable memory.
  *
  * The owning thread and the handler that interrupts it write; what others read, and the pacer writes, too
- * (sampler/shared_timer.c), is atomic. Between thread and handler, loads and stores in program order are
+ * (timers/shared_timer.c), is atomic. Between thread and handler, loads and stores in program order are
  * enough; the fields that the handler reads are volatile so that the compiler keeps that order.
  */
 #ifndef QUERYPROF_HANDLER_THREAD_H
@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 #include "base/fast_clock.h"
-#include "base/query_tag.h"
-#include "base/timer_grid.h"
-#include "base/wait.h"
 #include "handler/labels.h"
-#include "base/ledger.h"
 #include "handler/unwind/unwind.h"
+#include "wire/ledger.h"
+#include "wire/query_tag.h"
+#include "wire/timer_grid.h"
+#include "wire/wait.h"
 
 struct ring;
 
@@ -147,7 +147,7 @@ struct span_current {
 extern __thread struct span_current span_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* All slots that were ever made, by index, in blocks of zeroed memory that sampler/slots.c
+/* All slots that were ever made, by index, in blocks of zeroed memory that collect/slots.c
  * adds. The count is atomic and stored behind the block. */
 #define THREADS_PER_BLOCK 32u
 #define THREAD_BLOCKS 4096u

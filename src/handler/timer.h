@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/timer_grid.h"
+#include "wire/timer_grid.h"
 
 /* Length of the kernel's tick in ns; set before the first timer is armed. */
 extern uint64_t timer_tick_ns __attribute__((visibility("hidden")));

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "sampler/exec.h"
+#include "process/exec.h"
 
 static const struct exit_callbacks *callbacks;
 

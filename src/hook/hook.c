@@ -16,7 +16,7 @@
 #include "hook/rights.h"
 #include "hook/signals.h"
 #include "hook/waits.h"
-#include "sampler/threads.h"
+#include "timers/threads.h"
 
 #define OWN_HOOKS_MAX                                                                                        \
 	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + CONFINE_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX +   \

@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
-#include "sampler/signal.h"
-#include "sampler/state.h"
-#include "sampler/timers.h"
+#include "collect/state.h"
+#include "timers/signal.h"
+#include "timers/timers.h"
 
 static struct {
 	int (*sigaction)(int, const struct sigaction *, struct sigaction *);

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "base/own_calls.h"
+#include "collect/state.h"
 #include "query/wait.h"
-#include "sampler/state.h"
-#include "sampler/timers.h"
+#include "timers/timers.h"
 
 static struct {
 	int (*nanosleep)(const struct timespec *, struct timespec *);

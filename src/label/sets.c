@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
+#include "collect/state.h"
 #include "handler/labels.h"
-#include "base/record.h"
 #include "handler/ring.h"
 #include "queryprof.h"
-#include "sampler/state.h"
+#include "wire/label_record.h"
+#include "wire/record.h"
 
 extern char label_trampolines[], label_trampolines_end[];
 

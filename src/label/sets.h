@@ -28,16 +28,6 @@ struct qp_label_set {
 
 #define LABEL_TRAMPOLINES 4096u /* sets that have one at a time; they are numbered from 1 */
 
-/* A record of the ring: a set that was made (`until_ns` 0, with its text), or went. */
-struct label_record {
-	uint64_t number;
-	uint64_t from_ns, until_ns; /* CLOCK_REALTIME */
-	uint64_t address;           /* of the trampoline's code */
-	uint32_t trampoline;        /* 0: none of its own */
-	uint32_t size;
-	char text[];
-};
-
 /* The set with these labels; NULL: no memory, or no labels. To be freed by label_set_release().
  * `runs`: functions are to be run under it. */
 struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs);

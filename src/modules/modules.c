@@ -17,9 +17,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/code_map.h"
 #include "base/lock.h"
 #include "base/search.h"
-#include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "modules/module_history.h"
 #include "modules/module_log.h"

@@ -9,8 +9,8 @@
 #include "modules/publish.h"
 
 #include "base/lock.h"
-#include "sampler/quiesce.h"
 #include "handler/unwind/unwind.h"
+#include "timers/quiesce.h"
 
 /* Programs without the sampler have no handlers to wait for. */
 #pragma weak sampler_quiesce

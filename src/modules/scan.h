@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/vector.h"
 #include "base/code_map.h"
+#include "base/vector.h"
 
 struct scan_object {
 	uint64_t bias, start, end;

@@ -5,7 +5,7 @@
  * Linux 6.6, that the thread's turn is over, a good while before the tick that would have
  * ended it. Its next turn begins behind a tick, ends at the next reading, and so on: ticks
  * no longer hit a thread that reads its clock at the end of each short query, and the
- * sampler's CPU timers go by ticks (base/timer_grid.h). Long queries between the short ones
+ * sampler's CPU timers go by ticks (wire/timer_grid.h). Long queries between the short ones
  * would be given the samples of all.
  *
  * So the clock is read when a turn has just begun and nothing ends: once behind a tick, and

@@ -21,11 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
+#include "collect/state.h"
 #include "handler/ring.h"
 #include "handler/unwind/stack_copy.h"
-#include "base/sys.h"
 #include "query/cpu_clock.h"
-#include "sampler/state.h"
 
 /* Every run that was ever shown; none is removed, as their memory stays. */
 static struct query_run *listed;

@@ -14,20 +14,20 @@
 
 #include "base/text.h"
 #include "base/way.h"
-#include "handler/opcode.h"
+#include "collect/ring_reader.h"
+#include "collect/state.h"
 #include "handler/context.h"
 #include "handler/labels.h"
+#include "handler/opcode.h"
 #include "handler/ring.h"
 #include "query/account.h"
 #include "query/cpu_clock.h"
-#include "query/query_record.h"
 #include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "query/watch_cost.h"
-#include "sampler/budget.h"
-#include "sampler/ring_reader.h"
-#include "sampler/state.h"
-#include "sampler/random.h"
+#include "timers/budget.h"
+#include "timers/random.h"
+#include "wire/query_record.h"
 
 #define UUID_VERSION 7ull
 #define UUID_VARIANT 2ull

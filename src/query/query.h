@@ -15,8 +15,8 @@
 #include "base/way.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
-#include "query/statement_counts.h"
 #include "span/run.h"
+#include "wire/statement_counts.h"
 
 struct query_run {
 	struct query_key key;

@@ -7,8 +7,8 @@
 #define QUERYPROF_QUERY_STATEMENT_ADD_H
 
 #include "base/way.h"
-#include "query/statement_memory.h"
 #include "query/statement_stats.h"
+#include "wire/statement_memory.h"
 
 /* `statement` is not 0. */
 PART_OF_THE_WAY struct statement_entry *statement_entry_of(uint64_t statement)

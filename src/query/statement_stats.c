@@ -17,13 +17,13 @@
 #include "base/lock.h"
 #include "base/vector.h"
 #include "base/way.h"
-#include "base/record.h"
+#include "collect/state.h"
 #include "handler/ring.h"
 #include "query/normalize.h"
 #include "query/statement_add.h"
-#include "query/statement_memory.h"
 #include "query/statement_table.h"
-#include "sampler/state.h"
+#include "wire/record.h"
+#include "wire/statement_memory.h"
 
 #define CACHED 32768u /* a power of two */
 

@@ -21,7 +21,7 @@
 
 #include <stddef.h>
 
-#include "query/statement_counts.h"
+#include "wire/statement_counts.h"
 
 #define STATEMENTS_MAX_DEFAULT 5000
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "query/statement_memory.h"
+#include "wire/statement_memory.h"
 
 /* Before the first use: makes "(other)". False: no memory. */
 bool statement_table_begin(void);

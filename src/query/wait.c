@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 
 #include "base/sys.h"
+#include "collect/slots.h"
 #include "handler/running.h"
 #include "query/cpu_clock.h"
-#include "sampler/random.h"
-#include "sampler/slots.h"
-#include "sampler/take.h"
 #include "span/wait.h"
+#include "timers/random.h"
+#include "timers/take.h"
 
 /* --- what it waits for ------------------------------------------------------------------ */
 

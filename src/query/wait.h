@@ -19,11 +19,11 @@
 #include <stdint.h>
 
 #include "base/fast_clock.h"
+#include "collect/open_waits.h"
 #include "handler/running.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
 #include "queryprof.h"
-#include "sampler/open_waits.h"
 
 struct wait_call {
 	struct thread *thread; /* NULL: nothing is measured */

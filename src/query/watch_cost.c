@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "query/query.h"
 #include "query/statement_stats.h"
-#include "sampler/push.h"
+#include "timers/push.h"
 
 #define TRIES 16
 #define CALLS 64

@@ -18,12 +18,9 @@
 
 #include "base/lock.h"
 #include "base/text.h"
-#include "trace/embed.h"
 #include "handler/ring.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
-#include "sampler/budget.h"
-#include "sampler/timers.h"
 #include "settings/value.h"
 #include "span/chunk.h"
 #include "span/keep.h"
@@ -31,6 +28,9 @@
 #include "store/store.h"
 #include "store/write/labels.h"
 #include "symbol/symbol.h"
+#include "timers/budget.h"
+#include "timers/timers.h"
+#include "trace/embed.h"
 
 #define MIB (1024 * 1024ll)
 #define WORDS_BYTES 60

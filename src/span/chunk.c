@@ -9,11 +9,11 @@
 #include <time.h>
 
 #include "base/bounded_wait.h"
-#include "base/record.h"
+#include "collect/ring_reader.h"
+#include "collect/state.h"
 #include "handler/ring.h"
-#include "sampler/ring_reader.h"
-#include "sampler/state.h"
 #include "span/keep.h"
+#include "wire/record.h"
 
 WAIT_DEFINE(for_room, "the end of a trace: room in the ring", WAIT_MS(60000),
             "nothing: it wakes the flusher, and looks every 0.1 ms");

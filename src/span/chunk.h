@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "span/span_record.h"
+#include "wire/span_record.h"
 
 #define CHUNK_ENTRIES 1000u
 

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "base/record.h"
+#include "collect/ring_reader.h"
 #include "handler/ring.h"
-#include "sampler/ring_reader.h"
 #include "span/chunk.h"
-#include "span/span_record.h"
+#include "wire/record.h"
+#include "wire/span_record.h"
 
 #define POOL_CHUNKS 64 /* untouched pages cost nothing */
 #define SITES_BYTES (1u << 20)

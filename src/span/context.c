@@ -10,11 +10,11 @@
 #include "base/free_later.h"
 #include "base/lock.h"
 #include "base/thread_key.h"
-#include "sampler/random.h"
-#include "sampler/threads.h"
-#include "span/keep.h"
 #include "span/chunk_pool.h"
+#include "span/keep.h"
 #include "span/site.h"
+#include "timers/random.h"
+#include "timers/threads.h"
 
 #define HELD_MAX 4096  /* chunks of a context that wait for open spans */
 #define UNUSED_MAX 2   /* chunks that a thread keeps */

@@ -21,7 +21,7 @@
 #include "handler/thread.h"
 #include "queryprof.h"
 #include "span/chunk.h"
-#include "span/span_record.h"
+#include "wire/span_record.h"
 
 #define SPAN_CONTEXTS 16
 

@@ -5,12 +5,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "sampler/random.h"
-#include "sampler/threads.h"
 #include "span/context.h"
 #include "span/keep.h"
 #include "span/site.h"
 #include "span/traceparent.h"
+#include "timers/random.h"
+#include "timers/threads.h"
 
 static struct span_link link_of(const qp_span_handle *handle)
 {

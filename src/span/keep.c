@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "sampler/random.h"
+#include "timers/random.h"
 
 #define NAMES ((int)(sizeof names / sizeof *names))
 static const char *const names[] = { "all", "slow", "sampled", "random" }; /* bit by bit */

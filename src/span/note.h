@@ -6,7 +6,7 @@
 #ifndef QUERYPROF_SPAN_NOTE_H
 #define QUERYPROF_SPAN_NOTE_H
 
-#include "span/span_record.h"
+#include "wire/span_record.h"
 
 /* The texts of a note, whose sizes `entry` says. */
 static inline const char *note_text(const struct span_entry *entry)

@@ -2,11 +2,11 @@
 #include "span/run.h"
 
 #include "base/clock.h"
-#include "sampler/random.h"
-#include "sampler/threads.h"
 #include "span/context.h"
 #include "span/keep.h"
 #include "span/span.h"
+#include "timers/random.h"
+#include "timers/threads.h"
 
 #define NO_SITE 0 /* the statement says what it is */
 

@@ -8,11 +8,11 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "base/vector.h"
-#include "base/record.h"
+#include "collect/state.h"
 #include "handler/ring.h"
-#include "sampler/state.h"
 #include "span/chunk_pool.h"
-#include "span/span_record.h"
+#include "wire/record.h"
+#include "wire/span_record.h"
 
 #define TEXT_MAX 255 /* of each */
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "queryprof.h"
-#include "span/span_record.h"
+#include "wire/span_record.h"
 
 /* False: it is not one. A later version's may be longer. */
 bool traceparent_parse(const char *text, struct span_link *link);

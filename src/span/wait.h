@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/wait.h"
+#include "wire/wait.h"
 
 /* A wait of the calling thread has ended that was measured for a query. Does nothing outside of a
  * trace, and where statements are no spans. Async-signal-safe: a host's handler may wait, too. */

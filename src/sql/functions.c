@@ -11,13 +11,13 @@
 
 #include "base/text.h"
 #include "sql/flame_graph.h"
-#include "trace/trace_text.h"
-#include "watch/own_statements.h"
-#include "trace/address.h"
+#include "sqlite/runs/own_statements.h"
+#include "sqlite/session/labels.h"
+#include "sqlite/session/settings.h"
 #include "symbol/symbol.h"
+#include "trace/address.h"
 #include "trace/process_space.h"
-#include "watch/session/session_labels.h"
-#include "watch/session/session_settings.h"
+#include "trace/trace_text.h"
 
 #define SEPARATOR_MAX 1000
 #define SHOWN 60 /* bytes of a bad argument that a message repeats at most */

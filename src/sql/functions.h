@@ -46,7 +46,7 @@
 #ifndef QUERYPROF_SQL_FUNCTIONS_H
 #define QUERYPROF_SQL_FUNCTIONS_H
 
-#include "watch/session/session.h"
+#include "sqlite/session/session.h"
 
 /* Needs of the session only its `db` and its settings, and neither hooks nor
  * samples. */

@@ -3,7 +3,7 @@
  * One line a metric: its name, what it says, and where the number comes from. A
  * metric that is a text is "" while there is nothing to report.
  *
- * Signals and the samples that ordinary code took add up (base/ledger.h): query_profiler_runs +
+ * Signals and the samples that ordinary code took add up (wire/ledger.h): query_profiler_runs +
  * samples_taken = samples + samples_dropped + signals_idle + signals_asked + signals_late +
  * signals_foreign + signals_reentered.
  */
@@ -15,25 +15,25 @@
 
 #include "base/debug.h"
 #include "base/fast_clock.h"
-#include "base/ledger.h"
+#include "base/text.h"
+#include "collect/ledger_reader.h"
+#include "collect/ring_reader.h"
+#include "collect/state.h"
 #include "handler/unwind/unwind.h"
 #include "hook/confine.h"
 #include "label/sets.h"
 #include "query/statement_stats.h"
-#include "watch/host.h"
-#include "watch/plan/programs.h"
-#include "watch/run/runs.h"
-#include "base/text.h"
-#include "sampler/budget.h"
-#include "sampler/ledger_reader.h"
-#include "sampler/ring_reader.h"
-#include "sampler/shared_timer.h"
-#include "sampler/state.h"
-#include "watch/session/session.h"
+#include "query/watch_cost.h"
 #include "settings/settings.h"
 #include "span/keep.h"
-#include "query/watch_cost.h"
+#include "sqlite/calls/host.h"
+#include "sqlite/plan/programs.h"
+#include "sqlite/runs/runs.h"
+#include "sqlite/session/session.h"
 #include "store/store.h"
+#include "timers/budget.h"
+#include "timers/shared_timer.h"
+#include "wire/ledger.h"
 
 static const struct ring *the_ring;
 

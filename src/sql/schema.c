@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "system_image.h" /* made by the build */
-#include "watch/run/calling.h"
-#include "watch/own_statements.h"
+#include "sqlite/runs/calling.h"
+#include "sqlite/runs/own_statements.h"
 #include "sql/pragma.h"
 #include "sql/tables.h"
-#include "watch/session/session_settings.h"
+#include "sqlite/session/settings.h"
 
 #define NAME "system"
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "watch/session/session.h"
+#include "sqlite/session/session.h"
 
 /* Registers the modules, attaches `system`, and lets PRAGMA system.NAME through to the
  * settings. SQLite reads `main` for that if this connection has not read it yet. When

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "sql/metrics.h"
+#include "sqlite/session/settings.h"
 #include "store/columns.h"
-#include "watch/session/session_settings.h"
 
 /* --- the logs -------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #define QUERYPROF_SQL_TABLES_H
 
 #include "sql/table_names.h"
-#include "watch/session/session.h"
+#include "sqlite/session/session.h"
 
 int tables_count(void);
 const char *tables_name(int index);

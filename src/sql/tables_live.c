@@ -17,11 +17,11 @@
 #include "base/task_file.h"
 #include "base/vector.h"
 #include "query/look.h"
-#include "query/query_record.h"
 #include "query/wait.h"
-#include "sampler/stacks.h"
-#include "sampler/threads.h"
 #include "store/store.h"
+#include "timers/stacks.h"
+#include "timers/threads.h"
+#include "wire/query_record.h"
 
 /* --- processes ------------------------------------------------------------- */
 

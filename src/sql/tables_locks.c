@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.lock_waits and system.transaction_log: views of the store's, see sql/store_schema.sql.
+ * system.lock_waits and system.transaction_log: views of the store's, see sql/schema/store_schema.sql.
  */
 #include "sql/tables.h"
 

@@ -16,11 +16,11 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "trace/trace_text.h"
-#include "trace/process_space.h"
-#include "store/store.h"
-#include "watch/own_statements.h"
 #include "sql/tables.h"
+#include "sqlite/runs/own_statements.h"
+#include "store/store.h"
+#include "trace/process_space.h"
+#include "trace/trace_text.h"
 
 #define DRAIN_MS 10000
 #define READ_LIMIT_MS 60000 /* of waiting while nothing is read */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.plan_times: the view plan_times of sql/store_schema.sql.
+ * system.plan_times: the view plan_times of sql/schema/store_schema.sql.
  */
 #include "sql/tables.h"
 

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/trace_text.h"
-#include "trace/process_space.h"
-#include "watch/own_statements.h"
 #include "base/text.h"
 #include "base/vector.h"
 #include "sql/tables_rows.h"
+#include "sqlite/runs/own_statements.h"
+#include "trace/process_space.h"
+#include "trace/trace_text.h"
 
 struct cell {
 	enum { INTEGER, REAL, TEXT } type;

@@ -7,9 +7,9 @@
  * name waits for one file.
  */
 #include "modules/modules.h"
+#include "sql/tables_rows.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
-#include "sql/tables_rows.h"
 
 static const struct column symbols_columns[] = {
 	{ "symbol", "TEXT", 0 },

@@ -13,12 +13,12 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "sql/functions.h"
+#include "sqlite/runs/calling.h"
 #include "store/file/database.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "trace/address.h"
 #include "trace/module_rows.h"
-#include "watch/run/calling.h"
 
 struct text {
 	int64_t id;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The columns of trace_log, query_log and statement_stats, one line each. From these lists follow
- *   - the tables `samples`, `queries` and `statement_counters` and the three views in sql/store_schema.sql:
- * the target `store_schema` writes them there (file/make_schema.c), and the test store_schema fails while
- * they differ;
+ *   - the tables `samples`, `queries` and `statement_counters` and the three views in
+ * sql/schema/store_schema.sql: the target `store_schema` writes them there (file/make_schema.c), and the test
+ * store_schema fails while they differ;
  *   - the statements that store a record, and their values (write/sample_source.c, write/query_rows.c,
  *     write/statements.c);
  *   - the virtual tables of the `system` schema (src/sql/tables.c).

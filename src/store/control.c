@@ -10,8 +10,8 @@
 #include "base/lock.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "collect/ring_reader.h"
 #include "queryprof.h"
-#include "sampler/ring_reader.h"
 
 #define STACK_BYTES (512 * 1024)
 

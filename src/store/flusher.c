@@ -17,17 +17,15 @@
 
 #include "base/free_later.h"
 #include "base/sys.h"
-#include "modules/modules.h"
 #include "base/text.h"
+#include "collect/ring_reader.h"
+#include "collect/state.h"
+#include "modules/modules.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
 #include "span/site.h"
 #include "store/counters.h"
-#include "sampler/budget.h"
-#include "sampler/ring_reader.h"
-#include "sampler/state.h"
-#include "sampler/threads.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"
@@ -37,6 +35,8 @@
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/spans.h"
+#include "timers/budget.h"
+#include "timers/threads.h"
 
 #define NS_PER_MS 1000000ll
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)

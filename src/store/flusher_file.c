@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "sampler/ring_reader.h"
 #include "base/text.h"
+#include "collect/ring_reader.h"
 #include "queryprof.h"
 #include "store/counters.h"
 #include "store/file/descriptors.h"

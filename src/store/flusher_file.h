@@ -89,7 +89,7 @@ bool flusher_is_interrupted(void);
 uint64_t flusher_used_ring(void);
 
 /* Whether what waits for another process is to wait no longer. Intervals are longer by then, see
- * ring_gets_full() of sampler/budget.c. */
+ * ring_gets_full() of timers/budget.c. */
 bool flusher_ring_runs_full(void);
 
 #endif

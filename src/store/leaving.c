@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "base/record.h"
-#include "query/statement_record.h"
+#include "collect/ring_reader.h"
 #include "query/statement_stats.h"
-#include "sampler/ring_reader.h"
 #include "store/flusher_file.h"
 #include "store/shared_ring.h"
+#include "wire/record.h"
+#include "wire/statement_record.h"
 
 static struct {
 	bool is_on;

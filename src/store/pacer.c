@@ -7,11 +7,11 @@
 #include "base/bounded_wait.h"
 #include "base/futex.h"
 #include "query/watch_cost.h"
-#include "sampler/budget.h"
-#include "sampler/shared_timer.h"
-#include "sampler/threads.h"
 #include "store/control.h"
 #include "store/counters.h"
+#include "timers/budget.h"
+#include "timers/shared_timer.h"
+#include "timers/threads.h"
 
 enum state { NONE, AWAKE, ASLEEP, ENDING };
 static uint32_t state; /* atomic, enum state, a futex. It says which thread may look */

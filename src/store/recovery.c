@@ -4,20 +4,20 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "collect/open_waits.h"
+#include "collect/ring_reader.h"
+#include "collect/ring_remains.h"
 #include "handler/ring.h"
 #include "modules/module_log.h"
-#include "query/lock_record.h"
-#include "query/statement_memory.h"
 #include "queryprof.h"
-#include "sampler/open_waits.h"
-#include "sampler/ring_reader.h"
-#include "sampler/ring_remains.h"
 #include "span/chunk_pool.h"
 #include "store/control.h"
 #include "store/counters.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/retention.h"
+#include "wire/lock_record.h"
+#include "wire/statement_memory.h"
 
 /* Another process has the file locked. Not seen for so long, it is another time. */
 #define LOCKED_GAP_NS 2000000000

@@ -12,16 +12,16 @@
 #include <unistd.h>
 
 #include "base/signal_hold.h"
+#include "collect/open_waits.h"
+#include "collect/ring_reader.h"
+#include "collect/ring_remains.h"
 #include "handler/ring.h"
 #include "modules/module_log.h"
 #include "modules/modules.h"
-#include "query/statement_memory.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
-#include "sampler/open_waits.h"
-#include "sampler/ring_reader.h"
-#include "sampler/ring_remains.h"
 #include "span/chunk_pool.h"
+#include "wire/statement_memory.h"
 
 #define PAGE_BYTES 4096
 

@@ -72,8 +72,8 @@ struct shared_ring {
 	const struct module_log *modules;
 	size_t modules_size;
 	void *spans;            /* of span/chunk_pool.h */
-	void *waits;            /* sampler/open_waits.h */
-	const void *statements; /* query/statement_memory.h */
+	void *waits;            /* collect/open_waits.h */
+	const void *statements; /* wire/statement_memory.h */
 	size_t statements_size;
 	uint32_t lost_children; /* that could not be recorded, nor tell so */
 	/* What they were copied from, only to be written to; and its part that has its records still. */

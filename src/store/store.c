@@ -21,17 +21,17 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "base/way.h"
+#include "collect/ring_reader.h"
+#include "collect/state.h"
 #include "query/look.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
-#include "sampler/ring_reader.h"
-#include "sampler/state.h"
-#include "sampler/threads.h"
 #include "store/file/database.h"
 #include "store/flusher.h"
 #include "store/last_thread.h"
 #include "store/pacer.h"
 #include "store/read/pool.h"
+#include "timers/threads.h"
 
 #define NS_PER_MS 1000000ll
 #define INTERVAL_DEFAULT_NS (1000 * NS_PER_MS)

@@ -8,7 +8,7 @@
  * notices a failure: what cannot be written is counted as lost, the reason is
  * kept for system.metrics, and storing goes on when the cause has gone.
  *
- * The schema is sql/store_schema.sql. All functions are safe on any thread
+ * The schema is sql/schema/store_schema.sql. All functions are safe on any thread
  * outside the handler; none is called with a lock of the host's held that the
  * flusher could need.
  */

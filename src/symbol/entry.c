@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#include "symbol/plt.h"
 #include "base/x86_64.h"
+#include "symbol/plt.h"
 
 /* --- the start's code ---------------------------------------------------------------- */
 

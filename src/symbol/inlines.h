@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbol/libdw.h"
 #include "symbol/frame.h"
+#include "symbol/libdw.h"
 
 /* One thread at a time uses these functions, for all units together. */
 struct inlines;

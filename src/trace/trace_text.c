@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "trace/address.h"
 #include "symbol/symbol.h"
+#include "trace/address.h"
 
 static bool take_digits(const char **at, unsigned base, uint64_t limit, uint64_t *number)
 {

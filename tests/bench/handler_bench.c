@@ -21,15 +21,15 @@
 
 #include "handler/dispatch.h"
 #include "handler/forward.h"
-#include "base/ledger.h"
+#include "wire/ledger.h"
 #include "handler/sample.h"
 #include "modules/modules.h"
 #include "query/query.h"
-#include "sampler/ledger_reader.h"
-#include "sampler/ring_reader.h"
-#include "sampler/start.h"
-#include "sampler/state.h"
-#include "sampler/threads.h"
+#include "collect/ledger_reader.h"
+#include "collect/ring_reader.h"
+#include "process/start.h"
+#include "collect/state.h"
+#include "timers/threads.h"
 
 #define ROUNDS 500
 #define REPEATS 60

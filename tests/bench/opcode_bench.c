@@ -20,8 +20,8 @@
 #include "handler/opcode.h"
 #include "handler/unwind/unwind.h"
 #include "queryprof.h"
-#include "sampler/threads.h"
-#include "watch/plan/opcode_places.h"
+#include "timers/threads.h"
+#include "sqlite/opcode/places.h"
 
 #define PERIOD_NS 200000 /* of wall time: a CPU timer has the kernel's ticks only */
 #define SAMPLES_MAX 40000

@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "handler/unwind/unwind.h"
-#include "base/record.h"
+#include "wire/record.h"
 #include "modules/modules.h"
 #include "unwind_peers.h"
 

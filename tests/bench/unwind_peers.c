@@ -11,7 +11,7 @@
 #include <ucontext.h>
 
 #include "handler/unwind/unwind.h"
-#include "base/record.h"
+#include "wire/record.h"
 #include "modules/publish.h"
 
 struct unwind_stack peer_stack;

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A trace file whose reports are known to the letter (golden/): after
--- sql/store_schema.sql. A shop whose orders are searched (three runs, one of them
+-- sql/schema/store_schema.sql. A shop whose orders are searched (three runs, one of them
 -- slow), sorted with a helper thread, and reported by a statement that fails. The
 -- programs are nowhere; names and lines are in the file, but for one module's.
 INSERT INTO processes (id, hostname, process_id, start_time_ns, executable)

@@ -15,7 +15,7 @@ import unittest
 import trace_file
 
 QUERYPROF, SOURCE, FIXTURE = sys.argv[1:4]
-SCHEMA = os.path.join(SOURCE, "sql", "store_schema.sql")
+SCHEMA = os.path.join(SOURCE, "sql", "schema", "store_schema.sql")
 BUILD_ID = "a1b2c3d4e5f60718"
 
 

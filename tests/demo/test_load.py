@@ -26,7 +26,7 @@ class Load(unittest.TestCase):
     def load(self, index):
         return subprocess.run(
             ["/usr/bin/python3", f"{SOURCE}/tools/demo.d/load_packages.py",
-             f"{SOURCE}/sql/demo_schema.sql", self.database],
+             f"{SOURCE}/sql/demo/schema.sql", self.database],
             input=index.encode(), stderr=subprocess.PIPE, check=False)
 
     def test_tables_hold_the_index(self):

@@ -32,7 +32,7 @@ def run_shell(script, database=":memory:"):
 
 
 def profile(query_id, query, report):
-    """The rows of sql/`report` for `query`, after another, faster one was run."""
+    """The rows of sql/recipes/`report` for `query`, after another, faster one was run."""
     output = run_shell(f"""
 .load {LIBRARY}
 PRAGMA query_profiler_cpu_time_period_ns = 1000000;
@@ -44,9 +44,9 @@ PRAGMA query_profiler_cpu_time_period_ns = 0;
 PRAGMA log_queries = 0;
 .print reports
 .mode json
-.read {SOURCE}/sql/{report}
+.read {SOURCE}/sql/recipes/{report}
 .parameter set :query_id "'{query_id}'"
-.read {SOURCE}/sql/{report}
+.read {SOURCE}/sql/recipes/{report}
 """)
     results = output.split("reports\n", 1)[1]
     rows, end = json.JSONDecoder().raw_decode(results)
@@ -134,9 +134,9 @@ class DemoQueries(unittest.TestCase):
             database = os.path.join(directory, "packages.db")
             subprocess.run(
                 ["/usr/bin/python3", f"{SOURCE}/tools/demo.d/load_packages.py",
-                 f"{SOURCE}/sql/demo_schema.sql", database],
+                 f"{SOURCE}/sql/demo/schema.sql", database],
                 input=package_index(10_000).encode(), stderr=subprocess.DEVNULL, check=True)
-            output = run_shell(f".mode json\n.read {SOURCE}/sql/demo_queries.sql\n", database)
+            output = run_shell(f".mode json\n.read {SOURCE}/sql/demo/queries.sql\n", database)
             # Every stanza of the pattern is "a query tool"; all 10,000 in the same order.
             self.assertIn({"topic": "query", "packages": 10_000},
                           [{"topic": row["topic"], "packages": row["packages"]}

@@ -22,7 +22,7 @@ import time
 import unittest
 
 QUERYPROF, SOURCE, PROGRAM = sys.argv[1:4]
-SCHEMA = os.path.join(SOURCE, "sql", "store_schema.sql")
+SCHEMA = os.path.join(SOURCE, "sql", "schema", "store_schema.sql")
 SCHEMA_1 = os.path.join(SOURCE, "tests", "store", "schema_1.sql")
 sys.path[:0] = [os.path.join(SOURCE, "tests", folder) for folder in ("export", "command")]
 

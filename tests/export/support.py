@@ -19,7 +19,7 @@ import trace_file  # noqa: E402
 
 from trace_file import BASE, MS, OWN, RUNNING, SLOW, START  # noqa: E402,F401
 
-VERSION = trace_file.version(os.path.join(SOURCE, "sql", "store_schema.sql"))
+VERSION = trace_file.version(os.path.join(SOURCE, "sql", "schema", "store_schema.sql"))
 
 BUILD_ID = "a1b2c3d4e5f60718"
 WALK = "fixture::Thing::walk(char const*, int)"
@@ -86,7 +86,7 @@ class Exports(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="queryprof-export-")
         cls.trace = os.path.join(cls.folder, "app.trace")
         cls.odd = os.path.join(cls.folder, "odd.trace")
-        schema = os.path.join(SOURCE, "sql", "store_schema.sql")
+        schema = os.path.join(SOURCE, "sql", "schema", "store_schema.sql")
         trace_file.make(cls.trace, schema, FIXTURE, BUILD_ID)
         shutil.copy(cls.trace, cls.odd)
         add_odd_rows(cls.odd)
@@ -132,7 +132,7 @@ class Spans(Exports):
         super().setUpClass()
         cls.spans = os.path.join(cls.folder, "spans.trace")
         db = sqlite3.connect(cls.spans)
-        for path in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
+        for path in ("sql/schema/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
             with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
                 db.executescript(file.read())
         db.execute("INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags,"

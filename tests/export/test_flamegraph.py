@@ -133,7 +133,7 @@ def make_program(path, stacks):
     names = ["main", "run", "queryprof_step", "sqlite3_step", "sort", "scan", "copy"]
     modules = ["app", "app", "libqueryprof.so.0", "libsqlite3.so.0", "libsqlite3.so.0", "libsqlite3.so.0", "libc.so.6"]
     db = support.sqlite3.connect(path)
-    with open(os.path.join(support.SOURCE, "sql", "store_schema.sql"), encoding="utf-8") as file:
+    with open(os.path.join(support.SOURCE, "sql", "schema", "store_schema.sql"), encoding="utf-8") as file:
         db.executescript(file.read())
     db.executescript(f"""
         PRAGMA application_id = 1364218438; PRAGMA user_version = {support.VERSION};

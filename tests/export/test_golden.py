@@ -41,7 +41,7 @@ class Golden(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="queryprof-golden-")
         cls.db = sqlite3.connect(os.path.join(cls.folder, "app.trace"))
-        for path in os.path.join(support.SOURCE, "sql", "store_schema.sql"), os.path.join(GOLDEN, "trace.sql"):
+        for path in os.path.join(support.SOURCE, "sql", "schema", "store_schema.sql"), os.path.join(GOLDEN, "trace.sql"):
             with open(path, encoding="utf-8") as file:
                 cls.db.executescript(file.read())
         cls.db.executescript(f"PRAGMA application_id = 1364218438; PRAGMA user_version = {support.VERSION}")

@@ -88,7 +88,7 @@ def main():
     failures = served = rounds = 0
     end = time.monotonic() + (options.seconds or 0)
     with tempfile.TemporaryDirectory(prefix="qp-test-lines-") as folder:
-        schema = os.path.join(options.source, "sql", "store_schema.sql")
+        schema = os.path.join(options.source, "sql", "schema", "store_schema.sql")
         for name in ("good.trace", "other.trace"):
             trace_file.make(os.path.join(folder, name), schema, options.fixture, "")
         os.mkdir(os.path.join(folder, "folder"))

@@ -160,7 +160,7 @@ def main():
     print("seed %d" % options.seed)
     with tempfile.TemporaryDirectory(prefix="qp-test-fuzz-") as folder:
         fuzz = Fuzz(options, folder)
-        trace_file.make(fuzz.good, os.path.join(options.source, "sql", "store_schema.sql"), options.fixture, "")
+        trace_file.make(fuzz.good, os.path.join(options.source, "sql", "schema", "store_schema.sql"), options.fixture, "")
         add_rows(fuzz.good, os.path.join(options.source, "tests", "fuzz", "trace.sql"))
         fuzz.check_commands()
         for number in range(options.first, options.first + options.rounds):

@@ -25,8 +25,9 @@ import unittest
 
 SOURCE = os.path.join(os.path.abspath(sys.argv.pop(1)), "src")
 KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "known.txt")
-ROOMS = ("base", "system", "handler", "sampler", "span", "query", "label", "modules", "hook", "symbol", "store", "trace", "settings",
-         "watch", "sql", "export", "entry")
+ROOMS = ("base", "wire", "system", "handler", "collect", "timers", "process", "span", "query", "label", "modules", "hook", "symbol", "store",
+         "trace", "settings", "sqlite", "sql", "export", "entry", "cmd/ui", "cmd/line", "cmd/http", "cmd/file", "cmd/read", "cmd/export", "cmd/push",
+         "cmd/pull", "cmd/record", "cmd")
 LINES = 600
 CIRCLE = 3
 
@@ -34,7 +35,7 @@ CIRCLE = 3
 OUTSIDE = {"queryprof", "cfi"}
 
 # header: reason. Its functions may be defined in any file of its room.
-DEFINED_ELSEWHERE = {"watch/static/stub.h": "one file for each processor"}
+DEFINED_ELSEWHERE = {"sqlite/static/stub.h": "one file for each processor"}
 
 CALLED_IN = {"dl_iterate_phdr": "base/loader.c"}
 
@@ -51,14 +52,14 @@ WAITS_IN = {
     "entry/handover.c": {"ppoll"},  # in the list
     "hook/confine.c": {"futex"},  # the number of a call that is evaluated, not made
     "store/leaving.c": {"poll"},  # without waiting
-    "watch/static/freeze.c": {"wait4"},  # a child that has ended, or without waiting
+    "sqlite/static/freeze.c": {"wait4"},  # a child that has ended, or without waiting
 }
 HOSTS_CALLS = {"hook/calls.c", "hook/signals.c", "hook/waits.c"}
 LIBC_IN = "system"  # the room that has libc's functions
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+# A comment, a string or a character, whichever begins first.
+TOKEN = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 
@@ -78,8 +79,15 @@ def base(path):
     return os.path.splitext(path)[0]
 
 
+def code_of(text, string='""'):
+    """Without comments, and with `string` for each string; None: strings stay."""
+    return TOKEN.sub(lambda found: " " if found[1] else found[0] if string is None else string, text)
+
+
 def room(path):
-    return path.split(os.sep)[0]
+    """Its folder in src/; the command's rooms are folders of cmd/."""
+    folders = os.path.dirname(path).split(os.sep)
+    return "/".join(folders[:2 if folders[0] == "cmd" else 1])
 
 
 TEXTS = {path: read(path) for path in files() if path.endswith((".c", ".h", ".inc", ".S"))}
@@ -87,7 +95,7 @@ TEXTS = {path: read(path) for path in files() if path.endswith((".c", ".h", ".in
 
 def includes(path):
     """The base names in src/ that a file includes; generated files are not among them."""
-    for name in INCLUDE.findall(COMMENT.sub("", TEXTS[path])):
+    for name in INCLUDE.findall(code_of(TEXTS[path], None)):
         for found in (name, os.path.normpath(os.path.join(os.path.dirname(path), name))):
             if found in TEXTS:
                 yield base(found)
@@ -129,7 +137,7 @@ def circles(edges):
 
 def top_level(text):
     """The text outside of braces, comments, strings and directives; a body becomes {}."""
-    text = ATTRIBUTE.sub(" ", DIRECTIVE.sub("", STRING.sub('""', COMMENT.sub(" ", text))))
+    text = ATTRIBUTE.sub(" ", DIRECTIVE.sub("", code_of(text)))
     text = text.replace('extern ""', "extern")
     out, depth = [], 0
     for part in re.split(r"([{}])", text):
@@ -175,10 +183,10 @@ def violations():
             if room(other) not in ROOMS or ROOMS.index(room(other)) > ROOMS.index(room(path)):
                 yield "order: %s includes %s" % (path, other)
         for name, only in CALLED_IN.items():
-            if path != only and re.search(r"\b%s\s*\(" % name, STRING.sub('""', COMMENT.sub(" ", TEXTS[path]))):
+            if path != only and re.search(r"\b%s\s*\(" % name, code_of(TEXTS[path])):
                 yield "called elsewhere: %s in %s" % (name, path)
-        if room(path) != LIBC_IN and path not in HOSTS_CALLS:
-            code = STRING.sub('""', COMMENT.sub(" ", TEXTS[path]))
+        if room(path) != LIBC_IN and not room(path).startswith("cmd") and path not in HOSTS_CALLS:
+            code = code_of(TEXTS[path])
             for name in sorted({called[1] or called[2] for called in WAITING.finditer(code)} - WAITS_IN.get(path, set())):
                 yield "waits: %s in %s" % (name, path)
     for circle in circles(graph()):

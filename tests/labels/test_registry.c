@@ -15,11 +15,12 @@
 #include <string.h>
 
 #include "handler/labels.h"
-#include "base/record.h"
+#include "wire/record.h"
 #include "label/sets.h"
+#include "wire/label_record.h"
 #include "queryprof.h"
-#include "sampler/ring_reader.h"
-#include "sampler/state.h"
+#include "collect/ring_reader.h"
+#include "collect/state.h"
 #include "../seed.h"
 
 #define THREADS 8

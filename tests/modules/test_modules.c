@@ -31,7 +31,7 @@
 #include "modules/made_code.h"
 #include "modules/modules.h"
 #include "modules/publish.h"
-#include "sampler/quiesce.h"
+#include "timers/quiesce.h"
 
 static char plugin[4096]; /* absolute path */
 static bool handlers_have_left = true;

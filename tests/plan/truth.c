@@ -19,8 +19,8 @@
 #include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "queryprof.h"
-#include "sampler/threads.h"
-#include "watch/plan/opcode_places.h"
+#include "timers/threads.h"
+#include "sqlite/opcode/places.h"
 
 #define PERIOD_NS 100000 /* of wall time: a CPU timer has the kernel's ticks only */
 #define MEASURED 50      /* one of so many samples: else the signals might leave the program no time */

@@ -42,7 +42,7 @@ class Case(unittest.TestCase):
         """A connection to the file, which has spans."""
         db = sqlite3.connect(self.path)
         self.addCleanup(db.close)
-        for name in ("sql/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
+        for name in ("sql/schema/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 db.executescript("BEGIN;" + file.read() + "COMMIT;")
         db.executescript(f"PRAGMA application_id = 1364218438; PRAGMA user_version = {maker.version(ROOT)};")

@@ -14,7 +14,7 @@ PERIOD = 1_000_000
 
 
 def version(root):
-    return trace_file.version(os.path.join(root, "sql", "store_schema.sql"))
+    return trace_file.version(os.path.join(root, "sql", "schema", "store_schema.sql"))
 
 
 class Maker:
@@ -22,7 +22,7 @@ class Maker:
         self.random = random.Random(seed)
         self.db = sqlite3.connect(path, isolation_level=None)
         self.db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;")
-        with open(os.path.join(root, "sql", "store_schema.sql")) as file:
+        with open(os.path.join(root, "sql", "schema", "store_schema.sql")) as file:
             self.db.executescript("BEGIN;" + file.read() + "PRAGMA application_id = 1364218438; "
                                   f"PRAGMA user_version = {version(root)}; COMMIT;")
         self.identity = self.random.getrandbits(62)

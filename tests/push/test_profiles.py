@@ -342,7 +342,7 @@ class Otlp(Case):
         file, most, seen, pieces = self.maker(), 20000, 0, 0
         counts = {file.add_spans(1, 2 * number + 2, count): count
                   for number, count in enumerate([50] * 500 + [30000, 19999, 1, 1] + [2500] * 20)}
-        with open(os.path.join(ROOT, "sql", "push_news.sql"), encoding="utf-8") as sql:
+        with open(os.path.join(ROOT, "sql", "push", "news.sql"), encoding="utf-8") as sql:
             news = sql.read()
         while True:
             until = file.db.execute(news, {"batch": 0, "samples": 0, "most": 1, "spans": seen}).fetchone()[4]

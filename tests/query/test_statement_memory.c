@@ -12,12 +12,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "query/statement_memory.h"
+#include "wire/statement_memory.h"
 #include "query/statement_stats.h"
 
 #define STATEMENTS 60
 
-struct ring *state_ring; /* of sampler/state.c, which is not here */
+struct ring *state_ring; /* of collect/state.c, which is not here */
 
 static void *memory;
 static size_t size;

@@ -16,10 +16,10 @@
 
 #include "query/statement_add.h"
 #include "query/statement_stats.h"
-#include "sampler/ring_reader.h"
+#include "collect/ring_reader.h"
 #include "../seed.h"
 
-struct ring *state_ring; /* of sampler/state.c, which is not here */
+struct ring *state_ring; /* of collect/state.c, which is not here */
 
 /* --- what the flusher has got ------------------------------------------------------------- */
 

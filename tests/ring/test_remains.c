@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "../seed.h"
-#include "base/ring_layout.h"
-#include "sampler/ring_reader.h"
-#include "sampler/ring_remains.h"
+#include "wire/ring_layout.h"
+#include "collect/ring_reader.h"
+#include "collect/ring_remains.h"
 
 static uint64_t seed;
 

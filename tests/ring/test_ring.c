@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "base/sys.h"
-#include "sampler/ring_reader.h"
+#include "collect/ring_reader.h"
 
 /* A record that says who wrote it, the how-many-th, and whose every byte is known;
  * the bytes stand behind it. */

@@ -16,9 +16,9 @@
 #include <ucontext.h>
 
 #include "handler/timer.h"
-#include "sampler/budget.h"
-#include "sampler/slots.h"
-#include "sampler/state.h"
+#include "timers/budget.h"
+#include "collect/slots.h"
+#include "collect/state.h"
 
 static struct ring *ring;
 static struct query_run run, outer_run;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "sampler/stacks.h"
+#include "timers/stacks.h"
 
 #define RING_BYTES 65536
 #define ALL_TIME_MS 20000 /* for threads that will respond, on however slow a machine */

@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 
 #include "handler/timer.h"
-#include "sampler/budget.h"
-#include "sampler/shared_timer.h"
+#include "timers/budget.h"
+#include "timers/shared_timer.h"
 
 static struct ring *ring;
 static struct query_run run;

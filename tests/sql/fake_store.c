@@ -8,7 +8,7 @@
 #include "query/statement_stats.h"
 #include "store/write/labels.h"
 #include "queryprof.h"
-#include "sampler/budget.h"
+#include "timers/budget.h"
 #include "span/chunk.h"
 #include "span/run.h"
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "watch/static/constant.h"
-#include "watch/static/find.h"
-#include "watch/static/stub.h"
+#include "sqlite/static/constant.h"
+#include "sqlite/static/find.h"
+#include "sqlite/static/stub.h"
 
 #define FUNCTION(name, ...)                                                                                  \
 	long name(long a, long b);                                                                           \

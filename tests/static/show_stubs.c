@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "load.h"
-#include "watch/static/find.h"
-#include "watch/static/stub.h"
+#include "sqlite/static/find.h"
+#include "sqlite/static/stub.h"
 
 static const struct {
 	const char *name;

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "load.h"
-#include "watch/static/find.h"
+#include "sqlite/static/find.h"
 
 static const char witness[] = "malformed database schema";
 #define SLOWEST 5

@@ -23,9 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "watch/static/freeze.h"
-#include "watch/static/patch.h"
-#include "watch/static/stub.h"
+#include "sqlite/static/freeze.h"
+#include "sqlite/static/patch.h"
+#include "sqlite/static/stub.h"
 
 #define FUNCTIONS 3
 #define THREADS 3

@@ -22,8 +22,8 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "watch/static/copies.h"
-#include "watch/static/stub.h"
+#include "sqlite/static/copies.h"
+#include "sqlite/static/stub.h"
 
 #define FRAMES 200
 #define STEPS_MAX 1000000

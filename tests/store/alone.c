@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "handler/ring.h"
-#include "span/span_record.h"
+#include "wire/span_record.h"
 
 struct writer writer;
 

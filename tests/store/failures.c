@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "handler/ring.h"
-#include "query/lock_record.h"
-#include "query/program_record.h"
-#include "query/transaction_record.h"
+#include "wire/lock_record.h"
+#include "wire/program_record.h"
+#include "wire/transaction_record.h"
 #include "queryprof.h"
 #include "support.h"
 

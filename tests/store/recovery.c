@@ -19,7 +19,7 @@
 
 #include "span/chunk.h"
 #include "span/chunk_pool.h"
-#include "span/span_record.h"
+#include "wire/span_record.h"
 #include "store/recovery.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"

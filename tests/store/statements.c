@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "query/statement_stats.h"
-#include "sampler/state.h"
+#include "collect/state.h"
 #include "support.h"
 
 static void count(const char *text, uint64_t execution_ns)

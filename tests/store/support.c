@@ -19,10 +19,10 @@
 #include "modules/modules.h"
 #include "query/look.h"
 #include "query/watch_cost.h"
-#include "sampler/budget.h"
-#include "sampler/shared_timer.h"
-#include "sampler/state.h"
-#include "sampler/threads.h"
+#include "timers/budget.h"
+#include "timers/shared_timer.h"
+#include "collect/state.h"
+#include "timers/threads.h"
 
 struct ring *ring;
 int64_t flush_interval_ns = 20000000;

@@ -16,9 +16,9 @@
 
 #include <stdbool.h>
 
-#include "query/query_record.h"
-#include "sampler/thread_record.h"
-#include "sampler/ring_reader.h"
+#include "wire/query_record.h"
+#include "wire/thread_record.h"
+#include "collect/ring_reader.h"
 #include "modules/modules.h"
 #include "store/store.h"
 

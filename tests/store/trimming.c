@@ -10,8 +10,9 @@
 
 #include "handler/ring.h"
 #include "label/sets.h"
-#include "query/program_record.h"
-#include "span/span_record.h"
+#include "wire/label_record.h"
+#include "wire/program_record.h"
+#include "wire/span_record.h"
 #include "store/counters.h"
 
 static void put_wait_span(uint64_t start_ns, uint32_t thread)

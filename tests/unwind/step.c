@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "base/record.h"
+#include "wire/record.h"
 #include "handler/unwind/unwind.h"
 
 #define DEEPEST 4096

@@ -13,10 +13,10 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "base/record.h"
+#include "wire/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
-#include "sampler/registers.h"
+#include "timers/registers.h"
 #include "step.h"
 
 static char **libraries;

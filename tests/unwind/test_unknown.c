@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "base/code_map.h"
-#include "base/record.h"
+#include "wire/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 

@@ -20,7 +20,7 @@
 #include <ucontext.h>
 
 #include "base/code_map.h"
-#include "base/record.h"
+#include "wire/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
-#include "base/record.h"
+#include "wire/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 

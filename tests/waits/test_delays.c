@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/wait.h"
-#include "sampler/sample_reader.h"
+#include "wire/wait.h"
+#include "collect/sample_reader.h"
 #include "store/write/delays.h"
 
 #define PERIOD_NS 1000000u

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "base/wait.h"
+#include "wire/wait.h"
 
 static sqlite3 *make_file(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/unwind/full.h"
 
-#include "base/ledger.h"
 #include "handler/unwind/rules.h"
+#include "wire/ledger.h"
 
 void full_begin(struct full_frame *frame, const void *ucontext)
 {

@@ -9,8 +9,8 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "base/ledger.h"
 #include "handler/unwind/distrust.h"
+#include "wire/ledger.h"
 
 extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
 

@@ -19,10 +19,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/record.h"
 #include "handler/unwind/arch.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/slow_walk.h"
+#include "wire/record.h"
 
 /* `frames` is the last stack, leaf first. The walk writes new frames to `fresh`, at their own
  * positions, because it still compares the old ones; positions below `done` are already in

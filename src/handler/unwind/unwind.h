@@ -18,7 +18,7 @@
 
 #include "base/code_map.h"
 #include "base/frame_place.h"
-#include "base/ledger.h"
+#include "wire/ledger.h"
 
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.
  * Functions accept NULL. */

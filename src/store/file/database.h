@@ -78,7 +78,7 @@ void database_distrust(sqlite3 *db);
  * database_open(). */
 int database_check_tables(sqlite3 *db, const char *path, char **error);
 
-/* Runs sql/store_schema.sql on an empty database. An SQLite result. */
+/* Runs sql/schema/store_schema.sql on an empty database. An SQLite result. */
 int database_make_tables(sqlite3 *db);
 
 /* Bytes of the file, which `database` holds under that name, and of its log. */

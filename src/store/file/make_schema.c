@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the columns of store/columns.h into sql/store_schema.sql: a program of the build.
+ * Writes the columns of store/columns.h into sql/schema/store_schema.sql: a program of the build.
  *
  *   make_schema FILE           rewrites the file
  *   make_schema --check FILE   fails where the file differs from the lists

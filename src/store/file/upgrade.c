@@ -2,7 +2,7 @@
 /*
  * A version of the trace file only adds to the one before it: tables, indexes, columns
  * with a default value, and views, which hold no data. So one rule upgrades every version:
- * the file gets whatever it lacks of sql/store_schema.sql, which runs on an empty database
+ * the file gets whatever it lacks of sql/schema/store_schema.sql, which runs on an empty database
  * for the comparison.
  */
 #include "store/file/upgrade.h"

@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-/* Brings the file up to sql/store_schema.sql. Within the caller's transaction; does
+/* Brings the file up to sql/schema/store_schema.sql. Within the caller's transaction; does
  * not set the version. An SQLite result. */
 int upgrade_file(sqlite3 *db);
 

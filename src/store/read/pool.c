@@ -23,9 +23,9 @@
 
 #include "base/lock.h"
 #include "base/text.h"
-#include "sampler/threads.h"
 #include "store/control.h"
 #include "store/counters.h"
+#include "timers/threads.h"
 
 #define IDLE_MAX 4
 

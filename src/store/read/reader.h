@@ -31,7 +31,7 @@ void store_file_close(struct store_file *file);
 /* --- cursors ------------------------------------------------------------------------- */
 
 /* A read-only statement on a trace file over a connection of its own from a pool. `sql` sees
- * the tables and views of sql/store_schema.sql. One thread at a time uses a cursor. */
+ * the tables and views of sql/schema/store_schema.sql. One thread at a time uses a cursor. */
 struct store_cursor;
 
 /* `wait` (copied; NULL: 60 s) holds for this call and for each store_step(): how long they

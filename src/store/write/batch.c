@@ -8,14 +8,14 @@
  */
 #include <string.h>
 
+#include "collect/ring_reader.h"
 #include "query/statement_stats.h"
-#include "sampler/ring_reader.h"
 #include "store/counters.h"
 #include "store/write/batch.h"
 #include "store/write/intern.h"
 #include "store/write/labels.h"
-#include "store/write/programs.h"
 #include "store/write/lock_waits.h"
+#include "store/write/programs.h"
 #include "store/write/query_rows.h"
 #include "store/write/sample_rows.h"
 #include "store/write/spans.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/delays.h"
 
-#include "base/wait.h"
+#include "wire/wait.h"
 
 static uint64_t in_run_queue(const struct query_record *query)
 {

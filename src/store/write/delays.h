@@ -7,7 +7,7 @@
 #ifndef QUERYPROF_STORE_WRITE_DELAYS_H
 #define QUERYPROF_STORE_WRITE_DELAYS_H
 
-#include "query/query_record.h"
+#include "wire/query_record.h"
 
 #define DELAYS 2
 

@@ -8,8 +8,8 @@
 #include "query/normalize.h"
 #include "queryprof.h"
 #include "span/keep.h"
-#include "span/span_record.h"
 #include "store/write/spans.h"
+#include "wire/span_record.h"
 
 static struct hash key_of(const struct span_link *trace, struct query_key query)
 {

@@ -5,8 +5,8 @@
 #ifndef QUERYPROF_STORE_WRITE_INTERN_H
 #define QUERYPROF_STORE_WRITE_INTERN_H
 
-#include "sampler/thread_record.h"
 #include "store/write/writer.h"
+#include "wire/thread_record.h"
 
 /* Rows, found or made: their numbers, > 0; else minus SQLite's code. */
 /* `stretch`: periods from one signal to the next. */

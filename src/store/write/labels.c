@@ -10,6 +10,7 @@
 #include "label/sets.h"
 #include "store/counters.h"
 #include "store/write/intern.h"
+#include "wire/label_record.h"
 
 #define SET_BYTES 100 /* of a row of label_sets beside its text, and its share of label_values */
 #define USE_BYTES 40

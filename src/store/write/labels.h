@@ -6,8 +6,8 @@
 #ifndef QUERYPROF_STORE_WRITE_LABELS_H
 #define QUERYPROF_STORE_WRITE_LABELS_H
 
-#include "base/record.h"
 #include "store/write/writer.h"
+#include "wire/record.h"
 
 /* Rows of label_sets: > 0; 0 for no labels, or sets whose text is lost; else minus SQLite's code. */
 

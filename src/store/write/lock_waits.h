@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-#include "query/lock_record.h"
+#include "wire/lock_record.h"
 
-#include "query/transaction_record.h"
+#include "wire/transaction_record.h"
 
 struct writer;
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "query/query_record.h"
 #include "store/write/intern.h"
+#include "wire/query_record.h"
 
 #define FIELDS_MAX 8
 

@@ -5,8 +5,8 @@
 #ifndef QUERYPROF_STORE_WRITE_PROGRAMS_H
 #define QUERYPROF_STORE_WRITE_PROGRAMS_H
 
-#include "query/program_record.h"
 #include "store/write/writer.h"
+#include "wire/program_record.h"
 
 /* SQLITE_OK or the error, as all that takes a record. */
 int programs_take(struct writer *writer, const struct program_record *record, size_t size);

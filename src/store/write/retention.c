@@ -19,8 +19,8 @@
 
 #include "store/control.h"
 #include "store/write/labels.h"
-#include "store/write/spans.h"
 #include "store/write/programs.h"
+#include "store/write/spans.h"
 #include "store/write/statements.h"
 
 #define WAL_MAX_BYTES (16 << 20)

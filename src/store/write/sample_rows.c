@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/search.h"
-#include "sampler/sample_reader.h"
+#include "collect/sample_reader.h"
 #include "store/write/intern.h"
 #include "store/write/labels.h"
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "span/span_record.h"
 #include "store/write/writer.h"
+#include "wire/span_record.h"
 
 static size_t count_rows(const void *memory)
 {

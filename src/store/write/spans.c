@@ -8,9 +8,9 @@
 
 #include "base/vector.h"
 #include "span/note.h"
-#include "span/span_record.h"
 #include "store/write/foreign_spans.h"
 #include "store/write/intern.h"
+#include "wire/span_record.h"
 
 #define BATCH_BYTES 60    /* of a row without its spans, about */
 #define WAIT_BYTES 30     /* of a row of span_waits */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans (span/span_record.h) in the file: a row a batch, whose spans are one JSON text. A row a
+ * Spans (wire/span_record.h) in the file: a row a batch, whose spans are one JSON text. A row a
  * span would take the flusher five times as long.
  */
 #ifndef QUERYPROF_STORE_WRITE_SPANS_H

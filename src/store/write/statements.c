@@ -7,11 +7,11 @@
 
 #include "base/text.h"
 #include "query/normalize.h"
-#include "query/statement_memory.h"
-#include "query/statement_record.h"
 #include "query/statement_stats.h"
 #include "store/write/intern.h"
 #include "store/write/statements_sql.h"
+#include "wire/statement_memory.h"
+#include "wire/statement_record.h"
 
 /* --- a row ------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ struct statement_record;
 int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size);
 
 /* Inside a transaction: what the file has not yet of the counters of the writer's process, which is
- * gone; they are in `memory` (query/statement_memory.h). SQLITE_OK or the error. */
+ * gone; they are in `memory` (wire/statement_memory.h). SQLITE_OK or the error. */
 int statements_write_remains(struct writer *writer, const void *memory, size_t size);
 
 /* Rows of statements, "(other)" not counted. */

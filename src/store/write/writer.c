@@ -220,8 +220,8 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 
 /* --- prepared statements ------------------------------------------------------- */
 
-/* Prepared when it is first used: a short process uses a third of them. NULL: it cannot be prepared; binding to it
- * does nothing, and what runs it has the error. */
+/* Prepared when it is first used: a short process uses a third of them. NULL: it cannot be prepared; binding
+ * to it does nothing, and what runs it has the error. */
 sqlite3_stmt *writer_statement(struct writer *writer, enum writer_statement which)
 {
 	if (!writer->statements[which])

@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "query/query_record.h"
+#include "base/hash_table.h"
+#include "base/vector.h"
+#include "modules/module_history.h"
 #include "store/columns.h"
 #include "store/file/database.h"
 #include "store/write/delays.h"
 #include "store/write/span_rows.h"
-#include "base/hash_table.h"
-#include "base/vector.h"
-#include "modules/module_history.h"
+#include "wire/query_record.h"
 
 struct ring;
 struct span_site_record;

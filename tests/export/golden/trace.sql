@@ -1,4 +1,4 @@
--- The trace file of the golden tests, after sql/store_schema.sql: a program, its
+-- The trace file of the golden tests, after sql/schema/store_schema.sql: a program, its
 -- library and the names of both by themselves, so that no machine's programs matter.
 --
 -- main calls run; run calls sort, into which compare is inlined and into that a C++

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/ring_layout.h"
-#include "sampler/ring_reader.h"
-#include "sampler/ring_remains.h"
+#include "wire/ring_layout.h"
+#include "collect/ring_reader.h"
+#include "collect/ring_remains.h"
 #include "target.h"
 
 /* The block, at its beginning; and the reader's words, which decide first, as multiples of words. */

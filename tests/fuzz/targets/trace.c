@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../tools/queryprof/command.h"
+#include "../../../src/cmd/line/command.h"
 #include "store/file/database.h"
 #include "target.h"
 #include "value.h"

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/code_map.h"
-#include "base/record.h"
+#include "wire/record.h"
 #include "handler/unwind/unwind.h"
 #include "handler/unwind/arch.h"
 #include "handler/unwind/rules.h"

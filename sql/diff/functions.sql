@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Functions that got slower or faster: sampled times in ms, B's for as many runs of
+-- each statement as A has. :limit; :with_calls is 1 for time with what a function
+-- called, 0 for time in itself. With a :unit other than ns the columns in ms are numbers
+-- of that unit. See diff/sides.sql.
+--
+-- noise: ~ where the difference is within what sampling does by chance. A count of
+-- samples is taken for a Poisson one, whose variance is the count; so the variance of
+-- a sampled time is the sum of the squared times of its samples, and z is the
+-- difference of two times over the root of the sum of their variances. |z| < 2 is
+-- noise: 1 of 20 functions that did not change goes without the mark. Samples at even
+-- distances vary less than that. How much runs differ among themselves it cannot
+-- show.
+WITH shown AS (
+	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, '%+.1f', '%+.0f') AS form_of_change,
+	       iif(is_time, 1e6, 1.0) AS scale
+	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
+times AS (
+	SELECT side, name, module, coalesce(factor, 1.0) AS factor,
+	       CASE :with_calls WHEN '1' THEN total ELSE self END AS value,
+	       CASE :with_calls WHEN '1' THEN total_n ELSE self_n END AS n,
+	       CASE :with_calls WHEN '1' THEN total_square ELSE self_square END AS square
+	FROM side_functions LEFT JOIN side_factors USING (side, hash)),
+sides AS (
+	SELECT name, module,
+	       coalesce(sum(value * factor) FILTER (WHERE side = 'A'), 0) AS a,
+	       coalesce(sum(value * factor) FILTER (WHERE side = 'B'), 0) AS b,
+	       coalesce(sum(n) FILTER (WHERE side = 'A'), 0) AS na,
+	       coalesce(sum(n) FILTER (WHERE side = 'B'), 0) AS nb,
+	       sum(square * factor * factor) AS variance
+	FROM times GROUP BY name, module),
+tested AS (
+	SELECT *, CASE WHEN abs(b - a) < 2 * sqrt(variance) OR a = b THEN '~' ELSE '' END AS noise,
+	       count(*) OVER (PARTITION BY name) AS same_name
+	FROM sides WHERE na + nb > 0)
+SELECT printf(form, a / scale) AS A_ms,
+       printf(form, b / scale) AS B_ms,
+       printf(form_of_change, (b - a) / scale) AS change_ms,
+       CASE WHEN a > 0 THEN printf('%+.1f', 100.0 * (b - a) / a) ELSE '' END AS "change_%",
+       noise,
+       na AS n_A, nb AS n_B,
+       name || CASE WHEN same_name > 1 THEN ' (' || module || ')' ELSE '' END AS function
+FROM tested, shown
+ORDER BY noise = '~', abs(b - a) DESC, name, module
+LIMIT coalesce(CAST(:limit AS INTEGER), 15);

@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The nodes of the plans of the runs that are selected (see read/selected.sql), with their time: the
+-- plan that took most first. node -1 is what is not known, node 0 the statement's own work. loops and
+-- rows: in all of the runs, where SQLite has counted them.
+-- Parameters: :trace_type; :limit, plans at most.
+WITH runs AS MATERIALIZED (
+	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished
+	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
+-- A statement is prepared again and again, and a node's number is an address of the program. Programs
+-- whose plans are one have the same nodes in the same order; the newest program stands for all.
+known AS MATERIALIZED (
+	SELECT g.id AS program, x.normalized_query_hash AS hash, g.plan_hash AS plan_hash,
+	       max(g.id) OVER (PARTITION BY x.normalized_query_hash, g.plan_hash,
+	                                    (SELECT count(*) FROM plan_nodes AS n WHERE n.program = g.id)) AS newest
+	FROM programs AS g JOIN statements AS x ON x.id = g.statement
+	WHERE g.id IN (SELECT program FROM runs)),
+places AS MATERIALIZED (
+	SELECT program, node, row_number() OVER (PARTITION BY program ORDER BY node) AS place
+	FROM plan_nodes WHERE program IN (SELECT program FROM known)
+	UNION ALL SELECT program, 0, 0 FROM known
+	UNION ALL SELECT program, -1, -1 FROM known),
+nodes AS MATERIALIZED (
+	SELECT p.program, p.node, n.program AS newest, n.node AS newest_node
+	FROM known AS k
+	JOIN places AS p ON p.program = k.program
+	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
+samples_of AS MATERIALIZED (
+	SELECT runs.program, coalesce(o.node, -1) AS node,
+	       sum(s.value) AS ns,
+	       sum(1.0 * s.value * s.value) AS square
+	FROM temp.selected_samples AS s
+	JOIN runs ON runs.id = s.run
+	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
+	WHERE s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU')
+	GROUP BY 1, 2),
+times AS MATERIALIZED (
+	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square
+	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
+counts AS MATERIALIZED (
+	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
+	FROM runs JOIN plan_loops AS l ON l.query = runs.id
+	JOIN nodes AS n ON n.program = runs.program AND n.node = l.node GROUP BY 1, 2),
+-- All runs with the plan, whether they have samples or not.
+seen AS MATERIALIZED (
+	SELECT newest, sum(runs) AS runs,
+	       printf('%s ms each, %s to %s', printf(iif(sum(ns) < 1000000 * sum(runs), '%.3g', '%.1f'), sum(ns) / 1e6 / sum(runs)),
+	              strftime('%Y-%m-%d %H:%M:%S', min(start_ns) / 1000000000, 'unixepoch'),
+	              strftime('%Y-%m-%d %H:%M:%S', max(last_ns) / 1000000000, 'unixepoch')) AS seen
+	FROM (SELECT DISTINCT newest, hash, plan_hash FROM known) JOIN temp.selected_periods USING (hash, plan_hash)
+	GROUP BY 1),
+-- Rows that loops over whole tables visited, and rows that the statement returned, in a logged run.
+visited AS MATERIALIZED (
+	SELECT newest, avg(fullscan_steps) AS steps, avg(result_rows) AS rows
+	FROM runs JOIN known USING (program) WHERE finished GROUP BY 1),
+plan AS MATERIALIZED (
+	SELECT newest, sum(ns) AS ns FROM times GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
+SELECT plan.newest, coalesce(seen.runs, (SELECT count(*) FROM runs JOIN known USING (program) WHERE known.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
+       coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows, visited.steps, visited.rows
+FROM plan
+LEFT JOIN seen USING (newest)
+LEFT JOIN visited USING (newest)
+JOIN programs AS g ON g.id = plan.newest
+JOIN statements AS x ON x.id = g.statement
+JOIN (
+	SELECT program, node, parent, detail, compared FROM plan_nodes
+	UNION ALL SELECT id, 0, 0, '(statement)', '' FROM programs
+	UNION ALL SELECT id, -1, 0, '(not known)', '' FROM programs) AS n ON n.program = plan.newest
+LEFT JOIN times AS t ON t.newest = plan.newest AND t.node = n.node
+LEFT JOIN counts AS c ON c.newest = plan.newest AND c.node = n.node
+ORDER BY plan.ns DESC, plan.newest, n.node <= 0, abs(n.node);

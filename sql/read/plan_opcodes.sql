@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The opcodes of the programs of the runs that are selected (see read/selected.sql), with their time. Those of a
+-- trigger's program follow the one that calls it.
+-- Parameters: :trace_type; :unit, self_ms is a number of that unit where it is not ns.
+WITH runs AS MATERIALIZED (
+	SELECT id, program FROM temp.selected_runs WHERE program),
+newest AS (SELECT max(program) AS program FROM (SELECT program FROM runs ORDER BY id DESC LIMIT 1)),
+times AS MATERIALIZED (
+	SELECT s.opcode AS address, sum(s.value) AS ns
+	FROM temp.selected_samples AS s
+	JOIN runs ON runs.id = s.run
+	JOIN newest USING (program)
+	WHERE s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU')
+	GROUP BY 1)
+SELECT o.address & 4294967295 AS address, nullif(o.address >> 32, 0) - 1 AS trigger_address,
+       iif(o.address >> 32, '  ', '') || o.opcode AS opcode, o.p1, o.p2, o.p3, o.p5,
+       iif(coalesce(:unit, 'ns') = 'ns', round(t.ns / 1e6, 3), t.ns) AS self_ms,
+       round(100.0 * t.ns / (SELECT sum(ns) FROM times), 1) AS self_percent,
+       coalesce(n.detail, '') AS node
+FROM program_opcodes AS o
+JOIN newest USING (program)
+LEFT JOIN plan_nodes AS n ON n.program = o.program AND n.node = o.node
+LEFT JOIN times AS t ON t.address = o.address
+ORDER BY o.address & 4294967295, o.address;

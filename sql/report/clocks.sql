@@ -1,0 +1,90 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The time of the statements that are selected, of all their runs, as the clocks measured it,
+-- and as the samples add up to it; that of threads that helped them (workers) apart: in temp.report_clocks, for
+-- report/times.sql and report/functions.sql. After read/selected.sql and report/samples.sql.
+--
+-- error_ms is one standard error of the sampled time. The points in time at which
+-- samples are taken lie at even distances, the period p, with a first one that is
+-- equally likely everywhere in a period. They hit a stretch of x periods
+-- floor(x) times or, with the chance f = x - floor(x), once more;
+-- the variance of that number is f (1 - f), which is at most 1/4 and at most x.
+-- Over R stretches that are independent of each other (a logged run on a thread each), those
+-- of runs that are too short for a line, of which all together are S periods long, and with
+-- N samples that is at most min(R / 4 + S, N), and the error p * sqrt(min(R / 4 + S, N)). Where the
+-- period changes C times within the stretches (the limits of what sampling costs), each change begins
+-- with another phase and adds 1 at most: min(R / 4 + S + C, N).
+-- For p stands the mean time of a sample, each counted by its time, and for N the
+-- number of such samples, so that weights above 1 widen the error: both are of the
+-- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
+--
+-- What no sample can have seen is a line of its own ("not sampled"), and part of the error: where the samples add up to
+-- less than the exact time by more than twice the error, all that they lack. These are
+-- waits and run queues of runs that are too short to be logged, and CPU time of threads that end before a timer is
+-- armed for them. The exact times have it, and shares of samples do not.
+--
+-- Samples are taken inside SQLite, and so the exact times are those inside it: "wall" is
+-- execution_time_ns. The program's own time between two rows of a query is a line of its own.
+DROP TABLE IF EXISTS temp.report_clocks;
+
+CREATE TEMP TABLE report_clocks AS
+WITH exact AS MATERIALIZED (
+	SELECT iif(has_ended, sum(own_wall), NULL) AS wall, iif(has_ended, sum(own_cpu), NULL) AS cpu, sum(outside) AS outside,
+	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs WHERE finished) AS workers
+	-- of a query that never ended its preparation alone is measured
+	FROM temp.selected_parts, (
+		SELECT (SELECT sum(known) FROM temp.selected_parts) > 0
+		       OR NOT EXISTS (SELECT 1 FROM temp.report_parts WHERE NOT finished) AS has_ended)),
+short AS MATERIALIZED (
+	SELECT max(0, exact.wall - coalesce(sum(execution_time_ns), 0)) AS wall,
+	       max(0, exact.cpu - coalesce(sum(cpu_time_ns), 0)) AS cpu
+	FROM exact LEFT JOIN temp.selected_runs ON finished),
+-- Runs without a sample are stretches, too.
+sampled AS MATERIALIZED (
+	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
+	       sum(square) / sum(value) * sqrt(min(1.0 * sum(value) * sum(value) / sum(square),
+	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0
+	           + sum(changes) + coalesce((SELECT CASE trace_type WHEN 'Real' THEN wall WHEN 'CPU' THEN cpu ELSE wall - cpu END FROM short WHERE is_worker = 0), 0)
+	             * sum(value) / sum(square))) AS error
+	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND finished = (SELECT wall IS NOT NULL FROM exact)
+	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
+-- Off the CPU: the waits' samples, or what the wall clock's have beyond the CPU's; and on it and
+-- off it are the wall clock, where no samples are taken on that.
+off AS MATERIALIZED (
+	SELECT samples, ns, error FROM sampled WHERE trace_type = 'OffCPU' AND NOT is_worker
+	UNION ALL
+	SELECT NULL, max(real.ns - coalesce(cpu.ns, 0), 0), sqrt(real.error * real.error + cpu.error * cpu.error)
+	FROM sampled AS real LEFT JOIN sampled AS cpu ON cpu.trace_type = 'CPU' AND NOT cpu.is_worker
+	WHERE real.trace_type = 'Real' AND NOT real.is_worker
+	  AND NOT EXISTS (SELECT 1 FROM sampled WHERE trace_type = 'OffCPU' AND NOT is_worker)),
+wall AS MATERIALIZED (
+	SELECT samples, ns, error FROM sampled WHERE trace_type = 'Real' AND NOT is_worker
+	UNION ALL
+	SELECT sum(samples), sum(ns), sqrt(sum(error * error)) FROM sampled
+	WHERE trace_type IN ('CPU', 'OffCPU') AND NOT is_worker
+	  AND NOT EXISTS (SELECT 1 FROM sampled WHERE trace_type = 'Real' AND NOT is_worker)
+	  AND EXISTS (SELECT 1 FROM series WHERE trace_type = 'OffCPU')
+	HAVING count(*)),
+measured AS (
+	SELECT 1 AS line, 'wall' AS clock, exact.wall AS exact, samples, ns, error
+	FROM exact LEFT JOIN wall
+	UNION ALL
+	SELECT 2, 'on CPU', cpu, samples, ns, error
+	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND NOT is_worker
+	UNION ALL
+	SELECT 3, 'off CPU', exact.wall - cpu, samples, ns, error
+	FROM exact LEFT JOIN off),
+clocks AS (
+	SELECT *, iif(exact - ns > 2 * error, exact - ns, 0) AS unseen FROM measured
+	UNION ALL
+	SELECT 5, 'between rows', outside, NULL, NULL, NULL, 0 FROM exact WHERE outside >= 100000
+	UNION ALL
+	SELECT 6, 'workers', workers, samples, ns, error, 0
+	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0
+	UNION ALL
+	-- nothing exact is known of them
+	SELECT 7, CASE trace_type WHEN 'CPU' THEN 'on CPU' WHEN 'Real' THEN 'wall' ELSE 'off CPU' END || ', unfinished', NULL, sum(samples), sum(value), NULL, 0
+	FROM temp.report_parts
+	WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND NOT finished AND (SELECT wall FROM exact) IS NOT NULL
+	GROUP BY trace_type)
+SELECT line, clock, exact, samples, ns, sqrt(error * error + 1.0 * unseen * unseen) AS error, unseen
+FROM clocks WHERE exact IS NOT NULL OR ns IS NOT NULL;

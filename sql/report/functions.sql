@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Where the time of a report went, by function: `self` is spent in the function
+-- itself, `total` also in what it called. Code without a name is one line a module.
+-- :trace_type, :limit, :full (not NULL: also functions that only called others). With a :unit other than ns the columns in ms are numbers of that
+-- unit. After report/frames.sql and report/clocks.sql.
+--
+-- error is the standard error of self: of N samples each is in the function with
+-- its share q of the time, so the share that is seen has sqrt(q (1 - q) / N), the
+-- binomial one. Samples at even distances do no worse, unless what runs keeps time
+-- with them. N is the number of samples, and less where they differ in the time
+-- they stand for: sum squared through sum of squares. Of the time that no sample can have seen, as report/clocks.sql
+-- has it, all or nothing may be the function's.
+WITH shown AS (
+	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
+	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
+all_samples AS MATERIALIZED (
+	SELECT sum(value) AS value, 1.0 * sum(value) * sum(value) / sum(square) AS n FROM temp.report_samples
+	WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))),
+-- Each function once a stack, however often it recurs there.
+functions AS (
+	SELECT CASE WHEN has_name THEN function
+	            WHEN module = '' THEN '(no module)'
+	            ELSE '(' || module || ')' END AS name,
+	       module, value, min(depth) = 0 AS is_leaf
+	FROM temp.report_frames
+	GROUP BY stack_id, name, module),
+sums AS (
+	SELECT name, sum(functions.value * is_leaf) AS self, sum(functions.value) AS total,
+	       1.0 * sum(functions.value * is_leaf) / all_samples.value AS share
+	FROM functions, all_samples
+	GROUP BY name, module)
+SELECT printf('%.1f', 100.0 * share) AS "self_%",
+       printf('%.1f', 100.0 * sqrt(share * (1 - share) / n + unseen * unseen * max(share, 1 - share) * max(share, 1 - share))) AS "error_%",
+       printf('%.1f', 100.0 * total / all_samples.value) AS "total_%",
+       printf(form, self / scale) AS self_ms,
+       printf(form, total / scale) AS total_ms,
+       name AS function
+FROM sums, all_samples, shown,
+     (SELECT coalesce(max(1.0 * unseen / exact), 0) AS unseen FROM temp.report_clocks
+      WHERE clock = CASE coalesce(:trace_type, 'CPU') WHEN 'CPU' THEN 'on CPU' WHEN 'OffCPU' THEN 'off CPU' ELSE 'wall' END
+        AND coalesce(:unit, 'ns') = 'ns')
+WHERE sums.self > 0 OR :full IS NOT NULL
+ORDER BY sums.self DESC, sums.total DESC, name
+LIMIT coalesce(CAST(:limit AS INTEGER), 15);

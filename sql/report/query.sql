@@ -1,0 +1,101 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What a report is about: the statements and runs that are selected (see read/selected.sql).
+WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
+times AS (
+	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
+	FROM runs),
+parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
+counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
+-- What the plans of these statements scan, with the columns that are compared themselves: an index serves those, and
+-- none that only an expression reads.
+scans AS MATERIALIZED (
+	SELECT DISTINCT substr(detail, 6, instr(substr(detail, 6) || ' ', ' ') - 1) AS name,
+	       substr(compared, 1, instr(compared || '; in expressions: ', '; in expressions: ') - 1) AS columns
+	FROM plan_nodes WHERE program IN (SELECT program FROM runs) AND detail LIKE 'SCAN %'
+	  AND compared NOT LIKE 'in expressions: %' AND compared <> ''),
+unfinished AS MATERIALIZED (
+	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
+	-- A statement of the profiler's own that was sampled has a start, and no text.
+	WHERE NOT finished AND id <> 0 AND (statement OR query_start_ns = 0 AND EXISTS (
+		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
+SELECT what, value FROM (
+	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs, counted
+	WHERE NOT is_counted HAVING count(DISTINCT query_id) = 1
+	UNION ALL
+	SELECT 2, 'query', query_id FROM unfinished
+	WHERE NOT statement AND (SELECT count(*) FROM temp.selected) = 1
+	UNION ALL
+	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted AND NOT (n = 0 AND EXISTS (SELECT 1 FROM unfinished))
+	UNION ALL
+	-- Where all runs are counted their number says it, but where there are no samples to be expected.
+	SELECT 4, 'logged runs', CASE WHEN all_n = 0 THEN 'none: no run took long enough, or had a sample'
+	                              WHEN NOT is_counted THEN printf('%,d of %,d', times.n, all_n)
+	                              WHEN times.n = 0 AND counted.n > 0 THEN 'none: no run took long enough, or had a sample' END
+	FROM times, counted, (SELECT count(*) AS all_n FROM queries WHERE finished OR statement) WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
+	UNION ALL
+	SELECT 4, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0
+	UNION ALL
+	SELECT 5, 'from', strftime('%Y-%m-%d %H:%M:%S', first / 1000000000, 'unixepoch')
+	          || printf('.%06d UTC', first % 1000000000 / 1000) FROM times WHERE n > 0
+	UNION ALL
+	SELECT 6, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
+	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
+	UNION ALL
+	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL AND sum(known) > 0
+	UNION ALL
+	SELECT 8, 'failed', printf('%,d', sum(failed)) || coalesce((
+		SELECT ': ' || group_concat(coalesce(name || ', ', '') || exception, '; ')
+		FROM (SELECT DISTINCT exception_code, exception, library FROM runs WHERE exception_code <> 0
+		      ORDER BY exception_code LIMIT 3)
+		LEFT JOIN temp.error_names ON library <> 0 AND code = exception_code
+		HAVING count(*) > 0), '')
+	FROM parts HAVING sum(failed) > 0
+	UNION ALL
+	SELECT 9, 'dropped', printf('%,d', sum(samples_dropped)) || ' samples, for which there was no room'
+	FROM runs HAVING sum(samples_dropped) > 0
+	UNION ALL
+	SELECT 10, 'scanned', printf('%,d rows of whole tables for %,d rows returned', sum(fullscan_steps), sum(rows))
+	       || coalesce((SELECT CASE count(*) WHEN 0 THEN NULL
+	                           WHEN 1 THEN '; an index on ' || name || ' (' || columns || ') may save most of that'
+	                           WHEN 2 THEN '; indexes on ' || group_concat(name || ' (' || columns || ')', ' and ') || ' may save most of that'
+	                           END FROM scans), '')
+	FROM parts HAVING sum(fullscan_steps) > max(1000, 10 * sum(rows))
+	UNION ALL
+	SELECT 11, 'sorted', printf('%,d time%s', sum(sorts), iif(sum(sorts) = 1, '', 's')) || coalesce((
+		SELECT ' for ' || group_concat(what, ', ')
+		FROM (SELECT DISTINCT substr(detail, length('USE TEMP B-TREE FOR ') + 1) AS what FROM plan_nodes
+		      WHERE program IN (SELECT program FROM runs) AND detail LIKE 'USE TEMP B-TREE FOR %' ORDER BY 1)
+		HAVING count(*) > 0), '')
+	FROM parts HAVING sum(sorts) > 0
+	UNION ALL
+	SELECT 12, 'indexed', printf('%,d rows for indexes of these runs alone: CREATE INDEX would keep them',
+	                             sum(autoindexes))
+	FROM parts HAVING sum(autoindexes) > 0
+	UNION ALL
+	SELECT 12, 'no plan', max(known_reason) FROM temp.selected_without_plan
+	HAVING (SELECT count(*) FROM temp.selected_statements) = 1
+	UNION ALL
+	-- The samples are read for it only where there may be such a one.
+	SELECT 13, 'interval', CASE WHEN EXISTS (SELECT 1 FROM series WHERE stretch > 1) THEN (
+		SELECT group_concat(clock || printf(iif(low < high, ' %g to %g', ' %g') || ' ms', low / 1e6, high / 1e6)
+		                    || printf(' for a period of %g ms', period / 1e6), '; ')
+		       || ', to keep the limits of what sampling costs'
+		FROM (SELECT iif(series.trace_type = 'CPU', 'on CPU', 'wall') AS clock, min(series.period_ns) AS period,
+		             min(series.period_ns * stretch) AS low, max(series.period_ns * stretch) AS high
+		      FROM temp.selected_samples AS samples JOIN series ON series.id = samples.series
+		      WHERE series.trace_type IN ('CPU', 'Real') GROUP BY 1 HAVING max(stretch) > 1)) END
+	UNION ALL
+	-- Not where some samples are of a query whose text is not known.
+	SELECT 14, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
+	FROM temp.selected_statements
+	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs)
+	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
+	UNION ALL
+	SELECT 15, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),
+	                  iif(sum(samples) = 1, '', 's'), iif(sum(samples) = 1, '', 's')) || reason
+	FROM losses GROUP BY reason HAVING sum(samples) > 0
+	UNION ALL
+	SELECT 16, 'missing', printf('samples, of all; refused %,d time%s: ', sum(refusals), iif(sum(refusals) = 1, '', 's')) || reason
+	FROM losses GROUP BY reason HAVING sum(refusals) > 0)
+WHERE value IS NOT NULL
+ORDER BY line;

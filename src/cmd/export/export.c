@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof export: the samples for other programs, and for the browser.
+ *
+ * Reads samples in the order of time, of two files one after the other. The writer of the format
+ * (src/export) gets the whole.
+ */
+#include "cmd/export/read.h"
+#include "cmd/export/spans.h"
+#include "cmd/file/out_file.h"
+#include "cmd/line/command.h"
+#include "cmd/ui/progress.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/file/label_history.h"
+#include "cmd/file/run_sql.h"
+#include "cmd/file/selection.h"
+#include "cmd/file/shown_type.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/pull/fleet.h"
+#include "export/formats.h"
+#include "export/resource.h"
+#include "sql_export_samples.h"
+#include "store/store.h"
+
+static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan;
+
+/* This one has neither samples nor spans, and no writer: see label_history.h. */
+static const struct export_format label_history = {
+	.name = "label-history",
+	.summary = "trampolines, their labels and times; CSV",
+};
+
+static const struct export_format *find_format(size_t index)
+{
+	const struct export_format *format = export_format_at(index);
+	return format ? format : index && export_format_at(index - 1) ? &label_history : NULL;
+}
+
+static const char *format_at(size_t index)
+{
+	const struct export_format *format = find_format(index);
+	return format ? format->name : NULL;
+}
+
+static const char *root_name;
+
+static const char *root_at(size_t index)
+{
+	return index ? NULL : "label:KEY";
+}
+
+static const struct command_option options[] = {
+	{ .name = "format",
+	  .value = "FORMAT",
+	  .to = &format_name,
+	  .kind = OPTION_WORD,
+	  .word_at = format_at,
+	  .help = "one of those above" },
+	{ .name = "o",
+	  .value = "OUT",
+	  .to = &out_path,
+	  .kind = OPTION_FILE,
+	  .help = "the file to write, - for stdout" },
+	{ .name = "diff",
+	  .value = "AFTER",
+	  .to = &compared_path,
+	  .kind = OPTION_FILE,
+	  .help = "flamegraph: a second file; red takes more time there, blue less" },
+	{ .name = "no-inlines",
+	  .to = &no_inlines,
+	  .help = "inlined functions count as the one that they were inlined into" },
+	{ .name = "root",
+	  .value = "label:KEY",
+	  .to = &root_name,
+	  .kind = OPTION_WORD,
+	  .word_at = root_at,
+	  .help = "collapsed, speedscope: stacks stand on what that label says" },
+	{ .name = "plan",
+	  .to = &with_plan,
+	  .help = "the nodes of the statement's plan are frames, below those of SQLite's interpreter" },
+	SHOWN_TYPE_OPTION(&type_name),
+	FLEET_OPTIONS,
+	{ 0 },
+};
+
+struct export
+{
+	const struct export_format *format;
+	struct export_info info;
+	void *writer;
+	struct export_reader reader;
+	struct shown_type type;
+	int64_t count; /* samples */
+	/* The file that is being read. */
+	const char *path;
+	uint32_t side;
+	sqlite3 *db;
+	sqlite3_stmt *samples;
+};
+
+static int complain_of_memory(void)
+{
+	return complain("out of memory");
+}
+
+/* --- reading --------------------------------------------------------------------- */
+
+/* From the first row, which has been read, to the last. False after a complaint. */
+static bool add_samples(struct export *export)
+{
+	sqlite3_stmt *row = export->samples;
+	struct export_sample sample;
+	int code;
+
+	do {
+		if (!export_reader_sample(&export->reader, row, export->type.unit, &sample))
+			return false;
+		if (!export->format->add(export->writer, &sample)) {
+			complain_of_memory();
+			return false;
+		}
+		progress_count(++export->count, "samples");
+	} while ((code = sqlite3_step(row)) == SQLITE_ROW);
+	if (code != SQLITE_DONE)
+		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
+	return code == SQLITE_DONE;
+}
+
+/* "" when it is not known; NULL: no memory. */
+static const char *find_executable(struct export *export)
+{
+	sqlite3_stmt *row = NULL;
+	const char *path = "";
+
+	sqlite3_prepare_v2(export->db, "SELECT executable FROM processes ORDER BY id LIMIT 1", -1, &row,
+	                   NULL);
+	if (row && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_text(row, 0))
+		path = (const char *)sqlite3_column_text(row, 0);
+	path = names_keep(export->reader.names, path);
+	sqlite3_finalize(row);
+	return path;
+}
+
+/* Takes from the first file the information that is one for all. A command_result. */
+static int complete_info(struct export *export)
+{
+	if (export->side)
+		return COMMAND_FINE;
+	export->info.executable = find_executable(export);
+	if (export->format->add_span)
+		export->info.first_ns = export_spans_first(export->db);
+	return export->info.executable ? COMMAND_FINE : complain_of_memory();
+}
+
+static int add_open_file(struct export *export)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name },
+		                                    { ":with_plan", with_plan },
+		                                    { ":with_links", export->format->has_links ? "" : NULL },
+		                                    { NULL, NULL } };
+	sqlite3 *db = export->db;
+
+	if (!shown_type_read(&export->type, db))
+		return shown_type_refuse(&export->type, "export");
+	export->info.is_timed = export->type.is_timed;
+	if (complete_info(export) != COMMAND_FINE)
+		return COMMAND_FAILED;
+	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK)
+		return complain("%s: %s", export->path, sqlite3_errmsg(db));
+	run_sql_bind(export->samples, parameters);
+	switch (sqlite3_step(export->samples)) {
+	case SQLITE_ROW: return add_samples(export) ? COMMAND_FINE : COMMAND_FAILED;
+	case SQLITE_DONE:
+		if (export->format->add_span) /* they may be there without samples */
+			return COMMAND_FINE;
+		return complain("%s: no %s samples of these queries", export->path, export->type.name);
+	default: return complain("%s: %s", export->path, sqlite3_errmsg(db));
+	}
+}
+
+/* A command_result. */
+static int add_file(struct export *export, const char *path, uint32_t side)
+{
+	export->path = path;
+	export->side = side;
+	export->db = selection_open(path, &selection);
+	if (!export->db)
+		return COMMAND_FAILED;
+	progress_begin("reading");
+	int result = selection_require(export->db, path, &selection);
+	if (result == COMMAND_FINE)
+		result = export_reader_enter(&export->reader, export->db, path, side);
+	if (result == COMMAND_FINE && export->format->add)
+		result = add_open_file(export);
+	else if (result == COMMAND_FINE)
+		result = complete_info(export);
+	if (result == COMMAND_FINE && export->format->add_span)
+		result = export_spans(export->db, path, export->format, export->writer);
+	sqlite3_finalize(export->samples);
+	export_reader_leave(&export->reader);
+	export->samples = NULL;
+	trace_file_close(export->db);
+	return result;
+}
+
+/* --- writing --------------------------------------------------------------------- */
+
+static int end_writing(struct export *export, FILE *out)
+{
+	progress_begin("writing");
+	errno = 0;
+	bool written = export_end(export->format, export->writer, true);
+	int error = errno;
+	progress_end();
+	if (written)
+		return COMMAND_FINE;
+	if (!error && !ferror(out))
+		return complain_of_memory();
+	return complain("%s: %s", out_file_name(out_path), error ? strerror(error) : "cannot be written");
+}
+
+static int write_samples(struct export *export, const char *path, FILE *out)
+{
+	export->writer = export_begin(export->format, out, &export->info);
+	if (!export->writer)
+		return complain_of_memory();
+	int result = add_file(export, path, 0);
+	if (result == COMMAND_FINE && compared_path)
+		result = add_file(export, compared_path, 1);
+	if (result == COMMAND_FINE)
+		return end_writing(export, out);
+	export_end(export->format, export->writer, false);
+	return result;
+}
+
+static int write_file(struct export *export, const char *path)
+{
+	struct out_file out;
+
+	if (out_file_open(&out, out_path, (const char *const[]){ path, compared_path, NULL }) != COMMAND_FINE)
+		return COMMAND_FAILED;
+	int result = write_samples(export, path, out.stream);
+	int closed = out_file_close(&out, result == COMMAND_FINE);
+	return result ? result : closed;
+}
+
+static int export_files(const struct export_format *format, const char *path)
+{
+	struct export export = {
+		.format = format,
+		.reader = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL,
+		            .has_links = format->has_links },
+		.type = shown_type_of(type_name),
+	};
+	export.info = (struct export_info){
+		.trace_type = export.type.name,
+		.unit = export.type.unit,
+		.title = path,
+		.compared = compared_path,
+		.inlines = !no_inlines,
+	};
+	int result = export_reader_begin(&export.reader, !no_inlines);
+
+	if (result == COMMAND_FINE)
+		result = write_file(&export, path);
+	export_reader_free(&export.reader);
+	return result;
+}
+
+/* --- the command line ------------------------------------------------------------ */
+
+static void print_formats(FILE *to)
+{
+	const struct export_format *format;
+
+	fputs("formats, and the unit of their numbers:\n", to);
+	for (size_t i = 0; (format = find_format(i)) != NULL; i++)
+		if (format->missing)
+			fprintf(to, "  %-12s not in this build: %s\n", format->name, format->missing);
+		else
+			fprintf(to, "  %-12s %s\n", format->name, format->summary);
+}
+
+static bool refuse(const char *option, const char *formats, const struct export_format *format)
+{
+	complain("export: --%s is for %s, not for %s", option, formats, format->name);
+	return false;
+}
+
+/* False after a complaint about an option that means nothing to the format. */
+static bool check_options(const struct export_format *format)
+{
+	const struct {
+		const char *option, *value;
+		bool applies;
+		const char *formats;
+	} limited[] = {
+		{ "root", root_name, format == &export_collapsed || format == &export_speedscope,
+		  "the formats collapsed and speedscope" },
+		{ "diff", compared_path, format->compares, "the format flamegraph" },
+		{ "type", type_name, format->add, "formats with samples" },
+		{ "plan", with_plan, format->add, "formats with samples" },
+		{ "no-inlines", no_inlines, format->add, "formats with samples" },
+	};
+
+	for (size_t i = 0; i < sizeof(limited) / sizeof(limited[0]); i++)
+		if (limited[i].value && !limited[i].applies)
+			return refuse(limited[i].option, limited[i].formats, format);
+	for (const struct command_option *option = selection_options; option->name; option++)
+		if (*option->to && format == &label_history)
+			return refuse(option->name, "formats with samples or spans", format);
+	return true;
+}
+
+/* NULL after a complaint about the command line. */
+static const struct export_format *check_command_line(void)
+{
+	const struct export_format *format = NULL;
+
+	for (size_t i = 0; format_name && !format && find_format(i); i++)
+		if (strcmp(format_at(i), format_name) == 0)
+			format = find_format(i);
+
+	if (!format)
+		complain("export: --format is missing (see queryprof export --help)");
+	else if (!out_path)
+		complain("export: -o is missing: the file to write, - for stdout");
+	else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
+		complain("export: %s is not for terminals: give -o a file", format->name);
+	else if (!check_options(format))
+		return NULL;
+	else if ((format == &export_otlp || format == &export_otlp_traces) && resource_complaint())
+		complain("OTEL_RESOURCE_ATTRIBUTES is %s: %s", getenv("OTEL_RESOURCE_ATTRIBUTES"),
+		         resource_complaint());
+	else if (selection_check("export", &selection) == COMMAND_FINE)
+		return format;
+	return NULL;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct export_format *format = check_command_line();
+
+	if (!format || fleet_check("export", argc, argv) != COMMAND_FINE)
+		return COMMAND_MISUSED;
+	if (!format->add && fleet_is_url(argv[0]))
+		return complain("%s: only samples are read from ClickHouse: --format %s needs a trace file",
+		                argv[0], format->name);
+	if (format == &label_history)
+		return label_history_export(argv[0], out_path);
+	if (format->missing)
+		return complain("export: the format %s is not in this build: %s", format->name,
+		                format->missing);
+	return export_files(format, argv[0]);
+}
+
+const struct command command_export = {
+	.name = "export",
+	.arguments = "[FILE] --format FORMAT -o OUT [OPTION]...",
+	.summary = "Writes the samples for other programs and the browser",
+	.details =
+		"The page that flamegraph writes fetches nothing. Under its root are the statements, on top "
+		"of them their stacks, or inverted: the functions that used the time, on top of them what "
+		"called them. The host's frames before SQLite are one until it is clicked, and those of "
+		"queryprof itself are hidden. Where samples have labels, one can be chosen, and the values "
+		"of a label can lie under the root, with their statements on top of them. The colour of a "
+		"module is the same on every page. What is chosen, searched for and zoomed to is in the "
+		"page's address.\n\n"
+		"With --diff the page has two files, and red is what takes more time in the second one, "
+		"blue what takes less; a frame is as wide as its time in both. Functions are the same where "
+		"their name and their module's are. Where the files do not have the same work in them, "
+		"compare shares.\n\n"
+		"Collapsed stacks have numbers of sampling periods, which flame graph tools call samples; "
+		"where periods differ, a number counts the longest time that all of them are multiples of. "
+		"Samples that no timer took, and wall time made up of CPU time and waits, have the type's "
+		"unit, as ns or bytes.\n\n"
+		"Where options select runs, spans are those of the traces that a selected run is in: whose "
+		"span it is, or whose spans its samples fell into. Perfetto distinguishes processes by their "
+		"ids: where two have the same one, the later gets a number from 4194304 on, and its name has "
+		"its id and host.\n\n"
+		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
+		"samples name it by its place there, from 0.",
+	.print_details = print_formats,
+	.examples = "  queryprof export app.trace --format pprof -o app.pb.gz\n"
+		    "  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
+		    "  queryprof export app.trace --format flamegraph -o app.html\n"
+		    "  queryprof export app.trace --format flamegraph --plan -o plans.html\n"
+		    "  queryprof export a.trace --diff b.trace --format flamegraph -o ab.html\n"
+		    "  queryprof export app.trace --format json -o - --like 'FROM orders' |\n"
+		    "    jq -r '. as {$labels, $stacks, $frames} | .samples[] | [.value,\n"
+		    "        $labels[.labels].query_id,\n"
+		    "        $frames[$stacks[.stack].frames[0]].lines[0].function] | @tsv'\n",
+	.options = options,
+	.shared = selection_options,
+	.reads_trace = true,
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of samples, made into what the writers of src/export take. Stacks and labels, which
+ * samples name by number, are read once each, and stay until the reader is freed.
+ */
+#ifndef QUERYPROF_CMD_EXPORT_READ_H
+#define QUERYPROF_CMD_EXPORT_READ_H
+
+#include <sqlite3.h>
+
+#include "base/index.h"
+#include "base/vector.h"
+#include "cmd/export/plan.h"
+#include "export/export.h"
+#include "export/names.h"
+
+struct export_reader {
+	const char *root_key; /* of the label that stacks stand on; NULL: none */
+	bool has_links;       /* samples are wanted with the spans that they fell into */
+	struct names *names;
+	struct index label_index, stack_index, link_index; /* by side and row number; or by span */
+	VECTOR(struct export_labels *) labels;
+	VECTOR(const struct export_stack *) stacks;
+	VECTOR(const char *) links;
+	struct plan_paths paths;
+	int64_t weight, value; /* of all samples so far */
+	/* The file that is being read. */
+	const char *path;
+	uint32_t side;
+	sqlite3 *db;
+	sqlite3_stmt *labels_of, *stack_of, *link_of;
+};
+
+/* `reader` is zeroed, but for root_key and has_links. A command_result. */
+int export_reader_begin(struct export_reader *reader, bool inlines);
+void export_reader_free(struct export_reader *reader);
+
+/* From now on rows are of this file, opened by trace_file_open(), with temp.selected_statements. `side`: see
+ * export_labels. A command_result. */
+int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *path, uint32_t side);
+void export_reader_leave(struct export_reader *reader);
+
+/* The sample of a row with the columns of sql/export/samples.sql. False after a complaint. */
+bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const char *unit,
+                          struct export_sample *sample);
+
+#endif

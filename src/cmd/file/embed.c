@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof embed: puts names and lines into a trace file (trace/embed.h), as
+ * `record` does at its end.
+ */
+#include "cmd/file/embed.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd/file/name_cache.h"
+#include "cmd/file/run_sql.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+#include "cmd/ui/progress.h"
+#include "sql_embed_missing.h"
+#include "store/file/database.h"
+#include "trace/embed.h"
+
+#define TURN_NS 200000000
+#define PATIENCE 10
+
+static volatile sig_atomic_t is_stopped;
+
+static void stop(int signal_number)
+{
+	(void)signal_number;
+	is_stopped = 1;
+}
+
+/* Ctrl-C ends it between two turns: `record` still has something to say, and the status
+ * of its command to pass on. A second one ends the program. */
+static int embed_all(struct embed *embed, sqlite3 *db, int patience)
+{
+	const struct sigaction on_interrupt = { .sa_handler = stop, .sa_flags = SA_RESETHAND };
+	struct sigaction before;
+	int code = SQLITE_OK, failures = 0;
+
+	sigaction(SIGINT, NULL, &before);
+	if (before.sa_handler != SIG_IGN)
+		sigaction(SIGINT, &on_interrupt, NULL);
+	progress_begin("looking up names and lines");
+	while (!is_stopped &&
+	       (code == SQLITE_OK || ((code & 0xff) == SQLITE_BUSY && ++failures < patience))) {
+		code = embed_some(embed, db, TURN_NS);
+		progress_count(embed->named, "addresses");
+	}
+	progress_end();
+	sigaction(SIGINT, &before, NULL);
+	return code == SQLITE_DONE ? SQLITE_OK : is_stopped ? SQLITE_INTERRUPT : code;
+}
+
+static const char *describe(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_BUSY: return "locked by another process";
+	case SQLITE_INTERRUPT: return "stopped; queryprof embed looks up the names that are missing";
+	default: return sqlite3_errstr(code);
+	}
+}
+
+/* It must be there: opening for writing would make it. */
+static bool is_there(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		complain("%s: %s", path, strerror(errno));
+	else if (!S_ISREG(status.st_mode))
+		complain("%s: not a file", path);
+	else if (status.st_size == 0)
+		complain("%s: not a trace file of queryprof", path);
+	else
+		return true;
+	return false;
+}
+
+int embed_file(const char *path, int patience)
+{
+	const struct database_limits limits = { .wal_bytes = 16 << 20 };
+	struct database database;
+	struct embed embed;
+	char *error = NULL;
+	int code;
+
+	if (!is_there(path))
+		return COMMAND_FAILED;
+	if (database_open(&database, path, &limits, &error)) {
+		complain("%s", error ? error : "out of memory");
+		free(error);
+		return COMMAND_FAILED;
+	}
+	embed_begin(&embed, true);
+	struct name_cache *cache = name_cache_open();
+	if (cache) {
+		embed.look_up = name_cache_frames;
+		embed.look_up_context = cache;
+	}
+	code = embed_all(&embed, database.db, patience);
+	if (code)
+		complain("%s: %s", path, describe(code));
+	embed_end(&embed, database.db);
+	name_cache_close(cache);
+	database_close(&database, true);
+	return code ? COMMAND_FAILED : COMMAND_FINE;
+}
+
+static const char *all;
+
+static const struct command_option options[] = {
+	{ .name = "all", .to = &all, .help = "list every module, also one whose names are all known" },
+	{ 0 },
+};
+
+static int run(int argc, char **argv)
+{
+	const struct output output = { .if_empty = "every address has a name, or is in no module" };
+	const struct sql_parameter parameters[] = { { ":all", all }, { NULL, NULL } };
+	sqlite3 *db;
+	int result;
+
+	(void)argc;
+	if (embed_file(argv[0], PATIENCE))
+		return COMMAND_FAILED;
+	db = trace_file_open(argv[0]);
+	if (!db)
+		return COMMAND_FAILED;
+	result = run_sql(db, sql_embed_missing, parameters, &output);
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_embed = {
+	.name = "embed",
+	.arguments = "[FILE] [OPTION]...",
+	.summary = "Puts the names of functions, and lines, into a trace file",
+	.details = "Then the file can be read where the programs are not, and with any sqlite3. `record` "
+		   "does it at its end; embed does it later, for programs that went on and for debug "
+		   "information that came later. Names that the file has already stay. A program or library "
+		   "is used only if it is the one that was sampled, by its build id, or else by size and "
+		   "time. What was found is kept in $XDG_CACHE_HOME/queryprof-names or "
+		   "~/.cache/queryprof-names, for the next recording; the folder may be removed.\n\n"
+		   "Prints which modules have addresses without a name, or without lines.",
+	.examples = "  queryprof embed app.trace\n"
+		    "  queryprof embed app.trace && scp app.trace desk:\n",
+	.options = options,
+	.reads_trace = true,
+	.pages = true,
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The libraries that belong to the command.
+ */
+#ifndef QUERYPROF_CMD_FILE_LIBRARY_H
+#define QUERYPROF_CMD_FILE_LIBRARY_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* The library of that file name beside the command, as in the build's folder, or where it
+ * is installed with it; `path` has room for PATH_MAX. False: in neither place. */
+bool library_find(const char *name, char *path);
+
+#endif

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An entry has the results of the look-ups in one object. It holds as long as each file that they
+ * opened is the same, and each that they missed is still missing: debug information that comes
+ * later, another archive and a program that was built again make it void. The entry of an
+ * object without lines whose names are all read is its whole table of functions, so that the next
+ * run's other addresses need no comparison with an archive; other entries are single addresses.
+ *
+ * Another build of this command has entries of its own. A file that changed just now is left
+ * out: it may change again without another time. A cache that is locked, damaged or full is no
+ * error: it is left alone, removed, or begun anew.
+ */
+#include "cmd/file/name_cache.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/interner.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "symbol/consulted.h"
+#include "symbol/debuginfod.h"
+#include "symbol/symbol.h"
+
+#define BYTES_MAX (16 << 20)
+#define FUNCTIONS_MAX 20000
+#define LOCK_MS 100
+#define SETTLED_S 2
+
+/* --- statements -------------------------------------------------------------------- */
+
+static const char schema[] =
+	"PRAGMA synchronous = NORMAL;"
+	"CREATE TABLE IF NOT EXISTS objects (id INTEGER PRIMARY KEY, key TEXT UNIQUE, files TEXT, has_all"
+	" INTEGER, has_lines INTEGER);"
+	"CREATE TABLE IF NOT EXISTS functions (object INTEGER, start INTEGER, end INTEGER, name TEXT,"
+	" PRIMARY KEY (object, start)) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS frames (object INTEGER, address INTEGER, level INTEGER, inlined INTEGER,"
+	" function TEXT, file TEXT, line INTEGER, PRIMARY KEY (object, address, level)) WITHOUT ROWID;";
+
+enum statement {
+	FIND_OBJECT,
+	FIND_FUNCTION,
+	FIND_FRAMES,
+	SIZE,
+	FORGET_FUNCTIONS,
+	FORGET_FRAMES,
+	ADD_OBJECT,
+	ADD_FUNCTION,
+	ADD_FRAME,
+	STATEMENTS,
+};
+
+static const char *const statement_sql[STATEMENTS] = {
+	[FIND_OBJECT] = "SELECT id, has_all, has_lines, files FROM objects WHERE key = ?1",
+	[FIND_FUNCTION] = "SELECT name, end FROM functions WHERE object = ?1 AND start <= ?2"
+			  " ORDER BY start DESC LIMIT 1",
+	[FIND_FRAMES] = "SELECT inlined, function, file, line FROM frames WHERE object = ?1 AND address = ?2"
+			" ORDER BY level",
+	[SIZE] = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count,"
+		 " pragma_freelist_count, pragma_page_size",
+	[FORGET_FUNCTIONS] = "DELETE FROM functions WHERE object = (SELECT id FROM objects WHERE key = ?1)",
+	[FORGET_FRAMES] = "DELETE FROM frames WHERE object = (SELECT id FROM objects WHERE key = ?1)",
+	[ADD_OBJECT] = "INSERT INTO objects (key, files, has_all, has_lines) VALUES (?1, ?2, ?3, ?4)"
+		       " ON CONFLICT (key) DO UPDATE SET files = ?2, has_all = ?3, has_lines = ?4"
+		       " RETURNING id",
+	[ADD_FUNCTION] =
+		"INSERT OR REPLACE INTO functions (object, start, end, name) VALUES (?1, ?2, ?3, ?4)",
+	[ADD_FRAME] = "INSERT OR REPLACE INTO frames (object, address, level, inlined, function, file, line)"
+		      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+};
+
+struct finding {
+	uint64_t address;
+	size_t first, count; /* of the entry's frames */
+};
+
+/* One object in this run of the command. */
+struct entry {
+	struct symbol_object object; /* strings are the interner's */
+	const char *key;             /* NULL: not yet begun */
+	int64_t row;                 /* what the cache has of it holds; 0: it has nothing, or that is void */
+	bool has_all;                /* functions that are not there have no name */
+	bool has_lines;              /* so nothing more can come */
+	bool is_unfit;               /* not to be kept: a file changed just now, or it is not all known */
+	char *files;                 /* a line each: its state, a tab, its path */
+	const char *read;            /* `files` as the cache had it */
+	VECTOR(struct finding) findings;
+	VECTOR(struct symbol_frame) frames;
+};
+
+struct name_cache {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENTS];
+	char *path;
+	char *self; /* the state of this command's file */
+	struct interner texts, keys;
+	VECTOR(struct entry) entries; /* by number of their key */
+};
+
+static const char *keep(struct name_cache *cache, const char *text)
+{
+	return text ? interner_keep(&cache->texts, text, strlen(text)) : NULL;
+}
+
+static const char *keep_column(struct name_cache *cache, sqlite3_stmt *row, int column)
+{
+	return keep(cache, (const char *)sqlite3_column_text(row, column));
+}
+
+/* SQLITE_OK after a statement that gives no row, or an error. */
+static int run(sqlite3_stmt *statement)
+{
+	sqlite3_step(statement);
+	return sqlite3_reset(statement);
+}
+
+/* --- the files that an entry depends on -------------------------------------------- */
+
+/* Describes the file at the path; *is_new when it came or changed just now. */
+static char *state_of(const char *path, bool *is_new)
+{
+	struct stat file;
+	struct timespec now;
+
+	if (stat(path, &file) != 0)
+		return strdup("-");
+	clock_gettime(CLOCK_REALTIME, &now);
+	*is_new |= file.st_ctim.tv_sec > now.tv_sec - SETTLED_S;
+	return text_format("%llx:%llx:%llx:%lld.%ld:%lld.%ld", (long long)file.st_dev, (long long)file.st_ino,
+	                   (long long)file.st_size, (long long)file.st_mtim.tv_sec, file.st_mtim.tv_nsec,
+	                   (long long)file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
+}
+
+/* Before the look-up opens it, so that what is read is not older than the state. */
+static void note_file(void *context, const char *path)
+{
+	struct entry *entry = context;
+	char *known = text_format("\t%s\n", path), *state = state_of(path, &entry->is_unfit), *files = NULL;
+
+	if (!known || !state || path[0] != '/' || strpbrk(path, "\t\n"))
+		entry->is_unfit = true;
+	else if (entry->files && strstr(entry->files, known))
+		;
+	else if ((files = text_format("%s%s%s", entry->files ? entry->files : "", state, known))) {
+		free(entry->files);
+		entry->files = files;
+	} else {
+		entry->is_unfit = true;
+	}
+	free(known);
+	free(state);
+}
+
+static bool are_as_noted(const char *files)
+{
+	bool ignored = false, same = true;
+
+	for (const char *line = files, *end; same && (end = strchr(line, '\n')); line = end + 1) {
+		const char *tab = strchr(line, '\t');
+		char *path = tab && tab < end ? strndup(tab + 1, (size_t)(end - tab) - 1) : NULL;
+		char *state = path ? state_of(path, &ignored) : NULL;
+		same = state && strlen(state) == (size_t)(tab - line) &&
+		       memcmp(state, line, (size_t)(tab - line)) == 0;
+		free(state);
+		free(path);
+	}
+	return same && *files;
+}
+
+/* --- entries ----------------------------------------------------------------------- */
+
+static char *key_of(const struct name_cache *cache, const struct symbol_object *object)
+{
+	return text_format("%s\n%s\n%s\n%s\n%llu\n%lld", cache->self, symbol_debug_path(), object->path,
+	                   object->build_id, (unsigned long long)object->file_size,
+	                   (long long)object->mtime_ns);
+}
+
+static void read_entry(struct name_cache *cache, struct entry *entry)
+{
+	sqlite3_stmt *row = cache->statements[FIND_OBJECT];
+
+	sqlite3_bind_text(row, 1, entry->key, -1, SQLITE_STATIC);
+	if (sqlite3_step(row) == SQLITE_ROW) {
+		const char *files = keep_column(cache, row, 3);
+		bool has_lines = sqlite3_column_int(row, 2);
+		/* A server may have lines by now. */
+		if (files && are_as_noted(files) && (has_lines || !debuginfod_is_wanted())) {
+			entry->row = sqlite3_column_int64(row, 0);
+			entry->has_all = sqlite3_column_int(row, 1);
+			entry->has_lines = has_lines;
+			entry->files = strdup(files);
+			entry->read = files;
+		}
+	}
+	sqlite3_reset(row);
+}
+
+/* NULL: no memory. */
+static struct entry *entry_of(struct name_cache *cache, const struct symbol_object *object)
+{
+	char *key = key_of(cache, object);
+	uint32_t number = key ? interner_number(&cache->keys, key) : INTERNER_NO_MEMORY;
+	struct entry *entry = number == INTERNER_NO_MEMORY ? NULL : vector_at(&cache->entries, number);
+
+	free(key);
+	if (!entry || entry->key)
+		return entry;
+	entry->key = cache->keys.texts.items[number];
+	entry->object = *object;
+	entry->object.path = keep(cache, object->path);
+	entry->object.build_id = keep(cache, object->build_id);
+	if (entry->object.path && entry->object.build_id)
+		read_entry(cache, entry);
+	else
+		entry->is_unfit = true;
+	return entry;
+}
+
+/* 0 after an error: then the entry counts for nothing any more. */
+static size_t end_recall(struct entry *entry, sqlite3_stmt *row, size_t count)
+{
+	if (sqlite3_reset(row) == SQLITE_OK)
+		return count;
+	entry->row = 0;
+	return 0;
+}
+
+static size_t recall_function(struct name_cache *cache, struct entry *entry, uint64_t address,
+                              struct symbol_frame *frames)
+{
+	sqlite3_stmt *row = cache->statements[FIND_FUNCTION];
+	size_t count = 0;
+
+	sqlite3_bind_int64(row, 1, entry->row);
+	sqlite3_bind_int64(row, 2, (int64_t)address);
+	if (sqlite3_step(row) == SQLITE_ROW && address < (uint64_t)sqlite3_column_int64(row, 1))
+		frames[count++] = (struct symbol_frame){ .function = keep_column(cache, row, 0) };
+	return end_recall(entry, row, count);
+}
+
+static size_t recall_frames(struct name_cache *cache, struct entry *entry, uint64_t address,
+                            struct symbol_frame *frames, size_t room)
+{
+	sqlite3_stmt *row = cache->statements[FIND_FRAMES];
+	size_t count = 0;
+
+	sqlite3_bind_int64(row, 1, entry->row);
+	sqlite3_bind_int64(row, 2, (int64_t)address);
+	while (count < room && sqlite3_step(row) == SQLITE_ROW)
+		frames[count++] = (struct symbol_frame){ .is_inlined = sqlite3_column_int(row, 0),
+			                                 .function = keep_column(cache, row, 1),
+			                                 .file = keep_column(cache, row, 2),
+			                                 .line = sqlite3_column_int(row, 3) };
+	return end_recall(entry, row, count);
+}
+
+static size_t look_up(struct entry *entry, const struct symbol_object *object, uint64_t address,
+                      struct symbol_frame *frames, size_t room)
+{
+	consulted_follow(note_file, entry);
+	symbol_fetch(object);
+	size_t count = symbol_frames(object, address, frames, room);
+	consulted_follow(NULL, NULL);
+
+	struct finding finding = { address, entry->frames.count, count };
+	for (size_t i = 0; i < count; i++) {
+		entry->has_lines |= frames[i].file != NULL;
+		entry->is_unfit |= !vector_push(&entry->frames, frames[i]);
+	}
+	entry->is_unfit |= !vector_push(&entry->findings, finding);
+	return count;
+}
+
+size_t name_cache_frames(void *context, const struct symbol_object *object, uint64_t address,
+                         struct symbol_frame *frames, size_t room)
+{
+	struct name_cache *cache = context;
+	struct entry *entry = entry_of(cache, object);
+	size_t count = 0;
+
+	if (!entry) {
+		symbol_fetch(object);
+		return symbol_frames(object, address, frames, room);
+	}
+	if (entry->row)
+		count = entry->has_all ? recall_function(cache, entry, address, frames)
+		                       : recall_frames(cache, entry, address, frames, room);
+	if (count || (entry->row && entry->has_all))
+		return count;
+	return look_up(entry, object, address, frames, room);
+}
+
+/* --- storing ----------------------------------------------------------------------- */
+
+/* Where ranges begin and end. */
+struct places {
+	VECTOR(uint64_t) list;
+	bool is_short; /* of memory */
+};
+
+static void add_places(void *context, const char *name, uint64_t start, uint64_t end)
+{
+	struct places *places = context;
+
+	(void)name;
+	places->is_short |= !vector_push(&places->list, start) || !vector_push(&places->list, end);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static int store_function(struct name_cache *cache, int64_t row, uint64_t start, uint64_t end,
+                          const char *name)
+{
+	sqlite3_stmt *add = cache->statements[ADD_FUNCTION];
+
+	sqlite3_bind_int64(add, 1, row);
+	sqlite3_bind_int64(add, 2, (int64_t)start);
+	sqlite3_bind_int64(add, 3, (int64_t)end);
+	sqlite3_bind_text(add, 4, name, -1, SQLITE_STATIC);
+	return run(add);
+}
+
+/* The sources' ranges may lie over each other: symbol_name() says which one counts. */
+static int store_functions(struct name_cache *cache, const struct entry *entry, int64_t row,
+                           const struct places *places)
+{
+	const uint64_t *at = places->list.items;
+	const char *name = NULL;
+	uint64_t start = 0;
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; !code && i < places->list.count; i++) {
+		const char *next = symbol_name(&entry->object, at[i]);
+		if (next == name)
+			continue;
+		if (name)
+			code = store_function(cache, row, start, at[i], name);
+		name = next;
+		start = at[i];
+	}
+	return code;
+}
+
+static int store_frames(struct name_cache *cache, const struct entry *entry, int64_t row)
+{
+	sqlite3_stmt *add = cache->statements[ADD_FRAME];
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; i < entry->findings.count; i++) {
+		const struct finding *finding = &entry->findings.items[i];
+		for (size_t level = 0; !code && level < finding->count; level++) {
+			const struct symbol_frame *frame = &entry->frames.items[finding->first + level];
+			sqlite3_bind_int64(add, 1, row);
+			sqlite3_bind_int64(add, 2, (int64_t)finding->address);
+			sqlite3_bind_int64(add, 3, (int64_t)level);
+			sqlite3_bind_int(add, 4, frame->is_inlined);
+			sqlite3_bind_text(add, 5, frame->function, -1, SQLITE_STATIC);
+			sqlite3_bind_text(add, 6, frame->file, -1, SQLITE_STATIC);
+			sqlite3_bind_int(add, 7, frame->line);
+			code = run(add);
+		}
+	}
+	return code;
+}
+
+/* Whether the cache still has what this run read, and builds on. */
+static bool is_as_read(struct name_cache *cache, const struct entry *entry)
+{
+	sqlite3_stmt *row = cache->statements[FIND_OBJECT];
+	const char *files = NULL;
+
+	sqlite3_bind_text(row, 1, entry->key, -1, SQLITE_STATIC);
+	if (entry->row && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) == entry->row)
+		files = (const char *)sqlite3_column_text(row, 3);
+	bool same = files && strcmp(files, entry->read) == 0;
+	sqlite3_reset(row);
+	return same;
+}
+
+static int forget(struct name_cache *cache, const struct entry *entry)
+{
+	int code = SQLITE_OK;
+
+	for (int i = FORGET_FUNCTIONS; !code && i <= FORGET_FRAMES; i++) {
+		sqlite3_bind_text(cache->statements[i], 1, entry->key, -1, SQLITE_STATIC);
+		code = run(cache->statements[i]);
+	}
+	return code;
+}
+
+static int store_entry(struct name_cache *cache, const struct entry *entry)
+{
+	sqlite3_stmt *add = cache->statements[ADD_OBJECT];
+	struct places places = { 0 };
+	bool has_all = symbol_is_read(&entry->object);
+	int code = is_as_read(cache, entry) && !has_all ? SQLITE_OK : forget(cache, entry);
+
+	if (has_all)
+		symbol_each(&entry->object, add_places, &places);
+	has_all &= !places.is_short && places.list.count <= 2 * FUNCTIONS_MAX;
+	if (places.list.count)
+		qsort(places.list.items, places.list.count, sizeof(*places.list.items), compare_places);
+	sqlite3_bind_text(add, 1, entry->key, -1, SQLITE_STATIC);
+	sqlite3_bind_text(add, 2, entry->files, -1, SQLITE_STATIC);
+	sqlite3_bind_int(add, 3, has_all);
+	sqlite3_bind_int(add, 4, entry->has_lines);
+	if (!code)
+		code = sqlite3_step(add) == SQLITE_ROW ? SQLITE_OK : sqlite3_errcode(cache->db);
+	int64_t row = code ? 0 : sqlite3_column_int64(add, 0);
+	if (!code && sqlite3_step(add) != SQLITE_DONE)
+		code = sqlite3_errcode(cache->db);
+	sqlite3_reset(add);
+	if (!code)
+		code = has_all ? store_functions(cache, entry, row, &places)
+		               : store_frames(cache, entry, row);
+	vector_free(&places.list);
+	return code;
+}
+
+static bool is_full(struct name_cache *cache)
+{
+	sqlite3_stmt *size = cache->statements[SIZE];
+	bool full = sqlite3_step(size) == SQLITE_ROW && sqlite3_column_int64(size, 0) > BYTES_MAX;
+
+	sqlite3_reset(size);
+	return full;
+}
+
+/* Without files no library was there that could read them. */
+static bool is_worth_storing(const struct entry *entry)
+{
+	return entry->findings.count && entry->files && !entry->is_unfit;
+}
+
+static int store(struct name_cache *cache)
+{
+	int code = sqlite3_exec(cache->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+
+	if (!code && is_full(cache))
+		code = sqlite3_exec(cache->db,
+		                    "DELETE FROM objects; DELETE FROM functions; DELETE FROM frames", NULL,
+		                    NULL, NULL);
+	for (size_t i = 0; !code && i < cache->entries.count && !is_full(cache); i++)
+		if (is_worth_storing(&cache->entries.items[i]))
+			code = store_entry(cache, &cache->entries.items[i]);
+	if (!code)
+		code = sqlite3_exec(cache->db, "COMMIT", NULL, NULL, NULL);
+	if (code)
+		sqlite3_exec(cache->db, "ROLLBACK", NULL, NULL, NULL);
+	return code;
+}
+
+/* --- the file ---------------------------------------------------------------------- */
+
+/* A folder that others can write could have names of theirs. So it is none that anything else makes: the
+ * folder queryprof beside it has what builds fetch, and other users may read that. */
+static bool make_private(const char *folder)
+{
+	struct stat status;
+
+	mkdir(folder, 0700);
+	return lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+	       (status.st_mode & 077) == 0;
+}
+
+static char *find_file(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char *above = NULL, *folder = NULL, *file = NULL;
+
+	if (cache && cache[0] == '/')
+		above = strdup(cache);
+	else if (home && home[0] == '/')
+		above = text_format("%s/.cache", home);
+	if (above)
+		mkdir(above, 0700);
+	folder = above ? text_format("%s/queryprof-names", above) : NULL;
+	if (folder && make_private(folder))
+		file = text_format("%s/names-1.db", folder); /* another form: another number */
+	free(above);
+	free(folder);
+	return file;
+}
+
+static int open_database(struct name_cache *cache)
+{
+	int code = sqlite3_open_v2(cache->path, &cache->db,
+	                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
+
+	if (!code)
+		code = sqlite3_busy_timeout(cache->db, LOCK_MS);
+	if (!code)
+		code = sqlite3_exec(cache->db, schema, NULL, NULL, NULL);
+	for (int i = 0; !code && i < STATEMENTS; i++)
+		code = sqlite3_prepare_v2(cache->db, statement_sql[i], -1, &cache->statements[i], NULL);
+	return code;
+}
+
+static void release(struct name_cache *cache, int code)
+{
+	bool is_damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR;
+
+	for (int i = 0; i < STATEMENTS; i++)
+		sqlite3_finalize(cache->statements[i]);
+	sqlite3_close(cache->db);
+	if (is_damaged)
+		unlink(cache->path);
+	for (size_t i = 0; i < cache->entries.count; i++) {
+		free(cache->entries.items[i].files);
+		vector_free(&cache->entries.items[i].findings);
+		vector_free(&cache->entries.items[i].frames);
+	}
+	vector_free(&cache->entries);
+	interner_free(&cache->texts);
+	interner_free(&cache->keys);
+	free(cache->path);
+	free(cache->self);
+	free(cache);
+}
+
+struct name_cache *name_cache_open(void)
+{
+	struct name_cache *cache = calloc(1, sizeof(*cache));
+	int code = SQLITE_CANTOPEN;
+	bool ignored = false;
+
+	if (!cache)
+		return NULL;
+	cache->path = find_file();
+	cache->self = state_of("/proc/self/exe", &ignored);
+	if (cache->path && cache->self)
+		code = open_database(cache);
+	if (!code)
+		return cache;
+	release(cache, code);
+	return NULL;
+}
+
+void name_cache_close(struct name_cache *cache)
+{
+	bool has_news = false;
+
+	for (size_t i = 0; cache && i < cache->entries.count; i++)
+		has_news |= is_worth_storing(&cache->entries.items[i]);
+	if (cache)
+		release(cache, has_news ? store(cache) : SQLITE_OK);
+}

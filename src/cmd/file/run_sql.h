@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running SQL and printing its rows.
+ */
+#ifndef QUERYPROF_CMD_FILE_RUN_SQL_H
+#define QUERYPROF_CMD_FILE_RUN_SQL_H
+
+#include <sqlite3.h>
+
+#include "cmd/ui/output.h"
+
+/* A value for a parameter, as text; NULL leaves the parameter NULL. */
+struct sql_parameter {
+	const char *name; /* ":name"; NULL ends the list */
+	const char *value;
+};
+
+void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters);
+
+/* Runs all statements of `sql` and prints their rows. COMMAND_FAILED after a
+ * complaint; it stops there. */
+int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
+            const struct output *output);
+
+#endif

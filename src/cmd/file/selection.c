@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which runs a command is about: the options that queries, report, plan, export and diff
+ * share, and the runs of a file that they select (sql/read/selected.sql).
+ */
+#include "cmd/file/selection.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cmd/file/run_sql.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/moment.h"
+#include "cmd/pull/fleet.h"
+#include "sql_selected.h"
+#include "store/file/database.h"
+
+struct selection selection;
+
+const struct command_option selection_options[] = {
+	{ .name = "query",
+	  .value = "ID",
+	  .to = &selection.query,
+	  .kind = OPTION_QUERY,
+	  .help = "those with this id; its beginning is enough" },
+	{ .name = "statement",
+	  .value = "ID",
+	  .to = &selection.statement,
+	  .kind = OPTION_STATEMENT,
+	  .help = "those of the statement with this id (queries --statements); its beginning is enough" },
+	{ .name = "like",
+	  .value = "TEXT",
+	  .to = &selection.like,
+	  .help = "those with TEXT in the statement; LIKE's % and _ work" },
+	{ .name = "since",
+	  .value = "TIME",
+	  .to = &selection.since,
+	  .kind = OPTION_TIME,
+	  .help = "those begun then or later: '2026-11-20 09:30', 10min (ago), end-10min" },
+	{ .name = "until",
+	  .value = "TIME",
+	  .to = &selection.until,
+	  .kind = OPTION_TIME,
+	  .help = "those begun before" },
+	{ .name = "min-duration",
+	  .value = "SPAN",
+	  .to = &selection.min_duration,
+	  .kind = OPTION_PERIOD,
+	  .help = "those that took SPAN at least, as 50ms or 2s" },
+	{ .name = "failed", .to = &selection.failed, .help = "those that ended with an error" },
+	{ .name = "database",
+	  .value = "FILE",
+	  .to = &selection.database,
+	  .kind = OPTION_DATABASE,
+	  .help = "those on this database; the name without its folders is enough" },
+	{ .name = "process",
+	  .value = "PROCESS",
+	  .to = &selection.process,
+	  .kind = OPTION_PROCESS,
+	  .help = "those of this process: its number or its program" },
+	{ .name = "thread",
+	  .value = "THREAD",
+	  .to = &selection.thread,
+	  .kind = OPTION_THREAD,
+	  .help = "those that this thread ran: its number or its name" },
+	{ .name = "label",
+	  .value = "KEY=VALUE",
+	  .to = &selection.label,
+	  .help = "those under this label; and of their samples only those under it" },
+	{ .name = "last",
+	  .value = "N",
+	  .to = &selection.last,
+	  .kind = OPTION_NUMBER,
+	  .help = "of those that are left the N newest" },
+	{ .name = "host", .value = "NAME", .to = &selection.host, .help = "those on this host" },
+	{ .name = "service",
+	  .value = "NAME",
+	  .to = &selection.service,
+	  .help = "those of this service: push's --service, else the program's name" },
+	{ 0 },
+};
+
+/* The value in `one` of an option of the table, whose own variable lies in `selection`. */
+static const char *value_of(const struct selection *one, const struct command_option *option)
+{
+	return ((const char *const *)one)[option->to - (const char **)&selection];
+}
+
+char *selection_describe(const struct selection *one, const char *separator)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	for (const struct command_option *option = selection_options; to && option->name; option++) {
+		const char *value = value_of(one, option);
+		if (value)
+			fprintf(to, "%s%s%s%s", separator, option->name, option->value ? " " : "",
+			        option->value ? value : "");
+	}
+	return to && fclose(to) == 0 ? text : NULL;
+}
+
+int selection_check_time(const char *command, const char *option, const char *text)
+{
+	const struct moment_bases bases = { 0 };
+	int64_t ns;
+
+	if (!text || moment_parse(text, &bases, &ns))
+		return COMMAND_FINE;
+	complain("%s: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), end-10min or "
+	         "start+1min",
+	         command, option, text);
+	return COMMAND_MISUSED;
+}
+
+int selection_check(const char *command, const struct selection *one)
+{
+	int64_t ns;
+
+	if (one->min_duration && !moment_parse_span(one->min_duration, &ns)) {
+		complain("%s: --min-duration %s; expected a time as 50ms, 2s or 1min", command,
+		         one->min_duration);
+		return COMMAND_MISUSED;
+	}
+	if (one->label && (one->label[0] == '=' || !strchr(one->label, '='))) {
+		complain("%s: --label %s; expected KEY=VALUE, as route=users", command, one->label);
+		return COMMAND_MISUSED;
+	}
+	if (selection_check_time(command, "since", one->since))
+		return COMMAND_MISUSED;
+	return selection_check_time(command, "until", one->until);
+}
+
+/* (An id of the user's own may have several runs.) */
+static const struct id_kind
+	query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"), "query" },
+	statement_ids = { FIND_IDS("SELECT DISTINCT printf('%016x', normalized_query_hash) FROM statements"),
+	                  "statement" };
+
+char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given)
+{
+	sqlite3_stmt *row = NULL;
+	char *id = NULL;
+	int found = 0, code;
+
+	if (sqlite3_prepare_v2(db, kind->find, -1, &row, NULL) == SQLITE_OK)
+		sqlite3_bind_text(row, 1, given, -1, SQLITE_STATIC);
+	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+		const char *text = (const char *)sqlite3_column_text(row, 0);
+		found++;
+		if (!id)
+			id = sqlite3_mprintf("%s", text);
+	}
+	sqlite3_finalize(row);
+	if (code != SQLITE_DONE)
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	else if (found == 1)
+		return id;
+	else if (found)
+		complain("%s: more than one %s's id begins with %s", path, kind->name, given);
+	else
+		complain("%s: no %s has the id %s", path, kind->name, given);
+	sqlite3_free(id);
+	return NULL;
+}
+
+/* When the file's first run began, and its last. */
+static void find_bases(sqlite3 *db, struct moment_bases *bases)
+{
+	sqlite3_stmt *row = NULL;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	*bases = (struct moment_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec };
+	sqlite3_prepare_v2(
+		db,
+		"SELECT min(start_ns), max(start_ns) FROM (SELECT iif("
+		"query_start_ns, query_start_ns, first_ns) AS start_ns FROM queries WHERE id <> 0)",
+		-1, &row, NULL);
+	if (row && sqlite3_step(row) == SQLITE_ROW) {
+		bases->start = sqlite3_column_int64(row, 0);
+		bases->end = sqlite3_column_int64(row, 1);
+	}
+	sqlite3_finalize(row);
+}
+
+/* The nanoseconds of an option as a parameter; NULL where it was not given. */
+static const char *number_text(char text[24], bool is_given, int64_t ns)
+{
+	snprintf(text, 24, "%lld", (long long)ns);
+	return is_given ? text : NULL;
+}
+
+/* Those of the options that are read before SQL can compare with them. */
+struct resolved {
+	char *query, *statement; /* whole ids */
+	char since[24], until[24], min_duration[24];
+};
+
+static int select_runs(sqlite3 *db, const struct selection *one, const struct moment_bases *bases,
+                       struct resolved *resolved)
+{
+	int64_t since = 0, until = 0, min_duration = 0;
+
+	/* selection_check() has seen that they can be read. */
+	const bool has_since = one->since && moment_parse(one->since, bases, &since),
+		   has_until = one->until && moment_parse(one->until, bases, &until),
+		   has_duration = one->min_duration && moment_parse_span(one->min_duration, &min_duration);
+	const struct sql_parameter parameters[] = {
+		{ ":query_id", resolved->query },
+		{ ":statement", resolved->statement },
+		{ ":like", one->like },
+		{ ":since", number_text(resolved->since, has_since, since) },
+		{ ":until", number_text(resolved->until, has_until, until) },
+		{ ":min_duration", number_text(resolved->min_duration, has_duration, min_duration) },
+		{ ":failed", one->failed },
+		{ ":database", one->database },
+		{ ":process", one->process },
+		{ ":thread", one->thread },
+		{ ":last", one->last },
+		{ ":label", one->label },
+		{ ":host", one->host },
+		{ ":service", one->service },
+		{ NULL, NULL },
+	};
+	return run_sql(db, sql_selected, parameters,
+	               &(struct output){ .is_bare = true, .doing = "reading queries" });
+}
+
+/* A command_result. */
+static int selection_apply(sqlite3 *db, const char *path, const struct selection *one,
+                           const struct moment_bases *bases)
+{
+	struct resolved resolved = { .query = NULL };
+	int result = COMMAND_FAILED;
+
+	if ((!one->query || (resolved.query = selection_complete_id(db, path, &query_ids, one->query))) &&
+	    (!one->statement ||
+	     (resolved.statement = selection_complete_id(db, path, &statement_ids, one->statement))))
+		result = select_runs(db, one, bases, &resolved);
+	sqlite3_free(resolved.query);
+	sqlite3_free(resolved.statement);
+	return result;
+}
+
+sqlite3 *selection_open(const char *path, const struct selection *one)
+{
+	struct selection left = *one;
+	struct moment_bases bases = { 0 };
+	bool is_fleet = fleet_is_url(path);
+	sqlite3 *db = is_fleet ? fleet_open(path, one, &bases) : trace_file_open(path);
+
+	if (db && !is_fleet && (one->since || one->until))
+		find_bases(db, &bases);
+	if (is_fleet) /* all that is there is of them */
+		left.host = left.service = NULL;
+	if (db && selection_apply(db, path, &left, &bases) != COMMAND_FINE) {
+		trace_file_close(db);
+		return NULL;
+	}
+	return db;
+}
+
+int selection_require(sqlite3 *db, const char *path, const struct selection *one)
+{
+	int result = COMMAND_FINE;
+
+	/* Row 0 is there when no option is given; and a statement may have no logged runs. */
+	if (database_number(db,
+	                    "SELECT EXISTS (SELECT 1 FROM temp.selected) OR EXISTS (SELECT 1 FROM "
+	                    "temp.selected_statements)",
+	                    0) == 0) {
+		char *options = selection_describe(one, " --");
+		result = complain("%s: no run is left by%s", path, options ? options : " the options");
+		free(options);
+	}
+	return result;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which runs a command is about: the options that several commands share.
+ */
+#ifndef QUERYPROF_CMD_FILE_SELECTION_H
+#define QUERYPROF_CMD_FILE_SELECTION_H
+
+#include <sqlite3.h>
+
+#include "cmd/line/command.h"
+
+/* The shared options; NULL: not given. */
+struct selection {
+	const char *query, *statement, *like, *since, *until, *min_duration, *failed, *database, *process,
+		*thread, *label, *last, *host, *service;
+};
+extern struct selection selection;
+extern const struct command_option selection_options[];
+
+/* The options that are given, each after `separator`: "like TEXT". "" is all runs.
+ * malloc'ed, NULL: no memory. */
+char *selection_describe(const struct selection *one, const char *separator);
+
+/* COMMAND_MISUSED after a complaint about a time, or a label. */
+int selection_check(const char *command, const struct selection *one);
+
+/* The same for one time, NULL: none. */
+int selection_check_time(const char *command, const char *option, const char *text);
+
+/* The ids that the given one can mean: itself if it is one, else all that begin with it. Two rows are enough
+ * to know that it is not one. */
+#define FIND_IDS(ids)                                                                                        \
+	"WITH ids(id) AS (" ids ") SELECT id FROM ids WHERE id = ?1 "                                        \
+	"UNION ALL SELECT id FROM ids WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' "                    \
+	"AND NOT EXISTS (SELECT 1 FROM ids WHERE id = ?1) LIMIT 2"
+
+struct id_kind {
+	const char *find, *name;
+};
+
+/* sqlite3_malloc'ed; NULL after a complaint. */
+char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given);
+
+/* Opens the file and gives it temp.selected and its views (sql/read/selected.sql); NULL after
+ * a complaint. */
+sqlite3 *selection_open(const char *path, const struct selection *one);
+
+/* COMMAND_FAILED, after a complaint, where the options leave no run at all. */
+int selection_require(sqlite3 *db, const char *path, const struct selection *one);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trace files, opened to be read and left as they are.
+ *
+ * A reader of a file in WAL mode needs the log's index beside the file and would create
+ * it. A file without a log and without a writer is opened as immutable instead: SQLite
+ * then creates nothing, so a file in a folder that cannot be written can be read.
+ *
+ * The file may come from a stranger: its content is data, and its schema is not
+ * trusted.
+ */
+#include "cmd/file/trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/vector.h"
+#include "cmd/file/trace_frames.h"
+#include "cmd/pull/fleet.h"
+#include "cmd/ui/complain.h"
+#include "cmd/ui/progress.h"
+#include "sql/trace_names.h"
+#include "store/file/database.h"
+#include "store/file/upgrade.h"
+#include "store/store.h"
+
+/* Such a process holds SQLite's shared lock on the file, a range past the first
+ * gigabyte. */
+bool trace_file_is_in_use(const char *path)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool used = fd < 0 || fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+
+	if (fd >= 0)
+		close(fd);
+	return used;
+}
+
+char *trace_file_log(const char *path)
+{
+	char *real = realpath(path, NULL);
+	char *log = text_format("%s-wal", real ? real : path);
+
+	free(real);
+	return log;
+}
+
+static bool has_log(const char *path)
+{
+	struct stat status;
+	char *log = trace_file_log(path);
+	bool has = log && stat(log, &status) == 0 && status.st_size > 0;
+
+	free(log);
+	return has;
+}
+
+char *trace_file_uri(const char *path)
+{
+	sqlite3_str *uri = sqlite3_str_new(NULL);
+
+	/* Two slashes before a path would be a host. */
+	sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:");
+	for (const char *at = path; *at; at++)
+		if (strchr("%?#", *at)) /* which have a meaning in URIs */
+			sqlite3_str_appendf(uri, "%%%02x", *at);
+		else
+			sqlite3_str_appendchar(uri, 1, *at);
+	sqlite3_str_appendall(uri, "?mode=ro");
+	if (!trace_file_is_in_use(path) && !has_log(path))
+		sqlite3_str_appendall(uri, "&immutable=1");
+	return sqlite3_str_finish(uri);
+}
+
+static int open_connection(const char *path, sqlite3 **db)
+{
+	char *uri = trace_file_uri(path);
+	int code = uri ? sqlite3_open_v2(uri, db,
+	                                 SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, "unix")
+	               : SQLITE_NOMEM;
+	sqlite3_free(uri);
+	if (code == SQLITE_OK) {
+		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+		sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+		database_distrust(*db);
+		sqlite3_exec(*db, "PRAGMA cell_size_check = 1", NULL, NULL, NULL);
+		sqlite3_busy_timeout(*db, 5000);
+	}
+	return code;
+}
+
+/* False after a complaint. */
+static bool check_identity(sqlite3 *db, const char *path)
+{
+	int64_t application, version;
+	char *error = NULL;
+
+	application = database_number(db, "PRAGMA application_id", -1);
+	if (application < 0) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+		return false;
+	}
+	if (application != STORE_APPLICATION_ID) {
+		complain("%s: not a trace file of queryprof", path);
+		return false;
+	}
+	version = database_number(db, "PRAGMA user_version", 0);
+	if (version > STORE_SCHEMA_VERSION) {
+		complain("%s: written by a newer queryprof (format %lld, this one reads up to %d)", path,
+		         (long long)version, STORE_SCHEMA_VERSION);
+		return false;
+	}
+	if (database_check_tables(db, path, &error)) {
+		complain("%s", error ? error : "out of memory");
+		free(error);
+		return false;
+	}
+	return true;
+}
+
+/* SQLite hands its routines to extensions only. This one takes them. */
+static const sqlite3_api_routines *routines;
+
+/* Those that are open, each with what its addresses mean. */
+struct open_file {
+	sqlite3 *db;
+	const struct address_space *space; /* the connection's functions keep it */
+};
+static VECTOR(struct open_file) files;
+
+static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	(void)db, (void)error;
+	routines = api;
+	return SQLITE_OK;
+}
+
+/* Gives the connection the functions of the library, as if it had been loaded. */
+static int add_functions(sqlite3 *db, char **error)
+{
+	struct open_file file = { .db = db };
+	sqlite3 *scratch = NULL;
+	int code;
+
+	if (!routines) {
+		sqlite3_auto_extension((void (*)(void))take_routines);
+		sqlite3_open(":memory:", &scratch);
+		sqlite3_close(scratch);
+		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
+	}
+	code = routines ? trace_names_attach(db, error, routines, &file.space) : SQLITE_NOMEM;
+	return code == SQLITE_OK && !vector_push(&files, file) ? SQLITE_NOMEM : code;
+}
+
+/* NULL: it is none, or was opened without functions. */
+static struct open_file *find_file(const sqlite3 *db)
+{
+	for (size_t i = 0; i < files.count; i++)
+		if (files.items[i].db == db)
+			return &files.items[i];
+	return NULL;
+}
+
+const struct address_space *trace_file_space(sqlite3 *db)
+{
+	const struct open_file *file = find_file(db);
+
+	return file ? file->space : NULL;
+}
+
+bool trace_file_adopt(sqlite3 *db, const char *path)
+{
+	char *error = NULL;
+	bool fine = false;
+
+	if (!check_identity(db, path)) {
+		/* has complained */
+	} else if (upgrade_view(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	} else if (add_functions(db, &error) != SQLITE_OK) {
+		complain("%s: %s", path, error ? error : "out of memory");
+	} else if (trace_frames_add(db) != SQLITE_OK) {
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	} else {
+		progress_watch(db);
+		fine = true;
+	}
+	sqlite3_free(error);
+	return fine;
+}
+
+static bool adopt_tables(sqlite3 *db, const char *path)
+{
+	if (!check_identity(db, path))
+		return false;
+	progress_watch(db);
+	return true;
+}
+
+static sqlite3 *open_with(const char *path, bool (*adopt)(sqlite3 *db, const char *path))
+{
+	struct stat status;
+	sqlite3 *db = NULL;
+
+	if (fleet_is_url(path)) {
+		complain("%s: this command reads no ClickHouse: queries, report, diff and export do", path);
+		return NULL;
+	}
+	if (stat(path, &status) != 0) {
+		complain("%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	if (!S_ISREG(status.st_mode)) {
+		complain("%s: not a file", path);
+		return NULL;
+	}
+	if (open_connection(path, &db) != SQLITE_OK)
+		complain("%s: %s", path, sqlite3_errmsg(db));
+	else if (adopt(db, path))
+		return db;
+	trace_file_close(db);
+	return NULL;
+}
+
+sqlite3 *trace_file_open(const char *path)
+{
+	return open_with(path, trace_file_adopt);
+}
+
+sqlite3 *trace_file_open_tables(const char *path)
+{
+	return open_with(path, adopt_tables);
+}
+
+void trace_file_close(sqlite3 *db)
+{
+	struct open_file *file = find_file(db);
+
+	if (file)
+		*file = files.items[--files.count];
+	sqlite3_close(db);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trace files, opened for reading only.
+ */
+#ifndef QUERYPROF_CMD_FILE_TRACE_FILE_H
+#define QUERYPROF_CMD_FILE_TRACE_FILE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+struct address_space;
+
+/* Opens a trace file with queryprof's SQL functions, whose addresses are those of the
+ * file (sql/trace_names.h). NULL after a complaint. */
+sqlite3 *trace_file_open(const char *path);
+
+/* The same without functions, and without this version's views, which are most of the work: for statements
+ * that read tables, of a file of this version. */
+sqlite3 *trace_file_open_tables(const char *path);
+
+void trace_file_close(sqlite3 *db);
+
+/* Gives a connection to a database of that shape what trace_file_open() gives one. False after a
+ * complaint; `path` is for that. */
+bool trace_file_adopt(sqlite3 *db, const char *path);
+
+/* Whether a process has the file open in WAL mode, as one that writes samples does. */
+bool trace_file_is_in_use(const char *path);
+
+/* The meaning of addresses in an open file, until it is closed. NULL: it was opened without functions. */
+const struct address_space *trace_file_space(sqlite3 *db);
+
+/* The URI under which SQLite opens the file as trace_file_open() does. sqlite3_malloc'ed;
+ * NULL: no memory. */
+char *trace_file_uri(const char *path);
+
+/* The name of its write-ahead log, which SQLite has beside the file that a link leads to. Malloc'ed; NULL: no
+ * memory. */
+char *trace_file_log(const char *path);
+
+#endif

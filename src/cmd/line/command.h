@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A subcommand of queryprof: one file with one `struct command`; command.c has the table
+ * of them and reads their command lines. Results go to stdout, everything else to
+ * stderr, as "queryprof: what".
+ */
+#ifndef QUERYPROF_CMD_LINE_COMMAND_H
+#define QUERYPROF_CMD_LINE_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cmd/ui/complain.h"
+
+/* The trace file of a command line that names none: what record writes. */
+#define TRACE_FILE_DEFAULT "queryprof.trace"
+
+/* The kind of an option's value: how it is checked and completed. */
+enum option_kind {
+	OPTION_TEXT,
+	OPTION_WORD,   /* one of word_at() */
+	OPTION_NUMBER, /* decimal digits */
+	OPTION_FILE,
+	OPTION_QUERY,     /* the id of a query of FILE, or its beginning */
+	OPTION_STATEMENT, /* the id of a statement of FILE, or its beginning */
+	OPTION_DATABASE,
+	OPTION_PROCESS,
+	OPTION_THREAD,
+	OPTION_TYPE, /* of samples: cpu, wall, or another that FILE has */
+	OPTION_TIME, /* see moment_parse() */
+	OPTION_PERIOD,
+	OPTION_SETTING, /* NAME=VALUE */
+	OPTION_SOURCE,  /* a URL, which stands for the argument FILE */
+};
+
+/* One --option, or -o where the name is one letter. Parsing, --help, the man page and
+ * completion follow from the tables of them. */
+struct command_option {
+	const char *name;  /* without the dashes; NULL ends the table */
+	const char *value; /* the name of its value in the help, NULL: it takes none */
+	const char *help;
+	const char **to; /* where the value goes; "1" for an option without. NULL: to
+	                  * the command's take() */
+	enum option_kind kind;
+	const char *(*word_at)(size_t index); /* for OPTION_WORD; NULL past the last */
+};
+
+struct command {
+	const char *name;
+	const char *arguments;           /* as the usage line shows them */
+	const char *summary;             /* one line, no full stop */
+	const char *details;             /* paragraphs, an empty line between, or NULL */
+	void (*print_details)(FILE *to); /* lines that come from a table, or NULL */
+	const char *examples;            /* lines of commands */
+	const struct command_option *options;
+	const struct command_option *shared; /* a second table, of several commands, or NULL */
+	int arguments_min, arguments_max;
+	bool reads_trace;   /* its first argument is a trace file, TRACE_FILE_DEFAULT if missing */
+	bool pages;         /* long output goes through a pager */
+	bool wraps_command; /* options end at the first argument: the rest is another's */
+	int (*take)(const struct command_option *option, const char *value); /* a command_result */
+	int (*run)(int argc, char **argv); /* arguments alone; a command_result */
+};
+
+extern const struct command command_diff, command_embed, command_export, command_locks, command_plan,
+	command_push, command_queries, command_record, command_report, command_sql, command_trace,
+	command_traces;
+
+/* The subcommands in the order of the help; NULL past the last. */
+const struct command *command_at(size_t index);
+const struct command *command_find(const char *name); /* NULL: none */
+
+/* The option of that name, `size` bytes without dashes; NULL: there is none. */
+const struct command_option *command_option_find(const struct command *command, const char *name,
+                                                 size_t size);
+
+/* Reads the options, wherever they stand, and runs the command. A command_result. */
+int command_run(const struct command *command, int argc, char **argv);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queryprof command: finds the subcommand and runs it.
+ */
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/complete.h"
+#include "cmd/line/command.h"
+#include "cmd/line/help.h"
+#include "cmd/ui/memory_limit.h"
+#include "cmd/ui/pager.h"
+#include "cmd/ui/program.h"
+#include "queryprof.h"
+
+static int run(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		puts("queryprof " QUERYPROF_VERSION);
+		return COMMAND_FINE;
+	}
+	/* For the build, and for bash's completion. */
+	if (strcmp(name, "--man") == 0) {
+		help_print_manual(stdout);
+		return COMMAND_FINE;
+	}
+	if (strcmp(name, "--complete") == 0 && argc > 2) {
+		memory_limit_set();
+		return complete_words(atoi(argv[2]), argc - 3, argv + 3);
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;
+		pager_begin();
+		if (about)
+			help_print_command(about, stdout);
+		else
+			help_print(stdout);
+		return COMMAND_FINE;
+	}
+	const struct command *command = command_find(name);
+	if (command)
+		return command_run(command, argc - 2, argv + 2);
+	if (argc > 1)
+		complain("there is no %s %s (see queryprof --help)", name[0] == '-' ? "option" : "command",
+		         name);
+	else
+		help_print(stderr);
+	return COMMAND_MISUSED;
+}
+
+int main(int argc, char **argv)
+{
+	program_ignore_file_size();
+	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
+	int result = run(argc, argv), error = pager_end();
+	errno = error;
+	/* A result that could not be written is a failure. */
+	if (error || fflush(stdout) != 0 || ferror(stdout))
+		return complain("standard output: %s", errno ? strerror(errno) : "cannot be written");
+	return result;
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request is one block of one table. Its token is made of the position in the file, so that a
+ * server that remembers tokens drops a repetition at once; what makes a repetition harmless on every
+ * server is that each row has a key of its own (sql/clickhouse/tables.sql).
+ */
+#include "cmd/push/clickhouse.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/http/http.h"
+#include "cmd/line/command.h"
+#include "export/clickhouse.h"
+#include "label/pairs.h"
+#include "sql_push_lock_waits.h"
+#include "sql_push_losses.h"
+#include "sql_push_modules.h"
+#include "sql_push_query_log.h"
+#include "sql_push_span_log.h"
+#include "sql_push_statement_stats.h"
+#include "sql_push_trace_log.h"
+#include "sql_span_texts.h"
+#include "store/file/database.h"
+
+static const struct {
+	const char *name, *sql;
+	enum push_place place; /* what :since and :until are */
+} tables[PUSH_TABLES] = {
+	[PUSH_TRACE_LOG] = { "trace_log_rows", sql_push_trace_log, PUSH_BATCH },
+	[PUSH_QUERY_LOG] = { "query_log_rows", sql_push_query_log, PUSH_BATCH },
+	[PUSH_STATEMENT_STATS] = { "statement_stats_rows", sql_push_statement_stats, PUSH_STATS },
+	[PUSH_SPAN_LOG] = { "span_log_rows", sql_push_span_log, PUSH_SPANS },
+	[PUSH_LOCK_WAITS] = { "lock_waits_rows", sql_push_lock_waits, PUSH_WAITS },
+	[PUSH_MODULE_ROWS] = { "modules_rows", sql_push_modules, PUSH_MODULES },
+	[PUSH_LOSSES] = { "losses_rows", sql_push_losses, PUSH_BATCH },
+};
+
+struct column_type {
+	char *name, *type;
+};
+
+/* Rows to be sent to one table. */
+struct request {
+	struct bytes body;
+	char *url;
+};
+
+static struct {
+	char *url; /* ends with ? or & */
+	enum clickhouse_method method;
+	int version; /* 2208 for 22.8 */
+	uint64_t block;
+	VECTOR(struct column_type) types[PUSH_TABLES];
+	struct request requests[PUSH_TABLES];
+} target;
+
+const char *push_table_name(enum push_table table)
+{
+	return tables[table].name;
+}
+
+/* --- the server ------------------------------------------------------------------- */
+
+/* Errors of ClickHouse that say that the request is wrong. Others pass: too many parts, no memory,
+ * no disk, a shard that is away. */
+static bool is_final(const struct http_response *response)
+{
+	static const int codes[] = {
+		16,  /* NO_SUCH_COLUMN_IN_TABLE */
+		33,  /* CANNOT_READ_ALL_DATA */
+		47,  /* UNKNOWN_IDENTIFIER */
+		53,  /* TYPE_MISMATCH */
+		60,  /* UNKNOWN_TABLE */
+		62,  /* SYNTAX_ERROR */
+		81,  /* UNKNOWN_DATABASE */
+		115, /* UNKNOWN_SETTING */
+		117, /* INCORRECT_DATA */
+		164, /* READONLY */
+		171, /* BLOCKS_HAVE_DIFFERENT_STRUCTURE */
+		192, /* UNKNOWN_USER */
+		193, /* WRONG_PASSWORD */
+		194, /* REQUIRED_PASSWORD */
+		195, /* IP_ADDRESS_NOT_ALLOWED */
+		497, /* ACCESS_DENIED */
+		516, /* AUTHENTICATION_FAILED */
+	};
+	const char *code = strstr(response->text, "Code: ");
+
+	for (size_t i = 0; code && i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (atoi(code + strlen("Code: ")) == codes[i])
+			return true;
+	return !code && response->status / 100 == 4 && response->status != 408 && response->status != 429;
+}
+
+static char *url_encode(const char *text)
+{
+	char *made = NULL;
+	size_t size;
+	FILE *out = open_memstream(&made, &size);
+
+	for (; out && *text; text++)
+		if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~", *text))
+			fputc(*text, out);
+		else
+			fprintf(out, "%%%02X", (unsigned char)*text);
+	if (!out || fclose(out) != 0)
+		return NULL;
+	return made;
+}
+
+/* A command_result. */
+static int send_sql(const char *sql, struct http_response *response)
+{
+	return http_send(target.url, NULL, sql, strlen(sql), is_final, response) == HTTP_FINE
+	               ? COMMAND_FINE
+	               : COMMAND_FAILED;
+}
+
+static int ask_version(void)
+{
+	struct http_response response;
+	int major = 0, minor = 0;
+
+	if (send_sql("SELECT version()", &response) != COMMAND_FINE)
+		return COMMAND_FAILED;
+	if (sscanf(response.text, "%d.%d", &major, &minor) != 2)
+		return complain("%.*s: this is no ClickHouse: it says its version is %.40s",
+		                (int)strcspn(target.url, "?"), target.url, response.text);
+	target.version = major * 100 + minor;
+	return COMMAND_FINE;
+}
+
+/* Undoes what TabSeparated does to quotes in a type. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++)
+		if (*text != '\\' || !text[1])
+			*to++ = *text;
+	*to = 0;
+}
+
+/* The columns that take values: name, type, and a kind of default that is none of those that are
+ * computed. */
+static int ask_types(enum push_table table)
+{
+	struct http_response response;
+	char sql[100], *save = NULL, *copy;
+
+	snprintf(sql, sizeof(sql), "DESCRIBE TABLE %s FORMAT TabSeparated", tables[table].name);
+	if (send_sql(sql, &response) != COMMAND_FINE)
+		return complain("the tables are made by sql/clickhouse/tables.sql");
+	copy = strdup(response.text);
+	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		char *type = strchr(line, '\t'), *end = type ? strchr(type + 1, '\t') : NULL;
+
+		if (!end)
+			continue;
+		*type++ = *end++ = 0;
+		if (!strncmp(end, "ALIAS", 5) || !strncmp(end, "MATERIALIZED", 12))
+			continue;
+		unescape(type);
+		if (!vector_push(&target.types[table], (struct column_type){ strdup(line), strdup(type) }))
+			break;
+	}
+	free(copy);
+	return COMMAND_FINE;
+}
+
+static int check_columns(void);
+
+int push_clickhouse_begin(const char *url, bool is_zstd)
+{
+	/* An insert through a Distributed table responds when the shard has it. */
+	target.url = http_url_with(url, "wait_end_of_query=1&insert_distributed_sync=1");
+	target.method = is_zstd ? CLICKHOUSE_ZSTD : CLICKHOUSE_LZ4;
+	if (!target.url)
+		return complain("out of memory");
+	if (ask_version() != COMMAND_FINE)
+		return COMMAND_FAILED;
+	for (enum push_table i = 0; i < PUSH_TABLES; i++)
+		if (ask_types(i) != COMMAND_FINE)
+			return COMMAND_FAILED;
+	return check_columns();
+}
+
+static void clear_request(struct request *request)
+{
+	free(request->url);
+	vector_free(&request->body.data);
+	*request = (struct request){ .url = NULL };
+}
+
+void push_clickhouse_end(void)
+{
+	for (int i = 0; i < PUSH_TABLES; i++) {
+		for (size_t k = 0; k < target.types[i].count; k++) {
+			free(target.types[i].items[k].name);
+			free(target.types[i].items[k].type);
+		}
+		vector_free(&target.types[i]);
+		clear_request(&target.requests[i]);
+	}
+	free(target.url);
+	target.url = NULL;
+}
+
+/* --- rows ------------------------------------------------------------------------- */
+
+/* Where a column of the selection goes. */
+enum source {
+	SOURCE_VALUE,
+	SOURCE_STACK,            /* to three columns */
+	SOURCE_STATEMENT_LABELS, /* to be joined with the next */
+	SOURCE_LABELS,
+	SOURCE_NUMBERS, /* a JSON array of them */
+};
+
+struct table_rows {
+	enum push_table table;
+	sqlite3_stmt *rows;
+	size_t count; /* of columns of the table */
+	struct clickhouse_column columns[80];
+	enum source sources[80]; /* by column of the selection */
+	struct clickhouse_column *to[80];
+	struct clickhouse_column *trace, *symbols, *lines;
+	const char *statement_labels;
+	struct push_stacks *stacks;
+	uint64_t block;
+};
+
+#define COLUMNS_MAX (sizeof(((struct table_rows *)0)->columns) / sizeof(struct clickhouse_column))
+
+/* NULL after a complaint. */
+static struct clickhouse_column *add_column(struct table_rows *rows, const char *name)
+{
+	struct clickhouse_column *column = &rows->columns[rows->count];
+	const char *type = NULL;
+
+	for (size_t i = 0; i < target.types[rows->table].count; i++)
+		if (!strcmp(target.types[rows->table].items[i].name, name))
+			type = target.types[rows->table].items[i].type;
+	if (!type || rows->count == COLUMNS_MAX) {
+		complain("%s of the target has no column %s: make it as in sql/clickhouse/tables.sql",
+		         tables[rows->table].name, name);
+		return NULL;
+	}
+	rows->count++;
+	if (clickhouse_column_set(column, name, type))
+		return column;
+	complain("%s of the target: column %s has the type %s, which push cannot fill",
+	         tables[rows->table].name, name, type);
+	return NULL;
+}
+
+static bool set_columns(struct table_rows *rows)
+{
+	for (int i = 0; i < sqlite3_column_count(rows->rows); i++) {
+		const char *name = sqlite3_column_name(rows->rows, i);
+
+		if (!strcmp(name, "stack")) {
+			rows->sources[i] = SOURCE_STACK;
+			if (!(rows->trace = add_column(rows, "trace")) ||
+			    !(rows->symbols = add_column(rows, "symbols")) ||
+			    !(rows->lines = add_column(rows, "lines")))
+				return false;
+			continue;
+		}
+		if (!strcmp(name, "statement_labels")) {
+			rows->sources[i] = SOURCE_STATEMENT_LABELS;
+			continue;
+		}
+		if (!(rows->to[i] = add_column(rows, name)))
+			return false;
+		rows->sources[i] = !strcmp(name, "labels") || !strcmp(name, "attribute") ? SOURCE_LABELS
+		                   : rows->to[i]->is_array                               ? SOURCE_NUMBERS
+		                                                                         : SOURCE_VALUE;
+	}
+	return true;
+}
+
+/* NULL: SQLite's error. */
+static struct table_rows *begin_rows(sqlite3 *db, enum push_table table)
+{
+	struct table_rows *rows = calloc(1, sizeof(*rows));
+
+	if (rows && sqlite3_prepare_v2(db, tables[table].sql, -1, &rows->rows, NULL) == SQLITE_OK) {
+		rows->table = table;
+		return rows;
+	}
+	free(rows);
+	return NULL;
+}
+
+static void end_rows(struct table_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		clickhouse_column_free(&rows->columns[i]);
+	sqlite3_finalize(rows->rows);
+	free(rows);
+}
+
+/* On an empty file: what is wrong with the target is wrong for all of them. A command_result. */
+static int check_columns(void)
+{
+	sqlite3 *db = NULL;
+	bool fine = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
+	            database_make_tables(db) == SQLITE_OK &&
+	            sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) == SQLITE_OK;
+	int result = fine ? COMMAND_FINE : complain("a database of no rows: %s", sqlite3_errmsg(db));
+
+	for (enum push_table i = 0; result == COMMAND_FINE && i < PUSH_TABLES; i++) {
+		struct table_rows *rows = begin_rows(db, i);
+
+		if (!rows)
+			result = complain("a database of no rows: %s", sqlite3_errmsg(db));
+		else if (!set_columns(rows))
+			result = COMMAND_FAILED;
+		if (rows)
+			end_rows(rows);
+	}
+	sqlite3_close(db);
+	return result;
+}
+
+static void put_value(struct table_rows *rows, int i)
+{
+	struct clickhouse_values *values = &rows->to[i]->values[0];
+
+	switch (sqlite3_column_type(rows->rows, i)) {
+	case SQLITE_INTEGER: clickhouse_put_number(values, sqlite3_column_int64(rows->rows, i)); return;
+	case SQLITE_FLOAT: clickhouse_put_real(values, sqlite3_column_double(rows->rows, i)); return;
+	case SQLITE_NULL: clickhouse_put_text(values, "", 0); return;
+	default:
+		clickhouse_put_text(values, (const char *)sqlite3_column_text(rows->rows, i),
+		                    (size_t)sqlite3_column_bytes(rows->rows, i));
+	}
+}
+
+/* Texts of a stack; words are looked up once a block. */
+static void put_texts(struct clickhouse_column *column, const struct push_stack *stack, const char **texts,
+                      uint32_t *words, bool is_new)
+{
+	struct clickhouse_values *values = &column->values[0];
+
+	clickhouse_end_row(column, stack->count);
+	if (values->kind != CLICKHOUSE_WORD) {
+		for (size_t i = 0; i < stack->count; i++)
+			clickhouse_put_text(values, texts[i], strlen(texts[i]));
+		return;
+	}
+	for (size_t i = 0; is_new && i < stack->count; i++)
+		words[i] = clickhouse_word(values, texts[i], strlen(texts[i]));
+	clickhouse_put_words(values, words, stack->count);
+}
+
+/* An SQLite result. */
+static int put_stack(struct table_rows *rows, int64_t id)
+{
+	struct push_stack *stack;
+	int code = push_stacks_find(rows->stacks, id, &stack);
+	bool is_new;
+
+	if (code != SQLITE_OK)
+		return code;
+	is_new = stack->block != rows->block;
+	stack->block = rows->block;
+	clickhouse_end_row(rows->trace, stack->count);
+	bytes_put(&rows->trace->values[0].data, stack->addresses, stack->count * sizeof(uint64_t));
+	put_texts(rows->symbols, stack, stack->functions, stack->words, is_new);
+	put_texts(rows->lines, stack, stack->lines, stack->words + stack->count, is_new);
+	return SQLITE_OK;
+}
+
+/* One side of a pair, which is JSON. */
+static bool put_json(struct clickhouse_values *values, const char *json)
+{
+	char *text = json[0] == '"' ? label_decode(json) : NULL;
+
+	if (json[0] == '"' && !text)
+		return false;
+	clickhouse_put_text(values, text ? text : json, strlen(text ? text : json));
+	free(text);
+	return true;
+}
+
+/* Labels of the statement's comments count before those of the run. False: no memory. */
+static bool put_labels(struct clickhouse_column *column, const char *first, const char *second)
+{
+	struct label_pairs pairs = { .items = { 0 } };
+	bool fine = label_pairs_add_set(&pairs, first) && label_pairs_add_set(&pairs, second);
+
+	if (fine && column->is_map) {
+		clickhouse_end_row(column, pairs.items.count);
+		for (size_t i = 0; fine && i < pairs.items.count; i++)
+			fine = put_json(&column->values[0], pairs.items.items[i].key) &&
+			       put_json(&column->values[1], pairs.items.items[i].value);
+	} else if (fine) {
+		char *text = pairs.items.count ? label_pairs_text(&pairs) : strdup("{}");
+
+		fine = text != NULL;
+		if (fine)
+			clickhouse_put_text(&column->values[0], text, label_set_object(text));
+		free(text);
+	}
+	label_pairs_free(&pairs);
+	return fine;
+}
+
+static void put_numbers(struct clickhouse_column *column, const char *json)
+{
+	size_t count = 0;
+
+	for (char *end; *json; json = end) {
+		json += strcspn(json, "-0123456789");
+		long long number = strtoll(json, &end, 10);
+		if (end == json)
+			break;
+		clickhouse_put_number(&column->values[0], number);
+		count++;
+	}
+	clickhouse_end_row(column, count);
+}
+
+static const char *column_text(sqlite3_stmt *row, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+	return text ? text : "";
+}
+
+/* An SQLite result. */
+static int put_row(struct table_rows *rows)
+{
+	const char *of_statement = "";
+	int code = SQLITE_OK;
+
+	for (int i = 0; code == SQLITE_OK && i < sqlite3_column_count(rows->rows); i++)
+		switch (rows->sources[i]) {
+		case SOURCE_VALUE: put_value(rows, i); break;
+		case SOURCE_STACK: code = put_stack(rows, sqlite3_column_int64(rows->rows, i)); break;
+		case SOURCE_STATEMENT_LABELS: of_statement = column_text(rows->rows, i); break;
+		case SOURCE_LABELS:
+			if (!put_labels(rows->to[i], of_statement, column_text(rows->rows, i)))
+				code = SQLITE_NOMEM;
+			break;
+		case SOURCE_NUMBERS: put_numbers(rows->to[i], column_text(rows->rows, i)); break;
+		}
+	return code;
+}
+
+static char *make_url(const struct table_rows *rows, const struct push_position *since,
+                      const struct push_position *until)
+{
+	char *sql = NULL, *url = NULL, token[120] = "";
+	size_t size;
+	FILE *out = open_memstream(&sql, &size);
+	enum push_place place = tables[rows->table].place;
+
+	if (!out)
+		return NULL;
+	fprintf(out, "INSERT INTO %s (", tables[rows->table].name);
+	for (size_t i = 0; i < rows->count; i++)
+		fprintf(out, "%s%s", i ? ", " : "", rows->columns[i].name);
+	fputs(") FORMAT Native", out);
+	if (fclose(out) != 0)
+		return NULL;
+	if (target.version >= 2202) /* older ones refuse what they do not know */
+		snprintf(token, sizeof(token),
+		         "&insert_deduplication_token=%s-%016" PRIx64 "-%" PRId64 "-%" PRId64,
+		         tables[rows->table].name, (uint64_t)until->at[PUSH_FILE], since->at[place],
+		         until->at[place]);
+	char *encoded = url_encode(sql);
+	if (encoded)
+		url = text_format(
+			"%s&decompress=1&http_native_compression_disable_checksumming_on_decompress=1"
+			"%s&query=%s",
+			target.url, token, encoded);
+	free(encoded);
+	free(sql);
+	return url;
+}
+
+/* False: no memory. */
+static bool make_request(struct table_rows *rows, int64_t count, const struct push_position *since,
+                         const struct push_position *until)
+{
+	struct request *request = &target.requests[rows->table];
+	struct bytes block = { .failed = false };
+	bool fine = clickhouse_block_write(rows->columns, rows->count, (uint64_t)count, &block) &&
+	            clickhouse_pack(&block, target.method, &request->body);
+
+	vector_free(&block.data);
+	return fine && (request->url = make_url(rows, since, until)) != NULL;
+}
+
+static void bind(sqlite3_stmt *row, const char *name, int64_t number)
+{
+	int index = sqlite3_bind_parameter_index(row, name);
+
+	if (index)
+		sqlite3_bind_int64(row, index, number);
+}
+
+/* A command_result. */
+static int read_table(struct table_rows *rows, sqlite3 *db, const char *path,
+                      const struct push_position *since, const struct push_position *until, int64_t *count)
+{
+	int code = SQLITE_DONE;
+
+	if (!set_columns(rows))
+		return COMMAND_FAILED;
+	while ((code = sqlite3_step(rows->rows)) == SQLITE_ROW) {
+		if ((code = put_row(rows)) != SQLITE_OK)
+			return complain("%s: %s", path, sqlite3_errstr(code));
+		++*count;
+	}
+	if (code != SQLITE_DONE)
+		return complain("%s: %s", path, sqlite3_errmsg(db));
+	if (*count && !make_request(rows, *count, since, until))
+		return complain("out of memory");
+	return COMMAND_FINE;
+}
+
+int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_position *since,
+                         const struct push_position *until, const char *service, bool is_counted,
+                         struct push_stacks *stacks, struct push_batch *batch)
+{
+	int result = COMMAND_FINE;
+
+	*batch = (struct push_batch){ .missed = 0 };
+	for (enum push_table i = 0; result == COMMAND_FINE && i < PUSH_TABLES; i++) {
+		enum push_place place = tables[i].place;
+		struct table_rows *rows;
+
+		clear_request(&target.requests[i]);
+		if (since->at[place] == until->at[place])
+			continue;
+		rows = begin_rows(db, i);
+		if (!rows)
+			return complain("%s: %s", path, sqlite3_errmsg(db));
+		rows->stacks = stacks;
+		rows->block = ++target.block;
+		bind(rows->rows, ":since", since->at[place]);
+		bind(rows->rows, ":until", until->at[place]);
+		bind(rows->rows, ":missed", batch->missed);
+		int index = sqlite3_bind_parameter_index(rows->rows, ":service");
+		if (index)
+			sqlite3_bind_text(rows->rows, index, service, -1, SQLITE_STATIC);
+		result = read_table(rows, db, path, since, until, &batch->rows[i]);
+		/* Samples are sent first. */
+		if (i == PUSH_TRACE_LOG && is_counted)
+			batch->missed = until->at[PUSH_SAMPLES] - since->at[PUSH_SAMPLES] -
+			                batch->rows[PUSH_TRACE_LOG];
+		end_rows(rows);
+	}
+	return result;
+}
+
+int push_clickhouse_send(void)
+{
+	struct http_response response;
+
+	for (int i = 0; i < PUSH_TABLES; i++) {
+		const struct request *request = &target.requests[i];
+
+		if (request->url && http_send(request->url, NULL, request->body.data.items,
+		                              request->body.data.count, is_final, &response) != HTTP_FINE)
+			return COMMAND_FAILED;
+	}
+	return COMMAND_FINE;
+}

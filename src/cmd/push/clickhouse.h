@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of a trace file for the tables of sql/clickhouse: selected by SQL whose columns have the
+ * names of the table's, and made into blocks of the types that the server says the table has.
+ */
+#ifndef QUERYPROF_CMD_PUSH_CLICKHOUSE_H
+#define QUERYPROF_CMD_PUSH_CLICKHOUSE_H
+
+#include <sqlite3.h>
+
+#include "cmd/push/stacks.h"
+#include "cmd/push/state.h"
+
+enum push_table {
+	PUSH_TRACE_LOG,
+	PUSH_QUERY_LOG,
+	PUSH_STATEMENT_STATS,
+	PUSH_SPAN_LOG,
+	PUSH_LOCK_WAITS,
+	PUSH_MODULE_ROWS,
+	PUSH_LOSSES,
+	PUSH_TABLES
+};
+
+struct push_batch {
+	int64_t rows[PUSH_TABLES];
+	int64_t missed; /* samples that are not there any more */
+};
+
+/* Asks the server for its version and the columns of its tables; `url` with ?database= and other
+ * parameters. A command_result. */
+int push_clickhouse_begin(const char *url, bool is_zstd);
+void push_clickhouse_end(void);
+
+/* Reads what lies between the two positions and keeps it to be sent. `service` NULL: the name of
+ * each program. `is_counted`: the position `since` is known to have been sent. A command_result. */
+int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_position *since,
+                         const struct push_position *until, const char *service, bool is_counted,
+                         struct push_stacks *stacks, struct push_batch *batch);
+
+/* Sends what was read; may be called again. A command_result. */
+int push_clickhouse_send(void);
+
+const char *push_table_name(enum push_table table);
+
+#endif

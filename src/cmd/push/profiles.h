@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * New rows of a trace file as profiles: in OTLP, with spans as traces, for an OpenTelemetry collector; or
+ * in pprof's format, for Pyroscope. These count what they are sent: a piece that is repeated, as its response
+ * was lost, may be there twice. A profile of Pyroscope has the same id then, and so has a span.
+ */
+#ifndef QUERYPROF_CMD_PUSH_PROFILES_H
+#define QUERYPROF_CMD_PUSH_PROFILES_H
+
+#include "cmd/push/clickhouse.h"
+
+/* `url`: the server's, whose own paths come behind it. A command_result. */
+int push_otlp_begin(const char *url, bool is_zstd);
+int push_pyroscope_begin(const char *url, bool is_zstd);
+void push_profiles_end(void);
+
+/* The same as push_clickhouse_read() and push_clickhouse_send(). */
+int push_profiles_read(sqlite3 *db, const char *path, const struct push_position *since,
+                       const struct push_position *until, const char *service, bool is_counted,
+                       struct push_stacks *stacks, struct push_batch *batch);
+int push_profiles_send(void);
+
+const char *push_profiles_name(enum push_table table);
+
+#endif

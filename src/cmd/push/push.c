@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof push: sends new rows of trace files to a server.
+ *
+ * A round reads one piece of one file in one read transaction, ends the transaction, writes down
+ * what is about to be sent, sends it, and writes down that it was sent. So the file's writers never
+ * wait for the network, and whenever this process is killed, the next one repeats the same piece,
+ * which the target counts once. The rows wait in the file while a target is away. What is wrong with one file
+ * is no other's: push goes on without it, and fails at its end.
+ */
+#include "cmd/line/command.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cmd/file/file_limit.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/http/http.h"
+#include "cmd/push/files.h"
+#include "cmd/push/target.h"
+#include "cmd/ui/progress.h"
+#include "sql_push_news.h"
+#include "store/file/database.h"
+
+#define SAMPLES_A_ROUND 50000
+#define STACKS_MAX 200000
+#define SHOWN_EVERY_S 60
+#define LAST_PATIENCE_S 5
+
+static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
+	*retry_for, *bytes_per_second, *with_zstd, *format_name, *every;
+
+static const struct command_option options[] = {
+	{ .name = "format",
+	  .value = "FORMAT",
+	  .to = &format_name,
+	  .kind = OPTION_WORD,
+	  .word_at = push_target_name,
+	  .help = "the kind of URL: clickhouse (default), otlp or pyroscope" },
+	{ .name = "follow",
+	  .to = &follow,
+	  .help = "goes on while the files grow; SIGTERM or Ctrl+C: sends what is there and ends" },
+	{ .name = "every",
+	  .value = "SECONDS",
+	  .to = &every,
+	  .kind = OPTION_NUMBER,
+	  .help = "with --follow, how often it looks for more; 1 otherwise" },
+	{ .name = "once", .to = &once, .help = "sends what is there and ends, as without --follow" },
+	{ .name = "dry-run",
+	  .to = &dry_run,
+	  .help = "says what would be sent, without a request to a server" },
+	{ .name = "state",
+	  .value = "STATE",
+	  .to = &state_path,
+	  .kind = OPTION_FILE,
+	  .help = "the file for push's position in FILE; FILE-push-… otherwise" },
+	{ .name = "service",
+	  .value = "NAME",
+	  .to = &service,
+	  .help = "the rows' service; OTEL_SERVICE_NAME or the program's name otherwise" },
+	{ .name = "credentials",
+	  .value = "SECRETS",
+	  .to = &credentials,
+	  .kind = OPTION_FILE,
+	  .help = "a file of mode 600 with lines: user NAME, password TEXT, header NAME: VALUE" },
+	{ .name = "ca",
+	  .value = "PEM",
+	  .to = &authorities,
+	  .kind = OPTION_FILE,
+	  .help = "the certificates that https servers are checked by; the system's otherwise" },
+	{ .name = "timeout",
+	  .value = "SECONDS",
+	  .to = &timeout,
+	  .kind = OPTION_NUMBER,
+	  .help = "how long one request may take; 60 otherwise" },
+	{ .name = "retry-for",
+	  .value = "SECONDS",
+	  .to = &retry_for,
+	  .kind = OPTION_NUMBER,
+	  .help = "how long push tries a request again; 60 otherwise, without end with --follow" },
+	{ .name = "max-bytes-per-second",
+	  .value = "BYTES",
+	  .to = &bytes_per_second,
+	  .kind = OPTION_NUMBER,
+	  .help = "sends no faster" },
+	{ .name = "zstd",
+	  .to = &with_zstd,
+	  .help = "compresses by zstd: fewer bytes and more CPU time than LZ4" },
+	{ 0 },
+};
+
+static struct {
+	const struct push_target *target;
+	const char *url;
+	char *named; /* the target, part of the state file's name */
+	int64_t rows[PUSH_TABLES], missed;
+	time_t shown;
+} push;
+
+static int64_t number(const char *text, int64_t otherwise)
+{
+	return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* --- a round ---------------------------------------------------------------------- */
+
+/* Another file is sent from its beginning, so an error is not taken for one. A command_result. */
+static int read_identity(const struct push_file *file, int64_t *identity)
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(file->db, "SELECT identity FROM state", -1, &row, NULL);
+
+	if (code == SQLITE_OK)
+		code = sqlite3_step(row);
+	*identity = code == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+	int result =
+		code == SQLITE_ROW ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
+	sqlite3_finalize(row);
+	return result;
+}
+
+/* Finds the rows before the file's own end, and not too many of them. A command_result. */
+static int look(struct push_file *file, struct push_position *since, struct push_position *until)
+{
+	static const struct {
+		const char *name;
+		enum push_place place;
+	} parameters[] = { { ":batch", PUSH_BATCH }, { ":samples", PUSH_SAMPLES }, { ":spans", PUSH_SPANS } };
+	static const enum push_place columns[] = { PUSH_FILE,  PUSH_BATCH, PUSH_SAMPLES, PUSH_MODULES,
+		                                   PUSH_SPANS, PUSH_WAITS, PUSH_STATS };
+	sqlite3_stmt *row = NULL;
+	int64_t identity;
+
+	if (read_identity(file, &identity) != COMMAND_FINE)
+		return COMMAND_FAILED;
+	if (file->state.sent.at[PUSH_FILE] != identity) {
+		file->state.sent = (struct push_position){ { identity } };
+		file->state.next = file->state.sent;
+	}
+	*since = file->state.sent;
+	*until = file->state.next;
+	if (memcmp(since, until, sizeof(*since)) != 0)
+		return COMMAND_FINE; /* it was on its way */
+	if (sqlite3_prepare_v2(file->db, sql_push_news, -1, &row, NULL) != SQLITE_OK)
+		return complain("%s: %s", file->path, sqlite3_errmsg(file->db));
+	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, parameters[i].name),
+		                   since->at[parameters[i].place]);
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":most"), SAMPLES_A_ROUND);
+	int code = sqlite3_step(row);
+	for (size_t i = 0; code == SQLITE_ROW && i < sizeof(columns) / sizeof(columns[0]); i++)
+		until->at[columns[i]] = sqlite3_column_int64(row, (int)i);
+	sqlite3_finalize(row);
+	return code == SQLITE_ROW ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
+}
+
+/* Rows that were removed may have left their numbers to others; and there may be too many. A
+ * command_result. */
+static int refresh_stacks(struct push_file *file)
+{
+	int64_t removals = database_number(file->db, "SELECT removals FROM state", 0);
+
+	if (removals != file->removals || file->stacks.list.count > STACKS_MAX) {
+		push_stacks_end(&file->stacks);
+		if (!push_stacks_begin(&file->stacks, file->db, trace_file_space(file->db)))
+			return COMMAND_FAILED;
+	}
+	file->removals = removals;
+	return COMMAND_FINE;
+}
+
+static int read_piece(struct push_file *file, struct push_position *since, struct push_position *until,
+                      struct push_batch *batch)
+{
+	int result;
+
+	*batch = (struct push_batch){ .missed = 0 };
+	if (sqlite3_exec(file->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+		return complain("%s: %s", file->path, sqlite3_errmsg(file->db));
+	result = look(file, since, until);
+	if (result == COMMAND_FINE && memcmp(since, until, sizeof(*since)) != 0)
+		result = refresh_stacks(file);
+	if (result == COMMAND_FINE && memcmp(since, until, sizeof(*since)) != 0)
+		result = push.target->read(file->db, file->path, since, until, service,
+		                           since->at[PUSH_BATCH] > 0, &file->stacks, batch);
+	sqlite3_exec(file->db, "COMMIT", NULL, NULL, NULL);
+	return result;
+}
+
+/* What became of a piece of a file. */
+enum piece {
+	PIECE_NONE, /* nothing is new, or the file is left out */
+	PIECE_SENT, /* there may be more */
+	PIECE_KEPT, /* the server did not take it; after a complaint */
+};
+
+/* Up to where the piece goes; `since`: there is nothing new. A command_result. */
+static int prepare_piece(struct push_file *file, struct push_position *since, struct push_position *until,
+                         struct push_batch *batch)
+{
+	int result = push_files_open(file);
+
+	*since = *until = (struct push_position){ { 0 } };
+	if (result != COMMAND_FINE || !file->db)
+		return result;
+	if (!file->has_state)
+		file->has_state = push_state_open(&file->state, file->path, push.named, state_path);
+	return file->has_state ? read_piece(file, since, until, batch) : COMMAND_FAILED;
+}
+
+/* One failure of a file is printed once, also where it is tried again and again. */
+static enum piece leave_out(struct push_file *file)
+{
+	push_files_leave_out(file, complain_take(), follow != NULL);
+	return PIECE_NONE;
+}
+
+static void print_held(void)
+{
+	char *held = complain_take();
+
+	if (held)
+		complain("%s", held);
+	free(held);
+}
+
+static enum piece push_piece(struct push_file *file)
+{
+	struct push_position since, until;
+	struct push_batch batch;
+
+	if (push_files_is_left_out(file))
+		return PIECE_NONE;
+	complain_hold();
+	if (prepare_piece(file, &since, &until, &batch) != COMMAND_FINE)
+		return leave_out(file);
+	if (!memcmp(&since, &until, sizeof(since))) {
+		print_held();
+		push_files_leave_removed(file);
+		return PIECE_NONE;
+	}
+	file->state.next = until;
+	if (!push_state_write(&file->state))
+		return leave_out(file);
+	print_held();
+	push_files_is_read(file);
+	if (push.target->send() != COMMAND_FINE)
+		return PIECE_KEPT;
+	for (int i = 0; i < PUSH_TABLES; i++)
+		push.rows[i] += batch.rows[i];
+	push.missed += batch.missed;
+	progress_count(push.rows[PUSH_TRACE_LOG], "samples sent");
+	file->state.sent = until;
+	complain_hold();
+	if (!push_state_write(&file->state))
+		return leave_out(file);
+	print_held();
+	return PIECE_SENT;
+}
+
+/* --- all of them ------------------------------------------------------------------ */
+
+static void show_progress(FILE *to)
+{
+	const char *between = "";
+
+	fprintf(to, "queryprof: ");
+	for (int i = 0; i < PUSH_TABLES; i++)
+		if (push.rows[i] || i == PUSH_TRACE_LOG) {
+			fprintf(to, "%s%" PRId64 " %s", between, push.rows[i], push.target->table_name(i));
+			between = ", ";
+		}
+	fprintf(to, "; %" PRIu64 " bytes in %" PRIu64 " requests, %" PRIu64 " of them again",
+	        http_counts.bytes, http_counts.requests, http_counts.repeated);
+	if (push.missed)
+		fprintf(to, "; %" PRId64 " samples were removed before they could be sent", push.missed);
+	fputc('\n', to);
+	fflush(to);
+}
+
+static void tell_each_minute(void)
+{
+	time_t now = time(NULL);
+
+	if (isatty(STDERR_FILENO) || now - push.shown < SHOWN_EVERY_S)
+		return;
+	push.shown = now;
+	show_progress(stderr);
+}
+
+/* Sends all that there is in files that can be read. A command_result. */
+static int push_all(void)
+{
+	bool is_any = true;
+
+	if (!push_files_look())
+		return complain("out of memory");
+	while (is_any && !http_is_stopped()) {
+		is_any = false;
+		for (size_t i = 0; i < push_files.list.count; i++) {
+			enum piece piece = push_piece(&push_files.list.items[i]);
+
+			if (piece == PIECE_KEPT)
+				return COMMAND_FAILED;
+			is_any |= piece == PIECE_SENT;
+			tell_each_minute();
+		}
+	}
+	return COMMAND_FINE;
+}
+
+static void stop(int signal)
+{
+	(void)signal;
+	http_stop();
+}
+
+/* Where it is stopped, it sends the rows that are there by then; another signal ends it at once. */
+static int push_on(void)
+{
+	int result;
+
+	do {
+		result = push_all();
+		if (result == COMMAND_FINE && follow)
+			http_sleep(number(every, 1) * 1000);
+	} while (result == COMMAND_FINE && follow && !http_is_stopped() && push_files_has_sound());
+	if (result != COMMAND_FINE || !http_is_stopped())
+		return result;
+	http_resume(LAST_PATIENCE_S);
+	return push_all();
+}
+
+/* --- without a server ------------------------------------------------------------- */
+
+static int dry_run_file(struct push_file *file)
+{
+	struct push_position since, until;
+	int result = push_files_open(file);
+
+	if (result != COMMAND_FINE || !file->db)
+		return result;
+	file->has_state = push_state_open(&file->state, file->path, push.named, state_path);
+	result = file->has_state ? look(file, &since, &until) : COMMAND_FAILED;
+	if (result != COMMAND_FINE)
+		return result;
+	char *sql = text_format("SELECT coalesce(max(total), 0) - %" PRId64 " FROM batches",
+	                        since.at[PUSH_SAMPLES]);
+	int64_t samples = sql ? database_number(file->db, sql, 0) : 0;
+	free(sql);
+	sql = text_format("SELECT count(*) FROM queries WHERE id > 0 AND batch > %" PRId64,
+	                  since.at[PUSH_BATCH]);
+	printf("%s: %" PRId64 " samples and %" PRId64 " queries would be sent to %.*s\n", file->path, samples,
+	       sql ? database_number(file->db, sql, 0) : 0, (int)strcspn(push.url, "?"), push.url);
+	free(sql);
+	return COMMAND_FINE;
+}
+
+static int dry_run_all(void)
+{
+	int result = push_files_look() ? COMMAND_FINE : complain("out of memory");
+
+	for (size_t i = 0; i < push_files.list.count; i++)
+		if (dry_run_file(&push_files.list.items[i]) != COMMAND_FINE)
+			result = COMMAND_FAILED;
+	return result;
+}
+
+/* --- the command line ------------------------------------------------------------- */
+
+static int check_command_line(int count)
+{
+	if (follow && (once || dry_run))
+		complain("push: --follow goes with neither --once nor --dry-run");
+	else if (every && !follow)
+		complain("push: --every %s goes with --follow only", every);
+	else if (every && !number(every, 1))
+		complain("push: --every 0; expected 1 second or more");
+	else if (state_path && count > 1)
+		complain("push: --state %s is for one file, and there are %d", state_path, count);
+	else if (authorities && strncmp(push.url, "http://", strlen("http://")) == 0)
+		complain("push: --ca %s goes with a server of https:// only, and the URL is %.*s",
+		         authorities, (int)strcspn(push.url, "?"), push.url);
+	else
+		return http_check_url(push.url);
+	return COMMAND_MISUSED;
+}
+
+/* A command_result. */
+static int take_files(int count, char **paths)
+{
+	int result = push_files_take(count, paths);
+
+	if (result != COMMAND_FINE || !state_path || !push_files.folders.count)
+		return result;
+	complain("push: --state %s is for one file, and %s is a folder", state_path,
+	         push_files.folders.items[0]);
+	return COMMAND_MISUSED;
+}
+
+/* Signals that waited until now (push_beside.c) are taken here. */
+static void take_signals(void)
+{
+	static const int numbers[] = { SIGTERM, SIGINT };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		sigaction(numbers[i], &(struct sigaction){ .sa_handler = stop }, NULL);
+		sigaddset(&set, numbers[i]);
+	}
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static int run_with_server(void)
+{
+	const struct http_settings settings = {
+		.credentials = credentials,
+		.authorities = authorities,
+		.bytes_per_second = number(bytes_per_second, 0),
+		.timeout_s = number(timeout, 60),
+		.patience_s = number(retry_for, follow ? INT64_MAX : 60),
+		.gave_up = " (nothing is lost: push goes on there when it is started again)",
+	};
+	bool is_stopped;
+	int result;
+
+	take_signals();
+	result = http_begin(&settings);
+	progress_begin("pushing");
+	push.shown = time(NULL);
+	is_stopped = http_is_stopped(); /* the recorded program was that short */
+	if (is_stopped)
+		http_resume(LAST_PATIENCE_S);
+	if (result == COMMAND_FINE)
+		result = push.target->begin(push.url, with_zstd != NULL);
+	if (result == COMMAND_FINE)
+		result = is_stopped ? push_all() : push_on();
+	progress_end();
+	if (result == COMMAND_FINE)
+		show_progress(stdout);
+	push.target->end();
+	http_end();
+	return result == COMMAND_FINE && push_files_has_bad() ? COMMAND_FAILED : result;
+}
+
+static int run(int argc, char **argv)
+{
+	int result;
+
+	push.url = argv[argc - 1];
+	push.target = push_target_find(format_name);
+	push.named = push_target_describe(push.target, push.url);
+	if (!service)
+		service = getenv("OTEL_SERVICE_NAME");
+	result = push.named ? check_command_line(argc - 1) : complain("out of memory");
+	file_limit_raise(); /* each trace file takes four, as long as push runs */
+	if (result == COMMAND_FINE)
+		result = take_files(argc - 1, argv);
+	if (result == COMMAND_FINE)
+		result = dry_run ? dry_run_all() : run_with_server();
+	push_files_free();
+	free(push.named);
+	return result;
+}
+
+const struct command command_push = {
+	.name = "push",
+	.arguments = "FILE... URL [OPTION]...",
+	.summary = "Sends what is new in trace files to a server",
+	.details =
+		"URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
+		"sql/clickhouse/tables.sql has made. With --format otlp it is that of an OpenTelemetry "
+		"collector: samples go to /v1development/profiles, with links to their spans where the file "
+		"has these by then, spans to /v1/traces. With --format pyroscope it is that of Pyroscope or "
+		"Alloy: /push.v1.PusherService/Push. FILE may be a folder: all trace files in it, also "
+		"those that come later. A file that cannot be read is left out until it changes, and the "
+		"exit status is 1 then.\n\n"
+		"In ClickHouse each row has a key of its own, so what is sent twice counts once: kill push "
+		"at any moment and start it again. It goes on where it was, which it keeps in FILE-push-…, "
+		"a small file for each target. The other two count what they are sent: nothing is left out, "
+		"but what was on its way when push or the connection ended may be there twice. While the "
+		"target is away, the trace file is what waits; samples that its size bound removes "
+		"meanwhile are counted: in the table losses, and in what push says.\n\n"
+		"The service is --service, OTEL_SERVICE_NAME or the program's name; --format otlp and "
+		"pyroscope send the attributes of OTEL_RESOURCE_ATTRIBUTES, too. Pyroscope makes a series "
+		"of each set of labels: of the samples' labels it gets the texts, the statement's id and "
+		"the database.\n\n"
+		"Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
+		"file that --credentials names, which may have headers, too, as X-Scope-OrgID. Proxies come "
+		"from http_proxy, https_proxy and no_proxy.",
+	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
+		    "  queryprof push --follow traces https://clickhouse/?database=profiles\n"
+		    "  queryprof push --format otlp app.trace http://collector:4318\n"
+		    "  queryprof push --format pyroscope app.trace http://grafana:4040\n"
+		    "  queryprof push --dry-run app.trace 'http://clickhouse:8123/'\n",
+	.options = options,
+	.arguments_min = 2,
+	.arguments_max = INT_MAX,
+	.run = run,
+};

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof diff: compares two sides, statements and functions.
+ *
+ * Addresses are those of one file, so each side is read to its end, as names and
+ * sums, before the other is opened; they are compared in a database in memory.
+ */
+#include "cmd/line/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/file/run_sql.h"
+#include "cmd/file/selection.h"
+#include "cmd/file/shown_type.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/pull/fleet.h"
+#include "sql_diff_functions.h"
+#include "sql_diff_side_functions.h"
+#include "sql_diff_side_plans.h"
+#include "sql_diff_side_statements.h"
+#include "sql_diff_side_totals.h"
+#include "sql_diff_sides.h"
+#include "sql_diff_statements.h"
+#include "sql_diff_totals.h"
+#include "sql_plan_changes.h"
+#include "sql_report_frames.h"
+#include "sql_report_samples.h"
+#include "store/file/database.h"
+
+static const char *type_name, *limit, *with, *at;
+static struct shown_type type;
+
+static const struct command_option options[] = {
+	{ .name = "with",
+	  .value = "ID",
+	  .to = &with,
+	  .kind = OPTION_QUERY,
+	  .help = "B is this query, --query is A: of two files or of one" },
+	{ .name = "at",
+	  .value = "TIME",
+	  .to = &at,
+	  .kind = OPTION_TIME,
+	  .help = "A: the runs that began before TIME; B: those that began then or later" },
+	SHOWN_TYPE_OPTION(&type_name),
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
+	  .help = "statements and functions at most (default 15)" },
+	FLEET_OPTIONS,
+	{ 0 },
+};
+
+struct side {
+	const char *name, *path;
+	struct selection selection;
+};
+
+/* --- reading one side ------------------------------------------------------------ */
+
+/* Rows of `select` on the file into a table of the other database, the side's name
+ * before them. */
+static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char *insert,
+                     const struct side *side)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
+	sqlite3_stmt *rows = NULL, *copy = NULL;
+	int code = sqlite3_prepare_v2(from, select, -1, &rows, NULL);
+
+	if (code == SQLITE_OK && sqlite3_prepare_v2(to, insert, -1, &copy, NULL) == SQLITE_OK) {
+		run_sql_bind(rows, parameters);
+		while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
+			sqlite3_bind_text(copy, 1, side->name, -1, SQLITE_STATIC);
+			for (int i = 0; i < sqlite3_column_count(rows); i++)
+				sqlite3_bind_value(copy, i + 2, sqlite3_column_value(rows, i));
+			if (sqlite3_step(copy) != SQLITE_DONE)
+				break;
+			sqlite3_reset(copy);
+		}
+	}
+	bool is_whole = code == SQLITE_DONE;
+	if (!is_whole)
+		complain("%s: %s", side->path,
+		         sqlite3_errmsg(code == SQLITE_ROW || code == SQLITE_OK ? to : from));
+	sqlite3_finalize(rows);
+	sqlite3_finalize(copy);
+	return is_whole ? COMMAND_FINE : COMMAND_FAILED;
+}
+
+static int read_side(sqlite3 *both, const struct side *side)
+{
+	static const struct {
+		const char *sql, *doing;
+	} steps[] = {
+		{ sql_report_samples, "reading samples" },
+		{ sql_report_frames, "looking up names" },
+	};
+	static const struct {
+		const char *select, *insert;
+	} copies[] = {
+		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_functions,
+		  "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
+	};
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
+	sqlite3 *db = selection_open(side->path, &side->selection);
+	int result = db ? COMMAND_FINE : COMMAND_FAILED;
+
+	if (db)
+		shown_type_read(&type, db); /* its name first: it binds below */
+	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++)
+		result = run_sql(db, steps[i].sql, parameters,
+		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
+	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
+		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
+	if (db)
+		trace_file_close(db);
+	return result;
+}
+
+/* --- both ------------------------------------------------------------------------- */
+
+/* False where single runs are chosen, or the file is of an older version. */
+static bool is_counted(sqlite3 *both, const struct side *side)
+{
+	return database_number(both,
+	                       side->name[0] == 'A' ? "SELECT is_counted FROM side_totals WHERE side = 'A'"
+	                                            : "SELECT is_counted FROM side_totals WHERE side = 'B'",
+	                       0) != 0;
+}
+
+static void print_side(sqlite3 *both, const struct side *side)
+{
+	char *runs = selection_describe(&side->selection, ", ");
+
+	printf("%s  %s%s%s\n", side->name, side->path, runs ? runs : "",
+	       side->selection.query || is_counted(both, side) ? "" : ", logged runs only");
+	free(runs);
+}
+
+static bool is_nothing_left(sqlite3 *both)
+{
+	return database_number(both, "SELECT sum(runs + samples + unfinished) FROM side_totals", 1) == 0;
+}
+
+static bool have_as_many_runs(sqlite3 *both)
+{
+	return database_number(both, "SELECT count(*) FROM side_factors WHERE factor <> 1", 1) == 0;
+}
+
+static int compare(sqlite3 *both)
+{
+	static const struct {
+		const char *title, *sql, *with_calls, *if_empty;
+		bool is_sampled;
+		bool is_exact; /* by the clock that the type has */
+	} parts[] = {
+		{ NULL, sql_diff_totals, "0", NULL, false, false },
+		{ "Statements", sql_diff_statements, "0", "no runs", false, true },
+		{ "Functions", sql_diff_functions, "0", "no samples", true, false },
+		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true, false },
+	};
+	bool is_scaled = !have_as_many_runs(both);
+	int result = COMMAND_FINE;
+
+	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const struct sql_parameter parameters[] = {
+			{ ":limit", limit },
+			{ ":with_calls", parts[i].with_calls },
+			{ ":unit", type.unit },
+			{ NULL, NULL },
+		};
+		const struct output output = {
+			.if_empty = parts[i].if_empty,
+			.cuts_middle = parts[i].is_sampled,
+			.folds_last = 1,
+			.unit = parts[i].is_sampled ? type.unit : "ns",
+		};
+		if (parts[i].is_exact && !type.clock)
+			continue;
+		putchar('\n');
+		if (parts[i].title)
+			printf("%s: %s%s, %s\n", parts[i].title, type.title,
+			       !parts[i].is_sampled ? " of a run"
+			       : is_scaled          ? " of as many runs as A has"
+			                            : "",
+			       parts[i].is_sampled ? "sampled" : "exact");
+		result = run_sql(both, parts[i].sql, parameters, &output);
+	}
+	return result;
+}
+
+/* Only where there are such. */
+static int print_plans(sqlite3 *both)
+{
+	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
+	const struct output output = { .folds_last = 3, .hides_empty = true, .unit = "ns" };
+
+	if (!database_number(both,
+	                     "SELECT count(*) FROM (SELECT 1 FROM side_plans GROUP BY hash"
+	                     " HAVING min(plan_hash) < max(plan_hash))",
+	                     0))
+		return COMMAND_FINE;
+	printf("\nPlans that changed: mean time of a run\n");
+	return run_sql(both, sql_plan_changes, parameters, &output);
+}
+
+/* False after a complaint about the command line. */
+static bool find_sides(int argc, char **argv, struct side *sides)
+{
+	if (selection_check_time("diff", "at", at) != COMMAND_FINE)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		sides[i] = (struct side){ i ? "B" : "A", argv[i && argc > 1], selection };
+		if (i && with)
+			sides[i].selection.query = with;
+		if (at && *(i ? &sides[i].selection.since : &sides[i].selection.until)) {
+			complain("diff: --at is the end of one side and the beginning of the other: no "
+			         "--since, no --until");
+			return false;
+		}
+		if (at)
+			*(i ? &sides[i].selection.since : &sides[i].selection.until) = at;
+		if (selection_check("diff", &sides[i].selection) != COMMAND_FINE)
+			return false;
+	}
+	if (fleet_check("diff", argc, argv) != COMMAND_FINE)
+		return false;
+	if (with && !selection.query)
+		complain("diff: --with is B's query; --query, which is A's, is missing");
+	else if (argc == 1 && !with && !at)
+		complain("diff: one file cannot be compared with itself: give a second file, --query with "
+		         "--with, or --at (see queryprof diff --help)");
+	else
+		return true;
+	return false;
+}
+
+static int run(int argc, char **argv)
+{
+	struct side sides[2];
+	sqlite3 *both = NULL;
+	int result = COMMAND_FINE;
+
+	type = shown_type_of(type_name);
+	if (!find_sides(argc, argv, sides))
+		return COMMAND_MISUSED;
+	if (sqlite3_open(":memory:", &both) != SQLITE_OK)
+		result = complain("out of memory");
+	else
+		result = run_sql(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
+	for (int i = 0; !result && i < 2; i++)
+		result = read_side(both, &sides[i]);
+	if (!result && !type.unit[0])
+		result = shown_type_refuse(&type, "diff");
+	if (!result && is_nothing_left(both))
+		result = complain("diff: no run is left on either side");
+	for (int i = 0; !result && i < 2; i++)
+		print_side(both, &sides[i]);
+	if (!result)
+		result = compare(both);
+	if (!result)
+		result = print_plans(both);
+	sqlite3_close(both);
+	return result;
+}
+
+const struct command command_diff = {
+	.name = "diff",
+	.arguments = "[A [B]] [OPTION]...",
+	.summary = "Compares two files, queries or times: what got slower, what faster",
+	.details =
+		"Statements are compared by the exact times of all their runs, short ones included; where "
+		"an option chooses single runs, by time or process for one, by those of logged runs. "
+		"Functions are compared by the times that samples stand for, B's for as many runs of each "
+		"statement as A has. `change` is from A to B. Statements that differ in literals only are "
+		"one; functions are the same where their name and their module's are, so files from before "
+		"and after a new build can be compared.\n\n"
+		"`noise` is ~ where chance alone makes such a difference: for a statement, runs differ too "
+		"much among themselves (Welch's t-test, 5 %); for a function, it is less than two standard "
+		"errors of the difference of two Poisson counts. ? marks a statement with one run on a "
+		"side: one run shows no variation.",
+	.examples = "  queryprof diff before.trace after.trace\n"
+		    "  queryprof diff before.trace after.trace --like 'FROM orders' --type wall\n"
+		    "  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"
+		    "  queryprof diff app.trace --at '2026-11-20 09:30'\n",
+	.options = options,
+	.shared = selection_options,
+	.reads_trace = true,
+	.pages = true,
+	.arguments_max = 2,
+	.run = run,
+};

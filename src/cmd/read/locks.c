@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof locks: the statements that kept others waiting for locks of databases.
+ */
+#include "cmd/file/run_sql.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+#include "sql_lock_holders.h"
+
+static const char *format_name;
+
+static const struct command_option options[] = {
+	OUTPUT_FORMAT_OPTION(&format_name),
+	{ 0 },
+};
+
+static int run(int argc, char **argv)
+{
+	const struct output output = {
+		.format = output_format_find(format_name),
+		.if_empty = "no lock was waited for",
+		.unit = "ns",
+	};
+	const struct sql_parameter none[] = { { NULL, NULL } };
+	sqlite3 *db = trace_file_open(argv[0]);
+
+	(void)argc;
+	if (!db)
+		return COMMAND_FAILED;
+	int result = run_sql(db, sql_lock_holders, none, &output);
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_locks = {
+	.name = "locks",
+	.arguments = "[FILE] [OPTION]...",
+	.summary = "Lists who kept others waiting for locks of databases",
+	.details = "A line for each holder and lock, by how long others waited for it in all: in "
+		   "`waited`, with the longest single wait, how many there were, how many ended with "
+		   "SQLITE_BUSY, and how many connections waited. The holder is the statement that took "
+		   "the lock, as BEGIN IMMEDIATE; its process is 0 where it is unknown. Single waits are "
+		   "the rows of the view lock_waits: `queryprof sql FILE 'SELECT * FROM lock_waits'`.",
+	.examples = "  queryprof locks app.trace\n",
+	.options = options,
+	.reads_trace = true,
+	.pages = true,
+	.arguments_max = 1,
+	.run = run,
+};

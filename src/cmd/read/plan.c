@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof plan: the plans of the statements that are selected, with the time of each node.
+ */
+#include "cmd/line/command.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/file/selection.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/pull/fleet.h"
+#include "cmd/read/plan_tree.h"
+#include "cmd/ui/terminal.h"
+#include "sql_plan_opcodes.h"
+
+#define PLANS_MAX 3 /* without --limit */
+
+static const char *type_name, *limit, *opcodes;
+
+static const struct command_option options[] = {
+	SHOWN_TYPE_OPTION(&type_name),
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
+	  .help = "plans at most (default 3)" },
+	{ .name = "opcodes",
+	  .to = &opcodes,
+	  .help = "also the newest program, with the time of each opcode" },
+	{ 0 },
+};
+
+/* Those whose plan is not known, and why. Returns how many, with those that the limit leaves out. */
+static int print_missing(sqlite3 *db)
+{
+	sqlite3_stmt *row = NULL;
+	const int most = limit ? atoi(limit) : PLANS_MAX;
+	int found = 0;
+
+	if (sqlite3_prepare_v2(db, "SELECT reason, query FROM temp.selected_without_plan ORDER BY ns DESC",
+	                       -1, &row, NULL) == SQLITE_OK)
+		while (sqlite3_step(row) == SQLITE_ROW)
+			if (found++ < most) {
+				const char *query = (const char *)sqlite3_column_text(row, 1);
+
+				printf("%sno plan: ", found == 1 ? "\n" : "");
+				terminal_print((const char *)sqlite3_column_text(row, 0),
+				               (size_t)sqlite3_column_bytes(row, 0), 0, INT_MAX);
+				printf(": ");
+				terminal_print(query, strcspn(query, "\n"), 0, INT_MAX);
+				putchar('\n');
+			}
+	if (found > most)
+		printf("no plan: %d more statement%s (--limit)\n", found - most,
+		       found - most == 1 ? "" : "s");
+	sqlite3_finalize(row);
+	return found;
+}
+
+static int print(sqlite3 *db, const char *path, const struct shown_type *type)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
+		                                    { ":unit", type->unit },
+		                                    { NULL, NULL } };
+	const struct output output = { .doing = "reading opcodes", .unit = type->unit, .hides_empty = true };
+	size_t printed;
+
+	if (!plan_tree_statements(db)) {
+		print_missing(db);
+		return complain("%s: no plan is known of these runs", path);
+	}
+	int result = plan_tree_print(db, type, limit, NULL, &printed);
+	if (!result && !printed) {
+		char none[SHOWN_TYPE_NONE];
+
+		shown_type_none(type, none);
+		return complain("%s: %s of these runs", path, none);
+	}
+	if (!result)
+		print_missing(db);
+	if (result || !opcodes)
+		return result;
+	printf("\n");
+	return run_sql(db, sql_plan_opcodes, parameters, &output);
+}
+
+static int run(int argc, char **argv)
+{
+	struct selection one = selection;
+
+	if (argc > 1 && one.like) {
+		complain("plan: STATEMENT %s and --like %s exclude each other: both are a part of the text",
+		         argv[1], one.like);
+		return COMMAND_MISUSED;
+	}
+	if (argc > 1)
+		one.like = argv[1];
+	if (selection_check("plan", &one) != COMMAND_FINE)
+		return COMMAND_MISUSED;
+	if (fleet_is_url(argv[0])) {
+		complain("plan: %.*s: ClickHouse has no plans", (int)strcspn(argv[0], "?"), argv[0]);
+		return COMMAND_MISUSED;
+	}
+	sqlite3 *db = selection_open(argv[0], &one);
+	if (!db)
+		return COMMAND_FAILED;
+	struct shown_type type = shown_type_of(type_name);
+	int result = selection_require(db, argv[0], &one);
+	if (!result)
+		result = shown_type_read(&type, db) ? print(db, argv[0], &type)
+		                                    : shown_type_refuse(&type, "plan");
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_plan = {
+	.name = "plan",
+	.arguments = "[FILE [STATEMENT]] [OPTION]...",
+	.summary = "Shows the plans of queries, with the time of each node",
+	.details =
+		"The nodes are those of EXPLAIN QUERY PLAN; a loop inside another one stands below it. What "
+		"SQLite does not name there has nodes of its own: tables and indexes that are modified, and "
+		"triggers, with their own nodes below. `self` is the share of the time in the node itself, "
+		"`total` also in those below; the time is the total's, with one standard error. "
+		"`(statement)` is work of no node, `(not known)` what was outside of SQLite's interpreter, "
+		"or between two of its opcodes. Where SQLite counts them (SQLITE_ENABLE_STMT_SCANSTATUS), a "
+		"loop has how often it began and how many rows it visited. A scan of a table of the file, "
+		"or an index made for one run, that has 30 % of the time is marked, with the columns "
+		"that the statement compares.\n\n"
+		"A statement without a plan has a line with the reason.\n\n"
+		"STATEMENT is a part of its text, as with --like.",
+	.examples = "  queryprof plan app.trace 'FROM orders'\n"
+		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n",
+	.options = options,
+	.shared = selection_options,
+	.reads_trace = true,
+	.pages = true,
+	.arguments_max = 2,
+	.run = run,
+};

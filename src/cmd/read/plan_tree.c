@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/read/plan_tree.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/search.h"
+#include "base/vector.h"
+#include "cmd/line/command.h"
+#include "cmd/ui/terminal.h"
+#include "sql_plan_nodes.h"
+
+#define BAR 8    /* columns */
+#define INDENT 3 /* of a level */
+#define DEPTH_MAX 40
+#define DETAIL_MAX 70
+/* A scan or an index made for the query that takes so much of the time is marked. */
+#define MARKED_PERCENT 30
+/* So is a look-up without an index that visits so many rows in a run, and so many for one that is returned.
+ */
+#define VISITED_MIN 1000
+#define VISITED_TIMES 10
+
+struct node {
+	int64_t id, parent;
+	char *detail, *compared;
+	double own, own_square, total, square;
+	double looked;       /* its own, and of the loops inside of it that are no scans */
+	int64_t loops, rows; /* loops -1: not known */
+	int depth;
+	bool is_last[DEPTH_MAX]; /* of its siblings, and so the nodes around it */
+};
+
+struct child {
+	int64_t parent;
+	size_t node;
+};
+
+struct tree {
+	VECTOR(struct node) nodes;
+	VECTOR(struct child) children; /* by parent, and as the nodes are */
+	VECTOR(size_t) order;          /* as printed */
+	double whole;
+	double visited, returned; /* rows in a run, of whole tables; -1: not known */
+	int64_t runs;
+	char *query, *seen; /* the first run's text, and when it was run */
+};
+
+enum {
+	COLUMN_PLAN,
+	COLUMN_RUNS,
+	COLUMN_QUERY,
+	COLUMN_NODE,
+	COLUMN_PARENT,
+	COLUMN_DETAIL,
+	COLUMN_NS,
+	COLUMN_SQUARE,
+	COLUMN_SEEN,
+	COLUMN_COMPARED,
+	COLUMN_LOOPS,
+	COLUMN_ROWS,
+	COLUMN_VISITED,
+	COLUMN_RETURNED
+};
+
+static void tree_free(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->nodes.count; i++) {
+		free(tree->nodes.items[i].detail);
+		free(tree->nodes.items[i].compared);
+	}
+	vector_free(&tree->nodes);
+	vector_free(&tree->children);
+	vector_free(&tree->order);
+	free(tree->query);
+	free(tree->seen);
+	*tree = (struct tree){ .whole = 0 };
+}
+
+COMPARE_BY_TWO(compare_children, struct child, parent, node)
+
+/* What has no node of its own in the plan stands below the statement, if it has time. False: no memory. */
+static bool find_children(struct tree *tree)
+{
+	bool fine = true;
+
+	for (size_t i = 0; fine && i < tree->nodes.count; i++) {
+		const struct node *node = &tree->nodes.items[i];
+
+		if (node->id > 0 || node->own > 0)
+			fine = vector_push(&tree->children,
+			                   (struct child){ node->id > 0 ? node->parent : 0, i });
+	}
+	if (tree->children.count)
+		qsort(tree->children.items, tree->children.count, sizeof(tree->children.items[0]),
+		      compare_children);
+	return fine;
+}
+
+static bool is_scan(const struct node *node)
+{
+	return !strncmp(node->detail, "SCAN ", 5);
+}
+
+/* The time of min() or max() over a table without an index: SQLite calls it a search, and goes through all
+ * rows. */
+static bool is_search_of_all(const struct node *node)
+{
+	return !strncmp(node->detail, "SEARCH ", 7) && !strstr(node->detail, " USING ");
+}
+
+/* Adds up what is below a node, and puts it in the order. False: no memory. */
+static bool place_below(struct tree *tree, struct node *around, int depth)
+{
+	const int64_t id = around ? around->id : 0;
+	const struct child *children = tree->children.items;
+	size_t end = SEARCH_COUNT(tree->children.count, j, children[j].parent <= id);
+
+	for (size_t i = SEARCH_COUNT(end, j, children[j].parent < id); i < end; i++) {
+		struct node *node = &tree->nodes.items[children[i].node];
+
+		node->depth = depth;
+		if (around)
+			memcpy(node->is_last, around->is_last, sizeof node->is_last);
+		node->is_last[depth] = i + 1 == end;
+		node->total = node->looked = node->own;
+		node->square = node->own_square;
+		if (!vector_push(&tree->order, children[i].node))
+			return false;
+		if (node->id > 0 && depth + 1 < DEPTH_MAX && !place_below(tree, node, depth + 1))
+			return false;
+		if (around) {
+			around->total += node->total;
+			around->square += node->square;
+			around->looked += is_scan(node) ? 0 : node->looked;
+		}
+	}
+	return true;
+}
+
+static void print_branches(const struct node *node)
+{
+	for (int i = 0; i < node->depth; i++)
+		fputs(node->is_last[i] ? "   " : "│  ", stdout);
+	fputs(node->is_last[node->depth] ? "└─ " : "├─ ", stdout);
+}
+
+/* A damaged file may have any share. */
+static void print_bar(double share)
+{
+	int eighths = (int)(fmin(fmax(share, 0), 1) * BAR * 8 + 0.5);
+	static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+	int printed = eighths / 8 + (eighths % 8 != 0);
+
+	for (int i = 0; i < eighths / 8; i++)
+		fputs("█", stdout);
+	fputs(parts[eighths % 8], stdout);
+	printf("%*s", BAR - printed, "");
+}
+
+/* Whether the rows come from a part of the statement itself, or from what only the host knows. */
+static bool is_made(const struct tree *tree, const char *name)
+{
+	static const char *const makers[] = { "CO-ROUTINE ", "MATERIALIZE " };
+
+	for (size_t i = 0; i < tree->nodes.count; i++)
+		for (size_t maker = 0; maker < sizeof makers / sizeof *makers; maker++) {
+			const char *detail = tree->nodes.items[i].detail;
+			size_t size = strlen(makers[maker]);
+
+			if (!strncmp(detail, makers[maker], size) && !strcmp(detail + size, name))
+				return true;
+		}
+	return strchr(name, '(') || strstr(name, "CONSTANT ROW") || strstr(name, " VIRTUAL TABLE ");
+}
+
+static size_t count_whole(const struct tree *tree)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < tree->nodes.count; i++) {
+		const struct node *node = &tree->nodes.items[i];
+
+		count += (is_scan(node) && !is_made(tree, node->detail + 5)) || is_search_of_all(node);
+	}
+	return count;
+}
+
+/* Rows are counted of the statement, so they say something of a loop that is the only one. */
+static void print_visited(const struct tree *tree)
+{
+	if (tree->visited >= 1 && count_whole(tree) == 1)
+		printf(", %.0f row%s visited and %.0f returned a run", tree->visited,
+		       tree->visited < 1.5 ? "" : "s", tree->returned);
+}
+
+static void print_mark(const struct tree *tree, const struct node *node)
+{
+	const double own = tree->whole > 0 ? 100 * node->own / tree->whole : 0;
+	const double looked = tree->whole > 0 ? 100 * node->looked / tree->whole : 0;
+
+	if (own >= MARKED_PERCENT && strstr(node->detail, "AUTOMATIC")) {
+		printf("  an index for this run alone");
+	} else if (looked >= MARKED_PERCENT && is_scan(node) && !is_made(tree, node->detail + 5)) {
+		printf("  the whole %s%s", strstr(node->detail, " USING ") ? "index" : "table",
+		       *node->compared ? ", compares " : "");
+		terminal_print(node->compared, strlen(node->compared), 0, INT_MAX);
+		if (own < MARKED_PERCENT)
+			printf(", with a look-up for each row");
+		print_visited(tree);
+	} else if (is_search_of_all(node) && tree->visited >= VISITED_MIN &&
+	           tree->visited >= VISITED_TIMES * tree->returned) {
+		printf("  the whole table");
+		print_visited(tree);
+	}
+}
+
+static void print_node(const struct tree *tree, const struct node *node, int width, bool is_time)
+{
+	double whole = tree->whole;
+	int indent = INDENT * (node->depth + 1);
+	double share = whole > 0 ? node->own / whole : 0;
+
+	print_branches(node);
+	terminal_print_padding(width - indent -
+	                       terminal_print_cut(node->detail, strlen(node->detail), width - indent, true));
+	fputs("  ", stdout);
+	print_bar(share);
+	printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
+	if (is_time)
+		printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6);
+	if (node->loops >= 0)
+		printf("  %lld loop%s, %lld row%s", (long long)node->loops, node->loops == 1 ? "" : "s",
+		       (long long)node->rows, node->rows == 1 ? "" : "s");
+	print_mark(tree, node);
+	printf("\n");
+}
+
+static bool print_tree(struct tree *tree, const struct shown_type *type)
+{
+	bool is_time = !strcmp(type->unit, "ns");
+	int width = 20;
+
+	if (!find_children(tree) || !place_below(tree, NULL, 0))
+		return false;
+	for (size_t i = 0; i < tree->order.count; i++) {
+		const struct node *node = &tree->nodes.items[tree->order.items[i]];
+		int wanted =
+			INDENT * (node->depth + 1) + terminal_measure(node->detail, strlen(node->detail));
+
+		width = wanted > width ? wanted : width;
+	}
+	width = width > DETAIL_MAX ? DETAIL_MAX : width;
+	printf("%-*s  %*s    self     total\n", width, "QUERY PLAN", BAR, "");
+	for (size_t i = 0; i < tree->order.count; i++)
+		print_node(tree, &tree->nodes.items[tree->order.items[i]], width, is_time);
+	return true;
+}
+
+static bool add_node(struct tree *tree, sqlite3_stmt *row)
+{
+	struct node *node = vector_add(&tree->nodes);
+	const char *detail = (const char *)sqlite3_column_text(row, COLUMN_DETAIL);
+	const char *compared = (const char *)sqlite3_column_text(row, COLUMN_COMPARED);
+
+	if (!node || !(node->detail = strdup(detail ? detail : "")) ||
+	    !(node->compared = strdup(compared ? compared : "")))
+		return false;
+	node->id = sqlite3_column_int64(row, COLUMN_NODE);
+	node->parent = sqlite3_column_int64(row, COLUMN_PARENT);
+	node->own = sqlite3_column_double(row, COLUMN_NS);
+	node->own_square = sqlite3_column_double(row, COLUMN_SQUARE);
+	node->loops = sqlite3_column_type(row, COLUMN_LOOPS) == SQLITE_NULL
+	                      ? -1
+	                      : sqlite3_column_int64(row, COLUMN_LOOPS);
+	node->rows = sqlite3_column_int64(row, COLUMN_ROWS);
+	tree->visited = sqlite3_column_type(row, COLUMN_VISITED) == SQLITE_NULL
+	                        ? -1
+	                        : sqlite3_column_double(row, COLUMN_VISITED);
+	tree->returned = sqlite3_column_double(row, COLUMN_RETURNED);
+	tree->whole += node->own;
+	return true;
+}
+
+static bool begin_tree(struct tree *tree, sqlite3_stmt *row)
+{
+	const char *query = (const char *)sqlite3_column_text(row, COLUMN_QUERY);
+	const char *seen = (const char *)sqlite3_column_text(row, COLUMN_SEEN);
+
+	tree_free(tree);
+	tree->runs = sqlite3_column_int64(row, COLUMN_RUNS);
+	tree->query = strdup(query ? query : "");
+	tree->seen = strdup(seen ? seen : "");
+	return tree->query && tree->seen;
+}
+
+/* `is_only`: no other plan is printed. */
+static void print_heading(const struct tree *tree, const char *title, bool is_only)
+{
+	printf("\n");
+	if (title)
+		printf("%s\n", title);
+	if (tree->runs == 1 && is_only)
+		return;
+	printf("%lld run%s, %s: ", (long long)tree->runs, tree->runs == 1 ? "" : "s", tree->seen);
+	terminal_print(tree->query, strcspn(tree->query, "\n"), 0, INT_MAX);
+	putchar('\n');
+}
+
+int plan_tree_statements(sqlite3 *db)
+{
+	sqlite3_stmt *count = NULL;
+	int statements = 0;
+
+	if (sqlite3_prepare_v2(db,
+	                       "SELECT count(DISTINCT normalized_query_hash) FROM temp.selected_runs"
+	                       " JOIN programs ON programs.id = program",
+	                       -1, &count, NULL) == SQLITE_OK &&
+	    sqlite3_step(count) == SQLITE_ROW)
+		statements = sqlite3_column_int(count, 0);
+	sqlite3_finalize(count);
+	return statements;
+}
+
+int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title,
+                    size_t *printed)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
+		                                    { ":limit", limit },
+		                                    { NULL, NULL } };
+	sqlite3_stmt *rows = NULL;
+	struct tree tree = { .whole = 0 };
+	int64_t plan = 0;
+	size_t number = 0;
+	bool fine = true;
+	int code = sqlite3_prepare_v2(db, sql_plan_nodes, -1, &rows, NULL);
+
+	if (!code)
+		run_sql_bind(rows, parameters);
+	while (fine && !code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		code = SQLITE_OK;
+		if (!tree.nodes.count || sqlite3_column_int64(rows, COLUMN_PLAN) != plan) {
+			if (tree.nodes.count) {
+				print_heading(&tree, number++ ? NULL : title, false);
+				fine = print_tree(&tree, type);
+			}
+			fine = fine && begin_tree(&tree, rows);
+			plan = sqlite3_column_int64(rows, COLUMN_PLAN);
+		}
+		fine = fine && add_node(&tree, rows);
+	}
+	if (fine && tree.nodes.count) {
+		print_heading(&tree, number ? NULL : title, number == 0);
+		number++;
+		fine = print_tree(&tree, type);
+	}
+	tree_free(&tree);
+	sqlite3_finalize(rows);
+	if (printed)
+		*printed = number;
+	if (!fine)
+		return complain("out of memory");
+	return code == SQLITE_DONE ? COMMAND_FINE
+	                           : complain("the plans cannot be read: %s", sqlite3_errmsg(db));
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof report: where the time of the runs that are selected went.
+ */
+#include "cmd/line/command.h"
+
+#include <stdio.h>
+
+#include "cmd/file/run_sql.h"
+#include "cmd/file/selection.h"
+#include "cmd/file/shown_type.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/pull/fleet.h"
+#include "cmd/read/fold_stack.h"
+#include "cmd/read/plan_tree.h"
+#include "sql_report_clocks.h"
+#include "sql_report_frames.h"
+#include "sql_report_functions.h"
+#include "sql_report_query.h"
+#include "sql_report_samples.h"
+#include "sql_report_stacks.h"
+#include "sql_report_times.h"
+#include "sql_report_wait_stacks.h"
+#include "sql_report_waits.h"
+#include "store/file/database.h"
+
+static const char *type_name, *limit, *full;
+
+static const struct command_option options[] = {
+	SHOWN_TYPE_OPTION(&type_name),
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
+	  .help = "functions and stacks at most (default 15 and 5)" },
+	{ .name = "full",
+	  .to = &full,
+	  .help = "stacks with all their frames, and functions that only called others" },
+	FLEET_OPTIONS,
+	{ 0 },
+};
+
+/* The parts of the report, in order. */
+static const struct part {
+	const char *title; /* NULL: none */
+	const char *sql;
+	const char *doing;
+	bool is_bare;
+	bool is_sampled;   /* shows samples of one type */
+	const char *needs; /* rows of this, else neither it nor its title is shown; NULL: it always is */
+	const char *spare;
+} parts[] = {
+	{ NULL, sql_report_query, "reading queries", true, false, NULL, NULL },
+	{ NULL, sql_report_samples, "reading samples", true, false, NULL, NULL }, /* for those that follow */
+	{ NULL, sql_report_clocks, "adding up", true, false, NULL, NULL },
+	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
+	  "share samples" },
+	{ "Time by cause", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
+	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
+	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL, NULL },
+	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL, NULL },
+	{ "Top waits, leaf first", sql_report_wait_stacks, "adding up waits", false, false,
+	  "SELECT 1 FROM temp.selected_samples WHERE trace_type = 'OffCPU'", NULL },
+};
+
+static bool has_rows(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	bool has = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+	           sqlite3_step(statement) == SQLITE_ROW;
+
+	sqlite3_finalize(statement);
+	return has;
+}
+
+static int print_report(sqlite3 *db, const struct shown_type *type)
+{
+	const struct sql_parameter parameters[] = {
+		{ ":limit", limit },     { ":trace_type", type->name },
+		{ ":unit", type->unit }, { ":full", full },
+		{ NULL, NULL },
+	};
+	int result = COMMAND_FINE;
+	char empty[SHOWN_TYPE_NONE];
+
+	shown_type_none(type, empty);
+	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const struct part *part = &parts[i];
+		struct output output = {
+			.doing = part->doing,
+			.is_bare = part->is_bare,
+			.hides_empty = !part->is_sampled,
+			.cuts_middle = part->is_sampled,
+			.spare = part->spare,
+			.unit = part->is_sampled ? type->unit : "ns",
+		};
+		if (part->is_sampled)
+			output.if_empty = empty;
+		if (part->needs && !has_rows(db, part->needs))
+			continue;
+		if (part->title)
+			printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
+			       part->is_sampled ? type->title : "");
+		result = run_sql(db, part->sql, parameters, &output);
+		/* The plan is a single statement's: else it would be an arbitrary choice. */
+		if (!result && part->sql == sql_report_times && plan_tree_statements(db) == 1)
+			result = plan_tree_print(db, type, NULL, "Plan, by time of its nodes", NULL);
+	}
+	return result;
+}
+
+/* Where no CPU time was sampled, wall time is meant. */
+static const char *default_type(sqlite3 *db)
+{
+	static const char has_other_samples[] =
+		"SELECT EXISTS (SELECT 1 FROM temp.selected_samples WHERE trace_type = 'CPU')"
+		" OR NOT EXISTS (SELECT 1 FROM temp.selected_samples WHERE trace_type IN ('Real', 'OffCPU'))";
+
+	return database_number(db, has_other_samples, 1) ? NULL : SHOWN_TYPE_WALL;
+}
+
+static int run(int argc, char **argv)
+{
+	if (selection_check("report", &selection) != COMMAND_FINE ||
+	    fleet_check("report", argc, argv) != COMMAND_FINE)
+		return COMMAND_MISUSED;
+	sqlite3 *db = selection_open(argv[0], &selection);
+	if (!db)
+		return COMMAND_FAILED;
+	struct shown_type type = shown_type_of(type_name ? type_name : default_type(db));
+	int result = selection_require(db, argv[0], &selection);
+	if (!result && fold_stack_add(db) != SQLITE_OK)
+		result = complain("out of memory");
+	if (!result)
+		result = shown_type_read(&type, db) ? print_report(db, &type)
+		                                    : shown_type_refuse(&type, "report");
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_report = {
+	.name = "report",
+	.arguments = "[FILE] [OPTION]...",
+	.summary = "Reports where the time went: functions and stacks",
+	.details =
+		"All runs of the file, or those that the options leave. Exact times are of all runs, logged "
+		"or not, unless an option chooses single ones; samples say how that time is split. What no "
+		"sample "
+		"can have seen is a line of its own, `not sampled`, and part of the error: if the samples "
+		"add up to "
+		"less than the exact time by more than twice the error, all that they lack. Waits and run "
+		"queues "
+		"of short runs are such, and threads that end before their timer is armed. `self` is "
+		"time in the function itself, `total` also in what it "
+		"called. `error` is one standard error of the column before it: the true value is no "
+		"farther away than twice that in 95 of 100 cases. `interval` is there where the time between "
+		"samples was longer than the period, to hold what sampling costs (see record).\n\n"
+		"A stack shows how many frames lie between the caller of SQLite and main(), not "
+		"which. It does not repeat what it has in common with one above it. Without --type, "
+		"and without samples of CPU time, the report is by wall time.",
+	.examples = "  queryprof report app.trace\n"
+		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
+		    "  queryprof report app.trace --like 'FROM orders' --type wall --last 10\n",
+	.options = options,
+	.shared = selection_options,
+	.reads_trace = true,
+	.pages = true,
+	.arguments_max = 1,
+	.run = run,
+};

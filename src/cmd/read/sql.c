@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof sql: SQL on a trace file. Statements are run here; a person at a terminal
+ * gets the system's sqlite3 shell.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/file/run_sql.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+#include "cmd/read/shell.h"
+
+#define SQL_MAX (64 << 20) /* bytes on standard input */
+
+static const char *format_name;
+
+static const struct command_option options[] = {
+	OUTPUT_FORMAT_OPTION(&format_name),
+	{ 0 },
+};
+
+/* malloc'ed; NULL after a complaint. */
+static char *read_standard_input(void)
+{
+	/* Memory that is not written to is not there. */
+	char *text = malloc(SQL_MAX + 2);
+	size_t size;
+
+	errno = 0;
+	size = text ? fread(text, 1, SQL_MAX + 1, stdin) : 0;
+	if (text && !ferror(stdin) && size <= SQL_MAX) {
+		text[size] = 0;
+		return text;
+	}
+	if (size > SQL_MAX)
+		complain("standard input: more than %d bytes of SQL", SQL_MAX);
+	else
+		complain("standard input: %s", errno ? strerror(errno) : "cannot be read");
+	free(text);
+	return NULL;
+}
+
+/* One argument is the file, unless it can only be SQL. */
+static bool is_sql(const char *word)
+{
+	return strchr(word, ' ') && access(word, F_OK) != 0;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct output output = { .format = output_format_find(format_name) };
+	const char *path = argv[0], *given = argc > 1 ? argv[1] : "-";
+	char *text = NULL;
+
+	if (argc == 1 && is_sql(argv[0])) {
+		path = TRACE_FILE_DEFAULT;
+		given = argv[0];
+	} else if (argc == 1 && isatty(STDIN_FILENO)) {
+		return shell_become(path, output.format);
+	}
+	sqlite3 *db = trace_file_open(path);
+	if (!db)
+		return COMMAND_FAILED;
+	if (strcmp(given, "-") == 0)
+		given = text = read_standard_input();
+	int result = given ? run_sql(db, given, NULL, &output) : COMMAND_FAILED;
+	free(text);
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_sql = {
+	.name = "sql",
+	.arguments = "[FILE] [SQL]",
+	.summary = "Runs SQL on a trace file, with queryprof's functions",
+	.details = "SQL comes from standard input if it is -, or if it is missing and standard input is no "
+		   "terminal. The first error ends it, with exit status 1. "
+		   "Without SQL on a terminal, the system's sqlite3 shell opens the file, with queryprof's "
+		   "functions loaded; .help, .tables and .quit are commands of that shell.\n\n"
+		   "The file is opened for reading only. "
+		   "Tables: trace_log, query_log, and the views that sum them up. "
+		   "Functions: addressToSymbol, addressToLine, addressToLineWithInlines, buildId, demangle, "
+		   "traceToText, flameGraph.\n\n"
+		   "In JSON, a blob is a string of hexadecimal digits, as hex() gives them, and an "
+		   "infinity the number 1e999 or -1e999, which is too large for any double. Bytes of a text "
+		   "that are no UTF-8 become U+FFFD.",
+	.examples = "  queryprof sql app.trace\n"
+		    "  queryprof sql app.trace \"SELECT query_id, query FROM query_log\"\n"
+		    "  queryprof sql app.trace --format csv < questions.sql > answers.csv\n"
+		    "  queryprof sql app.trace \"SELECT sum(weight) AS n,\n"
+		    "      demangle(addressToSymbol(trace->>0)) AS symbol\n"
+		    "    FROM trace_log GROUP BY symbol ORDER BY n DESC LIMIT 10\"\n",
+	.options = options,
+	.reads_trace = true,
+	.pages = true,
+	.arguments_max = 2,
+	.run = run,
+};

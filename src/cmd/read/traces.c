@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof traces: which requests were traced, and how long they took.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "cmd/file/run_sql.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+#include "cmd/line/moment.h"
+#include "sql_traces.h"
+#include "store/file/database.h"
+
+static const char *by, *limit, *like, *since, *until, *min_duration, *process, *format_name;
+
+static const char *order_at(size_t index)
+{
+	static const char *const names[] = { "duration", "cpu", "wait", "spans", "start" };
+	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
+}
+
+static const struct command_option options[] = {
+	{ .name = "by",
+	  .value = "WHAT",
+	  .to = &by,
+	  .kind = OPTION_WORD,
+	  .word_at = order_at,
+	  .help = "the order: duration (default), cpu, wait, spans or start (newest first)" },
+	{ .name = "like", .value = "TEXT", .to = &like, .help = "traces with this text in the root's name" },
+	{ .name = "since",
+	  .value = "TIME",
+	  .to = &since,
+	  .kind = OPTION_TIME,
+	  .help = "traces that began at this time or later: '2026-11-20 09:30', yesterday, 2h, end-10min" },
+	{ .name = "until",
+	  .value = "TIME",
+	  .to = &until,
+	  .kind = OPTION_TIME,
+	  .help = "traces that began before" },
+	{ .name = "min-duration",
+	  .value = "TIME",
+	  .to = &min_duration,
+	  .kind = OPTION_PERIOD,
+	  .help = "traces that took this long, or longer: 50ms" },
+	{ .name = "process",
+	  .value = "PROCESS",
+	  .to = &process,
+	  .kind = OPTION_PROCESS,
+	  .help = "traces of this process: its number or its program" },
+	{ .name = "limit",
+	  .value = "N",
+	  .to = &limit,
+	  .kind = OPTION_NUMBER,
+	  .help = "lines at most (default 20)" },
+	OUTPUT_FORMAT_OPTION(&format_name),
+	{ 0 },
+};
+
+/* An option's text and the nanoseconds that it stands for, as a parameter; NULL: not given. */
+struct time_value {
+	char text[24];
+	const char *value;
+};
+
+static void set_time(struct time_value *to, int64_t ns)
+{
+	snprintf(to->text, sizeof to->text, "%lld", (long long)ns);
+	to->value = to->text;
+}
+
+static int read_moment(const char *option, const char *text, const struct moment_bases *bases,
+                       struct time_value *to)
+{
+	int64_t ns;
+
+	if (!text)
+		return COMMAND_FINE;
+	if (!moment_parse(text, bases, &ns)) {
+		complain("traces: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), "
+		         "end-10min or start+1min",
+		         option, text);
+		return COMMAND_MISUSED;
+	}
+	set_time(to, ns);
+	return COMMAND_FINE;
+}
+
+static int read_duration(struct time_value *to)
+{
+	int64_t ns;
+
+	if (!min_duration)
+		return COMMAND_FINE;
+	if (!moment_parse_span(min_duration, &ns)) {
+		complain("traces: --min-duration %s; expected a time as 50ms, 2s or 1min", min_duration);
+		return COMMAND_MISUSED;
+	}
+	set_time(to, ns);
+	return COMMAND_FINE;
+}
+
+/* When the file's first trace began, and its last. */
+static struct moment_bases find_bases(sqlite3 *db)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (struct moment_bases){
+		.now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
+		.start = database_number(db, "SELECT min(start_ns) FROM span_batches", 0),
+		.end = database_number(db, "SELECT max(start_ns) FROM span_batches", 0),
+	};
+}
+
+static int print_traces(sqlite3 *db)
+{
+	const struct output output = {
+		.format = output_format_find(format_name),
+		.if_empty = "no traces",
+		.hides_empty = true,
+		.folds_last = 2,
+		.unit = "ns",
+	};
+	const struct moment_bases bases = find_bases(db);
+	struct time_value times[3] = { { .value = NULL } };
+	int result = read_moment("since", since, &bases, &times[0]);
+
+	if (!result)
+		result = read_moment("until", until, &bases, &times[1]);
+	if (!result)
+		result = read_duration(&times[2]);
+	if (result)
+		return result;
+	const struct sql_parameter parameters[] = {
+		{ ":by", by },
+		{ ":limit", limit },
+		{ ":like", like },
+		{ ":since", times[0].value },
+		{ ":until", times[1].value },
+		{ ":min_duration", times[2].value },
+		{ ":process", process },
+		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL },
+		{ NULL, NULL },
+	};
+	return run_sql(db, sql_traces, parameters, &output);
+}
+
+static int run(int argc, char **argv)
+{
+	sqlite3 *db = trace_file_open(argv[0]);
+	int result;
+
+	(void)argc;
+	if (!db)
+		return COMMAND_FAILED;
+	result = print_traces(db);
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_traces = {
+	.name = "traces",
+	.arguments = "[FILE] [OPTION]...",
+	.summary = "Lists traced requests, the slowest first",
+	.details =
+		"A trace is the tree of what happened in one request of a program that uses queryprof.h, "
+		"or in one statement (the setting trace_statements). It is listed when it has ended and "
+		"was kept (the setting trace_keep). `root` is its first span; `cpu` is what CPU samples in "
+		"its spans add up to, and `wait` what its statements waited. An id, or its beginning, is "
+		"what queryprof trace takes.",
+	.examples = "  queryprof traces app.trace\n"
+		    "  queryprof traces app.trace --min-duration 100ms --since end-10min\n"
+		    "  queryprof traces app.trace --by cpu --like checkout --limit 5\n",
+	.options = options,
+	.reads_trace = true,
+	.pages = true,
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/record/explain.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cmd/file/file_map.h"
+#include "cmd/file/library.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+#include "cmd/ui/program.h"
+#include "entry/mark.h"
+#include "store/file/database.h"
+#include "store/write/losses.h"
+
+/* --- what processes say ------------------------------------------------------------------ */
+
+static struct {
+	char *path;
+	int pipe;
+	char *text; /* what came until the first look: all, as the program has ended by then */
+} marks = { .pipe = -1 };
+
+/* Other users may write, too: a process may have given up its own. They cannot read. */
+static bool open_pipe(void)
+{
+	if (mkfifo(marks.path, 0600))
+		return false;
+	marks.pipe = open(marks.path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (marks.pipe >= 0 && !fchmod(marks.pipe, 0622) && fcntl(marks.pipe, F_GETPIPE_SZ) < MARKS_MAX)
+		fcntl(marks.pipe, F_SETPIPE_SZ, MARKS_MAX); /* refused: it keeps less */
+	return marks.pipe >= 0;
+}
+
+int explain_begin(void)
+{
+	const char *folder = getenv("TMPDIR");
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return complain("record: no random number: %s", strerror(errno));
+	marks.path = text_format("%s/queryprof-record-%016" PRIx64,
+	                         folder && *folder == '/' ? folder : "/tmp", random);
+	if (!marks.path)
+		return complain("record: out of memory");
+	if (!open_pipe()) {
+		complain("record: %s: %s", marks.path, strerror(errno));
+		explain_end();
+		return COMMAND_FAILED;
+	}
+	return setenv("QUERYPROF_RECORD", marks.path, 1) == 0 ? COMMAND_FINE
+	                                                      : complain("record: out of memory");
+}
+
+int explain_marks(void)
+{
+	return marks.pipe;
+}
+
+void explain_end(void)
+{
+	if (marks.pipe >= 0) {
+		unlink(marks.path);
+		close(marks.pipe);
+	}
+	marks.pipe = -1;
+	free(marks.text);
+	marks.text = NULL;
+	free(marks.path);
+	marks.path = NULL;
+}
+
+/* From the first line on. NULL: none can be read. */
+static FILE *open_marks(void)
+{
+	ssize_t size;
+
+	if (!marks.text && (marks.text = calloc(1, MARKS_MAX + 1)))
+		for (size_t at = 0; (size = read(marks.pipe, marks.text + at, MARKS_MAX - at)) > 0;)
+			at += (size_t)size;
+	return marks.text && *marks.text ? fmemopen(marks.text, strlen(marks.text), "re") : NULL;
+}
+
+/* The next line of one of these kinds, malloc'ed, and of which process; NULL: there is none. What
+ * other users may have written is made fit for a terminal. */
+static char *next_mark(FILE *lines, const char *kinds, long *process)
+{
+	char *line = NULL;
+	size_t room = 0;
+
+	while (lines && getline(&line, &room, lines) > 0) {
+		const char *text = strchr(line, ' ');
+
+		if (!*line || !strchr(kinds, *line) || !text)
+			continue;
+		*process = atol(line + 1);
+		memmove(line, text + 1, strlen(text));
+		line[strcspn(line, "\n")] = '\0';
+		for (char *at = line; *at; at++)
+			if (iscntrl((unsigned char)*at))
+				*at = '?';
+		return line;
+	}
+	free(line);
+	return NULL;
+}
+
+static char *next_line(FILE *lines, enum mark kind)
+{
+	long process;
+
+	return next_mark(lines, (const char[]){ (char)kind, '\0' }, &process);
+}
+
+static bool has_line(enum mark kind)
+{
+	FILE *lines = open_marks();
+	char *line = next_line(lines, kind);
+	bool found = line != NULL;
+
+	free(line);
+	if (lines)
+		fclose(lines);
+	return found;
+}
+
+bool explain_has_sqlite(void)
+{
+	return has_line(MARK_SQLITE);
+}
+
+void explain_losses(struct losses *losses)
+{
+	FILE *lines = open_marks();
+	char *why;
+
+	while ((why = next_line(lines, MARK_LOST))) {
+		losses_note(losses, why, 0, 1);
+		free(why);
+	}
+	if (lines)
+		fclose(lines);
+}
+
+#define CONFINED_SHOWN 3
+
+void explain_confinement(const char *trace)
+{
+	FILE *lines = open_marks();
+	char *line;
+	int count = 0;
+
+	while ((line = next_line(lines, MARK_CONFINED))) {
+		if (count++ < CONFINED_SHOWN)
+			complain("%s: %s", trace, line);
+		free(line);
+	}
+	if (count > CONFINED_SHOWN)
+		complain("%s: %d more messages of this kind", trace, count - CONFINED_SHOWN);
+	if (lines)
+		fclose(lines);
+}
+
+/* --- processes that are left -------------------------------------------------------------- */
+
+/* Whether one of the texts in the file, each of which ends with a 0, is `wanted`. Of a stranger's process:
+ * none of it is kept. */
+static bool has_text(FILE *file, const char *wanted)
+{
+	size_t same = 0, size = strlen(wanted) + 1;
+	bool is_same = true;
+
+	for (int byte; same < size && (byte = getc(file)) != EOF;) {
+		is_same = is_same && byte == (unsigned char)wanted[same];
+		same += is_same;
+		if (byte == 0 && !is_same) {
+			is_same = true;
+			same = 0;
+		}
+	}
+	return same == size;
+}
+
+static bool is_of_recording(const char *pid)
+{
+	char path[32 + NAME_MAX], *wanted = text_format("QUERYPROF_RECORD=%s", marks.path);
+	FILE *environment;
+	bool found;
+
+	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
+	environment = fopen(path, "re");
+	found = environment && wanted && has_text(environment, wanted);
+	if (environment)
+		fclose(environment);
+	free(wanted);
+	return found;
+}
+
+/* A process that still runs and has the preload; 0: none. */
+static int find_process(void)
+{
+	DIR *processes = opendir("/proc");
+	const struct dirent *entry;
+	int found = 0;
+
+	while (processes && !found && (entry = readdir(processes)))
+		if (isdigit((unsigned char)*entry->d_name) && is_of_recording(entry->d_name))
+			found = atoi(entry->d_name);
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+static bool is_off(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && strcmp(value, "0") == 0;
+}
+
+/* Runs are counted where they are not logged, too. */
+static bool has_counted(const char *trace)
+{
+	sqlite3 *db = trace_file_open(trace);
+	bool counted = db && database_number(db, "SELECT EXISTS (SELECT 1 FROM statement_counters)", 0);
+
+	trace_file_close(db);
+	return counted;
+}
+
+/* The lines of processes that ran the same are the same. */
+#define REFUSED_MAX 8
+
+bool explain_refused(const char *before)
+{
+	char *said[REFUSED_MAX], *line;
+	size_t count = 0, more = 0;
+	FILE *lines = open_marks();
+
+	while ((line = next_line(lines, MARK_REFUSED))) {
+		size_t i = 0;
+
+		while (i < count && strcmp(said[i], line) != 0)
+			i++;
+		if (i < count || count == REFUSED_MAX) {
+			more += i == count;
+			free(line);
+			continue;
+		}
+		complain("%s: %s", before, line);
+		said[count++] = line;
+	}
+	if (lines)
+		fclose(lines);
+	if (more)
+		complain("%s: %zu other lines of that kind", before, more);
+	for (size_t i = 0; i < count; i++)
+		free(said[i]);
+	return count > 0;
+}
+
+bool explain_no_query(const char *trace)
+{
+	int process = find_process();
+
+	/* A SQLite that is not followed may have run queries. */
+	if (!process && explain_refused("nothing was recorded"))
+		return true;
+	if (process)
+		complain("%s: no query was recorded yet; process %d runs and goes on recording", trace,
+		         process);
+	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS") &&
+	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS") &&
+	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
+		complain("%s: nothing was sampled, nor any query followed: all periods are 0", trace);
+	else if (!has_counted(trace) && !has_line(MARK_STARTED))
+		complain("%s: nothing was recorded: SQLite was loaded, and no query was reported: none ran, "
+		         "or the "
+		         "process could open no file (ulimit -n)",
+		         trace);
+	else if (!has_counted(trace))
+		complain("%s: nothing was recorded: SQLite ran, and its process ended before anything was "
+		         "stored",
+		         trace);
+	else
+		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
+		         "queryprof queries --statements %s has counted all of them "
+		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
+		         trace, trace);
+	return false;
+}
+
+/* --- why nothing was seen --------------------------------------------------------------- */
+
+/* The file that execvp() runs. */
+static bool find_program(const char *name, char *path)
+{
+	const char *folders = getenv("PATH");
+	char tried[2 * PATH_MAX];
+
+	if (strchr(name, '/'))
+		return realpath(name, path) != NULL;
+	for (const char *at = folders ? folders : "/bin:/usr/bin"; at;
+	     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+		snprintf(tried, sizeof(tried), "%.*s/%s", (int)strcspn(at, ":"), at, name);
+		if (access(tried, X_OK) == 0 && realpath(tried, path))
+			return true;
+	}
+	return false;
+}
+
+/* The loader that the program names; NULL: none. */
+static const char *find_interpreter(const unsigned char *file, size_t size)
+{
+	const ElfW(Ehdr) *header = (const void *)file;
+
+	for (size_t i = 0; size >= sizeof(*header) && i < header->e_phnum; i++) {
+		const ElfW(Phdr) *segment = (const void *)(file + header->e_phoff + i * sizeof(*segment));
+		if (header->e_phoff > size || size - header->e_phoff < (i + 1) * sizeof(*segment))
+			return NULL;
+		if (segment->p_type == PT_INTERP && segment->p_offset < size &&
+		    memchr(file + segment->p_offset, '\0', size - segment->p_offset))
+			return (const char *)file + segment->p_offset;
+	}
+	return NULL;
+}
+
+/* A message that every copy of SQLite has in it, and programs that only use SQLite have
+ * not. */
+static bool has_sqlite_inside(const void *file, size_t size)
+{
+	static const char words[] = "malformed database schema";
+
+	return memmem(file, size, words, strlen(words)) != NULL;
+}
+
+/* The preload's options for AddressSanitizer are not asked for then. */
+static bool has_own_link_order(const void *file, size_t size)
+{
+	return memmem(file, size, "__asan_default_options", 22) &&
+	       (memmem(file, size, "libasan.so", 10) || memmem(file, size, "libclang_rt.asan", 16));
+}
+
+/* malloc'ed; NULL: none of the files that processes had mapped. */
+static char *find_object(void)
+{
+	FILE *lines = open_marks();
+	struct stat status;
+	char *object = NULL;
+	long process;
+
+	while ((object = next_mark(lines, (const char[]){ MARK_PROGRAM, MARK_OBJECT, '\0' }, &process))) {
+		const char *path = strchr(object, '/');
+		void *file = path ? file_map(path, &status) : NULL;
+		bool found = file && has_sqlite_inside(file, (size_t)status.st_size);
+
+		if (file)
+			munmap(file, (size_t)status.st_size);
+		if (found) {
+			memmove(object, path, strlen(path) + 1);
+			break;
+		}
+		free(object);
+	}
+	if (lines)
+		fclose(lines);
+	return object;
+}
+
+/* SQLite that was translated has no functions to be watched. A Go program names the modules that
+ * are in it, also stripped. */
+static bool explain_translated(const char *path, const void *file, size_t size)
+{
+	static const struct {
+		const char *module, *into;
+	} translations[] = { { "modernc.org/sqlite", "Go" },
+		             { "github.com/ncruces/go-sqlite3", "WebAssembly" } };
+
+	for (size_t i = 0; i < sizeof(translations) / sizeof(*translations); i++) {
+		char line[64];
+		int length = snprintf(line, sizeof(line), "\ndep\t%s\t", translations[i].module);
+
+		if (!memmem(file, size, line, (size_t)length))
+			continue;
+		complain("%s has SQLite translated into %s inside (%s), which has no functions of C's to "
+		         "watch: take a driver around the C library, as github.com/mattn/go-sqlite3 is",
+		         path, translations[i].into, translations[i].module);
+		return true;
+	}
+	return false;
+}
+
+/* Packages of npm's with SQLite as WebAssembly, where Node looks for them. */
+static bool explain_packages(void)
+{
+	static const char *const packages[] = { "sql.js", "node-sqlite3-wasm", "@sqlite.org/sqlite-wasm",
+		                                "wa-sqlite" };
+	char folder[PATH_MAX], path[2 * PATH_MAX];
+
+	if (!getcwd(folder, sizeof(folder)))
+		return false;
+	do {
+		for (size_t i = 0; i < sizeof(packages) / sizeof(*packages); i++) {
+			snprintf(path, sizeof(path), "%s/node_modules/%s", folder, packages[i]);
+			if (access(path, F_OK) != 0)
+				continue;
+			complain("if it uses %s: that is SQLite translated into WebAssembly, which has no "
+			         "functions of C's to watch: take node:sqlite or better-sqlite3",
+			         path);
+			return true;
+		}
+		*strrchr(folder, '/') = '\0';
+	} while (*folder);
+	return false;
+}
+
+/* One that cannot be watched was refused, with the reason. */
+static void explain_own_copy(const char *object)
+{
+	complain("%s has a copy of SQLite of its own inside, which opened no database", object);
+	explain_packages();
+}
+
+/* Looks at the program's own file. False: that explains nothing. */
+static bool explain_program(const char *path)
+{
+	struct stat status;
+	void *file = file_map(path, &status);
+	const char *interpreter;
+	bool found = true, is_elf;
+	size_t size;
+
+	if (!file)
+		return false;
+	size = (size_t)status.st_size;
+	is_elf = size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0;
+	interpreter = find_interpreter(file, size);
+	if (status.st_mode & (S_ISUID | S_ISGID))
+		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
+		         "recorded: put queryprof record behind it, before what it starts",
+		         path);
+	else if (explain_translated(path, file, size))
+		;
+	else if (is_elf && !interpreter)
+		complain("%s is linked statically: nothing can be preloaded. Link it with the shared C "
+		         "library (without -static; Go: with cgo; Rust: not for a musl target)",
+		         path);
+	else if (is_elf && strstr(interpreter, "ld-musl"))
+		complain("%s uses the C library musl (%s), and queryprof the GNU C library: let it run in a "
+		         "distribution that has that (Debian, not Alpine)",
+		         path, interpreter);
+	else if (has_own_link_order(file, size))
+		complain("%s has options of its own for AddressSanitizer (__asan_default_options), which "
+		         "ends it "
+		         "if another library is loaded first: set ASAN_OPTIONS=verify_asan_link_order=0",
+		         path);
+	else if (has_sqlite_inside(file, size))
+		explain_own_copy(path);
+	else
+		found = false;
+	munmap(file, size);
+	return found;
+}
+
+/* --- which programs had queryprof in them ---------------------------------------------- */
+
+#define PROGRAMS_MAX 6 /* that are named */
+
+struct programs {
+	char *names; /* "sh, env"; NULL: none has reported */
+	size_t named, more;
+	char last[64]; /* the name of the command's own process, at its newest report; "": it has sent none */
+};
+
+static void add_program(struct programs *programs, const char *name, long process)
+{
+	char *longer;
+
+	if (process == program_process())
+		snprintf(programs->last, sizeof(programs->last), "%s", name);
+	for (const char *at = programs->names; at && (at = strstr(at, name)); at++)
+		if ((at == programs->names || at[-1] == ' ') && strchr(",", at[strlen(name)]))
+			return;
+	if (programs->named == PROGRAMS_MAX) {
+		programs->more++;
+		return;
+	}
+	longer = text_format("%s%s%s", programs->names ? programs->names : "", programs->names ? ", " : "",
+	                     name);
+	programs->named += longer != NULL;
+	free(programs->names);
+	programs->names = longer;
+}
+
+static struct programs find_programs(void)
+{
+	struct programs programs = { .names = NULL };
+	FILE *lines = open_marks();
+	long process;
+	char *line;
+
+	while ((line = next_mark(lines, (const char[]){ MARK_PROGRAM, '\0' }, &process))) {
+		line[strcspn(line, "/")] = '\0';
+		if (*line)
+			add_program(&programs, line, process);
+		free(line);
+	}
+	if (lines)
+		fclose(lines);
+	return programs;
+}
+
+static void explain_unseen(const struct programs *programs, const char *program)
+{
+	char preload[PATH_MAX];
+	int folder = (int)(strrchr(marks.path, '/') - marks.path);
+
+	if (!library_find("libqueryprof-preload.so", preload))
+		*preload = '\0';
+	if (programs->names)
+		complain("queryprof was in %s, which loaded no SQLite. %s became %s, of which nothing was "
+		         "reported",
+		         programs->names, program, program_last_name());
+	else
+		complain("nothing was reported of %s", program);
+	complain("either queryprof is not in it, as env -i, sudo and other set-user-id programs take the "
+	         "preload "
+	         "away: then put queryprof record directly before it; or it has another root (chroot, "
+	         "bubblewrap, "
+	         "a container): that needs %s and %.*s at the same paths",
+	         preload, folder, marks.path);
+}
+
+static void explain_seen(const struct programs *programs, const char *program, int status)
+{
+	char others[sizeof(" and  others") + 20] = "";
+
+	if (programs->more)
+		snprintf(others, sizeof(others), " and %zu others", programs->more);
+	if (WIFSIGNALED(status))
+		complain("queryprof was in %s%s, and no SQLite was loaded there; signal %d (%s) ended %s",
+		         programs->names, others, WTERMSIG(status), strsignal(WTERMSIG(status)), program);
+	else
+		complain("queryprof was in %s%s, and no SQLite was loaded there; %s ended with status %d",
+		         programs->names, others, program, WEXITSTATUS(status));
+	if (!status)
+		complain("what was started without queryprof (env -i, sudo, another root) is not seen, nor "
+		         "what a "
+		         "server runs: put queryprof record before that");
+}
+
+/* The program's process has the name of its newest program to its end, or of one that reported nothing. */
+static void explain_programs(const char *program, int status)
+{
+	struct programs programs = find_programs();
+	const char *last = program_last_name();
+
+	if (!programs.names || (*programs.last && *last && strcmp(programs.last, last) != 0))
+		explain_unseen(&programs, program);
+	else
+		explain_seen(&programs, program, status);
+	free(programs.names);
+}
+
+static void explain_cause(const char *path, const char *program, int status)
+{
+	char *object = find_object();
+	int process = find_process();
+
+	if (process)
+		complain("process %d still runs, and is recorded from its first query on", process);
+	else if (object)
+		explain_own_copy(object);
+	else if (explain_program(path) || explain_packages())
+		;
+	else
+		explain_programs(program, status);
+	free(object);
+}
+
+bool explain_no_sqlite(const char *program, int status)
+{
+	char path[PATH_MAX];
+
+	if (explain_refused("nothing was recorded"))
+		return true;
+	if (!find_program(program, path))
+		snprintf(path, sizeof(path), "%s", program);
+	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
+	explain_cause(path, program, status);
+	return false;
+}

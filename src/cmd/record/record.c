@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof record: runs an unchanged program with its queries sampled.
+ *
+ * The program gets a preload and its settings by the environment, and so do the
+ * programs that it starts; all write to one trace file. Everything that could be wrong
+ * on the command's side is found before it starts.
+ */
+#include "cmd/line/command.h"
+#include "cmd/ui/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/filters.h"
+#include "base/text.h"
+#include "cmd/file/embed.h"
+#include "cmd/file/file_map.h"
+#include "cmd/file/library.h"
+#include "cmd/file/old_trace.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/push/beside.h"
+#include "cmd/record/explain.h"
+#include "cmd/record/rings.h"
+#include "cmd/ui/progress.h"
+#include "entry/record.h"
+#include "queryprof.h"
+#include "settings/settings.h"
+#include "sql_record_losses.h"
+#include "sql_record_plans.h"
+#include "sql_record_summary.h"
+#include "store/file/database.h"
+#include "store/store.h"
+
+/* The numbers of env(1) and timeout(1), so that a program's own status is not mistaken. */
+enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
+
+static const char *quiet, *no_symbols, *append, *begin_anew, *push_url;
+
+static const struct command_option options[] = {
+	{ .name = "o",
+	  .value = "FILE",
+	  .kind = OPTION_FILE,
+	  .help = "the trace file (default " TRACE_FILE_DEFAULT "); one that exists grows, and record "
+	          "says so" },
+	{ .name = "append", .to = &append, .help = "the trace file may exist: nothing is said" },
+	{ .name = "new",
+	  .to = &begin_anew,
+	  .help = "a trace file that exists is removed when COMMAND has started" },
+	{ .name = "cpu",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
+	  .help = "CPU time from one sample to the next (default 10ms), 0: none" },
+	{ .name = "real",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
+	  .help = "wall time from one sample to the next (default 0: none; CPU time and waits make it up)" },
+	{ .name = "off-cpu",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
+	  .help = "time waited from one sample of a thread's waits to the next (default 1ms), 0: none" },
+	{ .name = "setting",
+	  .value = "NAME=VALUE",
+	  .kind = OPTION_SETTING,
+	  .help = "any other setting; as often as you like" },
+	{ .name = "no-symbols",
+	  .to = &no_symbols,
+	  .help = "leave names and lines out of the file; queryprof embed brings them in" },
+	{ .name = "push",
+	  .value = "URL",
+	  .to = &push_url,
+	  .help = "sends the trace file to ClickHouse while it grows (see push)" },
+	{ .name = "quiet", .to = &quiet, .help = "say nothing at the end" },
+	{ 0 },
+};
+
+#define EMBED_PATIENCE 2
+#define SUMMARY_SECONDS                                                                                      \
+	10 /* a script waits for it, and the file may have grown for months, or be a stranger's */
+
+/* --- settings, which go by the environment ------------------------------------------ */
+
+static const char *path_as_given = TRACE_FILE_DEFAULT;
+
+static void variable_of(const char *setting, char *variable, size_t size)
+{
+	int used = snprintf(variable, size, "QUERYPROF_");
+
+	for (; *setting && (size_t)used + 1 < size; setting++)
+		variable[used++] =
+			*setting >= 'a' && *setting <= 'z' ? (char)(*setting - 'a' + 'A') : *setting;
+	variable[used] = 0;
+}
+
+/* A command_result, after a complaint that names what is allowed. */
+static int set(const char *name, const char *value)
+{
+	char *error = NULL, *checked = NULL, variable[128];
+	int code;
+
+	if (strcasecmp(name, "query_id") == 0) {
+		complain("record: query_id is for one statement, not for a program");
+		return COMMAND_MISUSED;
+	}
+	if (settings_set(NULL, name, value, SETTING_FROM_C, &error)) {
+		complain("record: %s", error ? error : "out of memory");
+		free(error);
+		return COMMAND_MISUSED;
+	}
+	checked = settings_get(NULL, name);
+	variable_of(name, variable, sizeof(variable));
+	code = checked && setenv(variable, checked, 1) == 0 ? COMMAND_FINE
+	                                                    : complain("record: out of memory");
+	if (strcasecmp(name, "trace_log_path") == 0)
+		path_as_given = value;
+	free(checked);
+	return code;
+}
+
+/* Better here than the library's default, unless the environment has a value. */
+static int set_defaults(void)
+{
+	static const struct {
+		const char *name, *value;
+	} defaults[] = {
+		{ "trace_log_path", TRACE_FILE_DEFAULT },
+		{ "query_profiler_off_cpu_period_ns", "1ms" },
+	};
+	static bool done;
+	char variable[128];
+
+	if (done)
+		return COMMAND_FINE;
+	done = true;
+	if (settings_environment_error()) {
+		complain("record: %s", settings_environment_error());
+		return COMMAND_MISUSED;
+	}
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		variable_of(defaults[i].name, variable, sizeof(variable));
+		const char *known = getenv(variable);
+		int result = set(defaults[i].name, known && *known ? known : defaults[i].value);
+		if (result)
+			return result;
+	}
+	return COMMAND_FINE;
+}
+
+static int take_option(const struct command_option *option, const char *value)
+{
+	static const struct {
+		const char *option, *setting;
+	} shorts[] = {
+		{ "o", "trace_log_path" },
+		{ "cpu", "query_profiler_cpu_time_period_ns" },
+		{ "real", "query_profiler_real_time_period_ns" },
+		{ "off-cpu", "query_profiler_off_cpu_period_ns" },
+	};
+	int result = set_defaults();
+
+	if (result)
+		return result;
+	for (size_t i = 0; i < sizeof(shorts) / sizeof(shorts[0]); i++)
+		if (strcmp(option->name, shorts[i].option) == 0)
+			return set(shorts[i].setting, value);
+
+	const char *equals = strchr(value, '=');
+	char *name = equals ? strndup(value, (size_t)(equals - value)) : NULL;
+	if (!name) {
+		complain("record: --setting %s; expected NAME=VALUE", value);
+		return COMMAND_MISUSED;
+	}
+	result = set(name, equals + 1);
+	free(name);
+	return result;
+}
+
+/* --- the preload ---------------------------------------------------------------------- */
+
+/* Another version would take the settings otherwise, or refuse the trace file, without
+ * a message. */
+static bool is_ours(const char *library)
+{
+	static const char agreement[] = RECORD_AGREEMENT;
+	struct stat status;
+	void *file = file_map(library, &status);
+	bool found = file && memmem(file, (size_t)status.st_size, agreement, sizeof(agreement));
+
+	if (file)
+		munmap(file, (size_t)status.st_size);
+	return found;
+}
+
+static int set_preload(void)
+{
+	char library[PATH_MAX], preload[PATH_MAX];
+	const char *others = getenv("LD_PRELOAD");
+	char *both = NULL, filters[12];
+
+	if (!library_find("libqueryprof.so", library) || !library_find("libqueryprof-preload.so", preload))
+		return complain("record: libqueryprof.so and libqueryprof-preload.so are neither beside "
+		                "this command nor in " QUERYPROF_LIBDIR " from there");
+	if (!is_ours(library))
+		return complain("record: %s is of another version than this command (" QUERYPROF_VERSION "): "
+		                "install both from one build",
+		                library);
+	if (strpbrk(preload, ": "))
+		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded",
+		                preload);
+	snprintf(filters, sizeof(filters), "%d", filters_here());
+	/* Last: some preloads must come first, and none of them defines queryprof's functions. */
+	if (asprintf(&both, "%s%s%s", others ? others : "", others && *others ? ":" : "", preload) < 0 ||
+	    setenv("LD_PRELOAD", both, 1) || setenv(FILTERS_VARIABLE, filters, 1))
+		return complain("record: out of memory");
+	free(both);
+	return COMMAND_FINE;
+}
+
+/* --- the trace file ------------------------------------------------------------------- */
+
+struct trace {
+	const char *path;
+	bool is_new;
+	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
+	int64_t before; /* the newest process that it knows */
+	const struct recovery *recovery;
+};
+
+/* The command does not remove a file that is no trace file. */
+static int set_existing_aside(const char *path)
+{
+	sqlite3 *db = trace_file_open_tables(path); /* complains if it is no trace file */
+
+	if (!db)
+		return COMMAND_FAILED;
+	trace_file_close(db);
+	if (trace_file_is_in_use(path))
+		return complain("record: %s: another process has it open, so --new cannot remove it",
+		                path_as_given);
+	return old_trace_set_aside(path, path_as_given);
+}
+
+/* Made now if need be: a file that cannot be written is to be known before hours of
+ * work, not after. */
+static int prepare_trace(struct trace *trace)
+{
+	const struct database_limits limits = { .wal_bytes = 1 << 20 };
+	struct database database;
+	char *error = NULL;
+
+	trace->path = getenv("QUERYPROF_TRACE_LOG_PATH");
+	if (begin_anew && access(trace->path, F_OK) == 0 && set_existing_aside(trace->path))
+		return COMMAND_FAILED;
+	trace->is_new = access(trace->path, F_OK) != 0;
+	if (database_open(&database, trace->path, &limits, &error)) {
+		complain("record: %s", error ? error : "out of memory");
+		free(error);
+		return COMMAND_FAILED;
+	}
+	trace->is_open = true;
+	trace->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
+	database_close(&database, true);
+	/* A recording that grows by mistake shows the sum of two. */
+	if (!trace->is_new && !append && !quiet)
+		complain("record: %s exists and grows (--new begins anew, --append leaves this out)",
+		         path_as_given);
+	return COMMAND_FINE;
+}
+
+struct summary {
+	sqlite3_int64 samples, queries, processes;
+	struct losses losses;
+	char *plans;  /* which statements have none, NULL: not known, or all have one */
+	bool is_late; /* and its numbers are not known */
+};
+
+/* Takes note of how a statement on the file has ended. Its head was in order: if the statement fails,
+ * another process has changed its tables. */
+static void note_end(sqlite3 *db, int code, struct summary *summary)
+{
+	if (code == SQLITE_INTERRUPT)
+		summary->is_late = true;
+	if (code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_INTERRUPT)
+		return;
+	char *error = database_error(db, path_as_given);
+	complain("%s, so its content is not known", error ? error : path_as_given);
+	free(error);
+}
+
+/* Adds those that are in the file. */
+static void sum_losses(sqlite3 *db, const struct trace *trace, struct summary *summary)
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(db, sql_record_losses, -1, &row, NULL);
+
+	if (row)
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+	while (row && (code = sqlite3_step(row)) == SQLITE_ROW)
+		losses_note(&summary->losses, (const char *)sqlite3_column_text(row, 0),
+		            (uint64_t)sqlite3_column_int64(row, 1), (uint64_t)sqlite3_column_int64(row, 2));
+	note_end(db, code, summary);
+	sqlite3_finalize(row);
+}
+
+static void sum_plans(sqlite3 *db, const struct trace *trace, struct summary *summary)
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(db, sql_record_plans, -1, &row, NULL);
+
+	if (row)
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+	if (row && (code = sqlite3_step(row)) == SQLITE_ROW)
+		summary->plans = text_format("plans: %lld of %lld statement%s none: %s",
+		                             (long long)sqlite3_column_int64(row, 0),
+		                             (long long)sqlite3_column_int64(row, 1),
+		                             sqlite3_column_int64(row, 1) == 1 ? " has" : "s have",
+		                             (const char *)sqlite3_column_text(row, 2));
+	note_end(db, code, summary);
+	sqlite3_finalize(row);
+}
+
+static bool summarize(const struct trace *trace, struct summary *summary)
+{
+	sqlite3 *db = trace_file_open_tables(trace->path);
+	sqlite3_stmt *row = NULL;
+	bool found = false;
+	int code;
+
+	if (!db)
+		return false;
+	progress_limit(SUMMARY_SECONDS);
+	code = sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL);
+	if (row)
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+	if (row && (code = sqlite3_step(row)) == SQLITE_ROW) {
+		summary->samples = sqlite3_column_int64(row, 0);
+		summary->queries = sqlite3_column_int64(row, 1);
+		summary->processes = sqlite3_column_int64(row, 2);
+		sum_losses(db, trace, summary);
+		sum_plans(db, trace, summary);
+		found = true;
+	} else {
+		note_end(db, code, summary);
+	}
+	sqlite3_finalize(row);
+	trace_file_close(db);
+	return found || summary->is_late;
+}
+
+/* An empty file is of no use. */
+static void remove_trace(const struct trace *trace)
+{
+	if (trace->is_new)
+		trace_remove(trace->path);
+}
+
+/* No program was started. */
+static int undo(const struct trace *trace, int result)
+{
+	push_beside_cancel();
+	explain_end();
+	if (trace->is_open)
+		remove_trace(trace);
+	old_trace_put_back();
+	return result;
+}
+
+/* --- the command ------------------------------------------------------------------------- */
+
+static void tell_losses(const struct losses *losses)
+{
+	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
+		bool is_denied = strstr(loss->reason, strerror(EACCES));
+		const char *advice =
+			is_denied ? ". A process that another user runs cannot open this user's file: "
+				    "let that user run queryprof record"
+				  : "";
+
+		if (loss->samples)
+			complain("%s: %llu sample%s or lines of queries lost: %s%s", path_as_given,
+			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
+			         loss->reason, advice);
+		if (loss->refusals)
+			complain("%s: samples missing, refused %llu time%s: %s%s", path_as_given,
+			         (unsigned long long)loss->refusals, loss->refusals == 1 ? "" : "s",
+			         loss->reason, advice);
+	}
+}
+
+static void tell_end(const struct trace *trace, const char *program, int status)
+{
+	struct summary found = { .losses = trace->recovery->losses };
+	bool is_read = summarize(trace, &found); /* has complained if not */
+	bool is_empty = is_read && !found.is_late && !found.processes && !explain_has_sqlite();
+
+	if (is_empty)
+		remove_trace(trace);
+	else if (is_read && (found.processes || found.is_late) && !no_symbols)
+		embed_file(trace->path, EMBED_PATIENCE);
+	if (quiet)
+		return;
+	explain_losses(&found.losses);
+	bool has_lost = losses_wait(&found.losses), has_named = false;
+	if (!is_read)
+		; /* and that was said */
+	else if (found.is_late)
+		complain("%s: what it has is not said here: to count it takes more than %d s. To read it: "
+		         "queryprof report %s",
+		         path_as_given, SUMMARY_SECONDS, path_as_given);
+	else if (is_empty && !has_lost)
+		has_named = explain_no_sqlite(program, status);
+	else if (found.samples || found.queries)
+		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report "
+		         "%s",
+		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
+		         found.queries == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
+		         path_as_given);
+	else if (!has_lost)
+		has_named = explain_no_query(path_as_given);
+	if (found.plans && !found.is_late)
+		complain("%s", found.plans);
+	free(found.plans);
+	if (!has_named)
+		explain_refused("not recorded");
+	tell_losses(&found.losses);
+	explain_confinement(path_as_given);
+}
+
+static int run(int argc, char **argv)
+{
+	int result = set_defaults(), status, error;
+	struct store_config store;
+	struct trace trace = { .path = NULL };
+
+	if (result)
+		return result;
+	if (append && begin_anew) {
+		complain("record: --append and --new exclude each other");
+		return COMMAND_MISUSED;
+	}
+	argv[argc] = NULL; /* the options stood between */
+	if (set_preload() || prepare_trace(&trace) || explain_begin() ||
+	    (push_url && !push_beside_start(trace.path, push_url, quiet != NULL)))
+		return undo(&trace, RECORD_FAILED);
+	const int kept[] = { rings_open(), explain_marks() };
+	error = program_start(argv, kept, sizeof(kept) / sizeof(*kept));
+	if (error) {
+		complain("record: %s: %s", argv[0], strerror(error));
+		return undo(&trace, error == ENOENT ? NOT_FOUND : CANNOT_START);
+	}
+	old_trace_remove();
+	settings_store_config(&store);
+	rings_watch(trace.path, store.max_bytes);
+	status = program_wait();
+	trace.recovery = rings_finish();
+	/* The rest of this process must not be recorded. */
+	unsetenv("LD_PRELOAD");
+	push_beside_end();
+	tell_end(&trace, argv[0], status);
+	explain_end();
+	program_end_alike(status);
+}
+
+const struct command command_record = {
+	.name = "record",
+	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
+	.summary = "Runs a command and records what its queries do",
+	.details =
+		"COMMAND need not be changed, nor do the programs that it starts: whatever uses SQLite is "
+		"sampled, as a shared library, however late it loads it, or with one inside of it. Their "
+		"connections stay as they are: no table, no function, no setting is added. Standard input, "
+		"output and terminal are COMMAND's. Signals reach it once, and its exit status or signal "
+		"becomes queryprof's. A daemon goes on recording after COMMAND has ended. Each process that "
+		"runs "
+		"SQLite uses some 13 ms of CPU time more once, which is no part of any statement's "
+		"time.\n\n"
+		"At the end names and lines of what was sampled are put into the file (see embed). If no "
+		"SQLite was found, the last lines say why and what to do.\n\n"
+		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings. Two of them "
+		"hold what sampling costs: with more than query_profiler_max_threads (16) threads in queries "
+		"there are fewer samples of wall time, and above query_profiler_max_overhead_percent (2) of "
+		"the queries' CPU time fewer of both; each stands for more. 0 is no limit.\n\n"
+		"The exit status is 127 when COMMAND is not found, 126 when it cannot be started, and 125 "
+		"when record itself fails, as where the trace file cannot be written.",
+	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
+		    "  queryprof record --new -- ./server\n"
+		    "  queryprof record --cpu 1ms -- sqlite3 app.db '.read report.sql'\n"
+		    "  queryprof record --setting log_query_parameters=1 -- ./server\n",
+	.options = options,
+	.arguments_min = 1,
+	.arguments_max = INT_MAX,
+	.wraps_command = true,
+	.take = take_option,
+	.run = run,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Error messages of the command, and how a command ends.
+ */
+#ifndef QUERYPROF_CMD_UI_COMPLAIN_H
+#define QUERYPROF_CMD_UI_COMPLAIN_H
+
+enum command_result {
+	COMMAND_FINE = 0,
+	COMMAND_FAILED = 1,  /* the file cannot be read, the SQL is wrong, no such query */
+	COMMAND_MISUSED = 2, /* the command line makes no sense */
+};
+
+/* Prints "queryprof: …" to stderr; returns COMMAND_FAILED. */
+int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* From now on complaints are kept and not printed. The end of that: all of them in one line (malloc'ed),
+ * NULL: there was none, or no memory. */
+void complain_hold(void);
+char *complain_take(void);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program run as a child, with every signal passed on exactly once.
+ *
+ * To stay its parent, instead of becoming the program, is needed to say something at
+ * its end. The price is that signals to the command have to be handed over: but only those
+ * to the command alone. Those of the terminal, or of kill() to the whole process group, the
+ * program has got already; and twice is not once for a program that counts its
+ * interrupts. The kernel marks the terminal's signals. For the others there is a
+ * witness: a process of the same group that never takes a signal, so that whatever was
+ * sent to the group stays pending in it, where /proc shows it.
+ *
+ * All signals are blocked here and taken one by one: their dispositions stay what the
+ * program shall inherit.
+ */
+#include "cmd/ui/program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct inherited {
+	sigset_t blocked;
+	struct sigaction on_child, on_file_size;
+	bool is_held; /* `blocked` is known */
+};
+
+static struct inherited inherited;
+static pid_t program, witness;
+
+/* --- starting --------------------------------------------------------------------- */
+
+/* If this process is killed, the program is too: signals could not reach it through the command. */
+static void die_with_parent(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+}
+
+static _Noreturn void become(char **argv, pid_t parent, int errors)
+{
+	int error;
+
+	die_with_parent(parent);
+	sigaction(SIGCHLD, &inherited.on_child, NULL);
+	sigaction(SIGXFSZ, &inherited.on_file_size, NULL);
+	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
+	execvp(argv[0], argv);
+	error = errno;
+	while (write(errors, &error, sizeof error) < 0 && errno == EINTR)
+		;
+	_exit(127);
+}
+
+static int start_program(char **argv)
+{
+	pid_t me = getpid();
+	int ends[2], error = 0;
+	ssize_t size;
+
+	/* The second end closes by itself when the program has been started. */
+	if (pipe2(ends, O_CLOEXEC))
+		return errno;
+	program = fork();
+	if (program == 0)
+		become(argv, me, ends[1]);
+	if (program < 0)
+		error = errno;
+	close(ends[1]);
+	while (!error && (size = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
+	if (error && program > 0)
+		waitpid(program, NULL, 0);
+	return error;
+}
+
+#define FDS_MAX 1024 /* that are looked for where there is no /proc */
+
+static bool is_among(const int *fds, size_t count, int fd)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] == fd)
+			return true;
+	return false;
+}
+
+/* Readers of the program's output must see its end, although this process lives on. What a library that is
+ * preloaded here, too, goes on writing to its own numbers must not come to files that are opened later: the
+ * numbers are not free again. */
+static void let_go_of_descriptors(const int *kept, size_t count)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+	DIR *fds = nowhere < 0 ? NULL : opendir("/proc/self/fd");
+	const struct dirent *entry;
+
+	if (nowhere >= 0) {
+		dup2(nowhere, STDIN_FILENO);
+		dup2(nowhere, STDOUT_FILENO);
+	}
+	while (fds && (entry = readdir(fds)) != NULL) {
+		int fd = atoi(entry->d_name);
+
+		if (fd > STDERR_FILENO && fd != nowhere && fd != dirfd(fds) && !is_among(kept, count, fd))
+			dup3(nowhere, fd, O_CLOEXEC);
+	}
+	for (int fd = STDERR_FILENO + 1; !fds && fd < FDS_MAX; fd++)
+		if (!is_among(kept, count, fd))
+			close(fd);
+	if (fds)
+		closedir(fds);
+}
+
+/* --- the witness ------------------------------------------------------------------ */
+
+static void start_witness(void)
+{
+	pid_t me = getpid();
+
+	witness = fork();
+	if (witness)
+		return;
+	die_with_parent(me);
+	prctl(PR_SET_NAME, "queryprof: wait");
+	close_range(0, ~0u, 0);
+	for (;;)
+		pause(); /* all signals are blocked */
+}
+
+static void end_witness(pid_t old)
+{
+	if (old > 0) {
+		kill(old, SIGKILL);
+		while (waitpid(old, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+}
+
+static unsigned long long bit_of(int signal)
+{
+	return 1ull << (signal - 1);
+}
+
+static unsigned long long pending_of(pid_t process)
+{
+	unsigned long long pending = 0;
+	char name[40], line[200];
+	FILE *status;
+
+	snprintf(name, sizeof name, "/proc/%d/status", (int)process);
+	status = fopen(name, "re");
+	while (status && fgets(line, sizeof line, status))
+		if (sscanf(line, "ShdPnd: %llx", &pending) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return pending;
+}
+
+static unsigned long long pending_here(void)
+{
+	unsigned long long pending = 0;
+	sigset_t set;
+
+	sigpending(&set);
+	for (int signal = 1; signal < NSIG; signal++)
+		if (sigismember(&set, signal) == 1)
+			pending |= bit_of(signal);
+	return pending;
+}
+
+/* Whether the signal that the command got went to the whole group. One to the command alone that follows
+ * within the moment of waiting is taken for the group's: the two cannot be told apart. */
+static bool has_witnessed(int signal)
+{
+	/* Those that an earlier witness had, and the command has not taken yet. */
+	static unsigned long long earlier;
+	/* The group's processes get theirs one after the other. */
+	const struct timespec moment = { .tv_nsec = 2000000 };
+	pid_t old = witness;
+
+	if (witness <= 0)
+		return false;
+	nanosleep(&moment, NULL);
+	if (!((earlier | pending_of(old)) & bit_of(signal)))
+		return false;
+	/* What comes now the new one has, or both. */
+	start_witness();
+	earlier = (earlier | pending_of(old)) & pending_here();
+	end_witness(old);
+	return true;
+}
+
+/* --- until its end ---------------------------------------------------------------- */
+
+/* Stops as the program has, so that a shell notices, until SIGCONT comes. */
+static void stop_alike(int signal_number)
+{
+	struct sigaction before, standard = { .sa_handler = SIG_DFL };
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, signal_number);
+	if (signal_number != SIGSTOP)
+		sigaction(signal_number, &standard, &before);
+	raise(signal_number);
+	sigprocmask(SIG_UNBLOCK, &one, NULL); /* here */
+	sigprocmask(SIG_BLOCK, &one, NULL);
+	if (signal_number != SIGSTOP)
+		sigaction(signal_number, &before, NULL);
+}
+
+/* Whether a process or the terminal sent it. Signals that this process's own timers and descriptors send
+ * (of a library that is preloaded into it, too) would be one too many for the program. */
+static bool is_to_be_passed_on(const siginfo_t *info)
+{
+	static const int of_terminal[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTSTP,
+		                           SIGTTIN, SIGTTOU, SIGCONT, SIGWINCH };
+
+	if (info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL)
+		return true;
+	for (size_t i = 0; i < sizeof of_terminal / sizeof *of_terminal; i++)
+		if (info->si_signo == of_terminal[i] && info->si_code == SI_KERNEL)
+			return true;
+	return false;
+}
+
+static void pass_on(const siginfo_t *info)
+{
+	/* First: the witness has the terminal's signals, too, and would take the next one for the group's. */
+	bool is_witnessed = has_witnessed(info->si_signo);
+	/* The kernel's are the terminal's, to the group. */
+	bool is_of_group = info->si_code > 0 || is_witnessed;
+
+	/* A daemon has left the group, which it could not have as the group's leader, without the command. */
+	if (is_of_group && getpgid(program) == getpgrp())
+		return;
+	if (info->si_code == SI_QUEUE) {
+		sigqueue(program, info->si_signo, info->si_value);
+	} else {
+		kill(program, info->si_signo);
+	}
+}
+
+static char last_name[16];
+
+/* A process that has ended keeps its name until it is waited for. */
+static void read_last_name(void)
+{
+	siginfo_t info = { .si_pid = 0 };
+	char path[32];
+	FILE *file;
+
+	if (waitid(P_PID, (id_t)program, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid != program)
+		return;
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)program);
+	file = fopen(path, "re");
+	if (file && fgets(last_name, sizeof last_name, file))
+		last_name[strcspn(last_name, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+int program_process(void)
+{
+	return program;
+}
+
+const char *program_last_name(void)
+{
+	return last_name;
+}
+
+/* True: it has ended. */
+static bool look_at(int *status)
+{
+	pid_t changed;
+
+	read_last_name();
+	while ((changed = waitpid(program, status, WNOHANG | WUNTRACED)) == program) {
+		if (!WIFSTOPPED(*status))
+			return true;
+		stop_alike(WSTOPSIG(*status));
+	}
+	return changed < 0 && errno == ECHILD;
+}
+
+static void stop_watching(void)
+{
+	end_witness(witness);
+	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
+}
+
+int program_wait(void)
+{
+	int status = 0;
+	sigset_t all;
+	siginfo_t info;
+
+	sigfillset(&all);
+	while (!look_at(&status))
+		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD && is_to_be_passed_on(&info))
+			pass_on(&info);
+	stop_watching();
+	return status;
+}
+
+void program_ignore_file_size(void)
+{
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGXFSZ, &ignored, &inherited.on_file_size);
+}
+
+void program_hold_signals(void)
+{
+	sigset_t all;
+
+	if (inherited.is_held)
+		return;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &inherited.blocked);
+	inherited.is_held = true;
+}
+
+int program_start(char **argv, const int *kept, size_t count)
+{
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	int error;
+
+	program_hold_signals();
+	/* Ignored, its end could not be waited for. */
+	sigaction(SIGCHLD, &standard, &inherited.on_child);
+	start_witness(); /* first, to miss nothing */
+	error = start_program(argv);
+	if (error)
+		end_witness(witness);
+	else
+		let_go_of_descriptors(kept, count);
+	return error;
+}
+
+_Noreturn void program_end_alike(int status)
+{
+	if (WIFSIGNALED(status)) {
+		const struct sigaction standard = { .sa_handler = SIG_DFL };
+		const struct rlimit none = { 0 };
+		int signal_number = WTERMSIG(status);
+		sigset_t one;
+
+		setrlimit(RLIMIT_CORE, &none); /* the program's is the one of interest */
+		sigaction(signal_number, &standard, NULL);
+		sigemptyset(&one);
+		sigaddset(&one, signal_number);
+		sigprocmask(SIG_UNBLOCK, &one, NULL);
+		raise(signal_number);
+		_exit(128 + signal_number);
+	}
+	_exit(WEXITSTATUS(status));
+}

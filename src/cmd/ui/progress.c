@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See progress.h. The line is short and plain: no terminal is too narrow or too old.
+ */
+#include "cmd/ui/progress.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_NS 1000000000
+#define EVERY_NS 250000000
+#define STEPS 20000 /* of SQLite's machine, from one look at the clock to the next: below a ms */
+
+static struct {
+	const char *doing; /* NULL: nothing */
+	int64_t count;     /* of things done, 0: not known */
+	const char *things;
+	int64_t start_ns, shown_ns;
+	int width; /* of what is on the line */
+	bool is_stopped;
+	int64_t limit_ns; /* 0: none */
+} progress;
+
+static int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void show(int64_t now)
+{
+	char text[80];
+
+	if (progress.count)
+		snprintf(text, sizeof(text), "queryprof: %s, %lld %s", progress.doing,
+		         (long long)progress.count, progress.things);
+	else
+		snprintf(text, sizeof(text), "queryprof: %s, %lld s", progress.doing,
+		         (long long)((now - progress.start_ns) / 1000000000));
+	int width = (int)strlen(text);
+	fprintf(stderr, "%s%*s\r", text, progress.width > width ? progress.width - width : 0, "");
+	fflush(stderr);
+	progress.width = width;
+	progress.shown_ns = now;
+}
+
+static void look(void)
+{
+	int64_t now;
+
+	if (!progress.doing)
+		return;
+	now = clock_ns();
+	if (now - progress.start_ns >= FIRST_NS && now - progress.shown_ns >= EVERY_NS)
+		show(now);
+}
+
+void progress_begin(const char *doing)
+{
+	if (progress.is_stopped || !isatty(STDERR_FILENO))
+		return;
+	if (!progress.doing)
+		progress.start_ns = clock_ns();
+	progress.doing = doing;
+	progress.count = 0;
+	look();
+}
+
+void progress_count(int64_t count, const char *things)
+{
+	progress.count = count;
+	progress.things = things;
+	if (count % 256 == 0)
+		look();
+}
+
+void progress_end(void)
+{
+	if (progress.width) {
+		fprintf(stderr, "%*s\r", progress.width, "");
+		fflush(stderr);
+	}
+	progress.width = 0;
+	progress.doing = NULL;
+}
+
+void progress_stop(void)
+{
+	progress_end();
+	progress.is_stopped = true;
+}
+
+void progress_make_way(void)
+{
+	if (isatty(STDOUT_FILENO))
+		progress_end();
+}
+
+static int look_from_sqlite(void *context)
+{
+	(void)context;
+	look();
+	return progress.limit_ns && clock_ns() >= progress.limit_ns; /* 0: go on */
+}
+
+void progress_watch(sqlite3 *db)
+{
+	sqlite3_progress_handler(db, STEPS, look_from_sqlite, NULL);
+}
+
+void progress_limit(int seconds)
+{
+	progress.limit_ns = clock_ns() + seconds * INT64_C(1000000000);
+}

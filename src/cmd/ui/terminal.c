@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/ui/terminal.h"
+
+#include <langinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "base/text.h"
+
+int terminal_width(void)
+{
+	struct winsize size;
+	const char *columns = getenv("COLUMNS");
+
+	if (columns && atoi(columns) > 0)
+		return atoi(columns);
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	return 0;
+}
+
+bool terminal_is_bold(void)
+{
+	const char *term = getenv("TERM"), *refused = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 && !(refused && refused[0]);
+}
+
+/* The next character of a line: its bytes, and its width on the terminal. What
+ * cannot be shown is one wide, and `*shown` is false. */
+static size_t next_character(const char *at, size_t left, int *width, bool *shown)
+{
+	mbstate_t state = { 0 };
+	wchar_t character;
+	size_t size = mbrtowc(&character, at, left, &state);
+
+	if (size == 0 || size > left) {
+		*width = 1;
+		*shown = false;
+		return 1;
+	}
+	*width = wcwidth(character);
+	*shown = *width >= 0 && !text_is_control(at, size);
+	if (!*shown)
+		*width = 1;
+	return size;
+}
+
+int terminal_measure(const char *line, size_t size)
+{
+	int total = 0, width;
+	bool shown;
+
+	while (size) {
+		size_t step = next_character(line, size, &width, &shown);
+		total += width;
+		line += step;
+		size -= step;
+	}
+	return total;
+}
+
+int terminal_print(const char *line, size_t size, int from, int to)
+{
+	int at = 0, printed = 0, width;
+	bool shown;
+
+	for (size_t step; size; line += step, size -= step, at += width) {
+		step = next_character(line, size, &width, &shown);
+		if (at < from || at + width > to)
+			continue;
+		if (shown)
+			fwrite(line, 1, step, stdout);
+		else
+			putchar(' ');
+		printed += width;
+	}
+	return printed;
+}
+
+/* The middle goes where `cuts_middle`: names of functions begin alike. */
+int terminal_print_cut(const char *line, size_t size, int room, bool cuts_middle)
+{
+	const char *ellipsis = strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? "\xe2\x80\xa6" : "~";
+	int width = terminal_measure(line, size);
+
+	if (width <= room)
+		return terminal_print(line, size, 0, width);
+	int end = cuts_middle ? (room - 1) / 2 : 0; /* of the text that stays */
+	int printed = terminal_print(line, size, 0, room - 1 - end);
+	fputs(ellipsis, stdout);
+	return printed + 1 + terminal_print(line, size, width - end, width);
+}
+
+void terminal_print_padding(int width)
+{
+	if (width > 0)
+		printf("%*s", width, "");
+}

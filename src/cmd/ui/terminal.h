@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text on a terminal: its width, and cutting it.
+ */
+#ifndef QUERYPROF_CMD_UI_TERMINAL_H
+#define QUERYPROF_CMD_UI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+int terminal_width(void); /* in columns; 0: any number fits */
+bool terminal_is_bold(void);
+
+/* The width of a line of text. A character that cannot be shown is one wide. */
+int terminal_measure(const char *line, size_t size);
+
+/* Prints the characters from the column `from` on and before `to`, control characters as
+ * blanks. Returns their width. */
+int terminal_print(const char *line, size_t size, int from, int to);
+
+/* Prints a line; one that is wider than `room` loses its end or its middle. Returns its
+ * width. */
+int terminal_print_cut(const char *line, size_t size, int room, bool cuts_middle);
+
+void terminal_print_padding(int width);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/open_waits.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "collect/ring_reader.h"
+#include "handler/opcode.h"
+#include "handler/ring.h"
+#include "handler/running.h"
+#include "wire/record.h"
+
+#define WAITS 4096u   /* untouched pages cost nothing */
+#define ENGINES_MAX 5 /* HOST_LIBRARIES_MAX and queryprof's own */
+
+struct open_wait {
+	struct wait_now now;
+	uint32_t thread_id;
+	uint32_t text_size;
+	uint64_t sample_period_ns; /* 0: none are taken */
+	struct query_key query;    /* zero: none ran */
+	struct run_start run;
+	char text[START_TEXT_MAX];
+};
+
+struct engines {
+	uint32_t count; /* atomic; those before it are there */
+	struct {
+		uintptr_t start, end;
+	} list[ENGINES_MAX];
+};
+
+static struct open_waits {
+	struct engines engines;
+	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: the process's end */
+	uint64_t until_ticks;
+	uint32_t used; /* atomic: of the waits, those before it */
+	struct open_wait waits[WAITS];
+} * here; /* atomic */
+
+static struct engines engines;
+
+size_t open_waits_bytes(void)
+{
+	return sizeof(struct open_waits);
+}
+
+void open_waits_place(void *memory)
+{
+	struct open_waits *placed = memory;
+
+	placed->engines = engines;
+	/* Release: with open_waits_find(). */
+	__atomic_store_n(&here, placed, __ATOMIC_RELEASE);
+}
+
+void open_waits_leave_in_child(void)
+{
+	__atomic_store_n(&here, NULL, __ATOMIC_RELAXED);
+}
+
+struct wait_now *open_waits_find(struct thread *thread)
+{
+	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	uint32_t used, needed = thread->index + 1;
+
+	if (!placed || needed > WAITS)
+		return &thread->own_wait;
+	used = __atomic_load_n(&placed->used, __ATOMIC_RELAXED);
+	/* Relaxed: the command reads it when all of them are gone. */
+	while (used < needed && !__atomic_compare_exchange_n(&placed->used, &used, needed, true,
+	                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return &placed->waits[thread->index].now;
+}
+
+void open_waits_before_exec(void)
+{
+	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+
+	if (!placed)
+		return;
+	__atomic_store_n(&placed->until_ticks, fast_clock_moment().at, __ATOMIC_RELAXED);
+	__atomic_store_n(&placed->until_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+}
+
+/* The text is there as long as the thread is inside the call that runs it. Without a frame that
+ * shows this, a host's own statement cannot be distinguished from one that it has freed. */
+static void copy_text(struct open_wait *wait, const struct query_tag *tag)
+{
+	const char *text = tag->mutex_owner ? NULL : tag->counts->start.text;
+
+	wait->text_size = text ? (uint32_t)strnlen(text, sizeof wait->text) : 0;
+	if (text)
+		memcpy(wait->text, text, wait->text_size);
+}
+
+__attribute__((noinline)) void open_waits_describe(struct thread *thread)
+{
+	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_wait *wait = (struct open_wait *)thread->waiting;
+	const struct query_tag *tag;
+	bool is_between;
+
+	thread->waiting->query = thread_newest_query(thread);
+	if (thread->waiting == &thread->own_wait)
+		return;
+	if (__atomic_load_n(&placed->until_ns, __ATOMIC_RELAXED)) /* it did not become one */
+		__atomic_store_n(&placed->until_ns, 0, __ATOMIC_RELAXED);
+	tag = query_running(thread, (uintptr_t)__builtin_frame_address(0), &is_between);
+	wait->query = tag ? tag->key : (struct query_key){ 0 };
+	if (!tag)
+		return;
+	wait->thread_id = thread->id;
+	wait->sample_period_ns = tag->off_cpu_period_ns;
+	wait->run = opcode_start(tag->counts);
+	if (wait->run.state != START_KEPT)
+		copy_text(wait, tag);
+}
+
+/* --- whose code waits ----------------------------------------------------------------------- */
+
+static void add_engine(struct engines *to, uintptr_t start, uintptr_t end)
+{
+	uint32_t count = to->count;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (to->list[i].start == start)
+			return;
+	if (count == ENGINES_MAX)
+		return;
+	to->list[count].start = start;
+	to->list[count].end = end;
+	/* Release: with is_hosts(). */
+	__atomic_store_n(&to->count, count + 1, __ATOMIC_RELEASE);
+}
+
+void open_waits_add_engine(uintptr_t start, uintptr_t end)
+{
+	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+
+	add_engine(&engines, start, end);
+	if (placed)
+		add_engine(&placed->engines, start, end);
+}
+
+static bool is_hosts(const struct engines *known, const void *caller)
+{
+	uint32_t count = __atomic_load_n(&known->count, __ATOMIC_ACQUIRE);
+
+	count = count < ENGINES_MAX ? count : ENGINES_MAX;
+	for (uint32_t i = 0; i < count; i++)
+		if ((uintptr_t)caller >= known->list[i].start && (uintptr_t)caller < known->list[i].end)
+			return false;
+	return count != 0;
+}
+
+bool open_waits_is_hosts(const void *caller)
+{
+	return is_hosts(&engines, caller);
+}
+
+/* --- remains: written by a process that was killed at any moment ----------------------------------- */
+
+static bool is_left(const struct open_wait *wait)
+{
+	return wait->now.since && wait->thread_id && (wait->query.hi || wait->query.lo) && wait->now.cause &&
+	       wait->now.cause < WAIT_PAGE_FAULT;
+}
+
+static uint32_t count_of(const struct open_waits *left)
+{
+	return left->used < WAITS ? left->used : WAITS;
+}
+
+bool open_waits_has_remains(const void *memory)
+{
+	const struct open_waits *left = memory;
+
+	for (uint32_t i = 0; i < count_of(left); i++)
+		if (is_left(&left->waits[i]))
+			return true;
+	return false;
+}
+
+static uint64_t end_of(const struct open_waits *left)
+{
+	return left->until_ns ? left->until_ns : clock_ns(CLOCK_MONOTONIC);
+}
+
+/* How long it has waited; 0: it began behind the end. */
+static uint64_t length_of(const struct open_waits *left, const struct wait_now *now)
+{
+	const struct fast_moment since = { now->since, now->scale };
+
+	return left->until_ns ? fast_clock_between(since, left->until_ticks, left->until_ns)
+	                      : fast_clock_since(since);
+}
+
+bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock)
+{
+	const struct open_waits *left = memory;
+	uint64_t until = end_of(left);
+
+	while (*from < count_of(left)) {
+		const struct open_wait *wait = &left->waits[(*from)++];
+
+		if (!wait->now.lock || !wait->thread_id || wait->now.lock_since_ns >= until)
+			continue;
+		*lock = (struct open_lock){ wait->thread_id, until - wait->now.lock_since_ns };
+		return true;
+	}
+	return false;
+}
+
+/* The field that the thread itself would have recorded, but for files and mutexes, which the process knew. */
+static struct wait_field describe(const struct open_waits *left, const struct wait_now *now, uint64_t ns)
+{
+	if (now->lock && !wait_is_of_file(now->cause) && now->cause != WAIT_MUTEX)
+		return (struct wait_field){ .ns = ns, .cause = WAIT_LOCK, .object = now->lock };
+	if (is_hosts(&left->engines, now->caller))
+		return (struct wait_field){ .ns = ns,
+			                    .cause = WAIT_USER_FUNCTION,
+			                    .object = WAIT_ON_CAUSE + now->cause };
+	return (struct wait_field){ .ns = ns, .cause = now->cause };
+}
+
+/* The period that runs may not have begun: it begins at random, by the key's random bits. */
+static uint64_t periods_in(const struct open_wait *wait, uint64_t ns)
+{
+	uint64_t period = wait->sample_period_ns;
+	uint64_t due = wait->now.period_ns == period ? wait->now.due_ns : 1 + wait->query.lo % period;
+
+	return ns < due ? 0 : 1 + (ns - due) / period;
+}
+
+static void write_start(const struct open_wait *wait, struct ring *ring)
+{
+	uint32_t size = wait->text_size < sizeof wait->text ? wait->text_size : (uint32_t)sizeof wait->text;
+	struct start_record *record;
+
+	if (wait->run.state == START_KEPT || !(record = ring_reserve(ring, sizeof *record + size)))
+		return;
+	*record = (struct start_record){ .query = wait->query, .run = wait->run, .text_size = size };
+	memcpy(record->text, wait->text, size);
+	ring_commit(ring, record, RECORD_START);
+}
+
+/* Only the caller is left of the stack. False: no room. */
+static bool write_sample(const struct open_wait *wait, const struct wait_field *field, struct ring *ring,
+                         uint32_t generation)
+{
+	uint64_t periods = periods_in(wait, field->ns);
+	int64_t value = (int64_t)(periods * wait->sample_period_ns);
+	struct sample_record *record;
+	void *end;
+
+	if (!periods)
+		return true;
+	record = ring_reserve(ring, sizeof *record + sizeof record->trace[0] +
+	                                    SAMPLE_FIELD_BYTES(sizeof value) +
+	                                    SAMPLE_FIELD_BYTES(sizeof *field));
+	if (!record)
+		return false;
+	*record = (struct sample_record){
+		.timestamp_ns = clock_ns(CLOCK_REALTIME),
+		.period_ns = wait->sample_period_ns,
+		.query = wait->query,
+		.thread_id = wait->thread_id,
+		.weight = periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX,
+		.generation = generation,
+		.depth = 1,
+		.trace_type = TRACE_OFF_CPU,
+		.flags = SAMPLE_TRUNCATED,
+	};
+	record->trace[0] = (uintptr_t)wait->now.caller;
+	end = sample_field_put(record, record->trace + record->depth, FIELD_VALUE, &value, sizeof value);
+	sample_field_put(record, end, FIELD_WAIT, field, sizeof *field);
+	ring_commit(ring, record, RECORD_SAMPLE);
+	return true;
+}
+
+uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation)
+{
+	struct open_waits *left = memory;
+	uint64_t ns, lost = 0;
+
+	for (uint32_t i = 0; i < count_of(left); i++) {
+		struct open_wait *wait = &left->waits[i];
+
+		if (is_left(wait) && (ns = length_of(left, &wait->now)) != 0) {
+			struct wait_field field = describe(left, &wait->now, ns);
+
+			write_start(wait, ring);
+			if (wait->sample_period_ns)
+				lost += !write_sample(wait, &field, ring, generation);
+		}
+		wait->now.since = wait->now.lock = 0;
+	}
+	return lost;
+}

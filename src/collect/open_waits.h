@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits that have not ended, in memory that another process holds, too (store/shared_ring.h). A
+ * thread that never comes back from a call has no sample of it: when the process is gone, the other
+ * process writes the sample, and what is known of the query.
+ *
+ * The thread keeps its wait there anyway (wire/wait.h). Which query waits it writes down at the
+ * query's first wait.
+ */
+#ifndef QUERYPROF_COLLECT_OPEN_WAITS_H
+#define QUERYPROF_COLLECT_OPEN_WAITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "handler/thread.h"
+#include "wire/wait.h"
+
+struct ring;
+
+size_t open_waits_bytes(void);
+
+/* --- in the process that waits ------------------------------------------------------------------ */
+
+/* `memory`: open_waits_bytes() of zeros, which stay. Before there are threads; in a forked child
+ * again. */
+void open_waits_place(void *memory);
+
+/* In a forked child that gets no such memory: the threads' slots have the waits. */
+void open_waits_leave_in_child(void);
+
+/* Where the thread of this slot keeps its wait. */
+struct wait_now *open_waits_find(struct thread *thread);
+
+/* The lower half of the key of the thread's newest query, which it is inside of. */
+static inline uint64_t thread_newest_query(const struct thread *thread)
+{
+	uint32_t nesting = thread->nesting;
+
+	if (__builtin_expect(nesting == 1, 1))
+		return thread->queries[0].key.lo;
+	return thread->queries[(nesting < QUERY_NESTING ? nesting : QUERY_NESTING) - 1].key.lo;
+}
+
+/* The calling thread is about to wait for another query than before. Async-signal-safe. */
+void open_waits_describe(struct thread *thread);
+
+/* The process is about to become another program: no wait lasts longer. */
+void open_waits_before_exec(void);
+
+/* Code of SQLite: what waits elsewhere is a function of the host's. No distinction is
+ * made until there is such code. */
+void open_waits_add_engine(uintptr_t start, uintptr_t end);
+bool open_waits_is_hosts(const void *caller);
+
+/* --- in the other process, when this one is gone ---------------------------------------------------- */
+
+/* Whether a thread waited. */
+bool open_waits_has_remains(const void *memory);
+
+/* A thread that waited for the lock of a database. */
+struct open_lock {
+	uint32_t thread_id;
+	uint64_t wait_ns;
+};
+
+/* The next one from number `*from` on, which is moved behind it. False: there is none. Before
+ * open_waits_hand_over(). */
+bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock);
+
+/* Writes into the ring what waited, as far as there is room. `generation`: of the code map, the
+ * newest one. Returns how many samples had no room. */
+uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of all threads' slots.
+ */
+#ifndef QUERYPROF_COLLECT_SLOTS_H
+#define QUERYPROF_COLLECT_SLOTS_H
+
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+/* Slots ever made, and one of them by its index. Async-signal-safe, lock-free, both. */
+uint32_t slots_count(void);
+struct thread *slots_get(uint32_t index);
+
+/* Takes a free slot, and makes one when there is none; NULL: no memory. slots_give()
+ * makes it free again. */
+struct thread *slots_take(void);
+void slots_give(struct thread *slot);
+
+/* In a forked child: no slot is free until it is given back. */
+void slots_forget_free(void);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fork(): what the child keeps of the sampler.
+ */
+#ifndef QUERYPROF_PROCESS_FORK_H
+#define QUERYPROF_PROCESS_FORK_H
+
+/* For a ring whose memory is shared: `renew` is called first in the child, to give it memory
+ * of its own, and to empty it. */
+void sampler_at_fork(void (*renew)(void));
+
+/* Installs the hooks, once. 0 or an errno value. */
+int fork_init(void);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process/start.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/lock.h"
+#include "collect/state.h"
+#include "handler/sample.h"
+#include "process/fork.h"
+#include "timers/signal.h"
+#include "timers/threads.h"
+#include "timers/timers.h"
+
+LOCK_DEFINE(lock, LOCK_SAMPLER, .at_fork = LOCK_LEFT);
+
+static int start(struct ring *ring)
+{
+	int error = threads_init();
+
+	if (error == 0)
+		error = fork_init();
+	if (error == 0)
+		error = signal_start();
+	if (error != 0)
+		return error;
+	timers_init();
+	threads_set_ring(ring);
+	/* Before a thread can arm a timer: what fires while samples are disabled is disarmed. */
+	sample_enable(true);
+	state_set_ring(ring);
+	return 0;
+}
+
+int sampler_init(struct ring *ring)
+{
+	int saved_errno = errno;
+
+	lock_take(&lock);
+	int error = sampler_ring() != NULL ? 0 : start(ring);
+	lock_release(&lock);
+	errno = saved_errno;
+	return error;
+}
+
+void sampler_take_ring_in_child(struct ring *ring)
+{
+	if (sampler_ring() == NULL)
+		return;
+	threads_set_ring(ring);
+	state_set_ring(ring);
+}
+
+void sampler_stop(void)
+{
+	lock_take(&lock);
+	/* Timers that are armed disarm themselves at their next signal. */
+	sample_enable(false);
+	state_set_ring(NULL);
+	lock_release(&lock);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sees the host's calls of SQLite: puts queryprof's wrappers in the place of the functions that
+ * run statements (wrappers.h), of every SQLite library that has been met. The hooks of hook/ are
+ * installed with them.
+ */
+#ifndef QUERYPROF_SQLITE_CALLS_HOOKS_H
+#define QUERYPROF_SQLITE_CALLS_HOOKS_H
+
+#include <stdbool.h>
+
+#include "sqlite/calls/host.h"
+
+/* Hooks the library, one of host_libraries, in every object that calls it. Again when
+ * objects have come since; cheap when none has. True when the host's steps can be seen
+ * now; false: use the trace fall-back for connections opened now. */
+bool hooks_install(const struct host_library *library);
+
+/* Hooks all libraries that are known, in what objects have come since. Never waits: safe
+ * while the loader loads. A thread that is at it already looks again. */
+void hooks_follow(void);
+
+#endif

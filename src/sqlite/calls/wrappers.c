@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wrappers: each follows what the host does (statements.h, operations.h, recording.h), and
+ * calls the real function in between.
+ *
+ * The body of a wrapper is written once, inlined into its form for each library (wrappers.inc): on a
+ * stack there is one frame, named so that a person who meets it knows whose it is, and the
+ * profiler finds the frame gone when it was left by a long jump.
+ */
+#include "sqlite/calls/wrappers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/way.h"
+#include "sqlite/calls/workers.h"
+#include "sqlite/plan/auto_extensions.h"
+#include "sqlite/plan/programs.h"
+#include "sqlite/runs/operations.h"
+#include "sqlite/runs/recent.h"
+#include "sqlite/runs/statements.h"
+#include "sqlite/session/recording.h"
+#include "sqlite/session/watch_sql.h"
+
+typedef int exec_callback(void *, int, char **, char **);
+
+static struct real {
+	int (*step)(sqlite3_stmt *);
+	int (*reset)(sqlite3_stmt *);
+	int (*finalize)(sqlite3_stmt *);
+	int (*exec)(sqlite3 *, const char *, exec_callback *, void *, char **);
+	int (*prepare)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
+	int (*prepare_v2)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
+	int (*prepare_v3)(sqlite3 *, const char *, int, unsigned, sqlite3_stmt **, const char **);
+	int (*prepare16)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
+	int (*prepare16_v2)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
+	int (*prepare16_v3)(sqlite3 *, const void *, int, unsigned, sqlite3_stmt **, const void **);
+	int (*close)(sqlite3 *);
+	int (*close_v2)(sqlite3 *);
+	sqlite3_backup *(*backup_init)(sqlite3 *, const char *, sqlite3 *, const char *);
+	int (*backup_step)(sqlite3_backup *, int);
+	int (*backup_finish)(sqlite3_backup *);
+	int (*blob_open)(sqlite3 *, const char *, const char *, const char *, sqlite3_int64, int,
+	                 sqlite3_blob **);
+	int (*blob_reopen)(sqlite3_blob *, sqlite3_int64);
+	int (*blob_read)(sqlite3_blob *, void *, int, int);
+	int (*blob_write)(sqlite3_blob *, const void *, int, int);
+	int (*blob_close)(sqlite3_blob *);
+	int (*wal_checkpoint)(sqlite3 *, const char *);
+	int (*wal_checkpoint_v2)(sqlite3 *, const char *, int, int *, int *);
+	unsigned char *(*serialize)(sqlite3 *, const char *, sqlite3_int64 *, unsigned int);
+	int (*deserialize)(sqlite3 *, const char *, unsigned char *, sqlite3_int64, sqlite3_int64, unsigned);
+	int (*auto_extension)(void (*)(void));
+	/* SQLite's own, of copies that are patched. */
+	int (*lock_and_prepare)(sqlite3 *, const char *, int, unsigned, void *, sqlite3_stmt **,
+	                        const char **);
+	int (*close_any)(sqlite3 *, int);
+} real[HOST_LIBRARIES_MAX];
+
+/* A wrapper's body. `number` is a constant wherever it is inlined. */
+#define WRAPPER static inline __attribute__((always_inline))
+
+/* Where a body is inlined, that is the wrapper's own. */
+#define FRAME __builtin_frame_address(0)
+#define CALLER __builtin_return_address(0)
+#define OF(number) (&host_libraries[number])
+
+/* --- statements ------------------------------------------------------------- */
+
+/* The rare part of the most frequent calls is a function of its own: then, when there
+ * is nothing, no register has to be saved for it. */
+#define WATCHED ON_THE_WAY static __attribute__((noinline))
+
+WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
+{
+	struct recent_call recent;
+	struct run_call step;
+	bool is_recent = recent_step_begin(&recent, &step, OF(number), stmt, FRAME, caller);
+	int rc = real[number].step(stmt);
+
+	recent_step_end(is_recent, &recent, &step, rc, OF(number), FRAME);
+	return rc;
+}
+
+WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
+{
+	return sessions_idle() ? real[number].step(stmt) : queryprof_step_watched(number, stmt, CALLER);
+}
+
+/* Behind a call that has the frame: so it is no tail call, before which the frame would go. */
+#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
+
+WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
+{
+	statement_reset_function *reset = real[number].reset;
+	int rc = recent_is_free(stmt) ? reset(stmt) : statement_reset(OF(number), stmt, reset, FRAME);
+
+	if (rc == SQLITE_OK)
+		programs_read(stmt, FRAME);
+	return rc;
+}
+
+WRAPPER int wrap_reset(int number, sqlite3_stmt *stmt)
+{
+	return sessions_idle() ? real[number].reset(stmt) : queryprof_reset_watched(number, stmt);
+}
+
+WATCHED int queryprof_finalize_watched(int number, sqlite3_stmt *stmt)
+{
+	int rc = statement_finalize(OF(number), stmt, real[number].reset, real[number].finalize, FRAME);
+
+	KEEP_FRAME();
+	return rc;
+}
+
+WRAPPER int wrap_finalize(int number, sqlite3_stmt *stmt)
+{
+	return sessions_idle() ? real[number].finalize(stmt) : queryprof_finalize_watched(number, stmt);
+}
+
+/* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done
+ * has ended at its last step; one that the callback gave up ends here. */
+struct exec_call {
+	exec_callback *callback;
+	void *context;
+	struct call call;
+};
+
+static int on_exec_row(void *context, int count, char **values, char **names)
+{
+	const struct exec_call *exec = context;
+	sqlite3_stmt *stmt = statement_exec_row(&exec->call);
+	int rc = exec->callback(exec->context, count, values, names);
+
+	if (rc)
+		statement_exec_abandon(&exec->call, stmt);
+	return rc;
+}
+
+WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *callback, void *context,
+                      char **error)
+{
+	struct exec_call exec = { callback, context, { 0 } };
+	struct run_call operation = { .run = NULL };
+	int rc;
+
+	/* Never without: the script may be what turns the sampling on. */
+	statement_exec_begin(&exec.call, OF(number), FRAME, CALLER);
+	if (!__atomic_load_n(&host_libraries[number].calls_are_seen, __ATOMIC_RELAXED))
+		operation_begin_exec(&operation, &exec.call, db, sql);
+	rc = callback ? real[number].exec(db, sql, on_exec_row, &exec, error)
+	              : real[number].exec(db, sql, NULL, context, error);
+	operation_end_exec(&operation, rc);
+	statement_exec_end(&exec.call);
+	if (rc == SQLITE_OK)
+		programs_read(db, FRAME);
+	return rc;
+}
+
+/* --- preparing ---------------------------------------------------------------- */
+
+struct prepare_call {
+	const struct real *real;
+	sqlite3 *db;
+	const void *sql;
+	int bytes;
+	unsigned flags;
+	sqlite3_stmt **stmt;
+	const void **tail;
+	const char *text; /* `sql` if it is UTF-8 and ends in a zero */
+	const struct host_library *library;
+	const void *frame;
+	void *old; /* of lock_and_prepare */
+};
+
+/* The statement's text when it ends in a zero, as it mostly does. */
+static const char *text_of(const char *sql, int bytes)
+{
+	return bytes < 0 || (bytes > 0 && sql && !sql[bytes - 1]) ? sql : NULL;
+}
+
+typedef int prepare_function(const struct prepare_call *);
+
+static int prepare_v1(const struct prepare_call *call)
+{
+	return call->real->prepare(call->db, call->sql, call->bytes, call->stmt, (const char **)call->tail);
+}
+
+static int prepare_v2(const struct prepare_call *call)
+{
+	return call->real->prepare_v2(call->db, call->sql, call->bytes, call->stmt,
+	                              (const char **)call->tail);
+}
+
+static int prepare_v3(const struct prepare_call *call)
+{
+	return call->real->prepare_v3(call->db, call->sql, call->bytes, call->flags, call->stmt,
+	                              (const char **)call->tail);
+}
+
+static int prepare16_v1(const struct prepare_call *call)
+{
+	return call->real->prepare16(call->db, call->sql, call->bytes, call->stmt, call->tail);
+}
+
+static int prepare16_v2(const struct prepare_call *call)
+{
+	return call->real->prepare16_v2(call->db, call->sql, call->bytes, call->stmt, call->tail);
+}
+
+static int prepare16_v3(const struct prepare_call *call)
+{
+	return call->real->prepare16_v3(call->db, call->sql, call->bytes, call->flags, call->stmt,
+	                                call->tail);
+}
+
+/* A recorded connection knows none of queryprof's words. */
+static struct session *session_with_tables(sqlite3 *db)
+{
+	struct session *session = session_of(db);
+
+	return session && !session->recorded ? session : NULL;
+}
+
+/* Not part of the query that is prepared. */
+static void bring_tables(const struct prepare_call *prepare, const struct watch_sql *ours,
+                         struct session *session)
+{
+	struct call call;
+
+	call_enter(&call, prepare->library, __builtin_frame_address(0));
+	ours->before_prepare(session, prepare->text);
+	call_leave(&call);
+}
+
+/* Prepares; and if that fails for want of a table of the schema, prepares again once it is
+ * there. */
+static int prepare_followed(prepare_function *prepare, const struct prepare_call *call)
+{
+	const struct watch_sql *ours = watch_sql();
+	struct session *session = ours ? session_with_tables(call->db) : NULL;
+	struct run_call followed;
+	int rc;
+
+	if (session && session->wants_tables && !session->has_tables && call->text)
+		bring_tables(call, ours, session);
+	statement_prepare_begin(&followed, call->library, call->db, call->text, call->frame);
+	rc = prepare(call);
+	if (rc == SQLITE_ERROR && session) {
+		int missing = ours->missing_table(session);
+
+		if (missing != SQLITE_NOTFOUND)
+			rc = missing ? missing : prepare(call);
+	}
+	statement_prepare_end(&followed, rc, rc ? NULL : *call->stmt);
+	return rc;
+}
+
+/* The same for UTF-8 text, in which a PRAGMA of queryprof's stands for a SELECT. */
+static int prepare_text(prepare_function *prepare, const struct prepare_call *call)
+{
+	const struct watch_sql *ours = watch_sql();
+	const char *end;
+	char *text = call->sql && ours ? ours->rewrite(call->sql, call->bytes, &end) : NULL;
+	struct prepare_call rewritten = *call;
+	int rc;
+
+	if (!text || !session_with_tables(call->db)) {
+		free(text);
+		return prepare_followed(prepare, call);
+	}
+	rewritten.sql = rewritten.text = text;
+	rewritten.bytes = -1;
+	rewritten.tail = NULL;
+	rc = prepare_followed(prepare, &rewritten);
+	if (call->tail)
+		*call->tail = end;
+	free(text);
+	return rc;
+}
+
+/* A statement of UTF-8, `is_text`, or of UTF-16. */
+WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sqlite3 *db, const void *sql,
+                         int bytes, unsigned flags, sqlite3_stmt **stmt, const void **tail)
+{
+	const struct prepare_call call = { &real[number], db,    sql,  bytes,
+		                           flags,         stmt,  tail, is_text ? text_of(sql, bytes) : NULL,
+		                           OF(number),    FRAME, NULL };
+	int rc = is_text ? prepare_text(prepare, &call) : prepare_followed(prepare, &call);
+
+	KEEP_FRAME();
+	return rc;
+}
+
+/* --- without a statement ------------------------------------------------------ */
+
+WRAPPER int wrap_close(int number, int (*close)(sqlite3 *), bool even_with_statements, sqlite3 *db)
+{
+	struct run_call call;
+	int rc;
+
+	operation_begin_close(&call, OF(number), db, FRAME);
+	recording_closing(OF(number), db, even_with_statements);
+	rc = close(db);
+	operation_end_close(&call, rc);
+	return rc;
+}
+
+WRAPPER sqlite3_backup *wrap_backup_init(int number, sqlite3 *to, const char *to_name, sqlite3 *from,
+                                         const char *from_name)
+{
+	const struct operation_text text = { "sqlite3_backup_step", from_name, NULL, NULL };
+	struct run_call call;
+	sqlite3_backup *backup;
+
+	if (sessions_idle())
+		return real[number].backup_init(to, to_name, from, from_name);
+	operation_begin(&call, OF(number), from, &text, FRAME);
+	backup = real[number].backup_init(to, to_name, from, from_name);
+	operation_opened(&call, backup, backup ? SQLITE_OK : sqlite3_errcode(to));
+	return backup;
+}
+
+WRAPPER int wrap_blob_open(int number, sqlite3 *db, const char *schema, const char *table, const char *column,
+                           sqlite3_int64 row, int flags, sqlite3_blob **blob)
+{
+	const struct operation_text text = { "sqlite3_blob_open", schema, table, column };
+	struct run_call call;
+	int rc;
+
+	if (sessions_idle())
+		return real[number].blob_open(db, schema, table, column, row, flags, blob);
+	operation_begin(&call, OF(number), db, &text, FRAME);
+	rc = real[number].blob_open(db, schema, table, column, row, flags, blob);
+	operation_opened(&call, rc ? NULL : *blob, rc);
+	return rc;
+}
+
+/* Calls that work on a backup or a blob, and (`begin` is operation_finish) the ones that free
+ * it. */
+#define WRAP_HANDLE(begin, handle, function)                                                                 \
+	struct run_call call;                                                                                \
+	int rc;                                                                                              \
+	if (sessions_idle())                                                                                 \
+		return real[number].function;                                                                \
+	begin(&call, OF(number), handle, FRAME);                                                             \
+	rc = real[number].function
+
+WRAPPER int wrap_backup_step(int number, sqlite3_backup *backup, int pages)
+{
+	WRAP_HANDLE(operation_use, backup, backup_step(backup, pages));
+	operation_used(&call);
+	return rc;
+}
+
+WRAPPER int wrap_backup_finish(int number, sqlite3_backup *backup)
+{
+	WRAP_HANDLE(operation_finish, backup, backup_finish(backup));
+	operation_end(&call, rc);
+	return rc;
+}
+
+WRAPPER int wrap_blob_reopen(int number, sqlite3_blob *blob, sqlite3_int64 row)
+{
+	WRAP_HANDLE(operation_use, blob, blob_reopen(blob, row));
+	operation_used(&call);
+	return rc;
+}
+
+WRAPPER int wrap_blob_read(int number, sqlite3_blob *blob, void *to, int bytes, int offset)
+{
+	WRAP_HANDLE(operation_use, blob, blob_read(blob, to, bytes, offset));
+	operation_used(&call);
+	return rc;
+}
+
+WRAPPER int wrap_blob_write(int number, sqlite3_blob *blob, const void *from, int bytes, int offset)
+{
+	WRAP_HANDLE(operation_use, blob, blob_write(blob, from, bytes, offset));
+	operation_used(&call);
+	return rc;
+}
+
+WRAPPER int wrap_blob_close(int number, sqlite3_blob *blob)
+{
+	WRAP_HANDLE(operation_finish, blob, blob_close(blob));
+	operation_end(&call, rc);
+	return rc;
+}
+
+/* Calls that do it all at once. */
+#define WRAP_ONE(name, db, schema, function)                                                                 \
+	const struct operation_text text = { "sqlite3_" name, schema, NULL, NULL };                          \
+	struct run_call call;                                                                                \
+	if (sessions_idle())                                                                                 \
+		return real[number].function;                                                                \
+	operation_begin(&call, OF(number), db, &text, FRAME)
+
+WRAPPER int wrap_wal_checkpoint(int number, sqlite3 *db, const char *schema)
+{
+	int rc;
+	WRAP_ONE("wal_checkpoint", db, schema, wal_checkpoint(db, schema));
+
+	rc = real[number].wal_checkpoint(db, schema);
+	operation_end(&call, rc);
+	return rc;
+}
+
+WRAPPER int wrap_wal_checkpoint_v2(int number, sqlite3 *db, const char *schema, int mode, int *log, int *done)
+{
+	int rc;
+	WRAP_ONE("wal_checkpoint_v2", db, schema, wal_checkpoint_v2(db, schema, mode, log, done));
+
+	rc = real[number].wal_checkpoint_v2(db, schema, mode, log, done);
+	operation_end(&call, rc);
+	return rc;
+}
+
+WRAPPER unsigned char *wrap_serialize(int number, sqlite3 *db, const char *schema, sqlite3_int64 *size,
+                                      unsigned int flags)
+{
+	unsigned char *image;
+	WRAP_ONE("serialize", db, schema, serialize(db, schema, size, flags));
+
+	image = real[number].serialize(db, schema, size, flags);
+	operation_end(&call, SQLITE_OK); /* NULL is an empty database, too */
+	return image;
+}
+
+WRAPPER int wrap_deserialize(int number, sqlite3 *db, const char *schema, unsigned char *image,
+                             sqlite3_int64 size, sqlite3_int64 room, unsigned flags)
+{
+	int rc;
+	WRAP_ONE("deserialize", db, schema, deserialize(db, schema, image, size, room, flags));
+
+	rc = real[number].deserialize(db, schema, image, size, room, flags);
+	operation_end(&call, rc);
+	return rc;
+}
+
+/* From the host's first automatic extension on, SQLite calls the host's code for each connection that is
+ * opened: it is the last moment at which queryprof can open one. */
+WRAPPER int wrap_auto_extension(int number, void (*extension)(void))
+{
+	if (!auto_extensions_has_own(extension))
+		recording_learn(OF(number), FRAME);
+	return real[number].auto_extension(extension);
+}
+
+#include "sqlite/calls/wrappers_thin.inc"
+
+/* --- for each library --------------------------------------------------------- */
+
+#define LIBRARY 0
+#define OURS(name) queryprof_##name
+#include "sqlite/calls/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+#define LIBRARY 1
+#define OURS(name) queryprof_##name##_2
+#include "sqlite/calls/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+#define LIBRARY 2
+#define OURS(name) queryprof_##name##_3
+#include "sqlite/calls/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+#define LIBRARY 3
+#define OURS(name) queryprof_##name##_4
+#include "sqlite/calls/wrappers.inc"
+#undef LIBRARY
+#undef OURS
+
+_Static_assert(HOST_LIBRARIES_MAX == 4, "a set of wrappers for each library");
+
+static const struct {
+	const char *name;
+	size_t routine; /* in the table of routines */
+	size_t real;    /* in struct real */
+	int since;      /* the table of an older library does not reach that far */
+	void *wrappers[HOST_LIBRARIES_MAX];
+} functions[] = {
+#define FUNCTION_SINCE(version, name)                                                                        \
+	{                                                                                                    \
+		"sqlite3_" #name, offsetof(sqlite3_api_routines, name), offsetof(struct real, name),         \
+			version,                                                                             \
+		{                                                                                            \
+			(void *)queryprof_##name, (void *)queryprof_##name##_2,                              \
+				(void *)queryprof_##name##_3, (void *)queryprof_##name##_4                   \
+		}                                                                                            \
+	}
+#define FUNCTION(name) FUNCTION_SINCE(0, name)
+	FUNCTION(step),
+	FUNCTION(reset),
+	FUNCTION(finalize),
+	FUNCTION(exec),
+	FUNCTION(prepare),
+	FUNCTION(prepare_v2),
+	FUNCTION_SINCE(3020000, prepare_v3),
+	FUNCTION(prepare16),
+	FUNCTION(prepare16_v2),
+	FUNCTION_SINCE(3020000, prepare16_v3),
+	FUNCTION(close),
+	FUNCTION(close_v2),
+	FUNCTION(backup_init),
+	FUNCTION(backup_step),
+	FUNCTION(backup_finish),
+	FUNCTION(blob_open),
+	FUNCTION(blob_reopen),
+	FUNCTION(blob_read),
+	FUNCTION(blob_write),
+	FUNCTION(blob_close),
+	FUNCTION(wal_checkpoint),
+	FUNCTION(wal_checkpoint_v2),
+	FUNCTION_SINCE(3039000, serialize),
+	FUNCTION_SINCE(3039000, deserialize),
+	FUNCTION(auto_extension), /* the last one */
+#undef FUNCTION
+#undef FUNCTION_SINCE
+};
+#define FUNCTIONS (sizeof functions / sizeof *functions)
+/* A copy inside of a program is learned when it is adopted. */
+#define FUNCTIONS_INSIDE (FUNCTIONS - 1)
+
+_Static_assert(FUNCTIONS + 1 <= WRAPPERS_MAX, "and pthread_create");
+
+int wrappers_hooks(const struct host_library *library, struct import_hook hooks[WRAPPERS_MAX])
+{
+	const sqlite3_api_routines *api = host_api(library);
+	size_t number = (size_t)(library - host_libraries);
+
+	for (size_t i = 0; i < FUNCTIONS; i++) {
+		void *routine = NULL, *own;
+
+		if (api->libversion_number() >= functions[i].since)
+			memcpy(&routine, (const char *)api + functions[i].routine, sizeof routine);
+		own = host_function(library, functions[i].name);
+		routine = own ? own : routine;
+		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
+		/* The table itself stays as it is: through it queryprof's own calls, and those of other
+		 * extensions, reach SQLite. */
+		hooks[i] = (struct import_hook){
+			.symbol = functions[i].name,
+			.real = routine,
+			.replacement = functions[i].wrappers[number],
+			.keep_start = library->table,
+			.keep_end = library->table + 1,
+		};
+	}
+	hooks[FUNCTIONS] = workers_hook(library);
+	return (int)FUNCTIONS + 1;
+}
+
+size_t wrappers_entries(const struct host_library *library, const sqlite3_api_routines *routines,
+                        struct patch_entry entries[PATCH_ENTRIES_MAX], size_t members[PATCH_ENTRIES_MAX])
+{
+	size_t number = (size_t)(library - host_libraries), count;
+
+	for (count = 0; count < FUNCTIONS_INSIDE; count++) {
+		uintptr_t function = 0;
+		if (host_api(library)->libversion_number() >= functions[count].since)
+			memcpy(&function, (const char *)routines + functions[count].routine, sizeof function);
+		members[count] = functions[count].routine;
+		entries[count] = (struct patch_entry){
+			.name = functions[count].name,
+			.function = function,
+			.wrapper = functions[count].wrappers[number],
+			.real = (void **)((char *)&real[number] + functions[count].real),
+		};
+	}
+	return count;
+}
+
+#define THIN(function_name)                                                                                  \
+	static void *const wrappers[] = { (void *)queryprof_##function_name,                                 \
+		                          (void *)queryprof_##function_name##_2,                             \
+		                          (void *)queryprof_##function_name##_3,                             \
+		                          (void *)queryprof_##function_name##_4 };                           \
+	return (struct patch_entry){ .name = #function_name,                                                 \
+		                     .function = function,                                                   \
+		                     .wrapper = wrappers[library - host_libraries],                          \
+		                     .real = (void **)&real[library - host_libraries].function_name };
+
+struct patch_entry wrappers_lock_and_prepare(const struct host_library *library, uintptr_t function)
+{
+	THIN(lock_and_prepare)
+}
+
+struct patch_entry wrappers_close_any(const struct host_library *library, uintptr_t function)
+{
+	THIN(close_any)
+}

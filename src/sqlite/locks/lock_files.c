@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/locks/lock_files.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "query/query.h"
+#include "sqlite/locks/transaction.h"
+
+#define FILES 4096u /* a power of two */
+#define FILES_FULL (FILES / 4 * 3)
+#define REMOVED ((const sqlite3_file *)1)
+
+/* SQLite's levels. */
+#define LEVEL_SHARED 1
+#define LEVEL_RESERVED 2
+#define LEVEL_PENDING 3
+
+struct lock_file {
+	uint64_t device, inode;
+	uint32_t session, process;
+	struct transaction *transaction; /* the session's */
+	bool has_wal;                    /* the file's own lock is kept between transactions */
+	char *path;
+	/* Relaxed atomics, as no thread waits for a change of them. */
+	uint32_t level, shared, exclusive; /* of the WAL index: bits */
+	struct holder {
+		uint32_t thread_id;
+		uint64_t query_hi, query_lo;
+		char text[LOCK_TEXT_MAX]; /* of the query; under the lock */
+	} locks, writes;                  /* who took the first lock, and the first one to write */
+};
+
+/* Entries are added, removed and described under the lock; found without. The keys lie apart: to look through
+ * all of them is short. The entries are made with the first one: a host that has queryprof loaded and refused
+ * may have no room for them. */
+LOCK_DEFINE(lock, LOCK_DATABASE_FILES);
+static const sqlite3_file *keys[FILES]; /* atomic; NULL: never used, ends a search */
+static struct lock_file *files;         /* FILES of them; written before any key */
+static uint32_t used;
+
+static uint32_t load(const uint32_t *of)
+{
+	return __atomic_load_n(of, __ATOMIC_RELAXED);
+}
+
+static void store(uint32_t *to, uint32_t value)
+{
+	__atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
+struct lock_request lock_of_level(int level)
+{
+	return (struct lock_request){ WAIT_ON_SHARED + (enum wait_object)level - LEVEL_SHARED, -1,
+		                      level > LEVEL_SHARED };
+}
+
+struct lock_request lock_of_slot(int slot, bool is_exclusive)
+{
+	const int readers = WAIT_ON_WAL_READ - WAIT_ON_WAL_WRITE;
+
+	return (struct lock_request){ WAIT_ON_WAL_WRITE + (enum wait_object)(slot < readers ? slot : readers),
+		                      slot, is_exclusive };
+}
+
+/* --- entries ---------------------------------------------------------------------------- */
+
+static uint32_t place_of(const sqlite3_file *file)
+{
+	return (uint32_t)((uintptr_t)file * 0x9E3779B97F4A7C15ull >> 40) & (FILES - 1);
+}
+
+struct lock_file *lock_file_find(const sqlite3_file *file)
+{
+	const sqlite3_file *found;
+
+	for (uint32_t i = place_of(file);; i = (i + 1) & (FILES - 1)) {
+		/* Acquire: with lock_file_add(). */
+		found = __atomic_load_n(&keys[i], __ATOMIC_ACQUIRE);
+		if (found == file)
+			return &files[i];
+		if (!found)
+			return NULL;
+	}
+}
+
+static struct lock_file *find_room(const sqlite3_file *file)
+{
+	uint32_t i = place_of(file);
+
+	if (!files && !(files = calloc(FILES, sizeof *files)))
+		return NULL;
+	while (keys[i] && keys[i] != REMOVED)
+		i = (i + 1) & (FILES - 1);
+	if (!keys[i] && used >= FILES_FULL)
+		return NULL;
+	used += !keys[i];
+	return &files[i];
+}
+
+struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, struct transaction *transaction,
+                                uint32_t session)
+{
+	struct lock_file *added;
+	struct stat identity = { 0 };
+
+	if (!path || stat(path, &identity))
+		return NULL;
+	lock_take(&lock);
+	added = lock_file_find(file);
+	if (!added && (added = find_room(file))) {
+		free(added->path);
+		added->path = strdup(path);
+		added->device = identity.st_dev;
+		added->inode = identity.st_ino;
+		added->process = (uint32_t)getpid();
+		added->has_wal = false;
+		store(&added->level, 0);
+		store(&added->shared, 0);
+		store(&added->exclusive, 0);
+		__atomic_store_n(&keys[added - files], file, __ATOMIC_RELEASE);
+	}
+	if (added) {
+		added->session = session;
+		added->transaction = transaction;
+	}
+	lock_release(&lock);
+	return added;
+}
+
+void lock_file_remove(const sqlite3_file *file)
+{
+	const struct lock_file *removed;
+	uint32_t i;
+
+	if (!lock_file_find(file))
+		return;
+	lock_take(&lock);
+	removed = lock_file_find(file);
+	i = removed ? (uint32_t)(removed - files) : 0;
+	if (removed)
+		__atomic_store_n(&keys[i], REMOVED, __ATOMIC_RELEASE);
+	/* Removed places at the end of a row of them need not stay, like in session.c. */
+	while (removed && keys[i] == REMOVED && !keys[(i + 1) & (FILES - 1)]) {
+		__atomic_store_n(&keys[i], NULL, __ATOMIC_RELEASE);
+		used--;
+		i = (i - 1) & (FILES - 1);
+	}
+	lock_release(&lock);
+}
+
+const char *lock_file_path(const struct lock_file *file)
+{
+	return file->path ? file->path : "";
+}
+
+void lock_file_set_session(struct lock_file *file, struct transaction *transaction, uint32_t session)
+{
+	if (file->session == session)
+		return;
+	lock_take(&lock);
+	file->session = session;
+	file->transaction = transaction;
+	lock_release(&lock);
+}
+
+struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session)
+{
+	*session = file->session;
+	return file->transaction;
+}
+
+/* --- what they have --------------------------------------------------------------------- */
+
+static void name_holder(struct holder *holder, const struct query_run *run)
+{
+	const char *text = run && run->text ? run->text : "";
+	size_t size = strnlen(text, sizeof holder->text - 1);
+
+	store(&holder->thread_id, thread_current ? thread_current->id : 0);
+	__atomic_store_n(&holder->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&holder->query_lo, run ? run->key.lo : 0, __ATOMIC_RELAXED);
+	lock_take(&lock);
+	memcpy(holder->text, text, size);
+	holder->text[size] = 0;
+	lock_release(&lock);
+}
+
+static bool is_locked(const struct lock_file *file)
+{
+	return load(&file->shared) || load(&file->exclusive) ||
+	       load(&file->level) >= (file->has_wal ? LEVEL_RESERVED : LEVEL_SHARED);
+}
+
+unsigned lock_file_locks(const struct lock_file *file)
+{
+	const bool writes = load(&file->exclusive) & 1 || load(&file->level) >= LEVEL_RESERVED;
+
+	return (unsigned)is_locked(file) << LOCK_ANY | (unsigned)writes << LOCK_WRITE |
+	       (unsigned)(load(&file->level) >= LEVEL_PENDING) << LOCK_PENDING |
+	       (unsigned)(load(&file->level) > LEVEL_PENDING) << LOCK_EXCLUSIVE;
+}
+
+void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run)
+{
+	bool writes = load(&file->level) >= LEVEL_RESERVED || load(&file->exclusive);
+
+	if (!is_locked(file))
+		name_holder(&file->locks, run);
+	if (taken.is_exclusive && !writes)
+		name_holder(&file->writes, run);
+	if (taken.slot < 0) {
+		file->has_wal &= taken.lock == WAIT_ON_SHARED;
+		store(&file->level, (uint32_t)taken.lock - WAIT_ON_SHARED + LEVEL_SHARED);
+	} else {
+		uint32_t *mask = taken.is_exclusive ? &file->exclusive : &file->shared;
+
+		file->has_wal = true;
+		store(mask, load(mask) | 1u << taken.slot);
+	}
+}
+
+/* SQLite's VFS goes from RESERVED to EXCLUSIVE through PENDING, where it stays until readers have left. */
+bool lock_file_is_pending(struct lock_file *file, struct lock_request refused)
+{
+	if (refused.lock != WAIT_ON_EXCLUSIVE || load(&file->level) != LEVEL_RESERVED)
+		return false;
+	store(&file->level, LEVEL_PENDING);
+	return true;
+}
+
+void lock_file_keeps_level(struct lock_file *file, int level)
+{
+	if ((uint32_t)level < load(&file->level))
+		store(&file->level, (uint32_t)level);
+}
+
+void lock_file_leaves_slots(struct lock_file *file, int first, int count)
+{
+	uint32_t mask = ((1u << count) - 1) << first;
+
+	store(&file->exclusive, load(&file->exclusive) & ~mask);
+	store(&file->shared, load(&file->shared) & ~mask);
+}
+
+static bool stands_against(const struct lock_file *file, struct lock_request request)
+{
+	if (request.slot >= 0)
+		return (load(&file->exclusive) | (request.is_exclusive ? load(&file->shared) : 0)) >>
+		               request.slot &
+		       1;
+	switch (request.lock) {
+	case WAIT_ON_SHARED: return load(&file->level) >= LEVEL_PENDING;
+	case WAIT_ON_RESERVED: return load(&file->level) >= LEVEL_RESERVED;
+	default: return load(&file->level) >= LEVEL_SHARED;
+	}
+}
+
+/* Who took the lock that stands against it. */
+static const struct holder *holder_of(const struct lock_file *file, struct lock_request request)
+{
+	const bool writes = request.slot >= 0 ? load(&file->exclusive) >> request.slot & 1
+	                                      : load(&file->level) >= LEVEL_RESERVED;
+
+	return writes ? &file->writes : &file->locks;
+}
+
+bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
+                           struct lock_holder *holder, char text[LOCK_TEXT_MAX])
+{
+	bool found = false;
+
+	lock_take(&lock);
+	for (uint32_t i = 0; !found && i < FILES; i++) {
+		struct lock_file *other = &files[i];
+		const struct holder *named;
+
+		if (!keys[i] || keys[i] == REMOVED || other == file || other->inode != file->inode ||
+		    other->device != file->device || other->process != file->process ||
+		    !stands_against(other, request))
+			continue;
+		named = holder_of(other, request);
+		*holder = (struct lock_holder){
+			.query = { __atomic_load_n(&named->query_hi, __ATOMIC_RELAXED),
+			           __atomic_load_n(&named->query_lo, __ATOMIC_RELAXED) },
+			.process_id = other->process,
+			.thread_id = load(&named->thread_id),
+			.session = other->session,
+			.transaction = __atomic_load_n(&other->transaction->number, __ATOMIC_RELAXED),
+		};
+		__atomic_store_n(&other->transaction->was_waited_for, true, __ATOMIC_RELAXED);
+		memcpy(text, named->text, LOCK_TEXT_MAX);
+		found = true;
+	}
+	lock_release(&lock);
+	return found;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The open database files of sessions, and the locks that each has.
+ *
+ * A connection's calls change its own files' entries, one at a time, as SQLite has it; another
+ * thread that looks for a lock's holder reads them meanwhile.
+ */
+#ifndef QUERYPROF_SQLITE_LOCKS_LOCK_FILES_H
+#define QUERYPROF_SQLITE_LOCKS_LOCK_FILES_H
+
+#include <stdbool.h>
+#include <sqlite3ext.h>
+#include <stdint.h>
+
+#include "wire/lock_record.h"
+#include "wire/wait.h"
+
+struct query_run;
+struct transaction;
+
+#define LOCK_TEXT_MAX 256
+
+struct lock_file;
+
+/* A lock that a connection requests, or has. */
+struct lock_request {
+	enum wait_object lock; /* of the WAL's readers: the last */
+	int slot;              /* of the WAL index; -1: a lock of the file */
+	bool is_exclusive;
+};
+
+struct lock_request lock_of_level(int level);
+struct lock_request lock_of_slot(int slot, bool is_exclusive);
+
+/* The file's entry, NULL: it is not known. */
+struct lock_file *lock_file_find(const sqlite3_file *file);
+
+/* Adds an entry, of the session with this number and its transactions, whose memory stays. `path`
+ * is copied. NULL: no room. */
+struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, struct transaction *transaction,
+                                uint32_t session);
+void lock_file_remove(const sqlite3_file *file);
+
+/* The file is this session's from now on. */
+void lock_file_set_session(struct lock_file *file, struct transaction *transaction, uint32_t session);
+
+/* The transaction of the session that it is of, and that session's number. */
+struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session);
+
+/* The file of the database. */
+const char *lock_file_path(const struct lock_file *file);
+
+/* The kinds of locks that it has for a transaction: 1 << enum transaction_lock for each. */
+unsigned lock_file_locks(const struct lock_file *file);
+
+/* The file has the lock now; `run` NULL: no known run took it. */
+void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run);
+
+/* True: being refused this lock, it has PENDING now. */
+bool lock_file_is_pending(struct lock_file *file, struct lock_request refused);
+
+/* The file has at most this level, or not the slot any more. */
+void lock_file_keeps_level(struct lock_file *file, int level);
+void lock_file_leaves_slots(struct lock_file *file, int first, int count);
+
+/* The holder of what stands against it. `text` gets the beginning of the statement. False: no other
+ * file of this process. */
+bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
+                           struct lock_holder *holder, char text[LOCK_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/locks/locks.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/way.h"
+#include "collect/state.h"
+#include "handler/ring.h"
+#include "hook/hook.h"
+#include "sqlite/locks/lock_files.h"
+#include "sqlite/locks/mutexes.h"
+#include "sqlite/locks/transactions.h"
+
+#define TABLES_MAX 4
+
+/* SQLite's names for the slots of the WAL index. */
+#define SLOT_CHECKPOINT 1
+
+/* A table of methods, and what stood in it. */
+struct lock_methods {
+	const sqlite3_io_methods *table; /* NULL: none */
+	int (*close)(sqlite3_file *);
+	int (*lock)(sqlite3_file *, int);
+	int (*unlock)(sqlite3_file *, int);
+	int (*shm_lock)(sqlite3_file *, int, int, int);
+};
+
+LOCK_DEFINE(lock, LOCK_DATABASE_METHODS, .at_fork = LOCK_LEFT);
+static struct lock_methods tables[TABLES_MAX];
+
+/* --- whose call it is ------------------------------------------------------------------- */
+
+static struct run *current_run(struct calling *calling)
+{
+	struct call_place *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+
+	return place && place->run && !place->run->own ? place->run : NULL;
+}
+
+/* The file's entry; a database that was attached later is met here. */
+static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
+{
+	struct lock_file *found = lock_file_find(file);
+
+	if (found || !run || !run->session || !run->session->db)
+		return found;
+	locks_follow(run->session);
+	return lock_file_find(file);
+}
+
+/* --- waiting ---------------------------------------------------------------------------- */
+
+/* Whether it is this run that waits, and not one around it. */
+static bool is_waiting(const struct thread *thread, const struct run *run)
+{
+	return thread->waiting->lock && thread->wait.lock_query == run->query.key.lo;
+}
+
+static void write_record(const struct run *run, const struct thread *thread,
+                         const struct lock_refusal *refused, uint32_t lock_requested, uint64_t wait_ns,
+                         enum lock_outcome outcome)
+{
+	struct ring *ring = sampler_ring();
+	const char *path = lock_file_path(refused->file);
+	size_t path_size = strlen(path), text_size = strlen(refused->text);
+	struct lock_wait_record *record;
+
+	if (path_size > 1024)
+		path_size = 0;
+	if (!ring || !(record = ring_reserve(ring, sizeof *record + path_size + text_size)))
+		return;
+	*record = (struct lock_wait_record){
+		.query = run->query.key,
+		.start_realtime_ns = refused->since_realtime_ns,
+		.wait_ns = wait_ns,
+		.lock = lock_requested,
+		.outcome = outcome,
+		.thread_id = thread->id,
+		.holder = refused->holder,
+		.database_size = (uint32_t)path_size,
+		.holder_size = (uint32_t)text_size,
+	};
+	memcpy(record->text, path, path_size);
+	memcpy(record->text + path_size, refused->text, text_size);
+	ring_commit(ring, record, RECORD_LOCK_WAIT);
+}
+
+/* A process that is killed while it waits has published it. */
+static void publish_wait(const struct run *run, struct thread *thread, struct lock_refusal *refused)
+{
+	uint64_t wait_ns = fast_clock_ns(&thread->clock) - refused->since_ns;
+
+	if ((int64_t)wait_ns < (int64_t)refused->publish_next_ns)
+		return;
+	refused->publish_next_ns = 2 * wait_ns;
+	if (run->settings.log)
+		write_record(run, thread, refused, thread->waiting->lock, wait_ns, LOCK_WAITING);
+}
+
+static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
+                   struct lock_file *file, struct lock_request request)
+{
+	struct lock_refusal *refused = &calling->refused;
+
+	/* A run that was refused a lock to write begins anew with SHARED, which the holder's commit may
+	 * refuse. */
+	if (is_waiting(thread, run) && refused->file == file &&
+	    (thread->waiting->lock == request.lock || request.lock == WAIT_ON_SHARED)) {
+		publish_wait(run, thread, refused);
+		return;
+	}
+	*refused = (struct lock_refusal){ .file = file, .publish_next_ns = LOCK_WAIT_PUBLISHED_NS };
+	if (!lock_file_find_holder(file, request, &refused->holder, refused->text) &&
+	    thread->wait.refused_by != 0)
+		refused->holder.process_id = thread->wait.refused_by;
+	/* Behind the search: SQLite may try another lock at once, and has not waited then. */
+	refused->since_ns = fast_clock_ns(&thread->clock);
+	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
+	thread->wait.lock_query = run->query.key.lo;
+	__atomic_store_n(&thread->waiting->lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
+	/* Relaxed: another thread may still read the holder before. */
+	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->lock, request.lock, __ATOMIC_RELAXED);
+}
+
+/* A lock that was given at the second try, without a sleep in between, was not waited for. */
+#define WAITED_NS 50000
+
+static void end_wait(struct calling *calling, struct thread *thread, const struct run *run, uint64_t end_ns,
+                     bool is_refused)
+{
+	uint32_t lock_requested = thread->waiting->lock;
+	uint64_t wait_ns = query_since(calling->refused.since_ns, end_ns);
+
+	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
+	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
+		write_record(run, thread, &calling->refused, lock_requested, wait_ns,
+		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
+}
+
+/* The session that the file is of; NULL: that one has ended, and its memory is another one's. */
+static struct session *session_of_file(const struct lock_file *file)
+{
+	uint32_t number;
+	struct transaction *transaction = lock_file_transaction(file, &number);
+	struct session *session =
+		(struct session *)((char *)transaction - offsetof(struct session, transaction));
+
+	return session->number == number ? session : NULL;
+}
+
+/* The file is the session's whose run takes the first lock: a backup locks the file of another connection,
+ * and connections with a shared cache have one file. */
+static void take(struct lock_file *file, struct lock_request request, const struct run *run)
+{
+	unsigned before = lock_file_locks(file);
+	struct session *session = NULL;
+
+	if (run && run->session && !(before >> LOCK_ANY & 1))
+		lock_file_set_session(file, &run->session->transaction, run->session->number);
+	lock_file_takes(file, request, run ? &run->query : NULL);
+	if (run)
+		session = session_of_file(file);
+	if (session)
+		transaction_locks_change(session, before, lock_file_locks(file), lock_file_path(file), run);
+}
+
+/* The file has given locks back. */
+static void see_release(const struct lock_file *file, unsigned before)
+{
+	unsigned after = lock_file_locks(file);
+	struct session *session = after != before ? session_of_file(file) : NULL;
+	const struct run *run = session ? current_run(calling_current) : NULL;
+
+	if (session)
+		transaction_locks_change(session, before, after, lock_file_path(file),
+		                         run && run->session == session ? run : NULL);
+}
+
+static void see_result(sqlite3_file *file, struct lock_request request, int rc)
+{
+	struct calling *calling = calling_current;
+	struct run *run = current_run(calling);
+	struct lock_file *entry = entry_of(file, run);
+	struct thread *thread = thread_current;
+	struct session *session;
+	unsigned before;
+
+	if (!entry)
+		return;
+	before = lock_file_locks(entry);
+	if (rc == SQLITE_OK)
+		take(entry, request, run);
+	if (!run || !thread)
+		return;
+	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, request) && (session = session_of_file(entry)))
+		transaction_locks_change(session, before, lock_file_locks(entry), lock_file_path(entry), run);
+	if (rc == SQLITE_BUSY)
+		refuse(calling, thread, run, entry, request);
+	else if (is_waiting(thread, run) && thread->waiting->lock == request.lock &&
+	         calling->refused.file == entry)
+		end_wait(calling, thread, run, fast_clock_ns(&thread->clock), false);
+}
+
+void locks_run_is_lost(const struct run *run)
+{
+	if (thread_current && is_waiting(thread_current, run))
+		__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
+}
+
+void locks_wait_ends(const struct run *run, const struct thread *thread, int rc)
+{
+	if (thread != thread_current || !is_waiting(thread, run))
+		return;
+	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
+		/* The call is over; what queryprof did since is no part of the wait. */
+		end_wait(calling_current, thread_current, run, run->query.left_ns, true);
+	__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
+}
+
+/* --- the methods ------------------------------------------------------------------------ */
+
+static int lock_with(const struct lock_methods *real, sqlite3_file *file, int level)
+{
+	int rc;
+
+	if (thread_current)
+		thread_current->wait.refused_by = 0;
+	rc = real->lock(file, level);
+	see_result(file, lock_of_level(level), rc);
+	return rc;
+}
+
+static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int level)
+{
+	struct lock_file *entry = lock_file_find(file);
+
+	if (entry) {
+		unsigned before = lock_file_locks(entry);
+
+		lock_file_keeps_level(entry, level);
+		see_release(entry, before);
+	}
+	return real->unlock(file, level);
+}
+
+static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, int first, int count, int flags)
+{
+	struct thread *thread = thread_current;
+	bool locks = flags & SQLITE_SHM_LOCK, is_exclusive = flags & SQLITE_SHM_EXCLUSIVE;
+	struct lock_file *entry;
+	int rc;
+
+	if (!locks && (entry = lock_file_find(file))) {
+		unsigned before = lock_file_locks(entry);
+
+		lock_file_leaves_slots(entry, first, count);
+		see_release(entry, before);
+	}
+	if (thread)
+		thread->wait.refused_by = 0;
+	rc = real->shm_lock(file, first, count, flags);
+	if (locks)
+		see_result(file, lock_of_slot(first, is_exclusive), rc);
+	if (thread && first == SLOT_CHECKPOINT && is_exclusive && (!locks || rc == SQLITE_OK))
+		thread->wait.is_checkpointing = locks;
+	return rc;
+}
+
+static int close_with(const struct lock_methods *real, sqlite3_file *file)
+{
+	lock_file_remove(file);
+	return real->close(file);
+}
+
+/* A method knows by itself which table it came from: a file's own may be a copy. */
+#define METHODS(number)                                                                                      \
+	static int queryprof_lock_##number(sqlite3_file *file, int level)                                    \
+	{                                                                                                    \
+		return lock_with(&tables[number], file, level);                                              \
+	}                                                                                                    \
+	static int queryprof_unlock_##number(sqlite3_file *file, int level)                                  \
+	{                                                                                                    \
+		return unlock_with(&tables[number], file, level);                                            \
+	}                                                                                                    \
+	static int queryprof_shm_lock_##number(sqlite3_file *file, int first, int count, int flags)          \
+	{                                                                                                    \
+		return shm_lock_with(&tables[number], file, first, count, flags);                            \
+	}                                                                                                    \
+	static int queryprof_close_##number(sqlite3_file *file)                                              \
+	{                                                                                                    \
+		return close_with(&tables[number], file);                                                    \
+	}
+METHODS(0)
+METHODS(1)
+METHODS(2)
+METHODS(3)
+
+#define OURS(number)                                                                                         \
+	{                                                                                                    \
+		NULL, queryprof_close_##number, queryprof_lock_##number, queryprof_unlock_##number,          \
+			queryprof_shm_lock_##number                                                          \
+	}
+static const struct lock_methods ours[TABLES_MAX] = { OURS(0), OURS(1), OURS(2), OURS(3) };
+
+static bool is_replaced(const sqlite3_io_methods *table, int i)
+{
+	return table->xClose == ours[i].close && table->xUnlock == ours[i].unlock &&
+	       table->xLock == ours[i].lock && (!tables[i].shm_lock || table->xShmLock == ours[i].shm_lock);
+}
+
+/* Once an entry is taken the real methods are never read again: where a slot could not be written, or this is
+ * the child of a fork in between, some of them are replaced already. */
+static void replace(const sqlite3_io_methods *table)
+{
+	int i = 0;
+
+	while (i < TABLES_MAX && tables[i].table && tables[i].table != table)
+		i++;
+	if (i == TABLES_MAX)
+		return;
+	if (!tables[i].table) {
+		tables[i] = (struct lock_methods){ NULL, table->xClose, table->xLock, table->xUnlock,
+			                           table->iVersion >= 2 ? table->xShmLock : NULL };
+		/* Behind the methods, also for the child of a fork. */
+		__atomic_store_n(&tables[i].table, table, __ATOMIC_RELEASE);
+	}
+	if (is_replaced(table, i))
+		return;
+	/* The end of a file first: what is known of it must go with it. */
+	const struct hook_slot slots[] = {
+		{ (void **)(uintptr_t)&table->xClose, (void *)ours[i].close },
+		{ (void **)(uintptr_t)&table->xUnlock, (void *)ours[i].unlock },
+		{ (void **)(uintptr_t)&table->xLock, (void *)ours[i].lock },
+		{ (void **)(uintptr_t)&table->xShmLock, (void *)ours[i].shm_lock },
+	};
+	hook_try_set(slots, tables[i].shm_lock ? 4 : 3);
+}
+
+/* Names of databases beyond the two that each connection has. */
+static const char *name_of(sqlite3 *db, int index)
+{
+	static const int has_names = 3039000;
+
+	if (index == 0)
+		return "main";
+	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
+}
+
+void locks_follow(struct session *session)
+{
+	sqlite3 *db = session->db;
+	const char *name, *path;
+
+	mutexes_follow(session);
+	for (int i = 0; i == 0 || (i == 1 || name_of(db, i)); i++) {
+		sqlite3_file *file = NULL;
+
+		if (!(name = name_of(db, i)) ||
+		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
+		    !file->pMethods || !host_is_within(session->library, file->pMethods))
+			continue;
+		lock_take(&lock);
+		replace(file->pMethods);
+		lock_release(&lock);
+		path = sqlite3_db_filename(db, name);
+		if (path && *path && !lock_file_find(file))
+			lock_file_add(file, path, &session->transaction, session->number);
+	}
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The locks of databases, as SQLite requests them of its files: which session has which, and which waits.
+ *
+ * SQLite never blocks in the kernel for a lock: it tries, is refused, sleeps in its busy handler
+ * and tries again. Connections of one process do not even get to the kernel. So the methods of
+ * SQLite's own files are replaced where they stand, in the library's tables, by ones that
+ * look at requests and results. Files of a host's VFS are not SQLite's own; where they
+ * stand in front of such, those are seen.
+ */
+#ifndef QUERYPROF_SQLITE_LOCKS_LOCKS_H
+#define QUERYPROF_SQLITE_LOCKS_LOCKS_H
+
+#include "sqlite/runs/runs.h"
+
+/* The session's files are followed from now on. Under the connection's mutex. */
+void locks_follow(struct session *session);
+
+/* The run ends on this thread with `rc`: so does its wait for a lock. */
+OFF_THE_WAY void locks_wait_ends(const struct run *run, const struct thread *thread, int rc);
+
+static inline void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
+{
+	if (__builtin_expect(thread->waiting->lock, 0))
+		locks_wait_ends(run, thread, rc);
+}
+
+/* A longjmp() has left the call that worked for it, on this thread maybe. */
+void locks_run_is_lost(const struct run *run);
+
+/* The thread works for a query inside the busy handler of another one: what it waits is not for the
+ * lock of that. */
+struct lock_around {
+	uint64_t query;
+	uint32_t lock;
+};
+
+static inline struct lock_around locks_set_aside(struct thread *thread)
+{
+	struct lock_around around = { thread->wait.lock_query, thread->waiting->lock };
+
+	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
+	return around;
+}
+
+/* If the one inside was refused a lock itself, the one around finds anew that it waits. */
+static inline void locks_resume(struct thread *thread, struct lock_around around)
+{
+	if (thread->waiting->lock)
+		return;
+	thread->wait.lock_query = around.query;
+	__atomic_store_n(&thread->waiting->lock, around.lock, __ATOMIC_RELAXED);
+}
+
+#endif

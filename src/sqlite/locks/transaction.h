@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of a session's transaction, see transactions.h.
+ */
+#ifndef QUERYPROF_SQLITE_LOCKS_TRANSACTION_H
+#define QUERYPROF_SQLITE_LOCKS_TRANSACTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/record.h"
+
+#define TRANSACTION_TEXT_MAX 128
+
+/* What the locks of a file, or of all files of a connection, allow and forbid: any lock, one to write, one
+ * that keeps new readers out, and one that nobody else has a lock beside. */
+enum transaction_lock { LOCK_ANY, LOCK_WRITE, LOCK_PENDING, LOCK_EXCLUSIVE, TRANSACTION_LOCKS };
+
+/* How long a transaction has held locks of one kind. */
+struct lock_hold {
+	uint32_t files;     /* that have such a lock */
+	uint64_t first_ns;  /* CLOCK_MONOTONIC: when the first hold began; 0: none did */
+	uint64_t since_ns;  /* when the newest one did */
+	uint64_t newest_ns; /* how long it was, if it has ended */
+	uint64_t total_ns;  /* of all that have ended */
+};
+
+struct transaction {
+	uint32_t number;     /* atomic; 0: there is none */
+	bool was_waited_for; /* atomic */
+	bool has_ended;      /* and the run in which it did so has not */
+	uint32_t thread_id, statements;
+	struct lock_hold holds[TRANSACTION_LOCKS];
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; 0: not yet */
+	int64_t executed_ns;       /* since it began, of its statements; below 0 until the first one ends */
+	uint64_t ended_in_ns;      /* into the calls of the run in which it ended */
+	struct query_key first, last;
+	char text[TRANSACTION_TEXT_MAX]; /* of the first statement */
+	char path[1024];                 /* of the file that it wrote to first, or read */
+};
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/locks/transactions.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "collect/state.h"
+#include "handler/ring.h"
+#include "sqlite/runs/runs.h"
+
+static uint32_t next_number(void)
+{
+	static uint32_t newest;
+	uint32_t number = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+
+	return number ? number : __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t now_ns(void)
+{
+	return thread_current ? fast_clock_ns(&thread_current->clock) : 0;
+}
+
+static void copy_text(char *to, size_t room, const char *text)
+{
+	size_t size = text ? strnlen(text, room - 1) : 0;
+
+	memcpy(to, text ? text : "", size);
+	to[size] = 0;
+}
+
+/* How long the run, which is in a call, has been in calls by then. */
+static uint64_t executed_until(const struct run *run, uint64_t now)
+{
+	return run ? run->query.execution_ns + query_since(run->query.entered_ns, now) : 0;
+}
+
+static void begin(struct transaction *transaction, const struct run *run)
+{
+	transaction->start_ns = now_ns();
+	transaction->end_ns = 0;
+	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++)
+		transaction->holds[kind] = (struct lock_hold){ .files = 0 };
+	transaction->executed_ns = -(int64_t)executed_until(run, transaction->start_ns);
+	transaction->statements = 0;
+	transaction->has_ended = false;
+	transaction->thread_id = thread_current->id;
+	transaction->first = transaction->last = run ? run->query.key : (struct query_key){ 0 };
+	copy_text(transaction->text, sizeof transaction->text, run ? run->query.text : NULL);
+	transaction->path[0] = 0;
+	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
+	/* Relaxed: a thread that waits for it reports the number only. */
+	__atomic_store_n(&transaction->number, next_number(), __ATOMIC_RELAXED);
+}
+
+static void begin_hold(struct lock_hold *hold)
+{
+	if (hold->files++)
+		return;
+	hold->since_ns = now_ns();
+	if (!hold->first_ns)
+		hold->first_ns = hold->since_ns;
+}
+
+static void end_hold(struct lock_hold *hold)
+{
+	if (!hold->files || --hold->files)
+		return;
+	hold->newest_ns = query_since(hold->since_ns, now_ns());
+	hold->total_ns += hold->newest_ns;
+}
+
+/* SQLite takes the lock of a WAL's writer, sees that the transaction's snapshot is too old to write to, gives
+ * the lock back and answers SQLITE_BUSY: nothing could be written. In a rollback journal a run that ends so
+ * has held its lock to write while it waited for readers. */
+static void forget_refused_hold(struct transaction *transaction, const struct run *run, int rc)
+{
+	struct lock_hold *writes = &transaction->holds[LOCK_WRITE];
+
+	if ((rc & 0xff) != SQLITE_BUSY || writes->files || transaction->holds[LOCK_PENDING].first_ns ||
+	    writes->since_ns < run->query.start_monotonic_ns)
+		return;
+	writes->total_ns -= writes->newest_ns;
+	writes->newest_ns = 0;
+}
+
+static bool has_written(const struct transaction *transaction)
+{
+	return transaction->holds[LOCK_WRITE].files || transaction->holds[LOCK_WRITE].total_ns;
+}
+
+static uint64_t held_ns(const struct transaction *transaction, enum transaction_lock kind)
+{
+	const struct lock_hold *hold = &transaction->holds[kind];
+
+	return hold->total_ns + (hold->files ? query_since(hold->since_ns, transaction->end_ns) : 0);
+}
+
+static void unlock(struct session *session, const struct run *run);
+
+void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
+                              const struct run *run)
+{
+	struct transaction *transaction = &session->transaction;
+	unsigned comes = after & ~before, goes = before & ~after;
+
+	if (comes && !thread_current)
+		return;
+	if (comes >> LOCK_ANY & 1) {
+		/* One that ended in this run goes on: SQLite tries again after a refusal. */
+		if (!transaction->holds[LOCK_ANY].files++ && !transaction->has_ended)
+			begin(transaction, run);
+		transaction->has_ended = false;
+	}
+	if (comes && (!transaction->path[0] || (comes >> LOCK_WRITE & 1 && !has_written(transaction))))
+		copy_text(transaction->path, sizeof transaction->path, path);
+	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++) {
+		if (comes >> kind & 1)
+			begin_hold(&transaction->holds[kind]);
+		if (goes >> kind & 1)
+			end_hold(&transaction->holds[kind]);
+	}
+	if (goes >> LOCK_ANY & 1)
+		unlock(session, run);
+}
+
+/* --- its end ---------------------------------------------------------------------------- */
+
+static bool rolls_back(const struct transaction *transaction, const struct run *run)
+{
+	/* A close undoes what was written before it. What it writes itself is a checkpoint. */
+	if (!strcmp(run->label, OPERATION_CLOSE))
+		return transaction->holds[LOCK_WRITE].first_ns < run->query.start_monotonic_ns;
+	return run->query.text && !strncasecmp(text_skip_comments(run->query.text), "ROLLBACK", 8);
+}
+
+static enum transaction_outcome outcome_of(const struct transaction *transaction, const struct run *run,
+                                           int rc)
+{
+	if (!has_written(transaction))
+		return TRANSACTION_READ;
+	if ((rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) ||
+	    (run && rolls_back(transaction, run)))
+		return TRANSACTION_ROLLED_BACK;
+	return TRANSACTION_COMMITTED;
+}
+
+static uint64_t between(uint64_t start, uint64_t end)
+{
+	return start && end > start ? end - start : 0;
+}
+
+static uint64_t idle_of(const struct transaction *transaction, uint64_t duration)
+{
+	int64_t idle = (int64_t)duration - transaction->executed_ns;
+
+	if (idle < 0)
+		return 0;
+	return (uint64_t)idle < duration ? (uint64_t)idle : duration;
+}
+
+static void write_record(const struct session *session, const struct run *run, int rc)
+{
+	const struct transaction *transaction = &session->transaction;
+	const char *last = run && run->query.text ? run->query.text : "";
+	size_t sizes[] = { strlen(transaction->path), strlen(transaction->text),
+		           strnlen(last, TRANSACTION_TEXT_MAX - 1) };
+	uint64_t duration = between(transaction->start_ns, transaction->end_ns);
+	struct ring *ring = sampler_ring();
+	struct transaction_record *record =
+		ring ? ring_reserve(ring, sizeof *record + sizes[0] + sizes[1] + sizes[2]) : NULL;
+
+	if (!record)
+		return;
+	*record = (struct transaction_record){
+		.first = transaction->first,
+		.last = run ? run->query.key : transaction->last,
+		.start_realtime_ns = transaction->start_ns + thread_current->realtime_offset_ns,
+		.duration_ns = duration,
+		.write_ns = held_ns(transaction, LOCK_WRITE),
+		.pending_ns = held_ns(transaction, LOCK_PENDING),
+		.exclusive_ns = held_ns(transaction, LOCK_EXCLUSIVE),
+		.idle_ns = idle_of(transaction, duration),
+		.number = transaction->number,
+		.session = session->number,
+		.thread_id = transaction->thread_id,
+		.statements = transaction->statements,
+		.outcome = outcome_of(transaction, run, rc),
+		.was_waited_for = transaction->was_waited_for,
+		.database_size = (uint32_t)sizes[0],
+		.first_size = (uint32_t)sizes[1],
+		.last_size = (uint32_t)sizes[2],
+	};
+	memcpy(record->text, transaction->path, sizes[0]);
+	memcpy(record->text + sizes[0], transaction->text, sizes[1]);
+	memcpy(record->text + sizes[0] + sizes[1], last, sizes[2]);
+	ring_commit(ring, record, RECORD_TRANSACTION);
+}
+
+static void end(struct session *session, const struct run *run, int rc)
+{
+	struct transaction *transaction = &session->transaction;
+
+	if (session->settings.log_queries && thread_current &&
+	    (__atomic_load_n(&transaction->was_waited_for, __ATOMIC_RELAXED) ||
+	     between(transaction->start_ns, transaction->end_ns) >=
+	             session->settings.log_queries_min_query_duration_ns))
+		write_record(session, run, rc);
+	transaction->has_ended = false;
+	__atomic_store_n(&transaction->number, 0, __ATOMIC_RELAXED);
+}
+
+static void unlock(struct session *session, const struct run *run)
+{
+	struct transaction *transaction = &session->transaction;
+	struct lock_hold *any = &transaction->holds[LOCK_ANY];
+
+	if (!any->files || --any->files || !transaction->number)
+		return;
+	transaction->end_ns = now_ns();
+	transaction->ended_in_ns = executed_until(run, transaction->end_ns);
+	/* The run knows how it ended; without a run it is unknown. */
+	transaction->has_ended = true;
+	if (!run)
+		end(session, NULL, SQLITE_OK);
+}
+
+void transaction_run_ends(struct session *session, const struct run *run, int rc)
+{
+	struct transaction *transaction = &session->transaction;
+
+	forget_refused_hold(transaction, run, rc);
+	transaction->statements++;
+	transaction->executed_ns +=
+		(int64_t)(transaction->has_ended ? transaction->ended_in_ns : run->query.execution_ns);
+	if (transaction->has_ended)
+		end(session, run, rc);
+	else
+		transaction->last = run->query.key;
+}
+
+void transaction_call_ends(struct session *session, const struct run *run)
+{
+	if (session->transaction.has_ended && !run->own)
+		transaction_run_ends(session, run, SQLITE_OK);
+}

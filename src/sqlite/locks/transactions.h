@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The transactions of sessions: from the first lock on a file of the connection to the moment in
+ * which it has none. In a WAL, which a connection keeps open, the locks are those of its index.
+ *
+ * A transaction is changed by the thread that has the connection; others read its number, and
+ * say that they wait for it.
+ */
+#ifndef QUERYPROF_SQLITE_LOCKS_TRANSACTIONS_H
+#define QUERYPROF_SQLITE_LOCKS_TRANSACTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sqlite/locks/transaction.h"
+#include "wire/transaction_record.h"
+
+struct run;
+struct session;
+
+/* The locks of a file of the session change from the set `before` to the set `after`: 1 << enum
+ * transaction_lock for each kind. `run` NULL: no statement that is followed. */
+void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
+                              const struct run *run);
+
+/* A run of the session goes on, but a call has returned, of a preparation or of a backup: what has ended in
+ * it is no part of the transaction that the next call may begin. */
+void transaction_call_ends(struct session *session, const struct run *run);
+
+/* A run of the session ends with `rc`. */
+void transaction_run_ends(struct session *session, const struct run *run, int rc);
+
+#endif

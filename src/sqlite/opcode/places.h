@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The places where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
+ * private in-memory connection runs statements whose functions and collations are queryprof's. Each is
+ * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
+ * compared with what the interpreter's code says (opcode_flow.h). Where that is not understood, the
+ * place is the one that had the address in most calls, and never another opcode's. Nothing is assumed of the
+ * library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
+ */
+#ifndef QUERYPROF_SQLITE_OPCODE_PLACES_H
+#define QUERYPROF_SQLITE_OPCODE_PLACES_H
+
+#include <string.h>
+
+#include "handler/opcode.h"
+#include "sqlite/calls/host.h"
+#include "sqlite/opcode/names.h"
+#include "sqlite/plan/callbacks.h"
+
+/* An opcode as it lies in memory. */
+struct opcode_bytes {
+	unsigned char opcode;
+	signed char p4_type;
+	uint16_t p5;
+	int32_t p1, p2, p3;
+	const char *p4;
+};
+
+/* sqlite3_stmt_scanstatus() */
+typedef int scan_status_function(sqlite3_stmt *stmt, int loop, int what, void *to);
+
+/* The places that were found in one library. */
+struct opcode_library {
+	struct opcode_places places;
+	struct callback_places callbacks;
+	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
+	uint32_t calls;    /* of the library's that were looked at */
+	scan_status_function *scan_status;      /* NULL: it does not count loops */
+	char names[OPCODES][OPCODE_NAME_BYTES]; /* "": not known */
+};
+
+/* Builds with comments or counters have these behind it. */
+static inline const struct opcode_bytes *opcode_at(const struct opcode_library *library, const void *program,
+                                                   uint32_t number)
+{
+	return (const void *)((const char *)program + (size_t)number * library->places.op_bytes);
+}
+
+/* The opcodes of a statement, and how many. */
+static inline const void *opcode_program(const struct opcode_library *library, const void *stmt,
+                                         uint32_t *count)
+{
+	memcpy(count, (const char *)stmt + library->places.n_op, sizeof *count);
+	return *(const void *const *)((const char *)stmt + library->places.a_op);
+}
+
+/* The library's, NULL: not known. */
+static inline const struct opcode_library *opcode_library(const struct host_library *library)
+{
+	return __atomic_load_n(&library->opcodes, __ATOMIC_ACQUIRE);
+}
+
+/* Finds them out, once a library; inside a call of the thread that has no run. */
+void opcode_library_learn_now(const struct host_library *library, const struct thread *thread);
+
+static inline void opcode_library_learn(const struct host_library *library, const struct thread *thread)
+{
+	if (__builtin_expect(!__atomic_load_n(&library->opcodes_tried, __ATOMIC_RELAXED), 0))
+		opcode_library_learn_now(library, thread);
+}
+
+/* The calling thread is inside of it: what it opens is no connection of the host's. */
+bool opcode_library_learning(void);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The statements with which a SQLite library is tried, see opcode_places.h.
+ */
+#ifndef QUERYPROF_SQLITE_OPCODE_TRIALS_H
+#define QUERYPROF_SQLITE_OPCODE_TRIALS_H
+
+/* The kinds of trial statements. */
+enum trial_kind {
+	TRIAL_MAIN,    /* the statement's own program calls queryprof's function */
+	TRIAL_TRIGGER, /* by a trigger's, */
+	TRIAL_NESTED,  /* by one that a trigger fires */
+};
+
+struct trial {
+	enum trial_kind kind;
+	const char *opcodes; /* that call us, of which the program has one */
+	const char *sql;
+};
+
+extern const char opcode_schema[];         /* of the private connection */
+extern const struct trial opcode_trials[]; /* the last has no `sql` */
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The automatic extensions of a SQLite library, which it calls for each connection that is opened.
+ *
+ * Those of the host may rely on what the host does around its own openings: a lock, a thread-local pointer.
+ * SQLite does not name them. But it keeps them in an array, and a structure of its data has their number
+ * and the array: queryprof finds it by an extension of its own that it registers for a moment.
+ */
+#ifndef QUERYPROF_SQLITE_PLAN_AUTO_EXTENSIONS_H
+#define QUERYPROF_SQLITE_PLAN_AUTO_EXTENSIONS_H
+
+#include "sqlite/calls/host.h"
+
+/* An extension of queryprof's, whoever registers it. There are at most OWN_EXTENSIONS_MAX; again is nothing.
+ */
+#define OWN_EXTENSIONS_MAX 3
+void auto_extensions_add_own(void (*extension)(void));
+bool auto_extensions_has_own(void (*extension)(void));
+
+/* Whether opening a connection calls no code of the host's. False, too, if the structure is not found. */
+bool auto_extensions_are_own(const struct host_library *library);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The callbacks of the host's that preparing a statement may call: the authorizer and the progress handler.
+ * SQLite cannot be asked for them, so their places in a connection are found by trial, once a library.
+ */
+#ifndef QUERYPROF_SQLITE_PLAN_CALLBACKS_H
+#define QUERYPROF_SQLITE_PLAN_CALLBACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sqlite/calls/host.h"
+
+struct callback_place {
+	uint32_t at;          /* in the connection, 0: not known */
+	bool is_never_called; /* the library was built without it (SQLITE_OMIT_PROGRESS_CALLBACK) */
+};
+
+struct callback_places {
+	struct callback_place authorizer, progress;
+};
+
+/* `db`: a connection of queryprof's own. */
+void callbacks_find(struct callback_places *found, const sqlite3_api_routines *api, sqlite3 *db);
+
+/* Whether the connection has the callback, or may have it. */
+bool callback_is_set(const struct callback_place *place, const sqlite3 *db);
+
+#endif

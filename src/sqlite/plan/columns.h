@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which columns of a table that is scanned its statement compares.
+ *
+ * The statement's own opcodes show it: a value that Column reads goes, as it is or through functions and
+ * arithmetic, into a comparison. Column has a number only; its name comes from SELECT * FROM the table, which
+ * is prepared and never run: that program must open the same b-tree, so a name is never a guess.
+ */
+#ifndef QUERYPROF_SQLITE_PLAN_COLUMNS_H
+#define QUERYPROF_SQLITE_PLAN_COLUMNS_H
+
+#include "sqlite/plan/plan.h"
+
+/* Fills `compared` of the first nodes that scan: "status, year; in expressions: title". The columns before
+ * the semicolon are compared themselves, so an index on them may be of use; the others only after a function,
+ * arithmetic or a test for truth. The plan has the opcodes of the statement, whose text this
+ * is; its connection may prepare now. */
+void plan_columns_name(struct plan *plan, const struct opcode_library *library,
+                       const sqlite3_api_routines *api, sqlite3 *db, const char *text);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a plan was not read: name, metric, whether a later run of the program cannot change it, and the
+ * sentence that the trace file and the metric have.
+ */
+#ifndef QUERYPROF_SQLITE_PLAN_MISSING_H
+#define QUERYPROF_SQLITE_PLAN_MISSING_H
+
+#define PLANS_MISSING(REASON)                                                                                \
+	REASON(PLAN_NOT_REACHED, "plans_not_reached", false,                                                 \
+	       "the process made no call, before it ended, in which the plan could be read unnoticed")       \
+	REASON(PLAN_FOREIGN_TABLE, "plans_of_foreign_tables", true,                                          \
+	       "the statement uses a virtual table of the program or of an extension")                       \
+	REASON(PLAN_AUTHORIZER, "plans_behind_authorizers", false, "the connection has an authorizer")       \
+	REASON(PLAN_PROGRESS_HANDLER, "plans_behind_progress_handlers", false,                               \
+	       "the connection has a progress handler")                                                      \
+	REASON(PLAN_TOO_LARGE, "plans_too_large", true, "the statement's program is too large to be read")   \
+	REASON(PLAN_LAYOUT_UNKNOWN, "plans_of_unknown_layouts", true,                                        \
+	       "the layout of this SQLite's statements is not known")                                        \
+	REASON(PLAN_CLOSED, "plans_of_closed_connections", false,                                            \
+	       "the connection was closed before the plan could be read")                                    \
+	REASON(PLAN_ERROR_IN_USE, "plans_behind_errors", false,                                              \
+	       "the program could still read an error of the connection")                                    \
+	REASON(PLAN_REFUSED, "plans_refused", true, "SQLite did not prepare the statement again")            \
+	REASON(PLAN_DIFFERENT, "plans_different", true,                                                      \
+	       "prepared again, the statement had another program than the one that ran")                    \
+	REASON(PLAN_OF_NO_QUERY, "plans_of_no_queries", true,                                                \
+	       "only SELECT, VALUES, INSERT, REPLACE, UPDATE and DELETE are explained")
+
+enum programs_counter {
+	PROGRAMS_READ,
+#define PLAN_ENUM(name, metric, is_lasting, sentence) name,
+	PLANS_MISSING(PLAN_ENUM)
+#undef PLAN_ENUM
+		PROGRAMS_COUNTERS,
+};
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/debug.h"
+#include "sqlite/plan/mapping.h"
+
+void plan_free(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->called.count; i++)
+		plan_free(&plan->called.items[i]);
+	vector_free(&plan->called);
+	vector_free(&plan->nodes);
+	vector_free(&plan->opcodes);
+}
+
+static bool is_explain(const struct opcode_library *library, const struct opcode_bytes *bytes)
+{
+	return !strcmp(library->names[bytes->opcode], "Explain");
+}
+
+/* --- reading ------------------------------------------------------------------------------------- */
+
+static int32_t moved_address(const int32_t *moved, uint32_t count, int32_t address)
+{
+	return address > 0 && (uint32_t)address < count ? moved[address] : address;
+}
+
+static bool read_opcodes(struct plan *plan, const struct opcode_library *library, const void *program,
+                         uint32_t count, int *regions, int32_t *moved)
+{
+	const int32_t before = plan->last_id;
+	int region = -1;
+
+	plan->last_id += (int32_t)count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, program, i);
+
+		moved[i] = (int32_t)plan->opcodes.count;
+		if (is_explain(library, opcode)) {
+			struct plan_node *node = vector_add(&plan->nodes);
+
+			if (!node)
+				return false;
+			node->id = before + opcode->p1;
+			node->parent = opcode->p2 ? before + opcode->p2 : plan->root;
+			node->at = (uint32_t)plan->opcodes.count;
+			plan_copy_text(node->detail, sizeof node->detail, opcode->p4);
+			region = (int)plan->nodes.count - 1;
+			continue;
+		}
+		regions[plan->opcodes.count] = region;
+		if (!vector_push(
+			    &plan->opcodes,
+			    (struct plan_opcode){ .bytes = *opcode, .name = library->names[opcode->opcode] }))
+			return false;
+	}
+	/* The Explain of the loop for one term of an OR stands inside of the loop. */
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		const struct plan_node *node = regions[i] >= 0 ? &plan->nodes.items[regions[i]] : NULL;
+
+		if (node && !strncmp(node->detail, "INDEX ", strlen("INDEX ")) &&
+		    (size_t)regions[i] + 1 < plan->nodes.count && node[1].parent == node->id)
+			regions[i]++;
+	}
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		struct plan_opcode *opcode = &plan->opcodes.items[i];
+
+		opcode->to = moved_address(moved, count, opcode->bytes.p2);
+		opcode->to_p3 = moved_address(moved, count, opcode->bytes.p3);
+	}
+	return plan_map(plan, regions);
+}
+
+static bool read_own(struct plan *plan, const struct opcode_library *library, const void *program,
+                     uint32_t count)
+{
+	int *regions = malloc((count + 1) * sizeof *regions);
+	int32_t *moved = malloc((count + 1) * sizeof *moved);
+	bool fine = regions && moved && read_opcodes(plan, library, program, count, regions, moved);
+
+	free(regions);
+	free(moved);
+	return fine;
+}
+
+static bool read_calls(struct plan *plan, const struct opcode_library *library);
+
+/* The first opcode of a trigger's program says its name. */
+static void name_called(struct plan_node *node, const struct opcode_bytes *first)
+{
+	static const char mark[] = "-- ";
+
+	plan_copy_text(node->detail, sizeof node->detail, first->p4);
+	if (!strncmp(node->detail, mark, strlen(mark)))
+		memmove(node->detail, node->detail + strlen(mark), strlen(node->detail + strlen(mark)) + 1);
+	else
+		snprintf(node->detail, sizeof node->detail, "FOREIGN KEY ACTION");
+}
+
+static bool read_called(struct plan *plan, const struct opcode_library *library, struct plan_opcode *caller)
+{
+	uint32_t count;
+	void *program = program_copy_called(library, &caller->bytes, &count);
+	struct plan *called = program ? vector_add(&plan->called) : NULL;
+	struct plan_node *root = called ? vector_add(&called->nodes) : NULL;
+	bool fine = root != NULL;
+
+	if (fine) {
+		root->id = called->root = called->last_id = plan->last_id + 1;
+		root->parent = plan->root;
+		name_called(root, opcode_at(library, program, 0));
+		caller->calls = (uint32_t)plan->called.count;
+		caller->node = root->id;
+		fine = plan->root ||
+		       (read_own(called, library, program, count) && read_calls(called, library));
+		plan->last_id = called->last_id;
+	}
+	free(program);
+	return fine;
+}
+
+/* Several opcodes may call one program. */
+static bool read_calls(struct plan *plan, const struct opcode_library *library)
+{
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		struct plan_opcode *opcode = &plan->opcodes.items[i];
+
+		if (!opcode_calls(library, &opcode->bytes))
+			continue;
+		for (size_t other = 0; other < i && !opcode->calls; other++)
+			if (plan->opcodes.items[other].calls &&
+			    plan->opcodes.items[other].bytes.p4 == opcode->bytes.p4) {
+				opcode->calls = plan->opcodes.items[other].calls;
+				opcode->node = plan->opcodes.items[other].node;
+			}
+		if (!opcode->calls && !read_called(plan, library, opcode))
+			return false;
+	}
+	return true;
+}
+
+bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained)
+{
+	uint32_t count;
+	const void *program = opcode_program(library, explained, &count);
+
+	return read_own(plan, library, program, count) && read_calls(plan, library);
+}
+
+/* --- matching ------------------------------------------------------------------------------------- */
+static size_t stem_of(const char *name)
+{
+	size_t size = strlen(name);
+
+	return size && name[size - 1] >= '0' && name[size - 1] <= '9' ? size - 1 : size;
+}
+
+/* Some opcodes become others when they run first: String8 becomes String, AggStep and AggInverse
+ * AggStep1, in older libraries Function0 Function. */
+static bool is_same_opcode(const char *read, const char *live)
+{
+	size_t size = stem_of(live);
+
+	return !*live || (stem_of(read) == size && !strncmp(read, live, size)) ||
+	       (!strcmp(read, "AggInverse") && !strcmp(live, "AggStep1"));
+}
+
+static bool is_same_operand(int32_t live, int32_t read, int32_t moved)
+{
+	return live == read || live == moved;
+}
+
+static bool match_own(struct plan *plan, const struct opcode_library *library,
+                      const struct opcode_bytes *opcodes, uint32_t count)
+{
+	uint32_t at = 0;
+	bool keeps = false; /* a build that counts for sqlite3_stmt_scanstatus() keeps those */
+
+	for (uint32_t i = 0; i < count; i++)
+		keeps |= is_explain(library, &opcodes[i]);
+	for (size_t i = 0;; i++, at++) {
+		struct plan_opcode *opcode = &plan->opcodes.items[i];
+
+		while (at < count && is_explain(library, &opcodes[at]))
+			at++;
+		if (i == plan->opcodes.count)
+			return at == count;
+		if (at >= count || !is_same_opcode(opcode->name, library->names[opcodes[at].opcode]) ||
+		    (!keeps && (!is_same_operand(opcodes[at].p2, opcode->bytes.p2, opcode->to) ||
+		                !is_same_operand(opcodes[at].p3, opcode->bytes.p3, opcode->to_p3)))) {
+			debug_log(DEBUG_HOOKS, "plan: opcode %u of %u is not the same: %s", at, count,
+			          opcode->name);
+			return false;
+		}
+		opcode->address = at;
+		opcode->bytes = opcodes[at];
+	}
+}
+
+bool plan_match(struct plan *plan, const struct opcode_library *library, const struct program_copy *live)
+{
+	const struct opcode_bytes *opcodes = live->opcodes.items;
+	size_t number = 0;
+
+	if (!match_own(plan, library, opcodes, live->counts.items[0]))
+		return false;
+	for (size_t i = 0; i < plan->opcodes.count; i++)
+		if (plan->opcodes.items[i].calls) {
+			struct plan *called = &plan->called.items[plan->opcodes.items[i].calls - 1];
+
+			opcodes += live->counts.items[number++];
+			if (number == live->counts.count ||
+			    !match_own(called, library, opcodes, live->counts.items[number]))
+				return false;
+		}
+	return true;
+}

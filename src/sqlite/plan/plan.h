@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A statement's plan, and which of its nodes each opcode of its program works for.
+ *
+ * Both come from EXPLAIN QUERY PLAN of the statement, which is prepared and never run. Its program is
+ * the statement's own, with one opcode Explain for each node, in front of the code that SQLite made for
+ * the node (plan_mapping.h). The programs of triggers that the statement calls, and of the actions of
+ * foreign keys, lie beside it in the same form. So each has a plan of its own, below a node that is made
+ * here. A program that such a program calls in turn has that node only.
+ */
+#ifndef QUERYPROF_SQLITE_PLAN_PLAN_H
+#define QUERYPROF_SQLITE_PLAN_PLAN_H
+
+#include "base/vector.h"
+#include "sqlite/plan/program_copy.h"
+
+struct plan_node {
+	/* The numbers of EXPLAIN QUERY PLAN, but for loops, and counted on from the plans before; parent 0:
+	 * the statement. */
+	int32_t id, parent;
+	uint32_t at;  /* the opcode that its Explain stands before */
+	bool is_made; /* of what is modified, which EXPLAIN QUERY PLAN does not name */
+	char detail[512];
+	char compared[256]; /* the columns of the table that it scans; plan_columns.h */
+};
+
+struct plan_opcode {
+	struct opcode_bytes bytes;
+	const char *name;
+	uint32_t address;  /* in the program that is executed */
+	int32_t node;      /* an id, 0: the statement's own */
+	int32_t to, to_p3; /* the opcodes at P2 and at P3, if they are jumps */
+	uint32_t calls;    /* the plan of that number in `called`, from 1 on; 0: none */
+};
+
+/* Starts as { 0 }. */
+struct plan {
+	VECTOR(struct plan_node) nodes;
+	VECTOR(struct plan_opcode) opcodes;
+	VECTOR(struct plan) called;
+	int32_t root; /* the node that all others are below, the first; 0: the statement */
+	int32_t last_id;
+};
+
+/* Reads the program of a prepared EXPLAIN QUERY PLAN. Nothing of it is used later. False: no
+ * memory, or a program that it calls cannot be read. */
+bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained);
+
+/* Whether the statement whose opcodes these are executes these programs; then the plan has its
+ * opcodes. */
+bool plan_match(struct plan *plan, const struct opcode_library *library, const struct program_copy *live);
+
+void plan_free(struct plan *plan);
+
+#endif

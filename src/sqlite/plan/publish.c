@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/plan/publish.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash_table.h"
+#include "base/text.h"
+#include "collect/state.h"
+#include "handler/ring.h"
+#include "wire/program_record.h"
+#include "wire/query_record.h"
+
+#define RING_SHARE 16
+
+struct rows {
+	uint64_t program;
+	struct ring *ring;
+	bool is_refused; /* the ring was full; a record that never fits is left out */
+	size_t used;
+	char text[PROGRAM_ROWS_BYTES];
+};
+
+static void *reserve(struct rows *rows, size_t size)
+{
+	void *record = ring_reserve(rows->ring, size);
+
+	rows->is_refused |= !record && size <= ring_max_payload(rows->ring);
+	return record;
+}
+
+static void send_rows(struct rows *rows)
+{
+	struct program_rows_record *record = rows->used ? reserve(rows, sizeof *record + rows->used) : NULL;
+
+	if (record) {
+		record->program = rows->program;
+		record->size = (uint32_t)rows->used;
+		memcpy(record->text, rows->text, rows->used);
+		ring_commit(rows->ring, record, RECORD_PROGRAM_ROWS);
+	}
+	rows->used = 0;
+}
+
+static void add_row(struct rows *rows, const char *line, int size)
+{
+	if (size <= 0 || (size_t)size >= sizeof rows->text)
+		return;
+	if (rows->used + (size_t)size > sizeof rows->text)
+		send_rows(rows);
+	memcpy(rows->text + rows->used, line, (size_t)size);
+	rows->used += (size_t)size;
+}
+
+static int depth_of(const struct plan *plan, const struct plan_node *node)
+{
+	int depth = 0;
+
+	for (size_t i = 0; i < plan->nodes.count && node->parent && depth < 50; i++)
+		if (plan->nodes.items[i].id == node->parent && &plan->nodes.items[i] != node) {
+			node = &plan->nodes.items[i];
+			depth++;
+			i = (size_t)-1;
+		}
+	return depth;
+}
+
+static void write_nodes(const struct plan *plan, FILE *to, int depth)
+{
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+
+		if (!node->is_made)
+			fprintf(to, "%*s%s\n", 2 * (depth + depth_of(plan, node)), "", node->detail);
+	}
+	for (size_t i = 0; i < plan->called.count; i++)
+		write_nodes(&plan->called.items[i], to, depth + (plan->root != 0));
+}
+
+/* The plan as text, a line a node; what is modified is none of it. */
+static char *write_plan(const struct plan *plan, size_t *size)
+{
+	char *text = NULL;
+	FILE *to = open_memstream(&text, size);
+
+	if (!to)
+		return NULL;
+	write_nodes(plan, to, 0);
+	fclose(to);
+	return text;
+}
+
+/* Without numbers that move: those of subqueries, which may be addresses. */
+static uint64_t hash_plan(const char *text, size_t size)
+{
+	struct hash hash = hash_begin(0);
+
+	for (size_t i = 0; i < size; i++) {
+		bool moves = i > 0 && strchr("0123456789abcdefx", text[i]) &&
+		             (text[i - 1] == '-' || !strncmp(text + (i < 9 ? 0 : i - 9), "SUBQUERY ", 9));
+
+		while (moves && i < size && text[i] && strchr("0123456789abcdefx", text[i]))
+			i++;
+		if (i < size)
+			hash_word(&hash, (unsigned char)text[i]);
+	}
+	return hash_end(hash).first;
+}
+
+static void send_program(const struct published_program *of, const struct plan *plan, struct rows *rows)
+{
+	size_t plan_size = 0, query_size = strlen(of->text), library_size = strlen(of->library);
+	char *text = write_plan(plan, &plan_size);
+	size_t room = ring_max_payload(rows->ring) / RING_SHARE;
+	struct program_record *record;
+	bool is_cut;
+
+	room = room < PROGRAM_ROWS_BYTES ? PROGRAM_ROWS_BYTES : room;
+	library_size = library_size < room / 4 ? library_size : room / 4;
+	plan_size = text_cut(text ? text : "", plan_size < room / 2 ? plan_size : room / 2);
+	is_cut = query_size > room / 4;
+	query_size = is_cut ? text_cut(of->text, room / 4) : query_size;
+	record = text ? reserve(rows, sizeof *record + query_size + library_size + plan_size) : NULL;
+	if (record) {
+		*record = (struct program_record){ .program = of->program,
+			                           .plan = hash_plan(text, plan_size),
+			                           .layout = of->layout,
+			                           .seen_ns = clock_ns(CLOCK_REALTIME),
+			                           .query_size = (uint32_t)query_size,
+			                           .library_size = (uint32_t)library_size,
+			                           .plan_size = (uint32_t)plan_size,
+			                           .flags = is_cut ? QUERY_TEXT_CUT : 0 };
+		memcpy(record->text, of->text, query_size);
+		memcpy(record->text + query_size, of->library, library_size);
+		memcpy(record->text + query_size + library_size, text, plan_size);
+		ring_commit(rows->ring, record, RECORD_PROGRAM);
+	}
+	free(text);
+}
+
+static void add_nodes(struct rows *rows, const struct plan *plan)
+{
+	char line[1024];
+
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+
+		add_row(rows, line,
+		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\t%s\n", node->id, node->parent,
+		                 node->detail, node->compared));
+	}
+	for (size_t i = 0; i < plan->called.count; i++)
+		add_nodes(rows, &plan->called.items[i]);
+}
+
+/* `caller`: the opcode of the statement that calls the program, NULL: it is the statement's own. Their
+ * addresses are as in a sample (handler/opcode.h). */
+static void add_opcodes(struct rows *rows, const struct plan *plan, const struct plan_opcode *caller)
+{
+	char line[1024];
+
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		const struct plan_opcode *opcode = &plan->opcodes.items[i];
+		const uint64_t address =
+			caller ? caller->address | (opcode->address + 1ull) << 32 : opcode->address;
+
+		add_row(rows, line,
+		        snprintf(line, sizeof line, "O\t%" PRIu64 "\t%d\t%s\t%d\t%d\t%d\t%u\n", address,
+		                 opcode->node, opcode->name, opcode->bytes.p1, opcode->bytes.p2,
+		                 opcode->bytes.p3, opcode->bytes.p5));
+		if (opcode->calls && !caller)
+			add_opcodes(rows, &plan->called.items[opcode->calls - 1], opcode);
+	}
+}
+
+bool publish_program(const struct published_program *of, const struct plan *plan)
+{
+	struct rows rows = { .program = of->program, .ring = sampler_ring() };
+
+	if (!rows.ring)
+		return false;
+	send_program(of, plan, &rows);
+	add_nodes(&rows, plan);
+	add_opcodes(&rows, plan, NULL);
+	send_rows(&rows);
+	return !rows.is_refused;
+}
+
+bool publish_missing(uint64_t program, const char *reason)
+{
+	struct rows rows = { .program = program, .ring = sampler_ring() };
+	char line[160];
+
+	if (!rows.ring)
+		return false;
+	add_row(&rows, line, snprintf(line, sizeof line, "M\t%s\n", reason));
+	send_rows(&rows);
+	return !rows.is_refused;
+}

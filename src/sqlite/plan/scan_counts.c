@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/plan/scan_counts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/state.h"
+#include "handler/ring.h"
+#include "wire/program_record.h"
+
+#define LOOPS_MAX 64 /* as many tables as SQLite joins */
+
+struct scan_counts {
+	int count;
+	struct {
+		int node;
+		sqlite3_int64 loops, rows;
+	} items[LOOPS_MAX];
+};
+
+scan_status_function *scan_counts_find(const struct host_library *library)
+{
+	return (scan_status_function *)host_function(library, "sqlite3_stmt_scanstatus");
+}
+
+static scan_status_function *function_of(const struct run *run)
+{
+	const struct opcode_library *library = opcode_library(run->session->library);
+
+	return library ? library->scan_status : NULL;
+}
+
+static void read_counts(scan_status_function *status, sqlite3_stmt *stmt, struct scan_counts *counts)
+{
+	for (int i = counts->count = 0; i < LOOPS_MAX; i = ++counts->count)
+		if (status(stmt, i, SQLITE_SCANSTAT_SELECTID, &counts->items[i].node) ||
+		    status(stmt, i, SQLITE_SCANSTAT_NLOOP, &counts->items[i].loops) ||
+		    status(stmt, i, SQLITE_SCANSTAT_NVISIT, &counts->items[i].rows))
+			return;
+}
+
+void scan_counts_begin(struct run *run)
+{
+	scan_status_function *status = function_of(run);
+
+	if (status && !run->scans)
+		run->scans = malloc(sizeof *run->scans);
+	if (!run->scans)
+		return;
+	run->scans->count = 0; /* they may be of a statement before */
+	if (status)
+		read_counts(status, run->stmt, run->scans);
+}
+
+/* A line a loop. 0: they do not follow from each other, as the host has set them back. */
+static size_t write_lines(const struct scan_counts *from, const struct scan_counts *to,
+                          char text[PROGRAM_ROWS_BYTES])
+{
+	size_t used = 0;
+
+	for (int i = 0; i < to->count; i++) {
+		const sqlite3_int64 loops = to->items[i].loops - from->items[i].loops;
+		const sqlite3_int64 rows = to->items[i].rows - from->items[i].rows;
+		int size;
+
+		if (loops < 0 || rows < 0)
+			return 0;
+		size = snprintf(text + used, PROGRAM_ROWS_BYTES - used, "L\t%d\t%lld\t%lld\n",
+		                to->items[i].node, loops, rows);
+		if ((size_t)size >= PROGRAM_ROWS_BYTES - used)
+			break;
+		used += (size_t)size;
+	}
+	return used;
+}
+
+void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
+{
+	static const struct scan_counts none;
+	scan_status_function *status = function_of(run);
+	struct ring *ring = sampler_ring();
+	struct program_rows_record *record;
+	char text[PROGRAM_ROWS_BYTES];
+	struct scan_counts now;
+	size_t size;
+
+	if (!status || !run->scans || !ring)
+		return;
+	read_counts(status, run->stmt, &now);
+	if (!is_anew && now.count != run->scans->count)
+		return;
+	size = write_lines(is_anew ? &none : run->scans, &now, text);
+	record = size ? ring_reserve(ring, sizeof *record + size) : NULL;
+	if (!record)
+		return;
+	*record = (struct program_rows_record){ program, run->query.key, (uint32_t)size };
+	memcpy(record->text, text, size);
+	ring_commit(ring, record, RECORD_PROGRAM_ROWS);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/runs/begin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/way.h"
+#include "query/look.h"
+#include "query/statement_add.h"
+#include "query/statement_stats.h"
+#include "sqlite/opcode/places.h"
+#include "sqlite/plan/programs.h"
+#include "sqlite/plan/scan_counts.h"
+#include "store/store.h"
+
+#define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP
+_Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
+                       SQLITE_STMTSTATUS_REPREPARE - FIRST_COUNTER == COUNTED_REPREPARES,
+               "SQLite's numbers");
+
+/* --- a run begins ----------------------------------------------------------------------- */
+
+void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+{
+	for (int i = 0; i < STATEMENT_COUNTERS; i++)
+		values[i] = host_api(run->session->library)->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
+}
+
+PART_OF_THE_WAY void read_at_start(struct run *run)
+{
+	int values[STATEMENT_COUNTERS];
+	const volatile int *counters = runs_counters(run, values);
+
+#pragma GCC unroll 5
+	for (int i = 0; i < STATEMENT_COUNTERS; i++)
+		run->at_start[i] = counters[i];
+	if (__builtin_expect(!run->counters, 0))
+		scan_counts_begin(run);
+}
+
+/* A tag has the periods, too: another one is pushed. */
+static void copy_settings(struct run *run)
+{
+	const struct session_settings *from = &run->session->settings;
+	struct run_settings *to = &run->settings;
+
+	/* Acquire: what changes meanwhile has another number. */
+	to->version = __atomic_load_n(&run->session->settings_version, __ATOMIC_ACQUIRE);
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		to->period_ns[clock] = from->period_ns[clock];
+	to->off_cpu_period_ns = from->off_cpu_period_ns;
+	to->log = from->log_queries;
+	to->log_parameters = from->log_query_parameters;
+	to->min_duration_ns = from->log_queries_min_query_duration_ns;
+	run->tag_slot = NULL;
+}
+
+/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
+PART_OF_THE_WAY bool is_same_text(const struct run *run, const sqlite3_api_routines *api)
+{
+	const char *text = api->sql(run->stmt);
+
+	return text && text == run->query.text && query_is_marked(&run->query);
+}
+
+/* The statement's run that has ended, if it is that of this very statement. */
+static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
+{
+	struct run *run;
+	bool is_taken;
+
+	run = runs_any_kept() ? runs_take_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
+	if (!run || (run->session == session && runs_is_of_session(run, session) &&
+	             is_same_text(run, host_api(session->library))))
+		return run;
+	runs_free(run);
+	return NULL;
+}
+
+/* Fills in what the run keeps of its statement. */
+static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
+{
+	runs_set_statement(run, stmt);
+	run->label[0] = 0;
+	run->statement = 0;
+	run->tag_slot = NULL;
+	run->own = false;
+	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
+	run->query.session = session->number;
+	run->query.database = session->database;
+	run->query.library = session->library->name;
+	run->query.text = NULL;
+	run->query.publish_after_ns = QUERY_NOT_PUBLISHED; /* it may be a preparation */
+	run->vm_steps = 0;
+	run->query.counts.start.program = 0;
+}
+
+PART_OF_THE_WAY void start(struct run *run)
+{
+	run->prepared = false;
+	run->tag_thread = NULL;
+	run->query.query_id = NULL;
+	run->query.is_logged = run->settings.log;
+	run->query.rows = 0;
+	store_start(); /* samples will be written */
+	if (run->settings.log)
+		statement_stats_announce_open();
+	/* The thread's own, as begin_run()'s call is. */
+	if (calling_current)
+		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
+}
+
+/* Finds the statement's values that are read where they lie: its counters, and, by the handler, which
+ * opcode it executes. */
+static void find_places(struct run *run)
+{
+	const struct opcode_library *opcodes = opcode_library(run->session->library);
+	const char *stmt = (const char *)run->stmt;
+
+	run->counters = stmt && opcodes && opcodes->counters && !opcodes->scan_status
+	                        ? (const volatile int *)(stmt + opcodes->counters) + FIRST_COUNTER
+	                        : NULL;
+	run->query.counts.statement = stmt;
+	run->query.counts.opcodes = opcodes ? &opcodes->places : NULL;
+}
+
+static void start_query(struct run *run, struct thread *thread)
+{
+	query_start(&run->query, thread);
+	/* Relaxed: what is set now counts for the next run. */
+	run->query.counts.labels = __atomic_load_n(&run->session->label_number, __ATOMIC_RELAXED);
+}
+
+static void count_private(struct session *session)
+{
+	__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
+}
+
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private)
+{
+	struct run *run = stmt ? take_ended(session, stmt, owner) : NULL;
+	bool is_again = run != NULL;
+
+	if (!run && !(run = runs_claim(stmt, owner)))
+		return NULL;
+	if (is_private) {
+		count_private(session);
+	} else if (!session_hold(session)) {
+		runs_free(run);
+		return NULL;
+	}
+	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
+	if (!is_again)
+		set_up(run, session, stmt);
+	if (!is_again || !runs_has_settings_of(run, session))
+		copy_settings(run);
+	find_places(run);
+	start(run);
+	start_query(run, thread);
+	return run;
+}
+
+struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt)
+{
+	struct session *session = preparation->session;
+	struct run *run = preparation->query.text ? runs_claim(stmt, preparation->owner) : NULL;
+
+	if (run && !runs_count_kept(run)) {
+		runs_free(run);
+		return NULL;
+	}
+	if (!run)
+		return NULL;
+	set_up(run, session, stmt);
+	run->settings = preparation->settings;
+	find_places(run);
+	run->statement = preparation->statement;
+	run->query.counts.start.program = preparation->query.counts.start.program;
+	run->query.counts.start.opcodes = preparation->query.counts.start.opcodes;
+	run->query.text = preparation->query.text;
+	runs_publish_if_open(run);
+	query_mark(&run->query);
+	__atomic_store_n(&run->is_private, preparation->is_private, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->has_kept, true, __ATOMIC_RELAXED);
+	/* Release: as in runs_give_back(). */
+	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELEASE);
+	return run;
+}
+
+void runs_take_set_query_id(struct run *run)
+{
+	struct session_settings *settings = &run->session->settings;
+
+	memcpy(run->query_id, settings->query_id, sizeof run->query_id);
+	run->query.query_id = run->query_id;
+	settings->query_id[0] = 0; /* for one statement only */
+}
+
+static uint64_t find_statement(const struct run *run, const char *text, const sqlite3_stmt *stmt)
+{
+	return statement_stats_find(&(const struct statement_name){
+		text, run->query.database, stmt ? programs_layout(run->session->library, stmt, text) : 0 });
+}
+
+void runs_name_statement(struct run *run, const sqlite3_stmt *stmt)
+{
+	if (run->settings.log && !run->statement)
+		run->statement = find_statement(run, run->query.text, stmt);
+}
+
+void runs_name_anew(struct run *run)
+{
+	run->statement = find_statement(run, sqlite3_sql(run->stmt), run->stmt);
+}
+
+/* Its number may be another's since the run ended before. And a statement that has executed less
+ * than then is another one, which was prepared unseen; or the host has reset the
+ * counter. */
+PART_OF_THE_WAY void name_again(struct run *run)
+{
+	read_at_start(run);
+	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement)) {
+		run->statement = 0;
+		runs_name_statement(run, run->stmt);
+	}
+	runs_take_query_id(run);
+}
+
+void runs_announce(struct run *run)
+{
+	run->query.text = sqlite3_sql(run->stmt);
+	query_make_due(&run->query);
+}
+
+void runs_describe(struct run *run)
+{
+	run->query.text = sqlite3_sql(run->stmt);
+	name_again(run);
+	runs_publish_if_open(run);
+	query_show(&run->query);
+}
+
+/* The settings that it has copied want samples, as those of every run that begins. */
+ON_THE_WAY bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
+                                 uint64_t owner, struct thread *thread)
+{
+	if (!runs_is_of_session(run, session) || !runs_has_settings_of(run, session) ||
+	    api->db_handle(run->stmt) != session->db || !is_same_text(run, api))
+		return false;
+	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
+	count_private(session);
+	start(run);
+	name_again(run);
+	start_query(run, thread);
+	query_show_again(&run->query);
+	return true;
+}
+
+bool runs_is_current(const struct run *run)
+{
+	return sqlite3_sql(run->stmt) == run->query.text && (run->prepared || sqlite3_stmt_busy(run->stmt));
+}
+
+void runs_announce_operation(struct run *run, const char *label)
+{
+	size_t size = strlen(label);
+
+	/* A long name is cut, the end of the call is there. */
+	if (size >= sizeof run->label)
+		size = sizeof run->label - 2;
+	memcpy(run->label, label, size);
+	if (label[size])
+		run->label[size++] = ')';
+	run->label[size] = 0;
+	run->query.text = run->label;
+	query_make_due(&run->query);
+}
+
+void runs_describe_operation(struct run *run, const char *database)
+{
+	run->database = database ? strdup(database) : NULL;
+	if (run->database)
+		run->query.database = run->database;
+	runs_publish_if_open(run);
+	query_show(&run->query);
+}
+
+/* --- it changes its name ------------------------------------------------------------------ */
+
+struct run *runs_rename(struct run *run, const void *key)
+{
+	struct run *named = runs_claim(key, run->owner);
+
+	if (!named) {
+		runs_release(run);
+		return NULL;
+	}
+	/* No handler counts in it now: it has no tag. */
+	query_hide(&run->query);
+	query_hand_over(&named->query, &run->query);
+	run->query.span.id = 0; /* the other's now */
+	runs_set_statement(named, NULL);
+	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
+	named->own = run->own;
+	named->prepared = false;
+	named->tag_thread = named->tag_slot = NULL;
+	named->settings = run->settings;
+	named->statement = run->statement;
+	named->database = run->database;
+	run->database = NULL;
+	__atomic_store_n(&named->session, run->session, __ATOMIC_RELAXED);
+	memcpy(named->query_id, run->query_id, sizeof named->query_id);
+	memcpy(named->label, run->label, sizeof named->label);
+	if (run->query.query_id)
+		named->query.query_id = named->query_id;
+	if (run->label[0])
+		named->query.text = named->label;
+	runs_free(run); /* its place; the run itself stays open */
+	return named;
+}
+
+void runs_hide_key(struct run *run)
+{
+	/* No handle has the address of a run. Relaxed: the owner keeps it. */
+	__atomic_store_n(runs_key(run), run, __ATOMIC_RELAXED);
+}
+
+void runs_prepared(struct run *run, sqlite3_stmt *stmt)
+{
+	struct run *named = runs_rename(run, stmt);
+
+	if (!named)
+		return;
+	query_pause(&named->query);
+	named->query.text = sqlite3_sql(stmt);
+	if (!named->own)
+		query_make_due(&named->query); /* the host may free its own text */
+	runs_name_statement(named, stmt);
+	runs_set_statement(named, stmt);
+	find_places(named);
+	named->prepared = true;
+	read_at_start(named);
+	runs_give_back(named);
+}

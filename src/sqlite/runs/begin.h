@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The beginning of a run, what it is called, and by what it is found.
+ */
+#ifndef QUERYPROF_SQLITE_RUNS_BEGIN_H
+#define QUERYPROF_SQLITE_RUNS_BEGIN_H
+
+#include "sqlite/runs/runs.h"
+
+/* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
+ * when the table has no room (counted). `is_private`: the session is now. */
+struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
+                       bool is_private);
+
+/* A run that has ended begins anew: as runs_begin() and runs_describe(). The session, of the library with
+ * these routines, is private now. False: the run is another session's or of another text, or the
+ * settings have changed. */
+bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
+                      uint64_t owner, struct thread *thread);
+
+/* A run that has ended, for the statement of which this run is the preparation. NULL: there is
+ * no room. */
+struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
+
+/* Finds the statement of the run by its text, and the part of it by the program of `stmt` (NULL: none), while
+ * they are there for sure: at the end another thread may have prepared it anew. */
+void runs_name_statement(struct run *run, const sqlite3_stmt *stmt);
+
+/* In a call that has the statement, which SQLite has prepared anew since: it has another program. */
+void runs_name_anew(struct run *run);
+
+/* SQLite's counts of the run's statement until now. */
+OFF_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+
+/* The same: where SQLite has them, or in `values`. To be read one by one, as SQLite has just written them:
+ * the processor waits for stores that a larger load has parts of. */
+PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+{
+	if (__builtin_expect(run->counters != NULL, 1))
+		return run->counters;
+	runs_read_counters(run, values);
+	return values;
+}
+
+/* Before the mutex is waited for, in a call that has the statement: a process that is killed there leaves
+ * samples, and this announces the run that they are of. */
+void runs_announce(struct run *run);
+
+/* It is more than prepared: it is published while it is open, if it lasts. */
+static inline void runs_publish_if_open(struct run *run)
+{
+	run->query.publish_after_ns = run->settings.min_duration_ns;
+}
+
+/* Under the connection's mutex: what the run of a statement says of itself. */
+void runs_describe(struct run *run);
+
+/* In a call that has the statement: whether the run that was found is the present one of its
+ * statement, and not of one that was freed unseen at the same address. */
+bool runs_is_current(const struct run *run);
+
+/* Under the connection's mutex: takes the user's own id for the session's next query. */
+OFF_THE_WAY void runs_take_set_query_id(struct run *run);
+
+static inline void runs_take_query_id(struct run *run)
+{
+	if (__builtin_expect(run->session->settings.query_id[0], 0))
+		runs_take_set_query_id(run);
+}
+
+/* The same for an operation. Its text and its database are copied. */
+void runs_announce_operation(struct run *run, const char *label);
+void runs_describe_operation(struct run *run, const char *database);
+
+/* The run is found by another key from now on, and is moved there. NULL: the table has no
+ * room, the run has ended. */
+struct run *runs_rename(struct run *run, const void *key);
+
+/* The handle goes: no call finds the run any more. */
+void runs_hide_key(struct run *run);
+
+/* Under the connection's mutex: the statement has been prepared. The run is paused until the
+ * first step, and is the statement's from now on. It ends here when the table has no room. */
+void runs_prepared(struct run *run, sqlite3_stmt *stmt);
+
+#endif

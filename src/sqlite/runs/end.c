@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/runs/end.h"
+
+#include "base/way.h"
+#include "query/look.h"
+#include "query/statement_stats.h"
+#include "query/wait.h"
+#include "sqlite/locks/locks.h"
+#include "sqlite/locks/transactions.h"
+#include "sqlite/plan/programs.h"
+#include "sqlite/plan/scan_counts.h"
+#include "sqlite/runs/begin.h"
+
+static bool has_samples(const struct run *run)
+{
+	uint64_t any = 0;
+
+#pragma GCC unroll 3
+	for (int type = 0; type < TRACE_TYPES; type++)
+		any |= __atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED);
+	return any != 0;
+}
+
+/* `run` is one that is logged at all. */
+PART_OF_THE_WAY bool is_worth_a_line(const struct run *run)
+{
+	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
+}
+
+bool runs_worth_logging(const struct run *run)
+{
+	return run->settings.log && !run->own && is_worth_a_line(run);
+}
+
+static uint64_t spent(const struct run *run, enum counted which, const volatile int now[STATEMENT_COUNTERS])
+{
+	return (uint32_t)now[which] - (uint32_t)run->at_start[which];
+}
+
+static void add_counters(struct query_work *work, struct run *run)
+{
+	int values[STATEMENT_COUNTERS];
+	const volatile int *now = runs_counters(run, values);
+
+	work->vm_steps = spent(run, COUNTED_VM_STEPS, now);
+	work->fullscan_steps = spent(run, COUNTED_FULLSCAN_STEPS, now);
+	work->sorts = spent(run, COUNTED_SORTS, now);
+	work->autoindexes = spent(run, COUNTED_AUTOINDEXES, now);
+	work->reprepares = spent(run, COUNTED_REPREPARES, now);
+	run->vm_steps = now[COUNTED_VM_STEPS];
+}
+
+#define EXPANDED_MAX 65536
+
+/* The statement with the values that were bound to it, if it is not too long: a value
+ * may be a blob of a gigabyte, so SQLite gets a lower limit for the moment. */
+static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
+{
+	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
+	char *text;
+
+	if (limit > EXPANDED_MAX)
+		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
+	text = sqlite3_expanded_sql(stmt);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
+	return text;
+}
+
+/* SQLite has no message yet for what the caller gave up, nor one of a connection that is
+ * closed, and the connection of an operation may be gone. */
+static bool has_error(const struct run *run, int rc, bool is_locked)
+{
+	return rc != SQLITE_ABORT && !run->label[0] && is_locked && !session_is_closing(run->session);
+}
+
+/* The extended result code, which most hosts do not request. */
+static int extend(const struct run *run, int rc, bool is_locked)
+{
+	bool is_known = has_error(run, rc, true);
+	sqlite3_mutex *mutex = is_known && !is_locked ? sqlite3_db_mutex(run->session->db) : NULL;
+	int code;
+
+	if (!is_known || (mutex && sqlite3_mutex_try(mutex)))
+		return rc;
+	code = sqlite3_extended_errcode(run->session->db);
+	sqlite3_mutex_leave(mutex);
+	return (code & 0xff) == rc ? code : rc;
+}
+
+static const char *exception_of(const struct run *run, int rc, bool is_locked)
+{
+	return has_error(run, rc, is_locked) ? sqlite3_errmsg(run->session->db) : sqlite3_errstr(rc);
+}
+
+/* A statement's line is written under its connection's mutex (`is_locked`). If another thread has
+ * that, the line is without what the mutex guards. */
+static void write_line(const struct run *run, const struct query_work *work, bool is_locked)
+{
+	const struct session *session = run->session;
+	struct query_end end = {
+		.work = *work,
+		.query_id = run->query.query_id,
+		.query = run->query.text,
+		.database = run->query.database,
+		.library = session->library->name,
+		.off_cpu_period_ns = run->settings.off_cpu_period_ns,
+		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
+	};
+	char *expanded = NULL;
+
+	if (run->stmt && is_locked) {
+		/* Not as it was when the run began: SQLite has another copy when it has prepared the
+		 * statement anew. */
+		end.query = sqlite3_sql(run->stmt);
+		end.database = sqlite3_db_filename(session->db, "main");
+		if (!run->prepared && !run->session->traced && has_samples(run))
+			end.program = programs_see(run, end.query);
+		if (end.program)
+			scan_counts_publish(run, end.program, work->reprepares != 0);
+		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
+			end.expanded = expanded = expand(session->db, run->stmt);
+	}
+	if (work->exception_code)
+		end.exception = exception_of(run, (int)work->exception_code, is_locked);
+	query_finish(&run->query, &end);
+	sqlite3_free(expanded);
+	runs_count(RUNS_LOGGED);
+}
+
+static void write_statement_line(const struct run *run, const struct query_work *work)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
+	bool is_locked = !sqlite3_mutex_try(mutex);
+
+	write_line(run, work, is_locked);
+	if (is_locked)
+		sqlite3_mutex_leave(mutex);
+}
+
+/* `stmt`: what the run has executed or prepared, NULL: none. */
+static void count(struct run *run, const struct thread *thread, const struct query_work *work,
+                  const sqlite3_stmt *stmt)
+{
+	struct statement_run counted;
+
+	query_sums(&run->query, run->prepared ? NULL : work, &counted);
+	if (!run->stmt) /* its text is the host's, or the run's own */
+		runs_name_statement(run, stmt);
+	else if (work && work->reprepares) {
+		runs_name_anew(run);
+		run->query.counts.start.program = 0;
+	}
+	statement_stats_add(run->statement, thread->id, &counted);
+}
+
+static void end_span(struct run *run, bool is_logged, bool is_preparation, bool is_failed)
+{
+	const struct query_span_end end = { run->statement, is_logged, is_preparation, is_failed };
+
+	query_end_span(&run->query, &end);
+}
+
+static bool is_failure(int rc)
+{
+	return rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
+}
+
+/* `run` is a statement's. False: it has more to be counted than most. */
+PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, int rc)
+{
+	int values[STATEMENT_COUNTERS];
+	const volatile int *now;
+
+	if (is_failure(rc))
+		return false;
+	now = runs_counters(run, values);
+	if (spent(run, COUNTED_SORTS, now) | spent(run, COUNTED_AUTOINDEXES, now) |
+	    spent(run, COUNTED_REPREPARES, now))
+		return false;
+	run->vm_steps = now[COUNTED_VM_STEPS];
+	return query_count_plain(&run->query, run->statement, thread->id, spent(run, COUNTED_VM_STEPS, now),
+	                         spent(run, COUNTED_FULLSCAN_STEPS, now));
+}
+
+static __attribute__((noinline)) void record_more(struct run *run, const struct thread *thread, int rc,
+                                                  bool is_locked, bool is_counted)
+{
+	struct query_work work = { .rows = run->query.rows };
+	bool is_logged;
+
+	if (run->stmt)
+		add_counters(&work, run);
+	if (is_failure(rc))
+		work.exception_code = rc = extend(run, rc, is_locked);
+	if (!is_counted)
+		count(run, thread, &work, run->stmt);
+	is_logged = runs_worth_logging(run) ||
+	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
+	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), work.exception_code != 0);
+	if (!is_logged)
+		return;
+	if (is_locked || run->label[0])
+		write_line(run, &work, is_locked);
+	else
+		write_statement_line(run, &work);
+}
+
+/* Most runs are counted, and that is all. `has_stepped`: it is a statement's, and was more than prepared. */
+PART_OF_THE_WAY void record(struct run *run, const struct thread *thread, int rc, bool is_locked,
+                            bool has_stepped)
+{
+	bool is_counted = has_stepped && count_plain(run, thread, rc);
+
+	if (!is_counted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
+		record_more(run, thread, rc, is_locked, is_counted);
+}
+
+/* Any run; `is_inside`: its session is the thread's now. */
+static __attribute__((noinline)) void end_any(struct run *run, struct thread *thread, int rc, bool is_locked,
+                                              bool is_inside)
+{
+	struct session *session = run->session;
+	bool is_there = run->label[0] || (runs_is_of_session(run, session) && session->db &&
+	                                  (is_locked || is_inside || runs_claim_end(run)));
+
+	wait_run_ends(thread);
+	locks_run_ends(run, thread, rc);
+	if (is_there && __atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED) && !run->own)
+		transaction_run_ends(session, run, rc);
+	if (run->prepared) /* and never stepped */
+		query_resume(&run->query, thread);
+	if (is_there && run->settings.log && !run->own)
+		record(run, thread, rc, is_locked, run->stmt && !run->prepared);
+	if (!is_there || !run->stmt || !run->query.text || run->own || session->traced)
+		runs_release(run);
+	else
+		runs_keep(run, is_inside);
+}
+
+/* Whether end_any() would do no more than end_plain(), which is for nearly all runs: a later one of a
+ * statement, that has not waited for a lock. The session is the thread's now. */
+PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *session,
+                              const struct thread *thread)
+{
+	/* A kept run is a statement's, and has a text. */
+	return run->kept && !run->own && !run->prepared && !run->tag_thread && run->settings.log &&
+	       !(__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & OWNER_GONE) &&
+	       runs_is_of_session(run, session) && session->db && !session->traced &&
+	       !(thread->waiting->since | thread->waiting->lock);
+}
+
+PART_OF_THE_WAY void end_plain(struct run *run, struct session *session, const struct thread *thread, int rc,
+                               bool is_locked)
+{
+	if (__atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED))
+		transaction_run_ends(session, run, rc);
+	record(run, thread, rc, is_locked, true);
+	query_hide(&run->query);
+	span_run_abandon(&run->query.span, true);
+	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
+}
+
+ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+{
+	struct session *session = run->session;
+	bool is_inside = run->is_private && session_enter_private(session, thread->id);
+
+	if (is_inside && is_plain(run, session, thread))
+		end_plain(run, session, thread, rc, is_locked);
+	else
+		end_any(run, thread, rc, is_locked, is_inside);
+	if (is_inside)
+		session_leave_private(session);
+}
+
+void runs_end_wait(struct run *run, const struct thread *thread)
+{
+	wait_run_ends(thread);
+	if (run->settings.log)
+		record(run, thread, SQLITE_OK, false, false);
+	runs_release(run);
+}
+
+struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt)
+{
+	struct run *kept = NULL;
+
+	if (!run->own) {
+		query_hide(&run->query);
+		run->query.text = sqlite3_sql(stmt);
+		if (run->settings.log)
+			count(run, thread, NULL, stmt);
+		kept = runs_begin_kept(run, stmt);
+		end_span(run, false, true, false);
+	}
+	query_withdraw(&run->query); /* it was published with the host's text, if so */
+	runs_release(run);
+	return kept;
+}

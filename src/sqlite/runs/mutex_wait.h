@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's waits for a connection's mutex outside of runs. Hosts enter that mutex by hand, or call
+ * functions of SQLite that enter it and that have no run (to bind a value). Each wait is a run of its own.
+ */
+#ifndef QUERYPROF_SQLITE_RUNS_MUTEX_WAIT_H
+#define QUERYPROF_SQLITE_RUNS_MUTEX_WAIT_H
+
+/* The hook of pthread_mutex_lock() tells of such waits from now on. */
+void mutex_wait_follow(void);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/runs/operations.h"
+
+#include <string.h>
+
+#include "query/look.h"
+#include "sqlite/locks/transactions.h"
+#include "sqlite/runs/begin.h"
+#include "sqlite/runs/end.h"
+#include "sqlite/session/recording.h"
+#include "timers/threads.h"
+
+/* Longer than a run keeps, which then cuts it. */
+#define LABEL_BYTES 192
+
+static void write_label(char label[LABEL_BYTES], const struct operation_text *text)
+{
+	const char *parts[] = { text->schema ? text->schema : "main", text->table, text->column };
+	size_t size = LABEL_BYTES;
+
+	sqlite3_snprintf((int)size, label, "%s(%s", text->function, parts[0]);
+	for (size_t i = 1; i < sizeof parts / sizeof *parts && parts[i]; i++) {
+		size_t used = strlen(label);
+
+		sqlite3_snprintf((int)(size - used), label + used, ".%s", parts[i]);
+	}
+	if (strlen(label) < size - 1)
+		strcat(label, ")");
+}
+
+static void enter_call(struct run_call *call, const struct host_library *library, const void *frame)
+{
+	runs_enter_call(&call->call, library, frame);
+	call->run = NULL;
+	call->is_nested = false;
+	call->mutex = NULL;
+}
+
+/* Whether an operation in this call has a run of its own. */
+static bool is_at_top(const struct run_call *call)
+{
+	return call->call.number && !call->call.running && !call->call.is_quiet && !sessions_idle();
+}
+
+static void begin(struct run_call *call, struct session *session)
+{
+	struct thread *thread;
+
+	if (!session || session->traced || !session_wants_samples(&session->settings) ||
+	    !(thread = sampler_thread()))
+		return;
+	call->run = runs_begin(session, NULL, call->call.number, thread, false);
+	if (!call->run)
+		return;
+	statements_set_around(call->run, &call->call, thread);
+	call_set_run(&call->call, call->run);
+	runs_push(call->run, thread, call->call.frame);
+}
+
+/* The file name is SQLite's, and copied under the mutex. */
+static void describe(struct run_call *call, sqlite3 *db, const char *label, const char *schema)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(db);
+
+	runs_announce_operation(call->run, label);
+	sqlite3_mutex_enter(mutex);
+	runs_take_query_id(call->run);
+	runs_describe_operation(call->run, sqlite3_db_filename(db, schema));
+	sqlite3_mutex_leave(mutex);
+}
+
+void operation_begin(struct run_call *call, const struct host_library *library, sqlite3 *db,
+                     const struct operation_text *text, const void *frame)
+{
+	char label[LABEL_BYTES];
+
+	enter_call(call, library, frame);
+	if (!is_at_top(call))
+		return;
+	begin(call, recording_meets(library, db));
+	if (!call->run)
+		return;
+	write_label(label, text);
+	describe(call, db, label, text->schema ? text->schema : "main");
+}
+
+/* False: the run was lost meanwhile. */
+static bool leave_run(struct run_call *call)
+{
+	struct thread *thread = sampler_thread();
+
+	if (!call->run || !runs_is_own(call->run, call->call.number))
+		return false;
+	runs_pop(call->run);
+	if (thread)
+		query_leave(&call->run->query, thread);
+	call_set_run(&call->call, NULL);
+	return true;
+}
+
+/* A close that had nothing to do is no line, and is not counted. */
+#define CLOSE_MIN_NS 1000000
+
+static void end(struct run_call *call, int rc, bool is_close)
+{
+	struct thread *thread = sampler_thread();
+
+	if (!leave_run(call))
+		return;
+	if (is_close && !rc && !query_lasted(&call->run->query, CLOSE_MIN_NS) &&
+	    !runs_worth_logging(call->run))
+		call->run->settings.log = false;
+	if (thread)
+		runs_end(call->run, thread, rc, false);
+	else
+		runs_release(call->run);
+}
+
+void operation_end(struct run_call *call, int rc)
+{
+	end(call, rc, false);
+	call_leave(&call->call);
+}
+
+void operation_opened(struct run_call *call, const void *handle, int rc)
+{
+	struct run *run;
+
+	if (!handle) {
+		operation_end(call, rc);
+		return;
+	}
+	if (leave_run(call) && (run = runs_rename(call->run, handle))) {
+		query_show(&run->query);
+		runs_give_back(run);
+	}
+	call_leave(&call->call);
+}
+
+void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite3 *db, const char *sql)
+{
+	*call = (struct run_call){ .call = *exec };
+	if (!is_at_top(call))
+		return;
+	begin(call, recording_meets(exec->library, db));
+	if (!call->run)
+		return;
+	describe(call, db, "sqlite3_exec()", "main");
+	query_hide(&call->run->query);
+	call->run->query.text = sql;
+	query_show(&call->run->query);
+}
+
+void operation_end_exec(struct run_call *call, int rc)
+{
+	end(call, rc, false);
+}
+
+/* --- waiting ----------------------------------------------------------------------------- */
+
+/* Another thread has the connection: nothing of it is read, and the host's query_id is left to its next
+ * statement. */
+void operation_begin_wait(struct run_call *call, const void *mutex, const void *frame)
+{
+	struct session *session = session_of_mutex(mutex);
+
+	*call = (struct run_call){ .run = NULL };
+	if (!session || (calling_current && calling_current->used))
+		return;
+	enter_call(call, session->library, frame);
+	if (!is_at_top(call))
+		return;
+	begin(call, session);
+	if (!call->run)
+		return;
+	/* The session is held now. It was another one's until then, if so. */
+	if (__atomic_load_n(&session->mutex, __ATOMIC_RELAXED) != mutex)
+		call->run->settings.log = false;
+	runs_announce_operation(call->run, OPERATION_WAIT);
+	query_show(&call->run->query);
+}
+
+/* The connection's transaction may be another thread's: a wait is no statement of it. */
+void operation_end_wait(struct run_call *call)
+{
+	struct thread *thread = sampler_thread();
+
+	if (leave_run(call)) {
+		if (thread)
+			runs_end_wait(call->run, thread);
+		else
+			runs_release(call->run);
+	}
+	call_leave(&call->call);
+}
+
+/* --- handles -------------------------------------------------------------------------- */
+
+void operation_use(struct run_call *call, const struct host_library *library, const void *handle,
+                   const void *frame)
+{
+	struct thread *thread;
+	bool is_taken;
+
+	enter_call(call, library, frame);
+	if (!handle || !is_at_top(call) || !(thread = sampler_thread()))
+		return;
+	call->run = runs_take(handle, call->call.number, &is_taken);
+	if (!call->run)
+		return;
+	call_set_run(&call->call, call->run);
+	query_enter(&call->run->query, thread);
+	runs_push(call->run, thread, frame);
+}
+
+void operation_used(struct run_call *call)
+{
+	if (leave_run(call)) {
+		transaction_call_ends(call->run->session, call->run);
+		runs_give_back(call->run);
+	}
+	call_leave(&call->call);
+}
+
+/* Inside of another run, too, and where nothing is sampled any more: the handle goes. */
+void operation_finish(struct run_call *call, const struct host_library *library, const void *handle,
+                      const void *frame)
+{
+	struct thread *thread = sampler_thread();
+	bool is_taken;
+
+	enter_call(call, library, frame);
+	if (!handle || !call->call.number)
+		return;
+	call->run = runs_take(handle, call->call.number, &is_taken);
+	if (!call->run)
+		return;
+	runs_hide_key(call->run);
+	if (!thread)
+		return;
+	query_enter(&call->run->query, thread);
+	call_set_run(&call->call, call->run);
+	if (!call->call.running)
+		runs_push(call->run, thread, frame);
+}
+
+/* --- closing ----------------------------------------------------------------------------- */
+
+void operation_begin_close(struct run_call *call, const struct host_library *library, sqlite3 *db,
+                           const void *frame)
+{
+	*call = (struct run_call){ .run = NULL };
+	if (sessions_idle())
+		return;
+	enter_call(call, library, frame);
+	/* Virtual tables finalize their statements while their connection goes. */
+	if (call->call.number)
+		call->call.place->is_quiet = true;
+	if (!db || !is_at_top(call))
+		return;
+	begin(call, session_of(db));
+	if (!call->run)
+		return;
+	if (call->run->settings.min_duration_ns < CLOSE_MIN_NS)
+		call->run->settings.min_duration_ns = CLOSE_MIN_NS;
+	runs_announce_operation(call->run, OPERATION_CLOSE);
+	runs_describe_operation(call->run, call->run->session->database);
+}
+
+void operation_end_close(struct run_call *call, int rc)
+{
+	end(call, rc, true);
+	call_leave(&call->call);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/runs/own_statements.h"
+
+#include "query/look.h"
+#include "sqlite/runs/runs.h"
+
+static struct run *find_run(const void *frame)
+{
+	struct calling *calling = sessions_idle() ? NULL : calling_here();
+	struct call_place *place = calling ? calling_find(calling, frame) : NULL;
+
+	return place && place->run ? place->run : calling ? calling->traced : NULL;
+}
+
+static void disown(struct run *run, const sqlite3 *db)
+{
+	struct thread *thread;
+
+	if (!run || run->own || run->session->db != db)
+		return;
+	run->own = true;
+	run->tag_slot = NULL; /* another tag than before */
+	query_hide(&run->query);
+	thread = run->tag_thread;
+	if (!thread)
+		return; /* nested: the samples are the outermost one's */
+	query_withdraw(&run->query);
+	runs_pop(run);
+	runs_push(run, thread, run->tag_frame);
+}
+
+void own_statements_disown(const sqlite3 *db)
+{
+	disown(find_run(__builtin_frame_address(0)), db);
+}
+
+void own_statements_disown_prepared(const sqlite3 *db)
+{
+	struct run *run = find_run(__builtin_frame_address(0));
+
+	/* Inside a step of another statement what is prepared has no run. */
+	if (run && !run->stmt && !run->label[0])
+		disown(run, db);
+}
+
+void own_statements_begin_quiet(struct call *call, const void *frame)
+{
+	runs_enter_call(call, host_library(), frame);
+	if (call->number)
+		call->place->is_quiet = true;
+}
+
+void own_statements_end_quiet(struct call *call)
+{
+	call_leave(call);
+}

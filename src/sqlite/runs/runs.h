@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs: one run of a statement, from its first step to its end (done, an error, reset or
+ * finalize), or one operation without a statement (operations.h). The open ones stand in a
+ * table that is never unmapped: the handler counts in it, on whatever thread the statement
+ * is stepped.
+ *
+ * A statement's run that has ended stays in the table, up to a number of them, until the
+ * statement is finalized: where that runs again nothing of it has to be found out anew.
+ *
+ * A run belongs to the call that is inside of it: `owner` is the call's number. Only the
+ * owner changes the run or ends it. A call finds an open run by its statement or handle and
+ * takes it, if no other call has it, with one compare-and-swap; so two threads may step one
+ * statement, and a statement may be reset inside its own step.
+ *
+ * A run copies the settings of its session that it needs when it begins, and it holds the
+ * session, unless that is private to one thread (session_enter_private()): then the thread
+ * takes and gives back its runs by ordinary stores.
+ *
+ * A run reads SQLite's objects in a call that has the statement. SQLite lets
+ * another thread finalize the statement as soon as the real call has returned. The private
+ * thread is waited for. A call that finds at its end that the session has become shared agrees
+ * with that thread in the word of the owner: the call sets OWNER_ENDS before it reads, and the
+ * thread that finalizes waits for the end; or that thread has set OWNER_GONE before, and the
+ * call reads nothing. Meanwhile it never waits for the connection's mutex, as the other thread
+ * may hold it. A call that begins on a shared session holds the mutex from its beginning to
+ * its end instead: so the error message that it reads is its own.
+ */
+#ifndef QUERYPROF_SQLITE_RUNS_RUNS_H
+#define QUERYPROF_SQLITE_RUNS_RUNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/way.h"
+#include "query/query.h"
+#include "sqlite/runs/calling.h"
+#include "sqlite/session/session.h"
+#include "timers/push.h"
+
+/* SQLite's counters of a statement over all its runs, in the order of its numbers from
+ * SQLITE_STMTSTATUS_FULLSCAN_STEP on; read at both ends. */
+enum counted {
+	COUNTED_FULLSCAN_STEPS,
+	COUNTED_SORTS,
+	COUNTED_AUTOINDEXES,
+	COUNTED_VM_STEPS,
+	COUNTED_REPREPARES,
+	STATEMENT_COUNTERS,
+};
+
+/* The session's settings, as they were when their number was `version`. */
+struct run_settings {
+	uint32_t version;
+	uint64_t period_ns[TIMER_CLOCKS], off_cpu_period_ns;
+	uint64_t min_duration_ns;
+	bool log, log_parameters;
+};
+
+/* The label of the operation that closes a connection. */
+#define OPERATION_CLOSE "sqlite3_close()"
+
+/* The label of a wait for the connection's mutex. */
+#define OPERATION_WAIT "sqlite3_mutex_enter()"
+
+struct run {
+	/* Up to `query`, and its beginning: what each step touches (base/way.h). */
+	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, RUN_ENDED, or the number of a call and flags */
+	sqlite3_stmt *stmt; /* atomic; NULL while it is being prepared, and for operations */
+	struct session *session;
+	/* Where its tag stands; tag_thread NULL: nowhere. */
+	struct thread *tag_thread;
+	struct thread *tag_slot; /* where it stood last, as `tag`, and may stand again; NULL: nowhere */
+	uint64_t tag;
+	uint64_t statement; /* as statement_stats_find() has it, 0: not known yet */
+	bool is_private;    /* atomic: counted in the session's private_runs, does not hold it */
+	bool own;           /* the profiler's, see own_statements_disown() */
+	bool prepared;      /* and not stepped yet: the run is paused */
+	bool kept;          /* counted as one that stays when it ends */
+	struct query_run query;
+	struct run_settings settings;
+	const void *tag_frame;
+	const volatile int *mutex_owner; /* what a traced run's tag points to */
+	const volatile int *counters;    /* where SQLite has them, NULL: SQLite's function reads them */
+	struct scan_counts *scans; /* at the run's beginning; of the place in the table, which keeps it */
+	int at_start[STATEMENT_COUNTERS];
+	int vm_steps;                    /* of them at the end of the run before */
+	char *database;                  /* of an operation, NULL: the session's */
+	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
+	char label[128];                 /* "", or the text of an operation */
+};
+
+/* No call has these numbers. */
+#define RUN_FREE 0ull
+#define RUN_OPEN 1ull /* and no call is inside */
+#define RUN_ENDED 2ull
+
+/* In the low bits of a call's number. */
+#define OWNER_ENDS 1ull /* the call reads the statement for the last time */
+#define OWNER_GONE 2ull /* the statement is being finalized by another call */
+#define OWNER_FLAGS (OWNER_ENDS | OWNER_GONE)
+
+/* The open run of a statement or handle. NULL: none, or, `*is_taken`, another call is inside
+ * of it. The run is the call's then. */
+struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
+
+/* The same for a statement whose run may be this one; `session` is private now. */
+bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
+                       uint64_t owner);
+
+/* The session of that run, NULL: it is another statement's, or not private. The run may have
+ * ended. */
+static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
+{
+	/* Relaxed: runs_take_private() checks again. */
+	return __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) == stmt &&
+	                       __atomic_load_n(&run->is_private, __ATOMIC_RELAXED)
+	               ? __atomic_load_n(&run->session, __ATOMIC_RELAXED)
+	               : NULL;
+}
+
+/* The statement is about to be finalized, and runs_take() found that another call is inside of
+ * its run. */
+void runs_statement_goes(const sqlite3_stmt *stmt);
+
+/* The call with this number was left, and its run cannot be distinguished from another any more. */
+OFF_THE_WAY void runs_lose(struct run *run, uint64_t owner);
+
+/* Whether the run is still the call's: it may have been lost meanwhile. */
+static inline bool runs_is_own(const struct run *run, uint64_t owner)
+{
+	return (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS) == owner;
+}
+
+/* The run stays open for the next call; it is lost when its statement is gone. */
+static inline void runs_give_back(struct run *run)
+{
+	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS;
+
+	/* Release: with runs_take(). */
+	if (!__atomic_compare_exchange_n(&run->owner, &(uint64_t){ owner }, RUN_OPEN, false, __ATOMIC_RELEASE,
+	                                 __ATOMIC_RELAXED))
+		runs_lose(run, owner);
+}
+
+/* The same for the run of a statement that `thread` has stepped. */
+static inline void runs_give_back_private(struct run *run, const struct thread *thread)
+{
+	struct session *session = run->session;
+
+	if (session_enter_private_again(session, thread->id)) {
+		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
+		session_leave_private(session);
+	} else {
+		runs_give_back(run);
+	}
+}
+
+/* Whether the run has ended. Lasting for private runs only: no other thread can end or take one. */
+static inline bool runs_has_ended(const struct run *run)
+{
+	return __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == RUN_ENDED;
+}
+
+/* The statement is about to be finalized, or has just come: its run that has ended is not kept
+ * any more. */
+void runs_drop_ended(const sqlite3_stmt *stmt);
+
+/* Parts of the table, for run_begin.c. A free run for the key, or for none (NULL); NULL: there is
+ * no room, which is counted. */
+struct run *runs_claim(const void *key, uint64_t owner);
+void runs_free(struct run *run);
+
+/* runs_take() of a run that is RUN_OPEN, or RUN_ENDED. */
+struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken);
+
+/* Whether there may be runs that have ended. Counts one more; false: there are too many. */
+bool runs_any_kept(void);
+bool runs_count_kept(struct run *run);
+
+/* The key by which the run is found. */
+const void **runs_key(const struct run *run);
+
+static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
+{
+	/* Relaxed: runs_take_private() checks again. */
+	__atomic_store_n(&run->stmt, stmt, __ATOMIC_RELAXED);
+}
+
+/* The thread works for the run from here to runs_pop(). `frame` as in query_tag. */
+void runs_push_anew(struct run *run, struct thread *thread, const void *frame);
+void runs_pop(struct run *run);
+
+/* `thread` is inside of no query. */
+PART_OF_THE_WAY void runs_push_alone(struct run *run, struct thread *thread, const void *frame)
+{
+	run->tag_thread = thread;
+	run->tag_frame = frame;
+	if (run->tag_slot != thread || !sampler_push_again(thread, run->tag, &run->query.key, frame))
+		runs_push_anew(run, thread, frame);
+}
+
+static inline void runs_push(struct run *run, struct thread *thread, const void *frame)
+{
+	if (frame && !thread->nesting) {
+		runs_push_alone(run, thread, frame);
+	} else {
+		run->tag_thread = thread;
+		run->tag_frame = frame;
+		runs_push_anew(run, thread, frame);
+	}
+}
+
+/* Whether the statement is there until the run is released. False: another thread finalizes it. */
+bool runs_claim_end(struct run *run);
+
+/* Whether the run's session is this one: its memory may be another session's by now, where the
+ * run does not hold it. */
+static inline bool runs_is_of_session(const struct run *run, const struct session *session)
+{
+	return run->query.session == session->number;
+}
+
+/* Whether the settings that the run has copied are those of the session, which is the run's. */
+static inline bool runs_has_settings_of(const struct run *run, const struct session *session)
+{
+	/* Relaxed: a change on another thread may come a run later. */
+	return run->settings.version == __atomic_load_n(&session->settings_version, __ATOMIC_RELAXED);
+}
+
+/* Ends a run without a line. The other one lets it stay for its statement, which is there, if it
+ * can: `is_inside`, the session is private now. */
+void runs_release(struct run *run);
+void runs_keep(struct run *run, bool is_inside);
+
+/* The session has ended: so do its runs, without a line, but for those that a call is
+ * inside of. */
+void runs_forget(struct session *session);
+
+enum run_counter {
+	RUNS_STARTED,
+	RUNS_LOGGED,    /* records handed to the ring */
+	RUNS_LOST,      /* ended unseen, without a line in the log */
+	RUNS_UNTRACKED, /* more statements open at once than can be followed */
+	RUNS_COUNTERS,
+};
+void runs_count(enum run_counter which);
+uint64_t runs_counter(enum run_counter which);
+
+/* The runs of the thread's calls that were left are lost. `frame` as in calling_reset_left(). */
+void runs_lose_left(struct calling *calling, const struct host_library *library, const void *frame);
+
+/* call_enter(), after runs_lose_left(). */
+static inline void runs_enter_call(struct call *call, const struct host_library *library, const void *frame)
+{
+	struct calling *calling = calling_here();
+
+	if (__builtin_expect(calling && calling->used, 0))
+		runs_lose_left(calling, library, frame);
+	call_enter(call, library, frame);
+}
+
+#endif

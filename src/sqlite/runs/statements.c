@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/runs/statements.h"
+
+#include "base/way.h"
+#include "handler/running.h"
+#include "query/look.h"
+#include "sqlite/calls/sites.h"
+#include "sqlite/locks/locks.h"
+#include "sqlite/locks/transactions.h"
+#include "sqlite/opcode/places.h"
+#include "sqlite/plan/programs.h"
+#include "sqlite/runs/begin.h"
+#include "sqlite/runs/end.h"
+#include "sqlite/runs/recent.h"
+#include "sqlite/session/recording.h"
+#include "timers/push.h"
+#include "timers/threads.h"
+
+/* --- a call and its run ----------------------------------------------------------------- */
+
+void statements_set_around(struct run *run, const struct call *call, const struct thread *thread)
+{
+	const struct query_tag *tag;
+	bool waits;
+
+	if (call->around) {
+		query_set_around(&run->query, call->running->query.counts.start.initial,
+		                 call->around->query.key);
+		return;
+	}
+	/* Another engine's query. */
+	tag = thread->nesting ? query_running(thread, (uintptr_t)call->frame, &waits) : NULL;
+	if (tag && (tag->key.hi || tag->key.lo))
+		query_set_around(&run->query, tag->counts->start.initial, tag->key);
+}
+
+static void begin_counts(struct run_call *call, const struct query_counts *counts)
+{
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		call->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
+		call->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
+	}
+	for (int sum = 0; sum < WAIT_SUMS; sum++)
+		call->waits[sum] = counts->has_waits ? counts->waits[sum] : 0;
+}
+
+static void add_counts(const struct run_call *call, const struct query_counts *counts)
+{
+	struct query_counts *own = &call->run->query.counts;
+
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		own->samples[type] +=
+			__atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - call->samples[type];
+		own->weights[type] +=
+			__atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - call->weights[type];
+	}
+	for (int sum = 0; sum < WAIT_SUMS && counts->has_waits; sum++) {
+		own->waits[sum] =
+			(own->has_waits ? own->waits[sum] : 0) + counts->waits[sum] - call->waits[sum];
+	}
+	own->has_waits |= counts->has_waits;
+}
+
+/* The thread works for the run, whose clocks the caller starts. The outermost run goes on
+ * counting while a nested one works; what it counts then is the nested one's, too. */
+static void enter_run(struct run_call *call, struct run *run, struct thread *thread)
+{
+	call->run = run;
+	call->is_nested = call->call.running != NULL;
+	if (call->is_nested) {
+		call->outermost = call->call.running->query.key;
+		begin_counts(call, &call->call.running->query.counts);
+		call->lock_around = locks_set_aside(thread);
+	} else {
+		runs_push(run, thread, call->call.frame);
+	}
+	call_set_run(&call->call, run);
+}
+
+/* `thread` NULL: it is not sampled any more. */
+static void leave_run(struct run_call *call, struct thread *thread)
+{
+	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
+
+	if (!call->is_nested)
+		runs_pop(call->run);
+	if (thread)
+		query_leave(&call->run->query, thread);
+	if (call->is_nested) {
+		/* It may have been lost, and its place may be another one's. */
+		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
+			add_counts(call, &outermost->counts);
+		if (thread)
+			locks_resume(thread, call->lock_around);
+	}
+	call_set_run(&call->call, NULL);
+}
+
+static void end_or_release(struct run_call *call, struct thread *thread, int rc)
+{
+	if (thread)
+		runs_end(call->run, thread, rc, call->mutex != NULL);
+	else
+		runs_release(call->run);
+}
+
+static void lock(struct run_call *call, sqlite3 *db)
+{
+	call->mutex = sqlite3_db_mutex(db);
+	sqlite3_mutex_enter(call->mutex);
+}
+
+static void unlock(struct run_call *call)
+{
+	if (call->mutex)
+		sqlite3_mutex_leave(call->mutex);
+	call->mutex = NULL;
+}
+
+/* --- steps -------------------------------------------------------------------------------- */
+
+/* Inside a run: is it the host's code that runs SQL there, or SQLite's own? */
+static bool is_hosts(const struct call *call, const void *caller)
+{
+	return call->is_in_exec || site_is_hosts(call->library, caller);
+}
+
+/* A call from outside of SQLite shows a place of the host's. */
+static void see_caller(const struct call *call, const void *caller)
+{
+	if (__builtin_expect(host_is_patched(call->library), 0) && !call->outer)
+		site_see(caller);
+}
+
+/* Whether a statement that is stepped in this call can have a run. */
+static bool may_run(const struct call *call, const void *caller)
+{
+	if (!call->number || call->is_quiet)
+		return false;
+	return !call->running || (!call->running->own && is_hosts(call, caller));
+}
+
+static struct run *begin_run(struct run_call *step, struct session *session, sqlite3_stmt *stmt,
+                             struct thread *thread, bool is_private)
+{
+	struct run *run = runs_begin(session, stmt, step->call.number, thread, is_private);
+
+	if (!run)
+		return NULL;
+	statements_set_around(run, &step->call, thread);
+	query_start_clocks(&run->query, thread);
+	enter_run(step, run, thread);
+	return run;
+}
+
+static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
+                                struct thread *thread, bool *is_taken)
+{
+	struct run *run = runs_take(stmt, step->call.number, is_taken);
+
+	if (!run)
+		return NULL;
+	if (run->session != session || run->stmt != stmt) {
+		runs_lose(run, step->call.number);
+		return NULL;
+	}
+	if (run->prepared) {
+		query_resume(&run->query, thread);
+		span_run_join(&run->query.span, run->query.left_ns, run->query.is_logged);
+	}
+	query_enter(&run->query, thread);
+	enter_run(step, run, thread);
+	return run;
+}
+
+/* False: the run ended unseen. */
+static bool describe_continued(struct run *run)
+{
+	if (!runs_is_current(run))
+		return false;
+	if (run->prepared) {
+		run->prepared = false;
+		runs_take_query_id(run);
+		runs_publish_if_open(run);
+		if (!run->own)
+			query_show(&run->query);
+	}
+	return true;
+}
+
+static void step_session(struct run_call *step, struct session *session, sqlite3_stmt *stmt)
+{
+	bool samples = session_wants_samples(&session->settings), is_taken = false;
+	bool has_runs = session_has_runs(session);
+	struct thread *thread;
+	struct run *run;
+	bool is_private;
+
+	if (!samples && !has_runs) {
+		session_unwatch(session);
+		return;
+	}
+	thread = sampler_thread();
+	if (!thread)
+		return;
+	if (!step->call.running)
+		opcode_library_learn(session->library, thread);
+	is_private = session_enter_private(session, thread->id);
+	/* The clocks run, and the tag is there, while another thread has the connection. */
+	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
+	if (is_taken) {
+		runs_count(RUNS_UNTRACKED); /* another thread steps it, too */
+	} else if (run) {
+		if (!is_private)
+			lock(step, session->db);
+		if (!describe_continued(run)) {
+			leave_run(step, thread);
+			step->run = NULL;
+			runs_lose(run, step->call.number);
+		}
+	}
+	if (!is_taken && !step->run && samples && begin_run(step, session, stmt, thread, is_private)) {
+		if (!is_private && !step->mutex) {
+			runs_announce(step->run);
+			lock(step, session->db);
+		}
+		runs_describe(step->run);
+	}
+	if (is_private)
+		session_leave_private(session);
+}
+
+void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
+                          const void *frame, const void *caller)
+{
+	struct session *session;
+
+	runs_enter_call(&step->call, library, frame);
+	step->run = NULL;
+	step->mutex = NULL;
+	see_caller(&step->call, caller);
+	if (!stmt || !may_run(&step->call, caller))
+		return;
+	session = session_follow(sqlite3_db_handle(stmt));
+	if (session && !session->traced)
+		step_session(step, session, stmt);
+}
+
+/* Out of its clocks, the run goes on after the row or ends. */
+static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
+{
+	struct run *run = step->run;
+
+	if (rc != SQLITE_ROW) {
+		end_or_release(step, thread, rc);
+		return;
+	}
+	run->query.rows++;
+	if (thread && run->is_private)
+		runs_give_back_private(run, thread);
+	else
+		runs_give_back(run);
+}
+
+static void end_step(struct run_call *step, int rc)
+{
+	struct thread *thread = sampler_thread();
+
+	leave_run(step, thread);
+	if (step->call.calling == calling_current)
+		*calling_recent(calling_current, step->run->stmt) = step->run;
+	end_or_pause(step, thread, rc);
+}
+
+void statement_step_end(struct run_call *step, int rc)
+{
+	struct call_place *outer = call_outer(&step->call);
+
+	if (outer)
+		outer->newest_row = step->run && rc == SQLITE_ROW ? step->run->stmt : NULL;
+	if (step->run && runs_is_own(step->run, step->call.number))
+		end_step(step, rc);
+	unlock(step);
+	call_leave(&step->call);
+}
+
+/* --- resets and ends -------------------------------------------------------------------- */
+
+/* The session of a statement that may have a run to end, NULL: it has none. `goes`: or a run that
+ * has ended and is kept. */
+static struct session *session_to_end(const struct host_library *library, sqlite3_stmt *stmt, bool goes)
+{
+	struct calling *calling = calling_current;
+	const struct run *recent = calling ? *calling_recent(calling, stmt) : NULL;
+	struct session *session;
+
+	if (!stmt || sessions_idle())
+		return NULL;
+	session = recent ? runs_guess_session(recent, stmt) : NULL;
+	if (session)
+		return goes || !runs_has_ended(recent) ? session : NULL;
+	session = session_of(host_api(library)->db_handle(stmt));
+	if (!session || session->traced)
+		return NULL;
+	return session_has_runs(session) || (goes && session_has_kept(session)) ? session : NULL;
+}
+
+/* Takes the statement's open run, if its end can be seen in this call. */
+static struct run *take_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt,
+                                   bool *is_taken)
+{
+	const struct thread *thread = sampler_thread();
+	struct run *recent = call->call.calling ? *calling_recent(call->call.calling, stmt) : NULL;
+	bool is_private, is_current;
+
+	*is_taken = false;
+	call->run = NULL;
+	call->mutex = NULL;
+	if (!session || !call->call.number || call->call.is_quiet)
+		return NULL;
+	is_private = thread && session_enter_private(session, thread->id);
+	if (is_private && recent && runs_take_private(recent, session, stmt, call->call.number))
+		call->run = recent;
+	else
+		call->run = runs_take(stmt, call->call.number, is_taken);
+	is_current = call->run && call->run->stmt == stmt && runs_is_current(call->run);
+	if (is_private)
+		session_leave_private(session);
+	if (!call->run)
+		return NULL;
+	if (is_current) {
+		if (!is_private)
+			lock(call, sqlite3_db_handle(stmt));
+		return call->run;
+	}
+	runs_lose(call->run, call->call.number);
+	return call->run = NULL;
+}
+
+static int reset_and_end(struct run_call *call, statement_reset_function *reset)
+{
+	struct thread *thread = sampler_thread();
+	struct run *run = call->run;
+	bool is_inside = thread && !call->call.running;
+	int rc;
+
+	if (thread)
+		query_enter(&run->query, thread);
+	if (is_inside)
+		enter_run(call, run, thread);
+	else
+		call_set_run(&call->call, run);
+	rc = reset(run->stmt);
+	if (is_inside) {
+		leave_run(call, thread);
+	} else {
+		if (thread)
+			query_leave(&run->query, thread);
+		call_set_run(&call->call, NULL);
+	}
+	end_or_release(call, thread, rc);
+	unlock(call);
+	return rc;
+}
+
+static void end_resigned(struct run_call *call, int rc)
+{
+	struct thread *thread = sampler_thread();
+
+	if (runs_is_own(call->run, call->call.number)) {
+		leave_run(call, thread);
+		end_or_release(call, thread, rc);
+	}
+	call_leave(&call->call);
+}
+
+/* Some hosts (node:sqlite) reset before the first step, too: the preparation goes on. */
+static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_reset_function *reset)
+{
+	int rc = reset(stmt);
+
+	runs_give_back(call->run);
+	unlock(call);
+	return rc;
+}
+
+static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stmt,
+                           statement_reset_function *reset, const void *frame)
+{
+	struct session *session = session_to_end(library, stmt, false);
+	struct run_call call;
+	bool is_taken;
+	int rc;
+
+	if (!session && recent_is_alone(calling_current))
+		return reset(stmt);
+	runs_enter_call(&call.call, library, frame);
+	if (!take_run_to_end(&call, session, stmt, &is_taken))
+		rc = reset(stmt);
+	else
+		rc = call.run->prepared ? reset_prepared(&call, stmt, reset) : reset_and_end(&call, reset);
+	call_leave(&call.call);
+	return rc;
+}
+
+ON_THE_WAY int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
+                               statement_reset_function *reset, const void *frame)
+{
+	struct recent_call recent;
+	struct run_call call;
+	int rc;
+
+	if (!recent_enter(&recent, library, stmt, frame, false))
+		return reset_otherwise(library, stmt, reset, frame);
+	rc = reset(stmt);
+	if (!recent_end(recent.run, recent.thread, recent.calling, recent.number, rc)) {
+		call = recent_resign(recent, library, frame);
+		end_resigned(&call, rc);
+	}
+	return rc;
+}
+
+int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
+                       statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
+{
+	struct session *session = session_to_end(library, stmt, true);
+	int reset_rc = SQLITE_OK, rc;
+	bool is_taken = false;
+	struct run_call call;
+
+	if (!session && recent_is_alone(calling_current)) {
+		programs_read(stmt, frame);
+		return finalize(stmt);
+	}
+	runs_enter_call(&call.call, library, frame);
+	if (!recent_has_ended(calling_current, stmt) && take_run_to_end(&call, session, stmt, &is_taken))
+		reset_rc = reset_and_end(&call, reset);
+	if (reset_rc == SQLITE_OK)
+		programs_read(stmt, frame);
+	if (is_taken)
+		runs_statement_goes(stmt);
+	if (session)
+		runs_drop_ended(stmt);
+	rc = finalize(stmt);
+	call_leave(&call.call);
+	return reset_rc ? reset_rc : rc;
+}
+
+/* --- exec -------------------------------------------------------------------------------- */
+
+void statement_exec_begin(struct call *exec, const struct host_library *library, const void *frame,
+                          const void *caller)
+{
+	runs_enter_call(exec, library, frame);
+	see_caller(exec, caller);
+	if (exec->number)
+		exec->place->is_exec = exec->running && is_hosts(exec, caller);
+}
+
+void statement_exec_end(struct call *exec)
+{
+	call_leave(exec);
+}
+
+sqlite3_stmt *statement_exec_row(const struct call *exec)
+{
+	return exec->number ? exec->place->newest_row : NULL;
+}
+
+void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
+{
+	struct run_call call = { .call = *exec };
+	struct thread *thread = sampler_thread();
+	bool is_taken;
+
+	if (!take_run_to_end(&call, session_to_end(exec->library, stmt, false), stmt, &is_taken))
+		return;
+	/* It ends now. */
+	if (thread) {
+		query_enter(&call.run->query, thread);
+		query_leave(&call.run->query, thread);
+	}
+	end_or_release(&call, thread, SQLITE_ABORT);
+	unlock(&call);
+}
+
+/* --- preparing ------------------------------------------------------------ */
+
+/* SQLite reads the schema, waits for its lock, parses and plans: that is the query's
+ * time, too, and may be most of it. A run of its own, which the statement's first
+ * step goes on with; it is kept only if it is worth a line already, so that a cached
+ * statement does not start at its preparation hours ago. */
+void statement_prepare_begin(struct run_call *prepare, const struct host_library *library, sqlite3 *db,
+                             const char *text, const void *frame)
+{
+	struct thread *thread;
+	struct session *session;
+	bool is_private;
+
+	*prepare = (struct run_call){ .run = NULL };
+	programs_read(db, frame);
+	if (sessions_idle())
+		return;
+	runs_enter_call(&prepare->call, library, frame);
+	if (!prepare->call.number)
+		return;
+	prepare->call.place->is_quiet = true;
+	if (prepare->call.is_quiet || prepare->call.running)
+		return;
+	session = recording_meets(library, db);
+	if (!session || session->traced || !session_wants_samples(&session->settings))
+		return;
+	thread = sampler_thread();
+	if (!thread)
+		return;
+	opcode_library_learn(library, thread);
+	is_private = session_enter_private(session, thread->id);
+	if (begin_run(prepare, session, NULL, thread, is_private)) {
+		prepare->run->query.text = text;
+		query_show(&prepare->run->query);
+	}
+	if (is_private)
+		session_leave_private(session);
+	else if (prepare->run)
+		lock(prepare, db);
+}
+
+static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
+{
+	struct thread *thread = sampler_thread();
+	struct run *run = prepare->run;
+
+	leave_run(prepare, thread);
+	if (!rc && thread)
+		transaction_call_ends(run->session, run);
+	if (!rc && thread && stmt && run->settings.log && !run->own)
+		programs_prepared(run->session, stmt, &run->query.counts.start);
+	if (rc && thread) {
+		runs_end(run, thread, rc, prepare->mutex != NULL);
+	} else if (!stmt || !thread) {
+		query_withdraw(&run->query); /* of a text without a statement */
+		runs_release(run);
+	} else if (runs_worth_logging(run)) {
+		runs_prepared(run, stmt);
+	} else {
+		*calling_recent(prepare->call.calling, stmt) = runs_end_preparation(run, thread, stmt);
+	}
+}
+
+void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
+{
+	/* Another one at its address may have been freed unseen: its run goes. */
+	if (stmt)
+		runs_drop_ended(stmt);
+	if (prepare->run && runs_is_own(prepare->run, prepare->call.number))
+		end_prepare(prepare, rc, stmt);
+	unlock(prepare);
+	call_leave(&prepare->call);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's own labels. The setting query_profiler_labels has them; the set that its
+ * queries are under follows it.
+ */
+#ifndef QUERYPROF_SQLITE_SESSION_LABELS_H
+#define QUERYPROF_SQLITE_SESSION_LABELS_H
+
+#include "sqlite/session/session.h"
+
+/* The setting of the session may be another now; NULL: of what new sessions and queries of
+ * qp_query_begin() start with. */
+void session_labels_follow(struct session *session);
+
+/* The session's memory will be another one's. */
+void session_labels_free(struct session *session);
+
+/* The setting with one label more, changed, or without it: `text` NULL and `number` NULL. A value
+ * for session_set(), malloc'ed; NULL: no memory. */
+char *session_labels_with(const struct session *session, const char *key, const char *text,
+                          const int64_t *number);
+
+#endif

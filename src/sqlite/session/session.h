@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One session: a connection of the host's that has queryprof, and the table of them.
+ *
+ * A session is found by its connection and lives at least as long. It outlives the
+ * connection where something still needs it: it is counted, and its memory is never
+ * unmapped, so that a thread that finds it late reads a session that has ended.
+ */
+#ifndef QUERYPROF_SQLITE_SESSION_SESSION_H
+#define QUERYPROF_SQLITE_SESSION_SESSION_H
+
+#include "base/bias.h"
+#include "handler/thread.h"
+#include "settings/settings.h"
+#include "sqlite/calls/host.h"
+#include "sqlite/locks/transaction.h"
+
+struct address_space;
+
+struct session {
+	uint32_t count;     /* atomic: the connection and its open runs; 0: free */
+	uint32_t next_free; /* index + 1 */
+	uint32_t index;
+	sqlite3 *db;                        /* atomic; NULL: the session has ended */
+	const struct host_library *library; /* that the connection belongs to */
+	/* Up to `settings`: what each run touches (base/way.h). */
+	uint32_t number;       /* session_id: no other of this process has it, 0 is none's */
+	struct bias bias;      /* see session_enter_private() */
+	int private_runs;      /* that were begun there and are open; they do not hold the session */
+	bool has_kept;         /* atomic: the table has runs of its statements that have ended */
+	uint64_t label_number; /* atomic; of its queries, 0: none */
+	/* Atomic: how often the settings have changed. Runs copy what they need of them. */
+	uint32_t settings_version;
+	struct session_settings settings;
+	const struct address_space *space; /* of the SQL functions; NULL: this process's */
+	const void *mutex;                 /* atomic; the connection's, NULL: not known */
+	char *database;                    /* the file of `main`; NULL: not known */
+	struct qp_label_set *labels;       /* session_labels.c */
+	/* The host's steps on this connection cannot be hooked: statements are followed
+	 * by sqlite3_trace_v2, see trace_fallback.h. */
+	bool traced;
+	/* Then: thread id of the owner of the connection's mutex, and how often it
+	 * holds it; NULL when the connection has none that can be read. */
+	const volatile int *mutex_owner;
+	const volatile unsigned *mutex_count;
+	/* And the host's own trace callback, see qp_trace(). */
+	struct {
+		int (*callback)(unsigned, void *, void *, void *);
+		void *context;
+		unsigned mask;
+	} host_trace;
+	/* The host did not attach it: nothing was added to the connection. `closing` (atomic): the host
+	 * has closed it, statements are left; SQLite reports other calls of the connection to the host's
+	 * error log. `bound`: SQLite ends the session (binding.c). */
+	bool recorded, closing, bound;
+	/* The host wants the tables, by .load or qp_attach(): their names alone bring the schema,
+	 * not only those that no host has. Written before the session is used. */
+	bool wants_tables, has_tables;
+	struct transaction transaction;
+	bool watched; /* atomic: its settings request samples */
+};
+
+/* The session of a connection, NULL when it has none. Lock-free. The caller ensures that the
+ * connection lives. Beyond the connection's end only session_hold() keeps the session. */
+struct session *session_of(sqlite3 *db);
+
+/* Whether a session's connection has this mutex. Async-signal-safe. */
+bool session_has_mutex(const void *mutex);
+
+/* The session whose connection has this mutex, NULL: none. It may end, and its memory be another session's,
+ * until session_hold(): look at its mutex again then. */
+struct session *session_of_mutex(const void *mutex);
+
+/* Whether the host has closed the connection, which lives for its statements. */
+static inline bool session_is_closing(const struct session *session)
+{
+	/* Relaxed: a thread that has a statement since may see it late, and only reads the statement. */
+	return __atomic_load_n(&session->closing, __ATOMIC_RELAXED);
+}
+
+/* The session stays until session_release(). False: it has ended meanwhile. */
+bool session_hold(struct session *session);
+void session_release(struct session *session);
+
+/* Whether a run of the session is open. */
+static inline bool session_has_runs(const struct session *session)
+{
+	/* Relaxed: of a statement that the caller has, its own run was opened before. */
+	return __atomic_load_n(&session->count, __ATOMIC_RELAXED) > 1 ||
+	       __atomic_load_n(&session->private_runs, __ATOMIC_RELAXED) != 0;
+}
+
+static inline bool session_has_kept(const struct session *session)
+{
+	/* Relaxed: as above. */
+	return __atomic_load_n(&session->has_kept, __ATOMIC_RELAXED);
+}
+
+/* A session that only one thread has used so far, as nearly all, is that thread's: base/bias.h.
+ * False: it is shared, and its user is outside. */
+static inline bool session_enter_private(struct session *session, uint32_t thread)
+{
+	return bias_enter(&session->bias, thread);
+}
+
+/* The same, of a session that is the thread's already. False: it is not. */
+static inline bool session_enter_private_again(struct session *session, uint32_t thread)
+{
+	return bias_enter_again(&session->bias, thread);
+}
+
+static inline void session_leave_private(struct session *session)
+{
+	bias_leave(&session->bias);
+}
+
+/* The session is shared from now on, its user outside; the caller may be the user. */
+static inline void session_share(struct session *session)
+{
+	bias_share(&session->bias);
+}
+
+/* Adds a session for the connection, with the settings that new sessions have; `database` is
+ * copied. The one that it has already, if so; NULL: no room. */
+struct session *session_add(sqlite3 *db, const char *database, bool recorded);
+
+/* The connection goes: the session is no longer found. True for one caller only, which then
+ * ends its runs (runs_forget) and gives the connection's count back. */
+bool session_remove(struct session *session);
+
+/* No session samples and no run is open: hooks have nothing to do. Inline, for it is
+ * all that the library costs a host with its timers off. */
+extern uint32_t sessions_watched __attribute__((visibility("hidden")));
+
+static inline bool sessions_idle(void)
+{
+	/* Relaxed: a query that begins as sampling is turned on may be missed. */
+	return __atomic_load_n(&sessions_watched, __ATOMIC_RELAXED) == 0;
+}
+
+/* One more reason, or one less, for the hooks to look. */
+void sessions_watch_more(int reasons);
+
+/* The session's settings may request samples now; its last query has ended for good. */
+void session_watch(struct session *session);
+void session_unwatch(struct session *session);
+
+/* Whether the settings request samples. */
+static inline bool session_wants_samples(const struct session_settings *settings)
+{
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+		if (settings->period_ns[clock])
+			return true;
+	return settings->off_cpu_period_ns != 0;
+}
+
+/* Whether the session may see queries of the one with this number (0: of none). */
+static inline bool session_may_see(const struct session *session, uint32_t number)
+{
+	return session->settings.show_queries_of_other_sessions || number == session->number;
+}
+
+enum session_counter {
+	SESSIONS_OPEN,
+	SESSION_COUNTERS,
+};
+uint64_t session_counter(enum session_counter which);
+
+#endif

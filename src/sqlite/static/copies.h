@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The copies of SQLite that are linked into the objects of this process, the program's and its
+ * modules', also where the module exports its own. Shared libraries of SQLite are none
+ * (library_is_called_by_name() of sqlite/calls/library.h).
+ *
+ * Also compiled into the preload.
+ */
+#ifndef QUERYPROF_SQLITE_STATIC_COPIES_H
+#define QUERYPROF_SQLITE_STATIC_COPIES_H
+
+#include <limits.h>
+
+#include "sqlite/static/find.h"
+
+struct static_copy {
+	struct static_object object;
+	struct static_table table;
+	bool is_of_program;
+	char path[PATH_MAX];
+};
+
+/* How far a search has come; all 0 at the beginning. */
+struct copies_search {
+	size_t seen;             /* mapped objects */
+	unsigned long long gone; /* how many have been unmapped: then it begins again */
+	bool has_seen_program;   /* which is never unmapped */
+};
+
+/* Copies that have come since the call before, at most `room`, which is STATIC_TABLES_MAX or more;
+ * 0: there are none, yet. One may be reported again after an object has been unmapped. `no_table`
+ * is called for each object whose copy has no table, or whose table was not found. Takes the lock of the
+ * loader's list only: callable while the loader loads. */
+size_t copies_find(struct copies_search *search, struct static_copy *copies, size_t room,
+                   void (*no_table)(const char *path, enum static_found found));
+
+/* The copy with this table of routines. False: it is none. */
+bool copies_find_table(const void *routines, struct static_copy *copy);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds a SQLite that is linked into a program or a module, stripped or not.
+ *
+ * No name helps, but SQLite has two tables. `aSyscall` of its layer for Unix names system
+ * calls in writable data: "open", "close", "access", each beside a function. That says that a
+ * SQLite is here, and where its code is. `sqlite3Apis`, the routines that extensions get, has
+ * the address of every function of the interface. In a program at a fixed address it may lie
+ * anywhere in the constants, so the code around the first finding, in which
+ * sqlite3_load_extension() names it, gives the address. A candidate for the table
+ * is believed only after a strict check.
+ *
+ * Nothing is called or written, and no lock is taken: it runs inside the callback of
+ * dl_iterate_phdr(), once the object is relocated. Also compiled into the preload.
+ */
+#ifndef QUERYPROF_SQLITE_STATIC_FIND_H
+#define QUERYPROF_SQLITE_STATIC_FIND_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct static_range {
+	uintptr_t start, end;
+};
+
+#define STATIC_RANGES_MAX 8
+
+/* Where what is looked for can lie in an object. */
+struct static_object {
+	uintptr_t bias;
+	struct static_range image;
+	struct static_range code; /* its largest executable segment */
+	/* Readable memory, constants that can be the table, and data that change. */
+	struct static_range loaded[STATIC_RANGES_MAX], constants[STATIC_RANGES_MAX], data[STATIC_RANGES_MAX];
+	unsigned loaded_count, constants_count, data_count;
+	bool is_fixed; /* it does not move: addresses in it are no relocations */
+};
+
+struct static_table {
+	const uintptr_t *routines; /* a struct sqlite3_api_routines, as long as its version has it */
+	size_t count;              /* words of it that are functions or 0 */
+	uint32_t version;          /* 3053004 */
+};
+
+enum static_found {
+	STATIC_NOTHING,
+	STATIC_NO_TABLE, /* a SQLite that loads no extensions, and so has no table */
+	/* One whose table was not found. Where another library has the same names, the loader may have made
+	 * the table lead there. */
+	STATIC_UNKNOWN_TABLE,
+	STATIC_TABLE,
+};
+
+#define STATIC_TABLES_MAX 4 /* in one object */
+
+/* Looks into one object. Writes what was found to `tables`, and `*count`. */
+enum static_found static_find(const struct dl_phdr_info *info, struct static_object *object,
+                              struct static_table tables[STATIC_TABLES_MAX], size_t *count);
+
+static inline bool static_is_in(const struct static_range *range, uintptr_t address)
+{
+	return address - range->start < range->end - range->start;
+}
+
+/* Whether `size` bytes at the address are of the object's file, and can be read. */
+bool static_is_loaded(const struct static_object *object, uintptr_t address, size_t size);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first opening of a database by a copy of SQLite inside the program or a module, or the first automatic
+ * extension (sqlite3_auto_extension()), which SQLite calls for each opening: only then is more of it patched.
+ * Most processes never come so far, and nothing more happens in them; and while a copy has no connection, no
+ * thread is inside the functions that get a jump.
+ *
+ * Only of the preload. One thread at a time calls opening_look().
+ */
+#ifndef QUERYPROF_SQLITE_STATIC_OPENING_H
+#define QUERYPROF_SQLITE_STATIC_OPENING_H
+
+/* Looks for copies in objects that have come. `first_open` is called with the copy's table of
+ * routines before its first connection is opened, and by each thread that comes meanwhile.
+ * `refused` is called with what cannot be watched, and why. */
+void opening_look(void (*first_open)(const void *routines),
+                  void (*refused)(const char *path, const char *why));
+
+#endif

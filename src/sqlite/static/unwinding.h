@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwind information for stubs, as an object has it for its functions: then the signal handler
+ * needs to know nothing of stubs.
+ */
+#ifndef QUERYPROF_SQLITE_STATIC_UNWINDING_H
+#define QUERYPROF_SQLITE_STATIC_UNWINDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sqlite/static/stub.h"
+
+/* A stub, and where its first byte is. */
+struct placed_stub {
+	struct stub stub;
+	uintptr_t address;
+};
+
+/* Writes .eh_frame_hdr and, behind it, .eh_frame of the stubs, which are in the order of their
+ * addresses, as they are to lie at `address`. The header's size, `*size` of all; 0: there is no
+ * room. */
+size_t unwinding_write(uint8_t *to, size_t room, uintptr_t address, const struct placed_stub *stubs,
+                       size_t count, size_t *size);
+
+#endif

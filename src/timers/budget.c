@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "timers/budget.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "collect/ledger_reader.h"
+#include "collect/ring_reader.h"
+#include "collect/slots.h"
+#include "collect/state.h"
+#include "handler/timer.h"
+
+/* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
+#define STORE_SAMPLE_MOST_NS 40000
+
+/* A signal's way through the kernel and back, in system calls that do nothing. */
+#define SIGNAL_SYSCALLS 16
+#define SYSCALL_TRIES 32
+
+/* Old costs count half after so long. */
+#define MEMORY_NS (0.5 * NS_PER_S)
+
+/* A new stretch aims at this part of the budget; it returns below the other. */
+#define AIM 0.85
+#define RETURN_BELOW 0.7
+
+/* A timer follows with its next signal. Until all have, the cost is in part that of their old
+ * intervals: it changes nothing for so long at most. */
+#define HOLD_MOST_NS (2 * NS_PER_S)
+
+/* The flusher is woken when the ring is half full. Intervals double above this part of it; but not for
+ * ever, as another process may have the file. */
+#define RING_FULL 0.625
+#define RING_STRETCH_MOST 16
+
+/* Threads that were in queries at one of the last looks are counted, those that ended a moment ago with
+ * them: between two queries they are in none. */
+#define LOOKS 4
+
+static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
+static uint64_t in_queries, threads_then, cost_ppm, signal_ns;              /* atomic */
+
+/* Only the thread that looks uses this. */
+static struct {
+	uint64_t at_ns;                       /* of the last look, 0: there was none */
+	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
+	uint64_t taken, storing_ns, stored;
+	double store_one_ns;            /* CPU time of the flusher for a sample; it comes late */
+	double cost, time;              /* of the last second or so */
+	double crowd;                   /* stretch for the sake of the threads */
+	double overhead;                /* and so much more of it for the sake of the cost */
+	uint64_t longest_ns;            /* interval of the threads in queries */
+	uint64_t hold_ns;               /* until then the overhead stays */
+	uint32_t counted[LOOKS], looks; /* threads in queries, by look */
+	uint32_t threads;               /* the most of them */
+} budget = { .crowd = 1, .overhead = 1 };
+
+void budget_set_max_threads(uint32_t threads)
+{
+	__atomic_store_n(&max_threads, threads, __ATOMIC_RELAXED);
+}
+
+void budget_set_max_overhead(uint32_t percent)
+{
+	__atomic_store_n(&max_percent, percent, __ATOMIC_RELAXED);
+}
+
+void budget_after_fork(void)
+{
+	memset(&budget, 0, sizeof(budget));
+	budget.crowd = 1;
+	budget.overhead = 1;
+	timer_stretch[TIMER_CPU] = timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
+	in_queries = threads_then = cost_ppm = 0;
+}
+
+/* The fastest of some: others may have been interrupted. */
+static uint64_t measure_signal(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < SYSCALL_TRIES; i++) {
+		uint64_t start = clock_ns(CLOCK_MONOTONIC);
+		for (int call = 0; call < SIGNAL_SYSCALLS; call++)
+			syscall(SYS_getppid);
+		uint64_t took = clock_ns(CLOCK_MONOTONIC) - start;
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
+static uint32_t count_in_queries(void)
+{
+	uint32_t slots = slots_count(), count = 0;
+
+	budget.longest_ns = 0;
+	for (uint32_t i = 0; i < slots; i++) {
+		const struct thread *slot = slots_get(i);
+		const struct thread_timer *timer = &slot->timers[TIMER_REAL];
+		if (!TIMER_GET(timer, armed) || __atomic_load_n(&slot->nesting, __ATOMIC_RELAXED) == 0)
+			continue;
+		count++;
+		if (timer_interval(timer) > budget.longest_ns)
+			budget.longest_ns = timer_interval(timer);
+	}
+	return count;
+}
+
+static double clip(double value, double least, double most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+/* The threads that come and go around the number change nothing. */
+static double stretch_for_crowd(uint32_t now)
+{
+	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+
+	budget.counted[budget.looks++ % LOOKS] = now;
+	budget.threads = 0;
+	for (int i = 0; i < LOOKS; i++)
+		budget.threads = budget.counted[i] > budget.threads ? budget.counted[i] : budget.threads;
+	if (limit == 0)
+		return 1;
+	double wanted = clip((double)budget.threads / limit, 1, TIMER_STRETCH_MAX);
+
+	return wanted > budget.crowd || 1.25 * budget.threads / limit < budget.crowd ? wanted : budget.crowd;
+}
+
+static bool ring_gets_full(void)
+{
+	struct ring *ring = sampler_ring();
+
+	if (ring == NULL)
+		return false;
+	uint64_t tail = ring_tail(ring); /* first: the head is never behind it */
+	return (double)(ring_head(ring) - tail) > RING_FULL * (double)ring_bytes(ring);
+}
+
+static double stretch_for_overhead(double ratio)
+{
+	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
+	double wanted = budget.overhead;
+
+	if (percent == 0)
+		return 1;
+	ratio *= 100.0 / percent;
+	if (budget.at_ns < budget.hold_ns)
+		return wanted;
+	if (ring_gets_full())
+		wanted *= wanted < RING_STRETCH_MOST ? 2 : 1;
+	else if (ratio > 1 || ratio < RETURN_BELOW)
+		wanted *= ratio / AIM;
+	wanted = clip(wanted, 1, TIMER_STRETCH_MAX);
+	/* The cost that was measured with the old stretch, as it would have been with the new one. */
+	budget.cost *= budget.overhead / wanted;
+	if (wanted != budget.overhead)
+		budget.hold_ns =
+			budget.at_ns + (budget.longest_ns < HOLD_MOST_NS ? budget.longest_ns : HOLD_MOST_NS);
+	return wanted;
+}
+
+/* The growth of a sum since the last look. */
+static double since(uint64_t *last, uint64_t now)
+{
+	uint64_t before = *last;
+
+	*last = now;
+	return now > before ? (double)(now - before) : 0;
+}
+
+/* Cost through time. `begun` threads have come: the first sample of each comes whatever the stretch is,
+ * and says nothing of those to come. */
+static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double begun)
+{
+	double elapsed = (double)(now - budget.at_ns), keep = MEMORY_NS / (MEMORY_NS + elapsed);
+	uint64_t ledger[LEDGER_COUNTERS];
+
+	ledger_sum(ledger);
+	double signals = since(&budget.signals, ledger[LEDGER_SIGNALS]);
+	double handlers = since(&budget.handler_ns, ledger[LEDGER_COST_NS]);
+	double cpu = since(&budget.cpu_ns, ledger[LEDGER_CPU_NS]);
+	double taken = since(&budget.taken, ledger[LEDGER_STORED]);
+	double storing = since(&budget.storing_ns, storing_ns), samples = since(&budget.stored, stored);
+
+	if (samples > 0)
+		budget.store_one_ns =
+			storing < samples * STORE_SAMPLE_MOST_NS ? storing / samples : STORE_SAMPLE_MOST_NS;
+
+	budget.at_ns = now;
+	double cost = handlers + signals * (double)signal_ns + taken * budget.store_one_ns;
+	budget.cost = budget.cost * keep + (begun < signals ? cost * (1 - begun / signals) : 0);
+	budget.time = budget.time * keep + (cpu > elapsed ? cpu : elapsed);
+	return budget.cost / budget.time;
+}
+
+/* Steps an octave. A thread has a series in the file for each stretch that it ever had. */
+#define STRETCH_STEPS 16
+
+double budget_round_stretch(double stretch)
+{
+	stretch = clip(stretch, 1, TIMER_STRETCH_MAX);
+
+	uint32_t step = 1;
+
+	while (stretch / step >= 2 * STRETCH_STEPS)
+		step *= 2;
+	uint32_t rounded = (uint32_t)(stretch / step) * step;
+	return step == 1 ? stretch : rounded < stretch ? rounded + step : rounded;
+}
+
+/* The part of the timers that has the longer interval is the one with which all signals together are
+ * 1 / stretch of what they would be. */
+static void set_stretch(enum timer_clock clock, double wanted)
+{
+	double stretch = budget_round_stretch(wanted);
+	uint32_t whole = (uint32_t)stretch;
+	double longer = (stretch - whole) * (whole + 1) / stretch;
+
+	/* Relaxed: it goes with nothing else. */
+	__atomic_store_n(&timer_stretch[clock], (uint32_t)((whole + longer) * TIMER_STRETCH_PARTS),
+	                 __ATOMIC_RELAXED);
+}
+
+static uint64_t longest_stretch(enum timer_clock clock)
+{
+	uint32_t parts = __atomic_load_n(&timer_stretch[clock], __ATOMIC_RELAXED);
+
+	return (parts + TIMER_STRETCH_PARTS - 1) / TIMER_STRETCH_PARTS;
+}
+
+uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock)
+{
+	uint64_t threads = sampler_counter(SAMPLER_THREADS), then, periods;
+	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t stretch = timer_stretch_of(timer, clock);
+
+	then = __atomic_load_n(&threads_then, __ATOMIC_RELAXED);
+	if (clock != TIMER_REAL || limit == 0 || threads <= then)
+		return stretch;
+	threads += __atomic_load_n(&in_queries, __ATOMIC_RELAXED) - then;
+	periods = threads / limit;
+	return (uint32_t)clip(budget_round_stretch((double)periods), stretch, TIMER_STRETCH_MAX);
+}
+
+/* Above half of a limit. */
+static bool is_busy(void)
+{
+	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
+
+	return longest_stretch(TIMER_CPU) > 1 || longest_stretch(TIMER_REAL) > 1 ||
+	       (limit != 0 && budget.threads * 2 > limit) ||
+	       (percent != 0 && budget.cost * 200 > budget.time * percent);
+}
+
+bool budget_look(uint64_t storing_ns, uint64_t stored)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (signal_ns == 0)
+		__atomic_store_n(&signal_ns, measure_signal(), __ATOMIC_RELAXED);
+	if (budget.at_ns != 0 && now - budget.at_ns < BUDGET_LOOK_NS / 2)
+		return is_busy();
+	if (budget.at_ns == 0)
+		budget.at_ns = now - BUDGET_LOOK_NS;
+	uint32_t threads = count_in_queries();
+	double ratio =
+		measure(now, storing_ns, stored, threads > budget.threads ? threads - budget.threads : 0);
+
+	__atomic_store_n(&threads_then, sampler_counter(SAMPLER_THREADS), __ATOMIC_RELAXED);
+	__atomic_store_n(&in_queries, threads, __ATOMIC_RELAXED);
+	__atomic_store_n(&cost_ppm, (uint64_t)(ratio * 1e6), __ATOMIC_RELAXED);
+	budget.crowd = stretch_for_crowd(threads);
+	budget.overhead = stretch_for_overhead(ratio);
+	set_stretch(TIMER_REAL, budget.crowd * budget.overhead);
+	set_stretch(TIMER_CPU, budget.overhead);
+	return is_busy();
+}
+
+uint64_t budget_figure(enum budget_figure which)
+{
+	switch (which) {
+	case BUDGET_IN_QUERIES: return __atomic_load_n(&in_queries, __ATOMIC_RELAXED);
+	case BUDGET_CPU_STRETCH: return longest_stretch(TIMER_CPU);
+	case BUDGET_REAL_STRETCH: return longest_stretch(TIMER_REAL);
+	case BUDGET_SIGNAL_NS: return __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
+	case BUDGET_COST_NS:
+		return ledger_read(LEDGER_COST_NS) +
+		       ledger_read(LEDGER_SIGNALS) * __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
+	case BUDGET_COST_PPM: return __atomic_load_n(&cost_ppm, __ATOMIC_RELAXED);
+	}
+	return 0;
+}

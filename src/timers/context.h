@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds a thread's OpenTelemetry context, see handler/context.h.
+ */
+#ifndef QUERYPROF_TIMERS_CONTEXT_H
+#define QUERYPROF_TIMERS_CONTEXT_H
+
+struct thread;
+
+/* Finds the calling thread's variable, if it is not known yet and a module of the process has it.
+ * Not in a handler: it calls the loader. */
+void context_follow(struct thread *thread);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The running queries of a thread.
+ */
+#include "timers/push.h"
+
+#include <string.h>
+
+#include "timers/threads.h"
+
+uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
+{
+	uint32_t place = nesting_find_place(thread);
+	struct query_tag *to = &thread->queries[place];
+
+	if (place == QUERY_NESTING) {
+		nesting_set(thread, thread->nesting + 1);
+		return 0;
+	}
+	/* The handler may come at any moment: it skips what has ended. */
+	__atomic_store_n(&to->ended, true, __ATOMIC_RELAXED);
+	HANDLER_BARRIER();
+	__atomic_store_n(&to->number, ++thread->pushes, __ATOMIC_RELAXED);
+	memcpy(&to->key, &tag->key, sizeof(*tag) - offsetof(struct query_tag, key));
+	HANDLER_BARRIER();
+	__atomic_store_n(&to->ended, false, __ATOMIC_RELAXED);
+	HANDLER_BARRIER();
+	/* Before the look at the timers: a signal in between finds the query, so it
+	 * cannot disarm what was just seen armed. */
+	if (place == thread->nesting)
+		nesting_set(thread, place + 1);
+	timers_follow(thread, tag);
+	if (__builtin_expect(thread->name_due, 0))
+		threads_publish_name(thread);
+	return to->number;
+}
+
+static void follow_newest(struct thread *thread)
+{
+	const struct query_tag *tag = nesting_top(thread);
+
+	if (tag != NULL)
+		timers_follow(thread, tag);
+}
+
+void sampler_remove_among(struct thread *thread, uint64_t number)
+{
+	struct query_tag *tag;
+
+	tag = number != 0 ? nesting_find(thread, number) : NULL;
+	if (tag != NULL)
+		__atomic_store_n(&tag->ended, true, __ATOMIC_RELAXED);
+	/* The rest is the thread's own: it does it with its next query. */
+	if (thread != thread_current)
+		return;
+	if (number == 0 && thread->nesting > QUERY_NESTING)
+		nesting_set(thread, thread->nesting - 1);
+	nesting_trim(thread);
+	/* The query around it may want other periods. */
+	follow_newest(thread);
+}
+
+void sampler_push_worker(struct thread *thread, const struct query_tag *tag)
+{
+	struct thread_timer *timer = &thread->timers[TIMER_CPU];
+
+	/* Not when the thread has run something else before. */
+	timer->whole = timer->period_ns == 0;
+	thread->is_worker = true;
+	sampler_push(thread, tag);
+}
+
+void sampler_pop_worker(struct thread *thread)
+{
+	timers_deliver_rest(thread);
+	thread->timers[TIMER_CPU].whole = thread->is_worker = false;
+	sampler_pop(thread);
+}
+
+void sampler_pop(struct thread *thread)
+{
+	const struct query_tag *tag = nesting_top(thread);
+
+	if (tag != NULL)
+		sampler_remove(thread, thread->nesting > QUERY_NESTING ? 0 : tag->number);
+}

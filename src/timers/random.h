@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random numbers: each thread has its own.
+ */
+#ifndef QUERYPROF_TIMERS_RANDOM_H
+#define QUERYPROF_TIMERS_RANDOM_H
+
+#include <stdint.h>
+
+#include "handler/thread.h"
+
+void random_seed(struct thread *thread);
+
+/* The next random number of the thread. SplitMix64: one word of state, passes the usual tests, and phases
+ * and the random part of keys need no more. */
+static inline uint64_t random_next(struct thread *thread)
+{
+	uint64_t x = thread->random += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+#endif

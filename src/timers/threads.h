@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slots of threads, from a thread's first query to its end.
+ */
+#ifndef QUERYPROF_TIMERS_THREADS_H
+#define QUERYPROF_TIMERS_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collect/state.h"
+#include "handler/thread.h"
+
+/* The calling thread's slot, made at the first call. NULL when there is no
+ * memory, on the profiler's own threads and after sampler_stop(). */
+struct thread *sampler_find_thread(void);
+
+static inline struct thread *sampler_thread(void)
+{
+	struct thread *thread = thread_current;
+
+	if (__builtin_expect(thread && sampler_ring(), 1))
+		return thread;
+	return sampler_find_thread();
+}
+
+/* Each thread that gets a slot while another one has one calls this then, outside of its query. */
+void threads_notify_company(void (*call)(void));
+
+/* The calling thread is the profiler's own: never sampled, never logged. */
+void sampler_exclude_thread(void);
+
+/* From now on it works for the host. */
+void sampler_include_thread(void);
+
+/* Finds out what nothing reports: frees slots and timers of threads that ended without
+ * running destructors; gives up a signal that the host has set. The flusher calls it now
+ * and then. A call looks at a thousand threads at most, in turn. */
+void sampler_reap(void);
+
+/* Makes the key whose destructor frees slots. 0 or an errno value. */
+int threads_init(void);
+
+/* Hands the ring (NULL: none) to all slots. */
+void threads_set_ring(struct ring *ring);
+
+/* Writes the thread's name to the ring if it is new; at most once a second. Only
+ * the thread itself, when it is registered and, behind each signal, with its next query. */
+void threads_publish_name(struct thread *thread);
+
+/* In a forked child: only the calling thread's slot is left. */
+void threads_after_fork(void);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's timers of a thread.
+ */
+#ifndef QUERYPROF_TIMERS_TIMERS_H
+#define QUERYPROF_TIMERS_TIMERS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/way.h"
+#include "collect/state.h"
+#include "handler/thread.h"
+
+/* Limits of a period. Below the first the kernel spends its time on signals. */
+#define PERIOD_MIN_NS 10000ull /* 10 us */
+#define PERIOD_MAX_NS 3600000000000ull
+
+/* Whether a signal that the calling thread took by waiting for it (sigwaitinfo) is a
+ * timer's; then that timer is stopped, or taking it would have made it go on. */
+bool sampler_took_signal(const siginfo_t *info);
+
+/* The calling thread, on which no query runs, is about to wait: its timer of real time is
+ * stopped now, if it still ticks, instead of by its next signal, which would cut the wait
+ * short. Async-signal-safe. */
+void sampler_rest(struct thread *thread);
+
+/* Sets the tick of handler/timer.h. */
+void timers_init(void);
+
+/* In a forked child. */
+void timers_after_fork(void);
+
+/* Arms the timer with `period_ns`, creating it when needed. Cold: sampler_push()
+ * calls it only when the timer is not armed with that period. Keeps errno. */
+OFF_THE_WAY void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
+
+/* The calling thread ends: delivers the last points of its whole timer of the CPU clock. */
+void timers_deliver_rest(const struct thread *thread);
+
+/* Deletes the thread's kernel timers. Any thread, when no other does the same. */
+void timers_delete(struct thread *thread);
+
+/* Stops the calling thread's timers. Signals that they have sent arrive before this returns, or are
+ * blocked. */
+void timers_stop(struct thread *thread);
+
+/* Whether the calling thread blocks the signal. A timer would then fire into the host's hands
+ * when the host waits for signals, and go on with each that it takes. */
+bool timers_are_blocked(int number);
+
+/* Whether this is the process whose timers the slots name: not a child that was made
+ * without fork()'s hooks. */
+bool timers_in_process(void);
+
+/* The kernel has none of the timers any more (a forked child). */
+void timers_forget(struct thread *thread);
+
+/* The signal that the timer sends, 0: there is no timer. */
+static inline int timer_signal(const struct thread_timer *timer)
+{
+	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
+}
+
+/* Arms what the query wants and is not armed. On every start of a query. */
+static inline void timers_follow(struct thread *thread, const struct query_tag *tag)
+{
+#pragma GCC unroll 2
+	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+		const struct thread_timer *timer = &thread->timers[clock];
+		uint64_t period_ns = tag->period_ns[clock];
+		/* Relaxed: a signal that moves right now is looked at by timers_arm(). */
+		if (period_ns != 0 &&
+		    !(TIMER_GET(timer, armed) && timer->period_ns == period_ns &&
+		      timer_signal(timer) == __atomic_load_n(&sampler_signal_number, __ATOMIC_RELAXED)))
+			timers_arm(thread, (enum timer_clock)clock, period_ns);
+	}
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef QUERYPROF_WIRE_LABEL_RECORD_H
+#define QUERYPROF_WIRE_LABEL_RECORD_H
+
+#include <stdint.h>
+
+/* A record of the ring: a set that was made (`until_ns` 0, with its text), or went. */
+struct label_record {
+	uint64_t number;
+	uint64_t from_ns, until_ns; /* CLOCK_REALTIME */
+	uint64_t address;           /* of the trampoline's code */
+	uint32_t trampoline;        /* 0: none of its own */
+	uint32_t size;
+	char text[];
+};
+
+#endif

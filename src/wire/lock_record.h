@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The record of a wait for a lock of a database.
+ */
+#ifndef QUERYPROF_WIRE_LOCK_RECORD_H
+#define QUERYPROF_WIRE_LOCK_RECORD_H
+
+#include <stdint.h>
+
+#include "wire/record.h"
+
+/* The holder of a lock; zero where it is not known. */
+struct lock_holder {
+	struct query_key query; /* that took it */
+	uint32_t process_id, thread_id, session;
+	uint32_t transaction; /* its number, see transaction_record.h */
+};
+
+enum lock_outcome {
+	LOCK_GIVEN,
+	LOCK_REFUSED,
+	LOCK_WAITING, /* of a long wait, which goes on: the next record of it replaces this one */
+	LOCK_LASTED,  /* that went on until its process ended: of this record only thread and time are set */
+};
+
+/* A wait is published when it has lasted so long, again when it has doubled, and so on. */
+#define LOCK_WAIT_PUBLISHED_NS 100000000ull
+
+/* The database's path and the beginning of the holder's statement stand one behind the other
+ * in `text`, without terminators. */
+struct lock_wait_record {
+	struct query_key query;
+	uint64_t start_realtime_ns, wait_ns;
+	uint32_t lock;    /* enum wait_object */
+	uint32_t outcome; /* enum lock_outcome */
+	uint32_t thread_id;
+	struct lock_holder holder; /* of the first refusal */
+	uint32_t database_size, holder_size;
+	char text[];
+};
+
+#endif

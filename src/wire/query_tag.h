@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tag of a run, to which a thread's samples are counted. Calls push and pop tags, the handler
+ * finds the one that runs and adds to its counts.
+ */
+#ifndef QUERYPROF_WIRE_QUERY_TAG_H
+#define QUERYPROF_WIRE_QUERY_TAG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/record.h"
+#include "wire/timer_grid.h"
+#include "wire/wait.h"
+
+struct opcode_places;
+
+/* Counters of one run of a query that its samples feed. Memory is never
+ * unmapped. Written with relaxed atomics: a run may have several threads. */
+struct query_counts {
+	struct run_start start; /* its `state` is atomic, with release and acquire */
+	uint64_t samples[TRACE_TYPES];
+	uint64_t weights[TRACE_TYPES];
+	uint64_t dropped;
+	uint64_t truncated;
+	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
+	uint64_t labels;        /* the number of the query's own label set, 0: none */
+	/* A SQLite statement, and where its running opcode is found (handler/opcode.h); NULL: not known. */
+	const void *statement;
+	const struct opcode_places *opcodes;
+	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
+	uint64_t cost_ns;        /* what its samples took */
+	bool has_threads;        /* several have the sums, which are atomic, and zero at first */
+	bool has_waits;          /* else the sums are of an earlier run */
+	uint64_t waits[WAIT_SUMS];
+};
+
+/* The tag of samples while a query runs on their thread. */
+struct query_tag {
+	uint64_t number; /* of the push, unique on the slot */
+	bool ended;      /* atomic: the place is free. Another thread may end what began here */
+	struct query_key key;
+	uint64_t period_ns[TIMER_CLOCKS]; /* 0: this query takes no such samples */
+	uint64_t off_cpu_period_ns;       /* of its waits' samples */
+	struct query_counts *counts;      /* never NULL */
+	/* The stack frame of the call that pushed the tag, and its return address: the query
+	 * runs inside it, see handler/running.h. 0: no such test. */
+	uintptr_t frame, frame_return;
+	/* For hosts whose steps cannot be hooked: the query runs only while the owner
+	 * of its connection's mutex is this thread. Points to a cell in memory that is
+	 * never unmapped, which holds the address of the owner's thread id, or NULL once
+	 * the connection has gone (the query then does not run). NULL: no such test. */
+	const volatile int *const volatile *mutex_owner;
+};
+
+#endif

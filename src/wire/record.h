@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The records that travel through the ring. The handler writes one per sample and per query
+ * that has samples; ordinary code on the host's threads writes one per finished query and per
+ * new thread (wire/query_record.h, wire/thread_record.h). The only reader, the flusher, has
+ * them in their thread's order: a query's own follows its samples, a name precedes them.
+ *
+ * A sample is a fixed head, its trace, and optional fields (enum sample_field_tag), each with its tag
+ * and its size: a reader skips those that it does not know.
+ */
+#ifndef QUERYPROF_WIRE_RECORD_H
+#define QUERYPROF_WIRE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "wire/sample_type.h"
+
+enum record_kind {
+	RECORD_SAMPLE = 1,
+	RECORD_QUERY = 2,
+	RECORD_THREAD = 3,
+	RECORD_START = 4,
+	RECORD_STATEMENTS = 5,  /* query/statement_stats.h has something to store; see statement_record.h */
+	RECORD_LOCK_WAIT = 6,   /* wire/lock_record.h */
+	RECORD_TRANSACTION = 7, /* wire/transaction_record.h */
+	RECORD_LABELS = 8,      /* wire/label_record.h */
+	RECORD_SPANS = 10,      /* wire/span_record.h */
+	RECORD_SPAN_SITE = 11,  /* the same */
+	RECORD_PROGRAM = 12,
+	RECORD_PROGRAM_ROWS = 13,
+};
+
+#define TRACE_MAX_FRAMES 512
+
+/* Identifies one run of a query: the 128 bits of a UUID version 7. Both words
+ * zero: no query. */
+struct query_key {
+	uint64_t hi, lo;
+};
+
+static inline void query_key_set(struct query_key *key, uint64_t hi, uint64_t lo)
+{
+	__atomic_store_n(&key->hi, hi, __ATOMIC_RELAXED);
+	__atomic_store_n(&key->lo, lo, __ATOMIC_RELAXED);
+}
+
+/* Word by word: to read both at once right behind two stores takes the processor long. */
+static inline void query_key_copy(struct query_key *to, const struct query_key *from)
+{
+	query_key_set(to, __atomic_load_n(&from->hi, __ATOMIC_RELAXED),
+	              __atomic_load_n(&from->lo, __ATOMIC_RELAXED));
+}
+
+/* The first sample of a run publishes its start, in case that it never ends; so does the flusher if the run
+ * lasts (query_publish_open()). */
+enum start_state {
+	START_KEPT,
+	START_DUE,
+	START_PUBLISHED,
+	START_DUE_AGAIN, /* published, and its text has changed since */
+};
+struct run_start {
+	enum start_state state; /* in a record START_KEPT: it is withdrawn */
+	uint32_t thread_id;     /* that began the run */
+	uint64_t realtime_ns;
+	struct query_key initial, parent; /* as in struct query_record */
+	const char *text;                 /* of the statement, NULL: not known */
+	struct query_run *run;            /* whose start it is, in the process that published it */
+	/* As in struct query_record, and where its opcodes lie; in a record 0 if the statement has other ones
+	 * now. */
+	uint64_t program;
+	const void *opcodes;
+};
+struct start_record {
+	struct query_key query;
+	struct run_start run;
+	uint64_t open_until_ns; /* when it was seen open; 0: not yet */
+	uint64_t outside_ns;    /* of the time until then: between its calls */
+	size_t text_size;
+	char text[];
+};
+#define START_TEXT_MAX 1920u /* a longer text is cut there: a record of the smallest ring */
+
+enum sample_flags {
+	SAMPLE_TRUNCATED = 1, /* the trace does not reach the bottom of the stack */
+};
+
+struct sample_record {
+	uint64_t timestamp_ns; /* CLOCK_REALTIME, read in the handler */
+	uint64_t period_ns;
+	struct query_key query;
+	uint32_t thread_id;  /* kernel thread id */
+	uint32_t weight;     /* periods this sample stands for */
+	uint32_t generation; /* of the code map in force, see code_map.h */
+	uint32_t cpu_id;
+	uint32_t fields;    /* optional fields behind the trace: how many */
+	uint16_t depth;     /* entries of trace */
+	uint8_t trace_type; /* enum trace_type */
+	uint8_t flags;      /* enum sample_flags */
+	uint64_t trace[];   /* leaf first, see qp_unwind() in queryprof.h */
+};
+
+/* The tags of optional fields. A number keeps its meaning for ever. */
+enum sample_field_tag {
+	/* int64_t: the value in the type's unit. A sample without this field stands for
+	 * weight × period_ns, if a timer took it. */
+	FIELD_VALUE = 1,
+	/* struct wait_field: the wait at whose end the sample was taken. */
+	FIELD_WAIT = 2,
+	/* uint64_t[]: the numbers of the label sets in force, innermost first, see labels.h. */
+	FIELD_LABELS = 3,
+	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
+	FIELD_SPAN = 5,          /* uint64_t: the span that ran on the thread */
+	FIELD_OPCODE = 6,        /* uint64_t: the opcode that the statement executed, see handler/opcode.h */
+	FIELD_STRETCH = 7,       /* uint32_t: periods from this signal to the next; none: 1 */
+};
+
+/* OpenTelemetry's ids of what the thread works for; all zero: none. */
+struct trace_context {
+	unsigned char trace_id[16], span_id[8];
+};
+
+static inline bool context_is_none(const struct trace_context *context)
+{
+	uint64_t words[sizeof(*context) / sizeof(uint64_t)];
+
+	memcpy(words, context, sizeof(words));
+	return (words[0] | words[1] | words[2]) == 0;
+}
+
+struct sample_field {
+	uint32_t tag, size; /* size: bytes of content */
+	uint64_t content[]; /* filled up to whole words */
+};
+
+#define SAMPLE_FIELD_BYTES(content_size) (sizeof(struct sample_field) + ((content_size) + 7ul) / 8 * 8)
+
+/* Writes a field at `at`, which has SAMPLE_FIELD_BYTES(size) bytes, and counts it. The
+ * first field belongs at record->trace + record->depth. Returns the place of the next
+ * one. */
+static inline void *sample_field_put(struct sample_record *record, void *at, uint32_t tag,
+                                     const void *content, uint32_t size)
+{
+	struct sample_field *field = at;
+
+	field->tag = tag;
+	field->size = size;
+	memcpy(field->content, content, size);
+	record->fields++;
+	return (char *)at + SAMPLE_FIELD_BYTES(size);
+}
+
+#endif

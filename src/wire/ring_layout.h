@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ring's memory, as its two sides see it: the producers (ring.c) and the one
+ * reader (collect/ring_reader.c). Other code uses ring.h and ring_reader.h.
+ *
+ * The ring is one block of words and two positions that only grow. A producer moves
+ * `head` forward by compare-and-swap and owns the words that it passed. A record is
+ * a header word and its payload, 8-byte aligned and never split: a record that would
+ * cross the end of the block is preceded by padding. The header says whether the
+ * record is committed, so the reader sees records in the order of their reservation,
+ * whichever producer commits first. The reader fills a record with zeros before it
+ * moves `tail` behind it: a word that no producer has committed reads as "not
+ * committed", and producers have nothing to clear.
+ *
+ * The memory may be shared with a process that reads on when this one is gone
+ * (collect/ring_remains.h). So nothing in it is a pointer.
+ */
+#ifndef QUERYPROF_WIRE_RING_LAYOUT_H
+#define QUERYPROF_WIRE_RING_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RING_CACHE_LINE 64
+#define RING_WORD sizeof(uint64_t)
+
+/* A header: the payload's size below, the kind above. RESERVED distinguishes a payload of
+ * no bytes from free memory. */
+#define RING_SIZE_MASK 0xffffffffull
+#define RING_KIND_SHIFT 32
+#define RING_RESERVED (1ull << 63)
+#define RING_KIND_MASK 0x7fffffffu
+#define RING_PADDING RING_KIND_MASK
+
+/* The futex word on which the reader sleeps. */
+enum ring_sleep {
+	RING_AWAKE,
+	RING_SLEEP_TIMED,   /* wake the reader when the ring is half full */
+	RING_SLEEP_IDLE,    /* wake it at the first record */
+	RING_SLEEP_STALLED, /* the oldest record is being written: the reader polls */
+};
+
+/* The block lies behind the ring's own fields, at a page of its own. */
+#define RING_FRONT 4096
+
+/* One cache line for each writer: the producers', the reader's, the constants'. */
+struct ring {
+	_Alignas(RING_CACHE_LINE) atomic_uint_fast64_t head;
+	atomic_uint_fast64_t dropped;
+
+	_Alignas(RING_CACHE_LINE) atomic_uint_fast64_t tail;
+	atomic_uint_fast64_t next;                       /* the record that is read next */
+	atomic_uint_fast64_t taken;                      /* everything before is stored, or lost */
+	atomic_uint_fast64_t announced, announced_batch; /* ring_announce() */
+	_Atomic uint32_t sleep;                          /* enum ring_sleep */
+	_Atomic uint32_t wake_requested;
+
+	_Alignas(RING_CACHE_LINE) size_t bytes; /* of the block, a power of two */
+	_Alignas(RING_FRONT) _Atomic uint64_t block[];
+};
+
+/* --- memory orders that the two sides share ---------------------------------- */
+
+/* Acquire: a producer writes into freed room only after the reader's zeros. The head
+ * that is loaded next is at least as new as this tail. */
+static inline uint64_t ring_load_tail(const struct ring *ring)
+{
+	return atomic_load_explicit(&ring->tail, memory_order_acquire);
+}
+
+/* Sequentially consistent, both this store and the producer's load of `sleep` after
+ * it; the reader stores `sleep` and then loads the header. One of the two sees the
+ * other's store: otherwise a record could stay there while the reader sleeps without
+ * a limit. The store also releases the payload. */
+static inline void ring_publish_header(_Atomic uint64_t *header, uint64_t value)
+{
+	atomic_store_explicit(header, value, memory_order_seq_cst);
+}
+
+/* --- places and headers ------------------------------------------------------- */
+
+static inline _Atomic uint64_t *ring_header_at(struct ring *ring, uint64_t position)
+{
+	return ring->block + (position & (ring->bytes - 1)) / RING_WORD;
+}
+
+/* The bytes of a record with its header. */
+static inline size_t ring_record_bytes(size_t payload)
+{
+	return RING_WORD + ((payload + RING_WORD - 1) & ~(RING_WORD - 1));
+}
+
+static inline uint64_t ring_committed_header(unsigned kind, size_t size)
+{
+	return RING_RESERVED | (uint64_t)(kind & RING_KIND_MASK) << RING_KIND_SHIFT | size;
+}
+
+static inline uint64_t ring_used_bytes(const struct ring *ring)
+{
+	/* The tail first: it can then never be ahead of the head. Relaxed for the head:
+	 * the result is a hint of how full the ring is. */
+	uint64_t tail = ring_load_tail(ring);
+	return atomic_load_explicit(&ring->head, memory_order_relaxed) - tail;
+}
+
+static inline bool ring_is_half_full(const struct ring *ring)
+{
+	return ring_used_bytes(ring) >= ring->bytes / 2;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The types of samples: what a sample's value counts, and in which unit.
+ *
+ * A type is not a clock: two of the types are taken by timers, each on a clock of its
+ * own; others are taken where something happens (a wait ends, memory is allocated). A
+ * reader may meet types that this build does not know, in a record or in a file that a
+ * newer build wrote. Their values are shown in their own unit and never added to time.
+ */
+#ifndef QUERYPROF_WIRE_SAMPLE_TYPE_H
+#define QUERYPROF_WIRE_SAMPLE_TYPE_H
+
+#include <stddef.h>
+#include <time.h>
+
+enum trace_type {
+	TRACE_CPU = 0,
+	TRACE_REAL = 1,
+	TRACE_OFF_CPU = 2,
+	TRACE_TYPES = 3,
+};
+
+#define SAMPLE_TYPE_NO_CLOCK ((clockid_t)-1)
+
+/* Units of values. */
+#define UNIT_NS "ns"
+#define UNIT_BYTES "bytes"
+#define UNIT_UNKNOWN "unknown"
+
+struct sample_type {
+	const char *name; /* in trace_log.trace_type */
+	const char *unit; /* of the value */
+	/* The clock of the timer that takes the samples. The value of such a sample is its weight
+	 * times its period. SAMPLE_TYPE_NO_CLOCK: no timer does. */
+	clockid_t clock;
+};
+
+/* The types of this build, by their number; NULL past the last. */
+const struct sample_type *sample_type_at(size_t number);
+
+#endif

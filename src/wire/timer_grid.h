@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rule by which a timer is armed, and what its signals stand for.
+ *
+ * A timer has a grid: points one period apart on its clock, with a random phase, which
+ * stay where they are for as long as the period does. A signal stands for the points that
+ * have passed since the one before, and they go to whatever runs at the signal. The grid
+ * does not depend on what the thread does, so every ns of a query has the same chance.
+ *
+ * The kernel looks at CPU timers in its tick only. A signal of the CPU timer therefore comes
+ * at a tick, with all points since the tick before. That is fair while the timer stays armed:
+ * ticks hit a query in proportion to its time, and each brings the points of one tick, whichever
+ * thread used the time in between. (It is fair as far as the same work takes as long at all times
+ * between two ticks; accuracy_bench --phases shows how far it does. A second condition: no other
+ * thread runs in step with the ticks. A thread that wakes just before each tick gets them all.)
+ *
+ * A timer that is armed between two ticks does not know the points before; queries shorter
+ * than a tick would be counted half or less. So the CPU timer stays armed when no query runs,
+ * and a signal that finds none is counted and costs one empty handler. After a second of CPU
+ * time without a query the handler disarms the timer, for a host that is done with its queries.
+ * The query that arms it again is counted too seldom on a busy machine: the kernel accounts the thread's
+ * time for the call, may find that its turn is over, and the tick at the turn's end never
+ * comes. So the second doubles each time, and few queries are such ones.
+ *
+ * When a CPU timer is armed, for the first time or again, it fires at the next tick,
+ * whether or not a point has passed. That signal stands for the points of one tick's
+ * length before it, or of all the time since the timer was armed if that is longer: the
+ * chance that a tick hits a query is the query's time by that length. This replaces the
+ * points after the last tick of a thread that ends. A thread that waits now and
+ * then is hit by ticks at random, at the end that is a tick's length instead of half: if
+ * it has waited since the timer was armed, the signal stands for the time since then and one tick.
+ *
+ * SQLite's sorter threads live for one query, often shorter than a tick, and start right
+ * behind one on a busy machine. Such a thread's timer is *whole*: its grid begins with the
+ * thread, and when the thread ends it makes the kernel deliver the points since the newest
+ * signal.
+ *
+ * The clock of real time is exact, and its signals interrupt the host's waits: its timer is
+ * disarmed by the first signal that finds no query, and armed again on the same grid. A
+ * period shorter than a signal takes would leave the thread no time at all: when many
+ * signals come late, the timer fires at every second point only, then at every fourth, and
+ * so on; each signal stands for as many. After many in time it is faster again.
+ *
+ * The budget (timers/budget.h) stretches intervals: a signal then stands for as many periods. The
+ * clock of a stretched timer is cut into cells, one interval each, and the timer fires at one random
+ * moment of each cell. Where a cell ends the next one begins, as long as the stretch that was in force
+ * at the signal says. A cell's moment is drawn when its length is known, and says nothing of the cells
+ * behind. So each ns of any cell has the chance 1 / length, and then counts the length: sums are right at
+ * each moment, however often the stretch changes. One moment for all cells would not do: a timer sees a
+ * change at its next signal, so those whose moment comes late in their cells would follow first. (An
+ * unstretched timer keeps its phase, since the kernel repeats it. A change of the stretch shifts it by
+ * one period at most.)
+ */
+#ifndef QUERYPROF_WIRE_TIMER_GRID_H
+#define QUERYPROF_WIRE_TIMER_GRID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/sys.h"
+
+/* The clocks of a thread's timers. */
+enum timer_clock {
+	TIMER_CPU,  /* of the thread */
+	TIMER_REAL, /* CLOCK_MONOTONIC */
+	TIMER_CLOCKS,
+};
+
+struct thread_timer {
+	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
+	 * of timers/timers.c packs them; 0: there is none, and the signal alone: the shared timer
+	 * visits it (timers/shared_timer.h). Other threads read it. */
+	uint64_t kernel;
+	/* By TIMER_GET() and TIMER_SET(), also those below that say so. */
+	volatile bool armed; /* cleared by the handler when it disarms */
+	bool is_due; /* not armed: the next query requests a timer, and the shared one visits it until then */
+	uint64_t period_ns;
+	uint64_t grid_ns; /* a point of the timer's grid on its clock; the next one, where none repeats */
+	uint64_t cell_ns; /* where the cell of that point begins */
+	bool repeats;     /* each cell has its point at the same place: the kernel counts them */
+	/* The clock when the timer was armed, until its first signal; then 0. Only where the
+	 * clock is looked at in ticks. */
+	volatile uint64_t armed_ns;
+	uint64_t waits;           /* of the thread until then, see sys_waits() */
+	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
+	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
+	bool whole;               /* the grid began with the thread, see above */
+	uint64_t fired;           /* points at which it fired; of a whole timer only */
+	uint32_t stretch;         /* periods from one signal to the next, see above; TIMER_SET() */
+	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
+	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above; TIMER_SET() */
+	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
+	/* The shared timer uses these: the stretch of cells to come (TIMER_SET()); until when on the
+	 * wall clock it need not look (atomic); and where it saw the CPU clock last (the pacer's). */
+	uint32_t shared_stretch;
+	uint64_t look_ns, seen_ns;
+};
+
+/* What the pacer reads or writes while the timer's thread does. Relaxed: each field stands for itself, and an
+ * interval of about now will do. The only writer of a field may read it as it is. */
+#define TIMER_GET(timer, field) __atomic_load_n(&(timer)->field, __ATOMIC_RELAXED)
+#define TIMER_SET(timer, field, value) __atomic_store_n(&(timer)->field, (value), __ATOMIC_RELAXED)
+
+static inline bool timer_exists(const struct thread_timer *timer)
+{
+	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) >> 63 != 0;
+}
+
+static inline bool timer_is_shared(const struct thread_timer *timer)
+{
+	return !timer_exists(timer) && __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
+}
+
+/* Whether the shared timer visits it. Its thread changes it meanwhile: what is looked at is of about now. */
+static inline bool timer_is_member(const struct thread_timer *timer)
+{
+	return (TIMER_GET(timer, armed) || TIMER_GET(timer, is_due)) && timer_is_shared(timer);
+}
+
+/* `timer` exists. */
+static inline int timer_id(const struct thread_timer *timer)
+{
+	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
+}
+
+static inline clockid_t timer_clock_id(enum timer_clock clock)
+{
+	return clock == TIMER_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+}
+
+/* Periods from one point at which the timer fires to the next. */
+static inline uint64_t timer_step(const struct thread_timer *timer)
+{
+	return (uint64_t)TIMER_GET(timer, stretch) << TIMER_GET(timer, slowed);
+}
+
+/* From one signal to the next. */
+static inline uint64_t timer_interval(const struct thread_timer *timer)
+{
+	return TIMER_GET(timer, period_ns) * timer_step(timer);
+}
+
+/* Time from the newest point of the grid at which the timer fires to `now`. */
+static inline uint64_t timer_since_point(const struct thread_timer *timer, uint64_t now)
+{
+	uint64_t period = timer_interval(timer);
+
+	return (now % period + period - timer->grid_ns % period) % period;
+}
+
+/* The first point after `now`, and not before a grid that begins later. */
+static inline uint64_t timer_next_point(const struct thread_timer *timer, uint64_t now)
+{
+	return now < timer->grid_ns ? timer->grid_ns
+	                            : now + timer_interval(timer) - timer_since_point(timer, now);
+}
+
+/* Periods that the points in (now - window, now] stand for. */
+static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t now, uint64_t window)
+{
+	uint64_t since = timer_since_point(timer, now);
+
+	return since < window ? (1 + (window - 1 - since) / timer_interval(timer)) * timer_step(timer) : 0;
+}
+
+/* Sets the timer on its grid. */
+static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t now)
+{
+	return sys_timer_settime(timer_id(timer), TIMER_ABSTIME, timer_next_point(timer, now),
+	                         timer_interval(timer));
+}
+
+/* The kernel's timer does not run. */
+static inline void timer_mark_disarmed(struct thread_timer *timer)
+{
+	TIMER_SET(timer, armed, false);
+	TIMER_SET(timer, is_due, false);
+	timer->armed_ns = timer->idle_ns = 0;
+}
+
+#endif

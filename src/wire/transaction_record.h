@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The record of a transaction that lasted, or that a statement waited for.
+ */
+#ifndef QUERYPROF_WIRE_TRANSACTION_RECORD_H
+#define QUERYPROF_WIRE_TRANSACTION_RECORD_H
+
+#include <stdint.h>
+
+#include "wire/record.h"
+
+enum transaction_outcome { TRANSACTION_READ, TRANSACTION_COMMITTED, TRANSACTION_ROLLED_BACK };
+
+/* Times in ns. The database's path and the beginnings of the two statements stand one behind the
+ * other in `text`, without terminators. */
+struct transaction_record {
+	struct query_key first, last;
+	uint64_t start_realtime_ns, duration_ns;
+	/* How long it had the lock to write, the one that keeps new readers out, and the exclusive one. */
+	uint64_t write_ns, pending_ns, exclusive_ns;
+	uint64_t idle_ns; /* the program did not call SQLite */
+	uint32_t number;  /* no other of the process has it */
+	uint32_t session, thread_id, statements;
+	uint32_t outcome; /* enum transaction_outcome */
+	uint32_t was_waited_for;
+	uint32_t database_size, first_size, last_size;
+	char text[];
+};
+
+#endif
