@@ -33,7 +33,7 @@ counted AS (
 	WHERE EXISTS (SELECT 1 FROM statement_parts) HAVING sum(runs - calls) > 0),
 lines AS MATERIALIZED (
 	SELECT label,
-	       CASE WHEN max(is_own) OR (label = '' AND any_own) THEN NULL
+	       CASE WHEN max(is_own) OR (label = '' AND any_own) OR any_logged THEN NULL
 	            ELSE sum(runs) END AS runs,
 	       count(DISTINCT nullif(run, 0)) AS logged, sum(samples) AS samples,
 	       round(sum(value) FILTER (WHERE trace_type = 'CPU') / 1e6, 1) AS cpu_ms,
@@ -42,7 +42,8 @@ lines AS MATERIALIZED (
 	       round(100 * total(value) FILTER (WHERE trace_type = main) / max(whole, 1), 1) AS percent
 	FROM (SELECT label, is_own, run, trace_type, samples, value, NULL AS runs FROM named
 	      UNION ALL SELECT label, 0, NULL, NULL, 0, NULL, runs FROM counted),
-	     main, (SELECT total(value) FILTER (WHERE trace_type = main) AS whole FROM named, main)
+	     main, (SELECT EXISTS (SELECT 1 FROM temp.selected_parts WHERE runs IS NULL AND logged > 0) AS any_logged),
+	     (SELECT total(value) FILTER (WHERE trace_type = main) AS whole FROM named, main)
 	GROUP BY 1 ORDER BY percent DESC, samples DESC, label
 	LIMIT coalesce(CAST(:limit AS INTEGER), 20))
 SELECT * FROM lines

@@ -124,7 +124,7 @@ FROM json_each((SELECT iif(max(trace_type = 'OffCPU') AND (max(trace_type = 'CPU
                            '["CPU","OffCPU"]', '["Real"]') FROM series));
 
 -- The statements, of all programs and databases together: their logged runs, and, unless single
--- runs are chosen, all of their runs as they were counted (see statement_stats): times and
+-- runs are chosen (a label is no such choice), all of their runs as they were counted (see statement_stats): times and
 -- counters are then those of all runs, times are inside SQLite, and `runs` is their number. It is
 -- NULL for a statement that is in "(other)" (hash 0), and in a file of an older version, which
 -- has counted none. Times in ns; nested_…: the part that lies in other runs, too.
@@ -146,19 +146,53 @@ SELECT normalized_query_hash, min(query), NULL, count(*) FILTER (WHERE finished)
 FROM temp.selected_runs
 GROUP BY normalized_query_hash;
 
+-- What was counted of them. Under :label it is the runs with that label in a comment (see statement_parts), if all of
+-- the statement's runs were counted by labels and none has the label from the program itself. What is not counted by
+-- labels is NULL then, unless all runs have the label; how the times spread is taken to be the same under each.
 INSERT INTO selected_statements
-SELECT normalized_query_hash, min(query), sum(calls), 0, 0, max(last_seen_ns),
-       sum(execution_time_ns), sum(cpu_time_ns), sum(duration_ns - execution_time_ns), sum(nested_time_ns), sum(nested_cpu_time_ns), max(max_ns),
-       sum(execution_time_square), sum(cpu_time_square), sum(rows), sum(errors), sum(vm_steps),
-       sum(fullscan_steps), sum(sorts), sum(autoindexes)
-FROM statement_stats
-WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :label, :host, :service) IS NULL
-  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
-  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
-  AND (:like IS NULL OR normalized_query_hash IN (
-	-- all of its texts: else it is about literals, which counters do not distinguish
-	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
-GROUP BY normalized_query_hash
+WITH whole AS MATERIALIZED (
+	SELECT normalized_query_hash AS hash, min(query) AS query, sum(calls) AS calls, max(last_seen_ns) AS newest,
+	       sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu, sum(duration_ns - execution_time_ns) AS outside,
+	       sum(nested_time_ns) AS nested_wall, sum(nested_cpu_time_ns) AS nested_cpu, max(max_ns) AS longest,
+	       sum(execution_time_square) AS wall_square, sum(cpu_time_square) AS cpu_square, sum(rows) AS rows,
+	       sum(errors) AS failed, sum(vm_steps) AS vm_steps, sum(fullscan_steps) AS fullscan_steps,
+	       sum(sorts) AS sorts, sum(autoindexes) AS autoindexes
+	FROM statement_stats
+	WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :host, :service) IS NULL
+	  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
+	  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
+	  AND (:like IS NULL OR normalized_query_hash IN (
+		-- all of its texts: else it is about literals, which counters do not distinguish
+		SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
+	GROUP BY normalized_query_hash
+	-- One that was only prepared is none.
+	HAVING sum(calls) > 0 OR normalized_query_hash IN (SELECT hash FROM temp.selected_statements)),
+matching AS MATERIALIZED (
+	SELECT normalized_query_hash AS hash, labels IN (SELECT labels FROM temp.selected_labels WHERE matches) AS matches, *
+	FROM statement_parts
+	WHERE :label IS NOT NULL
+	  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))),
+parts AS MATERIALIZED (
+	SELECT hash, sum(calls) AS all_calls, sum(calls) FILTER (WHERE matches) AS calls, max(last_seen_ns) FILTER (WHERE matches) AS newest,
+	       sum(execution_time_ns) FILTER (WHERE matches) AS wall, sum(cpu_time_ns) FILTER (WHERE matches) AS cpu,
+	       sum(duration_ns - execution_time_ns) FILTER (WHERE matches) AS outside,
+	       sum(nested_time_ns) FILTER (WHERE matches) AS nested_wall, sum(nested_cpu_time_ns) FILTER (WHERE matches) AS nested_cpu,
+	       max(max_ns) FILTER (WHERE matches) AS longest, sum(rows) FILTER (WHERE matches) AS rows,
+	       sum(errors) FILTER (WHERE matches) AS failed
+	FROM matching GROUP BY 1)
+SELECT hash, query, calls, 0, 0, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows,
+       failed, vm_steps, fullscan_steps, sorts, autoindexes
+FROM whole WHERE :label IS NULL
+UNION ALL
+SELECT w.hash, w.query, p.calls, 0, 0, p.newest, p.wall, p.cpu, p.outside, p.nested_wall, p.nested_cpu, p.longest,
+       1.0 * p.calls / w.calls * (w.wall_square - 1.0 * w.wall * w.wall / w.calls) + 1.0 * p.wall * p.wall / p.calls,
+       1.0 * p.calls / w.calls * (w.cpu_square - 1.0 * w.cpu * w.cpu / w.calls) + 1.0 * p.cpu * p.cpu / p.calls, p.rows,
+       p.failed, iif(p.calls = w.calls, vm_steps, NULL), iif(p.calls = w.calls, fullscan_steps, NULL),
+       iif(p.calls = w.calls, sorts, NULL), iif(p.calls = w.calls, autoindexes, NULL)
+FROM whole AS w JOIN parts AS p USING (hash)
+WHERE p.calls > 0 AND p.all_calls = w.calls AND w.hash NOT IN (
+	SELECT r.normalized_query_hash FROM temp.selected_runs AS r JOIN statements AS s ON s.id = r.statement
+	WHERE s.labels NOT IN (SELECT labels FROM temp.selected_labels WHERE matches))
 ON CONFLICT (hash) DO UPDATE SET
 	(runs, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows, failed, vm_steps,
 	 fullscan_steps, sorts, autoindexes) =
@@ -177,6 +211,7 @@ WHERE runs IS NOT NULL OR NOT EXISTS (SELECT 1 FROM temp.selected_statements WHE
 CREATE TEMP TABLE selected_counts AS
 SELECT * FROM statement_parts
 WHERE normalized_query_hash IN (SELECT hash FROM temp.selected_statements WHERE runs IS NOT NULL)
+  AND (:label IS NULL OR labels IN (SELECT labels FROM temp.selected_labels WHERE matches))
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))));
 
 -- The plans of statements over time: a row for each time in which a statement had one on a database, with all runs then,

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What processes that came after number :before have left in a trace file. queries: as many rows as
--- query_log has of them.
+-- query_log has of them. runs: all that have been counted since there were :runs_before, and those that have not ended;
+-- where runs are not counted, those rows.
 WITH
 came AS (SELECT id, process FROM threads WHERE process > :before),
-used AS (SELECT process, finished OR statement AS is_shown FROM queries WHERE process > :before AND id > 0)
+used AS (SELECT process, finished, finished OR statement AS is_shown FROM queries WHERE process > :before AND id > 0)
 SELECT
 	(SELECT count(*) FROM samples WHERE series IN (
 		SELECT id FROM series WHERE thread IN (SELECT id FROM came))) AS samples,
@@ -12,4 +13,7 @@ SELECT
 	(SELECT count(*) FROM (
 		SELECT id FROM processes WHERE id > :before
 		UNION SELECT process FROM used
-		UNION SELECT process FROM came)) AS processes;
+		UNION SELECT process FROM came)) AS processes,
+	max(coalesce((SELECT sum(calls) FROM statement_counters), 0) - :runs_before
+	    + (SELECT count(*) FROM used WHERE is_shown AND NOT finished),
+	    (SELECT count(*) FROM used WHERE is_shown)) AS runs;

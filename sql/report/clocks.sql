@@ -28,16 +28,18 @@ DROP TABLE IF EXISTS temp.report_clocks;
 
 CREATE TEMP TABLE report_clocks AS
 WITH exact AS MATERIALIZED (
-	SELECT iif(has_ended, sum(own_wall), NULL) AS wall, iif(has_ended, sum(own_cpu), NULL) AS cpu, sum(outside) AS outside,
+	SELECT has_ended, going, iif(has_ended, sum(own_wall), going) AS wall, iif(has_ended, sum(own_cpu), NULL) AS cpu, sum(outside) AS outside,
 	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs WHERE finished) AS workers
-	-- of a query that never ended its preparation alone is measured
 	FROM temp.selected_parts, (
-		SELECT (SELECT sum(known) FROM temp.selected_parts) > 0
-		       OR NOT EXISTS (SELECT 1 FROM temp.report_parts WHERE NOT finished) AS has_ended)),
+		SELECT coalesce((SELECT sum(known) FROM temp.selected_parts) > 0, 0)
+		       OR NOT EXISTS (SELECT 1 FROM temp.selected_runs WHERE NOT finished UNION ALL SELECT 1 FROM temp.report_parts WHERE NOT finished) AS has_ended,
+		       -- so far; that of nested ones counts once
+		       (SELECT sum(execution_time_ns) FROM temp.selected_runs
+		        WHERE NOT finished AND NOT (parent AND EXISTS (SELECT 1 FROM temp.selected WHERE id = 0))) AS going)),
 short AS MATERIALIZED (
 	SELECT max(0, exact.wall - coalesce(sum(execution_time_ns), 0)) AS wall,
 	       max(0, exact.cpu - coalesce(sum(cpu_time_ns), 0)) AS cpu
-	FROM exact LEFT JOIN temp.selected_runs ON finished),
+	FROM exact LEFT JOIN temp.selected_runs ON finished = has_ended),
 -- Runs without a sample are stretches, too.
 sampled AS MATERIALIZED (
 	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
@@ -45,7 +47,7 @@ sampled AS MATERIALIZED (
 	           max(count(*), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0
 	           + sum(changes) + coalesce((SELECT CASE trace_type WHEN 'Real' THEN wall WHEN 'CPU' THEN cpu ELSE wall - cpu END FROM short WHERE is_worker = 0), 0)
 	             * sum(value) / sum(square))) AS error
-	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND finished = (SELECT wall IS NOT NULL FROM exact)
+	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND finished = (SELECT has_ended FROM exact)
 	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
 -- Off the CPU: the waits' samples, or what the wall clock's have beyond the CPU's; and on it and
 -- off it are the wall clock, where no samples are taken on that.
@@ -81,10 +83,14 @@ clocks AS (
 	SELECT 6, 'workers', workers, samples, ns, error, 0
 	FROM exact LEFT JOIN sampled ON trace_type = 'CPU' AND is_worker WHERE workers > 0
 	UNION ALL
-	-- nothing exact is known of them
-	SELECT 7, CASE trace_type WHEN 'CPU' THEN 'on CPU' WHEN 'Real' THEN 'wall' ELSE 'off CPU' END || ', unfinished', NULL, sum(samples), sum(value), NULL, 0
+	SELECT 7, 'wall, unfinished', going, samples, ns, NULL, 0
+	FROM exact LEFT JOIN (SELECT sum(samples) AS samples, sum(value) AS ns FROM temp.report_parts WHERE trace_type = 'Real' AND NOT finished)
+	WHERE has_ended
+	UNION ALL
+	-- nothing exact is known of these
+	SELECT 8, iif(trace_type = 'CPU', 'on CPU', 'off CPU') || ', unfinished', NULL, sum(samples), sum(value), NULL, 0
 	FROM temp.report_parts
-	WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND NOT finished AND (SELECT wall FROM exact) IS NOT NULL
+	WHERE trace_type IN ('CPU', 'OffCPU') AND NOT finished AND (SELECT has_ended FROM exact)
 	GROUP BY trace_type)
 SELECT line, clock, exact, samples, ns, sqrt(error * error + 1.0 * unseen * unseen) AS error, unseen
 FROM clocks WHERE exact IS NOT NULL OR ns IS NOT NULL;

@@ -59,7 +59,7 @@ SELECT what, value FROM (
 	                           WHEN 1 THEN '; an index on ' || name || ' (' || columns || ') may save most of that'
 	                           WHEN 2 THEN '; indexes on ' || group_concat(name || ' (' || columns || ')', ' and ') || ' may save most of that'
 	                           END FROM scans), '')
-	FROM parts HAVING sum(fullscan_steps) > max(1000, 10 * sum(rows))
+	FROM parts WHERE fullscan_steps IS NOT NULL HAVING sum(fullscan_steps) > max(1000, 10 * sum(rows))
 	UNION ALL
 	SELECT 11, 'sorted', printf('%,d time%s', sum(sorts), iif(sum(sorts) = 1, '', 's')) || coalesce((
 		SELECT ' for ' || group_concat(what, ', ')

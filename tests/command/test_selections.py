@@ -190,7 +190,19 @@ class Selections(Tool):
             sums["all " + name] = self.number(
                 "SELECT total(%s) FROM (SELECT *, normalized_query_hash AS hash FROM statement_stats) WHERE %s" %
                 (what, predicate)) if is_counted else sums[name]
+        if self.counts_all and option == "label":
+            self.expect_all_of_label(value, runs, sums)
         return sums
+
+    def expect_all_of_label(self, value, runs, sums):
+        """Of a statement whose comment has the label all runs are known, of others those that were logged."""
+        key, text = value.split("=")
+        of_comment = "IN (SELECT labels FROM label_values WHERE key = '%s' AND value = '%s')" % (key, text)
+        for name, counted, logged in (("runs", "calls", "1"), ("wall", "execution_time_ns / 1e6", "wall_ns / 1e6"),
+                                      ("cpu", "cpu_time_ns / 1e6", "cpu_ns / 1e6")):
+            sums["all " + name] = sum(map(self.number, (
+                "SELECT total(%s) FROM statement_counters AS c JOIN statements AS s ON s.id = c.statement WHERE s.labels %s" %
+                (counted, of_comment), "SELECT total(%s) FROM runs WHERE %s AND comment NOT %s" % (logged, runs, of_comment))))
 
     # --- by the commands ---------------------------------------------------------------------
 

@@ -114,6 +114,77 @@ class Sums(Tool):
             row, = self.rows("queries", self.trace, "--label", "route=users", *arguments)
             self.assertEqual(row["sampled_ms"], 30)
 
+    def label(self, number, route):
+        self.insert("label_sets", id=number, labels='{"route":"%s"}' % route)
+        self.insert("label_values", labels=number, key="route", value=route, member='"route":"%s"' % route)
+
+    def count(self, statement, calls, parts, **values):
+        """Counts runs of a statement; `parts`: runs by number of a label set. A run takes 2 ms, 1 ms of it CPU time."""
+        columns = {"normalized_query_hash": 0xA000 + statement, "database": "/a.db", "program": "/usr/bin/app"}
+        def times(n):
+            return {"calls": n, "rows": 3 * n, "execution_time_ns": 2 * n * MS, "cpu_time_ns": n * MS, "duration_ns": 2 * n * MS}
+        self.insert("statement_counters", **columns, statement=statement, max_ns=2 * MS,
+                    execution_time_square=4.0 * calls * MS * MS, cpu_time_square=1.0 * calls * MS * MS, **times(calls), **values)
+        for labels, n in parts.items():
+            self.insert("statement_parts", **columns, layout=0, period=0, labels=labels, max_ns=2 * MS, **times(n))
+
+    def test_all_runs_of_a_label(self):
+        """Those of the label in a comment, not only the logged ones."""
+        self.label(1, "users")
+        self.label(2, "posts")
+        self.insert_statement(1, "SELECT a FROM t /* route='users' */", labels=1)
+        self.insert_statement(2, "SELECT b FROM t /* route='users' */", labels=1)
+        self.insert_samples(self.insert_run(1, 12), 3)
+        self.count(1, 1000, {1: 600, 2: 400}, fullscan_steps=500000)
+        self.count(2, 70, {1: 70}, fullscan_steps=140000)
+        of_label = self.rows("queries", self.trace, "--statements", "--label", "route=users")
+        self.assertEqual([(row["runs"], row["logged"], row["wall_ms"], row["cpu_ms"], row["rows"], row["notes"]) for row in of_label],
+                         [(600, 1, 1200, 600, 1800, ""), (70, 0, 140, 70, 210, "scan 140k")])
+        by_label, = (row for row in self.rows("queries", self.trace, "--by", "label:route") if row["label"] == "users")
+        self.assertEqual(by_label["runs"], sum(row["runs"] for row in of_label))
+        report = self.output("report", self.trace, "--label", "route=users")
+        self.assertRegex(report, r"(?m)^runs +670$")
+        self.assertRegex(report, r"(?m)^wall +1340\.0 ms ")
+        self.assertIn("140,000 rows of whole tables for 210 rows", report)
+        self.assertNotIn("logged runs", report)
+        self.assertNotIn("logged runs", self.output("diff", self.trace, self.trace, "--label", "route=users"))
+        # Some of its runs have the label from the program, and so may others that were not logged.
+        self.insert_statement(3, "SELECT a FROM t")
+        self.db.execute("UPDATE statements SET normalized_query_hash = ? WHERE id = 3", (0xA001,))
+        self.insert_samples(self.insert_run(3, 12, labels=1), 3, labels=1)
+        rows = self.rows("queries", self.trace, "--statements", "--label", "route=users")
+        self.assertEqual({row["runs"]: row["logged"] for row in rows}, {None: 2, 70: 0})
+
+    def test_runs_without_parts(self):
+        """Not all of them were counted by label: then those that were logged are known."""
+        self.label(1, "users")
+        self.insert_statement(1, "SELECT a FROM t /* route='users' */", labels=1)
+        self.insert_samples(self.insert_run(1, 12), 3)
+        self.count(1, 1000, {1: 600})
+        row, = self.rows("queries", self.trace, "--statements", "--label", "route=users")
+        self.assertEqual((row["runs"], row["logged"], row["wall_ms"]), (None, 1, 12))
+
+    def test_only_prepared(self):
+        self.insert_statement(1, "SELECT set_setting('a', 'b')")
+        self.insert_statement(2, "SELECT 1")
+        self.count(1, 0, {}, prepares=1)
+        self.count(2, 5, {0: 5})
+        self.assertEqual([row["runs"] for row in self.rows("queries", self.trace, "--statements")], [5])
+
+    def test_unfinished(self):
+        """The time of a run that goes on is in the sum of the statements, and in report's."""
+        self.insert_statement(1, "SELECT 1")
+        self.insert_statement(2, "SELECT 2")
+        self.count(1, 500, {0: 500})
+        for run in (self.insert_run(1, 3000, finished=0), self.insert_run(2, 4000, finished=0)):
+            self.insert_samples(run, 2)
+        statements = self.rows("queries", self.trace, "--statements")
+        self.assertEqual(sorted(row["wall_ms"] for row in statements), [4000, 4000])
+        report = self.output("report", self.trace)
+        self.assertRegex(report, r"(?m)^wall +1000\.0 ms")
+        self.assertRegex(report, r"(?m)^wall, unfinished +7000\.0 ms")
+        self.assertRegex(self.output("report", self.trace, "--like", "SELECT 2"), r"(?m)^wall +4000\.0 ms")
+
     def test_sessions_of_two_processes(self):
         self.insert_statement(1, "UPDATE t SET x = 1")
         for process in (1, 2):

@@ -182,7 +182,7 @@ class Nothing(Recording):
         # The end of the connection is a run, too, if it took a millisecond.
         closes = self.rows("SELECT count(*) FROM query_log WHERE query = 'sqlite3_close()'")[0][0]
         self.assertEqual([row[0] for row in self.queries()], ["SELECT 1"], self.seen)
-        self.assertRegex(done.stderr, " %s, 1 process" % ("2 logged runs" if closes else "1 logged run"), self.seen)
+        self.assertRegex(done.stderr, " %s, 1 process" % ("2 runs" if closes else "1 run"), self.seen)
 
     @unittest.skipIf(os.getuid(), "only root can make programs that are root's for others")
     def test_set_user_id(self):

@@ -68,7 +68,10 @@ class Shown(Recording):
         """Those whose runs are counted and not logged are processes, too."""
         done = self.record("sh", "-c", "for i in 1 2; do sqlite3 :memory: 'SELECT 1'; done; sqlite3 :memory: \"$0\"; :", SLOW)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, r" samples?, \d+ logged runs?, 3 processes\. ")
+        self.assertRegex(done.stderr, r" samples?, 3 runs, 3 processes\. ")
+        # The second recording's are its own.
+        done = self.record("sh", "-c", "sqlite3 :memory: \"$0\"; sqlite3 :memory: 'SELECT 1'", SLOW)
+        self.assertRegex(done.stderr, r" samples?, 2 runs, 2 processes\. ")
 
 
 if __name__ == "__main__":

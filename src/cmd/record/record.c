@@ -230,6 +230,7 @@ struct trace {
 	bool is_new;
 	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
 	int64_t before; /* the newest process that it knows */
+	int64_t runs_before; /* that were counted */
 	const struct recovery *recovery;
 };
 
@@ -266,6 +267,7 @@ static int prepare_trace(struct trace *trace)
 	}
 	trace->is_open = true;
 	trace->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
+	trace->runs_before = database_number(database.db, "SELECT sum(calls) FROM statement_counters", 0);
 	database_close(&database, true);
 	/* A recording that grows by mistake shows the sum of two. */
 	if (!trace->is_new && !append && !quiet)
@@ -275,7 +277,7 @@ static int prepare_trace(struct trace *trace)
 }
 
 struct summary {
-	sqlite3_int64 samples, queries, processes;
+	sqlite3_int64 samples, queries, processes, runs; /* queries: those that have a row */
 	struct losses losses;
 	char *plans;  /* which statements have none, NULL: not known, or all have one */
 	bool is_late; /* and its numbers are not known */
@@ -339,10 +341,14 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	code = sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL);
 	if (row)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+	if (row)
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":runs_before"),
+		                   trace->runs_before);
 	if (row && (code = sqlite3_step(row)) == SQLITE_ROW) {
 		summary->samples = sqlite3_column_int64(row, 0);
 		summary->queries = sqlite3_column_int64(row, 1);
 		summary->processes = sqlite3_column_int64(row, 2);
+		summary->runs = sqlite3_column_int64(row, 3);
 		sum_losses(db, trace, summary);
 		sum_plans(db, trace, summary);
 		found = true;
@@ -417,10 +423,10 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 	else if (is_empty && !has_lost)
 		has_named = explain_no_sqlite(program, status);
 	else if (found.samples || found.queries)
-		complain("%s: %lld sample%s, %lld logged run%s, %lld process%s. To read it: queryprof report "
+		complain("%s: %lld sample%s, %lld run%s, %lld process%s. To read it: queryprof report "
 		         "%s",
-		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.queries,
-		         found.queries == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
+		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.runs,
+		         found.runs == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
 		         path_as_given);
 	else if (!has_lost)
 		has_named = explain_no_query(path_as_given);
