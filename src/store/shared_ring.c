@@ -42,13 +42,14 @@
 /* The memory begins with this, the ring follows at the next page, then the log, then waits, then spans,
  * then the counters of statements. */
 struct front {
-	char version[16];
+	char version[16];    /* WIRE_VERSION, of the build that made it */
 	uint64_t ring_bytes; /* with the ring's own fields */
 	struct writer_identity identity;
 	struct losses losses;
 	uint32_t is_left, lost_children; /* atomic */
 };
 _Static_assert(sizeof(struct front) <= PAGE_BYTES, "the front takes one page");
+_Static_assert(sizeof WIRE_VERSION <= sizeof((struct front *)0)->version, "room for it");
 
 static struct {
 	char *memory;
@@ -151,7 +152,7 @@ static struct ring *fill(uint64_t position)
 {
 	struct front *front = (struct front *)here.memory;
 
-	strncpy(front->version, QUERYPROF_VERSION, sizeof front->version - 1);
+	memcpy(front->version, WIRE_VERSION, sizeof WIRE_VERSION);
 	front->ring_bytes = ring_memory_bytes(here.ring_bytes);
 	front->identity = *writer_identity_here();
 	module_log_make(log_here(), LOG_BYTES);
@@ -301,9 +302,8 @@ static bool find_parts(struct shared_ring *shared)
 	struct front *front = shared->memory;
 	const uint64_t ring_bytes = front->ring_bytes;
 
-	if (strncmp(front->version, QUERYPROF_VERSION, sizeof front->version) != 0 ||
-	    ring_bytes > shared->size || ring_bytes % PAGE_BYTES != 0 ||
-	    statements_offset(ring_bytes) > shared->size)
+	if (strncmp(front->version, WIRE_VERSION, sizeof front->version) != 0 || ring_bytes > shared->size ||
+	    ring_bytes % PAGE_BYTES != 0 || statements_offset(ring_bytes) > shared->size)
 		return false;
 	shared->identity = front->identity;
 	shared->losses = &front->losses;

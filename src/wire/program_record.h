@@ -21,19 +21,56 @@ struct program_record {
 	char text[];
 };
 
-/* Whole lines, each ends in a newline; fields are separated by tabs:
- *   N node parent detail compared    of the plan, or of what the plan does not name
- *   O address node opcode p1 p2 p3 p5
- *   L node loops rows                that SQLite has counted in the query
- *   M reason                         a sentence: why the program's plan was not read */
+/* Rows of one program, or of what SQLite has counted in one run: each begins with struct program_row at a
+ * multiple of eight bytes. */
 struct program_rows_record {
 	uint64_t program;
 	struct query_key query; /* zero: the rows are the program's own */
-	uint32_t size;
-	char text[];
+	uint64_t size;          /* of all rows */
+	char rows[];
 };
 
-/* Bytes of text in one record. */
+enum program_row_kind {
+	ROW_NODE = 1, /* of the plan, or of what the plan does not name */
+	ROW_OPCODE,
+	ROW_LOOP,         /* of a run; the others are of the program */
+	ROW_MISSING_PLAN, /* in place of the others */
+};
+
+struct program_row {
+	uint16_t kind;
+	uint16_t size; /* of the whole row, a multiple of eight */
+	int32_t node;  /* 0: the statement's own */
+};
+
+struct node_row {
+	struct program_row row;
+	int32_t parent;
+	uint16_t detail_size, compared_size;
+	char text[]; /* detail, then compared */
+};
+
+struct opcode_row {
+	struct program_row row;
+	uint64_t address;
+	int32_t p1, p2, p3;
+	uint16_t p5;
+	uint16_t name_size;
+	char name[];
+};
+
+struct loop_row {
+	struct program_row row;
+	int64_t loops, rows;
+};
+
+struct missing_plan_row {
+	struct program_row row;
+	uint64_t reason_size;
+	char reason[]; /* a sentence: why the program's plan was not read */
+};
+
+/* Bytes of rows in one record: all loops of a run fit. */
 #define PROGRAM_ROWS_BYTES 1536u
 
 #endif

@@ -32,12 +32,12 @@ static void put_wait_span(uint64_t start_ns, uint32_t thread)
 /* What SQLite has counted in a run. */
 static void put_loops(struct query_key key)
 {
-	static const char text[] = "L\t1\t10\t20\n";
-	struct program_rows_record *record = reserve(sizeof *record + sizeof text - 1);
+	static const struct loop_row row = { { ROW_LOOP, sizeof row, 1 }, 10, 20 };
+	struct program_rows_record *record = reserve(sizeof *record + sizeof row);
 
 	record->query = key;
-	record->size = sizeof text - 1;
-	memcpy(record->text, text, sizeof text - 1);
+	record->size = sizeof row;
+	memcpy(record->rows, &row, sizeof row);
 	ring_commit(ring, record, RECORD_PROGRAM_ROWS);
 }
 

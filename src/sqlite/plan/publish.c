@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/plan/publish.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +14,15 @@
 #include "wire/query_record.h"
 
 #define RING_SHARE 16
+#define OPCODE_NAME_MAX 63
+#define REASON_MAX 159
 
 struct rows {
 	uint64_t program;
 	struct ring *ring;
 	bool is_refused; /* the ring was full; a record that never fits is left out */
 	size_t used;
-	char text[PROGRAM_ROWS_BYTES];
+	_Alignas(struct program_row) char memory[PROGRAM_ROWS_BYTES];
 };
 
 static void *reserve(struct rows *rows, size_t size)
@@ -37,22 +38,26 @@ static void send_rows(struct rows *rows)
 	struct program_rows_record *record = rows->used ? reserve(rows, sizeof *record + rows->used) : NULL;
 
 	if (record) {
-		record->program = rows->program;
-		record->size = (uint32_t)rows->used;
-		memcpy(record->text, rows->text, rows->used);
+		*record = (struct program_rows_record){ .program = rows->program, .size = rows->used };
+		memcpy(record->rows, rows->memory, rows->used);
 		ring_commit(rows->ring, record, RECORD_PROGRAM_ROWS);
 	}
 	rows->used = 0;
 }
 
-static void add_row(struct rows *rows, const char *line, int size)
+/* A row of that size, zeroed but for its head. */
+static void *add_row(struct rows *rows, enum program_row_kind kind, int32_t node, size_t size)
 {
-	if (size <= 0 || (size_t)size >= sizeof rows->text)
-		return;
-	if (rows->used + (size_t)size > sizeof rows->text)
+	struct program_row *row;
+
+	size = (size + 7) / 8 * 8;
+	if (rows->used + size > sizeof rows->memory)
 		send_rows(rows);
-	memcpy(rows->text + rows->used, line, (size_t)size);
-	rows->used += (size_t)size;
+	row = (struct program_row *)(rows->memory + rows->used);
+	rows->used += size;
+	memset(row, 0, size);
+	*row = (struct program_row){ (uint16_t)kind, (uint16_t)size, node };
+	return row;
 }
 
 static int depth_of(const struct plan *plan, const struct plan_node *node)
@@ -143,14 +148,16 @@ static void send_program(const struct published_program *of, const struct plan *
 
 static void add_nodes(struct rows *rows, const struct plan *plan)
 {
-	char line[1024];
-
 	for (size_t i = 0; i < plan->nodes.count; i++) {
 		const struct plan_node *node = &plan->nodes.items[i];
+		const size_t detail = strlen(node->detail), compared = strlen(node->compared);
+		struct node_row *row = add_row(rows, ROW_NODE, node->id, sizeof *row + detail + compared);
 
-		add_row(rows, line,
-		        snprintf(line, sizeof line, "N\t%d\t%d\t%s\t%s\n", node->id, node->parent,
-		                 node->detail, node->compared));
+		row->parent = node->parent;
+		row->detail_size = (uint16_t)detail;
+		row->compared_size = (uint16_t)compared;
+		memcpy(row->text, node->detail, detail);
+		memcpy(row->text + detail, node->compared, compared);
 	}
 	for (size_t i = 0; i < plan->called.count; i++)
 		add_nodes(rows, &plan->called.items[i]);
@@ -160,17 +167,18 @@ static void add_nodes(struct rows *rows, const struct plan *plan)
  * addresses are as in a sample (handler/opcode.h). */
 static void add_opcodes(struct rows *rows, const struct plan *plan, const struct plan_opcode *caller)
 {
-	char line[1024];
-
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
-		const uint64_t address =
-			caller ? caller->address | (opcode->address + 1ull) << 32 : opcode->address;
+		const size_t name = strnlen(opcode->name, OPCODE_NAME_MAX);
+		struct opcode_row *row = add_row(rows, ROW_OPCODE, opcode->node, sizeof *row + name);
 
-		add_row(rows, line,
-		        snprintf(line, sizeof line, "O\t%" PRIu64 "\t%d\t%s\t%d\t%d\t%d\t%u\n", address,
-		                 opcode->node, opcode->name, opcode->bytes.p1, opcode->bytes.p2,
-		                 opcode->bytes.p3, opcode->bytes.p5));
+		row->address = caller ? caller->address | (opcode->address + 1ull) << 32 : opcode->address;
+		row->p1 = opcode->bytes.p1;
+		row->p2 = opcode->bytes.p2;
+		row->p3 = opcode->bytes.p3;
+		row->p5 = opcode->bytes.p5;
+		row->name_size = (uint16_t)name;
+		memcpy(row->name, opcode->name, name);
 		if (opcode->calls && !caller)
 			add_opcodes(rows, &plan->called.items[opcode->calls - 1], opcode);
 	}
@@ -192,11 +200,14 @@ bool publish_program(const struct published_program *of, const struct plan *plan
 bool publish_missing(uint64_t program, const char *reason)
 {
 	struct rows rows = { .program = program, .ring = sampler_ring() };
-	char line[160];
+	const size_t size = text_cut(reason, strnlen(reason, REASON_MAX));
+	struct missing_plan_row *row;
 
 	if (!rows.ring)
 		return false;
-	add_row(&rows, line, snprintf(line, sizeof line, "M\t%s\n", reason));
+	row = add_row(&rows, ROW_MISSING_PLAN, 0, sizeof *row + size);
+	row->reason_size = size;
+	memcpy(row->reason, reason, size);
 	send_rows(&rows);
 	return !rows.is_refused;
 }

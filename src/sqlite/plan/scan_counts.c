@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/plan/scan_counts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,8 @@
 #include "wire/program_record.h"
 
 #define LOOPS_MAX 64 /* as many tables as SQLite joins */
+_Static_assert(LOOPS_MAX * sizeof(struct loop_row) <= PROGRAM_ROWS_BYTES,
+               "the loops of a run are one record");
 
 struct scan_counts {
 	int count;
@@ -53,26 +54,18 @@ void scan_counts_begin(struct run *run)
 		read_counts(status, run->stmt, run->scans);
 }
 
-/* A line a loop. 0: they do not follow from each other, as the host has set them back. */
-static size_t write_lines(const struct scan_counts *from, const struct scan_counts *to,
-                          char text[PROGRAM_ROWS_BYTES])
+/* False: the counts do not follow from each other, as the host has reset them. */
+static bool write_rows(const struct scan_counts *from, const struct scan_counts *to, struct loop_row *row)
 {
-	size_t used = 0;
-
 	for (int i = 0; i < to->count; i++) {
 		const sqlite3_int64 loops = to->items[i].loops - from->items[i].loops;
 		const sqlite3_int64 rows = to->items[i].rows - from->items[i].rows;
-		int size;
 
 		if (loops < 0 || rows < 0)
-			return 0;
-		size = snprintf(text + used, PROGRAM_ROWS_BYTES - used, "L\t%d\t%lld\t%lld\n",
-		                to->items[i].node, loops, rows);
-		if ((size_t)size >= PROGRAM_ROWS_BYTES - used)
-			break;
-		used += (size_t)size;
+			return false;
+		row[i] = (struct loop_row){ { ROW_LOOP, sizeof *row, to->items[i].node }, loops, rows };
 	}
-	return used;
+	return true;
 }
 
 void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
@@ -81,7 +74,7 @@ void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
 	scan_status_function *status = function_of(run);
 	struct ring *ring = sampler_ring();
 	struct program_rows_record *record;
-	char text[PROGRAM_ROWS_BYTES];
+	struct loop_row rows[LOOPS_MAX];
 	struct scan_counts now;
 	size_t size;
 
@@ -90,11 +83,11 @@ void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
 	read_counts(status, run->stmt, &now);
 	if (!is_anew && now.count != run->scans->count)
 		return;
-	size = write_lines(is_anew ? &none : run->scans, &now, text);
+	size = write_rows(is_anew ? &none : run->scans, &now, rows) ? (size_t)now.count * sizeof *rows : 0;
 	record = size ? ring_reserve(ring, sizeof *record + size) : NULL;
 	if (!record)
 		return;
-	*record = (struct program_rows_record){ program, run->query.key, (uint32_t)size };
-	memcpy(record->text, text, size);
+	*record = (struct program_rows_record){ program, run->query.key, size };
+	memcpy(record->rows, rows, size);
 	ring_commit(ring, record, RECORD_PROGRAM_ROWS);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/programs.h"
 
-#include <string.h>
-
 #include "store/write/intern.h"
 #include "wire/query_record.h"
-
-#define FIELDS_MAX 8
 
 static int run(struct writer *writer, enum writer_statement which)
 {
@@ -48,59 +44,84 @@ int programs_take(struct writer *writer, const struct program_record *record, si
 	return code ? code : run(writer, WRITE_PLAN);
 }
 
-/* Splits a line at its tabs; the last field has what is left. Returns how many fields. */
-static int split(const char *line, size_t size, int most, const char *fields[], size_t sizes[])
+/* Each returns false if the row is shorter than what it says to have. */
+static bool bind_node(sqlite3_stmt *add, const struct program_row *row)
 {
-	int count = 0;
+	const struct node_row *node = (const struct node_row *)row;
 
-	for (;;) {
-		const char *tab = count + 1 < most ? memchr(line, '\t', size) : NULL;
-		size_t length = tab ? (size_t)(tab - line) : size;
-
-		fields[count] = line;
-		sizes[count++] = length;
-		if (!tab)
-			return count;
-		line += length + 1;
-		size -= length + 1;
-	}
+	if (row->size < sizeof *node ||
+	    row->size - sizeof *node < (size_t)node->detail_size + node->compared_size)
+		return false;
+	sqlite3_bind_int64(add, 3, node->parent);
+	writer_bind_text(add, 4, node->text, node->detail_size);
+	writer_bind_text(add, 5, node->text + node->detail_size, node->compared_size);
+	return true;
 }
 
-static const struct {
-	char kind;
-	bool is_of_query; /* else of the program */
-	enum writer_statement add;
-	int fields;
-} rows[] = {
-	{ 'N', false, WRITE_PLAN_NODE, 5 },
-	{ 'O', false, WRITE_PROGRAM_OPCODE, 8 },
-	{ 'L', true, WRITE_PLAN_LOOP, 4 },
-	{ 'M', false, WRITE_PLAN_MISSING, 2 },
-};
-#define ROWS (sizeof rows / sizeof *rows)
-
-/* The columns' types make numbers of the numbers. */
-static int take_row(struct writer *writer, int64_t program, int64_t query, const char *line, size_t size)
+static bool bind_opcode(sqlite3_stmt *add, const struct program_row *row)
 {
-	const char *fields[FIELDS_MAX];
-	size_t sizes[FIELDS_MAX], row = 0;
+	const struct opcode_row *opcode = (const struct opcode_row *)row;
+
+	if (row->size < sizeof *opcode || row->size - sizeof *opcode < opcode->name_size)
+		return false;
+	sqlite3_bind_int64(add, 3, (int64_t)opcode->address);
+	writer_bind_text(add, 4, opcode->name, opcode->name_size);
+	sqlite3_bind_int64(add, 5, opcode->p1);
+	sqlite3_bind_int64(add, 6, opcode->p2);
+	sqlite3_bind_int64(add, 7, opcode->p3);
+	sqlite3_bind_int64(add, 8, opcode->p5);
+	return true;
+}
+
+static bool bind_loop(sqlite3_stmt *add, const struct program_row *row)
+{
+	const struct loop_row *loop = (const struct loop_row *)row;
+
+	if (row->size < sizeof *loop)
+		return false;
+	sqlite3_bind_int64(add, 3, loop->loops);
+	sqlite3_bind_int64(add, 4, loop->rows);
+	return true;
+}
+
+static bool bind_missing(sqlite3_stmt *add, const struct program_row *row)
+{
+	const struct missing_plan_row *missing = (const struct missing_plan_row *)row;
+
+	if (row->size < sizeof *missing || row->size - sizeof *missing < missing->reason_size)
+		return false;
+	writer_bind_text(add, 3, missing->reason, missing->reason_size);
+	return true;
+}
+
+/* ?1 is the program or the query, ?2 the node. */
+static const struct {
+	bool is_of_query;
+	enum writer_statement add;
+	bool (*bind)(sqlite3_stmt *add, const struct program_row *row);
+} kinds[] = {
+	[ROW_NODE] = { false, WRITE_PLAN_NODE, bind_node },
+	[ROW_OPCODE] = { false, WRITE_PROGRAM_OPCODE, bind_opcode },
+	[ROW_LOOP] = { true, WRITE_PLAN_LOOP, bind_loop },
+	[ROW_MISSING_PLAN] = { false, WRITE_PLAN_MISSING, bind_missing },
+};
+
+static int take_row(struct writer *writer, int64_t program, int64_t query, const struct program_row *row)
+{
 	sqlite3_stmt *add;
 
-	while (row < ROWS && (!size || line[0] != rows[row].kind))
-		row++;
-	if (row == ROWS || rows[row].is_of_query != (query != 0) ||
-	    split(line, size, rows[row].fields, fields, sizes) != rows[row].fields)
+	if (!row->kind || row->kind >= sizeof kinds / sizeof *kinds ||
+	    kinds[row->kind].is_of_query != (query != 0))
 		return SQLITE_OK;
-	add = writer_statement(writer, rows[row].add);
+	add = writer_statement(writer, kinds[row->kind].add);
 	sqlite3_bind_int64(add, 1, query ? query : program);
-	for (int i = 1; i < rows[row].fields; i++)
-		writer_bind_text(add, i + 1, fields[i], sizes[i]);
-	return run(writer, rows[row].add);
+	sqlite3_bind_int64(add, 2, row->node);
+	return kinds[row->kind].bind(add, row) ? run(writer, kinds[row->kind].add) : SQLITE_OK;
 }
 
 int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size)
 {
-	const char *at = record->text, *line_end;
+	const struct program_row *row;
 	int code = SQLITE_OK;
 	int64_t query = 0;
 	uint32_t span;
@@ -111,11 +132,11 @@ int programs_take_rows(struct writer *writer, const struct program_rows_record *
 		query = intern_query(writer, record->query, &span);
 	if (query < 0)
 		return (int)-query;
-	for (const char *end = at + record->size; !code && at < end; at = line_end + 1) {
-		line_end = memchr(at, '\n', (size_t)(end - at));
-		if (!line_end)
+	for (size_t at = 0; !code && at + sizeof *row <= record->size; at += row->size) {
+		row = (const struct program_row *)(record->rows + at);
+		if (row->size < sizeof *row || row->size % 8 || row->size > record->size - at)
 			break;
-		code = take_row(writer, (int64_t)record->program, query, at, (size_t)(line_end - at));
+		code = take_row(writer, (int64_t)record->program, query, row);
 	}
 	return code;
 }

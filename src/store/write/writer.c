@@ -209,10 +209,10 @@ static const char *const statement_sql[WRITE_STATEMENTS] = {
 	[WRITE_PLAN_NODE] = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail, compared)"
 			    " VALUES (?1, ?2, ?3, ?4, ?5)",
 	[WRITE_PROGRAM_OPCODE] =
-		"INSERT OR IGNORE INTO program_opcodes (program, address, node, opcode, p1, p2, p3, p5)"
+		"INSERT OR IGNORE INTO program_opcodes (program, node, address, opcode, p1, p2, p3, p5)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 	[WRITE_PLAN_MISSING] = "INSERT OR REPLACE INTO missing_plans (program, reason)"
-			       " SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM programs WHERE id = ?1)",
+			       " SELECT ?1, ?3 WHERE NOT EXISTS (SELECT 1 FROM programs WHERE id = ?1)",
 	[WRITE_PLAN_FOUND] = "DELETE FROM missing_plans WHERE program = ?1",
 	[WRITE_PLAN_LOOP] = "INSERT OR IGNORE INTO plan_loops (query, node, loops, rows)"
 			    " VALUES (?1, ?2, ?3, ?4)",
