@@ -15,6 +15,13 @@ pid_t own_calls_process(void)
 	return __atomic_load_n(&process, __ATOMIC_RELAXED);
 }
 
+/* The only thread of a forked child has the number of the process. */
+void own_calls_renew_in_child(void)
+{
+	if (own_call_is_forbidden(SYS_getpid) && !own_call_is_forbidden(SYS_gettid))
+		__atomic_store_n(&process, (pid_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+}
+
 void own_call_forbid(const struct own_call *call, bool is_forbidden)
 {
 	uint64_t *word = &own_calls_forbidden[call->number / 64], bit = 1ull << call->number % 64;

@@ -163,8 +163,9 @@ static inline bool own_call_is_forbidden(long number)
 	return __builtin_expect(word >> ((size_t)number % 64) & 1, 0);
 }
 
-/* The process, as it was when getpid() was forbidden. */
+/* The process where getpid() is forbidden. */
 pid_t own_calls_process(void);
+void own_calls_renew_in_child(void);
 
 /* --- for hook/confine.h ----------------------------------------------------------------------------- */
 

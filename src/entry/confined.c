@@ -64,6 +64,8 @@ static void make_sentence(const struct confinement *confinement, const char *sto
 	for (int i = 0; i < OWN_LOSSES; i++)
 		if (all_losses >> i & 1 && !is_refused)
 			add(storing || strchr(sentence, ':') ? "; " : ": ", losses[i]);
+	if (!strchr(sentence, ':'))
+		add(": ", "all is recorded without them");
 	metrics_set_confinement(sentence);
 }
 

@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "base/lock.h"
+#include "base/own_calls.h"
 #include "collect/ledger_reader.h"
 #include "collect/ring_reader.h"
 #include "collect/slots.h"
@@ -57,6 +58,7 @@ static void after_in_child(void)
 	struct thread *thread = thread_current;
 	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
 
+	own_calls_renew_in_child();
 	empty_ring();
 	ledger_reset_in_child();
 	budget_after_fork();

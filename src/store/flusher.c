@@ -242,8 +242,13 @@ static void note_refusals(void)
 	char reason[LOSS_REASON_SIZE];
 
 	if (timers > flusher.timers_failed) {
-		snprintf(reason, sizeof reason, "the system refused a timer: %s",
-		         strerror((int)sampler_counter(SAMPLER_TIMER_ERRNO)));
+		const int error = (int)sampler_counter(SAMPLER_TIMER_ERRNO);
+		/* The kernel has no other reason than a limit, or no memory. */
+		const char *who = error == EAGAIN || error == ENOMEM ? "the system"
+		                  : error == ENOSYS                  ? "the system or a seccomp filter"
+		                                                     : "a seccomp filter";
+
+		snprintf(reason, sizeof reason, "%s refused a timer: %s", who, strerror(error));
 		losses_note(shared_ring_losses(), reason, 0, timers - flusher.timers_failed);
 	}
 	flusher.timers_failed = timers;

@@ -100,6 +100,7 @@ class Confined(Recording):
         """What is said to be missing is missing, and nothing else is."""
         said = [line for line in done.stderr.splitlines() if FORBIDS % 1 in line]
         self.assertEqual(len(said), 1, self.seen)
+        self.assertRegex(said[0], FORBIDS % 1 + ": .")
         if not is_alive:
             return
         self.assertEqual(self.logged("last"), 1, self.seen)
@@ -236,6 +237,21 @@ class Confined(Recording):
         self.assertEqual(done.returncode, 5, self.seen)
         self.assertGreater(self.sampled("last"), 0, self.seen)
         self.assertNotIn("seccomp", done.stderr)
+
+    def test_timers_refused(self):
+        """Who refused them: with EPERM the kernel does not."""
+        for answer, who in (errno.EPERM, "a seccomp filter refused a timer: Operation not permitted"), \
+                           (errno.ENOSYS, "the system or a seccomp filter refused a timer: Function not implemented"), \
+                           (errno.EAGAIN, "the system refused a timer: Resource temporarily unavailable"):
+            with self.subTest(answer=answer):
+                done = self.run_both("tsync", str(answer), numbers()["timer_create"])
+                self.assertRegex(done.stderr, r"samples missing, refused \d+ times?: " + who)
+
+    def test_child_without_getpid(self):
+        """It is a process of its own in the file."""
+        self.run_both("tsync", "kill", numbers()["getpid"])
+        self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM trace_log"), [(2,)], self.seen)
+        self.assertEqual(self.logged("in a child"), 1, self.seen)
 
     def test_strict(self):
         done = self.run_both("strict", "kill")
