@@ -13,6 +13,7 @@
 #include "cmd/ui/memory_limit.h"
 #include "cmd/ui/pager.h"
 #include "cmd/ui/program.h"
+#include "cmd/ui/stack_limit.h"
 #include "queryprof.h"
 
 static int run(int argc, char **argv)
@@ -56,7 +57,7 @@ int main(int argc, char **argv)
 {
 	program_ignore_file_size();
 	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
-	int result = run(argc, argv), error = pager_end();
+	int result = stack_limit_run(run, argc, argv), error = pager_end();
 	errno = error;
 	/* A result that could not be written is a failure. */
 	if (error || fflush(stdout) != 0 || ferror(stdout))

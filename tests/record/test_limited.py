@@ -124,4 +124,45 @@ print(db.execute('SELECT length(zeroblob(60000000))').fetchone())
         self.assertRegex(done.stderr, r"samples missing, refused 1 time: \d+ of the 100 MiB of address space \(ulimit -v\) are left")
 
 
+class OfTheCommand(Recording):
+    """Limits under which the command itself runs."""
+
+    names = ()
+
+    def test_stack(self):
+        done = subprocess.run(["prlimit", "--stack=131072:131072", *self.arguments(PYTHON, "-c",
+                               "import sqlite3\nprint(sqlite3.connect(':memory:').execute(%r).fetchone()[0])" % SLOW)],
+                              capture_output=True, text=True, check=False)
+        self.seen = done.stdout + done.stderr
+        self.assertEqual((done.returncode, done.stdout), (0, ANSWER + "\n"), self.seen)
+        self.expect_sampled(1)
+        shown = subprocess.run(["prlimit", "--stack=131072:131072", QUERYPROF, "report", self.trace], capture_output=True,
+                               text=True, check=False)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("sqlite3_step", shown.stdout)
+
+    def test_signals_under_a_small_stack(self):
+        """The program has the limit, and gets what the command gets, once."""
+        script = "ulimit -s; trap 'echo got' TERM; trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done"
+        with subprocess.Popen(["prlimit", "--stack=131072:131072", *self.arguments("sh", "-c", script)], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, start_new_session=True) as us:
+            self.assertEqual([us.stdout.readline() for _ in range(2)], ["128\n", "ready\n"])
+            us.send_signal(signal.SIGTERM)
+            self.assertEqual(us.stdout.readline(), "got\n")
+            us.send_signal(signal.SIGINT)
+            self.assertEqual(us.stdout.read(), "")
+            self.assertEqual(us.wait(), 3)
+
+    def test_file_size(self):
+        """It says so, and what it leaves is no obstacle for the next one."""
+        for limit in 0, 1024:
+            done = subprocess.run(["prlimit", "--fsize=%d" % limit, *self.arguments("echo", "begun")], capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stdout), (125, ""), done.stderr)
+            self.assertIn("files of this process can have %d bytes at most: ulimit -f" % limit, done.stderr)
+        done = subprocess.run([QUERYPROF, "record", "--new", "-o", self.trace, *OPTIONS, "--", "sqlite3", ":memory:", "SELECT 42"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "42\n"), done.stderr)
+
+
 unittest.main()

@@ -124,6 +124,18 @@ class End(Recording):
             done = self.record("sh", "-c", "kill -%d $$" % number)
             self.assertEqual(done.returncode, -number, self.seen)
 
+    def test_under_fakeroot(self):
+        """A library that is preloaded into the command, too, keeps its connection there."""
+        for way in "tcp", "sysv":
+            if not shutil.which("fakeroot-" + way):
+                self.skipTest("no fakeroot-" + way)
+            with self.subTest(way=way):
+                done = subprocess.run(["fakeroot-" + way, "--", *self.arguments("sh", "-c", "id -u; sqlite3 :memory: 'SELECT 42'; exit 3")],
+                                      capture_output=True, text=True, timeout=60, check=False)
+                self.seen = done.stdout + done.stderr
+                self.assertEqual((done.returncode, done.stdout), (3, "0\n42\n"), self.seen)
+                self.assertNotIn("libfakeroot", done.stderr)
+
     def test_not_started(self):
         done = self.record("no-such-program-here")
         self.assertEqual(done.returncode, 127, self.seen)

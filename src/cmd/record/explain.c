@@ -66,11 +66,6 @@ int explain_begin(void)
 	                                                      : complain("record: out of memory");
 }
 
-int explain_marks(void)
-{
-	return marks.pipe;
-}
-
 void explain_end(void)
 {
 	if (marks.pipe >= 0) {

@@ -12,8 +12,6 @@ struct losses;
 /* Makes the pipe to which recorded processes write what is to be said (entry/mark.h), and
  * names it in the environment. A command_result. */
 int explain_begin(void);
-/* Its descriptor, which is to stay open. */
-int explain_marks(void);
 /* Removes it, if there is one. */
 void explain_end(void);
 

@@ -248,6 +248,14 @@ static int set_existing_aside(const char *path)
 	return old_trace_set_aside(path, path_as_given);
 }
 
+/* No file, or what a record left that could not write to it. */
+static bool is_empty(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) ? errno == ENOENT : S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
 /* Made now if need be: a file that cannot be written is to be known before hours of
  * work, not after. */
 static int prepare_trace(struct trace *trace)
@@ -257,7 +265,7 @@ static int prepare_trace(struct trace *trace)
 	char *error = NULL;
 
 	trace->path = getenv("QUERYPROF_TRACE_LOG_PATH");
-	if (begin_anew && access(trace->path, F_OK) == 0 && set_existing_aside(trace->path))
+	if (begin_anew && !is_empty(trace->path) && set_existing_aside(trace->path))
 		return COMMAND_FAILED;
 	trace->is_new = access(trace->path, F_OK) != 0;
 	if (database_open(&database, trace->path, &limits, &error)) {
@@ -455,8 +463,8 @@ static int run(int argc, char **argv)
 	if (set_preload() || prepare_trace(&trace) || explain_begin() ||
 	    (push_url && !push_beside_start(trace.path, push_url, quiet != NULL)))
 		return undo(&trace, RECORD_FAILED);
-	const int kept[] = { rings_open(), explain_marks() };
-	error = program_start(argv, kept, sizeof(kept) / sizeof(*kept));
+	rings_open();
+	error = program_start(argv);
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
 		return undo(&trace, error == ENOENT ? NOT_FOUND : CANNOT_START);

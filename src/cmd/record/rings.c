@@ -57,14 +57,14 @@ static struct {
 	struct recovery recovery;
 } rings = { .socket = -1, .end = -1 };
 
-int rings_open(void)
+void rings_open(void)
 {
 	unsigned char random[HANDOVER_KEY_SIZE / 2];
 	struct sockaddr_un address;
 	socklen_t size;
 
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return -1;
+		return;
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(rings.key + 2 * i, 3, "%02x", random[i]);
 	size = handover_address(rings.key, &address);
@@ -74,7 +74,6 @@ int rings_open(void)
 		close(rings.socket);
 		rings.socket = -1;
 	}
-	return rings.socket;
 }
 
 /* --- a process comes ----------------------------------------------------------------- */

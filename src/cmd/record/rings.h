@@ -10,9 +10,9 @@
 
 #include "store/recovery.h"
 
-/* From here on processes that have the environment hand their rings over. The socket, which
- * is to stay open; -1: it cannot be had, and what a killed process did not store is lost. */
-int rings_open(void);
+/* From here on processes that have the environment hand their rings over. If no socket can
+ * be had, what a killed process did not store is lost. */
+void rings_open(void);
 
 /* Begins to store what processes leave, on a thread of its own. With all signals blocked. */
 void rings_watch(const char *path, int64_t max_bytes);

@@ -88,18 +88,19 @@ static int start_program(char **argv)
 
 #define FDS_MAX 1024 /* that are looked for where there is no /proc */
 
-static bool is_among(const int *fds, size_t count, int fd)
+/* One that is closed at exec was not there at this process's: it is of the command, or of a library that is
+ * preloaded here, too, and the program does not have it. */
+static bool is_inherited(int fd)
 {
-	for (size_t i = 0; i < count; i++)
-		if (fds[i] == fd)
-			return true;
-	return false;
+	int flags = fcntl(fd, F_GETFD);
+
+	return flags >= 0 && !(flags & FD_CLOEXEC);
 }
 
 /* Readers of the program's output must see its end, although this process lives on. What a library that is
  * preloaded here, too, goes on writing to its own numbers must not come to files that are opened later: the
  * numbers are not free again. */
-static void let_go_of_descriptors(const int *kept, size_t count)
+static void let_go_of_descriptors(void)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 	DIR *fds = nowhere < 0 ? NULL : opendir("/proc/self/fd");
@@ -112,11 +113,11 @@ static void let_go_of_descriptors(const int *kept, size_t count)
 	while (fds && (entry = readdir(fds)) != NULL) {
 		int fd = atoi(entry->d_name);
 
-		if (fd > STDERR_FILENO && fd != nowhere && fd != dirfd(fds) && !is_among(kept, count, fd))
+		if (fd > STDERR_FILENO && is_inherited(fd))
 			dup3(nowhere, fd, O_CLOEXEC);
 	}
 	for (int fd = STDERR_FILENO + 1; !fds && fd < FDS_MAX; fd++)
-		if (!is_among(kept, count, fd))
+		if (is_inherited(fd))
 			close(fd);
 	if (fds)
 		closedir(fds);
@@ -334,7 +335,7 @@ void program_hold_signals(void)
 	inherited.is_held = true;
 }
 
-int program_start(char **argv, const int *kept, size_t count)
+int program_start(char **argv)
 {
 	const struct sigaction standard = { .sa_handler = SIG_DFL };
 	int error;
@@ -347,7 +348,7 @@ int program_start(char **argv, const int *kept, size_t count)
 	if (error)
 		end_witness(witness);
 	else
-		let_go_of_descriptors(kept, count);
+		let_go_of_descriptors();
 	return error;
 }
 

@@ -6,8 +6,6 @@
 #ifndef QUERYPROF_CMD_UI_PROGRAM_H
 #define QUERYPROF_CMD_UI_PROGRAM_H
 
-#include <stddef.h>
-
 /* The signal of a file that grows too large would end the command; without it, the write fails and the
  * command says so. The program gets the action that was there. Before program_start(). */
 void program_ignore_file_size(void);
@@ -18,9 +16,9 @@ void program_hold_signals(void);
 
 /* Starts argv (found as the shell finds it), with the command's environment and descriptors. 0, or the
  * errno value of why it could not be started. All signals are blocked afterwards; where it was started, the
- * command's own standard input and output lead nowhere, and other descriptors than the `count` of `kept` (-1:
- * none) are closed. */
-int program_start(char **argv, const int *kept, size_t count);
+ * command's own standard input and output lead nowhere, and the descriptors that it has inherited are
+ * closed. */
+int program_start(char **argv);
 
 /* Waits until it ends. Its end, as waitpid() gives it. */
 int program_wait(void);
