@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Which runs of queries a command is about, in temp.selected, what they left, in two
--- temporary views, and their statements, in temp.selected_statements: run this first, the
--- others read them.
+-- temporary views, and their statements, in temp.selected_statements: run this first, after
+-- run_plans.sql, the others read them.
 --
 -- Parameters, all of which may be left NULL; what is given must all be so:
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
@@ -93,15 +93,14 @@ FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement
 WHERE finished OR statement;
 
--- The statements among those whose plan is not known, and why.
+-- The statements among those whose plan is not known, and why (see run_plans.sql).
 CREATE TEMP VIEW selected_without_plan AS
-SELECT r.normalized_query_hash AS hash, min(r.query) AS query, sum(r.execution_time_ns) AS ns, max(m.reason) AS known_reason,
-       coalesce(max(m.reason), iif(max(r.samples_cpu + r.samples_real) = 0, 'no run of it had a sample',
-                iif(max(r.finished), 'no run of it ended where queryprof could read the plan', 'no run of it has ended'))) AS reason
-FROM temp.selected_runs AS r LEFT JOIN missing_plans AS m ON m.program = r.program
-WHERE r.statement AND r.query NOT GLOB 'sqlite3_*(*)'
-GROUP BY 1
-HAVING NOT max(EXISTS (SELECT 1 FROM programs WHERE id = r.program));
+SELECT hash, min(query) AS query, ns, known_reason, reason
+FROM (SELECT hash, query, sum(execution_time_ns) OVER (PARTITION BY hash) AS ns, known_reason, reason,
+             max(has_plan) OVER (PARTITION BY hash) AS has_plan,
+             row_number() OVER (PARTITION BY hash ORDER BY rank DESC, reason) AS place
+      FROM temp.selected CROSS JOIN temp.run_plans ON run = id)
+WHERE place = 1 AND NOT has_plan GROUP BY hash;
 
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS

@@ -13,6 +13,7 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/line/moment.h"
 #include "cmd/pull/fleet.h"
+#include "sql_run_plans.h"
 #include "sql_selected.h"
 #include "store/file/database.h"
 
@@ -225,8 +226,10 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 		{ ":service", one->service },
 		{ NULL, NULL },
 	};
-	return run_sql(db, sql_selected, parameters,
-	               &(struct output){ .is_bare = true, .doing = "reading queries" });
+	int result = run_sql(db, sql_run_plans, NULL, &(struct output){ .is_bare = true });
+	return result ? result
+	              : run_sql(db, sql_selected, parameters,
+	                        &(struct output){ .is_bare = true, .doing = "reading queries" });
 }
 
 /* A command_result. */

@@ -124,7 +124,7 @@ const struct command command_queries = {
 		"With --statements it counts all runs of each statement in `runs`, its logged ones in "
 		"`logged`; where an option chooses single runs, by time or process for one, logged ones "
 		"only (with --label all runs of a statement whose comments have the label). A run is from a "
-	        "statement's first step to its end; runs that differ in their "
+		"statement's first step to its end; runs that differ in their "
 		"literals only are one statement. `wall`, `cpu` and `max` are exact, and inside SQLite; "
 		"`sampled` is what the samples add up to, on the wall clock with --by wall or off, else on "
 		"the CPU clock. `notes` says what may explain the time: scan (that many rows of whole "

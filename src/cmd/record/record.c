@@ -36,6 +36,7 @@
 #include "sql_record_losses.h"
 #include "sql_record_plans.h"
 #include "sql_record_summary.h"
+#include "sql_run_plans.h"
 #include "store/file/database.h"
 #include "store/store.h"
 
@@ -322,8 +323,10 @@ static void sum_losses(sqlite3 *db, const struct trace *trace, struct summary *s
 static void sum_plans(sqlite3 *db, const struct trace *trace, struct summary *summary)
 {
 	sqlite3_stmt *row = NULL;
-	int code = sqlite3_prepare_v2(db, sql_record_plans, -1, &row, NULL);
+	int code = sqlite3_exec(db, sql_run_plans, NULL, NULL, NULL);
 
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v2(db, sql_record_plans, -1, &row, NULL);
 	if (row)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
 	if (row && (code = sqlite3_step(row)) == SQLITE_ROW)

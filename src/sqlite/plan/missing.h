@@ -24,6 +24,8 @@
 	REASON(PLAN_REFUSED, "plans_refused", true, "SQLite did not prepare the statement again")            \
 	REASON(PLAN_DIFFERENT, "plans_different", true,                                                      \
 	       "prepared again, the statement had another program than the one that ran")                    \
+	REASON(PLAN_TRACED, "plans_of_traced_statements", true,                                              \
+	       "queryprof learns of the statement by sqlite3_trace_v2 alone, inside of its run")             \
 	REASON(PLAN_OF_NO_QUERY, "plans_of_no_queries", true,                                                \
 	       "only SELECT, VALUES, INSERT, REPLACE, UPDATE and DELETE are explained")
 

@@ -230,6 +230,8 @@ static bool find_program(struct subject *of, const struct session *session, cons
 		return false;
 	if (!has_plan(text))
 		of->reason = PLAN_OF_NO_QUERY;
+	else if (session->traced)
+		of->reason = PLAN_TRACED;
 	else if (!of->opcodes_of)
 		of->reason = PLAN_LAYOUT_UNKNOWN;
 	else

@@ -113,9 +113,9 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		 * statement anew. */
 		end.query = sqlite3_sql(run->stmt);
 		end.database = sqlite3_db_filename(session->db, "main");
-		if (!run->prepared && !run->session->traced && has_samples(run))
+		if (!run->prepared && has_samples(run))
 			end.program = programs_see(run, end.query);
-		if (end.program)
+		if (end.program && !run->session->traced)
 			scan_counts_publish(run, end.program, work->reprepares != 0);
 		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
