@@ -10,7 +10,6 @@
 #include "base/bounded_wait.h"
 #include "collect/ring_reader.h"
 #include "process/fork.h"
-#include "store/file/descriptors.h"
 #include "store/shared_ring.h"
 
 /* Older headers do not know it. */
@@ -172,8 +171,6 @@ static void renew_in_child(void)
 	int memory = size ? share_memory(size) : -1;
 	bool is_shared;
 
-	if (size && memory < 0 && !descriptors_suffice())
-		shared_ring_lose_child();
 	take_ring(shared_ring_renew(memory, &is_shared));
 	is_done = is_done && is_shared;
 	if (memory >= 0)

@@ -55,10 +55,11 @@ static ssize_t write_line(int fd, const char *line, size_t size)
 	return written;
 }
 
-void mark_leave(enum mark mark, const char *text)
+bool mark_leave(enum mark mark, const char *text)
 {
 	const char *name = secure_getenv("QUERYPROF_RECORD");
 	int error = errno, fd = -1;
+	bool is_left = false;
 	struct stat status;
 
 	/* Refused where the command has ended. */
@@ -70,9 +71,10 @@ void mark_leave(enum mark mark, const char *text)
 
 		memcpy(line + head, text, size);
 		line[head + size] = '\n';
-		write_line(fd, line, head + size + 1);
+		is_left = write_line(fd, line, head + size + 1) > 0;
 	}
 	if (fd >= 0)
 		close(fd);
 	errno = error;
+	return is_left;
 }

@@ -10,6 +10,8 @@
 #ifndef QUERYPROF_ENTRY_MARK_H
 #define QUERYPROF_ENTRY_MARK_H
 
+#include <stdbool.h>
+
 enum mark {
 	MARK_SQLITE = '+', /* the path of a SQLite library that is recorded */
 	MARK_STARTED =
@@ -23,8 +25,8 @@ enum mark {
 #define MARKS_MAX (64 << 10) /* bytes that the pipe keeps */
 
 /* Keeps errno. `text` is one line; what does not fit into PIPE_BUF is left out. Never blocks, and raises no
- * signal. */
-void mark_leave(enum mark mark, const char *text);
+ * signal. False: the pipe cannot be had. */
+bool mark_leave(enum mark mark, const char *text);
 
 /* From now on by the fewest system calls, in a process that a filter may kill: without a guard against the
  * signal that a write raises if the command ends in that moment. */

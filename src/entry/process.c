@@ -184,8 +184,8 @@ static int apply_config(const qp_config *config)
 /* Elsewhere the shared ring has the account of what is lost. */
 static void report_failure(const char *sentence)
 {
-	if (session_recording() && !handover_is_done())
-		mark_leave(MARK_LOST, sentence);
+	if (session_recording() && !handover_is_done() && !mark_leave(MARK_LOST, sentence))
+		shared_ring_lose_child();
 }
 
 static int start(const qp_config *config)

@@ -153,6 +153,16 @@ static char *make_path(char **error)
 	return text_format("%s/trace.db", flusher.tempdir.path);
 }
 
+/* What is in memory ends with the process. */
+static void tell_refusal(void)
+{
+	char *sentence = flusher_refusal();
+
+	if (sentence && flusher.on_failure)
+		flusher.on_failure(sentence);
+	free(sentence);
+}
+
 int flusher_open_file(char **error)
 {
 	struct database_limits limits;
@@ -179,6 +189,7 @@ int flusher_open_file(char **error)
 		return code;
 	}
 	show_file(flusher.path, database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
+	tell_refusal();
 	return QP_OK;
 }
 

@@ -187,8 +187,7 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	shared_ring_free(shared);
 	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
 	losses_note_dropped(shared->losses, ring_dropped(ring));
-	losses_note(shared->losses, "a forked child could have no file open (ulimit -n)", 0,
-	            shared->lost_children);
+	losses_note(shared->losses, "a forked child could open no file", 0, shared->lost_children);
 	if (code || losses_store(shared->losses, writer))
 		losses_add_waiting(&recovery->losses, shared->losses);
 	free(error);

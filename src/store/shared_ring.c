@@ -137,10 +137,15 @@ void shared_ring_leave(bool is_left)
 		__atomic_store_n(&((struct front *)here.memory)->is_left, is_left, __ATOMIC_RELEASE);
 }
 
+/* In a child without such memory: the front of its parent's, or of the next one's above that has some. */
+static struct front *of_parent;
+static bool is_noted; /* there, of this process */
+
 void shared_ring_lose_child(void)
 {
-	if (here.memory)
-		__atomic_fetch_add(&((struct front *)here.memory)->lost_children, 1, __ATOMIC_RELAXED);
+	if (of_parent && !is_noted)
+		__atomic_fetch_add(&of_parent->lost_children, 1, __ATOMIC_RELAXED);
+	is_noted = true;
 }
 
 static char *log_here(void)
@@ -228,6 +233,14 @@ static bool take_memory(int fd)
 	return false;
 }
 
+/* Of shared memory, mremap() from no bytes maps the same once more. */
+static void keep_front(void)
+{
+	void *front = mremap(here.memory, 0, PAGE_BYTES, MREMAP_MAYMOVE);
+
+	of_parent = front == MAP_FAILED ? NULL : front;
+}
+
 static bool replace_memory(void)
 {
 	return mmap(here.memory, here.size, PROT_READ | PROT_WRITE,
@@ -257,11 +270,15 @@ struct ring *shared_ring_renew(int fd, bool *is_shared)
 {
 	uint64_t position;
 
-	*is_shared = false;
+	*is_shared = is_noted = false;
 	if (!here.memory) /* a child of such a child */
 		return spare_ring(0);
 	position = ring_head((struct ring *)(here.memory + PAGE_BYTES));
 	*is_shared = fd >= 0 && take_memory(fd);
+	if (*is_shared)
+		of_parent = NULL;
+	else if (!of_parent)
+		keep_front();
 	return *is_shared || replace_memory() ? fill(position) : leave_memory(position);
 }
 

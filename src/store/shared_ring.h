@@ -42,7 +42,8 @@ size_t shared_ring_size_here(void);
 /* Whether the process that has the memory, too, reads the ring, and this one does not: noted there. */
 void shared_ring_leave(bool is_left);
 
-/* In a forked child that can have no memory of its own, nor a file: the parent's tells so. */
+/* In a forked child that shares no memory, and can neither store what it runs nor tell so: once, in the
+ * memory of its parent. */
 void shared_ring_lose_child(void);
 
 /* Once a process. `fd`: the memory, which stays the caller's to close. NULL: it cannot be mapped; the caller
@@ -75,7 +76,7 @@ struct shared_ring {
 	void *waits;            /* collect/open_waits.h */
 	const void *statements; /* wire/statement_memory.h */
 	size_t statements_size;
-	uint32_t lost_children; /* that could not be recorded, nor tell so */
+	uint32_t lost_children;
 	/* What they were copied from, only to be written to; and its part that has its records still. */
 	void *origin;
 	uint64_t tail, head;

@@ -247,6 +247,15 @@ class Confined(Recording):
                 done = self.run_both("tsync", str(answer), numbers()["timer_create"])
                 self.assertRegex(done.stderr, r"samples missing, refused \d+ times?: " + who)
 
+    def test_system_without_descriptors(self):
+        """No file can be opened, nor a connection made, for want of what the command still has: it stores the ring."""
+        for answer in errno.EMFILE, errno.ENFILE, errno.ENOMEM:
+            with self.subTest(answer=errno.errorcode[answer]):
+                done = self.run_both("tsync", str(answer), numbers()["openat"], numbers()["socket"])
+                self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "last")], [1, 1, 1, 1], self.seen)
+                self.assertNotIn("lost", done.stderr)
+                self.assertIn("samples missing, refused 1 time: a forked child could open no file\n", done.stderr)
+
     def test_child_without_getpid(self):
         """It is a process of its own in the file."""
         self.run_both("tsync", "kill", numbers()["getpid"])

@@ -34,7 +34,13 @@ time.sleep(0.5)
 work('last')
 if len(sys.argv) > 5:
     if not os.fork():
-        work('child')
+        if sys.argv[5] != 'idle':
+            work('child')
+        if sys.argv[5] == 'grandchild':
+            if not os.fork():
+                work('grandchild')
+                os._exit(0)
+            assert os.wait()[1] == 0
         os._exit(0)
     assert os.wait()[1] == 0
 print('end')
@@ -60,14 +66,15 @@ class Descriptors(Recording):
                     self.assertNotIn("missing", done.stderr)
 
     def test_child(self):
-        """It has no ring, no file and no pipe: its parent's memory tells of it."""
-        for limit, lines, said in (0, 4, "refused 1 time: a forked child could have no file open"), (16, 5, ""):
-            with self.subTest(limit=limit):
+        """It has no ring, no file and no pipe: its parent's memory tells of it, if it ran something."""
+        for limit, child, lines, times in (0, "child", 4, 1), (0, "grandchild", 4, 2), (0, "idle", 4, 0), (16, "child", 5, 0):
+            with self.subTest(limit=limit, child=child):
                 self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
-                done = self.record(PYTHON, "-c", STAGES, str(limit), "last", "limit", "0", "child", options=EVERY)
+                done = self.record(PYTHON, "-c", STAGES, str(limit), "last", "limit", "0", child, options=EVERY)
                 self.assertEqual(self.lines(done), lines * 200, self.seen)
-                self.assertIn(said, done.stderr)
-                self.assertEqual("missing" in done.stderr, said != "", self.seen)
+                said = "samples missing, refused %d time%s: a forked child could open no file\n" % (times, "s" * (times > 1))
+                self.assertEqual(said in done.stderr, times > 0, self.seen)
+                self.assertEqual("missing" in done.stderr, times > 0, self.seen)
 
     def test_limit_at_the_first_query(self):
         """Nothing can be opened by then: that no query ran is not known."""
