@@ -39,10 +39,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "../busy.h"
-#include "../options.h"
-#include "../seed.h"
-#include "../spin.h"
+#include "../lib/clock.h"
+#include "../lib/must.h"
+#include "../lib/busy.h"
+#include "../lib/options.h"
+#include "../lib/seed.h"
+#include "../lib/spin.h"
 
 #define ROUNDS 3
 #define SUM_BOUND 0.01
@@ -62,28 +64,12 @@ static struct {
 static sqlite3 *monitor;
 static uint64_t seed;
 
-static void must(sqlite3 *db, int rc, const char *what)
-{
-	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
-		return;
-	fprintf(stderr, "%s: %d %s\n", what, rc, sqlite3_errmsg(db));
-	exit(2);
-}
-
 static void pause_s(double seconds)
 {
 	struct timespec time = { (time_t)seconds, (long)((seconds - floor(seconds)) * 1e9) };
 
 	while (nanosleep(&time, &time))
 		;
-}
-
-static double thread_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
 static void exec(sqlite3 *db, const char *sql)
@@ -141,7 +127,7 @@ static sqlite3 *open_connection(void)
 	sqlite3 *db = NULL;
 	char *error = NULL;
 
-	must(db, sqlite3_open(":memory:", &db), "open");
+	must(NULL, sqlite3_open(":memory:", &db), "open");
 	must(db, sqlite3_enable_load_extension(db, 1), "enable");
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
 		fprintf(stderr, "%s\n", error);
@@ -220,9 +206,9 @@ static void run_until(sqlite3 *db, int until, const char *id, double *clock_ns)
 	stmt = prepare(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE going(?)) "
 	                   "SELECT sum(x * 7 % 13) FROM c");
 	sqlite3_bind_int(stmt, 1, until);
-	double start = thread_cpu_ns();
+	double start = (double)cpu_ns();
 	must(db, sqlite3_step(stmt), "the query");
-	*clock_ns = thread_cpu_ns() - start;
+	*clock_ns = (double)cpu_ns() - start;
 	sqlite3_finalize(stmt);
 }
 

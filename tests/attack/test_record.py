@@ -8,6 +8,9 @@ import contextlib
 import re
 import resource
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 ALARMS = os.path.abspath(sys.argv.pop(1))

@@ -12,6 +12,9 @@ import termios
 import threading
 
 import test_golden
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tool import *
 
 # Escape, bell, return, C1 (as UTF-8 and as one byte), overrides and isolates of direction, ends of lines.

@@ -4,7 +4,7 @@
  * and one that is looked up by name or that a plugin is linked with.
  */
 #include "../host/host.h"
-#include "../ticks.h"
+#include "../lib/ticks.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

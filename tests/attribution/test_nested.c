@@ -4,7 +4,7 @@
  * line of its own.
  */
 #include "../host/host.h"
-#include "../ticks.h"
+#include "../lib/ticks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,9 @@ usage: test_recorded.py QUERYPROF PLUGIN: a module with a SQLite of its own"""
 
 import sys
 
-sys.path.insert(0, __file__.rpartition("/")[0] + "/../record")
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 PLUGIN = os.path.abspath(sys.argv.pop(1))

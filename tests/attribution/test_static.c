@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../filter.h"
-#include "../spin.h"
-#include "../ticks.h"
+#include "../lib/filter.h"
+#include "../lib/spin.h"
+#include "../lib/ticks.h"
 
 static sqlite3 *attached(int flags)
 {

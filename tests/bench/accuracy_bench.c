@@ -41,7 +41,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "../busy.h"
+#include "../lib/clock.h"
+#include "../lib/must.h"
+#include "../lib/busy.h"
 
 #define PARTS 20
 #define ROUNDS 3
@@ -84,14 +86,6 @@ static struct statement {
 static sqlite3 *db;
 static uint64_t random_state = 1;
 
-static void must(int rc, const char *what)
-{
-	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
-		return;
-	fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
-	exit(2);
-}
-
 static double clock_s(clockid_t clock)
 {
 	struct timespec now;
@@ -132,14 +126,6 @@ static bool look_at_phases;
 static uint64_t tick_ns, tick_offset_ns;
 static double phase_ns[LENGTHS + 1][PHASES];
 
-static uint64_t monotonic_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* The coarse clock changes at a tick. Some changes are awaited; the one seen soonest counts. */
 static void find_ticks(void)
 {
@@ -150,11 +136,11 @@ static void find_ticks(void)
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	tick_ns = (uint64_t)tick.tv_nsec;
 	for (int i = 0; i < CHANGES; i++) {
-		uint64_t coarse = monotonic_ns(CLOCK_MONOTONIC_COARSE), before, after;
+		uint64_t coarse = clock_read_ns(CLOCK_MONOTONIC_COARSE), before, after;
 		do {
-			before = monotonic_ns(CLOCK_MONOTONIC);
-		} while (monotonic_ns(CLOCK_MONOTONIC_COARSE) == coarse);
-		after = monotonic_ns(CLOCK_MONOTONIC);
+			before = clock_read_ns(CLOCK_MONOTONIC);
+		} while (clock_read_ns(CLOCK_MONOTONIC_COARSE) == coarse);
+		after = clock_read_ns(CLOCK_MONOTONIC);
 		if (after - before < soonest) {
 			soonest = after - before;
 			tick_offset_ns = after % tick_ns;
@@ -190,7 +176,7 @@ static sqlite3_stmt *prepare(int turns, const char *mark)
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
 	         "SELECT sum(x * 7 %% 13) FROM c -- %s",
 	         turns, mark);
-	must(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), sql);
+	must(db, sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), sql);
 	return stmt;
 }
 
@@ -198,16 +184,16 @@ static void run(sqlite3_stmt *stmt)
 {
 	while (sqlite3_step(stmt) == SQLITE_ROW)
 		;
-	must(sqlite3_reset(stmt), "reset");
+	must(db, sqlite3_reset(stmt), "reset");
 }
 
 static void run_number(int i, sqlite3_stmt *stmt)
 {
-	uint64_t start = look_at_phases ? monotonic_ns(CLOCK_MONOTONIC) : 0;
+	uint64_t start = look_at_phases ? clock_read_ns(CLOCK_MONOTONIC) : 0;
 
 	run(stmt);
 	if (look_at_phases)
-		note_phases(i, start, monotonic_ns(CLOCK_MONOTONIC), statements[i].ns);
+		note_phases(i, start, clock_read_ns(CLOCK_MONOTONIC), statements[i].ns);
 }
 
 static void run_program(double ns)
@@ -215,10 +201,10 @@ static void run_program(double ns)
 	double chunk = look_at_phases ? CHUNK_NS : ns;
 
 	for (; ns > 0; ns -= chunk) {
-		uint64_t start = look_at_phases ? monotonic_ns(CLOCK_MONOTONIC) : 0;
+		uint64_t start = look_at_phases ? clock_read_ns(CLOCK_MONOTONIC) : 0;
 		compute((ns < chunk ? ns : chunk) * 1e-9);
 		if (look_at_phases)
-			note_phases(PROGRAM, start, monotonic_ns(CLOCK_MONOTONIC), CHUNK_NS);
+			note_phases(PROGRAM, start, clock_read_ns(CLOCK_MONOTONIC), CHUNK_NS);
 	}
 }
 
@@ -254,7 +240,7 @@ static void set_period(long period_ns)
 	char sql[96];
 
 	snprintf(sql, sizeof sql, "PRAGMA query_profiler_cpu_time_period_ns = %ld", period_ns);
-	must(sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
+	must(db, sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
 }
 
 /* --- one part of a cell ---------------------------------------------------------------- */
@@ -303,14 +289,15 @@ static void measure_part(int number, enum mix mix, long period_ns, double second
 	run_statements(stmts, mix, number, seconds);
 	set_period(0);
 
-	must(sqlite3_prepare_v2(db,
+	must(db,
+	     sqlite3_prepare_v2(db,
 	                        "SELECT count(*), coalesce(sum(cpu_time_ns), 0), coalesce(sum(weight_cpu), 0)"
 	                        " FROM system.query_log WHERE query = ?",
 	                        -1, &read, NULL),
 	     "query_log");
 	for (int i = 0; i < LENGTHS; i++) {
 		sqlite3_bind_text(read, 1, sqlite3_sql(stmts[i]), -1, SQLITE_STATIC);
-		must(sqlite3_step(read), "query_log");
+		must(db, sqlite3_step(read), "query_log");
 		sums[i].runs = sqlite3_column_double(read, 0);
 		sums[i].clock_ns = sqlite3_column_double(read, 1);
 		sums[i].sampled_ns = sqlite3_column_double(read, 2) * (double)period_ns;
@@ -491,8 +478,8 @@ int main(int argc, char **argv)
 	bool within = true;
 
 	read_options(argc, argv);
-	must(sqlite3_open(":memory:", &db), "open");
-	must(sqlite3_enable_load_extension(db, 1), "enable");
+	must(NULL, sqlite3_open(":memory:", &db), "open");
+	must(db, sqlite3_enable_load_extension(db, 1), "enable");
 	if (!look_at_phases) {
 		if (sqlite3_load_extension(db, options.library, "sqlite3_queryprof_init", &error) !=
 		    SQLITE_OK) {
@@ -500,7 +487,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		set_period(0);
-		must(sqlite3_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0", NULL, NULL, NULL),
+		must(db, sqlite3_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0", NULL, NULL, NULL),
 		     "every run");
 	}
 	calibrate();

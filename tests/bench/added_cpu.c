@@ -26,6 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/clock.h"
+#include "../lib/must.h"
+
 #define ROUNDS 25
 #define SHORT_PERIOD_NS 25000
 #define SHORT_TURNS 300000 /* some 30 ms */
@@ -38,22 +41,6 @@
 
 static sqlite3 *db, *quiet;
 
-static void must(int rc, const char *what)
-{
-	if (rc == SQLITE_OK)
-		return;
-	fprintf(stderr, "%s: %s\n", what, db ? sqlite3_errmsg(db) : "");
-	exit(1);
-}
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* CPU time of one run of the query. */
 static double run_query(int turns)
 {
@@ -65,7 +52,7 @@ static double run_query(int turns)
 	         "SELECT sum(x * 7 %% 13) FROM c",
 	         turns);
 	start = cpu_ns();
-	must(sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
+	must(db, sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
 	return (double)(cpu_ns() - start);
 }
 
@@ -77,7 +64,7 @@ static void set_periods(long cpu, long real)
 	         "PRAGMA query_profiler_cpu_time_period_ns = %ld; "
 	         "PRAGMA query_profiler_real_time_period_ns = %ld",
 	         cpu, real);
-	must(sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
+	must(db, sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
 }
 
 static int read_number(void *context, int count, char **values, char **names)
@@ -93,11 +80,12 @@ static double metric(const char *name)
 	double value = 0;
 	char sql[160];
 
-	must(sqlite3_exec(quiet, "SELECT count(*) FROM system.trace_log WHERE thread_id = 0", NULL, NULL,
+	must(db,
+	     sqlite3_exec(quiet, "SELECT count(*) FROM system.trace_log WHERE thread_id = 0", NULL, NULL,
 	                  NULL),
 	     "drain");
 	snprintf(sql, sizeof sql, "SELECT value FROM system.metrics WHERE metric = '%s'", name);
-	must(sqlite3_exec(quiet, sql, read_number, &value, NULL), sql);
+	must(db, sqlite3_exec(quiet, sql, read_number, &value, NULL), sql);
 	return value;
 }
 
@@ -170,14 +158,14 @@ int main(void)
 	timer_t timer = make_bare_timer();
 	char *error = NULL;
 
-	must(sqlite3_open(":memory:", &db), "open");
-	must(sqlite3_enable_load_extension(db, 1), "enable");
+	must(NULL, sqlite3_open(":memory:", &db), "open");
+	must(db, sqlite3_enable_load_extension(db, 1), "enable");
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
 		fprintf(stderr, "%s\n", error);
 		return 1;
 	}
-	must(sqlite3_open(":memory:", &quiet), "open");
-	must(sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL),
+	must(NULL, sqlite3_open(":memory:", &quiet), "open");
+	must(db, sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL),
 	     "quiet");
 
 	for (int round = 0; round < ROUNDS; round++) {

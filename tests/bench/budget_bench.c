@@ -41,7 +41,7 @@
 #include <unistd.h>
 
 #include "../budget/load.h"
-#include "../options.h"
+#include "../lib/options.h"
 #include "queryprof.h"
 
 #define SETTLE_NS 2000000000ll

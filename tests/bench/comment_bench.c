@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../lib/clock.h"
 #include "label/comment.h"
 
 #define ROUNDS 300
@@ -21,24 +22,16 @@
 	"LIMIT ?"
 #define TRACE "traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'"
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
 static void measure(const char *name, const char *sql, size_t size, int calls)
 {
 	double least = 1e18;
 	char *labels = comment_labels(sql, size);
 
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = now();
+		double start = (double)cpu_ns();
 		for (int i = 0; i < calls; i++)
 			free(comment_labels(sql, size));
-		double took = (now() - start) / calls;
+		double took = ((double)cpu_ns() - start) / calls;
 		least = took < least ? took : least;
 	}
 	printf("  %-44s %8zu %10.0f  %s\n", name, size, least, labels ? "labels" : "none");

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/clock.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
 #include "wire/ledger.h"
@@ -39,13 +40,6 @@ static struct thread *thread;
 static struct query_run run;
 static volatile int sink;
 static pid_t process;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void do_nothing(int signal, siginfo_t *info, void *context)
 {

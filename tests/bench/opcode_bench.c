@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../lib/clock.h"
 #include "handler/opcode.h"
 #include "handler/unwind/unwind.h"
 #include "queryprof.h"
@@ -51,14 +52,6 @@ struct pair {
 static struct pair hot = { .name = "hot" }, behind = { .name = "behind the signal" },
 		   evicted = { .name = "evicted" };
 
-static long now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000l + now.tv_nsec;
-}
-
 __attribute__((noinline)) static bool take(const void *ucontext, bool finds)
 {
 	const struct unwind_result result =
@@ -80,10 +73,10 @@ static void measure_hot(const void *ucontext)
 	for (int repeat = 0; repeat < HOT_REPEATS; repeat++)
 		for (int finds = 0; finds < 2; finds++) {
 			take(ucontext, finds);
-			const long start = now_ns();
+			const long start = (long)now_ns();
 			for (int call = 0; call < HOT_CALLS; call++)
 				take(ucontext, finds);
-			const double each = (double)(now_ns() - start) / HOT_CALLS;
+			const double each = (double)((long)now_ns() - start) / HOT_CALLS;
 			least[finds] = each < least[finds] ? each : least[finds];
 		}
 	add(&hot, false, least[false]);
@@ -95,10 +88,10 @@ static void measure_evicted(const void *ucontext)
 	for (int finds = 0; finds < 2; finds++) {
 		for (size_t i = 0; i < EVICT_BYTES; i += 64)
 			evict_memory[i]++;
-		now_ns(); /* the clock's own code is not what is measured */
-		const long start = now_ns();
+		(long)now_ns(); /* the clock's own code is not what is measured */
+		const long start = (long)now_ns();
 		take(ucontext, finds);
-		add(&evicted, finds, (double)(now_ns() - start));
+		add(&evicted, finds, (double)((long)now_ns() - start));
 	}
 }
 
@@ -109,9 +102,9 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 	(void)number, (void)info;
 	if (!is_stepping)
 		return;
-	const long start = now_ns();
+	const long start = (long)now_ns();
 	take(ucontext, finds);
-	const long took = now_ns() - start;
+	const long took = (long)now_ns() - start;
 	/* Only samples that have an opcode count. */
 	if (!take(ucontext, true))
 		return;

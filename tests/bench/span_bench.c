@@ -26,23 +26,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/clock.h"
 #include "engine.h"
 
 #define PAIRS 500u /* of a round: what fits into a thread's array, and into the cache */
 #define ROUNDS 4000
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 #if defined(__x86_64__)
 #define TICKS() __builtin_ia32_rdtsc()
 #else
-#define TICKS() now_ns(CLOCK_MONOTONIC)
+#define TICKS() clock_read_ns(CLOCK_MONOTONIC)
 #endif
 
 static void fail(const char *what)
@@ -66,8 +59,8 @@ __attribute__((noinline)) static void two_ticks(void)
 __attribute__((noinline)) static void two_clocks(void)
 {
 	for (unsigned i = 0; i < PAIRS; i++) {
-		sink = now_ns(CLOCK_MONOTONIC);
-		sink = now_ns(CLOCK_MONOTONIC);
+		sink = clock_read_ns(CLOCK_MONOTONIC);
+		sink = clock_read_ns(CLOCK_MONOTONIC);
 	}
 }
 
@@ -171,9 +164,9 @@ static double least_ns(void (*way)(void), bool in_trace)
 
 		if (in_trace && qp_trace_begin(NULL))
 			fail("qp_trace_begin");
-		start = now_ns(CLOCK_MONOTONIC);
+		start = clock_read_ns(CLOCK_MONOTONIC);
 		way();
-		took = now_ns(CLOCK_MONOTONIC) - start;
+		took = clock_read_ns(CLOCK_MONOTONIC) - start;
 		if (in_trace)
 			qp_trace_end();
 		if (took < least)
@@ -298,11 +291,11 @@ struct program {
 
 static double request_ns(void (*request)(void))
 {
-	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t start = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (int i = 0; i < REQUESTS; i++)
 		request();
-	return (double)(now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / REQUESTS;
+	return (double)(clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - start) / REQUESTS;
 }
 
 #define PROGRAMS_MAX 5

@@ -33,38 +33,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/clock.h"
+#include "../lib/must.h"
+
 #define STARTS 21
 #define ROUNDS 15
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	/* CPU time: what others do on the machine is not the library's cost. */
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void must(int rc, const char *what)
-{
-	if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
-		fprintf(stderr, "%s: %s\n", what, sqlite3_errstr(rc));
-		exit(1);
-	}
-}
-
 static double tiny_statements(sqlite3 *db)
 {
 	enum { N = 20000 };
 	sqlite3_stmt *stmt;
 	uint64_t start;
 
-	must(sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), "prepare");
-	start = now();
+	must(NULL, sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), "prepare");
+	start = cpu_ns();
 	for (int i = 0; i < N; i++) {
 		sqlite3_step(stmt);
 		sqlite3_reset(stmt);
 	}
-	start = now() - start;
+	start = cpu_ns() - start;
 	sqlite3_finalize(stmt);
 	return (double)start / N;
 }
@@ -75,11 +61,11 @@ static double rows(sqlite3 *db)
 	sqlite3_stmt *stmt;
 	uint64_t start;
 
-	must(sqlite3_prepare_v2(db, "SELECT a, b FROM t LIMIT 30000", -1, &stmt, NULL), "prepare");
-	start = now();
+	must(NULL, sqlite3_prepare_v2(db, "SELECT a, b FROM t LIMIT 30000", -1, &stmt, NULL), "prepare");
+	start = cpu_ns();
 	for (int i = 0; sqlite3_step(stmt) == SQLITE_ROW; i++)
 		sqlite3_column_int64(stmt, 1);
-	start = now() - start;
+	start = cpu_ns() - start;
 	sqlite3_finalize(stmt);
 	return (double)start / N;
 }
@@ -94,14 +80,14 @@ static double statements_in_turns(sqlite3 *db)
 
 	for (int i = 0; i < STATEMENTS; i++) {
 		snprintf(sql, sizeof sql, "SELECT %d", i);
-		must(sqlite3_prepare_v2(db, sql, -1, &stmts[i], NULL), "prepare");
+		must(NULL, sqlite3_prepare_v2(db, sql, -1, &stmts[i], NULL), "prepare");
 	}
-	start = now();
+	start = cpu_ns();
 	for (int i = 0; i < N; i++) {
 		sqlite3_step(stmts[i % STATEMENTS]);
 		sqlite3_reset(stmts[i % STATEMENTS]);
 	}
-	start = now() - start;
+	start = cpu_ns() - start;
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(stmts[i]);
 	return (double)start / N;
@@ -111,16 +97,16 @@ static double statements_in_turns(sqlite3 *db)
 static double prepared_each_time(sqlite3 *db)
 {
 	enum { N = 4000 };
-	uint64_t start = now();
+	uint64_t start = cpu_ns();
 
 	for (int i = 0; i < N; i++) {
 		sqlite3_stmt *stmt;
 
-		must(sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), "prepare");
+		must(NULL, sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), "prepare");
 		sqlite3_step(stmt);
 		sqlite3_finalize(stmt);
 	}
-	return (double)(now() - start) / N;
+	return (double)(cpu_ns() - start) / N;
 }
 
 #define LOOPS 4
@@ -178,8 +164,9 @@ static int serve(const char *library)
 	pthread_t thread;
 	sqlite3 *db;
 
-	must(sqlite3_open(":memory:", &db), "open");
-	must(sqlite3_exec(
+	must(NULL, sqlite3_open(":memory:", &db), "open");
+	must(NULL,
+	     sqlite3_exec(
 		     db,
 		     "CREATE TABLE t(a, b); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
 		     "WHERE x < 30000) INSERT INTO t SELECT x, x * 2 FROM c",
@@ -190,7 +177,7 @@ static int serve(const char *library)
 	} else if (library) {
 		char *error = NULL;
 
-		must(sqlite3_enable_load_extension(db, 1), "enable");
+		must(NULL, sqlite3_enable_load_extension(db, 1), "enable");
 		if (sqlite3_load_extension(db, library, "sqlite3_queryprof_init", &error)) {
 			fprintf(stderr, "%s\n", error);
 			return 1;
@@ -198,7 +185,8 @@ static int serve(const char *library)
 	}
 	for (int command; (command = getchar()) != EOF;) {
 		if (command >= '0' && command < '0' + MODES && modes[command - '0'].settings)
-			must(sqlite3_exec(db, modes[command - '0'].settings, NULL, NULL, NULL), "settings");
+			must(NULL, sqlite3_exec(db, modes[command - '0'].settings, NULL, NULL, NULL),
+			     "settings");
 		for (int i = 0; i < LOOPS; i++)
 			if (command == loops[i].command)
 				printf("%f\n", loops[i].run(db)), fflush(stdout);

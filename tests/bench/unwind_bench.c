@@ -19,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../lib/clock.h"
 #include "handler/unwind/unwind.h"
 #include "wire/record.h"
 #include "modules/modules.h"
@@ -38,13 +39,6 @@ struct figures {
 static struct figures *measured;
 static char *evict_memory;
 static volatile int sink;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* The least of many short runs, taken in turns: whatever else the machine does
  * falls on all of them, and on the least of none. */

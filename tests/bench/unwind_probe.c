@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/clock.h"
 #include "base/code_map.h"
 #include "modules/modules.h"
 #include "modules/publish.h"
@@ -28,13 +29,6 @@ static uint64_t frames;
 static int wanted;
 static volatile int taken;
 static const struct peer *peer;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void on_tick(int signal, siginfo_t *info, void *context)
 {

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/clock.h"
+
 #define CALLS 1000
 #define ROUNDS 601
 #define CLOCK_NS 1.2e9
@@ -72,21 +74,13 @@ static const struct {
 };
 #define KINDS (sizeof calls / sizeof *calls)
 
-static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static double round_of(size_t kind, const struct functions *with)
 {
-	double start = now_ns();
+	double start = (double)now_ns();
 
 	for (int i = 0; i < CALLS; i++)
 		calls[kind].call(with);
-	return (now_ns() - start) / CALLS;
+	return ((double)now_ns() - start) / CALLS;
 }
 
 static int compare(const void *a, const void *b)
@@ -163,7 +157,7 @@ int main(void)
 	}
 	hooked = (struct functions){ pread, pwrite, close, pthread_mutex_lock, syscall };
 	/* The clock of waits has been measured by then. */
-	for (double start = now_ns(); now_ns() - start < CLOCK_NS;)
+	for (double start = (double)now_ns(); (double)now_ns() - start < CLOCK_NS;)
 		if (ask(db, KINDS - 1))
 			return 1;
 	printf("a call, ns: libc's; added outside queries, inside one; ratio inside\n");

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../lib/must.h"
+
 #define THREADS 4
 #define CHANGES 20
 #define ACCOUNTS 1000
@@ -17,21 +19,14 @@
 static const char *file;
 static int transactions;
 
-static void must(sqlite3 *db, int rc)
-{
-	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
-		return;
-	fprintf(stderr, "writers: %s\n", db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
-	exit(1);
-}
-
 static sqlite3 *open_database(void)
 {
 	sqlite3 *db;
 
-	must(NULL, sqlite3_open(file, &db));
-	must(db, sqlite3_busy_timeout(db, 600000));
-	must(db, sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF", NULL, NULL, NULL));
+	must(NULL, sqlite3_open(file, &db), "writers");
+	must(db, sqlite3_busy_timeout(db, 600000), "writers");
+	must(db, sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF", NULL, NULL, NULL),
+	     "writers");
 	return db;
 }
 
@@ -39,7 +34,7 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
 {
 	sqlite3_stmt *stmt;
 
-	must(db, sqlite3_prepare_v2(db, sql, -1, &stmt, NULL));
+	must(db, sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), "writers");
 	return stmt;
 }
 
@@ -51,8 +46,8 @@ static void run(sqlite3_stmt *stmt, int first, int second)
 	sqlite3_bind_int(stmt, 2, second);
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
 		sqlite3_column_int64(stmt, 0);
-	must(sqlite3_db_handle(stmt), rc);
-	must(sqlite3_db_handle(stmt), sqlite3_reset(stmt));
+	must(sqlite3_db_handle(stmt), rc, "writers");
+	must(sqlite3_db_handle(stmt), sqlite3_reset(stmt), "writers");
 }
 
 static void *work(void *number)
@@ -103,7 +98,8 @@ int main(int argc, char **argv)
 	                  "CREATE INDEX movement_account ON movement(account);"
 	                  "WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 999)"
 	                  " INSERT INTO account SELECT i, 0 FROM c",
-	                  NULL, NULL, NULL));
+	                  NULL, NULL, NULL),
+	     "writers");
 	for (size_t i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, work, (void *)i))
 			return 1;

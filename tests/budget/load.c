@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../spin.h"
+#include "../lib/spin.h"
 #include "queryprof.h"
 
 #define CPU_NS 200000      /* of a query, about, where all threads use as much as they do: */

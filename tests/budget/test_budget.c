@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../seed.h"
-#include "../spin.h"
+#include "../lib/seed.h"
+#include "../lib/spin.h"
 #include "load.h"
 #include "queryprof.h"
 

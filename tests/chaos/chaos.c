@@ -31,8 +31,8 @@
 
 #include <queryprof.h>
 
-#include "../options.h"
-#include "../seed.h"
+#include "../lib/options.h"
+#include "../lib/seed.h"
 
 #define THREADS_MAX 32 /* alive at once, all of them */
 

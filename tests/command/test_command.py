@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import unittest
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
 from tool import FIXTURE, QUERYPROF, SOURCE, Tool, environment, main, run
 

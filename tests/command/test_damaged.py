@@ -10,6 +10,8 @@ import os
 import shutil
 import sqlite3
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tool import Tool, main
 from trace_file import START
 

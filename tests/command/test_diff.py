@@ -10,6 +10,8 @@ import os
 import shutil
 import sqlite3
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
 from tool import BUILD_ID, FIXTURE, SCHEMA, Tool, main
 from trace_file import FAST, MS, SLOW, START

@@ -10,6 +10,8 @@ import contextlib
 import os
 import sqlite3
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
 from tool import SCHEMA, SOURCE, Tool, main
 

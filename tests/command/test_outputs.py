@@ -20,6 +20,8 @@ import termios
 import time
 import unittest
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
 from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
 

@@ -13,6 +13,8 @@ import shutil
 import sqlite3
 import time
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
 from tool import FIXTURE, Tool, main, run
 from trace_file import FAILED, FAST, OWN, RUNNING, SLOW

@@ -11,6 +11,9 @@ import random
 import re
 import sqlite3
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tool import *
 from trace_file import MS, START, version
 

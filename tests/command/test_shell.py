@@ -13,6 +13,8 @@ import select
 import shutil
 import sqlite3
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
 from tool import FIXTURE, QUERYPROF, SOURCE, Tool, environment, main, run
 

@@ -6,6 +6,9 @@ usage: as tool.py"""
 import json
 import sqlite3
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tool import *
 from trace_file import MS, START, version
 

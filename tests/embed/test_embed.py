@@ -27,6 +27,7 @@ SCHEMA_1 = os.path.join(SOURCE, "tests", "store", "schema_1.sql")
 sys.path[:0] = [os.path.join(SOURCE, "tests", folder) for folder in ("export", "command")]
 
 import json_stacks  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file  # noqa: E402
 from pprof_profile import Profile  # noqa: E402
 

@@ -12,9 +12,9 @@ import unittest
 
 QUERYPROF, SOURCE, FIXTURE = sys.argv[1:4]
 READERS = os.environ.get("QUERYPROF_TEST_READERS")  # a folder with node_modules
-sys.path.insert(0, os.path.join(SOURCE, "tests", "command"))
 
 import json_stacks  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file  # noqa: E402
 
 from trace_file import BASE, MS, OWN, RUNNING, SLOW, START  # noqa: E402,F401

@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("QUERYPROF_TEST_SEED", "1")))
     options = parser.parse_args()
     options.queryprof = os.path.abspath(options.queryprof)
-    sys.path.insert(0, os.path.join(options.source, "tests", "command"))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
     import trace_file
     print("seed %d" % options.seed)
     failures = served = rounds = 0

@@ -155,7 +155,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("QUERYPROF_TEST_SEED", "1")))
     parser.add_argument("--keep")
     options = parser.parse_args()
-    sys.path.insert(0, os.path.join(options.source, "tests", "command"))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
     import trace_file
     print("seed %d" % options.seed)
     with tempfile.TemporaryDirectory(prefix="qp-test-fuzz-") as folder:

@@ -4,7 +4,7 @@
  */
 #include <signal.h>
 
-#include "../spin.h"
+#include "../lib/spin.h"
 #include "queryprof.h"
 
 int main(void)

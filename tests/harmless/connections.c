@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/must.h"
+
 #define IN_TURN 10000
 #define AT_ONCE 1000
 #define THREADS 8
@@ -24,33 +26,20 @@
 
 static char path[64] = "/tmp/queryprof-connections-XXXXXX";
 
-static void must(int rc, sqlite3 *db)
-{
-	if (rc == SQLITE_OK)
-		return;
-	fprintf(stderr, "%s\n", sqlite3_errmsg(db));
-	exit(1);
-}
-
-static void run(sqlite3 *db, const char *sql)
-{
-	must(sqlite3_exec(db, sql, NULL, NULL, NULL), db);
-}
-
 static sqlite3 *open_one(void)
 {
 	sqlite3 *db;
 
-	must(sqlite3_open(path, &db), db);
+	must(NULL, sqlite3_open(path, &db), "sqlite3_open");
 	return db;
 }
 
 /* Every tenth names a table of queryprof's, and so gets the schema. */
 static void use(sqlite3 *db, int number)
 {
-	run(db, "SELECT count(*) FROM t");
+	must_exec(db, "SELECT count(*) FROM t");
 	if (number % 10 == 0)
-		run(db, "SELECT name FROM system.settings");
+		must_exec(db, "SELECT name FROM system.settings");
 }
 
 static int read_number(void *context, int count, char **values, char **names)
@@ -67,7 +56,7 @@ static long metric(const char *name)
 	long value = -1;
 	char *sql = sqlite3_mprintf("SELECT value FROM system.metrics WHERE metric = %Q", name);
 
-	must(sqlite3_exec(watcher, sql, read_number, &value, NULL), watcher);
+	must(watcher, sqlite3_exec(watcher, sql, read_number, &value, NULL), "sqlite3_exec");
 	sqlite3_free(sql);
 	return value;
 }
@@ -120,7 +109,7 @@ static void *open_and_close(void *context)
 		sqlite3 *db = open_one();
 
 		use(db, i);
-		must(sqlite3_close(db), db);
+		must(db, sqlite3_close(db), "sqlite3_close");
 	}
 	return NULL;
 }
@@ -131,7 +120,7 @@ static void in_turn(void)
 		sqlite3 *db = open_one();
 
 		use(db, i);
-		must(sqlite3_close(db), db);
+		must(db, sqlite3_close(db), "sqlite3_close");
 	}
 }
 
@@ -145,7 +134,7 @@ static void at_once(void)
 	if (metric("sessions") < AT_ONCE)
 		exit(1);
 	for (int i = 0; i < AT_ONCE; i++)
-		must(sqlite3_close(all[i]), all[i]);
+		must(all[i], sqlite3_close(all[i]), "sqlite3_close");
 }
 
 static void in_threads(void)
@@ -179,7 +168,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || mkstemp(path) < 0)
 		return 2;
 	db = open_one();
-	run(db, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2), (3)");
+	must_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2), (3)");
 	/* With a budget the library may start one more thread later, which stays. */
 	setenv("QUERYPROF_QUERY_PROFILER_MAX_OVERHEAD_PERCENT", "0", 1);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
@@ -187,8 +176,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", error);
 		return 1;
 	}
-	must(sqlite3_open(":memory:", &watcher), watcher);
-	run(watcher, "PRAGMA system.query_profiler_cpu_time_period_ns = 0");
+	must(NULL, sqlite3_open(":memory:", &watcher), "sqlite3_open");
+	must_exec(watcher, "PRAGMA system.query_profiler_cpu_time_period_ns = 0");
 	/* Objects that are made once, or kept for the next, are there. */
 	in_threads();
 	at_once();

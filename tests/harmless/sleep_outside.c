@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/must.h"
+
 #define STEP_MS 20
 #define STEPS 3
 #define QUERIES 8
@@ -171,14 +173,6 @@ static const struct {
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
-static void must(int rc, sqlite3 *db)
-{
-	if (rc == SQLITE_OK)
-		return;
-	fprintf(stderr, "%s\n", sqlite3_errmsg(db));
-	exit(1);
-}
-
 static int read_number(void *context, int count, char **values, char **names)
 {
 	(void)names;
@@ -191,9 +185,10 @@ static long signals(sqlite3 *quiet)
 {
 	long value = 0;
 
-	must(sqlite3_exec(quiet, "SELECT value FROM system.metrics WHERE metric = 'query_profiler_runs'",
+	must(quiet,
+	     sqlite3_exec(quiet, "SELECT value FROM system.metrics WHERE metric = 'query_profiler_runs'",
 	                  read_number, &value, NULL),
-	     quiet);
+	     "sqlite3_exec");
 	return value;
 }
 
@@ -212,11 +207,12 @@ static void *wait_after_queries(void *context)
 	for (int query = 0; query < QUERIES; query++) {
 		long before;
 
-		must(sqlite3_exec(result->db,
+		must(result->db,
+		     sqlite3_exec(result->db,
 		                  "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
 		                  "WHERE x < 30000) SELECT sum(x) FROM c",
 		                  NULL, NULL, NULL),
-		     result->db);
+		     "sqlite3_exec");
 		before = signals(result->quiet);
 		for (int i = 0; i < STEPS; i++) {
 			struct timespec start, end;
@@ -247,20 +243,22 @@ int main(int argc, char **argv)
 	    (epoll = epoll_create1(0)) < 0)
 		return 2;
 	sem_init(&semaphore, 0, 0);
-	must(sqlite3_open(":memory:", &db), db);
+	must(NULL, sqlite3_open(":memory:", &db), "sqlite3_open");
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
 	if (sqlite3_load_extension(db, argv[1], "sqlite3_queryprof_init", &error)) {
 		fprintf(stderr, "%s\n", error);
 		return 1;
 	}
-	must(sqlite3_open(":memory:", &quiet), quiet);
-	must(sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL),
-	     quiet);
-	must(sqlite3_exec(db,
+	must(NULL, sqlite3_open(":memory:", &quiet), "sqlite3_open");
+	must(quiet,
+	     sqlite3_exec(quiet, "PRAGMA system.query_profiler_cpu_time_period_ns = 0", NULL, NULL, NULL),
+	     "sqlite3_exec");
+	must(db,
+	     sqlite3_exec(db,
 	                  "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	                  "PRAGMA query_profiler_real_time_period_ns = 1000000",
 	                  NULL, NULL, NULL),
-	     db);
+	     "sqlite3_exec");
 	for (size_t way = 0; way < WAYS; way++) {
 		struct result *result = &results[way];
 		long before = signals(quiet);

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/must.h"
+
 #ifdef LINKED
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 #endif
@@ -48,19 +50,6 @@ static double delay_ms(void)
 		fclose(file);
 	}
 	return (double)delayed / 1e6;
-}
-
-static void must(int rc, sqlite3 *db, const char *what)
-{
-	if (rc == SQLITE_OK)
-		return;
-	fprintf(stderr, "%s: %d %s\n", what, rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
-	exit(1);
-}
-
-static void run(sqlite3 *db, const char *sql)
-{
-	must(sqlite3_exec(db, sql, NULL, NULL, NULL), db, sql);
 }
 
 /* --- how to wait ------------------------------------------------------------ */
@@ -172,7 +161,7 @@ static void register_own_vfs(void)
 	own.zName = "own";
 	own.xSleep = own_sleep;
 	own.pNext = NULL;
-	must(sqlite3_vfs_register(&own, 1), NULL, "vfs_register");
+	must(NULL, sqlite3_vfs_register(&own, 1), "vfs_register");
 }
 
 /* --- the waits ---------------------------------------------------------------- */
@@ -192,7 +181,7 @@ static sqlite3 *open_database(const struct waiter *waiter, size_t number)
 	char path[64];
 
 	snprintf(path, sizeof path, "%s/%zu.db", folder, number);
-	must(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, waiter->wait->vfs), db,
+	must(NULL, sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, waiter->wait->vfs),
 	     path);
 	return db;
 }
@@ -207,14 +196,14 @@ static void make_busy(struct waiter *waiter, size_t number)
 	else if (wait->means == BUSY_TIMEOUT)
 		sqlite3_busy_timeout(waiter->db, WAIT_MS);
 	else if (wait->means == BUSY_PRAGMA)
-		run(waiter->db, "PRAGMA busy_timeout = 1000");
+		must_exec(waiter->db, "PRAGMA busy_timeout = 1000");
 	else
 		sqlite3_create_function(waiter->db, "nap", 0, SQLITE_UTF8, (void *)(uintptr_t)wait->step, nap,
 		                        NULL, NULL);
-	run(waiter->db, "CREATE TABLE t(x)");
+	must_exec(waiter->db, "CREATE TABLE t(x)");
 	waiter->holder = open_database(waiter, number);
 	if (wait->means <= BUSY_HANDLER)
-		run(waiter->holder, "BEGIN IMMEDIATE; INSERT INTO t VALUES (1)");
+		must_exec(waiter->holder, "BEGIN IMMEDIATE; INSERT INTO t VALUES (1)");
 }
 
 static void *wait_once(void *context)
@@ -225,16 +214,16 @@ static void *wait_once(void *context)
 	int rc;
 
 	if (wait->means == OUTSIDE) /* the timers tick when it has ended */
-		run(waiter->db,
-		    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 30000) "
-		    "SELECT sum(x) FROM c");
+		must_exec(waiter->db,
+		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 30000) "
+		          "SELECT sum(x) FROM c");
 	delay = delay_ms();
 	start = now_ms();
 	if (wait->means == OUTSIDE) {
 		for (int i = 0; i < STEPS; i++)
 			wait->step();
 	} else if (wait->means == IN_FUNCTION) {
-		run(waiter->db, "SELECT nap()");
+		must_exec(waiter->db, "SELECT nap()");
 	} else if ((rc = sqlite3_exec(waiter->db, "INSERT INTO t VALUES (2)", NULL, NULL, NULL)) !=
 	           SQLITE_BUSY) {
 		fprintf(stderr, "%s: %d instead of SQLITE_BUSY\n", wait->name, rc);
@@ -253,7 +242,7 @@ static int run_round(struct waiter *waiters)
 
 	for (size_t i = 0; i < WAITS; i++)
 		if (!waiters[i].good)
-			must(pthread_create(&threads[i], NULL, wait_once, &waiters[i]), NULL,
+			must(NULL, pthread_create(&threads[i], NULL, wait_once, &waiters[i]),
 			     "pthread_create");
 	for (size_t i = 0; i < WAITS; i++) {
 		struct waiter *waiter = &waiters[i];
@@ -309,7 +298,7 @@ int main(int argc, char **argv)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 #ifdef LINKED
-	must(sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init), NULL, "auto_extension");
+	must(NULL, sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init), "auto_extension");
 #endif
 	register_own_vfs();
 	/* A VFS of the host's with nothing of its own is what the next ones see. */
@@ -321,7 +310,7 @@ int main(int argc, char **argv)
 			waiters[i].db = open_database(&waiters[i], i);
 			make_busy(&waiters[i], i);
 		}
-		must(sqlite3_open(":memory:", &db), db, "open");
+		must(NULL, sqlite3_open(":memory:", &db), "open");
 		if (before && loads) {
 			load(db, argv[2]);
 			for (size_t i = 0; i < WAITS; i++)
@@ -331,17 +320,18 @@ int main(int argc, char **argv)
 		sqlite3_close(db);
 	}
 	for (size_t i = 0; loads && i < WAITS; i++)
-		run(waiters[i].db, "PRAGMA system.query_profiler_real_time_period_ns = 1000000");
+		must_exec(waiters[i].db, "PRAGMA system.query_profiler_real_time_period_ns = 1000000");
 
 	int good = 0;
 	for (int round = 0; !good && round < ROUNDS; round++)
 		good = run_round(waiters);
 
 	if (loads) {
-		must(sqlite3_open(":memory:", &db), db, "open");
-		must(sqlite3_exec(db, "SELECT sum(weight) FROM system.trace_log WHERE trace_type = 'Real'",
+		must(NULL, sqlite3_open(":memory:", &db), "open");
+		must(db,
+		     sqlite3_exec(db, "SELECT sum(weight) FROM system.trace_log WHERE trace_type = 'Real'",
 		                  read_number, &samples, NULL),
-		     db, "samples");
+		     "samples");
 		printf("%ld samples\n", samples);
 		if (samples < (long)WAITS * WAIT_MS / 2)
 			good = 0;
@@ -349,7 +339,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < WAITS; i++) {
 		sqlite3_close(waiters[i].holder);
-		must(sqlite3_close(waiters[i].db), waiters[i].db, "close");
+		must(waiters[i].db, sqlite3_close(waiters[i].db), "close");
 	}
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return system(command) || !good;

@@ -5,7 +5,7 @@
  * CPU times add up, too, where other processes take the processor away between them.
  */
 #include "host.h"
-#include "../busy.h"
+#include "../lib/busy.h"
 
 #include <pthread.h>
 #include <stdio.h>

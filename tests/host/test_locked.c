@@ -23,7 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../filter.h"
+#include "../lib/must.h"
+#include "../lib/filter.h"
 
 #ifdef STATIC
 #define IS_STATIC 1
@@ -48,16 +49,6 @@ static int64_t now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void run(sqlite3 *db, const char *sql)
-{
-	char *error = NULL;
-
-	if (sqlite3_exec(db, sql, NULL, NULL, &error)) {
-		fprintf(stderr, "%s: %s\n", sql, error);
-		abort();
-	}
-}
-
 /* The other process: it has the database, and never queryprof. */
 static void keep_locking(int from, int to)
 {
@@ -66,11 +57,11 @@ static void keep_locking(int from, int to)
 
 	if (sqlite3_open(path, &db))
 		abort();
-	run(db, "CREATE TABLE t(x); INSERT INTO t VALUES (7)");
+	must_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES (7)");
 	for (;;) {
 		if (write(to, "", 1) != 1 || read(from, &command, 1) != 1)
 			_exit(0);
-		run(db, command == 'l' ? "BEGIN EXCLUSIVE" : "ROLLBACK");
+		must_exec(db, command == 'l' ? "BEGIN EXCLUSIVE" : "ROLLBACK");
 	}
 }
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../filter.h"
+#include "../lib/filter.h"
 
 #define MUTEXES 256u
 #define FIRST 8u

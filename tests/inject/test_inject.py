@@ -21,6 +21,7 @@ INJECT, LONG = os.path.abspath(sys.argv[2]), "--long" in sys.argv[3:]
 ONLY = sys.argv[4] if "--only" in sys.argv[3:4] else None
 del sys.argv[2:]
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 # Two threads and a child, 41 marked queries, one long enough to be sampled, a failure.

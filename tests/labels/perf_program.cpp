@@ -10,7 +10,7 @@
 
 #include <queryprof.hpp>
 
-#include "../spin.h"
+#include "../lib/spin.h"
 
 #define TRAMPOLINES 4096u
 

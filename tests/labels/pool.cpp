@@ -16,7 +16,7 @@ extern "C" {
 #include <queryprof.h>
 #include <sqlite3.h>
 
-#include "../spin.h"
+#include "../lib/spin.h"
 
 static char path[64];
 static sqlite3 *file;

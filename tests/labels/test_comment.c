@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "label/comment.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 static void check(const char *sql, const char *expected)
 {

@@ -20,7 +20,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../spin.h"
+#include "../lib/spin.h"
 
 #define WORKERS 4
 

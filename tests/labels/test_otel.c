@@ -21,7 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../spin.h"
+#include "../lib/clock.h"
+#include "../lib/spin.h"
 
 struct context {
 	uint8_t trace_id[16], span_id[8], valid, flags;
@@ -48,14 +49,6 @@ static char *ask(const char *sql)
 	if (sqlite3_finalize(stmt))
 		fail_msg("%s: %s", sql, sqlite3_errmsg(file));
 	return text;
-}
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* Long enough for samples at ticks of 4 ms, also where spin() was measured on a slow processor. */

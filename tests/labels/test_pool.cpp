@@ -21,8 +21,8 @@ extern "C" {
 }
 #include <queryprof.hpp>
 
-#include "../seed.h"
-#include "../ticks.h"
+#include "../lib/seed.h"
+#include "../lib/ticks.h"
 #include "pool.h"
 
 #define QUERIES 64u

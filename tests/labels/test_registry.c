@@ -21,7 +21,7 @@
 #include "queryprof.h"
 #include "collect/ring_reader.h"
 #include "collect/state.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 #define THREADS 8
 #define ROUNDS 4000

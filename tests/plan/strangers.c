@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../spin.h"
+#include "../lib/spin.h"
 
 #ifdef LINKED
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const struct sqlite3_api_routines *api);

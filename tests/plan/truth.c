@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../lib/clock.h"
 #include "handler/opcode.h"
 #include "base/code_map.h"
 #include "handler/unwind/unwind.h"
@@ -39,14 +40,6 @@ static struct {
 } found;
 static uint64_t trace[TRACE_MAX_FRAMES];
 
-static long now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000000l + now.tv_nsec;
-}
-
 /* The time of reading the clock twice. */
 static long clock_cost_ns(void)
 {
@@ -54,8 +47,8 @@ static long clock_cost_ns(void)
 	long sum = 0;
 
 	for (int i = 0; i < PAIRS; i++) {
-		sum -= now_ns();
-		sum += now_ns();
+		sum -= (long)cpu_ns();
+		sum += (long)cpu_ns();
 	}
 	return sum / PAIRS;
 }
@@ -101,10 +94,10 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 	}
 	opcode = opcode_running(thread, &tag, ucontext, &result);
 	if (found.samples % MEASURED == 0) {
-		found.ns -= now_ns();
+		found.ns -= (long)cpu_ns();
 		for (int i = 0; i < CALLS; i++)
 			opcode = opcode_running(thread, &tag, ucontext, &result);
-		found.ns += now_ns();
+		found.ns += (long)cpu_ns();
 		found.measured++;
 	}
 	if (truth && *truth == NULL)
@@ -192,9 +185,9 @@ int main(int argc, char **argv)
 	truth = dlsym(library, "queryprof_truth");
 	if (qp_init(NULL) || !(host = host_adopt(given, &error)) || !(thread = sampler_thread()))
 		return fprintf(stderr, "%s\n", qp_error()), 1;
-	learning_ns = -now_ns();
+	learning_ns = -(long)cpu_ns();
 	opcode_library_learn(host, thread);
-	learning_ns += now_ns();
+	learning_ns += (long)cpu_ns();
 	if (!(opcodes = opcode_library(host)))
 		return printf("%s: not known\n", given->libversion()), 1;
 	counts.opcodes = &opcodes->places;

@@ -6,7 +6,7 @@ import random
 import sqlite3
 import sys
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "command"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file  # noqa: E402
 
 T0 = 1_700_000_000_000_000_000

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "query/cpu_clock.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 #define CALLS 100000
 #define TICK_NS 4000000

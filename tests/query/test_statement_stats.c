@@ -17,7 +17,7 @@
 #include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "collect/ring_reader.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 struct ring *state_ring; /* of collect/state.c, which is not here */
 

@@ -9,13 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-static long long now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
+#include "../lib/clock.h"
 
 int main(void)
 {
@@ -31,19 +25,19 @@ int main(void)
 
 	if (sqlite3_open(":memory:", &db))
 		return 1;
-	cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
-	first = start = now_ns(CLOCK_MONOTONIC);
+	cpu = (long long)clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	first = start = (long long)clock_read_ns(CLOCK_MONOTONIC);
 	result = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 	for (;;) {
-		last = now_ns(CLOCK_MONOTONIC);
-		cpu_inside += now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+		last = (long long)clock_read_ns(CLOCK_MONOTONIC);
+		cpu_inside += (long long)clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 		inside += last - start;
 		if (result == SQLITE_ROW)
 			nanosleep(&pause, NULL);
 		else if (result != SQLITE_OK)
 			break;
-		cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
-		start = now_ns(CLOCK_MONOTONIC);
+		cpu = (long long)clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+		start = (long long)clock_read_ns(CLOCK_MONOTONIC);
 		/* Between its preparation and its first step a statement does not run. */
 		if (result == SQLITE_OK)
 			first += start - last;

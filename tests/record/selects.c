@@ -10,16 +10,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "../lib/clock.h"
+
 #define RUNS 20000
 #define FAILURES 50
-
-static long long now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
 
 static long switches(void)
 {
@@ -44,16 +38,16 @@ static void select_rows(sqlite3 *db, const char *sql, long long *wall, long long
 
 	check(db, !sqlite3_prepare_v2(db, sql, -1, &stmt, NULL));
 	*switched = switches();
-	*cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
-	*wall = now_ns(CLOCK_MONOTONIC);
+	*cpu = (long long)clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	*wall = (long long)clock_read_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < RUNS; i++) {
 		sqlite3_bind_int(stmt, 1, i % 900);
 		check(db, sqlite3_step(stmt) == SQLITE_ROW);
 		check(db, sqlite3_step(stmt) == SQLITE_DONE);
 		sqlite3_reset(stmt);
 	}
-	*wall = now_ns(CLOCK_MONOTONIC) - *wall;
-	*cpu = now_ns(CLOCK_THREAD_CPUTIME_ID) - *cpu;
+	*wall = (long long)clock_read_ns(CLOCK_MONOTONIC) - *wall;
+	*cpu = (long long)clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - *cpu;
 	*switched = switches() - *switched;
 	sqlite3_finalize(stmt);
 }

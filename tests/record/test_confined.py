@@ -7,6 +7,9 @@ usage: test_confined.py QUERYPROF CONFINED OWN_CALLS_H [TEST]...; QUERYPROF_TEST
 import errno
 import re
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 HOST = os.path.abspath(sys.argv.pop(1))

@@ -8,6 +8,8 @@ usage: test_coroutines.py QUERYPROF NAME"""
 
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 COUNT = 3

@@ -6,6 +6,9 @@ usage: test_file_size.py QUERYPROF"""
 
 import resource
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 # Each process logs 200 lines of its own: the parent, and three children that it forks one after the other.

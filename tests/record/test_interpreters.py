@@ -7,6 +7,8 @@ usage: test_interpreters.py QUERYPROF NAME"""
 import json
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 # Its name, the command that shows whether it has its SQLite, the program that it runs.

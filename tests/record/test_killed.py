@@ -13,6 +13,8 @@ import shutil
 import struct
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 KILLED = os.path.abspath(sys.argv.pop(1))

@@ -11,6 +11,8 @@ import subprocess
 import time
 import unittest
 
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import recording
 
 WAITS = """

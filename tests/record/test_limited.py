@@ -4,6 +4,9 @@
 
 usage: test_limited.py QUERYPROF"""
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 EVERY = (*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0")

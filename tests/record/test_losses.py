@@ -8,6 +8,9 @@ usage: test_losses.py QUERYPROF"""
 import re
 import resource
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 # On one processor, the flusher has to wait for its turn.

@@ -10,6 +10,8 @@ and what sends SIGTERM at mkostemp()."""
 import re
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 OWN_COPY, STATIC, NODE, OLD, NO_TABLE, NO_SPAWN, END_AT_NEW_FILE = (os.path.abspath(sys.argv.pop(1)) for _ in range(7))

@@ -5,6 +5,9 @@ is the same is one row, a module one as well.
 
 usage: test_one_file.py QUERYPROF"""
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 PROGRAM = """

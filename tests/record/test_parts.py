@@ -8,6 +8,9 @@ usage: test_parts.py QUERYPROF"""
 import json
 import re
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 SHORT, LONG = 40000, 300

@@ -6,6 +6,8 @@ usage: test_processes.py QUERYPROF EXECUTOR: a program that becomes another one 
 
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 EXECUTOR = os.path.abspath(sys.argv.pop(1))

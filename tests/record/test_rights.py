@@ -4,6 +4,9 @@
 
 usage: test_rights.py QUERYPROF"""
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 if os.getuid():

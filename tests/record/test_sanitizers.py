@@ -7,6 +7,9 @@ usage: test_sanitizers.py QUERYPROF OWN_OPTIONS PROGRAM..."""
 
 import re
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 OWN_OPTIONS, PROGRAMS = sys.argv[1], sys.argv[2:]

@@ -7,6 +7,9 @@ usage: test_shown.py QUERYPROF"""
 import csv
 import re
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 FAILURES = """

@@ -7,6 +7,9 @@ usage: test_statements.py QUERYPROF SELECTS ROWS"""
 
 import re
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 SELECTS = os.path.abspath(sys.argv.pop(1))

@@ -4,6 +4,9 @@
 
 usage: test_threads.py QUERYPROF THREADS"""
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 THREADS = os.path.abspath(sys.argv.pop(1))

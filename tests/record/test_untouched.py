@@ -9,6 +9,9 @@ import re
 import resource
 import select
 
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 CLOSER = os.path.abspath(sys.argv.pop(1))

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "../seed.h"
+#include "../lib/seed.h"
 #include "wire/ring_layout.h"
 #include "collect/ring_reader.h"
 #include "collect/ring_remains.h"

@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 #include "hook/seccomp_filter.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 #define CODE(code, k) ((struct sock_filter)BPF_STMT(code, k))
 #define JUMP(code, k, yes, no) ((struct sock_filter)BPF_JUMP(BPF_JMP | (code), k, yes, no))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common.h"
-#include "../spin.h"
+#include "../lib/spin.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,8 +10,8 @@
  * are five of the larger one.
  */
 #include "common.h"
-#include "../seed.h"
-#include "../spin.h"
+#include "../lib/seed.h"
+#include "../lib/spin.h"
 #include "handler/timer.h"
 
 #include <math.h>

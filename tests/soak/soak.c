@@ -34,8 +34,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../options.h"
-#include "../seed.h"
+#include "../lib/clock.h"
+#include "../lib/must.h"
+#include "../lib/options.h"
+#include "../lib/seed.h"
 
 #define THREADS 8
 #define TEXTS 40 /* statements that differ */
@@ -55,14 +57,6 @@ static atomic_bool over;
 static atomic_llong queries;
 static double naps = 200;
 static uint64_t seed;
-
-static void must(sqlite3 *db, int rc, const char *what)
-{
-	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
-		return;
-	fprintf(stderr, "%s: %d %s\n", what, rc, sqlite3_errmsg(db));
-	exit(2);
-}
 
 static void pause_ns(long ns)
 {
@@ -91,7 +85,7 @@ static sqlite3 *open_connection(const char *settings)
 	sqlite3 *db = NULL;
 	char *error = NULL;
 
-	must(db, sqlite3_open(":memory:", &db), "open");
+	must(NULL, sqlite3_open(":memory:", &db), "open");
 	must(db, sqlite3_enable_load_extension(db, 1), "enable");
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
 		fprintf(stderr, "%s\n", error);
@@ -282,14 +276,6 @@ static void print(const struct look *look)
 
 /* --- a plain table ---------------------------------------------------------------------------- */
 
-static double thread_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static void insert_plain(sqlite3 *db, sqlite3_stmt *insert, int64_t first, int count)
 {
 	must(db, sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), "begin");
@@ -349,11 +335,11 @@ static double measure_plain(const char *folder)
 	sqlite3_bind_int(remove, 1, PLAIN_ROWS);
 	for (int round = 0; round < PLAIN_ROUNDS; round++, rows += PLAIN_ROWS) {
 		pause_ns(LOOK_MS * 1000000); /* the caches are others' meanwhile, as between two flushes */
-		spent -= thread_cpu_ns();
+		spent -= (double)cpu_ns();
 		insert_plain(db, insert, rows, PLAIN_ROWS);
 		must(db, sqlite3_step(remove), "remove");
 		sqlite3_reset(remove);
-		spent += thread_cpu_ns();
+		spent += (double)cpu_ns();
 	}
 	sqlite3_finalize(insert);
 	sqlite3_finalize(remove);

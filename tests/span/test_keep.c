@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../spin.h"
+#include "../lib/spin.h"
 #include "support.h"
 
 static void pass(int64_t ns)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/must.h"
 #include "support.h"
 
 static sqlite3 *db;
@@ -24,14 +25,6 @@ static void begin(void)
 {
 	if (qp_trace_begin(NULL))
 		fail_msg("%s", qp_error());
-}
-
-static void run(const char *sql)
-{
-	char *error = NULL;
-
-	if (sqlite3_exec(db, sql, NULL, NULL, &error))
-		fail_msg("%s: %s", sql, error);
 }
 
 static jmp_buf out;
@@ -69,12 +62,12 @@ static void are_spans_of_the_trace(void **state)
 	begin();
 	{
 		QP_SPAN("request");
-		run("SELECT 1 AS first");
-		run("SELECT 2 AS second");
+		must_exec(db, "SELECT 1 AS first");
+		must_exec(db, "SELECT 2 AS second");
 	}
 	qp_trace_end();
 	set("log_queries_min_query_duration_ns", "DEFAULT");
-	run("SELECT 3 AS outside");
+	must_exec(db, "SELECT 3 AS outside");
 	assert_string_equal(ask_text("SELECT group_concat(operation_name, '|') FROM (SELECT s.operation_name "
 	                             "FROM span_log AS s JOIN span_log AS r ON s.parent_span_id = r.span_id "
 	                             "WHERE r.operation_name = 'request' AND s.operation_name NOT LIKE "
@@ -93,7 +86,7 @@ static void have_the_times_of_query_log(void **state)
 	begin();
 	{
 		QP_SPAN("slow request");
-		run(LONG);
+		must_exec(db, LONG);
 	}
 	qp_trace_end();
 	/* Statements of other tests have lines, too, if they lost their processor for 10 ms. */
@@ -141,7 +134,7 @@ static void are_parents_of_what_runs_inside(void **state)
 	begin();
 	{
 		QP_SPAN("with a function");
-		run("SELECT probe(x) FROM (SELECT 1 AS x UNION ALL SELECT 2)");
+		must_exec(db, "SELECT probe(x) FROM (SELECT 1 AS x UNION ALL SELECT 2)");
 	}
 	qp_trace_end();
 	assert_int_equal(ask("SELECT count(*) FROM span_log AS f JOIN span_log AS s ON f.parent_span_id = "
@@ -461,7 +454,7 @@ static void have_their_ends_though_they_do_not_nest(void **state)
 static void that_fail_have_their_status(void **state)
 {
 	(void)state;
-	run("CREATE TABLE once (id INTEGER PRIMARY KEY); INSERT INTO once VALUES (1)");
+	must_exec(db, "CREATE TABLE once (id INTEGER PRIMARY KEY); INSERT INTO once VALUES (1)");
 	begin();
 	{
 		QP_SPAN("failing");
@@ -488,7 +481,7 @@ static void that_are_not_logged_are_none(void **state)
 	begin();
 	{
 		QP_SPAN("logs nothing");
-		run("SELECT probe(1)");
+		must_exec(db, "SELECT probe(1)");
 		assert_int_equal(qp_query_begin(NULL), QP_OK);
 		{
 			QP_SPAN("in the query");
@@ -513,9 +506,9 @@ static void that_call_queryprof_are_none(void **state)
 	begin();
 	{
 		QP_SPAN("calls queryprof");
-		run("SELECT probe(1), get_setting('log_queries')");
+		must_exec(db, "SELECT probe(1), get_setting('log_queries')");
 	}
-	run("SELECT probe(2), get_setting('log_queries')");
+	must_exec(db, "SELECT probe(2), get_setting('log_queries')");
 	qp_trace_end();
 	assert_string_equal(
 		ask_text(
@@ -546,7 +539,7 @@ static void that_are_left_end_where_nothing_is_recorded(void **state)
 			sqlite3_exec(db, "SELECT probe(4711)", NULL, NULL, NULL);
 		around = qp_context_set((qp_context){ 0 });
 		take_another_connection();
-		run("SELECT 1 AS not_in_the_trace");
+		must_exec(db, "SELECT 1 AS not_in_the_trace");
 		qp_context_set(around);
 	}
 	qp_trace_end();
@@ -566,7 +559,7 @@ static void that_are_left_are_marked(void **state)
 			sqlite3_exec(db, "SELECT probe(4711)", NULL, NULL, NULL);
 	}
 	take_another_connection();
-	run("SELECT 1 AS after_it");
+	must_exec(db, "SELECT 1 AS after_it");
 	qp_trace_end();
 	assert_int_equal(ask("SELECT unended = 0 FROM span_log WHERE operation_name = 'left'"), 1);
 	assert_int_equal(ask("SELECT count(*) FROM span_log AS f JOIN span_log AS s ON f.parent_span_id = "
@@ -582,16 +575,16 @@ static void make_traces_of_their_own(void **state)
 {
 	(void)state;
 	set("trace_statements", "all");
-	run("SELECT probe(1) AS alone");
+	must_exec(db, "SELECT probe(1) AS alone");
 	set("trace_statements", "off");
 	begin();
 	{
 		QP_SPAN("without statements");
-		run("SELECT 1 AS not_seen");
+		must_exec(db, "SELECT 1 AS not_seen");
 	}
 	qp_trace_end();
 	set("trace_statements", "inside");
-	run("SELECT 1 AS not_seen");
+	must_exec(db, "SELECT 1 AS not_seen");
 	assert_int_equal(ask("SELECT spans = 1 AND statements = 1 FROM traces WHERE root = 'SELECT probe(1) "
 	                     "AS alone'"),
 	                 1);
@@ -638,8 +631,9 @@ static void of_backups_checkpoints_and_blobs(void **state)
 	set("log_queries_min_query_duration_ns", "0"); /* of connections from now on */
 	if (sqlite3_open(path, &db) || qp_attach(db))
 		fail_msg("%s", qp_error());
-	run("PRAGMA journal_mode = WAL; CREATE TABLE files (content BLOB); INSERT INTO files VALUES "
-	    "(zeroblob(100000))");
+	must_exec(db,
+	          "PRAGMA journal_mode = WAL; CREATE TABLE files (content BLOB); INSERT INTO files VALUES "
+	          "(zeroblob(100000))");
 	begin();
 	{
 		QP_SPAN("maintenance");

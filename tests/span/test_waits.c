@@ -14,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../turns.h"
+#include "../lib/must.h"
+#include "../lib/turns.h"
 #include "support.h"
 
 static char database[64];
@@ -24,14 +25,6 @@ static void begin(void)
 {
 	if (qp_trace_begin(NULL))
 		fail_msg("%s", qp_error());
-}
-
-static void run(sqlite3 *on, const char *sql)
-{
-	char *error = NULL;
-
-	if (sqlite3_exec(on, sql, NULL, NULL, &error))
-		fail_msg("%s: %s", sql, error);
 }
 
 static void sleep_us(long us)
@@ -71,7 +64,7 @@ static int set_up(void **state)
 	fd = mkstemp(database);
 	close(fd);
 	db = open_database();
-	run(db, "CREATE TABLE t (x); INSERT INTO t VALUES (1)");
+	must_exec(db, "CREATE TABLE t (x); INSERT INTO t VALUES (1)");
 	return 0;
 }
 
@@ -90,10 +83,10 @@ static void are_children_of_their_statement(void **state)
 	begin();
 	{
 		QP_SPAN("one nap");
-		run(db, "SELECT nap(20000) AS slept");
+		must_exec(db, "SELECT nap(20000) AS slept");
 	}
 	qp_trace_end();
-	run(db, "SELECT nap(20000) AS outside");
+	must_exec(db, "SELECT nap(20000) AS outside");
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = '" NAP "'"), 1);
 	/* The two clocks of a thread may differ by a microsecond. */
 	assert_int_equal(ask("SELECT w.duration_ns >= 20000000 AND w.start_time_ns >= s.start_time_ns - 1000 "
@@ -120,7 +113,7 @@ static void of_a_span_inside_are_its_children(void **state)
 {
 	(void)state;
 	begin();
-	run(db, "SELECT nap(5000, 1)");
+	must_exec(db, "SELECT nap(5000, 1)");
 	qp_trace_end();
 	assert_int_equal(
 		ask("SELECT count(*) FROM span_log AS w JOIN span_log AS n ON n.span_id = "
@@ -145,11 +138,11 @@ static void *hold_lock(void *unused)
 {
 	sqlite3 *other = open_database();
 
-	run(other, "BEGIN EXCLUSIVE");
+	must_exec(other, "BEGIN EXCLUSIVE");
 	sem_post(&locked);
 	sem_wait(&refused);
 	sleep_us(5000);
-	run(other, "COMMIT");
+	must_exec(other, "COMMIT");
 	sqlite3_close(other);
 	return unused;
 }
@@ -165,7 +158,7 @@ static void for_locks_have_the_lock_s_name(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, hold_lock, NULL), 0);
 	sem_wait(&locked);
 	begin();
-	run(db, "UPDATE t SET x = 2");
+	must_exec(db, "UPDATE t SET x = 2");
 	qp_trace_end();
 	pthread_join(thread, NULL);
 	assert_int_equal(
@@ -226,8 +219,8 @@ static void may_be_many(void **state)
 	begin();
 	{
 		QP_SPAN("many naps");
-		run(db, "WITH c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 2500) SELECT "
-		        "sum(nap(1)) AS many FROM c");
+		must_exec(db, "WITH c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 2500) SELECT "
+		              "sum(nap(1)) AS many FROM c");
 	}
 	qp_trace_end();
 	/* Where another thread had its turn, a sleep may count as none. */
@@ -252,7 +245,7 @@ static void are_none_where_statements_are_none(void **state)
 	(void)state;
 	set("trace_statements", "off");
 	begin();
-	run(db, "SELECT nap(5000)");
+	must_exec(db, "SELECT nap(5000)");
 	qp_trace_end();
 	set("trace_statements", "DEFAULT");
 	assert_int_equal(ask("SELECT count(*) FROM span_waits"), before);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../filter.h"
+#include "../lib/filter.h"
 
 /* SQLCipher's has no FTS5. */
 #ifndef FTS

@@ -10,6 +10,8 @@ modules that export one: by their import table, by
 
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 LOADS, EXPORTING, CLIENT, PLUGIN, ALONE = (os.path.abspath(sys.argv.pop(1)) for _ in range(5))

@@ -7,6 +7,8 @@ usage: test_record.py QUERYPROF HOST HOST_AT_A_FIXED_ADDRESS MODULE [HOST_OF_SQL
 
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 HOST, FIXED, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))

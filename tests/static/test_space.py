@@ -7,6 +7,8 @@ usage: test_space.py QUERYPROF SPACE MODULE"""
 
 import sys
 
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 SPACE, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))

@@ -14,7 +14,7 @@
 
 #include "lossy_disk.h"
 #include "support.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 #define MB (1 << 20)
 #define KEY ((struct query_key){ 7, 7 })

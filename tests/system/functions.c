@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "../seed.h"
+#include "../lib/seed.h"
 
 char *ours_realpath(const char *path, char *resolved);
 struct tm *ours_gmtime_r(const time_t *time, struct tm *parts);

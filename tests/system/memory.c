@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "../seed.h"
+#include "../lib/seed.h"
 #include "base/lock.h"
 #include "system/memory.h"
 

@@ -11,6 +11,7 @@ import sys
 
 WRITER = os.path.abspath(sys.argv.pop(2))
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
 # Threads, a forked child, and names of functions: libdw takes memory from malloc().

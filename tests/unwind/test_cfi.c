@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cfi.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 #define FUNCTION_SIZE 0x1000u
 

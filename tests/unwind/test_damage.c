@@ -33,7 +33,7 @@
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
-#include "../seed.h"
+#include "../lib/seed.h"
 
 #define MAX_WORDS (1024u * 1024)
 #define MAX_DAMAGE 6

@@ -30,6 +30,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../lib/clock.h"
 #include "base/code_map.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
@@ -543,14 +544,6 @@ static void test_filtered(void **state)
 }
 
 /* --- the price ------------------------------------------------------------------------------ */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Only printed: what a trace costs on an unknown stack beside a known one. */
 static void test_cost(void **state)

@@ -18,7 +18,8 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "../sleeps.h"
+#include "../lib/clock.h"
+#include "../lib/sleeps.h"
 
 #define RUNS 6
 #define SLEEP_US 1000
@@ -52,14 +53,6 @@ static int end_busy(void **state)
 	return 0;
 }
 
-static int64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Computes and sleeps by turns. Returns how many of the sleeps were waits. */
 static void work(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -67,7 +60,7 @@ static void work(sqlite3_context *context, int count, sqlite3_value **values)
 
 	(void)count, (void)values;
 	for (int i = 0; i < 5; i++) {
-		for (int64_t end = cpu_ns() + LEAST_NS / 5; cpu_ns() < end;)
+		for (int64_t end = (int64_t)cpu_ns() + LEAST_NS / 5; (int64_t)cpu_ns() < end;)
 			;
 		waits += sleep_for_us(SLEEP_US);
 	}

@@ -21,6 +21,8 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "../lib/must.h"
+
 #define ROUNDS 400
 #define RING_PAGES 256u
 
@@ -138,12 +140,6 @@ static double ask(sqlite3 *db, const char *sql)
 	return value;
 }
 
-static void must(sqlite3 *db, const char *sql)
-{
-	if (sqlite3_exec(db, sql, NULL, NULL, NULL))
-		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-}
-
 #define OF_WORK " FROM system.query_log WHERE query_id = 'work'"
 
 static void test_kernel(void **state)
@@ -161,9 +157,9 @@ static void test_kernel(void **state)
 	sqlite3_enable_load_extension(db, 1);
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
 		fail_msg("%s", error);
-	must(db, "PRAGMA query_profiler_off_cpu_period_ns = '1ms'");
+	must_exec(db, "PRAGMA query_profiler_off_cpu_period_ns = '1ms'");
 	sqlite3_create_function(db, "work", 0, SQLITE_UTF8, NULL, work, NULL, NULL);
-	must(db, "PRAGMA query_id = 'work'");
+	must_exec(db, "PRAGMA query_id = 'work'");
 	ask(db, "SELECT work()");
 	read_switches();
 	kernel = kernel_waited + kernel_preempted;

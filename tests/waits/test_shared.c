@@ -19,19 +19,13 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "../lib/must.h"
+
 #define HOLD_NS 5000000
 
 static sqlite3 *db;
 static sem_t inside;
 static pid_t second; /* atomic: its thread id */
-
-static void must(const char *sql)
-{
-	char *error = NULL;
-
-	if (sqlite3_exec(db, sql, NULL, NULL, &error))
-		fail_msg("%s: %s", sql, error);
-}
 
 /* Whether the thread waits in the kernel for a futex. */
 static int is_waiting(pid_t thread)
@@ -91,9 +85,9 @@ static void test_first_wait(void **state)
 	sqlite3_finalize(holds);
 	pthread_join(thread, NULL);
 	sqlite3_finalize(waits);
-	must("PRAGMA query_profiler_cpu_time_period_ns = 0");
-	must("PRAGMA query_profiler_real_time_period_ns = 0");
-	must("PRAGMA query_profiler_off_cpu_period_ns = 0");
+	must_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0");
+	must_exec(db, "PRAGMA query_profiler_real_time_period_ns = 0");
+	must_exec(db, "PRAGMA query_profiler_off_cpu_period_ns = 0");
 	assert_int_equal(
 		sqlite3_prepare_v2(
 			db,
@@ -209,11 +203,11 @@ static void test_by_hand(void **state)
 	double sum, shown, logged, least;
 
 	(void)state;
-	must("PRAGMA query_profiler_real_time_period_ns = 1000000");
-	must("BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+	must_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
+	must_exec(db, "BEGIN; CREATE TABLE t (a); INSERT INTO t VALUES (1)");
 	sum = wait_by_hand();
-	must("COMMIT");
-	must("PRAGMA query_profiler_real_time_period_ns = 0");
+	must_exec(db, "COMMIT");
+	must_exec(db, "PRAGMA query_profiler_real_time_period_ns = 0");
 #define OF_WAITS " WHERE query = 'sqlite3_mutex_enter()'"
 	shown = (double)number_of("SELECT sum(execution_time_ns) FROM system.statement_stats" OF_WAITS) / 1e9;
 	logged = (double)number_of("SELECT sum(mutex_wait_ns + cpu_time_ns) FROM system.query_log" OF_WAITS) /
@@ -257,7 +251,7 @@ int main(int count, char **arguments)
 		return 1;
 	}
 	sqlite3_create_function(db, "hold", 0, SQLITE_UTF8, NULL, hold, NULL, NULL);
-	must("PRAGMA log_queries_min_query_duration_ns = 0");
+	must_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	sqlite3_close(db);
 	return failed;

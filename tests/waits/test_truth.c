@@ -28,7 +28,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "../sleeps.h"
+#include "../lib/sleeps.h"
 #include "queryprof.h"
 
 #define PERIOD_NS 1000000

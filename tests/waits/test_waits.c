@@ -24,8 +24,9 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "../sleeps.h"
-#include "../turns.h"
+#include "../lib/must.h"
+#include "../lib/sleeps.h"
+#include "../lib/turns.h"
 
 #define PERIOD_NS 1000000
 #define NS_PER_MS 1000000
@@ -35,14 +36,6 @@ static char folder[] = "/tmp/queryprof-waits-XXXXXX";
 static char database[64];
 
 /* --- a connection ----------------------------------------------------------------------- */
-
-static void must(sqlite3 *db, const char *sql)
-{
-	char *error = NULL;
-
-	if (sqlite3_exec(db, sql, NULL, NULL, &error))
-		fail_msg("%s: %s", sql, error);
-}
 
 static sqlite3_int64 number(sqlite3 *db, const char *format, ...)
 {
@@ -84,8 +77,8 @@ static sqlite3 *connect_to(const char *path)
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
 		fail_msg("%s", error);
 	snprintf(sql, sizeof sql, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
-	must(db, sql);
-	must(db, "PRAGMA log_queries_min_query_duration_ns = 0");
+	must_exec(db, sql);
+	must_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	return db;
 }
 
@@ -275,7 +268,7 @@ static int64_t try_kind(sqlite3 *db, size_t i, int trial)
 	char sql[100];
 
 	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s-%d'", kinds[i].name, trial);
-	must(db, sql);
+	must_exec(db, sql);
 	number(db, "SELECT wait(%d, %d)", (int)i, WAIT_MS);
 	truth = (int64_t)truth_ns;
 	without_cpu = truth - (int64_t)truth_cpu_ns;
@@ -316,10 +309,11 @@ static void test_sums(void **state)
 {
 	sqlite3 *db = *state;
 
-	must(db,
-	     "CREATE TABLE IF NOT EXISTS t(x); PRAGMA cache_size = 10;"
-	     "INSERT INTO t WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
-	     " SELECT hex(randomblob(50)) FROM n; SELECT count(*) FROM (SELECT x FROM t ORDER BY x DESC)");
+	must_exec(
+		db,
+		"CREATE TABLE IF NOT EXISTS t(x); PRAGMA cache_size = 10;"
+		"INSERT INTO t WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)"
+		" SELECT hex(randomblob(50)) FROM n; SELECT count(*) FROM (SELECT x FROM t ORDER BY x DESC)");
 	assert_true(number(db, "SELECT count(*) FROM system.query_log WHERE syncs > 0 AND writes > 10"
 	                       " AND write_bytes > 1000000") > 0);
 	assert_int_equal(number(db,
@@ -376,7 +370,7 @@ static void test_short_waits(void **state)
 	sqlite3 *db = *state;
 	int64_t cpu, sampled, waited;
 
-	must(db, "PRAGMA query_id = 'short'");
+	must_exec(db, "PRAGMA query_id = 'short'");
 	cpu = number(db, "SELECT sleep_shortly()");
 	waited = number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'short'");
 	sampled = number(
@@ -422,7 +416,7 @@ static void test_turns(void **state)
 	sqlite3 *db = *state;
 	int64_t switches, waited;
 
-	must(db, "PRAGMA query_id = 'turns'");
+	must_exec(db, "PRAGMA query_id = 'turns'");
 	switches = number(db, "SELECT pass_to_and_fro()");
 	waited = number(db, "SELECT other_wait_ns FROM system.query_log WHERE query_id = 'turns'");
 	printf("  %d turns, %d with a switch: %.2f us of wall time each, %.2f us waited\n", TURNS,
@@ -442,8 +436,8 @@ static void *wait_once(void *unused)
 
 	(void)unused;
 	sqlite3_create_function(db, "wait", 2, SQLITE_UTF8, NULL, wait_in_query, NULL, NULL);
-	must(db, "PRAGMA query_profiler_off_cpu_period_ns = '100ms'");
-	must(db, "PRAGMA query_id = 'once'");
+	must_exec(db, "PRAGMA query_profiler_off_cpu_period_ns = '100ms'");
+	must_exec(db, "PRAGMA query_id = 'once'");
 	number(db, "SELECT wait(0, 10)");
 	sqlite3_close(db);
 	return NULL;
@@ -494,7 +488,7 @@ static void *release_later(void *context)
 		usleep(1000);
 	usleep(HELD_MS * 1000);
 	if (release->holder)
-		must(release->holder, "COMMIT");
+		must_exec(release->holder, "COMMIT");
 	else
 		assert_int_equal(write(release->pipe, "x", 1), 1);
 	sqlite3_close(observer);
@@ -533,12 +527,12 @@ static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 	char sql[80];
 
 	sqlite3_busy_timeout(db, 60000);
-	must(release.holder, "PRAGMA query_id = 'holds'");
-	must(release.holder, "BEGIN IMMEDIATE");
+	must_exec(release.holder, "PRAGMA query_id = 'holds'");
+	must_exec(release.holder, "BEGIN IMMEDIATE");
 	pthread_create(&thread, NULL, release_later, &release);
 	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
-	must(db, sql);
-	must(db, "INSERT INTO t VALUES (1)");
+	must_exec(db, sql);
+	must_exec(db, "INSERT INTO t VALUES (1)");
 	pthread_join(thread, NULL);
 	check_wait(db, what, "SQLITE_OK", lock);
 	assert_int_equal(
@@ -579,18 +573,18 @@ static void test_transactions(void **state)
 	sqlite3 *db = *state;
 	sqlite3_int64 session;
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
 	for (int wal = 0; wal < 2; wal++) {
 		if (wal)
-			must(db, "PRAGMA journal_mode = WAL");
-		must(db, "PRAGMA query_id = 'begins'");
+			must_exec(db, "PRAGMA journal_mode = WAL");
+		must_exec(db, "PRAGMA query_id = 'begins'");
 		sqlite3_set_authorizer(db, take_long, NULL);
-		must(db, "BEGIN IMMEDIATE");
+		must_exec(db, "BEGIN IMMEDIATE");
 		sqlite3_set_authorizer(db, NULL, NULL);
-		must(db, "INSERT INTO t VALUES (1)");
+		must_exec(db, "INSERT INTO t VALUES (1)");
 		usleep(100000);
-		must(db, "UPDATE t SET x = x");
-		must(db, wal ? "/* all of it */ -- undone\n\tROLLBACK" : "ROLLBACK");
+		must_exec(db, "UPDATE t SET x = x");
+		must_exec(db, wal ? "/* all of it */ -- undone\n\tROLLBACK" : "ROLLBACK");
 		session = number(db, "SELECT session_id FROM system.query_log WHERE query_id = 'begins'");
 		assert_int_equal(
 			number(db,
@@ -604,7 +598,7 @@ static void test_transactions(void **state)
 		               "'%%/waits.db'",
 		               session),
 			wal + 1);
-		must(db, "INSERT INTO t VALUES (length('" FIFTY FIFTY FIFTY "'))");
+		must_exec(db, "INSERT INTO t VALUES (length('" FIFTY FIFTY FIFTY "'))");
 		assert_int_equal(
 			number(db,
 		               "SELECT outcome = 'commit' AND statements = 1 AND first_query = last_query"
@@ -614,7 +608,7 @@ static void test_transactions(void **state)
 		               session),
 			1);
 	}
-	must(db, "PRAGMA journal_mode = DELETE");
+	must_exec(db, "PRAGMA journal_mode = DELETE");
 }
 
 /* To close a connection rolls its transaction back. */
@@ -622,13 +616,13 @@ static void test_close(void **state)
 {
 	sqlite3 *db = *state, *closes;
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
 	for (int wal = 0; wal < 2; wal++) {
 		if (wal)
-			must(db, "PRAGMA journal_mode = WAL");
+			must_exec(db, "PRAGMA journal_mode = WAL");
 		closes = connect_to(database);
-		must(closes, "BEGIN IMMEDIATE");
-		must(closes, "INSERT INTO t VALUES ('never')");
+		must_exec(closes, "BEGIN IMMEDIATE");
+		must_exec(closes, "INSERT INTO t VALUES ('never')");
 		sqlite3_close(closes);
 		assert_int_equal(
 			number(db, "SELECT count(*) FROM system.transaction_log WHERE outcome = 'rollback'"
@@ -636,7 +630,7 @@ static void test_close(void **state)
 		                   "'sqlite3_close()'"),
 			wal + 1);
 	}
-	must(db, "PRAGMA journal_mode = DELETE");
+	must_exec(db, "PRAGMA journal_mode = DELETE");
 }
 
 static void read_other(sqlite3_context *context, int count, sqlite3_value **values)
@@ -657,11 +651,11 @@ static void test_inside(void **state)
 {
 	sqlite3 *db = *state, *other = connect_to(database);
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
-	must(db, "INSERT INTO t VALUES (1)");
-	must(other, "SELECT x FROM t");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "INSERT INTO t VALUES (1)");
+	must_exec(other, "SELECT x FROM t");
 	sqlite3_create_function(db, "read_other", 0, SQLITE_UTF8, other, read_other, NULL, NULL);
-	must(db, "SELECT read_other() FROM t LIMIT 1");
+	must_exec(db, "SELECT read_other() FROM t LIMIT 1");
 	assert_int_equal(
 		number(db, "SELECT count(*) FROM system.transaction_log WHERE statements = 1 AND last_query"
 	                   " = first_query AND first_query LIKE '%% AS inside FROM t'"),
@@ -678,7 +672,7 @@ static void test_preparation(void **state)
 	sqlite3 *db = *state, *reader;
 	sqlite3_stmt *stmt;
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
 	reader = connect_to(database);
 	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT count(*) FROM t AS prepared", -1, &stmt, NULL),
 	                 SQLITE_OK);
@@ -711,9 +705,9 @@ static void test_backup(void **state)
 	sqlite3 *from = *state, *to, *memory;
 	char path[80];
 
-	must(from, "DROP TABLE IF EXISTS t");
-	must(from, "CREATE TABLE t(x)");
-	must(from, "INSERT INTO t VALUES (zeroblob(20000))");
+	must_exec(from, "DROP TABLE IF EXISTS t");
+	must_exec(from, "CREATE TABLE t(x)");
+	must_exec(from, "INSERT INTO t VALUES (zeroblob(20000))");
 	assert_int_equal(sqlite3_open(":memory:", &memory), SQLITE_OK);
 	back_up(from, memory, 4);
 	assert_int_equal(number(from,
@@ -723,10 +717,10 @@ static void test_backup(void **state)
 	                 1);
 	snprintf(path, sizeof path, "%s/backup.db", folder);
 	to = connect_to(path);
-	must(to, "CREATE TABLE u(x)");
+	must_exec(to, "CREATE TABLE u(x)");
 	back_up(from, to, 4);
-	must(from, "INSERT INTO t VALUES ('of the source')");
-	must(to, "INSERT INTO t VALUES ('of the destination')");
+	must_exec(from, "INSERT INTO t VALUES ('of the source')");
+	must_exec(to, "INSERT INTO t VALUES ('of the destination')");
 	assert_int_equal(number(from,
 	                        "SELECT count(*) FROM system.transaction_log WHERE outcome = 'commit' AND"
 	                        " first_query = 'sqlite3_backup_step(main)' AND last_query = first_query"
@@ -750,20 +744,20 @@ static void test_reader(void **state)
 	struct rusage before, behind;
 	sqlite3_stmt *stmt;
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
-	must(db, "PRAGMA journal_mode = WAL");
-	must(db, "INSERT INTO t VALUES (1), (2)");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "PRAGMA journal_mode = WAL");
+	must_exec(db, "INSERT INTO t VALUES (1), (2)");
 	reader = connect_to(database);
-	must(reader, "SELECT 'earlier', x FROM t");
-	must(reader, "SELECT 'before', x FROM t");
+	must_exec(reader, "SELECT 'earlier', x FROM t");
+	must_exec(reader, "SELECT 'before', x FROM t");
 	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT 'now', x FROM t", -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-	must(reader, "INSERT INTO t VALUES (3)");
-	must(db, "PRAGMA synchronous = OFF");
+	must_exec(reader, "INSERT INTO t VALUES (3)");
+	must_exec(db, "PRAGMA synchronous = OFF");
 	getrusage(RUSAGE_THREAD, &before);
-	must(db, "INSERT INTO t VALUES ('beside the reader')");
+	must_exec(db, "INSERT INTO t VALUES ('beside the reader')");
 	getrusage(RUSAGE_THREAD, &behind);
-	must(db, "PRAGMA synchronous = FULL");
+	must_exec(db, "PRAGMA synchronous = FULL");
 	/* It wants another reader's place, and is refused one, but does not wait. */
 	if (before.ru_nivcsw == behind.ru_nivcsw)
 		assert_int_equal(
@@ -771,7 +765,7 @@ static void test_reader(void **state)
 		                   "reader%%'"),
 			0);
 	sqlite3_busy_timeout(db, 50);
-	must(db, "PRAGMA wal_checkpoint(TRUNCATE)");
+	must_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	sqlite3_busy_timeout(db, 0);
 	assert_string_equal(
 		text(db, "SELECT holder_query FROM system.lock_waits WHERE lock = 'WAL read' AND query"
@@ -779,7 +773,7 @@ static void test_reader(void **state)
 		"SELECT 'now', x FROM t");
 	sqlite3_finalize(stmt);
 	sqlite3_close(reader);
-	must(db, "PRAGMA journal_mode = DELETE");
+	must_exec(db, "PRAGMA journal_mode = DELETE");
 }
 
 /* Both have one file: the one that locks it first has the transaction. */
@@ -793,12 +787,12 @@ static void test_shared_cache(void **state)
 	one = connect_to(path);
 	other = connect_to(path);
 	sqlite3_enable_shared_cache(0);
-	must(one, "CREATE TABLE s(x)");
-	must(one, "INSERT INTO s VALUES ('of one')");
-	must(other, "INSERT INTO s VALUES ('of the other')");
-	must(other, "INSERT INTO s VALUES ('of the other, too')");
+	must_exec(one, "CREATE TABLE s(x)");
+	must_exec(one, "INSERT INTO s VALUES ('of one')");
+	must_exec(other, "INSERT INTO s VALUES ('of the other')");
+	must_exec(other, "INSERT INTO s VALUES ('of the other, too')");
 	sqlite3_close(one);
-	must(other, "INSERT INTO s VALUES ('of the one that is left')");
+	must_exec(other, "INSERT INTO s VALUES ('of the one that is left')");
 	assert_int_equal(number(*state,
 	                        "SELECT count(*) * 10 + count(DISTINCT session_id) FROM"
 	                        " system.transaction_log WHERE outcome = 'commit' AND statements = 1 AND"
@@ -812,12 +806,12 @@ static void fail_busy(sqlite3 *db, const char *what, const char *lock)
 	sqlite3 *holder = connect_to(database);
 	char sql[80];
 
-	must(holder, "BEGIN IMMEDIATE");
+	must_exec(holder, "BEGIN IMMEDIATE");
 	sqlite3_busy_timeout(db, 50);
 	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
-	must(db, sql);
+	must_exec(db, sql);
 	assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES (1)", NULL, NULL, NULL), SQLITE_BUSY);
-	must(holder, "COMMIT");
+	must_exec(holder, "COMMIT");
 	check_wait(db, what, "SQLITE_BUSY", lock);
 	sqlite3_close(holder);
 }
@@ -856,8 +850,8 @@ static void wait_for_process(sqlite3 *db, const char *what, const char *lock)
 	pthread_create(&thread, NULL, release_later, &release);
 	sqlite3_busy_timeout(db, 60000);
 	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
-	must(db, sql);
-	must(db, "INSERT INTO t VALUES (1)");
+	must_exec(db, sql);
+	must_exec(db, "INSERT INTO t VALUES (1)");
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	pthread_join(thread, NULL);
@@ -878,19 +872,19 @@ static void test_pending(void **state)
 	sqlite3_stmt *reading;
 	sqlite3_int64 session;
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
-	must(db, "INSERT INTO t VALUES (1), (2)");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "INSERT INTO t VALUES (1), (2)");
 	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT x FROM t", -1, &reading, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(reading), SQLITE_ROW);
-	must(writer, "PRAGMA query_id = 'pends'");
-	must(writer, "BEGIN IMMEDIATE");
-	must(writer, "INSERT INTO t VALUES (3)");
+	must_exec(writer, "PRAGMA query_id = 'pends'");
+	must_exec(writer, "BEGIN IMMEDIATE");
+	must_exec(writer, "INSERT INTO t VALUES (3)");
 	assert_int_equal(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), SQLITE_BUSY);
-	must(db, "PRAGMA query_id = 'kept-out'");
+	must_exec(db, "PRAGMA query_id = 'kept-out'");
 	assert_int_equal(sqlite3_exec(db, "SELECT * FROM t", NULL, NULL, NULL), SQLITE_BUSY);
 	usleep(HELD_MS * 1000);
 	sqlite3_finalize(reading);
-	must(writer, "COMMIT");
+	must_exec(writer, "COMMIT");
 	session = number(db, "SELECT session_id FROM system.query_log WHERE query_id = 'pends'");
 	assert_int_equal(number(db,
 	                        "SELECT holder_session_id FROM system.lock_waits WHERE query_id = 'kept-out'"
@@ -910,15 +904,15 @@ static void test_locks(void **state)
 {
 	sqlite3 *db = *state;
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
 	wait_for_session(db, "session", "RESERVED");
 	fail_busy(db, "busy", "RESERVED");
 	wait_for_process(db, "process", "RESERVED");
-	must(db, "PRAGMA journal_mode = WAL");
+	must_exec(db, "PRAGMA journal_mode = WAL");
 	wait_for_session(db, "session-wal", "WAL write");
 	fail_busy(db, "busy-wal", "WAL write");
 	wait_for_process(db, "process-wal", "WAL write");
-	must(db, "PRAGMA journal_mode = DELETE");
+	must_exec(db, "PRAGMA journal_mode = DELETE");
 }
 
 /* A run's waits are a part of its time, also where the thread loses its processor at the end of the call.
@@ -929,12 +923,12 @@ static void test_refused_at_once(void **state)
 {
 	sqlite3 *db = *state, *holder = connect_to(database);
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
-	must(holder, "BEGIN IMMEDIATE");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(holder, "BEGIN IMMEDIATE");
 	sqlite3_busy_timeout(db, 0);
 	for (int i = 0; i < REFUSALS; i++)
 		assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES (4)", NULL, NULL, NULL), SQLITE_BUSY);
-	must(holder, "COMMIT");
+	must_exec(holder, "COMMIT");
 	assert_int_equal(number(db,
 	                        "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING"
 	                        " (query_id) WHERE q.query = 'INSERT INTO t VALUES (4)'"),
@@ -951,7 +945,7 @@ static void test_refused_at_once(void **state)
 
 static void *insert(void *db)
 {
-	must(db, "INSERT INTO t VALUES (3)");
+	must_exec(db, "INSERT INTO t VALUES (3)");
 	return NULL;
 }
 
@@ -961,9 +955,9 @@ static void test_running_wait(void **state)
 	uint64_t start_ns = now_ns();
 	pthread_t thread;
 
-	must(db, "CREATE TABLE IF NOT EXISTS t(x)");
+	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
 	sqlite3_busy_timeout(waiting, 60000);
-	must(holder, "BEGIN IMMEDIATE");
+	must_exec(holder, "BEGIN IMMEDIATE");
 	pthread_create(&thread, NULL, insert, waiting);
 	while (!number(db,
 	               "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock' AND wait_object ="
@@ -980,7 +974,7 @@ static void test_running_wait(void **state)
 		"SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting' AND lock = 'RESERVED' AND"
 		" wait_ns >= 1000000000 AND holder_query = 'BEGIN IMMEDIATE' AND holder_session_id <> 0"))
 		usleep(10000);
-	must(holder, "COMMIT");
+	must_exec(holder, "COMMIT");
 	pthread_join(thread, NULL);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock'"), 0);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting'"), 0);

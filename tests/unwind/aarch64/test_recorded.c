@@ -34,7 +34,7 @@ struct recorded {
 };
 
 #include "recorded.h"
-#include "../../seed.h"
+#include "../../lib/seed.h"
 
 #define COUNT (sizeof recordings / sizeof recordings[0])
 

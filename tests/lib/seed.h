@@ -4,8 +4,8 @@
  * QUERYPROF_TEST_SEED is another number (tools/test --long sets one). Printed, so that a
  * failure can be repeated.
  */
-#ifndef TESTS_SEED_H
-#define TESTS_SEED_H
+#ifndef TESTS_LIB_SEED_H
+#define TESTS_LIB_SEED_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Sleeps that were waits. A thread that another one preempts before it has given its processor up may get it
  * back when the time is over: then it was ready all the time, and has waited for a processor only.
  */
-#ifndef TESTS_SLEEPS_H
-#define TESTS_SLEEPS_H
+#ifndef TESTS_LIB_SLEEPS_H
+#define TESTS_LIB_SLEEPS_H
 
 #include <stdbool.h>
 #include <sys/resource.h>

@@ -3,8 +3,8 @@
  * Processes that compute all the time beside a test: a machine that others use, too. They end with
  * the process that started them.
  */
-#ifndef TESTS_BUSY_H
-#define TESTS_BUSY_H
+#ifndef TESTS_LIB_BUSY_H
+#define TESTS_LIB_BUSY_H
 
 #include <sched.h>
 #include <signal.h>

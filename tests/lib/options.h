@@ -3,8 +3,8 @@
  * The options of a program that measures for minutes or hours. An unknown option ends it at once,
  * with a line that names what it is and what is allowed.
  */
-#ifndef TESTS_OPTIONS_H
-#define TESTS_OPTIONS_H
+#ifndef TESTS_LIB_OPTIONS_H
+#define TESTS_LIB_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A seccomp filter for the calling thread and those that it starts, that lets all system calls pass. */
-#ifndef TESTS_FILTER_H
-#define TESTS_FILTER_H
+#ifndef TESTS_LIB_FILTER_H
+#define TESTS_LIB_FILTER_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -3,8 +3,8 @@
  * Waits of some microseconds: two threads take turns, and each turn is a switch to the other thread
  * and back. (Where the other thread runs on another processor, there may be none.)
  */
-#ifndef TESTS_TURNS_H
-#define TESTS_TURNS_H
+#ifndef TESTS_LIB_TURNS_H
+#define TESTS_LIB_TURNS_H
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -5,8 +5,8 @@
  * finds another thread. With two busy processes beside it, such a thread had one tick where
  * twenty were due, and the periods of all went to what came next.
  */
-#ifndef TESTS_SPIN_H
-#define TESTS_SPIN_H
+#ifndef TESTS_LIB_SPIN_H
+#define TESTS_LIB_SPIN_H
 
 #include <stdint.h>
 #include <time.h>

@@ -5,8 +5,8 @@
  * turn that ends before the next tick has none: where a thread of another program wakes on the same
  * processor a moment before each tick, as a timer of 1 ms does.
  */
-#ifndef TESTS_TICKS_H
-#define TESTS_TICKS_H
+#ifndef TESTS_LIB_TICKS_H
+#define TESTS_LIB_TICKS_H
 
 #include <stdint.h>
 #include <sys/resource.h>

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SQLite calls that must not fail: otherwise the program says what failed, and exits with 2.
+ */
+#ifndef TESTS_LIB_MUST_H
+#define TESTS_LIB_MUST_H
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* `rc` is the result of a call on `db` (NULL: of none), `what` the call in words, or its SQL. */
+static inline void must(sqlite3 *db, int rc, const char *what)
+{
+	if (rc == SQLITE_OK || rc == SQLITE_ROW || rc == SQLITE_DONE)
+		return;
+	fprintf(stderr, "%s: %d %s\n", what, rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+	exit(2);
+}
+
+/* Runs all of `sql`. */
+static inline void must_exec(sqlite3 *db, const char *sql)
+{
+	must(db, sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
+}
+
+#endif
