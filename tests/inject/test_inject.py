@@ -167,7 +167,7 @@ class Inject(Recording):
             places, wanted[run] = self.places(run, marked)
             functions.update(function for function, _ in places)
             rounds += [(run, marked, how, *place) for place in places for how in ("once", "always")]
-        for function in ("malloc", "calloc", "realloc", "mmap", "open64", "pwrite64", "writev", "pthread_create", "sigaction",
+        for function in ("malloc", "calloc", "realloc", "mmap", "open64", "pwrite64", "pthread_create", "sigaction",
                          "timer_create", "timer_settime", "close_range", "memfd_create", "socket", "sendmsg", "fdatasync"):
             self.assertIn(function, functions)
         rounds = self.choose(rounds, functions, SHORT_RUNS)
