@@ -5,6 +5,7 @@
 usage: test_interpreters.py QUERYPROF NAME"""
 
 import json
+import re
 import sys
 
 import os
@@ -34,6 +35,66 @@ sqlite3 db :memory:
 puts [db eval {%s}]""" % SLOW),
 }
 
+# The same statements by each, with its own clock around each run: it prints how many there were, and how long they took
+# together in ns. A table of 30,000 rows; %d: the run's number.
+TABLE = ("CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 30000)"
+         " SELECT i, i AS k FROM n")
+SHORT, LONG = "SELECT max(i) FROM t WHERE rowid = %d", "SELECT count(*) FROM t WHERE k %% 7 = %d"
+TIMED = {
+    "python3": """import sqlite3, time
+db = sqlite3.connect(':memory:', isolation_level=None)
+db.execute(%r)
+for sql, n in (%r, 2000), (%r, 20):
+    sum = 0
+    for i in range(1, n + 1):
+        start = time.monotonic_ns()
+        db.execute(sql %% i).fetchall()
+        sum += time.monotonic_ns() - start
+    print(n, sum)""",
+    "php": """$db = new SQLite3(':memory:'); $db->exec('%s');
+foreach ([['%s', 2000], ['%s', 20]] as [$sql, $n]) {
+    for ($i = 1, $sum = 0; $i <= $n; $i++) {
+        $start = hrtime(true); $db->querySingle(sprintf($sql, $i)); $sum += hrtime(true) - $start;
+    }
+    echo "$n $sum\n";
+}""",
+    "php-pdo": """$db = new PDO('sqlite::memory:'); $db->exec('%s');
+foreach ([['%s', 2000], ['%s', 20]] as [$sql, $n]) {
+    for ($i = 1, $sum = 0; $i <= $n; $i++) {
+        $start = hrtime(true); $db->query(sprintf($sql, $i))->fetchAll(); $sum += hrtime(true) - $start;
+    }
+    echo "$n $sum\n";
+}""",
+    "ruby": """require 'sqlite3'
+db = SQLite3::Database.new(':memory:')
+db.execute('%s')
+clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) }
+[['%s', 2000], ['%s', 20]].each do |sql, n|
+    sum = 0
+    (1..n).each { |i| start = clock.call; db.execute(sql %% i); sum += clock.call - start }
+    puts "#{n} #{sum}"
+end""",
+    "perl": """use DBI; use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+my $db = DBI->connect('dbi:SQLite:dbname=:memory:');
+$db->do('%s');
+for (['%s', 2000], ['%s', 20]) {
+    my ($sql, $n) = @$_; my $sum = 0;
+    for my $i (1 .. $n) {
+        my $start = clock_gettime(CLOCK_MONOTONIC); $db->selectall_arrayref(sprintf($sql, $i));
+        $sum += clock_gettime(CLOCK_MONOTONIC) - $start;
+    }
+    printf "%%d %%.0f\n", $n, $sum * 1e9;
+}""",
+    "tclsh": """package require sqlite3
+sqlite3 db :memory:
+db eval {%s}
+foreach {sql n} {{%s} 2000 {%s} 20} {
+    set sum 0
+    for {set i 1} {$i <= $n} {incr i} { set q [format $sql $i]; incr sum [lindex [time {db eval $q}] 0] }
+    puts "$n ${sum}000"
+}""",
+}
+
 
 class Interpreter(Recording):
     names = ()
@@ -52,6 +113,27 @@ class Interpreter(Recording):
             reason = str(error)
         if reason:
             self.skipTest(f"{NAME} is not here: {reason}")
+
+    @unittest.skipIf(IN_COVERAGE, "times")
+    def test_times(self):
+        """All runs are counted, and no time is longer than the program's own clock has it."""
+        if NAME not in TIMED:
+            return
+        done = self.record(*self.command(TIMED[NAME] % (TABLE, SHORT, LONG)))
+        self.assertEqual(done.returncode, 0, self.seen)
+        own = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+        shown = json.loads(subprocess.run([QUERYPROF, "queries", self.trace, "--statements", "--format", "json"],
+                                          capture_output=True, text=True, timeout=300, check=True).stdout)
+        for (runs, ns), begin in zip(own, (SHORT[:13], LONG[:13])):
+            row, = (row for row in shown if row["query"].startswith(begin))
+            self.assertEqual(row["runs"], runs, self.seen)
+            # Tcl's clock has microseconds.
+            self.assertLessEqual(row["wall_ms"], ns / 1e6 * 1.005 + runs * 0.001, self.seen)
+            self.assertLessEqual(row["cpu_ms"], row["wall_ms"] + 0.001)
+        report = subprocess.run([QUERYPROF, "report", self.trace, "--like", "FROM t WHERE"], capture_output=True,
+                                text=True, timeout=300, check=True).stdout
+        wall = re.search(r"(?m)^wall +([0-9.]+) ms", report)
+        self.assertAlmostEqual(float(wall[1]), sum(row["wall_ms"] for row in shown if "FROM t WHERE" in row["query"]), delta=0.2)
 
     def test_sampled(self):
         plain = subprocess.run(self.command(PROGRAM), capture_output=True, text=True, timeout=300, check=True)
