@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- For ClickHouse: the logged runs of a fleet, for fleet_load.sql, which says what the ids are. The
+-- For ClickHouse: the logged runs, for load.sql, which says what the ids are. The
 -- command puts the selection in the place of the comment, and for servers before 20.8 `labels`
 -- itself for toJSONString(labels).
 SELECT

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- For ClickHouse: the samples of a fleet, see fleet_queries.sql.
+-- For ClickHouse: the samples, see queries.sql.
 SELECT
 	timestamp_ns AS time_ns,
 	toInt64(cityHash64(file, hostname, process_id, program, thread_id, thread_name, trace_type, period_ns, unit)) AS series,

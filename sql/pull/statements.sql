@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- For ClickHouse: the sums of all runs of a fleet's statements, see fleet_queries.sql.
+-- For ClickHouse: the sums of all runs of statements, see queries.sql.
 SELECT
 	toInt64(normalized_query_hash) AS hash, query, database, program, calls, errors, rows, execution_time_ns, cpu_time_ns,
 	duration_ns, min_ns, max_ns, execution_time_square, cpu_time_square, nested_time_ns, nested_cpu_time_ns, prepares,

@@ -116,7 +116,6 @@ static void offer_value(const struct command_option *option, const char *prefix,
 			offer(prefix, "", option->word_at(i), "");
 		break;
 	case OPTION_FILE: puts(":files"); break;
-	case OPTION_SOURCE: break;
 	case OPTION_TYPE:
 		offer_all(prefix, types);
 		offer_rows(prefix, path, rows_of[OPTION_TYPE]);

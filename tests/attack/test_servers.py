@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile servers and input without an end, COMMAND ROOT: push, the readers of ClickHouse and sql end with one clear
+"""Hostile servers and input without an end, COMMAND ROOT: push, pull and sql end with one clear
 line, and keep none of it in memory."""
 import itertools
 import os
@@ -121,6 +121,9 @@ class Servers(case.Case):
         for form in "clickhouse", "otlp":
             yield ("push", "--retry-for", "0", "--format", form, self.path, "URL")
 
+    def pull(self):
+        return "pull", "URL", "-o", self.path + "-pulled"
+
     def test_push(self):
         for (name, answer), way in itertools.product(BODY.items(), self.ways()):
             with self.subTest(name, way=way):
@@ -128,13 +131,13 @@ class Servers(case.Case):
                 self.assertIn(wanted, self.ask(answer, *way))
 
     def test_headers(self):
-        for (name, answer), way in itertools.product(HEADERS.items(), (*self.ways(), ("queries", "--clickhouse", "URL"))):
+        for (name, answer), way in itertools.product(HEADERS.items(), (*self.ways(), self.pull())):
             with self.subTest(name, way=way):
                 wanted = r"more than 262144 bytes of headers|[Hh]eader" if name == "one header" else "more than 262144 bytes of headers"
                 self.assertRegex(self.ask(answer, *way), wanted)
 
     def test_others(self):
-        for (name, answer), way in itertools.product(OTHERS.items(), (*self.ways(), ("queries", "--clickhouse", "URL"))):
+        for (name, answer), way in itertools.product(OTHERS.items(), (*self.ways(), self.pull())):
             with self.subTest(name, way=way):
                 # A response to what was sent that the client does not decompress is repeated, in part.
                 self.ask(answer, *way, may_work=name == "compressed")
@@ -142,7 +145,7 @@ class Servers(case.Case):
     def test_reader(self):
         for name, answer in BODY.items():
             with self.subTest(name):
-                self.assertRegex(self.ask(answer, "queries", "--clickhouse", "URL"),
+                self.assertRegex(self.ask(answer, *self.pull()),
                                  r"the server says 500|response has more than|is no ClickHouse")
 
     def test_endless_row(self):
@@ -157,7 +160,7 @@ class Servers(case.Case):
 
         server = Server(answer)
         self.addCleanup(server.socket.close)
-        error = self.run_bounded(["queries", "--clickhouse", server.url])
+        error = self.run_bounded(["pull", server.url, "-o", self.path + "-pulled"])
         self.assertIn("a row of the server's response has more than 64 MiB", error)
 
     def test_standard_input(self):

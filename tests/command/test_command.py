@@ -30,7 +30,7 @@ class Command(Tool):
         out = self.output("--help")
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
         self.assertEqual(names, ["record", "queries", "report", "plan", "locks", "traces",
-                                 "trace", "diff", "export", "push", "embed", "sql"])
+                                 "trace", "diff", "export", "push", "pull", "embed", "sql"])
         for name in names:
             about = self.output(name, "--help")
             self.assertIn("usage: queryprof %s " % name, about)
@@ -62,8 +62,11 @@ class Command(Tool):
             self.assertRegex(run(*arguments)[2], r"unheard-of \(see queryprof (queries )?--help\)\n$")
         self.assertIn("record: --cpu 10 has no unit: --cpu 10ms?\n", run("record", "--cpu", "10", "true")[2])
         self.assertIn("diff: --at soon; expected a time", run("diff", self.trace, "--at", "soon")[2])
-        code, out, err = run("plan", "http://127.0.0.1:1/?a=b")
-        self.assertEqual((code, out, err), (2, "", "queryprof: plan: http://127.0.0.1:1/: ClickHouse has no plans\n"))
+        for arguments in (["queries"], ["report"], ["plan"], ["diff"], ["locks"], ["traces"], ["embed"], ["sql"],
+                          ["export", "--format", "json", "-o", "-"]):
+            self.assertIn("`queryprof pull URL`", self.refused(1, arguments[0], "http://127.0.0.1:1/", *arguments[1:],
+                                                              *(["--at", "now"] if arguments == ["diff"] else [])))
+        self.assertIn("`queryprof pull URL`", self.refused(1, "push", "http://127.0.0.1:1/", "http://127.0.0.1:1/"))
 
     def test_options_that_exclude_each_other(self):
         """None is ignored: the message has both."""
@@ -72,13 +75,7 @@ class Command(Tool):
                 (["queries", "--regressed", "--by", "wall"], ("--regressed", "--by")),
                 (["queries", "--regressed", "--by", "label:route"], ("--regressed", "--by")),
                 (["queries", "--regressed", "--statements"], ("--regressed", "--statements")),
-                (["queries", "--clickhouse", "http://localhost:1/", "--regressed"],
-                 ("--regressed", "--clickhouse")),
-                (["plan", self.trace, "FROM orders", "--like", "id"], ("STATEMENT FROM orders", "--like id")),
-                (["queries", self.trace, "--credentials", "x"], ("--credentials", "--clickhouse")),
-                (["report", self.trace, "--ca", "x"], ("--ca", "--clickhouse")),
-                (["diff", self.trace, self.trace, "--ca", "x"], ("--ca", "--clickhouse")),
-                (["export", self.trace, "--format", "json", "-o", "-", "--ca", "x"], ("--ca", "--clickhouse"))):
+                (["plan", self.trace, "FROM orders", "--like", "id"], ("STATEMENT FROM orders", "--like id"))):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             for option in both:

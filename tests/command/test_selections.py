@@ -49,9 +49,9 @@ LINES = {
     "trace": ["samples", "all"],
     "locks": [],
 }
-ELSEWHERE = {"limit", "format", "help", "clickhouse", "credentials", "ca"}
+ELSEWHERE = {"limit", "format", "help"}
 # They read no runs, or show a file as it is.
-OTHER_COMMANDS = {"record", "push", "embed", "sql"}
+OTHER_COMMANDS = {"record", "push", "pull", "embed", "sql"}
 # traces has options of its own, about traces.
 TRACE_FILTERS = {"like": "orders", "since": "start+5s", "until": "start+9s", "min-duration": "40ms", "process": "200"}
 

@@ -110,8 +110,7 @@ class Command(support.Exports):
             said = self.refused(2, self.trace, "--format", "label-history", "-o", out, *option)
             self.assertRegex(said, option[0] + " is for .* not for label-history\n")
             self.assertFalse(os.path.exists(out))
-        self.assertIn("needs a trace file",
-                      self.refused(1, "--clickhouse", "http://127.0.0.1:1/", "--format", "label-history", "-o", out))
+        self.assertIn("`queryprof pull URL`", self.refused(1, "http://127.0.0.1:1/", "--format", "label-history", "-o", out))
         self.assertTrue(self.export(self.trace, "label-history").startswith("hostname,"))
 
     def test_file_as_stdout(self):

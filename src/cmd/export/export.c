@@ -21,7 +21,6 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
 #include "cmd/file/trace_file.h"
-#include "cmd/pull/fleet.h"
 #include "export/formats.h"
 #include "export/resource.h"
 #include "sql_export_samples.h"
@@ -84,7 +83,6 @@ static const struct command_option options[] = {
 	  .to = &with_plan,
 	  .help = "the nodes of the statement's plan are frames, below those of SQLite's interpreter" },
 	SHOWN_TYPE_OPTION(&type_name),
-	FLEET_OPTIONS,
 	{ 0 },
 };
 
@@ -346,11 +344,9 @@ static int run(int argc, char **argv)
 {
 	const struct export_format *format = check_command_line();
 
-	if (!format || fleet_check("export", argc, argv) != COMMAND_FINE)
+	(void)argc;
+	if (!format)
 		return COMMAND_MISUSED;
-	if (!format->add && fleet_is_url(argv[0]))
-		return complain("%s: only samples are read from ClickHouse: --format %s needs a trace file",
-		                argv[0], format->name);
 	if (format == &label_history)
 		return label_history_export(argv[0], out_path);
 	if (format->missing)

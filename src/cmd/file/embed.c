@@ -68,7 +68,7 @@ static bool is_there(const char *path)
 	struct stat status;
 
 	if (stat(path, &status) != 0)
-		complain("%s: %s", path, strerror(errno));
+		trace_file_complain(path);
 	else if (!S_ISREG(status.st_mode))
 		complain("%s: not a file", path);
 	else if (status.st_size == 0)

@@ -12,7 +12,6 @@
 #include "cmd/file/run_sql.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/moment.h"
-#include "cmd/pull/fleet.h"
 #include "sql_run_plans.h"
 #include "sql_selected.h"
 #include "store/file/database.h"
@@ -78,7 +77,7 @@ const struct command_option selection_options[] = {
 	{ .name = "service",
 	  .value = "NAME",
 	  .to = &selection.service,
-	  .help = "those of this service: push's --service, else the program's name" },
+	  .help = "those of programs with this name, without folders: the service of push and exports" },
 	{ 0 },
 };
 
@@ -250,16 +249,12 @@ static int selection_apply(sqlite3 *db, const char *path, const struct selection
 
 sqlite3 *selection_open(const char *path, const struct selection *one)
 {
-	struct selection left = *one;
 	struct moment_bases bases = { 0 };
-	bool is_fleet = fleet_is_url(path);
-	sqlite3 *db = is_fleet ? fleet_open(path, one, &bases) : trace_file_open(path);
+	sqlite3 *db = trace_file_open(path);
 
-	if (db && !is_fleet && (one->since || one->until))
+	if (db && (one->since || one->until))
 		find_bases(db, &bases);
-	if (is_fleet) /* all that is there is of them */
-		left.host = left.service = NULL;
-	if (db && selection_apply(db, path, &left, &bases) != COMMAND_FINE) {
+	if (db && selection_apply(db, path, one, &bases) != COMMAND_FINE) {
 		trace_file_close(db);
 		return NULL;
 	}

@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "cmd/file/trace_frames.h"
-#include "cmd/pull/fleet.h"
 #include "cmd/ui/complain.h"
 #include "cmd/ui/progress.h"
 #include "sql/trace_names.h"
@@ -174,7 +173,9 @@ const struct address_space *trace_file_space(sqlite3 *db)
 	return file ? file->space : NULL;
 }
 
-bool trace_file_adopt(sqlite3 *db, const char *path)
+/* Gives a connection to a database of that shape its functions and this version's views. False after a
+ * complaint. */
+static bool adopt(sqlite3 *db, const char *path)
 {
 	char *error = NULL;
 	bool fine = false;
@@ -203,17 +204,25 @@ static bool adopt_tables(sqlite3 *db, const char *path)
 	return true;
 }
 
-static sqlite3 *open_with(const char *path, bool (*adopt)(sqlite3 *db, const char *path))
+int trace_file_complain(const char *path)
+{
+	const char *reason = strerror(errno);
+
+	if (strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0)
+		return complain(
+			"%s: %s: commands read files; `queryprof pull URL` writes one of what push has "
+			"sent to ClickHouse",
+			path, reason);
+	return complain("%s: %s", path, reason);
+}
+
+static sqlite3 *open_with(const char *path, bool (*prepare)(sqlite3 *db, const char *path))
 {
 	struct stat status;
 	sqlite3 *db = NULL;
 
-	if (fleet_is_url(path)) {
-		complain("%s: this command reads no ClickHouse: queries, report, diff and export do", path);
-		return NULL;
-	}
 	if (stat(path, &status) != 0) {
-		complain("%s: %s", path, strerror(errno));
+		trace_file_complain(path);
 		return NULL;
 	}
 	if (!S_ISREG(status.st_mode)) {
@@ -222,7 +231,7 @@ static sqlite3 *open_with(const char *path, bool (*adopt)(sqlite3 *db, const cha
 	}
 	if (open_connection(path, &db) != SQLITE_OK)
 		complain("%s: %s", path, sqlite3_errmsg(db));
-	else if (adopt(db, path))
+	else if (prepare(db, path))
 		return db;
 	trace_file_close(db);
 	return NULL;
@@ -230,7 +239,7 @@ static sqlite3 *open_with(const char *path, bool (*adopt)(sqlite3 *db, const cha
 
 sqlite3 *trace_file_open(const char *path)
 {
-	return open_with(path, trace_file_adopt);
+	return open_with(path, adopt);
 }
 
 sqlite3 *trace_file_open_tables(const char *path)

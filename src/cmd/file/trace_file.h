@@ -20,9 +20,8 @@ sqlite3 *trace_file_open_tables(const char *path);
 
 void trace_file_close(sqlite3 *db);
 
-/* Gives a connection to a database of that shape what trace_file_open() gives one. False after a
- * complaint; `path` is for that. */
-bool trace_file_adopt(sqlite3 *db, const char *path);
+/* Complains that the file cannot be found (errno), and of a URL what makes a file of it. COMMAND_FAILED. */
+int trace_file_complain(const char *path);
 
 /* Whether a process has the file open in WAL mode, as one that writes samples does. */
 bool trace_file_is_in_use(const char *path);

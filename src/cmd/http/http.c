@@ -178,7 +178,7 @@ static int read_credentials(const char *path)
 	return result;
 }
 
-int http_check_url(const char *url)
+int http_check_url(const char *command, const char *url, const char *authorities)
 {
 	const char *host = !strncmp(url, "http://", 7)    ? url + 7
 	                   : !strncmp(url, "https://", 8) ? url + 8
@@ -189,6 +189,9 @@ int http_check_url(const char *url)
 	else if (memchr(host, '@', strcspn(host, "/?")) || strstr(host, "password="))
 		complain("the URL has a name or a password in it, which others can see: give them by "
 		         "QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or --credentials");
+	else if (authorities && host == url + strlen("http://"))
+		complain("%s: --ca %s goes with a server of https:// only, and the URL is %.*s", command,
+		         authorities, (int)strcspn(url, "?"), url);
 	else
 		return COMMAND_FINE;
 	return COMMAND_MISUSED;
@@ -425,15 +428,14 @@ enum http_result http_send(const char *url, const char *const *headers, const vo
 	}
 }
 
-enum http_result http_fetch(const char *url, const void *body, size_t size,
-                            bool (*is_final)(const struct http_response *response),
-                            const struct http_taker *taker, struct http_response *response)
+enum http_result http_fetch(const char *url, const void *body, size_t size, const struct http_taker *taker,
+                            struct http_response *response)
 {
 	enum http_result result;
 
 	http.taker = taker;
 	http.settings.patience_s = 0;
-	result = http_send(url, NULL, body, size, is_final, response);
+	result = http_send(url, NULL, body, size, NULL, response);
 	http.taker = NULL;
 	return result;
 }

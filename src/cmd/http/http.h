@@ -22,8 +22,9 @@ struct http_settings {
 	const char *gave_up;      /* what is said behind the last error then */
 };
 
-/* A name or a password in a URL would stand in the list of processes. A command_result. */
-int http_check_url(const char *url);
+/* A name or a password in a URL would stand in the list of processes; certificates (`authorities`, NULL:
+ * none) mean nothing to http://. A command_result. */
+int http_check_url(const char *command, const char *url, const char *authorities);
 
 /* The URL with one more parameter, and ending so that others can follow. malloc'ed; NULL: no memory. */
 char *http_url_with(const char *url, const char *parameter);
@@ -61,9 +62,8 @@ struct http_taker {
 };
 
 /* The same without repetitions. taker NULL: the response is kept, as for http_send(). */
-enum http_result http_fetch(const char *url, const void *body, size_t size,
-                            bool (*is_final)(const struct http_response *response),
-                            const struct http_taker *taker, struct http_response *response);
+enum http_result http_fetch(const char *url, const void *body, size_t size, const struct http_taker *taker,
+                            struct http_response *response);
 
 /* Requests that are repeated end soon; for signal handlers. */
 void http_stop(void);

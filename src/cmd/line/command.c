@@ -11,14 +11,14 @@
 
 #include "base/text.h"
 #include "cmd/line/help.h"
-#include "cmd/pull/fleet.h"
 #include "cmd/ui/memory_limit.h"
 #include "cmd/ui/pager.h"
 #include "cmd/ui/progress.h"
 
 static const struct command *const commands[] = {
-	&command_record, &command_queries, &command_report, &command_plan, &command_locks, &command_traces,
-	&command_trace,  &command_diff,    &command_export, &command_push, &command_embed, &command_sql,
+	&command_record, &command_queries, &command_report, &command_plan,   &command_locks,
+	&command_traces, &command_trace,   &command_diff,   &command_export, &command_push,
+	&command_pull,   &command_embed,   &command_sql,
 };
 
 const struct command *command_at(size_t index)
@@ -106,11 +106,8 @@ static int check_value(const struct command *command, const struct command_optio
 	}
 	if (option->kind == OPTION_WORD)
 		list_words(option, words, sizeof(words));
-	if (option->kind == OPTION_SOURCE)
-		snprintf(words, sizeof(words), "http://… or https://…");
-	if (option->kind == OPTION_WORD     ? is_word(option, value)
-	    : option->kind == OPTION_SOURCE ? fleet_is_url(value)
-	                                    : option->kind != OPTION_NUMBER || is_number(value))
+	if (option->kind == OPTION_WORD ? is_word(option, value)
+	                                : option->kind != OPTION_NUMBER || is_number(value))
 		return COMMAND_FINE;
 	complain("%s: --%s %s; expected %s", command->name, option->name, value, words);
 	return COMMAND_MISUSED;
@@ -151,9 +148,7 @@ int command_run(const struct command *command, int argc, char **argv)
 			return misuse(command, "a value is missing after", word);
 		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];
 		int result = check_value(command, option, value);
-		if (result == COMMAND_FINE && option->kind == OPTION_SOURCE)
-			argv[kept++] = (char *)value;
-		else if (result == COMMAND_FINE && option->to)
+		if (result == COMMAND_FINE && option->to)
 			*option->to = value;
 		else if (result == COMMAND_FINE)
 			result = command->take(option, value);

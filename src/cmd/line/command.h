@@ -31,7 +31,6 @@ enum option_kind {
 	OPTION_TIME, /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
-	OPTION_SOURCE,  /* a URL, which stands for the argument FILE */
 };
 
 /* One --option, or -o where the name is one letter. Parsing, --help, the man page and
@@ -64,8 +63,8 @@ struct command {
 };
 
 extern const struct command command_diff, command_embed, command_export, command_locks, command_plan,
-	command_push, command_queries, command_record, command_report, command_sql, command_trace,
-	command_traces;
+	command_pull, command_push, command_queries, command_record, command_report, command_sql,
+	command_trace, command_traces;
 
 /* The subcommands in the order of the help; NULL past the last. */
 const struct command *command_at(size_t index);

@@ -25,7 +25,7 @@ static const struct topic {
 } topics[] = {
 	{ "files",
 	  "A command that reads a trace file takes ./" TRACE_FILE_DEFAULT " where none is named; trace "
-	  "and push need a name." },
+	  "and push need a name. pull writes a file of what push has sent to ClickHouse." },
 	{ "times", "A TIME is UTC: a date and time as 2026-11-20, '2026-11-20 09:30' or "
 	           "2026-11-20T09:30:15.25+01:00; today or yesterday (midnight); now; start or end (when the "
 	           "first and the last run of the file began). A span may be added or subtracted, as in "
@@ -43,7 +43,7 @@ static const struct topic {
 	  "DEBUGINFOD_TIMEOUT: seconds to wait for one, 10 if not set. XDG_CACHE_HOME: the folder in which "
 	  "queryprof-names has the names that were found, ~/.cache if not set. OTEL_SERVICE_NAME, "
 	  "OTEL_RESOURCE_ATTRIBUTES: the service and its other attributes, for push and export in OTLP. "
-	  "QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: for the server of push and --clickhouse." },
+	  "QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: for the server of push and pull." },
 };
 #define TOPICS (sizeof(topics) / sizeof(topics[0]))
 

@@ -98,7 +98,7 @@ int push_files_open(struct push_file *file)
 		return COMMAND_FINE;
 	}
 	if (!is_there)
-		return complain("%s: %s", file->path, strerror(errno));
+		return trace_file_complain(file->path);
 	file->is_removed = false;
 	if (file->db && must_reopen(file, &now))
 		close_file(file);
@@ -247,7 +247,7 @@ int push_files_take(int count, char **paths)
 
 	for (int i = 0; i < count; i++) {
 		if (stat(paths[i], &status) != 0)
-			return complain("%s: %s", paths[i], strerror(errno));
+			return trace_file_complain(paths[i]);
 		if (S_ISDIR(status.st_mode) ? !vector_push(&push_files.folders, paths[i])
 		                            : !add_path(paths[i], false))
 			return complain("out of memory");

@@ -384,11 +384,8 @@ static int check_command_line(int count)
 		complain("push: --every 0; expected 1 second or more");
 	else if (state_path && count > 1)
 		complain("push: --state %s is for one file, and there are %d", state_path, count);
-	else if (authorities && strncmp(push.url, "http://", strlen("http://")) == 0)
-		complain("push: --ca %s goes with a server of https:// only, and the URL is %.*s",
-		         authorities, (int)strcspn(push.url, "?"), push.url);
 	else
-		return http_check_url(push.url);
+		return http_check_url("push", push.url, authorities);
 	return COMMAND_MISUSED;
 }
 

@@ -14,7 +14,6 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
 #include "cmd/file/trace_file.h"
-#include "cmd/pull/fleet.h"
 #include "sql_diff_functions.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_plans.h"
@@ -48,7 +47,6 @@ static const struct command_option options[] = {
 	  .to = &limit,
 	  .kind = OPTION_NUMBER,
 	  .help = "statements and functions at most (default 15)" },
-	FLEET_OPTIONS,
 	{ 0 },
 };
 
@@ -227,8 +225,6 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 		if (selection_check("diff", &sides[i].selection) != COMMAND_FINE)
 			return false;
 	}
-	if (fleet_check("diff", argc, argv) != COMMAND_FINE)
-		return false;
 	if (with && !selection.query)
 		complain("diff: --with is B's query; --query, which is A's, is missing");
 	else if (argc == 1 && !with && !at)

@@ -11,7 +11,6 @@
 
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
-#include "cmd/pull/fleet.h"
 #include "cmd/read/plan_tree.h"
 #include "cmd/ui/terminal.h"
 #include "sql_plan_opcodes.h"
@@ -100,10 +99,6 @@ static int run(int argc, char **argv)
 		one.like = argv[1];
 	if (selection_check("plan", &one) != COMMAND_FINE)
 		return COMMAND_MISUSED;
-	if (fleet_is_url(argv[0])) {
-		complain("plan: %.*s: ClickHouse has no plans", (int)strcspn(argv[0], "?"), argv[0]);
-		return COMMAND_MISUSED;
-	}
 	sqlite3 *db = selection_open(argv[0], &one);
 	if (!db)
 		return COMMAND_FAILED;

@@ -8,13 +8,13 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
-#include "cmd/pull/fleet.h"
 #include "sql_failed.h"
 #include "sql_label_sums.h"
 #include "sql_plan_changes.h"
 #include "sql_plan_runs.h"
 #include "sql_queries.h"
 #include "sql_statements.h"
+#include "store/file/database.h"
 
 #define LABEL "label:"
 
@@ -45,7 +45,6 @@ static const struct command_option options[] = {
 	  .kind = OPTION_NUMBER,
 	  .help = "lines at most (default 20)" },
 	OUTPUT_FORMAT_OPTION(&format_name),
-	FLEET_OPTIONS,
 	{ 0 },
 };
 
@@ -67,7 +66,7 @@ static int run(int argc, char **argv)
 {
 	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0;
 	const bool by_error = selection.failed && !regressed && !by_label && !statements;
-	const struct output output = {
+	struct output output = {
 		.format = output_format_find(format_name),
 		.if_empty = by_error     ? "no run that failed"
 		            : regressed  ? "no statement takes longer since its plan changed"
@@ -90,17 +89,15 @@ static int run(int argc, char **argv)
 		{ NULL, NULL },
 	};
 
-	if (check_lines(by_label) != COMMAND_FINE || selection_check("queries", &selection) != COMMAND_FINE ||
-	    fleet_check("queries", argc, argv) != COMMAND_FINE)
+	(void)argc;
+	if (check_lines(by_label) != COMMAND_FINE || selection_check("queries", &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
-	if (regressed && fleet_is_url(argv[0])) {
-		complain("queries: --regressed and --clickhouse exclude each other: ClickHouse has no plans");
-		return COMMAND_MISUSED;
-	}
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
 		return COMMAND_FAILED;
 	int result = selection_require(db, argv[0], &selection);
+	if (regressed && !database_number(db, "SELECT EXISTS (SELECT 1 FROM programs)", 0))
+		output.if_empty = "no plan is known";
 	if (!result && regressed)
 		result = run_sql(db, sql_plan_runs, NULL, &(struct output){ .is_bare = true });
 	if (!result)

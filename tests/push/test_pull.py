@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""queries, report, diff and export --clickhouse, COMMAND ROOT: what they say of a host is what they say of its file,
-and of a fleet what SQL says of all files; and sql/clickhouse/recipes.sql finds what was put there. On Debian's
+"""queryprof pull, COMMAND ROOT: what the commands say of a host's pulled file is what they say of its own file, and of a
+fleet's what SQL says of all files; and sql/clickhouse/recipes.sql finds what was put there. On Debian's
 clickhouse-server; and, where QUERYPROF_TEST_CHDB names npm's libchdb.so, on a new one."""
+import itertools
 import json
 import os
 import re
+import signal
+import sqlite3
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from collections import Counter
@@ -17,7 +22,7 @@ import chdb  # noqa: E402
 import fake  # noqa: E402
 import maker  # noqa: E402
 import server  # noqa: E402
-from case import ROOT, push, run  # noqa: E402
+from case import COMMAND, ROOT, environment, push, run  # noqa: E402
 
 HOSTS = 3
 DAY = 86400 * 10 ** 9
@@ -49,12 +54,14 @@ def add_lock_waits(file):
 
 
 def known(report):
-    """Without the number of runs that were not selected, which are not fetched from a server."""
-    return re.sub(r"(?m)^(logged runs +[0-9,]+) of [0-9,]+$", r"\1", report)
+    """Without the number of runs that were not selected, which are not pulled; and without why there is no plan, which
+    is wider than other names."""
+    report = re.sub(r"(?m)^(logged runs +[0-9,]+) of [0-9,]+$", r"\1", report)
+    return re.sub(r"  +", "  ", re.sub(r"(?m)^no plan .*\n", "", report))
 
 
 class Fleet:
-    ENGINE = None
+    number = itertools.count()
 
     @classmethod
     def setUpClass(cls):
@@ -76,6 +83,7 @@ class Fleet:
                 "UPDATE stacks SET trace = (SELECT json_group_array(value) FROM stacks AS next, json_each(next.trace)"
                 " WHERE next.id = stacks.id + 1 AND key >= 10) WHERE id % 10 = 4")
             file.add(1000 * host)
+            file.db.execute("UPDATE samples SET query = 0 WHERE timestamp_ns % 20 = 7")  # of no run, between those of runs
             file.db.execute(
                 "INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls, execution_time_ns,"
                 " cpu_time_ns, duration_ns, min_ns, max_ns, execution_time_square, cpu_time_square, first_seen_ns, last_seen_ns)"
@@ -88,28 +96,40 @@ class Fleet:
         done = push("--service", "shop", *(file.path for file in cls.files), cls.node.url)
         assert done.returncode == 0, done.stderr
 
-    def fleet(self, command, *arguments):
-        done = run(command, "--clickhouse", self.node.url, *arguments)
+    def pull(self, *options):
+        """The file that was pulled."""
+        path = os.path.join(self.directory.name, f"pulled{next(self.number)}.trace")
+        done = run("pull", self.node.url, *options, "-o", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        with sqlite3.connect(path) as db:
+            counts = db.execute("SELECT (SELECT count(*) FROM queries WHERE id > 0), (SELECT count(*) FROM samples)").fetchone()
+        self.assertEqual(done.stdout, "%s: %d runs and %d samples\n" % (path, *counts))
+        return path
+
+    def read(self, path, command, *arguments):
+        done = run(command, path, *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout)
         return done.stdout
 
     def test_a_host_is_its_file(self):
         file = self.files[1]
         hour = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((maker.T0 + 10 ** 9) // 10 ** 9))
         statement = json.loads(run("queries", file.path, "--statements", "--format", "json", "--limit", "1").stdout)[0]
-        for command, arguments in (  # few, as each starts two processes
-                ("queries", ["--by", "wall", "--format", "csv", "--until", hour, "--like", "FROM t"]),
-                ("queries", ["--statements", "--format", "json"]),
-                ("report", ["--full", "--limit", "1000"]),
-                ("report", ["--since", "start+1s", "--until", "end-1min", "--label", "route=users#show", "--thread", "worker",
-                            "--min-duration", "45ms"]),
-                ("report", ["--query", f"{file.identity:016x}-0000000000000002"]),
-                ("export", ["--format", "collapsed", "-o", "-", "--statement", statement["statement"][:15]])):
-            wanted = run(command, file.path, *arguments)
-            self.assertEqual(wanted.returncode, 0, wanted.stderr)
-            self.assertTrue(wanted.stdout)
-            with self.subTest(command=command, arguments=arguments):
-                self.assertEqual(known(self.fleet(command, "--host", file.host, *arguments)), known(wanted.stdout))
+        for selected, read in (  # the options of pull, and commands that read
+                ([], ["queries --statements --format json", "report --full --limit 1000"]),
+                (["--until", hour], ["queries --by wall --format csv --like FROM", "queries --statements"]),
+                (["--since", "start+1s", "--until", "end-1min"],
+                 ["report --label route=users#show --thread worker --min-duration 45ms", "report",
+                  "export --format collapsed -o -"]),
+                (["--query", f"{file.identity:016x}-0000000000000002"], ["report", "queries --statements"]),
+                (["--statement", statement["statement"][:15]], ["export --format collapsed -o -", "report"])):
+            pulled = self.pull("--host", file.host, *selected)
+            for words in read:
+                with self.subTest(selected=selected, read=words):
+                    self.assertEqual(known(self.read(pulled, *words.split())), known(self.read(file.path, *words.split(), *selected)))
+        self.assertIn("plans are not in ClickHouse", run("plan", pulled).stderr + run("plan", pulled).stdout)
+        self.assertIn("no plan is known", self.read(pulled, "queries", "--regressed"))
 
     def test_all_of_them(self):
         wanted = Counter()
@@ -118,7 +138,8 @@ class Fleet:
                     "SELECT printf('%016x', normalized_query_hash), sum(value) FROM trace_log JOIN query_log USING (query_id)"
                     " GROUP BY 1"):
                 wanted[statement] += value
-        found = json.loads(self.fleet("queries", "--service", "shop", "--statements", "--format", "json", "--limit", "1000"))
+        pulled = self.pull("--service", "shop")
+        found = json.loads(self.read(pulled, "queries", "--statements", "--format", "json", "--limit", "1000"))
         self.assertEqual({row["statement"]: round(row["sampled_ms"] * 1e6) for row in found if row["sampled_ms"]}, wanted)
         self.assertEqual({row["runs"] for row in found}, {7 * HOSTS})
         stacks = Counter()
@@ -126,17 +147,15 @@ class Fleet:
             for line in run("export", "--format", "collapsed", "-o", "-", file.path).stdout.splitlines():
                 stack, count = line.rsplit(" ", 1)
                 stacks[stack] += int(count)
-        self.assertEqual(self.fleet("export", "--format", "collapsed", "-o", "-"),
+        self.assertEqual(self.read(pulled, "export", "--format", "collapsed", "-o", "-"),
                          "".join(f"{stack} {count}\n" for stack, count in sorted(stacks.items(), key=lambda one: one[0])))
 
     def test_comparisons(self):
         """The first two lines name the sides."""
-        wanted = run("diff", self.files[1].path, "--at", "end-1d")
-        self.assertEqual(wanted.returncode, 0, wanted.stderr)
-        found = self.fleet("diff", "--host", "host2", "--at", "end-1d")
-        self.assertEqual(found.splitlines()[2:], wanted.stdout.splitlines()[2:])
-        both = self.fleet("diff", self.files[1].path)
-        self.assertRegex(both, f"A +{self.node.url}\nB +{self.files[1].path}\n")
+        pulled = self.pull("--host", "host2")
+        wanted, found = (self.read(path, "diff", "--at", "end-1d") for path in (self.files[1].path, pulled))
+        self.assertEqual(found.splitlines()[2:], wanted.splitlines()[2:])
+        self.assertRegex(self.read(pulled, "diff", self.files[1].path), f"A +{pulled}\nB +{self.files[1].path}\n")
 
     def test_recipes(self):
         rows = {}
@@ -169,17 +188,15 @@ class Fleet:
         """Checks ClickHouse's own function, which old servers do not have."""
 
     def test_messages(self):
-        for arguments, said in ((["queries", "--clickhouse", "ftp://x"], "--clickhouse ftp://x; expected http://"),
-                                (["report", "--clickhouse", "http://me:secret@127.0.0.1:1/"], "--credentials"),
-                                (["report", "--clickhouse", self.node.url, "--host", "nowhere"], "no runs of the host nowhere"),
-                                (["queries", "--clickhouse", self.node.url + "?database=nowhere"], "nowhere"),
-                                (["export", "--clickhouse", self.node.url, "--format", "otlp-traces", "-o", "-"], "only samples"),
-                                (["locks", self.node.url], "reads no ClickHouse")):
-            done = run(*arguments)
+        out = os.path.join(self.directory.name, "not pulled.trace")
+        for arguments, said in (([self.node.url, "--host", "nowhere"], "no runs of the host nowhere"),
+                                ([self.node.url, "--query", "nowhere"], "no run is left"),
+                                ([self.node.url + "?database=nowhere"], "nowhere")):
+            done = run("pull", *arguments, "-o", out)
             self.assertIn(said, done.stderr)
-            self.assertNotIn("secret", done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertEqual([name for name in os.listdir(self.directory.name) if name.startswith("not pulled")], [])
 
 
 @unittest.skipUnless(server.PROGRAM, "there is no clickhouse-server")
@@ -228,15 +245,63 @@ class Modern(Fleet, case.Case):
 
 
 class Errors(case.Case):
-    def test_error_of_the_reader(self):
-        """A table that SQLite refuses, as a disk that is full would be."""
+    def server(self, answer):
+        """Gives right numbers, and to other questions the answer."""
         server = fake.Fake(ROOT)
         self.addCleanup(server.close)
         server.take = lambda path, query, body, headers: (
-            "23\t8\n" if b"version()" in body else "1\t2\t3\n" if b"count()" in body else "a\ta\nString\tString\n1\t2\n", 200)
-        done = run("queries", "--clickhouse", server.url)
-        self.assertEqual(done.returncode, 1)
+            "23\t8\n" if b"version()" in body else "1\t2\t3\n" if b"count()" in body else answer(), 200)
+        return server
+
+    def test_error_of_the_reader(self):
+        """A table that SQLite refuses, as a disk that is full would be."""
+        server = self.server(lambda: "a\ta\nString\tString\n1\t2\n")
+        done = run("pull", server.url, "-o", self.path)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr, r"\Aqueryprof: http://\S+: duplicate column name: a\n\Z")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_file_that_exists_stays(self):
+        for path, make in (("file", lambda path: open(path, "x").close()), ("folder", os.mkdir),
+                           ("link", lambda path: os.symlink("nowhere", path))):
+            path = os.path.join(self.folder, path)
+            make(path)
+            done = run("pull", "http://127.0.0.1:1/", "-o", path)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"\Aqueryprof: %s: exists.* -o\n\Z" % re.escape(path))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["file", "folder", "link"])
+
+    def test_interrupted(self):
+        """It leaves no part of a file."""
+        asked, go_on = threading.Event(), threading.Event()
+
+        def answer():
+            asked.set()
+            go_on.wait()
+            return ""
+
+        server = self.server(answer)
+        with subprocess.Popen([COMMAND, "pull", server.url, "-o", self.path], env=environment()) as process:
+            asked.wait()
+            self.assertEqual(len(os.listdir(self.folder)), 1)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(), -signal.SIGINT)
+        go_on.set()
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_messages(self):
+        for arguments, said in ((["ftp://x"], "ftp://x: a server's URL begins with http://"),
+                                (["http://me:secret@127.0.0.1:1/"], "--credentials"),
+                                (["http://127.0.0.1:1/", "--ca", "x"], "--ca x goes with a server of https://"),
+                                (["http://127.0.0.1:1/", "--statement", "xyz"], "--statement xyz; expected"),
+                                (["http://127.0.0.1:1/", "--statement", "0" * 17], "expected 1 to 16"),
+                                (["http://127.0.0.1:1/", "--since", "soon"], "--since soon; expected a time")):
+            done = run("pull", *arguments, "-o", self.path)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("secret", done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 if __name__ == "__main__":
