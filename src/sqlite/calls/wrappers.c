@@ -302,7 +302,7 @@ WRAPPER int wrap_close(int number, int (*close)(sqlite3 *), bool even_with_state
 	operation_begin_close(&call, OF(number), db, FRAME);
 	recording_closing(OF(number), db, even_with_statements);
 	rc = close(db);
-	operation_end_close(&call, rc);
+	operation_end(&call, rc);
 	return rc;
 }
 

@@ -130,7 +130,7 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 static bool rolls_back(const struct transaction *transaction, const struct run *run)
 {
 	/* A close undoes what was written before it. What it writes itself is a checkpoint. */
-	if (!strcmp(run->label, OPERATION_CLOSE))
+	if (run->kind == RUN_CLOSE)
 		return transaction->holds[LOCK_WRITE].first_ns < run->query.start_monotonic_ns;
 	return run->query.text && !strncasecmp(text_skip_comments(run->query.text), "ROLLBACK", 8);
 }

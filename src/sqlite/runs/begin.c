@@ -82,6 +82,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 {
 	runs_set_statement(run, stmt);
 	run->label[0] = 0;
+	run->kind = RUN_STATEMENT;
 	run->statement = 0;
 	run->tag_slot = NULL;
 	run->own = false;
@@ -161,11 +162,15 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 	return run;
 }
 
-struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt)
+struct run *runs_begin_kept(struct run *preparation, sqlite3_stmt *stmt)
 {
 	struct session *session = preparation->session;
-	struct run *run = preparation->query.text ? runs_claim(stmt, preparation->owner) : NULL;
+	struct run *run;
 
+	query_hide(&preparation->query);
+	preparation->query.text = sqlite3_sql(stmt);
+	runs_name_statement(preparation, stmt);
+	run = preparation->query.text ? runs_claim(stmt, preparation->owner) : NULL;
 	if (run && !runs_count_kept(run)) {
 		runs_free(run);
 		return NULL;
@@ -303,6 +308,7 @@ struct run *runs_rename(struct run *run, const void *key)
 	runs_set_statement(named, NULL);
 	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
 	named->own = run->own;
+	named->kind = run->kind;
 	named->prepared = false;
 	named->tag_thread = named->tag_slot = NULL;
 	named->settings = run->settings;

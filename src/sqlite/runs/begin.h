@@ -18,9 +18,9 @@ struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t own
 bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
                       uint64_t owner, struct thread *thread);
 
-/* A run that has ended, for the statement of which this run is the preparation. NULL: there is
- * no room. */
-struct run *runs_begin_kept(const struct run *preparation, sqlite3_stmt *stmt);
+/* A run that has ended, for the statement that this preparation has made, and is named after from now on.
+ * NULL: there is no room. */
+struct run *runs_begin_kept(struct run *preparation, sqlite3_stmt *stmt);
 
 /* Finds the statement of the run by its text, and the part of it by the program of `stmt` (NULL: none), while
  * they are there for sure: at the end another thread may have prepared it anew. */

@@ -70,7 +70,8 @@ static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
  * closed, and the connection of an operation may be gone. */
 static bool has_error(const struct run *run, int rc, bool is_locked)
 {
-	return rc != SQLITE_ABORT && !run->label[0] && is_locked && !session_is_closing(run->session);
+	return rc != SQLITE_ABORT && run->kind == RUN_STATEMENT && is_locked &&
+	       !session_is_closing(run->session);
 }
 
 /* The extended result code, which most hosts do not request. */
@@ -104,7 +105,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		.database = run->query.database,
 		.library = session->library->name,
 		.off_cpu_period_ns = run->settings.off_cpu_period_ns,
-		.was_prepared_only = !run->label[0] && (!run->stmt || run->prepared),
+		.was_prepared_only = run->prepared || runs_is_preparation(run),
 	};
 	char *expanded = NULL;
 
@@ -138,16 +139,15 @@ static void write_statement_line(const struct run *run, const struct query_work 
 		sqlite3_mutex_leave(mutex);
 }
 
-/* `stmt`: what the run has executed or prepared, NULL: none. */
-static void count(struct run *run, const struct thread *thread, const struct query_work *work,
-                  const sqlite3_stmt *stmt)
+/* `work` NULL: it has prepared a statement. */
+static void count(struct run *run, const struct thread *thread, const struct query_work *work)
 {
 	struct statement_run counted;
 
 	query_sums(&run->query, run->prepared ? NULL : work, &counted);
-	if (!run->stmt) /* its text is the host's, or the run's own */
-		runs_name_statement(run, stmt);
-	else if (work && work->reprepares) {
+	if (!run->stmt) { /* its text is the host's, or the run's own */
+		runs_name_statement(run, NULL);
+	} else if (work && work->reprepares) {
 		runs_name_anew(run);
 		run->query.counts.start.program = 0;
 	}
@@ -183,59 +183,95 @@ PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, i
 	                         spent(run, COUNTED_FULLSCAN_STEPS, now));
 }
 
-static __attribute__((noinline)) void record_more(struct run *run, const struct thread *thread, int rc,
-                                                  bool is_locked, bool is_counted)
+static __attribute__((noinline)) void record_more(struct run *run, struct run_result result, bool is_counted)
 {
 	struct query_work work = { .rows = run->query.rows };
+	int rc = result.rc;
 	bool is_logged;
 
 	if (run->stmt)
 		add_counters(&work, run);
 	if (is_failure(rc))
-		work.exception_code = rc = extend(run, rc, is_locked);
+		work.exception_code = rc = extend(run, rc, result.is_locked);
 	if (!is_counted)
-		count(run, thread, &work, run->stmt);
+		count(run, result.thread, &work);
 	is_logged = runs_worth_logging(run) ||
 	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
-	end_span(run, is_logged, run->prepared || (!run->stmt && !run->label[0]), work.exception_code != 0);
+	end_span(run, is_logged, run->prepared || runs_is_preparation(run), work.exception_code != 0);
 	if (!is_logged)
 		return;
-	if (is_locked || run->label[0])
-		write_line(run, &work, is_locked);
+	if (result.is_locked || run->kind != RUN_STATEMENT)
+		write_line(run, &work, result.is_locked);
 	else
 		write_statement_line(run, &work);
 }
 
 /* Most runs are counted, and that is all. `has_stepped`: it is a statement's, and was more than prepared. */
-PART_OF_THE_WAY void record(struct run *run, const struct thread *thread, int rc, bool is_locked,
-                            bool has_stepped)
+PART_OF_THE_WAY void record(struct run *run, const struct run_result *result, bool has_stepped)
 {
-	bool is_counted = has_stepped && count_plain(run, thread, rc);
+	bool is_counted = has_stepped && count_plain(run, result->thread, result->rc);
 
 	if (!is_counted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
-		record_more(run, thread, rc, is_locked, is_counted);
+		record_more(run, *result, is_counted);
 }
 
-/* Any run; `is_inside`: its session is the thread's now. */
-static __attribute__((noinline)) void end_any(struct run *run, struct thread *thread, int rc, bool is_locked,
-                                              bool is_inside)
+static void end_preparation(struct run *run, struct run_result result)
+{
+	if (result.has_statement && run->settings.log)
+		count(run, result.thread, NULL);
+	if (result.has_statement)
+		end_span(run, false, true, false);
+	query_withdraw(&run->query); /* it was published with the host's text, if so */
+}
+
+/* What may be read of it at its end: an operation's session is held, and a statement must not go. */
+static bool is_to_be_read(struct run *run, bool is_covered)
+{
+	const struct session *session = run->session;
+
+	return run->kind != RUN_STATEMENT ||
+	       (runs_is_of_session(run, session) && session->db && (is_covered || runs_claim_end(run)));
+}
+
+/* The locks and the transaction are the connection's, whose mutex another thread has in a wait for it. */
+static void end_locks(const struct run *run, const struct run_result *result, bool is_there)
 {
 	struct session *session = run->session;
-	bool is_there = run->label[0] || (runs_is_of_session(run, session) && session->db &&
-	                                  (is_locked || is_inside || runs_claim_end(run)));
 
-	wait_run_ends(thread);
-	locks_run_ends(run, thread, rc);
+	wait_run_ends(result->thread);
+	if (run->kind == RUN_WAIT)
+		return;
+	locks_run_ends(run, result->thread, result->rc);
 	if (is_there && __atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED) && !run->own)
-		transaction_run_ends(session, run, rc);
+		transaction_run_ends(session, run, result->rc);
+}
+
+/* Any run but a preparation that went well; `is_inside`: its session is the thread's now. */
+static void end_executed(struct run *run, struct run_result result, bool is_inside)
+{
+	bool is_there = is_to_be_read(run, result.is_locked || is_inside);
+
+	end_locks(run, &result, is_there);
 	if (run->prepared) /* and never stepped */
-		query_resume(&run->query, thread);
+		query_resume(&run->query, result.thread);
 	if (is_there && run->settings.log && !run->own)
-		record(run, thread, rc, is_locked, run->stmt && !run->prepared);
-	if (!is_there || !run->stmt || !run->query.text || run->own || session->traced)
+		record(run, &result, run->stmt && !run->prepared);
+	if (!is_there || !run->stmt || !run->query.text || run->own || run->session->traced)
 		runs_release(run);
 	else
 		runs_keep(run, is_inside);
+}
+
+static __attribute__((noinline)) void end_any(struct run *run, struct run_result result, bool is_inside)
+{
+	bool is_silent = !result.thread || (!result.rc && runs_is_preparation(run));
+
+	if (is_silent && runs_is_preparation(run))
+		end_preparation(run, result);
+	if (is_silent)
+		runs_release(run);
+	else
+		end_executed(run, result, is_inside);
 }
 
 /* Whether end_any() would do no more than end_plain(), which is for nearly all runs: a later one of a
@@ -250,52 +286,27 @@ PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *sessi
 	       !(thread->waiting->since | thread->waiting->lock);
 }
 
-PART_OF_THE_WAY void end_plain(struct run *run, struct session *session, const struct thread *thread, int rc,
-                               bool is_locked)
+PART_OF_THE_WAY void end_plain(struct run *run, struct session *session, struct run_result result)
 {
 	if (__atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED))
-		transaction_run_ends(session, run, rc);
-	record(run, thread, rc, is_locked, true);
+		transaction_run_ends(session, run, result.rc);
+	record(run, &result, true);
 	query_hide(&run->query);
 	span_run_abandon(&run->query.span, true);
 	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
 }
 
-ON_THE_WAY void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked)
+ON_THE_WAY void run_end(struct run *run, struct run_result result)
 {
 	struct session *session = run->session;
-	bool is_inside = run->is_private && session_enter_private(session, thread->id);
+	struct thread *thread = result.thread;
+	bool is_inside = thread && run->is_private && session_enter_private(session, thread->id);
 
 	if (is_inside && is_plain(run, session, thread))
-		end_plain(run, session, thread, rc, is_locked);
+		end_plain(run, session, result);
 	else
-		end_any(run, thread, rc, is_locked, is_inside);
+		end_any(run, result, is_inside);
 	if (is_inside)
 		session_leave_private(session);
-}
-
-void runs_end_wait(struct run *run, const struct thread *thread)
-{
-	wait_run_ends(thread);
-	if (run->settings.log)
-		record(run, thread, SQLITE_OK, false, false);
-	runs_release(run);
-}
-
-struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt)
-{
-	struct run *kept = NULL;
-
-	if (!run->own) {
-		query_hide(&run->query);
-		run->query.text = sqlite3_sql(stmt);
-		if (run->settings.log)
-			count(run, thread, NULL, stmt);
-		kept = runs_begin_kept(run, stmt);
-		end_span(run, false, true, false);
-	}
-	query_withdraw(&run->query); /* it was published with the host's text, if so */
-	runs_release(run);
-	return kept;
 }

@@ -7,16 +7,17 @@
 
 #include "sqlite/runs/runs.h"
 
-/* Ends a run, with a line in the log if it is worth one. `is_locked`: under the mutex of the
- * statement's connection since before the real call. */
-void runs_end(struct run *run, struct thread *thread, int rc, bool is_locked);
+/* How it ends. In two registers. */
+struct run_result {
+	struct thread *thread; /* NULL: it is not sampled any more, and the run has no line */
+	int rc;
+	bool is_locked;     /* under the mutex of the statement's connection since before the real call */
+	bool has_statement; /* a preparation: it has made the statement that it is named after */
+};
 
-/* Ends the run of a wait for the connection's mutex, in which nothing of the connection was used. */
-void runs_end_wait(struct run *run, const struct thread *thread);
-
-/* Ends the run of a preparation that went well, before the host has the statement, which has its
- * time. The statement's own run, which is kept as one that has ended; NULL: none. */
-struct run *runs_end_preparation(struct run *run, const struct thread *thread, sqlite3_stmt *stmt);
+/* Ends a run, with a line in the log if it is worth one. A preparation that went well has none: its
+ * statement has its time. */
+void run_end(struct run *run, struct run_result result);
 
 /* Whether it has samples, or took long enough. */
 bool runs_worth_logging(const struct run *run);

@@ -31,7 +31,7 @@ static int lock_outside(pthread_mutex_t *mutex, const void *caller,
 	errno = saved_errno;
 	result = lock(mutex, caller);
 	saved_errno = errno;
-	operation_end_wait(&call);
+	operation_end(&call, SQLITE_OK);
 	errno = saved_errno;
 	return result;
 }

@@ -42,7 +42,7 @@ static bool is_at_top(const struct run_call *call)
 	return call->call.number && !call->call.running && !call->call.is_quiet && !sessions_idle();
 }
 
-static void begin(struct run_call *call, struct session *session)
+static void begin(struct run_call *call, struct session *session, enum run_kind kind)
 {
 	struct thread *thread;
 
@@ -52,6 +52,7 @@ static void begin(struct run_call *call, struct session *session)
 	call->run = runs_begin(session, NULL, call->call.number, thread, false);
 	if (!call->run)
 		return;
+	call->run->kind = (uint8_t)kind;
 	statements_set_around(call->run, &call->call, thread);
 	call_set_run(&call->call, call->run);
 	runs_push(call->run, thread, call->call.frame);
@@ -77,7 +78,7 @@ void operation_begin(struct run_call *call, const struct host_library *library, 
 	enter_call(call, library, frame);
 	if (!is_at_top(call))
 		return;
-	begin(call, recording_meets(library, db));
+	begin(call, recording_meets(library, db), RUN_OPERATION);
 	if (!call->run)
 		return;
 	write_label(label, text);
@@ -101,24 +102,19 @@ static bool leave_run(struct run_call *call)
 /* A close that had nothing to do is no line, and is not counted. */
 #define CLOSE_MIN_NS 1000000
 
-static void end(struct run_call *call, int rc, bool is_close)
+static void end(struct run_call *call, int rc)
 {
-	struct thread *thread = sampler_thread();
-
 	if (!leave_run(call))
 		return;
-	if (is_close && !rc && !query_lasted(&call->run->query, CLOSE_MIN_NS) &&
+	if (call->run->kind == RUN_CLOSE && !rc && !query_lasted(&call->run->query, CLOSE_MIN_NS) &&
 	    !runs_worth_logging(call->run))
 		call->run->settings.log = false;
-	if (thread)
-		runs_end(call->run, thread, rc, false);
-	else
-		runs_release(call->run);
+	run_end(call->run, (struct run_result){ sampler_thread(), rc });
 }
 
 void operation_end(struct run_call *call, int rc)
 {
-	end(call, rc, false);
+	end(call, rc);
 	call_leave(&call->call);
 }
 
@@ -142,7 +138,7 @@ void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite
 	*call = (struct run_call){ .call = *exec };
 	if (!is_at_top(call))
 		return;
-	begin(call, recording_meets(exec->library, db));
+	begin(call, recording_meets(exec->library, db), RUN_OPERATION);
 	if (!call->run)
 		return;
 	describe(call, db, "sqlite3_exec()", "main");
@@ -153,7 +149,7 @@ void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite
 
 void operation_end_exec(struct run_call *call, int rc)
 {
-	end(call, rc, false);
+	end(call, rc);
 }
 
 /* --- waiting ----------------------------------------------------------------------------- */
@@ -170,28 +166,14 @@ void operation_begin_wait(struct run_call *call, const void *mutex, const void *
 	enter_call(call, session->library, frame);
 	if (!is_at_top(call))
 		return;
-	begin(call, session);
+	begin(call, session, RUN_WAIT);
 	if (!call->run)
 		return;
 	/* The session is held now. It was another one's until then, if so. */
 	if (__atomic_load_n(&session->mutex, __ATOMIC_RELAXED) != mutex)
 		call->run->settings.log = false;
-	runs_announce_operation(call->run, OPERATION_WAIT);
+	runs_announce_operation(call->run, "sqlite3_mutex_enter()");
 	query_show(&call->run->query);
-}
-
-/* The connection's transaction may be another thread's: a wait is no statement of it. */
-void operation_end_wait(struct run_call *call)
-{
-	struct thread *thread = sampler_thread();
-
-	if (leave_run(call)) {
-		if (thread)
-			runs_end_wait(call->run, thread);
-		else
-			runs_release(call->run);
-	}
-	call_leave(&call->call);
 }
 
 /* --- handles -------------------------------------------------------------------------- */
@@ -258,17 +240,11 @@ void operation_begin_close(struct run_call *call, const struct host_library *lib
 		call->call.place->is_quiet = true;
 	if (!db || !is_at_top(call))
 		return;
-	begin(call, session_of(db));
+	begin(call, session_of(db), RUN_CLOSE);
 	if (!call->run)
 		return;
 	if (call->run->settings.min_duration_ns < CLOSE_MIN_NS)
 		call->run->settings.min_duration_ns = CLOSE_MIN_NS;
-	runs_announce_operation(call->run, OPERATION_CLOSE);
+	runs_announce_operation(call->run, "sqlite3_close()");
 	runs_describe_operation(call->run, call->run->session->database);
-}
-
-void operation_end_close(struct run_call *call, int rc)
-{
-	end(call, rc, true);
-	call_leave(&call->call);
 }

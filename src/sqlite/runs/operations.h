@@ -40,9 +40,9 @@ void operation_end(struct run_call *call, int rc);
 void operation_begin_exec(struct run_call *call, const struct call *exec, sqlite3 *db, const char *sql);
 void operation_end_exec(struct run_call *call, int rc);
 
-/* Around the host's wait for a connection's mutex, outside of runs. Does not enter the mutex. */
+/* Around the host's wait for a connection's mutex, outside of runs; operation_end() follows. Does not enter
+ * the mutex. */
 void operation_begin_wait(struct run_call *call, const void *mutex, const void *frame);
-void operation_end_wait(struct run_call *call);
 
 /* Around a call that works on a handle: operation_used() must follow. Around the one that
  * frees it: operation_end(). From the beginning of that one the handle is not known any
@@ -53,9 +53,8 @@ void operation_used(struct run_call *call);
 void operation_finish(struct run_call *call, const struct host_library *library, const void *handle,
                       const void *frame);
 
-/* Around the closing of a connection, with which its session may end. */
+/* Around the closing of a connection, with which its session may end; operation_end() follows. */
 void operation_begin_close(struct run_call *call, const struct host_library *library, sqlite3 *db,
                            const void *frame);
-void operation_end_close(struct run_call *call, int rc);
 
 #endif

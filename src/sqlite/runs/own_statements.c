@@ -39,7 +39,7 @@ void own_statements_disown_prepared(const sqlite3 *db)
 	struct run *run = find_run(__builtin_frame_address(0));
 
 	/* Inside a step of another statement what is prepared has no run. */
-	if (run && !run->stmt && !run->label[0])
+	if (run && runs_is_preparation(run))
 		disown(run, db);
 }
 

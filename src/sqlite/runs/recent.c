@@ -25,7 +25,7 @@ ON_THE_WAY bool recent_end(struct run *run, struct thread *thread, struct callin
 	query_leave(&run->query, thread);
 	run->tag_thread = NULL;
 	if (rc != SQLITE_ROW) {
-		runs_end(run, thread, rc, false);
+		run_end(run, (struct run_result){ .thread = thread, .rc = rc });
 	} else {
 		run->query.rows++;
 		runs_give_back_private(run, thread);

@@ -57,11 +57,12 @@ struct run_settings {
 	bool log, log_parameters;
 };
 
-/* The label of the operation that closes a connection. */
-#define OPERATION_CLOSE "sqlite3_close()"
-
-/* The label of a wait for the connection's mutex. */
-#define OPERATION_WAIT "sqlite3_mutex_enter()"
+enum run_kind {
+	RUN_STATEMENT, /* or the preparation of one */
+	RUN_OPERATION,
+	RUN_CLOSE, /* the operation that closes a connection */
+	RUN_WAIT,  /* for a connection's mutex, which another thread has */
+};
 
 struct run {
 	/* Up to `query`, and its beginning: what each step touches (base/way.h). */
@@ -77,6 +78,7 @@ struct run {
 	bool own;           /* the profiler's, see own_statements_disown() */
 	bool prepared;      /* and not stepped yet: the run is paused */
 	bool kept;          /* counted as one that stays when it ends */
+	uint8_t kind;       /* enum run_kind */
 	struct query_run query;
 	struct run_settings settings;
 	const void *tag_frame;
@@ -125,6 +127,12 @@ void runs_statement_goes(const sqlite3_stmt *stmt);
 
 /* The call with this number was left, and its run cannot be distinguished from another any more. */
 OFF_THE_WAY void runs_lose(struct run *run, uint64_t owner);
+
+/* Whether it is the preparation of a statement that does not exist yet. */
+static inline bool runs_is_preparation(const struct run *run)
+{
+	return run->kind == RUN_STATEMENT && !run->stmt;
+}
 
 /* Whether the run is still the call's: it may have been lost meanwhile. */
 static inline bool runs_is_own(const struct run *run, uint64_t owner)

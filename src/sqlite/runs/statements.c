@@ -96,12 +96,9 @@ static void leave_run(struct run_call *call, struct thread *thread)
 	call_set_run(&call->call, NULL);
 }
 
-static void end_or_release(struct run_call *call, struct thread *thread, int rc)
+static void end_run(struct run_call *call, struct thread *thread, int rc)
 {
-	if (thread)
-		runs_end(call->run, thread, rc, call->mutex != NULL);
-	else
-		runs_release(call->run);
+	run_end(call->run, (struct run_result){ thread, rc, .is_locked = call->mutex != NULL });
 }
 
 static void lock(struct run_call *call, sqlite3 *db)
@@ -252,7 +249,7 @@ static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
 	struct run *run = step->run;
 
 	if (rc != SQLITE_ROW) {
-		end_or_release(step, thread, rc);
+		end_run(step, thread, rc);
 		return;
 	}
 	run->query.rows++;
@@ -358,7 +355,7 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 			query_leave(&run->query, thread);
 		call_set_run(&call->call, NULL);
 	}
-	end_or_release(call, thread, rc);
+	end_run(call, thread, rc);
 	unlock(call);
 	return rc;
 }
@@ -369,7 +366,7 @@ static void end_resigned(struct run_call *call, int rc)
 
 	if (runs_is_own(call->run, call->call.number)) {
 		leave_run(call, thread);
-		end_or_release(call, thread, rc);
+		end_run(call, thread, rc);
 	}
 	call_leave(&call->call);
 }
@@ -480,7 +477,7 @@ void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 		query_enter(&call.run->query, thread);
 		query_leave(&call.run->query, thread);
 	}
-	end_or_release(&call, thread, SQLITE_ABORT);
+	end_run(&call, thread, SQLITE_ABORT);
 	unlock(&call);
 }
 
@@ -533,18 +530,18 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	leave_run(prepare, thread);
 	if (!rc && thread)
 		transaction_call_ends(run->session, run);
-	if (!rc && thread && stmt && run->settings.log && !run->own)
-		programs_prepared(run->session, stmt, &run->query.counts.start);
-	if (rc && thread) {
-		runs_end(run, thread, rc, prepare->mutex != NULL);
-	} else if (!stmt || !thread) {
-		query_withdraw(&run->query); /* of a text without a statement */
-		runs_release(run);
-	} else if (runs_worth_logging(run)) {
-		runs_prepared(run, stmt);
-	} else {
-		*calling_recent(prepare->call.calling, stmt) = runs_end_preparation(run, thread, stmt);
+	if (rc || !thread || !stmt) {
+		end_run(prepare, thread, rc);
+		return;
 	}
+	if (run->settings.log && !run->own)
+		programs_prepared(run->session, stmt, &run->query.counts.start);
+	if (runs_worth_logging(run)) {
+		runs_prepared(run, stmt);
+		return;
+	}
+	*calling_recent(prepare->call.calling, stmt) = run->own ? NULL : runs_begin_kept(run, stmt);
+	run_end(run, (struct run_result){ .thread = thread, .has_statement = !run->own });
 }
 
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)

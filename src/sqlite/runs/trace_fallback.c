@@ -70,7 +70,7 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 		calling->traced = NULL;
 	runs_pop(run);
 	query_leave(&run->query, thread);
-	runs_end(run, thread, SQLITE_OK, true);
+	run_end(run, (struct run_result){ .thread = thread, .is_locked = true });
 }
 
 static void follow(struct session *session, unsigned event, void *subject, void *detail,
