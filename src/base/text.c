@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ const char *text_skip_comments(const char *sql)
 	}
 }
 
-size_t text_character_size(const char *text)
+size_t text_character_within(const char *text, size_t left)
 {
 	/* By the first byte: how many, and the range of the second, which keeps out
 	 * overlong forms, surrogates and what lies past Unicode's end. */
@@ -56,8 +57,10 @@ size_t text_character_size(const char *text)
 	const unsigned char *at = (const unsigned char *)text;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (*at < kinds[i].first || *at > kinds[i].last)
+		if (!left || *at < kinds[i].first || *at > kinds[i].last)
 			continue;
+		if (kinds[i].size > left)
+			return 0;
 		for (size_t j = 1; j < kinds[i].size; j++)
 			if (at[j] < (j == 1 ? kinds[i].second_min : 0x80) ||
 			    at[j] > (j == 1 ? kinds[i].second_max : 0xbf))
@@ -65,6 +68,11 @@ size_t text_character_size(const char *text)
 		return kinds[i].size;
 	}
 	return 0;
+}
+
+size_t text_character_size(const char *text)
+{
+	return text_character_within(text, SIZE_MAX); /* none goes on behind a zero */
 }
 
 /* The code point of a character of two or three bytes; 0: of any other size. */

@@ -18,7 +18,9 @@ size_t text_cut(const char *text, size_t size);
 /* How many bytes of the text, NULL: none, are within `most` and end with a whole character. */
 size_t text_fit(const char *text, size_t most);
 
-/* Bytes of the UTF-8 character that begins here; 0: none does. */
+/* Bytes of the UTF-8 character that begins here; 0: none does. The text ends in a zero, or after `left`
+ * bytes. */
+size_t text_character_within(const char *text, size_t left);
 size_t text_character_size(const char *text);
 
 /* Where a statement's words begin: behind white space, comments and semicolons. */

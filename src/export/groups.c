@@ -24,12 +24,8 @@ static char *make_name(const struct export_labels *labels)
 			*to++ = c;
 	}
 	if (*from) {
-		/* Not inside a character. */
-		while (((unsigned char)*from & 0xc0) == 0x80) {
-			from--;
-			to--;
-		}
-		memcpy(to, ellipsis, sizeof(ellipsis));
+		*to = *from;
+		memcpy(name + text_cut(name, (size_t)(to - name)), ellipsis, sizeof(ellipsis));
 	} else {
 		*to = 0;
 	}

@@ -14,22 +14,6 @@
 
 /* --- JSON strings --------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 character at `at`; 0: it is none. */
-static size_t character_size(const unsigned char *at, size_t left)
-{
-	size_t size = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : 4;
-
-	if (size > left || *at > 0xf4 || (*at >= 0x80 && *at < 0xc2))
-		return 0;
-	for (size_t i = 1; i < size; i++)
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) || (*at == 0xf0 && at[1] < 0x90) ||
-	    (*at == 0xf4 && at[1] > 0x8f))
-		return 0;
-	return size;
-}
-
 /* Bytes that are no character become U+FFFD: the result is JSON, whatever the host gave. */
 static char *encode(const char *text, size_t size, size_t most)
 {
@@ -40,7 +24,7 @@ static char *encode(const char *text, size_t size, size_t most)
 		return NULL;
 	*to++ = '"';
 	while (at < end && (size_t)((const char *)at - text) < most) {
-		size_t bytes = character_size(at, (size_t)(end - at));
+		size_t bytes = *at < 0x80 ? 1 : text_character_within((const char *)at, (size_t)(end - at));
 
 		if (bytes == 0 || *at < 0x20 || *at == 0x7f) {
 			to += sprintf(to, "\\u%04x", bytes == 0 ? 0xfffdu : *at);

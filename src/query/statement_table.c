@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define CHAINS 8192u /* a power of two */
 
 #define OTHER STATEMENT_OTHER
@@ -64,12 +66,8 @@ static void free_texts(struct statement_entry *entry)
 /* Up to `STATEMENT_TEXT_MAX` bytes, not inside a UTF-8 character. */
 static const char *copy_text(const char *text, size_t size)
 {
-	if (size > STATEMENT_TEXT_MAX) {
-		size = STATEMENT_TEXT_MAX;
-		while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
-			size--;
-	}
-	return statement_memory_copy(text, size);
+	return statement_memory_copy(text,
+	                             size > STATEMENT_TEXT_MAX ? text_cut(text, STATEMENT_TEXT_MAX) : size);
 }
 
 void statement_table_link(uint32_t index)

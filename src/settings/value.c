@@ -46,16 +46,9 @@ char *setting_allowed(const struct setting *setting)
 
 char *setting_error(const struct setting *setting, const char *value, char *reason)
 {
-	/* Not in the middle of a UTF-8 character. */
-	int shown = (int)strnlen(value, SETTING_SHOWN + 1);
-	char *text;
-
-	if (shown > SETTING_SHOWN)
-		for (shown = SETTING_SHOWN;
-		     shown > SETTING_SHOWN - 3 && ((unsigned char)value[shown] & 0xC0) == 0x80;)
-			shown--;
-	text = text_format("%s = %.*s%s: %s", setting->info.name, shown, value, value[shown] ? "…" : "",
-	                   reason ? reason : "out of memory");
+	int shown = (int)text_fit(value, SETTING_SHOWN);
+	char *text = text_format("%s = %.*s%s: %s", setting->info.name, shown, value, value[shown] ? "…" : "",
+	                         reason ? reason : "out of memory");
 	free(reason);
 	return text;
 }
