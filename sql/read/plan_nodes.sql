@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The nodes of the plans of the runs that are selected (see read/selected.sql), with their time: the
--- plan that took most first. node -1 is what is not known, node 0 the statement's own work. loops and
+-- plan that took most first. Other plans of those statements, and those of a statement that is the only one, come
+-- after, without a time: short runs have no samples. node -1 is what is not known, node 0 the statement's own work. loops and
 -- rows: in all of the runs, where SQLite has counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
@@ -13,7 +14,8 @@ known AS MATERIALIZED (
 	       max(g.id) OVER (PARTITION BY x.normalized_query_hash, g.plan_hash,
 	                                    (SELECT count(*) FROM plan_nodes AS n WHERE n.program = g.id)) AS newest
 	FROM programs AS g JOIN statements AS x ON x.id = g.statement
-	WHERE g.id IN (SELECT program FROM runs)),
+	WHERE g.id IN (SELECT program FROM runs)
+	   OR (x.normalized_query_hash, g.plan_hash) IN (SELECT hash, plan_hash FROM temp.selected_periods)),
 places AS MATERIALIZED (
 	SELECT program, node, row_number() OVER (PARTITION BY program ORDER BY node) AS place
 	FROM plan_nodes WHERE program IN (SELECT program FROM known)
@@ -53,7 +55,13 @@ visited AS MATERIALIZED (
 	SELECT newest, avg(fullscan_steps) AS steps, avg(result_rows) AS rows
 	FROM runs JOIN known USING (program) WHERE finished GROUP BY 1),
 plan AS MATERIALIZED (
-	SELECT newest, sum(ns) AS ns FROM times GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
+	SELECT newest, max(ns) AS ns
+	FROM (SELECT newest, sum(ns) AS ns FROM times GROUP BY 1
+	      UNION ALL
+	      SELECT newest, 0 FROM known
+	      WHERE hash IN (SELECT hash FROM known JOIN times USING (newest))
+	         OR (SELECT count(*) FROM temp.selected_statements) = 1)
+	GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
 SELECT plan.newest, coalesce(seen.runs, (SELECT count(*) FROM runs JOIN known USING (program) WHERE known.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
        coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows, visited.steps, visited.rows
 FROM plan

@@ -84,6 +84,30 @@ class Sums(Tool):
         self.assertRegex(out[first:second], r"SCAN orders [^\n]* 110 ms")
         self.assertRegex(out[second:], r"SCAN orders [^\n]* 10 ms")
 
+    def test_plan_without_samples(self):
+        """It stands apart from that which is sampled, with all its runs."""
+        self.insert_statement(1, "SELECT x FROM t WHERE y LIKE ?")
+        for program, detail in ((1, "SCAN t"), (2, "SEARCH t USING INDEX i (y>? AND y<?)")):
+            self.insert("plans", plan_hash=program, plan=detail + "\n")
+            self.insert("programs", id=program, statement=1, plan_hash=program, layout=10 + program)
+            self.insert("plan_nodes", program=program, node=4, detail=detail)
+            self.insert("program_opcodes", program=program, address=7, node=4, opcode="Next")
+        self.insert_samples(self.insert_run(1, 30, program=1), 30, opcode=7)
+        self.count(1, 500, {})
+        for layout, calls, ns in (11, 1, 30 * MS), (12, 499, 499 * MS // 100):
+            self.insert("statement_parts", normalized_query_hash=0xA001, database="/a.db", program="/usr/bin/app", layout=layout,
+                        period=0, labels=0, calls=calls, execution_time_ns=ns, first_seen_ns=START, last_seen_ns=START)
+        self.db.commit()
+        for command in "plan", "report":
+            out = self.output(command, self.trace, "--like", "LIKE")
+            first, second = out.index("1 run, "), out.index("499 runs, 0.01 ms each")
+            self.assertRegex(out[first:second], r"SCAN t .* 100.0 %")
+            self.assertRegex(out[second:], r"\n└─ SEARCH t USING INDEX i \(y>\? AND y<\?\)\n")
+        self.db.execute("DELETE FROM samples")
+        self.db.execute("DELETE FROM queries")
+        self.db.commit()
+        self.assertIn("SEARCH t USING INDEX i", self.output("plan", self.trace))
+
     def test_databases_of_a_statement(self):
         """One has another plan now, in which it is slower; the other one is always the slowest."""
         self.insert_statement(1, "SELECT x FROM t WHERE y = 1")

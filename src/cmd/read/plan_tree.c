@@ -226,6 +226,12 @@ static void print_node(const struct tree *tree, const struct node *node, int wid
 	double share = whole > 0 ? node->own / whole : 0;
 
 	print_branches(node);
+	if (whole <= 0) {
+		terminal_print_cut(node->detail, strlen(node->detail), width - indent, true);
+		print_mark(tree, node);
+		printf("\n");
+		return;
+	}
 	terminal_print_padding(width - indent -
 	                       terminal_print_cut(node->detail, strlen(node->detail), width - indent, true));
 	fputs("  ", stdout);
@@ -255,7 +261,10 @@ static bool print_tree(struct tree *tree, const struct shown_type *type)
 		width = wanted > width ? wanted : width;
 	}
 	width = width > DETAIL_MAX ? DETAIL_MAX : width;
-	printf("%-*s  %*s    self     total\n", width, "QUERY PLAN", BAR, "");
+	if (tree->whole > 0)
+		printf("%-*s  %*s    self     total\n", width, "QUERY PLAN", BAR, "");
+	else
+		printf("QUERY PLAN (no run with it had a sample)\n");
 	for (size_t i = 0; i < tree->order.count; i++)
 		print_node(tree, &tree->nodes.items[tree->order.items[i]], width, is_time);
 	return true;
@@ -317,8 +326,9 @@ int plan_tree_statements(sqlite3 *db)
 	int statements = 0;
 
 	if (sqlite3_prepare_v2(db,
-	                       "SELECT count(DISTINCT normalized_query_hash) FROM temp.selected_runs"
-	                       " JOIN programs ON programs.id = program",
+	                       "SELECT count(*) FROM (SELECT normalized_query_hash FROM temp.selected_runs"
+	                       " JOIN programs ON programs.id = program"
+	                       " UNION SELECT hash FROM temp.selected_periods)",
 	                       -1, &count, NULL) == SQLITE_OK &&
 	    sqlite3_step(count) == SQLITE_ROW)
 		statements = sqlite3_column_int(count, 0);
