@@ -62,7 +62,6 @@ static void process_ends(void)
 
 static const struct exit_callbacks exit_callbacks = {
 	.process_ends = process_ends,
-	.quick_exit = store_drain_for_exit,
 	.thread_ends = store_leader_ends,
 };
 

@@ -133,7 +133,7 @@ int exit_hooks(struct import_hook hooks[EXIT_HOOKS_MAX])
 	const struct exit_callbacks *now = __atomic_load_n(&callbacks, __ATOMIC_ACQUIRE);
 
 	if (now)
-		at_quick_exit(now->quick_exit);
+		at_quick_exit(now->process_ends);
 	hooks[0] = import_hook_of("_exit", &real_exit_at_once, (void *)queryprof_exit_at_once);
 	hooks[1] = import_hook_of("_Exit", NULL, (void *)queryprof_exit_at_once);
 	hooks[2] = import_hook_of("pthread_exit", &real_exit_thread, (void *)queryprof_exit_thread);

@@ -13,8 +13,7 @@
 /* Calls before the process ends. All may come in a signal handler, and in a child of
  * vfork(), which has its parent's memory. */
 struct exit_callbacks {
-	void (*process_ends)(void); /* before _exit(), _Exit() and exec */
-	void (*quick_exit)(void);   /* within quick_exit() */
+	void (*process_ends)(void); /* before _exit(), _Exit() and exec, and within quick_exit() */
 	void (*thread_ends)(void);  /* before pthread_exit() */
 };
 

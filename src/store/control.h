@@ -92,9 +92,10 @@ struct control {
 	bool reading_wanted; /* a caller waits for the reading thread */
 
 	/* Written by the flusher, under the lock. */
-	uint64_t drained; /* ring position up to which all is stored, or lost */
-	char *open_path;  /* NULL: no file is open */
-	uint64_t epoch;   /* of the open file; changes with every file */
+	uint64_t drained;    /* ring position up to which all is stored, or lost */
+	bool waits_for_file; /* atomic; written without the lock */
+	char *open_path;     /* NULL: no file is open */
+	uint64_t epoch;      /* of the open file; changes with every file */
 	char *error;
 	bool is_open_at_fork; /* a child cannot open the file, nor may it use what is open */
 
@@ -123,6 +124,12 @@ bool control_has_thread(void);
 
 /* With the lock held: the flusher runs afterwards, unless there can be none. */
 bool control_start_thread(void);
+
+/* The flusher finds that another has the file, or has stored something. */
+static inline void control_wait_for_file(bool waits)
+{
+	__atomic_store_n(&store_control.waits_for_file, waits, __ATOMIC_RELAXED);
+}
 
 int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
 

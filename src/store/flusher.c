@@ -181,6 +181,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_FIELDS_SKIPPED, result->fields_skipped);
 	store_count(STORE_SPANS, result->spans);
 	store_count(STORE_FLUSHES, 1);
+	control_wait_for_file(false);
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	flusher.unsynced = true;
 	store_set_counter(STORE_STACKS, flusher.writer.stacks.count);

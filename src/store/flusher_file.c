@@ -99,6 +99,7 @@ bool flusher_hands_rest_over(void)
 static bool give_up_waiting(void *context)
 {
 	(void)context;
+	control_wait_for_file(true);
 	return flusher_is_interrupted() || flusher_ring_runs_full() ||
 	       (flusher.finishing_at && control_now_ns() - flusher.finishing_at > END_PATIENCE_NS &&
 	        flusher_hands_rest_over());

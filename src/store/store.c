@@ -88,6 +88,11 @@ bool store_is_here(void)
 	return __atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) == getpid();
 }
 
+bool store_waits_for_file(void)
+{
+	return __atomic_load_n(&store_control.waits_for_file, __ATOMIC_RELAXED);
+}
+
 static bool start_thread(void);
 
 int store_init(struct ring *ring, const struct store_config *config)
@@ -293,26 +298,29 @@ bool store_drain(int timeout_ms)
 	return store_drain_waiting(&(struct store_wait){ .timeout_ms = timeout_ms });
 }
 
-static void drain_for_end(struct waiting waiting)
+/* Where store_is_here(). */
+static void drain_for_end(struct waiting *waiting)
 {
 	uint64_t target;
 
-	if (!store_is_here() || __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
-	    !lock_take_within(&store_control.lock, &waiting.bound))
+	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
+	    !lock_take_within(&store_control.lock, &waiting->bound))
 		return;
 	if (control_is_live()) {
 		if (query_any_open()) /* a record, so that the flusher looks at it */
 			statement_stats_announce();
 		target = ring_head(store_control.ring);
 		request_drain(target);
-		await_drained(target, &waiting);
+		await_drained(target, waiting);
 	}
 	control_unlock();
 }
 
 void store_drain_for_exit(void)
 {
-	drain_for_end(waiting_begin_ms(&for_last_drain, INT_MAX));
+	struct waiting waiting = waiting_begin_ms(&for_last_drain, INT_MAX);
+
+	drain_for_end(&waiting);
 }
 
 void store_leader_ends(void)
@@ -431,9 +439,37 @@ void store_confine_no_more(void)
  * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
-#define FIRST_DRAIN_MS 600
+#define FIRST_DRAIN_MS 1500
+#define LOCKED_PATIENCE_MS 100
 
 static int left_ms; /* of one limit for both; what the host's destructors take does not count */
+
+struct first_drain {
+	struct waiting waiting;
+	uint64_t stored_ns; /* what was left of the limit when the flusher last had the file */
+};
+
+/* The file is another process's: what has not been stored by now is stored, or handed over, at the end. */
+static bool is_locked_for_long(void *context)
+{
+	struct first_drain *drain = context;
+	uint64_t left_ns = bounded_wait_left(&drain->waiting.bound);
+
+	if (!store_waits_for_file())
+		drain->stored_ns = left_ns;
+	return drain->stored_ns - left_ns > WAIT_MS(LOCKED_PATIENCE_MS);
+}
+
+static void drain_before_destructors(void)
+{
+	struct first_drain drain;
+	const struct store_wait wait = { FIRST_DRAIN_MS, is_locked_for_long, &drain };
+
+	drain.waiting = waiting_begin(&at_exit, &wait);
+	drain.stored_ns = bounded_wait_left(&drain.waiting.bound);
+	control_wait_for_file(false);
+	drain_for_end(&drain.waiting);
+}
 
 static void on_end_of_destructors(void *unused)
 {
@@ -445,8 +481,8 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 {
 	struct waiting ending = waiting_begin_ms(&at_exit, INT_MAX);
 
-	/* Not the whole limit: another process may have the file, and the end waits for it, too. */
-	drain_for_end(waiting_begin_ms(&at_exit, FIRST_DRAIN_MS));
+	if (store_is_here())
+		drain_before_destructors();
 	left_ms = (int)(bounded_wait_left(&ending.bound) / NS_PER_MS);
 	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
 		on_end_of_destructors(NULL);

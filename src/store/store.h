@@ -70,8 +70,11 @@ bool store_drain(int timeout_ms);
 /* The same; false also when `wait` was given up. */
 bool store_drain_waiting(const struct store_wait *wait);
 
-/* For _exit(): what is in the ring is stored within a second, or not. May be called
- * where _exit() may: in a signal handler, in a child of vfork(). */
+/* Whether another process, or a reader, has the file: the flusher has waited for it since it last stored. */
+bool store_waits_for_file(void);
+
+/* For _exit(), where store_is_here(): what is in the ring is stored within a second, or not. May be called in
+ * a signal handler. */
 void store_drain_for_exit(void);
 
 /* The process's first thread is about to end, and the process goes on. It ends with its

@@ -255,6 +255,31 @@ static void vfork_inside(void **state)
 	                 1);
 }
 
+/* Within quick_exit() as before _exit(): the trace is stored as far as it came. */
+static void quick_exit_inside(void **state)
+{
+	static qp_span_site site = QP_SPAN_SITE("exits quickly");
+	sqlite3 *db;
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(qp_attach(db), QP_OK);
+	child = fork();
+	if (!child) {
+		begin();
+		qp_span_begin(&site);
+		quick_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	sqlite3_close(db);
+	assert_int_equal(ask("SELECT count(*) = 1 AND sum(unended) = 1 FROM span_log WHERE operation_name = "
+	                     "'exits quickly'"),
+	                 1);
+}
+
 /* The trace has been handed over by then; the program that goes on ends it, and begins another. */
 static void exec_fails_inside(void **state)
 {
@@ -316,15 +341,11 @@ static void shutdown_inside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(longjmp_over_spans),
-		cmocka_unit_test(in_the_wrong_order),
-		cmocka_unit_test(a_thread_ends),
-		cmocka_unit_test(nested_deep),
-		cmocka_unit_test(fork_inside),
-		cmocka_unit_test(exec_inside),
-		cmocka_unit_test(vfork_inside),
-		cmocka_unit_test(exec_fails_inside),
-		cmocka_unit_test(shutdown_inside),
+		cmocka_unit_test(longjmp_over_spans),   cmocka_unit_test(in_the_wrong_order),
+		cmocka_unit_test(a_thread_ends),        cmocka_unit_test(nested_deep),
+		cmocka_unit_test(fork_inside),          cmocka_unit_test(exec_inside),
+		cmocka_unit_test(vfork_inside),         cmocka_unit_test(quick_exit_inside),
+		cmocka_unit_test(exec_fails_inside),    cmocka_unit_test(shutdown_inside),
 		cmocka_unit_test(a_million_open_spans), /* last: the others read all spans of the file */
 	};
 

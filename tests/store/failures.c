@@ -565,12 +565,15 @@ static void locked_by_another_program(void **state)
 		sample(1);
 	/* Neither stored nor lost: they wait in the ring, also when the flusher has found the file locked. */
 	assert_eventually(has_error());
+	assert_true(store_waits_for_file());
 	assert_false(store_drain(300));
+	assert_true(store_waits_for_file());
 	assert_int_equal(lost(), 0);
 	assert_int_equal(stored(), 1);
 	fprintf(other, "ROLLBACK;\n.quit\n");
 	pclose(other);
 	drain();
+	assert_false(store_waits_for_file());
 	assert_int_equal(stored(), total);
 	assert_eventually(!has_error());
 	stop_store();
