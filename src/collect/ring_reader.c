@@ -202,14 +202,16 @@ WAIT_DEFINE(for_first, "the flusher: a run that is open lasts longer", WAIT_OF_C
             "the first record; ring_wake()");
 
 /* `until_first`: the first record ends it, not only a ring that is half full. */
-static void wait_in(struct ring *ring, struct bounded_wait *wait, bool until_first)
+static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_first)
 {
+	bool is_woken;
 	uint64_t pause = STALL_FIRST_NS;
 
 	for (;;) {
 		uint32_t sleep = until_first ? RING_SLEEP_IDLE : RING_SLEEP_TIMED;
 		atomic_store(&ring->sleep, sleep);
-		if (has_work(ring, sleep) || bounded_wait_left(wait) == 0)
+		is_woken = has_work(ring, sleep);
+		if (is_woken || bounded_wait_left(wait) == 0)
 			break;
 
 		uint64_t most = WAIT_NO_LIMIT;
@@ -228,25 +230,26 @@ static void wait_in(struct ring *ring, struct bounded_wait *wait, bool until_fir
 		bounded_wait_futex(wait, (uint32_t *)&ring->sleep, sleep, most);
 	}
 	atomic_store(&ring->sleep, RING_AWAKE);
+	return is_woken;
 }
 
-void ring_wait(struct ring *ring, int64_t timeout_ns)
+bool ring_wait(struct ring *ring, int64_t timeout_ns)
 {
 	bool limited = timeout_ns >= 0;
 	struct bounded_wait wait = limited ? bounded_wait_begin_within(&for_interval, (uint64_t)timeout_ns)
 	                                   : bounded_wait_begin(&for_record);
 
-	wait_in(ring, &wait, !limited);
+	return wait_in(ring, &wait, !limited);
 }
 
-void ring_wait_for_first(struct ring *ring, int64_t timeout_ns)
+bool ring_wait_for_first(struct ring *ring, int64_t timeout_ns)
 {
 	struct bounded_wait wait = bounded_wait_begin_within(&for_first, (uint64_t)timeout_ns);
 
-	wait_in(ring, &wait, true);
+	return wait_in(ring, &wait, true);
 }
 
-void ring_wait_beside(struct ring *ring, int64_t timeout_ns)
+bool ring_wait_beside(struct ring *ring, int64_t timeout_ns)
 {
 	bool is_read = ring_used_bytes(ring) == 0;
 	/* Producers do not wake a stalled reader. */
@@ -258,6 +261,8 @@ void ring_wait_beside(struct ring *ring, int64_t timeout_ns)
 	if (atomic_exchange(&ring->wake_requested, 0) == 0 && (ring_used_bytes(ring) == 0) == is_read)
 		bounded_wait_futex(&wait, (uint32_t *)&ring->sleep, sleep, WAIT_NO_LIMIT);
 	atomic_store(&ring->sleep, RING_AWAKE);
+	/* A request that came late is left for the next call. */
+	return bounded_wait_left(&wait) != 0;
 }
 
 void ring_wake(struct ring *ring)

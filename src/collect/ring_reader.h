@@ -7,6 +7,7 @@
 #ifndef QUERYPROF_COLLECT_RING_READER_H
 #define QUERYPROF_COLLECT_RING_READER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,15 +59,16 @@ uint64_t ring_tail(const struct ring *ring);
 uint64_t ring_dropped(const struct ring *ring);
 
 /* Sleeps until the ring is half full, ring_wake() was called or `timeout_ns` has
- * passed; timeout_ns < 0: without a limit, and the first record ends it as well. */
-void ring_wait(struct ring *ring, int64_t timeout_ns);
+ * passed; timeout_ns < 0: without a limit, and the first record ends it as well. False: the time has
+ * passed, and nothing else. */
+bool ring_wait(struct ring *ring, int64_t timeout_ns);
 
 /* The same with a limit, and the first record ends it. */
-void ring_wait_for_first(struct ring *ring, int64_t timeout_ns);
+bool ring_wait_for_first(struct ring *ring, int64_t timeout_ns);
 
 /* Sleeps like ring_wait(), for a flusher that waits for ring_wake() while another process reads the
  * ring. Where all records are read, the next one ends the sleep, too. */
-void ring_wait_beside(struct ring *ring, int64_t timeout_ns);
+bool ring_wait_beside(struct ring *ring, int64_t timeout_ns);
 
 /* Any thread: ends the reader's sleep, or its next one. */
 void ring_wake(struct ring *ring);

@@ -64,7 +64,7 @@ static void show_drained(void)
 
 /* Waits like those of ring_reader.h, with looks at the budget in between: always while samples are
  * gathered, and without a limit as long as intervals are stretched. */
-static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
+static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
 {
 	int64_t start = control_now_ns(), now = start, end = start + timeout_ns;
 
@@ -74,10 +74,10 @@ static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), i
 			wait(store_control.ring, end > now ? end - now : 0);
 			return;
 		}
-		wait(store_control.ring, until - now);
-		now = control_now_ns();
-		if (now < until) /* woken */
+		/* The time does not tell: the thread may have been woken in time, and run later. */
+		if (wait(store_control.ring, until - now))
 			return;
+		now = control_now_ns();
 		if (timeout_ns < 0 && ring_head(store_control.ring) != ring_tail(store_control.ring))
 			return;
 	}
@@ -85,14 +85,11 @@ static void wait_for_ring(void (*wait)(struct ring *ring, int64_t timeout_ns), i
 }
 
 /* Until the first record. A run that is open is looked at again when it has been open for twice as long. */
-static void wait_for_first(struct ring *ring, int64_t timeout_ns)
+static bool wait_for_first(struct ring *ring, int64_t timeout_ns)
 {
 	int64_t open_ns = timeout_ns < 0 ? query_youngest_open_ns() : -1;
 
-	if (open_ns >= 0)
-		ring_wait_for_first(ring, open_ns);
-	else
-		ring_wait(ring, timeout_ns);
+	return open_ns >= 0 ? ring_wait_for_first(ring, open_ns) : ring_wait(ring, timeout_ns);
 }
 
 /* --- flushing ---------------------------------------------------------------------- */

@@ -405,7 +405,9 @@ static void test_wake_is_kept(void **state)
 	ring_wake(ring);
 	pthread_join(waiter.thread, NULL);
 	ring_wake(ring); /* no reader sleeps: the next sleep does not begin */
-	ring_wait(ring, -1);
+	assert_true(ring_wait(ring, -1));
+	ring_wake(ring);
+	assert_true(ring_wait(ring, 0)); /* its time is over, too */
 	start_waiter(&waiter, ring, FOREVER_NS);
 	ring_wake(ring);
 	pthread_join(waiter.thread, NULL);
@@ -419,9 +421,9 @@ static void test_timeout(void **state)
 	(void)state;
 
 	assert_true(put(ring, 1, 1, 0, 1)); /* a record alone does not end a timed wait */
-	ring_wait(ring, 30000000);
+	assert_false(ring_wait(ring, 30000000));
 	assert_true(clock_ns(CLOCK_MONOTONIC) - start >= 30000000);
-	ring_wait(ring, 0);
+	assert_false(ring_wait(ring, 0));
 	ring_destroy(ring);
 }
 

@@ -11,13 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/ring_layout.h"
+
 #include "support.h"
 
 #include "queryprof.h"
+#include "sampler/budget.h"
 #include "store/control.h"
 #include "store/waiting.h"
 
@@ -127,6 +132,54 @@ static void sleeps_while_nothing_comes(void **state)
 	/* And wakes by itself for the next record. */
 	put_samples(T0 + 1000000, 1, 1, KEY);
 	assert_eventually(ask("SELECT count(*) FROM trace_log") == 101);
+	stop_store();
+}
+
+/* As a debugger does: a task stops, and goes on after longer than its wait was to be. */
+static void hold_task(int from, int to)
+{
+	int task;
+
+	if (read(from, &task, sizeof task) != sizeof task || ptrace(PTRACE_SEIZE, task, 0, 0) ||
+	    ptrace(PTRACE_INTERRUPT, task, 0, 0) || waitpid(task, NULL, __WALL) != task ||
+	    write(to, &task, sizeof task) != sizeof task || read(from, &task, sizeof task) != sizeof task)
+		_exit(1);
+	usleep(BUDGET_LOOK_NS / 1000 + 100000);
+	ptrace(PTRACE_DETACH, task, 0, 0);
+	_exit(0);
+}
+
+/* A flusher that runs late takes a request for the end of a wait of its own: the request was lost. */
+static void requests_reach_a_late_flusher(void **state)
+{
+	const int64_t interval_ns = flush_interval_ns;
+	int there[2], back[2], task, status;
+	pid_t other;
+
+	(void)state;
+	assert_int_equal(pipe(there) | pipe(back), 0);
+	other = fork();
+	if (!other)
+		hold_task(there[0], back[1]);
+	prctl(PR_SET_PTRACER, other, 0, 0, 0);
+	flush_interval_ns = 600000000000;
+	start_store(NULL, 0);
+	flush_interval_ns = interval_ns;
+	put_samples(T0, 1, 1, KEY);
+	drain();
+	put_samples(T0, 1, 1, KEY); /* is gathered for */
+	assert_eventually((task = find_flusher()) != 0);
+	assert_eventually(__atomic_load_n((uint32_t *)&ring->sleep, __ATOMIC_RELAXED) == RING_SLEEP_TIMED);
+	assert_int_equal(write(there[1], &task, sizeof task), sizeof task);
+	close(back[1]);
+	if (read(back[0], &task, sizeof task) == sizeof task) { /* it may be traced already */
+		assert_int_equal(write(there[1], &task, sizeof task), sizeof task);
+		assert_true(store_drain(20000));
+	}
+	assert_int_equal(waitpid(other, &status, 0), other);
+	close(there[0]);
+	close(there[1]);
+	close(back[0]);
 	stop_store();
 }
 
@@ -404,6 +457,7 @@ int main(void)
 		TEST(exit_stores_what_is_left),
 		TEST(nothing_before_it_is_needed),
 		TEST(sleeps_while_nothing_comes),
+		TEST(requests_reach_a_late_flusher),
 		TEST(takes_no_signals),
 		TEST(drain_means_all_before_it),
 		TEST(drain_waits_for_a_record_being_written),
