@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/sys.h"
+#include "query/cpu_clock.h"
 
 /* The second number of the kernel's three: the time in a run queue, in ns. */
 static uint64_t read_delay(void)
@@ -35,8 +36,9 @@ void account_read(struct thread *thread)
 	const uint64_t voluntary = account->voluntary_switches, involuntary = account->involuntary_switches;
 	int saved_errno = errno, cancel;
 	struct rusage usage;
+	const bool is_known = getrusage(RUSAGE_THREAD, &usage) == 0;
 
-	if (getrusage(RUSAGE_THREAD, &usage) == 0) {
+	if (is_known) {
 		account->major_faults = (uint64_t)usage.ru_majflt;
 		account->minor_faults = (uint64_t)usage.ru_minflt;
 		account->voluntary_switches = (uint64_t)usage.ru_nvcsw;
@@ -47,7 +49,8 @@ void account_read(struct thread *thread)
 		account->run_delay_ns = read_delay();
 		cancel_release(cancel);
 	}
-	account->at_ns = fast_clock_ns(&thread->clock);
+	cpu_clock_before(thread, is_known ? &usage : NULL);
+	account->at_ns = thread->cpu_read_at_ns;
 	errno = saved_errno;
 }
 

@@ -14,7 +14,7 @@
 
 #define ACCOUNT_VALID_NS 1000000
 
-/* Reads the calling thread's account into its slot. Keeps errno. */
+/* Reads the calling thread's account, and its CPU clock, into its slot. Keeps errno. */
 OFF_THE_WAY void account_read(struct thread *thread);
 
 /* The difference of two readings. */

@@ -26,24 +26,29 @@
 #define BASE_MAX_NS 20000000
 #define READING_MAX_NS 3000
 
+static uint64_t take_switches(struct thread *thread, const struct rusage *usage)
+{
+	thread->wait.switches = (uint64_t)usage->ru_nvcsw;
+	return (uint64_t)usage->ru_nvcsw + (uint64_t)usage->ru_nivcsw;
+}
+
 uint64_t cpu_clock_count_switches(struct thread *thread)
 {
 	struct rusage usage;
 
-	if (getrusage(RUSAGE_THREAD, &usage) != 0)
-		return 0;
-	thread->wait.switches = (uint64_t)usage.ru_nvcsw;
-	return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+	return getrusage(RUSAGE_THREAD, &usage) == 0 ? take_switches(thread, &usage) : 0;
 }
 
-/* `base_max_ns`: behind a tick, how old the newest reading may be that no switch came after. */
-static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
+/* `base_max_ns`: behind a tick, how old the newest reading may be that no switch came after. `usage`: has
+ * just been read, NULL: has not. */
+static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns, const struct rusage *usage)
 {
 	/* The moment first: what follows takes as long as some statements do. The coarse clock
 	 * is the time of the newest tick. A tick or a switch behind the moment is noticed here,
 	 * or by the next call. */
 	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
-	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE), switches = cpu_clock_count_switches(thread);
+	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
+	uint64_t switches = usage ? take_switches(thread, usage) : cpu_clock_count_switches(thread);
 	/* The newest estimate. Turns that were too short to be noticed are in it: without
 	 * standing still for as long, the sum of many short calls was up to 90 % too high. */
 	uint64_t estimated_ns = cpu_clock_estimate(thread, thread->seen_ns);
@@ -66,7 +71,7 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns)
 
 uint64_t cpu_clock_now(struct thread *thread)
 {
-	return read_clock(thread, 0);
+	return read_clock(thread, 0, NULL);
 }
 
 uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now)
@@ -77,9 +82,9 @@ uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now)
 	return cpu_ns - (reading_ns < READING_MAX_NS ? reading_ns : 0);
 }
 
-uint64_t cpu_clock_before(struct thread *thread)
+uint64_t cpu_clock_before(struct thread *thread, const struct rusage *usage)
 {
-	return read_clock(thread, BASE_MAX_NS);
+	return read_clock(thread, BASE_MAX_NS, usage);
 }
 
 bool cpu_clock_of(uint32_t thread_id, uint64_t *ns)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "base/fast_clock.h"
 #include "base/way.h"
@@ -21,8 +22,9 @@ uint64_t cpu_clock_now(struct thread *thread);
 uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now);
 
 /* cpu_clock_now() at the beginning of a call, where the thread's turn should not end: the kernel's
- * clock is read only when it has to be. */
-OFF_THE_WAY uint64_t cpu_clock_before(struct thread *thread);
+ * clock is read only when it has to be. `usage` is the thread's, which the caller has just read; NULL: has
+ * not. */
+OFF_THE_WAY uint64_t cpu_clock_before(struct thread *thread, const struct rusage *usage);
 
 /* How often the thread has given its processor up, which it notes, or lost it. Half the price of reading the
  * clock, and without its effect. */

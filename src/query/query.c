@@ -73,14 +73,17 @@ static void clear_counts(struct query_counts *counts)
 	counts->has_threads = counts->has_waits = false;
 }
 
-/* With a CPU clock that is good for a while. */
+/* With an account and a CPU clock that are good for a while. */
 static inline uint64_t read_clock(struct thread *thread)
 {
 	uint64_t now = fast_clock_ns(&thread->clock);
 
-	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
+	if (__builtin_expect(now - thread->account.at_ns >= ACCOUNT_VALID_NS, 0))
+		account_read(thread);
+	else if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
 		return now;
-	cpu_clock_before(thread);
+	else
+		cpu_clock_before(thread, NULL);
 	return fast_clock_ns(&thread->clock);
 }
 
@@ -93,10 +96,6 @@ ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
 	clear_counts(&run->counts);
 	run->counts.start.thread_id = thread->id;
 	now = read_clock(thread);
-	if (__builtin_expect(now - thread->account.at_ns >= ACCOUNT_VALID_NS, 0)) {
-		account_read(thread);
-		now = read_clock(thread); /* the thread may have been switched meanwhile */
-	}
 	run->account = thread->account;
 	run->labels = labels_entered;
 	run->threads = 0;
@@ -117,7 +116,7 @@ void query_start_clocks(struct query_run *run, struct thread *thread)
 
 void query_enter_slowly(struct query_run *run, struct thread *thread)
 {
-	cpu_clock_before(thread);
+	cpu_clock_before(thread, NULL);
 	query_enter_at(run, thread, fast_clock_ns(&thread->clock));
 }
 

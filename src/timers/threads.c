@@ -140,7 +140,8 @@ static void fill_slot(struct thread *slot)
 	/* The old thread's frames: its stack may be gone, or another thread's. The rest is memory that a
 	 * thread with short stacks never touches. */
 	memset(thread_memo(slot), 0, unwind_memo_head_bytes);
-	random_seed(slot);
+	if (slot->random == 0) /* else it goes on with the numbers of the thread before */
+		random_seed(slot);
 	/* Release: sampler_reap() on another thread reads the slot through it. */
 	__atomic_store_n(&slot->owner, slot->id, __ATOMIC_RELEASE);
 }
@@ -302,6 +303,7 @@ void threads_after_fork(void)
 		if (slot == self)
 			continue;
 		slot->owner = 0;
+		slot->random = 0;
 		nesting_set(slot, 0);
 		slots_give(slot);
 	}

@@ -294,7 +294,7 @@ void timers_delete(struct thread *thread)
 	}
 	timers_forget(thread);
 	HANDLER_BARRIER();
-	while (timers_in_process() && count > 0)
+	while (count > 0 && timers_in_process())
 		syscall(SYS_timer_delete, ids[--count]);
 	errno = saved_errno;
 }

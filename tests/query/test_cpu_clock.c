@@ -97,7 +97,7 @@ static uint64_t begin_call(void)
 	uint64_t now = fast_clock_ns(&thread.clock);
 
 	if (!cpu_clock_is_valid(&thread, now)) {
-		cpu_clock_before(&thread);
+		cpu_clock_before(&thread, NULL);
 		now = fast_clock_ns(&thread.clock);
 	}
 	return cpu_clock_estimate(&thread, now);

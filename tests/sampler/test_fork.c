@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "collect/slots.h"
+
 static struct ring *ring;
 static struct query_run run;
 static uint32_t stop_working, working;
@@ -59,7 +61,9 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 	CHECK(ledger_read(LEDGER_LATE) == 0 && sampler_quiesce());
 	CHECK(ledger_read(LEDGER_STORED) == seen.samples[0] + seen.samples[1]);
 
-	/* Threads of its own find free slots. */
+	/* Threads of its own find free slots. None goes on with random numbers of the parent's. */
+	for (uint32_t i = 0; i < slots_count(); i++)
+		CHECK(slots_get(i) == thread || slots_get(i)->random == 0);
 	stop_working = 1;
 	pthread_t threads[8];
 	for (int i = 0; i < 8; i++)

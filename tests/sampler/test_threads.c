@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 
 #include "handler/timer.h"
@@ -18,6 +19,15 @@
 static struct ring *ring;
 static struct query_run run;
 static struct drained seen;
+
+/* A thread goes on with the random numbers of the one that had its slot before. */
+static uint64_t seeds;
+
+ssize_t getrandom(void *buffer, size_t size, unsigned flags)
+{
+	__atomic_fetch_add(&seeds, 1, __ATOMIC_RELAXED);
+	return syscall(SYS_getrandom, buffer, size, flags);
+}
 
 static void assert_nothing_left(void)
 {
@@ -82,6 +92,7 @@ static void test_thousand(void **state)
 	assert_true(seen.samples[TRACE_CPU] + seen.samples[TRACE_REAL] > THREADS / 2);
 	/* Theirs and this thread's: a slot is made only while all others are taken. */
 	assert_in_range(sampler_counter(SAMPLER_SLOTS), 1, AT_ONCE + 1);
+	assert_int_equal(seeds, sampler_counter(SAMPLER_SLOTS));
 	assert_nothing_left();
 }
 
@@ -108,10 +119,13 @@ static void *end_bare(void *context)
 	return NULL;
 }
 
+/* The sampler's key is the last of them. */
+#define KEYS_IN_THREAD 32
+
 static pthread_key_t late_key;
 static int late_queries;
 
-/* Runs after the sampler's destructor in the first rounds, and in the last one. */
+/* In each round of destructors. */
 static void query_late(void *value)
 {
 	struct query_tag tag = tag_of(&run, 1000000, 1000000);
@@ -167,10 +181,16 @@ static void test_ends(void **state)
 
 	if (UNDER_TSAN) /* it has left the thread before the last destructors run */
 		return;
+	/* Destructors run in the order of their keys' numbers: first before the sampler's, and then after it.
+	 */
 	assert_int_equal(pthread_key_create(&late_key, query_late), 0);
 	for (int i = 0; i < 20; i++)
 		run_thread(end_late);
-	assert_int_equal(late_queries, 20 * PTHREAD_DESTRUCTOR_ITERATIONS);
+	while (late_key < KEYS_IN_THREAD)
+		assert_int_equal(pthread_key_create(&late_key, query_late), 0);
+	for (int i = 0; i < 20; i++)
+		run_thread(end_late);
+	assert_int_equal(late_queries, 2 * 20 * PTHREAD_DESTRUCTOR_ITERATIONS);
 	assert_nothing_left();
 }
 

@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/ring_layout.h"
+#include "wire/ring_layout.h"
 
 #include "support.h"
 
 #include "queryprof.h"
-#include "sampler/budget.h"
+#include "timers/budget.h"
 #include "store/control.h"
 #include "store/waiting.h"
 
