@@ -111,6 +111,14 @@ static bool fails(const char *function, void *address)
 	return mode > LIST && place == wanted && (!atomic_exchange(&has_failed, true) || mode == ALWAYS);
 }
 
+/* For own_memory.c. */
+__attribute__((visibility("default"))) bool inject_fails(const char *function, void *address);
+
+bool inject_fails(const char *function, void *address)
+{
+	return fails(function, address);
+}
+
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define FAIL(name, number, result)                                                                           \
 	do {                                                                                                 \
