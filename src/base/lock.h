@@ -28,12 +28,12 @@
 /* The order, outermost first. */
 enum lock_place {
 	LOCK_OFFER,  /* entry/extension.c: requesting SQLite's routines */
-	LOCK_SQLITE, /* sqlite/calls/host.c: calls of queryprof's own that take SQLite's mutexes for all */
+	LOCK_SQLITE, /* sqlite/library/host.c: calls of queryprof's own that take SQLite's mutexes for all */
 	LOCK_RECORD, /* entry/record.c: libraries being taken on */
-	LOCK_LATE_PATCH,       /* sqlite/static/adopt.c: code being patched that threads run */
+	LOCK_LATE_PATCH,       /* sqlite/calls/adopt.c: code being patched that threads run */
 	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
 	LOCK_HOOKS,            /* hook/hook.c: slots being patched */
-	LOCK_LIBRARIES,        /* sqlite/calls/host.c: the SQLite libraries */
+	LOCK_LIBRARIES,        /* sqlite/library/host.c: the SQLite libraries */
 	LOCK_ENGINE,           /* entry/engine_query.c: queries to be used again */
 	LOCK_SETTINGS_CHANGE,  /* settings: one change at a time */
 	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */

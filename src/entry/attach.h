@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 /* Reads and writes none of the connection's databases, if the host's calls can be hooked:
  * the schema `system` then comes with the first statement that names it or, where the

@@ -19,7 +19,7 @@
 #include "sql/trace_names.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/opcode/places.h"
-#include "sqlite/plan/auto_extensions.h"
+#include "sqlite/library/auto_extensions.h"
 #include "sqlite/runs/calling.h"
 #include "sqlite/runs/trace_fallback.h"
 #include "sqlite/session/labels.h"

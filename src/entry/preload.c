@@ -31,7 +31,7 @@
 #include "base/loader.h"
 #include "base/memory_left.h"
 #include "entry/mark.h"
-#include "sqlite/calls/library.h"
+#include "sqlite/library/library.h"
 #include "sqlite/calls/namespaces.h"
 #include "sqlite/static/opening.h"
 

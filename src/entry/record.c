@@ -25,9 +25,9 @@
 #include "entry/record.h"
 #include "hook/confine.h"
 #include "sqlite/calls/hooks.h"
-#include "sqlite/calls/library.h"
+#include "sqlite/library/library.h"
 #include "sqlite/session/recording.h"
-#include "sqlite/static/adopt.h"
+#include "sqlite/calls/adopt.h"
 
 __attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
 

@@ -26,7 +26,7 @@
 #include "query/watch_cost.h"
 #include "settings/settings.h"
 #include "span/keep.h"
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 #include "sqlite/plan/programs.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/session.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sqlite/plan/callbacks.h"
+#include "sqlite/library/callbacks.h"
 
 static sqlite3_api_routines routines;
 

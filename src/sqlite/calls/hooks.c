@@ -5,7 +5,7 @@
 #include "sqlite/calls/workers.h"
 #include "sqlite/calls/wrappers.h"
 #include "sqlite/runs/mutex_wait.h"
-#include "sqlite/static/adopt.h"
+#include "sqlite/calls/adopt.h"
 
 /* The hook of each library's sqlite3_step; NULL: not yet. Only the source uses it. */
 static const struct import_hook *steps[HOST_LIBRARIES_MAX];

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 /* Hooks the library, one of host_libraries, in every object that calls it. Again when
  * objects have come since; cheap when none has. True when the host's steps can be seen

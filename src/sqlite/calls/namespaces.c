@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/loader.h"
-#include "sqlite/calls/library.h"
+#include "sqlite/library/library.h"
 #include "sqlite/static/find.h"
 
 #define SAID_MAX 16

@@ -6,7 +6,7 @@
 #define QUERYPROF_SQLITE_CALLS_WORKERS_H
 
 #include "hook/import.h"
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 /* The hook by which the threads that the library starts work for the query of their maker. */
 struct import_hook workers_hook(const struct host_library *library);

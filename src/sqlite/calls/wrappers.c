@@ -14,7 +14,7 @@
 
 #include "base/way.h"
 #include "sqlite/calls/workers.h"
-#include "sqlite/plan/auto_extensions.h"
+#include "sqlite/library/auto_extensions.h"
 #include "sqlite/plan/programs.h"
 #include "sqlite/runs/operations.h"
 #include "sqlite/runs/recent.h"

@@ -7,7 +7,7 @@
 #define QUERYPROF_SQLITE_CALLS_WRAPPERS_H
 
 #include "hook/import.h"
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 #include "sqlite/static/patch.h"
 
 #define WRAPPERS_MAX 26

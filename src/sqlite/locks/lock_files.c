@@ -9,7 +9,7 @@
 
 #include "base/lock.h"
 #include "query/query.h"
-#include "sqlite/locks/transaction.h"
+#include "sqlite/session/transaction.h"
 
 #define FILES 4096u /* a power of two */
 #define FILES_FULL (FILES / 4 * 3)

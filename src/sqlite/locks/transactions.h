@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sqlite/locks/transaction.h"
+#include "sqlite/session/transaction.h"
 #include "wire/transaction_record.h"
 
 struct run;

@@ -9,7 +9,7 @@
 #ifndef QUERYPROF_SQLITE_OPCODE_NAMES_H
 #define QUERYPROF_SQLITE_OPCODE_NAMES_H
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 #define OPCODES 256
 #define OPCODE_NAME_BYTES 16

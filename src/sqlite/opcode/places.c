@@ -15,8 +15,7 @@
 #include "sqlite/opcode/flow.h"
 #include "sqlite/opcode/names.h"
 #include "sqlite/opcode/trials.h"
-#include "sqlite/plan/auto_extensions.h"
-#include "sqlite/plan/scan_counts.h"
+#include "sqlite/library/auto_extensions.h"
 #include "sqlite/runs/calling.h"
 #include "timers/registers.h"
 
@@ -531,7 +530,8 @@ static bool learn(const struct host_library *library, const struct thread *threa
 		if (is_found)
 			opcode_names_find(found->names, learning->names, library);
 		callbacks_find(&found->callbacks, learning->api, learning->db);
-		found->scan_status = scan_counts_find(library);
+		found->scan_status =
+			(scan_status_function *)host_function(library, "sqlite3_stmt_scanstatus");
 	}
 	debug_log(DEBUG_HOOKS,
 	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "

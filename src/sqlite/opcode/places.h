@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "handler/opcode.h"
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 #include "sqlite/opcode/names.h"
-#include "sqlite/plan/callbacks.h"
+#include "sqlite/library/callbacks.h"
 
 /* An opcode as it lies in memory. */
 struct opcode_bytes {

@@ -20,11 +20,6 @@ struct scan_counts {
 	} items[LOOPS_MAX];
 };
 
-scan_status_function *scan_counts_find(const struct host_library *library)
-{
-	return (scan_status_function *)host_function(library, "sqlite3_stmt_scanstatus");
-}
-
 static scan_status_function *function_of(const struct run *run)
 {
 	const struct opcode_library *library = opcode_library(run->session->library);

@@ -10,9 +10,6 @@
 #include "sqlite/opcode/places.h"
 #include "sqlite/runs/runs.h"
 
-/* The library's function, NULL: it does not count. */
-scan_status_function *scan_counts_find(const struct host_library *library);
-
 /* The run's statement begins. */
 void scan_counts_begin(struct run *run);
 

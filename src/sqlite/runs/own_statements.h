@@ -5,7 +5,7 @@
 #ifndef QUERYPROF_SQLITE_RUNS_OWN_STATEMENTS_H
 #define QUERYPROF_SQLITE_RUNS_OWN_STATEMENTS_H
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 struct call;
 

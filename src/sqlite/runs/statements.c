@@ -4,7 +4,7 @@
 #include "base/way.h"
 #include "handler/running.h"
 #include "query/look.h"
-#include "sqlite/calls/sites.h"
+#include "sqlite/library/sites.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/opcode/places.h"

@@ -296,13 +296,6 @@ bool session_remove(struct session *session)
 
 /* --- who is sampled ------------------------------------------------------------------ */
 
-uint32_t sessions_watched;
-
-void sessions_watch_more(int reasons)
-{
-	__atomic_add_fetch(&sessions_watched, (uint32_t)reasons, __ATOMIC_RELAXED);
-}
-
 void session_watch(struct session *session)
 {
 	if (session_wants_samples(&session->settings) &&

@@ -12,8 +12,9 @@
 #include "base/bias.h"
 #include "handler/thread.h"
 #include "settings/settings.h"
-#include "sqlite/calls/host.h"
-#include "sqlite/locks/transaction.h"
+#include "sqlite/library/host.h"
+#include "sqlite/library/idle.h"
+#include "sqlite/session/transaction.h"
 
 struct address_space;
 
@@ -127,19 +128,6 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded);
 /* The connection goes: the session is no longer found. True for one caller only, which then
  * ends its runs (runs_forget) and gives the connection's count back. */
 bool session_remove(struct session *session);
-
-/* No session samples and no run is open: hooks have nothing to do. Inline, for it is
- * all that the library costs a host with its timers off. */
-extern uint32_t sessions_watched __attribute__((visibility("hidden")));
-
-static inline bool sessions_idle(void)
-{
-	/* Relaxed: a query that begins as sampling is turned on may be missed. */
-	return __atomic_load_n(&sessions_watched, __ATOMIC_RELAXED) == 0;
-}
-
-/* One more reason, or one less, for the hooks to look. */
-void sessions_watch_more(int reasons);
 
 /* The session's settings may request samples now; its last query has ended for good. */
 void session_watch(struct session *session);

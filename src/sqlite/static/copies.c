@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/loader.h"
-#include "sqlite/calls/library.h"
+#include "sqlite/library/library.h"
 
 /* The program's own name is "". */
 static bool is_program(const struct dl_phdr_info *info)

@@ -2,7 +2,7 @@
 /*
  * The copies of SQLite that are linked into the objects of this process, the program's and its
  * modules', also where the module exports its own. Shared libraries of SQLite are none
- * (library_is_called_by_name() of sqlite/calls/library.h).
+ * (library_is_called_by_name() of sqlite/library/library.h).
  *
  * Also compiled into the preload.
  */

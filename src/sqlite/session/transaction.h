@@ -2,8 +2,8 @@
 /*
  * The state of a session's transaction, see transactions.h.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_TRANSACTION_H
-#define QUERYPROF_SQLITE_LOCKS_TRANSACTION_H
+#ifndef QUERYPROF_SQLITE_SESSION_TRANSACTION_H
+#define QUERYPROF_SQLITE_SESSION_TRANSACTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,10 +2,10 @@
 /*
  * Watches a copy of SQLite inside the program or a module as if it were a shared library.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_ADOPT_H
-#define QUERYPROF_SQLITE_STATIC_ADOPT_H
+#ifndef QUERYPROF_SQLITE_CALLS_ADOPT_H
+#define QUERYPROF_SQLITE_CALLS_ADOPT_H
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 #include "sqlite/static/copies.h"
 
 /* Takes the copy on and patches it, before it has a connection; `*known`: it was taken on before.

@@ -8,8 +8,8 @@
  * as the call around it says (calling.h). With one library, as nearly always, nothing needs
  * to be looked up.
  */
-#ifndef QUERYPROF_SQLITE_CALLS_HOST_H
-#define QUERYPROF_SQLITE_CALLS_HOST_H
+#ifndef QUERYPROF_SQLITE_LIBRARY_HOST_H
+#define QUERYPROF_SQLITE_LIBRARY_HOST_H
 
 #include <stdbool.h>
 #include <sqlite3ext.h>

@@ -5,14 +5,14 @@
  * link-time optimisation. But SQLite calls them inside of calls only. So a place that has called
  * from outside of any is the host's for ever; SQLite's own places are never seen there.
  */
-#ifndef QUERYPROF_SQLITE_CALLS_SITES_H
-#define QUERYPROF_SQLITE_CALLS_SITES_H
+#ifndef QUERYPROF_SQLITE_LIBRARY_SITES_H
+#define QUERYPROF_SQLITE_LIBRARY_SITES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 #define SITES 4096 /* a power of two */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sqlite/calls/sites.h"
+#include "sqlite/library/sites.h"
 
 /* A place that finds no room so near to its own is taken for SQLite's. */
 #define PROBES 16

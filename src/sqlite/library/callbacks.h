@@ -3,13 +3,13 @@
  * The callbacks of the host's that preparing a statement may call: the authorizer and the progress handler.
  * SQLite cannot be asked for them, so their places in a connection are found by trial, once a library.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_CALLBACKS_H
-#define QUERYPROF_SQLITE_PLAN_CALLBACKS_H
+#ifndef QUERYPROF_SQLITE_LIBRARY_CALLBACKS_H
+#define QUERYPROF_SQLITE_LIBRARY_CALLBACKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 struct callback_place {
 	uint32_t at;          /* in the connection, 0: not known */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sqlite/static/adopt.h"
+#include "sqlite/calls/adopt.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sqlite/plan/callbacks.h"
+#include "sqlite/library/callbacks.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  *
  * Also compiled into the preload, which has nothing else of the library.
  */
-#ifndef QUERYPROF_SQLITE_CALLS_LIBRARY_H
-#define QUERYPROF_SQLITE_CALLS_LIBRARY_H
+#ifndef QUERYPROF_SQLITE_LIBRARY_LIBRARY_H
+#define QUERYPROF_SQLITE_LIBRARY_LIBRARY_H
 
 #include <limits.h>
 #include <link.h>

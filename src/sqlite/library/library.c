@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sqlite/calls/library.h"
+#include "sqlite/library/library.h"
 
 #include <elf.h>
 #include <link.h>

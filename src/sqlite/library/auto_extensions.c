@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sqlite/plan/auto_extensions.h"
+#include "sqlite/library/auto_extensions.h"
 
 #include <link.h>
 

@@ -2,7 +2,7 @@
 /*
  * The SQLite libraries of the process that queryprof has met.
  */
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 #include <elf.h>
 #include <link.h>
@@ -19,9 +19,9 @@
 #include "base/loader.h"
 #include "base/lock.h"
 #include "collect/open_waits.h"
-#include "sqlite/calls/library.h"
+#include "sqlite/library/idle.h"
+#include "sqlite/library/library.h"
 #include "sqlite/runs/calling.h"
-#include "sqlite/session/session.h"
 
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
 

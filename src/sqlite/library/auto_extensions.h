@@ -6,10 +6,10 @@
  * SQLite does not name them. But it keeps them in an array, and a structure of its data has their number
  * and the array: queryprof finds it by an extension of its own that it registers for a moment.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_AUTO_EXTENSIONS_H
-#define QUERYPROF_SQLITE_PLAN_AUTO_EXTENSIONS_H
+#ifndef QUERYPROF_SQLITE_LIBRARY_AUTO_EXTENSIONS_H
+#define QUERYPROF_SQLITE_LIBRARY_AUTO_EXTENSIONS_H
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 
 /* An extension of queryprof's, whoever registers it. There are at most OWN_EXTENSIONS_MAX; again is nothing.
  */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the hooks have anything to do.
+ */
+#ifndef QUERYPROF_SQLITE_LIBRARY_IDLE_H
+#define QUERYPROF_SQLITE_LIBRARY_IDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* No session samples and no run is open: hooks have nothing to do. Inline, for it is
+ * all that the library costs a host with its timers off. */
+extern uint32_t sessions_watched __attribute__((visibility("hidden")));
+
+static inline bool sessions_idle(void)
+{
+	/* Relaxed: a query that begins as sampling is turned on may be missed. */
+	return __atomic_load_n(&sessions_watched, __ATOMIC_RELAXED) == 0;
+}
+
+/* One more reason, or one less, for the hooks to look. */
+void sessions_watch_more(int reasons);
+
+#endif
