@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One run of a query: its identity, its exact times, what other threads may see of it
- * while it lasts, and the record that ends it. Knows nothing of SQLite; src/watch and
+ * while it lasts, and the record that ends it. Knows nothing of SQLite; src/sqlite and
  * qp_query_begin() both stand on it.
  */
 #ifndef QUERYPROF_QUERY_QUERY_H

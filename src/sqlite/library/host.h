@@ -34,7 +34,7 @@ struct host_library {
 	bool opcodes_tried;
 	const struct opcode_library *opcodes;
 	const char *unpatched; /* relaxed atomic; why its code was not patched when that was tried */
-	bool is_patched;       /* the same; its functions begin with jumps to the wrappers (watch/static) */
+	bool is_patched;       /* the same; its functions begin with jumps to the wrappers (sqlite/static) */
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */
