@@ -124,14 +124,6 @@ int engine_query_begin(const qp_query *given, const char *function, bool is_shar
 	return QP_OK;
 }
 
-static bool is_worth_logging(const struct qp_query_handle *query)
-{
-	for (int type = 0; type < TRACE_TYPES; type++)
-		if (__atomic_load_n(&query->run.counts.samples[type], __ATOMIC_RELAXED))
-			return true;
-	return query_lasted(&query->run, query->settings.log_queries_min_query_duration_ns);
-}
-
 void engine_query_record(struct qp_query_handle *query, const struct thread *thread, int64_t exception_code,
                          const char *exception)
 {
@@ -147,7 +139,8 @@ void engine_query_record(struct qp_query_handle *query, const struct thread *thr
 	struct statement_run counted;
 	uint64_t statement = statement_stats_find(&name);
 	const bool is_logged =
-		is_worth_logging(query) ||
+		query_is_worth_a_row(&query->run,
+	                             (uint64_t)query->settings.log_queries_min_query_duration_ns) ||
 		(exception_code && statement_stats_is_first_failure(statement, (int)exception_code));
 	const struct query_span_end span = { statement, is_logged, false, exception_code != 0 };
 

@@ -173,10 +173,27 @@ void query_withdraw(struct query_run *run);
 void query_pause(struct query_run *run);
 void query_resume(struct query_run *run, struct thread *thread);
 
+PART_OF_THE_WAY bool query_has_samples(const struct query_run *run)
+{
+	uint64_t any = 0;
+
+#pragma GCC unroll 3
+	for (int type = 0; type < TRACE_TYPES; type++)
+		any |= __atomic_load_n(&run->counts.samples[type], __ATOMIC_RELAXED);
+	return any != 0;
+}
+
 /* Whether the run had lasted `ns` when its newest call ended. */
 static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 {
 	return run->left_ns - run->start_monotonic_ns >= ns;
+}
+
+/* Whether the run, which ended with its newest call, is worth a row in query_log: it has samples, or lasted
+ * `ns`. */
+PART_OF_THE_WAY bool query_is_worth_a_row(const struct query_run *run, uint64_t ns)
+{
+	return query_has_samples(run) || query_lasted(run, ns);
 }
 
 /* Counts the run, which ended with its newest call, for its statement, as most are: it has not failed, has

@@ -82,7 +82,6 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 {
 	runs_set_statement(run, stmt);
 	run->label[0] = 0;
-	run->kind = RUN_STATEMENT;
 	run->statement = 0;
 	run->tag_slot = NULL;
 	run->own = false;
@@ -137,59 +136,29 @@ static void count_private(struct session *session)
 	__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
 }
 
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
-                       bool is_private)
+struct run *runs_begin_anew(const struct run_begin *how)
 {
-	struct run *run = stmt ? take_ended(session, stmt, owner) : NULL;
+	struct session *session = how->session;
+	struct run *run = how->stmt ? take_ended(session, how->stmt, how->owner) : NULL;
 	bool is_again = run != NULL;
 
-	if (!run && !(run = runs_claim(stmt, owner)))
+	if (!run && !(run = runs_claim(how->stmt, how->owner)))
 		return NULL;
-	if (is_private) {
+	if (how->is_private) {
 		count_private(session);
 	} else if (!session_hold(session)) {
 		runs_free(run);
 		return NULL;
 	}
-	__atomic_store_n(&run->is_private, is_private, __ATOMIC_RELAXED);
+	__atomic_store_n(&run->is_private, how->is_private, __ATOMIC_RELAXED);
 	if (!is_again)
-		set_up(run, session, stmt);
+		set_up(run, session, how->stmt);
 	if (!is_again || !runs_has_settings_of(run, session))
 		copy_settings(run);
+	run->kind = (uint8_t)how->kind;
 	find_places(run);
 	start(run);
-	start_query(run, thread);
-	return run;
-}
-
-struct run *runs_begin_kept(struct run *preparation, sqlite3_stmt *stmt)
-{
-	struct session *session = preparation->session;
-	struct run *run;
-
-	query_hide(&preparation->query);
-	preparation->query.text = sqlite3_sql(stmt);
-	runs_name_statement(preparation, stmt);
-	run = preparation->query.text ? runs_claim(stmt, preparation->owner) : NULL;
-	if (run && !runs_count_kept(run)) {
-		runs_free(run);
-		return NULL;
-	}
-	if (!run)
-		return NULL;
-	set_up(run, session, stmt);
-	run->settings = preparation->settings;
-	find_places(run);
-	run->statement = preparation->statement;
-	run->query.counts.start.program = preparation->query.counts.start.program;
-	run->query.counts.start.opcodes = preparation->query.counts.start.opcodes;
-	run->query.text = preparation->query.text;
-	runs_publish_if_open(run);
-	query_mark(&run->query);
-	__atomic_store_n(&run->is_private, preparation->is_private, __ATOMIC_RELAXED);
-	__atomic_store_n(&session->has_kept, true, __ATOMIC_RELAXED);
-	/* Release: as in runs_give_back(). */
-	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELEASE);
+	start_query(run, how->thread);
 	return run;
 }
 
@@ -247,19 +216,20 @@ void runs_describe(struct run *run)
 }
 
 /* The settings that it has copied want samples, as those of every run that begins. */
-ON_THE_WAY bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
-                                 uint64_t owner, struct thread *thread)
+ON_THE_WAY struct run *runs_begin_again(struct run *run, struct session *session,
+                                        const sqlite3_api_routines *api, uint64_t owner,
+                                        struct thread *thread)
 {
 	if (!runs_is_of_session(run, session) || !runs_has_settings_of(run, session) ||
 	    api->db_handle(run->stmt) != session->db || !is_same_text(run, api))
-		return false;
+		return NULL;
 	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
 	count_private(session);
 	start(run);
 	name_again(run);
 	start_query(run, thread);
 	query_show_again(&run->query);
-	return true;
+	return run;
 }
 
 bool runs_is_current(const struct run *run)
@@ -291,61 +261,101 @@ void runs_describe_operation(struct run *run, const char *database)
 	query_show(&run->query);
 }
 
-/* --- it changes its name ------------------------------------------------------------------ */
+/* --- it changes its key ------------------------------------------------------------------- */
 
-struct run *runs_rename(struct run *run, const void *key)
+/* The place of a run that goes on from another, of the same session. */
+static struct run *claim_after(const struct run *run, const void *key, sqlite3_stmt *stmt)
 {
-	struct run *named = runs_claim(key, run->owner);
+	struct run *next = runs_claim(key, run->owner);
 
-	if (!named) {
-		runs_release(run);
+	if (!next)
 		return NULL;
+	set_up(next, run->session, stmt);
+	__atomic_store_n(&next->is_private, run->is_private, __ATOMIC_RELAXED);
+	next->own = run->own;
+	next->kind = run->kind;
+	next->prepared = false;
+	next->tag_thread = NULL;
+	next->settings = run->settings;
+	next->statement = run->statement;
+	return next;
+}
+
+struct run *runs_leave_ended(struct run *preparation, sqlite3_stmt *stmt)
+{
+	const struct run_start *start = &preparation->query.counts.start;
+	struct run *run;
+
+	query_hide(&preparation->query);
+	preparation->query.text = sqlite3_sql(stmt);
+	runs_name_statement(preparation, stmt);
+	run = preparation->query.text ? claim_after(preparation, stmt, stmt) : NULL;
+	if (run && !runs_count_kept(run)) {
+		runs_free(run);
+		return NULL;
+	}
+	if (!run)
+		return NULL;
+	find_places(run);
+	run->query.counts.start.program = start->program;
+	run->query.counts.start.opcodes = start->opcodes;
+	run->query.text = preparation->query.text;
+	runs_publish_if_open(run);
+	query_mark(&run->query);
+	__atomic_store_n(&run->session->has_kept, true, __ATOMIC_RELAXED);
+	/* Release: as in runs_give_back(). */
+	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELEASE);
+	return run;
+}
+
+static void pause_prepared(struct run *run, sqlite3_stmt *stmt)
+{
+	query_pause(&run->query);
+	run->query.text = sqlite3_sql(stmt);
+	if (!run->own)
+		query_make_due(&run->query); /* the host may free its own text */
+	runs_name_statement(run, stmt);
+	runs_set_statement(run, stmt);
+	find_places(run);
+	run->prepared = true;
+	read_at_start(run);
+}
+
+static void move_texts(struct run *to, struct run *from)
+{
+	to->database = from->database;
+	from->database = NULL;
+	memcpy(to->query_id, from->query_id, sizeof to->query_id);
+	memcpy(to->label, from->label, sizeof to->label);
+	if (from->query.query_id)
+		to->query.query_id = to->query_id;
+	if (from->label[0])
+		to->query.text = to->label;
+}
+
+void run_move(struct run *run, const void *key)
+{
+	struct run *moved = claim_after(run, key, NULL);
+
+	if (!moved) {
+		runs_release(run);
+		return;
 	}
 	/* No handler counts in it now: it has no tag. */
 	query_hide(&run->query);
-	query_hand_over(&named->query, &run->query);
+	query_hand_over(&moved->query, &run->query);
 	run->query.span.id = 0; /* the other's now */
-	runs_set_statement(named, NULL);
-	__atomic_store_n(&named->is_private, run->is_private, __ATOMIC_RELAXED);
-	named->own = run->own;
-	named->kind = run->kind;
-	named->prepared = false;
-	named->tag_thread = named->tag_slot = NULL;
-	named->settings = run->settings;
-	named->statement = run->statement;
-	named->database = run->database;
-	run->database = NULL;
-	__atomic_store_n(&named->session, run->session, __ATOMIC_RELAXED);
-	memcpy(named->query_id, run->query_id, sizeof named->query_id);
-	memcpy(named->label, run->label, sizeof named->label);
-	if (run->query.query_id)
-		named->query.query_id = named->query_id;
-	if (run->label[0])
-		named->query.text = named->label;
+	move_texts(moved, run);
 	runs_free(run); /* its place; the run itself stays open */
-	return named;
+	if (runs_is_preparation(moved))
+		pause_prepared(moved, (sqlite3_stmt *)key);
+	else
+		query_show(&moved->query);
+	runs_give_back(moved);
 }
 
 void runs_hide_key(struct run *run)
 {
 	/* No handle has the address of a run. Relaxed: the owner keeps it. */
 	__atomic_store_n(runs_key(run), run, __ATOMIC_RELAXED);
-}
-
-void runs_prepared(struct run *run, sqlite3_stmt *stmt)
-{
-	struct run *named = runs_rename(run, stmt);
-
-	if (!named)
-		return;
-	query_pause(&named->query);
-	named->query.text = sqlite3_sql(stmt);
-	if (!named->own)
-		query_make_due(&named->query); /* the host may free its own text */
-	runs_name_statement(named, stmt);
-	runs_set_statement(named, stmt);
-	find_places(named);
-	named->prepared = true;
-	read_at_start(named);
-	runs_give_back(named);
 }

@@ -5,22 +5,42 @@
 #ifndef QUERYPROF_SQLITE_RUNS_BEGIN_H
 #define QUERYPROF_SQLITE_RUNS_BEGIN_H
 
+#include "sqlite/calls/host.h"
 #include "sqlite/runs/runs.h"
 
-/* Begins a run of the call with this number, and its clocks. `stmt` NULL: of none yet. NULL
- * when the table has no room (counted). `is_private`: the session is now. */
-struct run *runs_begin(struct session *session, sqlite3_stmt *stmt, uint64_t owner, struct thread *thread,
-                       bool is_private);
+/* Of what a run is, and in which call it begins. */
+struct run_begin {
+	struct session *session;
+	const struct host_library *library; /* whose call it is */
+	struct thread *thread;
+	sqlite3_stmt *stmt; /* NULL: of none yet */
+	uint64_t owner;     /* the call's number */
+	enum run_kind kind;
+	bool is_private; /* the session is now */
+};
 
-/* A run that has ended begins anew: as runs_begin() and runs_describe(). The session, of the library with
- * these routines, is private now. False: the run is another session's or of another text, or the
- * settings have changed. */
-bool runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
-                      uint64_t owner, struct thread *thread);
+struct run *runs_begin_anew(const struct run_begin *how);
+struct run *runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
+                             uint64_t owner, struct thread *thread);
 
-/* A run that has ended, for the statement that this preparation has made, and is named after from now on.
- * NULL: there is no room. */
-struct run *runs_begin_kept(struct run *preparation, sqlite3_stmt *stmt);
+/* Begins a run, and its clocks. `slot` NULL: it is found, or one that is free; NULL when the table has no
+ * room (counted), and else runs_describe() or the like has to follow. Or it is the statement's, has ended,
+ * and begins anew, shown at once, on a private session; NULL when it is another session's or of another text,
+ * or the settings have changed. */
+PART_OF_THE_WAY struct run *run_begin(struct run *slot, struct run_begin how)
+{
+	return slot ? runs_begin_again(slot, how.session, host_api(how.library), how.owner, how.thread)
+	            : runs_begin_anew(&how);
+}
+
+/* Leaves a run that has ended for the statement that this preparation has made, and is named after from now
+ * on. NULL: there is no room. */
+struct run *runs_leave_ended(struct run *preparation, sqlite3_stmt *stmt);
+
+/* Outside of its call: the run is found by another key from now on, and stays open. An operation is shown by
+ * its handle. A preparation, under the connection's mutex, is paused until the statement's first step. It
+ * ends here when the table has no room. */
+void run_move(struct run *run, const void *key);
 
 /* Finds the statement of the run by its text, and the part of it by the program of `stmt` (NULL: none), while
  * they are there for sure: at the end another thread may have prepared it anew. */
@@ -72,15 +92,7 @@ static inline void runs_take_query_id(struct run *run)
 void runs_announce_operation(struct run *run, const char *label);
 void runs_describe_operation(struct run *run, const char *database);
 
-/* The run is found by another key from now on, and is moved there. NULL: the table has no
- * room, the run has ended. */
-struct run *runs_rename(struct run *run, const void *key);
-
 /* The handle goes: no call finds the run any more. */
 void runs_hide_key(struct run *run);
-
-/* Under the connection's mutex: the statement has been prepared. The run is paused until the
- * first step, and is the statement's from now on. It ends here when the table has no room. */
-void runs_prepared(struct run *run, sqlite3_stmt *stmt);
 
 #endif

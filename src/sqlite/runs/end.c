@@ -11,20 +11,10 @@
 #include "sqlite/plan/scan_counts.h"
 #include "sqlite/runs/begin.h"
 
-static bool has_samples(const struct run *run)
-{
-	uint64_t any = 0;
-
-#pragma GCC unroll 3
-	for (int type = 0; type < TRACE_TYPES; type++)
-		any |= __atomic_load_n(&run->query.counts.samples[type], __ATOMIC_RELAXED);
-	return any != 0;
-}
-
 /* `run` is one that is logged at all. */
 PART_OF_THE_WAY bool is_worth_a_line(const struct run *run)
 {
-	return has_samples(run) || query_lasted(&run->query, run->settings.min_duration_ns);
+	return query_is_worth_a_row(&run->query, run->settings.min_duration_ns);
 }
 
 bool runs_worth_logging(const struct run *run)
@@ -114,7 +104,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		 * statement anew. */
 		end.query = sqlite3_sql(run->stmt);
 		end.database = sqlite3_db_filename(session->db, "main");
-		if (!run->prepared && has_samples(run))
+		if (!run->prepared && query_has_samples(&run->query))
 			end.program = programs_see(run, end.query);
 		if (end.program && !run->session->traced)
 			scan_counts_publish(run, end.program, work->reprepares != 0);

@@ -49,13 +49,7 @@ static void begin(struct run_call *call, struct session *session, enum run_kind 
 	if (!session || session->traced || !session_wants_samples(&session->settings) ||
 	    !(thread = sampler_thread()))
 		return;
-	call->run = runs_begin(session, NULL, call->call.number, thread, false);
-	if (!call->run)
-		return;
-	call->run->kind = (uint8_t)kind;
-	statements_set_around(call->run, &call->call, thread);
-	call_set_run(&call->call, call->run);
-	runs_push(call->run, thread, call->call.frame);
+	run_call_begin(call, (struct run_begin){ .session = session, .thread = thread, .kind = kind });
 }
 
 /* The file name is SQLite's, and copied under the mutex. */
@@ -92,10 +86,7 @@ static bool leave_run(struct run_call *call)
 
 	if (!call->run || !runs_is_own(call->run, call->call.number))
 		return false;
-	runs_pop(call->run);
-	if (thread)
-		query_leave(&call->run->query, thread);
-	call_set_run(&call->call, NULL);
+	run_call_leave(call, thread);
 	return true;
 }
 
@@ -109,7 +100,7 @@ static void end(struct run_call *call, int rc)
 	if (call->run->kind == RUN_CLOSE && !rc && !query_lasted(&call->run->query, CLOSE_MIN_NS) &&
 	    !runs_worth_logging(call->run))
 		call->run->settings.log = false;
-	run_end(call->run, (struct run_result){ sampler_thread(), rc });
+	run_call_end(call, sampler_thread(), rc);
 }
 
 void operation_end(struct run_call *call, int rc)
@@ -120,16 +111,12 @@ void operation_end(struct run_call *call, int rc)
 
 void operation_opened(struct run_call *call, const void *handle, int rc)
 {
-	struct run *run;
-
 	if (!handle) {
 		operation_end(call, rc);
 		return;
 	}
-	if (leave_run(call) && (run = runs_rename(call->run, handle))) {
-		query_show(&run->query);
-		runs_give_back(run);
-	}
+	if (leave_run(call))
+		run_move(call->run, handle);
 	call_leave(&call->call);
 }
 
@@ -190,9 +177,8 @@ void operation_use(struct run_call *call, const struct host_library *library, co
 	call->run = runs_take(handle, call->call.number, &is_taken);
 	if (!call->run)
 		return;
-	call_set_run(&call->call, call->run);
 	query_enter(&call->run->query, thread);
-	runs_push(call->run, thread, frame);
+	run_call_enter(call, call->run, thread);
 }
 
 void operation_used(struct run_call *call)

@@ -49,7 +49,10 @@ PART_OF_THE_WAY bool recent_take(const struct recent_call *call, struct session 
 		return true;
 	}
 	return owner == RUN_ENDED && may_begin && run->stmt == stmt &&
-	       runs_begin_again(run, session, host_api(library), call->number, call->thread);
+	       run_begin(run, (struct run_begin){ .session = session,
+	                                          .library = library,
+	                                          .thread = call->thread,
+	                                          .owner = call->number });
 }
 
 /* Takes the thread's first place, which is free. Its fields stay the same from row to row. */

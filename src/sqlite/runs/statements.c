@@ -18,7 +18,8 @@
 
 /* --- a call and its run ----------------------------------------------------------------- */
 
-void statements_set_around(struct run *run, const struct call *call, const struct thread *thread)
+/* Names the queries around a run that begins in the call. */
+static void set_around(struct run *run, const struct call *call, const struct thread *thread)
 {
 	const struct query_tag *tag;
 	bool waits;
@@ -61,9 +62,9 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 	own->has_waits |= counts->has_waits;
 }
 
-/* The thread works for the run, whose clocks the caller starts. The outermost run goes on
- * counting while a nested one works; what it counts then is the nested one's, too. */
-static void enter_run(struct run_call *call, struct run *run, struct thread *thread)
+/* The outermost run goes on counting while a nested one works; what it counts then is the nested one's,
+ * too. */
+void run_call_enter(struct run_call *call, struct run *run, struct thread *thread)
 {
 	call->run = run;
 	call->is_nested = call->call.running != NULL;
@@ -77,8 +78,7 @@ static void enter_run(struct run_call *call, struct run *run, struct thread *thr
 	call_set_run(&call->call, run);
 }
 
-/* `thread` NULL: it is not sampled any more. */
-static void leave_run(struct run_call *call, struct thread *thread)
+void run_call_leave(struct run_call *call, struct thread *thread)
 {
 	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
 
@@ -96,9 +96,23 @@ static void leave_run(struct run_call *call, struct thread *thread)
 	call_set_run(&call->call, NULL);
 }
 
-static void end_run(struct run_call *call, struct thread *thread, int rc)
+void run_call_end(struct run_call *call, struct thread *thread, int rc)
 {
 	run_end(call->run, (struct run_result){ thread, rc, .is_locked = call->mutex != NULL });
+}
+
+bool run_call_begin(struct run_call *call, struct run_begin how)
+{
+	struct run *run;
+
+	how.owner = call->call.number;
+	run = run_begin(NULL, how);
+	if (!run)
+		return false;
+	set_around(run, &call->call, how.thread);
+	query_start_clocks(&run->query, how.thread);
+	run_call_enter(call, run, how.thread);
+	return true;
 }
 
 static void lock(struct run_call *call, sqlite3 *db)
@@ -137,19 +151,6 @@ static bool may_run(const struct call *call, const void *caller)
 	return !call->running || (!call->running->own && is_hosts(call, caller));
 }
 
-static struct run *begin_run(struct run_call *step, struct session *session, sqlite3_stmt *stmt,
-                             struct thread *thread, bool is_private)
-{
-	struct run *run = runs_begin(session, stmt, step->call.number, thread, is_private);
-
-	if (!run)
-		return NULL;
-	statements_set_around(run, &step->call, thread);
-	query_start_clocks(&run->query, thread);
-	enter_run(step, run, thread);
-	return run;
-}
-
 static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
                                 struct thread *thread, bool *is_taken)
 {
@@ -166,7 +167,7 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 		span_run_join(&run->query.span, run->query.left_ns, run->query.is_logged);
 	}
 	query_enter(&run->query, thread);
-	enter_run(step, run, thread);
+	run_call_enter(step, run, thread);
 	return run;
 }
 
@@ -211,12 +212,16 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 		if (!is_private)
 			lock(step, session->db);
 		if (!describe_continued(run)) {
-			leave_run(step, thread);
+			run_call_leave(step, thread);
 			step->run = NULL;
 			runs_lose(run, step->call.number);
 		}
 	}
-	if (!is_taken && !step->run && samples && begin_run(step, session, stmt, thread, is_private)) {
+	if (!is_taken && !step->run && samples &&
+	    run_call_begin(step, (struct run_begin){ .session = session,
+	                                             .thread = thread,
+	                                             .stmt = stmt,
+	                                             .is_private = is_private })) {
 		if (!is_private && !step->mutex) {
 			runs_announce(step->run);
 			lock(step, session->db);
@@ -249,7 +254,7 @@ static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
 	struct run *run = step->run;
 
 	if (rc != SQLITE_ROW) {
-		end_run(step, thread, rc);
+		run_call_end(step, thread, rc);
 		return;
 	}
 	run->query.rows++;
@@ -263,7 +268,7 @@ static void end_step(struct run_call *step, int rc)
 {
 	struct thread *thread = sampler_thread();
 
-	leave_run(step, thread);
+	run_call_leave(step, thread);
 	if (step->call.calling == calling_current)
 		*calling_recent(calling_current, step->run->stmt) = step->run;
 	end_or_pause(step, thread, rc);
@@ -344,18 +349,18 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	if (thread)
 		query_enter(&run->query, thread);
 	if (is_inside)
-		enter_run(call, run, thread);
+		run_call_enter(call, run, thread);
 	else
 		call_set_run(&call->call, run);
 	rc = reset(run->stmt);
 	if (is_inside) {
-		leave_run(call, thread);
+		run_call_leave(call, thread);
 	} else {
 		if (thread)
 			query_leave(&run->query, thread);
 		call_set_run(&call->call, NULL);
 	}
-	end_run(call, thread, rc);
+	run_call_end(call, thread, rc);
 	unlock(call);
 	return rc;
 }
@@ -365,8 +370,8 @@ static void end_resigned(struct run_call *call, int rc)
 	struct thread *thread = sampler_thread();
 
 	if (runs_is_own(call->run, call->call.number)) {
-		leave_run(call, thread);
-		end_run(call, thread, rc);
+		run_call_leave(call, thread);
+		run_call_end(call, thread, rc);
 	}
 	call_leave(&call->call);
 }
@@ -477,7 +482,7 @@ void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 		query_enter(&call.run->query, thread);
 		query_leave(&call.run->query, thread);
 	}
-	end_run(&call, thread, SQLITE_ABORT);
+	run_call_end(&call, thread, SQLITE_ABORT);
 	unlock(&call);
 }
 
@@ -512,7 +517,9 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 		return;
 	opcode_library_learn(library, thread);
 	is_private = session_enter_private(session, thread->id);
-	if (begin_run(prepare, session, NULL, thread, is_private)) {
+	if (run_call_begin(
+		    prepare,
+		    (struct run_begin){ .session = session, .thread = thread, .is_private = is_private })) {
 		prepare->run->query.text = text;
 		query_show(&prepare->run->query);
 	}
@@ -527,20 +534,20 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	struct thread *thread = sampler_thread();
 	struct run *run = prepare->run;
 
-	leave_run(prepare, thread);
+	run_call_leave(prepare, thread);
 	if (!rc && thread)
 		transaction_call_ends(run->session, run);
 	if (rc || !thread || !stmt) {
-		end_run(prepare, thread, rc);
+		run_call_end(prepare, thread, rc);
 		return;
 	}
 	if (run->settings.log && !run->own)
 		programs_prepared(run->session, stmt, &run->query.counts.start);
 	if (runs_worth_logging(run)) {
-		runs_prepared(run, stmt);
+		run_move(run, stmt);
 		return;
 	}
-	*calling_recent(prepare->call.calling, stmt) = run->own ? NULL : runs_begin_kept(run, stmt);
+	*calling_recent(prepare->call.calling, stmt) = run->own ? NULL : runs_leave_ended(run, stmt);
 	run_end(run, (struct run_result){ .thread = thread, .has_statement = !run->own });
 }
 

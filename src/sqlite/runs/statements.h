@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "sqlite/locks/locks.h"
+#include "sqlite/runs/begin.h"
 #include "sqlite/runs/calling.h"
 #include "sqlite/session/session.h"
 
@@ -35,6 +36,18 @@ struct run_call {
 	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], waits[WAIT_SUMS];
 	struct lock_around lock_around;
 };
+
+/* The call begins a run, which may be inside of others, and works for it. Its number is the call's. False:
+ * there is no room. */
+bool run_call_begin(struct run_call *call, struct run_begin how);
+
+/* It works for a run, whose clocks the caller starts, and does so no longer. `thread` NULL: it is not
+ * sampled any more. */
+void run_call_enter(struct run_call *call, struct run *run, struct thread *thread);
+void run_call_leave(struct run_call *call, struct thread *thread);
+
+/* The run ends, which the call has left. */
+void run_call_end(struct run_call *call, struct thread *thread, int rc);
 
 /* Around sqlite3_step(), where the way of recent.h is not open. */
 void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
@@ -70,8 +83,5 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
 int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize,
                        const void *frame);
-
-/* Names the queries around a run that begins in the call. */
-void statements_set_around(struct run *run, const struct call *call, const struct thread *thread);
 
 #endif

@@ -46,7 +46,8 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 		runs_give_back(run); /* prepared anew in the middle of its run */
 	if (run || is_taken)
 		return;
-	run = runs_begin(session, stmt, number, thread, false);
+	run = run_begin(NULL, (struct run_begin){
+				      .session = session, .thread = thread, .stmt = stmt, .owner = number });
 	if (!run)
 		return;
 	runs_describe(run);
