@@ -241,10 +241,10 @@ static void note_refusals(void)
 
 	if (timers > flusher.timers_failed) {
 		const int error = (int)sampler_counter(SAMPLER_TIMER_ERRNO);
-		/* The kernel has no other reason than a limit, or no memory. */
-		const char *who = error == EAGAIN || error == ENOMEM ? "the system"
-		                  : error == ENOSYS                  ? "the system or a seccomp filter"
-		                                                     : "a seccomp filter";
+		/* The kernel has no such reason. */
+		const char *who = error == EPERM || error == EACCES ? "a seccomp filter"
+		                  : error == ENOSYS                 ? "the system or a seccomp filter"
+		                                                    : "the system";
 
 		snprintf(reason, sizeof reason, "%s refused a timer: %s", who, strerror(error));
 		losses_note(shared_ring_losses(), reason, 0, timers - flusher.timers_failed);
