@@ -220,7 +220,7 @@
 	LEAST(first_seen_ns, INTEGER, STATEMENT_LEAST(LEAST_SEEN_NS)) \
 	MOST(last_seen_ns, INTEGER, STATEMENT_MOST(MOST_SEEN_NS)) \
 	STATEMENT_PARTS(PART) \
-	FILED(batch, INTEGER, COLUMN_ZERO, writer->statement_batch)
+	FILED(batch, INTEGER, COLUMN_ZERO, writer->counters->batch)
 
 /* session_id: the sets are the host's, and no session's. */
 #define LABEL_HISTORY_COLUMNS(SHOWN) \

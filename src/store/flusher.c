@@ -34,6 +34,8 @@
 #include "store/read/pool.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
+#include "store/write/parts.h"
+#include "store/write/stacks.h"
 #include "store/write/spans.h"
 #include "timers/budget.h"
 #include "timers/threads.h"
@@ -181,7 +183,7 @@ static void settle_batch(const struct writer_result *result)
 	control_wait_for_file(false);
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	flusher.unsynced = true;
-	store_set_counter(STORE_STACKS, flusher.writer.stacks.count);
+	store_set_counter(STORE_STACKS, flusher.writer.stacks->known.count);
 	if (trim() && check_bound())
 		flusher_clear_failure();
 }
@@ -267,7 +269,7 @@ static void store_losses(void)
 	note_refusals();
 	losses_note_dropped(losses, ring_dropped(store_control.ring));
 	if (losses_wait(losses) && flusher.writer.database.db && !flusher.failing &&
-	    losses_store(losses, &flusher.writer))
+	    writer_store_losses(&flusher.writer, losses))
 		flusher_note_failure(writer_failure(&flusher.writer));
 }
 

@@ -15,6 +15,7 @@
 #include "store/counters.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
+#include "store/write/parts.h"
 #include "store/write/retention.h"
 #include "wire/lock_record.h"
 #include "wire/statement_memory.h"
@@ -56,13 +57,13 @@ static int open_file(struct writer *writer, const char *path, int64_t max_bytes,
  * number of the batch when it did not. */
 static bool is_batch_stored(struct writer *writer, uint64_t batch)
 {
-	sqlite3_stmt *find = writer_statement(writer, WRITE_FIND_BATCH);
+	struct prepared *find = writer_bind(writer, &writer->sql.find_batch);
 
-	writer_bind_text(find, 1, writer->identity.hostname, SIZE_MAX);
-	sqlite3_bind_int64(find, 2, writer->identity.process_id);
-	sqlite3_bind_int64(find, 3, writer->identity.start_time_ns);
-	sqlite3_bind_int64(find, 4, (int64_t)batch);
-	return writer_number(writer, WRITE_FIND_BATCH) > 0;
+	bind_text(find, "hostname", writer->identity.hostname, SIZE_MAX);
+	bind_number(find, "process_id", writer->identity.process_id);
+	bind_number(find, "start_time_ns", writer->identity.start_time_ns);
+	bind_number(find, "id", (int64_t)batch);
+	return writer_number(writer, find) > 0;
 }
 
 /* Until nothing is left, or one batch cannot be stored. */
@@ -188,7 +189,7 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	losses_note(shared->losses, error ? error : "cannot be read", lost, 0);
 	losses_note_dropped(shared->losses, ring_dropped(ring));
 	losses_note(shared->losses, "a forked child could open no file", 0, shared->lost_children);
-	if (code || losses_store(shared->losses, writer))
+	if (code || writer_store_losses(writer, shared->losses))
 		losses_add_waiting(&recovery->losses, shared->losses);
 	free(error);
 }
@@ -206,7 +207,7 @@ static void store_committed(struct writer *writer, struct shared_ring *shared, c
 	    store_records(writer, shared, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
 	losses_note(&recovery->losses, error ? error : "cannot be read", lost, 0);
-	if (!code && !losses_store(shared->losses, writer))
+	if (!code && !writer_store_losses(writer, shared->losses))
 		shared_ring_settle_losses(shared);
 	free(error);
 }

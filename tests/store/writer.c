@@ -10,6 +10,7 @@
 
 #include "query/statement_stats.h"
 #include "store/write/losses.h"
+#include "store/write/queries.h"
 
 /* --- what is known of queries --------------------------------------------------------------- */
 
@@ -29,7 +30,7 @@ static void late_spans_find_their_query(void **state)
 	trim(MB);
 	assert_true(number("SELECT min(id) FROM queries WHERE id > 0") > 100);
 	/* Memory has what the file has. */
-	assert_int_equal(writer.queries.count, number("SELECT count(*) FROM queries WHERE id > 0"));
+	assert_int_equal(writer.queries->known.count, number("SELECT count(*) FROM queries WHERE id > 0"));
 	put_run_span(at_ns, 7, KEY(at_ns, 1), 1);
 	flush(0);
 	assert_text(SPAN_OF_HOST, "the host's");
@@ -91,26 +92,26 @@ static void losses_are_in_one_file_each(void **state)
 	(void)state;
 	losses_note(&losses, "a", 5, 0);
 	losses_note(&losses, "b", 0, 2);
-	assert_int_equal(losses_store(&losses, &writer), SQLITE_OK);
+	assert_int_equal(writer_store_losses(&writer, &losses), SQLITE_OK);
 	losses_note(&losses, "a", 1, 0);
-	assert_int_equal(losses_store(&losses, &writer), SQLITE_OK);
+	assert_int_equal(writer_store_losses(&writer, &losses), SQLITE_OK);
 	assert_text(LOSSES, "6|2");
 	losses_note(&losses, "a", 3, 0); /* while there is no file */
 	change_file(in_folder("y.db"));
 	run_sql("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable)"
 	        " VALUES (1, 'another', 1, 1, 'x')");
-	assert_int_equal(losses_store(&losses, &writer), SQLITE_OK);
+	assert_int_equal(writer_store_losses(&writer, &losses), SQLITE_OK);
 	assert_text(LOSSES " AND hostname <> 'another'", "3|0");
 	losses_note(&losses, "b", 0, 1);
 	losses_note(&losses, "a", 1, 0);
-	assert_int_equal(losses_store(&losses, &writer), SQLITE_OK);
+	assert_int_equal(writer_store_losses(&writer, &losses), SQLITE_OK);
 	assert_text(LOSSES, "4|1");
 	assert_int_equal(number("SELECT count(*) FROM losses WHERE first_ns > last_ns"), 0);
 	assert_false(losses_wait(&losses));
 	/* The first one again. */
 	change_file(trace_path);
 	losses_note(&losses, "a", 1, 0);
-	assert_int_equal(losses_store(&losses, &writer), SQLITE_OK);
+	assert_int_equal(writer_store_losses(&writer, &losses), SQLITE_OK);
 	assert_text(LOSSES, "7|2");
 }
 

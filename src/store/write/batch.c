@@ -6,27 +6,32 @@
  * forgets all rows that it knew. The ring keeps the records until then: a process that is
  * killed meanwhile has them there (recovery.c).
  */
+#include "store/write/batch.h"
+
 #include <string.h>
 
 #include "collect/ring_reader.h"
 #include "query/statement_stats.h"
 #include "store/counters.h"
-#include "store/write/batch.h"
-#include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/lock_waits.h"
+#include "store/write/losses.h"
+#include "store/write/parts.h"
 #include "store/write/programs.h"
+#include "store/write/queries.h"
 #include "store/write/query_rows.h"
 #include "store/write/sample_rows.h"
+#include "store/write/span_rows.h"
 #include "store/write/spans.h"
 #include "store/write/statements.h"
+#include "store/write/threads.h"
 
 /* --- records ---------------------------------------------------------------------- */
 
 /* Room in a batch for the samples of a query's delays. */
 static bool is_full(const struct writer *writer)
 {
-	return writer->sample_count + DELAYS > WRITER_BATCH;
+	return writer->samples->count + DELAYS > WRITER_BATCH;
 }
 
 /* Its row is made at once: when the process is gone, its name cannot be found out any more. */
@@ -88,37 +93,33 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 
 static int write_batch(struct writer *writer)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_BATCH);
+	const struct sample_writer *samples = writer->samples;
+	struct prepared *add = writer_bind(writer, &writer->sql.add_batch);
 
-	sqlite3_bind_int64(statement, 1, writer->stored_batch);
-	sqlite3_bind_int64(statement, 2, writer->process);
-	sqlite3_bind_int64(statement, 3, writer->process_newest);
-	sqlite3_bind_int64(statement, 4, writer->sample_first);
-	sqlite3_bind_int64(statement, 5, writer->sample_last);
-	sqlite3_bind_int64(statement, 6, (int64_t)writer->sample_count);
-	return writer_run(writer, WRITE_BATCH);
+	bind_number(add, "id", writer->stored_batch);
+	bind_number(add, "process", writer->threads->process);
+	bind_number(add, "before_ns", samples->process_newest);
+	bind_number(add, "first_ns", samples->first);
+	bind_number(add, "last_ns", samples->last);
+	bind_number(add, "samples", (int64_t)samples->count);
+	return writer_run(writer, add);
 }
 
 /* --- the transaction ------------------------------------------------------------------ */
 
-int writer_begin(struct writer *writer)
+static void begin_parts(struct writer *writer)
 {
-	sqlite3_stmt *state = writer_statement(writer, WRITE_STATE);
-	int64_t removals, identity;
-	int code = writer_run(writer, WRITE_BEGIN);
+	sample_writer_clear(writer->samples);
+	writer->bytes = writer->rewritten = writer->spans->stored = 0;
+	span_rows_clear(writer);
+	queries_begin_batch(writer->queries);
+	writer->batch++;
+}
 
-	if (code) {
-		writer_roll_back(writer);
-		return code;
-	}
-	code = sqlite3_step(state);
-	if (code != SQLITE_ROW) {
-		sqlite3_reset(state);
-		writer_roll_back(writer);
-		return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
-	}
-	removals = sqlite3_column_int64(state, 0);
-	identity = sqlite3_column_int64(state, 2);
+static void read_state(struct writer *writer, sqlite3_stmt *state)
+{
+	int64_t removals = sqlite3_column_int64(state, 0), identity = sqlite3_column_int64(state, 2);
+
 	if (identity == writer->file_identity && sqlite3_column_int64(state, 6) != writer->program_removals)
 		store_count(STORE_PLANS_REMOVED, 1);
 	writer->program_removals = sqlite3_column_int64(state, 6);
@@ -130,19 +131,32 @@ int writer_begin(struct writer *writer)
 	if (writer->epoch != sqlite3_column_int64(state, 1)) {
 		writer->epoch = sqlite3_column_int64(state, 1);
 		writer->epoch_bytes = 0;
-		writer->last.series = 0; /* to be marked as used in the new one */
+		writer->threads->last.series = 0; /* to be marked as used in the new one */
 	}
 	writer->stored_batch = sqlite3_column_int64(state, 3) + 1;
-	writer->newest_query = sqlite3_column_int64(state, 4);
-	writer->statement_batch = sqlite3_column_int64(state, 5) + 1;
-	writer->is_batch_announced = false;
-	sqlite3_reset(state);
-	writer->sample_first = writer->sample_last = 0;
-	writer->sample_count = writer->delay_count = writer->spans.count = writer->query_count =
-		writer->bytes = writer->rewritten = writer->fields_skipped = writer->spans_stored = 0;
-	span_rows_clear(writer);
-	intern_begin_batch(writer);
-	writer->batch++;
+	writer->queries->newest = sqlite3_column_int64(state, 4);
+	writer->counters->batch = sqlite3_column_int64(state, 5) + 1;
+	writer->counters->is_announced = false;
+}
+
+int writer_begin(struct writer *writer)
+{
+	struct prepared *state = &writer->sql.state;
+	int code = writer_run(writer, &writer->sql.begin);
+
+	if (code) {
+		writer_roll_back(writer);
+		return code;
+	}
+	code = writer_step(writer, state);
+	if (code == SQLITE_ROW)
+		read_state(writer, state->statement);
+	sqlite3_reset(state->statement);
+	if (code != SQLITE_ROW) {
+		writer_roll_back(writer);
+		return code == SQLITE_DONE ? SQLITE_CORRUPT : code;
+	}
+	begin_parts(writer);
 	return SQLITE_OK;
 }
 
@@ -163,7 +177,7 @@ static int finish(struct writer *writer, struct ring *ring, bool has_rows)
 	if (!code)
 		code = statements_write(writer);
 	if (!code)
-		code = writer_run(writer, WRITE_COMMIT);
+		code = writer_run(writer, &writer->sql.commit);
 	return code;
 }
 
@@ -205,7 +219,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		result->records++;
 	}
 	if (!code)
-		code = finish(writer, ring, writer->spans.count || rows || spans);
+		code = finish(writer, ring, writer->queries->spans.count || rows || spans);
 	statement_stats_settle(!code);
 	ring_release(ring);
 	if (code) {
@@ -213,13 +227,13 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		writer_forget(writer);
 		result->lost = rows;
 		result->plans_lost = plans;
-		result->spans_lost = writer->spans_stored;
+		result->spans_lost = writer->spans->stored;
 		return code;
 	}
-	result->samples = writer->sample_count - writer->delay_count;
-	result->queries = writer->query_count;
-	result->spans = writer->spans_stored;
-	result->fields_skipped = writer->fields_skipped;
+	result->samples = writer->samples->count - writer->samples->delay_count;
+	result->queries = writer->queries->ended;
+	result->spans = writer->spans->stored;
+	result->fields_skipped = writer->samples->fields_skipped;
 	result->lost = wanted - result->samples - result->queries;
 	writer->epoch_bytes += (int64_t)writer->bytes;
 	return SQLITE_OK;
@@ -234,5 +248,22 @@ int writer_store_statements(struct writer *writer, const void *memory, size_t si
 	code = writer_end(writer, statements_write_remains(writer, memory, size));
 	if (code)
 		writer_forget(writer);
+	return code;
+}
+
+int writer_store_losses(struct writer *writer, struct losses *losses)
+{
+	int code;
+
+	if (!losses_wait(losses))
+		return SQLITE_OK;
+	code = writer_begin(writer);
+	if (code)
+		return code;
+	code = writer_end(writer, losses_write(losses, writer));
+	if (code)
+		writer_forget(writer);
+	else
+		losses_stored(losses);
 	return code;
 }

@@ -5,7 +5,10 @@
 #ifndef QUERYPROF_STORE_WRITE_BATCH_H
 #define QUERYPROF_STORE_WRITE_BATCH_H
 
+#include "store/write/losses.h"
 #include "store/write/writer.h"
+
+struct ring;
 
 /* The outcome of a batch. */
 struct writer_result {
@@ -31,6 +34,9 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 /* Stores in one transaction what statements of a process that is gone have counted, see
  * statements_write_remains(). SQLITE_OK or the error. */
 int writer_store_statements(struct writer *writer, const void *memory, size_t size);
+
+/* Stores in one transaction what the file lacks of them. SQLITE_OK or the error. */
+int writer_store_losses(struct writer *writer, struct losses *losses);
 
 /* Whether a record of this kind becomes a row that people miss. */
 bool writer_is_row(unsigned kind);

@@ -9,6 +9,7 @@
 #include "queryprof.h"
 #include "span/keep.h"
 #include "store/write/spans.h"
+#include "store/write/writer.h"
 #include "wire/span_record.h"
 
 static struct hash key_of(const struct span_link *trace, struct query_key query)
@@ -35,23 +36,23 @@ static uint64_t read_hexadecimal(const char *text, size_t digits)
 static bool find_trace(struct writer *writer, const struct foreign_names *names, struct span_link *link,
                        int *code)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_FIND_TRACE);
+	struct prepared *find = writer_bind(writer, &writer->spans->sql.find_trace);
 	const char *trace, *span;
 	bool is_found = false;
 	int step;
 
-	sqlite3_bind_int64(statement, 1, names->context);
-	sqlite3_bind_int64(statement, 2, names->statement);
-	sqlite3_bind_int64(statement, 3, names->labels);
-	step = sqlite3_step(statement);
-	trace = step == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
-	span = trace ? (const char *)sqlite3_column_text(statement, 1) : NULL;
+	bind_number(find, "context", names->context);
+	bind_number(find, "statement", names->statement);
+	bind_number(find, "labels", names->labels);
+	step = writer_step(writer, find);
+	trace = step == SQLITE_ROW ? (const char *)sqlite3_column_text(find->statement, 0) : NULL;
+	span = trace ? (const char *)sqlite3_column_text(find->statement, 1) : NULL;
 	if (span && strlen(trace) == 32 && strlen(span) == 16) {
 		*link = (struct span_link){ read_hexadecimal(trace, 16), read_hexadecimal(trace + 16, 16),
 			                    read_hexadecimal(span, 16) };
 		is_found = true;
 	}
-	sqlite3_reset(statement);
+	sqlite3_reset(find->statement);
 	*code = step == SQLITE_ROW || step == SQLITE_DONE ? SQLITE_OK : step;
 	return is_found;
 }
@@ -103,25 +104,25 @@ int foreign_spans_take(struct writer *writer, const struct query_record *record,
 		return SQLITE_OK;
 	code = write_span(writer, record, &link, normalize_hash(text, size));
 	key = key_of(&link, record->query);
-	if (!code && !hash_table_find(&writer->foreign_spans, key))
-		hash_table_add(&writer->foreign_spans, key);
+	if (!code && !hash_table_find(&writer->spans->foreign, key))
+		hash_table_add(&writer->spans->foreign, key);
 	return code;
 }
 
 int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query,
                         int64_t row)
 {
-	sqlite3_stmt *statement;
+	struct prepared *remove;
 	int code;
 
-	if (!hash_table_find(&writer->foreign_spans, key_of(trace, query)))
+	if (!hash_table_find(&writer->spans->foreign, key_of(trace, query)))
 		return SQLITE_OK;
 	code = span_rows_write(writer);
 	if (code)
 		return code;
-	statement = writer_statement(writer, WRITE_REMOVE_FOREIGN);
-	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_hi);
-	sqlite3_bind_int64(statement, 2, (int64_t)span_of(query));
-	sqlite3_bind_int64(statement, 3, row);
-	return writer_run(writer, WRITE_REMOVE_FOREIGN);
+	remove = writer_bind(writer, &writer->spans->sql.remove_foreign);
+	bind_number(remove, "trace_hi", (int64_t)trace->trace_hi);
+	bind_number(remove, "first_span", (int64_t)span_of(query));
+	bind_number(remove, "id", row);
+	return writer_run(writer, remove);
 }

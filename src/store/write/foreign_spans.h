@@ -8,9 +8,13 @@
 #ifndef QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
 #define QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
 
-#include "store/write/writer.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/query_record.h"
 
 struct span_link;
+struct writer;
 
 /* Rows of trace_contexts, statements and label_sets; 0: none. */
 struct foreign_names {

@@ -9,40 +9,79 @@
 #include "label/comment.h"
 #include "label/sets.h"
 #include "store/counters.h"
-#include "store/write/intern.h"
+#include "store/write/threads.h"
+#include "store/write/writer.h"
 #include "wire/label_record.h"
 
 #define SET_BYTES 100 /* of a row of label_sets beside its text, and its share of label_values */
 #define USE_BYTES 40
 
-static int64_t insert_row(struct writer *writer, enum writer_statement which)
-{
-	int code = writer_run(writer, which);
+struct known_labels {
+	struct hash key; /* of a number, of several that are combined, or of a trace context */
+	int64_t row, epoch;
+};
 
-	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
+void label_writer_init(struct label_writer *labels)
+{
+	*labels = (struct label_writer){
+		.known = HASH_TABLE_OF(struct known_labels, 1 << 16),
+		.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
+		.sql = {
+			.find.sql = "SELECT id FROM label_sets WHERE hash = :hash",
+			.add.sql = "INSERT INTO label_sets (hash, epoch, labels, units, otel_trace_id, otel_span_id) VALUES"
+			           " (:hash, :epoch, :labels, :units, :otel_trace_id, :otel_span_id)",
+			.text.sql = "SELECT labels || units FROM label_sets WHERE id = :id",
+			.touch.sql = "UPDATE label_sets SET epoch = :epoch WHERE id = :id AND epoch <> :epoch",
+			.add_value.sql = "INSERT OR IGNORE INTO label_values (labels, key, value, unit, member) VALUES"
+			                 " (:labels, :key, :value, :unit, :member)",
+			.add_use.sql = "INSERT OR IGNORE INTO label_uses"
+			               " (process, trampoline, from_ns, until_ns, labels, address) VALUES"
+			               " (:process, :trampoline, :from_ns, :until_ns, :labels, :address)",
+			.end_use.sql = "UPDATE label_uses SET until_ns = :until_ns WHERE process = :process"
+			               " AND trampoline = :trampoline AND from_ns = :from_ns",
+			.find_context.sql = "SELECT id FROM trace_contexts WHERE otel_span_id = :otel_span_id"
+			                    " AND otel_trace_id = :otel_trace_id",
+			.add_context.sql = "INSERT INTO trace_contexts (otel_span_id, otel_trace_id, epoch) VALUES"
+			                   " (:otel_span_id, :otel_trace_id, :epoch)",
+			.touch_context.sql = "UPDATE trace_contexts SET epoch = :epoch WHERE id = :id AND epoch <> :epoch",
+		},
+	};
+}
+
+void label_writer_free(struct label_writer *labels)
+{
+	hash_table_free(&labels->known);
+	hash_table_free(&labels->contexts);
+}
+
+void label_writer_forget(struct label_writer *labels)
+{
+	hash_table_clear(&labels->known);
+	hash_table_clear(&labels->contexts);
 }
 
 /* --- sets ----------------------------------------------------------------------------- */
 
 static int insert_value(struct writer *writer, int64_t row, const struct label_pair *pair)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LABEL_VALUE);
+	struct prepared *add = &writer->labels->sql.add_value;
 	char *key = label_decode(pair->key), *text = label_decode(pair->value);
 	char *unit = pair->unit ? label_decode(pair->unit) : NULL;
 	char *member = sqlite3_mprintf("%s:%s", pair->key, pair->value);
 	int code = SQLITE_NOMEM;
 
 	if (key && member && (text || pair->value[0] != '"')) {
-		sqlite3_bind_int64(statement, 1, row);
-		writer_bind_text(statement, 2, key, SIZE_MAX);
+		writer_bind(writer, add);
+		bind_number(add, "labels", row);
+		bind_text(add, "key", key, SIZE_MAX);
 		if (text)
-			writer_bind_text(statement, 3, text, SIZE_MAX);
+			bind_text(add, "value", text, SIZE_MAX);
 		else
-			sqlite3_bind_int64(statement, 3, strtoll(pair->value, NULL, 10));
-		writer_bind_text(statement, 4, unit ? unit : "", SIZE_MAX);
-		writer_bind_text(statement, 5, member, SIZE_MAX);
-		code = writer_run(writer, WRITE_LABEL_VALUE);
-		sqlite3_clear_bindings(statement);
+			bind_number(add, "value", strtoll(pair->value, NULL, 10));
+		bind_text(add, "unit", unit ? unit : "", SIZE_MAX);
+		bind_text(add, "member", member, SIZE_MAX);
+		code = writer_run(writer, add);
+		sqlite3_clear_bindings(add->statement);
 	}
 	free(key);
 	free(text);
@@ -66,51 +105,56 @@ static bool is_traceparent(const struct label_pair *pair)
 	       is_hexadecimal(value + 37, 16);
 }
 
+/* The value of the label that is one; NULL: there is none. */
+static const char *find_traceparent(const struct label_pairs *pairs)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < pairs->items.count; i++)
+		if (is_traceparent(&pairs->items.items[i]))
+			found = pairs->items.items[i].value;
+	return found;
+}
+
 static int64_t insert_set(struct writer *writer, const char *text, int64_t number)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LABELS);
+	struct prepared *add = writer_bind(writer, &writer->labels->sql.add);
 	struct label_pairs pairs = { .items = { 0 } };
 	size_t object = label_set_object(text);
-	int64_t row;
 	int code = label_pairs_add_set(&pairs, text) ? SQLITE_OK : SQLITE_NOMEM;
+	const char *parent = find_traceparent(&pairs);
+	int64_t row;
 
-	sqlite3_bind_int64(statement, 1, number);
-	sqlite3_bind_int64(statement, 2, writer->epoch);
-	writer_bind_text(statement, 3, text, object);
-	writer_bind_text(statement, 4, text + object, SIZE_MAX);
-	writer_bind_text(statement, 5, "", 0);
-	writer_bind_text(statement, 6, "", 0);
-	for (size_t i = 0; i < pairs.items.count; i++) {
-		if (!is_traceparent(&pairs.items.items[i]))
-			continue;
-		writer_bind_text(statement, 5, pairs.items.items[i].value + 4, 32);
-		writer_bind_text(statement, 6, pairs.items.items[i].value + 37, 16);
-	}
-	row = code ? -code : insert_row(writer, WRITE_LABELS);
+	bind_number(add, "hash", number);
+	bind_number(add, "epoch", writer->epoch);
+	bind_text(add, "labels", text, object);
+	bind_text(add, "units", text + object, SIZE_MAX);
+	bind_text(add, "otel_trace_id", parent ? parent + 4 : "", parent ? 32 : 0);
+	bind_text(add, "otel_span_id", parent ? parent + 37 : "", parent ? 16 : 0);
+	row = code ? -code : writer_insert(writer, add);
 	for (size_t i = 0; row > 0 && i < pairs.items.count; i++)
 		if ((code = insert_value(writer, row, &pairs.items.items[i])))
 			row = -code;
-	sqlite3_clear_bindings(statement);
+	sqlite3_clear_bindings(add->statement);
 	label_pairs_free(&pairs);
 	writer->bytes += SET_BYTES + 2 * strlen(text);
 	return row;
 }
 
-/* `which`: the statement that sets the epoch of such a row. */
-static int touch(struct writer *writer, enum writer_statement which, struct known_labels *known)
+/* `sql`: the statement that sets the epoch of such a row. */
+static int touch(struct writer *writer, struct prepared *sql, struct known_labels *known)
 {
-	sqlite3_stmt *statement = writer_statement(writer, which);
-
 	if (known->epoch == writer->epoch)
 		return SQLITE_OK;
-	sqlite3_bind_int64(statement, 1, writer->epoch);
-	sqlite3_bind_int64(statement, 2, known->row);
+	writer_bind(writer, sql);
+	bind_number(sql, "epoch", writer->epoch);
+	bind_number(sql, "id", known->row);
 	known->epoch = writer->epoch;
-	return writer_run(writer, which);
+	return writer_run(writer, sql);
 }
 
 /* The row, remembered under `key`. */
-static int64_t remember_as(struct writer *writer, struct hash_table *table, enum writer_statement which,
+static int64_t remember_as(struct writer *writer, struct hash_table *table, struct prepared *sql,
                            struct hash key, int64_t row)
 {
 	struct known_labels fresh = { .row = row }, *known;
@@ -118,7 +162,7 @@ static int64_t remember_as(struct writer *writer, struct hash_table *table, enum
 
 	if (row <= 0)
 		return row;
-	if ((code = touch(writer, which, &fresh)))
+	if ((code = touch(writer, sql, &fresh)))
 		return -code;
 	if (hash_table_find(table, key))
 		return row;
@@ -132,14 +176,16 @@ static int64_t remember_as(struct writer *writer, struct hash_table *table, enum
 
 static int64_t remember(struct writer *writer, struct hash key, int64_t row)
 {
-	return remember_as(writer, &writer->labels, WRITE_LABELS_EPOCH, key, row);
+	return remember_as(writer, &writer->labels->known, &writer->labels->sql.touch, key, row);
 }
 
 /* The row of the set in the file, 0: it has none. */
 static int64_t find_in_file(struct writer *writer, int64_t number)
 {
-	sqlite3_bind_int64(writer_statement(writer, WRITE_FIND_LABELS), 1, number);
-	return writer_number(writer, WRITE_FIND_LABELS);
+	struct prepared *find = writer_bind(writer, &writer->labels->sql.find);
+
+	bind_number(find, "hash", number);
+	return writer_number(writer, find);
 }
 
 static struct hash key_of(const uint64_t *numbers, size_t count)
@@ -150,12 +196,12 @@ static struct hash key_of(const uint64_t *numbers, size_t count)
 /* The row that is known under `key`, 0: none. */
 static int64_t find_known(struct writer *writer, struct hash key)
 {
-	struct known_labels *known = hash_table_find(&writer->labels, key);
+	struct known_labels *known = hash_table_find(&writer->labels->known, key);
 	int code;
 
 	if (!known)
 		return 0;
-	code = touch(writer, WRITE_LABELS_EPOCH, known);
+	code = touch(writer, &writer->labels->sql.touch, known);
 	return code ? -code : known->row;
 }
 
@@ -195,17 +241,17 @@ static int64_t find_one(struct writer *writer, uint64_t number)
 
 static int add_row(struct writer *writer, struct label_pairs *pairs, int64_t row)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LABELS_TEXT);
+	struct prepared *find = writer_bind(writer, &writer->labels->sql.text);
 	const char *text;
 	int code = SQLITE_OK;
 
-	sqlite3_bind_int64(statement, 1, row);
-	if (sqlite3_step(statement) == SQLITE_ROW) {
-		text = (const char *)sqlite3_column_text(statement, 0);
+	bind_number(find, "id", row);
+	if (writer_step(writer, find) == SQLITE_ROW) {
+		text = (const char *)sqlite3_column_text(find->statement, 0);
 		if (!text || !label_pairs_add_set(pairs, text))
 			code = SQLITE_NOMEM;
 	}
-	sqlite3_reset(statement);
+	sqlite3_reset(find->statement);
 	return code;
 }
 
@@ -240,24 +286,38 @@ int64_t labels_combine(struct writer *writer, const uint64_t *numbers, size_t co
 
 /* --- what comes with records -------------------------------------------------------------- */
 
+static int begin_use(struct writer *writer, const struct label_record *record, int64_t process, int64_t row)
+{
+	struct prepared *add = writer_bind(writer, &writer->labels->sql.add_use);
+
+	bind_number(add, "process", process);
+	bind_number(add, "trampoline", record->trampoline);
+	bind_number(add, "from_ns", (int64_t)record->from_ns);
+	bind_number(add, "until_ns", (int64_t)record->until_ns);
+	bind_number(add, "labels", row);
+	bind_number(add, "address", (int64_t)record->address);
+	writer->bytes += USE_BYTES;
+	return writer_run(writer, add);
+}
+
+static int end_use(struct writer *writer, const struct label_record *record, int64_t process)
+{
+	struct prepared *update = writer_bind(writer, &writer->labels->sql.end_use);
+
+	bind_number(update, "until_ns", (int64_t)record->until_ns);
+	bind_number(update, "process", process);
+	bind_number(update, "trampoline", record->trampoline);
+	bind_number(update, "from_ns", (int64_t)record->from_ns);
+	return writer_run(writer, update);
+}
+
 static int take_use(struct writer *writer, const struct label_record *record, int64_t row)
 {
-	bool ended = record->until_ns != 0;
-	sqlite3_stmt *statement = writer_statement(writer, ended ? WRITE_LABEL_USE_END : WRITE_LABEL_USE);
 	int64_t process = intern_process(writer);
 
 	if (process < 0)
 		return (int)-process;
-	sqlite3_bind_int64(statement, 1, process);
-	sqlite3_bind_int64(statement, 2, record->trampoline);
-	sqlite3_bind_int64(statement, 3, (int64_t)record->from_ns);
-	sqlite3_bind_int64(statement, 4, (int64_t)record->until_ns);
-	if (!ended) {
-		sqlite3_bind_int64(statement, 5, row);
-		sqlite3_bind_int64(statement, 6, (int64_t)record->address);
-		writer->bytes += USE_BYTES;
-	}
-	return writer_run(writer, ended ? WRITE_LABEL_USE_END : WRITE_LABEL_USE);
+	return record->until_ns ? end_use(writer, record, process) : begin_use(writer, record, process, row);
 }
 
 int labels_take(struct writer *writer, const void *bytes, size_t size)
@@ -284,34 +344,43 @@ static void write_hexadecimal(char *to, const unsigned char *bytes, size_t size)
 		sprintf(to + 2 * i, "%02x", bytes[i]);
 }
 
+static struct prepared *bind_context(struct writer *writer, struct prepared *prepared, const char *span_id,
+                                     const char *trace_id)
+{
+	struct prepared *bind = writer_bind(writer, prepared);
+
+	bind_text(bind, "otel_span_id", span_id, 16);
+	bind_text(bind, "otel_trace_id", trace_id, 32);
+	return bind;
+}
+
 int64_t labels_intern_context(struct writer *writer, const struct trace_context *context)
 {
+	struct label_writer *labels = writer->labels;
 	uint64_t words[4] = { 0, 0, 0, 1 };
 	char trace_id[33], span_id[17];
-	int64_t row = 0;
+	struct prepared *add;
+	int64_t row;
 
 	memcpy(words, context, sizeof *context);
 	if (!(words[0] | words[1] | words[2]))
 		return 0;
 	struct hash key = hash_words(words, 4);
-	struct known_labels *known = hash_table_find(&writer->contexts, key);
+	struct known_labels *known = hash_table_find(&labels->contexts, key);
 	if (known) {
-		int code = touch(writer, WRITE_CONTEXT_EPOCH, known);
+		int code = touch(writer, &labels->sql.touch_context, known);
 		return code ? -code : known->row;
 	}
 	write_hexadecimal(trace_id, context->trace_id, sizeof context->trace_id);
 	write_hexadecimal(span_id, context->span_id, sizeof context->span_id);
-	for (int which = WRITE_FIND_CONTEXT; which <= WRITE_CONTEXT && !row; which++) {
-		sqlite3_stmt *statement = writer_statement(writer, which);
-
-		writer_bind_text(statement, 1, span_id, 16);
-		writer_bind_text(statement, 2, trace_id, 32);
-		if (which == WRITE_CONTEXT)
-			sqlite3_bind_int64(statement, 3, writer->epoch);
-		row = which == WRITE_CONTEXT ? insert_row(writer, which) : writer_number(writer, which);
-		writer->bytes += which == WRITE_CONTEXT ? 2 * sizeof trace_id + sizeof span_id : 0;
+	row = writer_number(writer, bind_context(writer, &labels->sql.find_context, span_id, trace_id));
+	if (!row) {
+		add = bind_context(writer, &labels->sql.add_context, span_id, trace_id);
+		bind_number(add, "epoch", writer->epoch);
+		row = writer_insert(writer, add);
+		writer->bytes += 2 * sizeof trace_id + sizeof span_id;
 	}
-	return remember_as(writer, &writer->contexts, WRITE_CONTEXT_EPOCH, key, row);
+	return remember_as(writer, &labels->contexts, &labels->sql.touch_context, key, row);
 }
 
 static bool reads_comments = true; /* atomic */

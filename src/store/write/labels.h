@@ -6,8 +6,27 @@
 #ifndef QUERYPROF_STORE_WRITE_LABELS_H
 #define QUERYPROF_STORE_WRITE_LABELS_H
 
-#include "store/write/writer.h"
+#include <stdbool.h>
+
+#include "base/hash_table.h"
+#include "store/write/prepared.h"
 #include "wire/record.h"
+
+struct writer;
+
+struct label_writer {
+	struct hash_table known;    /* by a set's number, or those of several sets that are combined */
+	struct hash_table contexts; /* by the two ids */
+	struct {
+		struct prepared find, add, text, touch;
+		struct prepared add_value, add_use, end_use;
+		struct prepared find_context, add_context, touch_context;
+	} sql;
+};
+
+void label_writer_init(struct label_writer *labels);
+void label_writer_free(struct label_writer *labels);
+void label_writer_forget(struct label_writer *labels);
 
 /* Rows of label_sets: > 0; 0 for no labels, or sets whose text is lost; else minus SQLite's code. */
 

@@ -1,10 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/lock_waits.h"
 
-#include "store/write/intern.h"
+#include "store/write/queries.h"
+#include "store/write/threads.h"
 #include "store/write/writer.h"
 
 #define ROW_BYTES 150
+
+void lock_writer_init(struct lock_writer *locks)
+{
+	*locks = (struct lock_writer){
+		.sql = {
+			.add_wait.sql =
+				"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
+				" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
+				" holder_transaction) VALUES (:query, :start_ns, :wait_ns, :lock, :refused, :thread_id,"
+				" :process, :database, :holder, :holder_query, :holder_session, :holder_process_id,"
+				" :holder_thread_id, :holder_transaction)",
+			.lengthen.sql = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, :wait_ns) WHERE refused = 2 AND"
+			                " process = :process AND thread_id = :thread_id AND start_ns = (SELECT max(start_ns)"
+			                " FROM waits_for_locks WHERE process = :process AND thread_id = :thread_id)",
+			.remove_open.sql = "DELETE FROM waits_for_locks WHERE process = :process AND"
+			                   " thread_id = :thread_id AND start_ns = :start_ns AND refused = 2",
+			.add_transaction.sql =
+				"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
+				" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
+				" first_query, last_query, pending_ns) VALUES (:process, :number, :session, :thread_id,"
+				" :start_ns, :duration_ns, :write_ns, :exclusive_ns, :idle_ns, :statements, :outcome,"
+				" :waited_for, :first, :last, :database, :first_query, :last_query, :pending_ns)",
+		},
+	};
+}
 
 /* The row of a query that the wait is about, 0: of none. Its text comes with its own record, if
  * it has one. */
@@ -17,26 +43,41 @@ static int64_t find_query(struct writer *writer, struct query_key query, int64_t
 		return 0;
 	row = intern_query(writer, query, &span);
 	if (row > 0)
-		writer_widen_span(writer, span, first_ns, last_ns);
+		queries_widen_span(writer->queries, span, first_ns, last_ns);
 	return row;
 }
 
 /* The row that was published of it stays. */
 static int lengthen(struct writer *writer, int64_t process, const struct lock_wait_record *record)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOCK_WAITED);
+	struct prepared *update = writer_bind(writer, &writer->locks->sql.lengthen);
 
-	sqlite3_bind_int64(statement, 1, process);
-	sqlite3_bind_int64(statement, 2, record->thread_id);
-	sqlite3_bind_int64(statement, 3, (int64_t)record->wait_ns);
-	return writer_run(writer, WRITE_LOCK_WAITED);
+	bind_number(update, "wait_ns", (int64_t)record->wait_ns);
+	bind_number(update, "process", process);
+	bind_number(update, "thread_id", record->thread_id);
+	return writer_run(writer, update);
+}
+
+/* The row that was published while the wait went on. */
+static int remove_open(struct writer *writer, int64_t process, const struct lock_wait_record *record)
+{
+	struct prepared *remove;
+
+	if (record->wait_ns < LOCK_WAIT_PUBLISHED_NS)
+		return SQLITE_OK;
+	remove = writer_bind(writer, &writer->locks->sql.remove_open);
+	bind_number(remove, "process", process);
+	bind_number(remove, "thread_id", record->thread_id);
+	bind_number(remove, "start_ns", (int64_t)record->start_realtime_ns);
+	return writer_run(writer, remove);
 }
 
 int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOCK_WAIT);
+	struct prepared *add;
 	int64_t start = (int64_t)record->start_realtime_ns, end = start + (int64_t)record->wait_ns;
 	int64_t query, holder, process = intern_process(writer);
+	int code;
 
 	if (size < sizeof *record ||
 	    (uint64_t)record->database_size + record->holder_size > size - sizeof *record)
@@ -51,35 +92,32 @@ int lock_waits_take(struct writer *writer, const struct lock_wait_record *record
 	holder = find_query(writer, record->holder.query, start, start);
 	if (holder < 0)
 		return (int)-holder;
-	if (record->wait_ns >= LOCK_WAIT_PUBLISHED_NS) {
-		sqlite3_stmt *open = writer_statement(writer, WRITE_REMOVE_OPEN_WAIT);
-
-		sqlite3_bind_int64(open, 1, process);
-		sqlite3_bind_int64(open, 2, record->thread_id);
-		sqlite3_bind_int64(open, 3, start);
-		int code = writer_run(writer, WRITE_REMOVE_OPEN_WAIT);
-		if (code)
-			return code;
-	}
-	const int64_t values[] = { query,        start,           (int64_t)record->wait_ns,
-		                   record->lock, record->outcome, record->thread_id,
-		                   process };
-	for (int i = 0; i < (int)(sizeof values / sizeof *values); i++)
-		sqlite3_bind_int64(statement, i + 1, values[i]);
-	writer_bind_text(statement, 8, record->text, record->database_size);
-	sqlite3_bind_int64(statement, 9, holder);
-	writer_bind_text(statement, 10, record->text + record->database_size, record->holder_size);
-	sqlite3_bind_int64(statement, 11, record->holder.session);
-	sqlite3_bind_int64(statement, 12, record->holder.process_id);
-	sqlite3_bind_int64(statement, 13, record->holder.thread_id);
-	sqlite3_bind_int64(statement, 14, record->holder.transaction);
+	code = remove_open(writer, process, record);
+	if (code)
+		return code;
+	add = writer_bind(writer, &writer->locks->sql.add_wait);
+	bind_number(add, "query", query);
+	bind_number(add, "start_ns", start);
+	bind_number(add, "wait_ns", (int64_t)record->wait_ns);
+	bind_number(add, "lock", record->lock);
+	bind_number(add, "refused", record->outcome);
+	bind_number(add, "thread_id", record->thread_id);
+	bind_number(add, "process", process);
+	bind_text(add, "database", record->text, record->database_size);
+	bind_number(add, "holder", holder);
+	bind_text(add, "holder_query", record->text + record->database_size, record->holder_size);
+	bind_number(add, "holder_session", record->holder.session);
+	bind_number(add, "holder_process_id", record->holder.process_id);
+	bind_number(add, "holder_thread_id", record->holder.thread_id);
+	bind_number(add, "holder_transaction", record->holder.transaction);
 	writer->bytes += ROW_BYTES + record->database_size + record->holder_size;
-	return writer_run(writer, WRITE_LOCK_WAIT);
+	return writer_run(writer, add);
 }
 
 int transactions_take(struct writer *writer, const struct transaction_record *record, size_t size)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_TRANSACTION);
+	const char *text = record->text;
+	struct prepared *add;
 	int64_t start = (int64_t)record->start_realtime_ns;
 	int64_t end = (int64_t)(record->start_realtime_ns + record->duration_ns);
 	int64_t first, last, process = intern_process(writer);
@@ -93,29 +131,25 @@ int transactions_take(struct writer *writer, const struct transaction_record *re
 	last = first < 0 ? first : find_query(writer, record->last, end, end);
 	if (last < 0)
 		return (int)-last;
-	const int64_t values[] = { process,
-		                   record->number,
-		                   record->session,
-		                   record->thread_id,
-		                   start,
-		                   (int64_t)record->duration_ns,
-		                   (int64_t)record->write_ns,
-		                   (int64_t)record->exclusive_ns,
-		                   (int64_t)record->idle_ns,
-		                   record->statements,
-		                   record->outcome,
-		                   record->was_waited_for,
-		                   first,
-		                   last };
-	const uint32_t sizes[] = { record->database_size, record->first_size, record->last_size };
-	const char *text = record->text;
-	int index = 0;
-
-	for (; index < (int)(sizeof values / sizeof *values); index++)
-		sqlite3_bind_int64(statement, index + 1, values[index]);
-	for (int i = 0; i < 3; text += sizes[i++])
-		writer_bind_text(statement, ++index, text, sizes[i]);
-	sqlite3_bind_int64(statement, ++index, (int64_t)record->pending_ns);
+	add = writer_bind(writer, &writer->locks->sql.add_transaction);
+	bind_number(add, "process", process);
+	bind_number(add, "number", record->number);
+	bind_number(add, "session", record->session);
+	bind_number(add, "thread_id", record->thread_id);
+	bind_number(add, "start_ns", start);
+	bind_number(add, "duration_ns", (int64_t)record->duration_ns);
+	bind_number(add, "write_ns", (int64_t)record->write_ns);
+	bind_number(add, "exclusive_ns", (int64_t)record->exclusive_ns);
+	bind_number(add, "idle_ns", (int64_t)record->idle_ns);
+	bind_number(add, "statements", record->statements);
+	bind_number(add, "outcome", record->outcome);
+	bind_number(add, "waited_for", record->was_waited_for);
+	bind_number(add, "first", first);
+	bind_number(add, "last", last);
+	bind_text(add, "database", text, record->database_size);
+	bind_text(add, "first_query", text += record->database_size, record->first_size);
+	bind_text(add, "last_query", text += record->first_size, record->last_size);
+	bind_number(add, "pending_ns", (int64_t)record->pending_ns);
 	writer->bytes += ROW_BYTES + size - sizeof *record;
-	return writer_run(writer, WRITE_TRANSACTION);
+	return writer_run(writer, add);
 }

@@ -7,11 +7,19 @@
 
 #include <stddef.h>
 
+#include "store/write/prepared.h"
 #include "wire/lock_record.h"
-
 #include "wire/transaction_record.h"
 
 struct writer;
+
+struct lock_writer {
+	struct {
+		struct prepared add_wait, lengthen, remove_open, add_transaction;
+	} sql;
+};
+
+void lock_writer_init(struct lock_writer *locks);
 
 /* Stores one record. SQLITE_OK or the error. */
 int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size);

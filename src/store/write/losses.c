@@ -4,9 +4,18 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "store/write/batch.h"
-#include "store/write/intern.h"
+#include "store/write/threads.h"
 #include "store/write/writer.h"
+
+void loss_writer_init(struct loss_writer *losses)
+{
+	*losses = (struct loss_writer){
+		.sql = {
+			.add.sql = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals) VALUES"
+			           " (:process, :reason, :first_ns, :last_ns, :samples, :refusals)",
+		},
+	};
+}
 
 static struct loss *find(struct losses *losses, const char *reason)
 {
@@ -75,18 +84,19 @@ void losses_add_waiting(struct losses *to, const struct losses *from)
 
 static int store_loss(const struct loss *loss, struct writer *writer)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LOSS);
+	struct prepared *add;
 	int64_t process = intern_process(writer);
 
 	if (process < 0)
 		return (int)-process;
-	sqlite3_bind_int64(statement, 1, process);
-	writer_bind_text(statement, 2, loss->reason, strnlen(loss->reason, sizeof loss->reason));
-	sqlite3_bind_int64(statement, 3, loss->first_ns);
-	sqlite3_bind_int64(statement, 4, loss->last_ns);
-	sqlite3_bind_int64(statement, 5, (int64_t)loss->samples);
-	sqlite3_bind_int64(statement, 6, (int64_t)loss->refusals);
-	return writer_run(writer, WRITE_LOSS);
+	add = writer_bind(writer, &writer->losses->sql.add);
+	bind_number(add, "process", process);
+	bind_text(add, "reason", loss->reason, strnlen(loss->reason, sizeof loss->reason));
+	bind_number(add, "first_ns", loss->first_ns);
+	bind_number(add, "last_ns", loss->last_ns);
+	bind_number(add, "samples", (int64_t)loss->samples);
+	bind_number(add, "refusals", (int64_t)loss->refusals);
+	return writer_run(writer, add);
 }
 
 /* What is stored is in another file. The losses that are not are the newest. */
@@ -105,32 +115,26 @@ static void begin_file(struct losses *losses, int64_t identity)
 	losses->file = identity;
 }
 
-int losses_store(struct losses *losses, struct writer *writer)
+int losses_write(struct losses *losses, struct writer *writer)
 {
-	int code;
+	int code = SQLITE_OK;
 
-	if (!losses_wait(losses))
-		return SQLITE_OK;
-	code = writer_begin(writer);
-	if (code)
-		return code;
 	if (losses->file != writer->file_identity)
 		begin_file(losses, writer->file_identity);
 	for (int i = 0; !code && i < LOSS_REASONS; i++)
 		if (waits(&losses->reasons[i]))
 			code = store_loss(&losses->reasons[i], writer);
-	code = writer_end(writer, code);
-	if (code) {
-		writer_forget(writer);
-		return code;
-	}
+	return code;
+}
+
+void losses_stored(struct losses *losses)
+{
 	for (int i = 0; i < LOSS_REASONS; i++) {
 		struct loss *loss = &losses->reasons[i];
 
 		loss->stored_samples = loss->samples;
 		loss->stored_refusals = loss->refusals;
 	}
-	return SQLITE_OK;
 }
 
 void losses_settle(struct losses *losses, const struct losses *stored)

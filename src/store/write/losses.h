@@ -11,10 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/write/prepared.h"
+
 #define LOSS_REASONS 8
 #define LOSS_REASON_SIZE 160
 
 struct writer;
+
+struct loss_writer {
+	struct {
+		struct prepared add;
+	} sql;
+};
+
+void loss_writer_init(struct loss_writer *losses);
 
 struct loss {
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME; 0: the place is free */
@@ -42,8 +52,10 @@ bool losses_wait(const struct losses *losses);
 /* Adds what `from` has and the file lacks. */
 void losses_add_waiting(struct losses *to, const struct losses *from);
 
-/* Brings them into the file, which is open. SQLITE_OK or the error. */
-int losses_store(struct losses *losses, struct writer *writer);
+/* Inside a transaction: writes what the file lacks; losses_stored() follows the commit. SQLITE_OK or the
+ * error. */
+int losses_write(struct losses *losses, struct writer *writer);
+void losses_stored(struct losses *losses);
 
 /* `stored` was a copy of `losses`, to which its process has added since, and is in the file now. */
 void losses_settle(struct losses *losses, const struct losses *stored);

@@ -6,16 +6,42 @@
  *
  * Runs inside the write transaction, so all processes that write to the file agree.
  */
+#include "store/write/place.h"
+
 #include "modules/module_log.h"
 #include "modules/modules.h"
 #include "store/read/space.h"
-#include "store/write/place.h"
+#include "store/write/writer.h"
 
 /* Ranges for modules whose own is taken: between where Linux puts programs and
  * where it puts libraries. */
 #define SPARE_FIRST 0x200000000000
 #define SPARE_END 0x400000000000
 #define SPARE_ALIGN 0x10000
+
+struct placed_module {
+	struct hash key;
+	int64_t base; /* 0: nowhere */
+};
+
+void module_writer_init(struct module_writer *modules)
+{
+	*modules = (struct module_writer){
+		.known = HASH_TABLE_OF(struct placed_module, 1 << 14),
+		.sql = {
+			.find.sql = "SELECT base FROM modules WHERE build_id = :build_id AND extent = :extent AND"
+			            " (:build_id != '' OR (path = :path AND file_size = :file_size AND mtime_ns = :mtime_ns))",
+			.add.sql = "INSERT INTO modules (build_id, path, file_size, mtime_ns, base, extent, elf_start) VALUES"
+			           " (:build_id, :path, :file_size, :mtime_ns, :base, :extent, :elf_start)",
+			.range_end.sql = "SELECT max(base + extent) FROM modules WHERE base < :end AND base + extent > :start",
+		},
+	};
+}
+
+void module_writer_free(struct module_writer *modules)
+{
+	hash_table_free(&modules->known);
+}
 
 static struct hash module_key(const struct module *module)
 {
@@ -27,34 +53,35 @@ static struct hash module_key(const struct module *module)
 
 static int64_t find_module(struct writer *writer, const struct module *module)
 {
-	sqlite3_stmt *find = writer_statement(writer, WRITE_FIND_MODULE);
+	struct prepared *find = writer_bind(writer, &writer->modules->sql.find);
 
-	writer_bind_text(find, 1, module->build_id, SIZE_MAX);
-	sqlite3_bind_int64(find, 2, (int64_t)(module->end - module->start));
-	writer_bind_text(find, 3, module->path, SIZE_MAX);
-	sqlite3_bind_int64(find, 4, (int64_t)module->file_size);
-	sqlite3_bind_int64(find, 5, module->mtime_ns);
-	return writer_number(writer, WRITE_FIND_MODULE);
+	bind_text(find, "build_id", module->build_id, SIZE_MAX);
+	bind_number(find, "extent", (int64_t)(module->end - module->start));
+	bind_text(find, "path", module->path, SIZE_MAX);
+	bind_number(find, "file_size", (int64_t)module->file_size);
+	bind_number(find, "mtime_ns", module->mtime_ns);
+	return writer_number(writer, find);
+}
+
+/* The end of the last module that meets the range, 0: none does; else minus SQLite's code. */
+static int64_t find_range_end(struct writer *writer, int64_t start, int64_t end)
+{
+	struct prepared *find = writer_bind(writer, &writer->modules->sql.range_end);
+
+	bind_number(find, "end", end);
+	bind_number(find, "start", start);
+	return writer_number(writer, find);
 }
 
 /* The module's real base where no other module's range meets it. */
 static int64_t choose_base(struct writer *writer, const struct module *module)
 {
 	int64_t extent = (int64_t)(module->end - module->start);
-	sqlite3_stmt *meets = writer_statement(writer, WRITE_RANGE_END);
-	sqlite3_stmt *spare;
-	int64_t taken, base;
+	int64_t taken = find_range_end(writer, (int64_t)module->start, (int64_t)module->end), base;
 
-	sqlite3_bind_int64(meets, 1, (int64_t)module->start);
-	sqlite3_bind_int64(meets, 2, (int64_t)module->end);
-	taken = writer_number(writer, WRITE_RANGE_END);
 	if (taken <= 0)
 		return taken < 0 ? taken : (int64_t)module->start;
-
-	spare = writer_statement(writer, WRITE_FREE_RANGE);
-	sqlite3_bind_int64(spare, 1, SPARE_FIRST);
-	sqlite3_bind_int64(spare, 2, SPARE_END);
-	base = writer_number(writer, WRITE_FREE_RANGE);
+	base = find_range_end(writer, SPARE_FIRST, SPARE_END);
 	if (base < 0)
 		return base;
 	if (base < SPARE_FIRST)
@@ -67,19 +94,20 @@ static int64_t choose_base(struct writer *writer, const struct module *module)
 static int64_t add_module(struct writer *writer, const struct module *module)
 {
 	int64_t base = choose_base(writer, module);
-	sqlite3_stmt *add = writer_statement(writer, WRITE_MODULE);
+	struct prepared *add;
 	int code;
 
 	if (base <= 0)
 		return base;
-	writer_bind_text(add, 1, module->build_id, SIZE_MAX);
-	writer_bind_text(add, 2, module->path, SIZE_MAX);
-	sqlite3_bind_int64(add, 3, (int64_t)module->file_size);
-	sqlite3_bind_int64(add, 4, module->mtime_ns);
-	sqlite3_bind_int64(add, 5, base);
-	sqlite3_bind_int64(add, 6, (int64_t)(module->end - module->start));
-	sqlite3_bind_int64(add, 7, (int64_t)(module->start - module->bias));
-	code = writer_run(writer, WRITE_MODULE);
+	add = writer_bind(writer, &writer->modules->sql.add);
+	bind_text(add, "build_id", module->build_id, SIZE_MAX);
+	bind_text(add, "path", module->path, SIZE_MAX);
+	bind_number(add, "file_size", (int64_t)module->file_size);
+	bind_number(add, "mtime_ns", module->mtime_ns);
+	bind_number(add, "base", base);
+	bind_number(add, "extent", (int64_t)(module->end - module->start));
+	bind_number(add, "elf_start", (int64_t)(module->start - module->bias));
+	code = writer_run(writer, add);
 	return code ? -code : base;
 }
 
@@ -115,7 +143,7 @@ int place_address(struct writer *writer, uint64_t address, uint32_t generation, 
 	if (!module || address < module->start || address >= module->end)
 		return SQLITE_OK;
 	key = module_key(module);
-	known = hash_table_find(&writer->modules, key);
+	known = hash_table_find(&writer->modules->known, key);
 	if (known) {
 		base = known->base;
 	} else {
@@ -124,7 +152,7 @@ int place_address(struct writer *writer, uint64_t address, uint32_t generation, 
 			base = add_module(writer, module);
 		if (base < 0)
 			return (int)-base;
-		known = hash_table_add(&writer->modules, key);
+		known = hash_table_add(&writer->modules->known, key);
 		if (known)
 			known->base = base;
 	}

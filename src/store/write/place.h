@@ -5,7 +5,22 @@
 #ifndef QUERYPROF_STORE_WRITE_PLACE_H
 #define QUERYPROF_STORE_WRITE_PLACE_H
 
-#include "store/write/writer.h"
+#include <stdint.h>
+
+#include "base/hash_table.h"
+#include "store/write/prepared.h"
+
+struct writer;
+
+struct module_writer {
+	struct hash_table known; /* by the module and its start: bases */
+	struct {
+		struct prepared find, add, range_end;
+	} sql;
+};
+
+void module_writer_init(struct module_writer *modules);
+void module_writer_free(struct module_writer *modules);
 
 /* The address of the writer's process in the file's address space; 0 on success. */
 int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);

@@ -1,19 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/programs.h"
 
-#include "store/write/intern.h"
+#include "store/write/queries.h"
+#include "store/write/texts.h"
+#include "store/write/writer.h"
 #include "wire/query_record.h"
 
-static int run(struct writer *writer, enum writer_statement which)
+void program_writer_init(struct program_writer *programs)
+{
+	*programs = (struct program_writer){
+		.sql = {
+			.add.sql = "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns, layout) VALUES"
+			           " (:id, :statement, :library, :plan_hash, :first_seen_ns, :layout)"
+			           /* an older version kept none */
+			           " ON CONFLICT DO UPDATE SET layout = excluded.layout WHERE layout = 0",
+			.add_plan.sql = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (:plan_hash, :plan)",
+			.add_node.sql = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail, compared) VALUES"
+			                " (:program, :node, :parent, :detail, :compared)",
+			.add_opcode.sql =
+				"INSERT OR IGNORE INTO program_opcodes (program, node, address, opcode, p1, p2, p3, p5)"
+				" VALUES (:program, :node, :address, :opcode, :p1, :p2, :p3, :p5)",
+			.add_loop.sql = "INSERT OR IGNORE INTO plan_loops (query, node, loops, rows) VALUES"
+			                " (:query, :node, :loops, :rows)",
+			.add_missing.sql = "INSERT OR REPLACE INTO missing_plans (program, reason)"
+			                   " SELECT :program, :reason"
+			                   " WHERE NOT EXISTS (SELECT 1 FROM programs WHERE id = :program)",
+			.remove_missing.sql = "DELETE FROM missing_plans WHERE program = :program",
+		},
+	};
+}
+
+static int run(struct writer *writer, struct prepared *prepared)
 {
 	writer->bytes += 60;
-	return writer_run(writer, which);
+	return writer_run(writer, prepared);
 }
 
 int programs_take(struct writer *writer, const struct program_record *record, size_t size)
 {
-	sqlite3_stmt *add = writer_statement(writer, WRITE_PROGRAM);
-	sqlite3_stmt *add_plan = writer_statement(writer, WRITE_PLAN);
+	struct program_writer *programs = writer->programs;
+	struct prepared *add, *remove, *add_plan;
 	int64_t statement, library;
 	int code;
 
@@ -27,96 +53,105 @@ int programs_take(struct writer *writer, const struct program_record *record, si
 	library = intern_library(writer, record->text + record->query_size, record->library_size);
 	if (library < 0)
 		return (int)-library;
-	sqlite3_bind_int64(add, 1, (int64_t)record->program);
-	sqlite3_bind_int64(add, 2, statement);
-	sqlite3_bind_int64(add, 3, library);
-	sqlite3_bind_int64(add, 4, (int64_t)record->plan);
-	sqlite3_bind_int64(add, 5, (int64_t)record->seen_ns);
-	sqlite3_bind_int64(add, 6, (int64_t)record->layout);
-	code = run(writer, WRITE_PROGRAM);
+	add = writer_bind(writer, &programs->sql.add);
+	bind_number(add, "id", (int64_t)record->program);
+	bind_number(add, "statement", statement);
+	bind_number(add, "library", library);
+	bind_number(add, "plan_hash", (int64_t)record->plan);
+	bind_number(add, "first_seen_ns", (int64_t)record->seen_ns);
+	bind_number(add, "layout", (int64_t)record->layout);
+	code = run(writer, add);
 	if (code)
 		return code;
-	sqlite3_bind_int64(writer_statement(writer, WRITE_PLAN_FOUND), 1, (int64_t)record->program);
-	code = writer_run(writer, WRITE_PLAN_FOUND);
-	sqlite3_bind_int64(add_plan, 1, (int64_t)record->plan);
-	writer_bind_text(add_plan, 2, record->text + record->query_size + record->library_size,
-	                 record->plan_size);
-	return code ? code : run(writer, WRITE_PLAN);
+	remove = writer_bind(writer, &programs->sql.remove_missing);
+	bind_number(remove, "program", (int64_t)record->program);
+	code = writer_run(writer, remove);
+	if (code)
+		return code;
+	add_plan = writer_bind(writer, &programs->sql.add_plan);
+	bind_number(add_plan, "plan_hash", (int64_t)record->plan);
+	bind_text(add_plan, "plan", record->text + record->query_size + record->library_size,
+	          record->plan_size);
+	return run(writer, add_plan);
 }
 
-/* Each returns false if the row is shorter than what it says to have. */
-static bool bind_node(sqlite3_stmt *add, const struct program_row *row)
+/* `key`: the program, of a loop the query. Each returns SQLITE_OK or the error; a row that is shorter than
+ * its fields say is left out. */
+static int take_node(struct writer *writer, int64_t key, const struct program_row *row)
 {
 	const struct node_row *node = (const struct node_row *)row;
+	struct prepared *add = &writer->programs->sql.add_node;
 
 	if (row->size < sizeof *node ||
 	    row->size - sizeof *node < (size_t)node->detail_size + node->compared_size)
-		return false;
-	sqlite3_bind_int64(add, 3, node->parent);
-	writer_bind_text(add, 4, node->text, node->detail_size);
-	writer_bind_text(add, 5, node->text + node->detail_size, node->compared_size);
-	return true;
+		return SQLITE_OK;
+	writer_bind(writer, add);
+	bind_number(add, "program", key);
+	bind_number(add, "node", row->node);
+	bind_number(add, "parent", node->parent);
+	bind_text(add, "detail", node->text, node->detail_size);
+	bind_text(add, "compared", node->text + node->detail_size, node->compared_size);
+	return run(writer, add);
 }
 
-static bool bind_opcode(sqlite3_stmt *add, const struct program_row *row)
+static int take_opcode(struct writer *writer, int64_t key, const struct program_row *row)
 {
 	const struct opcode_row *opcode = (const struct opcode_row *)row;
+	struct prepared *add = &writer->programs->sql.add_opcode;
 
 	if (row->size < sizeof *opcode || row->size - sizeof *opcode < opcode->name_size)
-		return false;
-	sqlite3_bind_int64(add, 3, (int64_t)opcode->address);
-	writer_bind_text(add, 4, opcode->name, opcode->name_size);
-	sqlite3_bind_int64(add, 5, opcode->p1);
-	sqlite3_bind_int64(add, 6, opcode->p2);
-	sqlite3_bind_int64(add, 7, opcode->p3);
-	sqlite3_bind_int64(add, 8, opcode->p5);
-	return true;
+		return SQLITE_OK;
+	writer_bind(writer, add);
+	bind_number(add, "program", key);
+	bind_number(add, "node", row->node);
+	bind_number(add, "address", (int64_t)opcode->address);
+	bind_text(add, "opcode", opcode->name, opcode->name_size);
+	bind_number(add, "p1", opcode->p1);
+	bind_number(add, "p2", opcode->p2);
+	bind_number(add, "p3", opcode->p3);
+	bind_number(add, "p5", opcode->p5);
+	return run(writer, add);
 }
 
-static bool bind_loop(sqlite3_stmt *add, const struct program_row *row)
+static int take_loop(struct writer *writer, int64_t key, const struct program_row *row)
 {
 	const struct loop_row *loop = (const struct loop_row *)row;
+	struct prepared *add = &writer->programs->sql.add_loop;
 
 	if (row->size < sizeof *loop)
-		return false;
-	sqlite3_bind_int64(add, 3, loop->loops);
-	sqlite3_bind_int64(add, 4, loop->rows);
-	return true;
+		return SQLITE_OK;
+	writer_bind(writer, add);
+	bind_number(add, "query", key);
+	bind_number(add, "node", row->node);
+	bind_number(add, "loops", loop->loops);
+	bind_number(add, "rows", loop->rows);
+	return run(writer, add);
 }
 
-static bool bind_missing(sqlite3_stmt *add, const struct program_row *row)
+static int take_missing(struct writer *writer, int64_t key, const struct program_row *row)
 {
 	const struct missing_plan_row *missing = (const struct missing_plan_row *)row;
+	struct prepared *add = &writer->programs->sql.add_missing;
 
 	if (row->size < sizeof *missing || row->size - sizeof *missing < missing->reason_size)
-		return false;
-	writer_bind_text(add, 3, missing->reason, missing->reason_size);
-	return true;
+		return SQLITE_OK;
+	writer_bind(writer, add);
+	bind_number(add, "program", key);
+	bind_text(add, "reason", missing->reason, missing->reason_size);
+	return run(writer, add);
 }
-
-/* ?1 is the program or the query, ?2 the node. */
-static const struct {
-	bool is_of_query;
-	enum writer_statement add;
-	bool (*bind)(sqlite3_stmt *add, const struct program_row *row);
-} kinds[] = {
-	[ROW_NODE] = { false, WRITE_PLAN_NODE, bind_node },
-	[ROW_OPCODE] = { false, WRITE_PROGRAM_OPCODE, bind_opcode },
-	[ROW_LOOP] = { true, WRITE_PLAN_LOOP, bind_loop },
-	[ROW_MISSING_PLAN] = { false, WRITE_PLAN_MISSING, bind_missing },
-};
 
 static int take_row(struct writer *writer, int64_t program, int64_t query, const struct program_row *row)
 {
-	sqlite3_stmt *add;
-
-	if (!row->kind || row->kind >= sizeof kinds / sizeof *kinds ||
-	    kinds[row->kind].is_of_query != (query != 0))
+	if ((row->kind == ROW_LOOP) != (query != 0))
 		return SQLITE_OK;
-	add = writer_statement(writer, kinds[row->kind].add);
-	sqlite3_bind_int64(add, 1, query ? query : program);
-	sqlite3_bind_int64(add, 2, row->node);
-	return kinds[row->kind].bind(add, row) ? run(writer, kinds[row->kind].add) : SQLITE_OK;
+	switch (row->kind) {
+	case ROW_NODE: return take_node(writer, program, row);
+	case ROW_OPCODE: return take_opcode(writer, program, row);
+	case ROW_LOOP: return take_loop(writer, query, row);
+	case ROW_MISSING_PLAN: return take_missing(writer, program, row);
+	default: return SQLITE_OK;
+	}
 }
 
 int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size)

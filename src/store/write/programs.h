@@ -5,8 +5,18 @@
 #ifndef QUERYPROF_STORE_WRITE_PROGRAMS_H
 #define QUERYPROF_STORE_WRITE_PROGRAMS_H
 
-#include "store/write/writer.h"
+#include "store/write/prepared.h"
 #include "wire/program_record.h"
+
+struct writer;
+
+struct program_writer {
+	struct {
+		struct prepared add, add_plan, add_node, add_opcode, add_loop, add_missing, remove_missing;
+	} sql;
+};
+
+void program_writer_init(struct program_writer *programs);
 
 /* SQLITE_OK or the error, as all that takes a record. */
 int programs_take(struct writer *writer, const struct program_record *record, size_t size);

@@ -2,12 +2,13 @@
 #include "store/write/query_rows.h"
 
 #include "base/text.h"
-#include "store/write/delays.h"
 #include "store/write/foreign_spans.h"
-#include "store/write/intern.h"
 #include "store/write/labels.h"
 #include "store/write/running.h"
 #include "store/write/sample_rows.h"
+#include "store/write/texts.h"
+#include "store/write/threads.h"
+#include "store/write/writer.h"
 
 /* Room in the file that a query's rows take, about; for the bounds of a batch. */
 #define QUERY_BYTES 300
@@ -48,7 +49,7 @@ static int64_t find_outer_query(struct writer *writer, struct query_key query, c
 		return otherwise;
 	row = intern_query(writer, key, &span);
 	if (row > 0)
-		writer_widen_span(writer, span, stretch->first_ns, stretch->last_ns);
+		queries_widen_span(writer->queries, span, stretch->first_ns, stretch->last_ns);
 	return row;
 }
 
@@ -60,7 +61,7 @@ static int find_queries(struct writer *writer, struct query_key query, struct qu
 	rows->query = intern_query(writer, query, span);
 	if (rows->query < 0)
 		return (int)-rows->query;
-	writer_widen_span(writer, *span, stretch->first_ns, stretch->last_ns);
+	queries_widen_span(writer->queries, *span, stretch->first_ns, stretch->last_ns);
 	rows->initial = find_outer_query(writer, query, stretch, initial, rows->query);
 	if (rows->initial < 0)
 		return (int)-rows->initial;
@@ -82,7 +83,7 @@ int query_rows_take_start(struct writer *writer, const struct start_record *reco
 	                    &at);
 	if (code)
 		return code;
-	struct query_span *span = &writer->spans.items[at];
+	struct query_span *span = &writer->queries->spans.items[at];
 	if (span->end)
 		return SQLITE_OK;
 	span->rows = rows;
@@ -113,12 +114,12 @@ static int take_delays(struct writer *writer, const struct query_record *record)
 	int code = SQLITE_OK;
 
 	for (int kind = 0; !code && kind < DELAYS; kind++) {
-		size_t size = delays_sample(&writer->delays, kind, record, &sample);
+		size_t size = delays_sample(&writer->samples->delays, kind, record, &sample);
 
 		if (!size)
 			continue;
 		code = sample_rows_take(writer, &sample.record, size);
-		writer->delay_count += !code;
+		writer->samples->delay_count += !code;
 	}
 	return code;
 }
@@ -147,7 +148,7 @@ int query_rows_take(struct writer *writer, const struct query_record *record, si
 	code = find_labels(writer, record, &rows);
 	if (code)
 		return code;
-	struct query_span *span = &writer->spans.items[at];
+	struct query_span *span = &writer->queries->spans.items[at];
 	span->rows = rows;
 	span->end = record;
 	span->texts = texts;
@@ -155,30 +156,19 @@ int query_rows_take(struct writer *writer, const struct query_record *record, si
 	const struct foreign_names names = { rows.context, rows.statement, rows.labels };
 	if (!code)
 		code = foreign_spans_take(writer, record, &names, texts.query.bytes, texts.query.size);
-	writer->query_count++;
+	writer->queries->ended++;
 	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
 	return code;
 }
 
 /* --- into their table ------------------------------------------------------------- */
 
-static void bind_INTEGER(sqlite3_stmt *statement, int index, int64_t number)
-{
-	sqlite3_bind_int64(statement, index, number);
-}
+#define bind_INTEGER bind_number
 
-static void bind_TEXT(sqlite3_stmt *statement, int index, struct text text)
+static void bind_TEXT(struct prepared *prepared, const char *name, struct text text)
 {
-	writer_bind_text(statement, index, text.bytes, text.size);
+	bind_text(prepared, name, text.bytes, text.size);
 }
-
-static void bind_numbers(sqlite3_stmt *statement, int index, const int64_t *numbers, int count)
-{
-	for (int i = 0; i < count; i++)
-		sqlite3_bind_int64(statement, index + i, numbers[i]);
-}
-
-#define COUNT_OF(array) (int)(sizeof(array) / sizeof *(array))
 
 /* The text that an earlier batch stored may be another than `statement`: cut, or a script that was
  * being prepared. */
@@ -193,29 +183,31 @@ static void leave_first_statement(struct writer *writer, struct query_span *span
 		known->statement = next;
 }
 
-#define BIND_STORED(name, type, definition, flags, value) bind_##type(statement, ++index, value);
-#define BIND_FILED(name, type, definition, value) bind_##type(statement, ++index, value);
+#define BIND_STORED(name, type, definition, flags, value) bind_##type(end, #name, value);
+#define BIND_FILED(name, type, definition, value) bind_##type(end, #name, value);
 
 static int write_end(struct writer *writer, struct query_span *span)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_END);
+	struct prepared *end = &writer->queries->sql.end;
 	const struct query_record *record = span->end;
 	const struct query_texts *texts = &span->texts;
 	struct query_rows *rows = &span->rows;
 	char id[37];
-	int index = 5;
 
 	if (!rows->labels)
 		rows->labels = span->labels;
 	if (!rows->context)
 		rows->context = span->context;
 	query_key_text(span->key, id);
-	bind_TEXT(statement, 2, texts->query_id.size ? texts->query_id : (struct text){ id, 36 });
-	bind_numbers(statement, 1, &rows->query, 1);
-	bind_numbers(statement, 3, (int64_t[]){ writer->process, span->first_ns, span->last_ns }, 3);
+	writer_bind(writer, end);
+	bind_number(end, "id", rows->query);
+	bind_TEXT(end, "query_id", texts->query_id.size ? texts->query_id : (struct text){ id, 36 });
+	bind_number(end, "process", writer->threads->process);
+	bind_number(end, "first_ns", span->first_ns);
+	bind_number(end, "last_ns", span->last_ns);
 	QUERY_LOG_COLUMNS(BIND_STORED, BIND_FILED, WRITER_NOTHING)
 	leave_first_statement(writer, span, rows->statement, 0);
-	return writer_run(writer, WRITE_QUERY_END);
+	return writer_run(writer, end);
 }
 
 /* A query of the profiler's own has no statement, so that its row is not shown. */
@@ -232,56 +224,54 @@ static int64_t find_first_statement(struct writer *writer, const struct start_re
 
 static int write_start(struct writer *writer, struct query_span *span)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_START);
+	struct prepared *update = writer_bind(writer, &writer->queries->sql.start);
 	const struct query_rows *rows = &span->rows;
 	const struct start_record *start = span->start;
-	const int64_t values[] = { rows->query,
-		                   rows->initial,
-		                   rows->parent,
-		                   rows->statement,
-		                   (int64_t)start->run.realtime_ns,
-		                   start->run.thread_id,
-		                   writer->stored_batch,
-		                   (int64_t)start->run.program };
 
-	bind_numbers(statement, 1, values, COUNT_OF(values));
-	return writer_run(writer, WRITE_QUERY_START);
+	bind_number(update, "initial", rows->initial);
+	bind_number(update, "parent", rows->parent);
+	bind_number(update, "statement", rows->statement);
+	bind_number(update, "query_start_ns", (int64_t)start->run.realtime_ns);
+	bind_number(update, "thread_id", start->run.thread_id);
+	bind_number(update, "batch", writer->stored_batch);
+	bind_number(update, "program", (int64_t)start->run.program);
+	bind_number(update, "id", rows->query);
+	return writer_run(writer, update);
 }
 
 static int write_new(struct writer *writer, const struct query_span *span)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY);
+	struct prepared *add = writer_bind(writer, &writer->queries->sql.add);
 	char id[37];
 
 	query_key_text(span->key, id);
-	sqlite3_bind_int64(statement, 1, span->rows.query);
-	writer_bind_text(statement, 2, id, 36);
-	sqlite3_bind_int64(statement, 3, writer->process);
-	sqlite3_bind_int64(statement, 4, query_key_session(span->key));
-	sqlite3_bind_int64(statement, 5, writer->stored_batch);
-	return writer_run(writer, WRITE_QUERY);
+	bind_number(add, "id", span->rows.query);
+	bind_text(add, "query_id", id, 36);
+	bind_number(add, "process", writer->threads->process);
+	bind_number(add, "session", query_key_session(span->key));
+	bind_number(add, "batch", writer->stored_batch);
+	return writer_run(writer, add);
 }
 
 static int write_range(struct writer *writer, const struct query_span *span)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_QUERY_RANGE);
-	const int64_t values[] = { span->rows.query,
-		                   span->first_ns,
-		                   span->last_ns,
-		                   span->samples[TRACE_CPU],
-		                   span->samples[TRACE_REAL],
-		                   span->weights[TRACE_CPU],
-		                   span->weights[TRACE_REAL],
-		                   span->cpu_time_ns,
-		                   span->labels,
-		                   span->context };
+	struct prepared *update = writer_bind(writer, &writer->queries->sql.range);
 
-	bind_numbers(statement, 1, values, COUNT_OF(values));
+	bind_number(update, "first_ns", span->first_ns);
+	bind_number(update, "last_ns", span->last_ns);
+	bind_number(update, "samples_cpu", span->samples[TRACE_CPU]);
+	bind_number(update, "samples_real", span->samples[TRACE_REAL]);
+	bind_number(update, "weight_cpu", span->weights[TRACE_CPU]);
+	bind_number(update, "weight_real", span->weights[TRACE_REAL]);
+	bind_number(update, "cpu_time_ns", span->cpu_time_ns);
 	if (span->seen_open)
-		sqlite3_bind_int64(statement, COUNT_OF(values) + 1, (int64_t)span->seen_open->outside_ns);
+		bind_number(update, "outside_ns", (int64_t)span->seen_open->outside_ns);
 	else
-		sqlite3_bind_null(statement, COUNT_OF(values) + 1);
-	return writer_run(writer, WRITE_QUERY_RANGE);
+		bind_null(update, "outside_ns");
+	bind_number(update, "labels", span->labels);
+	bind_number(update, "context", span->context);
+	bind_number(update, "id", span->rows.query);
+	return writer_run(writer, update);
 }
 
 /* What its key says, to the millisecond. */
@@ -314,14 +304,14 @@ int query_rows_write(struct writer *writer)
 {
 	int code = SQLITE_OK;
 
-	for (size_t i = 0; !code && i < writer->spans.count; i++) {
-		struct query_span *span = &writer->spans.items[i];
+	for (size_t i = 0; !code && i < writer->queries->spans.count; i++) {
+		struct query_span *span = &writer->queries->spans.items[i];
 
 		code = span->end ? write_end(writer, span) : write_running(writer, span);
 	}
 	/* Behind all rows: another one may have the text that this row does not need. */
-	for (size_t i = 0; !code && i < writer->spans.count; i++) {
-		const struct query_span *span = &writer->spans.items[i];
+	for (size_t i = 0; !code && i < writer->queries->spans.count; i++) {
+		const struct query_span *span = &writer->queries->spans.items[i];
 
 		if (span->left)
 			code = intern_remove_unused(writer, span->left);

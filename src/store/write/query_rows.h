@@ -7,7 +7,7 @@
 #ifndef QUERYPROF_STORE_WRITE_QUERY_ROWS_H
 #define QUERYPROF_STORE_WRITE_QUERY_ROWS_H
 
-#include "store/write/writer.h"
+#include "store/write/queries.h"
 
 /* Inside a transaction: what a record says; nothing is taken of one that is none. SQLITE_OK or the
  * error. */

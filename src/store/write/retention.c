@@ -19,6 +19,7 @@
 
 #include "store/control.h"
 #include "store/write/labels.h"
+#include "store/write/parts.h"
 #include "store/write/programs.h"
 #include "store/write/spans.h"
 #include "store/write/statements.h"
@@ -95,11 +96,11 @@ static int run(sqlite3 *db, const char *sql)
 
 static int begin_epoch(struct writer *writer)
 {
-	int code = writer_run(writer, WRITE_BEGIN);
+	int code = writer_run(writer, &writer->sql.begin);
 
 	if (code)
 		return code;
-	code = writer_run(writer, WRITE_EPOCH);
+	code = writer_run(writer, &writer->sql.begin_epoch);
 	code = writer_end(writer, code);
 	if (!code)
 		writer->epoch_bytes = 0;
@@ -302,7 +303,7 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	int64_t removals;
 	struct cut cut;
 	bool any, is_alone;
-	int code = writer_run(writer, WRITE_BEGIN);
+	int code = writer_run(writer, &writer->sql.begin);
 
 	if (code)
 		return code;
@@ -351,7 +352,7 @@ static int remove_names(struct writer *writer)
 /* The least used half of the statements becomes "(other)". */
 static int halve_statements(struct writer *writer)
 {
-	int code = writer_run(writer, WRITE_BEGIN);
+	int code = writer_run(writer, &writer->sql.begin);
 
 	if (code)
 		return code;

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "query/look.h"
-#include "store/write/intern.h"
+#include "store/write/texts.h"
+#include "store/write/writer.h"
 
 /* The first sample published the beginning of a long text. 0: all of it; negative: minus the error. */
 static int64_t find_whole_text(struct writer *writer, const struct query_view *view)
@@ -27,7 +28,7 @@ static int replace_text(struct writer *writer, const struct query_span *span, in
 
 static int write_view(struct writer *writer, const struct query_span *span, const struct query_view *view)
 {
-	sqlite3_stmt *update = writer_statement(writer, WRITE_QUERY_RUNNING);
+	struct prepared *update;
 	int64_t library = 0, statement = find_whole_text(writer, view);
 	int code;
 
@@ -35,12 +36,13 @@ static int write_view(struct writer *writer, const struct query_span *span, cons
 		library = intern_library(writer, view->library, strlen(view->library));
 	if (library < 0 || statement < 0)
 		return (int)-(library < 0 ? library : statement);
-	sqlite3_bind_int64(update, 1, span->rows.query);
-	sqlite3_bind_int64(update, 5, statement);
-	writer_bind_text(update, 2, view->database ? view->database : "", SIZE_MAX);
-	sqlite3_bind_int64(update, 3, library);
-	writer_bind_text(update, 4, view->query_id ? view->query_id : "", SIZE_MAX);
-	code = writer_run(writer, WRITE_QUERY_RUNNING);
+	update = writer_bind(writer, &writer->queries->sql.running);
+	bind_text(update, "database", view->database ? view->database : "", SIZE_MAX);
+	bind_number(update, "library", library);
+	bind_text(update, "query_id", view->query_id ? view->query_id : "", SIZE_MAX);
+	bind_number(update, "statement", statement);
+	bind_number(update, "id", span->rows.query);
+	code = writer_run(writer, update);
 	return code ? code : replace_text(writer, span, statement);
 }
 

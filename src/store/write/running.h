@@ -7,7 +7,7 @@
 #ifndef QUERYPROF_STORE_WRITE_RUNNING_H
 #define QUERYPROF_STORE_WRITE_RUNNING_H
 
-#include "store/write/writer.h"
+#include "store/write/queries.h"
 
 /* Writes the view of a query whose start is in the batch and whose end is not, if it still runs.
  * SQLITE_OK or the error. */

@@ -6,12 +6,45 @@
 
 #include "base/search.h"
 #include "collect/sample_reader.h"
-#include "store/write/intern.h"
 #include "store/write/labels.h"
+#include "store/write/queries.h"
+#include "store/write/sample_source.h"
+#include "store/write/stacks.h"
+#include "store/write/threads.h"
+#include "store/write/writer.h"
 
 /* Room in the file that a row takes, about; for the bounds of a batch. */
 #define SAMPLE_BYTES 40
 #define LATE_BYTES 16
+
+bool sample_writer_init(struct sample_writer *samples)
+{
+	*samples = (struct sample_writer){
+		.pending = malloc(WRITER_BATCH * sizeof(struct pending_sample)),
+		.sql = {
+			.insert.sql = "INSERT OR FAIL INTO samples (" SAMPLE_ROW_COLUMNS ") SELECT " SAMPLE_ROW_COLUMNS
+			              " FROM samples_to_write",
+			.last_time.sql = "SELECT max(timestamp_ns) FROM samples"
+			                 " WHERE timestamp_ns >= :first_ns AND timestamp_ns < :end_ns",
+			.newest.sql = "SELECT max(before_ns, last_ns) FROM batches WHERE process = :process"
+			              " ORDER BY id DESC LIMIT 1",
+			.add_late.sql = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (:timestamp_ns, :batch)",
+		},
+	};
+	return samples->pending;
+}
+
+void sample_writer_free(struct sample_writer *samples)
+{
+	free(samples->pending);
+	samples->pending = NULL;
+}
+
+void sample_writer_clear(struct sample_writer *samples)
+{
+	samples->first = samples->last = 0;
+	samples->count = samples->delay_count = samples->fields_skipped = 0;
+}
 
 /* --- out of its record ------------------------------------------------------------ */
 
@@ -80,9 +113,9 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 {
 	struct query_span *span;
 
-	if (index >= writer->spans.count || record->trace_type >= TRACE_TYPES)
+	if (index >= writer->queries->spans.count || record->trace_type >= TRACE_TYPES)
 		return;
-	span = &writer->spans.items[index];
+	span = &writer->queries->spans.items[index];
 	span->samples[record->trace_type]++;
 	span->weights[record->trace_type] += record->weight;
 	if (record->trace_type == TRACE_CPU)
@@ -93,8 +126,9 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 static int label_sample(struct writer *writer, const struct sample_record *record,
                         const struct sample_fields *fields, struct pending_sample *sample)
 {
-	struct query_span *span =
-		sample->span < writer->spans.count ? &writer->spans.items[sample->span] : NULL;
+	struct query_span *span = sample->span < writer->queries->spans.count
+	                                  ? &writer->queries->spans.items[sample->span]
+	                                  : NULL;
 	struct known_query *known;
 
 	if (!fields->label_count && !fields->has_context)
@@ -119,7 +153,7 @@ static int label_sample(struct writer *writer, const struct sample_record *recor
 
 int sample_rows_take(struct writer *writer, const struct sample_record *record, size_t size)
 {
-	struct pending_sample *sample = &writer->samples[writer->sample_count];
+	struct pending_sample *sample = &writer->samples->pending[writer->samples->count];
 	int64_t row;
 
 	if (size < sizeof *record || size - sizeof *record < record->depth * sizeof record->trace[0])
@@ -152,8 +186,8 @@ int sample_rows_take(struct writer *writer, const struct sample_record *record, 
 	int code = label_sample(writer, record, &fields, sample);
 	if (code)
 		return code;
-	writer->sample_count++;
-	writer->fields_skipped += fields.skipped;
+	writer->samples->count++;
+	writer->samples->fields_skipped += fields.skipped;
 	writer->bytes += SAMPLE_BYTES;
 	return SQLITE_OK;
 }
@@ -187,14 +221,15 @@ static void sort_samples(struct pending_sample *samples, size_t count)
  * wider range where those are full to the end. Minus SQLite's code after an error. */
 static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LAST_TIME);
+	struct prepared *find = &writer->samples->sql.last_time;
 
 	for (int64_t range = 64; range < INT64_MAX / 32; range *= 16) {
 		int64_t last;
 
-		sqlite3_bind_int64(statement, 1, timestamp_ns);
-		sqlite3_bind_int64(statement, 2, timestamp_ns + range);
-		last = writer_number(writer, WRITE_LAST_TIME);
+		writer_bind(writer, find);
+		bind_number(find, "first_ns", timestamp_ns);
+		bind_number(find, "end_ns", timestamp_ns + range);
+		last = writer_number(writer, find);
 		if (last < 0)
 			return last;
 		if (last + 1 < timestamp_ns + range)
@@ -206,10 +241,10 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 /* The time is the key: of equal ones the later comes one behind. From a sample that has moved on, the
  * first one behind it that keeps its time ends it: where many times are taken, a look at all that
  * follow, for each, held the file for seconds. */
-static void part_times(struct writer *writer, size_t from, bool all)
+static void part_times(struct sample_writer *samples, size_t from, bool all)
 {
-	for (size_t i = from; i < writer->sample_count; i++) {
-		struct pending_sample *sample = &writer->samples[i];
+	for (size_t i = from; i < samples->count; i++) {
+		struct pending_sample *sample = &samples->pending[i];
 
 		if (i && sample->timestamp_ns <= sample[-1].timestamp_ns)
 			sample->timestamp_ns = sample[-1].timestamp_ns + 1;
@@ -221,22 +256,23 @@ static void part_times(struct writer *writer, size_t from, bool all)
 /* A sample whose time is taken in the file moves on by as little as there is. */
 static int insert_samples(struct writer *writer)
 {
+	struct sample_writer *samples = writer->samples;
 	int code;
 
-	writer->samples_inserted = 0;
-	part_times(writer, 0, true);
-	while ((code = writer_run(writer, WRITE_SAMPLES)) == SQLITE_CONSTRAINT_PRIMARYKEY ||
+	samples->inserted = 0;
+	part_times(samples, 0, true);
+	while ((code = writer_run(writer, &samples->sql.insert)) == SQLITE_CONSTRAINT_PRIMARYKEY ||
 	       code == SQLITE_CONSTRAINT_ROWID) {
-		size_t at = writer->sample_at;
-		int64_t free = find_free_time(writer, writer->samples[at].timestamp_ns);
+		size_t at = samples->at;
+		int64_t free = find_free_time(writer, samples->pending[at].timestamp_ns);
 
 		if (free < 0)
 			return (int)-free;
-		if (free == writer->samples[at].timestamp_ns)
+		if (free == samples->pending[at].timestamp_ns)
 			return code;
-		writer->samples[at].timestamp_ns = free;
-		part_times(writer, at + 1, false);
-		writer->samples_inserted = at;
+		samples->pending[at].timestamp_ns = free;
+		part_times(samples, at + 1, false);
+		samples->inserted = at;
 	}
 	return code;
 }
@@ -245,36 +281,41 @@ static int insert_samples(struct writer *writer)
  * every sample; the samples for which that does not hold are named. */
 static int insert_late_sample(struct writer *writer, int64_t timestamp_ns)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_LATE_SAMPLE);
+	struct prepared *add = writer_bind(writer, &writer->samples->sql.add_late);
 
-	sqlite3_bind_int64(statement, 1, timestamp_ns);
-	sqlite3_bind_int64(statement, 2, writer->stored_batch);
+	bind_number(add, "timestamp_ns", timestamp_ns);
+	bind_number(add, "batch", writer->stored_batch);
 	writer->bytes += LATE_BYTES;
-	return writer_run(writer, WRITE_LATE_SAMPLE);
+	return writer_run(writer, add);
 }
 
 /* Read from the file each time: another copy of the library may write for this process. */
 static int find_newest(struct writer *writer)
 {
-	sqlite3_bind_int64(writer_statement(writer, WRITE_NEWEST), 1, writer->process);
-	writer->process_newest = writer_number(writer, WRITE_NEWEST);
-	return writer->process_newest < 0 ? (int)-writer->process_newest : SQLITE_OK;
+	struct prepared *find = writer_bind(writer, &writer->samples->sql.newest);
+	int64_t newest;
+
+	bind_number(find, "process", writer->threads->process);
+	newest = writer->samples->process_newest = writer_number(writer, find);
+	return newest < 0 ? (int)-newest : SQLITE_OK;
 }
 
 int sample_rows_insert(struct writer *writer)
 {
-	const struct pending_sample *samples = writer->samples;
-	size_t count = writer->sample_count;
+	struct sample_writer *samples = writer->samples;
+	const struct pending_sample *pending = samples->pending;
+	size_t count = samples->count;
 	int code = find_newest(writer);
 
-	sort_samples(writer->samples, count);
+	sort_samples(samples->pending, count);
 	if (!code && count)
 		code = insert_samples(writer);
-	for (size_t i = 0; !code && i < count && samples[i].timestamp_ns <= writer->process_newest; i++)
-		code = insert_late_sample(writer, samples[i].timestamp_ns);
+	for (size_t i = 0; !code && i < count && pending[i].timestamp_ns <= samples->process_newest; i++)
+		code = insert_late_sample(writer, pending[i].timestamp_ns);
 	for (size_t i = 0; i < count; i++)
-		writer_widen_span(writer, samples[i].span, samples[i].timestamp_ns, samples[i].timestamp_ns);
-	writer->sample_first = count ? samples[0].timestamp_ns : 0;
-	writer->sample_last = count ? samples[count - 1].timestamp_ns : 0;
+		queries_widen_span(writer->queries, pending[i].span, pending[i].timestamp_ns,
+		                   pending[i].timestamp_ns);
+	samples->first = count ? pending[0].timestamp_ns : 0;
+	samples->last = count ? pending[count - 1].timestamp_ns : 0;
 	return code;
 }

@@ -6,7 +6,47 @@
 #ifndef QUERYPROF_STORE_WRITE_SAMPLE_ROWS_H
 #define QUERYPROF_STORE_WRITE_SAMPLE_ROWS_H
 
-#include "store/write/writer.h"
+#include <stdbool.h>
+
+#include "store/write/delays.h"
+#include "store/write/prepared.h"
+#include "wire/record.h"
+
+struct writer;
+
+struct pending_sample {
+	int64_t timestamp_ns;
+	int64_t series, stack;
+	int64_t beyond; /* what the value has beyond weight × period */
+	int64_t labels, context;
+	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
+	uint32_t span;         /* index into the batch's queries; UINT32_MAX: no query */
+	uint32_t cpu_id, weight;
+	int64_t opcode;
+	bool truncated;
+	uint64_t request_span; /* that the sample fell into, 0: none */
+};
+
+struct sample_writer {
+	struct pending_sample *pending; /* the batch's, WRITER_BATCH at most */
+	size_t count;
+	size_t inserted, at;    /* rows that are in the file, and the one that the INSERT reads */
+	size_t delay_count;     /* of the samples, those of delays: no record of the ring is theirs */
+	size_t fields_skipped;  /* optional fields of samples that this build does not know */
+	struct delays delays;   /* from batch to batch */
+	int64_t process_newest; /* time of the process's newest sample in earlier batches */
+	int64_t first, last;    /* times of the batch's samples */
+	struct {
+		struct prepared insert, last_time, newest, add_late;
+	} sql;
+};
+
+/* False: no memory. */
+bool sample_writer_init(struct sample_writer *samples);
+void sample_writer_free(struct sample_writer *samples);
+
+/* A batch begins. */
+void sample_writer_clear(struct sample_writer *samples);
 
 /* Decodes the record and interns what it names; the row is written at the batch's end. Another
  * record than a sample's is left out. SQLITE_OK or the error. */

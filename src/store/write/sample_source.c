@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/sample_source.h"
 
+#include "store/write/queries.h"
+#include "store/write/sample_rows.h"
 #include "store/write/writer.h"
 
 /* The columns of the table. */
@@ -18,7 +20,9 @@ enum sample_column {
 static int64_t value_of(const struct writer *writer, const struct pending_sample *sample,
                         enum sample_column column)
 {
-	int64_t query = sample->span < writer->spans.count ? writer->spans.items[sample->span].rows.query : 0;
+	int64_t query = sample->span < writer->queries->spans.count
+	                        ? writer->queries->spans.items[sample->span].rows.query
+	                        : 0;
 
 	switch (column) {
 	case COLUMN_timestamp_ns:
@@ -32,17 +36,18 @@ static size_t count_rows(const void *memory)
 {
 	const struct writer *writer = memory;
 
-	return writer->sample_count - writer->samples_inserted;
+	return writer->samples->count - writer->samples->inserted;
 }
 
 /* The statement begins with the first row that is not there yet. */
 static void read_value(void *memory, size_t row, int column, sqlite3_context *result)
 {
 	struct writer *writer = memory;
-	size_t at = writer->samples_inserted + row;
+	size_t at = writer->samples->inserted + row;
 
-	writer->sample_at = at;
-	sqlite3_result_int64(result, value_of(writer, &writer->samples[at], (enum sample_column)column));
+	writer->samples->at = at;
+	sqlite3_result_int64(result,
+	                     value_of(writer, &writer->samples->pending[at], (enum sample_column)column));
 }
 
 const struct row_source sample_source = { "samples_to_write", SAMPLE_ROW_COLUMNS, count_rows, read_value };

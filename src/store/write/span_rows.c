@@ -3,21 +3,22 @@
 
 #include <string.h>
 
+#include "store/write/spans.h"
 #include "store/write/writer.h"
 #include "wire/span_record.h"
 
 static size_t count_rows(const void *memory)
 {
-	return ((const struct writer *)memory)->span_rows.count;
+	return ((const struct writer *)memory)->spans->rows.count;
 }
 
 static void read_value(void *memory, size_t at, int column, sqlite3_context *result)
 {
 	const struct writer *writer = memory;
-	const struct span_row *row = &writer->span_rows.items[at];
+	const struct span_row *row = &writer->spans->rows.items[at];
 
 	if (column == SPAN_ROW_NUMBERS)
-		sqlite3_result_text(result, writer->span_text.items + row->text, (int)row->text_size,
+		sqlite3_result_text(result, writer->spans->text.items + row->text, (int)row->text_size,
 		                    SQLITE_STATIC);
 	else if (column != SPAN_ROW_DURATION || row->numbers[column] >= 0)
 		sqlite3_result_int64(result, row->numbers[column]);
@@ -28,16 +29,16 @@ const struct row_source span_rows_source = { "span_rows_to_write", SPAN_ROW_COLU
 /* SQLite gives a row the number behind the largest one. */
 static int64_t find_newest(struct writer *writer)
 {
-	if (writer->newest_span_row < 0)
-		writer->newest_span_row = writer_number(writer, WRITE_NEWEST_SPANS);
-	return writer->newest_span_row;
+	if (writer->spans->newest_row < 0)
+		writer->spans->newest_row = writer_number(writer, &writer->spans->sql.newest);
+	return writer->spans->newest_row;
 }
 
 int64_t span_rows_next(struct writer *writer)
 {
 	int64_t newest = find_newest(writer);
 
-	return newest < 0 ? newest : newest + (int64_t)writer->span_rows.count + 1;
+	return newest < 0 ? newest : newest + (int64_t)writer->spans->rows.count + 1;
 }
 
 int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text)
@@ -47,18 +48,18 @@ int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMB
 
 	if (id < 0)
 		return id;
-	row = vector_add(&writer->span_rows);
+	row = vector_add(&writer->spans->rows);
 	if (!row)
 		return -SQLITE_NOMEM;
 	memcpy(row->numbers, numbers, sizeof row->numbers);
 	row->text = text;
-	row->text_size = writer->span_text.count - text;
+	row->text_size = writer->spans->text.count - text;
 	return id;
 }
 
 int span_rows_write(struct writer *writer)
 {
-	int code = writer->span_rows.count ? writer_run(writer, WRITE_SPAN_ROWS) : SQLITE_OK;
+	int code = writer->spans->rows.count ? writer_run(writer, &writer->spans->sql.add_rows) : SQLITE_OK;
 
 	span_rows_clear(writer);
 	return code;
@@ -69,49 +70,47 @@ int span_rows_write(struct writer *writer)
 
 int span_rows_bound(struct writer *writer)
 {
-	return writer->span_text.count > TEXT_MAX ? span_rows_write(writer) : SQLITE_OK;
+	return writer->spans->text.count > TEXT_MAX ? span_rows_write(writer) : SQLITE_OK;
 }
 
 void span_rows_clear(struct writer *writer)
 {
-	writer->span_rows.count = 0;
-	writer->span_text.count = 0;
-	writer->newest_span_row = -1;
+	writer->spans->rows.count = 0;
+	writer->spans->text.count = 0;
+	writer->spans->newest_row = -1;
 }
 
-static sqlite3_stmt *bind_trace(struct writer *writer, enum writer_statement which,
-                                const struct span_link *trace)
+static struct prepared *bind_trace(struct writer *writer, struct prepared *prepared,
+                                   const struct span_link *trace)
 {
-	sqlite3_stmt *statement = writer_statement(writer, which);
+	struct prepared *bind = writer_bind(writer, prepared);
 
-	sqlite3_bind_int64(statement, 1, (int64_t)trace->trace_hi);
-	sqlite3_bind_int64(statement, 2, (int64_t)trace->trace_lo);
-	return statement;
+	bind_number(bind, "trace_lo", (int64_t)trace->trace_lo);
+	bind_number(bind, "trace_hi", (int64_t)trace->trace_hi);
+	return bind;
 }
 
 /* The newest row stays without its spans until there is a newer one: others would get its number, and push
  * has sent what that number stood for. */
 static int remove_rows(struct writer *writer, const struct span_link *trace)
 {
-	int64_t emptied;
+	int64_t emptied = writer_number(writer, bind_trace(writer, &writer->spans->sql.empty_newest, trace));
+	struct prepared *remove;
 
-	bind_trace(writer, WRITE_EMPTY_NEWEST, trace);
-	emptied = writer_number(writer, WRITE_EMPTY_NEWEST);
 	if (emptied < 0)
 		return (int)-emptied;
-	sqlite3_bind_int64(bind_trace(writer, WRITE_REMOVE_TRACE, trace), 3, writer->emptied_span_row);
+	remove = bind_trace(writer, &writer->spans->sql.remove_trace, trace);
+	bind_number(remove, "emptied", writer->spans->emptied_row);
 	if (emptied)
-		writer->emptied_span_row = emptied;
-	return writer_run(writer, WRITE_REMOVE_TRACE);
+		writer->spans->emptied_row = emptied;
+	return writer_run(writer, remove);
 }
 
 int span_rows_remove(struct writer *writer, const struct span_link *trace)
 {
 	int code = span_rows_write(writer);
 
-	if (code)
-		return code;
-	bind_trace(writer, WRITE_REMOVE_NOTES, trace);
-	code = writer_run(writer, WRITE_REMOVE_NOTES);
+	if (!code)
+		code = writer_run(writer, bind_trace(writer, &writer->spans->sql.remove_notes, trace));
 	return code ? code : remove_rows(writer, trace);
 }

@@ -22,7 +22,7 @@ struct span_link;
 
 struct span_row {
 	int64_t numbers[SPAN_ROW_NUMBERS]; /* duration_ns < 0: there is none */
-	size_t text, text_size;            /* in writer.span_text */
+	size_t text, text_size;            /* in spans.text */
 };
 
 /* The rows that wait, of a struct writer. */
@@ -31,10 +31,10 @@ extern const struct row_source span_rows_source;
 /* Inside a transaction, both: the id of the next row, > 0; else minus SQLite's code. */
 int64_t span_rows_next(struct writer *writer);
 
-/* Adds it: `numbers`, and as `spans` what writer.span_text has from `text` on. Its id. */
+/* Adds it: `numbers`, and as `spans` what spans.text of the writer has from `text` on. Its id. */
 int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text);
 
-/* Writes them, before the table is read or changed, and before the commit. Ends writer.span_text. */
+/* Writes them, before the table is read or changed, and before the commit. Ends spans.text. */
 int span_rows_write(struct writer *writer);
 
 /* Writes them, and removes the rows of the trace with their notes, but those that are of other traces, too.

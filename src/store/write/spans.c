@@ -9,13 +9,105 @@
 #include "base/vector.h"
 #include "span/note.h"
 #include "store/write/foreign_spans.h"
-#include "store/write/intern.h"
+#include "store/write/queries.h"
+#include "store/write/threads.h"
+#include "store/write/writer.h"
 #include "wire/span_record.h"
 
 #define BATCH_BYTES 60    /* of a row without its spans, about */
 #define WAIT_BYTES 30     /* of a row of span_waits */
 #define REMOVED_MAX 512   /* batches a transaction */
 #define SITE_BATCHES 4096 /* rows until the site of a statement is said to be in use again */
+
+/* record: what its number stands for; NULL: it is a statement's. */
+struct known_span_site {
+	struct hash key;
+	int64_t row;    /* 0: not looked up yet */
+	int64_t newest; /* of a statement: batches up to this one may name it */
+	struct span_site_record *record;
+};
+
+void span_writer_init(struct span_writer *spans)
+{
+	*spans = (struct span_writer){
+		.sites = HASH_TABLE_OF(struct known_span_site, SIZE_MAX), /* the host's code has few */
+		.statement_sites = HASH_TABLE_OF(struct known_span_site, 1 << 14),
+		.unkept = HASH_TABLE_OF(struct hash, 1 << 16),
+		.foreign = HASH_TABLE_OF(struct hash, 1 << 16),
+		.sql = {
+			.find_site.sql = "SELECT id FROM span_sites WHERE name = :name AND file = :file AND line = :line"
+			                 " AND function = :function AND statement = :statement AND wait = :wait",
+			.add_site.sql = "INSERT INTO span_sites (name, file, line, function, statement, wait) VALUES"
+			                " (:name, :file, :line, :function, :statement, :wait)",
+			.newest.sql = "SELECT max(id) FROM span_batches",
+			/* OR FAIL: the writer takes all back on an error, and SQLite remembers less. */
+			.add_rows.sql = "INSERT OR FAIL INTO span_batches (" SPAN_ROW_COLUMNS ") SELECT " SPAN_ROW_COLUMNS
+			                " FROM span_rows_to_write",
+			.add_note.sql = "INSERT INTO span_notes (batch, span, is_event, note) VALUES"
+			                " (:batch, :span, :is_event, :note)",
+			.add_link.sql = "INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES"
+			                " (:batch, :trace_hi, :trace_lo, :parent)",
+			.add_wait.sql = "INSERT OR IGNORE INTO span_waits (start_ns, thread, duration_ns, span) VALUES"
+			                " (:start_ns, :thread, :duration_ns, :span)",
+			.remove_notes.sql = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
+			                    " WHERE trace_lo = :trace_lo AND trace_hi = :trace_hi)"
+			                    " AND batch NOT IN (SELECT batch FROM span_links)",
+			.empty_newest.sql =
+				"UPDATE span_batches SET count = 0, statements = 0, duration_ns = NULL, spans = '[]'"
+				" WHERE id = (SELECT max(id) FROM span_batches)"
+				" AND trace_lo = :trace_lo AND trace_hi = :trace_hi"
+				" AND id NOT IN (SELECT batch FROM span_links) RETURNING id",
+			.remove_trace.sql = "DELETE FROM span_batches WHERE id < (SELECT max(id) FROM span_batches)"
+			                    " AND (trace_lo = :trace_lo AND trace_hi = :trace_hi"
+			                    " AND id NOT IN (SELECT batch FROM span_links) OR id = :emptied AND spans = '[]')",
+			/* The trace that query_log shows. */
+			.find_trace.sql =
+				"SELECT coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, '')),"
+				" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"
+				" LEFT JOIN trace_contexts AS c ON c.id = :context LEFT JOIN statements AS x ON x.id = :statement"
+				" LEFT JOIN label_sets AS h ON h.id = x.labels LEFT JOIN label_sets AS g ON g.id = :labels",
+			.remove_foreign.sql = "DELETE FROM span_batches WHERE trace_hi = :trace_hi AND"
+			                      " first_span = :first_span AND id < :id",
+		},
+	};
+}
+
+static void free_span_site(void *context, void *entry)
+{
+	(void)context;
+	free(((struct known_span_site *)entry)->record);
+}
+
+void span_writer_free(struct span_writer *spans)
+{
+	hash_table_each(&spans->sites, free_span_site, NULL);
+	hash_table_free(&spans->sites);
+	hash_table_free(&spans->statement_sites);
+	hash_table_free(&spans->unkept);
+	hash_table_free(&spans->foreign);
+	vector_free(&spans->rows);
+	vector_free(&spans->text);
+	vector_free(&spans->children);
+}
+
+static void forget_span_site(void *context, void *entry)
+{
+	struct known_span_site *site = entry;
+
+	(void)context;
+	site->row = 0;
+}
+
+void span_writer_forget_statements(struct span_writer *spans)
+{
+	hash_table_clear(&spans->statement_sites);
+}
+
+void span_writer_forget(struct span_writer *spans)
+{
+	span_writer_forget_statements(spans);
+	hash_table_each(&spans->sites, forget_span_site, NULL);
+}
 
 static struct hash trace_key(const struct span_link *link)
 {
@@ -26,10 +118,10 @@ static struct hash trace_key(const struct span_link *link)
 
 static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
 {
-	if (!vector_reserve(&writer->span_text, writer->span_text.count + size))
+	if (!vector_reserve(&writer->spans->text, writer->spans->text.count + size))
 		return false;
-	memcpy(writer->span_text.items + writer->span_text.count, bytes, size);
-	writer->span_text.count += size;
+	memcpy(writer->spans->text.items + writer->spans->text.count, bytes, size);
+	writer->spans->text.count += size;
 	return true;
 }
 
@@ -48,8 +140,8 @@ static void put_number(struct writer *writer, int64_t number)
 	} while (rest);
 	if (number < 0)
 		*--at = '-';
-	memcpy(writer->span_text.items + writer->span_text.count, at, NUMBER_MAX);
-	writer->span_text.count += (size_t)(digits + NUMBER_MAX - at);
+	memcpy(writer->spans->text.items + writer->spans->text.count, at, NUMBER_MAX);
+	writer->spans->text.count += (size_t)(digits + NUMBER_MAX - at);
 }
 
 /* Appends it as a JSON text, with quotes. */
@@ -101,10 +193,10 @@ void spans_take_site(struct writer *writer, const void *record, size_t size)
 
 	if (!is_site(published, size))
 		return;
-	site = hash_table_find(&writer->span_sites, site_key(published->number));
+	site = hash_table_find(&writer->spans->sites, site_key(published->number));
 	copy = malloc(size);
 	if (!site && copy)
-		site = hash_table_add(&writer->span_sites, site_key(published->number));
+		site = hash_table_add(&writer->spans->sites, site_key(published->number));
 	if (!site || !copy) {
 		free(copy);
 		return;
@@ -123,35 +215,31 @@ struct site_row {
 	uint32_t wait; /* its object << 8 and its cause; 0: it is none */
 };
 
-static void bind_site(sqlite3_stmt *statement, const struct site_row *site)
+static struct prepared *bind_site(struct writer *writer, struct prepared *prepared,
+                                  const struct site_row *site)
 {
 	static const struct span_site_record none;
 	const struct span_site_record *record = site->record ? site->record : &none;
 	const char *name = record->text, *file = name + record->name_size;
+	struct prepared *bind = writer_bind(writer, prepared);
 
 	if (site->is_preparation)
-		writer_bind_text(statement, 1, "prepare", SIZE_MAX);
+		bind_text(bind, "name", "prepare", SIZE_MAX);
 	else
-		writer_bind_text(statement, 1, name, record->name_size);
-	writer_bind_text(statement, 2, file, record->file_size);
-	sqlite3_bind_int64(statement, 3, record->line);
-	writer_bind_text(statement, 4, file + record->file_size, record->function_size);
-	sqlite3_bind_int64(statement, 5, (int64_t)site->statement);
-	sqlite3_bind_int64(statement, 6, site->wait);
+		bind_text(bind, "name", name, record->name_size);
+	bind_text(bind, "file", file, record->file_size);
+	bind_number(bind, "line", record->line);
+	bind_text(bind, "function", file + record->file_size, record->function_size);
+	bind_number(bind, "statement", (int64_t)site->statement);
+	bind_number(bind, "wait", site->wait);
+	return bind;
 }
 
 static int64_t find_site_row(struct writer *writer, const struct site_row *site)
 {
-	int64_t row;
-	int code;
+	int64_t row = writer_number(writer, bind_site(writer, &writer->spans->sql.find_site, site));
 
-	bind_site(writer_statement(writer, WRITE_FIND_SPAN_SITE), site);
-	row = writer_number(writer, WRITE_FIND_SPAN_SITE);
-	if (row)
-		return row;
-	bind_site(writer_statement(writer, WRITE_SPAN_SITE), site);
-	code = writer_run(writer, WRITE_SPAN_SITE);
-	return code ? -code : sqlite3_last_insert_rowid(writer->database.db);
+	return row ? row : writer_insert(writer, bind_site(writer, &writer->spans->sql.add_site, site));
 }
 
 /* Batches up to `newest` may name the row. SQLITE_OK or the error. */
@@ -167,7 +255,7 @@ static int keep_site(struct writer *writer, int64_t row, int64_t newest)
 static int64_t intern_site(struct writer *writer, const struct span_entry *span, int64_t batch)
 {
 	bool is_statement = span->duration & SPAN_STATEMENT;
-	struct hash_table *sites = is_statement ? &writer->statement_sites : &writer->span_sites;
+	struct hash_table *sites = is_statement ? &writer->spans->statement_sites : &writer->spans->sites;
 	int64_t newest = is_statement ? batch + SITE_BATCHES : INT64_MAX;
 	struct site_row site = {
 		.statement = is_statement ? span[1].children : 0,
@@ -253,9 +341,9 @@ static bool add_up_children(struct writer *writer, const struct span_batch *batc
 {
 	uint64_t *children;
 
-	if (!vector_reserve(&writer->span_children, batch->entries + 1u))
+	if (!vector_reserve(&writer->spans->children, batch->entries + 1u))
 		return false;
-	children = writer->span_children.items;
+	children = writer->spans->children.items;
 	for (uint32_t i = 0; i < batch->entries; i++)
 		children[i] = 0;
 	for (uint32_t i = 0; i < batch->entries; i += entry_group(&batch->entry[i])) {
@@ -283,9 +371,9 @@ static int64_t find_query(struct writer *writer, const struct span_batch *batch,
 	if (!key.hi && !key.lo)
 		return 0;
 	row = intern_query(writer, key, &span);
-	if (row > 0 && writer->spans.items[span].is_new)
-		writer_widen_span(writer, span, start_ns,
-		                  start_ns + (int64_t)(entry->duration & SPAN_DURATION));
+	if (row > 0 && writer->queries->spans.items[span].is_new)
+		queries_widen_span(writer->queries, span, start_ns,
+		                   start_ns + (int64_t)(entry->duration & SPAN_DURATION));
 	return row;
 }
 
@@ -297,15 +385,15 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 	int64_t site = intern_site(writer, entry, row);
 	int64_t query = is_statement ? find_query(writer, batch, entry) : 0;
 	int64_t duration = (int64_t)(entry->duration & SPAN_DURATION);
-	int64_t self = duration - (int64_t)writer->span_children.items[i];
+	int64_t self = duration - (int64_t)writer->spans->children.items[i];
 	int64_t flags = (entry->duration & SPAN_UNENDED ? 1 : 0) |
 	                (int64_t)((entry->duration & SPAN_STATUS) >> SPAN_STATUS_SHIFT << 1);
 
 	if (site < 0 || query < 0)
 		return (int)-(site < 0 ? site : query);
-	if (!vector_reserve(&writer->span_text, writer->span_text.count + 8 * NUMBER_MAX))
+	if (!vector_reserve(&writer->spans->text, writer->spans->text.count + 8 * NUMBER_MAX))
 		return SQLITE_NOMEM;
-	writer->span_text.items[writer->span_text.count++] = '[';
+	writer->spans->text.items[writer->spans->text.count++] = '[';
 	put_number(writer, site);
 	put_number(writer, entry->parent);
 	put_number(writer, (int64_t)(entry->start_ns - batch->began_ns));
@@ -316,8 +404,8 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 		put_number(writer, flags);
 		put_number(writer, query);
 	}
-	writer->span_text.items[writer->span_text.count - 1] = ']';
-	writer->span_text.items[writer->span_text.count++] = ',';
+	writer->spans->text.items[writer->spans->text.count - 1] = ']';
+	writer->spans->text.items[writer->spans->text.count++] = ',';
 	return SQLITE_OK;
 }
 
@@ -343,7 +431,7 @@ static int put_spans(struct writer *writer, const struct span_batch *batch)
 		i += group;
 	}
 	if (batch->entries)
-		writer->span_text.count--; /* the last comma */
+		writer->spans->text.count--; /* the last comma */
 	if (!code && !put_bytes(writer, "]", 1))
 		code = SQLITE_NOMEM;
 	return code;
@@ -374,7 +462,7 @@ static int64_t add_row(struct writer *writer, const struct span_batch *batch, co
 
 	if (thread < 0)
 		return thread;
-	writer->bytes += BATCH_BYTES + writer->span_text.count - text;
+	writer->bytes += BATCH_BYTES + writer->spans->text.count - text;
 	return span_rows_add(writer, numbers, text);
 }
 
@@ -401,8 +489,8 @@ static int put_note(struct writer *writer, const struct span_batch *batch, const
 
 static int write_notes(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_NOTE);
-	size_t text = writer->span_text.count, size; /* behind the rows' */
+	struct prepared *add = &writer->spans->sql.add_note;
+	size_t text = writer->spans->text.count, size; /* behind the rows' */
 	int code = SQLITE_OK;
 
 	for (uint32_t i = 0; !code && i < batch->entries; i += entry_group(&batch->entry[i])) {
@@ -413,14 +501,15 @@ static int write_notes(struct writer *writer, const struct span_batch *batch, in
 		code = put_note(writer, batch, note);
 		if (code)
 			break;
-		size = writer->span_text.count - text;
-		writer->span_text.count = text;
-		sqlite3_bind_int64(statement, 1, row);
-		sqlite3_bind_int64(statement, 2, (int64_t)note->start_ns);
-		sqlite3_bind_int64(statement, 3, note->site == ENTRY_EVENT);
-		writer_bind_text(statement, 4, writer->span_text.items + text, size);
+		size = writer->spans->text.count - text;
+		writer->spans->text.count = text;
+		writer_bind(writer, add);
+		bind_number(add, "batch", row);
+		bind_number(add, "span", (int64_t)note->start_ns);
+		bind_number(add, "is_event", note->site == ENTRY_EVENT);
+		bind_text(add, "note", writer->spans->text.items + text, size);
 		writer->bytes += size;
-		code = writer_run(writer, WRITE_SPAN_NOTE);
+		code = writer_run(writer, add);
 	}
 	return code;
 }
@@ -428,15 +517,16 @@ static int write_notes(struct writer *writer, const struct span_batch *batch, in
 static int write_links(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	const struct span_link *links = (const struct span_link *)(batch->entry + batch->entries);
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_LINK);
+	struct prepared *add = &writer->spans->sql.add_link;
 	int code = SQLITE_OK;
 
 	for (uint32_t i = 0; !code && i < batch->links; i++) {
-		sqlite3_bind_int64(statement, 1, row);
-		sqlite3_bind_int64(statement, 2, (int64_t)links[i].trace_hi);
-		sqlite3_bind_int64(statement, 3, (int64_t)links[i].trace_lo);
-		sqlite3_bind_int64(statement, 4, (int64_t)links[i].parent);
-		code = writer_run(writer, WRITE_SPAN_LINK);
+		writer_bind(writer, add);
+		bind_number(add, "batch", row);
+		bind_number(add, "trace_hi", (int64_t)links[i].trace_hi);
+		bind_number(add, "trace_lo", (int64_t)links[i].trace_lo);
+		bind_number(add, "parent", (int64_t)links[i].parent);
+		code = writer_run(writer, add);
 	}
 	return code;
 }
@@ -444,7 +534,7 @@ static int write_links(struct writer *writer, const struct span_batch *batch, in
 /* So that the waits within a time are found. */
 static int write_waits(struct writer *writer, const struct span_batch *batch)
 {
-	sqlite3_stmt *statement = writer_statement(writer, WRITE_SPAN_WAIT);
+	struct prepared *add = &writer->spans->sql.add_wait;
 	int64_t thread = intern_thread(writer, batch->thread_id);
 	int code = thread < 0 ? (int)-thread : SQLITE_OK;
 
@@ -453,12 +543,13 @@ static int write_waits(struct writer *writer, const struct span_batch *batch)
 
 		if (!entry_is_wait(entry))
 			continue;
-		sqlite3_bind_int64(statement, 1, (int64_t)(entry->start_ns + batch->realtime_offset));
-		sqlite3_bind_int64(statement, 2, thread);
-		sqlite3_bind_int64(statement, 3, (int64_t)(entry->duration & SPAN_DURATION));
-		sqlite3_bind_int64(statement, 4, (int64_t)(batch->first + i));
+		writer_bind(writer, add);
+		bind_number(add, "start_ns", (int64_t)(entry->start_ns + batch->realtime_offset));
+		bind_number(add, "thread", thread);
+		bind_number(add, "duration_ns", (int64_t)(entry->duration & SPAN_DURATION));
+		bind_number(add, "span", (int64_t)(batch->first + i));
 		writer->bytes += WAIT_BYTES;
-		code = writer_run(writer, WRITE_SPAN_WAIT);
+		code = writer_run(writer, add);
 	}
 	return code;
 }
@@ -470,8 +561,8 @@ static int remove_trace(struct writer *writer, const struct span_batch *batch)
 {
 	struct hash key = trace_key(&batch->of);
 
-	if (!hash_table_find(&writer->unkept_traces, key))
-		hash_table_add(&writer->unkept_traces, key);
+	if (!hash_table_find(&writer->spans->unkept, key))
+		hash_table_add(&writer->spans->unkept, key);
 	return span_rows_remove(writer, &batch->of);
 }
 
@@ -511,10 +602,10 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 	if (batch->flags & BATCH_UNKEPT)
 		return remove_trace(writer, batch);
 	/* A batch of several traces is stored: another of them may be kept. */
-	if (!batch->links && hash_table_find(&writer->unkept_traces, trace_key(&batch->of)))
+	if (!batch->links && hash_table_find(&writer->spans->unkept, trace_key(&batch->of)))
 		return SQLITE_OK;
 	code = span_rows_bound(writer);
-	text = writer->span_text.count;
+	text = writer->spans->text.count;
 	if (!code)
 		code = put_spans(writer, batch);
 	if (code)
@@ -522,14 +613,14 @@ int spans_take(struct writer *writer, const void *record, size_t size)
 	row = add_row(writer, batch, &sums, text);
 	if (row < 0)
 		return (int)-row;
-	writer->spans_stored += (size_t)sums.spans;
+	writer->spans->stored += (size_t)sums.spans;
 	if (sums.notes)
 		code = write_notes(writer, batch, row);
 	if (!code && sums.waits)
 		code = write_waits(writer, batch);
 	if (!code)
 		code = write_links(writer, batch, row);
-	if (!code && sums.statements && writer->foreign_spans.count)
+	if (!code && sums.statements && writer->spans->foreign.count)
 		code = leave_foreign(writer, batch, row);
 	return code;
 }

@@ -6,7 +6,40 @@
 #ifndef QUERYPROF_STORE_WRITE_SPANS_H
 #define QUERYPROF_STORE_WRITE_SPANS_H
 
-#include "store/write/writer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash_table.h"
+#include "base/vector.h"
+#include "store/write/prepared.h"
+#include "store/write/span_rows.h"
+
+struct writer;
+
+struct span_writer {
+	struct hash_table sites, statement_sites; /* by number or wait; by the statement's hash */
+	struct hash_table unkept, foreign;        /* traces; traces with the query that is a span of theirs */
+	VECTOR(struct span_row) rows;             /* of the batch, to be written */
+	VECTOR(char) text;                        /* theirs, and of the next */
+	int64_t newest_row;                       /* in the file; -1: not known */
+	int64_t emptied_row;                      /* in the file, to be removed; 0: none */
+	VECTOR(uint64_t) children;
+	size_t stored; /* spans of the batch */
+	struct {
+		struct prepared find_site, add_site;
+		struct prepared newest, add_rows, add_note, add_link, add_wait;
+		struct prepared remove_notes, empty_newest, remove_trace;
+		struct prepared find_trace, remove_foreign;
+	} sql;
+};
+
+void span_writer_init(struct span_writer *spans);
+void span_writer_free(struct span_writer *spans);
+
+/* Forgets the rows of all sites; of statements' sites only: retention may have removed them. */
+void span_writer_forget(struct span_writer *spans);
+void span_writer_forget_statements(struct span_writer *spans);
 
 /* Inside a transaction. SQLITE_OK or the error. */
 int spans_take(struct writer *writer, const void *record, size_t size);

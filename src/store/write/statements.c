@@ -8,91 +8,118 @@
 #include "base/text.h"
 #include "query/normalize.h"
 #include "query/statement_stats.h"
-#include "store/write/intern.h"
 #include "store/write/statements_sql.h"
+#include "store/write/texts.h"
+#include "store/write/threads.h"
+#include "store/write/writer.h"
 #include "wire/statement_memory.h"
 #include "wire/statement_record.h"
 
 /* --- a row ------------------------------------------------------------------------------- */
 
-static void bind_INTEGER(sqlite3_stmt *statement, int index, int64_t number)
+#define PART_SUM(name) name " = " name " + excluded." name ", "
+
+void counter_writer_init(struct counter_writer *counters)
 {
-	sqlite3_bind_int64(statement, index, number);
+	*counters = (struct counter_writer){
+		.sql = {
+			.add.sql = STATEMENTS_UPSERT,
+			.add_part.sql =
+				"INSERT INTO statement_parts (normalized_query_hash, database, program, layout, period,"
+				" labels, calls, errors, rows, execution_time_ns, cpu_time_ns, duration_ns, nested_time_ns,"
+				" nested_cpu_time_ns, max_ns, first_seen_ns, last_seen_ns)"
+				" VALUES (:normalized_query_hash, :database, :program, :layout, :period,"
+				" coalesce((SELECT labels FROM statements WHERE id = :statement), 0), :calls, :errors, :rows,"
+				" :execution_time_ns, :cpu_time_ns, :duration_ns, :nested_time_ns, :nested_cpu_time_ns, :max_ns,"
+				" :first_seen_ns, :last_seen_ns) ON CONFLICT DO UPDATE SET "
+				PART_SUM("calls") PART_SUM("errors") PART_SUM("rows") PART_SUM("execution_time_ns")
+				PART_SUM("cpu_time_ns") PART_SUM("duration_ns") PART_SUM("nested_time_ns")
+				PART_SUM("nested_cpu_time_ns")
+				"max_ns = max(max_ns, excluded.max_ns),"
+				" first_seen_ns = min(first_seen_ns, excluded.first_seen_ns),"
+				" last_seen_ns = max(last_seen_ns, excluded.last_seen_ns)",
+			.flush.sql = "UPDATE processes SET statements_flush = :statements_flush WHERE id = :id",
+			.find_flush.sql = "SELECT statements_flush FROM processes WHERE hostname = :hostname"
+			                  " AND process_id = :process_id AND start_time_ns = :start_time_ns",
+		},
+	};
 }
 
-static void bind_REAL(sqlite3_stmt *statement, int index, double number)
+#define bind_INTEGER bind_number
+#define bind_REAL bind_real
+
+static void bind_TEXT(struct prepared *prepared, const char *name, const char *text)
 {
-	sqlite3_bind_double(statement, index, number);
+	bind_text(prepared, name, text, SIZE_MAX);
 }
 
-static void bind_TEXT(sqlite3_stmt *statement, int index, const char *text)
-{
-	writer_bind_text(statement, index, text, SIZE_MAX);
-}
-
-#define BIND(name, type, value) bind_##type(upsert, ++index, value);
-#define BIND_PART(i) bind_INTEGER(upsert, ++index, (int64_t)stats->counts->runs[i]);
+#define BIND(name, type, value) bind_##type(add, #name, value);
+#define BIND_PART(i) bind_number(add, "runs_" #i, (int64_t)stats->counts->runs[i]);
 #define BIND_LEAST(name, type, value)                                                                        \
 	if (value)                                                                                           \
-		bind_##type(upsert, ++index, value);                                                         \
+		bind_##type(add, #name, value);                                                              \
 	else                                                                                                 \
-		sqlite3_bind_null(upsert, ++index);
+		bind_null(add, #name);
 
 /* Once a transaction: followers of the file find in `state` that there are newer counters. */
 static int announce_batch(struct writer *writer)
 {
-	if (writer->is_batch_announced)
+	if (writer->counters->is_announced)
 		return SQLITE_OK;
-	writer->is_batch_announced = true;
-	return writer_run_sql(writer, "UPDATE state SET statement_batches = ?1", writer->statement_batch, 0);
+	writer->counters->is_announced = true;
+	return writer_run_sql(writer, "UPDATE state SET statement_batches = ?1", writer->counters->batch, 0);
 }
 
 static int write_part(struct writer *writer, const struct statement_stats *stats, int64_t statement)
 {
-	sqlite3_stmt *upsert = writer_statement(writer, WRITE_STATEMENT_PART);
+	struct prepared *add = &writer->counters->sql.add_part;
 	const struct statement_counts *counts = stats->counts;
-	const enum statement_sum sums[] = { STATEMENT_CALLS,     STATEMENT_ERRORS,
-		                            STATEMENT_ROWS,      STATEMENT_EXECUTION_NS,
-		                            STATEMENT_CPU_NS,    STATEMENT_DURATION_NS,
-		                            STATEMENT_NESTED_NS, STATEMENT_NESTED_CPU_NS };
-	int index = 0;
+	const uint64_t *sums = counts->sums;
 
 	/* What a statement has without a part is seen in its sums: its labels are not known. */
 	if (normalize_comments(stats->text, strlen(stats->text)) != stats->part.labels)
 		return SQLITE_OK;
-	bind_INTEGER(upsert, ++index, (int64_t)stats->hash);
-	bind_TEXT(upsert, ++index, stats->database);
-	bind_TEXT(upsert, ++index, writer->identity.executable);
-	bind_INTEGER(upsert, ++index, (int64_t)stats->part.layout);
-	bind_INTEGER(upsert, ++index, stats->part.period);
-	bind_INTEGER(upsert, ++index, statement);
-	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-		bind_INTEGER(upsert, ++index, (int64_t)counts->sums[sums[i]]);
-	bind_INTEGER(upsert, ++index, (int64_t)counts->most[MOST_EXECUTION_NS]);
-	bind_INTEGER(upsert, ++index, (int64_t)statement_least(counts, LEAST_SEEN_NS));
-	bind_INTEGER(upsert, ++index, (int64_t)counts->most[MOST_SEEN_NS]);
-	return writer_run(writer, WRITE_STATEMENT_PART);
+	writer_bind(writer, add);
+	bind_number(add, "normalized_query_hash", (int64_t)stats->hash);
+	bind_TEXT(add, "database", stats->database);
+	bind_TEXT(add, "program", writer->identity.executable);
+	bind_number(add, "layout", (int64_t)stats->part.layout);
+	bind_number(add, "period", stats->part.period);
+	bind_number(add, "statement", statement);
+	bind_number(add, "calls", (int64_t)sums[STATEMENT_CALLS]);
+	bind_number(add, "errors", (int64_t)sums[STATEMENT_ERRORS]);
+	bind_number(add, "rows", (int64_t)sums[STATEMENT_ROWS]);
+	bind_number(add, "execution_time_ns", (int64_t)sums[STATEMENT_EXECUTION_NS]);
+	bind_number(add, "cpu_time_ns", (int64_t)sums[STATEMENT_CPU_NS]);
+	bind_number(add, "duration_ns", (int64_t)sums[STATEMENT_DURATION_NS]);
+	bind_number(add, "nested_time_ns", (int64_t)sums[STATEMENT_NESTED_NS]);
+	bind_number(add, "nested_cpu_time_ns", (int64_t)sums[STATEMENT_NESTED_CPU_NS]);
+	bind_number(add, "max_ns", (int64_t)counts->most[MOST_EXECUTION_NS]);
+	bind_number(add, "first_seen_ns", (int64_t)statement_least(counts, LEAST_SEEN_NS));
+	bind_number(add, "last_seen_ns", (int64_t)counts->most[MOST_SEEN_NS]);
+	return writer_run(writer, add);
 }
 
 static int write_statement(void *context, const struct statement_stats *stats)
 {
 	struct writer *writer = context;
-	sqlite3_stmt *upsert = writer_statement(writer, WRITE_STATEMENT_COUNTS);
+	struct prepared *add = &writer->counters->sql.add;
 	const char *program = writer->identity.executable;
 	int64_t statement =
 		intern_statement(writer, stats->text, strlen(stats->text), stats->is_cut, true, stats->hash);
-	int index = 0, code;
+	int code;
 
 	if (statement < 0)
 		return (int)-statement;
-	bind_INTEGER(upsert, ++index, statement);
-	bind_INTEGER(upsert, ++index, writer->statement_batch);
+	writer_bind(writer, add);
+	bind_number(add, "statement", statement);
+	bind_number(add, "batch", writer->counters->batch);
 	/* clang-format off */
 	STATEMENT_STATS_COLUMNS(BIND, WRITER_NOTHING, BIND, BIND_PART, BIND_LEAST, BIND, WRITER_NOTHING)
 	/* clang-format on */
-	if (writer->counted_statements >= 0)
-		writer->counted_statements++; /* at most: the row may be there */
-	code = writer_run(writer, WRITE_STATEMENT_COUNTS);
+	if (writer->counters->rows >= 0)
+		writer->counters->rows++; /* at most: the row may be there */
+	code = writer_run(writer, add);
 	if (!code)
 		code = write_part(writer, stats, statement);
 	return code ? code : announce_batch(writer);
@@ -119,13 +146,13 @@ int statements_write_record(struct writer *writer, const struct statement_record
 
 int statements_write_remains(struct writer *writer, const void *memory, size_t size)
 {
-	sqlite3_stmt *find = writer_statement(writer, WRITE_FIND_FLUSH);
+	struct prepared *find = writer_bind(writer, &writer->counters->sql.find_flush);
 
-	writer_bind_text(find, 1, writer->identity.hostname, SIZE_MAX);
-	sqlite3_bind_int64(find, 2, writer->identity.process_id);
-	sqlite3_bind_int64(find, 3, writer->identity.start_time_ns);
-	return statement_memory_remains(memory, size, (uint64_t)writer_number(writer, WRITE_FIND_FLUSH),
-	                                write_statement, writer);
+	bind_text(find, "hostname", writer->identity.hostname, SIZE_MAX);
+	bind_number(find, "process_id", writer->identity.process_id);
+	bind_number(find, "start_time_ns", writer->identity.start_time_ns);
+	return statement_memory_remains(memory, size, (uint64_t)writer_number(writer, find), write_statement,
+	                                writer);
 }
 
 /* --- the bound ------------------------------------------------------------------------------ */
@@ -186,13 +213,14 @@ int statements_fold(struct writer *writer, int64_t count)
 static int write_flush(struct writer *writer, uint64_t flush)
 {
 	int64_t process = intern_process(writer);
-	sqlite3_stmt *update = writer_statement(writer, WRITE_FLUSH);
+	struct prepared *update;
 
 	if (process < 0)
 		return (int)-process;
-	sqlite3_bind_int64(update, 1, (int64_t)flush);
-	sqlite3_bind_int64(update, 2, process);
-	return writer_run(writer, WRITE_FLUSH);
+	update = writer_bind(writer, &writer->counters->sql.flush);
+	bind_number(update, "statements_flush", (int64_t)flush);
+	bind_number(update, "id", process);
+	return writer_run(writer, update);
 }
 
 int statements_write(struct writer *writer)
@@ -202,11 +230,11 @@ int statements_write(struct writer *writer)
 
 	if (!code && statement_stats_flush())
 		code = write_flush(writer, statement_stats_flush());
-	if (code || (writer->counted_statements >= 0 && writer->counted_statements <= most))
+	if (code || (writer->counters->rows >= 0 && writer->counters->rows <= most))
 		return code;
-	writer->counted_statements = statements_count(writer);
+	writer->counters->rows = statements_count(writer);
 	/* A 16th more than has to go, so that it comes seldom. */
-	if (writer->counted_statements <= most)
+	if (writer->counters->rows <= most)
 		return SQLITE_OK;
-	return statements_fold(writer, writer->counted_statements - (most - most / 16));
+	return statements_fold(writer, writer->counters->rows - (most - most / 16));
 }

@@ -6,13 +6,27 @@
 #ifndef QUERYPROF_STORE_WRITE_STATEMENTS_H
 #define QUERYPROF_STORE_WRITE_STATEMENTS_H
 
-#include "store/write/writer.h"
+#include <stdbool.h>
+
+#include "store/write/prepared.h"
+
+struct statement_record;
+struct writer;
+
+struct counter_writer {
+	int64_t rows;      /* of statement_counters, at most: -1: not known */
+	int64_t batch;     /* the number of the transaction that stores counters of statements */
+	bool is_announced; /* state.statement_batches has it */
+	struct {
+		struct prepared add, add_part, flush, find_flush;
+	} sql;
+};
+
+void counter_writer_init(struct counter_writer *counters);
 
 /* Inside a transaction: adds what came since the file got it, and keeps the number of rows
  * within log_statements_max. statement_stats_settle() follows. SQLITE_OK or the error. */
 int statements_write(struct writer *writer);
-
-struct statement_record;
 
 /* Writes the counts of another process. SQLITE_OK or the error; a record that is none is left out. */
 int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size);

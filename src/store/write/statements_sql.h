@@ -10,7 +10,8 @@
 #define STATEMENTS_NOTHING(...)
 #define STATEMENTS_NAME(name, ...) ", " #name
 #define STATEMENTS_NAME_PART(i) ", runs_" #i
-#define STATEMENTS_MARK(...) ", ?"
+#define STATEMENTS_MARK(name, ...) ", :" #name
+#define STATEMENTS_MARK_PART(i) ", :runs_" #i
 #define STATEMENTS_ADD(name, ...) ", " #name " = " #name " + excluded." #name
 #define STATEMENTS_ADD_PART(i) ", runs_" #i " = runs_" #i " + excluded.runs_" #i
 /* min() of a NULL is NULL: the other one, then. */
@@ -27,10 +28,11 @@
 	"excluded.batch" STATEMENT_STATS_COLUMNS(STATEMENTS_NOTHING, STATEMENTS_NOTHING, STATEMENTS_ADD,     \
 	                                         STATEMENTS_ADD_PART, STATEMENTS_LEAST, STATEMENTS_MOST,     \
 	                                         STATEMENTS_NOTHING)
-/* WRITE_STATEMENT_COUNTS; statements.c binds the values in this order. */
+/* statements.c binds the values in this order. */
 #define STATEMENTS_UPSERT                                                                                    \
-	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") VALUES (?, ?" STATEMENT_STATS_COLUMNS(        \
-		STATEMENTS_MARK, STATEMENTS_NOTHING, STATEMENTS_MARK, STATEMENTS_MARK, STATEMENTS_MARK,      \
+	"INSERT INTO statement_counters (" STATEMENTS_NAMES                                                  \
+	") VALUES (:statement, :batch" STATEMENT_STATS_COLUMNS(                                              \
+		STATEMENTS_MARK, STATEMENTS_NOTHING, STATEMENTS_MARK, STATEMENTS_MARK_PART, STATEMENTS_MARK, \
 		STATEMENTS_MARK, STATEMENTS_NOTHING) ")" STATEMENTS_ON_CONFLICT
 
 #endif

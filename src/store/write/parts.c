@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "queryprof.h"
+#include "store/write/labels.h"
+#include "store/write/lock_waits.h"
+#include "store/write/losses.h"
+#include "store/write/place.h"
+#include "store/write/programs.h"
+#include "store/write/queries.h"
+#include "store/write/sample_rows.h"
+#include "store/write/sample_source.h"
+#include "store/write/spans.h"
+#include "store/write/stacks.h"
+#include "store/write/statements.h"
+#include "store/write/texts.h"
+#include "store/write/threads.h"
+
+/* Each part, its name in struct writer and its type. */
+#define PARTS(PART)                                                                                          \
+	PART(threads, thread_writer)                                                                         \
+	PART(stacks, stack_writer)                                                                           \
+	PART(modules, module_writer)                                                                         \
+	PART(texts, text_writer)                                                                             \
+	PART(queries, query_writer)                                                                          \
+	PART(samples, sample_writer)                                                                         \
+	PART(labels, label_writer)                                                                           \
+	PART(spans, span_writer)                                                                             \
+	PART(counters, counter_writer)                                                                       \
+	PART(locks, lock_writer)                                                                             \
+	PART(programs, program_writer)                                                                       \
+	PART(losses, loss_writer)
+
+#define DECLARE_PART(name, type) struct type name;
+struct writer_parts {
+	PARTS(DECLARE_PART)
+};
+
+/* --- memory ------------------------------------------------------------------------- */
+
+#define POINT_TO_PART(name, type) writer->name = &writer->parts->name;
+
+bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
+{
+	*writer = (struct writer){ .database = { .guard = -1 }, .give_up = give_up, .context = context };
+	writer->parts = calloc(1, sizeof *writer->parts);
+	if (!writer->parts)
+		return false;
+	PARTS(POINT_TO_PART)
+	writer_init_transaction(writer);
+	thread_writer_init(writer->threads);
+	stack_writer_init(writer->stacks);
+	module_writer_init(writer->modules);
+	text_writer_init(writer->texts);
+	query_writer_init(writer->queries);
+	label_writer_init(writer->labels);
+	span_writer_init(writer->spans);
+	counter_writer_init(writer->counters);
+	lock_writer_init(writer->locks);
+	program_writer_init(writer->programs);
+	loss_writer_init(writer->losses);
+	if (!sample_writer_init(writer->samples)) {
+		writer_free(writer);
+		return false;
+	}
+	writer_reset_identity(writer);
+	return true;
+}
+
+void writer_free(struct writer *writer)
+{
+	vector_free(&writer->kept);
+	free(writer->failure);
+	writer->failure = NULL;
+	if (!writer->parts)
+		return;
+	thread_writer_free(writer->threads);
+	stack_writer_free(writer->stacks);
+	module_writer_free(writer->modules);
+	text_writer_free(writer->texts);
+	query_writer_free(writer->queries);
+	sample_writer_free(writer->samples);
+	label_writer_free(writer->labels);
+	span_writer_free(writer->spans);
+	free(writer->parts);
+	writer->parts = NULL;
+}
+
+/* --- what they know ------------------------------------------------------------------ */
+
+void writer_reset_identity(struct writer *writer)
+{
+	writer->identity = *writer_identity_here();
+	hash_table_clear(&writer->threads->known);
+	writer_forget(writer);
+}
+
+void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
+{
+	thread_writer_forget(writer->threads);
+	stack_writer_forget(writer->stacks, epoch);
+	hash_table_clear(&writer->texts->known);
+	label_writer_forget(writer->labels);
+	if (epoch) /* one has ended: sites go then only */
+		span_writer_forget_statements(writer->spans);
+	query_writer_forget_removed(writer, query);
+	writer->counters->rows = -1;
+}
+
+void writer_forget(struct writer *writer)
+{
+	query_writer_forget(writer->queries);
+	writer_forget_before(writer, INT64_MAX, INT64_MAX);
+	hash_table_clear(&writer->texts->libraries);
+	hash_table_clear(&writer->modules->known);
+	span_writer_forget(writer->spans);
+	writer->removals = -1;
+}
+
+/* --- the file ------------------------------------------------------------------------ */
+
+#define LIST_PART(name, type) PREPARED_SET(writer->name),
+
+void writer_sets(struct writer *writer, struct prepared_set sets[WRITER_SETS])
+{
+	const struct prepared_set all[WRITER_SETS] = { PREPARED_SET(writer), PARTS(LIST_PART) };
+
+	memcpy(sets, all, sizeof all);
+}
+
+static void each_prepared(struct writer *writer, void (*each)(struct prepared *prepared))
+{
+	struct prepared_set sets[WRITER_SETS];
+
+	if (!writer->parts) /* it was never opened */
+		return;
+	writer_sets(writer, sets);
+	for (size_t i = 0; i < WRITER_SETS; i++)
+		for (size_t j = 0; j < sets[i].count; j++)
+			each(&sets[i].first[j]);
+}
+
+static void leave(struct prepared *prepared)
+{
+	prepared->statement = NULL;
+}
+
+void writer_leave_statements(struct writer *writer)
+{
+	each_prepared(writer, leave);
+	writer->kept.count = 0;
+}
+
+int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error)
+{
+	struct database_limits patient = *limits;
+	int code;
+
+	patient.give_up = writer->give_up;
+	patient.context = writer->context;
+	code = database_open(&writer->database, path, &patient, error);
+	writer->path = path;
+	if (code)
+		return code;
+	row_source_open(writer->database.db, &span_rows_source, writer); /* the statements fail without */
+	row_source_open(writer->database.db, &sample_source, writer);
+	writer_wait_when_busy(writer);
+	return QP_OK;
+}
+
+static void finalize(struct prepared *prepared)
+{
+	sqlite3_finalize(prepared->statement);
+}
+
+void writer_close(struct writer *writer, bool last)
+{
+	each_prepared(writer, finalize);
+	for (size_t i = 0; i < writer->kept.count; i++)
+		sqlite3_finalize(writer->kept.items[i].statement);
+	writer_leave_statements(writer);
+	database_close(&writer->database, last);
+}

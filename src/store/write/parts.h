@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a writer and of its parts: memory, the file, what they know of its rows.
+ */
+#ifndef QUERYPROF_STORE_WRITE_PARTS_H
+#define QUERYPROF_STORE_WRITE_PARTS_H
+
+#include "store/write/writer.h"
+
+/* Memory, and the identity of this process; opens nothing. False: no memory. */
+bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context);
+void writer_free(struct writer *writer);
+
+/* After a fork: this is another process now. */
+void writer_reset_identity(struct writer *writer);
+
+/* Returns the same as database_open(); `path` stays while the file is open. */
+int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
+void writer_close(struct writer *writer, bool last);
+
+/* Forgets all rows it knows. */
+void writer_forget(struct writer *writer);
+
+/* Forgets rows that retention has removed: of stacks those of earlier epochs, of queries those up
+ * to row `query` that are not in the file any more. In the transaction that removes them. */
+void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query);
+
+/* All statements: those of the transaction and of each part. */
+#define WRITER_SETS 13
+void writer_sets(struct writer *writer, struct prepared_set sets[WRITER_SETS]);
+
+/* Forgets the statements of a connection that is another process's. */
+void writer_leave_statements(struct writer *writer);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of queries: which the writer knows, and what the batch has of each. query_rows.c writes them.
+ */
+#ifndef QUERYPROF_STORE_WRITE_QUERIES_H
+#define QUERYPROF_STORE_WRITE_QUERIES_H
+
+#include <stdbool.h>
+
+#include "base/hash_table.h"
+#include "base/vector.h"
+#include "store/write/prepared.h"
+#include "wire/query_record.h"
+
+struct writer;
+
+/* The texts of a query record. */
+struct query_texts {
+	struct text {
+		const char *bytes;
+		size_t size;
+	} query_id, query, database, exception, library, expanded;
+};
+
+/* Rows that a query's row names. */
+struct query_rows {
+	int64_t query, initial, parent, statement, library, labels, context;
+};
+
+/* One query in the batch: its first and last time, its samples, and its records. */
+struct query_span {
+	struct query_key key;
+	struct query_rows rows;
+	bool is_new; /* not in the file yet */
+	int64_t first_ns, last_ns;
+	int64_t samples[TRACE_TYPES], weights[TRACE_TYPES];
+	int64_t cpu_time_ns;
+	int64_t labels, context;              /* of its first sample with some */
+	const struct start_record *start;     /* NULL: none */
+	const struct start_record *seen_open; /* NULL: not by the flusher */
+	const struct query_record *end;       /* NULL: none, it goes on */
+	struct query_texts texts;             /* of the end */
+	int64_t left; /* the statement that an earlier batch's start published, 0: none other */
+};
+
+struct known_query {
+	struct hash key;
+	int64_t row;
+	int64_t statement;       /* that its start published, 0: none */
+	int64_t labels, context; /* of its first sample with some, 0: none */
+	uint32_t batch, span;    /* its span, valid in that batch only */
+};
+
+struct query_writer {
+	struct hash_table known, earlier; /* earlier: see queries_begin_batch() */
+	VECTOR(struct query_span) spans;  /* of the batch */
+	int64_t newest;                   /* row of queries, those of the batch included */
+	size_t ended;                     /* in the batch */
+	struct {
+		struct prepared find, add, start, running, end, range;
+	} sql;
+};
+
+void query_writer_init(struct query_writer *queries);
+void query_writer_free(struct query_writer *queries);
+
+/* Forgets all. */
+void query_writer_forget(struct query_writer *queries);
+
+/* Forgets the rows up to `removed` that are not in the file any more. */
+void query_writer_forget_removed(struct writer *writer, int64_t removed);
+
+/* A batch begins: bounds what is remembered of queries. */
+void queries_begin_batch(struct query_writer *queries);
+
+/* The query's row, which may be written at the batch's end only, and in `*span` its place in
+ * the batch. > 0, or minus SQLite's code. */
+int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
+
+/* The entry of a query that was interned; NULL: there is no memory for it. */
+struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
+
+/* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
+void queries_widen_span(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/stacks.h"
+
+#include "store/write/place.h"
+#include "store/write/writer.h"
+
+#define STACK_BYTES 500 /* of an ordinary one */
+
+struct known_stack {
+	struct hash key;
+	int64_t row, epoch;
+	uint32_t generation; /* of the code map that its addresses were read with */
+};
+
+void stack_writer_init(struct stack_writer *stacks)
+{
+	*stacks = (struct stack_writer){
+		.known = HASH_TABLE_OF(struct known_stack, 1 << 18),
+		.sql = {
+			.find.sql = "SELECT id FROM stacks WHERE hash = :hash AND trace = :trace",
+			.add.sql = "INSERT INTO stacks (hash, epoch, trace) VALUES (:hash, :epoch, :trace)",
+			.touch.sql = "UPDATE stacks SET epoch = :epoch WHERE id = :id",
+		},
+	};
+}
+
+void stack_writer_free(struct stack_writer *stacks)
+{
+	hash_table_free(&stacks->known);
+}
+
+struct removed_stacks {
+	int64_t epoch;
+	size_t left;
+};
+
+static void forget_old_stack(void *context, void *entry)
+{
+	struct removed_stacks *removed = context;
+	struct known_stack *stack = entry;
+
+	if (stack->epoch < removed->epoch)
+		stack->row = 0;
+	removed->left += stack->row != 0;
+}
+
+void stack_writer_forget(struct stack_writer *stacks, int64_t epoch)
+{
+	struct removed_stacks removed = { .epoch = epoch };
+
+	hash_table_each(&stacks->known, forget_old_stack, &removed);
+	if (removed.left < stacks->known.count / 2) /* not for stacks that do not come back */
+		hash_table_clear(&stacks->known);
+}
+
+static char *write_number(char *at, uint64_t number)
+{
+	char digits[20];
+	size_t count = 0;
+
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (count)
+		*at++ = digits[--count];
+	return at;
+}
+
+/* The trace as the file has it: JSON text in the file's address space. */
+static int write_trace(struct writer *writer, const struct sample_record *sample, size_t depth, size_t *size)
+{
+	char *at = writer->stacks->text;
+
+	*at++ = '[';
+	for (size_t i = 0; i < depth; i++) {
+		uint64_t address;
+		int code = place_address(writer, sample->trace[i], sample->generation, &address);
+
+		if (code)
+			return code;
+		if (i)
+			*at++ = ',';
+		at = write_number(at, address);
+	}
+	*at++ = ']';
+	*size = (size_t)(at - writer->stacks->text);
+	return SQLITE_OK;
+}
+
+static int touch_stack(struct writer *writer, int64_t row)
+{
+	struct prepared *touch = writer_bind(writer, &writer->stacks->sql.touch);
+
+	bind_number(touch, "epoch", writer->epoch);
+	bind_number(touch, "id", row);
+	writer->rewritten += STACK_BYTES;
+	return writer_run(writer, touch);
+}
+
+/* Its row after a look into the file; its epoch is the present one then. */
+static int64_t find_stack(struct writer *writer, const struct sample_record *sample, size_t depth)
+{
+	struct prepared *find, *add;
+	int64_t hash, row;
+	size_t size;
+	int code = write_trace(writer, sample, depth, &size);
+
+	if (code)
+		return -code;
+	hash = (int64_t)hash_bytes(writer->stacks->text, size).first;
+	find = writer_bind(writer, &writer->stacks->sql.find);
+	bind_number(find, "hash", hash);
+	bind_text(find, "trace", writer->stacks->text, size);
+	row = writer_number(writer, find);
+	if (row < 0)
+		return row;
+	if (row) {
+		code = touch_stack(writer, row);
+		return code ? -code : row;
+	}
+	add = writer_bind(writer, &writer->stacks->sql.add);
+	bind_number(add, "hash", hash);
+	bind_number(add, "epoch", writer->epoch);
+	bind_text(add, "trace", writer->stacks->text, size);
+	writer->bytes += size + 40;
+	return writer_insert(writer, add);
+}
+
+int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
+{
+	size_t depth = sample->depth < TRACE_MAX_FRAMES ? sample->depth : TRACE_MAX_FRAMES;
+	struct hash key = hash_words(sample->trace, depth);
+	struct known_stack *known = hash_table_find(&writer->stacks->known, key);
+	int64_t row;
+	int code;
+
+	if (known && known->row && known->generation == sample->generation) {
+		if (known->epoch != writer->epoch) {
+			code = touch_stack(writer, known->row);
+			if (code)
+				return -code;
+			known->epoch = writer->epoch;
+		}
+		return known->row;
+	}
+	/* New, or the code map has changed since: the same addresses may now be
+	 * another module's. */
+	row = find_stack(writer, sample, depth);
+	if (row < 0)
+		return row;
+	if (!known)
+		known = hash_table_add(&writer->stacks->known, key);
+	if (known) {
+		known->row = row;
+		known->epoch = writer->epoch;
+		known->generation = sample->generation;
+	}
+	return row;
+}

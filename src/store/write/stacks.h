@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of stacks, found or made.
+ */
+#ifndef QUERYPROF_STORE_WRITE_STACKS_H
+#define QUERYPROF_STORE_WRITE_STACKS_H
+
+#include "base/hash_table.h"
+#include "store/write/prepared.h"
+#include "wire/record.h"
+
+struct writer;
+
+struct stack_writer {
+	struct hash_table known; /* by the addresses as the process has them */
+	char text[TRACE_MAX_FRAMES * 21 + 3];
+	struct {
+		struct prepared find, add, touch;
+	} sql;
+};
+
+void stack_writer_init(struct stack_writer *stacks);
+void stack_writer_free(struct stack_writer *stacks);
+
+/* Forgets the rows that were last used before the epoch. */
+void stack_writer_forget(struct stack_writer *stacks, int64_t epoch);
+
+/* The row's number, > 0, or minus SQLite's code. */
+int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
+
+#endif

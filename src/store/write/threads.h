@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of processes, threads and series (the samples of one thread, type and period), found or made.
+ */
+#ifndef QUERYPROF_STORE_WRITE_THREADS_H
+#define QUERYPROF_STORE_WRITE_THREADS_H
+
+#include <stdbool.h>
+
+#include "base/hash_table.h"
+#include "store/write/prepared.h"
+#include "wire/record.h"
+#include "wire/thread_record.h"
+
+struct writer;
+
+struct thread_writer {
+	int64_t process;                 /* its row, 0: not known */
+	struct hash_table known, series; /* by the kernel's number; by row, type and period */
+	/* The thread and series of the sample before. */
+	struct {
+		uint32_t thread_id;
+		uint8_t trace_type;
+		uint64_t period_ns;
+		uint32_t stretch;
+		int64_t series; /* 0: none */
+	} last;
+	struct {
+		struct prepared find_process, add_process;
+		struct prepared find, add, newest;
+		struct prepared find_series, add_series, touch_series;
+	} sql;
+};
+
+void thread_writer_init(struct thread_writer *threads);
+void thread_writer_free(struct thread_writer *threads);
+
+/* Forgets the rows. Names stay: they arrive once, from the ring. */
+void thread_writer_forget(struct thread_writer *threads);
+
+/* Each returns the row's number, > 0, or minus SQLite's code. */
+int64_t intern_process(struct writer *writer);
+int64_t intern_thread(struct writer *writer, uint32_t thread_id);
+/* `stretch`: periods from one signal to the next. */
+int64_t intern_series(struct writer *writer, const struct sample_record *sample, uint32_t stretch);
+
+/* Remembers a thread's name, for its row. */
+void intern_thread_name(struct writer *writer, const struct thread_record *record);
+
+#endif
