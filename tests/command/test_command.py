@@ -287,12 +287,13 @@ class Command(Tool):
         unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "statement",
                                "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table", "label",
                                "with_plan", "with_links", "slower", "host", "service"))
-        for name in ("read/selected", "read/queries", "read/statements", "report/query", "report/samples", "report/clocks",
-                     "report/times", "export/samples", "read/plan_runs", "read/plan_changes"):
+        for name in ("read/run_plans", "read/selected", "read/queries", "read/statements", "report/query", "report/samples",
+                     "report/clocks", "report/times", "export/samples", "read/plan_runs", "read/plan_changes"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:
                 for sql in file.read().rstrip().rstrip(";").split(";\n"):
                     rows = db.execute(sql, unset).fetchall()
-            self.assertTrue(rows or name in ("read/selected", "report/samples", "report/clocks", "read/plan_runs", "read/plan_changes"), name)
+            self.assertTrue(rows or name in ("read/run_plans", "read/selected", "report/samples", "report/clocks",
+                                             "read/plan_runs", "read/plan_changes"), name)
         db.close()
 
 
