@@ -388,7 +388,7 @@ static int write_tables(const char *path, int64_t *runs, int64_t *samples)
 static int write_file(void)
 {
 	struct out_file out;
-	int64_t runs, samples;
+	int64_t runs = 0, samples = 0;
 
 	if (out_file_open(&out, out_path, (const char *const[]){ NULL }) != COMMAND_FINE)
 		return COMMAND_FAILED;
