@@ -5,7 +5,7 @@
 #ifndef QUERYPROF_SQLITE_RUNS_BEGIN_H
 #define QUERYPROF_SQLITE_RUNS_BEGIN_H
 
-#include "sqlite/calls/host.h"
+#include "sqlite/library/host.h"
 #include "sqlite/runs/runs.h"
 
 /* Of what a run is, and in which call it begins. */
