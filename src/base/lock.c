@@ -144,14 +144,14 @@ static void took(const struct mutex *mutex)
 	note_held(mutex, true);
 }
 
-void lock_take(struct mutex *mutex)
+NOT_ANALYSED void lock_take(struct mutex *mutex)
 {
 	check_order(mutex);
 	take_word(mutex, NULL);
 	took(mutex);
 }
 
-bool lock_try(struct mutex *mutex)
+NOT_ANALYSED bool lock_try(struct mutex *mutex)
 {
 	bool has_it = try_word(mutex);
 
@@ -160,7 +160,7 @@ bool lock_try(struct mutex *mutex)
 	return has_it;
 }
 
-bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait)
+NOT_ANALYSED bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait)
 {
 	bool has_it = take_word(mutex, wait);
 
@@ -169,7 +169,7 @@ bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait)
 	return has_it;
 }
 
-void lock_release(struct mutex *mutex)
+NOT_ANALYSED void lock_release(struct mutex *mutex)
 {
 	note_held(mutex, false);
 	give_word(mutex);
@@ -178,8 +178,8 @@ void lock_release(struct mutex *mutex)
 
 /* --- conditions ------------------------------------------------------------------------------------ */
 
-bool condition_wait(struct condition *condition, struct mutex *mutex, struct bounded_wait *wait,
-                    uint64_t most_ns)
+NOT_ANALYSED bool condition_wait(struct condition *condition, struct mutex *mutex, struct bounded_wait *wait,
+                                 uint64_t most_ns)
 {
 	/* Relaxed: it is changed with the mutex held. */
 	uint32_t changes = __atomic_load_n(&condition->changes, __ATOMIC_RELAXED);
@@ -240,7 +240,7 @@ static bool take_briefly(struct mutex *mutex)
 	return lock_take_within(mutex, &wait);
 }
 
-void locks_before_fork(void)
+NOT_ANALYSED void locks_before_fork(void)
 {
 	struct bounded_wait wait = bounded_wait_begin(&before_fork);
 
@@ -259,7 +259,7 @@ void locks_before_fork(void)
 	}
 }
 
-void locks_after_fork_in_parent(void)
+NOT_ANALYSED void locks_after_fork_in_parent(void)
 {
 	for (int place = LOCK_PLACES; place-- > 0;) {
 		const struct lock *lock = lock_at(place);

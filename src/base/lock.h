@@ -25,6 +25,21 @@
 
 #include "base/bounded_wait.h"
 
+/* What a function does with locks, for clang's thread-safety analysis: a build with clang warns of a function
+ * that is called without a lock that it requires, and of one that returns with another set of locks than it
+ * says. NOT_ANALYSED: one that takes locks in a way that the analysis cannot follow. */
+#ifdef __clang__
+#define LOCK_ATTRIBUTE(attribute) __attribute__((attribute))
+#else
+#define LOCK_ATTRIBUTE(attribute)
+#endif
+#define REQUIRES(...) LOCK_ATTRIBUTE(requires_capability(__VA_ARGS__))
+#define ACQUIRES(...) LOCK_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define RELEASES(...) LOCK_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define ACQUIRES_IF(result, ...) LOCK_ATTRIBUTE(try_acquire_capability(result, __VA_ARGS__))
+#define GUARDED_BY(lock) LOCK_ATTRIBUTE(guarded_by(lock))
+#define NOT_ANALYSED LOCK_ATTRIBUTE(no_thread_safety_analysis)
+
 /* The order, outermost first. */
 enum lock_place {
 	LOCK_OFFER,  /* entry/extension.c: requesting SQLite's routines */
@@ -66,7 +81,7 @@ enum lock_place {
 };
 
 /* Not recursive. Begins as zeroes. */
-struct mutex {
+struct LOCK_ATTRIBUTE(capability("mutex")) mutex {
 	uint32_t word; /* atomic, enum in lock.c */
 };
 
@@ -128,15 +143,15 @@ void locks_after_fork_in_child(void);
 /* The lock at a place, NULL when this program has none there. */
 const struct lock *lock_at(enum lock_place place);
 
-void lock_take(struct mutex *mutex);
-void lock_release(struct mutex *mutex);
+void lock_take(struct mutex *mutex) ACQUIRES(mutex);
+void lock_release(struct mutex *mutex) RELEASES(mutex);
 
 /* False: another thread has it. This takes any lock, whatever the order, as it does not wait; so does the
  * next. */
-bool lock_try(struct mutex *mutex);
+bool lock_try(struct mutex *mutex) ACQUIRES_IF(true, mutex);
 
 /* Waits for a lock whose holder may wait for what the calling thread has. */
-bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait);
+bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait) ACQUIRES_IF(true, mutex);
 
 /* --- conditions ---------------------------------------------------------------------------------- */
 
@@ -148,7 +163,7 @@ struct condition {
 /* With the mutex, which another thread may take meanwhile: waits for condition_change(), at most `most_ns`
  * and what is left. May return without a change. False: that time is over, or was. */
 bool condition_wait(struct condition *condition, struct mutex *mutex, struct bounded_wait *wait,
-                    uint64_t most_ns);
+                    uint64_t most_ns) REQUIRES(mutex);
 
 /* With the mutex. Wakes all threads that wait. */
 void condition_change(struct condition *condition);

@@ -106,7 +106,7 @@ void control_join_thread(pthread_t thread)
 
 /* --- requests ------------------------------------------------------------------------ */
 
-static int refuse_request(bool in_time, char **error)
+REQUIRES(store_control.lock) static int refuse_request(bool in_time, char **error)
 {
 	if (store_control.error)
 		*error = strdup(store_control.error);
@@ -117,7 +117,7 @@ static int refuse_request(bool in_time, char **error)
 
 /* One that the flusher has not begun: it would be done when its caller has gone on. A caller that comes
  * late finds a newer one begun, which is another caller's. */
-static void withdraw_request(uint64_t number)
+REQUIRES(store_control.lock) static void withdraw_request(uint64_t number)
 {
 	if (store_control.request_begun >= number)
 		return;
@@ -127,7 +127,7 @@ static void withdraw_request(uint64_t number)
 	condition_change(&store_control.changed);
 }
 
-static int await_response(uint64_t number, struct waiting *waiting, char **error)
+REQUIRES(store_control.lock) static int await_response(uint64_t number, struct waiting *waiting, char **error)
 {
 	bool in_time = true;
 
@@ -187,8 +187,8 @@ uint64_t control_epoch(void)
 	return __atomic_load_n(&store_control.epoch, __ATOMIC_ACQUIRE);
 }
 
-/* Opens a file that was named, or looks again at one that failed. With the lock held. */
-static void open_named_file(struct waiting *waiting, char **error)
+/* Opens a file that was named, or looks again at one that failed. */
+REQUIRES(store_control.lock) static void open_named_file(struct waiting *waiting, char **error)
 {
 	struct settings_of_store none = { .path = NULL };
 

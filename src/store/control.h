@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/lock.h"
 #include "store/waiting.h"
 
 struct ring;
@@ -108,22 +109,22 @@ struct control {
 
 extern struct control store_control;
 
-void control_lock(void);
-void control_unlock(void);
+void control_lock(void) ACQUIRES(store_control.lock);
+void control_unlock(void) RELEASES(store_control.lock);
 
-/* With the lock held: waits until something changes. Returns what waiting_goes_on() returns. */
-bool control_wait(struct waiting *waiting);
+/* Waits until something changes. Returns what waiting_goes_on() returns. */
+bool control_wait(struct waiting *waiting) REQUIRES(store_control.lock);
 
-/* With the lock held: sets the state and wakes all threads that wait. */
-void control_set_state(enum store_state state);
+/* Sets the state and wakes all threads that wait. */
+void control_set_state(enum store_state state) REQUIRES(store_control.lock);
 
-/* With the lock held: whether the flusher takes records from the ring, and whether there is
+/* Whether the flusher takes records from the ring, and whether there is
  * a thread at all. */
-bool control_is_live(void);
-bool control_has_thread(void);
+bool control_is_live(void) REQUIRES(store_control.lock);
+bool control_has_thread(void) REQUIRES(store_control.lock);
 
-/* With the lock held: the flusher runs afterwards, unless there can be none. */
-bool control_start_thread(void);
+/* The flusher runs afterwards, unless there can be none. */
+bool control_start_thread(void) REQUIRES(store_control.lock);
 
 /* The flusher finds that another has the file, or has stored something. */
 static inline void control_wait_for_file(bool waits)

@@ -397,8 +397,7 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 	return wanted->path ? serve_open(error) : QP_OK;
 }
 
-/* Called and left with the lock held. */
-static void serve_request(void)
+REQUIRES(store_control.lock) static void serve_request(void)
 {
 	enum request request = store_control.request;
 	struct settings_of_store wanted = store_control.wanted;
@@ -421,8 +420,7 @@ static void serve_request(void)
 
 WAIT_DEFINE(parked, "the flusher: the end of a fork()", WAIT_NO_LIMIT, "the thread that forked");
 
-/* Called and left with the lock held. */
-static void park(void)
+REQUIRES(store_control.lock) static void park(void)
 {
 	struct bounded_wait wait = bounded_wait_begin(&parked);
 	bool keeps;

@@ -79,9 +79,8 @@ void flusher_note_failure(char *sentence);
 /* Back to what a first try would find. */
 void flusher_clear_failure(void);
 
-/* Starts the reading thread that a caller waits for. Called and left with the control
- * block's lock held. */
-void flusher_start_reading(void);
+/* Starts the reading thread that a caller waits for. Releases the lock meanwhile. */
+void flusher_start_reading(void) REQUIRES(store_control.lock);
 
 /* Whether a fork or the end waits for the flusher. */
 bool flusher_is_interrupted(void);

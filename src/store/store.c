@@ -93,7 +93,7 @@ bool store_waits_for_file(void)
 	return __atomic_load_n(&store_control.waits_for_file, __ATOMIC_RELAXED);
 }
 
-static bool start_thread(void);
+REQUIRES(store_control.lock) static bool start_thread(void);
 
 int store_init(struct ring *ring, const struct store_config *config)
 {
@@ -157,8 +157,8 @@ static void *watch_main(void *unused)
 	exit(0);
 }
 
-/* With the lock held, on a thread of the host. False: there is none. */
-static bool start_watch(void)
+/* On a thread of the host. False: there is none. */
+REQUIRES(store_control.lock) static bool start_watch(void)
 {
 	pthread_t thread;
 
@@ -172,8 +172,7 @@ static bool start_watch(void)
 	return true;
 }
 
-/* With the lock held. */
-static bool start_thread(void)
+REQUIRES(store_control.lock) static bool start_thread(void)
 {
 	int error;
 
@@ -253,16 +252,15 @@ int store_configure(const struct store_config *config, char **error)
 	return QP_OK;
 }
 
-/* With the lock held: the flusher is to store all before `target`. */
-static void request_drain(uint64_t target)
+/* The flusher is to store all before `target`. */
+REQUIRES(store_control.lock) static void request_drain(uint64_t target)
 {
 	if (target > store_control.drain_target)
 		store_control.drain_target = target;
 	ring_wake(store_control.ring);
 }
 
-/* With the lock held. */
-static void await_drained(uint64_t target, struct waiting *waiting)
+REQUIRES(store_control.lock) static void await_drained(uint64_t target, struct waiting *waiting)
 {
 	bool in_time = true;
 
@@ -340,9 +338,9 @@ void store_leader_ends(void)
 
 /* --- end ------------------------------------------------------------------------------------- */
 
-/* With the lock held. False: the flusher hangs in the file system, and ends by itself or with
+/* False: the flusher hangs in the file system, and ends by itself or with
  * the process. */
-static bool stop_thread(struct waiting *waiting)
+REQUIRES(store_control.lock) static bool stop_thread(struct waiting *waiting)
 {
 	bool in_time = true;
 	unsigned kind;
@@ -359,8 +357,8 @@ static bool stop_thread(struct waiting *waiting)
 	return store_control.state == STORE_FINISHED;
 }
 
-/* With the lock held: another thread shuts down already. */
-static bool is_ending(void)
+/* Another thread shuts down already. */
+REQUIRES(store_control.lock) static bool is_ending(void)
 {
 	return store_control.state >= STORE_STOPPING && store_control.state <= STORE_FINISHED;
 }
@@ -522,7 +520,7 @@ char *store_error(void)
  * opened, so nothing is open then; where that cannot be had in time, the child does without. */
 static bool child_is_clean;
 
-void store_before_fork(void)
+ACQUIRES(store_control.lock) void store_before_fork(void)
 {
 	struct waiting waiting = waiting_begin_ms(&for_fork, INT_MAX);
 	bool in_time = true;
@@ -537,7 +535,7 @@ void store_before_fork(void)
 	child_is_clean = pool_pause(true) && in_time && store_control.state != STORE_DISABLED;
 }
 
-void store_after_fork_parent(void)
+RELEASES(store_control.lock) void store_after_fork_parent(void)
 {
 	pool_resume();
 	store_control.pauses--;
@@ -546,7 +544,7 @@ void store_after_fork_parent(void)
 }
 
 /* Forgets the parent's threads and files. */
-static void reset_control(void)
+REQUIRES(store_control.lock) static void reset_control(void)
 {
 	store_control.pauses = 0;
 	store_control.watch = WATCH_NONE;
@@ -570,7 +568,7 @@ void store_take_ring_in_child(struct ring *ring)
 		store_control.ring = ring;
 }
 
-void store_after_fork_child(void)
+RELEASES(store_control.lock) void store_after_fork_child(void)
 {
 	pool_reset_in_child();
 	store_reset_counters();

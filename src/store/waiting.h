@@ -31,9 +31,8 @@ struct waiting waiting_begin_ms(const struct wait_kind *kind, int timeout_ms);
 /* Whether the limit is over. */
 bool waiting_is_over(const struct waiting *waiting);
 
-/* Waits for the condition, a few ms at most when there is a give_up(). `lock` is held by the
- * caller, and may be released meanwhile. False: the limit is over, or give_up() said
- * so. */
-bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock);
+/* Waits for the condition, a few ms at most when there is a give_up(). `lock` may be released meanwhile.
+ * False: the limit is over, or give_up() said so. */
+bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock) REQUIRES(lock);
 
 #endif

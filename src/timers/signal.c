@@ -162,7 +162,7 @@ static int install_handler(int number)
 WAIT_DEFINE(for_choice, "the choice of the signal: another thread chooses", WAIT_MS(250),
             "that thread, when it is done");
 
-static bool take_lock(sigset_t *mask)
+ACQUIRES_IF(true, lock) static bool take_lock(sigset_t *mask)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_choice);
 	sigset_t all;
@@ -175,7 +175,7 @@ static bool take_lock(sigset_t *mask)
 	return false;
 }
 
-static void release_lock(const sigset_t *mask)
+RELEASES(lock) static void release_lock(const sigset_t *mask)
 {
 	lock_release(&lock);
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
@@ -237,9 +237,9 @@ static void silence_timers(int number)
 	}
 }
 
-/* With the lock held. The timers get another signal, not one of `avoid`; nothing of
+/* The timers get another signal, not one of `avoid`; nothing of
  * theirs comes by the old one afterwards. False: there is none. */
-static bool move(const sigset_t *blocked, const sigset_t *avoid)
+REQUIRES(lock) static bool move(const sigset_t *blocked, const sigset_t *avoid)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct sigaction action;

@@ -36,7 +36,7 @@ WAIT_DEFINE(for_statics, "a call of SQLite's that takes its mutexes: another thr
             "that thread, when it is done");
 
 /* Whoever does not get it goes on: the lock is for fork() alone. */
-void host_enter_statics(void)
+NOT_ANALYSED void host_enter_statics(void)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_statics);
 
@@ -44,7 +44,7 @@ void host_enter_statics(void)
 		has_statics = lock_take_within(&statics, &wait);
 }
 
-void host_leave_statics(void)
+NOT_ANALYSED void host_leave_statics(void)
 {
 	if (!--statics_entered && has_statics)
 		lock_release(&statics);

@@ -67,7 +67,7 @@ static struct {
 } pool;
 LOCK_DEFINE_GROUPED(pool, LOCK_STORE_POOL, &pool.lock);
 
-static bool wait_until(struct condition *condition, struct waiting *waiting)
+REQUIRES(pool.lock) static bool wait_until(struct condition *condition, struct waiting *waiting)
 {
 	return waiting_goes_on(waiting, condition, &pool.lock);
 }
@@ -90,8 +90,7 @@ static bool is_under_way(const struct store_cursor *cursor)
 	return cursor->job == JOB_QUEUED || cursor->job == JOB_RUNNING;
 }
 
-/* With the lock held. */
-static void add_job(struct store_cursor *cursor)
+REQUIRES(pool.lock) static void add_job(struct store_cursor *cursor)
 {
 	cursor->job = JOB_QUEUED;
 	cursor->next_job = NULL;
@@ -100,8 +99,8 @@ static void add_job(struct store_cursor *cursor)
 	condition_change(&pool.requested);
 }
 
-/* With the lock held: it has not begun. */
-static void remove_job(struct store_cursor *cursor)
+/* It has not begun. */
+REQUIRES(pool.lock) static void remove_job(struct store_cursor *cursor)
 {
 	struct store_cursor *before = NULL;
 
@@ -113,8 +112,8 @@ static void remove_job(struct store_cursor *cursor)
 	cursor->job = JOB_NONE;
 }
 
-/* With the lock held. False: the owner gives up, or nothing has gone on for its limit. */
-static bool await_job(struct store_cursor *cursor)
+/* False: the owner gives up, or nothing has gone on for its limit. */
+REQUIRES(pool.lock) static bool await_job(struct store_cursor *cursor)
 {
 	struct waiting waiting = waiting_begin(&for_job, &cursor->wait);
 	uint64_t seen = 0, progress;
@@ -131,8 +130,7 @@ static bool await_job(struct store_cursor *cursor)
 	return true;
 }
 
-/* With the lock held. */
-static void give_up_job(struct store_cursor *cursor)
+REQUIRES(pool.lock) static void give_up_job(struct store_cursor *cursor)
 {
 	struct waiting grace = waiting_begin_ms(&for_interrupt, INT_MAX);
 
@@ -204,7 +202,7 @@ void pool_watch_progress(struct store_cursor *cursor)
 	sqlite3_progress_handler(cursor->db, PROGRESS_STEPS, note_progress, NULL);
 }
 
-bool pool_hold(struct store_cursor *cursor)
+NOT_ANALYSED bool pool_hold(struct store_cursor *cursor)
 {
 	if (pool_is_foreign(cursor))
 		return false;
@@ -215,7 +213,7 @@ bool pool_hold(struct store_cursor *cursor)
 	return false;
 }
 
-void pool_release(void)
+NOT_ANALYSED void pool_release(void)
 {
 	lock_release(&pool.lock);
 }
@@ -262,8 +260,7 @@ static struct store_cursor *take_idle(const char *sql, const char *path, uint64_
 	return cursor;
 }
 
-/* With the lock held. */
-static void count_in(struct store_cursor *cursor)
+REQUIRES(pool.lock) static void count_in(struct store_cursor *cursor)
 {
 	pool.busy_count++;
 	if (!cursor->is_remote)
@@ -275,7 +272,7 @@ static void count_in(struct store_cursor *cursor)
 	pool.remote = cursor;
 }
 
-static void count_out(struct store_cursor *cursor)
+REQUIRES(pool.lock) static void count_out(struct store_cursor *cursor)
 {
 	pool.busy_count--;
 	condition_change(&pool.changed);
@@ -315,15 +312,15 @@ struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 }
 
 /* Those of other files are not: no call says when such a file is not read any more. */
-static bool can_be_kept(const struct store_cursor *cursor)
+REQUIRES(pool.lock) static bool can_be_kept(const struct store_cursor *cursor)
 {
 	return cursor->statement && (cursor->epoch || !cursor->path) && pool.idle_count < IDLE_MAX &&
 	       !pool.pauses && cursor->epoch == control_epoch();
 }
 
-/* Into the pool, or closed before it counts as closed: a fork waits for that. Called and
- * left with the lock held, where its connection may be closed. */
-static void settle(struct store_cursor *cursor)
+/* Into the pool, or closed before it counts as closed: a fork waits for that. The lock is
+ * released while its connection is closed. */
+REQUIRES(pool.lock) static void settle(struct store_cursor *cursor)
 {
 	if (can_be_kept(cursor)) {
 		count_out(cursor);
@@ -347,8 +344,8 @@ static void make_ready(struct store_cursor *cursor)
 	sqlite3_clear_bindings(cursor->statement);
 }
 
-/* With the lock held: of the thread that calls, or all. */
-static void close_idle(bool remote, bool direct)
+/* Of the thread that calls, or all. */
+REQUIRES(pool.lock) static void close_idle(bool remote, bool direct)
 {
 	for (struct store_cursor **at = &pool.idle; *at;) {
 		struct store_cursor *cursor = *at;
@@ -371,7 +368,7 @@ void pool_close_idle(void)
 	lock_release(&pool.lock);
 }
 
-bool pool_pause(bool waits)
+NOT_ANALYSED bool pool_pause(bool waits)
 {
 	struct waiting waiting = waiting_begin_ms(&for_readers, waits ? INT_MAX : 0);
 	bool quiet;
@@ -388,14 +385,14 @@ bool pool_pause(bool waits)
 	return quiet;
 }
 
-void pool_resume(void)
+NOT_ANALYSED void pool_resume(void)
 {
 	pool.pauses--;
 	condition_change(&pool.changed);
 	lock_release(&pool.lock);
 }
 
-void pool_reset_in_child(void)
+NOT_ANALYSED void pool_reset_in_child(void)
 {
 	/* Cursors that were in use are the parent's: left alone, never closed. */
 	pool.busy_count = pool.idle_count = 0;
@@ -408,8 +405,7 @@ void pool_reset_in_child(void)
 	lock_release(&pool.lock);
 }
 
-/* With the lock held. */
-static void add_returned(struct store_cursor *cursor)
+REQUIRES(pool.lock) static void add_returned(struct store_cursor *cursor)
 {
 	cursor->next = pool.returned;
 	pool.returned = cursor;
@@ -438,8 +434,8 @@ void pool_give_back(struct store_cursor *cursor)
 
 /* --- the reading thread ---------------------------------------------------------------- */
 
-/* With the lock held: one thing that is to do. */
-static bool serve_one(void)
+/* One thing that is to do. */
+REQUIRES(pool.lock) static bool serve_one(void)
 {
 	struct store_cursor *cursor = pool.returned;
 	struct store_cursor *job = pool.first_job;
@@ -472,8 +468,8 @@ static bool serve_one(void)
 	return cursor || job;
 }
 
-/* With the lock held. Cursors in use go on without a connection: to an error. */
-static void end_reading(void)
+/* Cursors in use go on without a connection: to an error. */
+REQUIRES(pool.lock) static void end_reading(void)
 {
 	for (struct store_cursor *job = pool.first_job; job; job = job->next_job)
 		job->job = JOB_REFUSED;
