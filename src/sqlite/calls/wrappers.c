@@ -17,7 +17,6 @@
 #include "sqlite/library/auto_extensions.h"
 #include "sqlite/plan/programs.h"
 #include "sqlite/runs/operations.h"
-#include "sqlite/runs/recent.h"
 #include "sqlite/runs/statements.h"
 #include "sqlite/session/recording.h"
 #include "sqlite/session/watch_sql.h"
@@ -73,12 +72,12 @@ static struct real {
 
 WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
 {
-	struct recent_call recent;
+	struct hot_call hot;
 	struct run_call step;
-	bool is_recent = recent_step_begin(&recent, &step, OF(number), stmt, FRAME, caller);
+	bool is_hot = statement_step_begin(&hot, &step, OF(number), stmt, FRAME, caller);
 	int rc = real[number].step(stmt);
 
-	recent_step_end(is_recent, &recent, &step, rc, OF(number), FRAME);
+	statement_step_end(is_hot, &hot, &step, rc, OF(number), FRAME);
 	return rc;
 }
 
@@ -93,7 +92,7 @@ WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
 WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
 {
 	statement_reset_function *reset = real[number].reset;
-	int rc = recent_is_free(stmt) ? reset(stmt) : statement_reset(OF(number), stmt, reset, FRAME);
+	int rc = statement_is_reset(stmt) ? reset(stmt) : statement_reset(OF(number), stmt, reset, FRAME);
 
 	if (rc == SQLITE_OK)
 		programs_read(stmt, FRAME);

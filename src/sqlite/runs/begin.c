@@ -264,7 +264,7 @@ void runs_describe_operation(struct run *run, const char *database)
 /* --- it changes its key ------------------------------------------------------------------- */
 
 /* The place of a run that goes on from another, of the same session. */
-static struct run *claim_after(const struct run *run, const void *key, sqlite3_stmt *stmt)
+PART_OF_THE_WAY struct run *claim_after(const struct run *run, const void *key, sqlite3_stmt *stmt)
 {
 	struct run *next = runs_claim(key, run->owner);
 

@@ -53,7 +53,7 @@ struct calling {
 	uint64_t numbers;
 	uint64_t runs; /* atomic: that calls of the table have begun */
 	struct call_place places[CALLS_MAX];
-	/* That calls of the thread worked for of late, by their statements: guesses, see recent.h. */
+	/* That calls of the thread worked for of late, by their statements: guesses, see run_call.h. */
 	struct run *recent[CALLS_RECENT];
 	struct run *traced; /* begun by the thread's newest trace event */
 	struct lock_refusal refused;

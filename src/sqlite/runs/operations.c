@@ -5,8 +5,6 @@
 
 #include "query/look.h"
 #include "sqlite/locks/transactions.h"
-#include "sqlite/runs/begin.h"
-#include "sqlite/runs/end.h"
 #include "sqlite/session/recording.h"
 #include "timers/threads.h"
 

@@ -19,7 +19,7 @@
 #ifndef QUERYPROF_SQLITE_RUNS_OPERATIONS_H
 #define QUERYPROF_SQLITE_RUNS_OPERATIONS_H
 
-#include "sqlite/runs/statements.h"
+#include "sqlite/runs/run_call.h"
 
 struct operation_text {
 	const char *function;

@@ -165,17 +165,6 @@ void runs_drop_ended(const sqlite3_stmt *stmt)
 		runs_free(run);
 }
 
-bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
-                       uint64_t owner)
-{
-	/* An open run of this session cannot change hands now. */
-	if (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) != RUN_OPEN || run->stmt != stmt ||
-	    !runs_is_of_session(run, session))
-		return false;
-	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
-	return true;
-}
-
 /* The one that ends reads some numbers and writes a record. In a forked child it may be a
  * thread that is not there. */
 WAIT_DEFINE(for_end, "a statement that is finalized: another thread ends its run", NS_PER_S,

@@ -106,10 +106,6 @@ struct run {
  * of it. The run is the call's then. */
 struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
 
-/* The same for a statement whose run may be this one; `session` is private now. */
-bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
-                       uint64_t owner);
-
 /* The session of that run, NULL: it is another statement's, or not private. The run may have
  * ended. */
 static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
@@ -119,6 +115,25 @@ static inline struct session *runs_guess_session(const struct run *run, const sq
 	                       __atomic_load_n(&run->is_private, __ATOMIC_RELAXED)
 	               ? __atomic_load_n(&run->session, __ATOMIC_RELAXED)
 	               : NULL;
+}
+
+/* Whether the run's session is this one: its memory may be another session's by now, where the
+ * run does not hold it. */
+static inline bool runs_is_of_session(const struct run *run, const struct session *session)
+{
+	return run->query.session == session->number;
+}
+
+/* runs_take() for a statement whose run may be this one; `session` is private now. */
+static inline bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
+                                     uint64_t owner)
+{
+	/* Relaxed: an open run of this session cannot change hands now. */
+	if (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) != RUN_OPEN || run->stmt != stmt ||
+	    !runs_is_of_session(run, session))
+		return false;
+	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* The statement is about to be finalized, and runs_take() found that another call is inside of
@@ -151,12 +166,12 @@ static inline void runs_give_back(struct run *run)
 		runs_lose(run, owner);
 }
 
-/* The same for the run of a statement that `thread` has stepped. */
+/* The same for the run of a statement that `thread` has stepped; NULL: it is not sampled any more. */
 static inline void runs_give_back_private(struct run *run, const struct thread *thread)
 {
 	struct session *session = run->session;
 
-	if (session_enter_private_again(session, thread->id)) {
+	if (thread && run->is_private && session_enter_private_again(session, thread->id)) {
 		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
 		session_leave_private(session);
 	} else {
@@ -174,7 +189,7 @@ static inline bool runs_has_ended(const struct run *run)
  * any more. */
 void runs_drop_ended(const sqlite3_stmt *stmt);
 
-/* Parts of the table, for run_begin.c. A free run for the key, or for none (NULL); NULL: there is
+/* Parts of the table, for begin.c. A free run for the key, or for none (NULL); NULL: there is
  * no room, which is counted. */
 struct run *runs_claim(const void *key, uint64_t owner);
 void runs_free(struct run *run);
@@ -221,13 +236,6 @@ static inline void runs_push(struct run *run, struct thread *thread, const void 
 
 /* Whether the statement is there until the run is released. False: another thread finalizes it. */
 bool runs_claim_end(struct run *run);
-
-/* Whether the run's session is this one: its memory may be another session's by now, where the
- * run does not hold it. */
-static inline bool runs_is_of_session(const struct run *run, const struct session *session)
-{
-	return run->query.session == session->number;
-}
 
 /* Whether the settings that the run has copied are those of the session, which is the run's. */
 static inline bool runs_has_settings_of(const struct run *run, const struct session *session)

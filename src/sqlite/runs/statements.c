@@ -1,119 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/statements.h"
 
-#include "base/way.h"
-#include "handler/running.h"
 #include "query/look.h"
 #include "sqlite/library/sites.h"
-#include "sqlite/locks/locks.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/opcode/places.h"
 #include "sqlite/plan/programs.h"
-#include "sqlite/runs/begin.h"
-#include "sqlite/runs/end.h"
-#include "sqlite/runs/recent.h"
 #include "sqlite/session/recording.h"
-#include "timers/push.h"
-#include "timers/threads.h"
 
-/* --- a call and its run ----------------------------------------------------------------- */
-
-/* Names the queries around a run that begins in the call. */
-static void set_around(struct run *run, const struct call *call, const struct thread *thread)
-{
-	const struct query_tag *tag;
-	bool waits;
-
-	if (call->around) {
-		query_set_around(&run->query, call->running->query.counts.start.initial,
-		                 call->around->query.key);
-		return;
-	}
-	/* Another engine's query. */
-	tag = thread->nesting ? query_running(thread, (uintptr_t)call->frame, &waits) : NULL;
-	if (tag && (tag->key.hi || tag->key.lo))
-		query_set_around(&run->query, tag->counts->start.initial, tag->key);
-}
-
-static void begin_counts(struct run_call *call, const struct query_counts *counts)
-{
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		call->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
-		call->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
-	}
-	for (int sum = 0; sum < WAIT_SUMS; sum++)
-		call->waits[sum] = counts->has_waits ? counts->waits[sum] : 0;
-}
-
-static void add_counts(const struct run_call *call, const struct query_counts *counts)
-{
-	struct query_counts *own = &call->run->query.counts;
-
-	for (int type = 0; type < TRACE_TYPES; type++) {
-		own->samples[type] +=
-			__atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - call->samples[type];
-		own->weights[type] +=
-			__atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - call->weights[type];
-	}
-	for (int sum = 0; sum < WAIT_SUMS && counts->has_waits; sum++) {
-		own->waits[sum] =
-			(own->has_waits ? own->waits[sum] : 0) + counts->waits[sum] - call->waits[sum];
-	}
-	own->has_waits |= counts->has_waits;
-}
-
-/* The outermost run goes on counting while a nested one works; what it counts then is the nested one's,
- * too. */
-void run_call_enter(struct run_call *call, struct run *run, struct thread *thread)
-{
-	call->run = run;
-	call->is_nested = call->call.running != NULL;
-	if (call->is_nested) {
-		call->outermost = call->call.running->query.key;
-		begin_counts(call, &call->call.running->query.counts);
-		call->lock_around = locks_set_aside(thread);
-	} else {
-		runs_push(run, thread, call->call.frame);
-	}
-	call_set_run(&call->call, run);
-}
-
-void run_call_leave(struct run_call *call, struct thread *thread)
-{
-	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
-
-	if (!call->is_nested)
-		runs_pop(call->run);
-	if (thread)
-		query_leave(&call->run->query, thread);
-	if (call->is_nested) {
-		/* It may have been lost, and its place may be another one's. */
-		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
-			add_counts(call, &outermost->counts);
-		if (thread)
-			locks_resume(thread, call->lock_around);
-	}
-	call_set_run(&call->call, NULL);
-}
-
-void run_call_end(struct run_call *call, struct thread *thread, int rc)
-{
-	run_end(call->run, (struct run_result){ thread, rc, .is_locked = call->mutex != NULL });
-}
-
-bool run_call_begin(struct run_call *call, struct run_begin how)
-{
-	struct run *run;
-
-	how.owner = call->call.number;
-	run = run_begin(NULL, how);
-	if (!run)
-		return false;
-	set_around(run, &call->call, how.thread);
-	query_start_clocks(&run->query, how.thread);
-	run_call_enter(call, run, how.thread);
-	return true;
-}
+/* --- the connection's mutex --------------------------------------------------------------- */
 
 static void lock(struct run_call *call, sqlite3 *db)
 {
@@ -232,8 +127,8 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 		session_leave_private(session);
 }
 
-void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
-                          const void *frame, const void *caller)
+void statement_step_begin_any(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
+                              const void *frame, const void *caller)
 {
 	struct session *session;
 
@@ -248,40 +143,14 @@ void statement_step_begin(struct run_call *step, const struct host_library *libr
 		step_session(step, session, stmt);
 }
 
-/* Out of its clocks, the run goes on after the row or ends. */
-static void end_or_pause(struct run_call *step, struct thread *thread, int rc)
-{
-	struct run *run = step->run;
-
-	if (rc != SQLITE_ROW) {
-		run_call_end(step, thread, rc);
-		return;
-	}
-	run->query.rows++;
-	if (thread && run->is_private)
-		runs_give_back_private(run, thread);
-	else
-		runs_give_back(run);
-}
-
-static void end_step(struct run_call *step, int rc)
-{
-	struct thread *thread = sampler_thread();
-
-	run_call_leave(step, thread);
-	if (step->call.calling == calling_current)
-		*calling_recent(calling_current, step->run->stmt) = step->run;
-	end_or_pause(step, thread, rc);
-}
-
-void statement_step_end(struct run_call *step, int rc)
+void statement_step_end_any(struct run_call *step, int rc)
 {
 	struct call_place *outer = call_outer(&step->call);
 
 	if (outer)
 		outer->newest_row = step->run && rc == SQLITE_ROW ? step->run->stmt : NULL;
 	if (step->run && runs_is_own(step->run, step->call.number))
-		end_step(step, rc);
+		run_call_return(step, rc);
 	unlock(step);
 	call_leave(&step->call);
 }
@@ -365,17 +234,6 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	return rc;
 }
 
-static void end_resigned(struct run_call *call, int rc)
-{
-	struct thread *thread = sampler_thread();
-
-	if (runs_is_own(call->run, call->call.number)) {
-		run_call_leave(call, thread);
-		run_call_end(call, thread, rc);
-	}
-	call_leave(&call->call);
-}
-
 /* Some hosts (node:sqlite) reset before the first step, too: the preparation goes on. */
 static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_reset_function *reset)
 {
@@ -394,7 +252,7 @@ static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stm
 	bool is_taken;
 	int rc;
 
-	if (!session && recent_is_alone(calling_current))
+	if (!session && calling_is_alone(calling_current))
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
 	if (!take_run_to_end(&call, session, stmt, &is_taken))
@@ -408,17 +266,14 @@ static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stm
 ON_THE_WAY int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
                                statement_reset_function *reset, const void *frame)
 {
-	struct recent_call recent;
+	struct hot_call hot;
 	struct run_call call;
 	int rc;
 
-	if (!recent_enter(&recent, library, stmt, frame, false))
+	if (!hot_call_enter(&hot, library, stmt, frame, false))
 		return reset_otherwise(library, stmt, reset, frame);
 	rc = reset(stmt);
-	if (!recent_end(recent.run, recent.thread, recent.calling, recent.number, rc)) {
-		call = recent_resign(recent, library, frame);
-		end_resigned(&call, rc);
-	}
+	statement_step_end(true, &hot, &call, rc, library, frame);
 	return rc;
 }
 
@@ -430,12 +285,12 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	bool is_taken = false;
 	struct run_call call;
 
-	if (!session && recent_is_alone(calling_current)) {
+	if (!session && calling_is_alone(calling_current)) {
 		programs_read(stmt, frame);
 		return finalize(stmt);
 	}
 	runs_enter_call(&call.call, library, frame);
-	if (!recent_has_ended(calling_current, stmt) && take_run_to_end(&call, session, stmt, &is_taken))
+	if (!statement_has_ended(calling_current, stmt) && take_run_to_end(&call, session, stmt, &is_taken))
 		reset_rc = reset_and_end(&call, reset);
 	if (reset_rc == SQLITE_OK)
 		programs_read(stmt, frame);

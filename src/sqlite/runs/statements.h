@@ -12,47 +12,33 @@
 #ifndef QUERYPROF_SQLITE_RUNS_STATEMENTS_H
 #define QUERYPROF_SQLITE_RUNS_STATEMENTS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "sqlite/runs/run_call.h"
 
-#include "sqlite/locks/locks.h"
-#include "sqlite/runs/begin.h"
-#include "sqlite/runs/calling.h"
-#include "sqlite/session/session.h"
+void statement_step_begin_any(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
+                              const void *frame, const void *caller);
+void statement_step_end_any(struct run_call *step, int rc);
 
-struct thread;
+/* Around sqlite3_step(). True: `hot` has the call, else `step`. */
+PART_OF_THE_WAY bool statement_step_begin(struct hot_call *hot, struct run_call *step,
+                                          const struct host_library *library, sqlite3_stmt *stmt,
+                                          const void *frame, const void *caller)
+{
+	bool is_hot = hot_call_enter(hot, library, stmt, frame, true);
 
-/* A call that works for a run; on the wrapper's frame. `frame` is the wrapper's, `caller` the
- * code that calls SQLite. */
-struct run_call {
-	struct call call;
-	struct run *run; /* NULL: none */
-	bool is_nested;  /* inside another run, which has the samples */
-	/* The connection's, held until the end of the call: so no other thread frees what is
-	 * read then. */
-	sqlite3_mutex *mutex;
-	/* The outermost run had these at the beginning. */
-	struct query_key outermost;
-	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], waits[WAIT_SUMS];
-	struct lock_around lock_around;
-};
+	if (!is_hot)
+		statement_step_begin_any(step, library, stmt, frame, caller);
+	return is_hot;
+}
 
-/* The call begins a run, which may be inside of others, and works for it. Its number is the call's. False:
- * there is no room. */
-bool run_call_begin(struct run_call *call, struct run_begin how);
-
-/* It works for a run, whose clocks the caller starts, and does so no longer. `thread` NULL: it is not
- * sampled any more. */
-void run_call_enter(struct run_call *call, struct run *run, struct thread *thread);
-void run_call_leave(struct run_call *call, struct thread *thread);
-
-/* The run ends, which the call has left. */
-void run_call_end(struct run_call *call, struct thread *thread, int rc);
-
-/* Around sqlite3_step(), where the way of recent.h is not open. */
-void statement_step_begin(struct run_call *step, const struct host_library *library, sqlite3_stmt *stmt,
-                          const void *frame, const void *caller);
-void statement_step_end(struct run_call *step, int rc);
+PART_OF_THE_WAY void statement_step_end(bool is_hot, const struct hot_call *hot, struct run_call *step,
+                                        int rc, const struct host_library *library, const void *frame)
+{
+	if (is_hot && hot_call_end(hot->run, hot->thread, hot->calling, hot->number, rc))
+		return;
+	if (is_hot)
+		*step = hot_call_spill(*hot, library, frame);
+	statement_step_end_any(step, rc);
+}
 
 /* Around sqlite3_exec(), which runs its statements for its caller. */
 void statement_exec_begin(struct call *exec, const struct host_library *library, const void *frame,
@@ -77,6 +63,30 @@ typedef int statement_reset_function(sqlite3_stmt *);
  * ends with it. Returns what `reset` returns. A statement without a run does not need this call. */
 int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
                     const void *frame);
+
+/* Whether the thread's newest run of the statement has ended. */
+PART_OF_THE_WAY bool statement_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
+{
+	const struct run *run = calling ? *calling_recent((struct calling *)calling, stmt) : NULL;
+
+	return run && runs_guess_session(run, stmt) && runs_has_ended(run);
+}
+
+/* Whether a call without a run can stay unrecorded: the thread is in no other call, and there is one
+ * library. (With several, host_find_current() looks for the call.) */
+static inline bool calling_is_alone(const struct calling *calling)
+{
+	/* Relaxed: as in host_library(). */
+	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
+}
+
+/* Both conditions hold: sqlite3_reset() of this statement can go straight to SQLite. */
+PART_OF_THE_WAY bool statement_is_reset(const sqlite3_stmt *stmt)
+{
+	const struct calling *calling = calling_current;
+
+	return calling_is_alone(calling) && statement_has_ended(calling, stmt);
+}
 
 /* To finalize is to reset and to free. Resets first, if the statement has an open run, so that
  * what the reset undoes counts for the query and the statement can still be read. */

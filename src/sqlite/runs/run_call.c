@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/runs/run_call.h"
+
+#include "handler/running.h"
+#include "timers/nesting.h"
+
+/* --- the run of any call -------------------------------------------------------------------- */
+
+/* Names the queries around a run that begins in the call. */
+static void set_around(struct run *run, const struct call *call, const struct thread *thread)
+{
+	const struct query_tag *tag;
+	bool waits;
+
+	if (call->around) {
+		query_set_around(&run->query, call->running->query.counts.start.initial,
+		                 call->around->query.key);
+		return;
+	}
+	/* Another engine's query. */
+	tag = thread->nesting ? query_running(thread, (uintptr_t)call->frame, &waits) : NULL;
+	if (tag && (tag->key.hi || tag->key.lo))
+		query_set_around(&run->query, tag->counts->start.initial, tag->key);
+}
+
+static void begin_counts(struct run_call *call, const struct query_counts *counts)
+{
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		call->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
+		call->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
+	}
+	for (int sum = 0; sum < WAIT_SUMS; sum++)
+		call->waits[sum] = counts->has_waits ? counts->waits[sum] : 0;
+}
+
+static void add_counts(const struct run_call *call, const struct query_counts *counts)
+{
+	struct query_counts *own = &call->run->query.counts;
+
+	for (int type = 0; type < TRACE_TYPES; type++) {
+		own->samples[type] +=
+			__atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - call->samples[type];
+		own->weights[type] +=
+			__atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED) - call->weights[type];
+	}
+	for (int sum = 0; sum < WAIT_SUMS && counts->has_waits; sum++) {
+		own->waits[sum] =
+			(own->has_waits ? own->waits[sum] : 0) + counts->waits[sum] - call->waits[sum];
+	}
+	own->has_waits |= counts->has_waits;
+}
+
+/* The outermost run goes on counting while a nested one works; what it counts then is the nested one's,
+ * too. */
+void run_call_enter(struct run_call *call, struct run *run, struct thread *thread)
+{
+	call->run = run;
+	call->is_nested = call->call.running != NULL;
+	if (call->is_nested) {
+		call->outermost = call->call.running->query.key;
+		begin_counts(call, &call->call.running->query.counts);
+		call->lock_around = locks_set_aside(thread);
+	} else {
+		runs_push(run, thread, call->call.frame);
+	}
+	call_set_run(&call->call, run);
+}
+
+void run_call_leave(struct run_call *call, struct thread *thread)
+{
+	const struct query_run *outermost = call->is_nested ? &call->call.running->query : NULL;
+
+	if (!call->is_nested)
+		runs_pop(call->run);
+	if (thread)
+		query_leave(&call->run->query, thread);
+	if (call->is_nested) {
+		/* It may have been lost, and its place may be another one's. */
+		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
+			add_counts(call, &outermost->counts);
+		if (thread)
+			locks_resume(thread, call->lock_around);
+	}
+	call_set_run(&call->call, NULL);
+}
+
+bool run_call_begin(struct run_call *call, struct run_begin how)
+{
+	struct run *run;
+
+	how.owner = call->call.number;
+	run = run_begin(NULL, how);
+	if (!run)
+		return false;
+	set_around(run, &call->call, how.thread);
+	query_start_clocks(&run->query, how.thread);
+	run_call_enter(call, run, how.thread);
+	return true;
+}
+
+/* Out of its clocks, the run goes on after the row or ends. */
+PART_OF_THE_WAY void pause_or_end(struct run *run, struct run_result result)
+{
+	if (result.rc != SQLITE_ROW) {
+		run_end(run, result);
+	} else {
+		run->query.rows++;
+		runs_give_back_private(run, result.thread);
+	}
+}
+
+void run_call_return(struct run_call *call, int rc)
+{
+	struct thread *thread = sampler_thread();
+
+	run_call_leave(call, thread);
+	if (call->call.calling == calling_current)
+		*calling_recent(calling_current, call->run->stmt) = call->run;
+	pause_or_end(call->run, (struct run_result){ thread, rc, .is_locked = call->mutex != NULL });
+}
+
+/* --- of a hot call ------------------------------------------------------------------------- */
+
+struct run_call hot_call_spill(struct hot_call call, const struct host_library *library, const void *frame)
+{
+	return (struct run_call){ .call = { .calling = call.calling,
+		                            .place = call.calling->places,
+		                            .number = call.number,
+		                            .library = library,
+		                            .frame = frame },
+		                  .run = call.run };
+}
+
+ON_THE_WAY bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number,
+                             int rc)
+{
+	if (thread != thread_current || calling->used != 1 || call_place_number(calling->places) != number ||
+	    !runs_is_own(run, number) || thread->nesting != 1 || thread->queries[0].number != run->tag ||
+	    !sampler_ring())
+		return false;
+	nesting_set(thread, 0);
+	query_leave(&run->query, thread);
+	run->tag_thread = NULL;
+	pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc });
+	hot_call_leave_place(calling);
+	return true;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call of the host and the run that it works for, in two forms.
+ *
+ * Any call: struct run_call.
+ *
+ * A hot call: on a statement that the thread worked for of late, its next row, its reset, or its next run, of
+ * a thread that is in no other call, and on a session that is private to it. Nearly all steps of all hosts
+ * are such calls, so nothing is looked up, and what the calls before have left is used again: the thread's
+ * place among its calls (calling.h), its tag (timers/push.h), and the run.
+ */
+#ifndef QUERYPROF_SQLITE_RUNS_RUN_CALL_H
+#define QUERYPROF_SQLITE_RUNS_RUN_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/way.h"
+#include "query/query.h"
+#include "sqlite/locks/locks.h"
+#include "sqlite/runs/begin.h"
+#include "sqlite/runs/calling.h"
+#include "sqlite/runs/end.h"
+#include "sqlite/session/session.h"
+#include "timers/push.h"
+#include "timers/threads.h"
+
+/* --- any call ----------------------------------------------------------------------------- */
+
+/* A call that works for a run; on the wrapper's frame. `frame` is the wrapper's, `caller` the
+ * code that calls SQLite. */
+struct run_call {
+	struct call call;
+	struct run *run; /* NULL: none */
+	bool is_nested;  /* inside another run, which has the samples */
+	/* The connection's, held until the end of the call: so no other thread frees what is
+	 * read then. */
+	sqlite3_mutex *mutex;
+	/* The outermost run had these at the beginning. */
+	struct query_key outermost;
+	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], waits[WAIT_SUMS];
+	struct lock_around lock_around;
+};
+
+/* The call begins a run, which may be inside of others, and works for it. Its number is the call's. False:
+ * there is no room. */
+bool run_call_begin(struct run_call *call, struct run_begin how);
+
+/* It works for a run, whose clocks the caller starts, and does so no longer. `thread` NULL: it is not
+ * sampled any more. */
+void run_call_enter(struct run_call *call, struct run *run, struct thread *thread);
+void run_call_leave(struct run_call *call, struct thread *thread);
+
+/* The run ends, which the call has left. */
+static inline void run_call_end(struct run_call *call, struct thread *thread, int rc)
+{
+	run_end(call->run, (struct run_result){ thread, rc, .is_locked = call->mutex != NULL });
+}
+
+/* The call on the run's statement has returned `rc`: the run stays open behind a row, or ends. */
+void run_call_return(struct run_call *call, int rc);
+
+/* --- a hot call ---------------------------------------------------------------------------- */
+
+/* In registers: never take its address across a call. */
+struct hot_call {
+	struct calling *calling;
+	struct thread *thread;
+	struct run *run;
+	uint64_t number;
+};
+
+/* While the session is private. The run is the call's then, and its clocks run. A statement that was freed
+ * unseen leaves another one at its address, which is not in the middle of a run. */
+PART_OF_THE_WAY bool hot_call_take(const struct hot_call *call, struct session *session,
+                                   const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
+{
+	struct run *run = call->run;
+
+	if (runs_has_ended(run))
+		return may_begin && run->stmt == stmt &&
+		       run_begin(run, (struct run_begin){ .session = session,
+		                                          .library = library,
+		                                          .thread = call->thread,
+		                                          .owner = call->number });
+	if (run->prepared || !host_api(library)->stmt_busy(stmt) ||
+	    !runs_take_private(run, session, stmt, call->number))
+		return false;
+	query_enter(&run->query, call->thread);
+	return true;
+}
+
+/* Takes the thread's first place, which is free. Its fields stay the same from row to row. */
+PART_OF_THE_WAY void hot_call_take_place(const struct hot_call *call, const struct host_library *library,
+                                         const void *frame)
+{
+	struct call_place *place = call->calling->places;
+
+	if (place->run != call->run) {
+		place->library = library;
+		place->running = place->run = call->run;
+		place->is_quiet = place->is_exec = place->is_orphan = false;
+		place->newest_row = NULL;
+	}
+	place->frame = (uintptr_t)frame;
+	place->frame_return = frame_return_address(place->frame);
+	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
+	call->calling->used = 1;
+}
+
+PART_OF_THE_WAY void hot_call_leave_place(struct calling *calling)
+{
+	call_place_free(calling->places);
+	calling->used = 0;
+}
+
+/* `may_begin`: the run may begin anew. False: it is not a hot call. */
+PART_OF_THE_WAY bool hot_call_enter(struct hot_call *call, const struct host_library *library,
+                                    sqlite3_stmt *stmt, const void *frame, bool may_begin)
+{
+	struct calling *calling = calling_current;
+	struct thread *thread = thread_current;
+	struct session *session;
+	struct run *run;
+	bool is_taken;
+
+	if (!calling || !(run = *calling_recent(calling, stmt)) || calling->used || !thread ||
+	    thread->nesting || !sampler_ring())
+		return false;
+	session = runs_guess_session(run, stmt);
+	if (!session || !session_enter_private_again(session, thread->id))
+		return false;
+	*call = (struct hot_call){ calling, thread, run, calling_number(calling) };
+	hot_call_take_place(call, library, frame);
+	is_taken = hot_call_take(call, session, library, stmt, may_begin);
+	session_leave_private(session);
+	if (!is_taken) {
+		hot_call_leave_place(calling);
+		return false;
+	}
+	runs_push_alone(run, thread, frame);
+	return true;
+}
+
+/* Ends a call that hot_call_enter() let in. False: the thread is not where hot_call_enter() left it, since a
+ * coroutine of the host or a signal handler that jumped may have changed everything; the call ends as
+ * any other does (hot_call_spill). Not inlined: the call may end on another thread than it began on, and the
+ * caller may have kept the first one's thread pointer. */
+bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
+
+/* The same call, as any other. */
+OFF_THE_WAY struct run_call hot_call_spill(struct hot_call call, const struct host_library *library,
+                                           const void *frame);
+
+#endif
