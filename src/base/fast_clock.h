@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 
 /* Where both were read last, on which core, and the newest time that was returned; of one thread.
  * Begins as zeroes. */
@@ -82,7 +82,7 @@ static inline int fast_clock_processor(void)
 }
 
 /* Reads both. */
-OFF_THE_WAY uint64_t fast_clock_compare(struct fast_clock *clock);
+COLD_PATH uint64_t fast_clock_compare(struct fast_clock *clock);
 
 /* The time now. It never goes back on one thread. */
 static inline uint64_t fast_clock_ns(struct fast_clock *clock)

@@ -126,7 +126,7 @@ static bool try_take(pthread_mutex_t *mutex)
 	return true;
 }
 
-bool loader_take(uint64_t ns)
+bool loader_acquire(uint64_t ns)
 {
 	struct bounded_wait wait = bounded_wait_begin_within(&for_dlopen, ns);
 

@@ -23,7 +23,7 @@ int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context
 /* dlopen(), dlsym(), dladdr() and dlinfo() wait while another thread is inside dlopen(), where a constructor
  * may wait for the calling thread. So they are called behind this. False: another thread has the loader's
  * lock for longer than `ns`. Recursive. Not inside loader_each(). */
-bool loader_take(uint64_t ns);
+bool loader_acquire(uint64_t ns);
 void loader_release(void);
 
 /* For pthread_atfork(). */

@@ -144,7 +144,7 @@ static void took(const struct mutex *mutex)
 	note_held(mutex, true);
 }
 
-NOT_ANALYSED void lock_take(struct mutex *mutex)
+NOT_ANALYSED void lock_acquire(struct mutex *mutex)
 {
 	check_order(mutex);
 	take_word(mutex, NULL);
@@ -160,7 +160,7 @@ NOT_ANALYSED bool lock_try(struct mutex *mutex)
 	return has_it;
 }
 
-NOT_ANALYSED bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait)
+NOT_ANALYSED bool lock_acquire_within(struct mutex *mutex, struct bounded_wait *wait)
 {
 	bool has_it = take_word(mutex, wait);
 
@@ -237,7 +237,7 @@ static bool take_briefly(struct mutex *mutex)
 {
 	struct bounded_wait wait = bounded_wait_begin(&before_fork_briefly);
 
-	return lock_take_within(mutex, &wait);
+	return lock_acquire_within(mutex, &wait);
 }
 
 NOT_ANALYSED void locks_before_fork(void)
@@ -253,7 +253,7 @@ NOT_ANALYSED void locks_before_fork(void)
 			continue;
 		if (lock->group)
 			lock->group->before_fork();
-		else if ((lock->at_fork == LOCK_WAITED && lock_take_within(lock->mutex, &wait)) ||
+		else if ((lock->at_fork == LOCK_WAITED && lock_acquire_within(lock->mutex, &wait)) ||
 		         (lock->at_fork == LOCK_BRIEFLY && take_briefly(lock->mutex)))
 			taken |= 1ull << place;
 	}

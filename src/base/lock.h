@@ -4,7 +4,7 @@
  *
  *	LOCK_DEFINE(unused_lock, LOCK_ENGINE);
  *	...
- *	lock_take(&unused_lock);
+ *	lock_acquire(&unused_lock);
  *
  * defines a mutex and gives it its place in the order: a thread that holds a lock takes only
  * locks further down in enum lock_place. The linker makes the list (a section), so a lock
@@ -143,7 +143,7 @@ void locks_after_fork_in_child(void);
 /* The lock at a place, NULL when this program has none there. */
 const struct lock *lock_at(enum lock_place place);
 
-void lock_take(struct mutex *mutex) ACQUIRES(mutex);
+void lock_acquire(struct mutex *mutex) ACQUIRES(mutex);
 void lock_release(struct mutex *mutex) RELEASES(mutex);
 
 /* False: another thread has it. This takes any lock, whatever the order, as it does not wait; so does the
@@ -151,7 +151,7 @@ void lock_release(struct mutex *mutex) RELEASES(mutex);
 bool lock_try(struct mutex *mutex) ACQUIRES_IF(true, mutex);
 
 /* Waits for a lock whose holder may wait for what the calling thread has. */
-bool lock_take_within(struct mutex *mutex, struct bounded_wait *wait) ACQUIRES_IF(true, mutex);
+bool lock_acquire_within(struct mutex *mutex, struct bounded_wait *wait) ACQUIRES_IF(true, mutex);
 
 /* --- conditions ---------------------------------------------------------------------------------- */
 

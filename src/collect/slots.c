@@ -56,7 +56,7 @@ static struct thread *take_free(void)
 	return NULL;
 }
 
-void slots_give(struct thread *slot)
+void slots_release(struct thread *slot)
 {
 	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_RELAXED);
 	uint64_t next;
@@ -108,13 +108,13 @@ static struct thread *add_slot(void)
 	return slots_get(index);
 }
 
-struct thread *slots_take(void)
+struct thread *slots_acquire(void)
 {
 	struct thread *slot = take_free();
 
 	if (slot != NULL)
 		return slot;
-	lock_take(&grow_lock);
+	lock_acquire(&grow_lock);
 	slot = take_free(); /* another thread may have given one back */
 	if (slot == NULL)
 		slot = add_slot();

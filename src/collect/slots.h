@@ -13,10 +13,10 @@
 uint32_t slots_count(void);
 struct thread *slots_get(uint32_t index);
 
-/* Takes a free slot, and makes one when there is none; NULL: no memory. slots_give()
+/* Takes a free slot, and makes one when there is none; NULL: no memory. slots_release()
  * makes it free again. */
-struct thread *slots_take(void);
-void slots_give(struct thread *slot);
+struct thread *slots_acquire(void);
+void slots_release(struct thread *slot);
 
 /* In a forked child: no slot is free until it is given back. */
 void slots_forget_free(void);

@@ -10,7 +10,7 @@
 #include "entry/process.h"
 #include "handler/running.h"
 #include "label/pairs.h"
-#include "query/look.h"
+#include "query/inspect.h"
 #include "query/statement_stats.h"
 #include "store/store.h"
 #include "timers/threads.h"
@@ -22,7 +22,7 @@ static struct qp_query_handle *take(void)
 {
 	struct qp_query_handle *query;
 
-	lock_take(&unused_lock);
+	lock_acquire(&unused_lock);
 	query = unused;
 	if (query)
 		unused = query->next;
@@ -42,7 +42,7 @@ void engine_query_give(struct qp_query_handle *query)
 	free(query->database);
 	free(query->query_id);
 	query->text = query->database = query->query_id = NULL;
-	lock_take(&unused_lock);
+	lock_acquire(&unused_lock);
 	query->next = unused;
 	unused = query;
 	lock_release(&unused_lock);

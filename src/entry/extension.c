@@ -18,7 +18,7 @@
 #include "sql/metrics.h"
 #include "sql/trace_names.h"
 #include "sqlite/calls/hooks.h"
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 #include "sqlite/library/auto_extensions.h"
 #include "sqlite/runs/calling.h"
 #include "sqlite/runs/trace_fallback.h"
@@ -98,8 +98,8 @@ static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api
 	return SQLITE_OK;
 }
 
-/* With loader_take(). The SQLite that the code at `caller` would reach by name: of several libraries, or of
- * one and the program's own copy, that is whose connections it has. */
+/* With loader_acquire(). The SQLite that the code at `caller` would reach by name: of several libraries, or
+ * of one and the program's own copy, that is whose connections it has. */
 static void *open_library_of(const void *caller)
 {
 	Dl_info info;
@@ -126,7 +126,7 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 	const sqlite3_api_routines *api;
 	sqlite3 *scratch = NULL;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	offered = NULL;
 	is_fetching = true;
 	auto_extensions_add_own((void (*)(void))take_offer);
@@ -155,7 +155,7 @@ static const sqlite3_api_routines *find_api(const void *caller)
 	void *library;
 
 	/* Not for ever: a constructor of a library that is being loaded may wait for this thread. */
-	if (!loader_take(LOADER_ATTACH_NS))
+	if (!loader_acquire(LOADER_ATTACH_NS))
 		return NULL;
 	library = open_library_of(caller);
 	if (library) {
@@ -167,7 +167,7 @@ static const sqlite3_api_routines *find_api(const void *caller)
 	loader_release();
 	api = has_all(&sqlite) ? fetch_api(&sqlite) : NULL;
 	/* Else the library stays. */
-	if (library && loader_take(LOADER_ATTACH_NS)) {
+	if (library && loader_acquire(LOADER_ATTACH_NS)) {
 		dlclose(library);
 		loader_release();
 	}

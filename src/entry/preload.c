@@ -168,7 +168,7 @@ static void look(void)
 		refused(name_program(program), FILTERS_UNSEEN);
 		return;
 	}
-	opening_look(first_open, refused); /* before library_next(), which leaves what is watched so */
+	opening_check(first_open, refused); /* before library_next(), which leaves what is watched so */
 	if (!record && library_next(&search, &library)) {
 		*(void **)&record = find_in_library("qp_record");
 		active = record != NULL; /* it will not be there later either */
@@ -177,7 +177,7 @@ static void look(void)
 		record();
 	else
 		loader_each(leave_object, &place);
-	namespaces_look(found_elsewhere);
+	namespaces_check(found_elsewhere);
 }
 
 /* The caller's return address stays the newest one where the last thing is a call. */
@@ -203,14 +203,14 @@ OWN_CALLER void *dlmopen(Lmid_t space, const char *file, int mode)
 		return open(space, file, mode);
 	handle = open(space, file, mode);
 	if (handle)
-		namespaces_look(found_elsewhere);
+		namespaces_check(found_elsewhere);
 	return handle;
 }
 
 __attribute__((destructor)) static void end(void)
 {
 	if (active)
-		namespaces_look(found_elsewhere);
+		namespaces_check(found_elsewhere);
 }
 
 /*

@@ -78,8 +78,8 @@ static void take_ring_in_child(struct ring *own)
 {
 	ring = own;
 	metrics_set_ring(own);
-	store_take_ring_in_child(own);
-	sampler_take_ring_in_child(own);
+	store_adopt_ring_in_child(own);
+	sampler_adopt_ring_in_child(own);
 }
 
 static void rights_change(void)
@@ -195,7 +195,7 @@ static int start(const qp_config *config)
 
 	if (confined_refusal())
 		return error_set(QP_SYSTEM, "%s", confined_refusal());
-	confine_look();
+	confine_inspect();
 	settings_init();
 	if (config && (code = apply_config(config)))
 		return code;
@@ -253,7 +253,7 @@ int qp_init(const qp_config *config)
 	cancel_release(cancel);
 	if (error)
 		return error_set(QP_SYSTEM, "the loaded modules cannot be read: %s", strerror(error));
-	lock_take(&lock);
+	lock_acquire(&lock);
 	if (!running) {
 		code = start(config);
 		settle_changes(code == QP_OK);
@@ -268,7 +268,7 @@ static void start_after_refusal(void)
 {
 	struct store_config store;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	if (ring) {
 		settings_store_config(&store);
 		store.on_failure = report_failure;
@@ -283,7 +283,7 @@ static void start_after_refusal(void)
 
 int qp_shutdown(void)
 {
-	lock_take(&lock);
+	lock_acquire(&lock);
 	if (running) {
 		context_end_to(0);
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);

@@ -250,7 +250,7 @@ int qp_record_static(const struct sqlite3_api_routines *table)
 
 	/* The thread that has it patches the functions that the caller will call next. But not without
 	 * end: see qp_record(). */
-	if (!lock_take_within(&lock, &wait))
+	if (!lock_acquire_within(&lock, &wait))
 		return error_set(QP_SYSTEM, "qp_record_static: another thread takes too long");
 	code = follow_static(table);
 	lock_release(&lock);

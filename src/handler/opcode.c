@@ -15,7 +15,7 @@
 /* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its
  * address is that of the program, which other places hold. A statement's last one is a Goto, which takes no
  * time; that of a trigger is Halt, which leaves the trigger's frame long before the program. */
-static uint32_t number_of(const struct opcode_places *at, const void *statement, uintptr_t address)
+static uint32_t number_of(const struct opcode_locations *at, const void *statement, uintptr_t address)
 {
 	/* The odd part's inverse divides where there is no remainder, and else makes a number that is
 	 * larger than any quotient; so does what the shift drops, as it comes back on top. */
@@ -28,7 +28,7 @@ static uint32_t number_of(const struct opcode_places *at, const void *statement,
 /* While a trigger runs: the opcode of the statement that called it. Above it, and 1 more, that of the
  * trigger's program: the one that runs, or that called a trigger further in. The statement has the program
  * that it had before for some instructions more. */
-APART static uint64_t add_caller(const struct opcode_places *at, const void *statement, const void *frame,
+APART static uint64_t add_caller(const struct opcode_locations *at, const void *statement, const void *frame,
                                  uint32_t number)
 {
 	if (AT(uintptr_t, statement, at->a_op) == AT(uintptr_t, frame, at->frame_a_op))
@@ -74,7 +74,7 @@ APART static uintptr_t read_register(const struct unwind_stack *stack, const str
 }
 
 /* The statement's frame, NULL: it is not on the stack. The last of the trace has no CFA. */
-static const struct memo_frame *find_frame(const struct opcode_places *at, const struct memo_frame *frame,
+static const struct memo_frame *find_frame(const struct opcode_locations *at, const struct memo_frame *frame,
                                            int depth, uintptr_t end)
 {
 	const struct memo_frame *const last = frame + depth - 1, *found = NULL;
@@ -91,7 +91,7 @@ static const struct memo_frame *find_frame(const struct opcode_places *at, const
 uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, const void *ucontext,
                         const struct unwind_result *unwound)
 {
-	const struct opcode_places *at = tag->counts->opcodes;
+	const struct opcode_locations *at = tag->counts->opcodes;
 	const void *statement = tag->counts->statement, *trigger;
 	const struct memo_frame *leaf = unwound->frames, *frame = NULL;
 	uint64_t number = OPCODE_UNKNOWN;
@@ -119,7 +119,7 @@ uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 
 struct run_start opcode_start(const struct query_counts *counts)
 {
-	const struct opcode_places *at = counts->opcodes;
+	const struct opcode_locations *at = counts->opcodes;
 	struct run_start start = counts->start;
 
 	if (start.program == 0 || at == NULL || counts->statement == NULL) {

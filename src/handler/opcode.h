@@ -3,7 +3,7 @@
  * Which opcode of its program a SQLite statement was executing.
  *
  * SQLite's interpreter keeps the address of the running opcode in a register or a stack slot of its
- * frame. For each library sqlite/opcode/places.c finds out where it is at each instruction. A value that
+ * frame. For each library sqlite/opcode/locations.c finds out where it is at each instruction. A value that
  * is not the address of an opcode of the program that the statement executes is ignored.
  */
 #ifndef QUERYPROF_HANDLER_OPCODE_H
@@ -16,7 +16,7 @@
 
 /* Where one library has it. A place above OPCODE_SLOT is a slot, so many words below the CFA of the
  * interpreter's frame; another one is a register, its DWARF number and 1; 0: not known. */
-struct opcode_places {
+struct opcode_locations {
 	uintptr_t start, end;       /* the interpreter's code */
 	uint32_t op_bytes;          /* from one opcode to the next: */
 	uint32_t op_shift;          /* an odd number, shifted so far to the left, */

@@ -30,9 +30,9 @@ const struct query_tag *query_running(const struct thread *thread, uintptr_t sp,
 		/* Relaxed: another thread may end a call that began here, at any moment. */
 		if (__atomic_load_n(&tag->ended, __ATOMIC_RELAXED))
 			continue;
-		enum frame_place place = FRAME_AROUND;
+		enum frame_location place = FRAME_AROUND;
 		if (tag->frame != 0)
-			place = frame_place(tag->frame, tag->frame_return, &thread->stack, sp);
+			place = frame_location(tag->frame, tag->frame_return, &thread->stack, sp);
 		if (place == FRAME_LEFT)
 			continue;
 		if (place == FRAME_ELSEWHERE || !holds_mutex(tag, thread)) {

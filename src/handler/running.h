@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/frame_place.h"
+#include "base/frame_location.h"
 #include "handler/thread.h"
 
 /* The innermost query that runs where the thread's stack ends at `sp`, NULL: none. Then

@@ -57,7 +57,7 @@ struct thread_response {
 struct thread {
 	/* Written by the thread itself, the timers by its handler and the pacer, too. */
 	struct {
-		/* Up to `waiting`: what each step of a statement touches (base/way.h). */
+		/* Up to `waiting`: what each step of a statement touches (base/hot_path.h). */
 		uint32_t id;               /* kernel thread id */
 		volatile uint32_t nesting; /* of `queries`; 0: none runs; see nesting_set() */
 		struct fast_clock clock;
@@ -96,7 +96,7 @@ struct thread {
 		struct thread_account account;
 	};
 
-	/* Written by the handler, or by what stands for it (sampler_take_observed()). */
+	/* Written by the handler, or by what stands for it (sampler_record_observed()). */
 	struct {
 		volatile uint32_t is_running;
 		volatile uint32_t done;             /* how often it has returned */

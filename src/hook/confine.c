@@ -242,7 +242,7 @@ char *confine_names(char *to, size_t room)
 
 static bool has_unknown; /* atomic */
 
-void confine_look(void)
+void confine_inspect(void)
 {
 	if (filters_here() > confine_seen())
 		__atomic_store_n(&has_unknown, true, __ATOMIC_RELAXED);

@@ -49,7 +49,7 @@ int confine_seen(void);
 char *confine_names(char *to, size_t room);
 
 /* Looks whether a filter is there that cannot be read, as the process has inherited it. Once, at a start. */
-void confine_look(void);
+void confine_inspect(void);
 bool confine_has_unknown_filter(void);
 
 /* Fills the hooks; returns their number. */

@@ -56,7 +56,7 @@ static void *replacement_of(const char *symbol, const void *function)
 	return NULL;
 }
 
-/* With the lock held, as all below, and loader_take(). False: no memory. */
+/* With the lock held, as all below, and loader_acquire(). False: no memory. */
 static bool add_hooks(const struct hook_source *source)
 {
 	int count = hooks_count;
@@ -92,7 +92,7 @@ static void log_hooks(int first)
 
 static bool try_add_hooks(const struct hook_source *source, uint64_t loader_ns)
 {
-	bool done = loader_take(loader_ns);
+	bool done = loader_acquire(loader_ns);
 
 	if (done) {
 		done = add_hooks(source);
@@ -101,7 +101,7 @@ static bool try_add_hooks(const struct hook_source *source, uint64_t loader_ns)
 	return done;
 }
 
-/* `loader_ns`: for loader_take(). */
+/* `loader_ns`: for loader_acquire(). */
 static void patch(const struct hook_source *source, uint64_t loader_ns)
 {
 	/* Again, as a thread that brings an object or a library meanwhile does not wait; but
@@ -123,7 +123,7 @@ void hook_patch(const struct hook_source *source)
 
 	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread has where a
 	 * constructor of a library that is being loaded called it. */
-	if (!lock_take_within(&lock, &wait))
+	if (!lock_acquire_within(&lock, &wait))
 		return;
 	patch(source, bounded_wait_left(&wait));
 	lock_release(&lock);

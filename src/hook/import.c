@@ -574,7 +574,7 @@ bool import_patch(const struct import_table *table, uint64_t loader_ns)
 	bool has_loader;
 
 	loader_each(collect_object, &list);
-	has_loader = loader_take(loader_ns);
+	has_loader = loader_acquire(loader_ns);
 	if (has_loader) {
 		patch_listed(&list, table);
 		loader_release();

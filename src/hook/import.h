@@ -26,8 +26,8 @@ struct import_hook {
 	int in_library, elsewhere;
 };
 
-/* With loader_take(). The hook of the process's function. `real` is a pointer to such a function, which gets
- * its address; NULL: the replacement does not call it. */
+/* With loader_acquire(). The hook of the process's function. `real` is a pointer to such a function, which
+ * gets its address; NULL: the replacement does not call it. */
 struct import_hook import_hook_of(const char *symbol, void *real, void *replacement);
 
 struct import_table {

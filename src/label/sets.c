@@ -127,7 +127,7 @@ struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs)
 	bool is_new;
 
 	if (size) {
-		lock_take(&lock);
+		lock_acquire(&lock);
 		at = place_of(number);
 		is_new = !*at;
 		if (is_new)
@@ -153,7 +153,7 @@ void label_set_release(struct qp_label_set *set)
 
 	if (!set)
 		return;
-	lock_take(&lock);
+	lock_acquire(&lock);
 	if (--set->count == 0) {
 		now = clock_ns(CLOCK_REALTIME);
 		*place_of(set->number) = set->next;
@@ -170,7 +170,7 @@ char *label_set_text(uint64_t number)
 	struct qp_label_set *set;
 	char *text;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	set = *place_of(number);
 	text = set ? strdup(set->text) : NULL;
 	lock_release(&lock);
@@ -179,7 +179,7 @@ char *label_set_text(uint64_t number)
 
 void label_sets_publish(void)
 {
-	lock_take(&lock);
+	lock_acquire(&lock);
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		for (const struct qp_label_set *set = buckets[i]; set; set = set->next)
 			publish(set, 0);

@@ -115,7 +115,7 @@ void modules_log_to_nobody_in_child(void)
 
 void modules_log_to(struct module_log *log)
 {
-	lock_take(&lock);
+	lock_acquire(&lock);
 	module_log = log;
 	for (size_t i = 0; i < history.dead.count; i++)
 		module_log_add(log, history.dead.items[i]);
@@ -210,7 +210,7 @@ static int refresh(bool *changed)
 
 	*changed = false;
 	if (error == 0) {
-		lock_take(&lock);
+		lock_acquire(&lock);
 		/* With the lock held: of two scans that the loader's counters call equally new, the second
 		 * one to come here knows all that the first one does. */
 		error = scan_add_made_code(&scan);
@@ -238,7 +238,7 @@ bool modules_refresh(bool force)
 
 	if (!force) {
 		scan_counters(&adds, &subs);
-		lock_take(&lock);
+		lock_acquire(&lock);
 		moved = adds != seen_adds || subs != seen_subs || (map != NULL && code_map_moved(map));
 		lock_release(&lock);
 		if (!moved)
@@ -255,7 +255,7 @@ uint32_t modules_generation(void)
 
 const struct module *modules_find(uint64_t address, uint32_t in_generation)
 {
-	lock_take(&lock);
+	lock_acquire(&lock);
 	const struct module *found = module_history_find(&history, address, in_generation);
 	lock_release(&lock);
 	return found;
@@ -264,7 +264,7 @@ const struct module *modules_find(uint64_t address, uint32_t in_generation)
 void modules_each(bool (*each)(void *context, const struct module *module), void *context)
 {
 	/* A copy, so that `each` may call these functions. */
-	lock_take(&lock);
+	lock_acquire(&lock);
 	const size_t count = history.mapped.count;
 	const struct module **copy = malloc((count + 1) * sizeof *copy);
 	if (copy != NULL && count != 0)

@@ -49,7 +49,7 @@ bool publish_wait(void)
 	struct bounded_wait wait;
 	bool readers_left = true;
 
-	lock_take(&turning);
+	lock_acquire(&turning);
 	wait = bounded_wait_begin_within(&for_readers, patience);
 	for (int turn = 0; turn < 2; turn++) {
 		const unsigned side = __atomic_fetch_add(&open_side, 1, __ATOMIC_SEQ_CST) & 1;

@@ -78,7 +78,7 @@ static bool find_words(struct loader_words *words)
 	Dl_info info;
 	bool found;
 
-	if (!loader_take(LOADER_BRIEFLY))
+	if (!loader_acquire(LOADER_BRIEFLY))
 		return false;
 	debug = dlsym(RTLD_DEFAULT, "_r_debug");
 	words->first = dlsym(RTLD_DEFAULT, "_rtld_global");
@@ -102,7 +102,7 @@ void watch_init(void)
 		return;
 	loader_each(publish_words, &words);
 	loader_each(look, NULL);
-	if (loader_take(LOADER_BRIEFLY)) {
+	if (loader_acquire(LOADER_BRIEFLY)) {
 		(void)dlsym(RTLD_DEFAULT, "_r_debug");
 		loader_release();
 	}

@@ -36,14 +36,14 @@ int sampler_init(struct ring *ring)
 {
 	int saved_errno = errno;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	int error = sampler_ring() != NULL ? 0 : start(ring);
 	lock_release(&lock);
 	errno = saved_errno;
 	return error;
 }
 
-void sampler_take_ring_in_child(struct ring *ring)
+void sampler_adopt_ring_in_child(struct ring *ring)
 {
 	if (sampler_ring() == NULL)
 		return;
@@ -53,7 +53,7 @@ void sampler_take_ring_in_child(struct ring *ring)
 
 void sampler_stop(void)
 {
-	lock_take(&lock);
+	lock_acquire(&lock);
 	/* Timers that are armed disarm themselves at their next signal. */
 	sample_enable(false);
 	state_set_ring(NULL);

@@ -20,6 +20,6 @@ int sampler_init(struct ring *ring);
 void sampler_stop(void);
 
 /* In a forked child, before it has other threads: where its ring is. */
-void sampler_take_ring_in_child(struct ring *ring);
+void sampler_adopt_ring_in_child(struct ring *ring);
 
 #endif

@@ -9,13 +9,13 @@
 
 #include <stdint.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "handler/thread.h"
 
 #define ACCOUNT_VALID_NS 1000000
 
 /* Reads the calling thread's account, and its CPU clock, into its slot. Keeps errno. */
-OFF_THE_WAY void account_read(struct thread *thread);
+COLD_PATH void account_read(struct thread *thread);
 
 /* The difference of two readings. */
 struct thread_account account_since(const struct thread_account *start, const struct thread_account *now);

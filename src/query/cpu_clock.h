@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/fast_clock.h"
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "handler/thread.h"
 
 /* CPU time of the calling thread, whose slot is `thread`. Never goes back. Notes in the
@@ -24,7 +24,7 @@ uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now);
 /* cpu_clock_now() at the beginning of a call, where the thread's turn should not end: the kernel's
  * clock is read only when it has to be. `usage` is the thread's, which the caller has just read; NULL: has
  * not. */
-OFF_THE_WAY uint64_t cpu_clock_before(struct thread *thread, const struct rusage *usage);
+COLD_PATH uint64_t cpu_clock_before(struct thread *thread, const struct rusage *usage);
 
 /* How often the thread has given its processor up, which it notes, or lost it. Half the price of reading the
  * clock, and without its effect. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "collect/ring_reader.h"
 #include "collect/state.h"
 #include "handler/context.h"
@@ -87,7 +87,7 @@ static inline uint64_t read_clock(struct thread *thread)
 	return fast_clock_ns(&thread->clock);
 }
 
-ON_THE_WAY void query_start(struct query_run *run, struct thread *thread)
+HOT_PATH void query_start(struct query_run *run, struct thread *thread)
 {
 	struct query_key key;
 	uint64_t now;
@@ -235,10 +235,10 @@ void query_sums(const struct query_run *run, const struct query_work *work, stru
 }
 
 /* Another thread may be reading the sums. */
-__attribute__((no_sanitize("thread"))) ON_THE_WAY bool query_count_plain(const struct query_run *run,
-                                                                         uint64_t statement, uint32_t thread,
-                                                                         uint64_t vm_steps,
-                                                                         uint64_t fullscan_steps)
+__attribute__((no_sanitize("thread"))) HOT_PATH bool query_count_plain(const struct query_run *run,
+                                                                       uint64_t statement, uint32_t thread,
+                                                                       uint64_t vm_steps,
+                                                                       uint64_t fullscan_steps)
 {
 	struct statement_counts *to = NULL;
 

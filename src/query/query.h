@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
 #include "span/run.h"
@@ -32,17 +32,18 @@ struct query_run {
 	struct query_counts counts;          /* and when it began, on which thread, inside which query */
 	struct thread_account account;       /* of its thread when it began, or up to 1 ms before */
 
-	/* For threads that look while it runs, see look.h. `working`: the thread inside it now, 0: none. */
+	/* For threads that look while it runs, see inspect.h. `working`: the thread inside it now, 0: none.
+	 */
 	uint32_t working;
 	uint64_t rows;
 	const char *text, *database; /* NULL: not known */
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
 	bool is_logged;              /* its text may be stored; set before query_start() */
-	uint64_t publish_after_ns;   /* it is published when it has been open so long, see look.h */
+	uint64_t publish_after_ns;   /* it is published when it has been open so long, see inspect.h */
 	struct span_run span;        /* where the thread has a trace */
 
-	/* look.c only */
+	/* inspect.c only */
 	uint64_t version; /* odd: shown */
 	char mark[8];     /* how `text` began, */
 	char mark_of[8];  /* 0xff in its bytes up to the end */
@@ -74,8 +75,8 @@ void query_start_clocks(struct query_run *run, struct thread *thread);
  * CPU_CLOCK_VALID_NS before: the slow parts are apart. A system call may also end the thread's
  * turn, and is no part of either time. So that it has no samples either, the query is shown to
  * the handler (sampler_push) right behind the one, and hidden right before the other. */
-OFF_THE_WAY void query_enter_slowly(struct query_run *run, struct thread *thread);
-OFF_THE_WAY void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
+COLD_PATH void query_enter_slowly(struct query_run *run, struct thread *thread);
+COLD_PATH void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
 
 static inline void query_enter_at(struct query_run *run, const struct thread *thread, uint64_t now)
 {
@@ -114,7 +115,7 @@ static inline void query_leave_at(struct query_run *run, uint64_t took, uint64_t
 	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 
-PART_OF_THE_WAY void query_leave(struct query_run *run, struct thread *thread)
+HOT_INLINE void query_leave(struct query_run *run, struct thread *thread)
 {
 	/* First of all: what follows is not the query's. */
 	uint64_t now = fast_clock_ns(&thread->clock), took, cpu_ns;
@@ -173,7 +174,7 @@ void query_withdraw(struct query_run *run);
 void query_pause(struct query_run *run);
 void query_resume(struct query_run *run, struct thread *thread);
 
-PART_OF_THE_WAY bool query_has_samples(const struct query_run *run)
+HOT_INLINE bool query_has_samples(const struct query_run *run)
 {
 	uint64_t any = 0;
 
@@ -191,7 +192,7 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 
 /* Whether the run, which ended with its newest call, is worth a row in query_log: it has samples, or lasted
  * `ns`. */
-PART_OF_THE_WAY bool query_is_worth_a_row(const struct query_run *run, uint64_t ns)
+HOT_INLINE bool query_is_worth_a_row(const struct query_run *run, uint64_t ns)
 {
 	return query_has_samples(run) || query_lasted(run, ns);
 }

@@ -6,23 +6,23 @@
 #ifndef QUERYPROF_QUERY_STATEMENT_ADD_H
 #define QUERYPROF_QUERY_STATEMENT_ADD_H
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "query/statement_stats.h"
 #include "wire/statement_memory.h"
 
 /* `statement` is not 0. */
-PART_OF_THE_WAY struct statement_entry *statement_entry_of(uint64_t statement)
+HOT_INLINE struct statement_entry *statement_entry_of(uint64_t statement)
 {
 	return entry_at((uint32_t)statement);
 }
 
-PART_OF_THE_WAY bool statement_is_current(const struct statement_counter *counter, uint64_t statement)
+HOT_INLINE bool statement_is_current(const struct statement_counter *counter, uint64_t statement)
 {
 	return __atomic_load_n(&counter->generation, __ATOMIC_RELAXED) == (uint32_t)(statement >> 32);
 }
 
 /* Whether statement_stats_find() would give the number again for the same name. */
-PART_OF_THE_WAY bool statement_stats_is_found(uint64_t statement)
+HOT_INLINE bool statement_stats_is_found(uint64_t statement)
 {
 	/* One that has no room has it perhaps the next time. */
 	return (uint32_t)statement != STATEMENT_OTHER &&
@@ -36,14 +36,13 @@ struct statement_plain_run {
 	uint64_t seen_ns;
 };
 
-PART_OF_THE_WAY void statement_counts_see(uint64_t *most, uint64_t value)
+HOT_INLINE void statement_counts_see(uint64_t *most, uint64_t value)
 {
 	if (value > *most)
 		*most = value;
 }
 
-PART_OF_THE_WAY void statement_counts_add_plain(struct statement_counts *to,
-                                                const struct statement_plain_run *run)
+HOT_INLINE void statement_counts_add_plain(struct statement_counts *to, const struct statement_plain_run *run)
 {
 	uint64_t *sums = to->sums;
 	/* Signed: a conversion is one instruction then. */
@@ -69,25 +68,25 @@ PART_OF_THE_WAY void statement_counts_add_plain(struct statement_counts *to,
 /* Between these two the calling thread, the only one that runs the statement, adds to what the first gives.
  * NULL: the run goes the way of statement_stats_add(). The caller is compiled without ThreadSanitizer:
  * another thread may be reading, see statement_counter_read(). */
-PART_OF_THE_WAY struct statement_counts *statement_stats_enter(uint64_t statement, uint32_t thread)
+HOT_INLINE struct statement_counts *statement_stats_enter(uint64_t statement, uint32_t thread)
 {
 	struct statement_counter *counter = statement ? &statement_entry_of(statement)->counter : NULL;
 
-	if (!counter || !bias_enter_again(&counter->bias, thread))
+	if (!counter || !biased_lock_reacquire(&counter->bias, thread))
 		return NULL;
 	if (__builtin_expect(statement_is_current(counter, statement), 1))
 		return &counter->own;
-	bias_leave(&counter->bias);
+	biased_lock_release(&counter->bias);
 	return NULL;
 }
 
-PART_OF_THE_WAY void statement_stats_leave(struct statement_counts *own)
+HOT_INLINE void statement_stats_leave(struct statement_counts *own)
 {
 	struct statement_counter *counter =
 		(struct statement_counter *)((char *)own - offsetof(struct statement_counter, own));
 
-	bias_leave(&counter->bias);
-	/* Relaxed: statement_stats_take() has every thread pass a barrier. */
+	biased_lock_release(&counter->bias);
+	/* Relaxed: statement_stats_next() has every thread pass a barrier. */
 	if (__builtin_expect(!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED), 0))
 		statement_stats_announce();
 }

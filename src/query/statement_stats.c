@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/vector.h"
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "collect/state.h"
 #include "handler/ring.h"
 #include "query/normalize.h"
@@ -116,7 +116,7 @@ static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const 
 {
 	uint64_t statement = 0;
 
-	lock_take(&table_lock);
+	lock_acquire(&table_lock);
 	if (statement_table_begin())
 		statement = number_of(
 			statement_table_find(statement_stats_max(), hash, text, size, database, *part));
@@ -177,7 +177,7 @@ void statement_stats_add(uint64_t statement, uint32_t thread, const struct state
 	while (!statement_counter_add(&entry_at(index_of(statement))->counter, generation_of(statement),
 	                              thread, run))
 		statement = number_of(OTHER);
-	/* Relaxed: statement_stats_take() has every thread pass a barrier, or the counter's lock
+	/* Relaxed: statement_stats_next() has every thread pass a barrier, or the counter's lock
 	 * orders this with it. */
 	if (!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED))
 		statement_stats_announce();
@@ -239,14 +239,14 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 	uint32_t count = statement_memory_made();
 
 	/* Counts that moved to "(other)" behind the look at it would be in no entry. */
-	lock_take(&fold_lock);
+	lock_acquire(&fold_lock);
 	for (uint32_t i = 0; i < count; i++) {
 		struct statement_entry *entry = entry_at(i);
 		struct statement_counts counts;
 		struct statement_stats stats;
 
 		/* One at a time: a thread with a new statement waits no longer than this. */
-		lock_take(&table_lock);
+		lock_acquire(&table_lock);
 		if (entry->text && (i == OTHER || statement_table_first(entry->hash, entry->database) == i)) {
 			read_parts(i, &counts);
 			stats = describe(entry, &counts);
@@ -270,10 +270,10 @@ expect_announcement(void)
 {
 	__atomic_store_n(&statement_stats_announced, false, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	bias_pass_barrier();
+	biased_lock_barrier();
 }
 
-int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context)
+int statement_stats_next(int (*each)(void *context, const struct statement_stats *stats), void *context)
 {
 	uint32_t count = statement_memory_made();
 	int code = 0;
@@ -294,7 +294,7 @@ int statement_stats_take(int (*each)(void *context, const struct statement_stats
 		newer->counts = counts;
 		statement_counts_subtract(&counts, stored);
 		/* The counts do not say which thread made the entry, nor when. */
-		lock_take(&table_lock);
+		lock_acquire(&table_lock);
 		stats = describe(entry, &counts);
 		lock_release(&table_lock);
 		code = each(context, &stats);
@@ -329,7 +329,7 @@ static bool fold(uint32_t index)
 	bool is_renewed;
 
 	/* No thread finds it now, and those that have its number see the generation change. */
-	lock_take(&table_lock);
+	lock_acquire(&table_lock);
 	statement_table_unlink(index);
 	lock_release(&table_lock);
 	is_renewed = statement_counter_renew(&entry->counter, &counts);
@@ -340,7 +340,7 @@ static bool fold(uint32_t index)
 		memset(entry->stored, 0, sizeof entry->stored);
 		memset(entry->failures, 0, sizeof entry->failures);
 	}
-	lock_take(&table_lock);
+	lock_acquire(&table_lock);
 	if (is_renewed) {
 		statement_table_free(index);
 	} else {
@@ -386,10 +386,10 @@ uint64_t statement_stats_flush(void)
 	return has_taken ? statement_memory_flush() : 0;
 }
 
-void statement_stats_settle(bool is_stored)
+void statement_stats_commit(bool is_stored)
 {
 	if (has_taken && is_stored)
-		statement_memory_settle();
+		statement_memory_commit();
 	for (uint32_t i = 0; has_taken && !is_stored && i < statement_memory_made(); i++)
 		statement_memory_drop(statement_memory_other(entry_at(i)));
 	has_taken = false;

@@ -69,14 +69,14 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 
 /* For the flusher. Calls for each statement that was counted since the file got it, `counts`
  * being what came since; stops at a result that is not 0 and returns it. That one is not taken. */
-int statement_stats_take(int (*each)(void *context, const struct statement_stats *stats), void *context);
+int statement_stats_next(int (*each)(void *context, const struct statement_stats *stats), void *context);
 
 /* The number of the flush that has taken something; 0: nothing was. As it is in the file, the command that
  * finds the memory of this process sees whether that flush was stored (statement_memory.h). */
 uint64_t statement_stats_flush(void);
 
 /* The counts that were taken are in the file, or not and will be taken again. */
-void statement_stats_settle(bool is_stored);
+void statement_stats_commit(bool is_stored);
 
 /* The record that said that there is something to take was thrown away. */
 void statement_stats_discard(void);

@@ -11,7 +11,7 @@
 #include "query/cpu_clock.h"
 #include "span/wait.h"
 #include "timers/random.h"
-#include "timers/take.h"
+#include "timers/record.h"
 
 /* --- what it waits for ------------------------------------------------------------------ */
 
@@ -219,7 +219,7 @@ static void add_around(const struct thread *thread, const struct query_tag *inne
 		if (tag != innermost &&
 		    (__atomic_load_n(&tag->ended, __ATOMIC_RELAXED) ||
 		     (tag->frame != 0 &&
-		      frame_place(tag->frame, tag->frame_return, &thread->stack, sp) != FRAME_AROUND)))
+		      frame_location(tag->frame, tag->frame_return, &thread->stack, sp) != FRAME_AROUND)))
 			continue;
 		add(tag->counts, sum, by);
 		if (other_by != 0)
@@ -290,7 +290,7 @@ static bool has_switched(struct thread *thread)
 	return now != before;
 }
 
-/* This function, sampler_take_observed(), and what stands for the host's function. */
+/* This function, sampler_record_observed(), and what stands for the host's function. */
 #define OWN_FRAMES 3
 
 __attribute__((noinline)) void wait_end_long(const struct wait_call *call, int file, const void *mutex,
@@ -328,7 +328,7 @@ __attribute__((noinline)) void wait_end_long(const struct wait_call *call, int f
 				                    .wait = &field,
 				                    .skipped = OWN_FRAMES };
 
-			sampler_take_observed(thread, &seen);
+			sampler_record_observed(thread, &seen);
 		}
 	}
 	errno = saved_errno;
@@ -366,7 +366,7 @@ static void look_at_lock(const struct thread *thread, uint64_t entered_ns, uint6
 	view->holder_thread = __atomic_load_n(&thread->wait.holder_thread, __ATOMIC_RELAXED);
 }
 
-struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns)
+struct wait_view wait_inspect(uint32_t thread_id, uint64_t entered_ns)
 {
 	const struct thread *thread = thread_id != 0 ? find_thread(thread_id) : NULL;
 	struct wait_view view = { .cause = "", .object = "" };

@@ -174,6 +174,6 @@ struct wait_view {
 };
 
 /* The wait of the thread with this id, in a query's call that began at `entered_ns`. Any thread. */
-struct wait_view wait_look(uint32_t thread_id, uint64_t entered_ns);
+struct wait_view wait_inspect(uint32_t thread_id, uint64_t entered_ns);
 
 #endif

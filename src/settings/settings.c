@@ -376,13 +376,13 @@ static int change_process(const struct setting *setting, const struct setting_va
 
 	if (!wanted)
 		return QP_NOMEM;
-	lock_take(&changing);
+	lock_acquire(&changing);
 	*wanted = process; /* written only under `changing` */
 	setting_write(setting, wanted, value);
 	if (setting->apply)
 		rc = setting->apply(wanted, reason);
 	if (!rc) {
-		lock_take(&values);
+		lock_acquire(&values);
 		setting_write(setting, &process, value);
 		lock_release(&values);
 	}
@@ -398,7 +398,7 @@ static int change(const struct setting *setting, struct session_settings *of, co
 	int rc;
 
 	if (!strcasecmp(text, "DEFAULT")) {
-		lock_take(&values);
+		lock_acquire(&values);
 		setting_read(setting, default_block_of(setting, of), value);
 		lock_release(&values);
 	} else if (!setting_parse(setting, text, value)) {
@@ -411,7 +411,7 @@ static int change(const struct setting *setting, struct session_settings *of, co
 			*error = setting_error(setting, text, reason);
 		return rc;
 	}
-	lock_take(&values);
+	lock_acquire(&values);
 	setting_write(setting, block_of(setting, of), value);
 	lock_release(&values);
 	return QP_OK;
@@ -468,7 +468,7 @@ int settings_set(struct session_settings *of, const char *name, const char *text
 
 	if (rc && *error) {
 		char *copy = strdup(*error);
-		lock_take(&values);
+		lock_acquire(&values);
 		free(newest_error);
 		newest_error = copy;
 		lock_release(&values);
@@ -478,7 +478,7 @@ int settings_set(struct session_settings *of, const char *name, const char *text
 
 char *settings_newest_error(void)
 {
-	lock_take(&values);
+	lock_acquire(&values);
 	char *copy = newest_error ? strdup(newest_error) : NULL;
 	lock_release(&values);
 	return copy;
@@ -492,7 +492,7 @@ void settings_lock(void)
 void settings_defaults(struct session_settings *of_session)
 {
 	settings_init();
-	lock_take(&values);
+	lock_acquire(&values);
 	*of_session = new_session;
 	lock_release(&values);
 }
@@ -500,7 +500,7 @@ void settings_defaults(struct session_settings *of_session)
 void settings_store_config(struct store_config *config)
 {
 	settings_init();
-	lock_take(&values);
+	lock_acquire(&values);
 	make_store_config(&process, config);
 	config->path = strdup(config->path);
 	lock_release(&values);
@@ -514,14 +514,14 @@ size_t settings_ring_bytes(void)
 
 void settings_started(bool started)
 {
-	lock_take(&changing);
+	lock_acquire(&changing);
 	running = started;
 	lock_release(&changing);
 }
 
 void settings_ring_is_made(void)
 {
-	lock_take(&changing);
+	lock_acquire(&changing);
 	ring_fixed = true;
 	lock_release(&changing);
 }
@@ -535,7 +535,7 @@ static char *value_text(const struct setting *setting, const void *block)
 
 	if (!value)
 		return NULL;
-	lock_take(&values);
+	lock_acquire(&values);
 	setting_read(setting, block, value);
 	lock_release(&values);
 	text = setting->info.is_text ? strdup(value->text) : text_format("%lld", (long long)value->number);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "handler/thread.h"
 #include "queryprof.h"
 
@@ -39,7 +39,7 @@ static inline bool span_run_is_wanted(const struct span_run *run)
 	return run->id || __atomic_load_n(&span_statements, __ATOMIC_RELAXED) == STATEMENTS_ALL;
 }
 
-OFF_THE_WAY void span_run_put(struct span_run *run, uint64_t start_ns);
+COLD_PATH void span_run_put(struct span_run *run, uint64_t start_ns);
 void span_run_finish(struct span_run *run, const struct span_run_end *end);
 
 /* For a run that no call will finish: it was left (then it is marked), or was none of the host's. */
@@ -51,7 +51,7 @@ static inline void span_run_abandon(struct span_run *run, bool is_hosts)
 		span_run_close(run, is_hosts);
 }
 
-OFF_THE_WAY void span_run_enter_slowly(struct span_run *run);
+COLD_PATH void span_run_enter_slowly(struct span_run *run);
 
 static inline void span_run_enter(struct span_run *run)
 {
@@ -69,7 +69,7 @@ static inline void span_run_begin(struct span_run *run, uint64_t start_ns, bool 
 	span_run_enter(run);
 }
 
-OFF_THE_WAY void span_run_join_slowly(struct span_run *run, uint64_t start_ns);
+COLD_PATH void span_run_join_slowly(struct span_run *run, uint64_t start_ns);
 
 /* With its first step: the preparation, which was the run's beginning, was in no trace, or in another. */
 static inline void span_run_join(struct span_run *run, uint64_t start_ns, bool is_logged)

@@ -98,7 +98,7 @@ uint32_t site_number(qp_span_site *site)
 {
 	uint32_t number;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	/* Another thread may have been first. */
 	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
 	if (!number)
@@ -120,7 +120,7 @@ void sites_publish(void)
 {
 	if (all_are_published())
 		return;
-	lock_take(&lock);
+	lock_acquire(&lock);
 	publish_all();
 	lock_release(&lock);
 }
@@ -140,7 +140,7 @@ void sites_after_fork(void)
 
 void sites_publish_again(void)
 {
-	lock_take(&lock); /* a thread may be telling */
+	lock_acquire(&lock); /* a thread may be telling */
 	sites_after_fork();
 	lock_release(&lock);
 }

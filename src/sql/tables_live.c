@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/task_file.h"
 #include "base/vector.h"
-#include "query/look.h"
+#include "query/inspect.h"
 #include "query/wait.h"
 #include "store/store.h"
 #include "timers/stacks.h"
@@ -131,7 +131,7 @@ static void add_library(struct table_rows *rows, const char *library)
 
 static void add_wait(struct table_rows *rows, const struct query_view *view)
 {
-	struct wait_view wait = wait_look(view->working, view->entered_ns);
+	struct wait_view wait = wait_inspect(view->working, view->entered_ns);
 
 	table_add_text(rows, wait.cause);
 	table_add_text(rows, wait.object);
@@ -238,7 +238,7 @@ static void add_trace(struct table_rows *rows, struct kept_stack *kept)
 	char text[TRACE_MAX_FRAMES * 21 + 3];
 	size_t size = 0;
 
-	store_place(kept->trace, (size_t)kept->stack.depth, kept->stack.generation);
+	store_location(kept->trace, (size_t)kept->stack.depth, kept->stack.generation);
 	text[size++] = '[';
 	for (int i = 0; i < kept->stack.depth; i++)
 		size += (size_t)sprintf(text + size, "%s%lld", i ? "," : "", (long long)kept->trace[i]);

@@ -39,7 +39,7 @@ static bool add_module(void *context, const struct module *module)
 	const struct symbol_object object = symbol_object_of(module);
 	struct place place = { .rows = context, .module = module, .shift = module->start };
 
-	store_place(&place.shift, 1, modules_generation());
+	store_location(&place.shift, 1, modules_generation());
 	place.shift -= module->start - module->bias;
 	symbol_each(&object, add_symbol, &place);
 	return true;

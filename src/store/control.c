@@ -20,7 +20,7 @@ LOCK_DEFINE_GROUPED(control, LOCK_STORE_CONTROL, &store_control.lock);
 
 void control_lock(void)
 {
-	lock_take(&store_control.lock);
+	lock_acquire(&store_control.lock);
 }
 
 void control_unlock(void)

@@ -21,7 +21,7 @@
 #include "collect/ring_reader.h"
 #include "collect/state.h"
 #include "modules/modules.h"
-#include "query/look.h"
+#include "query/inspect.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
 #include "span/site.h"
@@ -29,7 +29,7 @@
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"
-#include "store/leaving.h"
+#include "store/detach.h"
 #include "store/pacer.h"
 #include "store/read/pool.h"
 #include "store/shared_ring.h"
@@ -59,7 +59,7 @@ static void show_drained(void)
 	control_lock();
 	/* A ring that another process reads is not waited for: it outlives this process. */
 	store_control.drained =
-		leaving_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
+		detach_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
 	condition_change(&store_control.changed);
 	control_unlock();
 }
@@ -70,7 +70,7 @@ static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), i
 {
 	int64_t start = control_now_ns(), now = start, end = start + timeout_ns;
 
-	while (pacer_look() || timeout_ns >= 0) {
+	while (pacer_check() || timeout_ns >= 0) {
 		int64_t until = now + BUDGET_LOOK_NS;
 		if (timeout_ns >= 0 && until >= end) {
 			wait(store_control.ring, end > now ? end - now : 0);
@@ -289,7 +289,7 @@ static void flush(bool urgent)
 	modules_refresh(false);
 	query_publish_open();
 	until = ring_head(ring);
-	while (!leaving_goes_on() && result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
+	while (!detach_goes_on() && result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
 		bool pausing = flusher.failing && !urgent && control_now_ns() < flusher.retry_at;
 		int code = pausing ? QP_STORE : flusher_ensure_file();
 
@@ -318,8 +318,8 @@ static void flush(bool urgent)
 				writer_let_others(&flusher.writer);
 		}
 	}
-	if (leaving_is_on())
-		leaving_send_statements();
+	if (detach_is_on())
+		detach_send_statements();
 	if (flusher.retention.trimming && flusher.writer.database.db && !flusher_is_interrupted())
 		trim();
 	store_losses();
@@ -355,7 +355,7 @@ static int serve_open(char **error)
 		code = flusher_open_file(error);
 		if (!code)
 			flusher_clear_failure();
-		else if (code == DATABASE_LOCKED || !leaving_begin())
+		else if (code == DATABASE_LOCKED || !detach_begin())
 			flusher_note_failure(*error ? strdup(*error) : NULL);
 	}
 	/* A caller that names a file must learn that there is none. */
@@ -382,7 +382,7 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 		*error = flusher_refusal();
 		return QP_STORE;
 	}
-	if (leaving_is_on()) {
+	if (detach_is_on()) {
 		*error = text_format("%s: cannot be used: queryprof record stores what this process samples",
 		                     wanted->path ? wanted->path : "a temporary file");
 		return QP_STORE;
@@ -488,7 +488,7 @@ static bool has_records(void)
 	unsigned kind;
 	size_t size;
 
-	return !leaving_is_on() && ring_peek(store_control.ring, &kind, &size) != NULL;
+	return !detach_is_on() && ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
 /* Stores the rest, and once what comes meanwhile. */
@@ -528,7 +528,7 @@ void *flusher_main(void *unused)
 	control_lock();
 	take_settings(&store_control.settings);
 	control_unlock();
-	leaving_begin_again();
+	detach_begin_again();
 	for (;;) {
 		bool any = has_records();
 
@@ -537,7 +537,7 @@ void *flusher_main(void *unused)
 			break;
 		if (urgent || gathered)
 			flush(urgent);
-		gathered = leaving_is_on();
+		gathered = detach_is_on();
 		if (gathered) {
 			if (!is_requested())
 				wait_for_ring(ring_wait_beside, flusher.interval_ns);
@@ -585,7 +585,7 @@ void flusher_reset_in_child(void)
 	*shared_ring_losses() = (struct losses){ .ring_dropped = 0 };
 	flusher.timers_failed = flusher.threads_failed = flusher.sessions_refused = 0;
 	flusher.failure[0] = '\0';
-	leaving_reset_in_child();
+	detach_reset_in_child();
 	pacer_after_fork();
 	tempdir_forget(&flusher.tempdir);
 	free_text_later(flusher.path);

@@ -13,7 +13,7 @@
 #include "queryprof.h"
 #include "store/counters.h"
 #include "store/file/descriptors.h"
-#include "store/leaving.h"
+#include "store/detach.h"
 #include "store/read/pool.h"
 #define NS_PER_MS 1000000ll
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
@@ -91,7 +91,7 @@ bool flusher_ring_runs_full(void)
 
 bool flusher_hands_rest_over(void)
 {
-	return flusher.finishing_at && leaving_is_possible();
+	return flusher.finishing_at && detach_is_possible();
 }
 
 /* While another process writes: not when the ring runs full, nor for long where the process's end waits
@@ -281,7 +281,7 @@ int flusher_ensure_file(void)
 	int code;
 
 	/* Before a write fails: a batch that fails is lost. */
-	if ((is_file_size_limited() || !descriptors_suffice()) && leaving_begin()) {
+	if ((is_file_size_limited() || !descriptors_suffice()) && detach_begin()) {
 		flusher_close_file(false);
 		return FILE_LEFT;
 	}
@@ -290,10 +290,10 @@ int flusher_ensure_file(void)
 			return QP_OK;
 		flusher_close_file(false);
 	}
-	if (flusher.table_error && leaving_begin())
+	if (flusher.table_error && detach_begin())
 		return FILE_LEFT;
 	code = flusher_open_file(&error);
-	if (code && code != DATABASE_LOCKED && leaving_begin())
+	if (code && code != DATABASE_LOCKED && detach_begin())
 		code = FILE_LEFT;
 	if (code == FILE_LEFT)
 		free(error);

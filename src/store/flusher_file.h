@@ -46,7 +46,7 @@ int flusher_open_file(char **error);
 /* `last`: nothing more will be written to it. */
 void flusher_close_file(bool last);
 
-/* Another process has the file, and reads the ring: store/leaving.h. */
+/* Another process has the file, and reads the ring: store/detach.h. */
 #define FILE_LEFT (-2)
 
 /* Makes sure that the file is open, and is still the one that its path names. A QP_

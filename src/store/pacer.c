@@ -30,7 +30,7 @@ static bool change(enum state from, enum state to)
 static bool look(void)
 {
 	watch_cost_calibrate();
-	return budget_look(store_counter(STORE_FLUSHER_CPU_TIME_NS), store_counter(STORE_SAMPLES));
+	return budget_update(store_counter(STORE_FLUSHER_CPU_TIME_NS), store_counter(STORE_SAMPLES));
 }
 
 WAIT_DEFINE(for_work, "the pacer: something to do", WAIT_NO_LIMIT, "the flusher");
@@ -63,7 +63,7 @@ static void *pacer_main(void *unused)
 	return NULL;
 }
 
-bool pacer_look(void)
+bool pacer_check(void)
 {
 	uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 

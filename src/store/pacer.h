@@ -13,7 +13,7 @@
 
 /* The flusher; may start the pacer. True: there is no pacer, and the caller is to look again soon,
  * though nothing comes. */
-bool pacer_look(void);
+bool pacer_check(void);
 
 /* The flusher, at its end: no pacer any more. */
 void pacer_end(void);

@@ -208,7 +208,7 @@ static void store_committed(struct writer *writer, struct shared_ring *shared, c
 		error = writer_failure(writer);
 	losses_note(&recovery->losses, error ? error : "cannot be read", lost, 0);
 	if (!code && !writer_store_losses(writer, shared->losses))
-		shared_ring_settle_losses(shared);
+		shared_ring_commit_losses(shared);
 	free(error);
 }
 

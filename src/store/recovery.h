@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stores what a process has left in its shared ring, in its name and as its flusher would have
- * done: a process that is gone, or one that cannot open the file (store/leaving.h).
+ * done: a process that is gone, or one that cannot open the file (store/detach.h).
  */
 #ifndef QUERYPROF_STORE_RECOVERY_H
 #define QUERYPROF_STORE_RECOVERY_H

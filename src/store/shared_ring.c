@@ -419,7 +419,7 @@ void shared_ring_free(struct shared_ring *shared)
 	shared->tail = tail;
 }
 
-void shared_ring_settle_losses(struct shared_ring *shared)
+void shared_ring_commit_losses(struct shared_ring *shared)
 {
-	losses_settle(&((struct front *)shared->origin)->losses, shared->losses);
+	losses_commit(&((struct front *)shared->origin)->losses, shared->losses);
 }

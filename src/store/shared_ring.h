@@ -97,6 +97,6 @@ bool shared_ring_copy_committed(struct shared_ring *shared);
 void shared_ring_free(struct shared_ring *shared);
 
 /* The losses are stored: the process's own account says so, too. */
-void shared_ring_settle_losses(struct shared_ring *shared);
+void shared_ring_commit_losses(struct shared_ring *shared);
 
 #endif

@@ -20,10 +20,10 @@
 #include "base/free_later.h"
 #include "base/lock.h"
 #include "base/text.h"
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "collect/ring_reader.h"
 #include "collect/state.h"
-#include "query/look.h"
+#include "query/inspect.h"
 #include "query/statement_stats.h"
 #include "queryprof.h"
 #include "store/file/database.h"
@@ -190,7 +190,7 @@ REQUIRES(store_control.lock) static bool start_thread(void)
 	return true;
 }
 
-ON_THE_WAY void store_start(void)
+HOT_PATH void store_start(void)
 {
 	/* Relaxed: the state is read again under the lock. */
 	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) != STORE_READY)
@@ -302,7 +302,7 @@ static void drain_for_end(struct waiting *waiting)
 	uint64_t target;
 
 	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
-	    !lock_take_within(&store_control.lock, &waiting->bound))
+	    !lock_acquire_within(&store_control.lock, &waiting->bound))
 		return;
 	if (control_is_live()) {
 		if (query_any_open()) /* a record, so that the flusher looks at it */
@@ -562,7 +562,7 @@ REQUIRES(store_control.lock) static void reset_control(void)
 	control_set_state(store_control.ring ? STORE_READY : STORE_NONE);
 }
 
-void store_take_ring_in_child(struct ring *ring)
+void store_adopt_ring_in_child(struct ring *ring)
 {
 	if (store_control.ring)
 		store_control.ring = ring;

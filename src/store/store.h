@@ -107,6 +107,6 @@ void store_after_fork_parent(void);
 void store_after_fork_child(void);
 
 /* Before that: where the child's ring is. */
-void store_take_ring_in_child(struct ring *ring);
+void store_adopt_ring_in_child(struct ring *ring);
 
 #endif

@@ -30,6 +30,6 @@ bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struc
 		return is_woken;
 	lock_release(lock);
 	given_up = waiting->wait.give_up(waiting->wait.context);
-	lock_take(lock);
+	lock_acquire(lock);
 	return !given_up;
 }

@@ -170,7 +170,7 @@ void debuginfod_fetch(const char *build_id)
 {
 	if (!debuginfod_is_wanted())
 		return;
-	lock_take(&lock);
+	lock_acquire(&lock);
 	if (!has_given_up && !client.begin)
 		has_given_up = !load();
 	if (!has_given_up && !find_response(build_id))

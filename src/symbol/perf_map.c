@@ -224,7 +224,7 @@ static const char *find_name(const struct map *map, uint64_t address)
 
 char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address)
 {
-	lock_take(&lock);
+	lock_acquire(&lock);
 	const struct map *map = current_map(process_id, start_time_ns);
 	const char *name = map ? find_name(map, address) : NULL;
 	char *copy = name ? strdup(name) : NULL;

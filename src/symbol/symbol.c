@@ -139,7 +139,7 @@ static struct object *get_object(const struct symbol_object *key)
 	struct object *object = find_object(key, hash);
 	if (object)
 		return object;
-	lock_take(&load_lock);
+	lock_acquire(&load_lock);
 	object = find_object(key, hash);
 	if (!object)
 		object = add_object(key, hash);
@@ -152,7 +152,7 @@ static const struct symbol_table *get_table(struct object *object, enum name_sta
 {
 	/* Acquire: pairs with the release in read_stage(). */
 	if (atomic_load_explicit(&object->stages, memory_order_acquire) <= stage) {
-		lock_take(&load_lock);
+		lock_acquire(&load_lock);
 		if (atomic_load_explicit(&object->stages, memory_order_relaxed) <= stage)
 			read_stage(object, stage);
 		lock_release(&load_lock);
@@ -202,7 +202,7 @@ bool symbol_line(const struct symbol_object *object, uint64_t address, const cha
 	struct object *cached = get_object(object);
 	if (!cached)
 		return false;
-	lock_take(&lines_lock);
+	lock_acquire(&lines_lock);
 	struct lines *lines = get_lines(cached);
 	bool found = lines && lines_find(lines, address, file, line);
 	lock_release(&lines_lock);
@@ -215,7 +215,7 @@ size_t symbol_frames(const struct symbol_object *object, uint64_t address, struc
 	struct object *cached = get_object(object);
 	if (!cached || room == 0)
 		return 0;
-	lock_take(&lines_lock);
+	lock_acquire(&lines_lock);
 	struct lines *lines = get_lines(cached);
 	size_t count = lines ? lines_frames(lines, address, frames, room) : 0;
 	lock_release(&lines_lock);
@@ -235,7 +235,7 @@ bool symbol_is_read(const struct symbol_object *object)
 	/* Acquire: as in get_table(). */
 	if (!cached || atomic_load_explicit(&cached->stages, memory_order_acquire) < NAME_STAGES)
 		return false;
-	lock_take(&lines_lock);
+	lock_acquire(&lines_lock);
 	bool has_none = cached->lines_tried && !cached->lines;
 	lock_release(&lines_lock);
 	return has_none;
@@ -267,7 +267,7 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 	if (!object)
 		return false;
 	get_table(object, NAMES_LATE);
-	lock_take(&load_lock);
+	lock_acquire(&load_lock);
 	description->names_from = sources_best(&object->found);
 	if (!object->found.has_locals)
 		names = object->found.why_not;
@@ -285,8 +285,8 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 
 void symbol_forget(void)
 {
-	lock_take(&load_lock);
-	lock_take(&lines_lock);
+	lock_acquire(&load_lock);
+	lock_acquire(&lines_lock);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct object *object = atomic_exchange_explicit(&buckets[i], NULL, memory_order_acq_rel);
 		while (object) {
@@ -321,7 +321,7 @@ static struct debug_path *add_path(const char *folders)
 
 bool symbol_set_debug_path(const char *folders)
 {
-	lock_take(&load_lock);
+	lock_acquire(&load_lock);
 	struct debug_path *path = find_path(folders);
 	if (!path)
 		path = add_path(folders);

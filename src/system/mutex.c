@@ -81,7 +81,7 @@ NOT_ANALYSED int pthread_mutex_lock(pthread_mutex_t *mutex)
 		own->count++;
 		return 0;
 	}
-	lock_take(&own->mutex);
+	lock_acquire(&own->mutex);
 	set_owner(own, own_address());
 	return 0;
 }

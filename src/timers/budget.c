@@ -256,7 +256,7 @@ static bool is_busy(void)
 	       (percent != 0 && budget.cost * 200 > budget.time * percent);
 }
 
-bool budget_look(uint64_t storing_ns, uint64_t stored)
+bool budget_update(uint64_t storing_ns, uint64_t stored)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 

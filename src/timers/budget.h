@@ -49,7 +49,7 @@ void budget_set_max_overhead(uint32_t percent);
 /* One thread at a time; does nothing where the last look was right before. `storing_ns` is the CPU
  * time that the flusher has used so far, `stored` the samples that it stored. True while a timer may
  * be stretched, or above half of a limit: the next look is due soon, though nothing is sampled. */
-bool budget_look(uint64_t storing_ns, uint64_t stored);
+bool budget_update(uint64_t storing_ns, uint64_t stored);
 
 /* Periods from one signal of a timer to the next, to begin with. */
 uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock);

@@ -36,7 +36,7 @@ static void *find_module(void)
 	char name[PATH_MAX]; /* "" is the program */
 	void *found;
 
-	if (loader_each(take_name, name) == 0 || !loader_take(0))
+	if (loader_each(take_name, name) == 0 || !loader_acquire(0))
 		return NULL;
 	found = dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 	loader_release();
@@ -51,7 +51,7 @@ void context_follow(struct thread *thread)
 		return;
 	if (from == NULL && (from = find_module()) != NULL)
 		__atomic_store_n(&module, from, __ATOMIC_RELEASE);
-	if (from != NULL && loader_take(0)) {
+	if (from != NULL && loader_acquire(0)) {
 		thread->context_at = (uintptr_t)dlsym(from, VARIABLE);
 		loader_release();
 	}

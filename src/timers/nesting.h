@@ -23,7 +23,7 @@ static inline void nesting_set(struct thread *thread, uint32_t nesting)
 }
 
 /* The index of a free place; QUERY_NESTING: there is none. */
-static inline uint32_t nesting_find_place(const struct thread *thread)
+static inline uint32_t nesting_find_slot(const struct thread *thread)
 {
 	uint32_t place = thread->nesting;
 

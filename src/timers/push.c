@@ -10,7 +10,7 @@
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 {
-	uint32_t place = nesting_find_place(thread);
+	uint32_t place = nesting_find_slot(thread);
 	struct query_tag *to = &thread->queries[place];
 
 	if (place == QUERY_NESTING) {

@@ -5,7 +5,7 @@
 #ifndef QUERYPROF_TIMERS_PUSH_H
 #define QUERYPROF_TIMERS_PUSH_H
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "handler/running.h"
 #include "handler/thread.h"
 #include "timers/nesting.h"
@@ -39,7 +39,7 @@ static inline bool sampler_push_again(struct thread *thread, uint64_t number, co
 
 /* The query that was pushed under `number` has ended, on its thread or, when a coroutine
  * took it along, on another one. Queries end in any order. */
-OFF_THE_WAY void sampler_remove_among(struct thread *thread, uint64_t number);
+COLD_PATH void sampler_remove_among(struct thread *thread, uint64_t number);
 
 static inline void sampler_remove(struct thread *thread, uint64_t number)
 {

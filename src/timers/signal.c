@@ -169,7 +169,7 @@ ACQUIRES_IF(true, lock) static bool take_lock(sigset_t *mask)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, mask);
-	if (lock_take_within(&lock, &wait))
+	if (lock_acquire_within(&lock, &wait))
 		return true;
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
 	return false;

@@ -213,7 +213,7 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 	struct request *requests;
 	uint32_t count;
 
-	lock_take(&requesting);
+	lock_acquire(&requesting);
 	requests = find_threads(&count);
 	/* 0 is the response of a new slot. */
 	newest = newest + 1 != 0 ? newest + 1 : 1;

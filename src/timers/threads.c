@@ -52,7 +52,7 @@ static void free_slot(struct thread *slot)
 	/* Atomic: sampler_quiesce() may be looking. */
 	__atomic_store_n(&slot->handler.is_running, 0, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_THREADS, -1);
-	slots_give(slot);
+	slots_release(slot);
 }
 
 /* True for one caller only, however many try. */
@@ -148,7 +148,7 @@ static void fill_slot(struct thread *slot)
 
 static struct thread *register_thread(void)
 {
-	struct thread *slot = own_call_is_forbidden(SYS_gettid) ? NULL : slots_take();
+	struct thread *slot = own_call_is_forbidden(SYS_gettid) ? NULL : slots_acquire();
 
 	if (slot == NULL) {
 		counter_add(SAMPLER_THREADS_FAILED, 1);
@@ -305,7 +305,7 @@ void threads_after_fork(void)
 		slot->owner = 0;
 		slot->random = 0;
 		nesting_set(slot, 0);
-		slots_give(slot);
+		slots_release(slot);
 	}
 	if (self == NULL)
 		return;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "collect/state.h"
 #include "handler/thread.h"
 
@@ -34,7 +34,7 @@ void timers_after_fork(void);
 
 /* Arms the timer with `period_ns`, creating it when needed. Cold: sampler_push()
  * calls it only when the timer is not armed with that period. Keeps errno. */
-OFF_THE_WAY void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
+COLD_PATH void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
 
 /* The calling thread ends: delivers the last points of its whole timer of the CPU clock. */
 void timers_deliver_rest(const struct thread *thread);

@@ -11,7 +11,7 @@
  * reentered. */
 enum ledger_counter {
 	LEDGER_SIGNALS,
-	LEDGER_TAKEN,     /* samples that ordinary code took, see sampler_take_observed() */
+	LEDGER_TAKEN,     /* samples that ordinary code took, see sampler_record_observed() */
 	LEDGER_STORED,    /* committed to the ring */
 	LEDGER_DROPPED,   /* the ring was full */
 	LEDGER_IDLE,      /* no query ran on the thread, or no period had ended yet */

@@ -13,7 +13,7 @@
 #include "wire/timer_grid.h"
 #include "wire/wait.h"
 
-struct opcode_places;
+struct opcode_locations;
 
 /* Counters of one run of a query that its samples feed. Memory is never
  * unmapped. Written with relaxed atomics: a run may have several threads. */
@@ -27,7 +27,7 @@ struct query_counts {
 	uint64_t labels;        /* the number of the query's own label set, 0: none */
 	/* A SQLite statement, and where its running opcode is found (handler/opcode.h); NULL: not known. */
 	const void *statement;
-	const struct opcode_places *opcodes;
+	const struct opcode_locations *opcodes;
 	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
 	uint64_t cost_ns;        /* what its samples took */
 	bool has_threads;        /* several have the sums, which are atomic, and zero at first */

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/bounded_wait.h"
-#include "base/way.h"
+#include "base/hot_path.h"
 
 static void fill_mosts(const struct statement_run *run, uint64_t most[STATEMENT_MOSTS])
 {
@@ -111,15 +111,15 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 {
 	bool is_current;
 
-	if (__builtin_expect(thread && bias_enter(&counter->bias, thread), 1)) {
+	if (__builtin_expect(thread && biased_lock_acquire(&counter->bias, thread), 1)) {
 		is_current = __atomic_load_n(&counter->generation, __ATOMIC_RELAXED) == generation;
 		if (is_current)
 			add(&counter->own, run);
-		bias_leave(&counter->bias);
+		biased_lock_release(&counter->bias);
 		return is_current;
 	}
 	/* A thread without an id is another one, too. */
-	bias_share(&counter->bias);
+	biased_lock_revoke(&counter->bias);
 	/* Acquire and release: as any lock. */
 	if (__atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE))
 		return add_as_guest(counter, generation, run);
@@ -186,7 +186,7 @@ __attribute__((no_sanitize("thread"))) void statement_counter_read(struct statem
 	bool is_locked;
 
 	load_shared(counter, counts);
-	is_locked = bias_is_shared(&counter->bias) && lock(counter);
+	is_locked = biased_lock_is_revoked(&counter->bias) && lock(counter);
 	statement_counts_add(counts, &counter->own);
 	if (is_locked)
 		unlock(counter);
@@ -196,7 +196,7 @@ bool statement_counter_renew(struct statement_counter *counter, struct statement
 {
 	uint32_t generation;
 
-	bias_share(&counter->bias);
+	biased_lock_revoke(&counter->bias);
 	if (!lock(counter))
 		return false;
 	generation = counter->generation;

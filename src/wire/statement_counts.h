@@ -4,7 +4,7 @@
  * time: see statement_stats.h.
  *
  * A statement that only one thread has run so far is counted without any atomic operation
- * (base/bias.h). After that a thread that ends a run takes the counter's lock by one exchange,
+ * (base/biased_lock.h). After that a thread that ends a run takes the counter's lock by one exchange,
  * adds, and releases it. It never waits: where another thread has the lock, it adds atomically
  * to a second set. A statement's counts are the sums of both sets.
  */
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/bias.h"
+#include "base/biased_lock.h"
 
 /* Statements at most. */
 #define STATEMENTS_MAX_MOST 100000
@@ -98,7 +98,7 @@ struct statement_stats {
 };
 
 struct statement_counter {
-	struct bias bias;
+	struct biased_lock bias;
 	uint32_t lock;                  /* when the bias is shared */
 	uint32_t guests;                /* threads that are at `shared` */
 	uint32_t generation;            /* what is counted here has changed with it */
@@ -113,7 +113,7 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 
 /* --- the flusher, and readers, which may wait ------------------------------------------ */
 
-/* The counts until now, by threads that have passed a barrier (bias_pass_barrier()) since
+/* The counts until now, by threads that have passed a barrier (biased_lock_barrier()) since
  * they did; others may be seen late. Sums that belong to runs that end meanwhile may be in it in part. */
 void statement_counter_read(struct statement_counter *counter, struct statement_counts *counts);
 

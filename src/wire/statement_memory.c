@@ -240,7 +240,7 @@ void statement_memory_drop(struct statement_stored *stored)
 		__atomic_store_n(&stored->flush, 0, __ATOMIC_RELEASE);
 }
 
-void statement_memory_settle(void)
+void statement_memory_commit(void)
 {
 	__atomic_store_n(&memory->flushed, memory->flushed + 1, __ATOMIC_RELEASE);
 }

@@ -92,7 +92,7 @@ void statement_memory_keep(struct statement_stored *stored);
 void statement_memory_drop(struct statement_stored *stored);
 
 /* The flush is stored, with all that was kept. */
-void statement_memory_settle(void);
+void statement_memory_commit(void);
 
 /* --- shared memory -------------------------------------------------------------------------------- */
 

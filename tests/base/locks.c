@@ -157,7 +157,7 @@ NOT_ANALYSED static void *hold(void *context)
 
 	for (int place = holder->first; place <= holder->last; place++)
 		if (mutex_at(place))
-			lock_take(mutex_at(place));
+			lock_acquire(mutex_at(place));
 	sem_post(&holder->held);
 	if (holder->hold_ms < 0)
 		sem_wait(&holder->release);
@@ -207,8 +207,8 @@ static int status_of(int first, int second)
 	if (!child) {
 		prctl(PR_SET_DUMPABLE, 0); /* no core file */
 		alarm(20);
-		lock_take(lock_at(first)->mutex);
-		lock_take(lock_at(second)->mutex);
+		lock_acquire(lock_at(first)->mutex);
+		lock_acquire(lock_at(second)->mutex);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -340,8 +340,8 @@ static void a_lock_holds_a_cancellation_back(void **state)
 	(void)state;
 	for (int before = PTHREAD_CANCEL_ENABLE; before <= PTHREAD_CANCEL_DISABLE; before++) {
 		pthread_setcancelstate(before, NULL);
-		lock_take(outer);
-		lock_take(inner);
+		lock_acquire(outer);
+		lock_acquire(inner);
 		lock_release(inner);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &found);
 		assert_int_equal(found, PTHREAD_CANCEL_DISABLE);

@@ -169,7 +169,7 @@ WAIT_DEFINE(of_test, "this test: a mutex", LIMIT_NS, "nothing");
 
 static void *hold(void *ready)
 {
-	lock_take(&mutex);
+	lock_acquire(&mutex);
 	__atomic_store_n((int *)ready, 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n((int *)ready, __ATOMIC_ACQUIRE) == 1)
 		usleep(1000);
@@ -193,9 +193,9 @@ static void locks_and_conditions_end_on_any_clock(void **state)
 			usleep(1000);
 		wait = bounded_wait_begin(&of_test);
 		assert_false(lock_try(&mutex));
-		assert_false(lock_take_within(&mutex, &wait));
+		assert_false(lock_acquire_within(&mutex, &wait));
 		__atomic_store_n(&ready, 2, __ATOMIC_RELEASE);
-		lock_take(&mutex);
+		lock_acquire(&mutex);
 		wait = bounded_wait_begin(&of_test);
 		while (condition_wait(&condition, &mutex, &wait, WAIT_NO_LIMIT))
 			;

@@ -22,7 +22,7 @@
 #include "handler/unwind/unwind.h"
 #include "queryprof.h"
 #include "timers/threads.h"
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 
 #define PERIOD_NS 200000 /* of wall time: a CPU timer has the kernel's ticks only */
 #define SAMPLES_MAX 40000

@@ -46,7 +46,7 @@ WAITS_IN = {
     "base/lock.c": {"futex_wait"},  # a mutex's holder, and what is done once, by another thread
     "base/loader.c": {"dl_iterate_phdr"},  # a forked child finds that lock taken
     "entry/handover.c": {"ppoll"},  # in the list
-    "store/leaving.c": {"poll"},  # without waiting
+    "store/detach.c": {"poll"},  # without waiting
     "sqlite/static/freeze.c": {"wait4"},  # a child that has ended, or without waiting
 }
 HOSTS_CALLS = {"hook/calls.c", "hook/signals.c", "hook/waits.c"}

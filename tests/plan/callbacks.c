@@ -53,7 +53,7 @@ static int progress(void *context)
 static void test_callbacks(void **state)
 {
 	sqlite3 *db = open_database();
-	struct callback_places places = { .authorizer = { 0 } };
+	struct callback_locations places = { .authorizer = { 0 } };
 
 	(void)state;
 	callbacks_find(&places, &routines, db);
@@ -70,7 +70,7 @@ static void test_callbacks(void **state)
 static void test_omitted(void **state)
 {
 	sqlite3 *db = open_database();
-	struct callback_places places = { .authorizer = { 0 } };
+	struct callback_locations places = { .authorizer = { 0 } };
 
 	(void)state;
 	routines.progress_handler = NULL;
@@ -86,7 +86,7 @@ static void test_omitted(void **state)
 /* Where nothing was found out, there may be one. */
 static void test_unknown(void **state)
 {
-	const struct callback_place place = { 0 };
+	const struct callback_location place = { 0 };
 
 	(void)state;
 	assert_true(callback_is_set(&place, NULL));

@@ -21,7 +21,7 @@
 #include "handler/unwind/unwind.h"
 #include "queryprof.h"
 #include "timers/threads.h"
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 
 #define PERIOD_NS 100000 /* of wall time: a CPU timer has the kernel's ticks only */
 #define MEASURED 50      /* one of so many samples: else the signals might leave the program no time */

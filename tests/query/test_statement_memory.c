@@ -42,9 +42,9 @@ static uint64_t flush(bool is_stored)
 	struct sums sums = { 0 };
 	uint64_t number;
 
-	assert_int_equal(statement_stats_take(add, &sums), 0);
+	assert_int_equal(statement_stats_next(add, &sums), 0);
 	number = statement_stats_flush();
-	statement_stats_settle(is_stored);
+	statement_stats_commit(is_stored);
 	return number;
 }
 
@@ -83,7 +83,7 @@ static void what_the_file_has_not(void **state)
 	assert_int_equal(remains(0).statements, 0);
 	count("SELECT a");
 	assert_int_equal(remains(0).calls, 1);
-	statement_stats_take(add, &sums);
+	statement_stats_next(add, &sums);
 	number = statement_stats_flush();
 	assert_int_not_equal(number, 0);
 	count("SELECT a");
@@ -91,7 +91,7 @@ static void what_the_file_has_not(void **state)
 	assert_int_equal(remains(0).calls, 2);
 	assert_int_equal(remains(number - 1).calls, 2);
 	assert_int_equal(remains(number).calls, 1);
-	statement_stats_settle(true);
+	statement_stats_commit(true);
 	assert_int_equal(remains(0).calls, 1);
 	assert_int_equal(remains(number).calls, 1);
 	assert_int_equal(flush(true), number + 1);

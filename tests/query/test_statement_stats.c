@@ -52,8 +52,8 @@ static void add_live(void *sums, const struct statement_stats *stats)
 
 static void take(struct sums *sums)
 {
-	assert_int_equal(statement_stats_take(add_taken, sums), 0);
-	statement_stats_settle(true);
+	assert_int_equal(statement_stats_next(add_taken, sums), 0);
+	statement_stats_commit(true);
 }
 
 static struct sums live(void)
@@ -264,8 +264,8 @@ static void what_was_not_stored_is_taken_again(void **state)
 
 	(void)state;
 	count("SELECT again", "", 5);
-	statement_stats_take(add_taken, &first);
-	statement_stats_settle(false);
+	statement_stats_next(add_taken, &first);
+	statement_stats_commit(false);
 	count("SELECT again", "", 6);
 	take(&again);
 	take(&nothing);
@@ -388,8 +388,8 @@ static struct taken_parts take_parts(void)
 {
 	struct taken_parts parts = { .count = 0 };
 
-	assert_int_equal(statement_stats_take(add_part, &parts), 0);
-	statement_stats_settle(true);
+	assert_int_equal(statement_stats_next(add_part, &parts), 0);
+	statement_stats_commit(true);
 	return parts;
 }
 

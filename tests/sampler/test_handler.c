@@ -777,7 +777,7 @@ static void test_parts(void **state)
 
 	running_thread();
 	for (int i = 0; i < 32; i++)
-		assert_non_null(made[i] = slots_take());
+		assert_non_null(made[i] = slots_acquire());
 	for (uint32_t parts = TIMER_STRETCH_PARTS; parts <= 3 * TIMER_STRETCH_PARTS; parts++) {
 		timer_stretch[TIMER_REAL] = parts;
 		for (uint32_t first = 0; first + 16 <= slots_count(); first++) {
@@ -793,7 +793,7 @@ static void test_parts(void **state)
 		}
 	}
 	for (int i = 0; i < 32; i++)
-		slots_give(made[i]);
+		slots_release(made[i]);
 	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 }
 

@@ -87,13 +87,13 @@ static void test_one_run(void **state)
 	run.text = "SELECT 1";
 	query_show(&run);
 	assert_ptr_equal(run.counts.start.run, &run);
-	assert_true(query_look(&run, run.key, &view));
+	assert_true(query_inspect(&run, run.key, &view));
 	assert_string_equal(view.text, "SELECT 1");
 	query_view_free(&view);
 	other = (struct query_key){ run.key.hi, run.key.lo + 1 };
-	assert_false(query_look(&run, other, &view));
+	assert_false(query_inspect(&run, other, &view));
 	query_hide(&run);
-	assert_false(query_look(&run, run.key, &view));
+	assert_false(query_inspect(&run, run.key, &view));
 	query_start(&moved, sampler_thread());
 	moved.text = "SELECT 2";
 	query_show(&moved);
@@ -101,7 +101,7 @@ static void test_one_run(void **state)
 	query_hand_over(&moved, &run);
 	query_show(&moved);
 	assert_ptr_equal(moved.counts.start.run, &moved);
-	assert_true(query_look(&moved, run.key, &view));
+	assert_true(query_inspect(&moved, run.key, &view));
 	query_view_free(&view);
 	query_hide(&moved);
 }

@@ -22,7 +22,7 @@ __attribute__((noinline)) static void take(int64_t value)
 {
 	returns_to_inner = __builtin_return_address(0);
 	errno = 4711;
-	assert_true(sampler_take(thread_current, TYPE, value));
+	assert_true(sampler_record(thread_current, TYPE, value));
 	assert_int_equal(errno, 4711);
 }
 
@@ -61,7 +61,7 @@ static void check_taken(const struct sample_record *sample, size_t size, struct 
 	assert_int_equal(sample->period_ns, 0);
 	assert_int_equal(sample->query.lo, run.key.lo);
 	assert_int_equal(sample->flags, 0);
-	/* sampler_take(), take(), inner(), outer() */
+	/* sampler_record(), take(), inner(), outer() */
 	assert_true(sample->depth > 4);
 	assert_int_equal(sample->trace[2], (uintptr_t)returns_to_inner - 1);
 	assert_int_equal(sample->trace[3], (uintptr_t)returns_to_outer - 1);
@@ -98,7 +98,7 @@ static void test_take(void **state)
 
 	query_start(&run, thread);
 	struct query_tag tag = tag_of(&run, 1000000, 1000000);
-	assert_false(sampler_take(thread, TYPE, 1)); /* no query runs */
+	assert_false(sampler_record(thread, TYPE, 1)); /* no query runs */
 	sampler_push(thread, &tag);
 	idle = ledger_read(LEDGER_IDLE);
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);

@@ -292,7 +292,7 @@ static void test_pacer(void **state)
 		assert_int_equal(pthread_create(&threads[t], NULL, be_visited, &done), 0);
 	while (!visited || clock_ns(CLOCK_MONOTONIC) < end) {
 		visited |= shared_timer_visit() != 0;
-		budget_look(0, 0);
+		budget_update(0, 0);
 		drain(ring, &seen);
 		usleep(1000);
 	}

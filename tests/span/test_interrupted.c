@@ -149,7 +149,7 @@ static void a_signal_while_a_site_is_added(void **state)
 	begin();
 	two_spans();
 	sites_publish_again(); /* there is something to publish */
-	lock_take(lock);
+	lock_acquire(lock);
 	raise(SIGUSR1);
 	lock_release(lock);
 	assert_int_equal(frees_at_end, 0);

@@ -17,7 +17,7 @@
 #include "label/sets.h"
 #include "modules/module_log.h"
 #include "modules/modules.h"
-#include "query/look.h"
+#include "query/inspect.h"
 #include "query/watch_cost.h"
 #include "timers/budget.h"
 #include "timers/shared_timer.h"
@@ -52,7 +52,7 @@ bool modules_refresh(bool force)
 	return false;
 }
 
-bool query_look(const struct query_run *run, struct query_key key, struct query_view *view)
+bool query_inspect(const struct query_run *run, struct query_key key, struct query_view *view)
 {
 	(void)run, (void)key, (void)view;
 	return false;
@@ -142,7 +142,7 @@ uint32_t shared_timer_members(void)
 	return 0;
 }
 
-bool budget_look(uint64_t storing_ns, uint64_t stored)
+bool budget_update(uint64_t storing_ns, uint64_t stored)
 {
 	(void)storing_ns;
 	(void)stored;

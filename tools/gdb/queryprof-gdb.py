@@ -119,7 +119,7 @@ class Runs(gdb.Command):
 
     def invoke(self, argument, from_tty):
         rows = []
-        run = variable("look.c", "listed")
+        run = variable("inspect.c", "listed")
         while number(run):
             if number(run["version"]) & 1:  # shown
                 rows.append([key(run["key"]), number(run["counts"]["start"]["thread_id"]), number(run["working"]) or "-",

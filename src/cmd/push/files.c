@@ -278,7 +278,7 @@ static void forget_removed(void)
 	push_files.list.count = kept;
 }
 
-bool push_files_look(void)
+bool push_files_scan(void)
 {
 	forget_removed();
 	for (size_t i = 0; i < push_files.folders.count; i++)

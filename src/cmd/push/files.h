@@ -47,7 +47,7 @@ extern struct push_files push_files;
 int push_files_take(int count, char **paths);
 
 /* Takes what is new in the folders, and forgets files of theirs that were removed. False: no memory. */
-bool push_files_look(void);
+bool push_files_scan(void);
 
 /* Opens it, if it is not open, or if another has its path, or it has got names since. file->db is NULL where
  * it was removed. A command_result, after a complaint. */

@@ -299,7 +299,7 @@ static int push_all(void)
 {
 	bool is_any = true;
 
-	if (!push_files_look())
+	if (!push_files_scan())
 		return complain("out of memory");
 	while (is_any && !http_is_stopped()) {
 		is_any = false;
@@ -364,7 +364,7 @@ static int dry_run_file(struct push_file *file)
 
 static int dry_run_all(void)
 {
-	int result = push_files_look() ? COMMAND_FINE : complain("out of memory");
+	int result = push_files_scan() ? COMMAND_FINE : complain("out of memory");
 
 	for (size_t i = 0; i < push_files.list.count; i++)
 		if (dry_run_file(&push_files.list.items[i]) != COMMAND_FINE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames with all their registers, from the interrupted one on: for the few rows that need more than
- * a frame holds, and for code that reads a register of a caller (sqlite/opcode/places.c).
+ * a frame holds, and for code that reads a register of a caller (sqlite/opcode/locations.c).
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_FULL_H
 #define QUERYPROF_HANDLER_UNWIND_FULL_H

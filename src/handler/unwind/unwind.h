@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/code_map.h"
-#include "base/frame_place.h"
+#include "base/frame_location.h"
 #include "wire/ledger.h"
 
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.

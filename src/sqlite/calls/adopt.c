@@ -25,7 +25,7 @@ static bool keep(const struct static_copy *copy)
 {
 	void *handle = NULL;
 
-	if (!copy->is_of_program && loader_take(LOADER_BRIEFLY)) {
+	if (!copy->is_of_program && loader_acquire(LOADER_BRIEFLY)) {
 		handle = dlopen(copy->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 		loader_release();
 	}
@@ -190,7 +190,7 @@ void static_adopt_late(const struct host_library *library)
 	bool alone = is_alone();
 
 	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread may have. */
-	if (!lock_take_within(&late_lock, &wait))
+	if (!lock_acquire_within(&late_lock, &wait))
 		return;
 	/* Once: it takes long where the other threads are always inside of SQLite. */
 	if (!host_is_patched(late) && (!late->unpatched || alone))

@@ -85,7 +85,7 @@ static int see_first(struct dl_phdr_info *first, size_t size, void *context)
 /* The loader's list of namespaces, as debuggers read it. */
 extern const struct r_debug_extended spaces __asm__("_r_debug");
 
-void namespaces_look(void (*found)(const char *path))
+void namespaces_check(void (*found)(const char *path))
 {
 	struct look look = { .found = found };
 

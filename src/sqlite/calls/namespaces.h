@@ -11,6 +11,6 @@
 
 /* Calls `found` with the path of each object with SQLite in another namespace than the caller's, once for
  * each path. Takes the lock of the loader's list only. One thread at a time. */
-void namespaces_look(void (*found)(const char *path));
+void namespaces_check(void (*found)(const char *path));
 
 #endif

@@ -51,7 +51,7 @@ static void *queryprof_worker(void *context)
 static bool is_of_sqlite(void)
 {
 	struct calling *calling = calling_current;
-	const struct call_place *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+	const struct call_slot *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
 	const struct run *run = place ? place->run : NULL;
 
 	return !run || !host_is_patched(place->library) ||

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "sqlite/calls/workers.h"
 #include "sqlite/library/auto_extensions.h"
 #include "sqlite/plan/programs.h"
@@ -68,7 +68,7 @@ static struct real {
 
 /* The rare part of the most frequent calls is a function of its own: then, when there
  * is nothing, no register has to be saved for it. */
-#define WATCHED ON_THE_WAY static __attribute__((noinline))
+#define WATCHED HOT_PATH static __attribute__((noinline))
 
 WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
 {

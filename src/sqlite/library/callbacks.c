@@ -37,7 +37,7 @@ static uint32_t find(const sqlite3 *db, const void *callback)
 
 /* A library that was built without a callback has no function to set it, or one that does nothing. So the
  * trial is whether the callback is called. */
-void callbacks_find(struct callback_places *found, const sqlite3_api_routines *api, sqlite3 *db)
+void callbacks_find(struct callback_locations *found, const sqlite3_api_routines *api, sqlite3 *db)
 {
 	static const char some_opcodes[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
 					   "LIMIT 100) SELECT max(i) FROM n";
@@ -55,7 +55,7 @@ void callbacks_find(struct callback_places *found, const sqlite3_api_routines *a
 	api->progress_handler(db, 0, NULL, NULL);
 }
 
-bool callback_is_set(const struct callback_place *place, const sqlite3 *db)
+bool callback_is_set(const struct callback_location *place, const sqlite3 *db)
 {
 	const void *callback;
 

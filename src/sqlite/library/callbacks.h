@@ -11,19 +11,19 @@
 
 #include "sqlite/library/host.h"
 
-struct callback_place {
+struct callback_location {
 	uint32_t at;          /* in the connection, 0: not known */
 	bool is_never_called; /* the library was built without it (SQLITE_OMIT_PROGRESS_CALLBACK) */
 };
 
-struct callback_places {
-	struct callback_place authorizer, progress;
+struct callback_locations {
+	struct callback_location authorizer, progress;
 };
 
 /* `db`: a connection of queryprof's own. */
-void callbacks_find(struct callback_places *found, const sqlite3_api_routines *api, sqlite3 *db);
+void callbacks_find(struct callback_locations *found, const sqlite3_api_routines *api, sqlite3 *db);
 
 /* Whether the connection has the callback, or may have it. */
-bool callback_is_set(const struct callback_place *place, const sqlite3 *db);
+bool callback_is_set(const struct callback_location *place, const sqlite3 *db);
 
 #endif

@@ -41,7 +41,7 @@ NOT_ANALYSED void host_enter_statics(void)
 	struct bounded_wait wait = bounded_wait_begin(&for_statics);
 
 	if (!statics_entered++)
-		has_statics = lock_take_within(&statics, &wait);
+		has_statics = lock_acquire_within(&statics, &wait);
 }
 
 NOT_ANALYSED void host_leave_statics(void)
@@ -53,7 +53,7 @@ NOT_ANALYSED void host_leave_statics(void)
 const struct host_library *host_find_current(void)
 {
 	struct calling *calling = calling_here();
-	const struct call_place *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+	const struct call_slot *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
 
 	if (place)
 		return place->library;
@@ -239,7 +239,7 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 	/* Before the lock, as the loader calls back. */
 	loader_each(find_place, &place);
 	loader_each(find_place, &own);
-	lock_take(&lock);
+	lock_acquire(&lock);
 	known = host_find(api);
 	added = known ? NULL : find_free();
 	if (added) {

@@ -110,7 +110,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 
 	if (!path || stat(path, &identity))
 		return NULL;
-	lock_take(&lock);
+	lock_acquire(&lock);
 	added = lock_file_find(file);
 	if (!added && (added = find_room(file))) {
 		free(added->path);
@@ -139,7 +139,7 @@ void lock_file_remove(const sqlite3_file *file)
 
 	if (!lock_file_find(file))
 		return;
-	lock_take(&lock);
+	lock_acquire(&lock);
 	removed = lock_file_find(file);
 	i = removed ? (uint32_t)(removed - files) : 0;
 	if (removed)
@@ -162,7 +162,7 @@ void lock_file_set_session(struct lock_file *file, struct transaction *transacti
 {
 	if (file->session == session)
 		return;
-	lock_take(&lock);
+	lock_acquire(&lock);
 	file->session = session;
 	file->transaction = transaction;
 	lock_release(&lock);
@@ -184,7 +184,7 @@ static void name_holder(struct holder *holder, const struct query_run *run)
 	store(&holder->thread_id, thread_current ? thread_current->id : 0);
 	__atomic_store_n(&holder->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&holder->query_lo, run ? run->key.lo : 0, __ATOMIC_RELAXED);
-	lock_take(&lock);
+	lock_acquire(&lock);
 	memcpy(holder->text, text, size);
 	holder->text[size] = 0;
 	lock_release(&lock);
@@ -274,7 +274,7 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 {
 	bool found = false;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	for (uint32_t i = 0; !found && i < FILES; i++) {
 		struct lock_file *other = &files[i];
 		const struct holder *named;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "collect/state.h"
 #include "handler/ring.h"
 #include "hook/hook.h"
@@ -34,7 +34,7 @@ static struct lock_methods tables[TABLES_MAX];
 
 static struct run *current_run(struct calling *calling)
 {
-	struct call_place *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+	struct call_slot *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
 
 	return place && place->run && !place->run->own ? place->run : NULL;
 }
@@ -364,7 +364,7 @@ void locks_follow(struct session *session)
 		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
 		    !file->pMethods || !host_is_within(session->library, file->pMethods))
 			continue;
-		lock_take(&lock);
+		lock_acquire(&lock);
 		replace(file->pMethods);
 		lock_release(&lock);
 		path = sqlite3_db_filename(db, name);

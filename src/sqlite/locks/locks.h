@@ -17,7 +17,7 @@
 void locks_follow(struct session *session);
 
 /* The run ends on this thread with `rc`: so does its wait for a lock. */
-OFF_THE_WAY void locks_wait_ends(const struct run *run, const struct thread *thread, int rc);
+COLD_PATH void locks_wait_ends(const struct run *run, const struct thread *thread, int rc);
 
 static inline void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
 {

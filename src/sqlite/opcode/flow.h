@@ -16,7 +16,7 @@
 #include "base/code_map.h"
 #include "handler/opcode.h"
 
-/* Fills `places` with one for each byte of the code, as in struct opcode_places. False: nothing is
+/* Fills `places` with one for each byte of the code, as in struct opcode_locations. False: nothing is
  * known, as the code is of another form or processor, or there is no memory. */
 bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *places);
 

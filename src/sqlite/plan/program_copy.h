@@ -7,7 +7,7 @@
 #define QUERYPROF_SQLITE_PLAN_PROGRAM_COPY_H
 
 #include "base/vector.h"
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 
 /* Whether the opcode calls a program, which its P4 names. */
 static inline bool opcode_calls(const struct opcode_library *library, const struct opcode_bytes *opcode)

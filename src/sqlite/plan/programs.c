@@ -79,7 +79,7 @@ static bool note(struct hash key)
 	struct known *entry;
 	bool is_due;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	entry = hash_table_find(&known, key);
 	is_due = !entry || entry->lost != lost;
 	if (!entry)
@@ -97,7 +97,7 @@ static void forget(struct hash key)
 {
 	struct known *entry;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	entry = hash_table_find(&known, key);
 	if (entry)
 		entry->lost = NOT_PUBLISHED;
@@ -110,7 +110,7 @@ static void leave(uint64_t program, struct hash key, enum programs_counter reaso
 	struct known *entry;
 	bool is_new;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	entry = hash_table_find(&known, key);
 	is_new = entry && entry->reason != reason;
 	if (entry)
@@ -394,7 +394,7 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
 {
 	struct program_due *due = calling->due;
 	const struct opcode_library *library = opcode_library(due->library);
-	const struct call_place *around = calling_find(calling, frame);
+	const struct call_slot *around = calling_find(calling, frame);
 
 	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
 	    !library)
@@ -480,7 +480,7 @@ static bool is_early(const struct subject *of)
 	uint8_t *alike = &early_alike[(layout >> 32) % EARLY_SHAPES];
 	bool is_new;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	is_new = !hash_table_find(&known, of->key) && early_count < EARLY_MAX && *alike < EARLY_MAX_ALIKE;
 	early_count += is_new;
 	*alike += is_new;

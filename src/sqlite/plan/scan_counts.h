@@ -7,7 +7,7 @@
 #ifndef QUERYPROF_SQLITE_PLAN_SCAN_COUNTS_H
 #define QUERYPROF_SQLITE_PLAN_SCAN_COUNTS_H
 
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 #include "sqlite/runs/runs.h"
 
 /* The run's statement begins. */

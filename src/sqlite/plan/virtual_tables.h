@@ -9,7 +9,7 @@
 #ifndef QUERYPROF_SQLITE_PLAN_VIRTUAL_TABLES_H
 #define QUERYPROF_SQLITE_PLAN_VIRTUAL_TABLES_H
 
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 #include "sqlite/plan/missing.h"
 
 /* PROGRAMS_READ if all virtual tables of the program and of its triggers are of SQLite's own modules; else

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/way.h"
-#include "query/look.h"
+#include "base/hot_path.h"
+#include "query/inspect.h"
 #include "query/statement_add.h"
 #include "query/statement_stats.h"
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 #include "sqlite/plan/programs.h"
 #include "sqlite/plan/scan_counts.h"
 #include "store/store.h"
@@ -26,7 +26,7 @@ void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 		values[i] = host_api(run->session->library)->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
 }
 
-PART_OF_THE_WAY void read_at_start(struct run *run)
+HOT_INLINE void read_at_start(struct run *run)
 {
 	int values[STATEMENT_COUNTERS];
 	const volatile int *counters = runs_counters(run, values);
@@ -56,7 +56,7 @@ static void copy_settings(struct run *run)
 }
 
 /* In a call that has the statement, whose run has ended: whether the run is of this statement. */
-PART_OF_THE_WAY bool is_same_text(const struct run *run, const sqlite3_api_routines *api)
+HOT_INLINE bool is_same_text(const struct run *run, const sqlite3_api_routines *api)
 {
 	const char *text = api->sql(run->stmt);
 
@@ -69,7 +69,7 @@ static struct run *take_ended(const struct session *session, const sqlite3_stmt 
 	struct run *run;
 	bool is_taken;
 
-	run = runs_any_kept() ? runs_take_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
+	run = runs_any_kept() ? runs_acquire_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
 	if (!run || (run->session == session && runs_is_of_session(run, session) &&
 	             is_same_text(run, host_api(session->library))))
 		return run;
@@ -95,7 +95,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->query.counts.start.program = 0;
 }
 
-PART_OF_THE_WAY void start(struct run *run)
+HOT_INLINE void start(struct run *run)
 {
 	run->prepared = false;
 	run->tag_thread = NULL;
@@ -191,7 +191,7 @@ void runs_name_anew(struct run *run)
 /* Its number may be another's since the run ended before. And a statement that has executed less
  * than then is another one, which was prepared unseen; or the host has reset the
  * counter. */
-PART_OF_THE_WAY void name_again(struct run *run)
+HOT_INLINE void name_again(struct run *run)
 {
 	read_at_start(run);
 	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement)) {
@@ -216,9 +216,8 @@ void runs_describe(struct run *run)
 }
 
 /* The settings that it has copied want samples, as those of every run that begins. */
-ON_THE_WAY struct run *runs_begin_again(struct run *run, struct session *session,
-                                        const sqlite3_api_routines *api, uint64_t owner,
-                                        struct thread *thread)
+HOT_PATH struct run *runs_begin_again(struct run *run, struct session *session,
+                                      const sqlite3_api_routines *api, uint64_t owner, struct thread *thread)
 {
 	if (!runs_is_of_session(run, session) || !runs_has_settings_of(run, session) ||
 	    api->db_handle(run->stmt) != session->db || !is_same_text(run, api))
@@ -264,7 +263,7 @@ void runs_describe_operation(struct run *run, const char *database)
 /* --- it changes its key ------------------------------------------------------------------- */
 
 /* The place of a run that goes on from another, of the same session. */
-PART_OF_THE_WAY struct run *claim_after(const struct run *run, const void *key, sqlite3_stmt *stmt)
+HOT_INLINE struct run *claim_after(const struct run *run, const void *key, sqlite3_stmt *stmt)
 {
 	struct run *next = runs_claim(key, run->owner);
 

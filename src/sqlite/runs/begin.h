@@ -27,7 +27,7 @@ struct run *runs_begin_again(struct run *run, struct session *session, const sql
  * room (counted), and else runs_describe() or the like has to follow. Or it is the statement's, has ended,
  * and begins anew, shown at once, on a private session; NULL when it is another session's or of another text,
  * or the settings have changed. */
-PART_OF_THE_WAY struct run *run_begin(struct run *slot, struct run_begin how)
+HOT_INLINE struct run *run_begin(struct run *slot, struct run_begin how)
 {
 	return slot ? runs_begin_again(slot, how.session, host_api(how.library), how.owner, how.thread)
 	            : runs_begin_anew(&how);
@@ -50,11 +50,11 @@ void runs_name_statement(struct run *run, const sqlite3_stmt *stmt);
 void runs_name_anew(struct run *run);
 
 /* SQLite's counts of the run's statement until now. */
-OFF_THE_WAY void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
+COLD_PATH void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);
 
 /* The same: where SQLite has them, or in `values`. To be read one by one, as SQLite has just written them:
  * the processor waits for stores that a larger load has parts of. */
-PART_OF_THE_WAY const volatile int *runs_counters(const struct run *run, int values[STATEMENT_COUNTERS])
+HOT_INLINE const volatile int *runs_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
 	if (__builtin_expect(run->counters != NULL, 1))
 		return run->counters;
@@ -80,7 +80,7 @@ void runs_describe(struct run *run);
 bool runs_is_current(const struct run *run);
 
 /* Under the connection's mutex: takes the user's own id for the session's next query. */
-OFF_THE_WAY void runs_take_set_query_id(struct run *run);
+COLD_PATH void runs_take_set_query_id(struct run *run);
 
 static inline void runs_take_query_id(struct run *run)
 {

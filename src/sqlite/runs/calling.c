@@ -122,14 +122,14 @@ static struct unwind_stack own_stack(void)
 }
 
 /* One byte further up: a call in the very frame of one that was left is behind it, too. */
-static enum frame_place place_of(const struct call_place *place, const struct unwind_stack *stack,
-                                 const void *frame)
+static enum frame_location place_of(const struct call_slot *place, const struct unwind_stack *stack,
+                                    const void *frame)
 {
-	return frame_place(place->frame, place->frame_return, stack, (uintptr_t)frame + 1);
+	return frame_location(place->frame, place->frame_return, stack, (uintptr_t)frame + 1);
 }
 
 /* On another stack, which may have been unmapped, or written over after a longjmp. */
-static bool is_written_over(const struct call_place *place)
+static bool is_written_over(const struct call_slot *place)
 {
 	uintptr_t now;
 
@@ -138,7 +138,7 @@ static bool is_written_over(const struct call_place *place)
 
 void calling_trim(struct calling *calling)
 {
-	while (calling->used && !call_place_number(&calling->places[calling->used - 1]))
+	while (calling->used && !call_slot_number(&calling->places[calling->used - 1]))
 		calling->used--;
 }
 
@@ -148,10 +148,10 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 	bool is_full = calling->used == CALLS_MAX;
 
 	for (uint32_t i = calling->used; i-- > 0;) {
-		struct call_place *place = &calling->places[i];
-		enum frame_place where = place_of(place, &stack, frame);
+		struct call_slot *place = &calling->places[i];
+		enum frame_location where = place_of(place, &stack, frame);
 
-		*number = call_place_number(place);
+		*number = call_slot_number(place);
 		if (!*number)
 			continue;
 		if (place->is_orphan || (where == FRAME_ELSEWHERE && is_full && is_written_over(place)))
@@ -159,41 +159,41 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 		if (where != FRAME_LEFT)
 			continue;
 		*run = place->run;
-		call_place_free(place);
+		call_slot_free(place);
 		calling_trim(calling);
 		return true;
 	}
 	return false;
 }
 
-struct call_place *calling_find(struct calling *calling, const void *frame)
+struct call_slot *calling_find(struct calling *calling, const void *frame)
 {
 	struct unwind_stack stack = own_stack();
-	struct call_place *found = NULL;
+	struct call_slot *found = NULL;
 
 	for (uint32_t i = calling->used; i-- > 0;) {
-		struct call_place *place = &calling->places[i];
+		struct call_slot *place = &calling->places[i];
 
-		if (call_place_number(place) && place_of(place, &stack, frame) == FRAME_AROUND &&
+		if (call_slot_number(place) && place_of(place, &stack, frame) == FRAME_AROUND &&
 		    (!found || place->frame < found->frame))
 			found = place;
 	}
 	return found;
 }
 
-static struct call_place *find_free(struct calling *calling)
+static struct call_slot *find_free(struct calling *calling)
 {
 	if (calling->used < CALLS_MAX)
 		return &calling->places[calling->used++];
 	for (uint32_t i = 0; i < CALLS_MAX; i++)
-		if (!call_place_number(&calling->places[i]))
+		if (!call_slot_number(&calling->places[i]))
 			return &calling->places[i];
 	return NULL;
 }
 
 /* --- one call ------------------------------------------------------------------------- */
 
-static void see_around(struct call *call, struct call_place *outer)
+static void see_around(struct call *call, struct call_slot *outer)
 {
 	call->outer = outer;
 	call->outer_number = outer->number;
@@ -205,16 +205,16 @@ static void see_around(struct call *call, struct call_place *outer)
 
 void call_enter_among(struct call *call, struct calling *calling)
 {
-	struct call_place *place = calling_find(calling, call->frame);
+	struct call_slot *place = calling_find(calling, call->frame);
 
 	if (place)
 		see_around(call, place);
 	place = find_free(calling);
 	if (place)
-		call_take_place(call, calling, place);
+		call_acquire_slot(call, calling, place);
 }
 
-struct call_place *call_outer(const struct call *call)
+struct call_slot *call_outer(const struct call *call)
 {
-	return call->outer && call_place_number(call->outer) == call->outer_number ? call->outer : NULL;
+	return call->outer && call_slot_number(call->outer) == call->outer_number ? call->outer : NULL;
 }

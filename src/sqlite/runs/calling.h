@@ -24,7 +24,7 @@ struct program_due;
 struct run;
 
 /* One call, as the code finds it that runs inside. */
-struct call_place {
+struct call_slot {
 	uint64_t number;               /* atomic; 0: the place is free */
 	uintptr_t frame, frame_return; /* of the wrapper */
 	const struct host_library *library;
@@ -52,7 +52,7 @@ struct calling {
 	uint32_t used; /* places up to here may be taken */
 	uint64_t numbers;
 	uint64_t runs; /* atomic: that calls of the table have begun */
-	struct call_place places[CALLS_MAX];
+	struct call_slot places[CALLS_MAX];
 	/* That calls of the thread worked for of late, by their statements: guesses, see run_call.h. */
 	struct run *recent[CALLS_RECENT];
 	struct run *traced; /* begun by the thread's newest trace event */
@@ -73,12 +73,12 @@ static inline struct run **calling_recent(struct calling *calling, const void *s
 /* The record of a call, on the wrapper's frame. */
 struct call {
 	struct calling *calling; /* of the thread that began the call; NULL: there is no place */
-	struct call_place *place;
+	struct call_slot *place;
 	uint64_t number; /* names the call in the process; 0: there is no place */
 	const struct host_library *library;
 	const void *frame;
 	/* The call around it. */
-	struct call_place *outer;
+	struct call_slot *outer;
 	uint64_t outer_number;
 	struct run *running, *around;
 	bool is_quiet, is_in_exec;
@@ -101,13 +101,13 @@ static inline struct calling *calling_here(void)
 	return __builtin_expect(calling_current != 0, 1) ? calling_current : calling_begin_thread();
 }
 
-static inline uint64_t call_place_number(const struct call_place *place)
+static inline uint64_t call_slot_number(const struct call_slot *place)
 {
 	/* Relaxed: another thread only ever frees a place. */
 	return __atomic_load_n(&place->number, __ATOMIC_RELAXED);
 }
 
-static inline void call_place_free(struct call_place *place)
+static inline void call_slot_free(struct call_slot *place)
 {
 	__atomic_store_n(&place->number, 0, __ATOMIC_RELAXED);
 }
@@ -129,11 +129,11 @@ static inline uint64_t calling_number(struct calling *calling)
 bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number);
 
 /* The innermost call that the code of `frame` is inside of, NULL: none. */
-struct call_place *calling_find(struct calling *calling, const void *frame);
+struct call_slot *calling_find(struct calling *calling, const void *frame);
 
 /* call_enter()'s parts: the place that the call stands in, and that place and what is around
  * the call, where the thread is in other calls. */
-static inline void call_take_place(struct call *call, struct calling *calling, struct call_place *place)
+static inline void call_acquire_slot(struct call *call, struct calling *calling, struct call_slot *place)
 {
 	call->calling = calling;
 	call->place = place;
@@ -165,16 +165,16 @@ static inline void call_enter(struct call *call, const struct host_library *libr
 		return;
 	}
 	calling->used = 1;
-	call_take_place(call, calling, calling->places);
+	call_acquire_slot(call, calling, calling->places);
 }
 
 static inline void call_leave(struct call *call)
 {
 	struct calling *calling = call->calling;
 
-	if (!calling || call_place_number(call->place) != call->number)
+	if (!calling || call_slot_number(call->place) != call->number)
 		return;
-	call_place_free(call->place);
+	call_slot_free(call->place);
 	/* The rest is the thread's own. */
 	if (calling != calling_current)
 		return;
@@ -195,15 +195,15 @@ static inline void call_enter_quiet(struct call *call, const struct host_library
 /* The call works for the run from now on, NULL: no longer. */
 static inline void call_set_run(struct call *call, struct run *run)
 {
-	struct call_place *place = call->place;
+	struct call_slot *place = call->place;
 
-	if (!place || call_place_number(place) != call->number)
+	if (!place || call_slot_number(place) != call->number)
 		return;
 	place->run = run ? run : call->around;
 	place->running = call->running ? call->running : run;
 }
 
 /* The place of the call around this one, NULL: none, or it has gone. */
-struct call_place *call_outer(const struct call *call);
+struct call_slot *call_outer(const struct call *call);
 
 #endif

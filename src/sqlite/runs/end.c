@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/end.h"
 
-#include "base/way.h"
-#include "query/look.h"
+#include "base/hot_path.h"
+#include "query/inspect.h"
 #include "query/statement_stats.h"
 #include "query/wait.h"
 #include "sqlite/locks/locks.h"
@@ -12,7 +12,7 @@
 #include "sqlite/runs/begin.h"
 
 /* `run` is one that is logged at all. */
-PART_OF_THE_WAY bool is_worth_a_line(const struct run *run)
+HOT_INLINE bool is_worth_a_line(const struct run *run)
 {
 	return query_is_worth_a_row(&run->query, run->settings.min_duration_ns);
 }
@@ -157,7 +157,7 @@ static bool is_failure(int rc)
 }
 
 /* `run` is a statement's. False: it has more to be counted than most. */
-PART_OF_THE_WAY bool count_plain(struct run *run, const struct thread *thread, int rc)
+HOT_INLINE bool count_plain(struct run *run, const struct thread *thread, int rc)
 {
 	int values[STATEMENT_COUNTERS];
 	const volatile int *now;
@@ -197,7 +197,7 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 }
 
 /* Most runs are counted, and that is all. `has_stepped`: it is a statement's, and was more than prepared. */
-PART_OF_THE_WAY void record(struct run *run, const struct run_result *result, bool has_stepped)
+HOT_INLINE void record(struct run *run, const struct run_result *result, bool has_stepped)
 {
 	bool is_counted = has_stepped && count_plain(run, result->thread, result->rc);
 
@@ -266,8 +266,7 @@ static __attribute__((noinline)) void end_any(struct run *run, struct run_result
 
 /* Whether end_any() would do no more than end_plain(), which is for nearly all runs: a later one of a
  * statement, that has not waited for a lock. The session is the thread's now. */
-PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *session,
-                              const struct thread *thread)
+HOT_INLINE bool is_plain(const struct run *run, const struct session *session, const struct thread *thread)
 {
 	/* A kept run is a statement's, and has a text. */
 	return run->kept && !run->own && !run->prepared && !run->tag_thread && run->settings.log &&
@@ -276,7 +275,7 @@ PART_OF_THE_WAY bool is_plain(const struct run *run, const struct session *sessi
 	       !(thread->waiting->since | thread->waiting->lock);
 }
 
-PART_OF_THE_WAY void end_plain(struct run *run, struct session *session, struct run_result result)
+HOT_INLINE void end_plain(struct run *run, struct session *session, struct run_result result)
 {
 	if (__atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED))
 		transaction_run_ends(session, run, result.rc);
@@ -287,7 +286,7 @@ PART_OF_THE_WAY void end_plain(struct run *run, struct session *session, struct 
 	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
 }
 
-ON_THE_WAY void run_end(struct run *run, struct run_result result)
+HOT_PATH void run_end(struct run *run, struct run_result result)
 {
 	struct session *session = run->session;
 	struct thread *thread = result.thread;

@@ -39,7 +39,7 @@ static bool is_same(const struct nested *a, const struct nested *b)
 
 /* Whether the walk went past the place's frame without meeting it. A frame that it did not reach, or that
  * lies on another stack, may still be there. */
-static bool is_passed(const struct call_place *place, const struct left_walk *walk,
+static bool is_passed(const struct call_slot *place, const struct left_walk *walk,
                       const struct unwind_result *result, const struct unwind_stack *stack)
 {
 	for (int i = 1; i < result->depth; i++) {
@@ -51,11 +51,11 @@ static bool is_passed(const struct call_place *place, const struct left_walk *wa
 	return false;
 }
 
-static bool seems_around(const struct call_place *place, const struct unwind_stack *stack, uintptr_t frame)
+static bool seems_around(const struct call_slot *place, const struct unwind_stack *stack, uintptr_t frame)
 {
-	return call_place_number(place) && !place->is_orphan && place->frame >= stack->start &&
+	return call_slot_number(place) && !place->is_orphan && place->frame >= stack->start &&
 	       place->frame < stack->end &&
-	       frame_place(place->frame, place->frame_return, stack, frame) == FRAME_AROUND;
+	       frame_location(place->frame, place->frame_return, stack, frame) == FRAME_AROUND;
 }
 
 /* The stack of the calling code. */
@@ -82,8 +82,8 @@ void left_mark(struct calling *calling, const void *frame)
 	if (!calling->walk)
 		calling->walk = calloc(1, sizeof *calling->walk + unwind_memo_bytes);
 	for (uint32_t i = 0; i < calling->used && calling->walk; i++) {
-		struct call_place *place = &calling->places[i];
-		struct nested nested = { call_place_number(place), (uintptr_t)frame,
+		struct call_slot *place = &calling->places[i];
+		struct nested nested = { call_slot_number(place), (uintptr_t)frame,
 			                 frame_return_address((uintptr_t)frame) };
 		struct nested *known = nested_slot(calling->walk, &nested);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "query/look.h"
+#include "query/inspect.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/session/recording.h"
 #include "timers/threads.h"
@@ -172,7 +172,7 @@ void operation_use(struct run_call *call, const struct host_library *library, co
 	enter_call(call, library, frame);
 	if (!handle || !is_at_top(call) || !(thread = sampler_thread()))
 		return;
-	call->run = runs_take(handle, call->call.number, &is_taken);
+	call->run = runs_acquire(handle, call->call.number, &is_taken);
 	if (!call->run)
 		return;
 	query_enter(&call->run->query, thread);
@@ -198,7 +198,7 @@ void operation_finish(struct run_call *call, const struct host_library *library,
 	enter_call(call, library, frame);
 	if (!handle || !call->call.number)
 		return;
-	call->run = runs_take(handle, call->call.number, &is_taken);
+	call->run = runs_acquire(handle, call->call.number, &is_taken);
 	if (!call->run)
 		return;
 	runs_hide_key(call->run);

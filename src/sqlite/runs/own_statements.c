@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/own_statements.h"
 
-#include "query/look.h"
+#include "query/inspect.h"
 #include "sqlite/runs/runs.h"
 
 static struct run *find_run(const void *frame)
 {
 	struct calling *calling = sessions_idle() ? NULL : calling_here();
-	struct call_place *place = calling ? calling_find(calling, frame) : NULL;
+	struct call_slot *place = calling ? calling_find(calling, frame) : NULL;
 
 	return place && place->run ? place->run : calling ? calling->traced : NULL;
 }

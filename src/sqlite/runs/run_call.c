@@ -99,7 +99,7 @@ bool run_call_begin(struct run_call *call, struct run_begin how)
 }
 
 /* Out of its clocks, the run goes on after the row or ends. */
-PART_OF_THE_WAY void pause_or_end(struct run *run, struct run_result result)
+HOT_INLINE void pause_or_end(struct run *run, struct run_result result)
 {
 	if (result.rc != SQLITE_ROW) {
 		run_end(run, result);
@@ -131,10 +131,10 @@ struct run_call hot_call_spill(struct hot_call call, const struct host_library *
 		                  .run = call.run };
 }
 
-ON_THE_WAY bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number,
-                             int rc)
+HOT_PATH bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number,
+                           int rc)
 {
-	if (thread != thread_current || calling->used != 1 || call_place_number(calling->places) != number ||
+	if (thread != thread_current || calling->used != 1 || call_slot_number(calling->places) != number ||
 	    !runs_is_own(run, number) || thread->nesting != 1 || thread->queries[0].number != run->tag ||
 	    !sampler_ring())
 		return false;

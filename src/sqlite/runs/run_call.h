@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "query/query.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/runs/begin.h"
@@ -72,8 +72,8 @@ struct hot_call {
 
 /* While the session is private. The run is the call's then, and its clocks run. A statement that was freed
  * unseen leaves another one at its address, which is not in the middle of a run. */
-PART_OF_THE_WAY bool hot_call_take(const struct hot_call *call, struct session *session,
-                                   const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
+HOT_INLINE bool hot_call_take(const struct hot_call *call, struct session *session,
+                              const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
 {
 	struct run *run = call->run;
 
@@ -84,17 +84,17 @@ PART_OF_THE_WAY bool hot_call_take(const struct hot_call *call, struct session *
 		                                          .thread = call->thread,
 		                                          .owner = call->number });
 	if (run->prepared || !host_api(library)->stmt_busy(stmt) ||
-	    !runs_take_private(run, session, stmt, call->number))
+	    !runs_acquire_private(run, session, stmt, call->number))
 		return false;
 	query_enter(&run->query, call->thread);
 	return true;
 }
 
 /* Takes the thread's first place, which is free. Its fields stay the same from row to row. */
-PART_OF_THE_WAY void hot_call_take_place(const struct hot_call *call, const struct host_library *library,
-                                         const void *frame)
+HOT_INLINE void hot_call_take_place(const struct hot_call *call, const struct host_library *library,
+                                    const void *frame)
 {
-	struct call_place *place = call->calling->places;
+	struct call_slot *place = call->calling->places;
 
 	if (place->run != call->run) {
 		place->library = library;
@@ -108,15 +108,15 @@ PART_OF_THE_WAY void hot_call_take_place(const struct hot_call *call, const stru
 	call->calling->used = 1;
 }
 
-PART_OF_THE_WAY void hot_call_leave_place(struct calling *calling)
+HOT_INLINE void hot_call_leave_place(struct calling *calling)
 {
-	call_place_free(calling->places);
+	call_slot_free(calling->places);
 	calling->used = 0;
 }
 
 /* `may_begin`: the run may begin anew. False: it is not a hot call. */
-PART_OF_THE_WAY bool hot_call_enter(struct hot_call *call, const struct host_library *library,
-                                    sqlite3_stmt *stmt, const void *frame, bool may_begin)
+HOT_INLINE bool hot_call_enter(struct hot_call *call, const struct host_library *library, sqlite3_stmt *stmt,
+                               const void *frame, bool may_begin)
 {
 	struct calling *calling = calling_current;
 	struct thread *thread = thread_current;
@@ -149,7 +149,7 @@ PART_OF_THE_WAY bool hot_call_enter(struct hot_call *call, const struct host_lib
 bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
 
 /* The same call, as any other. */
-OFF_THE_WAY struct run_call hot_call_spill(struct hot_call call, const struct host_library *library,
-                                           const void *frame);
+COLD_PATH struct run_call hot_call_spill(struct hot_call call, const struct host_library *library,
+                                         const void *frame);
 
 #endif

@@ -7,9 +7,9 @@
 
 #include "base/bounded_wait.h"
 #include "base/clock.h"
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "handler/running.h"
-#include "query/look.h"
+#include "query/inspect.h"
 #include "sqlite/library/sites.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/runs/left.h"
@@ -125,7 +125,7 @@ static bool take(struct run *run, uint64_t from, uint64_t to)
 }
 
 /* `from`: RUN_OPEN or RUN_ENDED. */
-struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken)
+struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	uint32_t first = window_of(key);
@@ -151,15 +151,15 @@ struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool 
 	return NULL;
 }
 
-struct run *runs_take(const void *key, uint64_t owner, bool *is_taken)
+struct run *runs_acquire(const void *key, uint64_t owner, bool *is_taken)
 {
-	return runs_take_from(key, RUN_OPEN, owner, is_taken);
+	return runs_acquire_from(key, RUN_OPEN, owner, is_taken);
 }
 
 void runs_drop_ended(const sqlite3_stmt *stmt)
 {
 	bool is_taken;
-	struct run *run = runs_any_kept() ? runs_take_from(stmt, RUN_ENDED, RUN_FREE, &is_taken) : NULL;
+	struct run *run = runs_any_kept() ? runs_acquire_from(stmt, RUN_ENDED, RUN_FREE, &is_taken) : NULL;
 
 	if (run)
 		runs_free(run);
@@ -254,7 +254,7 @@ bool runs_count_kept(struct run *run)
 	return run->kept;
 }
 
-ON_THE_WAY void runs_keep(struct run *run, bool is_inside)
+HOT_PATH void runs_keep(struct run *run, bool is_inside)
 {
 	struct session *session = run->session;
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED);

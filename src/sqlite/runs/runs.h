@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 #include "query/query.h"
 #include "sqlite/runs/calling.h"
 #include "sqlite/session/session.h"
@@ -65,7 +65,7 @@ enum run_kind {
 };
 
 struct run {
-	/* Up to `query`, and its beginning: what each step touches (base/way.h). */
+	/* Up to `query`, and its beginning: what each step touches (base/hot_path.h). */
 	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, RUN_ENDED, or the number of a call and flags */
 	sqlite3_stmt *stmt; /* atomic; NULL while it is being prepared, and for operations */
 	struct session *session;
@@ -104,13 +104,13 @@ struct run {
 
 /* The open run of a statement or handle. NULL: none, or, `*is_taken`, another call is inside
  * of it. The run is the call's then. */
-struct run *runs_take(const void *key, uint64_t owner, bool *is_taken);
+struct run *runs_acquire(const void *key, uint64_t owner, bool *is_taken);
 
 /* The session of that run, NULL: it is another statement's, or not private. The run may have
  * ended. */
 static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
 {
-	/* Relaxed: runs_take_private() checks again. */
+	/* Relaxed: runs_acquire_private() checks again. */
 	return __atomic_load_n(&run->stmt, __ATOMIC_RELAXED) == stmt &&
 	                       __atomic_load_n(&run->is_private, __ATOMIC_RELAXED)
 	               ? __atomic_load_n(&run->session, __ATOMIC_RELAXED)
@@ -124,9 +124,9 @@ static inline bool runs_is_of_session(const struct run *run, const struct sessio
 	return run->query.session == session->number;
 }
 
-/* runs_take() for a statement whose run may be this one; `session` is private now. */
-static inline bool runs_take_private(struct run *run, const struct session *session, const sqlite3_stmt *stmt,
-                                     uint64_t owner)
+/* runs_acquire() for a statement whose run may be this one; `session` is private now. */
+static inline bool runs_acquire_private(struct run *run, const struct session *session,
+                                        const sqlite3_stmt *stmt, uint64_t owner)
 {
 	/* Relaxed: an open run of this session cannot change hands now. */
 	if (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) != RUN_OPEN || run->stmt != stmt ||
@@ -136,12 +136,12 @@ static inline bool runs_take_private(struct run *run, const struct session *sess
 	return true;
 }
 
-/* The statement is about to be finalized, and runs_take() found that another call is inside of
+/* The statement is about to be finalized, and runs_acquire() found that another call is inside of
  * its run. */
 void runs_statement_goes(const sqlite3_stmt *stmt);
 
 /* The call with this number was left, and its run cannot be distinguished from another any more. */
-OFF_THE_WAY void runs_lose(struct run *run, uint64_t owner);
+COLD_PATH void runs_lose(struct run *run, uint64_t owner);
 
 /* Whether it is the preparation of a statement that does not exist yet. */
 static inline bool runs_is_preparation(const struct run *run)
@@ -160,7 +160,7 @@ static inline void runs_give_back(struct run *run)
 {
 	uint64_t owner = __atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS;
 
-	/* Release: with runs_take(). */
+	/* Release: with runs_acquire(). */
 	if (!__atomic_compare_exchange_n(&run->owner, &(uint64_t){ owner }, RUN_OPEN, false, __ATOMIC_RELEASE,
 	                                 __ATOMIC_RELAXED))
 		runs_lose(run, owner);
@@ -194,8 +194,8 @@ void runs_drop_ended(const sqlite3_stmt *stmt);
 struct run *runs_claim(const void *key, uint64_t owner);
 void runs_free(struct run *run);
 
-/* runs_take() of a run that is RUN_OPEN, or RUN_ENDED. */
-struct run *runs_take_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken);
+/* runs_acquire() of a run that is RUN_OPEN, or RUN_ENDED. */
+struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken);
 
 /* Whether there may be runs that have ended. Counts one more; false: there are too many. */
 bool runs_any_kept(void);
@@ -206,7 +206,7 @@ const void **runs_key(const struct run *run);
 
 static inline void runs_set_statement(struct run *run, sqlite3_stmt *stmt)
 {
-	/* Relaxed: runs_take_private() checks again. */
+	/* Relaxed: runs_acquire_private() checks again. */
 	__atomic_store_n(&run->stmt, stmt, __ATOMIC_RELAXED);
 }
 
@@ -215,7 +215,7 @@ void runs_push_anew(struct run *run, struct thread *thread, const void *frame);
 void runs_pop(struct run *run);
 
 /* `thread` is inside of no query. */
-PART_OF_THE_WAY void runs_push_alone(struct run *run, struct thread *thread, const void *frame)
+HOT_INLINE void runs_push_alone(struct run *run, struct thread *thread, const void *frame)
 {
 	run->tag_thread = thread;
 	run->tag_frame = frame;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/statements.h"
 
-#include "query/look.h"
+#include "query/inspect.h"
 #include "sqlite/library/sites.h"
 #include "sqlite/locks/transactions.h"
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 #include "sqlite/plan/programs.h"
 #include "sqlite/session/recording.h"
 
@@ -49,7 +49,7 @@ static bool may_run(const struct call *call, const void *caller)
 static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
                                 struct thread *thread, bool *is_taken)
 {
-	struct run *run = runs_take(stmt, step->call.number, is_taken);
+	struct run *run = runs_acquire(stmt, step->call.number, is_taken);
 
 	if (!run)
 		return NULL;
@@ -145,7 +145,7 @@ void statement_step_begin_any(struct run_call *step, const struct host_library *
 
 void statement_step_end_any(struct run_call *step, int rc)
 {
-	struct call_place *outer = call_outer(&step->call);
+	struct call_slot *outer = call_outer(&step->call);
 
 	if (outer)
 		outer->newest_row = step->run && rc == SQLITE_ROW ? step->run->stmt : NULL;
@@ -190,10 +190,10 @@ static struct run *take_run_to_end(struct run_call *call, struct session *sessio
 	if (!session || !call->call.number || call->call.is_quiet)
 		return NULL;
 	is_private = thread && session_enter_private(session, thread->id);
-	if (is_private && recent && runs_take_private(recent, session, stmt, call->call.number))
+	if (is_private && recent && runs_acquire_private(recent, session, stmt, call->call.number))
 		call->run = recent;
 	else
-		call->run = runs_take(stmt, call->call.number, is_taken);
+		call->run = runs_acquire(stmt, call->call.number, is_taken);
 	is_current = call->run && call->run->stmt == stmt && runs_is_current(call->run);
 	if (is_private)
 		session_leave_private(session);
@@ -263,8 +263,8 @@ static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stm
 	return rc;
 }
 
-ON_THE_WAY int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
-                               statement_reset_function *reset, const void *frame)
+HOT_PATH int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
+                             statement_reset_function *reset, const void *frame)
 {
 	struct hot_call hot;
 	struct run_call call;

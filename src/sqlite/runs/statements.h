@@ -19,9 +19,9 @@ void statement_step_begin_any(struct run_call *step, const struct host_library *
 void statement_step_end_any(struct run_call *step, int rc);
 
 /* Around sqlite3_step(). True: `hot` has the call, else `step`. */
-PART_OF_THE_WAY bool statement_step_begin(struct hot_call *hot, struct run_call *step,
-                                          const struct host_library *library, sqlite3_stmt *stmt,
-                                          const void *frame, const void *caller)
+HOT_INLINE bool statement_step_begin(struct hot_call *hot, struct run_call *step,
+                                     const struct host_library *library, sqlite3_stmt *stmt,
+                                     const void *frame, const void *caller)
 {
 	bool is_hot = hot_call_enter(hot, library, stmt, frame, true);
 
@@ -30,8 +30,8 @@ PART_OF_THE_WAY bool statement_step_begin(struct hot_call *hot, struct run_call 
 	return is_hot;
 }
 
-PART_OF_THE_WAY void statement_step_end(bool is_hot, const struct hot_call *hot, struct run_call *step,
-                                        int rc, const struct host_library *library, const void *frame)
+HOT_INLINE void statement_step_end(bool is_hot, const struct hot_call *hot, struct run_call *step, int rc,
+                                   const struct host_library *library, const void *frame)
 {
 	if (is_hot && hot_call_end(hot->run, hot->thread, hot->calling, hot->number, rc))
 		return;
@@ -65,7 +65,7 @@ int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, stat
                     const void *frame);
 
 /* Whether the thread's newest run of the statement has ended. */
-PART_OF_THE_WAY bool statement_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
+HOT_INLINE bool statement_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
 {
 	const struct run *run = calling ? *calling_recent((struct calling *)calling, stmt) : NULL;
 
@@ -81,7 +81,7 @@ static inline bool calling_is_alone(const struct calling *calling)
 }
 
 /* Both conditions hold: sqlite3_reset() of this statement can go straight to SQLite. */
-PART_OF_THE_WAY bool statement_is_reset(const sqlite3_stmt *stmt)
+HOT_INLINE bool statement_is_reset(const sqlite3_stmt *stmt)
 {
 	const struct calling *calling = calling_current;
 

@@ -41,7 +41,7 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 
 	if (is_nested(session, calling, thread))
 		return;
-	run = runs_take(stmt, number, &is_taken);
+	run = runs_acquire(stmt, number, &is_taken);
 	if (run)
 		runs_give_back(run); /* prepared anew in the middle of its run */
 	if (run || is_taken)
@@ -63,7 +63,7 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *thread)
 {
 	bool is_taken;
-	struct run *run = runs_take(stmt, calling_number(calling), &is_taken);
+	struct run *run = runs_acquire(stmt, calling_number(calling), &is_taken);
 
 	if (!run)
 		return;
@@ -77,7 +77,7 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 static void follow(struct session *session, unsigned event, void *subject, void *detail,
                    struct calling *calling)
 {
-	const struct call_place *place = calling_find(calling, __builtin_frame_address(0));
+	const struct call_slot *place = calling_find(calling, __builtin_frame_address(0));
 	struct thread *thread;
 
 	if (place && place->is_quiet)

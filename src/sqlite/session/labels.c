@@ -28,7 +28,7 @@ void session_labels_follow(struct session *session)
 	char *json = settings_get(session ? &session->settings : NULL, "query_profiler_labels");
 	struct qp_label_set *set = json ? make_set(json) : NULL, *before;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	before = session ? session->labels : defaults;
 	if (session) {
 		session->labels = set;

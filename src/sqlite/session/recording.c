@@ -2,7 +2,7 @@
 #include "sqlite/session/recording.h"
 
 #include "sqlite/locks/locks.h"
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 #include "sqlite/runs/calling.h"
 #include "sqlite/session/binding.h"
 #include "store/counters.h"

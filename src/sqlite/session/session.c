@@ -130,7 +130,7 @@ void session_release(struct session *session)
 	free(session->database);
 	session->database = NULL;
 	session_labels_free(session);
-	lock_take(&table_lock);
+	lock_acquire(&table_lock);
 	give_free(session);
 	lock_release(&table_lock);
 }
@@ -267,7 +267,7 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 	struct entry *room;
 
 	settings_defaults(&settings);
-	lock_take(&table_lock);
+	lock_acquire(&table_lock);
 	session = session_of(db);
 	if (!session && (room = find_room(db)) && (session = take_free())) {
 		fill(session, db, copy, recorded, &settings);
@@ -285,7 +285,7 @@ bool session_remove(struct session *session)
 {
 	bool is_first;
 
-	lock_take(&table_lock);
+	lock_acquire(&table_lock);
 	is_first = session->db != NULL;
 	if (is_first)
 		table_remove(session);

@@ -9,7 +9,7 @@
 #ifndef QUERYPROF_SQLITE_SESSION_SESSION_H
 #define QUERYPROF_SQLITE_SESSION_SESSION_H
 
-#include "base/bias.h"
+#include "base/biased_lock.h"
 #include "handler/thread.h"
 #include "settings/settings.h"
 #include "sqlite/library/host.h"
@@ -24,12 +24,12 @@ struct session {
 	uint32_t index;
 	sqlite3 *db;                        /* atomic; NULL: the session has ended */
 	const struct host_library *library; /* that the connection belongs to */
-	/* Up to `settings`: what each run touches (base/way.h). */
-	uint32_t number;       /* session_id: no other of this process has it, 0 is none's */
-	struct bias bias;      /* see session_enter_private() */
-	int private_runs;      /* that were begun there and are open; they do not hold the session */
-	bool has_kept;         /* atomic: the table has runs of its statements that have ended */
-	uint64_t label_number; /* atomic; of its queries, 0: none */
+	/* Up to `settings`: what each run touches (base/hot_path.h). */
+	uint32_t number;         /* session_id: no other of this process has it, 0 is none's */
+	struct biased_lock bias; /* see session_enter_private() */
+	int private_runs;        /* that were begun there and are open; they do not hold the session */
+	bool has_kept;           /* atomic: the table has runs of its statements that have ended */
+	uint64_t label_number;   /* atomic; of its queries, 0: none */
 	/* Atomic: how often the settings have changed. Runs copy what they need of them. */
 	uint32_t settings_version;
 	struct session_settings settings;
@@ -97,28 +97,28 @@ static inline bool session_has_kept(const struct session *session)
 	return __atomic_load_n(&session->has_kept, __ATOMIC_RELAXED);
 }
 
-/* A session that only one thread has used so far, as nearly all, is that thread's: base/bias.h.
+/* A session that only one thread has used so far, as nearly all, is that thread's: base/biased_lock.h.
  * False: it is shared, and its user is outside. */
 static inline bool session_enter_private(struct session *session, uint32_t thread)
 {
-	return bias_enter(&session->bias, thread);
+	return biased_lock_acquire(&session->bias, thread);
 }
 
 /* The same, of a session that is the thread's already. False: it is not. */
 static inline bool session_enter_private_again(struct session *session, uint32_t thread)
 {
-	return bias_enter_again(&session->bias, thread);
+	return biased_lock_reacquire(&session->bias, thread);
 }
 
 static inline void session_leave_private(struct session *session)
 {
-	bias_leave(&session->bias);
+	biased_lock_release(&session->bias);
 }
 
 /* The session is shared from now on, its user outside; the caller may be the user. */
 static inline void session_share(struct session *session)
 {
-	bias_share(&session->bias);
+	biased_lock_revoke(&session->bias);
 }
 
 /* Adds a session for the connection, with the settings that new sessions have; `database` is

@@ -214,8 +214,8 @@ static void see(const struct static_copy *copy)
 	opening->is_of_program = copy->is_of_program;
 }
 
-void opening_look(void (*first_open)(const void *routines),
-                  void (*refused)(const char *path, const char *why))
+void opening_check(void (*first_open)(const void *routines),
+                   void (*refused)(const char *path, const char *why))
 {
 	static struct copies_search search;
 	static struct static_copy copies[STATIC_TABLES_MAX];

@@ -5,7 +5,7 @@
  * Most processes never come so far, and nothing more happens in them; and while a copy has no connection, no
  * thread is inside the functions that get a jump.
  *
- * Only of the preload. One thread at a time calls opening_look().
+ * Only of the preload. One thread at a time calls opening_check().
  */
 #ifndef QUERYPROF_SQLITE_STATIC_OPENING_H
 #define QUERYPROF_SQLITE_STATIC_OPENING_H
@@ -13,7 +13,7 @@
 /* Looks for copies in objects that have come. `first_open` is called with the copy's table of
  * routines before its first connection is opened, and by each thread that comes meanwhile.
  * `refused` is called with what cannot be watched, and why. */
-void opening_look(void (*first_open)(const void *routines),
-                  void (*refused)(const char *path, const char *why));
+void opening_check(void (*first_open)(const void *routines),
+                   void (*refused)(const char *path, const char *why));
 
 #endif

@@ -169,11 +169,11 @@ bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cur
 		work(cursor);
 		return true;
 	}
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	if (!pool.runs) {
 		lock_release(&pool.lock);
 		control_start_reading(&waiting);
-		lock_take(&pool.lock);
+		lock_acquire(&pool.lock);
 	}
 	cursor->work = work;
 	cursor->job = JOB_REFUSED;
@@ -206,7 +206,7 @@ NOT_ANALYSED bool pool_hold(struct store_cursor *cursor)
 {
 	if (pool_is_foreign(cursor))
 		return false;
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	if (!is_under_way(cursor) && cursor->statement)
 		return true;
 	lock_release(&pool.lock);
@@ -288,7 +288,7 @@ struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 	struct waiting waiting = waiting_begin_ms(&for_fork, INT_MAX);
 	struct store_cursor *cursor;
 
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	while (pool.pauses && wait_until(&pool.changed, &waiting))
 		;
 	cursor = take_idle(sql, path, epoch);
@@ -331,7 +331,7 @@ REQUIRES(pool.lock) static void settle(struct store_cursor *cursor)
 	}
 	lock_release(&pool.lock);
 	close_connection(cursor);
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	count_out(cursor);
 	destroy(cursor);
 }
@@ -363,7 +363,7 @@ REQUIRES(pool.lock) static void close_idle(bool remote, bool direct)
 
 void pool_close_idle(void)
 {
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	close_idle(true, true);
 	lock_release(&pool.lock);
 }
@@ -373,7 +373,7 @@ NOT_ANALYSED bool pool_pause(bool waits)
 	struct waiting waiting = waiting_begin_ms(&for_readers, waits ? INT_MAX : 0);
 	bool quiet;
 
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	pool.pauses++;
 	close_idle(false, true);
 	condition_change(&pool.requested);
@@ -418,7 +418,7 @@ void pool_give_back(struct store_cursor *cursor)
 {
 	if (!cursor->is_remote)
 		make_ready(cursor);
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	if (is_under_way(cursor)) {
 		cursor->is_left = true;
 	} else if (cursor->is_remote && cursor->code == SQLITE_DONE && can_be_kept(cursor)) {
@@ -446,7 +446,7 @@ REQUIRES(pool.lock) static bool serve_one(void)
 		pool.returned = cursor->next;
 		lock_release(&pool.lock);
 		make_ready(cursor);
-		lock_take(&pool.lock);
+		lock_acquire(&pool.lock);
 		settle(cursor);
 	} else if (job) {
 		pool.first_job = job->next_job;
@@ -457,7 +457,7 @@ REQUIRES(pool.lock) static bool serve_one(void)
 		lock_release(&pool.lock);
 		job->work(job);
 		store_count_own_time(STORE_READER_CPU_TIME_NS, &pool.cpu_ns);
-		lock_take(&pool.lock);
+		lock_acquire(&pool.lock);
 		pool.running = NULL;
 		pool.stepping = NULL;
 		job->job = JOB_DONE;
@@ -496,7 +496,7 @@ static void *reading_main(void *unused)
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
 	pool.cpu_ns = 0;
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	while (!pool.ending) {
 		if (serve_one())
 			continue;
@@ -511,7 +511,7 @@ static void *reading_main(void *unused)
 
 void pool_start(void)
 {
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	if (!pool.runs) {
 		if (pool.has_thread)
 			control_join_thread(pool.thread);
@@ -526,7 +526,7 @@ bool pool_end(void)
 	struct waiting waiting = waiting_begin_ms(&for_reading_thread, INT_MAX);
 	bool ended;
 
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	pool.ending = true;
 	if (pool.stepping)
 		sqlite3_interrupt(pool.stepping);
@@ -546,7 +546,7 @@ bool pool_has_thread(void)
 {
 	bool have;
 
-	lock_take(&pool.lock);
+	lock_acquire(&pool.lock);
 	have = pool.runs;
 	lock_release(&pool.lock);
 	return have;

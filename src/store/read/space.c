@@ -88,7 +88,7 @@ static int64_t begin_file(uint64_t epoch)
 {
 	int64_t last_row;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	if (epoch > space.epoch) {
 		space.epoch = epoch;
 		space.modules.count = 0;
@@ -105,7 +105,7 @@ static void add_rows(uint64_t epoch, const placed_rows *rows)
 {
 	bool is_good;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	is_good = epoch == space.epoch && epoch == control_epoch();
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct placed *placed = &rows->items[i];
@@ -152,7 +152,7 @@ static const struct module *find(uint64_t address)
 	const struct module *module = NULL;
 	uint64_t epoch;
 
-	lock_take(&lock);
+	lock_acquire(&lock);
 	epoch = control_epoch();
 	if (!epoch || epoch == space.epoch)
 		module = module_map_find(&space.modules, address);
@@ -217,10 +217,10 @@ static uint64_t find_base(const struct module *module)
 	return base;
 }
 
-void store_place(uint64_t *addresses, size_t count, uint32_t generation)
+void store_location(uint64_t *addresses, size_t count, uint32_t generation)
 {
 	refresh();
-	lock_take(&lock);
+	lock_acquire(&lock);
 	for (size_t i = 0; i < count; i++) {
 		const struct module *module = modules_find(addresses[i], generation);
 		bool is_inside = module && addresses[i] >= module->start && addresses[i] < module->end;
@@ -234,7 +234,7 @@ void store_place(uint64_t *addresses, size_t count, uint32_t generation)
 
 void space_free(void)
 {
-	lock_take(&lock);
+	lock_acquire(&lock);
 	for (size_t i = 0; i < space.known.count; i++)
 		free(space.known.items[i]);
 	vector_free(&space.known);

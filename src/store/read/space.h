@@ -22,7 +22,7 @@ const struct module *store_locate(uint64_t address);
 /* Makes addresses of this process, read against the code map `generation`, what a trace in
  * the own store's file has for them. A module that the file does not know yet lies at its
  * real place, or nowhere when that is another's. */
-void store_place(uint64_t *addresses, size_t count, uint32_t generation);
+void store_location(uint64_t *addresses, size_t count, uint32_t generation);
 
 /* Forgets the modules; strings handed out are freed, too. */
 void space_free(void);

@@ -49,18 +49,18 @@ static int take_thread(struct writer *writer, const struct thread_record *record
 static int take_record(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
 	switch (kind) {
-	case RECORD_SAMPLE: return sample_rows_take(writer, record, size);
-	case RECORD_QUERY: return query_rows_take(writer, record, size);
-	case RECORD_START: return query_rows_take_start(writer, record, size);
+	case RECORD_SAMPLE: return sample_rows_add(writer, record, size);
+	case RECORD_QUERY: return query_rows_add(writer, record, size);
+	case RECORD_START: return query_rows_add_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
 	case RECORD_STATEMENTS: return statements_write_record(writer, record, size);
-	case RECORD_LABELS: return labels_take(writer, record, size);
-	case RECORD_SPANS: return spans_take(writer, record, size);
-	case RECORD_SPAN_SITE: spans_take_site(writer, record, size); return SQLITE_OK;
-	case RECORD_PROGRAM: return programs_take(writer, record, size);
-	case RECORD_PROGRAM_ROWS: return programs_take_rows(writer, record, size);
-	case RECORD_TRANSACTION: return transactions_take(writer, record, size);
-	case RECORD_LOCK_WAIT: return lock_waits_take(writer, record, size);
+	case RECORD_LABELS: return labels_add(writer, record, size);
+	case RECORD_SPANS: return spans_add(writer, record, size);
+	case RECORD_SPAN_SITE: spans_add_site(writer, record, size); return SQLITE_OK;
+	case RECORD_PROGRAM: return programs_add(writer, record, size);
+	case RECORD_PROGRAM_ROWS: return programs_add_rows(writer, record, size);
+	case RECORD_TRANSACTION: return transactions_add(writer, record, size);
+	case RECORD_LOCK_WAIT: return lock_waits_add(writer, record, size);
 	default: return SQLITE_OK;
 	}
 }
@@ -86,7 +86,7 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 	if (kind == RECORD_THREAD && size >= sizeof(struct thread_record))
 		intern_thread_name(writer, record);
 	else if (kind == RECORD_SPAN_SITE)
-		spans_take_site(writer, record, size);
+		spans_add_site(writer, record, size);
 }
 
 /* --- the batch's own rows --------------------------------------------------------- */
@@ -220,7 +220,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	}
 	if (!code)
 		code = finish(writer, ring, writer->queries->spans.count || rows || spans);
-	statement_stats_settle(!code);
+	statement_stats_commit(!code);
 	ring_release(ring);
 	if (code) {
 		writer_roll_back(writer);

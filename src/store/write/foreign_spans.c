@@ -84,11 +84,11 @@ static int write_span(struct writer *writer, const struct query_record *record, 
 		.children = shape,
 		.site = ENTRY_STATEMENT,
 	};
-	return spans_take(writer, batch, sizeof words);
+	return spans_add(writer, batch, sizeof words);
 }
 
-int foreign_spans_take(struct writer *writer, const struct query_record *record,
-                       const struct foreign_names *names, const char *text, size_t size)
+int foreign_spans_add(struct writer *writer, const struct query_record *record,
+                      const struct foreign_names *names, const char *text, size_t size)
 {
 	struct span_link link;
 	struct hash key;

@@ -22,8 +22,8 @@ struct foreign_names {
 };
 
 /* Inside a transaction, both: SQLITE_OK or the error. A query has ended, whose text begins at `text`. */
-int foreign_spans_take(struct writer *writer, const struct query_record *record,
-                       const struct foreign_names *names, const char *text, size_t size);
+int foreign_spans_add(struct writer *writer, const struct query_record *record,
+                      const struct foreign_names *names, const char *text, size_t size);
 
 /* A span of this query has come with this trace, in the row of this number. The row is there before
  * the other one goes: a reader that follows the file by the numbers does not meet one of them again. */

@@ -320,7 +320,7 @@ static int take_use(struct writer *writer, const struct label_record *record, in
 	return record->until_ns ? end_use(writer, record, process) : begin_use(writer, record, process, row);
 }
 
-int labels_take(struct writer *writer, const void *bytes, size_t size)
+int labels_add(struct writer *writer, const void *bytes, size_t size)
 {
 	const struct label_record *record = bytes;
 	int64_t row = 0;

@@ -39,7 +39,7 @@ int64_t labels_intern(struct writer *writer, const char *text);
 int64_t labels_intern_context(struct writer *writer, const struct trace_context *context);
 
 /* A record of the kind RECORD_LABELS. */
-int labels_take(struct writer *writer, const void *record, size_t size);
+int labels_add(struct writer *writer, const void *record, size_t size);
 
 /* Whether comments in statements are labels, see the setting query_comment_labels. */
 void labels_read_comments(bool on);

@@ -72,7 +72,7 @@ static int remove_open(struct writer *writer, int64_t process, const struct lock
 	return writer_run(writer, remove);
 }
 
-int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size)
+int lock_waits_add(struct writer *writer, const struct lock_wait_record *record, size_t size)
 {
 	struct prepared *add;
 	int64_t start = (int64_t)record->start_realtime_ns, end = start + (int64_t)record->wait_ns;
@@ -114,7 +114,7 @@ int lock_waits_take(struct writer *writer, const struct lock_wait_record *record
 	return writer_run(writer, add);
 }
 
-int transactions_take(struct writer *writer, const struct transaction_record *record, size_t size)
+int transactions_add(struct writer *writer, const struct transaction_record *record, size_t size)
 {
 	const char *text = record->text;
 	struct prepared *add;

@@ -22,7 +22,7 @@ struct lock_writer {
 void lock_writer_init(struct lock_writer *locks);
 
 /* Stores one record. SQLITE_OK or the error. */
-int lock_waits_take(struct writer *writer, const struct lock_wait_record *record, size_t size);
-int transactions_take(struct writer *writer, const struct transaction_record *record, size_t size);
+int lock_waits_add(struct writer *writer, const struct lock_wait_record *record, size_t size);
+int transactions_add(struct writer *writer, const struct transaction_record *record, size_t size);
 
 #endif

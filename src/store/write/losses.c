@@ -137,7 +137,7 @@ void losses_stored(struct losses *losses)
 	}
 }
 
-void losses_settle(struct losses *losses, const struct losses *stored)
+void losses_commit(struct losses *losses, const struct losses *stored)
 {
 	if (losses->file != stored->file)
 		begin_file(losses, stored->file);

@@ -58,6 +58,6 @@ int losses_write(struct losses *losses, struct writer *writer);
 void losses_stored(struct losses *losses);
 
 /* `stored` was a copy of `losses`, to which its process has added since, and is in the file now. */
-void losses_settle(struct losses *losses, const struct losses *stored);
+void losses_commit(struct losses *losses, const struct losses *stored);
 
 #endif

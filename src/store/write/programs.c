@@ -36,7 +36,7 @@ static int run(struct writer *writer, struct prepared *prepared)
 	return writer_run(writer, prepared);
 }
 
-int programs_take(struct writer *writer, const struct program_record *record, size_t size)
+int programs_add(struct writer *writer, const struct program_record *record, size_t size)
 {
 	struct program_writer *programs = writer->programs;
 	struct prepared *add, *remove, *add_plan;
@@ -154,7 +154,7 @@ static int take_row(struct writer *writer, int64_t program, int64_t query, const
 	}
 }
 
-int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size)
+int programs_add_rows(struct writer *writer, const struct program_rows_record *record, size_t size)
 {
 	const struct program_row *row;
 	int code = SQLITE_OK;

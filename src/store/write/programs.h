@@ -19,8 +19,8 @@ struct program_writer {
 void program_writer_init(struct program_writer *programs);
 
 /* SQLITE_OK or the error, as all that takes a record. */
-int programs_take(struct writer *writer, const struct program_record *record, size_t size);
-int programs_take_rows(struct writer *writer, const struct program_rows_record *record, size_t size);
+int programs_add(struct writer *writer, const struct program_record *record, size_t size);
+int programs_add_rows(struct writer *writer, const struct program_rows_record *record, size_t size);
 
 /* Removes those that no query names any more. */
 int programs_remove_unused(struct writer *writer);

@@ -69,7 +69,7 @@ static int find_queries(struct writer *writer, struct query_key query, struct qu
 	return rows->parent < 0 ? (int)-rows->parent : SQLITE_OK;
 }
 
-int query_rows_take_start(struct writer *writer, const struct start_record *record, size_t size)
+int query_rows_add_start(struct writer *writer, const struct start_record *record, size_t size)
 {
 	const int64_t began_ns = (int64_t)record->run.realtime_ns, seen_ns = (int64_t)record->open_until_ns;
 	const struct stretch stretch = { began_ns, seen_ns > began_ns ? seen_ns : began_ns };
@@ -118,13 +118,13 @@ static int take_delays(struct writer *writer, const struct query_record *record)
 
 		if (!size)
 			continue;
-		code = sample_rows_take(writer, &sample.record, size);
+		code = sample_rows_add(writer, &sample.record, size);
 		writer->samples->delay_count += !code;
 	}
 	return code;
 }
 
-int query_rows_take(struct writer *writer, const struct query_record *record, size_t size)
+int query_rows_add(struct writer *writer, const struct query_record *record, size_t size)
 {
 	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
 		                         (int64_t)(record->start_realtime_ns + record->duration_ns) };
@@ -155,7 +155,7 @@ int query_rows_take(struct writer *writer, const struct query_record *record, si
 	code = take_delays(writer, record);
 	const struct foreign_names names = { rows.context, rows.statement, rows.labels };
 	if (!code)
-		code = foreign_spans_take(writer, record, &names, texts.query.bytes, texts.query.size);
+		code = foreign_spans_add(writer, record, &names, texts.query.bytes, texts.query.size);
 	writer->queries->ended++;
 	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
 	return code;

@@ -11,8 +11,8 @@
 
 /* Inside a transaction: what a record says; nothing is taken of one that is none. SQLITE_OK or the
  * error. */
-int query_rows_take_start(struct writer *writer, const struct start_record *record, size_t size);
-int query_rows_take(struct writer *writer, const struct query_record *record, size_t size);
+int query_rows_add_start(struct writer *writer, const struct start_record *record, size_t size);
+int query_rows_add(struct writer *writer, const struct query_record *record, size_t size);
 
 /* Writes what the batch has gathered. SQLITE_OK or the error. */
 int query_rows_write(struct writer *writer);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "query/look.h"
+#include "query/inspect.h"
 #include "store/write/texts.h"
 #include "store/write/writer.h"
 
@@ -53,7 +53,7 @@ int running_write(struct writer *writer, const struct query_span *span)
 
 	/* Nothing of another process can be seen. A query without a statement is not shown. */
 	if (writer->other || !span->rows.statement || !span->start->run.run ||
-	    !query_look(span->start->run.run, span->key, &view))
+	    !query_inspect(span->start->run.run, span->key, &view))
 		return SQLITE_OK;
 	code = write_view(writer, span, &view);
 	query_view_free(&view);

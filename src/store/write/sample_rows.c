@@ -151,7 +151,7 @@ static int label_sample(struct writer *writer, const struct sample_record *recor
 	return SQLITE_OK;
 }
 
-int sample_rows_take(struct writer *writer, const struct sample_record *record, size_t size)
+int sample_rows_add(struct writer *writer, const struct sample_record *record, size_t size)
 {
 	struct pending_sample *sample = &writer->samples->pending[writer->samples->count];
 	int64_t row;

@@ -50,7 +50,7 @@ void sample_writer_clear(struct sample_writer *samples);
 
 /* Decodes the record and interns what it names; the row is written at the batch's end. Another
  * record than a sample's is left out. SQLITE_OK or the error. */
-int sample_rows_take(struct writer *writer, const struct sample_record *record, size_t size);
+int sample_rows_add(struct writer *writer, const struct sample_record *record, size_t size);
 
 /* Sorts and writes what the batch has gathered. SQLITE_OK or the error. */
 int sample_rows_insert(struct writer *writer);

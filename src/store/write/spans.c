@@ -185,7 +185,7 @@ static bool is_site(const struct span_site_record *record, size_t size)
 	               size - sizeof *record;
 }
 
-void spans_take_site(struct writer *writer, const void *record, size_t size)
+void spans_add_site(struct writer *writer, const void *record, size_t size)
 {
 	const struct span_site_record *published = record;
 	struct known_span_site *site;
@@ -589,7 +589,7 @@ static int leave_foreign(struct writer *writer, const struct span_batch *batch, 
 	return code;
 }
 
-int spans_take(struct writer *writer, const void *record, size_t size)
+int spans_add(struct writer *writer, const void *record, size_t size)
 {
 	const struct span_batch *batch = record;
 	struct batch_sums sums;

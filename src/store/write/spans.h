@@ -42,10 +42,10 @@ void span_writer_forget(struct span_writer *spans);
 void span_writer_forget_statements(struct span_writer *spans);
 
 /* Inside a transaction. SQLITE_OK or the error. */
-int spans_take(struct writer *writer, const void *record, size_t size);
+int spans_add(struct writer *writer, const void *record, size_t size);
 
 /* The site of a number: at any time, and remembered for good. */
-void spans_take_site(struct writer *writer, const void *record, size_t size);
+void spans_add_site(struct writer *writer, const void *record, size_t size);
 
 /* The number of spans in a record, for the counter of those that were lost. */
 uint64_t spans_in(const void *record, size_t size);

@@ -226,7 +226,7 @@ static int write_flush(struct writer *writer, uint64_t flush)
 int statements_write(struct writer *writer)
 {
 	int64_t most = (int64_t)statement_stats_max();
-	int code = statement_stats_take(write_statement, writer);
+	int code = statement_stats_next(write_statement, writer);
 
 	if (!code && statement_stats_flush())
 		code = write_flush(writer, statement_stats_flush());

@@ -25,7 +25,7 @@ struct counter_writer {
 void counter_writer_init(struct counter_writer *counters);
 
 /* Inside a transaction: adds what came since the file got it, and keeps the number of rows
- * within log_statements_max. statement_stats_settle() follows. SQLITE_OK or the error. */
+ * within log_statements_max. statement_stats_commit() follows. SQLITE_OK or the error. */
 int statements_write(struct writer *writer);
 
 /* Writes the counts of another process. SQLITE_OK or the error; a record that is none is left out. */

@@ -7,8 +7,8 @@
  * place is the one that had the address in most calls, and never another opcode's. Nothing is assumed of the
  * library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_PLACES_H
-#define QUERYPROF_SQLITE_OPCODE_PLACES_H
+#ifndef QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
+#define QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
 
 #include <string.h>
 
@@ -31,8 +31,8 @@ typedef int scan_status_function(sqlite3_stmt *stmt, int loop, int what, void *t
 
 /* The places that were found in one library. */
 struct opcode_library {
-	struct opcode_places places;
-	struct callback_places callbacks;
+	struct opcode_locations places;
+	struct callback_locations callbacks;
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
 	uint32_t calls;    /* of the library's that were looked at */
 	scan_status_function *scan_status;      /* NULL: it does not count loops */

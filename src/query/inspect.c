@@ -15,7 +15,7 @@
  * A free block's first eight bytes are the first that its allocator writes over, in
  * glibc as in SQLite's own.
  */
-#include "query/look.h"
+#include "query/inspect.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -213,7 +213,7 @@ struct query_run *query_next_shown(struct query_run *last, struct query_view *vi
 	return run;
 }
 
-bool query_look(const struct query_run *run, struct query_key key, struct query_view *view)
+bool query_inspect(const struct query_run *run, struct query_key key, struct query_view *view)
 {
 	if (!look(run, view))
 		return false;

@@ -2,8 +2,8 @@
 /*
  * Whether a call's frame is still there, and code runs inside it.
  */
-#ifndef QUERYPROF_BASE_FRAME_PLACE_H
-#define QUERYPROF_BASE_FRAME_PLACE_H
+#ifndef QUERYPROF_BASE_FRAME_LOCATION_H
+#define QUERYPROF_BASE_FRAME_LOCATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ __attribute__((no_sanitize("address"))) static inline uintptr_t frame_return_add
 	return ((const volatile uintptr_t *)frame)[1];
 }
 
-enum frame_place {
+enum frame_location {
 	FRAME_AROUND,    /* the code runs inside the frame */
 	FRAME_LEFT,      /* the frame is gone: a longjmp left it */
 	FRAME_ELSEWHERE, /* the frame is on another stack */
@@ -34,8 +34,8 @@ enum frame_place {
 /* Where `frame` is for code whose stack ends at `sp`. `return_address` is what the frame had
  * as its return address when it was made: another value shows that it was left and written
  * over. Only the thread's own stack is read, as another one may have been unmapped. */
-static inline enum frame_place frame_place(uintptr_t frame, uintptr_t return_address,
-                                           const struct unwind_stack *stack, uintptr_t sp)
+static inline enum frame_location frame_location(uintptr_t frame, uintptr_t return_address,
+                                                 const struct unwind_stack *stack, uintptr_t sp)
 {
 	bool frame_on_own = frame >= stack->start && frame < stack->end;
 	bool sp_on_own = sp >= stack->start && sp < stack->end;

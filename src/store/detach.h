@@ -4,30 +4,30 @@
  * too: under `queryprof record` the command. It then reads the ring, and the flusher does not,
  * as long as the connection to it is open. A ring has one reader.
  */
-#ifndef QUERYPROF_STORE_LEAVING_H
-#define QUERYPROF_STORE_LEAVING_H
+#ifndef QUERYPROF_STORE_DETACH_H
+#define QUERYPROF_STORE_DETACH_H
 
 #include <stdbool.h>
 
 /* The flusher's: sends the request to the other process. False: there is none. */
-bool leaving_begin(void);
+bool detach_begin(void);
 
 /* Whether there is one. What is in the ring when this process ends is stored by it in any case. */
-bool leaving_is_possible(void);
+bool detach_is_possible(void);
 
 /* The flusher's: whether the other process reads the ring. It looks whether that is there. */
-bool leaving_goes_on(void);
+bool detach_goes_on(void);
 
 /* Called by the flusher: brings the counters of statements into the ring, as no other process has them. */
-void leaving_send_statements(void);
+void detach_send_statements(void);
 
-/* The same as leaving_goes_on() without a look. */
-bool leaving_is_on(void);
+/* The same as detach_goes_on() without a look. */
+bool detach_is_on(void);
 
 /* In a thread that takes the place of an earlier flusher, whose connection has gone. */
-void leaving_begin_again(void);
+void detach_begin_again(void);
 
 /* In a forked child: its ring is its own again. */
-void leaving_reset_in_child(void);
+void detach_reset_in_child(void);
 
 #endif

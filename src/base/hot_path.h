@@ -6,13 +6,13 @@
  * calls a function that is off the way elsewhere; and what the way touches stands first in its
  * structures, in the 128 bytes for which an instruction's offset takes one byte instead of four.
  */
-#ifndef QUERYPROF_BASE_WAY_H
-#define QUERYPROF_BASE_WAY_H
+#ifndef QUERYPROF_BASE_HOT_PATH_H
+#define QUERYPROF_BASE_HOT_PATH_H
 
-#define ON_THE_WAY __attribute__((hot))
-#define OFF_THE_WAY __attribute__((cold))
+#define HOT_PATH __attribute__((hot))
+#define COLD_PATH __attribute__((cold))
 
 /* Part of its caller: what the call and the registers that it saves take is as much as what is done. */
-#define PART_OF_THE_WAY static inline __attribute__((always_inline))
+#define HOT_INLINE static inline __attribute__((always_inline))
 
 #endif

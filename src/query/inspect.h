@@ -2,8 +2,8 @@
 /*
  * Runs of queries, as other threads see them.
  */
-#ifndef QUERYPROF_QUERY_LOOK_H
-#define QUERYPROF_QUERY_LOOK_H
+#ifndef QUERYPROF_QUERY_INSPECT_H
+#define QUERYPROF_QUERY_INSPECT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,6 +100,6 @@ int64_t query_youngest_open_ns(void);
 bool query_any_open(void);
 
 /* This one, if it is shown and its run has this key. */
-bool query_look(const struct query_run *run, struct query_key key, struct query_view *view);
+bool query_inspect(const struct query_run *run, struct query_key key, struct query_view *view);
 
 #endif

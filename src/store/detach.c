@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/leaving.h"
+#include "store/detach.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,9 +17,9 @@
 static struct {
 	bool is_on;
 	int connection; /* in the flusher's own table; -1: not kept */
-} leaving = { .connection = -1 };
+} detached = { .connection = -1 };
 
-bool leaving_is_possible(void)
+bool detach_is_possible(void)
 {
 	return flusher.leave && flusher.leave(NULL);
 }
@@ -35,31 +35,31 @@ static bool is_short(int error)
  * there. False: there is no other process. */
 static bool connect_again(void)
 {
-	if (!flusher.leave(&leaving.connection))
+	if (!flusher.leave(&detached.connection))
 		return false;
-	if (leaving.connection < 0)
+	if (detached.connection < 0)
 		return flusher.table_error || is_short(errno);
 	if (flusher.table_error) {
-		close(leaving.connection);
-		leaving.connection = -1;
+		close(detached.connection);
+		detached.connection = -1;
 	}
 	return true;
 }
 
-bool leaving_begin(void)
+bool detach_begin(void)
 {
-	leaving.connection = -1;
+	detached.connection = -1;
 	if (!flusher.leave || !connect_again())
 		return false;
-	leaving.is_on = true;
+	detached.is_on = true;
 	shared_ring_leave(true);
 	flusher_clear_failure();
 	return true;
 }
 
-bool leaving_is_on(void)
+bool detach_is_on(void)
 {
-	return leaving.is_on;
+	return detached.is_on;
 }
 
 /* A statement's text may be one part in so many of the ring. */
@@ -93,40 +93,40 @@ static int send_statement(void *unused, const struct statement_stats *stats)
 	return 0;
 }
 
-void leaving_send_statements(void)
+void detach_send_statements(void)
 {
-	statement_stats_take(send_statement, NULL);
-	statement_stats_settle(true);
+	statement_stats_next(send_statement, NULL);
+	statement_stats_commit(true);
 }
 
 static void end(void)
 {
-	leaving.is_on = false;
+	detached.is_on = false;
 	shared_ring_leave(false);
 }
 
-bool leaving_goes_on(void)
+bool detach_goes_on(void)
 {
-	struct pollfd polled = { .fd = leaving.connection };
+	struct pollfd polled = { .fd = detached.connection };
 
-	if (leaving.is_on && leaving.connection < 0 && !flusher.table_error && !connect_again())
+	if (detached.is_on && detached.connection < 0 && !flusher.table_error && !connect_again())
 		end();
-	if (leaving.connection >= 0 && poll(&polled, 1, 0) > 0) {
-		close(leaving.connection);
-		leaving.connection = -1;
+	if (detached.connection >= 0 && poll(&polled, 1, 0) > 0) {
+		close(detached.connection);
+		detached.connection = -1;
 		end();
 	}
-	return leaving.is_on;
+	return detached.is_on;
 }
 
-void leaving_begin_again(void)
+void detach_begin_again(void)
 {
-	if (leaving.is_on && !leaving_begin())
+	if (detached.is_on && !detach_begin())
 		end();
 }
 
-void leaving_reset_in_child(void)
+void detach_reset_in_child(void)
 {
-	leaving.is_on = false;
-	leaving.connection = -1;
+	detached.is_on = false;
+	detached.connection = -1;
 }

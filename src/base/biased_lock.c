@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/bias.h"
+#include "base/biased_lock.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -27,7 +27,7 @@ static bool can_bar(void)
 WAIT_DEFINE(for_stores, "a child without membarrier(): stores of other threads arrive", WAIT_MS(1),
             "nothing: it takes 1 ms");
 
-bool bias_pass_barrier(void)
+bool biased_lock_barrier(void)
 {
 	int saved_errno = errno;
 	bool is_passed = can_bar();
@@ -43,30 +43,30 @@ bool bias_pass_barrier(void)
 WAIT_DEFINE(for_user, "a thread that takes over what another one owned: that one leaves it", NS_PER_S,
             "nothing, so it looks again and again; the owner takes microseconds");
 
-void bias_share(struct bias *bias)
+void biased_lock_revoke(struct biased_lock *bias)
 {
 	struct bounded_wait wait;
 
-	if (bias_is_shared(bias))
+	if (biased_lock_is_revoked(bias))
 		return;
 	/* Two may do this at once. */
 	__atomic_store_n(&bias->user, BIAS_SHARING, __ATOMIC_SEQ_CST);
-	bias_pass_barrier();
+	biased_lock_barrier();
 	wait = bounded_wait_begin(&for_user);
-	/* Acquire: with bias_leave(). */
+	/* Acquire: with biased_lock_release(). */
 	while (__atomic_load_n(&bias->is_inside, __ATOMIC_ACQUIRE) && bounded_wait_nap(&wait, 0))
 		;
 	/* Release: with the load above. */
 	__atomic_store_n(&bias->user, BIAS_SHARED, __ATOMIC_RELEASE);
 }
 
-bool bias_enter_slowly(struct bias *bias, uint32_t thread)
+bool biased_lock_acquire_slowly(struct biased_lock *bias, uint32_t thread)
 {
 	uint32_t user = 0;
 
 	if (can_bar() && __atomic_compare_exchange_n(&bias->user, &user, thread, false, __ATOMIC_RELAXED,
 	                                             __ATOMIC_RELAXED))
-		return bias_enter(bias, thread);
-	bias_share(bias);
+		return biased_lock_acquire(bias, thread);
+	biased_lock_revoke(bias);
 	return false;
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An object that only one thread has used so far is that thread's, and what the thread does to it between
- * bias_enter() and bias_leave() costs it no atomic operation. The first other thread makes it
- * shared, for good: that thread publishes it, has every processor pass a barrier, and waits
- * until the user is outside. So either the user sees that the thing is shared, or it is waited
- * for. In between nothing may wait for another thread.
+ * biased_lock_acquire() and biased_lock_release() costs it no atomic operation. The first other thread makes
+ * it shared, for good: that thread publishes it, has every processor pass a barrier, and waits until the user
+ * is outside. So either the user sees that the thing is shared, or it is waited for. In between nothing may
+ * wait for another thread.
  */
-#ifndef QUERYPROF_BASE_BIAS_H
-#define QUERYPROF_BASE_BIAS_H
+#ifndef QUERYPROF_BASE_BIASED_LOCK_H
+#define QUERYPROF_BASE_BIASED_LOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/way.h"
+#include "base/hot_path.h"
 
 /* Zeroes: no thread has used it yet. */
-struct bias {
+struct biased_lock {
 	uint32_t user;  /* atomic: a thread's id, 0, BIAS_SHARING or BIAS_SHARED */
 	bool is_inside; /* atomic: the user is between _enter() and _leave() */
 };
@@ -24,12 +24,12 @@ struct bias {
 #define BIAS_SHARING (UINT32_MAX - 1)
 #define BIAS_SHARED UINT32_MAX
 
-OFF_THE_WAY bool bias_enter_slowly(struct bias *bias, uint32_t thread);
+COLD_PATH bool biased_lock_acquire_slowly(struct biased_lock *bias, uint32_t thread);
 
 /* False: it is shared, and its user is outside. */
-static inline bool bias_enter(struct bias *bias, uint32_t thread)
+static inline bool biased_lock_acquire(struct biased_lock *bias, uint32_t thread)
 {
-	/* Relaxed: bias_share() has the barrier. */
+	/* Relaxed: biased_lock_revoke() has the barrier. */
 	if (__builtin_expect(__atomic_load_n(&bias->user, __ATOMIC_RELAXED) == thread, 1)) {
 		__atomic_store_n(&bias->is_inside, true, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -37,11 +37,11 @@ static inline bool bias_enter(struct bias *bias, uint32_t thread)
 			return true;
 		__atomic_store_n(&bias->is_inside, false, __ATOMIC_RELAXED);
 	}
-	return bias_enter_slowly(bias, thread);
+	return biased_lock_acquire_slowly(bias, thread);
 }
 
 /* The same, of a thread that is the user already. False: it is not. `thread`: not 0. */
-static inline bool bias_enter_again(struct bias *bias, uint32_t thread)
+static inline bool biased_lock_reacquire(struct biased_lock *bias, uint32_t thread)
 {
 	/* As above. */
 	if (__atomic_load_n(&bias->user, __ATOMIC_RELAXED) != thread)
@@ -54,16 +54,16 @@ static inline bool bias_enter_again(struct bias *bias, uint32_t thread)
 	return false;
 }
 
-static inline void bias_leave(struct bias *bias)
+static inline void biased_lock_release(struct biased_lock *bias)
 {
 	/* Release: the thread that waits sees what was done. */
 	__atomic_store_n(&bias->is_inside, false, __ATOMIC_RELEASE);
 }
 
 /* It is shared from now on, its user outside; the caller may be the user. */
-void bias_share(struct bias *bias);
+void biased_lock_revoke(struct biased_lock *bias);
 
-static inline bool bias_is_shared(const struct bias *bias)
+static inline bool biased_lock_is_revoked(const struct biased_lock *bias)
 {
 	/* Acquire: what the user did before. */
 	return __atomic_load_n(&bias->user, __ATOMIC_ACQUIRE) == BIAS_SHARED;
@@ -71,6 +71,6 @@ static inline bool bias_is_shared(const struct bias *bias)
 
 /* Every thread of the process passes a full barrier. False: the kernel has no such call, and
  * everything is shared. */
-bool bias_pass_barrier(void);
+bool biased_lock_barrier(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "timers/take.h"
+#include "timers/record.h"
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 #include "timers/signal.h"
 
 /* Not inlined: a query's frame is around this one. */
-__attribute__((noinline)) bool sampler_take_observed(struct thread *thread, struct observation *seen)
+__attribute__((noinline)) bool sampler_record_observed(struct thread *thread, struct observation *seen)
 {
 	const uint64_t blocked = signal_asynchronous();
 	int saved_errno = errno;

@@ -2,8 +2,8 @@
 /*
  * Samples that ordinary code takes.
  */
-#ifndef QUERYPROF_TIMERS_TAKE_H
-#define QUERYPROF_TIMERS_TAKE_H
+#ifndef QUERYPROF_TIMERS_RECORD_H
+#define QUERYPROF_TIMERS_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,15 +15,15 @@
  * caller on. The sample goes to the query that runs, its time is set here; false, and nothing
  * is written, where none runs or there is no room. Signals wait meanwhile, so a timer's sample
  * is only late. Async-signal-safe; keeps errno. */
-bool sampler_take_observed(struct thread *thread, struct observation *seen);
+bool sampler_record_observed(struct thread *thread, struct observation *seen);
 
 /* The same with `value` in the type's unit, for tests. It has no frame of its own in any build. */
-__attribute__((always_inline)) static inline bool sampler_take(struct thread *thread, enum trace_type type,
-                                                               int64_t value)
+__attribute__((always_inline)) static inline bool sampler_record(struct thread *thread, enum trace_type type,
+                                                                 int64_t value)
 {
 	struct observation seen = { .type = type, .weight = 1, .value = value };
 
-	return sampler_take_observed(thread, &seen);
+	return sampler_record_observed(thread, &seen);
 }
 
 #endif

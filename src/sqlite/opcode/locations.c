@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sqlite/opcode/places.h"
+#include "sqlite/opcode/locations.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +146,7 @@ static bool copy_program(struct learning *learning, uintptr_t at, uint32_t op_by
 	return true;
 }
 
-static void set_op_bytes(struct opcode_places *places, uint32_t bytes)
+static void set_op_bytes(struct opcode_locations *places, uint32_t bytes)
 {
 	places->op_bytes = bytes;
 	places->op_shift = (uint32_t)__builtin_ctz(bytes);
@@ -158,7 +158,7 @@ static void set_op_bytes(struct opcode_places *places, uint32_t bytes)
 
 static void find_program(struct learning *learning, const void *const *words, size_t size, uint32_t count)
 {
-	struct opcode_places *places = &learning->found->places;
+	struct opcode_locations *places = &learning->found->places;
 	struct opcode_bytes first;
 
 	for (uint32_t i = 0; i < size / WORD; i++) {
@@ -180,7 +180,7 @@ static void find_program(struct learning *learning, const void *const *words, si
 /* Before its first step: opcodes change as they run. */
 static bool look_at_statement(struct learning *learning, const sqlite3_stmt *stmt, uint32_t count)
 {
-	const struct opcode_places *places = &learning->found->places;
+	const struct opcode_locations *places = &learning->found->places;
 	union {
 		const void *words[STRUCT_BYTES / WORD];
 		uint32_t numbers[STRUCT_BYTES / 4];
@@ -227,7 +227,7 @@ static uint32_t find_caller(const struct learning *learning, const char *names)
 
 /* --- what the interpreter's frame has -------------------------------------------------------- */
 
-static bool find_function(const struct code_map *map, uintptr_t pc, struct opcode_places *places)
+static bool find_function(const struct code_map *map, uintptr_t pc, struct opcode_locations *places)
 {
 	struct cfi_section section;
 	struct cfi_row row;
@@ -242,7 +242,7 @@ static bool find_function(const struct code_map *map, uintptr_t pc, struct opcod
 
 static void compare_place(struct learning *learning, int number, uintptr_t value)
 {
-	const struct opcode_places *places = &learning->found->places;
+	const struct opcode_locations *places = &learning->found->places;
 	uintptr_t offset = value - learning->program;
 
 	if (offset == (uintptr_t)learning->caller * places->op_bytes)
@@ -268,7 +268,7 @@ static void compare_places(struct learning *learning, const uint64_t *registers,
 /* From queryprof's function to the interpreter. The first function of all is called by it directly. */
 static void walk(struct learning *learning, const struct code_map *map, const ucontext_t *context)
 {
-	struct opcode_places *places = &learning->found->places;
+	struct opcode_locations *places = &learning->found->places;
 	struct full_frame frame;
 
 	full_begin(&frame, context);
@@ -417,7 +417,7 @@ static uint32_t first_of(const bool *is, uint32_t count, uint32_t unit)
 	return 0;
 }
 
-/* The place's number in struct opcode_places. */
+/* The place's number in struct opcode_locations. */
 static uint8_t place_of(int candidate)
 {
 	return (uint8_t)(candidate < REGISTERS ? 1 + kept_registers[candidate]
@@ -440,7 +440,7 @@ static uint32_t weigh_place(const struct learning *learning, int candidate)
 /* Whether the code was understood: it says no place that another opcode, or none, was in. */
 static bool is_confirmed(const struct learning *learning)
 {
-	const struct opcode_places *places = &learning->found->places;
+	const struct opcode_locations *places = &learning->found->places;
 	const uint32_t calls = learning->found->calls;
 	uint32_t confirmed = 0;
 
@@ -459,7 +459,7 @@ static bool is_confirmed(const struct learning *learning)
 }
 
 /* False: there is no such place. */
-static bool choose_places(struct learning *learning, struct opcode_places *places)
+static bool choose_places(struct learning *learning, struct opcode_locations *places)
 {
 	const size_t size = places->end - places->start;
 	unsigned side = publish_enter_reader();
@@ -483,7 +483,7 @@ static bool choose_places(struct learning *learning, struct opcode_places *place
 /* False: something was not found. */
 static bool conclude(struct learning *learning)
 {
-	struct opcode_places *places = &learning->found->places;
+	struct opcode_locations *places = &learning->found->places;
 
 	places->n_op = first_of(learning->is.count, STRUCT_BYTES / 4, 4);
 	learning->found->counters = first_of(learning->is.counter, STRUCT_BYTES / 4, 4);
