@@ -123,7 +123,7 @@ QP_API int qp_attach_of(struct sqlite3 *db, const qp_sqlite *sqlite);
 #if defined(SQLITE_VERSION) && !defined(SQLITE3EXT_H)
 static inline int qp_attach_linked(struct sqlite3 *db)
 {
-	const qp_sqlite linked = { sizeof linked, sqlite3_open, sqlite3_close, sqlite3_auto_extension,
+	const qp_sqlite linked = { sizeof(linked), sqlite3_open, sqlite3_close, sqlite3_auto_extension,
 		                   sqlite3_cancel_auto_extension };
 
 	return qp_attach_of(db, &linked);

@@ -48,16 +48,16 @@ __attribute__((constructor)) static void read_environment(void)
 	unsigned topics = 0;
 
 	if ((given = secure_getenv("QUERYPROF_DEBUG_FILE")))
-		snprintf(file, sizeof file, "%s", given);
+		snprintf(file, sizeof(file), "%s", given);
 	if ((given = secure_getenv("TMPDIR")) && *given)
-		snprintf(folder, sizeof folder, "%s", given);
+		snprintf(folder, sizeof(folder), "%s", given);
 
 	while (at && *at) {
 		size_t size = strcspn(at, ",");
 		unsigned named = topics_of(at, size);
 
 		if (!named) {
-			snprintf(bad_value, sizeof bad_value,
+			snprintf(bad_value, sizeof(bad_value),
 			         "QUERYPROF_DEBUG: \"%.*s\" is not one of hooks, symbols, store, timers, all",
 			         size > 40 ? 40 : (int)size, at);
 			return;
@@ -72,7 +72,7 @@ static int open_file(void)
 {
 	char of_process[PATH_MAX + 40];
 
-	snprintf(of_process, sizeof of_process, "%s/queryprof-debug.%d.log", folder, (int)getpid());
+	snprintf(of_process, sizeof(of_process), "%s/queryprof-debug.%d.log", folder, (int)getpid());
 	return regular_file_make(*file ? file : of_process, O_WRONLY | O_APPEND);
 }
 
@@ -96,11 +96,11 @@ void debug_write(enum debug_topic topic, const char *format, ...)
 
 	clock_read(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
-	size = strftime(line, sizeof line, "%FT%T", &utc);
-	size += (size_t)snprintf(line + size, sizeof line - size, ".%06ldZ %d/%u %s: ", now.tv_nsec / 1000,
+	size = strftime(line, sizeof(line), "%FT%T", &utc);
+	size += (size_t)snprintf(line + size, sizeof(line) - size, ".%06ldZ %d/%u %s: ", now.tv_nsec / 1000,
 	                         (int)getpid(), sys_gettid(), topic_names[topic]);
 	va_start(arguments, format);
-	vsnprintf(line + size, sizeof line - size - 1, format, arguments);
+	vsnprintf(line + size, sizeof(line) - size - 1, format, arguments);
 	va_end(arguments);
 	size = strlen(line);
 	line[size++] = '\n';
@@ -120,7 +120,7 @@ const char *debug_error(void)
 
 	if (*bad_value || !error)
 		return *bad_value ? bad_value : NULL;
-	snprintf(sentence, sizeof sentence, "the debug log cannot be written: %s (QUERYPROF_DEBUG_FILE)",
+	snprintf(sentence, sizeof(sentence), "the debug log cannot be written: %s (QUERYPROF_DEBUG_FILE)",
 	         strerror(error));
 	return sentence;
 }

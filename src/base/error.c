@@ -12,7 +12,7 @@ int error_set(int code, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(newest, sizeof newest, format, arguments);
+	vsnprintf(newest, sizeof(newest), format, arguments);
 	va_end(arguments);
 	return code;
 }

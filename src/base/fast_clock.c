@@ -77,7 +77,7 @@ static bool is_trusted(void)
 	char list[256], *rest = list, *name;
 	int saved_errno = errno, cancel = cancel_hold(),
 	    file = open(QUERYPROF_TEST_SOURCES, O_RDONLY | O_CLOEXEC);
-	ssize_t size = file >= 0 ? read(file, list, sizeof list - 1) : -1;
+	ssize_t size = file >= 0 ? read(file, list, sizeof(list) - 1) : -1;
 	bool is_listed = size <= 0;
 
 	if (file >= 0)

@@ -21,7 +21,7 @@ int filters_here(void)
 	ssize_t size = -1;
 
 	if (fd >= 0) {
-		size = read(fd, status, sizeof status - 1);
+		size = read(fd, status, sizeof(status) - 1);
 		close(fd);
 	}
 	status[size > 0 ? size : 0] = '\0';

@@ -63,8 +63,8 @@ static inline struct hash hash_bytes(const void *bytes, size_t size)
 	const char *at = bytes;
 	uint64_t word;
 
-	for (; size >= sizeof word; size -= sizeof word, at += sizeof word) {
-		memcpy(&word, at, sizeof word);
+	for (; size >= sizeof(word); size -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
 		hash_word(&hash, word);
 	}
 	word = 0;

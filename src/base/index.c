@@ -18,7 +18,7 @@ uint32_t index_add(struct index *index, struct hash key)
 	uint32_t number = (uint32_t)index->table.count;
 	struct numbered *added = NULL;
 
-	index->table.entry_size = sizeof *added;
+	index->table.entry_size = sizeof(*added);
 	index->table.limit = SIZE_MAX;
 	if (number != INDEX_NONE)
 		added = hash_table_add(&index->table, key);

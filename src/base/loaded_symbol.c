@@ -77,7 +77,7 @@ static const ElfW(Sym) *find_symbol(const struct loaded_tables *in, const char *
 	const uint32_t *bucket = (const uint32_t *)(filter + filters);
 	const uint32_t *hashes = bucket + buckets;
 	const uint32_t hash = hash_name(name);
-	const unsigned bits = sizeof *filter * 8;
+	const unsigned bits = sizeof(*filter) * 8;
 	const ElfW(Addr) wanted = (ElfW(Addr))1 << hash % bits | (ElfW(Addr))1
 	                                                                 << (hash >> in->hash[3]) % bits;
 	uint32_t i;

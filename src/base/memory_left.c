@@ -21,7 +21,7 @@ static struct usage usage_now(void)
 	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
-		ssize_t size = read(fd, line, sizeof line - 1);
+		ssize_t size = read(fd, line, sizeof(line) - 1);
 
 		line[size > 0 ? size : 0] = '\0';
 		close(fd);

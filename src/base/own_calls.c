@@ -6,7 +6,7 @@ uint64_t own_calls_forbidden[OWN_CALL_NUMBERS / 64];
 #define ENTRY(name, callers, loss) { #name, SYS_##name, callers, loss },
 const struct own_call own_calls[] = { OWN_CALLS(ENTRY) };
 #undef ENTRY
-const size_t own_calls_count = sizeof own_calls / sizeof *own_calls;
+const size_t own_calls_count = sizeof(own_calls) / sizeof(*own_calls);
 
 static pid_t process;
 

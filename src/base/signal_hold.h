@@ -27,8 +27,8 @@ static inline struct signal_hold signal_hold(int number)
 	struct signal_hold hold = { .mask = 1ull << (number - 1) };
 	uint64_t pending = 0;
 
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &hold.mask, &hold.before, sizeof hold.mask);
-	syscall(SYS_rt_sigpending, &pending, sizeof pending);
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &hold.mask, &hold.before, sizeof(hold.mask));
+	syscall(SYS_rt_sigpending, &pending, sizeof(pending));
 	hold.was_pending = (pending & hold.mask) != 0;
 	return hold;
 }
@@ -40,8 +40,8 @@ static inline void signal_release(const struct signal_hold *hold, bool is_raised
 	int error = errno;
 
 	if (is_raised && !hold->was_pending)
-		syscall(SYS_rt_sigtimedwait, &hold->mask, NULL, &now, sizeof hold->mask);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &hold->before, NULL, sizeof hold->before);
+		syscall(SYS_rt_sigtimedwait, &hold->mask, NULL, &now, sizeof(hold->mask));
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &hold->before, NULL, sizeof(hold->before));
 	errno = error;
 }
 

@@ -21,7 +21,7 @@
 /* Where the interrupted thread's stack ended; 0: not known. */
 static inline uintptr_t interrupted_stack_pointer(const ucontext_t *context)
 {
-	if (context == NULL)
+	if (!context)
 		return 0;
 #if defined(__x86_64__)
 	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];

@@ -25,7 +25,7 @@ bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t siz
 {
 	char path[64];
 
-	snprintf(path, sizeof path, "/proc/self/task/%u/%s", thread_id, name);
+	snprintf(path, sizeof(path), "/proc/self/task/%u/%s", thread_id, name);
 	return read_file(path, text, size);
 }
 
@@ -33,6 +33,6 @@ bool task_file_read_process(const char *name, char *text, size_t size)
 {
 	char path[64];
 
-	snprintf(path, sizeof path, "/proc/self/%s", name);
+	snprintf(path, sizeof(path), "/proc/self/%s", name);
 	return read_file(path, text, size);
 }

@@ -30,7 +30,7 @@ static int compare_texts(const void *left, const void *right)
 void text_sums_sort(struct text_sums *sums)
 {
 	if (sums->list.count)
-		qsort(sums->list.items, sums->list.count, sizeof *sums->list.items, compare_texts);
+		qsort(sums->list.items, sums->list.count, sizeof(*sums->list.items), compare_texts);
 }
 
 void text_sums_free(struct text_sums *sums)

@@ -29,7 +29,7 @@
 		const size_t wanted_ = (wanted);                                                             \
 		void *items_ = reserved_->items;                                                             \
 		if (!items_ || wanted_ > reserved_->room)                                                    \
-			items_ = vector_grow(items_, &reserved_->room, wanted_, sizeof *reserved_->items);   \
+			items_ = vector_grow(items_, &reserved_->room, wanted_, sizeof(*reserved_->items));  \
 		if (items_)                                                                                  \
 			reserved_->items = items_;                                                           \
 		items_ != NULL;                                                                              \
@@ -42,7 +42,7 @@
 		__typeof__(added_->items) item_ = NULL;                                                      \
 		if (vector_reserve(added_, added_->count + 1)) {                                             \
 			item_ = &added_->items[added_->count++];                                             \
-			__builtin_memset(item_, 0, sizeof *item_);                                           \
+			__builtin_memset(item_, 0, sizeof(*item_));                                          \
 		}                                                                                            \
 		item_;                                                                                       \
 	})

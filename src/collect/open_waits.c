@@ -90,7 +90,7 @@ static void copy_text(struct open_wait *wait, const struct query_tag *tag)
 {
 	const char *text = tag->mutex_owner ? NULL : tag->counts->start.text;
 
-	wait->text_size = text ? (uint32_t)strnlen(text, sizeof wait->text) : 0;
+	wait->text_size = text ? (uint32_t)strnlen(text, sizeof(wait->text)) : 0;
 	if (text)
 		memcpy(wait->text, text, wait->text_size);
 }
@@ -236,10 +236,10 @@ static uint64_t periods_in(const struct open_wait *wait, uint64_t ns)
 
 static void write_start(const struct open_wait *wait, struct ring *ring)
 {
-	uint32_t size = wait->text_size < sizeof wait->text ? wait->text_size : (uint32_t)sizeof wait->text;
+	uint32_t size = wait->text_size < sizeof(wait->text) ? wait->text_size : (uint32_t)sizeof(wait->text);
 	struct start_record *record;
 
-	if (wait->run.state == START_KEPT || !(record = ring_reserve(ring, sizeof *record + size)))
+	if (wait->run.state == START_KEPT || !(record = ring_reserve(ring, sizeof(*record) + size)))
 		return;
 	*record = (struct start_record){ .query = wait->query, .run = wait->run, .text_size = size };
 	memcpy(record->text, wait->text, size);
@@ -257,9 +257,9 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 
 	if (!periods)
 		return true;
-	record = ring_reserve(ring, sizeof *record + sizeof record->trace[0] +
-	                                    SAMPLE_FIELD_BYTES(sizeof value) +
-	                                    SAMPLE_FIELD_BYTES(sizeof *field));
+	record = ring_reserve(ring, sizeof(*record) + sizeof(record->trace[0]) +
+	                                    SAMPLE_FIELD_BYTES(sizeof(value)) +
+	                                    SAMPLE_FIELD_BYTES(sizeof(*field)));
 	if (!record)
 		return false;
 	*record = (struct sample_record){
@@ -274,8 +274,8 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 		.flags = SAMPLE_TRUNCATED,
 	};
 	record->trace[0] = (uintptr_t)wait->now.caller;
-	end = sample_field_put(record, record->trace + record->depth, FIELD_VALUE, &value, sizeof value);
-	sample_field_put(record, end, FIELD_WAIT, field, sizeof *field);
+	end = sample_field_put(record, record->trace + record->depth, FIELD_VALUE, &value, sizeof(value));
+	sample_field_put(record, end, FIELD_WAIT, field, sizeof(*field));
 	ring_commit(ring, record, RECORD_SAMPLE);
 	return true;
 }

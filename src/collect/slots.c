@@ -116,7 +116,7 @@ struct thread *slots_acquire(void)
 		return slot;
 	lock_acquire(&grow_lock);
 	slot = take_free(); /* another thread may have given one back */
-	if (slot == NULL)
+	if (!slot)
 		slot = add_slot();
 	lock_release(&grow_lock);
 	return slot;

@@ -30,7 +30,7 @@ static void add(const char *between, const char *text)
 {
 	size_t used = strlen(sentence);
 
-	snprintf(sentence + used, sizeof sentence - used, "%s%s", used ? between : "", text);
+	snprintf(sentence + used, sizeof(sentence) - used, "%s%s", used ? between : "", text);
 }
 
 static const char *const losses[OWN_LOSSES] = {
@@ -54,7 +54,7 @@ static void make_sentence(const struct confinement *confinement, const char *sto
 
 	all_losses |= confinement->losses;
 	*sentence = '\0';
-	snprintf(count, sizeof count, "the program's seccomp filter forbids %zu of queryprof's system calls",
+	snprintf(count, sizeof(count), "the program's seccomp filter forbids %zu of queryprof's system calls",
 	         confinement->forbidden);
 	add("", count);
 	if (storing)

@@ -27,7 +27,7 @@ static struct qp_query_handle *take(void)
 	if (query)
 		unused = query->next;
 	lock_release(&unused_lock);
-	return query ? query : calloc(1, sizeof *query);
+	return query ? query : calloc(1, sizeof(*query));
 }
 
 void engine_query_give(struct qp_query_handle *query)
@@ -73,7 +73,7 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 	if (query->is_shared) {
 		/* No span: the query may outlast the trace, and end on another thread. */
 		span_run_abandon(&run->span, false);
-		memset(query->threads, 0, sizeof query->threads);
+		memset(query->threads, 0, sizeof(query->threads));
 		query_share(run);
 		run->working = 0;
 	}
@@ -85,14 +85,14 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 	query->tag = (struct query_tag){ .key = run->key,
 		                         .off_cpu_period_ns = query->settings.off_cpu_period_ns,
 		                         .counts = &run->counts };
-	memcpy(query->tag.period_ns, query->settings.period_ns, sizeof query->tag.period_ns);
+	memcpy(query->tag.period_ns, query->settings.period_ns, sizeof(query->tag.period_ns));
 	query_show(run);
 }
 
 int engine_query_begin(const qp_query *given, const char *function, bool is_shared,
                        struct qp_query_handle **begun)
 {
-	const qp_query nameless = { .size = sizeof nameless };
+	const qp_query nameless = { .size = sizeof(nameless) };
 	struct qp_query_handle *query;
 	struct thread *thread;
 
@@ -101,9 +101,9 @@ int engine_query_begin(const qp_query *given, const char *function, bool is_shar
 	if (!process_running())
 		return error_set(QP_NOT_RUNNING, "%s: queryprof is not running, call qp_init() first",
 		                 function);
-	if (given->size < sizeof *given)
+	if (given->size < sizeof(*given))
 		return error_set(QP_INVALID, "qp_query.size = %zu: set it to sizeof(qp_query), %zu",
-		                 given->size, sizeof *given);
+		                 given->size, sizeof(*given));
 	if (given->query_id && strlen(given->query_id) > QUERY_ID_MAX)
 		return error_set(QP_INVALID, "qp_query.query_id has %zu bytes: allowed are up to %d",
 		                 strlen(given->query_id), QUERY_ID_MAX);

@@ -219,9 +219,9 @@ int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
 
 	if (!db)
 		return error_set(QP_INVALID, "qp_attach: no connection");
-	if (!sqlite || sqlite->size < sizeof *sqlite)
+	if (!sqlite || sqlite->size < sizeof(*sqlite))
 		return error_set(QP_INVALID, "qp_sqlite.size = %zu: set it to sizeof(qp_sqlite), %zu",
-		                 sqlite ? sqlite->size : 0, sizeof *sqlite);
+		                 sqlite ? sqlite->size : 0, sizeof(*sqlite));
 	if (is_fetching)
 		return QP_OK;
 	if (!session_of(db) && !(api = fetch_api(sqlite)))

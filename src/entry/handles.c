@@ -96,7 +96,7 @@ static void sum_up(struct qp_query_handle *handle, struct thread *thread)
 		__atomic_load_n(&run->counts.weights[TRACE_CPU], __ATOMIC_RELAXED) *
 		handle->settings.period_ns[TIMER_CPU];
 	run->threads = 0;
-	for (size_t i = 0; i < sizeof handle->threads / sizeof *handle->threads; i++)
+	for (size_t i = 0; i < sizeof(handle->threads) / sizeof(*handle->threads); i++)
 		run->threads += (uint32_t)__builtin_popcountll(handle->threads[i]);
 }
 

@@ -49,7 +49,7 @@ int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVE
 	union control control;
 	struct iovec text = { .iov_base = bytes, .iov_len = size };
 	struct msghdr message = {
-		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
 	};
 	ssize_t received = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	const struct cmsghdr *header = received >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
@@ -86,8 +86,8 @@ static int send_message(struct handover_message message, const int *descriptors,
 {
 	int to = connect_to_command();
 
-	memcpy(message.key, key, sizeof key);
-	if (to >= 0 && !handover_send(to, &message, sizeof message, descriptors, count)) {
+	memcpy(message.key, key, sizeof(key));
+	if (to >= 0 && !handover_send(to, &message, sizeof(message), descriptors, count)) {
 		close(to);
 		to = -1;
 	}
@@ -107,7 +107,7 @@ static int await_memory(int from)
 	int descriptors[HANDOVER_DESCRIPTORS], count = 0;
 	char byte;
 
-	if (syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof all) == 1)
+	if (syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof(all)) == 1)
 		count = handover_receive(from, &byte, 1, descriptors);
 	while (count > 1)
 		close(descriptors[--count]);
@@ -183,8 +183,8 @@ struct ring *handover_ring(size_t ring_bytes)
 	struct ring *ring = NULL;
 	int memory = -1;
 
-	if (wanted && strlen(wanted) == sizeof key) {
-		memcpy(key, wanted, sizeof key);
+	if (wanted && strlen(wanted) == sizeof(key)) {
+		memcpy(key, wanted, sizeof(key));
 		memory = share_memory(shared_ring_size(ring_bytes));
 	}
 	if (memory >= 0) {

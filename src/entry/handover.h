@@ -69,7 +69,7 @@ int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVE
 static inline socklen_t handover_address(const char key[HANDOVER_KEY_SIZE], struct sockaddr_un *address)
 {
 	static const char prefix[] = "queryprof-";
-	const size_t prefix_size = sizeof prefix - 1, name_size = HANDOVER_KEY_SIZE / 2;
+	const size_t prefix_size = sizeof(prefix) - 1, name_size = HANDOVER_KEY_SIZE / 2;
 
 	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	__builtin_memcpy(address->sun_path + 1, prefix, prefix_size);

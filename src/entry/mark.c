@@ -67,7 +67,7 @@ bool mark_leave(enum mark mark, const char *text)
 		fd = open(name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && !fstat(fd, &status) && S_ISFIFO(status.st_mode)) {
 		char line[PIPE_BUF];
-		size_t head = write_head(line, mark), size = strnlen(text, sizeof line - HEAD_MAX - 1);
+		size_t head = write_head(line, mark), size = strnlen(text, sizeof(line) - HEAD_MAX - 1);
 
 		memcpy(line + head, text, size);
 		line[head + size] = '\n';

@@ -61,8 +61,8 @@ static void *open_library(void)
 	if (!dladdr((void *)__gmon_start__, &info) || !info.dli_fname)
 		return NULL;
 	slash = strrchr(info.dli_fname, '/');
-	if (!slash || snprintf(path, sizeof path, "%.*s/libqueryprof.so", (int)(slash - info.dli_fname),
-	                       info.dli_fname) >= (int)sizeof path)
+	if (!slash || snprintf(path, sizeof(path), "%.*s/libqueryprof.so", (int)(slash - info.dli_fname),
+	                       info.dli_fname) >= (int)sizeof(path))
 		return NULL;
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
@@ -71,7 +71,7 @@ static void refused(const char *path, const char *why)
 {
 	char line[PATH_MAX + 400];
 
-	snprintf(line, sizeof line, "%s: %s", path, why);
+	snprintf(line, sizeof(line), "%s: %s", path, why);
 	mark_leave(MARK_REFUSED, line);
 }
 

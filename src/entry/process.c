@@ -160,21 +160,21 @@ static int apply_config(const qp_config *config)
 	char *error = NULL;
 	int code = QP_OK;
 
-	if (config->size < offsetof(qp_config, trace_log_path) + sizeof config->trace_log_path)
+	if (config->size < offsetof(qp_config, trace_log_path) + sizeof(config->trace_log_path))
 		return error_set(QP_INVALID, "qp_config.size = %zu: set it to sizeof(qp_config), %zu",
-		                 config->size, sizeof *config);
+		                 config->size, sizeof(*config));
 	if (config->trace_log_path)
 		code = change(CHANGED_PATH, config->trace_log_path, &error);
 	for (int i = CHANGED_BYTES; !code && i < CHANGES; i++) {
 		int64_t value;
 		char text[24];
 
-		if (config->size < offsets[i] + sizeof value)
+		if (config->size < offsets[i] + sizeof(value))
 			break;
-		memcpy(&value, (const char *)config + offsets[i], sizeof value);
+		memcpy(&value, (const char *)config + offsets[i], sizeof(value));
 		if (!value)
 			continue;
-		snprintf(text, sizeof text, "%lld", (long long)value);
+		snprintf(text, sizeof(text), "%lld", (long long)value);
 		code = change(i, text, &error);
 	}
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;

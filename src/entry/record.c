@@ -50,10 +50,10 @@ static const struct {
 /* Routines that the library does not have stay NULL, as in a table of its own. */
 static void fill_routines(struct sqlite3_api_routines *to, void *handle)
 {
-	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
 		void *routine = dlsym(handle, members[i].name);
 
-		memcpy((char *)to + members[i].offset, &routine, sizeof routine);
+		memcpy((char *)to + members[i].offset, &routine, sizeof(routine));
 	}
 }
 
@@ -219,7 +219,7 @@ int qp_record(void)
 
 static int follow_static(const void *table)
 {
-	struct static_copy *copy = malloc(sizeof *copy);
+	struct static_copy *copy = malloc(sizeof(*copy));
 	bool known = false;
 	char *why = NULL;
 	int code = QP_OK;

@@ -21,7 +21,7 @@ static enum timer_clock find_clock(const struct thread *thread, const void *cook
 {
 	int clock = 0;
 
-	while (clock < TIMER_CLOCKS && (thread == NULL || cookie != &thread->timers[clock]))
+	while (clock < TIMER_CLOCKS && (!thread || cookie != &thread->timers[clock]))
 		clock++;
 	return (enum timer_clock)clock;
 }

@@ -40,8 +40,7 @@ static uint64_t look(struct labels *labels, const struct memo_frame *frames, con
 		if (__builtin_expect(place >= size, 1))
 			continue;
 		trace[i] = code + place % LABEL_TRAMPOLINE_BYTES;
-		if (frames == NULL || place % LABEL_TRAMPOLINE_BYTES != CALL_AT ||
-		    found == LABELS_FRAMES_MAX ||
+		if (!frames || place % LABEL_TRAMPOLINE_BYTES != CALL_AT || found == LABELS_FRAMES_MAX ||
 		    !unwind_read_words(stack, frames[i].at.sp + WORDS_AT, words, 2))
 			continue;
 		found++;

@@ -65,7 +65,7 @@ APART static uintptr_t read_register(const struct unwind_stack *stack, const str
 	const struct code_map *map = code_map_current();
 	unsigned words = 0;
 
-	if (map == NULL || map->rules == NULL || code_map_moved(map))
+	if (!map || !map->rules || code_map_moved(map))
 		return 0;
 	while (words == 0 && frame > leaf)
 		if (!rules_find_saved(map, (--frame)->at.pc, number, &words))
@@ -96,7 +96,7 @@ uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 	const struct memo_frame *leaf = unwound->frames, *frame = NULL;
 	uint64_t number = OPCODE_UNKNOWN;
 
-	if (statement == NULL)
+	if (!statement)
 		return OPCODE_UNKNOWN;
 	if (at != NULL && leaf != NULL && tag->frame != 0)
 		frame = find_frame(at, leaf, unwound->depth, tag->frame);
@@ -122,7 +122,7 @@ struct run_start opcode_start(const struct query_counts *counts)
 	const struct opcode_locations *at = counts->opcodes;
 	struct run_start start = counts->start;
 
-	if (start.program == 0 || at == NULL || counts->statement == NULL) {
+	if (start.program == 0 || !at || !counts->statement) {
 		start.program = 0;
 		return start;
 	}

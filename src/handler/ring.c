@@ -54,7 +54,7 @@ void *ring_reserve(struct ring *ring, size_t size)
 {
 	void *payload = ring_try_reserve(ring, size);
 
-	if (payload == NULL) /* relaxed: a counter */
+	if (!payload) /* relaxed: a counter */
 		atomic_fetch_add_explicit(&ring->dropped, 1, memory_order_relaxed);
 	return payload;
 }

@@ -4,7 +4,7 @@
 /* With hosts whose steps cannot be hooked a query stays on the stack between its steps. */
 static bool holds_mutex(const struct query_tag *tag, const struct thread *thread)
 {
-	if (tag->mutex_owner == NULL)
+	if (!tag->mutex_owner)
 		return true;
 	/* Read once: another thread may be closing the connection. */
 	const volatile int *owner = *tag->mutex_owner;
@@ -39,7 +39,7 @@ const struct query_tag *query_running(const struct thread *thread, uintptr_t sp,
 			*waits = true;
 			continue;
 		}
-		if (found == NULL || is_inside(tag, found))
+		if (!found || is_inside(tag, found))
 			found = tag;
 	}
 	return found;

@@ -59,7 +59,7 @@ static void publish_start(struct thread *thread, struct ring *ring, const struct
 		return;
 	stack_copy_text(start->text, (char *)draft_of(thread)->trace, START_TEXT_MAX, &size);
 	struct start_record *record = ring_reserve(ring, sizeof(*record) + size);
-	if (record == NULL)
+	if (!record)
 		return;
 	record->query = tag->key;
 	record->run = opcode_start(tag->counts);
@@ -128,7 +128,7 @@ __attribute__((noinline)) static bool record_trace(struct thread *thread, struct
 	const char *end = put_fields(draft, seen, labels, context, span, opcode);
 	const size_t size = (size_t)(end - (const char *)draft);
 	void *record = ring_reserve(ring, size);
-	if (record == NULL)
+	if (!record)
 		return false;
 	memcpy(record, draft, size);
 	ring_commit(ring, record, RECORD_SAMPLE);
@@ -180,7 +180,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 
 	thread->name_due = true;
 	uint32_t points = timer_take_points(timer, clock, overrun);
-	if (ring == NULL)
+	if (!ring)
 		timer_disarm(timer);
 	else if (!wanted)
 		timer_stay_idle(timer, clock, points, waits);
@@ -223,7 +223,7 @@ bool sample_on_call(struct thread *thread, const struct observation *seen, const
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(context), &waits);
 	struct ring *ring = ring_of(thread);
 
-	if (ring == NULL || tag == NULL)
+	if (!ring || !tag)
 		return false;
 	thread_count(thread, LEDGER_TAKEN, 1);
 	return store(thread, ring, tag, seen, context);

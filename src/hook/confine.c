@@ -82,7 +82,7 @@ static bool punishes(const struct filter *filter, int number)
 
 	if (!filter->program)
 		return !is_strictly_allowed(number);
-	for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+	for (size_t i = 0; i < sizeof(variants) / sizeof(*variants); i++) {
 		if (variants[i].number != number)
 			continue;
 		has_variant = true;
@@ -98,10 +98,10 @@ static bool copy_filter(const void *given, struct filter *filter)
 	struct sock_fprog program;
 	size_t bytes;
 
-	if (!stack_copy_part((uintptr_t)given, &program, sizeof program) || !program.len ||
+	if (!stack_copy_part((uintptr_t)given, &program, sizeof(program)) || !program.len ||
 	    program.len > BPF_MAXINSNS)
 		return false;
-	bytes = program.len * sizeof *program.filter;
+	bytes = program.len * sizeof(*program.filter);
 	filter->length = program.len;
 	filter->program = malloc(bytes);
 	if (filter->program && stack_copy_part((uintptr_t)program.filter, filter->program, bytes))

@@ -61,7 +61,7 @@ static bool add_hooks(const struct hook_source *source)
 {
 	int count = hooks_count;
 
-	if (!hooks && !(hooks = calloc((size_t)(OWN_HOOKS_MAX + source->most), sizeof *hooks)))
+	if (!hooks && !(hooks = calloc((size_t)(OWN_HOOKS_MAX + source->most), sizeof(*hooks))))
 		return false;
 	if (!count) {
 		threads_notify_company(thread_came);

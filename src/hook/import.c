@@ -139,7 +139,7 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 		                 .segments = info->dlpi_phdr,
 		                 .segments_count = info->dlpi_phnum };
 
-	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
 		list->adds = info->dlpi_adds;
 		list->subs = info->dlpi_subs;
 	}

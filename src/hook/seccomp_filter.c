@@ -54,12 +54,12 @@ static struct value load(const struct seccomp_call *call, uint32_t offset)
 		return known((uint32_t)call->number);
 	if (offset == offsetof(struct seccomp_data, arch))
 		return known(ARCHITECTURE);
-	if (offset < first || offset > sizeof(struct seccomp_data) - sizeof word)
+	if (offset < first || offset > sizeof(struct seccomp_data) - sizeof(word))
 		return (struct value){ 0 }; /* where the call is made from */
-	argument = (offset - first) / sizeof *call->arguments;
+	argument = (offset - first) / sizeof(*call->arguments);
 	if (!(call->known >> argument & 1))
 		return (struct value){ 0 };
-	memcpy(&word, (const char *)call->arguments + (offset - first), sizeof word);
+	memcpy(&word, (const char *)call->arguments + (offset - first), sizeof(word));
 	return known(word);
 }
 

@@ -100,10 +100,10 @@ static bool take_comma(struct span *rest)
 static bool add_decoded(struct label_pairs *pairs, struct span key, struct span value)
 {
 	char key_text[CUT(LABEL_KEY_MAX)], value_text[CUT(LABEL_TEXT_MAX)];
-	size_t key_size = decode(key, key_text, sizeof key_text);
+	size_t key_size = decode(key, key_text, sizeof(key_text));
 
 	return label_pairs_add(pairs, key_text, key_size, value_text,
-	                       decode(value, value_text, sizeof value_text));
+	                       decode(value, value_text, sizeof(value_text)));
 }
 
 /* False: the comment is another one. */
@@ -159,7 +159,7 @@ static void add_comment(struct label_pairs *pairs, struct span comment)
 
 	if (comment.at >= comment.end || comment.end - comment.at > COMMENT_MAX)
 		return;
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
 		struct label_pairs own = { .items = { 0 } };
 		if (formats[i](&own, comment)) {
 			label_pairs_move(pairs, &own);
@@ -205,7 +205,7 @@ struct comments {
 static void note(struct comments *comments, struct span comment)
 {
 	if (comments->count == COMMENTS_MAX)
-		memmove(comments->items, comments->items + 1, (COMMENTS_MAX - 1) * sizeof comment);
+		memmove(comments->items, comments->items + 1, (COMMENTS_MAX - 1) * sizeof(comment));
 	else
 		comments->count++;
 	comments->items[comments->count - 1] = comment;

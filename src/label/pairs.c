@@ -333,7 +333,7 @@ static char *write_object(char *to, const struct label_pairs *pairs, bool units)
 
 char *label_pairs_text(struct label_pairs *pairs)
 {
-	size_t size = sizeof "{}{}";
+	size_t size = sizeof("{}{}");
 	char *text;
 
 	for (size_t i = 0; i < pairs->items.count; i++) {
@@ -345,7 +345,7 @@ char *label_pairs_text(struct label_pairs *pairs)
 	if (!(text = malloc(size)))
 		return NULL;
 	if (pairs->items.count > 1)
-		qsort(pairs->items.items, pairs->items.count, sizeof *pairs->items.items, compare_pairs);
+		qsort(pairs->items.items, pairs->items.count, sizeof(*pairs->items.items), compare_pairs);
 	write_object(write_object(text, pairs, false), pairs, true);
 	return text;
 }

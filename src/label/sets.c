@@ -83,7 +83,7 @@ static void publish(const struct qp_label_set *set, uint64_t until_ns)
 {
 	struct ring *ring = sampler_ring();
 	size_t size = until_ns ? 0 : strlen(set->text);
-	struct label_record *record = ring ? ring_reserve(ring, sizeof *record + size) : NULL;
+	struct label_record *record = ring ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 
 	if (!record)
 		return;
@@ -99,7 +99,7 @@ static void publish(const struct qp_label_set *set, uint64_t until_ns)
 
 static struct qp_label_set *make(const char *text, size_t size, uint64_t number)
 {
-	struct qp_label_set *set = calloc(1, sizeof *set + size + 1);
+	struct qp_label_set *set = calloc(1, sizeof(*set) + size + 1);
 
 	if (!set)
 		return NULL;

@@ -35,7 +35,7 @@ struct module_log *module_log_make(void *memory, size_t size)
 
 size_t module_log_size(const struct module_log *log)
 {
-	return sizeof *log + __atomic_load_n(&log->used, __ATOMIC_ACQUIRE);
+	return sizeof(*log) + __atomic_load_n(&log->used, __ATOMIC_ACQUIRE);
 }
 
 void module_log_add(struct module_log *log, const struct module *module)
@@ -44,7 +44,7 @@ void module_log_add(struct module_log *log, const struct module *module)
 	size_t size = (sizeof(struct entry) + path_size + id_size + 7) & ~(size_t)7;
 	struct entry *entry = (struct entry *)(log->entries + log->used);
 
-	log->is_full |= size > log->size - sizeof *log - log->used;
+	log->is_full |= size > log->size - sizeof(*log) - log->used;
 	if (log->is_full)
 		return;
 	entry->module = *module;
@@ -76,7 +76,7 @@ static bool is_whole(const struct entry *entry, size_t room)
 {
 	uint64_t texts = (uint64_t)entry->path_size + entry->id_size;
 
-	return room >= sizeof *entry && entry->size <= room && entry->size >= sizeof *entry + texts &&
+	return room >= sizeof(*entry) && entry->size <= room && entry->size >= sizeof(*entry) + texts &&
 	       entry->size % 8 == 0 && entry->path_size != 0 && entry->id_size != 0 &&
 	       entry->text[entry->path_size - 1] == '\0' && entry->text[texts - 1] == '\0';
 }
@@ -110,7 +110,7 @@ static bool take_entry(const struct entry *entry, struct module_history *history
 bool module_log_read(const struct module_log *log, size_t size, struct module_history *history,
                      uint32_t *generation)
 {
-	size_t used = log->used < size - sizeof *log ? log->used : size - sizeof *log;
+	size_t used = log->used < size - sizeof(*log) ? log->used : size - sizeof(*log);
 	const struct entry *entry;
 	bool done = true;
 

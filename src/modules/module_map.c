@@ -27,7 +27,7 @@ bool module_map_add(struct module_map *map, const struct module *module)
 
 	if (!vector_reserve(map, map->count + 1))
 		return false;
-	memmove(map->items + at + 1, map->items + at, (map->count - at) * sizeof *map->items);
+	memmove(map->items + at + 1, map->items + at, (map->count - at) * sizeof(*map->items));
 	map->items[at] = module;
 	map->count++;
 	return true;
@@ -36,7 +36,7 @@ bool module_map_add(struct module_map *map, const struct module *module)
 void module_map_remove(struct module_map *map, size_t index)
 {
 	map->count--;
-	memmove(map->items + index, map->items + index + 1, (map->count - index) * sizeof *map->items);
+	memmove(map->items + index, map->items + index + 1, (map->count - index) * sizeof(*map->items));
 }
 
 void module_map_free(struct module_map *map)
@@ -56,7 +56,7 @@ struct module *module_copy(const struct module *module)
 {
 	const char *build_id = is_build_id(module->build_id) ? module->build_id : "";
 	size_t path_size = strlen(module->path) + 1, id_size = strlen(build_id) + 1;
-	struct module *copy = malloc(sizeof *copy + path_size + id_size);
+	struct module *copy = malloc(sizeof(*copy) + path_size + id_size);
 
 	if (copy) {
 		char *text = (char *)(copy + 1);

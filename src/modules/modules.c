@@ -66,15 +66,15 @@ static struct module *make_module(const struct scan *scan, const struct scan_obj
 
 static struct code_map *make_map(const struct scan *scan)
 {
-	struct code_map *made = calloc(1, sizeof *made + scan->ranges.count * sizeof made->ranges[0]);
+	struct code_map *made = calloc(1, sizeof(*made) + scan->ranges.count * sizeof(made->ranges[0]));
 
-	if (made == NULL)
+	if (!made)
 		return NULL;
 	made->count = (uint32_t)scan->ranges.count;
 	made->watches = scan->watches;
-	memcpy(made->watch, scan->watch, sizeof made->watch);
-	memcpy(made->ranges, scan->ranges.items, scan->ranges.count * sizeof made->ranges[0]);
-	qsort(made->ranges, made->count, sizeof made->ranges[0], compare_ranges);
+	memcpy(made->watch, scan->watch, sizeof(made->watch));
+	memcpy(made->ranges, scan->ranges.items, scan->ranges.count * sizeof(made->ranges[0]));
+	qsort(made->ranges, made->count, sizeof(made->ranges[0]), compare_ranges);
 	return made;
 }
 
@@ -90,7 +90,7 @@ static uint64_t *make_cache(void)
 
 static void free_map(struct code_map *old, bool with_rules)
 {
-	if (old == NULL || !publish_wait())
+	if (!old || !publish_wait())
 		return; /* better lost than freed too early */
 	if (with_rules && old->rules != NULL)
 		munmap(old->rules, unwind_cache_bytes);
@@ -100,7 +100,7 @@ static void free_map(struct code_map *old, bool with_rules)
 /* With the lock held: those that were mapped in generation `since` or later. */
 static void log_mapped(uint32_t since, uint32_t complete)
 {
-	if (module_log == NULL)
+	if (!module_log)
 		return;
 	for (size_t i = 0; i < history.mapped.count; i++)
 		if (history.mapped.items[i]->born >= since)
@@ -134,7 +134,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 
 	*old = NULL;
 	*changed = false;
-	if (made == NULL || !vector_reserve(&history.dead, history.dead.count + history.mapped.count))
+	if (!made || !vector_reserve(&history.dead, history.dead.count + history.mapped.count))
 		goto no_memory;
 	for (size_t i = 0; i < scan->objects.count; i++) {
 		const struct module *known = module_map_find(&history.mapped, scan->objects.items[i].start);
@@ -144,7 +144,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 		} else {
 			known = fresh = make_module(scan, &scan->objects.items[i], next);
 		}
-		if (known == NULL || !module_map_add(&list, known)) {
+		if (!known || !module_map_add(&list, known)) {
 			free(fresh);
 			goto no_memory;
 		}
@@ -178,7 +178,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	log_mapped(next, next);
 
 	made->generation = next;
-	if (went || map == NULL) {
+	if (went || !map) {
 		made->epoch = next;
 		made->rules = make_cache();
 	} else {
@@ -266,9 +266,9 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 	/* A copy, so that `each` may call these functions. */
 	lock_acquire(&lock);
 	const size_t count = history.mapped.count;
-	const struct module **copy = malloc((count + 1) * sizeof *copy);
+	const struct module **copy = malloc((count + 1) * sizeof(*copy));
 	if (copy != NULL && count != 0)
-		memcpy(copy, history.mapped.items, count * sizeof *copy);
+		memcpy(copy, history.mapped.items, count * sizeof(*copy));
 	lock_release(&lock);
 
 	for (size_t i = 0; copy != NULL && i < count; i++)

@@ -45,7 +45,7 @@ void publish_code_map(const struct code_map *map)
 bool publish_wait(void)
 {
 	static uint64_t patience = NS_PER_S; /* in all */
-	const bool handlers_left = sampler_quiesce == NULL || sampler_quiesce();
+	const bool handlers_left = !sampler_quiesce || sampler_quiesce();
 	struct bounded_wait wait;
 	bool readers_left = true;
 

@@ -70,9 +70,9 @@ static const uint8_t *find_build_id(const char *p, const char *end, uint32_t *si
 {
 	ElfW(Nhdr) note;
 
-	while ((size_t)(end - p) >= sizeof note) {
-		memcpy(&note, p, sizeof note);
-		p += sizeof note;
+	while ((size_t)(end - p) >= sizeof(note)) {
+		memcpy(&note, p, sizeof(note));
+		p += sizeof(note);
 		const size_t name = ((size_t)note.n_namesz + 3) & ~(size_t)3;
 		const size_t description = ((size_t)note.n_descsz + 3) & ~(size_t)3;
 		if (name > (size_t)(end - p) || note.n_descsz > (size_t)(end - p) - name)
@@ -101,7 +101,7 @@ static size_t add_build_id(struct scan *scan, const struct dl_phdr_info *info)
 			continue;
 		const uint8_t *id =
 			find_build_id((const char *)start, (const char *)start + notes->p_memsz, &size);
-		if (id == NULL || size > sizeof text / 2)
+		if (!id || size > sizeof(text) / 2)
 			continue;
 		for (uint32_t b = 0; b < size; b++) {
 			text[2 * b] = digits[id[b] >> 4];
@@ -207,7 +207,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct scan *scan = context;
 
-	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
 		scan->adds = info->dlpi_adds;
 		scan->subs = info->dlpi_subs;
 		if (scan->objects.count == 0)
@@ -255,14 +255,14 @@ static int set_path(struct scan *scan, struct scan_object *object, const char *p
 static int read_paths(struct scan *scan)
 {
 	static const char deleted[] = " (deleted)";
-	const size_t deleted_size = sizeof deleted - 1;
+	const size_t deleted_size = sizeof(deleted) - 1;
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t size;
 	int error = 0;
 
-	if (maps == NULL)
+	if (!maps)
 		return 0;
 	while (error == 0 && (size = getline(&line, &room, maps)) > 0) {
 		unsigned long long start;
@@ -320,7 +320,7 @@ int scan_take(struct scan *scan)
 	size_t more = 32; /* objects; a guess at what the others need for them */
 
 	watch_init();
-	memset(scan, 0, sizeof *scan);
+	memset(scan, 0, sizeof(*scan));
 	do {
 		if (!vector_reserve(&scan->objects, more) || !vector_reserve(&scan->ranges, 2 * more) ||
 		    !vector_reserve(&scan->text, 128 * more))
@@ -344,7 +344,7 @@ int scan_add_made_code(struct scan *scan)
 
 	if (!vector_reserve(&scan->objects, scan->objects.count + count) ||
 	    !vector_reserve(&scan->ranges, scan->ranges.count + count) ||
-	    !vector_reserve(&scan->text, scan->text.count + count * (sizeof name + 1)))
+	    !vector_reserve(&scan->text, scan->text.count + count * (sizeof(name) + 1)))
 		return ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		struct scan_object object = { .start = codes[i].start, .end = codes[i].unwinding_end };
@@ -359,7 +359,7 @@ int scan_add_made_code(struct scan *scan)
 		};
 
 		object.bias = object.start;
-		object.path = add_text(scan, name, sizeof name - 1);
+		object.path = add_text(scan, name, sizeof(name) - 1);
 		object.build_id = add_text(scan, "", 0);
 		scan->ranges.items[scan->ranges.count++] = range;
 		scan->objects.items[scan->objects.count++] = object;
@@ -378,7 +378,7 @@ static int see_counters(struct dl_phdr_info *info, size_t size, void *context)
 {
 	uint64_t *counters = context;
 
-	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
 		counters[0] = info->dlpi_adds;
 		counters[1] = info->dlpi_subs;
 	}

@@ -45,7 +45,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *context)
 	struct code_watch watch[CODE_MAP_WATCHES];
 
 	(void)context;
-	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
 		watch_take(info->dlpi_adds, info->dlpi_subs, watch);
 	return 1;
 }
@@ -84,9 +84,9 @@ static bool find_words(struct loader_words *words)
 	words->first = dlsym(RTLD_DEFAULT, "_rtld_global");
 	found = debug != NULL && words->first != NULL && (uintptr_t)words->first % 8 == 0 &&
 	        dladdr1(words->first, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
-	        info.dli_saddr == (const void *)words->first && symbol->st_size >= 4 * sizeof *words->first;
+	        info.dli_saddr == (const void *)words->first && symbol->st_size >= 4 * sizeof(*words->first);
 	if (found) {
-		words->count = symbol->st_size / sizeof *words->first;
+		words->count = symbol->st_size / sizeof(*words->first);
 		if (words->first[0] == (uintptr_t)debug->r_map)
 			words->mapped_now = &words->first[1];
 	}
@@ -136,7 +136,7 @@ LOCKED_BY_LOADER uint32_t watch_take(uint64_t adds, uint64_t subs, struct code_w
 {
 	uint32_t count = 0, kept = 0;
 
-	if (__atomic_load_n(&first_word, __ATOMIC_ACQUIRE) == NULL)
+	if (!__atomic_load_n(&first_word, __ATOMIC_ACQUIRE))
 		return 0;
 	if (!chosen)
 		choose(adds);

@@ -40,7 +40,7 @@ void sampler_before_exec(void)
 		return;
 	open_waits_before_exec();
 	/* Other threads' signals end with them. */
-	if (thread == NULL)
+	if (!thread)
 		return;
 	stacks_before_exec();
 	timers_stop(thread);

@@ -45,7 +45,7 @@ int sampler_init(struct ring *ring)
 
 void sampler_adopt_ring_in_child(struct ring *ring)
 {
-	if (sampler_ring() == NULL)
+	if (!sampler_ring())
 		return;
 	threads_set_ring(ring);
 	state_set_ring(ring);

@@ -103,7 +103,7 @@ static char *copy_text(const char *from)
 		char *larger = realloc(text, room + 1);
 		if (larger != NULL)
 			text = larger;
-		if (larger == NULL || !stack_copy_text(from + size, text + size, room - size, &part)) {
+		if (!larger || !stack_copy_text(from + size, text + size, room - size, &part)) {
 			free(text);
 			return NULL;
 		}
@@ -238,7 +238,7 @@ static void publish(const struct query_view *view)
 	struct ring *ring = sampler_ring();
 	struct start_record *record = ring != NULL ? ring_try_reserve(ring, sizeof(*record) + size) : NULL;
 
-	if (record == NULL)
+	if (!record)
 		return;
 	*record = (struct start_record){ .query = view->key,
 		                         .run = { .state = START_PUBLISHED,
@@ -259,7 +259,7 @@ static void publish(const struct query_view *view)
 static struct query_run *next_open(struct query_run *run, struct query_view *view)
 {
 	while ((run = query_next_shown(run, view)) != NULL &&
-	       (!is_to_be_logged(view->is_logged, view->publish_after_ns) || view->text == NULL))
+	       (!is_to_be_logged(view->is_logged, view->publish_after_ns) || !view->text))
 		query_view_free(view);
 	return run;
 }

@@ -56,9 +56,9 @@ __attribute__((no_sanitize("address"))) static inline bool query_is_marked(const
 	uint64_t mark, of;
 
 	if (__builtin_expect((uintptr_t)run->text % sizeof(word), 0))
-		return !strncmp(run->mark, run->text, sizeof run->mark);
-	memcpy(&mark, run->mark, sizeof mark);
-	memcpy(&of, run->mark_of, sizeof of);
+		return !strncmp(run->mark, run->text, sizeof(run->mark));
+	memcpy(&mark, run->mark, sizeof(mark));
+	memcpy(&of, run->mark_of, sizeof(of));
 	return !((*(const word *)run->text ^ mark) & of);
 }
 

@@ -193,7 +193,7 @@ static size_t trace_label(const char *sql, size_t size)
 {
 	static const char *const keys[] = { "traceparent='", "tracestate='" };
 
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (size >= strlen(keys[i]) && !memcmp(sql, keys[i], strlen(keys[i])))
 			return strlen(keys[i]);
 	return 0;

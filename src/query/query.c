@@ -166,7 +166,7 @@ static bool put_start(const struct query_run *run, const char *text)
 	struct ring *ring = sampler_ring();
 	struct start_record *record = ring != NULL ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 
-	if (record == NULL)
+	if (!record)
 		return false;
 	*record = (struct start_record){ .query = run->key,
 		                         .run = opcode_start(&run->counts),
@@ -393,7 +393,7 @@ void query_finish(const struct query_run *run, const struct query_end *end)
 	size_t size = sizeof(struct query_record);
 	uint32_t flags = 0;
 
-	if (ring == NULL)
+	if (!ring)
 		return;
 	size_t share = ring_bytes(ring) / RING_SHARE;
 	size_t limit = share > RING_MIN_BYTES / 2 ? share : ring_max_payload(ring);
@@ -402,7 +402,7 @@ void query_finish(const struct query_run *run, const struct query_end *end)
 		size += texts[i].size;
 
 	struct query_record *record = ring_reserve(ring, size);
-	if (record == NULL)
+	if (!record)
 		return;
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;

@@ -337,8 +337,8 @@ static bool fold(uint32_t index)
 		statement_counts_add(&statement_memory_stored(other)->counts,
 		                     &statement_memory_stored(entry)->counts);
 		statement_counter_merge(&other->counter, &counts);
-		memset(entry->stored, 0, sizeof entry->stored);
-		memset(entry->failures, 0, sizeof entry->failures);
+		memset(entry->stored, 0, sizeof(entry->stored));
+		memset(entry->failures, 0, sizeof(entry->failures));
 	}
 	lock_acquire(&table_lock);
 	if (is_renewed) {
@@ -371,7 +371,7 @@ static void make_room(void)
 			vector_push(&uses, (struct use){ counts->sums[STATEMENT_CALLS],
 			                                 counts->most[MOST_SEEN_NS], i });
 	}
-	qsort(uses.items, uses.count, sizeof *uses.items, compare_use);
+	qsort(uses.items, uses.count, sizeof(*uses.items), compare_use);
 	for (size_t i = 0; i < uses.count && count > wanted; i++)
 		if (fold(uses.items[i].index)) {
 			count--;

@@ -220,7 +220,7 @@ uint32_t statement_table_find(size_t most, uint64_t hash, const char *text, size
 
 void statement_table_reset_in_child(void)
 {
-	memset(chains, 0, sizeof chains);
+	memset(chains, 0, sizeof(chains));
 	first_free = 0;
 	kept = 0;
 }

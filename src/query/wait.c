@@ -201,7 +201,7 @@ static void add_around(const struct thread *thread, const struct query_tag *inne
 {
 	uint32_t nesting = thread->nesting;
 
-	if (innermost == NULL)
+	if (!innermost)
 		return;
 	if (thread->is_worker) {
 		add_to_worker(innermost->counts, sum, by);
@@ -373,7 +373,7 @@ struct wait_view wait_inspect(uint32_t thread_id, uint64_t entered_ns)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), ns;
 	struct fast_moment since;
 
-	if (thread == NULL)
+	if (!thread)
 		return view;
 	/* Acquire: with wait_begin(). */
 	since.at = __atomic_load_n(&thread->waiting->since, __ATOMIC_ACQUIRE);

@@ -38,7 +38,7 @@ void watch_cost_calibrate(void)
 		return;
 	/* A slot without a thread: no signal finds it, and its queries want no samples. */
 	thread = calloc(1, sizeof(*thread));
-	if (thread == NULL)
+	if (!thread)
 		return;
 	thread->id = 1;
 	thread->queries[0].number = 1;

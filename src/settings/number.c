@@ -34,7 +34,7 @@ static const struct unit {
 
 static const struct unit *find_unit(const char *of, const char *suffix)
 {
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if (!strcmp(units[i].of, of) && !strcasecmp(units[i].suffix, suffix))
 			return &units[i];
 	return NULL;

@@ -171,7 +171,7 @@ static const struct setting settings[] = {
 	  .info.description = "Runs of statements that are spans: off: none; inside: those inside a "
 	                      "trace; all: a run outside of one is a trace by itself" },
 };
-#define SETTINGS ((int)(sizeof settings / sizeof *settings))
+#define SETTINGS ((int)(sizeof(settings) / sizeof(*settings)))
 
 /* Lock order: `changing`, then `values`. The first is held while the store takes a
  * change over, which may last; the second only to copy. */
@@ -219,7 +219,7 @@ static void read_environment(const struct setting *setting, struct setting_value
 	const char *text;
 	char *error, *all;
 
-	for (const char *from = setting->info.name; *from && size < sizeof name - 1; from++)
+	for (const char *from = setting->info.name; *from && size < sizeof(name) - 1; from++)
 		name[size++] = *from >= 'a' && *from <= 'z' ? (char)(*from - 'a' + 'A') : *from;
 	name[size] = 0;
 	text = secure_getenv(name);
@@ -343,7 +343,7 @@ static bool is_keep(const char *text)
 static const char *const statement_words[] = {
 	[STATEMENTS_OFF] = "off", [STATEMENTS_INSIDE] = "inside", [STATEMENTS_ALL] = "all"
 };
-#define STATEMENT_WORDS ((int)(sizeof statement_words / sizeof *statement_words))
+#define STATEMENT_WORDS ((int)(sizeof(statement_words) / sizeof(*statement_words)))
 
 static int find_statements(const char *text)
 {
@@ -371,7 +371,7 @@ static int apply_traces(const struct process_settings *wanted, char **reason)
 
 static int change_process(const struct setting *setting, const struct setting_value *value, char **reason)
 {
-	struct process_settings *wanted = malloc(sizeof *wanted);
+	struct process_settings *wanted = malloc(sizeof(*wanted));
 	int rc = QP_OK;
 
 	if (!wanted)
@@ -453,7 +453,7 @@ static int set(struct session_settings *of, const char *name, const char *text, 
 		                                   "or the environment at its start"));
 		return QP_LOCKED;
 	}
-	value = calloc(1, sizeof *value); /* 4 KiB: too much for a host's small stack */
+	value = calloc(1, sizeof(*value)); /* 4 KiB: too much for a host's small stack */
 	if (!value)
 		return QP_NOMEM;
 	rc = change(setting, of, text, value, error);
@@ -530,7 +530,7 @@ void settings_ring_is_made(void)
 
 static char *value_text(const struct setting *setting, const void *block)
 {
-	struct setting_value *value = calloc(1, sizeof *value);
+	struct setting_value *value = calloc(1, sizeof(*value));
 	char *text;
 
 	if (!value)

@@ -79,22 +79,22 @@ static bool parse_path(const char *text, struct setting_value *value)
 		memcpy(value->text, text, strlen(text) + 1);
 		return true;
 	}
-	if (!getcwd(folder, sizeof folder))
+	if (!getcwd(folder, sizeof(folder)))
 		return false;
-	size = snprintf(value->text, sizeof value->text, "%s/%s", folder, text);
-	return size > 0 && (size_t)size < sizeof value->text;
+	size = snprintf(value->text, sizeof(value->text), "%s/%s", folder, text);
+	return size > 0 && (size_t)size < sizeof(value->text);
 }
 
 /* Each of them as above. */
 static bool parse_paths(const char *text, struct setting_value *value)
 {
-	struct setting_value *one = malloc(sizeof *one);
+	struct setting_value *one = malloc(sizeof(*one));
 	size_t size = 0;
 	bool good = one;
 
 	value->text[0] = 0;
 	for (size_t length; good && *text; text += length + (text[length] == ':')) {
-		size_t room = sizeof value->text - size;
+		size_t room = sizeof(value->text) - size;
 		char *path;
 
 		length = strcspn(text, ":");
@@ -105,7 +105,7 @@ static bool parse_paths(const char *text, struct setting_value *value)
 		if (good)
 			size += (size_t)snprintf(value->text + size, room, "%s%s", size ? ":" : "",
 			                         one->text);
-		good = good && size < sizeof value->text;
+		good = good && size < sizeof(value->text);
 		free(path);
 	}
 	free(one);
@@ -150,7 +150,7 @@ bool setting_parse(const struct setting *setting, const char *text, struct setti
 	size = strlen(text);
 	while (size && strchr(" \t\n", text[size - 1]))
 		size--;
-	if (size >= sizeof number)
+	if (size >= sizeof(number))
 		return false;
 	memcpy(number, text, size);
 	number[size] = 0;

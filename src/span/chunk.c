@@ -47,7 +47,7 @@ void chunk_clear(struct span_chunk *chunk)
 	/* A signal handler may have written behind a place that was taken back (chunk_take()). */
 	while (count < CHUNK_ENTRIES && (chunk->entry[count].start_ns || chunk->entry[count].site))
 		count++;
-	memset(chunk->entry, 0, count * sizeof chunk->entry[0]);
+	memset(chunk->entry, 0, count * sizeof(chunk->entry[0]));
 	chunk->count = chunk->open = 0;
 }
 
@@ -118,12 +118,12 @@ static bool wait_for_room(struct ring *ring, size_t size)
 static bool write_batch(struct ring *ring, const struct span_batch *batch, const struct span_entry *entries,
                         const struct span_link *links)
 {
-	size_t entry_bytes = batch->entries * sizeof *entries, link_bytes = batch->links * sizeof *links;
-	struct span_batch *record = ring_reserve(ring, sizeof *record + entry_bytes + link_bytes);
+	size_t entry_bytes = batch->entries * sizeof(*entries), link_bytes = batch->links * sizeof(*links);
+	struct span_batch *record = ring_reserve(ring, sizeof(*record) + entry_bytes + link_bytes);
 
 	if (!record)
 		return false;
-	memcpy(record, batch, sizeof *record);
+	memcpy(record, batch, sizeof(*record));
 	if (entry_bytes)
 		memcpy(record->entry, entries, entry_bytes);
 	if (link_bytes)
@@ -145,7 +145,7 @@ bool entry_hand_over(const struct span_entry *entry, struct span_batch *batch)
 	bool is_written;
 
 	batch->entries = 1;
-	is_written = ring && !batch->links && has_room(ring, sizeof *batch + sizeof *entry) &&
+	is_written = ring && !batch->links && has_room(ring, sizeof(*batch) + sizeof(*entry)) &&
 	             write_batch(ring, batch, entry, NULL);
 	keep_count(is_written ? SPANS_RECORDED : SPANS_DROPPED, 1);
 	return is_written;
@@ -165,9 +165,10 @@ bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_
                        struct span_batch *batch, const struct span_link *links)
 {
 	struct ring *ring = sampler_ring();
-	size_t head = sizeof *batch + batch->links * sizeof *links;
-	size_t most =
-		ring && head < ring_max_payload(ring) ? (ring_max_payload(ring) - head) / sizeof *entries : 0;
+	size_t head = sizeof(*batch) + batch->links * sizeof(*links);
+	size_t most = ring && head < ring_max_payload(ring)
+	                      ? (ring_max_payload(ring) - head) / sizeof(*entries)
+	                      : 0;
 	uint32_t flags = batch->flags, from = 0, spans;
 	bool is_written = most > 0;
 
@@ -180,7 +181,7 @@ bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_
 		else
 			batch->flags = flags;
 		is_written = (batch->entries || !count) &&
-		             wait_for_room(ring, head + batch->entries * sizeof *entries) &&
+		             wait_for_room(ring, head + batch->entries * sizeof(*entries)) &&
 		             write_batch(ring, batch, entries + from, links);
 		from += is_written ? batch->entries : 0;
 		if (from == count)

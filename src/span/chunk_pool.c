@@ -74,7 +74,7 @@ static struct pool_chunk *find(const struct span_chunk *chunk)
 	struct pool *here = __atomic_load_n(&pool, __ATOMIC_RELAXED);
 	uintptr_t at = here ? (uintptr_t)chunk - (uintptr_t)here->chunks : UINTPTR_MAX;
 
-	return at < sizeof here->chunks ? &here->chunks[at / sizeof here->chunks[0]] : NULL;
+	return at < sizeof(here->chunks) ? &here->chunks[at / sizeof(here->chunks[0])] : NULL;
 }
 
 bool chunk_pool_give(const struct span_chunk *chunk)
@@ -118,8 +118,8 @@ void chunk_pool_add_site(const struct span_site_record *site, size_t size)
 
 	if (!here || site->number <= here->newest_site || room > SITES_BYTES - here->site_bytes)
 		return;
-	memcpy(here->sites + here->site_bytes, &length, sizeof length);
-	memcpy(here->sites + here->site_bytes + sizeof length, site, size);
+	memcpy(here->sites + here->site_bytes, &length, sizeof(length));
+	memcpy(here->sites + here->site_bytes + sizeof(length), site, size);
 	here->newest_site = site->number;
 	/* Release: behind what it counts. */
 	__atomic_store_n(&here->site_bytes, here->site_bytes + room, __ATOMIC_RELEASE);
@@ -162,12 +162,12 @@ static uint64_t newest_time(const struct pool_chunk *chunk)
 
 static bool write_part(struct ring *ring, const struct span_batch *part, const struct span_entry *entries)
 {
-	size_t bytes = part->entries * sizeof *entries;
-	struct span_batch *record = ring_reserve(ring, sizeof *record + bytes);
+	size_t bytes = part->entries * sizeof(*entries);
+	struct span_batch *record = ring_reserve(ring, sizeof(*record) + bytes);
 
 	if (!record)
 		return false;
-	memcpy(record, part, sizeof *record);
+	memcpy(record, part, sizeof(*record));
 	memcpy(record->entry, entries, bytes);
 	ring_commit(ring, record, RECORD_SPANS);
 	return true;
@@ -213,11 +213,11 @@ static void write_sites(const struct pool *left, struct ring *ring)
 	uint64_t size;
 	void *record;
 
-	for (uint32_t at = 0; end - at > sizeof size; at += (uint32_t)(sizeof size + size + 7) & ~7u) {
-		memcpy(&size, left->sites + at, sizeof size);
-		if (size > end - at - sizeof size || !(record = ring_reserve(ring, size)))
+	for (uint32_t at = 0; end - at > sizeof(size); at += (uint32_t)(sizeof(size) + size + 7) & ~7u) {
+		memcpy(&size, left->sites + at, sizeof(size));
+		if (size > end - at - sizeof(size) || !(record = ring_reserve(ring, size)))
 			return;
-		memcpy(record, left->sites + at + sizeof size, size);
+		memcpy(record, left->sites + at + sizeof(size), size);
 		ring_commit(ring, record, RECORD_SPAN_SITE);
 	}
 }

@@ -36,7 +36,7 @@ static struct span_chunk *take_chunk(struct span_thread *thread, struct span_chu
 	if (chunk)
 		thread->unused = chunk->older;
 	else if (!(chunk = chunk_pool_take()))
-		chunk = calloc(1, sizeof *chunk); /* zeroes, as chunk_clear() leaves them */
+		chunk = calloc(1, sizeof(*chunk)); /* zeroes, as chunk_clear() leaves them */
 	if (!chunk)
 		return NULL;
 	chunk->first = thread->next;
@@ -104,9 +104,9 @@ static void free_context_later(const struct qp_span_context *context)
 {
 	for (struct span_chunk *chunk = context->chunk, *older; chunk; chunk = older) {
 		older = chunk->older;
-		free_later(chunk, sizeof *chunk);
+		free_later(chunk, sizeof(*chunk));
 	}
-	free_later(context->links, context->link_count * sizeof *context->links);
+	free_later(context->links, context->link_count * sizeof(*context->links));
 }
 
 /* The parent hands over what it has recorded; the child begins without a trace. */
@@ -141,7 +141,7 @@ struct span_thread *span_thread_get(void)
 {
 	once_do(&once, make_key);
 	if (!here && has_key) {
-		here = calloc(1, sizeof *here);
+		here = calloc(1, sizeof(*here));
 		if (here && pthread_setspecific(key, here)) {
 			free(here);
 			here = NULL;
@@ -170,10 +170,10 @@ static int copy_links(struct qp_span_context *context, const struct span_link *l
 {
 	if (!count)
 		return QP_OK;
-	context->links = malloc(count * sizeof *links);
+	context->links = malloc(count * sizeof(*links));
 	if (!context->links)
 		return QP_NOMEM;
-	memcpy(context->links, links, count * sizeof *links);
+	memcpy(context->links, links, count * sizeof(*links));
 	context->link_count = count;
 	return QP_OK;
 }

@@ -92,7 +92,7 @@ int handle_follow(const qp_span_handle *handles, size_t count)
 
 	if (!count || count > 1000)
 		return error_set(QP_INVALID, "qp_span_follow: count = %zu: 1 to 1000 are allowed", count);
-	links = malloc(count * sizeof *links);
+	links = malloc(count * sizeof(*links));
 	if (!links)
 		return error_set(QP_NOMEM, "qp_span_follow: no memory");
 	for (size_t i = 0; i < count; i++)

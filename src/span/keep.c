@@ -6,7 +6,7 @@
 
 #include "timers/random.h"
 
-#define NAMES ((int)(sizeof names / sizeof *names))
+#define NAMES ((int)(sizeof(names) / sizeof(*names)))
 static const char *const names[] = { "all", "slow", "sampled", "random" }; /* bit by bit */
 
 /* Atomic, all; relaxed: each stands for itself. */
@@ -113,5 +113,5 @@ uint64_t keep_counter(enum keep_counter which)
 
 void keep_after_fork(void)
 {
-	memset(counters, 0, sizeof counters);
+	memset(counters, 0, sizeof(counters));
 }

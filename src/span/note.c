@@ -36,7 +36,7 @@ static void put_note(qp_span span, enum entry_kind kind, const char *key, const 
 		.parent = texts,
 		.site = (uint32_t)kind,
 	};
-	memset(entry + 1, 0, texts * sizeof *entry);
+	memset(entry + 1, 0, texts * sizeof(*entry));
 	if (key_size)
 		memcpy(entry + 1, key, key_size);
 	if (value_size)
@@ -52,7 +52,7 @@ void qp_span_attr_number(qp_span span, const char *key, int64_t value)
 {
 	char text[24];
 
-	snprintf(text, sizeof text, "%" PRId64, value);
+	snprintf(text, sizeof(text), "%" PRId64, value);
 	put_note(span, ENTRY_NUMBER, key, text);
 }
 

@@ -63,7 +63,7 @@ static inline void span_run_enter(struct span_run *run)
 static inline void span_run_begin(struct span_run *run, uint64_t start_ns, bool is_logged)
 {
 	run->id = 0;
-	if (__builtin_expect(qp_span_here == NULL, 1) || !is_logged)
+	if (__builtin_expect(!qp_span_here, 1) || !is_logged)
 		return;
 	span_run_put(run, start_ns);
 	span_run_enter(run);

@@ -29,7 +29,7 @@ static uint32_t text_size(const char *text)
 
 static size_t record_bytes(const struct span_site_record *record)
 {
-	return sizeof *record + record->name_size + record->file_size + record->function_size;
+	return sizeof(*record) + record->name_size + record->file_size + record->function_size;
 }
 
 static struct span_site_record *copy_site(const qp_span_site *site)

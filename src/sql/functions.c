@@ -195,7 +195,7 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 	trace = text_argument(context, "flameGraph", argv[0]);
 	if (!trace || (argc > 1 && !weight_argument(context, argv[1], &weight)))
 		return;
-	graph = sqlite3_aggregate_context(context, sizeof *graph); /* zeroed at first */
+	graph = sqlite3_aggregate_context(context, sizeof(*graph)); /* zeroed at first */
 	if (!graph || !flame_graph_add(graph, trace, weight, &bad)) {
 		if (bad)
 			result_error(context,
@@ -368,7 +368,7 @@ static const struct function {
  * are deterministic: so all are, although two statements may get different results. */
 int functions_register(struct session *session, char **error)
 {
-	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		const struct function *function = &functions[i];
 		int rc = sqlite3_create_function_v2(session->db, function->name, function->arguments,
 		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC,

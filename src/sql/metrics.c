@@ -110,7 +110,7 @@ static char *text_of_errno(int which)
 	uint64_t code = sampler_counter((enum sampler_counter)which);
 	char buffer[128];
 
-	return code ? strdup(strerror_r((int)code, buffer, sizeof buffer)) : NULL;
+	return code ? strdup(strerror_r((int)code, buffer, sizeof(buffer))) : NULL;
 }
 
 static char *text_of_store(int which)
@@ -179,7 +179,7 @@ static char *text_of_confinement(int which)
 
 	(void)which;
 	if (sentence)
-		return text_format("%s (%s)", sentence, confine_names(names, sizeof names));
+		return text_format("%s (%s)", sentence, confine_names(names, sizeof(names)));
 	if (confine_has_unknown_filter())
 		return strdup(
 			"a seccomp filter was there before queryprof and cannot be read: it is taken for one "
@@ -376,7 +376,7 @@ void metrics_each(int (*each)(void *context, const qp_metric *metric), void *con
 	uint64_t ledger[LEDGER_COUNTERS];
 
 	ledger_read_all(ledger);
-	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+	for (size_t i = 0; i < sizeof(metrics) / sizeof(*metrics); i++) {
 		uint64_t value = metrics[i].get == get_ledger ? ledger[metrics[i].which]
 		                 : metrics[i].get             ? metrics[i].get(metrics[i].which)
 		                                              : 0;

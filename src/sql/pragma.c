@@ -84,7 +84,7 @@ static bool take_quoted(struct rest *text, char *value, size_t room)
 	size_t size = 0;
 	char close = 0;
 
-	for (size_t i = 0; i < sizeof quotes / sizeof *quotes; i++)
+	for (size_t i = 0; i < sizeof(quotes) / sizeof(*quotes); i++)
 		if (look(text, 0) == quotes[i][0])
 			close = quotes[i][1];
 	if (!close)
@@ -170,10 +170,10 @@ static bool parse(struct rest text, struct pragma *pragma)
 	char *name = pragma->name;
 	bool closing;
 
-	if (is_word(look(&text, 0)) || !take_name(&text, name, sizeof pragma->name))
+	if (is_word(look(&text, 0)) || !take_name(&text, name, sizeof(pragma->name)))
 		return false;
 	if (skip_char(&text, '.') &&
-	    (strcasecmp(name, "system") || !take_name(&text, name, sizeof pragma->name)))
+	    (strcasecmp(name, "system") || !take_name(&text, name, sizeof(pragma->name))))
 		return false;
 	if (!settings_known(name, (int)strlen(name)))
 		return false;

@@ -152,7 +152,7 @@ static bool is_ours(const sqlite3_file *file)
 static void let_pragmas_through(struct session *session)
 {
 	sqlite3_file *file = file_of(session->db);
-	struct file_methods *ours = file ? malloc(sizeof *ours) : NULL;
+	struct file_methods *ours = file ? malloc(sizeof(*ours)) : NULL;
 
 	if (!ours)
 		return;
@@ -173,9 +173,9 @@ struct image {
 };
 
 static const struct image images[] = {
-	{ "UTF-8", image_utf8, sizeof image_utf8 },
-	{ "UTF-16le", image_utf16le, sizeof image_utf16le },
-	{ "UTF-16be", image_utf16be, sizeof image_utf16be },
+	{ "UTF-8", image_utf8, sizeof(image_utf8) },
+	{ "UTF-16le", image_utf16le, sizeof(image_utf16le) },
+	{ "UTF-16be", image_utf16be, sizeof(image_utf16be) },
 };
 
 static int find_image(void *context, int argc, char **values, char **names)
@@ -183,7 +183,7 @@ static int find_image(void *context, int argc, char **values, char **names)
 	const struct image **image = context;
 
 	(void)names;
-	for (size_t i = 0; argc > 0 && values[0] && i < sizeof images / sizeof *images; i++)
+	for (size_t i = 0; argc > 0 && values[0] && i < sizeof(images) / sizeof(*images); i++)
 		if (!strcmp(values[0], images[i].encoding))
 			*image = &images[i];
 	return 0;

@@ -28,8 +28,8 @@ static const struct column trace_log_columns[] = { TRACE_LOG_COLUMNS(STORED_COLU
 	                                                             MADE_COLUMN) };
 static const struct column query_log_columns[] = { QUERY_LOG_COLUMNS(STORED_COLUMN, NO_COLUMN,
 	                                                             SHOWN_COLUMN) };
-_Static_assert(sizeof trace_log_columns / sizeof *trace_log_columns <= TABLE_COLUMNS_MAX, "columns");
-_Static_assert(sizeof query_log_columns / sizeof *query_log_columns <= TABLE_COLUMNS_MAX, "columns");
+_Static_assert(sizeof(trace_log_columns) / sizeof(*trace_log_columns) <= TABLE_COLUMNS_MAX, "columns");
+_Static_assert(sizeof(query_log_columns) / sizeof(*query_log_columns) <= TABLE_COLUMNS_MAX, "columns");
 
 static const struct column label_history_columns[] = { LABEL_HISTORY_COLUMNS(SHOWN_COLUMN) };
 
@@ -48,7 +48,7 @@ static const struct column settings_columns[] = {
 	{ "scope", "TEXT", 0 }, /* session or process */
 	{ "description", "TEXT", 0 },
 };
-#define SETTINGS_COLUMNS ((int)(sizeof settings_columns / sizeof *settings_columns))
+#define SETTINGS_COLUMNS ((int)(sizeof(settings_columns) / sizeof(*settings_columns)))
 
 static void add_value(struct table_rows *rows, const struct setting_info *info, const char *text)
 {
@@ -166,7 +166,7 @@ const struct table table_metrics = { .name = "metrics",
 #define LIST_TABLE(name) &table_##name,
 static const struct table *const tables[] = { EACH_TABLE(LIST_TABLE) };
 #undef LIST_TABLE
-#define TABLES ((int)(sizeof tables / sizeof *tables))
+#define TABLES ((int)(sizeof(tables) / sizeof(*tables)))
 
 int tables_count(void)
 {
@@ -192,7 +192,7 @@ int tables_register(struct session *session, enum tables_where where, char **err
 	};
 
 	for (int i = 0; i < TABLES; i++) {
-		struct registration *aux = sqlite3_malloc(sizeof *aux);
+		struct registration *aux = sqlite3_malloc(sizeof(*aux));
 		char name[64];
 		int rc;
 
@@ -200,7 +200,7 @@ int tables_register(struct session *session, enum tables_where where, char **err
 			return SQLITE_NOMEM;
 		aux->table = tables[i];
 		aux->session = session;
-		sqlite3_snprintf(sizeof name, name, "%s%s",
+		sqlite3_snprintf(sizeof(name), name, "%s%s",
 		                 where == TABLES_IN_SCHEMA ? TABLES_MODULE_PREFIX : "", tables[i]->name);
 		rc = sqlite3_create_module_v2(session->db, name, modules[where][tables[i]->log != NULL], aux,
 		                              sqlite3_free);
@@ -221,7 +221,7 @@ static int declare(sqlite3 *db, const struct table *table)
 		const struct column *column = &table->columns[i];
 		size_t size = strlen(sql);
 
-		sqlite3_snprintf((int)(sizeof sql - size), sql + size, "%s\"%s\" %s%s", i ? "," : "",
+		sqlite3_snprintf((int)(sizeof(sql) - size), sql + size, "%s\"%s\" %s%s", i ? "," : "",
 		                 column->name, column->type, column->flags & COLUMN_HIDDEN ? " HIDDEN" : "");
 	}
 	strcat(sql, ")");
@@ -237,10 +237,10 @@ static int connect_table(sqlite3 *db, const struct registration *registration, s
 		return rc;
 	/* An SQLite older than the option ignores it. */
 	sqlite3_vtab_config(db, SQLITE_VTAB_DIRECTONLY);
-	ours = sqlite3_malloc(sizeof *ours);
+	ours = sqlite3_malloc(sizeof(*ours));
 	if (!ours)
 		return SQLITE_NOMEM;
-	memset(ours, 0, sizeof *ours);
+	memset(ours, 0, sizeof(*ours));
 	ours->table = registration->table;
 	ours->session = registration->session;
 	*vtab = &ours->base;
@@ -308,7 +308,7 @@ bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, con
 
 	if (vtab->session->settings.allow_introspection_functions)
 		return true;
-	sqlite3_snprintf(sizeof text, text, "%s.%s" NOT_ALLOWED, vtab->table->name, column->name);
+	sqlite3_snprintf(sizeof(text), text, "%s.%s" NOT_ALLOWED, vtab->table->name, column->name);
 	sqlite3_result_error(context, text, -1);
 	return false;
 }

@@ -60,7 +60,7 @@ struct table {
 	int (*update)(struct session *session, int64_t row, sqlite3_value **columns, char **error);
 };
 
-#define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof list / sizeof *list
+#define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof(list) / sizeof(*list)
 
 #define DECLARE_TABLE(name) extern const struct table table_##name;
 EACH_TABLE(DECLARE_TABLE)

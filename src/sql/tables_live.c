@@ -83,8 +83,8 @@ static void add_time(struct table_rows *rows, uint64_t ns)
 	size_t size;
 
 	gmtime_r(&seconds, &parts);
-	size = strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
-	snprintf(text + size, sizeof text - size, ".%06u", (unsigned)(ns % NS_PER_S / 1000));
+	size = strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
+	snprintf(text + size, sizeof(text) - size, ".%06u", (unsigned)(ns % NS_PER_S / 1000));
 	table_add_text(rows, text);
 }
 
@@ -124,7 +124,7 @@ static void add_library(struct table_rows *rows, const char *library)
 	char version[32] = "";
 
 	if (path)
-		snprintf(version, sizeof version, "%.*s", (int)(path - library), library);
+		snprintf(version, sizeof(version), "%.*s", (int)(path - library), library);
 	table_add_text(rows, version);
 	table_add_text(rows, path ? path + 1 : "");
 }
@@ -208,13 +208,13 @@ struct stacks {
 static void keep_stack(void *context, const struct thread_stack *stack)
 {
 	struct stacks *stacks = context;
-	uint64_t *trace = calloc((size_t)stack->depth + 1, sizeof *trace);
+	uint64_t *trace = calloc((size_t)stack->depth + 1, sizeof(*trace));
 
 	if (!trace || !vector_push(&stacks->kept, (struct kept_stack){ *stack, trace })) {
 		free(trace);
 		stacks->failed = true;
 	} else if (stack->depth) {
-		memcpy(trace, stack->trace, (size_t)stack->depth * sizeof *trace);
+		memcpy(trace, stack->trace, (size_t)stack->depth * sizeof(*trace));
 	}
 }
 

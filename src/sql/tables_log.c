@@ -35,7 +35,7 @@ static const struct {
 	{ SQLITE_INDEX_CONSTRAINT_LE, "<=", 0.25 }, { SQLITE_INDEX_CONSTRAINT_LT, "<", 0.25 },
 	{ SQLITE_INDEX_CONSTRAINT_GE, ">=", 0.25 },
 };
-#define OPERATORS ((int)(sizeof operators / sizeof *operators))
+#define OPERATORS ((int)(sizeof(operators) / sizeof(*operators)))
 
 static int find_operator(unsigned char code)
 {
@@ -67,7 +67,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 		order = 1 + info->aOrderBy[0].desc;
 		info->orderByConsumed = 1;
 	}
-	size = (size_t)snprintf(plan, sizeof plan, "%llx %d", (unsigned long long)info->colUsed, order);
+	size = (size_t)snprintf(plan, sizeof(plan), "%llx %d", (unsigned long long)info->colUsed, order);
 	for (int i = 0; i < info->nConstraint && arguments < PLAN_CONDITIONS; i++) {
 		const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
 		const struct column *column;
@@ -82,7 +82,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 		    sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY"))
 			continue;
 		info->aConstraintUsage[i].argvIndex = ++arguments;
-		size += (size_t)snprintf(plan + size, sizeof plan - size, " %d %d", constraint->iColumn,
+		size += (size_t)snprintf(plan + size, sizeof(plan) - size, " %d %d", constraint->iColumn,
 		                         found);
 		rows *= operators[found].share * (column->flags & COLUMN_SEARCHED ? 1 : 2);
 		if (column->flags & COLUMN_SEARCHED)
@@ -113,7 +113,7 @@ struct cursor {
 
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **result)
 {
-	struct cursor *cursor = calloc(1, sizeof *cursor);
+	struct cursor *cursor = calloc(1, sizeof(*cursor));
 
 	(void)vtab;
 	if (!cursor)

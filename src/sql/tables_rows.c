@@ -74,7 +74,7 @@ static void free_rows(struct table_rows *rows)
 	for (size_t i = 0; i < rows->cells.count; i++)
 		free(rows->cells.items[i].text);
 	vector_free(&rows->cells);
-	memset(rows, 0, sizeof *rows);
+	memset(rows, 0, sizeof(*rows));
 }
 
 /* --- a cursor -------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **result)
 {
-	struct cursor *cursor = calloc(1, sizeof *cursor);
+	struct cursor *cursor = calloc(1, sizeof(*cursor));
 
 	(void)vtab;
 	if (!cursor)

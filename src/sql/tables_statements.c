@@ -46,7 +46,7 @@ static void add_statement(void *context, const struct statement_stats *stats)
 	const char *program = filling->program;
 	char histogram[STATEMENT_BUCKETS * 21 + 2];
 
-	write_histogram(stats->counts, histogram, sizeof histogram);
+	write_histogram(stats->counts, histogram, sizeof(histogram));
 	/* clang-format off */
 	STATEMENT_STATS_COLUMNS(ADD, NO_COLUMN, ADD, NO_COLUMN, ADD_LEAST, ADD, ADD_SHOWN)
 	/* clang-format on */
@@ -55,7 +55,7 @@ static void add_statement(void *context, const struct statement_stats *stats)
 static void fill_statement_stats(struct table_rows *rows, struct session *session)
 {
 	char program[4096];
-	ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
+	ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	struct filling filling = { rows, program };
 
 	program[size > 0 ? size : 0] = '\0';

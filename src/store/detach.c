@@ -75,7 +75,7 @@ static int send_statement(void *unused, const struct statement_stats *stats)
 	(void)unused;
 	if (is_cut)
 		size = text_cut(stats->text, most);
-	record = ring_reserve(store_control.ring, sizeof *record + size + 1 + database_size);
+	record = ring_reserve(store_control.ring, sizeof(*record) + size + 1 + database_size);
 	if (!record)
 		return ENOSPC; /* the next time */
 	*record = (struct statement_record){

@@ -248,7 +248,7 @@ static void note_refusals(void)
 		                  : error == ENOSYS                 ? "the system or a seccomp filter"
 		                                                    : "the system";
 
-		snprintf(reason, sizeof reason, "%s refused a timer: %s", who, strerror(error));
+		snprintf(reason, sizeof(reason), "%s refused a timer: %s", who, strerror(error));
 		losses_note(shared_ring_losses(), reason, 0, timers - flusher.timers_failed);
 	}
 	flusher.timers_failed = timers;
@@ -332,7 +332,7 @@ static void flush(bool urgent)
 static void take_settings(struct settings_of_store *settings)
 {
 	if (settings->path)
-		snprintf(flusher.settings_text, sizeof flusher.settings_text, "%s", settings->path);
+		snprintf(flusher.settings_text, sizeof(flusher.settings_text), "%s", settings->path);
 	flusher.settings_path = settings->path ? flusher.settings_text : NULL;
 	flusher_take_limits(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;

@@ -216,7 +216,7 @@ void flusher_note_failure(char *sentence)
 {
 	store_count(STORE_ERRORS, 1);
 	if (sentence)
-		snprintf(flusher.failure, sizeof flusher.failure, "%s", sentence);
+		snprintf(flusher.failure, sizeof(flusher.failure), "%s", sentence);
 	if (!flusher.failing) {
 		flusher.retry_pause = RETRY_FIRST_NS;
 		if (flusher.on_failure && sentence)

@@ -25,7 +25,7 @@ bool last_thread_is_ours(int ours)
 		closedir(folder);
 	if (threads != 1 + ours)
 		return false;
-	if (task_file_read((uint32_t)getpid(), "stat", text, sizeof text))
+	if (task_file_read((uint32_t)getpid(), "stat", text, sizeof(text)))
 		state = strrchr(text, ')');
 	return state && state[1] && state[2] == 'Z';
 }

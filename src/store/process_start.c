@@ -20,7 +20,7 @@ int64_t store_process_start(void)
 
 	start = (int64_t)clock_ns(CLOCK_REALTIME);
 	up = (int64_t)clock_ns(CLOCK_BOOTTIME);
-	if (!task_file_read_process("stat", text, sizeof text)) /* without malloc(), in a forked child */
+	if (!task_file_read_process("stat", text, sizeof(text))) /* without malloc(), in a forked child */
 		return start;
 	behind_name = strrchr(text, ')'); /* the name may hold anything */
 	if (!behind_name ||

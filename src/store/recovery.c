@@ -140,7 +140,7 @@ static void note_uncounted(struct shared_ring *shared, const char *error)
 
 static bool commit_waited(struct ring *ring, const struct open_lock *lock)
 {
-	struct lock_wait_record *record = ring_reserve(ring, sizeof *record);
+	struct lock_wait_record *record = ring_reserve(ring, sizeof(*record));
 
 	if (!record)
 		return false;
@@ -232,7 +232,7 @@ static void store_as_process(struct shared_ring *shared, const char *path, int64
                              struct recovery *recovery, store_function store)
 {
 	struct writer_other process = { .log = shared->modules, .log_size = shared->modules_size };
-	struct writer *writer = malloc(sizeof *writer);
+	struct writer *writer = malloc(sizeof(*writer));
 
 	if (writer && writer_init(writer, give_up, recovery)) {
 		writer->identity = shared->identity;

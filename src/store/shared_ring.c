@@ -49,7 +49,7 @@ struct front {
 	uint32_t is_left, lost_children; /* atomic */
 };
 _Static_assert(sizeof(struct front) <= PAGE_BYTES, "the front takes one page");
-_Static_assert(sizeof WIRE_VERSION <= sizeof((struct front *)0)->version, "room for it");
+_Static_assert(sizeof(WIRE_VERSION) <= sizeof((struct front *)0)->version, "room for it");
 
 static struct {
 	char *memory;
@@ -157,7 +157,7 @@ static struct ring *fill(uint64_t position)
 {
 	struct front *front = (struct front *)here.memory;
 
-	memcpy(front->version, WIRE_VERSION, sizeof WIRE_VERSION);
+	memcpy(front->version, WIRE_VERSION, sizeof(WIRE_VERSION));
 	front->ring_bytes = ring_memory_bytes(here.ring_bytes);
 	front->identity = *writer_identity_here();
 	module_log_make(log_here(), LOG_BYTES);
@@ -251,7 +251,7 @@ static struct ring *spare_ring(uint64_t position)
 {
 	static _Alignas(PAGE_BYTES) char memory[PAGE_BYTES + SPARE_BYTES];
 
-	memset(memory, 0, sizeof memory);
+	memset(memory, 0, sizeof(memory));
 	return ring_place(memory, SPARE_BYTES, position);
 }
 
@@ -288,7 +288,7 @@ bool shared_ring_is_left(int fd)
 {
 	uint32_t is_left = 0;
 
-	return pread(fd, &is_left, sizeof is_left, offsetof(struct front, is_left)) == sizeof is_left &&
+	return pread(fd, &is_left, sizeof(is_left), offsetof(struct front, is_left)) == sizeof(is_left) &&
 	       is_left;
 }
 
@@ -319,7 +319,7 @@ static bool find_parts(struct shared_ring *shared)
 	struct front *front = shared->memory;
 	const uint64_t ring_bytes = front->ring_bytes;
 
-	if (strncmp(front->version, WIRE_VERSION, sizeof front->version) != 0 || ring_bytes > shared->size ||
+	if (strncmp(front->version, WIRE_VERSION, sizeof(front->version)) != 0 || ring_bytes > shared->size ||
 	    ring_bytes % PAGE_BYTES != 0 || statements_offset(ring_bytes) > shared->size)
 		return false;
 	shared->identity = front->identity;
@@ -333,8 +333,8 @@ static bool find_parts(struct shared_ring *shared)
 	shared->statements = memory + statements_offset(ring_bytes);
 	shared->statements_size = shared->size - statements_offset(ring_bytes);
 	return shared->ring && shared->statements_size <= statement_memory_bytes(STATEMENTS_MAX_MOST) &&
-	       memchr(shared->identity.hostname, 0, sizeof shared->identity.hostname) &&
-	       memchr(shared->identity.executable, 0, sizeof shared->identity.executable);
+	       memchr(shared->identity.hostname, 0, sizeof(shared->identity.hostname)) &&
+	       memchr(shared->identity.executable, 0, sizeof(shared->identity.executable));
 }
 
 /* Whether what is written to its mapping cannot be a signal. Other files have no pages where the machine has

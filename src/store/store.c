@@ -134,7 +134,7 @@ static void *watch_main(void *unused)
 	char hosts_name[16];
 
 	(void)unused;
-	pthread_getname_np(pthread_self(), hosts_name, sizeof hosts_name);
+	pthread_getname_np(pthread_self(), hosts_name, sizeof(hosts_name));
 	pthread_setname_np(pthread_self(), "queryprof");
 	sampler_exclude_thread();
 	for (;;) {

@@ -245,7 +245,7 @@ char *getcwd(char *path, size_t size)
 	char room[PATH_MAX];
 
 	if (!path)
-		return getcwd(room, sizeof room) ? strdup(room) : NULL;
+		return getcwd(room, sizeof(room)) ? strdup(room) : NULL;
 	if (CALL(SYS_getcwd, path, size) < 0)
 		return NULL;
 	if (*path == '/')
@@ -267,14 +267,14 @@ struct resolution {
 static bool follow(struct resolution *at, size_t before, const char *rest)
 {
 	char target[PATH_MAX];
-	ssize_t size = readlink(at->path, target, sizeof target);
+	ssize_t size = readlink(at->path, target, sizeof(target));
 	size_t rest_size = strlen(rest) + 1;
 
 	if (size < 0) {
 		memmove(at->pending, rest, rest_size);
 		return errno == EINVAL; /* it is no link */
 	}
-	if ((size_t)size + rest_size > sizeof at->pending) {
+	if ((size_t)size + rest_size > sizeof(at->pending)) {
 		errno = ENAMETOOLONG;
 		return false;
 	}
@@ -297,7 +297,7 @@ static bool resolve_next(struct resolution *at)
 		while (at->length && at->path[--at->length] != '/')
 			;
 	} else if (size && !(size == 1 && *name == '.')) {
-		if (before + size + 2 > sizeof at->path) {
+		if (before + size + 2 > sizeof(at->path)) {
 			errno = ENAMETOOLONG;
 			return false;
 		}
@@ -314,13 +314,13 @@ char *realpath(const char *path, char *resolved)
 {
 	struct resolution at = { .length = 0 };
 
-	if (!*path || strlen(path) >= sizeof at.pending) {
+	if (!*path || strlen(path) >= sizeof(at.pending)) {
 		errno = *path ? ENAMETOOLONG : ENOENT;
 		return NULL;
 	}
 	strcpy(at.pending, path);
 	if (*path != '/') {
-		if (!getcwd(at.path, sizeof at.path))
+		if (!getcwd(at.path, sizeof(at.path)))
 			return NULL;
 		at.length = at.path[1] ? strlen(at.path) : 0;
 	}

@@ -19,7 +19,7 @@ struct __dirstream {
 DIR *opendir(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-	DIR *folder = fd >= 0 ? malloc(sizeof *folder) : NULL;
+	DIR *folder = fd >= 0 ? malloc(sizeof(*folder)) : NULL;
 
 	if (folder) {
 		folder->fd = fd;
@@ -36,7 +36,7 @@ struct dirent *readdir(DIR *folder)
 	struct dirent *entry;
 
 	if (folder->at == folder->end) {
-		long size = CALL(SYS_getdents64, folder->fd, folder->entries, sizeof folder->entries);
+		long size = CALL(SYS_getdents64, folder->fd, folder->entries, sizeof(folder->entries));
 
 		folder->at = 0;
 		folder->end = size > 0 ? size : 0;

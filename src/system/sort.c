@@ -76,7 +76,7 @@ void qsort_r(void *items, size_t count, size_t size, int (*compare)(const void *
 	const struct order order = { size, compare, context };
 	char small[1024];
 	size_t needed = (count + 1) / 2 * size;
-	char *room = needed <= sizeof small ? small : malloc(needed);
+	char *room = needed <= sizeof(small) ? small : malloc(needed);
 
 	if (room)
 		merge_sort(&order, items, count, room);

@@ -39,7 +39,7 @@ static bool is_ours(FILE *file)
 
 static struct stream *make(void)
 {
-	struct stream *stream = calloc(1, sizeof *stream);
+	struct stream *stream = calloc(1, sizeof(*stream));
 
 	if (stream) {
 		stream->file._flags = MAGIC;
@@ -146,9 +146,9 @@ int vfprintf(FILE *file, const char *format, va_list arguments)
 	int size;
 
 	if (!is_ours(file)) {
-		size = vsnprintf(line, sizeof line, format, arguments);
+		size = vsnprintf(line, sizeof(line), format, arguments);
 		if (size > 0)
-			append(file, line, (size_t)size < sizeof line ? (size_t)size : sizeof line - 1);
+			append(file, line, (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1);
 		return size;
 	}
 	va_copy(again, arguments);
@@ -208,7 +208,7 @@ static bool fill(struct stream *stream)
 
 	if (stream->at < stream->end)
 		return true;
-	size = read(stream->file._fileno, stream->bytes, sizeof stream->bytes);
+	size = read(stream->file._fileno, stream->bytes, sizeof(stream->bytes));
 	if (size < 0)
 		stream->failed = true;
 	stream->at = 0;

@@ -133,7 +133,7 @@ static bool ring_gets_full(void)
 {
 	struct ring *ring = sampler_ring();
 
-	if (ring == NULL)
+	if (!ring)
 		return false;
 	uint64_t tail = ring_tail(ring); /* first: the head is never behind it */
 	return (double)(ring_head(ring) - tail) > RING_FULL * (double)ring_bytes(ring);

@@ -25,7 +25,7 @@ static void *module; /* atomic; that has it, NULL: none is known */
 static int take_name(struct dl_phdr_info *info, size_t size, void *name)
 {
 	(void)size;
-	if (info->dlpi_tls_modid == 0 || loaded_symbol_find(info, VARIABLE, STT_TLS) == NULL)
+	if (info->dlpi_tls_modid == 0 || !loaded_symbol_find(info, VARIABLE, STT_TLS))
 		return 0;
 	snprintf(name, PATH_MAX, "%s", info->dlpi_name != NULL ? info->dlpi_name : "");
 	return 1;
@@ -49,7 +49,7 @@ void context_follow(struct thread *thread)
 
 	if (thread->context_at != 0)
 		return;
-	if (from == NULL && (from = find_module()) != NULL)
+	if (!from && (from = find_module()) != NULL)
 		__atomic_store_n(&module, from, __ATOMIC_RELEASE);
 	if (from != NULL && loader_acquire(0)) {
 		thread->context_at = (uintptr_t)dlsym(from, VARIABLE);

@@ -30,7 +30,7 @@ const struct query_tag *nesting_top(const struct thread *thread)
 	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
 		const struct query_tag *tag = &thread->queries[i];
 
-		if (!nesting_has_ended(tag) && (newest == NULL || tag->number > newest->number))
+		if (!nesting_has_ended(tag) && (!newest || tag->number > newest->number))
 			newest = tag;
 	}
 	return newest;

@@ -227,7 +227,7 @@ static struct visitor *find_free(enum timer_clock clock, int64_t left)
 		if (visitors[i].id == NO_TIMER)
 			return &visitors[i];
 		if (visitors[i].left_ns > 0 && visitors[i].left_ns > left &&
-		    (last == NULL || visitors[i].left_ns > last->left_ns))
+		    (!last || visitors[i].left_ns > last->left_ns))
 			last = &visitors[i];
 	}
 	if (last != NULL)
@@ -295,7 +295,7 @@ static void look_at(struct thread *slot, enum timer_clock clock, uint64_t now)
 		return;
 	}
 	/* A thread that does not run is not lent what others may use. */
-	if ((clock == TIMER_CPU && timer->seen_ns == clock_now) || (visitor = find_free(clock, left)) == NULL)
+	if ((clock == TIMER_CPU && timer->seen_ns == clock_now) || !(visitor = find_free(clock, left)))
 		return;
 	timer->seen_ns = clock_now;
 	TIMER_SET(timer, shared_stretch, stretch_of(timer, clock, period_ns));

@@ -97,7 +97,7 @@ static int choose(int tries, const sigset_t *blocked, const sigset_t *avoid)
 		/* Down from below those of others, and these at the end. */
 		for (int i = 0; i < signals; i++) {
 			int number = SIGRTMAX - (i + KEPT_BY_OTHERS) % signals;
-			if ((avoid == NULL || sigismember(avoid, number) == 0) &&
+			if ((!avoid || sigismember(avoid, number) == 0) &&
 			    grants(number, &wishes[w], blocked))
 				return number;
 		}

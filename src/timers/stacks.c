@@ -59,7 +59,7 @@ static bool is_blocked(const struct request *request, int number)
 
 	task_file_read(request->id, "status", text, sizeof(text));
 	found = strstr(text, name);
-	if (found == NULL)
+	if (!found)
 		return false;
 	uint64_t blocked = strtoull(found + sizeof(name) - 1, NULL, 16);
 	return (blocked >> (number - 1) & 1) != 0 &&

@@ -150,7 +150,7 @@ static struct thread *register_thread(void)
 {
 	struct thread *slot = own_call_is_forbidden(SYS_gettid) ? NULL : slots_acquire();
 
-	if (slot == NULL) {
+	if (!slot) {
 		counter_add(SAMPLER_THREADS_FAILED, 1);
 		return NULL;
 	}
@@ -178,7 +178,7 @@ struct thread *sampler_find_thread(void)
 {
 	struct thread *thread = thread_current;
 
-	if (__builtin_expect(sampler_ring() == NULL, 0))
+	if (__builtin_expect(!sampler_ring(), 0))
 		return NULL;
 	if (__builtin_expect(thread != NULL, 1))
 		return thread;
@@ -201,7 +201,7 @@ static void publish_name(struct thread *thread, struct ring *ring)
 		return;
 	struct thread_record *record = ring_reserve(ring, sizeof(*record));
 	thread->named = record != NULL; /* else again, at a query after the next signal */
-	if (record == NULL)
+	if (!record)
 		return;
 	memset(record, 0, sizeof(*record));
 	record->thread_id = thread->id;
@@ -216,7 +216,7 @@ void threads_publish_name(struct thread *thread)
 	struct ring *ring = sampler_ring();
 
 	thread->name_due = false;
-	if (ring == NULL || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
+	if (!ring || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
 		return;
 	thread->name_checked_ns = now;
 	context_follow(thread);
@@ -230,7 +230,7 @@ static void on_thread_end(void *unused)
 	struct thread *slot = thread_current;
 
 	(void)unused;
-	if (slot == NULL)
+	if (!slot)
 		return;
 	/* From here on signals find no slot: they are late. */
 	thread_current = NULL;
@@ -307,7 +307,7 @@ void threads_after_fork(void)
 		nesting_set(slot, 0);
 		slots_release(slot);
 	}
-	if (self == NULL)
+	if (!self)
 		return;
 	self->id = self->owner = sys_gettid();
 	self->retry_ns = self->retry_pause_ns = 0;

@@ -199,7 +199,7 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 {
 	struct thread_timer *timer = &thread->timers[clock];
 
-	if (signal_is_silent() || sampler_ring() == NULL || !timers_in_process() || !sampler_keep_signal() ||
+	if (signal_is_silent() || !sampler_ring() || !timers_in_process() || !sampler_keep_signal() ||
 	    timers_are_blocked(sampler_signal()))
 		return;
 	if (timer_exists(timer) && timer_signal(timer) != sampler_signal())

@@ -242,7 +242,8 @@ void statement_counts_add(struct statement_counts *to, const struct statement_co
 
 bool statement_counts_are_same(const struct statement_counts *a, const struct statement_counts *b)
 {
-	bool is_same = !memcmp(a->sums, b->sums, sizeof a->sums) && !memcmp(a->runs, b->runs, sizeof a->runs);
+	bool is_same =
+		!memcmp(a->sums, b->sums, sizeof(a->sums)) && !memcmp(a->runs, b->runs, sizeof(a->runs));
 
 	for (int i = 0; i < STATEMENT_SQUARES; i++)
 		is_same = is_same && a->squares[i] == b->squares[i];

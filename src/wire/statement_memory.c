@@ -107,7 +107,7 @@ static struct statement_entry *make_block(uint32_t block)
 	if (block < memory->blocks)
 		made = (struct statement_entry *)((char *)memory + FRONT_BYTES + block * BLOCK_BYTES);
 	else
-		made = calloc(STATEMENT_BLOCK, sizeof *made);
+		made = calloc(STATEMENT_BLOCK, sizeof(*made));
 	if (made)
 		__atomic_store_n(&statement_blocks[block], made, __ATOMIC_RELEASE);
 	return made;

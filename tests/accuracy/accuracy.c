@@ -144,7 +144,7 @@ static void set_period(sqlite3 *db, double period_ns)
 {
 	char sql[96];
 
-	snprintf(sql, sizeof sql, "PRAGMA query_profiler_cpu_time_period_ns = %.0f", period_ns);
+	snprintf(sql, sizeof(sql), "PRAGMA query_profiler_cpu_time_period_ns = %.0f", period_ns);
 	exec(db, sql);
 }
 
@@ -171,7 +171,7 @@ static bool is_ledger_exact(void)
 	char sql[640];
 	int64_t open = 1, lost;
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "SELECT sum(CASE WHEN metric IN ('query_profiler_runs', 'samples_taken') THEN value "
 	         "WHEN metric IN (%s) THEN -value END) FROM system.metrics",
 	         outcomes);
@@ -201,7 +201,7 @@ static void run_until(sqlite3 *db, int until, const char *id, double *clock_ns)
 	sqlite3_stmt *stmt;
 	char sql[128];
 
-	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", id);
+	snprintf(sql, sizeof(sql), "PRAGMA query_id = '%s'", id);
 	exec(db, sql);
 	stmt = prepare(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE going(?)) "
 	                   "SELECT sum(x * 7 % 13) FROM c");
@@ -221,10 +221,10 @@ static void *compute(void *context)
 
 	set_period(db, self->period_ns);
 	atomic_fetch_add(&ready, 1);
-	snprintf(id, sizeof id, "before-%d-%d", self->cell, self->number);
+	snprintf(id, sizeof(id), "before-%d-%d", self->cell, self->number);
 	run_until(db, 1, id, &before_ns);
 	for (int q = 0; q < self->queries; q++) {
-		snprintf(id, sizeof id, "sum-%d-%d", self->cell, self->number * SUMS_LEAST + q);
+		snprintf(id, sizeof(id), "sum-%d-%d", self->cell, self->number * SUMS_LEAST + q);
 		run_until(db, 2 + q, id, &self->clock_ns[q]);
 	}
 	must(db, sqlite3_close(db), "close");
@@ -239,7 +239,7 @@ static bool read_sums(int cell, int runs, double period_ns)
 	bool equal = true;
 	int rows = 0;
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "SELECT substr(q.query_id, length('sum-%d-') + 1), q.weight_cpu, "
 	         "(SELECT coalesce(sum(value), 0) FROM system.trace_log AS t WHERE t.query_id = q.query_id "
 	         "AND "
@@ -345,7 +345,7 @@ static void *divide(void *context)
 		sqlite3_stmt *stmts[TEXTS];
 		for (int t = 0; t < TEXTS; t++) {
 			char sql[200];
-			snprintf(sql, sizeof sql,
+			snprintf(sql, sizeof(sql),
 			         "SELECT work(0, ?1), work(1, ?2), work(2, ?3) AS split_%d_%d_%d", split_cell,
 			         part, t);
 			stmts[t] = prepare(db, sql);
@@ -413,8 +413,8 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 
 	split_cell++;
 	split_period_ns = period_ns;
-	memset(workers, 0, sizeof workers);
-	memset(seen, 0, sizeof seen);
+	memset(workers, 0, sizeof(workers));
+	memset(seen, 0, sizeof(seen));
 	for (int w = 0; w < WORKERS; w++) {
 		workers[w].number = w;
 		if (pthread_create(&workers[w].thread, NULL, divide, &workers[w]))
@@ -423,7 +423,7 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 	for (int w = 0; w < WORKERS; w++)
 		pthread_join(workers[w].thread, NULL);
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "SELECT substr(query, instr(query, 'split_')), "
 	         "CASE WHEN symbols LIKE '%%\"%s\"%%' THEN 0 WHEN symbols LIKE '%%\"%s\"%%' THEN 1 "
 	         "WHEN symbols LIKE '%%\"%s\"%%' THEN 2 ELSE 3 END, sum(value) "
@@ -442,7 +442,7 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 
 	for (int t = 0; t < TEXTS; t++) {
 		for (int f = -1; f < FUNCTIONS; f++) { /* -1: the statement among all of them */
-			memset(&share, 0, sizeof share);
+			memset(&share, 0, sizeof(share));
 			for (int p = 0; p < PARTS; p++)
 				for (int w = 0; w < WORKERS; w++)
 					for (int u = 0; u < TEXTS; u++)
@@ -456,7 +456,7 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 							share.done[p] += of_it ? done : 0;
 							share.sampled[p] += of_it ? value : 0;
 						}
-			snprintf(what, sizeof what, "statement %d, %s", t + 1,
+			snprintf(what, sizeof(what), "statement %d, %s", t + 1,
 			         f < 0 ? "of all" : function_names[f]);
 			within &= judge_share(load, what, &share);
 		}
@@ -497,7 +497,7 @@ int main(int argc, char **argv)
 	};
 	bool within = true, ledger = true;
 
-	read_options(argc, argv, known, sizeof known / sizeof *known);
+	read_options(argc, argv, known, sizeof(known) / sizeof(*known));
 	seed = test_seed(1);
 	monitor = open_connection();
 	set_period(monitor, 0);

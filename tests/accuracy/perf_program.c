@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	                 NULL, NULL, NULL))
 		return 1;
 	while (clock() < most) {
-		for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+		for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++) {
 			if (sqlite3_prepare_v2(db, statements[i], -1, &stmt, NULL))
 				return 1;
 			while (sqlite3_step(stmt) == SQLITE_ROW)

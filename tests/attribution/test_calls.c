@@ -12,7 +12,7 @@ static char path[128];
 
 static sqlite3 *open_file(const char *name)
 {
-	snprintf(path, sizeof path, "%s/%s.db", host_directory(), name);
+	snprintf(path, sizeof(path), "%s/%s.db", host_directory(), name);
 	return host_open(path);
 }
 

@@ -51,11 +51,11 @@ static void look_up(void *handle)
 		{ "sqlite3_result_int", &other.result },
 	};
 
-	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		void *found = dlsym(handle, functions[i].name);
 
 		assert_non_null(found);
-		memcpy(functions[i].to, &found, sizeof found);
+		memcpy(functions[i].to, &found, sizeof(found));
 	}
 }
 

@@ -40,7 +40,7 @@ static sqlite3 *open_fresh(const char *name)
 	char path[128];
 	sqlite3 *db;
 
-	snprintf(path, sizeof path, "%s/%s.db", host_directory(), name);
+	snprintf(path, sizeof(path), "%s/%s.db", host_directory(), name);
 	db = host_open(path);
 	host_exec(db, "PRAGMA trace_log_path = '%s/%s.trace'", host_directory(), name);
 	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0; PRAGMA "
@@ -143,7 +143,7 @@ static int table_connect(sqlite3 *db, void *aux, int argc, const char *const *ar
                          char **error)
 {
 	(void)aux, (void)argc, (void)argv, (void)error;
-	*vtab = calloc(1, sizeof **vtab);
+	*vtab = calloc(1, sizeof(**vtab));
 	return sqlite3_declare_vtab(db, "CREATE TABLE x(value)");
 }
 

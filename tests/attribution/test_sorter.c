@@ -53,7 +53,7 @@ static void test_workers(void **state)
 	(void)state;
 	main_thread = (int)syscall(SYS_gettid);
 	assert_int_equal(pthread_key_create(&key, on_end), 0);
-	snprintf(path, sizeof path, "%s/sorter.db", host_directory());
+	snprintf(path, sizeof(path), "%s/sorter.db", host_directory());
 	db = host_open(path);
 	sqlite3_create_collation(db, "slow", SQLITE_UTF8, NULL, compare);
 	host_exec(db,

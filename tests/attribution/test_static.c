@@ -300,7 +300,7 @@ static void test_pragma(void **state)
 	static const char *const paths[] = { ":memory:", "" }; /* "" is a file */
 
 	(void)state;
-	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		sqlite3 *db;
 		sqlite3_stmt *stmt;
 

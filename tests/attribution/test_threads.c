@@ -168,7 +168,7 @@ static void test_shared_connection(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		sharers[i] = (struct sharer){ .db = db };
-		snprintf(sharers[i].mark, sizeof sharers[i].mark, "sharer %d", i);
+		snprintf(sharers[i].mark, sizeof(sharers[i].mark), "sharer %d", i);
 		assert_int_equal(pthread_create(&threads[i], NULL, share, &sharers[i]), 0);
 	}
 	for (int i = 0; i < 4; i++)

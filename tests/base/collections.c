@@ -152,7 +152,7 @@ static void interner_keeps_texts_once(void **state)
 		for (uint32_t i = 0; i < MANY; i++) {
 			char text[16];
 
-			snprintf(text, sizeof text, "t%u", i);
+			snprintf(text, sizeof(text), "t%u", i);
 			assert_int_equal(interner_number(&interner, text), i);
 			assert_string_equal(interner.texts.items[i], text);
 		}
@@ -173,7 +173,7 @@ static void text_is_formatted(void **state)
 static void text_is_written_as_json(void **state)
 {
 	char written[64] = "";
-	FILE *out = fmemopen(written, sizeof written, "w");
+	FILE *out = fmemopen(written, sizeof(written), "w");
 
 	(void)state;
 	text_write_json(out, "a\"\\\n<\xc3\xa4", "");

@@ -56,13 +56,13 @@ static const char *run(const char *topics, const char *file)
 	size_t size;
 	FILE *pipe;
 
-	snprintf(command, sizeof command,
+	snprintf(command, sizeof(command),
 	         "cd '%s' && rm -f *.log && TMPDIR='%s' QUERYPROF_DEBUG='%s' QUERYPROF_DEBUG_FILE='%s' "
 	         "/proc/%d/exe child",
 	         folder, folder, topics, file, (int)getpid());
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
-	size = fread(said, 1, sizeof said - 1, pipe);
+	size = fread(said, 1, sizeof(said) - 1, pipe);
 	said[size] = 0;
 	assert_int_equal(pclose(pipe), 0);
 	return said;
@@ -75,7 +75,7 @@ static int count_lines(const char *text)
 	FILE *pipe;
 	int count = -1;
 
-	snprintf(command, sizeof command, "cat '%s'/*.log 2>/dev/null | grep -c '%s'", folder, text);
+	snprintf(command, sizeof(command), "cat '%s'/*.log 2>/dev/null | grep -c '%s'", folder, text);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	assert_int_equal(fscanf(pipe, "%d", &count), 1);
@@ -89,7 +89,7 @@ static int count_logs(void)
 	FILE *pipe;
 	int count = -1;
 
-	snprintf(command, sizeof command, "ls '%s' | grep -c 'log$'", folder);
+	snprintf(command, sizeof(command), "ls '%s' | grep -c 'log$'", folder);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	assert_int_equal(fscanf(pipe, "%d", &count), 1);
@@ -148,6 +148,6 @@ int main(int argc, char **argv)
 		return log_something();
 	assert_non_null(mkdtemp(folder));
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
 	return system(command) ? 1 : failed;
 }

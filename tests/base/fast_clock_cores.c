@@ -192,7 +192,7 @@ static void goes_by_the_kernels_word(void **unused)
 
 	(void)unused;
 	sources = path;
-	for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); i++) {
 		struct fast_clock clock = { .ns = 0 };
 		size_t size = strlen(kernels[i].list);
 

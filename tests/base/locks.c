@@ -47,7 +47,7 @@ static int load_host(void **state)
 	(void)state;
 	if (!library)
 		return -1;
-	host.routines.size = sizeof host.routines;
+	host.routines.size = sizeof(host.routines);
 	*(void **)&host.routines.open = dlsym(library, "sqlite3_open");
 	*(void **)&host.routines.close = dlsym(library, "sqlite3_close");
 	*(void **)&host.routines.auto_extension = dlsym(library, "sqlite3_auto_extension");
@@ -88,7 +88,7 @@ static const char *use_everything(void)
 	qp_record();
 	if (host.routines.open(":memory:", &db) || qp_attach_of(db, &host.routines))
 		return qp_error();
-	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+	for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++)
 		host.exec(db, statements[i], NULL, NULL, NULL);
 	if (qp_set(db, "log_queries", "1"))
 		return qp_error();

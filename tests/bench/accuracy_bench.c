@@ -172,7 +172,7 @@ static sqlite3_stmt *prepare(int turns, const char *mark)
 	char sql[256];
 	sqlite3_stmt *stmt;
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
 	         "SELECT sum(x * 7 %% 13) FROM c -- %s",
 	         turns, mark);
@@ -239,7 +239,7 @@ static void set_period(long period_ns)
 {
 	char sql[96];
 
-	snprintf(sql, sizeof sql, "PRAGMA query_profiler_cpu_time_period_ns = %ld", period_ns);
+	snprintf(sql, sizeof(sql), "PRAGMA query_profiler_cpu_time_period_ns = %ld", period_ns);
 	must(db, sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
 }
 
@@ -282,7 +282,7 @@ static void measure_part(int number, enum mix mix, long period_ns, double second
 
 	set_period(0);
 	for (int i = 0; i < LENGTHS; i++) {
-		snprintf(mark, sizeof mark, "%s, part %d", statements[i].name, number);
+		snprintf(mark, sizeof(mark), "%s, part %d", statements[i].name, number);
 		stmts[i] = prepare(statements[i].turns, mark);
 	}
 	set_period(period_ns);
@@ -369,13 +369,13 @@ static void print_phases(const char *load, enum mix mix, double seconds)
 	static const int whats[] = { 0, 1, PROGRAM };
 	sqlite3_stmt *stmts[LENGTHS];
 
-	memset(phase_ns, 0, sizeof phase_ns);
+	memset(phase_ns, 0, sizeof(phase_ns));
 	for (int i = 0; i < LENGTHS; i++)
 		stmts[i] = prepare(statements[i].turns, statements[i].name);
 	run_statements(stmts, mix, 0, seconds);
 	for (int i = 0; i < LENGTHS; i++)
 		sqlite3_finalize(stmts[i]);
-	for (size_t w = 0; w < sizeof whats / sizeof *whats; w++) {
+	for (size_t w = 0; w < sizeof(whats) / sizeof(*whats); w++) {
 		const double *of = phase_ns[whats[w]];
 		double sum = 0;
 		for (int p = 0; p < PHASES; p++)

@@ -47,7 +47,7 @@ static double run_query(int turns)
 	char sql[160];
 	uint64_t start;
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
 	         "SELECT sum(x * 7 %% 13) FROM c",
 	         turns);
@@ -60,7 +60,7 @@ static void set_periods(long cpu, long real)
 {
 	char sql[160];
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "PRAGMA query_profiler_cpu_time_period_ns = %ld; "
 	         "PRAGMA query_profiler_real_time_period_ns = %ld",
 	         cpu, real);
@@ -84,7 +84,7 @@ static double metric(const char *name)
 	     sqlite3_exec(quiet, "SELECT count(*) FROM system.trace_log WHERE thread_id = 0", NULL, NULL,
 	                  NULL),
 	     "drain");
-	snprintf(sql, sizeof sql, "SELECT value FROM system.metrics WHERE metric = '%s'", name);
+	snprintf(sql, sizeof(sql), "SELECT value FROM system.metrics WHERE metric = '%s'", name);
 	must(db, sqlite3_exec(quiet, sql, read_number, &value, NULL), sql);
 	return value;
 }
@@ -131,7 +131,7 @@ static int is_virtual(void)
 	int found = 0;
 	FILE *file = fopen("/proc/cpuinfo", "r");
 
-	while (file && fgets(line, sizeof line, file))
+	while (file && fgets(line, sizeof(line), file))
 		found |= strstr(line, " hypervisor") != NULL;
 	if (file)
 		fclose(file);

@@ -257,13 +257,13 @@ static void run(struct row *row, uint64_t seed)
 {
 	struct load_truth truth = { .queries = 0 };
 	char path[64], period[32], most[32];
-	const qp_config config = { .size = sizeof config, .trace_log_path = path };
+	const qp_config config = { .size = sizeof(config), .trace_log_path = path };
 
 	if (pending && !load_limit_pending(pending))
 		_exit(1);
-	snprintf(path, sizeof path, "/tmp/budget_bench.%d.trace", (int)getpid());
-	snprintf(period, sizeof period, "%sus", period_us);
-	snprintf(most, sizeof most, "%lu", percent);
+	snprintf(path, sizeof(path), "/tmp/budget_bench.%d.trace", (int)getpid());
+	snprintf(period, sizeof(period), "%sus", period_us);
+	snprintf(most, sizeof(most), "%lu", percent);
 	if (qp_init(&config) || qp_set(NULL, "query_profiler_max_overhead_percent", most) ||
 	    qp_set(NULL, "query_profiler_real_time_period_ns", period) ||
 	    qp_set(NULL, "query_profiler_cpu_time_period_ns", period) ||
@@ -296,7 +296,7 @@ static void run(struct row *row, uint64_t seed)
 	/* A thread that only reads leaves them. */
 	size_t length = strlen(path);
 	for (int i = 0; i < 2; i++) {
-		snprintf(path + length, sizeof path - length, "%s", i ? "-shm" : "-wal");
+		snprintf(path + length, sizeof(path) - length, "%s", i ? "-shm" : "-wal");
 		unlink(path);
 	}
 }
@@ -312,10 +312,10 @@ static bool run_apart(struct row *row, uint64_t seed)
 		return false;
 	if (child == 0) {
 		run(row, seed);
-		_exit(write(ends[1], row, sizeof *row) != sizeof *row);
+		_exit(write(ends[1], row, sizeof(*row)) != sizeof(*row));
 	}
 	close(ends[1]);
-	done = read(ends[0], row, sizeof *row) == sizeof *row;
+	done = read(ends[0], row, sizeof(*row)) == sizeof(*row);
 	close(ends[0]);
 	return waitpid(child, &status, 0) == child && status == 0 && done;
 }
@@ -334,9 +334,9 @@ static double print_row(const struct row *row)
 	double worst = 0;
 	char ticks[16] = "";
 
-	for (size_t i = 0; i < sizeof peer / sizeof *peer; i++)
+	for (size_t i = 0; i < sizeof(peer) / sizeof(*peer); i++)
 		if (peer[i].threads == row->threads)
-			snprintf(ticks, sizeof ticks, "%d", peer[i].ticks);
+			snprintf(ticks, sizeof(ticks), "%d", peer[i].ticks);
 	printf("%7d %6.0f +- %4.0f %7.0f %11s %4.2f +- %4.2f %4.1f + %4.1f %8.2f %8.0f %6.1f %7.0f %8.2f"
 	       " %6.2f %5.0f ",
 	       row->threads, row->signals, row->signals_error, row->due, ticks, 100 * row->cost,
@@ -475,7 +475,7 @@ int main(int argc, char **argv)
 		{ "--used", "N", .number = &used, .least = 0.1 },
 	};
 
-	read_options(argc, argv, options, sizeof options / sizeof *options);
+	read_options(argc, argv, options, sizeof(options) / sizeof(*options));
 	seeds = (int)seed_count;
 	pending = (unsigned long)pending_count;
 	percent = (unsigned long)most_percent;

@@ -62,7 +62,7 @@ int main(void)
 	if (!large)
 		return 1;
 	printf("ns of CPU time a text, by its bytes\n");
-	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+	for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++)
 		measure(statements[i].name, statements[i].sql, strlen(statements[i].sql), CALLS);
 	memset(large, 'x', size);
 	memcpy(large + size - 10, " /*a='b'*/", 10);

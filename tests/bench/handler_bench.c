@@ -52,7 +52,7 @@ static void send(int number)
 {
 	siginfo_t info;
 
-	memset(&info, 0, sizeof info);
+	memset(&info, 0, sizeof(info));
 	info.si_signo = number;
 	info.si_code = SI_TIMER;
 	info.si_value.sival_ptr = &thread->timers[TIMER_CPU];

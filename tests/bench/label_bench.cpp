@@ -61,7 +61,7 @@ static void print_calls()
 	std::function<void(void *)> function = nothing;
 	int argument = 0;
 	qp_query query = {};
-	query.size = sizeof query;
+	query.size = sizeof(query);
 	qp_query_handle *handle = qp_query_start(&query);
 	row rows[] = {
 		{ "direct call", LOOP(nothing(&argument)), 1e9 },

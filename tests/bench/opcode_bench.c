@@ -215,7 +215,7 @@ int main(void)
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &period, NULL))
 		return perror("timer"), 2;
 	for (int round = 0; round < ROUNDS; round++)
-		for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
+		for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++)
 			run(db, queries[i]);
 	timer_delete(timer);
 	printf("a sample of a statement, SQLite %s\n", sqlite->libversion());

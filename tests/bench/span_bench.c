@@ -81,7 +81,7 @@ __attribute__((noinline)) static uint64_t line_begin(struct line *to, const char
 
 	if (to->count == to->room) {
 		to->room = to->room ? 2 * to->room : 1024;
-		to->spans = realloc(to->spans, to->room * sizeof *to->spans);
+		to->spans = realloc(to->spans, to->room * sizeof(*to->spans));
 	}
 	span = &to->spans[to->count];
 	*span = (struct raw_span){
@@ -191,19 +191,19 @@ static void compare_ways(void)
 		{ "the same, no trace", our_way, false },
 		{ "500 of them with their trace, handed over", with_trace, false },
 	};
-	double ns[sizeof ways / sizeof *ways];
+	double ns[sizeof(ways) / sizeof(*ways)];
 
 	/* Kept none: what is measured is the thread's part. */
 	qp_set(NULL, "trace_keep", "slow");
 	qp_set(NULL, "trace_keep_min_duration_ns", "3600s");
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		if (ways[i].way == with_trace) {
 			qp_set(NULL, "trace_keep", "all");
 			usleep(100000);
 		}
 		ns[i] = least_ns(ways[i].way, ways[i].in_trace);
 	}
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		printf("  %-44s %6.1f ns  %5.2f of two readings\n", ways[i].name, ns[i], ns[i] / ns[1]);
 	printf("  beyond two readings: %.1f ns (budget 5)\n", ns[5] - ns[1]);
 }
@@ -251,7 +251,7 @@ static char engine_query[64]; /* of 5 stages, in 3 queries of the engine's */
 
 static void write_query(void)
 {
-	snprintf(engine_query, sizeof engine_query, "both (sum %llu) (sum %llu)",
+	snprintf(engine_query, sizeof(engine_query), "both (sum %llu) (sum %llu)",
 	         (unsigned long long)step_loops, (unsigned long long)step_loops);
 }
 
@@ -387,7 +387,7 @@ static int print_metric(void *context, const qp_metric *metric)
 	static const char *const shown[] = { "spans", "spans_dropped", "store_spans", "store_spans_lost",
 		                             "ring_dropped" };
 
-	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++)
 		if (!strcmp(metric->name, shown[i]))
 			printf("  %-44s %12lld\n", metric->name, (long long)metric->value);
 	if (!strcmp(metric->name, "store_flusher_cpu_time_ns"))
@@ -411,7 +411,7 @@ static void ask(const char *path, const char *name, const char *sql)
 
 static void record_many(const char *path, int threads)
 {
-	pthread_t *ids = calloc((size_t)threads, sizeof *ids);
+	pthread_t *ids = calloc((size_t)threads, sizeof(*ids));
 	double spans = (double)threads * (double)spans_each;
 	int64_t flusher_ns = 0;
 	struct rusage usage;
@@ -446,7 +446,7 @@ static void record_many(const char *path, int threads)
 int main(int argc, char **argv)
 {
 	char path[] = "/tmp/queryprof-spans-XXXXXX", other[64];
-	const qp_config config = { .size = sizeof config, .trace_log_path = path };
+	const qp_config config = { .size = sizeof(config), .trace_log_path = path };
 	int fd = mkstemp(path);
 
 	close(fd);
@@ -469,7 +469,7 @@ int main(int argc, char **argv)
 	}
 	unlink(path);
 	for (int i = 0; i < 2; i++) {
-		snprintf(other, sizeof other, "%s%s", path, i ? "-shm" : "-wal");
+		snprintf(other, sizeof(other), "%s%s", path, i ? "-shm" : "-wal");
 		unlink(other);
 	}
 	return 0;

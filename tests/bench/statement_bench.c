@@ -79,7 +79,7 @@ static double statements_in_turns(sqlite3 *db)
 	uint64_t start;
 
 	for (int i = 0; i < STATEMENTS; i++) {
-		snprintf(sql, sizeof sql, "SELECT %d", i);
+		snprintf(sql, sizeof(sql), "SELECT %d", i);
 		must(NULL, sqlite3_prepare_v2(db, sql, -1, &stmts[i], NULL), "prepare");
 	}
 	start = cpu_ns();
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
 		return serve(argv[2]);
 	if (!mkdtemp(folder))
 		return 1;
-	snprintf(trace, sizeof trace, "%s/trace", folder);
+	snprintf(trace, sizeof(trace), "%s/trace", folder);
 	for (int i = 0; i < STARTS; i++)
 		measure(argv[0], i);
 	unlink(trace);
@@ -292,8 +292,8 @@ int main(int argc, char **argv)
 				ns[i] = least[loop][mode][i];
 				ratios[i] = ns[i] / least[loop][PLAIN][i];
 			}
-			qsort(ns, STARTS, sizeof *ns, compare);
-			qsort(ratios, STARTS, sizeof *ratios, compare);
+			qsort(ns, STARTS, sizeof(*ns), compare);
+			qsort(ratios, STARTS, sizeof(*ratios), compare);
 			printf("  %-22s %8.1f ns  %.3f x  (%.3f to %.3f)\n", modes[mode].name, ns[STARTS / 2],
 			       ratios[STARTS / 2], ratios[STARTS / 4], ratios[STARTS * 3 / 4]);
 		}

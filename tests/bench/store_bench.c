@@ -113,7 +113,7 @@ static struct result run_plain(size_t count)
 		sqlite3_bind_int64(insert, 2, (int64_t)(4000 + i % 8));
 		sqlite3_bind_int64(insert, 3, (int64_t)(i / 1000));
 		sqlite3_bind_int64(insert, 4, (int64_t)(i % 2));
-		sqlite3_bind_blob(insert, 5, stacks[choose_stack()], sizeof stacks[0], SQLITE_STATIC);
+		sqlite3_bind_blob(insert, 5, stacks[choose_stack()], sizeof(stacks[0]), SQLITE_STATIC);
 		sqlite3_step(insert);
 		sqlite3_reset(insert);
 	}

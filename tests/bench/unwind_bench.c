@@ -175,7 +175,7 @@ static struct {
 	{ "100 frames", dive, 100, { 0 } },
 	{ "inside SQLite", dive_in_sqlite, 2, { 0 } },
 };
-#define STACKS (sizeof stacks / sizeof stacks[0])
+#define STACKS (sizeof(stacks) / sizeof(stacks[0]))
 
 /* A thread, as its stack ends after few frames of the C library's. */
 static void *run(void *database)
@@ -274,11 +274,11 @@ int main(int argc, char **argv)
 		printf("\n");
 	}
 	const struct code_map *map = code_map_current();
-	const size_t segment = sizeof map->ranges[0];
+	const size_t segment = sizeof(map->ranges[0]);
 	printf("memory: rules %u bytes, map of %u segments %zu bytes (of 30: %zu),"
 	       " memo %u bytes a thread\n",
-	       unwind_cache_bytes, map->count, sizeof *map + map->count * segment, sizeof *map + 30 * segment,
-	       unwind_memo_bytes);
+	       unwind_cache_bytes, map->count, sizeof(*map) + map->count * segment,
+	       sizeof(*map) + 30 * segment, unwind_memo_bytes);
 	sqlite3_close(database);
 	if (argc < 2 || strcmp(argv[1], "--check") != 0)
 		return 0;

@@ -24,8 +24,8 @@ int peer_llvm_walk(const void *ucontext, uint64_t *trace, int max)
 	unw_word_t ip;
 	int n = 0;
 
-	memset(&context, 0, sizeof context);
-	for (unsigned i = 0; i < sizeof order / sizeof order[0]; i++)
+	memset(&context, 0, sizeof(context));
+	for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++)
 		context.data[i] = (uint64_t)registers[order[i]];
 	if (unw_init_local(&cursor, &context) != UNW_ESUCCESS)
 		return 0;

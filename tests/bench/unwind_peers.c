@@ -123,7 +123,7 @@ bool peers_open(const char *llvm_module)
 bool peers_see_modules(void)
 {
 	const struct code_map *map = code_map_current();
-	const size_t size = sizeof *map + map->count * sizeof map->ranges[0];
+	const size_t size = sizeof(*map) + map->count * sizeof(map->ranges[0]);
 
 	free(without_cache);
 	if ((without_cache = malloc(size)) == NULL)

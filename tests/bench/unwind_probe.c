@@ -63,7 +63,7 @@ static void *wait_for_end(void *argument)
 	}
 	uint32_t *const kept = cost_ns + wanted / 2;
 	const int count = wanted - wanted / 2;
-	qsort(kept, (size_t)count, sizeof kept[0], compare);
+	qsort(kept, (size_t)count, sizeof(kept[0]), compare);
 	fprintf(stderr, "probe %-22s %5.1f frames  median %7.2f us  p99 %7.2f us\n", peer->name,
 	        (double)frames / wanted, kept[count / 2] / 1e3, kept[count * 99 / 100] / 1e3);
 	_exit(0);

@@ -72,7 +72,7 @@ static const struct {
 	{ "mutex, uncontended", lock_free_mutex },
 	{ "empty system call, not hooked", call_kernel },
 };
-#define KINDS (sizeof calls / sizeof *calls)
+#define KINDS (sizeof(calls) / sizeof(*calls))
 
 static double round_of(size_t kind, const struct functions *with)
 {
@@ -105,8 +105,8 @@ static struct figure measure(size_t kind)
 		without[i] = i % 2 ? first : second;
 		added[i] = i % 2 ? second - first : first - second;
 	}
-	qsort(without, ROUNDS, sizeof *without, compare);
-	qsort(added, ROUNDS, sizeof *added, compare);
+	qsort(without, ROUNDS, sizeof(*without), compare);
+	qsort(added, ROUNDS, sizeof(*added), compare);
 	return (struct figure){ without[ROUNDS / 2], added[ROUNDS / 2] };
 }
 

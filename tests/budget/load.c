@@ -23,7 +23,7 @@
 
 const char *const load_texts[LOAD_TEXTS] = { "half", "thirty", "fifteen", "five" };
 static const int cycle[] = { 0, 1, 0, 2, 0, 1, 0, 3, 0, 1, 0, 2, 0, 1, 0, 1, 0, 2, 0, 1 };
-#define CYCLE (int)(sizeof cycle / sizeof *cycle)
+#define CYCLE (int)(sizeof(cycle) / sizeof(*cycle))
 
 struct worker {
 	pthread_t thread;
@@ -71,7 +71,7 @@ static double next_random(struct worker *worker)
 
 static void run_query(struct worker *worker, int text)
 {
-	const qp_query query = { .size = sizeof query, .text = load_texts[text] };
+	const qp_query query = { .size = sizeof(query), .text = load_texts[text] };
 	double size = 0.5 + next_random(worker);
 	double cpu_ns = CPU_NS / USED * load_used, waits = CPU_NS / USED * worker_count - cpu_ns;
 
@@ -112,7 +112,7 @@ void load_begin(int threads, uint64_t seed)
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	stopping = false;
 	worker_count = threads;
-	workers = calloc((size_t)threads, sizeof *workers);
+	workers = calloc((size_t)threads, sizeof(*workers));
 	for (int i = 0; workers && i < threads; i++) {
 		workers[i].index = i;
 		workers[i].random = seed * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)i * 7919 + 1;
@@ -211,7 +211,7 @@ static unsigned long pending_signals(void)
 	unsigned long used = 0;
 	char line[128];
 
-	while (file && fgets(line, sizeof line, file))
+	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "SigQ: %lu/", &used) == 1)
 			break;
 	if (file)
@@ -277,7 +277,7 @@ static int add_up(void *of, const qp_metric *metric)
 	};
 	int64_t *sum = of;
 
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (!strcmp(metric->name, parts[i].name))
 			*sum += parts[i].sign * metric->value;
 	return 0;

@@ -51,13 +51,13 @@ static void set(const char *name, const char *value)
 
 static void start(const char *real_period, const char *cpu_period)
 {
-	const qp_config config = { .size = sizeof config,
+	const qp_config config = { .size = sizeof(config),
 		                   .trace_log_path = path,
 		                   .trace_log_ring_bytes = ring_bytes };
-	char log[sizeof path + 4];
+	char log[sizeof(path) + 4];
 
-	snprintf(path, sizeof path, "/tmp/test_budget.%d.trace", (int)getpid());
-	snprintf(log, sizeof log, "%s-wal", path);
+	snprintf(path, sizeof(path), "/tmp/test_budget.%d.trace", (int)getpid());
+	snprintf(log, sizeof(log), "%s-wal", path);
 	/* Of a process that was killed and had the same number. */
 	unlink(path);
 	unlink(log);
@@ -355,7 +355,7 @@ static sem_t owners_go, turns_go;
 
 static void *own_timer(void *unused)
 {
-	const qp_query query = { .size = sizeof query, .text = "own" };
+	const qp_query query = { .size = sizeof(query), .text = "own" };
 
 	(void)unused;
 	qp_query_begin(&query);
@@ -385,7 +385,7 @@ static void *spin_there(void *cpu)
 
 static void *take_turns(void *unused)
 {
-	const qp_query query = { .size = sizeof query, .text = "half" };
+	const qp_query query = { .size = sizeof(query), .text = "half" };
 
 	qp_query_begin(&query);
 	sem_wait(&turns_go);
@@ -414,14 +414,14 @@ static void test_turns(void)
 	for (int i = 0; i < OWNERS; i++)
 		CHECK(pthread_create(&owners[i], NULL, own_timer, NULL) == 0);
 	pthread_barrier_wait(&owners_ready);
-	CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+	CHECK(sched_getaffinity(0, sizeof(all), &all) == 0);
 	CPU_ZERO(&cpu);
 	CPU_SET((unsigned)sched_getcpu(), &cpu);
-	CHECK(sched_setaffinity(0, sizeof cpu, &cpu) == 0); /* of the threads to be */
+	CHECK(sched_setaffinity(0, sizeof(cpu), &cpu) == 0); /* of the threads to be */
 	for (int i = 0; i < TURNS; i++)
 		CHECK(pthread_create(&threads[i], NULL, take_turns, NULL) == 0 &&
 		      pthread_getcpuclockid(threads[i], &clocks[i]) == 0);
-	CHECK(sched_setaffinity(0, sizeof all, &all) == 0);
+	CHECK(sched_setaffinity(0, sizeof(all), &all) == 0);
 	await("timers_shared", TURNS, TURNS); /* which the first visit has counted */
 	for (int i = 0; i < TURNS; i++)
 		sem_post(&turns_go);
@@ -467,7 +467,7 @@ int main(int argc, char **argv)
 		          { "turns", test_turns } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof *scenarios; i++) {
+	for (size_t i = 0; argc == 2 && i < sizeof(scenarios) / sizeof(*scenarios); i++) {
 		if (strcmp(argv[1], scenarios[i].name) == 0) {
 			scenarios[i].run();
 			return 0;

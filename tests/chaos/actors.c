@@ -92,7 +92,7 @@ static sqlite3 *open_connection(uint64_t *state)
 	sqlite3 *db = NULL;
 
 	CHECK(sqlite3_open(":memory:", &db) == SQLITE_OK, "%s", sqlite3_errmsg(db));
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "PRAGMA query_profiler_cpu_time_period_ns = %d000; "
 	         "PRAGMA query_profiler_real_time_period_ns = %d000",
 	         periods_us[random_below(state, 3)], periods_us[random_below(state, 3)]);
@@ -125,7 +125,7 @@ static void *query(void *context)
 	char sql[160];
 	sqlite3 *db;
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < ?) "
 	         "SELECT max(x) AS w%d FROM c GROUP BY x %% 7",
 	         worker);
@@ -191,7 +191,7 @@ static bool is_flusher(void)
 {
 	char name[16] = "";
 
-	return !pthread_getname_np(pthread_self(), name, sizeof name) && !strcmp(name, "queryprof");
+	return !pthread_getname_np(pthread_self(), name, sizeof(name)) && !strcmp(name, "queryprof");
 }
 
 /* Prints nothing: the descriptors of the library's threads are their own. */
@@ -325,7 +325,7 @@ int run_self(const char *what, const char *path, unsigned ms)
 	char *arguments[] = { (char *)"chaos", (char *)what, (char *)path, number, NULL };
 	pid_t child = -1;
 
-	snprintf(number, sizeof number, "%u", ms);
+	snprintf(number, sizeof(number), "%u", ms);
 	if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ))
 		child = -1;
 	return wait_for(child, what, UNLOCKED);
@@ -373,14 +373,14 @@ static void replace_file(uint64_t *state, const char *path)
 	char other[240], companion[240];
 	static const char *const suffixes[] = { "", "-wal", "-shm" };
 
-	snprintf(other, sizeof other, "%s.old%d", path, atomic_fetch_add(&number, 1));
+	snprintf(other, sizeof(other), "%s.old%d", path, atomic_fetch_add(&number, 1));
 	if (random_below(state, 2)) {
 		if (!rename(path, other))
 			count_deed(RENAMED);
 		return;
 	}
 	for (int i = 0; i < 3; i++) {
-		snprintf(companion, sizeof companion, "%s%s", path, suffixes[i]);
+		snprintf(companion, sizeof(companion), "%s%s", path, suffixes[i]);
 		if (!unlink(companion) && i == 0)
 			count_deed(REMOVED);
 	}
@@ -394,7 +394,7 @@ static void change_setting(uint64_t *state)
 	switch (random_below(state, 3)) {
 	case 0: code = qp_set(NULL, "trace_log_path", trace[random_below(state, 2)]); break;
 	case 1:
-		snprintf(value, sizeof value, "%u", 10 + random_below(state, 500));
+		snprintf(value, sizeof(value), "%u", 10 + random_below(state, 500));
 		code = qp_set(NULL, "trace_log_flush_interval_ms", value);
 		break;
 	default:

@@ -92,7 +92,7 @@ static int take_metric(void *context, const qp_metric *metric)
 
 static void read_metrics(int64_t values[METRICS])
 {
-	memset(values, 0, METRICS * sizeof *values);
+	memset(values, 0, METRICS * sizeof(*values));
 	qp_metrics(take_metric, values);
 }
 
@@ -120,7 +120,7 @@ static void check_ledger(void)
 	      (long long)second[SAMPLES]);
 	for (int i = 0; i < METRICS; i++)
 		CHECK(first[i] >= last[i] && second[i] >= first[i], "%s", names[i]);
-	memcpy(last, second, sizeof last);
+	memcpy(last, second, sizeof(last));
 }
 
 /* The reader is one of the host's connections, too. */
@@ -128,7 +128,7 @@ static int64_t counted(sqlite3 *db, int worker)
 {
 	char sql[160];
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         worker == PLUGIN
 	                 ? "SELECT total(calls) FROM system.statement_stats WHERE query LIKE '%%AS plugin'"
 	                 : "SELECT total(calls) FROM system.statement_stats WHERE query LIKE '%% AS w%d %%'",
@@ -198,7 +198,7 @@ static void check_files(void)
 	char pattern[200];
 	glob_t files;
 
-	snprintf(pattern, sizeof pattern, "%s/trace*", host_directory());
+	snprintf(pattern, sizeof(pattern), "%s/trace*", host_directory());
 	if (glob(pattern, 0, NULL, &files))
 		return;
 	for (size_t i = 0; i < files.gl_pathc; i++)
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
 	setenv("QUERYPROF_TRACE_LOG_RING_BYTES", "65536", 1);
 	host_begin(is_recorded ? "recorded" : "loaded");
 	for (int i = 0; i < 2; i++)
-		snprintf(trace[i], sizeof trace[i], "%s/trace%s", host_directory(), i ? "2" : "");
+		snprintf(trace[i], sizeof(trace[i]), "%s/trace%s", host_directory(), i ? "2" : "");
 	reader = is_recorded ? NULL : host_open("");
 	for (int i = 0; i < WORKERS + 2; i++)
 		pthread_create(&threads[i], NULL, i < WORKERS ? query_on : disturb,

@@ -25,7 +25,7 @@ static int run_query(struct run *run, uint64_t *result);
 
 static int fail(struct run *run, int code, const char *text)
 {
-	snprintf(run->error, sizeof run->error, "%s", text);
+	snprintf(run->error, sizeof(run->error), "%s", text);
 	return code;
 }
 
@@ -35,7 +35,7 @@ static int run_text(const char *text, const char *id, uint64_t *result, const ch
 {
 	static __thread struct run kept;
 	struct run run = { .at = text, .id = id };
-	const qp_query query = { .size = sizeof query, .text = text, .database = "numbers", .query_id = id };
+	const qp_query query = { .size = sizeof(query), .text = text, .database = "numbers", .query_id = id };
 	int code;
 
 	if (qp_query_begin(&query))

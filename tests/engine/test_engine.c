@@ -48,7 +48,7 @@ static uint64_t run(const char *query, const char *id, int expected)
 
 static int set_up(void **state)
 {
-	const qp_config config = { .size = sizeof config, .trace_log_path = path };
+	const qp_config config = { .size = sizeof(config), .trace_log_path = path };
 	int fd = mkstemp(path);
 
 	(void)state;
@@ -67,7 +67,7 @@ static int tear_down(void **state)
 	qp_shutdown();
 	unlink(path);
 	for (const char *suffix = "-wal\0-shm\0"; *suffix; suffix += strlen(suffix) + 1) {
-		snprintf(other, sizeof other, "%s%s", path, suffix);
+		snprintf(other, sizeof(other), "%s%s", path, suffix);
 		unlink(other);
 	}
 	return 0;
@@ -152,7 +152,7 @@ static void test_spans(void **state)
 /* A query of many threads is no span: it may outlast the trace in which it begins. */
 static void test_handle_in_a_trace(void **state)
 {
-	const qp_query query = { .size = sizeof query, .text = "of many threads" };
+	const qp_query query = { .size = sizeof(query), .text = "of many threads" };
 	qp_query_handle *handle;
 
 	(void)state;
@@ -192,7 +192,7 @@ static void test_threads(void **state)
 /* An engine that stores in SQLite: its statements name the query that they are in. */
 static void test_with_sqlite(void **state)
 {
-	const qp_query query = { .size = sizeof query, .text = "stores", .query_id = "storing" };
+	const qp_query query = { .size = sizeof(query), .text = "stores", .query_id = "storing" };
 	sqlite3 *db;
 
 	(void)state;

@@ -25,7 +25,7 @@ static void assert_setting(const char *name, const char *expected)
 {
 	char value[64];
 
-	assert_int_equal(qp_get(NULL, name, value, sizeof value), QP_OK);
+	assert_int_equal(qp_get(NULL, name, value, sizeof(value)), QP_OK);
 	assert_string_equal(value, expected);
 }
 
@@ -75,8 +75,8 @@ static void test_queries(void **state)
 	char id[1000];
 
 	(void)state;
-	memset(id, 'x', sizeof id - 1);
-	id[sizeof id - 1] = 0;
+	memset(id, 'x', sizeof(id) - 1);
+	id[sizeof(id) - 1] = 0;
 	REFUSED(QP_INVALID, "qp_query.size = 2", qp_query_begin(&(qp_query){ .size = 2 }));
 	REFUSED(QP_INVALID, "qp_query.query_id has 999 bytes",
 	        qp_query_begin(&(qp_query){ .size = sizeof(qp_query), .query_id = id }));
@@ -118,9 +118,9 @@ static void test_settings(void **state)
 	REFUSED(QP_INVALID, "qp_set", qp_set(NULL, NULL, "1"));
 	REFUSED(QP_INVALID, "qp_get", qp_get(NULL, "log_queries", value, 0));
 	REFUSED(QP_INVALID, "qp_set_label", qp_set_label(NULL, "", "text"));
-	REFUSED(QP_NOT_FOUND, "no_such", qp_get(NULL, "no_such", value, sizeof value));
+	REFUSED(QP_NOT_FOUND, "no_such", qp_get(NULL, "no_such", value, sizeof(value)));
 	assert_int_equal(qp_set(NULL, "query_profiler_cpu_time_period_ns", "2000000"), QP_OK);
-	assert_int_equal(qp_get(NULL, "query_profiler_cpu_time_period_ns", value, sizeof value), QP_OK);
+	assert_int_equal(qp_get(NULL, "query_profiler_cpu_time_period_ns", value, sizeof(value)), QP_OK);
 	assert_string_equal(value, "2000000");
 }
 
@@ -136,11 +136,11 @@ static void test_connections(void **state)
 	REFUSED(QP_INVALID, "qp_sqlite.size = 0", qp_attach_of(db, NULL));
 	REFUSED(QP_INVALID, "qp_trace", qp_trace(db, 0, NULL, NULL));
 	REFUSED(QP_INVALID, "qp_attach", qp_set(db, "log_queries", "1"));
-	REFUSED(QP_INVALID, "qp_attach", qp_get(db, "log_queries", value, sizeof value));
+	REFUSED(QP_INVALID, "qp_attach", qp_get(db, "log_queries", value, sizeof(value)));
 	REFUSED(QP_INVALID, "qp_attach", qp_set_label(db, "key", "text"));
 	assert_int_equal(qp_attach(db), QP_OK);
 	assert_int_equal(qp_set_label(db, "key", "text"), QP_OK);
-	assert_int_equal(qp_get(db, "query_profiler_labels", value, sizeof value), QP_OK);
+	assert_int_equal(qp_get(db, "query_profiler_labels", value, sizeof(value)), QP_OK);
 	assert_string_equal(value, "{\"key\":\"text\"}");
 	assert_int_equal(qp_trace(db, 0, NULL, NULL), QP_OK);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);

@@ -70,7 +70,7 @@ static void replay_file(FILE *file, size_t number)
 	uint8_t bytes[4096];
 	size_t size;
 
-	while ((size = fread(bytes, 1, sizeof bytes, file)) > 0)
+	while ((size = fread(bytes, 1, sizeof(bytes), file)) > 0)
 		add_bytes(&input, bytes, size);
 	replay(&input, number);
 }
@@ -85,7 +85,7 @@ static int replay_folder(DIR *folder, const char *path)
 		FILE *file;
 
 		if (entry->d_type != DT_REG ||
-		    snprintf(name, sizeof name, "%s/%s", path, entry->d_name) >= (int)sizeof name ||
+		    snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) >= (int)sizeof(name) ||
 		    !(file = fopen(name, "re")))
 			continue;
 		replay_file(file, (size_t)count);

@@ -9,7 +9,7 @@
 
 int main(void)
 {
-	const qp_query query = { .size = sizeof query,
+	const qp_query query = { .size = sizeof(query),
 		                 .text = "a query of the debugger's",
 		                 .database = "none" };
 

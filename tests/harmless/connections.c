@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 		usleep(10000);
 	before = look();
 	show("before", &before);
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		struct state after;
 		long grown;
 

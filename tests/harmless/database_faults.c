@@ -62,8 +62,8 @@ static void read_slowly(sqlite3_context *context, int argc, sqlite3_value **argv
 	(void)argc, (void)argv;
 	if (pipe(fds) || pthread_create(&thread, NULL, write_slowly, &fds[1]))
 		abort();
-	for (size_t size = 0; !error && size < sizeof bytes; size += (size_t)got)
-		if ((got = read(fds[0], bytes, sizeof bytes - size)) <= 0)
+	for (size_t size = 0; !error && size < sizeof(bytes); size += (size_t)got)
+		if ((got = read(fds[0], bytes, sizeof(bytes) - size)) <= 0)
 			error = got ? errno : EPIPE;
 	pthread_join(thread, NULL);
 	close(fds[0]);
@@ -87,7 +87,7 @@ static void wait_for_lock(sqlite3_context *context, int argc, sqlite3_value **ar
 	pthread_t thread;
 
 	(void)argc, (void)argv;
-	snprintf(path, sizeof path, "%s/lock", folder);
+	snprintf(path, sizeof(path), "%s/lock", folder);
 	holder = open(path, O_RDWR | O_CREAT, 0600);
 	waiter = open(path, O_RDWR);
 	if (flock(holder, LOCK_EX) || pthread_create(&thread, NULL, unlock_later, &holder))
@@ -133,7 +133,7 @@ static void *work(void *context)
 	sqlite3 *db = open_sampled(worker->path);
 	char sql[64];
 
-	snprintf(sql, sizeof sql, "PRAGMA journal_mode = %s", worker->mode);
+	snprintf(sql, sizeof(sql), "PRAGMA journal_mode = %s", worker->mode);
 	run(db, sql);
 	for (int i = 0; i < TRANSACTIONS; i++) {
 		if (!worker->writes) {
@@ -177,11 +177,11 @@ int main(int argc, char **argv)
 	if (argc < 2 || !mkdtemp(folder))
 		return 2;
 	library = argv[1];
-	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		pthread_t threads[3];
 		struct worker workers[3];
 
-		snprintf(path, sizeof path, "%s/%s.db", folder, modes[i]);
+		snprintf(path, sizeof(path), "%s/%s.db", folder, modes[i]);
 		db = open_sampled(path);
 		run(db, "CREATE TABLE t(id INTEGER PRIMARY KEY, b)");
 		for (int w = 0; w < 3; w++) {
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 		}
 		for (int w = 0; w < 3; w++)
 			pthread_join(threads[w], NULL);
-		snprintf(text, sizeof text, "%d", 2 * TRANSACTIONS);
+		snprintf(text, sizeof(text), "%d", 2 * TRANSACTIONS);
 		check(db, "SELECT count(*) FROM t", text);
 		check(db, "PRAGMA integrity_check", "ok");
 		check(db, "SELECT read_slowly() + wait_for_lock()", "0");
@@ -204,6 +204,6 @@ int main(int argc, char **argv)
 	if (atol(text) < 1000)
 		failed = 1;
 	sqlite3_close(db);
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command) || failed;
 }

@@ -67,9 +67,9 @@ static sqlite3 *open_database(const char *name, int flags)
 	char path[256];
 
 	if (strchr(name, ':'))
-		snprintf(path, sizeof path, name, folder); /* a name or a URI */
+		snprintf(path, sizeof(path), name, folder); /* a name or a URI */
 	else
-		snprintf(path, sizeof path, "%s/%s", folder, name);
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
 	if (sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_URI, NULL)) {
 		fprintf(stderr, "%s: %s\n", path, sqlite3_errmsg(db));
 		exit(1);
@@ -111,7 +111,7 @@ static void look_at_files(void)
 		struct stat status;
 		int fd;
 
-		snprintf(path, sizeof path, "%s/%s", folder, name);
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
 		if (*name == '.' || stat(path, &status))
 			continue;
 		fd = open(path, O_RDONLY);
@@ -187,9 +187,9 @@ static void look_at(sqlite3 *db)
 	for (sqlite3_stmt *stmt = NULL; (stmt = sqlite3_next_stmt(db, stmt));)
 		print_state("statement", "%d %s, busy %d", statements++, sqlite3_sql(stmt),
 		            sqlite3_stmt_busy(stmt));
-	for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+	for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++)
 		run(db, questions[i]);
-	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
 		int now, most;
 
 		sqlite3_db_status(db, statuses[i].which, &now, &most, 0);
@@ -303,10 +303,10 @@ static void copy(sqlite3 *db, const char *name)
 	print_state("serialize", "%lld bytes %016llx", (long long)size,
 	            (unsigned long long)(image ? hash(image, (size_t)size) : 0));
 	sqlite3_free(image);
-	snprintf(sql, sizeof sql, "VACUUM INTO '%s/%s.into'", folder, name);
+	snprintf(sql, sizeof(sql), "VACUUM INTO '%s/%s.into'", folder, name);
 	if (sqlite3_exec(db, sql, NULL, NULL, NULL))
 		print_state("VACUUM INTO", "%s", sqlite3_errmsg(db));
-	snprintf(into, sizeof into, "%s.backup", name);
+	snprintf(into, sizeof(into), "%s.backup", name);
 	to = open_database(into, RW);
 	sqlite3_backup *backup = sqlite3_backup_init(to, "main", db, "main");
 	int steps = 0;
@@ -321,12 +321,12 @@ static void in_journal_mode(const char *mode, const char *locking)
 	char name[64], sql[128];
 	sqlite3 *db, *other;
 
-	snprintf(scene, sizeof scene, "%s %s", mode, locking);
-	snprintf(name, sizeof name, "%s-%s.db", mode, locking);
+	snprintf(scene, sizeof(scene), "%s %s", mode, locking);
+	snprintf(name, sizeof(name), "%s-%s.db", mode, locking);
 	db = open_database(name, RW);
-	snprintf(sql, sizeof sql, "PRAGMA main.locking_mode = %s", locking);
+	snprintf(sql, sizeof(sql), "PRAGMA main.locking_mode = %s", locking);
 	run(db, sql);
-	snprintf(sql, sizeof sql, "PRAGMA journal_mode = %s", mode);
+	snprintf(sql, sizeof(sql), "PRAGMA journal_mode = %s", mode);
 	run(db, sql);
 	look_at(db);
 	work(db);
@@ -346,7 +346,7 @@ static void in_kind(const char *kind, const char *name, int flags, int writes)
 {
 	sqlite3 *db;
 
-	snprintf(scene, sizeof scene, "%s", kind);
+	snprintf(scene, sizeof(scene), "%s", kind);
 	db = open_database(name, flags);
 	if (writes)
 		work(db);
@@ -361,10 +361,10 @@ static void with_attached(void)
 	sqlite3 *db;
 	char sql[64];
 
-	snprintf(scene, sizeof scene, "attached");
+	snprintf(scene, sizeof(scene), "attached");
 	db = open_database(":memory:", RW);
 	for (int i = 1; i <= 11; i++) {
-		snprintf(sql, sizeof sql, "ATTACH ':memory:' AS a%d", i);
+		snprintf(sql, sizeof(sql), "ATTACH ':memory:' AS a%d", i);
 		run(db, sql);
 	}
 	run(db, "PRAGMA database_list; DETACH a1");
@@ -372,7 +372,7 @@ static void with_attached(void)
 	run(db, "CREATE TABLE system.own(x); SELECT name FROM system.sqlite_schema");
 	sqlite3_close(db);
 	/* one whose name is taken before a library can come */
-	snprintf(scene, sizeof scene, "named system");
+	snprintf(scene, sizeof(scene), "named system");
 	const char *kept = library;
 	library = NULL;
 	db = open_database(":memory:", RW);
@@ -398,7 +398,7 @@ int main(int argc, char **argv)
 	load_all = name_tables || (argc > 3 && !strcmp(argv[3], "all"));
 	sqlite3_soft_heap_limit64(0);
 	first = open_database(":memory:", RW);
-	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		in_journal_mode(modes[i], "normal");
 		in_journal_mode(modes[i], "exclusive");
 	}

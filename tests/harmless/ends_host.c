@@ -289,7 +289,7 @@ static void make_processes(void)
 	sqlite3 *db = open_db();
 
 	burn(db, 50);
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		char *sql = sqlite3_mprintf(
 			"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) "
 			"SELECT max(CASE x %% 1000 WHEN 0 THEN %s() END) FROM c",
@@ -341,7 +341,7 @@ static int own_intact(const int fds[FILES])
 		if (fstat(fds[i], &status))
 			continue;
 		if (i % 3)
-			good += read(fds[i], bytes, sizeof bytes) < 0 && errno == EAGAIN;
+			good += read(fds[i], bytes, sizeof(bytes)) < 0 && errno == EAGAIN;
 		else
 			good += status.st_size == 4 && pread(fds[i], bytes, 8, 0) == 4 &&
 			        !memcmp(bytes, "mine", 4) && lseek(fds[i], 0, SEEK_CUR) == 4;
@@ -380,7 +380,7 @@ static void daemonize(void)
 	int result;
 	pid_t child;
 
-	CHECK(getcwd(folder, sizeof folder) != NULL);
+	CHECK(getcwd(folder, sizeof(folder)) != NULL);
 	burn(db, 100);
 	child = fork();
 	CHECK(child >= 0);
@@ -404,7 +404,7 @@ static void daemonize(void)
 		CHECK(ask(db,
 		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) "
 		          "SELECT /* later */ count(*) FROM c") == 200000);
-	snprintf(line, sizeof line, "%d of %d files as they were\n", own_intact(fds), FILES);
+	snprintf(line, sizeof(line), "%d of %d files as they were\n", own_intact(fds), FILES);
 	result = open("result", O_WRONLY | O_CREAT | O_EXCL, 0600);
 	CHECK(result >= 0 && write(result, line, strlen(line)) == (ssize_t)strlen(line));
 	close(result);

@@ -209,8 +209,8 @@ static void be_process(const struct process *process, int to)
 		fail(dlerror());
 	first = open_db();
 	second = open_db();
-	snprintf(first_sql, sizeof first_sql, "SELECT 7 AS first_%d", process->number);
-	snprintf(child_sql, sizeof child_sql, "SELECT 7 AS child_%d", process->number);
+	snprintf(first_sql, sizeof(first_sql), "SELECT 7 AS first_%d", process->number);
+	snprintf(child_sql, sizeof(child_sql), "SELECT 7 AS child_%d", process->number);
 	held_call = process->held_call;
 	if (pthread_create(&thread, NULL, held_call == BESIDE ? be_inside : first_query, first))
 		fail("pthread_create");
@@ -233,7 +233,7 @@ static void be_process(const struct process *process, int to)
 		first_query(first);
 	found.first_us = first_us;
 	found.calls = calls;
-	if (write(to, &found, sizeof found) != sizeof found)
+	if (write(to, &found, sizeof(found)) != sizeof(found))
 		fail("write");
 	exit(0);
 }
@@ -254,15 +254,15 @@ static struct found run_process(const char *program, const struct process *proce
 
 		close(ends[0]);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		snprintf(number, sizeof number, "%d", process->number);
-		snprintf(delay, sizeof delay, "%ld", process->delay_us);
-		snprintf(call, sizeof call, "%d", process->held_call);
-		snprintf(to, sizeof to, "%d", ends[1]);
+		snprintf(number, sizeof(number), "%d", process->number);
+		snprintf(delay, sizeof(delay), "%ld", process->delay_us);
+		snprintf(call, sizeof(call), "%d", process->held_call);
+		snprintf(to, sizeof(to), "%d", ends[1]);
 		execl(program, program, "process", number, delay, call, to, library, (char *)NULL);
 		_exit(4);
 	}
 	close(ends[1]);
-	if (read(ends[0], &found, sizeof found) != sizeof found)
+	if (read(ends[0], &found, sizeof(found)) != sizeof(found))
 		found.first_us = 0;
 	close(ends[0]);
 	waitpid(child, &status, 0);

@@ -192,7 +192,7 @@ static void punish(const int *calls, int count)
 #define REFUSE(error, ...)                                                                                   \
 	do {                                                                                                 \
 		const int calls[] = { __VA_ARGS__ };                                                         \
-		refuse(error, calls, (int)(sizeof calls / sizeof *calls));                                   \
+		refuse(error, calls, (int)(sizeof(calls) / sizeof(*calls)));                                 \
 	} while (0)
 
 static void refused_timers(void)

@@ -288,7 +288,7 @@ static int read_waiting(void)
 	poll_fd.fd = signalfd(-1, &all, SFD_NONBLOCK);
 	CHECK(poll_fd.fd >= 0);
 	while (poll(&poll_fd, 1, 50) > 0 && count < 1000)
-		count += read(poll_fd.fd, &info, sizeof info) == sizeof info;
+		count += read(poll_fd.fd, &info, sizeof(info)) == sizeof(info);
 	close(poll_fd.fd);
 	return count;
 }
@@ -440,7 +440,7 @@ static void fault_often(sqlite3 *db, const char *function)
 static void own_faults(void)
 {
 	static char stack[65536];
-	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
+	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
 	sqlite3 *db = open_db();
 

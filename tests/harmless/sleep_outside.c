@@ -171,7 +171,7 @@ static const struct {
 	{ "accept with a time limit", by_accept, 1 },
 	{ "read", by_read, 0 },
 };
-#define WAYS (sizeof ways / sizeof *ways)
+#define WAYS (sizeof(ways) / sizeof(*ways))
 
 static int read_number(void *context, int count, char **values, char **names)
 {
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 	int bad = 0;
 
 	if (argc < 2 || pipe(pipe_fds) || (listener = socket(AF_INET, SOCK_STREAM, 0)) < 0 ||
-	    listen(listener, 1) || setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) ||
+	    listen(listener, 1) || setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
 	    (epoll = epoll_create1(0)) < 0)
 		return 2;
 	sem_init(&semaphore, 0, 0);

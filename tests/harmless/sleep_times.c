@@ -142,7 +142,7 @@ static const struct wait {
 	{ "outside, sqlite3_sleep", "unix", OUTSIDE, step_by_sqlite, 0 },
 	{ "outside, nanosleep", "unix", OUTSIDE, step_by_nanosleep, 1 },
 };
-#define WAITS (sizeof waits / sizeof *waits)
+#define WAITS (sizeof(waits) / sizeof(*waits))
 
 /* --- a VFS of the host's ------------------------------------------------------ */
 
@@ -180,7 +180,7 @@ static sqlite3 *open_database(const struct waiter *waiter, size_t number)
 	sqlite3 *db;
 	char path[64];
 
-	snprintf(path, sizeof path, "%s/%zu.db", folder, number);
+	snprintf(path, sizeof(path), "%s/%zu.db", folder, number);
 	must(NULL, sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, waiter->wait->vfs),
 	     path);
 	return db;
@@ -341,6 +341,6 @@ int main(int argc, char **argv)
 		sqlite3_close(waiters[i].holder);
 		must(waiters[i].db, sqlite3_close(waiters[i].db), "close");
 	}
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command) || !good;
 }

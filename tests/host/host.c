@@ -123,7 +123,7 @@ static void remove_directory(void)
 
 	if (getpid() != owner)
 		return;
-	snprintf(command, sizeof command, "rm -rf '%s'", directory);
+	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
 	if (system(command))
 		fprintf(stderr, "%s stays behind\n", directory);
 }

@@ -45,7 +45,7 @@ static void test_cpu_20ms(void **state)
 	sqlite3_free(sql);
 
 	host_quiet(db);
-	snprintf(where, sizeof where,
+	snprintf(where, sizeof(where),
 	         "trace_type = 'CPU' AND query_id = (SELECT query_id FROM system.query_log "
 	         "WHERE query LIKE '%%%s%%')",
 	         mark);
@@ -79,7 +79,7 @@ static void test_real_half_asleep(void **state)
 	char *sql;
 
 	(void)state;
-	snprintf(path, sizeof path, "%s/half.db", host_directory());
+	snprintf(path, sizeof(path), "%s/half.db", host_directory());
 	assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
 	host_exec(holder, "CREATE TABLE t(x)");
 	db = host_open(path);
@@ -135,7 +135,7 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 	long switches;
 
 	/* A million rows take a tenth of a second, roughly. */
-	snprintf(mark, sizeof mark, "%.0f us, period %s", us, period_ns);
+	snprintf(mark, sizeof(mark), "%.0f us, period %s", us, period_ns);
 	sql = host_burn_sql(us * 1e-5, mark);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
 	sqlite3_free(sql);

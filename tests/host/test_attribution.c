@@ -276,7 +276,7 @@ static void test_prepare(void **state)
 	int64_t real, duration;
 
 	(void)state;
-	snprintf(path, sizeof path, "%s/prepare.db", host_directory());
+	snprintf(path, sizeof(path), "%s/prepare.db", host_directory());
 	assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
 	host_exec(holder, "CREATE TABLE t(x); BEGIN EXCLUSIVE");
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
@@ -317,7 +317,7 @@ static void test_sorter_threads(void **state)
 	int64_t other, own;
 
 	(void)state;
-	snprintf(path, sizeof path, "%s/sorter.db", host_directory());
+	snprintf(path, sizeof(path), "%s/sorter.db", host_directory());
 	db = host_open(path);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000; PRAGMA threads = 2;"
 	              "PRAGMA synchronous = OFF; PRAGMA cache_size = -1000; CREATE TABLE t(a, b);"

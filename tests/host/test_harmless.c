@@ -31,7 +31,7 @@ static void test_database_untouched(void **state)
 	sqlite3 *db;
 
 	(void)state;
-	snprintf(path, sizeof path, "%s/untouched.db", host_directory());
+	snprintf(path, sizeof(path), "%s/untouched.db", host_directory());
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	host_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2), (3)");
 	host_close(db);
@@ -96,7 +96,7 @@ static void check_writer(const char *journal_mode)
 	pthread_t thread;
 	sqlite3 *db;
 
-	snprintf(path, sizeof path, "%s/writer-%s.db", host_directory(), journal_mode);
+	snprintf(path, sizeof(path), "%s/writer-%s.db", host_directory(), journal_mode);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	host_exec(db, "PRAGMA journal_mode = %s; CREATE TABLE t(x)", journal_mode);
 	assert_int_equal(pthread_create(&thread, NULL, keep_writing, &writer), 0);

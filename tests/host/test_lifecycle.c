@@ -19,7 +19,7 @@ static int timers_of_process(void)
 	int count = 0;
 
 	assert_non_null(file);
-	while (fgets(line, sizeof line, file))
+	while (fgets(line, sizeof(line), file))
 		count += !strncmp(line, "ID:", 3);
 	fclose(file);
 	return count;
@@ -117,7 +117,7 @@ static void test_fork(void **state)
 
 	(void)state;
 	db = host_open(":memory:");
-	snprintf(path, sizeof path, "%s/fork.trace", host_directory());
+	snprintf(path, sizeof(path), "%s/fork.trace", host_directory());
 	host_exec(db, "PRAGMA trace_log_path = '%s'", path);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
@@ -164,7 +164,7 @@ static void test_stored_unasked(void **state)
 	int64_t stored = 0;
 
 	(void)state;
-	snprintf(path, sizeof path, "%s/unasked.trace", host_directory());
+	snprintf(path, sizeof(path), "%s/unasked.trace", host_directory());
 	host_exec(
 		db,
 		"PRAGMA trace_log_flush_interval_ms = 10; PRAGMA query_profiler_cpu_time_period_ns = 1000000;"

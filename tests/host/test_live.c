@@ -130,7 +130,7 @@ static void test_waits_are_kept(void **state)
 	int64_t asked;
 
 	(void)state;
-	snprintf(path, sizeof path, "%s/busy.db", host_directory());
+	snprintf(path, sizeof(path), "%s/busy.db", host_directory());
 	db = host_open(path);
 	host_quiet(db);
 	host_exec(db, "CREATE TABLE t (x)");

@@ -60,7 +60,7 @@ static bool is_asleep(int thread_id)
 	char path[64], state = '?';
 	FILE *file;
 
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread_id);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread_id);
 	file = fopen(path, "r");
 	if (file) {
 		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)

@@ -81,7 +81,7 @@ static int start(void **state)
 	(void)state;
 	if (!mkdtemp(folder) || pipe(to) || pipe(from))
 		return -1;
-	snprintf(path, sizeof path, "%s/locked.db", folder);
+	snprintf(path, sizeof(path), "%s/locked.db", folder);
 	locker = fork();
 	if (!locker) {
 		close(to[1]);

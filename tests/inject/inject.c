@@ -68,7 +68,7 @@ static void read_environment(void)
 static void note(const char *function, uintptr_t place)
 {
 	char line[100];
-	int size = snprintf(line, sizeof line, "%s %zx\n", function, (size_t)place);
+	int size = snprintf(line, sizeof(line), "%s %zx\n", function, (size_t)place);
 
 	for (size_t i = place % PLACES, tries = 0; tries < PLACES; i = (i + 1) % PLACES, tries++) {
 		uintptr_t none = 0;

@@ -30,7 +30,7 @@ int main(int, char **arguments)
 {
 	qp_config config = {};
 
-	config.size = sizeof config;
+	config.size = sizeof(config);
 	config.trace_log_path = arguments[1];
 	if (qp_init(&config) || qp_set(nullptr, "query_profiler_cpu_time_period_ns", "1000000") ||
 	    qp_query_begin(nullptr)) {

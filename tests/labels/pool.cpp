@@ -23,10 +23,10 @@ static sqlite3 *file;
 
 int begin_file(void **)
 {
-	snprintf(path, sizeof path, "/tmp/queryprof-labels-XXXXXX");
+	snprintf(path, sizeof(path), "/tmp/queryprof-labels-XXXXXX");
 	close(mkstemp(path));
 	qp_config config = {};
-	config.size = sizeof config;
+	config.size = sizeof(config);
 	config.trace_log_path = path;
 	/* How many samples there are is expected: without the budget, which takes fewer where labels come by
 	 * the thousand. */
@@ -88,7 +88,7 @@ void on_threads(unsigned count, const std::function<void(unsigned)> &thread)
 	for (unsigned i = 0; i < count; i++)
 		threads.emplace_back([&thread, i] {
 			qp_query query = {};
-			query.size = sizeof query;
+			query.size = sizeof(query);
 			query.text = "pool";
 			qp_query_begin(&query);
 			thread(i);

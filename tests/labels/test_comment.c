@@ -80,7 +80,7 @@ static void test_none(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
 		check(none[i], NULL);
 }
 
@@ -127,7 +127,7 @@ static void test_noise(void **state)
 			seed ^= seed << 13;
 			seed ^= seed >> 7;
 			seed ^= seed << 17;
-			sql[i] = bytes[seed % (sizeof bytes - 1)];
+			sql[i] = bytes[seed % (sizeof(bytes) - 1)];
 		}
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		char *exact = malloc(size ? size : 1);

@@ -85,7 +85,7 @@ static void test_language(void **)
 		for (int i = 0; i < QUERIES; i++) {
 			const std::string id = "co " + std::to_string(i);
 			qp_query query = {};
-			query.size = sizeof query;
+			query.size = sizeof(query);
 			query.query_id = id.c_str();
 			handles.push_back(qp_query_start(&query));
 			assert_non_null(handles.back());

@@ -41,7 +41,7 @@ static struct {
 
 static void add(void (*function)(void *), void *argument)
 {
-	struct task *task = malloc(sizeof *task);
+	struct task *task = malloc(sizeof(*task));
 
 	*task = (struct task){ .function = function, .argument = argument, .context = qp_context_get() };
 	pthread_mutex_lock(&pool.lock);
@@ -99,7 +99,7 @@ static sqlite3 *file;
 
 static int set_up(void **state)
 {
-	const qp_config config = { .size = sizeof config, .trace_log_path = path };
+	const qp_config config = { .size = sizeof(config), .trace_log_path = path };
 
 	(void)state;
 	close(mkstemp(path));
@@ -116,9 +116,9 @@ static int tear_down(void **state)
 	qp_shutdown();
 	unlink(path);
 	for (int i = 0; i < 2; i++) {
-		char beside[sizeof path + 4];
+		char beside[sizeof(path) + 4];
 
-		snprintf(beside, sizeof beside, "%s%s", path, i ? "-wal" : "-shm");
+		snprintf(beside, sizeof(beside), "%s%s", path, i ? "-wal" : "-shm");
 		unlink(beside);
 	}
 	return 0;
@@ -158,7 +158,7 @@ static void start(struct query *query, const char *kind, int number)
 {
 	const qp_label label = { "number", NULL, number, NULL };
 
-	snprintf(query->id, sizeof query->id, "%s %d", kind, number);
+	snprintf(query->id, sizeof(query->id), "%s %d", kind, number);
 	query->handle = qp_query_start(
 		&(qp_query){ .size = sizeof(qp_query), .text = "of an executor", .query_id = query->id });
 	query->labels = qp_labels_new(&label, 1);

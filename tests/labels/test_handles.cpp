@@ -32,7 +32,7 @@ static qp_query_handle *start(const std::string &id)
 {
 	qp_query query = {};
 
-	query.size = sizeof query;
+	query.size = sizeof(query);
 	query.text = "on many threads";
 	query.query_id = id.c_str();
 	qp_query_handle *handle = qp_query_start(&query);

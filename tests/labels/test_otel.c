@@ -45,7 +45,7 @@ static char *ask(const char *sql)
 		fail_msg("%s: %s", sql, sqlite3_errmsg(file));
 	if (sqlite3_step(stmt) == SQLITE_ROW)
 		found = (const char *)sqlite3_column_text(stmt, 0);
-	snprintf(text, sizeof text, "%s", found ? found : "(none)");
+	snprintf(text, sizeof(text), "%s", found ? found : "(none)");
 	if (sqlite3_finalize(stmt))
 		fail_msg("%s: %s", sql, sqlite3_errmsg(file));
 	return text;
@@ -54,7 +54,7 @@ static char *ask(const char *sql)
 /* Long enough for samples at ticks of 4 ms, also where spin() was measured on a slow processor. */
 static void run(const char *id)
 {
-	const qp_query query = { .size = sizeof query, .text = "otel", .query_id = id };
+	const qp_query query = { .size = sizeof(query), .text = "otel", .query_id = id };
 	uint64_t start = cpu_ns();
 
 	assert_int_equal(qp_query_begin(&query), QP_OK);
@@ -76,7 +76,7 @@ static void check(const char *id, const char *expected)
 	char sql[256];
 
 	for (int of_query = 0; of_query < 2; of_query++) {
-		snprintf(sql, sizeof sql,
+		snprintf(sql, sizeof(sql),
 		         "SELECT group_concat(DISTINCT otel_trace_id || '-' || otel_span_id) FROM %s WHERE "
 		         "query_id = '%s'",
 		         of_query ? "query_log" : "trace_log", id);
@@ -90,7 +90,7 @@ static void check(const char *id, const char *expected)
 
 static void fill(struct context *context)
 {
-	memset(context, 0, sizeof *context);
+	memset(context, 0, sizeof(*context));
 	for (int i = 0; i < 16; i++)
 		context->trace_id[i] = (uint8_t)(i + 1);
 	for (int i = 0; i < 8; i++)
@@ -135,7 +135,7 @@ static void test_damaged(void **state)
 	context.attributes_size = 613;
 	run("too long");
 	check("too long", NONE);
-	memset(&context, 0, sizeof context);
+	memset(&context, 0, sizeof(context));
 	context.valid = 1;
 	run("zero");
 	check("zero", NONE);
@@ -144,7 +144,7 @@ static void test_damaged(void **state)
 	check("nowhere", NONE);
 	/* On two pages, and then the second is gone. */
 	fill(&context);
-	memcpy(pages + 4096 - 20, &context, sizeof context);
+	memcpy(pages + 4096 - 20, &context, sizeof(context));
 	*variable() = pages + 4096 - 20;
 	run("two pages");
 	check("two pages", VALID);
@@ -157,7 +157,7 @@ static void test_damaged(void **state)
 
 static int set_up(void **state)
 {
-	const qp_config config = { .size = sizeof config, .trace_log_path = path };
+	const qp_config config = { .size = sizeof(config), .trace_log_path = path };
 	const struct timespec second = { .tv_sec = 1, .tv_nsec = 100000000 };
 	void *library;
 
@@ -185,7 +185,7 @@ static int tear_down(void **state)
 	sqlite3_close(file);
 	qp_shutdown();
 	for (int i = 0; i < 3; i++) {
-		snprintf(other, sizeof other, "%s%s", path, (const char *[]){ "", "-wal", "-shm" }[i]);
+		snprintf(other, sizeof(other), "%s%s", path, (const char *[]){ "", "-wal", "-shm" }[i]);
 		unlink(other);
 	}
 	return 0;

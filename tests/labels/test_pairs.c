@@ -44,7 +44,7 @@ static void test_escapes(void **state)
 	char *text, *back;
 
 	(void)state;
-	assert_true(label_pairs_add(&pairs, "k\"", 2, value, sizeof value - 1));
+	assert_true(label_pairs_add(&pairs, "k\"", 2, value, sizeof(value) - 1));
 	text = label_pairs_text(&pairs);
 	assert_string_equal(text, "{\"k\\\"\":\"\\\"\\\\\\u000a\\u007f\\ufffd\xc3\xa4\\ufffd\\ufffd\\ufffd"
 	                          "\xf0\x9f\x98\x80\\ufffd\\ufffd\"}");
@@ -78,7 +78,7 @@ static void test_escapes_of_others(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		char *copy = strdup(texts[i][0]), *decoded = label_decode(copy);
 
 		assert_string_equal(decoded, texts[i][1]);
@@ -144,7 +144,7 @@ static void test_no_sets(void **state)
 	struct label_pairs pairs = { .items = { 0 } };
 
 	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		assert_true(label_pairs_add_set(&pairs, texts[i]));
 	check(&pairs, "");
 }
@@ -158,7 +158,7 @@ static void test_limits(void **state)
 	(void)state;
 	memset(text, 'x', 1 << 20);
 	for (int i = 0; i < 1000; i++) {
-		snprintf(key, sizeof key, "key%d", i);
+		snprintf(key, sizeof(key), "key%d", i);
 		assert_true(label_pairs_add(&pairs, key, strlen(key), text, 1 << 20));
 	}
 	assert_int_equal(pairs.items.count, LABELS_OF_SET_MAX);

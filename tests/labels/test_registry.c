@@ -95,7 +95,7 @@ static void *read_records(void *argument)
 			const struct label_record *set = record;
 
 			assert_int_equal(kind, RECORD_LABELS);
-			assert_int_equal(size, sizeof *set + set->size);
+			assert_int_equal(size, sizeof(*set) + set->size);
 			balance += set->until_ns ? -1 : 1;
 			if (!set->until_ns)
 				assert_int_equal(label_set_number(set->text, set->size), set->number);

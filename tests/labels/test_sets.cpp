@@ -35,7 +35,7 @@ template <typename F> static void in_query(const char *id, F function)
 {
 	qp_query query = {};
 
-	query.size = sizeof query;
+	query.size = sizeof(query);
 	query.text = id;
 	query.query_id = id;
 	assert_int_equal(qp_query_begin(&query), QP_OK);

@@ -42,7 +42,7 @@ static inline void busy_start_per_processor(int count)
 	cpu_set_t processors;
 	int number = 1;
 
-	if (sched_getaffinity(0, sizeof processors, &processors) == 0)
+	if (sched_getaffinity(0, sizeof(processors), &processors) == 0)
 		number = CPU_COUNT(&processors);
 	busy_start(number * count);
 }

@@ -57,15 +57,15 @@ static inline void read_options(int argc, char **argv, const struct test_option 
 		while (option < options + count && strcmp(option->name, argv[i]) != 0)
 			option++;
 		if (option == options + count)
-			snprintf(problem, sizeof problem, "%s is no option", argv[i]);
+			snprintf(problem, sizeof(problem), "%s is no option", argv[i]);
 		else if (option->flag != NULL)
 			*option->flag = true;
 		else if (++i == argc)
-			snprintf(problem, sizeof problem, "%s has no value", option->name);
+			snprintf(problem, sizeof(problem), "%s has no value", option->name);
 		else if (option->text != NULL)
 			*option->text = argv[i];
 		else if (!read_number(argv[i], option->least, option->number))
-			snprintf(problem, sizeof problem, "%s is no value of %s", argv[i], option->name);
+			snprintf(problem, sizeof(problem), "%s is no value of %s", argv[i], option->name);
 		if (problem[0] != '\0')
 			refuse_option(argv[0], problem, options, count);
 	}

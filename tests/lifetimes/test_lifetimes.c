@@ -66,7 +66,7 @@ static const struct world {
 	{ "a snapshot", { SNAPSHOT, ROWS }, 0, 3, 5 },
 	{ "two snapshots", { SNAPSHOT, SNAPSHOT }, 0, 3, 4 },
 };
-#define WORLDS (sizeof worlds / sizeof *worlds)
+#define WORLDS (sizeof(worlds) / sizeof(*worlds))
 
 enum operation {
 	STEP,   /* a statement or a backup; reads of a blob, a value or a snapshot; a session's changes */
@@ -231,7 +231,7 @@ static void call(sqlite3_context *context, int count, sqlite3_value **values)
 /* An aggregate's, which is given up in the middle, or not. */
 static void sum_step(sqlite3_context *context, int count, sqlite3_value **values)
 {
-	int64_t *sum = sqlite3_aggregate_context(context, sizeof *sum);
+	int64_t *sum = sqlite3_aggregate_context(context, sizeof(*sum));
 
 	(void)count;
 	*sum += sqlite3_value_bytes(values[0]);
@@ -385,8 +385,8 @@ static sqlite3 *open_first(const struct world *world)
 
 	if (world->handles[0] != SNAPSHOT)
 		return host_open("");
-	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-		snprintf(path, sizeof path, "%s/snapshots%s", host_directory(), suffixes[i]);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		snprintf(path, sizeof(path), "%s/snapshots%s", host_directory(), suffixes[i]);
 		unlink(path);
 	}
 	db = host_open("snapshots");
@@ -491,7 +491,7 @@ static void act(const struct world *world, struct objects *objects, struct actio
 		     sqlite3_prepare_v2(objects->connections[action.on], "SELECT 1", -1, &stmt, NULL));
 		break;
 	default:
-		snprintf(sql, sizeof sql, "CREATE TABLE t%d(x)", objects->changes++);
+		snprintf(sql, sizeof(sql), "CREATE TABLE t%d(x)", objects->changes++);
 		note(objects, sqlite3_exec(objects->connections[FIRST], sql, NULL, NULL, NULL));
 	}
 }
@@ -694,7 +694,7 @@ static void run_model(bool is_long)
 	pid_t child;
 
 	results.room = is_long ? 8u << 20 : 1u << 20;
-	results.of = mmap(NULL, results.room * sizeof *results.of, PROT_READ | PROT_WRITE,
+	results.of = mmap(NULL, results.room * sizeof(*results.of), PROT_READ | PROT_WRITE,
 	                  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	child = fork();
 	if (!child) {
@@ -730,7 +730,7 @@ static const enum kind mixed[][HANDLES] = {
 	{ VALUE, CALLS, ROWS },
 	{ BOXES, WORDS, FAILS },
 };
-#define MIXED (sizeof mixed / sizeof *mixed)
+#define MIXED (sizeof(mixed) / sizeof(*mixed))
 
 static struct {
 	pthread_barrier_t begin;

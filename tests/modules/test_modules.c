@@ -60,7 +60,7 @@ static void test_own_modules(void **state)
 	struct stat file;
 
 	(void)state;
-	assert_true(readlink("/proc/self/exe", exe, sizeof exe - 1) > 0);
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
 	assert_non_null(self);
 	assert_string_equal(self->path, exe);
 	assert_int_equal(stat(exe, &file), 0);
@@ -92,7 +92,7 @@ static void test_code_map(void **state)
 
 	(void)state;
 	assert_non_null(maps);
-	while (fgets(line, sizeof line, maps) != NULL) {
+	while (fgets(line, sizeof(line), maps) != NULL) {
 		path[0] = 0;
 		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %4199s", &start, &end, rights, path) < 3 ||
 		    rights[2] != 'x' || (path[0] != '/' && strcmp(path, "[vdso]") != 0))
@@ -214,7 +214,7 @@ static void copy_file(const char *from, const char *to)
 {
 	char command[9000];
 
-	snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
+	snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
 	assert_int_equal(system(command), 0);
 }
 
@@ -225,8 +225,8 @@ static void test_relative_and_deleted(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
-	assert_non_null(getcwd(old, sizeof old));
-	snprintf(path, sizeof path, "%s/copy of a plugin.so", folder);
+	assert_non_null(getcwd(old, sizeof(old)));
+	snprintf(path, sizeof(path), "%s/copy of a plugin.so", folder);
 	copy_file(plugin, path);
 	assert_int_equal(chdir(folder), 0);
 	const uint64_t address = load_plugin(&library, "./copy of a plugin.so");

@@ -55,7 +55,7 @@ static bool find_loader(void)
 	words = dlsym(RTLD_DEFAULT, "_rtld_global");
 	if (words == NULL || dladdr1(words, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL)
 		return false;
-	word_count = symbol->st_size / sizeof *words;
+	word_count = symbol->st_size / sizeof(*words);
 	return word_count <= WORDS_MAX;
 }
 
@@ -65,7 +65,7 @@ static const uint64_t *find_lookups(void)
 	static uint64_t before[WORDS_MAX];
 	const uint64_t *found = NULL;
 
-	memcpy(before, words, word_count * sizeof *words);
+	memcpy(before, words, word_count * sizeof(*words));
 	for (int i = 0; i < 3; i++)
 		dlsym(RTLD_DEFAULT, "no_such_symbol");
 	for (size_t i = 0; i < word_count; i++)
@@ -82,8 +82,8 @@ static void *load_copy(const char *path)
 
 	assert_non_null(from);
 	assert_non_null(to);
-	const size_t size = fread(bytes, 1, sizeof bytes, from);
-	assert_true(size < sizeof bytes && fwrite(bytes, 1, size, to) == size);
+	const size_t size = fread(bytes, 1, sizeof(bytes), from);
+	assert_true(size < sizeof(bytes) && fwrite(bytes, 1, size, to) == size);
 	fclose(from);
 	assert_int_equal(fclose(to), 0);
 	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -97,7 +97,7 @@ static int watch_moves(const char *folder, int more)
 	char path[64];
 
 	for (int i = 0; i < more; i++) {
-		snprintf(path, sizeof path, "%s/more-%d.so", folder, i);
+		snprintf(path, sizeof(path), "%s/more-%d.so", folder, i);
 		load_copy(path);
 	}
 	if (modules_init() != 0 || code_map_current()->watches == 0)
@@ -105,7 +105,7 @@ static int watch_moves(const char *folder, int more)
 	dlsym(RTLD_DEFAULT, "no_such_symbol");
 	if (code_map_moved(code_map_current()))
 		return 2;
-	snprintf(path, sizeof path, "%s/last.so", folder);
+	snprintf(path, sizeof(path), "%s/last.so", folder);
 	load_copy(path);
 	return code_map_moved(code_map_current()) ? 0 : 3;
 }
@@ -122,7 +122,7 @@ static void test_lookups_do_not_move(void **state)
 		skip();
 	assert_non_null(mkdtemp(folder));
 	for (int i = 0; count_added() < *lookups && i < COPIES_MAX; i++) {
-		snprintf(path, sizeof path, "%s/%d.so", folder, i);
+		snprintf(path, sizeof(path), "%s/%d.so", folder, i);
 		assert_non_null(load_copy(path));
 	}
 	while (*lookups < count_added())

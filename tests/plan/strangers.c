@@ -39,7 +39,7 @@ static void must(int holds, const char *what)
 static void log_error(void *context, int code, const char *text)
 {
 	(void)context;
-	snprintf(logged, sizeof logged, "%d %s", code, text);
+	snprintf(logged, sizeof(logged), "%d %s", code, text);
 }
 
 /* --- the host's module: a table of one row ---------------------------------------------------- */
@@ -48,7 +48,7 @@ static int connect_table(sqlite3 *db, void *context, int argc, const char *const
                          char **error)
 {
 	(void)context, (void)argc, (void)argv, (void)error;
-	*table = calloc(1, sizeof **table);
+	*table = calloc(1, sizeof(**table));
 	return *table ? sqlite3_declare_vtab(db, "CREATE TABLE x(a)") : SQLITE_NOMEM;
 }
 
@@ -152,7 +152,7 @@ __attribute__((format(printf, 2, 3))) static long long ask(sqlite3 *db, const ch
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof text, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	if (sqlite3_exec(db, text, read_number, &number, NULL) != SQLITE_OK) {
 		fprintf(stderr, "%s: ", text);
@@ -276,6 +276,6 @@ int main(int argc, char **argv)
 	check_addresses();
 	ask(db, "SELECT set_setting('trace_log_path', '')");
 	sqlite3_close(db);
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command) || failed;
 }

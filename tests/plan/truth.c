@@ -65,7 +65,7 @@ static const void *statement_word(uint32_t offset)
 {
 	const void *word;
 
-	memcpy(&word, (const char *)counts.statement + offset, sizeof word);
+	memcpy(&word, (const char *)counts.statement + offset, sizeof(word));
 	return word;
 }
 
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &period, NULL))
 		return perror("timer"), 1;
 	for (int round = 0; round < ROUNDS; round++)
-		for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
+		for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++)
 			run(db, queries[i]);
 	timer_delete(timer);
 	found.ns -= found.measured * clock_cost_ns();

@@ -54,7 +54,7 @@ static void choose(void)
 	inside = true;
 	*(void **)&real_lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
 	inside = false;
-	for (size_t i = 0; in && i < sizeof functions / sizeof *functions; i++)
+	for (size_t i = 0; in && i < sizeof(functions) / sizeof(*functions); i++)
 		if (strstr(in, functions[i].name))
 			chosen |= functions[i].bit;
 	if (every && atoi(every) > 0)

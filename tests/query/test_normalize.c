@@ -53,7 +53,7 @@ static const struct {
 static void pairs_differ(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
 		bool same = normalize_hash(pairs[i].left, strlen(pairs[i].left)) ==
 		            normalize_hash(pairs[i].right, strlen(pairs[i].right));
 
@@ -93,7 +93,7 @@ static void any_bytes(void **state)
 
 		for (size_t i = 0; i < size; i++) {
 			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-			text[i] = alphabet[random % (sizeof alphabet - 1)];
+			text[i] = alphabet[random % (sizeof(alphabet) - 1)];
 		}
 		normalize_hash(text, size);
 		normalize_comments(text, size);

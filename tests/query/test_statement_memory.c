@@ -121,7 +121,7 @@ static void what_was_folded(void **state)
 	(void)state;
 	statement_stats_set_max(STATEMENTS);
 	for (int i = 0; i < 4 * STATEMENTS; i++) {
-		snprintf(text, sizeof text, "SELECT a_%d", i);
+		snprintf(text, sizeof(text), "SELECT a_%d", i);
 		count(text);
 		if (i % 16 == 0)
 			flush(true);
@@ -146,7 +146,7 @@ static void what_has_no_room(void **state)
 	count("SELECT a");
 	count("SELECT a");
 	for (; calls < 14; calls++) {
-		snprintf(text, sizeof text, "SELECT a_%d, '%*s' AS b, %*s", calls, 100, "",
+		snprintf(text, sizeof(text), "SELECT a_%d, '%*s' AS b, %*s", calls, 100, "",
 		         2 * STATEMENT_TEXT_MAX, "");
 		memset(text + 64, 'x', STATEMENT_TEXT_MAX + 100);
 		count(text);
@@ -155,7 +155,7 @@ static void what_has_no_room(void **state)
 	assert_int_equal(sums.calls, calls);
 	assert_in_range(sums.others, 1, calls - 3);
 	for (; calls < 12 * STATEMENTS; calls++) {
-		snprintf(text, sizeof text, "SELECT c_%d", calls);
+		snprintf(text, sizeof(text), "SELECT c_%d", calls);
 		count(text);
 	}
 	sums = remains(0);

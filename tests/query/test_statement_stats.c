@@ -194,7 +194,7 @@ static void a_plain_run_is_counted_as_any(void **state)
 	(void)state;
 	/* The first to come has it. */
 	assert_null(statement_stats_enter(plain, 1));
-	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 		const struct statement_plain_run *run = &runs[i];
 		const struct statement_run same = {
 			.sums = { 1, run->rows, run->execution_ns, run->cpu_ns, run->cpu_estimated_ns,
@@ -216,8 +216,8 @@ static void a_plain_run_is_counted_as_any(void **state)
 	}
 	one = find("SELECT plain", "d");
 	other = find("SELECT any_other", "d");
-	assert_memory_equal(&one.counts, &other.counts, sizeof one.counts);
-	assert_int_equal(one.counts.sums[STATEMENT_CALLS], sizeof runs / sizeof *runs);
+	assert_memory_equal(&one.counts, &other.counts, sizeof(one.counts));
+	assert_int_equal(one.counts.sums[STATEMENT_CALLS], sizeof(runs) / sizeof(*runs));
 	/* Not another thread's, and not of a number that is another statement's. */
 	assert_null(statement_stats_enter(plain, 2));
 	assert_null(statement_stats_enter(plain + (1ull << 32), 1));
@@ -246,10 +246,10 @@ static void a_long_text_is_cut_between_characters(void **state)
 	struct wanted found;
 
 	(void)state;
-	memset(text, 'a', sizeof text);
+	memset(text, 'a', sizeof(text));
 	memcpy(text, "SELECT \"", 8);
 	memcpy(text + STATEMENT_TEXT_MAX - 1, "\xc3\xa4", 2);
-	text[sizeof text - 1] = '\0';
+	text[sizeof(text) - 1] = '\0';
 	count(text, "", 1);
 	found = find("SELECT \"aaaa", "");
 	assert_true(found.is_cut);
@@ -309,7 +309,7 @@ static uint64_t count_shape(int shape, uint64_t execution_ns)
 {
 	char text[64];
 
-	snprintf(text, sizeof text, "SELECT a FROM t%d", shape);
+	snprintf(text, sizeof(text), "SELECT a FROM t%d", shape);
 	return count(text, "bound.db", execution_ns);
 }
 
@@ -334,7 +334,7 @@ static void the_least_used_become_other(void **state)
 	for (int shape = 0; shape < 100; shape += 10) {
 		char text[64];
 
-		snprintf(text, sizeof text, "SELECT a FROM t%d", shape);
+		snprintf(text, sizeof(text), "SELECT a FROM t%d", shape);
 		assert_true(find(text, "bound.db").found);
 	}
 	assert_true(find("(other)", "").counts.sums[STATEMENT_CALLS] >= 74);
@@ -455,7 +455,7 @@ static void each_comment_has_a_part(void **state)
 
 	(void)state;
 	for (int i = 0; i < 50; i++) {
-		snprintf(text, sizeof text, "SELECT c /*route='a',traceparent='00-%032x-%016x-01'*/", i, i);
+		snprintf(text, sizeof(text), "SELECT c /*route='a',traceparent='00-%032x-%016x-01'*/", i, i);
 		count_layout(text, 7, 1);
 	}
 	count_layout("SELECT c /*route='b'*/", 7, 3);
@@ -469,7 +469,7 @@ static void each_comment_has_a_part(void **state)
 	assert_int_equal(parts.items[2].part.period, 0);
 	/* A comment that is always another one has no part each. */
 	for (int i = 0; i < 500; i++) {
-		snprintf(text, sizeof text, "SELECT c /*request='%d'*/", i);
+		snprintf(text, sizeof(text), "SELECT c /*request='%d'*/", i);
 		count_layout(text, 7, 1);
 	}
 	assert_in_range(take_parts().count, 2, 25);
@@ -523,7 +523,7 @@ static void *work(void *context)
 		const struct statement_name name = { .text = text, .database = "threads.db" };
 
 		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-		snprintf(text, sizeof text, "SELECT a FROM s%d",
+		snprintf(text, sizeof(text), "SELECT a FROM s%d",
 		         work->keeps_number ? 0 : (int)(random % (unsigned)work->shapes));
 		run.sums[STATEMENT_EXECUTION_NS] = random >> 40;
 		if (!known || !work->keeps_number)

@@ -117,7 +117,7 @@ static void confine(const char *how, const char *action, char **numbers)
 		SYS_rt_sigreturn /* last */
 	};
 	bool is_list = !strcmp(how, "list") || !strcmp(how, "sigreturn");
-	size_t count = sizeof allowed / sizeof *allowed - !strcmp(how, "sigreturn");
+	size_t count = sizeof(allowed) / sizeof(*allowed) - !strcmp(how, "sigreturn");
 
 	filter[size++] = CODE(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (; *numbers; numbers++)
@@ -159,7 +159,7 @@ static void work(sqlite3 *db, const char *where)
 {
 	char sql[200];
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
 	         " SELECT /* %s */ sum(i), pause() FROM n",
 	         where);

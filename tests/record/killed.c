@@ -48,7 +48,7 @@ static void run_query(sqlite3 *db, int thread, long number, int steps)
 {
 	char sql[200];
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d)"
 	         " SELECT sum(x) AS q_%d_%d_%ld FROM c",
 	         steps, place, thread, number);
@@ -77,7 +77,7 @@ static void *count_on(void *context)
 	char sql[64];
 	sqlite3 *db;
 
-	snprintf(sql, sizeof sql, "SELECT ? AS q_0_%d_", thread);
+	snprintf(sql, sizeof(sql), "SELECT ? AS q_0_%d_", thread);
 	if (sqlite3_open(":memory:", &db) || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
 		_exit(3);
 	for (;;) {

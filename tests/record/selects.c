@@ -71,7 +71,7 @@ int main(void)
 	select_rows(db, "SELECT ?1", &nothing_wall, &nothing_cpu, &nothing_switched);
 	printf("%lld %lld %lld %ld\n", wall, cpu, nothing_cpu, switched);
 	for (int i = 0; i < FAILURES; i++) {
-		snprintf(sql, sizeof sql, "INSERT INTO t VALUES (%d, NULL)", i + 1);
+		snprintf(sql, sizeof(sql), "INSERT INTO t VALUES (%d, NULL)", i + 1);
 		check(db, sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_CONSTRAINT);
 	}
 	sqlite3_close(db);

@@ -44,7 +44,7 @@ static uint32_t pick_answer(void)
 		                            SECCOMP_RET_TRAP,         SECCOMP_RET_TRACE,
 		                            SECCOMP_RET_LOG,          0x12340000 };
 
-	return answers[pick(sizeof answers / sizeof *answers)];
+	return answers[pick(sizeof(answers) / sizeof(*answers))];
 }
 
 static uint32_t pick_number(void)
@@ -53,7 +53,7 @@ static uint32_t pick_number(void)
 		0, 1, 2, 3, 5, 31, 32, 0xffffffff, 0x80000000, CALL, AUDIT_ARCH_X86_64
 	};
 
-	return numbers[pick(sizeof numbers / sizeof *numbers)];
+	return numbers[pick(sizeof(numbers) / sizeof(*numbers))];
 }
 
 /* Few words, so that jumps are often taken. */
@@ -107,7 +107,7 @@ static int ask_kernel(const struct sock_filter *program, size_t size)
 	pid_t child;
 	int status;
 
-	memcpy(whole + 3, program, size * sizeof *program);
+	memcpy(whole + 3, program, size * sizeof(*program));
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
@@ -127,7 +127,7 @@ static struct seccomp_call the_call(unsigned known)
 {
 	struct seccomp_call call = { .number = CALL, .known = known };
 
-	memcpy(call.arguments, given, sizeof given);
+	memcpy(call.arguments, given, sizeof(given));
 	return call;
 }
 

@@ -208,7 +208,7 @@ static void test_filtered(void **state)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	const struct sock_fprog program = { sizeof code / sizeof code[0], code };
+	const struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 	int status;
 
 	(void)state;

@@ -101,7 +101,7 @@ static void query(sqlite3 *db, unsigned text)
 	sqlite3_stmt *stmt;
 	char sql[160];
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
 	         "SELECT sum(nap(x)) AS t%u FROM c",
 	         (int)naps, text);
@@ -229,7 +229,7 @@ static int64_t memory_bytes(void)
 	long long sum = 0, kib;
 	char line[128];
 
-	while (status && fgets(line, sizeof line, status))
+	while (status && fgets(line, sizeof(line), status))
 		for (int i = 0; i < 3; i++)
 			if (!strncmp(line, parts[i], strlen(parts[i])) &&
 			    sscanf(line + strlen(parts[i]), "%lld", &kib) == 1)
@@ -248,7 +248,7 @@ static int64_t file_bytes(void)
 		char path[80];
 		struct stat file;
 
-		snprintf(path, sizeof path, "%s%s", trace, suffixes[i]);
+		snprintf(path, sizeof(path), "%s%s", trace, suffixes[i]);
 		if (!stat(path, &file))
 			sum += file.st_size;
 	}
@@ -295,7 +295,7 @@ static void insert_plain(sqlite3 *db, sqlite3_stmt *insert, int64_t first, int c
 			                1234,
 			                0 };
 
-		for (int column = 0; column < (int)(sizeof row / sizeof *row); column++)
+		for (int column = 0; column < (int)(sizeof(row) / sizeof(*row)); column++)
 			sqlite3_bind_int64(insert, column + 1, row[column]);
 		must(db, sqlite3_step(insert), "insert");
 		sqlite3_reset(insert);
@@ -312,7 +312,7 @@ static double measure_plain(const char *folder)
 	int64_t rows = 0;
 	sqlite3 *db;
 
-	snprintf(path, sizeof path, "%s/plain.db", folder);
+	snprintf(path, sizeof(path), "%s/plain.db", folder);
 	must(NULL, sqlite3_open(path, &db), path);
 	must(db,
 	     sqlite3_exec(db,
@@ -405,15 +405,15 @@ int main(int argc, char **argv)
 	int64_t most_file = 0;
 	pthread_t threads[THREADS];
 
-	read_options(argc, argv, options, sizeof options / sizeof *options);
+	read_options(argc, argv, options, sizeof(options) / sizeof(*options));
 	settled_s = seconds < 120 ? seconds / 4 : 60;
 	/* Arenas of threads that come and go are 128 KiB more or less each. */
 	mallopt(M_ARENA_MAX, 1);
 	seed = test_seed(1);
 	if (!mkdtemp(folder))
 		return 2;
-	snprintf(trace, sizeof trace, "%s/soak.trace", folder);
-	snprintf(settings, sizeof settings,
+	snprintf(trace, sizeof(trace), "%s/soak.trace", folder);
+	snprintf(settings, sizeof(settings),
 	         "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA trace_log_path = '%s';"
 	         "PRAGMA trace_log_max_bytes = %d; PRAGMA query_profiler_max_overhead_percent = 0;"
 	         "PRAGMA query_profiler_max_threads = 0",
@@ -453,7 +453,7 @@ int main(int argc, char **argv)
 	print(&last);
 	judge(&first, &last, least, most, most_file, plain);
 	sqlite3_close(monitor);
-	snprintf(settings, sizeof settings, "rm -rf '%s'", folder);
+	snprintf(settings, sizeof(settings), "rm -rf '%s'", folder);
 	if (system(settings))
 		fprintf(stderr, "%s stays behind\n", folder);
 	return !all_hold;

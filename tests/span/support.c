@@ -13,7 +13,7 @@ static sqlite3 *file;
 
 int set_up_file(void **state)
 {
-	const qp_config config = { .size = sizeof config, .trace_log_path = trace_path };
+	const qp_config config = { .size = sizeof(config), .trace_log_path = trace_path };
 	int fd;
 
 	(void)state;
@@ -34,7 +34,7 @@ int tear_down_file(void **state)
 	qp_shutdown();
 	unlink(trace_path);
 	for (const char *suffix = "-wal\0-shm\0"; *suffix; suffix += strlen(suffix) + 1) {
-		snprintf(other, sizeof other, "%s%s", trace_path, suffix);
+		snprintf(other, sizeof(other), "%s%s", trace_path, suffix);
 		unlink(other);
 	}
 	return 0;
@@ -66,7 +66,7 @@ const char *ask_text(const char *sql)
 	sqlite3_stmt *stmt = first_row(sql);
 	const char *found = (const char *)sqlite3_column_text(stmt, 0);
 
-	snprintf(text, sizeof text, "%s", found ? found : "(NULL)");
+	snprintf(text, sizeof(text), "%s", found ? found : "(NULL)");
 	sqlite3_finalize(stmt);
 	return text;
 }

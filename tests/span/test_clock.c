@@ -26,7 +26,7 @@ static void move_to(int core)
 
 	CPU_ZERO(&one);
 	CPU_SET(core, &one);
-	if (sched_setaffinity(0, sizeof one, &one))
+	if (sched_setaffinity(0, sizeof(one), &one))
 		fail_msg("core %d", core);
 }
 
@@ -35,7 +35,7 @@ static int cores(int *list, int most)
 	cpu_set_t set;
 	int count = 0;
 
-	sched_getaffinity(0, sizeof set, &set);
+	sched_getaffinity(0, sizeof(set), &set);
 	for (int core = 0; core < CPU_SETSIZE && count < most; core++)
 		if (CPU_ISSET(core, &set))
 			list[count++] = core;

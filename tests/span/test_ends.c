@@ -134,7 +134,7 @@ static void a_million_open_spans(void **state)
 #else
 	const int count = 1000000;
 #endif
-	qp_span *spans = malloc((size_t)count * sizeof *spans);
+	qp_span *spans = malloc((size_t)count * sizeof(*spans));
 	char expected[24];
 
 	(void)state;
@@ -149,7 +149,7 @@ static void a_million_open_spans(void **state)
 	set("trace_wait_ms", "DEFAULT");
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'open'"), count);
 	/* The time of each but the innermost is that of the next. */
-	snprintf(expected, sizeof expected, "%d 0", count / 2);
+	snprintf(expected, sizeof(expected), "%d 0", count / 2);
 	assert_string_equal(
 		ask_text("SELECT sum(flags & 1) || ' ' || sum(coalesce(max(rest, 0) <> self_ns, "
 	                 "0)) FROM (SELECT flags, self_ns, duration_ns - lead(duration_ns) OVER "
@@ -313,7 +313,7 @@ static void exec_fails_inside(void **state)
 static void shutdown_inside(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("shut down");
-	const qp_config config = { .size = sizeof config, .trace_log_path = trace_path };
+	const qp_config config = { .size = sizeof(config), .trace_log_path = trace_path };
 	qp_span span;
 
 	(void)state;

@@ -216,7 +216,7 @@ static void wrong_rules_are_refused(void **state)
 	static const char *const wrong[] = { "", "slow,", "fast", "slow random,often", "ALL" };
 
 	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		assert_int_equal(qp_set(NULL, "trace_keep", wrong[i]), QP_INVALID);
 		assert_non_null(strstr(qp_error(), "slow, sampled and random"));
 	}

@@ -178,7 +178,7 @@ static void assert_within(const char *name, const char *expected)
 {
 	char sql[512];
 
-	snprintf(sql, sizeof sql,
+	snprintf(sql, sizeof(sql),
 	         "SELECT group_concat(within || ': ' || name, ', ') FROM (SELECT p.operation_name AS within, "
 	         "s.operation_name AS name FROM span_log AS s JOIN span_log AS p ON p.span_id = "
 	         "s.parent_span_id WHERE s.operation_name LIKE '%%AS %s' ORDER BY s.start_time_ns)",
@@ -616,7 +616,7 @@ static void read_blob(sqlite3 *from)
 	char bytes[1000];
 
 	assert_int_equal(sqlite3_blob_open(from, "main", "files", "content", 1, 0, &blob), SQLITE_OK);
-	assert_int_equal(sqlite3_blob_read(blob, bytes, sizeof bytes, 0), SQLITE_OK);
+	assert_int_equal(sqlite3_blob_read(blob, bytes, sizeof(bytes), 0), SQLITE_OK);
 	assert_int_equal(sqlite3_blob_close(blob), SQLITE_OK);
 }
 
@@ -648,7 +648,7 @@ static void of_backups_checkpoints_and_blobs(void **state)
 	db = memory;
 	unlink(path);
 	for (int i = 0; i < 2; i++) {
-		snprintf(other, sizeof other, "%s%s", path, i ? "-shm" : "-wal");
+		snprintf(other, sizeof(other), "%s%s", path, i ? "-shm" : "-wal");
 		unlink(other);
 	}
 	/* sqlite3_close(), of the copy, is one too if it had to wait for its turn. */
@@ -670,7 +670,7 @@ static void of_backups_checkpoints_and_blobs(void **state)
 
 static void of_an_engine_are_spans_too(void **state)
 {
-	const qp_query query = { .size = sizeof query, .text = "an engine's" };
+	const qp_query query = { .size = sizeof(query), .text = "an engine's" };
 
 	(void)state;
 	begin();
@@ -694,7 +694,7 @@ static void of_an_engine_are_spans_too(void **state)
 static void end_what_was_left_in_them(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("left in the query");
-	const qp_query query = { .size = sizeof query, .text = "leaves a span" };
+	const qp_query query = { .size = sizeof(query), .text = "leaves a span" };
 
 	(void)state;
 	set("log_queries_min_query_duration_ns", "0");

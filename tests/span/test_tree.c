@@ -136,7 +136,7 @@ static void refuses_what_is_no_traceparent(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		assert_int_equal(qp_trace_begin(bad[i]), QP_INVALID);
 		assert_non_null(strstr(qp_error(), bad[i]));
 		assert_null(qp_span_here);
@@ -340,8 +340,8 @@ static void attributes_events_and_status(void **state)
 	qp_span span;
 
 	(void)state;
-	memset(longest, 'x', sizeof longest);
-	longest[sizeof longest - 1] = 0;
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = 0;
 	begin(NULL);
 	span = qp_span_begin(&site);
 	qp_span_attr(span, "user", "\"J\303\266rg\"\n\\");
@@ -371,7 +371,7 @@ static void names_are_cut(void **state)
 	static qp_span_site site = { name, "file", "cut here", 1, 0 };
 
 	(void)state;
-	memset(name, 'x', sizeof name - 1);
+	memset(name, 'x', sizeof(name) - 1);
 	memcpy(name + 254, "\303\266", 2);
 	begin(NULL);
 	qp_span_end(qp_span_begin(&site));

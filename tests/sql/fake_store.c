@@ -25,7 +25,7 @@ int store_configure(const struct store_config *config, char **error)
 		return QP_STORE;
 	}
 	fake_store_config = *config;
-	snprintf(fake_store_path, sizeof fake_store_path, "%s", config->path);
+	snprintf(fake_store_path, sizeof(fake_store_path), "%s", config->path);
 	return QP_OK;
 }
 
@@ -33,7 +33,7 @@ char fake_debug_path[4096];
 
 bool symbol_set_debug_path(const char *folders)
 {
-	snprintf(fake_debug_path, sizeof fake_debug_path, "%s", folders);
+	snprintf(fake_debug_path, sizeof(fake_debug_path), "%s", folders);
 	return true;
 }
 

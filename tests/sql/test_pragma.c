@@ -122,7 +122,7 @@ static void check(const char *sql, int bytes, const char *becomes, const char *e
 static void test_ours(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
 		const char *mark = strrchr(ours[i].sql, '|');
 		size_t before = (size_t)(mark - ours[i].sql);
 		char *sql = malloc(strlen(ours[i].sql) + 1), *cut;
@@ -143,7 +143,7 @@ static void test_ours(void **state)
 static void test_not_ours(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof not_ours / sizeof *not_ours; i++) {
+	for (size_t i = 0; i < sizeof(not_ours) / sizeof(*not_ours); i++) {
 		size_t size = strlen(not_ours[i]);
 		char *exact = malloc(size ? size : 1);
 

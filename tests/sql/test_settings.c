@@ -159,9 +159,9 @@ static void test_numbers(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
 		expect_set(&session, good[i].name, good[i].value, good[i].becomes);
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		expect_refused(&session, bad[i].name, bad[i].value, QP_INVALID, NULL);
 }
 
@@ -224,8 +224,8 @@ static void test_path(void **state)
 	char folder[1024], expected[2048];
 
 	(void)state;
-	assert_non_null(getcwd(folder, sizeof folder));
-	snprintf(expected, sizeof expected, "%s/%s", folder, "app.trace");
+	assert_non_null(getcwd(folder, sizeof(folder)));
+	snprintf(expected, sizeof(expected), "%s/%s", folder, "app.trace");
 	expect_set(&session, "trace_log_path", "app.trace", expected);
 	expect_set(&session, "trace_log_path", "/a/b.trace", "/a/b.trace");
 	expect_set(&session, "trace_log_path", "DEFAULT", "");
@@ -238,8 +238,8 @@ static void test_paths(void **state)
 	(void)state;
 	check_value(NULL, "debug_path", "/usr/lib/debug");
 	assert_string_equal(fake_debug_path, "/usr/lib/debug");
-	assert_non_null(getcwd(folder, sizeof folder));
-	snprintf(expected, sizeof expected, "/a:%s/b:%s/c d:/e", folder, folder);
+	assert_non_null(getcwd(folder, sizeof(folder)));
+	snprintf(expected, sizeof(expected), "/a:%s/b:%s/c d:/e", folder, folder);
 	expect_set(&session, "debug_path", "/a:b::c d:/e:", expected);
 	assert_string_equal(fake_debug_path, expected);
 	expect_set(&session, "debug_path", "", "");

@@ -20,7 +20,7 @@ char *address_text(const struct address_space *space, uint64_t address)
 	char text[64];
 
 	(void)space;
-	snprintf(text, sizeof text,
+	snprintf(text, sizeof(text),
 	         address == 10  ? "op\"\\\n"
 	         : address < 10 ? "0x%llx"
 	                        : "f%llu",
@@ -38,7 +38,7 @@ char *address_line(const struct address_space *space, uint64_t address)
 	char text[64];
 
 	(void)space;
-	snprintf(text, sizeof text, "file.c:%llu", (unsigned long long)address);
+	snprintf(text, sizeof(text), "file.c:%llu", (unsigned long long)address);
 	return address < 10 ? NULL : strdup(text);
 }
 
@@ -56,7 +56,7 @@ size_t address_frames(const struct address_space *space, uint64_t address, struc
 
 	(void)space;
 	assert_true(room >= 3);
-	memcpy(frames, address == 23 ? unknown : inlined, address == 23 ? sizeof unknown : sizeof inlined);
+	memcpy(frames, address == 23 ? unknown : inlined, address == 23 ? sizeof(unknown) : sizeof(inlined));
 	if (address == 21)
 		frames[0] = (struct symbol_frame){ "whole", "c.c", 9, false };
 	if (address == 22)
@@ -84,7 +84,7 @@ static void test_line_with_inlines(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *seen = trace_line_with_inlines(NULL, cases[i].address);
 
 		if (!seen != !cases[i].json || (seen && strcmp(seen, cases[i].json)))
@@ -139,7 +139,7 @@ static void test_text(void **state)
 	bool is_bad;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		char *text = trace_text(NULL, good[i].trace, ";", &is_bad);
 
 		if (!text || is_bad || strcmp(text, good[i].text))
@@ -147,7 +147,7 @@ static void test_text(void **state)
 			         good[i].text);
 		free(text);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		char *text = trace_text(NULL, bad[i], ";", &is_bad);
 
 		if (text || !is_bad)
@@ -192,7 +192,7 @@ static void test_address(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		uint64_t address = 0;
 		bool taken = trace_parse_address(cases[i].text, &address);
 

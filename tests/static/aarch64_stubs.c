@@ -149,7 +149,7 @@ int main(void)
 {
 	int wrong = read_constants();
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		/* Each has code of its own, near the program. */
 		char *room = mmap((void *)(((uintptr_t)main & ~4095ul) + (64ul << 20) + i * 4096), 4096,
 		                  PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -36,7 +36,7 @@ static void print_maps(void)
 	char line[512], *rights, *name;
 
 	CHECK(maps);
-	while (fgets(line, sizeof line, maps))
+	while (fgets(line, sizeof(line), maps))
 		if ((rights = strchr(line, ' ')) && (name = strrchr(line, '/')) &&
 		    strstr(name, "static_host"))
 			printf("%.16s%s", rights, name);

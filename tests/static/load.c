@@ -61,7 +61,7 @@ static void read_names(const char *image, const struct load *load, const uint64_
 		uint64_t symbol = ELF64_R_SYM(at->r_info);
 
 		if (symbol &&
-		    is_within(load, values[DT_SYMTAB] + symbol * sizeof *symbols, sizeof *symbols) &&
+		    is_within(load, values[DT_SYMTAB] + symbol * sizeof(*symbols), sizeof(*symbols)) &&
 		    is_within(load, values[DT_STRTAB] + symbols[symbol].st_name, 1))
 			(void)*(const volatile char *)(image + values[DT_STRTAB] + symbols[symbol].st_name);
 	}
@@ -163,14 +163,14 @@ bool load_file(struct load *load, const char *path)
 
 	*load = (struct load){ 0 };
 	if (fd < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode) ||
-	    pread(fd, &header, sizeof header, 0) != sizeof header ||
+	    pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    header.e_machine != MACHINE || (header.e_type != ET_DYN && header.e_type != ET_EXEC) ||
-	    header.e_phentsize != sizeof *segments || !header.e_phnum)
+	    header.e_phentsize != sizeof(*segments) || !header.e_phnum)
 		goto out;
-	segments = calloc(header.e_phnum, sizeof *segments);
-	if (!segments || pread(fd, segments, header.e_phnum * sizeof *segments, (off_t)header.e_phoff) !=
-	                         (ssize_t)(header.e_phnum * sizeof *segments))
+	segments = calloc(header.e_phnum, sizeof(*segments));
+	if (!segments || pread(fd, segments, header.e_phnum * sizeof(*segments), (off_t)header.e_phoff) !=
+	                         (ssize_t)(header.e_phnum * sizeof(*segments)))
 		goto out;
 	load->info.dlpi_name = path;
 	load->info.dlpi_phdr = segments;

@@ -41,14 +41,14 @@ static int show(const struct static_object *object, const struct static_table *t
 {
 	int refused = 0;
 
-	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		uintptr_t function = 0;
 		const char *why = "there is none";
 		struct stub stub = { 0 };
 
-		if (functions[i].offset < table->count * sizeof function)
+		if (functions[i].offset < table->count * sizeof(function))
 			memcpy(&function, (const char *)table->routines + functions[i].offset,
-			       sizeof function);
+			       sizeof(function));
 		if (function)
 			why = stub_make(&stub, &object->code, function, object->image.start - 4096, NULL);
 		printf("  %-18s", functions[i].name);

@@ -61,7 +61,7 @@ static bool is_dynamic(const struct load *load)
 static bool version_is_named(const struct load *load, uint32_t version)
 {
 	char text[24];
-	int size = snprintf(text, sizeof text, "%u.%u.%u", version / 1000000, version / 1000 % 1000,
+	int size = snprintf(text, sizeof(text), "%u.%u.%u", version / 1000000, version / 1000 % 1000,
 	                    version % 1000);
 
 	return has_text(load, text, (size_t)size);
@@ -74,7 +74,7 @@ static double resident_kib(void)
 	char line[256];
 	double kib = 0;
 
-	while (file && fgets(line, sizeof line, file))
+	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "Rss: %lf", &kib) == 1)
 			break;
 	if (file)
@@ -118,9 +118,9 @@ static void keep_slowest(const char *path, double ms)
 
 	for (size_t i = 0; i < SLOWEST; i++)
 		if (ms > slow[i].ms) {
-			memmove(slow + i + 1, slow + i, (SLOWEST - i - 1) * sizeof *slow);
+			memmove(slow + i + 1, slow + i, (SLOWEST - i - 1) * sizeof(*slow));
 			slow[i].ms = ms;
-			snprintf(slow[i].path, sizeof slow[i].path, "%s", path);
+			snprintf(slow[i].path, sizeof(slow[i].path), "%s", path);
 			break;
 		}
 }
@@ -138,7 +138,7 @@ static void see(const char *path)
 		return;
 	}
 	search(&load, &of);
-	is_inside = has_text(&load, witness, sizeof witness - 1);
+	is_inside = has_text(&load, witness, sizeof(witness) - 1);
 	seen.objects++;
 	seen.tables += of.found == STATIC_TABLE;
 	seen.no_table += of.found == STATIC_NO_TABLE || of.found == STATIC_UNKNOWN_TABLE;

@@ -128,7 +128,7 @@ static bool restore_all(void)
 		{ (uintptr_t)function_1, (uintptr_t)function_3 + 32 },
 	};
 
-	return !freeze_others(used, sizeof used / sizeof *used, restore, NULL);
+	return !freeze_others(used, sizeof(used) / sizeof(*used), restore, NULL);
 }
 
 static int64_t now_ms(void)

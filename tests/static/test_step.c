@@ -44,7 +44,7 @@ static char *read_maps(void)
 
 	out = open_memstream(&text, &size);
 	assert_non_null(file);
-	while (fgets(line, sizeof line, file)) {
+	while (fgets(line, sizeof(line), file)) {
 		unsigned long start;
 		char rights[5];
 
@@ -133,7 +133,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	if (depth < 0)
 		now.cut++;
 	else if (depth < tail + 1 ||
-	         memcmp(trace + depth - tail, now.expected + 1, (size_t)tail * sizeof *trace)) {
+	         memcmp(trace + depth - tail, now.expected + 1, (size_t)tail * sizeof(*trace))) {
 		if (!now.wrong++)
 			now.first_wrong = pc;
 	}
@@ -141,7 +141,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
 
 static void begin(const void *function)
 {
-	memset(&now, 0, sizeof now);
+	memset(&now, 0, sizeof(now));
 	now.function = (uintptr_t)function;
 	now.is_on = true;
 	__asm__ volatile(

@@ -16,7 +16,7 @@ static void open_writer(const char *path)
 	const struct database_limits limits = { .wal_bytes = MB };
 	char *error;
 
-	snprintf(here, sizeof here, "%s", path);
+	snprintf(here, sizeof(here), "%s", path);
 	if (writer_open(&writer, here, &limits, &error))
 		fail_msg("%s", error);
 }
@@ -148,7 +148,7 @@ void *reserve(size_t size)
 
 void put_run_span(uint64_t start_ns, uint32_t thread, struct query_key key, uint64_t shape)
 {
-	struct span_batch *batch = reserve(sizeof *batch + 2 * sizeof batch->entry[0]);
+	struct span_batch *batch = reserve(sizeof(*batch) + 2 * sizeof(batch->entry[0]));
 
 	batch->of = (struct span_link){ start_ns, start_ns | 1, 0 };
 	batch->first = start_ns;
@@ -173,8 +173,8 @@ void put_run(uint64_t start_ns, struct query_key key, const char *id)
 		.query = text
 	};
 
-	memset(text, 'x', sizeof text);
-	text[sizeof text - 1] = '\0';
-	text[snprintf(text, sizeof text, "SELECT %llu", (unsigned long long)key.lo)] = ' ';
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	text[snprintf(text, sizeof(text), "SELECT %llu", (unsigned long long)key.lo)] = ' ';
 	put_query(&query);
 }

@@ -81,9 +81,9 @@ static char *fingerprint(void)
 	FILE *pipe;
 	size_t size;
 
-	snprintf(command, sizeof command, "cd '%s' && ls -A && md5sum *", folder);
+	snprintf(command, sizeof(command), "cd '%s' && ls -A && md5sum *", folder);
 	pipe = popen(command, "r");
-	size = fread(result, 1, sizeof results[0] - 1, pipe);
+	size = fread(result, 1, sizeof(results[0]) - 1, pipe);
 	result[size] = '\0';
 	pclose(pipe);
 	return result;
@@ -164,7 +164,7 @@ static void make_version(int version, const char *path)
 {
 	char identity[80];
 
-	snprintf(identity, sizeof identity, "PRAGMA application_id = 1364218438; PRAGMA user_version = %d",
+	snprintf(identity, sizeof(identity), "PRAGMA application_id = 1364218438; PRAGMA user_version = %d",
 	         version);
 	ask_file(path, version == 1 ? ".read " SCHEMA_1 : ".read " SCHEMA_2);
 	ask_file(path, identity);
@@ -186,7 +186,7 @@ static void bring_up(int version, const char *model)
 {
 	char name[16], *path, *upgraded;
 
-	snprintf(name, sizeof name, "old%d.db", version);
+	snprintf(name, sizeof(name), "old%d.db", version);
 	path = strdup(in_folder(name));
 	make_version(version, path);
 	start_store(path, 0);
@@ -315,7 +315,7 @@ static void put_other_rows(void)
 		{ RECORD_PROGRAM, sizeof(struct program_record) },
 	};
 
-	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+	for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++) {
 		void *record = ring_reserve(ring, records[i].size);
 
 		assert_non_null(record);
@@ -556,7 +556,7 @@ static void locked_by_another_program(void **state)
 	start_store_with_ring(path, 0, bytes);
 	sample(1);
 	drain();
-	snprintf(command, sizeof command, "sqlite3 '%s' > /dev/null", path);
+	snprintf(command, sizeof(command), "sqlite3 '%s' > /dev/null", path);
 	other = popen(command, "w");
 	fprintf(other, "BEGIN IMMEDIATE;\n.shell touch '%s/locked'\n", folder);
 	fflush(other);
@@ -590,7 +590,7 @@ static void ring_stays_open_while_locked(void **state)
 	start_store_with_ring(path, 0, 65536);
 	sample(1);
 	drain();
-	snprintf(command, sizeof command, "sqlite3 '%s' > /dev/null", path);
+	snprintf(command, sizeof(command), "sqlite3 '%s' > /dev/null", path);
 	other = popen(command, "w");
 	fprintf(other, "BEGIN IMMEDIATE;\n.shell touch '%s/locked'\n", folder);
 	fflush(other);

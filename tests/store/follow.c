@@ -176,7 +176,7 @@ static void everything_comes_once(void **state)
 /* A batch of their own: the flusher reads up to the first record that is not committed. */
 static void put_together(const int64_t *times, size_t count)
 {
-	struct thread_record *first = ring_reserve(ring, sizeof *first);
+	struct thread_record *first = ring_reserve(ring, sizeof(*first));
 
 	assert_non_null(first);
 	*first = (struct thread_record){ .thread_id = 4242 };
@@ -197,9 +197,9 @@ static void any_order_of_times_is_followed(void **state)
 
 	(void)state;
 	start_store(trace_path, 0);
-	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
 		put_together(times[i], 2);
-	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
 		struct position until = look(&seen, 1);
 		int64_t newest = 0;
 
@@ -253,7 +253,7 @@ static void writers_are_followed_while_they_write(void **state)
 	follow(&again, INT64_MAX);
 	assert_int_equal(again.samples, 30001);
 	assert_int_equal(again.looks, 1);
-	assert_memory_equal(&again.at, &seen.at, sizeof seen.at);
+	assert_memory_equal(&again.at, &seen.at, sizeof(seen.at));
 	follow(&slowly, 1);
 	assert_int_equal(slowly.samples, 30001);
 	assert_int_equal(slowly.looks, slowly.at.batch);

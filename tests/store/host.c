@@ -50,7 +50,7 @@ static void host_reads_and_closes(void **state)
 	char log[200];
 
 	(void)state;
-	snprintf(log, sizeof log, "%s-wal", trace_path);
+	snprintf(log, sizeof(log), "%s-wal", trace_path);
 	start_store(trace_path, 0);
 	for (uint64_t i = 0; i < 20; i++) {
 		void *db;
@@ -128,7 +128,7 @@ static bool refuse(enum refused refused)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { .len = sizeof code / sizeof *code, .filter = code };
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
 
 	return refused == REFUSED_NONE || (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
 	                                   !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) &&

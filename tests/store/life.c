@@ -52,9 +52,9 @@ static int find_flusher(void)
 		char file[300], name[32] = "";
 		FILE *comm;
 
-		snprintf(file, sizeof file, "/proc/self/task/%s/comm", entry->d_name);
+		snprintf(file, sizeof(file), "/proc/self/task/%s/comm", entry->d_name);
 		comm = fopen(file, "r");
-		if (comm && fgets(name, sizeof name, comm) && !strcmp(name, "queryprof\n"))
+		if (comm && fgets(name, sizeof(name), comm) && !strcmp(name, "queryprof\n"))
 			found = atoi(entry->d_name);
 		if (comm)
 			fclose(comm);
@@ -69,9 +69,9 @@ static long count_switches(int task)
 	long voluntary = -1;
 	FILE *status;
 
-	snprintf(file, sizeof file, "/proc/self/task/%d/status", task);
+	snprintf(file, sizeof(file), "/proc/self/task/%d/status", task);
 	status = fopen(file, "r");
-	while (status && fgets(line, sizeof line, status))
+	while (status && fgets(line, sizeof(line), status))
 		sscanf(line, "voluntary_ctxt_switches: %ld", &voluntary);
 	if (status)
 		fclose(status);
@@ -140,9 +140,9 @@ static void hold_task(int from, int to)
 {
 	int task;
 
-	if (read(from, &task, sizeof task) != sizeof task || ptrace(PTRACE_SEIZE, task, 0, 0) ||
+	if (read(from, &task, sizeof(task)) != sizeof(task) || ptrace(PTRACE_SEIZE, task, 0, 0) ||
 	    ptrace(PTRACE_INTERRUPT, task, 0, 0) || waitpid(task, NULL, __WALL) != task ||
-	    write(to, &task, sizeof task) != sizeof task || read(from, &task, sizeof task) != sizeof task)
+	    write(to, &task, sizeof(task)) != sizeof(task) || read(from, &task, sizeof(task)) != sizeof(task))
 		_exit(1);
 	usleep(BUDGET_LOOK_NS / 1000 + 100000);
 	ptrace(PTRACE_DETACH, task, 0, 0);
@@ -170,10 +170,10 @@ static void requests_reach_a_late_flusher(void **state)
 	put_samples(T0, 1, 1, KEY); /* is gathered for */
 	assert_eventually((task = find_flusher()) != 0);
 	assert_eventually(__atomic_load_n((uint32_t *)&ring->sleep, __ATOMIC_RELAXED) == RING_SLEEP_TIMED);
-	assert_int_equal(write(there[1], &task, sizeof task), sizeof task);
+	assert_int_equal(write(there[1], &task, sizeof(task)), sizeof(task));
 	close(back[1]);
-	if (read(back[0], &task, sizeof task) == sizeof task) { /* it may be traced already */
-		assert_int_equal(write(there[1], &task, sizeof task), sizeof task);
+	if (read(back[0], &task, sizeof(task)) == sizeof(task)) { /* it may be traced already */
+		assert_int_equal(write(there[1], &task, sizeof(task)), sizeof(task));
 		assert_true(store_drain(20000));
 	}
 	assert_int_equal(waitpid(other, &status, 0), other);
@@ -193,9 +193,9 @@ static void takes_no_signals(void **state)
 	(void)state;
 	start_store(NULL, 0);
 	assert_eventually((task = find_flusher()) != 0);
-	snprintf(file, sizeof file, "/proc/self/task/%d/status", task);
+	snprintf(file, sizeof(file), "/proc/self/task/%d/status", task);
 	status = fopen(file, "r");
-	while (status && fgets(line, sizeof line, status))
+	while (status && fgets(line, sizeof(line), status))
 		sscanf(line, "SigBlk: %llx", &blocked);
 	fclose(status);
 	/* All but those that cannot be blocked: KILL, STOP and libc's own two. */
@@ -237,7 +237,7 @@ static void drain_waits_for_a_record_being_written(void **state)
 
 	(void)state;
 	start_store(NULL, 0);
-	record = ring_reserve(ring, sizeof *record);
+	record = ring_reserve(ring, sizeof(*record));
 	*record = (struct sample_record){ .timestamp_ns = T0, .period_ns = 1, .thread_id = 1, .weight = 1 };
 	assert_false(store_drain(50));
 	ring_commit(ring, record, RECORD_SAMPLE);

@@ -65,7 +65,7 @@ static void append(struct event event, const void *bytes)
 	}
 	if (disk.count == disk.room) {
 		disk.room = disk.room ? 2 * disk.room : 1024;
-		disk.events = realloc(disk.events, disk.room * sizeof *disk.events);
+		disk.events = realloc(disk.events, disk.room * sizeof(*disk.events));
 	}
 	if (bytes) {
 		event.bytes = malloc(event.size);
@@ -386,7 +386,7 @@ static void save(const char *path, const char *suffix, const struct image *image
 	char name[300];
 	FILE *file;
 
-	snprintf(name, sizeof name, "%s%s", path, suffix);
+	snprintf(name, sizeof(name), "%s%s", path, suffix);
 	unlink(name);
 	if (!image->exists)
 		return;
@@ -427,6 +427,6 @@ void disk_make(const char *path, size_t moment, enum disk_loss loss, uint64_t se
 		}
 		save(path, suffixes[file], image);
 	}
-	snprintf(name, sizeof name, "%s-shm", path);
+	snprintf(name, sizeof(name), "%s-shm", path);
 	unlink(name);
 }

@@ -73,7 +73,7 @@ static void lose_power_at(size_t moment, enum disk_loss loss)
 	char *path = in_folder("found.db"), what[100];
 	uint64_t noted = disk_noted(moment), newest;
 
-	snprintf(what, sizeof what, "moment %zu of %zu, loss %d, seed %llu", moment, disk_moments(),
+	snprintf(what, sizeof(what), "moment %zu of %zu, loss %d, seed %llu", moment, disk_moments(),
 	         (int)loss, (unsigned long long)seed);
 	disk_make(path, moment, loss, seed + moment);
 	newest = read_newest(path, what);

@@ -264,11 +264,11 @@ static bool locator_sleeps(void)
 	char path[64], line[256] = "", *end;
 	FILE *file;
 
-	snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
 	file = thread ? fopen(path, "r") : NULL;
 	if (!file)
 		return false;
-	if (!fgets(line, sizeof line, file))
+	if (!fgets(line, sizeof(line), file))
 		line[0] = '\0';
 	fclose(file);
 	end = strrchr(line, ')');

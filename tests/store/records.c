@@ -77,7 +77,7 @@ static void every_column_of_a_sample(void **state)
 		"14:13:20.123456|1790000000123456789|Real|3|77|worker|"
 		"01900000-0000-7001-8000-000000000001|[4198400,4202496,4206592]|1|5|1000000|0|5000000|ns");
 	assert_int_equal(ask("SELECT process_id FROM trace_log"), getpid());
-	gethostname(host, sizeof host);
+	gethostname(host, sizeof(host));
 	assert_string_equal(ask_text("SELECT hostname FROM trace_log"), host);
 	assert_int_equal(ask("SELECT stack_id = (SELECT id FROM stacks) FROM trace_log"), 1);
 	/* Usable with SQLite's JSON. */
@@ -291,9 +291,9 @@ static void text_of_a_start_gives_way(void **state)
 
 	(void)state;
 	/* The last byte that fits is the first one of a character. */
-	memset(text, 'x', sizeof text);
+	memset(text, 'x', sizeof(text));
 	memcpy(text + START_TEXT_MAX - 1, "ß", 2);
-	text[sizeof text - 1] = '\0';
+	text[sizeof(text) - 1] = '\0';
 	query.query = text;
 	put_start(KEY(3), START_DUE, "SELECT 1; SELECT 2");
 	drain();
@@ -379,7 +379,7 @@ static void unknown_type_is_a_type_of_its_own(void **state)
 	put_sample(sample);
 	sample.timestamp_ns++;
 	sample.trace_type = FUTURE_TYPE;
-	sample.fields[0] = (struct a_field){ FIELD_VALUE, sizeof value, &value };
+	sample.fields[0] = (struct a_field){ FIELD_VALUE, sizeof(value), &value };
 	put_sample(sample);
 	sample.timestamp_ns++;
 	sample.fields[0] = (struct a_field){ 0 };
@@ -417,14 +417,14 @@ static void functions_of_a_query_keep_types_apart(void **state)
 	put_sample(sample);
 	sample.timestamp_ns++;
 	sample.trace_type = FUTURE_TYPE;
-	sample.fields[0] = (struct a_field){ FIELD_VALUE, sizeof value, &value };
+	sample.fields[0] = (struct a_field){ FIELD_VALUE, sizeof(value), &value };
 	put_sample(sample);
 	put_query(&query);
 	drain();
 	for (int i = 0; i < 2; i++) {
 		char sql[300];
 
-		snprintf(sql, sizeof sql,
+		snprintf(sql, sizeof(sql),
 		         "SELECT group_concat(trace_type || ' ' || self_value || ' ' || unit || ' ' ||"
 		         " coalesce(self_ms, '-') || ' ' || self_percent, ', ')"
 		         " FROM (SELECT * FROM %s WHERE self_value ORDER BY trace_type)",
@@ -442,7 +442,7 @@ static void unknown_fields_are_skipped_and_counted(void **state)
 	(void)state;
 	/* One that fills no whole word, before one that is known, and an empty one. */
 	sample.fields[0] = (struct a_field){ FUTURE_FIELD, 13, "thirteen byte" };
-	sample.fields[1] = (struct a_field){ FIELD_VALUE, sizeof value, &value };
+	sample.fields[1] = (struct a_field){ FIELD_VALUE, sizeof(value), &value };
 	sample.fields[2] = (struct a_field){ FUTURE_FIELD + 1, 0, "" };
 	put_sample(sample);
 	drain();
@@ -459,9 +459,9 @@ static void any_value_is_kept(void **state)
 	struct a_sample sample = sample_at(0);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
 		sample.timestamp_ns++;
-		sample.fields[0] = (struct a_field){ FIELD_VALUE, sizeof values[i], &values[i] };
+		sample.fields[0] = (struct a_field){ FIELD_VALUE, sizeof(values[i]), &values[i] };
 		put_sample(sample);
 	}
 	drain();
@@ -480,7 +480,7 @@ static void fields_that_lie_are_left_out(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		/* The last one ends behind the head of its field. */
-		size_t size = sizeof *record + 8 + SAMPLE_FIELD_BYTES(i < 3 ? 8 : 0);
+		size_t size = sizeof(*record) + 8 + SAMPLE_FIELD_BYTES(i < 3 ? 8 : 0);
 		struct sample_field *field;
 
 		record = ring_reserve(ring, size);
@@ -489,9 +489,9 @@ static void fields_that_lie_are_left_out(void **state)
 		};
 		record->trace[0] = 0x1000;
 		field = (struct sample_field *)(void *)(record->trace + 1);
-		sample_field_put(record, field, FIELD_VALUE, &value, i < 3 ? sizeof value : 0);
+		sample_field_put(record, field, FIELD_VALUE, &value, i < 3 ? sizeof(value) : 0);
 		if (i)
-			field->size = i == 1 ? 9 : i == 2 ? UINT32_MAX : sizeof value;
+			field->size = i == 1 ? 9 : i == 2 ? UINT32_MAX : sizeof(value);
 		record->fields = UINT32_MAX;
 		ring_commit(ring, record, RECORD_SAMPLE);
 	}
@@ -584,16 +584,16 @@ static void deep_and_empty_traces(void **state)
 
 static void records_that_lie_are_left_out(void **state)
 {
-	struct sample_record *sample = ring_reserve(ring, sizeof *sample);
+	struct sample_record *sample = ring_reserve(ring, sizeof(*sample));
 	struct query_record *query;
 	uint64_t lost = store_counter(STORE_LOST);
 
 	(void)state;
-	memset(sample, 0, sizeof *sample);
+	memset(sample, 0, sizeof(*sample));
 	sample->depth = 400; /* that are not there */
 	ring_commit(ring, sample, RECORD_SAMPLE);
-	query = ring_reserve(ring, sizeof *query);
-	memset(query, 0, sizeof *query);
+	query = ring_reserve(ring, sizeof(*query));
+	memset(query, 0, sizeof(*query));
 	query->query_size = UINT32_MAX;
 	query->database_size = UINT32_MAX;
 	ring_commit(ring, query, RECORD_QUERY);
@@ -609,7 +609,7 @@ static void plan_uses(const char *sql, const char *detail)
 {
 	char question[600];
 
-	snprintf(question, sizeof question, "EXPLAIN QUERY PLAN %s", sql);
+	snprintf(question, sizeof(question), "EXPLAIN QUERY PLAN %s", sql);
 	if (!strstr(ask_file(in_folder("trace.db"), question), detail))
 		fail_msg("%s\nis not done by: %s\nbut by: %s", sql, detail,
 		         ask_file(in_folder("trace.db"), question));

@@ -89,7 +89,7 @@ static size_t ring_size = RING_BYTES;
 static void put_spans(void)
 {
 	for (uint64_t i = 0; i < SPANS; i++) {
-		struct span_batch *batch = ring_reserve(ring, sizeof *batch + sizeof batch->entry[0]);
+		struct span_batch *batch = ring_reserve(ring, sizeof(*batch) + sizeof(batch->entry[0]));
 
 		*batch = (struct span_batch){
 			.first = 100 + i, .began_ns = T0, .thread_id = 4242, .entries = 1
@@ -106,7 +106,7 @@ static void be_killed(enum moment moment, int to_parent, int from_parent)
 	int fd = shared_ring_memory(shared_ring_size(ring_size));
 
 	ring = shared_ring_make(ring_size, fd);
-	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd || read(from_parent, &byte, 1) != 1)
+	if (!ring || write(to_parent, &fd, sizeof(fd)) != sizeof(fd) || read(from_parent, &byte, 1) != 1)
 		_exit(1);
 	put_thread(4242, "worker");
 	if (put_instead) {
@@ -140,8 +140,8 @@ static int run_and_kill(enum moment moment)
 	child = fork();
 	if (!child)
 		be_killed(moment, to_parent[1], to_child[0]);
-	assert_int_equal(read(to_parent[0], &fd, sizeof fd), sizeof fd);
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, fd);
+	assert_int_equal(read(to_parent[0], &fd, sizeof(fd)), sizeof(fd));
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(write(to_child[1], "", 1), 1);
@@ -221,7 +221,7 @@ static void test_spans_once(void **state)
 
 	(void)state;
 	put_instead = put_spans;
-	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
+	for (size_t i = 0; i < sizeof(moments) / sizeof(*moments); i++) {
 		int fd = run_and_kill(moments[i]);
 
 		recovery_store(fd, trace_path, 0, &recovery);
@@ -325,7 +325,7 @@ static void become_hostile(struct hostile *hostile, int fd)
 		assert_int_equal(*hostile->text_sizes[i], strlen(hostile_text));
 		at++;
 	}
-	hostile->words = malloc(hostile->size / sizeof(uint64_t) * sizeof *hostile->words);
+	hostile->words = malloc(hostile->size / sizeof(uint64_t) * sizeof(*hostile->words));
 	assert_non_null(hostile->words);
 	for (uint64_t *word = (uint64_t *)hostile->memory; (char *)word < hostile->memory + hostile->size;
 	     word++)
@@ -417,7 +417,7 @@ static void test_sites(void **state)
 	assert_true(shared_ring_open(&shared, fd));
 	spans = (char *)shared.spans - (char *)shared.memory;
 	shared_ring_close(&shared);
-	assert_int_equal(pwrite(fd, words, sizeof words, spans), sizeof words);
+	assert_int_equal(pwrite(fd, words, sizeof(words), spans), sizeof(words));
 	recovery_store(fd, trace_path, 0, &recovery);
 	close(fd);
 	assert_int_equal(count("SELECT count(*) FROM span_log"), 1);
@@ -442,13 +442,13 @@ static void work_in_turns(int to_parent, int from_parent)
 	int fd = shared_ring_memory(shared_ring_size(RING_BYTES));
 
 	ring = shared_ring_make(RING_BYTES, fd);
-	if (!ring || write(to_parent, &fd, sizeof fd) != sizeof fd)
+	if (!ring || write(to_parent, &fd, sizeof(fd)) != sizeof(fd))
 		_exit(1);
 	take_turn(to_parent, from_parent);
 	put_thread(4242, "worker");
 	put_samples(T0, FLUSHED, 5, key);
 	take_turn(to_parent, from_parent);
-	late = ring_reserve(ring, sizeof *late);
+	late = ring_reserve(ring, sizeof(*late));
 	for (int i = 0; i < LATER; i++)
 		put_sample((struct a_sample){
 			.timestamp_ns = T0 + 1000000000 + (uint64_t)i, .trace = trace, .depth = 1 });
@@ -474,11 +474,11 @@ static void test_running(void **state)
 	child = fork();
 	if (!child)
 		work_in_turns(to_parent[1], to_child[0]);
-	assert_int_equal(read(to_parent[0], &fd, sizeof fd), sizeof fd);
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, fd);
+	assert_int_equal(read(to_parent[0], &fd, sizeof(fd)), sizeof(fd));
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
-	for (size_t turn = 0; turn < sizeof expected / sizeof *expected; turn++) {
+	for (size_t turn = 0; turn < sizeof(expected) / sizeof(*expected); turn++) {
 		assert_int_equal(read(to_parent[0], &byte, 1), 1);
 		for (int i = 0; i < 2; i++)
 			recovery_store_running(fd, trace_path, 0, &recovery);
@@ -536,18 +536,18 @@ static void test_sizes(void **state)
 	uint64_t size;
 
 	(void)state;
-	assert_int_equal(pread(fd, &size, sizeof size, SIZE_AT), sizeof size);
+	assert_int_equal(pread(fd, &size, sizeof(size), SIZE_AT), sizeof(size));
 	assert_true(shared_ring_open(&shared, fd));
 	assert_int_equal(ring_memory_bytes(ring_bytes(shared.ring)), size);
 	shared_ring_close(&shared);
 	/* None of them is a whole number of pages and the ring's size. */
 	const uint64_t wrong[] = { size + 1, size + 8, size - 8, size - PAGE, size + PAGE, 0, UINT64_MAX };
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-		assert_int_equal(pwrite(fd, &wrong[i], sizeof size, SIZE_AT), sizeof size);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_int_equal(pwrite(fd, &wrong[i], sizeof(size), SIZE_AT), sizeof(size));
 		if (shared_ring_open(&shared, fd))
 			fail_msg("a ring of %llu bytes was taken", (unsigned long long)wrong[i]);
 	}
-	assert_int_equal(pwrite(fd, &size, sizeof size, SIZE_AT), sizeof size);
+	assert_int_equal(pwrite(fd, &size, sizeof(size), SIZE_AT), sizeof(size));
 	assert_true(shared_ring_open(&shared, fd));
 	shared_ring_close(&shared);
 	close(fd);

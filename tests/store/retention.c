@@ -27,7 +27,7 @@ static int64_t bytes_now(void)
 
 	if (!stat(trace_path, &status))
 		bytes += status.st_size;
-	snprintf(log, sizeof log, "%s-wal", trace_path);
+	snprintf(log, sizeof(log), "%s-wal", trace_path);
 	if (!stat(log, &status))
 		bytes += status.st_size;
 	return bytes;
@@ -57,7 +57,7 @@ static void fill(int64_t bound, uint64_t rounds, size_t stacks)
 			                             .duration_ns = 1000000 },
 			                 .query = text };
 
-		snprintf(text, sizeof text, "SELECT %llu", (unsigned long long)i);
+		snprintf(text, sizeof(text), "SELECT %llu", (unsigned long long)i);
 		put_samples(T0 + i * 10000000, 1000, stacks, query.record.query);
 		put_query(&query);
 		if (bytes_now() > most)
@@ -185,14 +185,14 @@ static void queries_without_samples_are_bounded(void **state)
 
 	(void)state;
 	start_store(trace_path, MB);
-	memset(text, 'x', sizeof text);
-	text[sizeof text - 1] = '\0';
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
 	for (uint64_t i = 0; i < 10000 * times; i++) {
 		struct a_query query = { .record = { .query = { 0x0190000000007000ull + i, 1 },
 			                             .start_realtime_ns = T0 + i * 1000 },
 			                 .query = text };
 
-		text[snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)i)] = ' ';
+		text[snprintf(text, sizeof(text), "SELECT %010llu", (unsigned long long)i)] = ' ';
 		put_query(&query);
 		if (i % 100 == 0 && bytes_now() > most)
 			most = bytes_now();
@@ -201,7 +201,7 @@ static void queries_without_samples_are_bounded(void **state)
 	if (most > MB + MB / 10)
 		fail_msg("%lld bytes", (long long)most);
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
-	snprintf(text, sizeof text, "SELECT %010llu", (unsigned long long)(10000 * times - 1));
+	snprintf(text, sizeof(text), "SELECT %010llu", (unsigned long long)(10000 * times - 1));
 	assert_string_equal(ask_text("SELECT substr(query, 1, 17) FROM query_log ORDER BY "
 	                             "query_start_time_microseconds DESC"),
 	                    text);
@@ -234,7 +234,7 @@ static void bound_is_lowered(void **state)
 		                   drain(), bytes_now() <= 2 * MB));
 		assert_int_equal(store_counter(STORE_LOST) - lost, 0);
 		assert_false(has_error());
-		snprintf(newer, sizeof newer, "SELECT count(*) FROM trace_log WHERE timestamp_ns >= %llu",
+		snprintf(newer, sizeof(newer), "SELECT count(*) FROM trace_log WHERE timestamp_ns >= %llu",
 		         (unsigned long long)later_ns);
 		assert_int_equal(ask(newer), rows);
 		assert_complete();

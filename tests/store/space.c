@@ -108,7 +108,7 @@ static void many_modules_at_one_place(void **state)
 		char id[16];
 		struct module module;
 
-		snprintf(id, sizeof id, "%04d", i);
+		snprintf(id, sizeof(id), "%04d", i);
 		module = module_at(0x555500000000, "/bin/program", id);
 		run(&module, 1, (uint64_t[]){ 0x555500000040 }, 1);
 		stop_store();

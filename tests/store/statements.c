@@ -186,7 +186,7 @@ static void count_many(int shapes, int from, int at_once)
 	char text[64];
 
 	for (int i = 0; i < shapes; i++) {
-		snprintf(text, sizeof text, "SELECT a FROM t%d", from + i);
+		snprintf(text, sizeof(text), "SELECT a FROM t%d", from + i);
 		for (int run = 0; run < (i % 8 ? 1 : 9); run++)
 			count(text, 100);
 		if (i % at_once == at_once - 1)

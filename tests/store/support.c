@@ -162,12 +162,12 @@ int set_up(void **state)
 	const char *where = getenv("TMPDIR");
 
 	(void)state;
-	if (where && strlen(where) < sizeof all_folders)
+	if (where && strlen(where) < sizeof(all_folders))
 		strcpy(all_folders, where);
-	snprintf(folder, sizeof folder, "%s/qp-test-store-XXXXXX", all_folders);
+	snprintf(folder, sizeof(folder), "%s/qp-test-store-XXXXXX", all_folders);
 	if (!mkdtemp(folder))
 		fail_msg("no temporary directory");
-	snprintf(trace_path, sizeof trace_path, "%s/x.db", folder);
+	snprintf(trace_path, sizeof(trace_path), "%s/x.db", folder);
 	setenv("TMPDIR", folder, 1);
 	return 0;
 }
@@ -181,7 +181,7 @@ int tear_down(void **state)
 		stop_store();
 	set_modules(NULL, 0);
 	setenv("TMPDIR", all_folders, 1);
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
 	if (system(command))
 		fail_msg("cannot remove %s", folder);
 	return 0;
@@ -192,7 +192,7 @@ static char *next_buffer(size_t *size)
 	static char buffers[4][20000];
 	static int turn;
 
-	*size = sizeof buffers[0];
+	*size = sizeof(buffers[0]);
 	return buffers[turn++ % 4];
 }
 
@@ -252,7 +252,7 @@ void configure_store(const char *path, int64_t max_bytes)
 
 bool put_sample(struct a_sample sample)
 {
-	size_t size = sizeof(struct sample_record) + sample.depth * sizeof sample.trace[0];
+	size_t size = sizeof(struct sample_record) + sample.depth * sizeof(sample.trace[0]);
 	struct sample_record *record;
 	void *at;
 
@@ -273,7 +273,7 @@ bool put_sample(struct a_sample sample)
 		.trace_type = sample.trace_type,
 		.flags = sample.flags,
 	};
-	memcpy(record->trace, sample.trace, sample.depth * sizeof sample.trace[0]);
+	memcpy(record->trace, sample.trace, sample.depth * sizeof(sample.trace[0]));
 	at = record->trace + sample.depth;
 	for (const struct a_field *field = sample.fields; field->tag; field++)
 		at = sample_field_put(record, at, field->tag, field->content, field->size);
@@ -299,11 +299,11 @@ void put_samples(uint64_t start_ns, size_t count, size_t stacks, struct query_ke
 
 void put_thread(uint32_t thread_id, const char *name)
 {
-	struct thread_record *record = ring_reserve(ring, sizeof *record);
+	struct thread_record *record = ring_reserve(ring, sizeof(*record));
 
 	assert_non_null(record);
 	*record = (struct thread_record){ .thread_id = thread_id };
-	snprintf(record->name, sizeof record->name, "%s", name);
+	snprintf(record->name, sizeof(record->name), "%s", name);
 	ring_commit(ring, record, RECORD_THREAD);
 }
 
@@ -315,7 +315,7 @@ static size_t length(const char *text)
 void put_start(struct query_key query, enum start_state state, const char *text)
 {
 	size_t size = strnlen(text, START_TEXT_MAX);
-	struct start_record *start = ring_reserve(ring, sizeof *start + size);
+	struct start_record *start = ring_reserve(ring, sizeof(*start) + size);
 
 	assert_non_null(start);
 	*start = (struct start_record){
@@ -331,7 +331,7 @@ void put_query(const struct a_query *query)
 {
 	const char *texts[] = { query->query_id, query->query, query->database, query->exception };
 	struct query_record *record;
-	size_t size = sizeof *record;
+	size_t size = sizeof(*record);
 	char *at;
 
 	for (int i = 0; i < 4; i++)
@@ -399,7 +399,7 @@ char *ask_file(const char *path, const char *sql)
 	char *text = next_buffer(&room);
 	FILE *pipe;
 
-	snprintf(command, sizeof command, "sqlite3 '%s' \"%s\" 2>&1", path, sql);
+	snprintf(command, sizeof(command), "sqlite3 '%s' \"%s\" 2>&1", path, sql);
 	pipe = popen(command, "r");
 	if (!pipe)
 		fail_msg("cannot run sqlite3");

@@ -17,7 +17,7 @@
 
 static void put_wait_span(uint64_t start_ns, uint32_t thread)
 {
-	struct span_batch *batch = reserve(sizeof *batch + sizeof batch->entry[0]);
+	struct span_batch *batch = reserve(sizeof(*batch) + sizeof(batch->entry[0]));
 
 	batch->of = (struct span_link){ start_ns, start_ns | 1, 0 };
 	batch->first = start_ns;
@@ -32,12 +32,12 @@ static void put_wait_span(uint64_t start_ns, uint32_t thread)
 /* What SQLite has counted in a run. */
 static void put_loops(struct query_key key)
 {
-	static const struct loop_row row = { { ROW_LOOP, sizeof row, 1 }, 10, 20 };
-	struct program_rows_record *record = reserve(sizeof *record + sizeof row);
+	static const struct loop_row row = { { ROW_LOOP, sizeof(row), 1 }, 10, 20 };
+	struct program_rows_record *record = reserve(sizeof(*record) + sizeof(row));
 
 	record->query = key;
-	record->size = sizeof row;
-	memcpy(record->rows, &row, sizeof row);
+	record->size = sizeof(row);
+	memcpy(record->rows, &row, sizeof(row));
 	ring_commit(ring, record, RECORD_PROGRAM_ROWS);
 }
 
@@ -220,7 +220,7 @@ static void sites_stay_with_their_spans(void **state)
 /* So that they are published again, by this process and by others that write to the file. */
 static void removed_programs_are_counted(void **state)
 {
-	struct program_record *program = reserve(sizeof *program + 8);
+	struct program_record *program = reserve(sizeof(*program) + 8);
 	const uint64_t removed = store_counter(STORE_PLANS_REMOVED);
 	const struct a_query query = {
 		.record = { .query = KEY(T0, 1), .start_realtime_ns = T0, .program = 5 }, .query = "SELECT 1"
@@ -256,12 +256,12 @@ static void removed_programs_are_counted(void **state)
 static void put_label_use(uint64_t from_ns)
 {
 	static const char text[] = "{\"job\":\"night\"}";
-	struct label_record *record = reserve(sizeof *record + sizeof text - 1);
+	struct label_record *record = reserve(sizeof(*record) + sizeof(text) - 1);
 
 	record->from_ns = from_ns;
 	record->trampoline = 1;
-	record->size = sizeof text - 1;
-	memcpy(record->text, text, sizeof text - 1);
+	record->size = sizeof(text) - 1;
+	memcpy(record->text, text, sizeof(text) - 1);
 	ring_commit(ring, record, RECORD_LABELS);
 }
 

@@ -44,10 +44,10 @@ static void fill_with(int byte)
 	char bytes[4096];
 	int fd = open(index_path(), O_WRONLY);
 
-	memset(bytes, byte, sizeof bytes);
+	memset(bytes, byte, sizeof(bytes));
 	assert_true(fd >= 0);
 	for (int i = 0; i < 16; i++)
-		assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
+		assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
 	close(fd);
 }
 
@@ -84,7 +84,7 @@ static void nothing_is_mapped(void **state)
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM samples"), 10);
 	maps = fopen("/proc/self/maps", "r");
-	while (fgets(line, sizeof line, maps))
+	while (fgets(line, sizeof(line), maps))
 		if (strstr(line, folder))
 			fail_msg("mapped: %s", line);
 	fclose(maps);
@@ -192,7 +192,7 @@ static FILE *start_other(void)
 	char command[200];
 	FILE *other;
 
-	snprintf(command, sizeof command, "sqlite3 '%s' >> '%s/others' 2>&1", trace_path, folder);
+	snprintf(command, sizeof(command), "sqlite3 '%s' >> '%s/others' 2>&1", trace_path, folder);
 	other = popen(command, "w");
 	assert_non_null(other);
 	/* On a slow disk syncs would keep the file locked for longer than we wait for it. */
@@ -210,7 +210,7 @@ static const char *read_all(const char *path)
 	static char text[1000];
 	FILE *file = fopen(path, "r");
 
-	text[file ? fread(text, 1, sizeof text - 1, file) : 0] = '\0';
+	text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
 	if (file)
 		fclose(file);
 	return text;

@@ -70,7 +70,7 @@ static int remove_folder(void **unused)
 		                             "a/around", "to_b", "lines", "a/b",  "a" };
 
 	(void)unused;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		remove(names[i]);
 	return chdir("/") || rmdir(folder);
 }
@@ -106,7 +106,7 @@ static void paths_are_resolved(void **unused)
 
 		for (uint64_t left = next() % 6 + 1; left > 0; left--) {
 			strcat(path, next() % 5 ? "" : "/");
-			strcat(path, parts[next() % (sizeof parts / sizeof *parts)]);
+			strcat(path, parts[next() % (sizeof(parts) / sizeof(*parts))]);
 			/* Of a file's name and a slash behind it libc refuses more. */
 			if (left > 1)
 				strcat(path, "/");
@@ -114,8 +114,8 @@ static void paths_are_resolved(void **unused)
 		if (!strstr(path, "file/"))
 			check_path(path);
 	}
-	memset(longest, 'x', sizeof longest);
-	longest[sizeof longest - 1] = '\0';
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
 	check_path(longest);
 	check_path("/");
 	check_path("//");
@@ -140,8 +140,8 @@ static void folders_are_read(void **unused)
 	while ((entry = ours_readdir(ours)) && found_count < 4096)
 		found[found_count++] = strdup(entry->d_name);
 	assert_int_equal(found_count, wanted_count);
-	qsort(wanted, wanted_count, sizeof *wanted, compare_texts);
-	ours_qsort(found, found_count, sizeof *found, compare_texts);
+	qsort(wanted, wanted_count, sizeof(*wanted), compare_texts);
+	ours_qsort(found, found_count, sizeof(*found), compare_texts);
 	for (size_t i = 0; i < found_count; i++) {
 		assert_string_equal(found[i], wanted[i]);
 		free(found[i]);
@@ -187,13 +187,13 @@ static void streams_are_written(void **unused)
 	size_t wanted_size, found_size;
 
 	(void)unused;
-	memset(piece, 'p', sizeof piece);
+	memset(piece, 'p', sizeof(piece));
 	for (int turn = 0; turn < 50; turn++) {
 		FILE *libcs = open_memstream(&wanted, &wanted_size);
 		FILE *ours = ours_open_memstream(&found, &found_size);
 
 		for (int step = 0; step < turn * 3; step++) {
-			size_t size = next() % sizeof piece;
+			size_t size = next() % sizeof(piece);
 
 			switch (next() % 5) {
 			case 0:
@@ -232,8 +232,8 @@ static void texts_are_made(void **unused)
 	assert_string_equal(text = ours_strndup("abcdef", 3), "abc");
 	free(text);
 	for (int number = 0; number < 140; number++)
-		assert_string_equal(ours_strerror_r(number, room, sizeof room),
-		                    strerror_r(number, libcs, sizeof libcs));
+		assert_string_equal(ours_strerror_r(number, room, sizeof(room)),
+		                    strerror_r(number, libcs, sizeof(libcs)));
 	assert_ptr_equal(ours_getenv("PATH"), getenv("PATH"));
 	assert_null(ours_getenv("PAT"));
 }
@@ -263,7 +263,7 @@ static void order_is_stable(void **unused)
 		for (size_t i = 0; i < count; i++)
 			items[i] = (struct item){ .key = (uint32_t)(next() % (count / 2 + 1)),
 				                  .place = (uint32_t)i };
-		ours_qsort(items, count, sizeof *items, compare_items);
+		ours_qsort(items, count, sizeof(*items), compare_items);
 		for (size_t i = 1; i < count; i++)
 			assert_true(items[i - 1].key < items[i].key || (items[i - 1].key == items[i].key &&
 			                                                items[i - 1].place < items[i].place));

@@ -61,7 +61,7 @@ static void check(const struct piece *piece)
 static void *churn(void *own_seed)
 {
 	uint64_t state = (uintptr_t)own_seed;
-	struct piece *pieces = calloc(BLOCKS, sizeof *pieces);
+	struct piece *pieces = calloc(BLOCKS, sizeof(*pieces));
 
 	for (int turn = 0; turn < 20000; turn++) {
 		struct piece *piece = &pieces[next(&state) % BLOCKS];

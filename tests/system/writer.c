@@ -43,8 +43,8 @@ static void write_to_all(void)
 	if (++calls > 100 && calls % 256)
 		return;
 	for (int number = FIRST; is_ready && number <= LAST; number++) {
-		syscall(SYS_pwrite64, number, line, sizeof line - 1, 0);
-		syscall(SYS_write, number, line, sizeof line - 1);
+		syscall(SYS_pwrite64, number, line, sizeof(line) - 1, 0);
+		syscall(SYS_write, number, line, sizeof(line) - 1);
 	}
 }
 

@@ -105,7 +105,7 @@ static void keep(const struct unwind_result *got, const uint64_t *trace, int sam
 	}
 	struct kept *kept = &now.kept[now.kept_count++];
 	*kept = (struct kept){ .got = *got, .same = same, .expected = expected };
-	memcpy(kept->trace, trace, (size_t)got->depth * sizeof trace[0]);
+	memcpy(kept->trace, trace, (size_t)got->depth * sizeof(trace[0]));
 }
 
 /* Whether the trace named the target of the jump that has happened from `from` to `pc`: at
@@ -175,7 +175,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	if ((uint64_t)expected > now.result->deepest)
 		now.result->deepest = (uint64_t)expected;
 	if (memo.depth != got.depth || memo.truncated != got.truncated ||
-	    memcmp(trace, with_memo, (size_t)got.depth * sizeof trace[0]) != 0) {
+	    memcmp(trace, with_memo, (size_t)got.depth * sizeof(trace[0])) != 0) {
 		now.result->memo_differs++;
 		note("memo differs", pc, &memo, with_memo, expected);
 	}
@@ -219,13 +219,13 @@ void step_run(const char *name, void (*work)(void *argument), void *argument, st
 {
 	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK }, before;
 	static char alternate[256 * 1024];
-	stack_t alternate_stack = { .ss_sp = alternate, .ss_size = sizeof alternate };
+	stack_t alternate_stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
 	pthread_attr_t attributes;
 	void *start;
 	size_t size;
 
-	memset(result, 0, sizeof *result);
-	memset(&now, 0, sizeof now);
+	memset(result, 0, sizeof(*result));
+	memset(&now, 0, sizeof(now));
 	pthread_getattr_np(pthread_self(), &attributes);
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);

@@ -56,15 +56,15 @@ static struct cfi_section build(const uint8_t *instructions, size_t size)
 		0,    0, 0, 0,    0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x00, /* code 1, data -8 */
 		0x0c, 7, 8, 0x90, 1, 0, 0,                                          /* CFA = rsp + 8 */
 	};
-	const uint32_t cie_length = sizeof cie - 4;
-	const size_t fde_at = 20 + sizeof cie;
+	const uint32_t cie_length = sizeof(cie) - 4;
+	const size_t fde_at = 20 + sizeof(cie);
 	const uint32_t fde_length = (uint32_t)(4 + 16 + 1 + size);
 	const uint32_t total = (uint32_t)(fde_at + 4 + fde_length);
 	uint8_t *base;
 
-	assert_true(total <= sizeof image);
+	assert_true(total <= sizeof(image));
 	memcpy(cie, &cie_length, 4);
-	memcpy(image + 20, cie, sizeof cie);
+	memcpy(image + 20, cie, sizeof(cie));
 	memcpy(image + fde_at, &fde_length, 4);
 	const uint32_t to_cie = (uint32_t)(fde_at + 4 - 20);
 	memcpy(image + fde_at + 4, &to_cie, 4);
@@ -105,7 +105,7 @@ static void test_well_formed(void **state)
 {
 	/* offset rbp at cfa-16 from 4 on, the CFA 16 above rsp. */
 	const uint8_t code[] = { 0x44, 0x0e, 16, 0x86, 2 };
-	struct cfi_section section = build(code, sizeof code);
+	struct cfi_section section = build(code, sizeof(code));
 	struct cfi_register saved;
 	struct cfi_row row;
 	uint64_t registers[CFI_REGISTERS];
@@ -185,7 +185,7 @@ static void test_malformed(void **state)
 	int failed = 0;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct cfi_section section = build(cases[i].code, cases[i].size);
 		const enum cfi_result found = cfi_find_row(&section, function + 8, &row);
 		const enum cfi_result stepped = step(&section, function + 8, registers);
@@ -220,7 +220,7 @@ static void test_random(void **state)
 	(void)state;
 	random_state = test_seed(0x9e3779b97f4a7c15u);
 	for (long round = 0; round < count; round++) {
-		const size_t size = next_random() % sizeof code;
+		const size_t size = next_random() % sizeof(code);
 		for (size_t i = 0; i < size; i++) {
 			/* Often a small number, as operands mostly are. */
 			const uint64_t random = next_random();

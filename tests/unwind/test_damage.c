@@ -74,7 +74,7 @@ __attribute__((no_sanitize("address", "thread"))) static void on_signal(int sign
 
 	(void)signal;
 	(void)info;
-	memcpy(&registers, context, sizeof registers);
+	memcpy(&registers, context, sizeof(registers));
 	original_sp = (uintptr_t)registers.uc_mcontext.gregs[REG_RSP] - 128;
 	word_count = (original_end - original_sp) / 8;
 	if (word_count > MAX_WORDS)
@@ -144,7 +144,7 @@ static void *make_stack(void *argument)
 	pthread_attr_getstack(&attributes, &start, &size);
 	pthread_attr_destroy(&attributes);
 	original_end = (uintptr_t)start + size;
-	qsort(numbers, 3, sizeof numbers[0], compare_and_dive);
+	qsort(numbers, 3, sizeof(numbers[0]), compare_and_dive);
 	return argument;
 }
 
@@ -160,7 +160,7 @@ static void find_trampoline(void)
 		uint64_t restorer, mask;
 	} action;
 
-	if (syscall(SYS_rt_sigaction, SIGTRAP, NULL, &action, sizeof action.mask) == 0)
+	if (syscall(SYS_rt_sigaction, SIGTRAP, NULL, &action, sizeof(action.mask)) == 0)
 		trampoline = action.restorer;
 }
 
@@ -198,7 +198,7 @@ static bool is_same(const struct unwind_result *one, const uint64_t *trace, cons
                     const uint64_t *other_trace)
 {
 	return one->depth == other->depth && one->truncated == other->truncated &&
-	       memcmp(trace, other_trace, (size_t)one->depth * sizeof trace[0]) == 0;
+	       memcmp(trace, other_trace, (size_t)one->depth * sizeof(trace[0])) == 0;
 }
 
 static void test_damaged_stacks(void **state)
@@ -278,7 +278,7 @@ static void test_damaged_stacks(void **state)
 		for (int i = next_random() % 4 != 0 ? changes : 0; i-- > 0;)
 			words[at[i]] = was[i];
 		if (round % 64 == 63) /* and now and then all of it */
-			memcpy(words, whole_words, word_count * sizeof words[0]);
+			memcpy(words, whole_words, word_count * sizeof(words[0]));
 	}
 	print_message("%ld rounds: %llu complete, %llu deep, %llu full steps, no rule %llu, bad reads %llu\n",
 	              count, (unsigned long long)complete, (unsigned long long)deep,

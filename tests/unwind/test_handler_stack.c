@@ -79,14 +79,14 @@ static size_t measure(bool odd)
 
 static void *run(void *argument)
 {
-	const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
+	const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
 	struct sigaction probe = { .sa_sigaction = on_probe, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 	size_t least[2] = { SIZE_MAX, SIZE_MAX }, most[2] = { 0, 0 };
 
 	assert_int_equal(sigaltstack(&alternate, NULL), 0);
 	sigaction(SIGUSR1, &probe, NULL);
 	raise(SIGUSR1);
-	assert_true(kernel_frame > (uintptr_t)stack && kernel_frame < (uintptr_t)stack + sizeof stack);
+	assert_true(kernel_frame > (uintptr_t)stack && kernel_frame < (uintptr_t)stack + sizeof(stack));
 	for (int round = 0; round < ROUNDS; round++) {
 		const bool odd = round % 4 == 0;
 		const size_t used = measure(odd);

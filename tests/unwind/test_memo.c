@@ -48,7 +48,7 @@ static void compare_at_most(const ucontext_t *context, int max)
 	seen = unwind_trace(context, &bounds, NULL, plain, max);
 	attacks++;
 	if (a.depth == seen.depth && a.truncated == seen.truncated &&
-	    memcmp(with_memo, plain, (size_t)a.depth * sizeof plain[0]) == 0)
+	    memcmp(with_memo, plain, (size_t)a.depth * sizeof(plain[0])) == 0)
 		return;
 	if (differences++ == 0)
 		print_message("%d frames%s with the memo, %d%s without\n", a.depth,
@@ -67,14 +67,14 @@ static int whole_depth;
 static void keep_whole(void)
 {
 	whole_depth = seen.depth;
-	memcpy(whole, plain, sizeof whole);
+	memcpy(whole, plain, sizeof(whole));
 }
 
 /* Whether the attack made a difference to the stack as the unwinder sees it. */
 static void count_effect(void)
 {
-	effects +=
-		seen.depth != whole_depth || memcmp(plain, whole, (size_t)whole_depth * sizeof whole[0]) != 0;
+	effects += seen.depth != whole_depth ||
+	           memcmp(plain, whole, (size_t)whole_depth * sizeof(whole[0])) != 0;
 }
 
 /* --- one word of the stack -------------------------------------------------------- */
@@ -129,7 +129,7 @@ NO_SANITIZE static void attack_registers(const ucontext_t *context)
 
 	compare(context);
 	keep_whole();
-	for (size_t r = 0; r < sizeof registers / sizeof registers[0]; r++) {
+	for (size_t r = 0; r < sizeof(registers) / sizeof(registers[0]); r++) {
 		greg_t *at = &changed.uc_mcontext.gregs[registers[r]];
 		for (int n = 0; n < 600; n++) {
 			const greg_t was = *at;
@@ -228,7 +228,7 @@ static void sort(void)
 {
 	int numbers[] = { 3, 1, 2 };
 
-	qsort(numbers, 3, sizeof numbers[0], compare_in_sort);
+	qsort(numbers, 3, sizeof(numbers[0]), compare_in_sort);
 }
 
 static void through_rbx(void)
@@ -273,7 +273,7 @@ static void *run_stacks(void *argument)
 	bounds = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
 	first_frame = (uintptr_t)__builtin_frame_address(0) + 16;
 	/* One memo for all: each begins with what the one before left. */
-	for (size_t i = 0; i < sizeof stacks / sizeof stacks[0]; i++) {
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
 		attack = chosen;
 		recurse(5, stacks[i]);
 	}
@@ -431,7 +431,7 @@ static void *run_deep(void *argument)
 
 	(void)argument;
 	/* Twice: the second trace is the memo's as a whole, if it says so. */
-	for (n = 0; n < 2 * sizeof depths / sizeof depths[0]; n++) {
+	for (n = 0; n < 2 * sizeof(depths) / sizeof(depths[0]); n++) {
 		left_to_go = depths[n / 2];
 		go_deep();
 	}

@@ -39,12 +39,12 @@ static void compare_range(const struct code_map *map, const struct code_map *wit
 static void test_every_address(void **state)
 {
 	const struct code_map *map = code_map_current();
-	struct code_map *without = malloc(sizeof *map + map->count * sizeof map->ranges[0]);
+	struct code_map *without = malloc(sizeof(*map) + map->count * sizeof(map->ranges[0]));
 	uint64_t count = 0;
 
 	(void)state;
 	assert_non_null(without);
-	memcpy(without, map, sizeof *map + map->count * sizeof map->ranges[0]);
+	memcpy(without, map, sizeof(*map) + map->count * sizeof(map->ranges[0]));
 	without->rules = NULL;
 	for (unsigned step = 1; step <= 40503; step += 40502) {
 		for (uint32_t i = 0; i < map->count; i++) {

@@ -66,7 +66,7 @@ __attribute__((noinline)) static int with_alloca(int n)
 __attribute__((noinline)) static int with_alignment(int n)
 {
 	_Alignas(64) char room[128];
-	memset(room, n, sizeof room);
+	memset(room, n, sizeof(room));
 	sink += room[n & 127];
 	return n == 0 ? 0 : with_alignment(n - 1) + room[1];
 }
@@ -117,8 +117,8 @@ static void libc_code(void *argument)
 	(void)argument;
 	for (int i = 0; i < 60; i++)
 		numbers[i] = (i * 7919) % 61;
-	qsort(numbers, 60, sizeof numbers[0], compare_ints);
-	snprintf(text, sizeof text, "%d %s %lx %-20s|", 42, "text", 0xfeedUL, "left");
+	qsort(numbers, 60, sizeof(numbers[0]), compare_ints);
+	snprintf(text, sizeof(text), "%d %s %lx %-20s|", 42, "text", 0xfeedUL, "left");
 	copy = strdup(text);
 	copy = realloc(copy, 5000);
 	sink += (int)strlen(copy) + strcmp(copy, text);
@@ -126,7 +126,7 @@ static void libc_code(void *argument)
 	free(copy);
 	clock_gettime(CLOCK_MONOTONIC, &clock);
 	gmtime_r(&moment, &calendar);
-	strftime(text, sizeof text, "%c", &calendar);
+	strftime(text, sizeof(text), "%c", &calendar);
 	sink += getenv("HOME") != NULL;
 }
 
@@ -135,7 +135,7 @@ static void float_code(void *argument)
 	char text[100];
 
 	(void)argument;
-	snprintf(text, sizeof text, "%f %g %.40e", 3.25, 1e100, 1.1e-290);
+	snprintf(text, sizeof(text), "%f %g %.40e", 3.25, 1e100, 1.1e-290);
 	sink += (int)strtod("12.5e3", NULL);
 	sink += (int)strtod("1.7976931348623157081452742373170435679807056752584e-300", NULL);
 }
@@ -144,7 +144,7 @@ static void iconv_code(void *argument)
 {
 	char in[] = "caf\xe9 cr\xe8me", out[64];
 	char *from = in, *to = out;
-	size_t left = sizeof in - 1, room = sizeof out;
+	size_t left = sizeof(in) - 1, room = sizeof(out);
 	iconv_t table = iconv_open("UTF-8", "ISO-8859-1");
 
 	(void)argument;
@@ -160,7 +160,7 @@ static void sqlite_code(void *argument)
 		 " INSERT INTO t(b) SELECT 'text ' || i FROM n"),
 		"SELECT upper(b), count(*) FROM t WHERE b LIKE '%1%' GROUP BY 1 ORDER BY 2 DESC, 1",
 	};
-	for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++)
+	for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
 		sqlite3_exec(db, statements[i], NULL, NULL, NULL);
 }
 
@@ -201,7 +201,7 @@ static void hash_code(void *argument)
 
 	for (size_t i = 0; i < 3; i++) {
 		digest_function *digest = (digest_function *)dlsym(argument, digests[i]);
-		sink += digest != NULL && digest(data, sizeof data, out) != NULL ? out[0] : 0;
+		sink += digest != NULL && digest(data, sizeof(data), out) != NULL ? out[0] : 0;
 	}
 }
 

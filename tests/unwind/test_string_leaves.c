@@ -105,7 +105,7 @@ static int find_libc(void)
 	uintptr_t within = (uintptr_t)dlsym(RTLD_DEFAULT, "strlen"), start, end;
 	char line[512];
 
-	while (maps && fgets(line, sizeof line, maps))
+	while (maps && fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && within >= start && within < end) {
 			libc_start = start;
 			libc_end = end;
@@ -133,7 +133,7 @@ static void test_leaves(void **state)
 	((int *)&event._sigev_un)[0] = (int)syscall(SYS_gettid);
 	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
 	assert_int_equal(timer_settime(timer, 0, &often, NULL), 0);
-	for (size_t i = 0; i < sizeof callers / sizeof *callers; i++) {
+	for (size_t i = 0; i < sizeof(callers) / sizeof(*callers); i++) {
 		memset(to, 'x', BYTES);
 		to[BYTES] = 0;
 		inside = exact = wrong = 0;

@@ -55,7 +55,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)info;
-	memcpy(&interrupted, context, sizeof interrupted);
+	memcpy(&interrupted, context, sizeof(interrupted));
 	errno = 77;
 	seen = unwind_trace(context, &known, memo, trace, TRACE_MAX_FRAMES);
 	errno_inside = errno;
@@ -278,7 +278,7 @@ static void use_signal_stack(char *stack, struct sigaction *action)
 {
 	const stack_t alternate = { .ss_sp = stack, .ss_size = STACK_BYTES };
 
-	memset(action, 0, sizeof *action);
+	memset(action, 0, sizeof(*action));
 	action->sa_handler = host_handler;
 	action->sa_flags = SA_ONSTACK;
 	assert_int_equal(sigaltstack(&alternate, NULL), 0);
@@ -415,7 +415,7 @@ static void test_no_stack(void **state)
 	sigaction(SIGBUS, NULL, &before[1]);
 	dive(3);
 	ucontext_t context = interrupted;
-	for (size_t i = 0; i < sizeof sps / sizeof sps[0]; i++) {
+	for (size_t i = 0; i < sizeof(sps) / sizeof(sps[0]); i++) {
 		context.uc_mcontext.gregs[REG_RSP] = (greg_t)sps[i];
 		seen = unwind_trace(&context, &known, NULL, trace, TRACE_MAX_FRAMES);
 		expect(seen.depth == 1 && seen.truncated);
@@ -513,7 +513,7 @@ static void forbid(long number)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	const struct sock_fprog program = { sizeof code / sizeof code[0], code };
+	const struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)

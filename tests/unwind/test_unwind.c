@@ -66,12 +66,12 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)info;
-	memset(trace, 0xee, sizeof trace);
+	memset(trace, 0xee, sizeof(trace));
 	seen = unwind_trace(context, &bounds, memo, trace, max_frames);
 	if (memo != NULL) {
 		struct unwind_result plain = unwind_trace(context, &bounds, NULL, plain_trace, max_frames);
 		memo_differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
-		                memcmp(plain_trace, trace, (size_t)plain.depth * sizeof trace[0]) != 0;
+		                memcmp(plain_trace, trace, (size_t)plain.depth * sizeof(trace[0])) != 0;
 	}
 }
 
@@ -190,7 +190,7 @@ SEEN void test_callback(void **state)
 	int numbers[] = { 3, 1, 2 };
 
 	(void)state;
-	qsort(numbers, 3, sizeof numbers[0], compare_and_trace);
+	qsort(numbers, 3, sizeof(numbers[0]), compare_and_trace);
 	expect(!seen.truncated && seen.depth > 5);
 	expect(is_named(trace[1], "compare_and_trace"));
 	int inside = 0;
@@ -244,7 +244,7 @@ static void test_coroutine(void **state)
 	(void)state;
 	getcontext(&coroutine);
 	coroutine.uc_stack.ss_sp = stack;
-	coroutine.uc_stack.ss_size = sizeof stack;
+	coroutine.uc_stack.ss_size = sizeof(stack);
 	coroutine.uc_link = &caller;
 	makecontext(&coroutine, in_coroutine, 0);
 
@@ -254,10 +254,10 @@ static void test_coroutine(void **state)
 
 	getcontext(&coroutine);
 	coroutine.uc_stack.ss_sp = stack;
-	coroutine.uc_stack.ss_size = sizeof stack;
+	coroutine.uc_stack.ss_size = sizeof(stack);
 	coroutine.uc_link = &caller;
 	makecontext(&coroutine, in_coroutine, 0);
-	bounds = (struct unwind_stack){ (uintptr_t)stack, (uintptr_t)stack + sizeof stack };
+	bounds = (struct unwind_stack){ (uintptr_t)stack, (uintptr_t)stack + sizeof(stack) };
 	swapcontext(&caller, &coroutine);
 	expect(!seen.truncated && count_recursion(1) == 3);
 	bounds = thread_bounds();
@@ -332,7 +332,7 @@ static void test_made_code(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(page, MAP_FAILED);
-	memcpy(page, made_code, sizeof made_code);
+	memcpy(page, made_code, sizeof(made_code));
 	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
 	for (int round = 0; round < 6; round++) {
 		/* Twice each: on the known stack, with the memo, on an unknown one. */

@@ -116,7 +116,7 @@ static void test_parts(void **state)
 	for (int i = 0; i < RUNS; i++) {
 		char sql[200];
 
-		snprintf(sql, sizeof sql,
+		snprintf(sql, sizeof(sql),
 		         "SELECT sleep_ns" OF_RUNS
 		         " ORDER BY query_start_time_microseconds LIMIT 1 OFFSET %d",
 		         i);

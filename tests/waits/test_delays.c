@@ -37,7 +37,7 @@ static void check_sample(const union delay_sample *sample, size_t size, const st
 				  *wait = field_of(sample, size, FIELD_WAIT);
 	const struct wait_field *of = (const void *)wait->content;
 
-	assert_true(size <= sizeof *sample);
+	assert_true(size <= sizeof(*sample));
 	assert_int_equal(sample->record.depth, 0);
 	assert_int_equal(*(const int64_t *)value->content, (int64_t)sample->record.weight * PERIOD_NS);
 	assert_int_equal(of->cause, kind == 0 ? WAIT_RUN_QUEUE : WAIT_PAGE_FAULT);

@@ -35,7 +35,7 @@ static unsigned long count, lost;
 static int open_switches(void)
 {
 	struct perf_event_attr wanted = {
-		.size = sizeof wanted,
+		.size = sizeof(wanted),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_DUMMY,
 		.exclude_kernel = 1,
@@ -77,12 +77,12 @@ static void read_switches(void)
 	struct record record;
 
 	for (uint64_t at = 0; at < head; at += record.header.size) {
-		copy_record(at, &record.header, sizeof record.header);
+		copy_record(at, &record.header, sizeof(record.header));
 		if (record.header.type == PERF_RECORD_LOST)
 			lost++;
 		if (record.header.type != PERF_RECORD_SWITCH)
 			continue;
-		copy_record(at, &record, sizeof record);
+		copy_record(at, &record, sizeof(record));
 		if (record.header.misc & PERF_RECORD_MISC_SWITCH_OUT) {
 			left_ns = record.time_ns;
 			was_preempted = record.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;

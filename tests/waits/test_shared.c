@@ -34,7 +34,7 @@ static int is_waiting(pid_t thread)
 	long number = -1;
 	FILE *file;
 
-	snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)thread);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread);
 	file = fopen(path, "r");
 	if (file && fscanf(file, "%ld", &number) != 1)
 		number = -1;

@@ -195,7 +195,7 @@ static int compare_numbers(const void *a, const void *b)
  * them. */
 static void check_truth(sqlite3 *db, const char *id, const char *cause, const char *objects)
 {
-	int64_t *excess = calloc((size_t)truth_count + 1, sizeof *excess);
+	int64_t *excess = calloc((size_t)truth_count + 1, sizeof(*excess));
 	sqlite3_stmt *rows;
 	char *sql = sqlite3_mprintf(
 		"SELECT wait_ns FROM system.trace_log WHERE query_id = '%s' AND wait_cause = '%s'"
@@ -204,7 +204,7 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	int count = 0;
 
 	assert_true(truth_count > 0);
-	qsort(truths, (size_t)truth_count, sizeof *truths, compare_numbers);
+	qsort(truths, (size_t)truth_count, sizeof(*truths), compare_numbers);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &rows, NULL), SQLITE_OK);
 	/* The kernel may have been slow by itself: such calls have samples, too. The two clocks differ by as
 	 * much as a reading of both takes, on a busy machine. */
@@ -216,7 +216,7 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	sqlite3_finalize(rows);
 	sqlite3_free(sql);
 	assert_int_equal(count, truth_count);
-	qsort(excess, (size_t)count, sizeof *excess, compare_numbers);
+	qsort(excess, (size_t)count, sizeof(*excess), compare_numbers);
 	printf("  %-12s %3d calls of %d ms, each has its sample; median excess %" PRId64 " ns\n", cause,
 	       count, DELAY_NS / 1000000, excess[count / 2]);
 	/* The least of a few counts: after a wait the thread may lose its processor at once. */
@@ -361,7 +361,7 @@ static void test_cold_pages(void **state)
 	must(db, "PRAGMA query_profiler_off_cpu_period_ns = '10us'");
 	for (int trial = 0; trial < 50 && waited_ns < 10000; trial++) {
 		drop_pages(database);
-		snprintf(id, sizeof id, "cold-%d", trial);
+		snprintf(id, sizeof(id), "cold-%d", trial);
 		run_as(db, id, NO_CALL, 0, "SELECT sum(length(x)) FROM t");
 		waited_ns = number(db, "SELECT io_read_ns FROM system.query_log WHERE query_id = '%s'", id);
 		printf("  cold pages: %" PRId64 " ns waited in reads\n", waited_ns);
@@ -479,7 +479,7 @@ static void *nap(void *unused_argument)
  * for that one. */
 static void test_handle(void **state)
 {
-	const qp_query query = { .size = sizeof query, .query_id = "handle", .text = "SELECT many" };
+	const qp_query query = { .size = sizeof(query), .query_id = "handle", .text = "SELECT many" };
 	pthread_t threads[THREADS];
 	sqlite3 *db = *state;
 
@@ -663,7 +663,7 @@ static int set_up(void **state)
 {
 	if (!mkdtemp(folder))
 		return -1;
-	snprintf(database, sizeof database, "%s/truth.db", folder);
+	snprintf(database, sizeof(database), "%s/truth.db", folder);
 	*state = connect_to(database);
 	return 0;
 }
@@ -673,7 +673,7 @@ static int tear_down(void **state)
 	char command[200];
 
 	sqlite3_close(*state);
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command);
 }
 

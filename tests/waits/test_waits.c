@@ -62,7 +62,7 @@ static char *text(sqlite3 *db, const char *sql)
 
 	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) || sqlite3_step(row) != SQLITE_ROW)
 		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-	snprintf(value, sizeof value, "%s", (const char *)sqlite3_column_text(row, 0));
+	snprintf(value, sizeof(value), "%s", (const char *)sqlite3_column_text(row, 0));
 	sqlite3_finalize(row);
 	return value;
 }
@@ -76,7 +76,7 @@ static sqlite3 *connect_to(const char *path)
 	sqlite3_enable_load_extension(db, 1);
 	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
 		fail_msg("%s", error);
-	snprintf(sql, sizeof sql, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
+	snprintf(sql, sizeof(sql), "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
 	must_exec(db, sql);
 	must_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	return db;
@@ -239,7 +239,7 @@ static const struct kind {
 	{ "network", "other_wait_ns", wait_for_socket },
 	{ "thread", "other_wait_ns", wait_for_thread },
 };
-#define KINDS (sizeof kinds / sizeof *kinds)
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
 
 static void wait_in_query(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -267,7 +267,7 @@ static int64_t try_kind(sqlite3 *db, size_t i, int trial)
 	int64_t length, sum, samples, truth, without_cpu;
 	char sql[100];
 
-	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s-%d'", kinds[i].name, trial);
+	snprintf(sql, sizeof(sql), "PRAGMA query_id = '%s-%d'", kinds[i].name, trial);
 	must_exec(db, sql);
 	number(db, "SELECT wait(%d, %d)", (int)i, WAIT_MS);
 	truth = (int64_t)truth_ns;
@@ -530,7 +530,7 @@ static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 	must_exec(release.holder, "PRAGMA query_id = 'holds'");
 	must_exec(release.holder, "BEGIN IMMEDIATE");
 	pthread_create(&thread, NULL, release_later, &release);
-	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
+	snprintf(sql, sizeof(sql), "PRAGMA query_id = '%s'", what);
 	must_exec(db, sql);
 	must_exec(db, "INSERT INTO t VALUES (1)");
 	pthread_join(thread, NULL);
@@ -715,7 +715,7 @@ static void test_backup(void **state)
 	                        " WHERE first_query = 'sqlite3_backup_step(main)'",
 	                        LEAST_PAUSE_NS),
 	                 1);
-	snprintf(path, sizeof path, "%s/backup.db", folder);
+	snprintf(path, sizeof(path), "%s/backup.db", folder);
 	to = connect_to(path);
 	must_exec(to, "CREATE TABLE u(x)");
 	back_up(from, to, 4);
@@ -782,7 +782,7 @@ static void test_shared_cache(void **state)
 	sqlite3 *one, *other;
 	char path[80];
 
-	snprintf(path, sizeof path, "%s/shared.db", folder);
+	snprintf(path, sizeof(path), "%s/shared.db", folder);
 	sqlite3_enable_shared_cache(1);
 	one = connect_to(path);
 	other = connect_to(path);
@@ -808,7 +808,7 @@ static void fail_busy(sqlite3 *db, const char *what, const char *lock)
 
 	must_exec(holder, "BEGIN IMMEDIATE");
 	sqlite3_busy_timeout(db, 50);
-	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
+	snprintf(sql, sizeof(sql), "PRAGMA query_id = '%s'", what);
 	must_exec(db, sql);
 	assert_int_equal(sqlite3_exec(db, "INSERT INTO t VALUES (1)", NULL, NULL, NULL), SQLITE_BUSY);
 	must_exec(holder, "COMMIT");
@@ -849,7 +849,7 @@ static void wait_for_process(sqlite3 *db, const char *what, const char *lock)
 	release.pipe = in[1];
 	pthread_create(&thread, NULL, release_later, &release);
 	sqlite3_busy_timeout(db, 60000);
-	snprintf(sql, sizeof sql, "PRAGMA query_id = '%s'", what);
+	snprintf(sql, sizeof(sql), "PRAGMA query_id = '%s'", what);
 	must_exec(db, sql);
 	must_exec(db, "INSERT INTO t VALUES (1)");
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -1045,7 +1045,7 @@ static int set_up(void **state)
 
 	if (!mkdtemp(folder))
 		return -1;
-	snprintf(database, sizeof database, "%s/waits.db", folder);
+	snprintf(database, sizeof(database), "%s/waits.db", folder);
 	*state = db = connect_to(database);
 	sqlite3_create_function(db, "wait", 2, SQLITE_UTF8, NULL, wait_in_query, NULL, NULL);
 	sqlite3_create_function(db, "sleep_shortly", 0, SQLITE_UTF8, NULL, sleep_shortly, NULL, NULL);
@@ -1058,7 +1058,7 @@ static int tear_down(void **state)
 	char command[100];
 
 	sqlite3_close(*state);
-	snprintf(command, sizeof command, "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command);
 }
 

@@ -23,7 +23,7 @@ static sqlite3_mutex *make(int kind)
 
 	if (mutex)
 		return (sqlite3_mutex *)mutex;
-	mutex = calloc(1, sizeof *mutex);
+	mutex = calloc(1, sizeof(*mutex));
 	mutex->real = real.xMutexAlloc(kind);
 	/* Acquire, release: another thread that makes the same one sees its content. */
 	if (is_static && !__atomic_compare_exchange_n(&static_mutexes[kind], &other, mutex, false,

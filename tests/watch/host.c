@@ -72,7 +72,7 @@ void host_begin(const char *how)
 	strcpy(directory, "/tmp/queryprof-watch-XXXXXX");
 	must(mkdtemp(directory) != NULL, "mkdtemp");
 	atexit(remove_directory);
-	snprintf(path, sizeof path, "%s/trace", directory);
+	snprintf(path, sizeof(path), "%s/trace", directory);
 	setenv("QUERYPROF_TRACE_LOG_PATH", path, 1);
 	setenv("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS", "1000000", 1);
 	setenv("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS", "1000000", 1);
@@ -91,7 +91,7 @@ sqlite3 *host_open(const char *name)
 	char path[128];
 	sqlite3 *db;
 
-	snprintf(path, sizeof path, *name ? "%s/%s" : ":memory:", directory, name);
+	snprintf(path, sizeof(path), *name ? "%s/%s" : ":memory:", directory, name);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	sqlite3_busy_timeout(db, 10000);
 	return db;

@@ -72,13 +72,13 @@ static void test_in_turns(void **state)
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		snprintf(sql, sizeof sql, "SELECT x AS turn_%d FROM m", i);
+		snprintf(sql, sizeof(sql), "SELECT x AS turn_%d FROM m", i);
 		stmts[i] = host_prepare(db, sql);
 	}
 	for (int i = 0; i < 5 * RUNS; i++)
 		run(stmts[i % 5], i % 5 < 3);
 	for (int i = 0; i < 5; i++) {
-		snprintf(sql, sizeof sql, "*turn_%d *", i);
+		snprintf(sql, sizeof(sql), "*turn_%d *", i);
 		assert_int_equal(ask("calls", sql), RUNS);
 		assert_int_equal(ask("rows", sql), i < 3 ? 3 * RUNS : RUNS);
 		assert_int_equal(ask("errors", sql), 0);
@@ -115,15 +115,15 @@ static void run_others(sqlite3 *db)
 
 	for (int round = 0; round < 3; round++) {
 		for (int i = 10; i < 60; i++) {
-			snprintf(sql, sizeof sql, "SELECT x AS seen_%d FROM m", i);
+			snprintf(sql, sizeof(sql), "SELECT x AS seen_%d FROM m", i);
 			sqlite3_finalize(host_prepare(db, sql));
 			host_int(db, sql);
-			snprintf(sql, sizeof sql, "SELECT x AS unseen_%d FROM m", i);
+			snprintf(sql, sizeof(sql), "SELECT x AS unseen_%d FROM m", i);
 			host_exec(db, sql);
 		}
 	}
 	for (int i = 10; i < 60; i++) {
-		snprintf(sql, sizeof sql, "*seen_%d *", i);
+		snprintf(sql, sizeof(sql), "*seen_%d *", i);
 		assert_int_equal(ask("calls", sql) % 6, 0); /* both */
 		assert_int_equal(ask("rows", sql), 2 * ask("calls", sql));
 	}
@@ -191,12 +191,12 @@ static void test_another_while_idle(void **state)
 	(void)state;
 	set_periods(observer, "0");
 	for (int i = 10; i < 30; i++) {
-		snprintf(sql, sizeof sql, "SELECT x AS watched_%d%1500sFROM m", i, "");
+		snprintf(sql, sizeof(sql), "SELECT x AS watched_%d%1500sFROM m", i, "");
 		stmt = host_prepare(db, sql);
 		run(stmt, 1);
 		set_periods(db, "0");
 		sqlite3_finalize(stmt);
-		snprintf(sql, sizeof sql, "SELECT x AS resting_%d%1500sFROM m", i, "");
+		snprintf(sql, sizeof(sql), "SELECT x AS resting_%d%1500sFROM m", i, "");
 		stmt = host_prepare(db, sql);
 		for (int j = 0; j < 3; j++)
 			run(stmt, 1);
@@ -215,13 +215,13 @@ static void test_many(void **state)
 {
 	enum { MANY = 3000 };
 	sqlite3 *db = open_without_lines();
-	sqlite3_stmt **stmts = calloc(MANY, sizeof *stmts);
+	sqlite3_stmt **stmts = calloc(MANY, sizeof(*stmts));
 	int64_t untracked = host_metric("queries_untracked");
 	char sql[64];
 
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
-		snprintf(sql, sizeof sql, "SELECT x AS many_%d FROM m", i);
+		snprintf(sql, sizeof(sql), "SELECT x AS many_%d FROM m", i);
 		stmts[i] = host_prepare(db, sql);
 	}
 	for (int round = 0; round < 3; round++)

@@ -27,7 +27,7 @@ static void test_first_query(void **state)
 	char byte;
 
 	(void)state;
-	sqlite3_randomness(sizeof byte, &byte); /* SQLite opens a file for the first */
+	sqlite3_randomness(sizeof(byte), &byte); /* SQLite opens a file for the first */
 	assert_int_equal(pthread_create(&thread, NULL, query_while_cancelled, db), 0);
 	pthread_join(thread, &result);
 	assert_ptr_equal(result, PTHREAD_CANCELED);

@@ -85,7 +85,7 @@ static void run(void)
 
 static void make(struct coroutine *coroutine, int number)
 {
-	memset(coroutine, 0, sizeof *coroutine);
+	memset(coroutine, 0, sizeof(*coroutine));
 	coroutine->number = number;
 	coroutine->rounds = 5 + number;
 	coroutine->db = host_open("");

@@ -84,7 +84,7 @@ static void note(void *caller)
 {
 	pid_t from = parent; /* once: the parent's own threads come here, too, while it is set back */
 
-	if (from && getpid() != from && calls < (int)(sizeof callers / sizeof *callers))
+	if (from && getpid() != from && calls < (int)(sizeof(callers) / sizeof(*callers)))
 		callers[calls++] = caller;
 }
 

@@ -185,8 +185,8 @@ static void test_two_copies(void **state)
 	char copy[128], command[512];
 
 	(void)state;
-	snprintf(copy, sizeof copy, "%s/libother.so", host_directory());
-	snprintf(command, sizeof command, "cp -L '%s' '%s'", host_library(), copy);
+	snprintf(copy, sizeof(copy), "%s/libother.so", host_directory());
+	snprintf(command, sizeof(command), "cp -L '%s' '%s'", host_library(), copy);
 	assert_int_equal(system(command), 0);
 	for (int i = 0; i < 20; i++) {
 		sqlite3 *db = host_open("");

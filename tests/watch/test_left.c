@@ -114,14 +114,14 @@ static const struct {
 	{ "clear", leave_clear },       { "close", leave_close },
 	{ "close_v2", leave_close_v2 }, { "the last finalize of a zombie", leave_zombie },
 };
-#define WAYS (sizeof ways / sizeof *ways)
+#define WAYS (sizeof(ways) / sizeof(*ways))
 
 /* Further down on the stack than where the jump went. */
 static __attribute__((noinline)) void query(sqlite3 *db, int depth)
 {
 	char room[512];
 
-	memset(room, depth, sizeof room);
+	memset(room, depth, sizeof(room));
 	__asm__ volatile("" : : "r"(room) : "memory");
 
 	if (depth)
@@ -135,7 +135,7 @@ static __attribute__((noinline)) void leave(void (*way)(sqlite3 *db), int depth)
 {
 	char room[256];
 
-	memset(room, depth, sizeof room);
+	memset(room, depth, sizeof(room));
 	__asm__ volatile("" : : "r"(room) : "memory");
 
 	if (depth)

@@ -103,8 +103,8 @@ static void *load_second(void)
 	Dl_info system_library;
 
 	assert_true(dladdr((const void *)first.open, &system_library));
-	snprintf(path, sizeof path, "%s/libsecond.so", host_directory());
-	snprintf(command, sizeof command, "cp -L '%s' '%s'", system_library.dli_fname, path);
+	snprintf(path, sizeof(path), "%s/libsecond.so", host_directory());
+	snprintf(command, sizeof(command), "cp -L '%s' '%s'", system_library.dli_fname, path);
 	assert_int_equal(system(command), 0);
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 }

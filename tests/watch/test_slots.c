@@ -27,7 +27,7 @@ static bool is_writable(const void *address)
 	uintptr_t start, end;
 
 	assert_non_null(maps);
-	while (fgets(line, sizeof line, maps))
+	while (fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%lx-%lx %4s", &start, &end, mode) == 3 &&
 		    (uintptr_t)address - start < end - start)
 			break;

@@ -408,7 +408,7 @@ static void take_signals(void)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		sigaction(numbers[i], &(struct sigaction){ .sa_handler = stop }, NULL);
 		sigaddset(&set, numbers[i]);
 	}

@@ -125,7 +125,7 @@ static bool place_below(struct tree *tree, struct node *around, int depth)
 
 		node->depth = depth;
 		if (around)
-			memcpy(node->is_last, around->is_last, sizeof node->is_last);
+			memcpy(node->is_last, around->is_last, sizeof(node->is_last));
 		node->is_last[depth] = i + 1 == end;
 		node->total = node->looked = node->own;
 		node->square = node->own_square;
@@ -168,7 +168,7 @@ static bool is_made(const struct tree *tree, const char *name)
 	static const char *const makers[] = { "CO-ROUTINE ", "MATERIALIZE " };
 
 	for (size_t i = 0; i < tree->nodes.count; i++)
-		for (size_t maker = 0; maker < sizeof makers / sizeof *makers; maker++) {
+		for (size_t maker = 0; maker < sizeof(makers) / sizeof(*makers); maker++) {
 			const char *detail = tree->nodes.items[i].detail;
 			size_t size = strlen(makers[maker]);
 

@@ -196,7 +196,7 @@ static void mark(struct span *first, int64_t until)
 		if (!vector_push(&siblings, at))
 			break;
 	if (siblings.count)
-		qsort(siblings.items, siblings.count, sizeof siblings.items[0], compare_ends);
+		qsort(siblings.items, siblings.count, sizeof(siblings.items[0]), compare_ends);
 	for (size_t i = 0; i < siblings.count; i++) {
 		if (siblings.items[i]->end > until)
 			continue;

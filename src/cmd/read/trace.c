@@ -56,7 +56,7 @@ static void print_time(int64_t ns)
 		const char *unit;
 	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" } };
 
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if ((double)ns >= 0.9995 * units[i].of || i == 2) {
 			printf("%6.1f %-2s", (double)ns / units[i].of, units[i].unit);
 			return;

@@ -65,7 +65,7 @@ struct time_value {
 
 static void set_time(struct time_value *to, int64_t ns)
 {
-	snprintf(to->text, sizeof to->text, "%lld", (long long)ns);
+	snprintf(to->text, sizeof(to->text), "%lld", (long long)ns);
 	to->value = to->text;
 }
 

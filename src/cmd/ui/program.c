@@ -58,7 +58,7 @@ static _Noreturn void become(char **argv, pid_t parent, int errors)
 	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
 	execvp(argv[0], argv);
 	error = errno;
-	while (write(errors, &error, sizeof error) < 0 && errno == EINTR)
+	while (write(errors, &error, sizeof(error)) < 0 && errno == EINTR)
 		;
 	_exit(127);
 }
@@ -78,7 +78,7 @@ static int start_program(char **argv)
 	if (program < 0)
 		error = errno;
 	close(ends[1]);
-	while (!error && (size = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
+	while (!error && (size = read(ends[0], &error, sizeof(error))) < 0 && errno == EINTR)
 		;
 	close(ends[0]);
 	if (error && program > 0)
@@ -159,9 +159,9 @@ static unsigned long long pending_of(pid_t process)
 	char name[40], line[200];
 	FILE *status;
 
-	snprintf(name, sizeof name, "/proc/%d/status", (int)process);
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)process);
 	status = fopen(name, "re");
-	while (status && fgets(line, sizeof line, status))
+	while (status && fgets(line, sizeof(line), status))
 		if (sscanf(line, "ShdPnd: %llx", &pending) == 1)
 			break;
 	if (status)
@@ -231,7 +231,7 @@ static bool is_to_be_passed_on(const siginfo_t *info)
 
 	if (info->si_code == SI_USER || info->si_code == SI_QUEUE || info->si_code == SI_TKILL)
 		return true;
-	for (size_t i = 0; i < sizeof of_terminal / sizeof *of_terminal; i++)
+	for (size_t i = 0; i < sizeof(of_terminal) / sizeof(*of_terminal); i++)
 		if (info->si_signo == of_terminal[i] && info->si_code == SI_KERNEL)
 			return true;
 	return false;
@@ -265,9 +265,9 @@ static void read_last_name(void)
 
 	if (waitid(P_PID, (id_t)program, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid != program)
 		return;
-	snprintf(path, sizeof path, "/proc/%d/comm", (int)program);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)program);
 	file = fopen(path, "re");
-	if (file && fgets(last_name, sizeof last_name, file))
+	if (file && fgets(last_name, sizeof(last_name), file))
 		last_name[strcspn(last_name, "\n")] = '\0';
 	if (file)
 		fclose(file);

@@ -99,7 +99,7 @@ static inline int unwind_load(const struct unwind_bounds *bounds, uintptr_t addr
 {
 	if (__builtin_expect(bounds->copy != NULL, 0)) {
 		uintptr_t copied = 0; /* not *value, which must stay in a register */
-		const int is_read = stack_copy_read(bounds->copy, address, &copied, sizeof copied);
+		const int is_read = stack_copy_read(bounds->copy, address, &copied, sizeof(copied));
 		*value = copied;
 		return is_read;
 	}

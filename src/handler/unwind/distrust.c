@@ -22,8 +22,8 @@ static bool is_copying(const uint8_t *p, const uint8_t *end)
 	if (end - p < 19 || p[0] != 0xe8 || memcmp(p + 5, "\x48\x8b\xb5", 3) != 0 ||
 	    memcmp(p + 12, "\x48\x8b\xbd", 3) != 0)
 		return false;
-	memcpy(&handler, p + 8, sizeof handler);
-	memcpy(&cfa, p + 15, sizeof cfa);
+	memcpy(&handler, p + 8, sizeof(handler));
+	memcpy(&cfa, p + 15, sizeof(cfa));
 	return handler == cfa + 8;
 }
 

@@ -56,7 +56,7 @@ static bool is_end(const struct unwind_frame *frame, bool has_called)
 {
 	uint8_t at[2];
 
-	return frame->fp == 0 && stack_copy_part(frame->pc, at, sizeof at) &&
+	return frame->fp == 0 && stack_copy_part(frame->pc, at, sizeof(at)) &&
 	       ((has_called && at[1] == 0xf4) || (at[0] == 0x90 && at[1] == 0xe8));
 }
 
@@ -107,11 +107,11 @@ static const uint8_t *code_at(struct ahead *ahead, uintptr_t pc, size_t *size)
 {
 	if (pc - ahead->start >= ahead->size || ahead->start + ahead->size - pc < X86_BYTES_MAX) {
 		ahead->start = pc;
-		ahead->size = sizeof ahead->code;
-		if (!stack_copy_part(pc, ahead->code, sizeof ahead->code)) {
+		ahead->size = sizeof(ahead->code);
+		if (!stack_copy_part(pc, ahead->code, sizeof(ahead->code))) {
 			const uintptr_t rest = STACK_COPY_BYTES - pc % STACK_COPY_BYTES;
 
-			ahead->size = rest < sizeof ahead->code && stack_copy_part(pc, ahead->code, rest)
+			ahead->size = rest < sizeof(ahead->code) && stack_copy_part(pc, ahead->code, rest)
 			                      ? (uint32_t)rest
 			                      : 0;
 		}
@@ -185,7 +185,7 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 		int32_t constant = (int8_t)bytes[i.constants];
 
 		if (i.opcode == 0x81)
-			memcpy(&constant, bytes + i.constants, sizeof constant);
+			memcpy(&constant, bytes + i.constants, sizeof(constant));
 		*way = (struct way){ next, here.depth + (i.operand == 0xec ? constant : -constant) };
 	} else if (is_jump) {
 		/* It changes nothing: the rule of its target, as of a stub that displaced the beginning

@@ -20,7 +20,7 @@ static enum section_result find_in_loader(const struct code_range *range, uintpt
 {
 	struct dl_find_object found;
 
-	if (_dl_find_object == NULL || (range != NULL && range->is_made))
+	if (!_dl_find_object || (range != NULL && range->is_made))
 		return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
 	if (_dl_find_object((void *)address, &found) != 0)
 		return SECTION_NO_CODE;

@@ -81,7 +81,7 @@ static bool read_in_page(struct stack_copy *copy, uintptr_t address, void *to, s
 	const uintptr_t page = page_of(address);
 
 	if (page != copy->held) {
-		const bool is_word = copy->page == NULL;
+		const bool is_word = !copy->page;
 
 		copy->held = NOTHING;
 		if (!copy->probes) {

@@ -271,7 +271,7 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 
 	if (max <= 0)
 		return (struct unwind_result){ 0, true, generation, NULL };
-	if (__builtin_expect(map == NULL || code_map_moved(map), 0)) {
+	if (__builtin_expect(!map || code_map_moved(map), 0)) {
 		/* Not the map's rules, but the loader alone. The next map will know this code. The
 		 * walk uses no step of the memo, as no rule lasts. */
 		generation++;

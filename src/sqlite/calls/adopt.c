@@ -44,11 +44,11 @@ static void log_entries(const struct static_copy *copy, const struct patch_entry
  * never used, as in its own table. */
 static struct sqlite3_api_routines *copy_routines(const struct static_table *table)
 {
-	struct sqlite3_api_routines *routines = calloc(1, sizeof *routines);
-	size_t size = table->count * sizeof *table->routines;
+	struct sqlite3_api_routines *routines = calloc(1, sizeof(*routines));
+	size_t size = table->count * sizeof(*table->routines);
 
 	if (routines)
-		memcpy(routines, table->routines, size < sizeof *routines ? size : sizeof *routines);
+		memcpy(routines, table->routines, size < sizeof(*routines) ? size : sizeof(*routines));
 	return routines;
 }
 
@@ -64,8 +64,8 @@ static uintptr_t called_by_both(const struct static_range *code, uintptr_t one, 
 /* 0: the version has none. */
 static uintptr_t routine(const struct static_table *table, size_t offset)
 {
-	return offset / sizeof *table->routines < table->count
-	               ? table->routines[offset / sizeof *table->routines]
+	return offset / sizeof(*table->routines) < table->count
+	               ? table->routines[offset / sizeof(*table->routines)]
 	               : 0;
 }
 
@@ -98,7 +98,7 @@ static const char *patch(struct host_library *library, const struct static_copy 
 		return why;
 	}
 	for (size_t i = 0; i < named; i++)
-		memcpy((char *)routines + members[i], entries[i].real, sizeof *entries[i].real);
+		memcpy((char *)routines + members[i], entries[i].real, sizeof(*entries[i].real));
 	host_fill_omitted(routines);
 	__atomic_store_n(&library->is_patched, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&library->calls_are_seen, true, __ATOMIC_RELAXED);
@@ -143,7 +143,7 @@ static bool is_ours(const char *task)
 {
 	char name[16];
 
-	task_file_read((uint32_t)strtoul(task, NULL, 10), "comm", name, sizeof name);
+	task_file_read((uint32_t)strtoul(task, NULL, 10), "comm", name, sizeof(name));
 	return !strcmp(name, "queryprof\n");
 }
 
@@ -165,7 +165,7 @@ static bool is_alone(void)
  * on behind a call. */
 static const char *patch_late(struct host_library *library, bool alone)
 {
-	struct static_copy *copy = malloc(sizeof *copy);
+	struct static_copy *copy = malloc(sizeof(*copy));
 	const char *why = "there is no memory";
 
 	if (copy && !copies_find_table(library->table, copy))

@@ -81,7 +81,7 @@ static int queryprof_create_thread(pthread_t *id, const pthread_attr_t *attribut
                                    void *argument)
 {
 	const struct query_tag *tag = query_of_worker();
-	struct worker *worker = tag ? malloc(sizeof *worker) : NULL;
+	struct worker *worker = tag ? malloc(sizeof(*worker)) : NULL;
 	int error;
 
 	if (!worker)

@@ -521,7 +521,7 @@ static const struct {
 #undef FUNCTION
 #undef FUNCTION_SINCE
 };
-#define FUNCTIONS (sizeof functions / sizeof *functions)
+#define FUNCTIONS (sizeof(functions) / sizeof(*functions))
 /* A copy inside of a program is learned when it is adopted. */
 #define FUNCTIONS_INSIDE (FUNCTIONS - 1)
 
@@ -536,10 +536,10 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 		void *routine = NULL, *own;
 
 		if (api->libversion_number() >= functions[i].since)
-			memcpy(&routine, (const char *)api + functions[i].routine, sizeof routine);
+			memcpy(&routine, (const char *)api + functions[i].routine, sizeof(routine));
 		own = host_function(library, functions[i].name);
 		routine = own ? own : routine;
-		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof routine);
+		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof(routine));
 		/* The table itself stays as it is: through it queryprof's own calls, and those of other
 		 * extensions, reach SQLite. */
 		hooks[i] = (struct import_hook){
@@ -562,7 +562,8 @@ size_t wrappers_entries(const struct host_library *library, const sqlite3_api_ro
 	for (count = 0; count < FUNCTIONS_INSIDE; count++) {
 		uintptr_t function = 0;
 		if (host_api(library)->libversion_number() >= functions[count].since)
-			memcpy(&function, (const char *)routines + functions[count].routine, sizeof function);
+			memcpy(&function, (const char *)routines + functions[count].routine,
+			       sizeof(function));
 		members[count] = functions[count].routine;
 		entries[count] = (struct patch_entry){
 			.name = functions[count].name,

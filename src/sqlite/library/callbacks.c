@@ -27,8 +27,8 @@ static uint32_t find(const sqlite3 *db, const void *callback)
 {
 	const void *word;
 
-	for (uint32_t at = 0; at < CONNECTION_BYTES; at += sizeof word)
-		if (!stack_copy_part((uintptr_t)db + at, &word, sizeof word))
+	for (uint32_t at = 0; at < CONNECTION_BYTES; at += sizeof(word))
+		if (!stack_copy_part((uintptr_t)db + at, &word, sizeof(word)))
 			return 0;
 		else if (word == callback)
 			return at;
@@ -63,6 +63,6 @@ bool callback_is_set(const struct callback_location *place, const sqlite3 *db)
 		return false;
 	if (!place->at)
 		return true;
-	memcpy(&callback, (const char *)db + place->at, sizeof callback);
+	memcpy(&callback, (const char *)db + place->at, sizeof(callback));
 	return callback != NULL;
 }

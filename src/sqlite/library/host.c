@@ -160,9 +160,10 @@ void host_fill_omitted(sqlite3_api_routines *routines)
 {
 	const void *const routine = (const void *)omitted;
 
-	for (char *at = (char *)routines; at < (char *)routines + END_OF(value_pointer); at += sizeof routine)
-		if (!memcmp(at, &(void *){ NULL }, sizeof routine))
-			memcpy(at, &routine, sizeof routine);
+	for (char *at = (char *)routines; at < (char *)routines + END_OF(value_pointer);
+	     at += sizeof(routine))
+		if (!memcmp(at, &(void *){ NULL }, sizeof(routine)))
+			memcpy(at, &routine, sizeof(routine));
 	if (routines->libversion_number() < 3020000)
 		routines->stmt_status = old_stmt_status;
 }

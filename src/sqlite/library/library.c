@@ -24,8 +24,8 @@ static bool has_call(uintptr_t code, size_t size, uintptr_t target)
 #if defined(__x86_64__)
 	int32_t distance;
 
-	for (uintptr_t at = code; at + 1 + sizeof distance <= code + size; at++) {
-		memcpy(&distance, (const void *)(at + 1), sizeof distance);
+	for (uintptr_t at = code; at + 1 + sizeof(distance) <= code + size; at++) {
+		memcpy(&distance, (const void *)(at + 1), sizeof(distance));
 		if (*(const uint8_t *)at == 0xe8 && at + 5 + (uintptr_t)(intptr_t)distance == target)
 			return true;
 	}
@@ -103,7 +103,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	    !(symbol = loaded_symbol_find(info, "sqlite3_step", STT_FUNC)) || is_followed_inside(info))
 		return 0;
 	library->step = (const void *)(info->dlpi_addr + symbol->st_value);
-	snprintf(library->path, sizeof library->path, "%s", info->dlpi_name);
+	snprintf(library->path, sizeof(library->path), "%s", info->dlpi_name);
 	return 1;
 }
 

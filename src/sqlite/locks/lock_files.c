@@ -92,7 +92,7 @@ static struct lock_file *find_room(const sqlite3_file *file)
 {
 	uint32_t i = place_of(file);
 
-	if (!files && !(files = calloc(FILES, sizeof *files)))
+	if (!files && !(files = calloc(FILES, sizeof(*files))))
 		return NULL;
 	while (keys[i] && keys[i] != REMOVED)
 		i = (i + 1) & (FILES - 1);
@@ -179,7 +179,7 @@ struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t
 static void name_holder(struct holder *holder, const struct query_run *run)
 {
 	const char *text = run && run->text ? run->text : "";
-	size_t size = strnlen(text, sizeof holder->text - 1);
+	size_t size = strnlen(text, sizeof(holder->text) - 1);
 
 	store(&holder->thread_id, thread_current ? thread_current->id : 0);
 	__atomic_store_n(&holder->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);

@@ -69,7 +69,7 @@ static void write_record(const struct run *run, const struct thread *thread,
 
 	if (path_size > 1024)
 		path_size = 0;
-	if (!ring || !(record = ring_reserve(ring, sizeof *record + path_size + text_size)))
+	if (!ring || !(record = ring_reserve(ring, sizeof(*record) + path_size + text_size)))
 		return;
 	*record = (struct lock_wait_record){
 		.query = run->query.key,

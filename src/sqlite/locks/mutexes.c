@@ -22,6 +22,6 @@ void mutexes_follow(struct session *session)
 	__atomic_store_n(&session->mutex, sqlite3_db_mutex(session->db), __ATOMIC_RELAXED);
 	wait_set_connections(session_has_mutex);
 	/* To allocate a static mutex is to look it up. */
-	for (size_t i = 0; i < sizeof statics / sizeof *statics; i++)
+	for (size_t i = 0; i < sizeof(statics) / sizeof(*statics); i++)
 		wait_add_mutex(sqlite3_mutex_alloc(statics[i].number), statics[i].object);
 }

@@ -47,7 +47,7 @@ static void begin(struct transaction *transaction, const struct run *run)
 	transaction->has_ended = false;
 	transaction->thread_id = thread_current->id;
 	transaction->first = transaction->last = run ? run->query.key : (struct query_key){ 0 };
-	copy_text(transaction->text, sizeof transaction->text, run ? run->query.text : NULL);
+	copy_text(transaction->text, sizeof(transaction->text), run ? run->query.text : NULL);
 	transaction->path[0] = 0;
 	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
 	/* Relaxed: a thread that waits for it reports the number only. */
@@ -114,7 +114,7 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 		transaction->has_ended = false;
 	}
 	if (comes && (!transaction->path[0] || (comes >> LOCK_WRITE & 1 && !has_written(transaction))))
-		copy_text(transaction->path, sizeof transaction->path, path);
+		copy_text(transaction->path, sizeof(transaction->path), path);
 	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++) {
 		if (comes >> kind & 1)
 			begin_hold(&transaction->holds[kind]);
@@ -169,7 +169,7 @@ static void write_record(const struct session *session, const struct run *run, i
 	uint64_t duration = between(transaction->start_ns, transaction->end_ns);
 	struct ring *ring = sampler_ring();
 	struct transaction_record *record =
-		ring ? ring_reserve(ring, sizeof *record + sizes[0] + sizes[1] + sizes[2]) : NULL;
+		ring ? ring_reserve(ring, sizeof(*record) + sizes[0] + sizes[1] + sizes[2]) : NULL;
 
 	if (!record)
 		return;

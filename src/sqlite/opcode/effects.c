@@ -144,7 +144,7 @@ static enum effect effect_of(const struct x86_instruction *instruction)
 
 	if (instruction->is_vector)
 		return FORGETS;
-	for (size_t from = 0, to = sizeof rules / sizeof *rules; from < to;) {
+	for (size_t from = 0, to = sizeof(rules) / sizeof(*rules); from < to;) {
 		const size_t middle = (from + to) / 2;
 		const struct rule *rule = &rules[middle];
 
@@ -189,7 +189,7 @@ static struct operand operand_of(const struct x86_instruction *instruction, cons
 	if (mode == 1)
 		operand.distance = (int8_t)*at;
 	else if (mode == 2)
-		memcpy(&operand.distance, at, sizeof operand.distance);
+		memcpy(&operand.distance, at, sizeof(operand.distance));
 	return operand;
 }
 
@@ -390,7 +390,7 @@ uintptr_t step_table(const unsigned char *bytes)
 	x86_decode(bytes, X86_BYTES_MAX, &instruction);
 	if (instruction.place)
 		return x86_place(&instruction, bytes, (uintptr_t)bytes);
-	memcpy(&absolute, bytes + instruction.operand_at + 2, sizeof absolute);
+	memcpy(&absolute, bytes + instruction.operand_at + 2, sizeof(absolute));
 	return (uintptr_t)(intptr_t)absolute;
 }
 

@@ -78,7 +78,7 @@ static void write_places(const struct graph *graph, uint8_t *places)
 
 bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *places)
 {
-	struct graph *graph = map ? calloc(1, sizeof *graph) : NULL;
+	struct graph *graph = map ? calloc(1, sizeof(*graph)) : NULL;
 	bool is_found;
 
 	if (!graph)

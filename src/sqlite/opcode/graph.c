@@ -43,7 +43,7 @@ void graph_apply(const struct step *step, struct held *held)
 	const bool copies = step->to != STEP_NO_PLACE && graph_has(held, step->from);
 
 	if (step->forgets)
-		memset(held, 0, sizeof *held);
+		memset(held, 0, sizeof(*held));
 	held->words[0] &= ~(uint64_t)step->kills;
 	for (uint32_t i = 0; i < step->slots; i++)
 		drop(held, step->slot + i);
@@ -53,7 +53,7 @@ void graph_apply(const struct step *step, struct held *held)
 		add(held, step->to);
 	if (step->looked_at != STEP_NO_PLACE) {
 		if (!graph_has(held, step->looked_at))
-			memset(held, 0, sizeof *held);
+			memset(held, 0, sizeof(*held));
 		add(held, step->looked_at);
 		if (step->looked_at_too != STEP_NO_PLACE)
 			add(held, step->looked_at_too);
@@ -105,13 +105,13 @@ static bool add_part(struct graph *graph, uintptr_t start, uintptr_t end)
 	if (graph->part_count == PARTS_MAX || end - start > CODE_MAX - size)
 		return false;
 	graph->size += (uint32_t)(end - start);
-	if ((steps = realloc(graph->steps, graph->size * sizeof *steps)))
+	if ((steps = realloc(graph->steps, graph->size * sizeof(*steps))))
 		graph->steps = steps;
-	if ((step_at = realloc(graph->step_at, graph->size * sizeof *step_at)))
+	if ((step_at = realloc(graph->step_at, graph->size * sizeof(*step_at))))
 		graph->step_at = step_at;
 	if (!steps || !step_at)
 		return false;
-	memset(step_at + size, 0xff, (graph->size - size) * sizeof *step_at);
+	memset(step_at + size, 0xff, (graph->size - size) * sizeof(*step_at));
 	graph->parts[graph->part_count++] = (struct part){ start, graph->size - size, size };
 	return true;
 }
@@ -253,11 +253,11 @@ static bool decode(struct graph *graph)
 	for (uint32_t i = 0; i < graph->part_count; i++)
 		if (!decode_part(graph, &graph->parts[i]))
 			return false;
-	graph->is_target = calloc(graph->count, sizeof *graph->is_target);
-	graph->in = calloc(graph->count, sizeof *graph->in);
-	graph->is_reached = calloc(graph->count, sizeof *graph->is_reached);
-	graph->is_due = calloc(graph->count, sizeof *graph->is_due);
-	graph->tables = malloc(TABLES_MAX * sizeof *graph->tables);
+	graph->is_target = calloc(graph->count, sizeof(*graph->is_target));
+	graph->in = calloc(graph->count, sizeof(*graph->in));
+	graph->is_reached = calloc(graph->count, sizeof(*graph->is_reached));
+	graph->is_due = calloc(graph->count, sizeof(*graph->is_due));
+	graph->tables = malloc(TABLES_MAX * sizeof(*graph->tables));
 	return graph->is_target && graph->in && graph->is_reached && graph->is_due && graph->tables &&
 	       find_targets(graph);
 }
@@ -302,7 +302,7 @@ static void arrive(struct graph *graph, uint32_t at, const struct held *held)
 		*in = *held;
 	for (int i = 0; i < 4; i++)
 		in->words[i] &= held->words[i];
-	graph->is_due[at] |= !graph->is_reached[at] || memcmp(&before, in, sizeof before) != 0;
+	graph->is_due[at] |= !graph->is_reached[at] || memcmp(&before, in, sizeof(before)) != 0;
 	graph->has_changed |= graph->is_due[at];
 	graph->is_reached[at] = true;
 }
@@ -339,9 +339,9 @@ static bool follow(struct graph *graph)
 
 bool graph_follow(struct graph *graph)
 {
-	memset(graph->in, 0, graph->count * sizeof *graph->in);
-	memset(graph->is_reached, 0, graph->count * sizeof *graph->is_reached);
-	memset(graph->is_due, 0, graph->count * sizeof *graph->is_due);
+	memset(graph->in, 0, graph->count * sizeof(*graph->in));
+	memset(graph->is_reached, 0, graph->count * sizeof(*graph->is_reached));
+	memset(graph->is_due, 0, graph->count * sizeof(*graph->is_due));
 	graph->is_reached[0] = graph->is_due[0] = true;
 	return follow(graph);
 }

@@ -32,7 +32,7 @@ static const int kept_registers[] = { 3, CFI_FRAME_POINTER, 12, 13, 14, 15 };
 #elif defined(__aarch64__)
 static const int kept_registers[] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, CFI_FRAME_POINTER };
 #endif
-#define REGISTERS (int)(sizeof kept_registers / sizeof *kept_registers)
+#define REGISTERS (int)(sizeof(kept_registers) / sizeof(*kept_registers))
 #define CANDIDATES (REGISTERS + SLOTS)
 #define TRIAL_CALLS 256
 
@@ -131,7 +131,7 @@ static bool is_row(const struct learning *learning, uint32_t number, const void 
 	const struct opcode_bytes *row = &learning->rows[number].bytes;
 	struct opcode_bytes bytes;
 
-	memcpy(&bytes, opcode, sizeof bytes);
+	memcpy(&bytes, opcode, sizeof(bytes));
 	return bytes.p1 == row->p1 && bytes.p2 == row->p2 && bytes.p3 == row->p3;
 }
 
@@ -164,10 +164,10 @@ static void find_program(struct learning *learning, const void *const *words, si
 	for (uint32_t i = 0; i < size / WORD; i++) {
 		uintptr_t at = (uintptr_t)words[i];
 
-		if (at <= STACK_COPY_BYTES || at % WORD || !stack_copy_part(at, &first, sizeof first) ||
+		if (at <= STACK_COPY_BYTES || at % WORD || !stack_copy_part(at, &first, sizeof(first)) ||
 		    !is_row(learning, 0, &first))
 			continue;
-		for (uint32_t bytes = sizeof first; bytes <= OP_BYTES_MAX; bytes += WORD)
+		for (uint32_t bytes = sizeof(first); bytes <= OP_BYTES_MAX; bytes += WORD)
 			if (copy_program(learning, at, bytes, count)) {
 				places->a_op = i * WORD;
 				set_op_bytes(places, bytes);
@@ -260,7 +260,7 @@ static void compare_places(struct learning *learning, const uint64_t *registers,
 	for (int i = 0; i < REGISTERS; i++)
 		compare_place(learning, i, registers[kept_registers[i]]);
 	for (int i = 0; i < SLOTS && (i + 1) * WORD <= cfa - registers[CFI_STACK_POINTER]; i++) {
-		memcpy(&value, (const void *)(cfa - (i + 1) * WORD), sizeof value);
+		memcpy(&value, (const void *)(cfa - (i + 1) * WORD), sizeof(value));
 		compare_place(learning, REGISTERS + i, value);
 	}
 }
@@ -306,10 +306,10 @@ static void look_for_frame(struct learning *learning)
 		size_t inner_size;
 
 		if (is_main || !learning->is.frame[i]) {
-			learning->is.frame[i] &= at == NULL && i < size / WORD;
+			learning->is.frame[i] &= !at && i < size / WORD;
 			continue;
 		}
-		if (!at || (uintptr_t)at % WORD || !stack_copy_part((uintptr_t)at, &owner, sizeof owner) ||
+		if (!at || (uintptr_t)at % WORD || !stack_copy_part((uintptr_t)at, &owner, sizeof(owner)) ||
 		    owner != learning->statement) {
 			learning->is.frame[i] = false;
 			continue;
@@ -324,9 +324,9 @@ static void look_for_frame(struct learning *learning)
 				learning->is.parent[j] &&
 				(learning->kind == TRIAL_NESTED
 			                 ? word && (uintptr_t)word % WORD == 0 &&
-			                           stack_copy_part((uintptr_t)word, &owner, sizeof owner) &&
+			                           stack_copy_part((uintptr_t)word, &owner, sizeof(owner)) &&
 			                           owner == learning->statement && word != at
-			                 : word == NULL);
+			                 : !word);
 		}
 		for (uint32_t j = 0; learning->kind == TRIAL_TRIGGER && j < STRUCT_BYTES / 4; j++)
 			learning->is.pc[j] &= j < inner_size / 4 && inner.numbers[j] == learning->caller;
@@ -513,7 +513,7 @@ static bool open_connection(struct learning *learning)
 static bool learn(const struct host_library *library, const struct thread *thread,
                   struct opcode_library *found)
 {
-	struct learning *learning = calloc(1, sizeof *learning);
+	struct learning *learning = calloc(1, sizeof(*learning));
 	bool is_found = false;
 
 	if (!learning)
@@ -521,7 +521,7 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	learning->api = host_api(library);
 	learning->thread = thread;
 	learning->found = found;
-	memset(&learning->is, 1, sizeof learning->is);
+	memset(&learning->is, 1, sizeof(learning->is));
 	learning->is.parent[0] = learning->is.program[0] = false;
 	if (open_connection(learning)) {
 		for (const struct trial *trial = opcode_trials; trial->sql && !learning->failed; trial++)

@@ -50,7 +50,7 @@ static inline const struct opcode_bytes *opcode_at(const struct opcode_library *
 static inline const void *opcode_program(const struct opcode_library *library, const void *stmt,
                                          uint32_t *count)
 {
-	memcpy(count, (const char *)stmt + library->places.n_op, sizeof *count);
+	memcpy(count, (const char *)stmt + library->places.n_op, sizeof(*count));
 	return *(const void *const *)((const char *)stmt + library->places.a_op);
 }
 

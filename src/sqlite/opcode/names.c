@@ -23,11 +23,11 @@ static uintptr_t text_of(const struct table *table, size_t number)
 
 	if (table->at < table->start || entry + table->width > table->end)
 		return 0;
-	if (table->width == sizeof address) {
-		memcpy(&address, (const void *)entry, sizeof address);
+	if (table->width == sizeof(address)) {
+		memcpy(&address, (const void *)entry, sizeof(address));
 		return address;
 	}
-	memcpy(&offset, (const void *)entry, sizeof offset);
+	memcpy(&offset, (const void *)entry, sizeof(offset));
 	return table->at + (uintptr_t)(intptr_t)offset;
 }
 

@@ -21,7 +21,7 @@ static uint32_t read_table(const struct graph *graph, uintptr_t at, size_t width
 		uint64_t address = 0;
 		int32_t distance;
 
-		if (width == sizeof address)
+		if (width == sizeof(address))
 			memcpy(&address, bytes + count * width, width);
 		else {
 			memcpy(&distance, bytes + count * width, width);

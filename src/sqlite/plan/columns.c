@@ -74,7 +74,7 @@ static const struct {
 
 static enum work work_of(const char *name)
 {
-	for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+	for (size_t i = 0; i < sizeof(works) / sizeof(*works); i++)
 		if (!strcmp(works[i].name, name))
 			return works[i].work;
 	return ENDS;
@@ -227,9 +227,9 @@ static void add_name(struct plan_node *node, const char *separator, const char *
 {
 	const size_t used = strlen(node->compared);
 	const int size =
-		snprintf(node->compared + used, sizeof node->compared - used, "%s%s", separator, name);
+		snprintf(node->compared + used, sizeof(node->compared) - used, "%s%s", separator, name);
 
-	if (size < 0 || (size_t)size >= sizeof node->compared - used)
+	if (size < 0 || (size_t)size >= sizeof(node->compared) - used)
 		node->compared[used] = '\0';
 	for (char *at = node->compared + used; *at; at++)
 		if (*at == '\n' || *at == '\t')
@@ -315,8 +315,8 @@ static bool try_name(struct plan_node *node, const struct compared *compared, co
 
 	if (!size || size >= NAME_BYTES || !api->table_column_metadata)
 		return false;
-	snprintf(database, sizeof database, "%.*s", (int)before, name);
-	snprintf(table, sizeof table, "%.*s", (int)(size - behind), name + behind);
+	snprintf(database, sizeof(database), "%.*s", (int)before, name);
+	snprintf(table, sizeof(table), "%.*s", (int)(size - behind), name + behind);
 	/* An error of the preparation would be logged. */
 	if (api->table_column_metadata(db, point ? database : NULL, table, NULL, NULL, NULL, NULL, NULL,
 	                               NULL) != SQLITE_OK)
@@ -368,7 +368,7 @@ static void name_node(struct plan_node *node, const struct compared *compared, c
 		name += strlen("TABLE ");
 	const char *const behind[] = { strstr(name, " AS "), strstr(name, " USING ") };
 	size = strlen(name);
-	for (size_t i = 0; i < sizeof behind / sizeof *behind; i++)
+	for (size_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
 		if (behind[i] && (size_t)(behind[i] - name) < size)
 			size = (size_t)(behind[i] - name);
 	if (try_name(node, compared, wanted, library, api, db, name, size))

@@ -51,7 +51,7 @@ static int add_node(struct plan *plan, const char *detail)
 	node->id = ++plan->last_id;
 	node->parent = plan->root;
 	node->is_made = true;
-	snprintf(node->detail, sizeof node->detail, "%s", detail);
+	snprintf(node->detail, sizeof(node->detail), "%s", detail);
 	return (int)plan->nodes.count - 1;
 }
 
@@ -60,7 +60,7 @@ static int add_modification(struct plan *plan, bool is_of_index, const char *tab
 	const char *what = is_of_index ? "INDEXES" : "TABLE", *of = is_of_index ? " OF " : " ";
 	char detail[300];
 
-	snprintf(detail, sizeof detail, "MODIFY %s%s%s", what, table[0] ? of : "", table);
+	snprintf(detail, sizeof(detail), "MODIFY %s%s%s", what, table[0] ? of : "", table);
 	return add_node(plan, detail);
 }
 
@@ -272,8 +272,8 @@ static void find_table(struct mapping *mapping, size_t from)
 			return;
 		if ((is(opcode, "Insert") || is(opcode, "Delete")) && opcode->bytes.p4 &&
 		    mapping_writes(mapping, opcode->bytes.p1) &&
-		    stack_copy_part((uintptr_t)opcode->bytes.p4, &name, sizeof name))
-			plan_copy_text(mapping->table, sizeof mapping->table, name);
+		    stack_copy_part((uintptr_t)opcode->bytes.p4, &name, sizeof(name)))
+			plan_copy_text(mapping->table, sizeof(mapping->table), name);
 	}
 }
 
@@ -418,12 +418,12 @@ bool plan_map(struct plan *plan, const int *regions)
 			mapping.cursor_count = plan->opcodes.items[i].bytes.p1 + 1;
 	if (mapping.cursor_count > 100000)
 		mapping.cursor_count = 100000;
-	mapping.cursors = malloc(((size_t)mapping.cursor_count + 1) * sizeof *mapping.cursors);
-	mapping.is_written = calloc((size_t)mapping.cursor_count + 1, sizeof *mapping.is_written);
-	mapping.gathers = calloc((size_t)mapping.cursor_count + 1, sizeof *mapping.gathers);
-	mapping.open = malloc((count + plan->nodes.count + 1) * sizeof *mapping.open);
-	nodes = malloc((count + 1) * sizeof *nodes);
-	mapping.parents = malloc((plan->nodes.count + 1) * sizeof *mapping.parents);
+	mapping.cursors = malloc(((size_t)mapping.cursor_count + 1) * sizeof(*mapping.cursors));
+	mapping.is_written = calloc((size_t)mapping.cursor_count + 1, sizeof(*mapping.is_written));
+	mapping.gathers = calloc((size_t)mapping.cursor_count + 1, sizeof(*mapping.gathers));
+	mapping.open = malloc((count + plan->nodes.count + 1) * sizeof(*mapping.open));
+	nodes = malloc((count + 1) * sizeof(*nodes));
+	mapping.parents = malloc((plan->nodes.count + 1) * sizeof(*mapping.parents));
 	mapping.parent_count = mapping.parents ? plan->nodes.count : 0;
 	for (size_t i = 0; i < mapping.parent_count; i++)
 		mapping.parents[i] = plan->nodes.items[i].parent;

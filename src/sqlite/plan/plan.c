@@ -48,7 +48,7 @@ static bool read_opcodes(struct plan *plan, const struct opcode_library *library
 			node->id = before + opcode->p1;
 			node->parent = opcode->p2 ? before + opcode->p2 : plan->root;
 			node->at = (uint32_t)plan->opcodes.count;
-			plan_copy_text(node->detail, sizeof node->detail, opcode->p4);
+			plan_copy_text(node->detail, sizeof(node->detail), opcode->p4);
 			region = (int)plan->nodes.count - 1;
 			continue;
 		}
@@ -78,8 +78,8 @@ static bool read_opcodes(struct plan *plan, const struct opcode_library *library
 static bool read_own(struct plan *plan, const struct opcode_library *library, const void *program,
                      uint32_t count)
 {
-	int *regions = malloc((count + 1) * sizeof *regions);
-	int32_t *moved = malloc((count + 1) * sizeof *moved);
+	int *regions = malloc((count + 1) * sizeof(*regions));
+	int32_t *moved = malloc((count + 1) * sizeof(*moved));
 	bool fine = regions && moved && read_opcodes(plan, library, program, count, regions, moved);
 
 	free(regions);
@@ -94,11 +94,11 @@ static void name_called(struct plan_node *node, const struct opcode_bytes *first
 {
 	static const char mark[] = "-- ";
 
-	plan_copy_text(node->detail, sizeof node->detail, first->p4);
+	plan_copy_text(node->detail, sizeof(node->detail), first->p4);
 	if (!strncmp(node->detail, mark, strlen(mark)))
 		memmove(node->detail, node->detail + strlen(mark), strlen(node->detail + strlen(mark)) + 1);
 	else
-		snprintf(node->detail, sizeof node->detail, "FOREIGN KEY ACTION");
+		snprintf(node->detail, sizeof(node->detail), "FOREIGN KEY ACTION");
 }
 
 static bool read_called(struct plan *plan, const struct opcode_library *library, struct plan_opcode *caller)

@@ -20,7 +20,7 @@ void *program_copy_called(const struct opcode_library *library, const struct opc
 	size_t size;
 	void *copy;
 
-	if (!stack_copy_part((uintptr_t)caller->p4, &called, sizeof called) || called.count <= 0 ||
+	if (!stack_copy_part((uintptr_t)caller->p4, &called, sizeof(called)) || called.count <= 0 ||
 	    (uint32_t)called.count > CALLED_MAX)
 		return NULL;
 	*count = (uint32_t)called.count;

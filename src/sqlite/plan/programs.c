@@ -172,7 +172,7 @@ static bool has_plan(const char *text)
 		                             "replace", "update", "delete" };
 
 	text = text_skip_comments(text);
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (!strncasecmp(text, words[i], strlen(words[i])))
 			return true;
 	return false;
@@ -256,7 +256,7 @@ static struct program_due *make_due(struct subject *of)
 	if (!of->reason)
 		of->reason = virtual_tables_check(session->library, of->opcodes_of, session->db, of->opcodes,
 		                                  of->number);
-	due = of->reason ? NULL : malloc(sizeof *due);
+	due = of->reason ? NULL : malloc(sizeof(*due));
 	if (!due) {
 		of->reason = of->reason ? of->reason : PLAN_NOT_REACHED;
 		return NULL;

@@ -35,7 +35,7 @@ static void *reserve(struct rows *rows, size_t size)
 
 static void send_rows(struct rows *rows)
 {
-	struct program_rows_record *record = rows->used ? reserve(rows, sizeof *record + rows->used) : NULL;
+	struct program_rows_record *record = rows->used ? reserve(rows, sizeof(*record) + rows->used) : NULL;
 
 	if (record) {
 		*record = (struct program_rows_record){ .program = rows->program, .size = rows->used };
@@ -51,7 +51,7 @@ static void *add_row(struct rows *rows, enum program_row_kind kind, int32_t node
 	struct program_row *row;
 
 	size = (size + 7) / 8 * 8;
-	if (rows->used + size > sizeof rows->memory)
+	if (rows->used + size > sizeof(rows->memory))
 		send_rows(rows);
 	row = (struct program_row *)(rows->memory + rows->used);
 	rows->used += size;
@@ -128,7 +128,7 @@ static void send_program(const struct published_program *of, const struct plan *
 	plan_size = text_cut(text ? text : "", plan_size < room / 2 ? plan_size : room / 2);
 	is_cut = query_size > room / 4;
 	query_size = is_cut ? text_cut(of->text, room / 4) : query_size;
-	record = text ? reserve(rows, sizeof *record + query_size + library_size + plan_size) : NULL;
+	record = text ? reserve(rows, sizeof(*record) + query_size + library_size + plan_size) : NULL;
 	if (record) {
 		*record = (struct program_record){ .program = of->program,
 			                           .plan = hash_plan(text, plan_size),
@@ -151,7 +151,7 @@ static void add_nodes(struct rows *rows, const struct plan *plan)
 	for (size_t i = 0; i < plan->nodes.count; i++) {
 		const struct plan_node *node = &plan->nodes.items[i];
 		const size_t detail = strlen(node->detail), compared = strlen(node->compared);
-		struct node_row *row = add_row(rows, ROW_NODE, node->id, sizeof *row + detail + compared);
+		struct node_row *row = add_row(rows, ROW_NODE, node->id, sizeof(*row) + detail + compared);
 
 		row->parent = node->parent;
 		row->detail_size = (uint16_t)detail;
@@ -170,7 +170,7 @@ static void add_opcodes(struct rows *rows, const struct plan *plan, const struct
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
 		const size_t name = strnlen(opcode->name, OPCODE_NAME_MAX);
-		struct opcode_row *row = add_row(rows, ROW_OPCODE, opcode->node, sizeof *row + name);
+		struct opcode_row *row = add_row(rows, ROW_OPCODE, opcode->node, sizeof(*row) + name);
 
 		row->address = caller ? caller->address | (opcode->address + 1ull) << 32 : opcode->address;
 		row->p1 = opcode->bytes.p1;
@@ -205,7 +205,7 @@ bool publish_missing(uint64_t program, const char *reason)
 
 	if (!rows.ring)
 		return false;
-	row = add_row(&rows, ROW_MISSING_PLAN, 0, sizeof *row + size);
+	row = add_row(&rows, ROW_MISSING_PLAN, 0, sizeof(*row) + size);
 	row->reason_size = size;
 	memcpy(row->reason, reason, size);
 	send_rows(&rows);

@@ -59,7 +59,7 @@ static const struct {
 
 unsigned plan_role_of(const char *name)
 {
-	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
 		if (!strcmp(roles[i].name, name))
 			return roles[i].role;
 	return ROLE_NONE;

@@ -41,7 +41,7 @@ void scan_counts_begin(struct run *run)
 	scan_status_function *status = function_of(run);
 
 	if (status && !run->scans)
-		run->scans = malloc(sizeof *run->scans);
+		run->scans = malloc(sizeof(*run->scans));
 	if (!run->scans)
 		return;
 	run->scans->count = 0; /* they may be of a statement before */
@@ -58,7 +58,7 @@ static bool write_rows(const struct scan_counts *from, const struct scan_counts 
 
 		if (loops < 0 || rows < 0)
 			return false;
-		row[i] = (struct loop_row){ { ROW_LOOP, sizeof *row, to->items[i].node }, loops, rows };
+		row[i] = (struct loop_row){ { ROW_LOOP, sizeof(*row), to->items[i].node }, loops, rows };
 	}
 	return true;
 }
@@ -78,8 +78,8 @@ void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
 	read_counts(status, run->stmt, &now);
 	if (!is_anew && now.count != run->scans->count)
 		return;
-	size = write_rows(is_anew ? &none : run->scans, &now, rows) ? (size_t)now.count * sizeof *rows : 0;
-	record = size ? ring_reserve(ring, sizeof *record + size) : NULL;
+	size = write_rows(is_anew ? &none : run->scans, &now, rows) ? (size_t)now.count * sizeof(*rows) : 0;
+	record = size ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 	if (!record)
 		return;
 	*record = (struct program_rows_record){ program, run->query.key, size };

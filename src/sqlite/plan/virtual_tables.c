@@ -41,7 +41,7 @@ static bool is_own_name(const char *name)
 		                             "jsonb_tree",    "rtree",      "rtree_i32", "sqlite_stmt",
 		                             "sqlite_dbpage", "tables_used" };
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(name, names[i]))
 			return true;
 	return !strncmp(name, "pragma_", strlen("pragma_"));
@@ -55,12 +55,12 @@ static bool is_own(const struct walk *walk, const void *p4)
 	char name[32] = "";
 	size_t size = 0;
 
-	if (!stack_copy_part((uintptr_t)p4, &in_memory, sizeof in_memory) || in_memory.db != walk->db ||
-	    !stack_copy_part((uintptr_t)in_memory.module, &module, sizeof module) ||
-	    !stack_copy_part((uintptr_t)in_memory.table, &table, sizeof table) ||
+	if (!stack_copy_part((uintptr_t)p4, &in_memory, sizeof(in_memory)) || in_memory.db != walk->db ||
+	    !stack_copy_part((uintptr_t)in_memory.module, &module, sizeof(module)) ||
+	    !stack_copy_part((uintptr_t)in_memory.table, &table, sizeof(table)) ||
 	    module.functions != table.pModule || !host_is_within(walk->library, module.functions))
 		return false;
-	stack_copy_text(module.name, name, sizeof name - 1, &size);
+	stack_copy_text(module.name, name, sizeof(name) - 1, &size);
 	return is_own_name(name);
 }
 

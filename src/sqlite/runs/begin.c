@@ -166,7 +166,7 @@ void runs_take_set_query_id(struct run *run)
 {
 	struct session_settings *settings = &run->session->settings;
 
-	memcpy(run->query_id, settings->query_id, sizeof run->query_id);
+	memcpy(run->query_id, settings->query_id, sizeof(run->query_id));
 	run->query.query_id = run->query_id;
 	settings->query_id[0] = 0; /* for one statement only */
 }
@@ -241,8 +241,8 @@ void runs_announce_operation(struct run *run, const char *label)
 	size_t size = strlen(label);
 
 	/* A long name is cut, the end of the call is there. */
-	if (size >= sizeof run->label)
-		size = sizeof run->label - 2;
+	if (size >= sizeof(run->label))
+		size = sizeof(run->label) - 2;
 	memcpy(run->label, label, size);
 	if (label[size])
 		run->label[size++] = ')';
@@ -324,8 +324,8 @@ static void move_texts(struct run *to, struct run *from)
 {
 	to->database = from->database;
 	from->database = NULL;
-	memcpy(to->query_id, from->query_id, sizeof to->query_id);
-	memcpy(to->label, from->label, sizeof to->label);
+	memcpy(to->query_id, from->query_id, sizeof(to->query_id));
+	memcpy(to->label, from->label, sizeof(to->label));
 	if (from->query.query_id)
 		to->query.query_id = to->query_id;
 	if (from->label[0])

@@ -66,7 +66,7 @@ static void make_key(void)
 static struct calling *make_calling(void)
 {
 	static uint64_t number;
-	struct calling *calling = calloc(1, sizeof *calling);
+	struct calling *calling = calloc(1, sizeof(*calling));
 
 	if (!calling)
 		return NULL;
@@ -99,7 +99,7 @@ struct calling *calling_begin_thread(void)
 		calling = make_calling();
 	if (!calling)
 		return NULL;
-	memset(calling->recent, 0, sizeof calling->recent);
+	memset(calling->recent, 0, sizeof(calling->recent));
 	calling->traced = NULL;
 	calling->library = NULL;
 	for (uint32_t i = 0; i < calling->used; i++)
@@ -133,7 +133,7 @@ static bool is_written_over(const struct call_slot *place)
 {
 	uintptr_t now;
 
-	return !stack_copy_part(place->frame + sizeof now, &now, sizeof now) || now != place->frame_return;
+	return !stack_copy_part(place->frame + sizeof(now), &now, sizeof(now)) || now != place->frame_return;
 }
 
 void calling_trim(struct calling *calling)

@@ -80,7 +80,7 @@ void left_mark(struct calling *calling, const void *frame)
 	if (!thread)
 		return;
 	if (!calling->walk)
-		calling->walk = calloc(1, sizeof *calling->walk + unwind_memo_bytes);
+		calling->walk = calloc(1, sizeof(*calling->walk) + unwind_memo_bytes);
 	for (uint32_t i = 0; i < calling->used && calling->walk; i++) {
 		struct call_slot *place = &calling->places[i];
 		struct nested nested = { call_slot_number(place), (uintptr_t)frame,

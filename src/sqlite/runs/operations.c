@@ -17,7 +17,7 @@ static void write_label(char label[LABEL_BYTES], const struct operation_text *te
 	size_t size = LABEL_BYTES;
 
 	sqlite3_snprintf((int)size, label, "%s(%s", text->function, parts[0]);
-	for (size_t i = 1; i < sizeof parts / sizeof *parts && parts[i]; i++) {
+	for (size_t i = 1; i < sizeof(parts) / sizeof(*parts) && parts[i]; i++) {
 		size_t used = strlen(label);
 
 		sqlite3_snprintf((int)(size - used), label + used, ".%s", parts[i]);

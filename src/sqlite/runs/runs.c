@@ -52,12 +52,12 @@ static struct run_table *get_table(void)
 
 	if (now)
 		return now;
-	made = mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 	            -1, 0);
 	if (made == MAP_FAILED)
 		return NULL;
 	if (!__atomic_compare_exchange_n(&table, &now, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		munmap(made, sizeof *made); /* another thread was first */
+		munmap(made, sizeof(*made)); /* another thread was first */
 		return now;
 	}
 	return made;

@@ -148,9 +148,9 @@ static void read_mutex(struct session *session)
 	if (!mutex)
 		return;
 	sqlite3_mutex_enter(mutex);
-	is_known = stack_copy_part((uintptr_t)inner, &before, sizeof before);
+	is_known = stack_copy_part((uintptr_t)inner, &before, sizeof(before));
 	sqlite3_mutex_enter(mutex);
-	is_known = is_known && stack_copy_part((uintptr_t)inner, &now, sizeof now) &&
+	is_known = is_known && stack_copy_part((uintptr_t)inner, &now, sizeof(now)) &&
 	           now.__data.__owner == (int)syscall(SYS_gettid) &&
 	           now.__data.__count == before.__data.__count + 1;
 	if (is_known) {

@@ -52,7 +52,7 @@ static int bind_session(struct session *session, sqlite3 *db)
 	session->bound = true;
 	/* Another copy of the library in the process has a module of its own: one of the same
 	 * name would take its place, and end its session. */
-	sqlite3_snprintf((int)sizeof name, name, "queryprof_session_%p", (const void *)&module);
+	sqlite3_snprintf((int)sizeof(name), name, "queryprof_session_%p", (const void *)&module);
 	return host_api(session->library)->create_module_v2(db, name, &module, session, end_bound);
 }
 

@@ -166,7 +166,7 @@ struct session *session_of(sqlite3 *db)
 
 static void map_table(void)
 {
-	void *memory = mmap(NULL, TABLE_SLOTS * sizeof *table, PROT_READ | PROT_WRITE,
+	void *memory = mmap(NULL, TABLE_SLOTS * sizeof(*table), PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory != MAP_FAILED)
@@ -225,7 +225,7 @@ static uint32_t next_number(void)
 		uint32_t number = (uint32_t)old + 1;
 
 		if (old >> 32 != process >> 32 &&
-		    getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
+		    getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
 			number = (uint32_t)(process >> 12);
 		next = process | (number ? number : 1);
 	} while (
@@ -248,7 +248,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->mutex_owner = NULL;
 	session->mutex_count = NULL;
 	memset(&session->transaction, 0, offsetof(struct transaction, text));
-	memset(&session->host_trace, 0, sizeof session->host_trace);
+	memset(&session->host_trace, 0, sizeof(session->host_trace));
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->private_runs = 0;
 	session->has_kept = false;

@@ -37,7 +37,7 @@ static int32_t read_32(const uint8_t *code)
 {
 	int32_t value;
 
-	memcpy(&value, code, sizeof value);
+	memcpy(&value, code, sizeof(value));
 	return value;
 }
 
@@ -67,9 +67,9 @@ uintptr_t constant_address_returned(const struct static_object *object, uintptr_
 	if (at[1] == 0x8d) /* lea n(%rip),%rax */
 		return place;
 	/* mov n(%rip),%rax: from the GOT, where the text is exported. */
-	if (at[1] != 0x8b || place % sizeof value || !static_is_loaded(object, place, sizeof value))
+	if (at[1] != 0x8b || place % sizeof(value) || !static_is_loaded(object, place, sizeof(value)))
 		return 0;
-	memcpy(&value, (const void *)place, sizeof value);
+	memcpy(&value, (const void *)place, sizeof(value));
 	return value;
 }
 
@@ -109,7 +109,7 @@ static uint32_t read_code(uintptr_t at)
 {
 	uint32_t code;
 
-	memcpy(&code, (const void *)at, sizeof code);
+	memcpy(&code, (const void *)at, sizeof(code));
 	return code;
 }
 

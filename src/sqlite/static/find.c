@@ -106,7 +106,7 @@ static size_t count_imports(const struct loaded_tables *tables)
 		return tables->hash[1];
 	if ((const void *)tables->strings <= (const void *)tables->symbols)
 		return 0;
-	return ((uintptr_t)tables->strings - (uintptr_t)tables->symbols) / sizeof *tables->symbols;
+	return ((uintptr_t)tables->strings - (uintptr_t)tables->symbols) / sizeof(*tables->symbols);
 }
 
 /* A program without imports is linked fully statically: queryprof cannot be loaded into it. */
@@ -263,10 +263,10 @@ static uint32_t read_version(const struct static_object *object, const uintptr_t
 	/* Where the object exports the text, the loader takes that of a library that came first. */
 	if (text && !static_is_in(&object->image, text))
 		return version;
-	snprintf(expected, sizeof expected, "%u.%u.%u", version / 1000000, version / 1000 % 1000,
+	snprintf(expected, sizeof(expected), "%u.%u.%u", version / 1000000, version / 1000 % 1000,
 	         version % 1000);
 	/* A fourth number may follow. */
-	return static_is_loaded(object, text, sizeof expected) &&
+	return static_is_loaded(object, text, sizeof(expected)) &&
 	                       !strncmp((const char *)text, expected, strlen(expected))
 	               ? version
 	               : 0;
@@ -278,7 +278,7 @@ static bool has_wanted(const uintptr_t *routines)
 	static const size_t wanted[] = { INDEX(step),    INDEX(reset),      INDEX(finalize), INDEX(exec),
 		                         INDEX(prepare), INDEX(prepare_v2), INDEX(close),    INDEX(open),
 		                         INDEX(open_v2), INDEX(sql),        INDEX(db_handle) };
-	size_t count = sizeof wanted / sizeof *wanted;
+	size_t count = sizeof(wanted) / sizeof(*wanted);
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j <= i; j++)
@@ -291,7 +291,7 @@ static void try_table(struct search *search, uintptr_t address, uintptr_t end)
 {
 	const struct static_object *object = search->object;
 	const uintptr_t *routines = (const uintptr_t *)address;
-	size_t words = (end - address) / sizeof *routines, absent = 0, count = 0;
+	size_t words = (end - address) / sizeof(*routines), absent = 0, count = 0;
 	uint32_t version;
 
 	for (size_t i = 0; i < search->count; i++)

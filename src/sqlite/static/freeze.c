@@ -178,7 +178,7 @@ static bool stack_leads_within(struct freeze *freeze, uintptr_t sp)
 static bool is_inside(struct freeze *freeze, pid_t thread)
 {
 	struct user_regs_struct registers;
-	struct iovec area = { &registers, sizeof registers };
+	struct iovec area = { &registers, sizeof(registers) };
 
 	if (ptrace(PTRACE_GETREGSET, thread, (void *)NT_PRSTATUS, &area))
 		return true;
@@ -216,7 +216,7 @@ static void attempt(struct freeze *freeze)
 
 	freeze->threads_count = 0;
 	freeze->refused = "no child can be made that stops other threads";
-	child = clone(work, freeze->stack + sizeof freeze->stack,
+	child = clone(work, freeze->stack + sizeof(freeze->stack),
 	              CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_FILES, freeze);
 	freeze->is_over |= child < 0;
 	while (child > 0 && syscall(SYS_wait4, child, NULL, __WALL, NULL) < 0 && errno == EINTR)
@@ -249,7 +249,7 @@ const char *freeze_others(const struct static_range *ranges, size_t count, const
 
 	if (syscall(SYS_prctl, PR_GET_SECCOMP, 0ul, 0ul, 0ul, 0ul) > 0)
 		return "a seccomp filter may forbid to stop other threads";
-	freeze = calloc(1, sizeof *freeze);
+	freeze = calloc(1, sizeof(*freeze));
 	if (!freeze)
 		return "there is no memory";
 	freeze->ranges = ranges;

@@ -23,7 +23,7 @@ static const struct {
 	{ "sqlite3_auto_extension", INDEX(auto_extension) },
 };
 /* And what the first two are only a way to: link-time optimisation lets the program call that. */
-#define FUNCTIONS (sizeof functions / sizeof *functions + 1)
+#define FUNCTIONS (sizeof(functions) / sizeof(*functions) + 1)
 
 static struct opening {
 	const uintptr_t *routines; /* atomic; NULL: free */
@@ -168,7 +168,7 @@ static const char *watch(struct opening *opening, const struct static_copy *copy
 {
 	const char *why;
 
-	memset(opening, 0, sizeof *opening);
+	memset(opening, 0, sizeof(*opening));
 	for (size_t i = 0; i < FUNCTIONS; i++)
 		opening->entries[i] = (struct patch_entry){
 			.name = i + 1 < FUNCTIONS ? functions[i].name : "openDatabase",

@@ -118,7 +118,7 @@ static void make_one(struct work *work, const struct static_object *object, stru
 
 static const char *write_stubs(struct work *work, struct patch_area *area)
 {
-	size_t size, header = unwinding_write(work->unwinding, sizeof work->unwinding, area->unwinding,
+	size_t size, header = unwinding_write(work->unwinding, sizeof(work->unwinding), area->unwinding,
 	                                      work->stubs, work->count, &size);
 
 	if (!header)
@@ -193,7 +193,7 @@ const char *patch_functions(const struct static_object *object, struct patch_ent
 	const size_t code = (count * STUB_BYTES_MAX / 2 + page - 1) & ~(page - 1);
 	const size_t unwinding = (UNWINDING_BYTES + page - 1) & ~(page - 1);
 	struct work *work =
-		mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	const char *refused = NULL;
 
@@ -222,7 +222,7 @@ const char *patch_functions(const struct static_object *object, struct patch_ent
 	if (memory >= 0)
 		close(memory);
 	if (work != MAP_FAILED)
-		munmap(work, sizeof *work);
+		munmap(work, sizeof(*work));
 	return refused;
 }
 

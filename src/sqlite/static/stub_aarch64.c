@@ -26,14 +26,14 @@ static uint32_t read_code(uintptr_t at)
 {
 	uint32_t code;
 
-	memcpy(&code, (const void *)at, sizeof code);
+	memcpy(&code, (const void *)at, sizeof(code));
 	return code;
 }
 
 static void put(struct making *making, uint32_t code)
 {
-	memcpy(making->stub->code + making->stub->size, &code, sizeof code);
-	making->stub->size += sizeof code;
+	memcpy(making->stub->code + making->stub->size, &code, sizeof(code));
+	making->stub->size += sizeof(code);
 }
 
 static void put_address(struct making *making, uintptr_t address)
@@ -112,7 +112,7 @@ static bool is_kept(unsigned number)
 
 static bool is_plain(uint32_t code)
 {
-	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
 		if ((code & plain[i].mask) != plain[i].value)
 			continue;
 		if (plain[i].value == 0x29400000u && is_kept(code >> 10 & 31))

@@ -169,7 +169,7 @@ static void put(struct making *making, const void *bytes, size_t size)
 {
 	struct stub *stub = making->stub;
 
-	if (size > sizeof stub->code - stub->size) {
+	if (size > sizeof(stub->code) - stub->size) {
 		making->refused = "its stub has no room";
 		return;
 	}
@@ -179,7 +179,7 @@ static void put(struct making *making, const void *bytes, size_t size)
 
 static void put_32(struct making *making, uint32_t value)
 {
-	put(making, &value, sizeof value);
+	put(making, &value, sizeof(value));
 }
 
 /* The distance from behind it to `target`. */
@@ -258,7 +258,7 @@ static uint32_t stack_constant(const struct x86_instruction *instruction, const 
 	int32_t value = (int8_t)bytes[instruction->constants];
 
 	if (instruction->opcode == 0x81)
-		memcpy(&value, bytes + instruction->constants, sizeof value);
+		memcpy(&value, bytes + instruction->constants, sizeof(value));
 	return (uint32_t)value;
 }
 
@@ -405,15 +405,15 @@ const char *stub_make(struct stub *stub, const struct static_range *code, uintpt
 	*stub = (struct stub){ .at = entry };
 	if (!static_is_in(code, entry) || code->end - entry < 2 * X86_BYTES_MAX)
 		return "it lies at the end of the code";
-	if (!memcmp((const void *)entry, endbr64, sizeof endbr64))
-		stub->at += sizeof endbr64;
+	if (!memcmp((const void *)entry, endbr64, sizeof(endbr64)))
+		stub->at += sizeof(endbr64);
 	add_row(&making);
 	put(&making, "\x4c\x8d\x1d", 3); /* lea n(%rip),%r11 */
-	put_32(&making, 6 + sizeof wrapper);
+	put_32(&making, 6 + sizeof(wrapper));
 	put(&making, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip) */
-	put(&making, &wrapper, sizeof wrapper);
+	put(&making, &wrapper, sizeof(wrapper));
 	stub->second = stub->size;
-	put(&making, endbr64, sizeof endbr64); /* it is called through a pointer */
+	put(&making, endbr64, sizeof(endbr64)); /* it is called through a pointer */
 	displace_all(&making);
 	if (making.refused)
 		return making.refused;
@@ -432,11 +432,11 @@ uintptr_t stub_jump_target(uintptr_t function)
 {
 	int32_t distance;
 
-	if (!memcmp((const void *)function, endbr64, sizeof endbr64))
-		function += sizeof endbr64;
+	if (!memcmp((const void *)function, endbr64, sizeof(endbr64)))
+		function += sizeof(endbr64);
 	if (*(const uint8_t *)function != 0xe9)
 		return 0;
-	memcpy(&distance, (const void *)(function + 1), sizeof distance);
+	memcpy(&distance, (const void *)(function + 1), sizeof(distance));
 	return function + JUMP_BYTES + (uintptr_t)(intptr_t)distance;
 }
 

@@ -72,7 +72,7 @@ char *database_memory_name(void)
 
 bool database_is_in_memory(const char *path)
 {
-	return !strncmp(path, MEMORY_NAME, sizeof MEMORY_NAME - 1);
+	return !strncmp(path, MEMORY_NAME, sizeof(MEMORY_NAME) - 1);
 }
 
 void database_distrust(sqlite3 *db)
@@ -190,7 +190,7 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 
 	if (!size)
 		return QP_OK;
-	if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
+	if (pread(fd, header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
 	    memcmp(header, "SQLite format 3", 16) != 0) {
 		*error = text_format("%s: not a trace file", path);
 		return QP_STORE;
@@ -232,7 +232,7 @@ static int check_owners(const char *path, const struct stat *status, char **erro
 	char *real = realpath(path, NULL); /* beside which SQLite has its files, where `path` is a link */
 	int code = QP_OK;
 
-	for (size_t i = 0; !code && i < sizeof suffixes / sizeof *suffixes; i++) {
+	for (size_t i = 0; !code && i < sizeof(suffixes) / sizeof(*suffixes); i++) {
 		char *name = text_format("%s%s", real ? real : path, suffixes[i]);
 		struct stat seen = *status;
 		bool is_there = !i || (name && !lstat(name, &seen));
@@ -309,7 +309,7 @@ static int set_identity(sqlite3 *db)
 {
 	char identity[96];
 
-	snprintf(identity, sizeof identity, "PRAGMA application_id = %d; PRAGMA user_version = %d",
+	snprintf(identity, sizeof(identity), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 	         STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
 	return sqlite3_exec(db, identity, NULL, NULL, NULL);
 }
@@ -488,7 +488,7 @@ void database_set_limits(struct database *database, const struct database_limits
 	/* The log starts again from its beginning once it was folded back: it reaches
 	 * half the limit, and one transaction on top. */
 	snprintf(
-		text, sizeof text,
+		text, sizeof(text),
 		"PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld",
 		limits->temporary ? "OFF" : "NORMAL", (long long)pages, (long long)limits->wal_bytes);
 	sqlite3_exec(database->db, text, NULL, NULL, NULL);

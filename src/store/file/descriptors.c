@@ -67,7 +67,7 @@ static long size_of_table(void)
 {
 	char text[4096];
 	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	const char *line;
 
 	if (fd >= 0)

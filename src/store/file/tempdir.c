@@ -47,9 +47,9 @@ static const char *parent_folder(void)
 
 static bool is_our_name(const char *name)
 {
-	if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 || strlen(name) != sizeof PREFIX - 1 + 6)
+	if (strncmp(name, PREFIX, sizeof(PREFIX) - 1) != 0 || strlen(name) != sizeof(PREFIX) - 1 + 6)
 		return false;
-	for (name += sizeof PREFIX - 1; *name; name++) {
+	for (name += sizeof(PREFIX) - 1; *name; name++) {
 		if (!isalnum((unsigned char)*name))
 			return false;
 	}
@@ -78,7 +78,7 @@ static void sweep_one(int parent, const char *name)
 	if (folder < 0)
 		return;
 	if (!fstat(folder, &status) && status.st_uid == geteuid() && is_left(folder, &lock)) {
-		for (size_t i = 0; i < sizeof our_files / sizeof *our_files; i++)
+		for (size_t i = 0; i < sizeof(our_files) / sizeof(*our_files); i++)
 			unlinkat(folder, our_files[i], 0);
 		unlinkat(parent, name, AT_REMOVEDIR);
 	}
@@ -160,7 +160,7 @@ void tempdir_remove(struct tempdir *directory)
 {
 	if (!directory->path)
 		return;
-	for (size_t i = 0; i < sizeof our_files / sizeof *our_files; i++) {
+	for (size_t i = 0; i < sizeof(our_files) / sizeof(*our_files); i++) {
 		char *path = text_format("%s/%s", directory->path, our_files[i]);
 
 		if (path)

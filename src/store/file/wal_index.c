@@ -191,8 +191,8 @@ static bool is_as_known(const struct wal_index *index)
 		const unsigned char *known = index->regions.items[i].known;
 		size_t start = i ? 0 : HEAD_BYTES;
 
-		if (!read_file(index, bytes, sizeof bytes, (off_t)i * REGION_BYTES) ||
-		    memcmp(bytes + start, known + start, sizeof bytes - start) != 0 ||
+		if (!read_file(index, bytes, sizeof(bytes), (off_t)i * REGION_BYTES) ||
+		    memcmp(bytes + start, known + start, sizeof(bytes) - start) != 0 ||
 		    (!i && memcmp(bytes, known, CHECKPOINT_START) != 0))
 			return false;
 	}
@@ -214,7 +214,7 @@ static void invalidate(struct wal_index *index)
 {
 	static const unsigned char zeros[CHECKPOINT_START];
 
-	ssize_t written = pwrite(index->fd, zeros, sizeof zeros, 0);
+	ssize_t written = pwrite(index->fd, zeros, sizeof(zeros), 0);
 
 	(void)written; /* a file that cannot be written stays as it is */
 	index->is_stale = true;
@@ -253,7 +253,8 @@ static void publish(struct wal_index *index)
 		return;
 	if (index->exclusive & 1u << WRITE_LOCK)
 		publish_frames(index);
-	for (size_t i = 0; !index->is_stale && i < sizeof checkpoint_fields / sizeof *checkpoint_fields; i++)
+	for (size_t i = 0; !index->is_stale && i < sizeof(checkpoint_fields) / sizeof(*checkpoint_fields);
+	     i++)
 		publish_bytes(index, 0, checkpoint_fields[i].start, checkpoint_fields[i].size);
 }
 

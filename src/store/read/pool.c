@@ -292,7 +292,7 @@ struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
 	while (pool.pauses && wait_until(&pool.changed, &waiting))
 		;
 	cursor = take_idle(sql, path, epoch);
-	if (!cursor && (cursor = calloc(1, sizeof *cursor))) {
+	if (!cursor && (cursor = calloc(1, sizeof(*cursor)))) {
 		cursor->path = path;
 		path = NULL;
 		cursor->epoch = epoch;

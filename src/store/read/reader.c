@@ -31,7 +31,7 @@ struct store_file *store_file_own(void)
 
 struct store_file *store_file_open(const char *path, char **error)
 {
-	struct store_file *file = calloc(1, sizeof *file);
+	struct store_file *file = calloc(1, sizeof(*file));
 	struct store_cursor *cursor;
 
 	*error = NULL;

@@ -148,9 +148,9 @@ const char *rows_text(struct rows *rows, int column, size_t *size)
 	switch (cell->type) {
 	case STORE_NULL: return NULL;
 	case STORE_INT64:
-		sqlite3_snprintf(sizeof rows->number, rows->number, "%lld", (long long)cell->integer);
+		sqlite3_snprintf(sizeof(rows->number), rows->number, "%lld", (long long)cell->integer);
 		break;
-	case STORE_DOUBLE: sqlite3_snprintf(sizeof rows->number, rows->number, "%!.15g", cell->real); break;
+	case STORE_DOUBLE: sqlite3_snprintf(sizeof(rows->number), rows->number, "%!.15g", cell->real); break;
 	default: *size = cell->bytes.size; return rows->bytes.items + cell->bytes.start;
 	}
 	*size = strlen(rows->number);

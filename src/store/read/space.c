@@ -30,7 +30,7 @@ static struct {
 /* In a child: what another thread was changing is left as it is, and made anew. */
 static void forget(void)
 {
-	memset(&space, 0, sizeof space);
+	memset(&space, 0, sizeof(space));
 }
 
 LOCK_DEFINE(lock, LOCK_STORE_SPACE, .lost = forget);

@@ -39,7 +39,7 @@ static int take_thread(struct writer *writer, const struct thread_record *record
 {
 	int64_t row;
 
-	if (size < sizeof *record)
+	if (size < sizeof(*record))
 		return SQLITE_OK;
 	intern_thread_name(writer, record);
 	row = intern_thread(writer, record->thread_id);

@@ -59,12 +59,12 @@ size_t delays_sample(struct delays *delays, int kind, const struct query_record 
 		.weight = periods,
 		.trace_type = TRACE_OFF_CPU,
 	};
-	end = sample_field_put(&sample->record, sample->record.trace, FIELD_VALUE, &value, sizeof value);
-	end = sample_field_put(&sample->record, end, FIELD_WAIT, &wait, sizeof wait);
+	end = sample_field_put(&sample->record, sample->record.trace, FIELD_VALUE, &value, sizeof(value));
+	end = sample_field_put(&sample->record, end, FIELD_WAIT, &wait, sizeof(wait));
 	/* The query's own label sets, innermost first. */
 	if (query->labels[0] || query->labels[1])
 		end = sample_field_put(&sample->record, end, FIELD_LABELS, query->labels + !query->labels[0],
-		                       sizeof *query->labels *
+		                       sizeof(*query->labels) *
 		                               (query->labels[0] && query->labels[1] ? 2 : 1));
 	return (size_t)(end - (char *)sample);
 }

@@ -84,7 +84,7 @@ static int write_span(struct writer *writer, const struct query_record *record, 
 		.children = shape,
 		.site = ENTRY_STATEMENT,
 	};
-	return spans_add(writer, batch, sizeof words);
+	return spans_add(writer, batch, sizeof(words));
 }
 
 int foreign_spans_add(struct writer *writer, const struct query_record *record,

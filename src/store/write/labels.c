@@ -325,7 +325,7 @@ int labels_add(struct writer *writer, const void *bytes, size_t size)
 	const struct label_record *record = bytes;
 	int64_t row = 0;
 
-	if (size < sizeof *record || record->size > size - sizeof *record)
+	if (size < sizeof(*record) || record->size > size - sizeof(*record))
 		return SQLITE_OK;
 	if (record->size) {
 		char *text = strndup(record->text, record->size);
@@ -362,7 +362,7 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 	struct prepared *add;
 	int64_t row;
 
-	memcpy(words, context, sizeof *context);
+	memcpy(words, context, sizeof(*context));
 	if (!(words[0] | words[1] | words[2]))
 		return 0;
 	struct hash key = hash_words(words, 4);
@@ -371,14 +371,14 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 		int code = touch(writer, &labels->sql.touch_context, known);
 		return code ? -code : known->row;
 	}
-	write_hexadecimal(trace_id, context->trace_id, sizeof context->trace_id);
-	write_hexadecimal(span_id, context->span_id, sizeof context->span_id);
+	write_hexadecimal(trace_id, context->trace_id, sizeof(context->trace_id));
+	write_hexadecimal(span_id, context->span_id, sizeof(context->span_id));
 	row = writer_number(writer, bind_context(writer, &labels->sql.find_context, span_id, trace_id));
 	if (!row) {
 		add = bind_context(writer, &labels->sql.add_context, span_id, trace_id);
 		bind_number(add, "epoch", writer->epoch);
 		row = writer_insert(writer, add);
-		writer->bytes += 2 * sizeof trace_id + sizeof span_id;
+		writer->bytes += 2 * sizeof(trace_id) + sizeof(span_id);
 	}
 	return remember_as(writer, &labels->contexts, &labels->sql.touch_context, key, row);
 }

@@ -79,8 +79,8 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	int64_t query, holder, process = intern_process(writer);
 	int code;
 
-	if (size < sizeof *record ||
-	    (uint64_t)record->database_size + record->holder_size > size - sizeof *record)
+	if (size < sizeof(*record) ||
+	    (uint64_t)record->database_size + record->holder_size > size - sizeof(*record))
 		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
@@ -122,8 +122,8 @@ int transactions_add(struct writer *writer, const struct transaction_record *rec
 	int64_t end = (int64_t)(record->start_realtime_ns + record->duration_ns);
 	int64_t first, last, process = intern_process(writer);
 
-	if (size < sizeof *record ||
-	    (uint64_t)record->database_size + record->first_size + record->last_size > size - sizeof *record)
+	if (size < sizeof(*record) ||
+	    (uint64_t)record->database_size + record->first_size + record->last_size > size - sizeof(*record))
 		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
@@ -150,6 +150,6 @@ int transactions_add(struct writer *writer, const struct transaction_record *rec
 	bind_text(add, "first_query", text += record->database_size, record->first_size);
 	bind_text(add, "last_query", text += record->first_size, record->last_size);
 	bind_number(add, "pending_ns", (int64_t)record->pending_ns);
-	writer->bytes += ROW_BYTES + size - sizeof *record;
+	writer->bytes += ROW_BYTES + size - sizeof(*record);
 	return writer_run(writer, add);
 }

@@ -22,12 +22,12 @@ static struct loss *find(struct losses *losses, const char *reason)
 	struct loss *loss = losses->reasons;
 
 	for (; loss < &losses->reasons[LOSS_REASONS - 1] && loss->first_ns; loss++)
-		if (strncmp(loss->reason, reason, sizeof loss->reason - 1) == 0)
+		if (strncmp(loss->reason, reason, sizeof(loss->reason) - 1) == 0)
 			return loss;
 	if (!loss->first_ns) {
 		const char *text = loss == &losses->reasons[LOSS_REASONS - 1] ? "other reasons" : reason;
 
-		strncpy(loss->reason, text, sizeof loss->reason - 1);
+		strncpy(loss->reason, text, sizeof(loss->reason) - 1);
 		loss->first_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	}
 	return loss;
@@ -75,8 +75,8 @@ void losses_add_waiting(struct losses *to, const struct losses *from)
 		const struct loss *loss = &from->reasons[i];
 		char reason[LOSS_REASON_SIZE];
 
-		memcpy(reason, loss->reason, sizeof reason - 1); /* of a process that may have crashed */
-		reason[sizeof reason - 1] = '\0';
+		memcpy(reason, loss->reason, sizeof(reason) - 1); /* of a process that may have crashed */
+		reason[sizeof(reason) - 1] = '\0';
 		losses_note(to, reason, loss->samples - loss->stored_samples,
 		            loss->refusals - loss->stored_refusals);
 	}
@@ -91,7 +91,7 @@ static int store_loss(const struct loss *loss, struct writer *writer)
 		return (int)-process;
 	add = writer_bind(writer, &writer->losses->sql.add);
 	bind_number(add, "process", process);
-	bind_text(add, "reason", loss->reason, strnlen(loss->reason, sizeof loss->reason));
+	bind_text(add, "reason", loss->reason, strnlen(loss->reason, sizeof(loss->reason)));
 	bind_number(add, "first_ns", loss->first_ns);
 	bind_number(add, "last_ns", loss->last_ns);
 	bind_number(add, "samples", (int64_t)loss->samples);

@@ -46,7 +46,7 @@ struct writer_parts {
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
 {
 	*writer = (struct writer){ .database = { .guard = -1 }, .give_up = give_up, .context = context };
-	writer->parts = calloc(1, sizeof *writer->parts);
+	writer->parts = calloc(1, sizeof(*writer->parts));
 	if (!writer->parts)
 		return false;
 	PARTS(POINT_TO_PART)
@@ -128,7 +128,7 @@ void writer_sets(struct writer *writer, struct prepared_set sets[WRITER_SETS])
 {
 	const struct prepared_set all[WRITER_SETS] = { PREPARED_SET(writer), PARTS(LIST_PART) };
 
-	memcpy(sets, all, sizeof all);
+	memcpy(sets, all, sizeof(all));
 }
 
 static void each_prepared(struct writer *writer, void (*each)(struct prepared *prepared))

@@ -43,8 +43,8 @@ int programs_add(struct writer *writer, const struct program_record *record, siz
 	int64_t statement, library;
 	int code;
 
-	if (size < sizeof *record ||
-	    (uint64_t)record->query_size + record->library_size + record->plan_size > size - sizeof *record)
+	if (size < sizeof(*record) ||
+	    (uint64_t)record->query_size + record->library_size + record->plan_size > size - sizeof(*record))
 		return SQLITE_OK;
 	statement = intern_statement(writer, record->text, record->query_size, record->flags & QUERY_TEXT_CUT,
 	                             true, 0);
@@ -82,8 +82,8 @@ static int take_node(struct writer *writer, int64_t key, const struct program_ro
 	const struct node_row *node = (const struct node_row *)row;
 	struct prepared *add = &writer->programs->sql.add_node;
 
-	if (row->size < sizeof *node ||
-	    row->size - sizeof *node < (size_t)node->detail_size + node->compared_size)
+	if (row->size < sizeof(*node) ||
+	    row->size - sizeof(*node) < (size_t)node->detail_size + node->compared_size)
 		return SQLITE_OK;
 	writer_bind(writer, add);
 	bind_number(add, "program", key);
@@ -99,7 +99,7 @@ static int take_opcode(struct writer *writer, int64_t key, const struct program_
 	const struct opcode_row *opcode = (const struct opcode_row *)row;
 	struct prepared *add = &writer->programs->sql.add_opcode;
 
-	if (row->size < sizeof *opcode || row->size - sizeof *opcode < opcode->name_size)
+	if (row->size < sizeof(*opcode) || row->size - sizeof(*opcode) < opcode->name_size)
 		return SQLITE_OK;
 	writer_bind(writer, add);
 	bind_number(add, "program", key);
@@ -118,7 +118,7 @@ static int take_loop(struct writer *writer, int64_t key, const struct program_ro
 	const struct loop_row *loop = (const struct loop_row *)row;
 	struct prepared *add = &writer->programs->sql.add_loop;
 
-	if (row->size < sizeof *loop)
+	if (row->size < sizeof(*loop))
 		return SQLITE_OK;
 	writer_bind(writer, add);
 	bind_number(add, "query", key);
@@ -133,7 +133,7 @@ static int take_missing(struct writer *writer, int64_t key, const struct program
 	const struct missing_plan_row *missing = (const struct missing_plan_row *)row;
 	struct prepared *add = &writer->programs->sql.add_missing;
 
-	if (row->size < sizeof *missing || row->size - sizeof *missing < missing->reason_size)
+	if (row->size < sizeof(*missing) || row->size - sizeof(*missing) < missing->reason_size)
 		return SQLITE_OK;
 	writer_bind(writer, add);
 	bind_number(add, "program", key);
@@ -161,15 +161,15 @@ int programs_add_rows(struct writer *writer, const struct program_rows_record *r
 	int64_t query = 0;
 	uint32_t span;
 
-	if (size < sizeof *record || record->size > size - sizeof *record)
+	if (size < sizeof(*record) || record->size > size - sizeof(*record))
 		return SQLITE_OK;
 	if (record->query.hi || record->query.lo)
 		query = intern_query(writer, record->query, &span);
 	if (query < 0)
 		return (int)-query;
-	for (size_t at = 0; !code && at + sizeof *row <= record->size; at += row->size) {
+	for (size_t at = 0; !code && at + sizeof(*row) <= record->size; at += row->size) {
 		row = (const struct program_row *)(record->rows + at);
-		if (row->size < sizeof *row || row->size % 8 || row->size > record->size - at)
+		if (row->size < sizeof(*row) || row->size % 8 || row->size > record->size - at)
 			break;
 		code = take_row(writer, (int64_t)record->program, query, row);
 	}
@@ -194,7 +194,7 @@ int programs_remove_unused(struct writer *writer)
 	};
 	int code = SQLITE_OK;
 
-	for (size_t i = 0; !code && i < sizeof sql / sizeof *sql; i++) {
+	for (size_t i = 0; !code && i < sizeof(sql) / sizeof(*sql); i++) {
 		code = writer_run_sql(writer, sql[i], 0, 0);
 		if (i == PROGRAMS_DELETED && !sqlite3_changes(writer->database.db))
 			break;

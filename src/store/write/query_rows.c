@@ -21,7 +21,7 @@ static bool find_texts(const struct query_record *record, size_t size, struct qu
 	                 record->exception_size + record->library_size + record->expanded_size;
 	const char *at = record->text;
 
-	if (total > size - sizeof *record)
+	if (total > size - sizeof(*record))
 		return false;
 	texts->query_id = (struct text){ at, record->query_id_size };
 	texts->query = (struct text){ at += record->query_id_size, record->query_size };
@@ -77,7 +77,7 @@ int query_rows_add_start(struct writer *writer, const struct start_record *recor
 	uint32_t at;
 	int code;
 
-	if (size < sizeof *record || record->text_size > size - sizeof *record)
+	if (size < sizeof(*record) || record->text_size > size - sizeof(*record))
 		return SQLITE_OK;
 	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &stretch, &rows,
 	                    &at);
@@ -133,7 +133,7 @@ int query_rows_add(struct writer *writer, const struct query_record *record, siz
 	uint32_t at;
 	int code;
 
-	if (size < sizeof *record || !find_texts(record, size, &texts))
+	if (size < sizeof(*record) || !find_texts(record, size, &texts))
 		return SQLITE_OK;
 	code = find_queries(writer, record->query, record->initial, record->parent, &stretch, &rows, &at);
 	if (code)

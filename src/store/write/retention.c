@@ -231,7 +231,7 @@ static int remove_times(struct writer *writer, struct cut *cut, uint64_t *remove
 		return code;
 	*removed = (uint64_t)sqlite3_changes64(writer->database.db);
 	code = spans_remove(writer, cut->time_ns, cut->span_bytes, &cut->more_spans);
-	for (size_t i = 0; !code && i < sizeof sql / sizeof *sql; i++)
+	for (size_t i = 0; !code && i < sizeof(sql) / sizeof(*sql); i++)
 		code = writer_run_sql(writer, sql[i], cut->time_ns, 0);
 	return code;
 }

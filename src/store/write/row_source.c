@@ -27,7 +27,7 @@ static int connect_table(sqlite3 *db, void *module, int argc, const char *const 
                          char **error)
 {
 	const struct module_data *data = module;
-	struct rows_table *table = sqlite3_malloc(sizeof *table);
+	struct rows_table *table = sqlite3_malloc(sizeof(*table));
 	char *sql = sqlite3_mprintf("CREATE TABLE rows (%s)", data->source->columns);
 	int code = table && sql ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
 
@@ -56,7 +56,7 @@ static int plan_scan(sqlite3_vtab *table, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **made)
 {
-	struct rows_cursor *cursor = sqlite3_malloc(sizeof *cursor);
+	struct rows_cursor *cursor = sqlite3_malloc(sizeof(*cursor));
 
 	(void)table;
 	if (!cursor)
@@ -121,7 +121,7 @@ int row_source_open(sqlite3 *db, const struct row_source *source, void *memory)
 		.xColumn = read_column,
 		.xRowid = read_rowid,
 	};
-	struct module_data *data = sqlite3_malloc(sizeof *data);
+	struct module_data *data = sqlite3_malloc(sizeof(*data));
 
 	if (!data)
 		return SQLITE_NOMEM;

@@ -69,23 +69,23 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 	const struct sample_field *field;
 
 	for (uint32_t i = 0; i < record->fields && (field = sample_field_next(&at, end)); i++) {
-		if (field->tag == FIELD_VALUE && field->size == sizeof fields.value) {
+		if (field->tag == FIELD_VALUE && field->size == sizeof(fields.value)) {
 			fields.has_value = true;
-			memcpy(&fields.value, field->content, sizeof fields.value);
+			memcpy(&fields.value, field->content, sizeof(fields.value));
 		} else if (field->tag == FIELD_LABELS) {
 			fields.labels = field->content;
-			fields.label_count = field->size / sizeof *fields.labels;
-		} else if (field->tag == FIELD_TRACE_CONTEXT && field->size == sizeof fields.context) {
-			memcpy(&fields.context, field->content, sizeof fields.context);
+			fields.label_count = field->size / sizeof(*fields.labels);
+		} else if (field->tag == FIELD_TRACE_CONTEXT && field->size == sizeof(fields.context)) {
+			memcpy(&fields.context, field->content, sizeof(fields.context));
 			fields.has_context = true;
-		} else if (field->tag == FIELD_WAIT && field->size == sizeof fields.wait) {
-			memcpy(&fields.wait, field->content, sizeof fields.wait);
-		} else if (field->tag == FIELD_SPAN && field->size == sizeof fields.span) {
-			memcpy(&fields.span, field->content, sizeof fields.span);
-		} else if (field->tag == FIELD_OPCODE && field->size == sizeof fields.opcode) {
-			memcpy(&fields.opcode, field->content, sizeof fields.opcode);
-		} else if (field->tag == FIELD_STRETCH && field->size == sizeof fields.stretch) {
-			memcpy(&fields.stretch, field->content, sizeof fields.stretch);
+		} else if (field->tag == FIELD_WAIT && field->size == sizeof(fields.wait)) {
+			memcpy(&fields.wait, field->content, sizeof(fields.wait));
+		} else if (field->tag == FIELD_SPAN && field->size == sizeof(fields.span)) {
+			memcpy(&fields.span, field->content, sizeof(fields.span));
+		} else if (field->tag == FIELD_OPCODE && field->size == sizeof(fields.opcode)) {
+			memcpy(&fields.opcode, field->content, sizeof(fields.opcode));
+		} else if (field->tag == FIELD_STRETCH && field->size == sizeof(fields.stretch)) {
+			memcpy(&fields.stretch, field->content, sizeof(fields.stretch));
 		} else {
 			fields.skipped++;
 		}
@@ -156,7 +156,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 	struct pending_sample *sample = &writer->samples->pending[writer->samples->count];
 	int64_t row;
 
-	if (size < sizeof *record || size - sizeof *record < record->depth * sizeof record->trace[0])
+	if (size < sizeof(*record) || size - sizeof(*record) < record->depth * sizeof(record->trace[0]))
 		return SQLITE_OK; /* not a sample; the handler never writes it */
 	struct sample_fields fields = read_fields(record, size);
 	*sample = (struct pending_sample){
@@ -211,7 +211,7 @@ static void sort_samples(struct pending_sample *samples, size_t count)
 		samples[at] = sample;
 		moves += i - at;
 		if (moves > most) {
-			qsort(samples, count, sizeof *samples, compare_samples);
+			qsort(samples, count, sizeof(*samples), compare_samples);
 			return;
 		}
 	}

@@ -51,7 +51,7 @@ int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMB
 	row = vector_add(&writer->spans->rows);
 	if (!row)
 		return -SQLITE_NOMEM;
-	memcpy(row->numbers, numbers, sizeof row->numbers);
+	memcpy(row->numbers, numbers, sizeof(row->numbers));
 	row->text = text;
 	row->text_size = writer->spans->text.count - text;
 	return id;

@@ -154,7 +154,7 @@ static bool put_quoted(struct writer *writer, const char *text, size_t size)
 		char escape[8] = { '\\', (char)c, 0 };
 
 		if (c < 0x20)
-			snprintf(escape, sizeof escape, "\\u%04x", c);
+			snprintf(escape, sizeof(escape), "\\u%04x", c);
 		is_put = c < 0x20 || c == '"' || c == '\\' ? put_bytes(writer, escape, strlen(escape))
 		                                           : put_bytes(writer, text + i, 1);
 	}
@@ -180,9 +180,9 @@ static struct hash statement_key(uint64_t hash, bool is_preparation)
 
 static bool is_site(const struct span_site_record *record, size_t size)
 {
-	return size >= sizeof *record &&
+	return size >= sizeof(*record) &&
 	       (uint64_t)record->name_size + record->file_size + record->function_size <=
-	               size - sizeof *record;
+	               size - sizeof(*record);
 }
 
 void spans_add_site(struct writer *writer, const void *record, size_t size)
@@ -310,12 +310,12 @@ static bool read_batch(const struct span_batch *batch, size_t size, struct batch
 	size_t rest;
 
 	*sums = (struct batch_sums){ 0 };
-	if (size < sizeof *batch)
+	if (size < sizeof(*batch))
 		return false;
-	rest = size - sizeof *batch;
-	if (batch->entries > rest / sizeof batch->entry[0])
+	rest = size - sizeof(*batch);
+	if (batch->entries > rest / sizeof(batch->entry[0]))
 		return false;
-	rest -= batch->entries * sizeof batch->entry[0];
+	rest -= batch->entries * sizeof(batch->entry[0]);
 	if (batch->links > rest / sizeof(struct span_link))
 		return false;
 	/* Groups and texts stay within it. */
@@ -325,8 +325,8 @@ static bool read_batch(const struct span_batch *batch, size_t size, struct batch
 		uint64_t group = is_note ? 1ull + entry->parent : entry_group(entry);
 
 		if (group > batch->entries - i ||
-		    (is_note &&
-		     (uint64_t)note_key_size(entry) + note_value_size(entry) > entry->parent * sizeof *entry))
+		    (is_note && (uint64_t)note_key_size(entry) + note_value_size(entry) >
+		                        entry->parent * sizeof(*entry)))
 			return false;
 		sums->notes += is_note;
 		if (entry_is_span(entry))
@@ -475,7 +475,7 @@ static int put_note(struct writer *writer, const struct span_batch *batch, const
 	char time[48];
 
 	if (note->site == ENTRY_EVENT) {
-		snprintf(time, sizeof time, ",\"time_ns\":%" PRId64 "}",
+		snprintf(time, sizeof(time), ",\"time_ns\":%" PRId64 "}",
 		         (int64_t)(note->duration + batch->realtime_offset));
 		is_put = put_bytes(writer, "{\"name\":", 8) && put_quoted(writer, key, key_size) &&
 		         put_bytes(writer, time, strlen(time));

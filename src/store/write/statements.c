@@ -130,11 +130,11 @@ int statements_write_record(struct writer *writer, const struct statement_record
 	uint64_t texts;
 	const char *database;
 
-	if (size < sizeof *record)
+	if (size < sizeof(*record))
 		return SQLITE_OK;
 	texts = (uint64_t)record->text_size + record->database_size;
 	database = record->text + record->text_size;
-	if (!record->text_size || !record->database_size || texts > size - sizeof *record || database[-1] ||
+	if (!record->text_size || !record->database_size || texts > size - sizeof(*record) || database[-1] ||
 	    database[record->database_size - 1])
 		return SQLITE_OK;
 	return write_statement(writer,

@@ -125,8 +125,8 @@ void intern_thread_name(struct writer *writer, const struct thread_record *recor
 		return;
 	/* The id may have been another thread's before. */
 	thread->row = 0;
-	memcpy(thread->name, record->name, sizeof thread->name);
-	thread->name[sizeof thread->name - 1] = '\0';
+	memcpy(thread->name, record->name, sizeof(thread->name));
+	thread->name[sizeof(thread->name) - 1] = '\0';
 	writer->threads->last.series = 0;
 }
 
@@ -166,7 +166,7 @@ int64_t intern_thread(struct writer *writer, uint32_t thread_id)
 		if (writer->other)
 			thread->row = find_newest_thread(writer, process, thread_id);
 		else
-			read_thread_name(thread_id, thread->name, sizeof thread->name);
+			read_thread_name(thread_id, thread->name, sizeof(thread->name));
 	}
 	if (thread->row)
 		return thread->row;
@@ -222,9 +222,9 @@ static int64_t find_series(struct writer *writer, int64_t thread, unsigned numbe
 	struct prepared *add;
 
 	if (type)
-		snprintf(series.type, sizeof series.type, "%s", type->name);
+		snprintf(series.type, sizeof(series.type), "%s", type->name);
 	else
-		snprintf(series.type, sizeof series.type, "Type%u", number);
+		snprintf(series.type, sizeof(series.type), "Type%u", number);
 	known->row = writer_number(writer, bind_series(writer, &writer->threads->sql.find_series, &series));
 	if (known->row)
 		return known->row;

@@ -174,10 +174,10 @@ const struct writer_identity *writer_identity_here(void)
 
 	if (identity.process_id == getpid())
 		return &identity;
-	if (gethostname(identity.hostname, sizeof identity.hostname))
+	if (gethostname(identity.hostname, sizeof(identity.hostname)))
 		identity.hostname[0] = '\0';
-	identity.hostname[sizeof identity.hostname - 1] = '\0';
-	size = readlink("/proc/self/exe", identity.executable, sizeof identity.executable - 1);
+	identity.hostname[sizeof(identity.hostname) - 1] = '\0';
+	size = readlink("/proc/self/exe", identity.executable, sizeof(identity.executable) - 1);
 	identity.executable[size > 0 ? size : 0] = '\0';
 	identity.start_time_ns = store_process_start();
 	identity.process_id = getpid();

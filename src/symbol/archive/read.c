@@ -301,7 +301,7 @@ static int compare_functions(const void *left, const void *right)
 		return a->address < b->address ? -1 : 1;
 	if (a->is_exported != b->is_exported)
 		return a->is_exported ? -1 : 1;
-	return (a->name == NULL) - (b->name == NULL);
+	return (!a->name) - (!b->name);
 }
 
 /* Most come in order. */

@@ -36,19 +36,19 @@ static size_t build(uint8_t *image, const uint8_t *instructions, size_t size)
 		0x0c, 7, 8, 0x90, 1, 0, 0,                                          /* CFA = rsp + 8 */
 	};
 	static const uint8_t header[4] = { 1, 0x1b, 0x03, 0x3b };
-	const size_t fde = 20 + sizeof cie, total = fde + 25 + size;
+	const size_t fde = 20 + sizeof(cie), total = fde + 25 + size;
 	const uint32_t words[] = { (uint32_t)(21 + size), (uint32_t)(fde + 4 - 20) };
 	const uint64_t range[] = { FUNCTION, FUNCTION_SIZE };
 	const int32_t entry[] = { (int32_t)(FUNCTION - (ADDRESS + PAGE - total)), (int32_t)fde };
 	const uint32_t count = 1;
 
 	memset(image, 0, total);
-	memcpy(image, header, sizeof header);
-	memcpy(image + 8, &count, sizeof count);
-	memcpy(image + 12, entry, sizeof entry);
-	memcpy(image + 20, cie, sizeof cie);
-	memcpy(image + fde, words, sizeof words);
-	memcpy(image + fde + 8, range, sizeof range);
+	memcpy(image, header, sizeof(header));
+	memcpy(image + 8, &count, sizeof(count));
+	memcpy(image + 12, entry, sizeof(entry));
+	memcpy(image + 20, cie, sizeof(cie));
+	memcpy(image + fde, words, sizeof(words));
+	memcpy(image + fde + 8, range, sizeof(range));
 	memcpy(image + fde + 25, instructions, size);
 	return total;
 }
@@ -97,8 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	/* The stack's words are addresses of its own, so that one step can lead to the next. */
 	uint64_t *words = malloc(STACK_BYTES), registers[CFI_REGISTERS];
-	for (size_t i = 0; i < STACK_BYTES / sizeof *words; i++)
-		words[i] = (uintptr_t)&words[(i * 7 + 3) % (STACK_BYTES / sizeof *words)];
+	for (size_t i = 0; i < STACK_BYTES / sizeof(*words); i++)
+		words[i] = (uintptr_t)&words[(i * 7 + 3) % (STACK_BYTES / sizeof(*words))];
 	for (size_t i = 0; i < CFI_REGISTERS; i++)
 		registers[i] = (uintptr_t)words + i * 24;
 	const struct cfi_stack stack = { (uintptr_t)words, (uintptr_t)words + STACK_BYTES, NULL, NULL };

@@ -53,7 +53,7 @@ static void keep_pages(void)
 	for (size_t at = 0; at + PAGE <= shared.size; at += PAGE) {
 		if (memcmp(memory + at, zeros, PAGE) == 0)
 			continue;
-		pages = realloc(pages, (page_count + 1) * sizeof *pages);
+		pages = realloc(pages, (page_count + 1) * sizeof(*pages));
 		must(pages != NULL, "realloc");
 		pages[page_count].at = at;
 		memcpy(pages[page_count++].bytes, memory + at, PAGE);
@@ -118,11 +118,11 @@ static void get_memory(void)
 	if (!child) {
 		number = shared_ring_memory(shared_ring_size(1 << 16));
 		must(shared_ring_make(1 << 16, number) != NULL, "shared_ring_make");
-		must(write(to_parent[1], &number, sizeof number) == sizeof number, "write");
+		must(write(to_parent[1], &number, sizeof(number)) == sizeof(number), "write");
 		_exit(read(to_child[0], &byte, 1) != 1);
 	}
-	must(read(to_parent[0], &number, sizeof number) == sizeof number, "read");
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)child, number);
+	must(read(to_parent[0], &number, sizeof(number)) == sizeof(number), "read");
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, number);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	must(write(to_child[1], "", 1) == 1 && waitpid(child, NULL, 0) == child, "child");
 	must(shared_ring_open(&shared, fd), path);
@@ -186,7 +186,7 @@ static void damage(struct reader *reader)
 
 	/* Not beyond the memory: that of the last part may be less. */
 	if (place < (size_t)(memory + shared.size - part))
-		memcpy(part + place, &value, sizeof value);
+		memcpy(part + place, &value, sizeof(value));
 }
 
 static void put_record(struct reader *reader)

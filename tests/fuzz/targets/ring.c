@@ -24,11 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input input;
 	uint64_t batch;
 
-	if (size < sizeof input)
+	if (size < sizeof(input))
 		return 0;
-	memcpy(&input, data, sizeof input);
-	data += sizeof input;
-	size -= sizeof input;
+	memcpy(&input, data, sizeof(input));
+	data += sizeof(input);
+	size -= sizeof(input);
 	if (!memory)
 		memory = mmap(NULL, ring_memory_bytes(RING_MIN_BYTES), PROT_READ | PROT_WRITE,
 		              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -58,7 +58,7 @@ static const char *const lines[][WORDS_MAX] = {
 	  "--format", "line" },
 	{ "sql", NAME, "SELECT * FROM top_functions; SELECT * FROM top_stacks; SELECT * FROM label_history" },
 };
-#define LINES (sizeof lines / sizeof lines[0])
+#define LINES (sizeof(lines) / sizeof(lines[0]))
 
 static uint8_t *sound; /* the file */
 static size_t sound_size;
@@ -187,11 +187,11 @@ static void damage_bytes(uint8_t *bytes, size_t size, const struct value *value)
 {
 	uint32_t at;
 
-	if (value->size <= sizeof at)
+	if (value->size <= sizeof(at))
 		return;
-	memcpy(&at, value->text, sizeof at);
-	for (size_t i = sizeof at; i < value->size; i++)
-		bytes[(at + i - sizeof at) % size] = (uint8_t)value->text[i];
+	memcpy(&at, value->text, sizeof(at));
+	for (size_t i = sizeof(at); i < value->size; i++)
+		bytes[(at + i - sizeof(at)) % size] = (uint8_t)value->text[i];
 }
 
 static void make_damaged(const uint8_t *data, size_t size)

@@ -46,7 +46,7 @@ static inline void bind_value(sqlite3_stmt *stmt, int number, struct value value
 {
 	double real;
 
-	memcpy(&real, &value.integer, sizeof real);
+	memcpy(&real, &value.integer, sizeof(real));
 	switch (value.type) {
 	case VALUE_INTEGER: sqlite3_bind_int64(stmt, number, value.integer); break;
 	case VALUE_REAL: sqlite3_bind_double(stmt, number, real); break;

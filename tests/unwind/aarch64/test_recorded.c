@@ -36,7 +36,7 @@ struct recorded {
 #include "recorded.h"
 #include "../../lib/seed.h"
 
-#define COUNT (sizeof recordings / sizeof recordings[0])
+#define COUNT (sizeof(recordings) / sizeof(recordings[0]))
 
 /* The stack's copy, up against a page that cannot be touched; and one below. */
 static uint64_t *words;
@@ -171,7 +171,7 @@ static void test_rows(void **state)
 
 	(void)state;
 	assert_int_equal(CFI_SAME, 0); /* what the rows above leave out is unchanged */
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const rule_t rule = rule_from_row(&cases[i].row);
 		print_message("%zu: %#llx\n", i, (unsigned long long)rule);
 		assert_int_equal(rule & 15, cases[i].kind);

@@ -80,7 +80,7 @@ static void record(const void *context)
 	for (int i = 0; i < seen.depth; i++) {
 		struct cfi_section section;
 		struct cfi_row row;
-		memset(&row, 0, sizeof row);
+		memset(&row, 0, sizeof(row));
 		if (rules_find_section(map, trace[i], &section) <= SECTION_NEWER && section.header != 0)
 			cfi_find_row(&section, trace[i], &row);
 		printf("\t\t{%#" PRIx64 ", {.signal_frame = %d, .cfa_register = %u, .cfa_offset = %d, "
@@ -107,7 +107,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	seen = unwind_trace(context, &stack, memo, trace, TRACE_MAX_FRAMES);
 	const struct unwind_result plain = unwind_trace(context, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
 	differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
-	           memcmp(trace, plain_trace, (size_t)seen.depth * sizeof trace[0]) != 0;
+	           memcmp(trace, plain_trace, (size_t)seen.depth * sizeof(trace[0])) != 0;
 	if (record_as != NULL)
 		record(context);
 	((ucontext_t *)context)->uc_mcontext.pc += 4; /* past brk */
@@ -185,7 +185,7 @@ static void handle_usr1(unsigned long flags)
 		uint64_t mask;
 	} action = { handle, flags | SA_HAS_RESTORER, return_from_signal, 0 };
 
-	if (syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, sizeof action.mask) != 0)
+	if (syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, sizeof(action.mask)) != 0)
 		perror("rt_sigaction");
 }
 
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
 		dive_with_alloca(i % 5);
 		check(!seen.truncated && count("dive_with_alloca") == i % 5 + 1, "alloca");
 	}
-	qsort(numbers, 3, sizeof numbers[0], compare);
+	qsort(numbers, 3, sizeof(numbers[0]), compare);
 	check(!seen.truncated && count("compare") == 1 && count("main") == 1, "callback");
 	late_record(leaf_trap);
 	check(!seen.truncated && count("late_record") == 1 && count("main") == 1, "record after locals");
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 	raise(SIGUSR1);
 	check(!seen.truncated && count("handle") == 1 && count("dive") == 3 && count("main") == 1,
 	      "signal frame");
-	const stack_t alternate = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
+	const stack_t alternate = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
 	sigaltstack(&alternate, NULL);
 	handle_usr1(SA_ONSTACK);
 	raise(SIGUSR1);
@@ -283,7 +283,7 @@ int main(int argc, char **argv)
 
 	getcontext(&coroutine);
 	coroutine.uc_stack.ss_sp = other_stack;
-	coroutine.uc_stack.ss_size = sizeof other_stack;
+	coroutine.uc_stack.ss_size = sizeof(other_stack);
 	coroutine.uc_link = &caller;
 	makecontext(&coroutine, in_coroutine, 0);
 	swapcontext(&caller, &coroutine);
