@@ -18,6 +18,7 @@
 #include "query/inspect.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,13 +79,11 @@ void query_show(struct query_run *run)
 
 void query_hand_over(struct query_run *to, const struct query_run *from)
 {
-	struct query_run before = *to;
+	struct query_run *run = to->counts.start.run;
 
-	*to = *from;
-	to->version = before.version;
-	to->next = before.next;
-	to->listed = before.listed;
-	to->counts.start.run = before.counts.start.run;
+	/* A thread that inspects all runs may be at `to`: the way to the next one stays. */
+	memcpy(to, from, offsetof(struct query_run, version));
+	to->counts.start.run = run;
 }
 
 /* --- looking ----------------------------------------------------------------------- */

@@ -43,10 +43,10 @@ struct query_run {
 	uint64_t publish_after_ns;   /* it is published when it has been open so long, see inspect.h */
 	struct span_run span;        /* where the thread has a trace */
 
-	/* inspect.c only */
-	uint64_t version; /* odd: shown */
+	/* inspect.c only. From `version` on they belong to this place in memory, whatever run is in it. */
 	char mark[8];     /* how `text` began, */
 	char mark_of[8];  /* 0xff in its bytes up to the end */
+	uint64_t version; /* odd: shown */
 	struct query_run *next;
 	bool listed;
 };
