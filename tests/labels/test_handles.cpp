@@ -26,6 +26,7 @@ extern "C" {
 }
 #include <queryprof.hpp>
 
+#include "../lib/clock.h"
 #include "pool.h"
 
 static qp_query_handle *start(const std::string &id)
@@ -47,6 +48,8 @@ static void test_executor(void **)
 {
 	std::vector<qp_query_handle *> handles;
 	std::atomic<uint64_t> cpu[QUERIES] = {};
+	const uint64_t begun = now_ns();
+	double wall_ns, could_ns;
 
 	for (unsigned i = 0; i < QUERIES; i++)
 		handles.push_back(start("query " + std::to_string(i)));
@@ -65,6 +68,7 @@ static void test_executor(void **)
 				qp_query_leave(before);
 			}
 	}
+	wall_ns = (double)(now_ns() - begun);
 	for (qp_query_handle *handle : handles)
 		assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
 	assert_int_equal(ask_number("SELECT count(*) FROM trace_log WHERE query_id GLOB 'query *'"
@@ -94,9 +98,14 @@ static void test_executor(void **)
 		                 ask_number("SELECT count(*) FROM trace_log" + id));
 	}
 	/* What counts for a query by chance is missing elsewhere. Left is what each of the four threads used
-	 * since its last tick: less than three such amounts each. */
-	print_message("all: %.1f ms of %.1f\n", seen_of_all / 1e6, cpu_of_all / 1e6);
-	assert_true(std::fabs(seen_of_all - cpu_of_all) < 12 * amount || samples_are_late);
+	 * since its last tick: less than three such amounts each.
+	 * Not so if others have the processors, too: of 34 runs beside four busy loops, 2 missed more than
+	 * 130 ms. */
+	could_ns = wall_ns * std::min(4u, std::thread::hardware_concurrency());
+	print_message("all: %.1f ms of %.1f, %.0f %% of what four threads could have\n", seen_of_all / 1e6,
+	              cpu_of_all / 1e6, 100 * cpu_of_all / could_ns);
+	assert_true(std::fabs(seen_of_all - cpu_of_all) < 12 * amount || cpu_of_all < 0.8 * could_ns ||
+	            samples_are_late);
 }
 
 /* --- coroutines ------------------------------------------------------------------------------- */

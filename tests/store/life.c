@@ -149,6 +149,15 @@ static void hold_task(int from, int to)
 	_exit(0);
 }
 
+/* If the flusher has taken all that there was, it waits for a first record. */
+static bool gathers(void)
+{
+	if (__atomic_load_n((uint32_t *)&ring->sleep, __ATOMIC_RELAXED) == RING_SLEEP_TIMED)
+		return true;
+	put_samples(T0, 1, 1, KEY);
+	return false;
+}
+
 /* A flusher that runs late takes a request for the end of a wait of its own: the request was lost. */
 static void requests_reach_a_late_flusher(void **state)
 {
@@ -159,17 +168,20 @@ static void requests_reach_a_late_flusher(void **state)
 	(void)state;
 	assert_int_equal(pipe(there) | pipe(back), 0);
 	other = fork();
-	if (!other)
+	if (!other) {
+		/* It ends with this process. */
+		close(there[1]);
+		close(back[0]);
 		hold_task(there[0], back[1]);
+	}
 	prctl(PR_SET_PTRACER, other, 0, 0, 0);
 	flush_interval_ns = 600000000000;
 	start_store(NULL, 0);
 	flush_interval_ns = interval_ns;
 	put_samples(T0, 1, 1, KEY);
 	drain();
-	put_samples(T0, 1, 1, KEY); /* is gathered for */
 	assert_eventually((task = find_flusher()) != 0);
-	assert_eventually(__atomic_load_n((uint32_t *)&ring->sleep, __ATOMIC_RELAXED) == RING_SLEEP_TIMED);
+	assert_eventually(gathers());
 	assert_int_equal(write(there[1], &task, sizeof(task)), sizeof(task));
 	close(back[1]);
 	if (read(back[0], &task, sizeof(task)) == sizeof(task)) { /* it may be traced already */
