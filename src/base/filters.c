@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number behind the name; -1: there is none. */
+/* The number after the name; -1: the file has no such line. */
 static int field(const char *status, const char *name)
 {
 	const char *line = strstr(status, name);

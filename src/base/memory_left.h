@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a host's limits (RLIMIT_AS, RLIMIT_DATA) leave it enough memory beside the library's. A host that
- * fits into its limit alone must do so when it is recorded, and how much it will need is not known.
+ * Whether a host's limits (RLIMIT_AS, RLIMIT_DATA) leave it enough memory if the library takes its own. A
+ * host that fits into its limit alone must also fit when it is recorded, and nobody knows how much it will
+ * need.
  */
 #ifndef QUERYPROF_BASE_MEMORY_LEFT_H
 #define QUERYPROF_BASE_MEMORY_LEFT_H
@@ -9,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a recorded process has at least: code, the shared ring and what lies behind it, a thread's stack, the
- * memory of the store; and what of it is private and can be written. */
+/* What recording a process takes at least: code, the shared ring's memory, a thread's stack and the store's
+ * memory; and the part of it that is private and writable. */
 #define MEMORY_OF_LIBRARY (64u << 20)
 #define MEMORY_OF_DATA (16u << 20)
 

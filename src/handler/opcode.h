@@ -3,7 +3,7 @@
  * Which opcode of its program a SQLite statement was executing.
  *
  * SQLite's interpreter keeps the address of the running opcode in a register or a stack slot of its
- * frame. For each library sqlite/opcode/locations.c finds out where it is at each instruction. A value that
+ * frame. sqlite/opcode/locations.c finds that location for each instruction of each library. A value that
  * is not the address of an opcode of the program that the statement executes is ignored.
  */
 #ifndef QUERYPROF_HANDLER_OPCODE_H

@@ -2,7 +2,7 @@
 /*
  * The ring between the sampled threads and the flusher: lock-free, many producers,
  * one reader, records of variable length, a fixed size. This is the producers' side;
- * collect/ring_reader.h is the reader's, wire/ring_layout.h describes the memory.
+ * collect/ring_reader.h has the reader's side, wire/ring_layout.h describes the memory.
  *
  * A producer that finds no room drops its record and counts it; it never waits.
  * Everything here is async-signal-safe, and a handler may interrupt any of it on the

@@ -39,8 +39,8 @@ uint64_t cpu_clock_count_switches(struct thread *thread)
 	return getrusage(RUSAGE_THREAD, &usage) == 0 ? take_switches(thread, &usage) : 0;
 }
 
-/* `base_max_ns`: behind a tick, how old the newest reading may be that no switch came after. `usage`: has
- * just been read, NULL: has not. */
+/* `base_max_ns`: behind a tick, how old the newest reading may be that no switch came after. `usage`: what
+ * the caller has just read, or NULL. */
 static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns, const struct rusage *usage)
 {
 	/* The moment first: what follows takes as long as some statements do. The coarse clock

@@ -22,8 +22,8 @@ uint64_t cpu_clock_now(struct thread *thread);
 uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now);
 
 /* cpu_clock_now() at the beginning of a call, where the thread's turn should not end: the kernel's
- * clock is read only when it has to be. `usage` is the thread's, which the caller has just read; NULL: has
- * not. */
+ * clock is read only when it has to be. `usage`: what the caller has just read
+ * of the thread, NULL if it has not. */
 COLD_PATH uint64_t cpu_clock_before(struct thread *thread, const struct rusage *usage);
 
 /* How often the thread has given its processor up, which it notes, or lost it. Half the price of reading the

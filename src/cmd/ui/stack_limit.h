@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the stack is limited to little (`ulimit -s`), reading debug information overflows it.
+ * Reading debug information overflows a stack that is limited to a few hundred KiB (`ulimit -s`).
  */
 #ifndef QUERYPROF_CMD_UI_STACK_LIMIT_H
 #define QUERYPROF_CMD_UI_STACK_LIMIT_H

@@ -262,7 +262,7 @@ void runs_describe_operation(struct run *run, const char *database)
 
 /* --- it changes its key ------------------------------------------------------------------- */
 
-/* The place of a run that goes on from another, of the same session. */
+/* Claims a place for a run that continues another run of the same session. */
 HOT_INLINE struct run *claim_after(const struct run *run, const void *key, sqlite3_stmt *stmt)
 {
 	struct run *next = runs_claim(key, run->owner);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The beginning of a run, what it is called, and by what it is found.
+ * How a run begins, which text it has, and the key by which it is found.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_BEGIN_H
 #define QUERYPROF_SQLITE_RUNS_BEGIN_H

@@ -236,7 +236,7 @@ static void end_locks(const struct run *run, const struct run_result *result, bo
 		transaction_run_ends(session, run, result->rc);
 }
 
-/* Any run but a preparation that went well; `is_inside`: its session is the thread's now. */
+/* For every run except a successful preparation. `is_inside`: the thread owns the run's session now. */
 static void end_executed(struct run *run, struct run_result result, bool is_inside)
 {
 	bool is_there = is_to_be_read(run, result.is_locked || is_inside);

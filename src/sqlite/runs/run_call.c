@@ -50,8 +50,7 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 	own->has_waits |= counts->has_waits;
 }
 
-/* The outermost run goes on counting while a nested one works; what it counts then is the nested one's,
- * too. */
+/* The outermost run keeps counting while a nested one works, so both count that time. */
 void run_call_enter(struct run_call *call, struct run *run, struct thread *thread)
 {
 	call->run = run;
@@ -98,7 +97,7 @@ bool run_call_begin(struct run_call *call, struct run_begin how)
 	return true;
 }
 
-/* Out of its clocks, the run goes on after the row or ends. */
+/* After the run's clocks have stopped: the run waits for its next row, or ends. */
 HOT_INLINE void pause_or_end(struct run *run, struct run_result result)
 {
 	if (result.rc != SQLITE_ROW) {
