@@ -13,6 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The options of commands that speak to a server, see struct http_settings. */
+#define HTTP_CREDENTIALS_OPTION(variable)                                                                    \
+	{                                                                                                    \
+		.name = "credentials", .value = "SECRETS", .to = (variable), .kind = OPTION_FILE,            \
+		.help = "a file of mode 600 with lines: user NAME, password TEXT, header NAME: VALUE"        \
+	}
+#define HTTP_AUTHORITIES_OPTION(variable)                                                                    \
+	{                                                                                                    \
+		.name = "ca", .value = "PEM", .to = (variable), .kind = OPTION_FILE,                         \
+		.help = "the certificates that https servers are checked by; the system's otherwise"         \
+	}
+
 struct http_settings {
 	const char *credentials; /* a file, NULL: none. Lines: user NAME, password TEXT, header NAME: VALUE */
 	const char *authorities; /* a file of certificates, NULL: the system's */

@@ -68,16 +68,8 @@ static const struct command_option options[] = {
 	  .to = &chosen.until,
 	  .kind = OPTION_TIME,
 	  .help = "the runs begun before" },
-	{ .name = "credentials",
-	  .value = "SECRETS",
-	  .to = &credentials,
-	  .kind = OPTION_FILE,
-	  .help = "a file of mode 600 with lines: user NAME, password TEXT, header NAME: VALUE" },
-	{ .name = "ca",
-	  .value = "PEM",
-	  .to = &authorities,
-	  .kind = OPTION_FILE,
-	  .help = "the certificates that https servers are checked by; the system's otherwise" },
+	HTTP_CREDENTIALS_OPTION(&credentials),
+	HTTP_AUTHORITIES_OPTION(&authorities),
 	{ 0 },
 };
 
