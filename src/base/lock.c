@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/lock.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static void cancel_hold_here(void)
 {
 	int before = cancel.holds ? 0 : cancel_hold();
 
-	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!cancel.holds++)
 		cancel.before = before;
 }
@@ -53,7 +52,7 @@ static void cancel_release_here(void)
 {
 	int before = cancel.before;
 
-	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!--cancel.holds)
 		cancel_release(before);
 }

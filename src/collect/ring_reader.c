@@ -16,7 +16,7 @@
 /* Release: a producer that sees the tail sees the zeros, too. */
 static void store_tail(struct ring *ring, uint64_t tail)
 {
-	atomic_store_explicit(&ring->tail, tail, memory_order_release);
+	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
 }
 
 static size_t round_up(size_t bytes)
@@ -38,9 +38,9 @@ struct ring *ring_place(void *memory, size_t bytes, uint64_t position)
 	struct ring *ring = memory;
 
 	ring->bytes = round_up(bytes);
-	atomic_store(&ring->head, position);
-	atomic_store(&ring->next, position);
-	atomic_store(&ring->taken, position);
+	__atomic_store_n(&ring->head, position, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->next, position, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->taken, position, __ATOMIC_SEQ_CST);
 	store_tail(ring, position);
 	return ring;
 }
@@ -68,38 +68,38 @@ void ring_reset_in_child(struct ring *ring)
 {
 	/* Fresh pages of zeros: cheaper than writing them, and they free the copies of the
 	 * parent's pages. */
-	if (madvise((void *)ring->block, ring->bytes, MADV_DONTNEED) != 0) {
+	if (madvise(ring->block, ring->bytes, MADV_DONTNEED) != 0) {
 		for (size_t i = 0; i < ring->bytes / RING_WORD; i++)
-			atomic_store_explicit(&ring->block[i], 0, memory_order_relaxed);
+			__atomic_store_n(&ring->block[i], 0, __ATOMIC_RELAXED);
 	}
-	atomic_store(&ring->dropped, 0);
-	atomic_store(&ring->sleep, RING_AWAKE);
-	atomic_store(&ring->wake_requested, 0);
-	ring_place(ring, ring->bytes, atomic_load(&ring->head));
+	__atomic_store_n(&ring->dropped, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->sleep, RING_AWAKE, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->wake_requested, 0, __ATOMIC_SEQ_CST);
+	ring_place(ring, ring->bytes, __atomic_load_n(&ring->head, __ATOMIC_SEQ_CST));
 }
 
 /* Acquire on both: the caller compares them with what other threads have published. */
 uint64_t ring_head(const struct ring *ring)
 {
-	return atomic_load_explicit(&ring->head, memory_order_acquire);
+	return __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 }
 
 uint64_t ring_tail(const struct ring *ring)
 {
-	return atomic_load_explicit(&ring->tail, memory_order_acquire);
+	return __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
 }
 
 uint64_t ring_dropped(const struct ring *ring)
 {
-	return atomic_load_explicit(&ring->dropped, memory_order_relaxed);
+	return __atomic_load_n(&ring->dropped, __ATOMIC_RELAXED);
 }
 
 /* --- reading ---------------------------------------------------------------------- */
 
 /* The counterpart of ring_publish_header(); it acquires the payload. */
-static uint64_t load_header(_Atomic uint64_t *header)
+static uint64_t load_header(uint64_t *header)
 {
-	return atomic_load_explicit(header, memory_order_seq_cst);
+	return __atomic_load_n(header, __ATOMIC_SEQ_CST);
 }
 
 static unsigned header_kind(uint64_t header)
@@ -111,10 +111,10 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size)
 {
 	for (;;) {
 		/* Relaxed: only this thread writes it. */
-		uint64_t next = atomic_load_explicit(&ring->next, memory_order_relaxed);
-		_Atomic uint64_t *word = ring_header_at(ring, next);
+		uint64_t next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
+		uint64_t *word = ring_header_at(ring, next);
 		/* All that there is was passed: what lies at its end has been read. */
-		if (next - atomic_load_explicit(&ring->tail, memory_order_relaxed) == ring->bytes)
+		if (next - __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) == ring->bytes)
 			return NULL;
 		uint64_t header = load_header(word);
 		if (header_kind(header) == 0) /* not committed */
@@ -130,18 +130,18 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size)
 
 void ring_pass(struct ring *ring)
 {
-	uint64_t next = atomic_load_explicit(&ring->next, memory_order_relaxed);
+	uint64_t next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
 	uint64_t header = load_header(ring_header_at(ring, next));
 
 	if (header_kind(header) != 0)
-		atomic_store_explicit(&ring->next, next + ring_record_bytes(header & RING_SIZE_MASK),
-		                      memory_order_relaxed);
+		__atomic_store_n(&ring->next, next + ring_record_bytes(header & RING_SIZE_MASK),
+		                 __ATOMIC_RELAXED);
 }
 
 size_t ring_passed(const struct ring *ring)
 {
-	return atomic_load_explicit(&ring->next, memory_order_relaxed) -
-	       atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	return __atomic_load_n(&ring->next, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&ring->tail, __ATOMIC_RELAXED);
 }
 
 /* The fences below are for the compiler: a process that ends has done its stores in the
@@ -149,25 +149,24 @@ size_t ring_passed(const struct ring *ring)
 
 void ring_announce(struct ring *ring, uint64_t batch)
 {
-	atomic_store_explicit(&ring->announced_batch, batch, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
-	atomic_store_explicit(&ring->announced, atomic_load_explicit(&ring->next, memory_order_relaxed),
-	                      memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_store_n(&ring->announced_batch, batch, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->announced, __atomic_load_n(&ring->next, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 /* The words are zeroed one by one as atomics: any of them may become a header, for which
  * zero has a meaning. */
 void ring_release(struct ring *ring)
 {
-	uint64_t next = atomic_load_explicit(&ring->next, memory_order_relaxed);
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	uint64_t next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
+	uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED);
 
 	/* First: what is half zeroed must not be read again. */
-	atomic_store_explicit(&ring->taken, next, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_store_n(&ring->taken, next, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	for (uint64_t at = tail; at < next; at += RING_WORD)
-		atomic_store_explicit(ring_header_at(ring, at), 0, memory_order_relaxed);
+		__atomic_store_n(ring_header_at(ring, at), 0, __ATOMIC_RELAXED);
 	store_tail(ring, next);
 }
 
@@ -180,7 +179,7 @@ void ring_consume(struct ring *ring)
 /* Whether the reader must not sleep. Called after `sleep` was stored. */
 static bool has_work(struct ring *ring, uint32_t sleep)
 {
-	if (atomic_exchange(&ring->wake_requested, 0) != 0)
+	if (__atomic_exchange_n(&ring->wake_requested, 0, __ATOMIC_SEQ_CST) != 0)
 		return true;
 	if (sleep != RING_SLEEP_IDLE && !ring_is_half_full(ring))
 		return false;
@@ -209,7 +208,7 @@ static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_fir
 
 	for (;;) {
 		uint32_t sleep = until_first ? RING_SLEEP_IDLE : RING_SLEEP_TIMED;
-		atomic_store(&ring->sleep, sleep);
+		__atomic_store_n(&ring->sleep, sleep, __ATOMIC_SEQ_CST);
 		is_woken = has_work(ring, sleep);
 		if (is_woken || bounded_wait_left(wait) == 0)
 			break;
@@ -224,12 +223,13 @@ static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_fir
 			/* Fails when a producer has woken the reader meanwhile. */
 			uint32_t expected = sleep;
 			sleep = RING_SLEEP_STALLED;
-			if (!atomic_compare_exchange_strong(&ring->sleep, &expected, sleep))
+			if (!__atomic_compare_exchange_n(&ring->sleep, &expected, sleep, false,
+			                                 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 				continue;
 		}
-		bounded_wait_futex(wait, (uint32_t *)&ring->sleep, sleep, most);
+		bounded_wait_futex(wait, &ring->sleep, sleep, most);
 	}
-	atomic_store(&ring->sleep, RING_AWAKE);
+	__atomic_store_n(&ring->sleep, RING_AWAKE, __ATOMIC_SEQ_CST);
 	return is_woken;
 }
 
@@ -257,10 +257,11 @@ bool ring_wait_beside(struct ring *ring, int64_t timeout_ns)
 	struct bounded_wait wait = is_read ? bounded_wait_begin(&for_record)
 	                                   : bounded_wait_begin_within(&for_interval, (uint64_t)timeout_ns);
 
-	atomic_store(&ring->sleep, sleep);
-	if (atomic_exchange(&ring->wake_requested, 0) == 0 && (ring_used_bytes(ring) == 0) == is_read)
-		bounded_wait_futex(&wait, (uint32_t *)&ring->sleep, sleep, WAIT_NO_LIMIT);
-	atomic_store(&ring->sleep, RING_AWAKE);
+	__atomic_store_n(&ring->sleep, sleep, __ATOMIC_SEQ_CST);
+	if (__atomic_exchange_n(&ring->wake_requested, 0, __ATOMIC_SEQ_CST) == 0 &&
+	    (ring_used_bytes(ring) == 0) == is_read)
+		bounded_wait_futex(&wait, &ring->sleep, sleep, WAIT_NO_LIMIT);
+	__atomic_store_n(&ring->sleep, RING_AWAKE, __ATOMIC_SEQ_CST);
 	/* A request that came late is left for the next call. */
 	return bounded_wait_left(&wait) != 0;
 }
@@ -269,7 +270,7 @@ void ring_wake(struct ring *ring)
 {
 	/* The request is stored first, then `sleep` is read; the reader does it the other
 	 * way round. Both sequentially consistent, so that one sees the other. */
-	atomic_store(&ring->wake_requested, 1);
-	if (atomic_exchange(&ring->sleep, RING_AWAKE) != RING_AWAKE)
-		futex_wake((uint32_t *)&ring->sleep, 1);
+	__atomic_store_n(&ring->wake_requested, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_exchange_n(&ring->sleep, RING_AWAKE, __ATOMIC_SEQ_CST) != RING_AWAKE)
+		futex_wake(&ring->sleep, 1);
 }

@@ -11,7 +11,7 @@
 #include "collect/ring_reader.h"
 #include "wire/ring_layout.h"
 
-#define LOAD(position) atomic_load_explicit(&(position), memory_order_relaxed)
+#define LOAD(position) __atomic_load_n(&(position), __ATOMIC_RELAXED)
 
 struct ring *ring_remains_find(void *memory, size_t size)
 {
@@ -70,9 +70,9 @@ bool ring_remains_sound(struct ring *ring)
 
 static void set_tail(struct ring *ring, uint64_t tail)
 {
-	atomic_store_explicit(&ring->taken, tail, memory_order_relaxed);
-	atomic_store_explicit(&ring->next, tail, memory_order_relaxed);
-	atomic_store_explicit(&ring->tail, tail, memory_order_relaxed);
+	__atomic_store_n(&ring->taken, tail, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->next, tail, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELAXED);
 }
 
 static bool copy_between(struct ring *ring, uint64_t from, uint64_t to, ring_copy_function copy,
@@ -103,13 +103,13 @@ bool ring_remains_copy_committed(struct ring *ring, ring_copy_function copy, voi
 	set_tail(ring, LOAD(ring->taken));
 	if (!ring_remains_copy(ring, copy, context) || (end = committed_end(ring)) == UNSOUND)
 		return false;
-	atomic_thread_fence(memory_order_acquire);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return copy_between(ring, LOAD(ring->taken), end, copy, context) && ring_remains_sound(ring);
 }
 
 static void store_header(struct ring *ring, uint64_t at, uint64_t header)
 {
-	atomic_store_explicit(ring_header_at(ring, at), header, memory_order_relaxed);
+	__atomic_store_n(ring_header_at(ring, at), header, __ATOMIC_RELAXED);
 }
 
 /* The next word that is not zero, or the limit: a reservation without its header ends there. */
@@ -153,12 +153,11 @@ void ring_remains_free(void *memory, const struct ring *copy, uint64_t tail, uin
 
 	if (new_tail <= tail)
 		return;
-	atomic_store_explicit(&ring->next, new_tail, memory_order_relaxed);
-	atomic_store_explicit(&ring->taken, new_tail, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_store_n(&ring->next, new_tail, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->taken, new_tail, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	for (uint64_t at = tail; at < new_tail; at += RING_WORD)
-		atomic_store_explicit(&ring->block[(at & (copy->bytes - 1)) / RING_WORD], 0,
-		                      memory_order_relaxed);
+		__atomic_store_n(&ring->block[(at & (copy->bytes - 1)) / RING_WORD], 0, __ATOMIC_RELAXED);
 	/* Release: a producer that sees the tail sees the zeros, too. */
-	atomic_store_explicit(&ring->tail, new_tail, memory_order_release);
+	__atomic_store_n(&ring->tail, new_tail, __ATOMIC_RELEASE);
 }

@@ -26,7 +26,7 @@ void *ring_try_reserve(struct ring *ring, size_t size)
 	do {
 		/* The tail first: it can then never be ahead of the head. */
 		uint64_t tail = ring_load_tail(ring);
-		head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+		head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		size_t to_end = ring->bytes - (head & (ring->bytes - 1));
 		padding = need > to_end ? to_end : 0;
 		next = head + padding + need;
@@ -34,19 +34,19 @@ void *ring_try_reserve(struct ring *ring, size_t size)
 			return NULL;
 		/* Relaxed: winning gives the room to one producer; the header, not the head,
 		 * publishes what it writes there. */
-	} while (!atomic_compare_exchange_weak_explicit(&ring->head, &head, next, memory_order_relaxed,
-	                                                memory_order_relaxed));
+	} while (!__atomic_compare_exchange_n(&ring->head, &head, next, true, __ATOMIC_RELAXED,
+	                                      __ATOMIC_RELAXED));
 
 	if (padding != 0) {
 		ring_publish_header(ring_header_at(ring, head),
 		                    ring_committed_header(RING_PADDING, padding - RING_WORD));
 		head += padding;
 	}
-	_Atomic uint64_t *header = ring_header_at(ring, head);
+	uint64_t *header = ring_header_at(ring, head);
 	/* Relaxed: only this thread uses it, in ring_commit(). The compiler keeps it before
 	 * the payload: a process that is killed leaves no payload without a header. */
-	atomic_store_explicit(header, RING_RESERVED | size, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
+	__atomic_store_n(header, RING_RESERVED | size, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return (void *)(header + 1);
 }
 
@@ -55,23 +55,24 @@ void *ring_reserve(struct ring *ring, size_t size)
 	void *payload = ring_try_reserve(ring, size);
 
 	if (!payload) /* relaxed: a counter */
-		atomic_fetch_add_explicit(&ring->dropped, 1, memory_order_relaxed);
+		__atomic_fetch_add(&ring->dropped, 1, __ATOMIC_RELAXED);
 	return payload;
 }
 
 void ring_commit(struct ring *ring, void *payload, unsigned kind)
 {
-	_Atomic uint64_t *header = (_Atomic uint64_t *)payload - 1;
-	size_t size = atomic_load_explicit(header, memory_order_relaxed) & RING_SIZE_MASK;
+	uint64_t *header = (uint64_t *)payload - 1;
+	size_t size = __atomic_load_n(header, __ATOMIC_RELAXED) & RING_SIZE_MASK;
 
 	ring_publish_header(header, ring_committed_header(kind, size));
 
 	/* Sequentially consistent, see ring_publish_header(). A wake-up that the test for
 	 * half full misses comes with the next record, or with the time-out. */
-	uint32_t sleep = atomic_load(&ring->sleep);
+	uint32_t sleep = __atomic_load_n(&ring->sleep, __ATOMIC_SEQ_CST);
 	if (sleep != RING_SLEEP_IDLE && (sleep != RING_SLEEP_TIMED || !ring_is_half_full(ring)))
 		return;
 	/* Several producers may see the reader asleep. One wins: a sleep costs one system call. */
-	if (atomic_compare_exchange_strong(&ring->sleep, &sleep, RING_AWAKE))
-		futex_wake((uint32_t *)&ring->sleep, 1);
+	if (__atomic_compare_exchange_n(&ring->sleep, &sleep, RING_AWAKE, false, __ATOMIC_SEQ_CST,
+	                                __ATOMIC_SEQ_CST))
+		futex_wake(&ring->sleep, 1);
 }

@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +41,7 @@ struct response {
 	char build_id[];
 };
 
-static _Atomic(struct response *) responses;
+static struct response *responses; /* atomic */
 static void give_up(void);
 /* The thread that fetches holds it, and a fetch may last. */
 LOCK_DEFINE(lock, LOCK_DEBUGINFOD, .at_fork = LOCK_LEFT, .lost = give_up);
@@ -118,7 +117,7 @@ static int has_taken_too_long(struct debuginfod_client *asking, long done, long 
 static const struct response *find_response(const char *build_id)
 {
 	/* Acquire: pairs with the release in remember(). */
-	const struct response *response = atomic_load_explicit(&responses, memory_order_acquire);
+	const struct response *response = __atomic_load_n(&responses, __ATOMIC_ACQUIRE);
 	while (response && strcmp(response->build_id, build_id) != 0)
 		response = response->next;
 	return response;
@@ -134,8 +133,8 @@ static void remember(const char *build_id, char *path)
 	}
 	memcpy(response->build_id, build_id, size);
 	response->path = path;
-	response->next = atomic_load_explicit(&responses, memory_order_relaxed);
-	atomic_store_explicit(&responses, response, memory_order_release);
+	response->next = __atomic_load_n(&responses, __ATOMIC_RELAXED);
+	__atomic_store_n(&responses, response, __ATOMIC_RELEASE);
 }
 
 static char *request(const char *build_id)

@@ -12,7 +12,6 @@
 #include "symbol/symbol.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,20 +42,20 @@ struct object {
 	/* Those of each stage that was read, NULL where it gave none. Written under
 	 * load_lock, before the number of stages is. */
 	struct symbol_table *tables[NAME_STAGES];
-	atomic_uint stages;
+	unsigned stages;          /* atomic */
 	struct names_found found; /* under load_lock */
 	/* Under lines_lock. */
 	bool lines_tried;
 	struct lines *lines;
 };
 
-static _Atomic(struct object *) buckets[BUCKETS];
+static struct object *buckets[BUCKETS]; /* atomic */
 LOCK_DEFINE(load_lock, LOCK_SYMBOL_LOAD);
 static void forget_lines(void);
 LOCK_DEFINE(lines_lock, LOCK_SYMBOL_LINES, .lost = forget_lines);
 static struct debug_path default_path = { .folders = SYMBOL_DEBUG_PATH };
-static struct debug_path *debug_paths = &default_path; /* under load_lock */
-static _Atomic(const struct debug_path *) debug_path = &default_path;
+static struct debug_path *debug_paths = &default_path;      /* under load_lock */
+static const struct debug_path *debug_path = &default_path; /* atomic */
 
 /* --- the cache ----------------------------------------------------------------- */
 
@@ -76,7 +75,7 @@ static bool is_key(const struct symbol_object *a, const struct symbol_object *b)
 	       strcmp(a->build_id, b->build_id) == 0 && strcmp(a->path, b->path) == 0;
 }
 
-static _Atomic(struct object *) *bucket_of(uint64_t hash)
+static struct object **bucket_of(uint64_t hash)
 {
 	return &buckets[hash % BUCKETS];
 }
@@ -84,9 +83,9 @@ static _Atomic(struct object *) *bucket_of(uint64_t hash)
 static struct object *find_object(const struct symbol_object *key, uint64_t hash)
 {
 	/* Relaxed: only its address counts here. */
-	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_relaxed);
+	const struct debug_path *folders = __atomic_load_n(&debug_path, __ATOMIC_RELAXED);
 	/* Acquire: pairs with the release in add_object, whose table is then read. */
-	struct object *object = atomic_load_explicit(bucket_of(hash), memory_order_acquire);
+	struct object *object = __atomic_load_n(bucket_of(hash), __ATOMIC_ACQUIRE);
 	while (object &&
 	       (object->hash != hash || object->debug_path != folders || !is_key(&object->key, key)))
 		object = object->next;
@@ -109,7 +108,7 @@ static void read_stage(struct object *object, enum name_stage stage)
 	object->tables[stage] =
 		sources_read_names(&object->key, object->debug_path->folders, stage, &object->found);
 	/* Release: pairs with the acquire in get_table(), whose table is read then. */
-	atomic_store_explicit(&object->stages, stage + 1u, memory_order_release);
+	__atomic_store_n(&object->stages, stage + 1u, __ATOMIC_RELEASE);
 }
 
 static struct object *add_object(const struct symbol_object *key, uint64_t hash)
@@ -125,11 +124,11 @@ static struct object *add_object(const struct symbol_object *key, uint64_t hash)
 		free_object(object);
 		return NULL;
 	}
-	object->debug_path = atomic_load_explicit(&debug_path, memory_order_relaxed);
+	object->debug_path = __atomic_load_n(&debug_path, __ATOMIC_RELAXED);
 	read_stage(object, NAMES_AT_ONCE);
-	_Atomic(struct object *) *bucket = bucket_of(hash);
-	object->next = atomic_load_explicit(bucket, memory_order_relaxed);
-	atomic_store_explicit(bucket, object, memory_order_release);
+	struct object **bucket = bucket_of(hash);
+	object->next = __atomic_load_n(bucket, __ATOMIC_RELAXED);
+	__atomic_store_n(bucket, object, __ATOMIC_RELEASE);
 	return object;
 }
 
@@ -151,9 +150,9 @@ static struct object *get_object(const struct symbol_object *key)
 static const struct symbol_table *get_table(struct object *object, enum name_stage stage)
 {
 	/* Acquire: pairs with the release in read_stage(). */
-	if (atomic_load_explicit(&object->stages, memory_order_acquire) <= stage) {
+	if (__atomic_load_n(&object->stages, __ATOMIC_ACQUIRE) <= stage) {
 		lock_acquire(&load_lock);
-		if (atomic_load_explicit(&object->stages, memory_order_relaxed) <= stage)
+		if (__atomic_load_n(&object->stages, __ATOMIC_RELAXED) <= stage)
 			read_stage(object, stage);
 		lock_release(&load_lock);
 	}
@@ -233,7 +232,7 @@ bool symbol_is_read(const struct symbol_object *object)
 {
 	struct object *cached = find_object(object, hash_key(object));
 	/* Acquire: as in get_table(). */
-	if (!cached || atomic_load_explicit(&cached->stages, memory_order_acquire) < NAME_STAGES)
+	if (!cached || __atomic_load_n(&cached->stages, __ATOMIC_ACQUIRE) < NAME_STAGES)
 		return false;
 	lock_acquire(&lines_lock);
 	bool has_none = cached->lines_tried && !cached->lines;
@@ -246,7 +245,7 @@ void symbol_fetch(const struct symbol_object *object)
 	if (!object->build_id[0] || !debuginfod_is_wanted() || find_object(object, hash_key(object)))
 		return;
 	/* Acquire: pairs with the release of the thread that added it. */
-	const struct debug_path *folders = atomic_load_explicit(&debug_path, memory_order_acquire);
+	const struct debug_path *folders = __atomic_load_n(&debug_path, __ATOMIC_ACQUIRE);
 	struct why ignored = { "" };
 	if (!sources_lines_from(object, folders->folders, &ignored))
 		debuginfod_fetch(object->build_id);
@@ -288,7 +287,7 @@ void symbol_forget(void)
 	lock_acquire(&load_lock);
 	lock_acquire(&lines_lock);
 	for (size_t i = 0; i < BUCKETS; i++) {
-		struct object *object = atomic_exchange_explicit(&buckets[i], NULL, memory_order_acq_rel);
+		struct object *object = __atomic_exchange_n(&buckets[i], NULL, __ATOMIC_ACQ_REL);
 		while (object) {
 			struct object *next = object->next;
 			free_object(object);
@@ -326,7 +325,7 @@ bool symbol_set_debug_path(const char *folders)
 	if (!path)
 		path = add_path(folders);
 	if (path)
-		atomic_store_explicit(&debug_path, path, memory_order_release);
+		__atomic_store_n(&debug_path, path, __ATOMIC_RELEASE);
 	lock_release(&load_lock);
 	return path != NULL;
 }
@@ -334,7 +333,7 @@ bool symbol_set_debug_path(const char *folders)
 const char *symbol_debug_path(void)
 {
 	/* Acquire: pairs with the release in symbol_set_debug_path(). */
-	return atomic_load_explicit(&debug_path, memory_order_acquire)->folders;
+	return __atomic_load_n(&debug_path, __ATOMIC_ACQUIRE)->folders;
 }
 
 /* A thread that is not in this child was reading lines, and may have left any of them half
@@ -342,7 +341,7 @@ const char *symbol_debug_path(void)
 static void forget_lines(void)
 {
 	for (size_t i = 0; i < BUCKETS; i++)
-		for (struct object *object = atomic_load_explicit(&buckets[i], memory_order_relaxed); object;
+		for (struct object *object = __atomic_load_n(&buckets[i], __ATOMIC_RELAXED); object;
 		     object = object->next) {
 			object->lines_tried = false;
 			object->lines = NULL;

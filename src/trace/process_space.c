@@ -5,7 +5,6 @@
  */
 #include "trace/process_space.h"
 
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "store/store.h"
@@ -19,15 +18,15 @@ static const struct module *locate(const struct address_space *space, uint64_t a
 
 static int64_t own_start_time(void)
 {
-	static _Atomic(int64_t) start;
-	static _Atomic(pid_t) process;
+	static int64_t start; /* atomic, as the next */
+	static pid_t process;
 	pid_t now = getpid();
 	/* Acquire, release: a thread that reads the process's id here also reads its start. */
-	if (atomic_load_explicit(&process, memory_order_acquire) != now) {
-		atomic_store_explicit(&start, store_process_start(), memory_order_relaxed);
-		atomic_store_explicit(&process, now, memory_order_release);
+	if (__atomic_load_n(&process, __ATOMIC_ACQUIRE) != now) {
+		__atomic_store_n(&start, store_process_start(), __ATOMIC_RELAXED);
+		__atomic_store_n(&process, now, __ATOMIC_RELEASE);
 	}
-	return atomic_load_explicit(&start, memory_order_relaxed);
+	return __atomic_load_n(&start, __ATOMIC_RELAXED);
 }
 
 static char *name_generated(const struct address_space *space, uint64_t address)

@@ -18,7 +18,6 @@
 #ifndef QUERYPROF_WIRE_RING_LAYOUT_H
 #define QUERYPROF_WIRE_RING_LAYOUT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,20 +44,21 @@ enum ring_sleep {
 /* The block lies behind the ring's own fields, at a page of its own. */
 #define RING_FRONT 4096
 
-/* One cache line for each writer: the producers', the reader's, the constants'. */
+/* One cache line for each writer: the producers', the reader's, the constants'. All but `bytes` are atomic.
+ */
 struct ring {
-	_Alignas(RING_CACHE_LINE) atomic_uint_fast64_t head;
-	atomic_uint_fast64_t dropped;
+	_Alignas(RING_CACHE_LINE) uint64_t head;
+	uint64_t dropped;
 
-	_Alignas(RING_CACHE_LINE) atomic_uint_fast64_t tail;
-	atomic_uint_fast64_t next;                       /* the record that is read next */
-	atomic_uint_fast64_t taken;                      /* everything before is stored, or lost */
-	atomic_uint_fast64_t announced, announced_batch; /* ring_announce() */
-	_Atomic uint32_t sleep;                          /* enum ring_sleep */
-	_Atomic uint32_t wake_requested;
+	_Alignas(RING_CACHE_LINE) uint64_t tail;
+	uint64_t next;                       /* the record that is read next */
+	uint64_t taken;                      /* everything before is stored, or lost */
+	uint64_t announced, announced_batch; /* ring_announce() */
+	uint32_t sleep;                      /* enum ring_sleep */
+	uint32_t wake_requested;
 
 	_Alignas(RING_CACHE_LINE) size_t bytes; /* of the block, a power of two */
-	_Alignas(RING_FRONT) _Atomic uint64_t block[];
+	_Alignas(RING_FRONT) uint64_t block[];
 };
 
 /* --- memory orders that the two sides share ---------------------------------- */
@@ -67,21 +67,21 @@ struct ring {
  * that is loaded next is at least as new as this tail. */
 static inline uint64_t ring_load_tail(const struct ring *ring)
 {
-	return atomic_load_explicit(&ring->tail, memory_order_acquire);
+	return __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
 }
 
 /* Sequentially consistent, both this store and the producer's load of `sleep` after
  * it; the reader stores `sleep` and then loads the header. One of the two sees the
  * other's store: otherwise a record could stay there while the reader sleeps without
  * a limit. The store also releases the payload. */
-static inline void ring_publish_header(_Atomic uint64_t *header, uint64_t value)
+static inline void ring_publish_header(uint64_t *header, uint64_t value)
 {
-	atomic_store_explicit(header, value, memory_order_seq_cst);
+	__atomic_store_n(header, value, __ATOMIC_SEQ_CST);
 }
 
 /* --- places and headers ------------------------------------------------------- */
 
-static inline _Atomic uint64_t *ring_header_at(struct ring *ring, uint64_t position)
+static inline uint64_t *ring_header_at(struct ring *ring, uint64_t position)
 {
 	return ring->block + (position & (ring->bytes - 1)) / RING_WORD;
 }
@@ -102,7 +102,7 @@ static inline uint64_t ring_used_bytes(const struct ring *ring)
 	/* The tail first: it can then never be ahead of the head. Relaxed for the head:
 	 * the result is a hint of how full the ring is. */
 	uint64_t tail = ring_load_tail(ring);
-	return atomic_load_explicit(&ring->head, memory_order_relaxed) - tail;
+	return __atomic_load_n(&ring->head, __ATOMIC_RELAXED) - tail;
 }
 
 static inline bool ring_is_half_full(const struct ring *ring)

@@ -41,7 +41,7 @@ struct producers {
 static void forget_headers(struct ring *ring, uint64_t from, uint64_t to)
 {
 	for (uint64_t at = from; at < to; at += RING_WORD)
-		atomic_store(ring_header_at(ring, at), 0);
+		__atomic_store_n(ring_header_at(ring, at), 0, __ATOMIC_SEQ_CST);
 }
 
 static bool produce(struct producers *producers)

@@ -35,11 +35,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(memory, 0, ring_memory_bytes(RING_MIN_BYTES));
 	struct ring *ring = ring_place(memory, RING_MIN_BYTES, 0);
 	memcpy(ring->block, data, size < ring->bytes ? size : ring->bytes);
-	atomic_store(&ring->head, input.head * RING_WORD);
-	atomic_store(&ring->next, input.next * RING_WORD);
-	atomic_store(&ring->taken, input.taken * RING_WORD);
-	atomic_store(&ring->tail, input.tail * RING_WORD);
-	atomic_store(&ring->announced, input.announced * RING_WORD);
+	__atomic_store_n(&ring->head, input.head * RING_WORD, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->next, input.next * RING_WORD, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->taken, input.taken * RING_WORD, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->tail, input.tail * RING_WORD, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ring->announced, input.announced * RING_WORD, __ATOMIC_SEQ_CST);
 
 	ring = ring_remains_find(memory, ring_memory_bytes(RING_MIN_BYTES));
 	if (ring) {
