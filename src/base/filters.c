@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/filters.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/task_file.h"
 
 /* The number after the name; -1: the file has no such line. */
 static int field(const char *status, const char *name)
@@ -16,15 +16,10 @@ static int field(const char *status, const char *name)
 
 int filters_here(void)
 {
-	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC), count;
 	char status[4096];
-	ssize_t size = -1;
+	int count;
 
-	if (fd >= 0) {
-		size = read(fd, status, sizeof(status) - 1);
-		close(fd);
-	}
-	status[size > 0 ? size : 0] = '\0';
+	task_file_read_own("status", status, sizeof(status));
 	count = field(status, "\nSeccomp_filters:");
 	if (count < 0) /* Linux before 5.9 */
 		count = field(status, "\nSeccomp:") > 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory_left.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/task_file.h"
 
 #define SHARE 8 /* the host has the other seven parts */
 
@@ -18,14 +19,8 @@ static struct usage usage_now(void)
 {
 	unsigned long long fields[6] = { 0 };
 	char line[200] = "", *at = line;
-	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 
-	if (fd >= 0) {
-		ssize_t size = read(fd, line, sizeof(line) - 1);
-
-		line[size > 0 ? size : 0] = '\0';
-		close(fd);
-	}
+	task_file_read_process("statm", line, sizeof(line));
 	for (int i = 0; i < 6; i++)
 		fields[i] = strtoull(at, &at, 10);
 	return (struct usage){ fields[0] * (unsigned long)sysconf(_SC_PAGESIZE),

@@ -7,11 +7,14 @@
 
 #include "base/cancel.h"
 
-static bool read_file(const char *path, char *text, size_t size)
+static bool read_file(const char *folder, const char *name, char *text, size_t size)
 {
+	int cancel = cancel_hold(), fd;
 	ssize_t length = -1;
-	int cancel = cancel_hold(), fd = open(path, O_RDONLY | O_CLOEXEC);
+	char path[64];
 
+	snprintf(path, sizeof(path), "/proc/%s/%s", folder, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		length = read(fd, text, size - 1);
 		close(fd);
@@ -23,16 +26,18 @@ static bool read_file(const char *path, char *text, size_t size)
 
 bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t size)
 {
-	char path[64];
+	char folder[32];
 
-	snprintf(path, sizeof(path), "/proc/self/task/%u/%s", thread_id, name);
-	return read_file(path, text, size);
+	snprintf(folder, sizeof(folder), "self/task/%u", thread_id);
+	return read_file(folder, name, text, size);
+}
+
+bool task_file_read_own(const char *name, char *text, size_t size)
+{
+	return read_file("thread-self", name, text, size);
 }
 
 bool task_file_read_process(const char *name, char *text, size_t size)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/%s", name);
-	return read_file(path, text, size);
+	return read_file("self", name, text, size);
 }

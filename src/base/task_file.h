@@ -14,6 +14,9 @@
  * or no /proc. */
 bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t size);
 
+/* The same of the calling thread's file, also if its number is another one in /proc: in a namespace. */
+bool task_file_read_own(const char *name, char *text, size_t size);
+
 /* The same of the process's file. */
 bool task_file_read_process(const char *name, char *text, size_t size);
 

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/futex.h"
 #include "base/lock.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "collect/ring_reader.h"
 #include "queryprof.h"
+#include "timers/threads.h"
 
 #define STACK_BYTES (512 * 1024)
 
@@ -68,7 +70,26 @@ int64_t control_now_ns(void)
 	return (int64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
-int control_make_thread(pthread_t *thread, void *(*start)(void *))
+WAIT_DEFINE(for_process, "a thread of the store: the end of the process", WAIT_NO_LIMIT,
+            "nothing: it ends with the process");
+
+static void *thread_main(void *argument)
+{
+	struct store_thread *thread = argument;
+	struct bounded_wait wait = bounded_wait_begin(&for_process);
+	uint32_t never = 0;
+
+	pthread_setname_np(pthread_self(), "queryprof");
+	sampler_exclude_thread();
+	thread->work();
+	__atomic_store_n(&thread->is_done, 1, __ATOMIC_RELEASE);
+	futex_wake(&thread->is_done, 1);
+	while (__atomic_load_n(&store_control.threads_stay, __ATOMIC_ACQUIRE))
+		bounded_wait_futex(&wait, &never, 0, WAIT_NO_LIMIT);
+	return NULL;
+}
+
+int control_make_thread(struct store_thread *thread, void (*work)(void))
 {
 	pthread_attr_t attributes;
 	sigset_t all, before;
@@ -80,28 +101,39 @@ int control_make_thread(pthread_t *thread, void *(*start)(void *))
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(thread, &attributes, start, NULL);
+	*thread = (struct store_thread){ .work = work };
+	error = pthread_create(&thread->thread, &attributes, thread_main, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
 	return error;
 }
 
-WAIT_DEFINE(for_end, "the end of the process: a thread of the library's at its very end", NS_PER_S,
-            "nothing, so it is looked for: first at once, then ever less often");
+WAIT_DEFINE(for_end, "a thread of the store: its end", NS_PER_S,
+            "the thread when its work is done; then nothing, so it is looked for: ever less often");
 #define FIRST_NAP_NS 20000
 
-void control_join_thread(pthread_t thread)
+void control_join_thread(struct store_thread *thread)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_end);
 	uint64_t nap_ns = FIRST_NAP_NS;
 
-	while (pthread_tryjoin_np(thread, NULL)) {
+	while (!__atomic_load_n(&thread->is_done, __ATOMIC_ACQUIRE) &&
+	       bounded_wait_futex(&wait, &thread->is_done, 0, WAIT_NO_LIMIT))
+		;
+	if (__atomic_load_n(&store_control.threads_stay, __ATOMIC_RELAXED))
+		return;
+	while (pthread_tryjoin_np(thread->thread, NULL)) {
 		if (!bounded_wait_nap(&wait, nap_ns)) {
-			pthread_detach(thread);
+			pthread_detach(thread->thread);
 			return;
 		}
 		nap_ns += nap_ns / 4;
 	}
+}
+
+void control_keep_threads(void)
+{
+	__atomic_store_n(&store_control.threads_stay, true, __ATOMIC_RELEASE);
 }
 
 /* --- requests ------------------------------------------------------------------------ */

@@ -68,6 +68,12 @@ enum watch_state { WATCH_NONE, WATCH_WANTED, WATCH_RUNS };
 
 enum request { REQUEST_NONE, REQUEST_OPEN, REQUEST_CONFIGURE };
 
+struct store_thread {
+	pthread_t thread;
+	void (*work)(void);
+	uint32_t is_done; /* atomic, a futex: its work is */
+};
+
 struct control {
 	struct mutex lock;
 	struct condition changed;
@@ -79,7 +85,7 @@ struct control {
 	struct ring *ring; /* NULL: none, whatever the state */
 	struct settings_of_store settings;
 	bool (*start_thread)(void); /* READY to RUNNING; called with the lock held */
-	pthread_t thread;
+	struct store_thread thread;
 	int64_t retry_thread_at;
 	pid_t owner;
 	enum watch_state watch;
@@ -102,6 +108,9 @@ struct control {
 
 	/* Set in a forked child, for good: why this process must not use its SQLite. NULL: it may. */
 	const char *no_file;
+
+	/* The process ends: threads of the store stay when their work is done. */
+	bool threads_stay; /* atomic */
 
 	/* The host has forbidden what a thread of the store needs: there is none until it says otherwise. */
 	bool is_confined; /* atomic */
@@ -135,11 +144,15 @@ static inline void control_wait_for_file(bool waits)
 int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* A thread of the store, which takes no signals: they are the host's. 0 or errno. */
-int control_make_thread(pthread_t *thread, void *(*start)(void *));
+int control_make_thread(struct store_thread *thread, void (*work)(void));
 
-/* For a thread at its very end, where it runs what the host, or a library of its, does at the end of any
- * thread: if that takes too long, it is left. */
-void control_join_thread(pthread_t thread);
+/* Waits for a thread whose work ends, and for its end, unless threads stay: at its very end it runs what the
+ * host, or a library of its, does at the end of any thread. If that takes too long, it is left. */
+void control_join_thread(struct store_thread *thread);
+
+/* At the end of the process, before the store is shut down: a thread whose work is done waits for that end.
+ * Its own end would run code of the host's (destructors, free()) after the host's destructors. */
+void control_keep_threads(void);
 
 /* Hands the request to the flusher and waits for its response. Takes over `wanted`. A QP_
  * code, with a sentence in `*error`. */

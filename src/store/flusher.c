@@ -512,13 +512,10 @@ static void finish(void)
 	control_unlock();
 }
 
-void *flusher_main(void *unused)
+void flusher_main(void)
 {
 	bool stop, urgent, gathered = false;
 
-	(void)unused;
-	pthread_setname_np(pthread_self(), "queryprof");
-	sampler_exclude_thread();
 	flusher.table_error = descriptors_separate();
 	flusher.finishing_at = 0;
 	flusher_clear_failure();
@@ -561,7 +558,6 @@ void *flusher_main(void *unused)
 		gathered = true;
 	}
 	finish();
-	return NULL;
 }
 
 void flusher_free(void)

@@ -5,7 +5,7 @@
 #ifndef QUERYPROF_STORE_FLUSHER_H
 #define QUERYPROF_STORE_FLUSHER_H
 
-void *flusher_main(void *unused);
+void flusher_main(void);
 
 /* Without a thread: takes what the ring holds, as lost. */
 void flusher_discard(void);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/pacer.h"
 
-#include <pthread.h>
 #include <stdint.h>
 
 #include "base/bounded_wait.h"
@@ -11,11 +10,10 @@
 #include "store/counters.h"
 #include "timers/budget.h"
 #include "timers/shared_timer.h"
-#include "timers/threads.h"
 
 enum state { NONE, AWAKE, ASLEEP, ENDING };
 static uint32_t state; /* atomic, enum state, a futex. It says which thread may look */
-static pthread_t thread;
+static struct store_thread thread;
 
 /* So many looks with nothing to do, and it sleeps. */
 #define CALM_LOOKS 8
@@ -36,15 +34,12 @@ static bool look(void)
 WAIT_DEFINE(for_work, "the pacer: something to do", WAIT_NO_LIMIT, "the flusher");
 WAIT_DEFINE(for_look, "the pacer: the time of its next look", NS_PER_S, "the flusher, to end it");
 
-static void *pacer_main(void *unused)
+static void pacer_main(void)
 {
 	struct bounded_wait calm_wait = bounded_wait_begin(&for_work), look_wait;
 	uint64_t used_ns = 0;
 	int calm = 0;
 
-	(void)unused;
-	pthread_setname_np(pthread_self(), "queryprof");
-	sampler_exclude_thread();
 	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != ENDING) {
 		uint64_t pause = shared_timer_visit();
 		bool busy = look() || pause != 0;
@@ -60,7 +55,6 @@ static void *pacer_main(void *unused)
 		look_wait = bounded_wait_begin_within(&for_look, pause != 0 ? pause : BUDGET_LOOK_NS);
 		bounded_wait_futex(&look_wait, &state, AWAKE, WAIT_NO_LIMIT);
 	}
-	return NULL;
 }
 
 bool pacer_check(void)
@@ -86,7 +80,7 @@ void pacer_end(void)
 {
 	if (__atomic_exchange_n(&state, ENDING, __ATOMIC_ACQ_REL) != NONE) {
 		futex_wake(&state, 1);
-		control_join_thread(thread);
+		control_join_thread(&thread);
 	}
 	__atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
 }

@@ -124,25 +124,21 @@ int store_init(struct ring *ring, const struct store_config *config)
 
 /* --- the thread ------------------------------------------------------------------------- */
 
+static struct store_thread watch;
 static sigset_t watch_starters_mask;
+static char watch_starters_name[16];
 
 /* The process ends with its last thread, which runs the host's exit handlers and writes what
  * the host's streams hold. That is this thread: it has the host's descriptors, which the
  * flusher has not. From then on it works for the host, so its statements are sampled. */
-static void *watch_main(void *unused)
+static void watch_main(void)
 {
-	char hosts_name[16];
-
-	(void)unused;
-	pthread_getname_np(pthread_self(), hosts_name, sizeof(hosts_name));
-	pthread_setname_np(pthread_self(), "queryprof");
-	sampler_exclude_thread();
 	for (;;) {
 		int ours;
 
 		if (__atomic_load_n(&store_control.is_confined, __ATOMIC_RELAXED)) {
 			__atomic_store_n(&store_control.watch, WATCH_NONE, __ATOMIC_RELAXED);
-			return NULL;
+			return;
 		}
 		control_lock();
 		ours = 1 + control_has_thread() + pool_has_thread() + pacer_has_thread();
@@ -152,7 +148,7 @@ static void *watch_main(void *unused)
 		wait_pause(&between_looks, LOOK_INTERVAL_NS);
 	}
 	sampler_include_thread();
-	pthread_setname_np(pthread_self(), hosts_name);
+	pthread_setname_np(pthread_self(), watch_starters_name);
 	pthread_sigmask(SIG_SETMASK, &watch_starters_mask, NULL);
 	exit(0);
 }
@@ -160,14 +156,13 @@ static void *watch_main(void *unused)
 /* On a thread of the host. False: there is none. */
 REQUIRES(store_control.lock) static bool start_watch(void)
 {
-	pthread_t thread;
-
 	if (store_control.watch != WATCH_WANTED)
 		return true;
 	pthread_sigmask(SIG_SETMASK, NULL, &watch_starters_mask);
-	if (control_make_thread(&thread, watch_main))
+	pthread_getname_np(pthread_self(), watch_starters_name, sizeof(watch_starters_name));
+	if (control_make_thread(&watch, watch_main))
 		return false;
-	pthread_detach(thread);
+	pthread_detach(watch.thread);
 	store_control.watch = WATCH_RUNS;
 	return true;
 }
@@ -373,7 +368,6 @@ static void free_all(void)
 
 static void shut_down(struct waiting waiting)
 {
-	pthread_t thread;
 	bool joinable;
 
 	/* A child that came without queryprof's hooks: the lock may be held by a thread that it
@@ -386,13 +380,12 @@ static void shut_down(struct waiting waiting)
 		return;
 	}
 	joinable = store_control.state == STORE_FINISHED;
-	thread = store_control.thread;
 	free(store_control.error);
 	store_control.error = NULL;
 	control_unlock();
 
 	if (joinable)
-		control_join_thread(thread);
+		control_join_thread(&store_control.thread);
 	free_all();
 	control_lock();
 	store_control.ring = NULL;
@@ -472,6 +465,8 @@ static void drain_before_destructors(void)
 static void on_end_of_destructors(void *unused)
 {
 	(void)unused;
+	if (store_is_here())
+		control_keep_threads();
 	shut_down(waiting_begin_ms(&at_exit, left_ms));
 }
 
@@ -548,6 +543,7 @@ REQUIRES(store_control.lock) static void reset_control(void)
 {
 	store_control.pauses = 0;
 	store_control.watch = WATCH_NONE;
+	store_control.threads_stay = false;
 	store_control.request = REQUEST_NONE;
 	store_control.reading_wanted = false;
 	store_control.retry_thread_at = 0;

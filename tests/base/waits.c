@@ -68,8 +68,9 @@ static void set_clock(int which)
 
 static bool is_of_library(const char *name)
 {
-	return !strncmp(name, "the flusher", 11) || !strncmp(name, "the pacer", 9) ||
-	       !strncmp(name, "the watch thread", 16) || !strncmp(name, "the reading thread", 18);
+	return !strncmp(name, "a thread of the store:", 22) || !strncmp(name, "the flusher", 11) ||
+	       !strncmp(name, "the pacer", 9) || !strncmp(name, "the watch thread", 16) ||
+	       !strncmp(name, "the reading thread", 18);
 }
 
 static void list_is_printed(void **state)

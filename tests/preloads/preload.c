@@ -7,6 +7,7 @@
  *	                lock:  each call holds one mutex
  *	                fork:  a child that ends at once, and is waited for
  *	                exit:  exit(0) at a call after the host has tried to open PRELOAD_BEGIN, once
+ *	                thread: abort() where a thread ends after this file's destructor
  *	PRELOAD_IN      the functions, with any separator
  *	PRELOAD_EACH    every how many calls
  */
@@ -45,6 +46,9 @@ static bool has_begun;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int (*real_lock)(pthread_mutex_t *);
+static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+static pthread_key_t end_of_thread;
+static bool is_over; /* atomic */
 
 static void choose(void)
 {
@@ -53,6 +57,7 @@ static void choose(void)
 
 	inside = true;
 	*(void **)&real_lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+	*(void **)&real_create = dlsym(RTLD_NEXT, "pthread_create");
 	inside = false;
 	for (size_t i = 0; in && i < sizeof(functions) / sizeof(*functions); i++)
 		if (strstr(in, functions[i].name))
@@ -63,9 +68,23 @@ static void choose(void)
 		action = *what;
 }
 
+static void thread_ends(void *value)
+{
+	(void)value;
+	if (__atomic_load_n(&is_over, __ATOMIC_ACQUIRE))
+		abort();
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	choose();
+	if (action == 't')
+		pthread_key_create(&end_of_thread, thread_ends);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	__atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
 }
 
 static void write_everywhere(void)
@@ -191,4 +210,29 @@ PUBLIC int pthread_mutex_lock(pthread_mutex_t *of_host)
 	if (!real_lock)
 		choose();
 	THROUGH(MUTEX, int, real_lock(of_host));
+}
+
+struct start {
+	void *(*function)(void *);
+	void *argument;
+};
+
+static void *start_thread(void *argument)
+{
+	struct start start = *(struct start *)argument;
+
+	free(argument);
+	pthread_setspecific(end_of_thread, &end_of_thread);
+	return start.function(start.argument);
+}
+
+PUBLIC int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+                          void *argument)
+{
+	struct start *start = action == 't' ? malloc(sizeof(*start)) : NULL;
+
+	if (!start)
+		return real_create(thread, attributes, function, argument);
+	*start = (struct start){ function, argument };
+	return real_create(thread, attributes, start_thread, start);
 }

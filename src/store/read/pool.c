@@ -55,7 +55,7 @@ static struct {
 
 	/* The reading thread. */
 	struct condition requested;
-	pthread_t thread;
+	struct store_thread thread;
 	bool has_thread; /* to be joined */
 	bool runs, ending;
 	uint64_t cpu_ns; /* that it has used and reported */
@@ -488,13 +488,10 @@ REQUIRES(pool.lock) static void end_reading(void)
 	condition_change(&pool.changed);
 }
 
-static void *reading_main(void *unused)
+static void reading_main(void)
 {
 	struct waiting waiting;
 
-	(void)unused;
-	pthread_setname_np(pthread_self(), "queryprof");
-	sampler_exclude_thread();
 	pool.cpu_ns = 0;
 	lock_acquire(&pool.lock);
 	while (!pool.ending) {
@@ -506,7 +503,6 @@ static void *reading_main(void *unused)
 	}
 	end_reading();
 	lock_release(&pool.lock);
-	return NULL;
 }
 
 void pool_start(void)
@@ -514,7 +510,7 @@ void pool_start(void)
 	lock_acquire(&pool.lock);
 	if (!pool.runs) {
 		if (pool.has_thread)
-			control_join_thread(pool.thread);
+			control_join_thread(&pool.thread);
 		pool.ending = false;
 		pool.has_thread = pool.runs = !control_make_thread(&pool.thread, reading_main);
 	}
@@ -536,7 +532,7 @@ bool pool_end(void)
 	ended = !pool.runs;
 	lock_release(&pool.lock);
 	if (ended && pool.has_thread) {
-		control_join_thread(pool.thread);
+		control_join_thread(&pool.thread);
 		pool.has_thread = false;
 	}
 	return ended;
