@@ -2,8 +2,7 @@
 /*
  * Do the samples of each statement add up to what its runs used of the CPU?
  *
- *   cmake --build build/release --target accuracy_bench
- *   build/release/tests/bench/accuracy_bench [--library PATH] [--seconds 20]
+ *   tools/bench accuracy -- [--seconds 20]
  *     [--periods 300,1000,3000,10000] [--mixes alone,mixed,bursts] [--loads quiet,busy] [--check]
  *     [--phases]
  *
@@ -13,7 +12,7 @@
  * measurement says something of them); on the machine as it is (`quiet`) and with two
  * computing processes for each processor beside the program (`busy`).
  * The figure is sum(weight) * period / sum(cpu_time_ns) of a statement's text, as
- * system.query_log has them; another build can be measured with --library.
+ * system.query_log has them.
  *
  * The kernel looks at a CPU timer in its tick only, so a sum is as exact as the number of
  * ticks allows. Each cell is made of PARTS parts that know nothing of each other, and the
@@ -345,11 +344,13 @@ static bool measure_cell(const char *load, enum mix mix, long period_ns, double 
 {
 	static int number;
 	struct sums parts[PARTS][LENGTHS], of_one[PARTS];
+	char cell[40];
 	bool within = true;
 
 	for (int p = 0; p < PARTS; p++)
 		measure_part(number++, mix, period_ns, seconds / PARTS, parts[p]);
-	printf("%-5s %-6s %5.1f ms ", load, mix_names[mix], (double)period_ns / 1e6);
+	snprintf(cell, sizeof(cell), "%s, %s, %.1f ms", load, mix_names[mix], (double)period_ns / 1e6);
+	printf("%-20s", cell);
 	for (int i = 0; i < LENGTHS; i++) {
 		for (int p = 0; p < PARTS; p++)
 			of_one[p] = parts[p][i];
@@ -392,11 +393,10 @@ static void print_phases(const char *load, enum mix mix, double seconds)
 /* --- the options -------------------------------------------------------------------------- */
 
 static struct {
-	const char *library, *periods_us, *mixes, *loads;
+	const char *periods_us, *mixes, *loads;
 	double seconds;
 	bool check;
 } options = {
-	.library = QUERYPROF_LIBRARY,
 	.periods_us = "300,1000,3000,10000",
 	.mixes = "alone,mixed,bursts",
 	.loads = "quiet,busy",
@@ -412,9 +412,7 @@ static void read_options(int argc, char **argv)
 			continue;
 		}
 		const char *value = ++i < argc ? argv[i] : "";
-		if (strcmp(name, "--library") == 0)
-			options.library = value;
-		else if (strcmp(name, "--periods") == 0)
+		if (strcmp(name, "--periods") == 0)
 			options.periods_us = value;
 		else if (strcmp(name, "--mixes") == 0)
 			options.mixes = value;
@@ -426,9 +424,9 @@ static void read_options(int argc, char **argv)
 			random_state = strtoull(value, NULL, 0);
 		else {
 			fprintf(stderr,
-			        "%s: the options are --library PATH, --seconds S (of CPU time, for "
-			        "each line), --periods US,..., --mixes "
-			        "alone,mixed,bursts, --loads quiet,busy, --seed N, --check, --phases\n",
+			        "%s: the options are --seconds S (of CPU time, for each line), "
+			        "--periods US,..., --mixes alone,mixed,bursts, --loads quiet,busy, --seed N, "
+			        "--check, --phases\n",
 			        name);
 			exit(2);
 		}
@@ -464,12 +462,11 @@ static bool measure_load(const char *load)
 
 static void print_head(void)
 {
-	printf("%s, seed %llu\nsampled / CPU clock +- standard error; *: off by more than %.0f %% and %d "
-	       "standard errors\n%-20s",
-	       options.library, (unsigned long long)random_state, BOUND * 100, ERRORS, "load, mix, period");
+	printf("%s, seed %llu\nsampled / CPU clock +- standard error of statements of", QUERYPROF_LIBRARY,
+	       (unsigned long long)random_state);
 	for (int i = 0; i < LENGTHS; i++)
-		printf("  %-17s", statements[i].name);
-	puts("");
+		printf(" %s%s", statements[i].name, i < LENGTHS - 1 ? "," : "");
+	printf("; *: off by more than %.0f %% and %d standard errors\n", BOUND * 100, ERRORS);
 }
 
 int main(int argc, char **argv)
@@ -481,7 +478,7 @@ int main(int argc, char **argv)
 	must(NULL, sqlite3_open(":memory:", &db), "open");
 	must(db, sqlite3_enable_load_extension(db, 1), "enable");
 	if (!look_at_phases) {
-		if (sqlite3_load_extension(db, options.library, "sqlite3_queryprof_init", &error) !=
+		if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error) !=
 		    SQLITE_OK) {
 			fprintf(stderr, "%s\n", error);
 			return 2;

@@ -3,7 +3,7 @@
  * How much CPU time the profiler adds to a second of query time with both timers at 1 ms,
  * made up from its parts: what a sample costs, times the samples of a second.
  *
- *   cmake --build build/release --target added_cpu && build/release/tests/bench/added_cpu
+ *   tools/bench added_cpu
  *
  * The parts come from the same query, whose work is always the same, run without timers,
  * with a bare timer whose handler does nothing, and sampled; at a short period, so that

@@ -3,7 +3,7 @@
  * The flusher's cost for the comments of a statement, once a text: to find the labels in them. The least
  * of many rounds.
  *
- *   cmake --build build/release --target comment_bench && build/release/tests/bench/comment_bench
+ *   tools/bench comment
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The cost of a sample beyond its signal: the whole handler, from the signal to the
  * record in the ring, against a handler that does nothing.
  *
- *   cmake --build build/release --target run_bench_handler
+ *   tools/bench --all handler
  *
  * The thread sends the signal to itself, so no timer's interrupt is in the figures:
  * a timer's signal costs the kernel more, and the handler's share of it is less.

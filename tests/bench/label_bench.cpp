@@ -4,8 +4,7 @@
  * and a thread pool whose micro-tasks count (Rockset's benchmark of DynamicLabel), with apply()
  * and without. Times are CPU time; in each row the least of several rounds, taken in turns.
  *
- *   cmake --build build/release --target label_bench
- *   build/release/tests/bench/label_bench
+ *   tools/bench --all label
  */
 #include <algorithm>
 #include <atomic>
@@ -149,7 +148,7 @@ class pool
 };
 
 #define BATCH 2000
-#define PAIRS 4000
+#define PAIRS 800
 
 /* CPU time a task. */
 static double run_batch(pool &workers, const queryprof::DynamicLabel *label)

@@ -3,7 +3,7 @@
  * The cost that finding the running opcode adds to unwinding the same stack: samples of SQLite's
  * statements, at whatever opcode a timer interrupts them, with it and without it, in turns.
  *
- *   cmake --build build/release --target run_bench_opcode
+ *   tools/bench --all opcode
  *
  * Hot is the least of short loops on one stack, the middle of all stacks. Behind the signal each
  * sample is taken once, as the library does, with its lines as cold as the signal and the program

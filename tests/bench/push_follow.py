@@ -43,10 +43,10 @@ def main():
         requests, rows = server.seen[seen:], file.total - sent
         size = sum(len(body) for *_, body in requests)
         inserts = sum("query" in query for _, query, _, _ in requests)
-        print(f"CPU time of push: {100 * used / took:.2f} % of a core ({1e6 * used / rows:.0f} us a sample)")
-        print(f"sent: {rows / took:.0f} samples/s, {size / took:.0f} bytes/s ({size / rows:.0f} a sample), "
+        print(f"  CPU time of push: {100 * used / took:.2f} % of a core ({1e6 * used / rows:.0f} us a sample)")
+        print(f"  sent: {rows / took:.0f} samples/s, {size / took:.0f} bytes/s ({size / rows:.0f} a sample), "
               f"{inserts / took:.2f} inserts/s")
-        print(f"{HOSTS} hosts: {HOSTS * RATE * 86400 / 1e9:.2f} billion samples a day, "
+        print(f"  {HOSTS} hosts: {HOSTS * RATE * 86400 / 1e9:.2f} billion samples a day, "
               f"{HOSTS * size / took / 1e6:.1f} MB/s, {HOSTS * inserts / took:.0f} inserts/s")
         server.close()
 

@@ -76,11 +76,11 @@ def measure(node, folder):
     server_used = clock(node.process) - begin
     check(node, seconds * RATE)
     rows = node.ask("SELECT table, sum(rows) FROM system.parts WHERE active GROUP BY table ORDER BY table")
-    print(f"{HOSTS} hosts, {seconds} s of {RATE} samples a second, a push each {SECONDS} s: "
+    print(f"  {HOSTS} hosts, {seconds} s of {RATE} samples a second, a push each {SECONDS} s: "
           + ", ".join(f"{count} {table}" for table, count in rows))
-    print(f"CPU time of push: {100 * used / HOSTS / seconds:.2f} % of a core of each host; "
+    print(f"  CPU time of push: {100 * used / HOSTS / seconds:.2f} % of a core of each host; "
           f"of the server: {100 * server_used / seconds:.0f} % of a core")
-    print(f"sent: {sent / seconds / 1e6:.1f} MB/s, {inserts(node) / seconds:.0f} inserts/s", flush=True)
+    print(f"  sent: {sent / seconds / 1e6:.1f} MB/s, {inserts(node) / seconds:.0f} inserts/s", flush=True)
 
     for _, file in files:
         file.add(RATE * SECONDS)
@@ -88,7 +88,7 @@ def measure(node, folder):
     begin = time.monotonic()
     used, _ = push(folder, node.url)
     check(node, (ROUNDS + 1) * RATE * SECONDS)
-    print(f"one push of {HOSTS} files: {used:.1f} s of CPU time, {time.monotonic() - begin:.1f} s, for {SECONDS} s of samples")
+    print(f"  one push of {HOSTS} files: {used:.1f} s of CPU time, {time.monotonic() - begin:.1f} s, for {SECONDS} s of samples")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@
  * for good: "with a thread" is the same program with an idle thread of its own, and the
  * measure of what comes below it.
  *
- *   cmake --build build/release --target statement_bench
- *   build/release/tests/bench/statement_bench
+ *   tools/bench --all statement
  *
  * Timers that are turned off stop at their next signals, which find no query, and what
  * was written before has to be taken out of the caches again: some 50 us once, which
@@ -36,7 +35,7 @@
 #include "../lib/clock.h"
 #include "../lib/must.h"
 
-#define STARTS 21
+#define STARTS 5
 #define ROUNDS 15
 static double tiny_statements(sqlite3 *db)
 {

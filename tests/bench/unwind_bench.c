@@ -4,7 +4,7 @@
  * handler, in one process. Ratios travel from machine to machine, times do not; see
  * README.md beside this file for what a run printed and for how to read it.
  *
- *   cmake --build build/release --target run_bench_unwind
+ *   tools/bench --all unwind
  *
  * `unwind_bench --check` ends with status 1 when a budget is missed, with 77 when one
  * could not be measured.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A host for tests/bench/programs: what a small web application in Python does for each request,
+"""A host for tests/bench/whole_program: what a small web application in Python does for each request,
 without the sockets. It parses the request, asks for the user, a page of articles and their tags,
 counts the visit, commits every twentieth time, and renders HTML and JSON.
 

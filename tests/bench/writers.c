@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host for tests/bench/programs: four threads write to one database in WAL mode, a transaction
+ * A host for tests/bench/whole_program: four threads write to one database in WAL mode, a transaction
  * of twenty changes and a look each, as a server's workers do.
  *
  *   writers FILE TRANSACTIONS    of each thread
