@@ -74,6 +74,7 @@ static bool end_collapsed(void *ended, bool complete)
 const struct export_format export_collapsed = {
 	.name = "collapsed",
 	.summary = "a line a stack, root first, for flame graph tools; periods",
+	.has_root = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_collapsed,
 	.end = end_collapsed,

@@ -128,6 +128,7 @@ struct export_format {
 	const char *name;
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
+	bool has_root;       /* its stacks stand on export_labels.root */
 	bool compares;       /* takes a second file, see export_labels.side */
 	bool has_links;      /* of samples, to the spans that go to the same place */
 	const char *missing; /* why this build does not have it; NULL: it does */
@@ -142,7 +143,17 @@ struct export_format {
 	bool (*end)(void *writer, bool complete);
 };
 
-extern const struct export_format export_collapsed, export_pprof, export_speedscope, export_flamegraph,
-	export_json, export_perfetto, export_otlp_traces, export_otlp;
+/* The formats, a file each, in the order of the help. */
+#define EXPORT_FORMATS(FORMAT)                                                                               \
+	FORMAT(collapsed)                                                                                    \
+	FORMAT(pprof)                                                                                        \
+	FORMAT(speedscope)                                                                                   \
+	FORMAT(flamegraph)                                                                                   \
+	FORMAT(json)                                                                                         \
+	FORMAT(perfetto)                                                                                     \
+	FORMAT(otlp_traces)                                                                                  \
+	FORMAT(otlp)
+#define EXPORT_FORMAT_DECLARE(name) extern const struct export_format export_##name;
+EXPORT_FORMATS(EXPORT_FORMAT_DECLARE)
 
 #endif

@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct export_format *const formats[] = {
-	&export_collapsed, &export_pprof,    &export_speedscope,  &export_flamegraph,
-	&export_json,      &export_perfetto, &export_otlp_traces, &export_otlp,
-};
+#define FORMAT_OF(name) &export_##name,
+static const struct export_format *const formats[] = { EXPORT_FORMATS(FORMAT_OF) };
 
 const struct export_format *export_format_at(size_t index)
 {

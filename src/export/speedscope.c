@@ -150,6 +150,7 @@ static bool end_speedscope(void *ended, bool complete)
 const struct export_format export_speedscope = {
 	.name = "speedscope",
 	.summary = "for speedscope.app, a profile a statement in time order; ns",
+	.has_root = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_speedscope,
 	.end = end_speedscope,

@@ -359,16 +359,26 @@ static const struct function {
 	{ "flameGraph", 2, flame_graph_step, flame_graph_final },
 	{ "demangle", 1, demangle, NULL },
 	{ "demangle", 2, demangle, NULL },
+	/* From here on about the connection of a host: they say nothing of a trace file. */
 	{ "set_setting", 2, set_setting, NULL },
 	{ "get_setting", 1, get_setting, NULL },
 	{ "set_label", 2, set_label, NULL },
 };
+#define FUNCTIONS (sizeof(functions) / sizeof(*functions))
+
+const char *functions_name_at(size_t index)
+{
+	for (size_t i = 0; i < FUNCTIONS && functions[i].call != set_setting; i++)
+		if ((!i || strcmp(functions[i].name, functions[i - 1].name) != 0) && !index--)
+			return functions[i].name;
+	return NULL;
+}
 
 /* Before 3.50 SQLite holds CHECK constraints to SQLITE_DIRECTONLY only where functions
  * are deterministic: so all are, although two statements may get different results. */
 int functions_register(struct session *session, char **error)
 {
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+	for (size_t i = 0; i < FUNCTIONS; i++) {
 		const struct function *function = &functions[i];
 		int rc = sqlite3_create_function_v2(session->db, function->name, function->arguments,
 		                                    SQLITE_UTF8 | SQLITE_DIRECTONLY | SQLITE_DETERMINISTIC,

@@ -46,11 +46,16 @@
 #ifndef QUERYPROF_SQL_FUNCTIONS_H
 #define QUERYPROF_SQL_FUNCTIONS_H
 
+#include <stddef.h>
+
 #include "sqlite/session/session.h"
 
 /* Needs of the session only its `db` and its settings, and neither hooks nor
  * samples. */
 int functions_register(struct session *session, char **error);
+
+/* The names of those that say something of a trace file, each once; NULL past the last. */
+const char *functions_name_at(size_t index);
 
 /* SQLite marks the calls in a schema as the schema's when it reads it, of functions that
  * exist at that time. So what the connection has read before, it will read again. Does

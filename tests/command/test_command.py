@@ -41,6 +41,15 @@ class Command(Tool):
         self.assertRegex(self.output("--version"), r"^queryprof \d+\.\d+\.\d+\n$")
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
 
+    def test_help_names_the_functions(self):
+        """All that SQLite does not have by itself, but for those about the connection of a host and the
+        command's own."""
+        plain = {name for name, in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_function_list")}
+        known = self.output("sql", self.trace, "SELECT name FROM pragma_function_list", "--format", "csv").splitlines()[1:]
+        listed = re.search(r"^Functions: (.*?)\n\n", self.output("sql", "--help"), re.MULTILINE | re.DOTALL)[1]
+        self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "traceframes"},
+                         {name.lower() for name in re.split(r",\s+", listed)})
+
     def test_command_lines_that_make_no_sense(self):
         for arguments in ([], ["unheard-of"], ["--unheard-of"], ["queries", self.trace, "more"],
                           ["queries", self.trace, "--unheard-of"], ["queries", self.trace, "--limit"],

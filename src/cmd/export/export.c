@@ -284,35 +284,54 @@ static void print_formats(FILE *to)
 			fprintf(to, "  %-12s %s\n", format->name, format->summary);
 }
 
-static bool refuse(const char *option, const char *formats, const struct export_format *format)
+static bool takes_root(const struct export_format *format)
 {
-	complain("export: --%s is for %s, not for %s", option, formats, format->name);
+	return format->has_root;
+}
+
+static bool takes_second_file(const struct export_format *format)
+{
+	return format->compares;
+}
+
+static bool takes_samples(const struct export_format *format)
+{
+	return format->add;
+}
+
+static bool takes_runs(const struct export_format *format)
+{
+	return format->add || format->add_span;
+}
+
+/* False after a complaint: the option is given and means nothing to the format. */
+static bool check_option(const char *option, bool is_given, const struct export_format *format,
+                         bool (*applies)(const struct export_format *))
+{
+	char names[256] = "";
+	size_t used = 0;
+
+	if (!is_given || applies(format))
+		return true;
+	for (size_t i = 0; find_format(i); i++)
+		if (applies(find_format(i)) && used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+			                         format_at(i));
+	complain("export: --%s is not for %s, but for %s", option, format->name, names);
 	return false;
 }
 
-/* False after a complaint about an option that means nothing to the format. */
 static bool check_options(const struct export_format *format)
 {
-	const struct {
-		const char *option, *value;
-		bool applies;
-		const char *formats;
-	} limited[] = {
-		{ "root", root_name, format == &export_collapsed || format == &export_speedscope,
-		  "the formats collapsed and speedscope" },
-		{ "diff", compared_path, format->compares, "the format flamegraph" },
-		{ "type", type_name, format->add, "formats with samples" },
-		{ "plan", with_plan, format->add, "formats with samples" },
-		{ "no-inlines", no_inlines, format->add, "formats with samples" },
-	};
+	bool fine = check_option("root", root_name, format, takes_root) &&
+	            check_option("diff", compared_path, format, takes_second_file) &&
+	            check_option("type", type_name, format, takes_samples) &&
+	            check_option("plan", with_plan, format, takes_samples) &&
+	            check_option("no-inlines", no_inlines, format, takes_samples);
 
-	for (size_t i = 0; i < sizeof(limited) / sizeof(limited[0]); i++)
-		if (limited[i].value && !limited[i].applies)
-			return refuse(limited[i].option, limited[i].formats, format);
-	for (const struct command_option *option = selection_options; option->name; option++)
-		if (*option->to && format == &label_history)
-			return refuse(option->name, "formats with samples or spans", format);
-	return true;
+	for (const struct command_option *option = selection_options; fine && option->name; option++)
+		fine = check_option(option->name, *option->to, format, takes_runs);
+	return fine;
 }
 
 /* NULL after a complaint about the command line. */

@@ -4,6 +4,7 @@
  * gets the system's sqlite3 shell.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/read/shell.h"
+#include "sql/functions.h"
 
 #define SQL_MAX (64 << 20) /* bytes on standard input */
 
@@ -73,6 +75,19 @@ static int run(int argc, char **argv)
 	return result;
 }
 
+static void print_functions(FILE *to)
+{
+	int at = fprintf(to, "Functions:");
+	const char *name;
+
+	for (size_t i = 0; (name = functions_name_at(i)) != NULL; i++) {
+		const bool fits = at + (int)strlen(name) < 70;
+
+		at = (fits ? at : 0) + fprintf(to, "%s%s%s", i ? "," : "", fits ? " " : "\n  ", name);
+	}
+	fputc('\n', to);
+}
+
 const struct command command_sql = {
 	.name = "sql",
 	.arguments = "[FILE] [SQL]",
@@ -82,12 +97,11 @@ const struct command command_sql = {
 		   "Without SQL on a terminal, the system's sqlite3 shell opens the file, with queryprof's "
 		   "functions loaded; .help, .tables and .quit are commands of that shell.\n\n"
 		   "The file is opened for reading only. "
-		   "Tables: trace_log, query_log, and the views that sum them up. "
-		   "Functions: addressToSymbol, addressToLine, addressToLineWithInlines, buildId, demangle, "
-		   "traceToText, flameGraph.\n\n"
+		   "Tables: trace_log, query_log, and the views that sum them up.\n\n"
 		   "In JSON, a blob is a string of hexadecimal digits, as hex() gives them, and an "
 		   "infinity the number 1e999 or -1e999, which is too large for any double. Bytes of a text "
 		   "that are no UTF-8 become U+FFFD.",
+	.print_details = print_functions,
 	.examples = "  queryprof sql app.trace\n"
 		    "  queryprof sql app.trace \"SELECT query_id, query FROM query_log\"\n"
 		    "  queryprof sql app.trace --format csv < questions.sql > answers.csv\n"
