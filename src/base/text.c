@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 char *text_format(const char *format, ...)
@@ -87,7 +88,7 @@ static unsigned code_point(const char *text, size_t size)
 
 /* Those of Unicode that change what a terminal does, or in which order it shows a line: C1, the
  * marks, embeddings, overrides and isolates of direction, and its own ends of lines. */
-static unsigned find_control(const char *text, size_t size)
+unsigned text_control(const char *text, size_t size)
 {
 	static const struct {
 		unsigned first, last;
@@ -103,18 +104,13 @@ static unsigned find_control(const char *text, size_t size)
 	return 0;
 }
 
-bool text_is_control(const char *text, size_t size)
-{
-	return find_control(text, size) != 0;
-}
-
 void text_blank_controls(char *text)
 {
 	char *to = text;
 
 	for (size_t size; *text; text += size) {
 		size = text_character_size(text);
-		if (!size || find_control(text, size)) {
+		if (!size || text_control(text, size)) {
 			*to++ = ' ';
 			size = size ? size : 1;
 		} else {
@@ -125,35 +121,19 @@ void text_blank_controls(char *text)
 	*to = 0;
 }
 
-/* Of `size` bytes, 0: none that belong together. */
-static void write_character(FILE *out, const char *text, size_t size, const char *also)
+char *text_repair(const char *text, size_t size)
 {
-	unsigned control = find_control(text, size);
+	static const char replacement[] = "\xef\xbf\xbd";
+	char *repaired = malloc(size * 3 + 1), *to = repaired; /* one bad byte becomes three */
+	const char *end = text + size;
 
-	if (!size)
-		fputs("\xef\xbf\xbd", out);
-	else if (control || (size == 1 && strchr(also, *text)))
-		fprintf(out, "\\u%04x", control ? control : (unsigned char)*text);
-	else
-		fwrite_unlocked(text, 1, size, out);
-}
-
-void text_write_json(FILE *out, const char *text, const char *also)
-{
-	for (size_t size; *text; text += size ? size : 1) {
-		size = text_character_size(text);
-		if (*text == '"' || *text == '\\')
-			fputc('\\', out);
-		write_character(out, text, size, also);
+	if (!repaired)
+		return NULL;
+	for (size_t step; text < end; text += step ? step : 1) {
+		step = text_character_within(text, (size_t)(end - text));
+		memcpy(to, step ? text : replacement, step ? step : 3);
+		to += step ? step : 3;
 	}
-}
-
-void text_write_made_json(FILE *out, const char *json, size_t size)
-{
-	for (size_t step; size && *json; json += step, size -= step) {
-		step = text_character_size(json);
-		step = step <= size ? step : 0;
-		write_character(out, json, step, "");
-		step = step ? step : 1;
-	}
+	*to = 0;
+	return repaired;
 }

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 /* Formats like printf(); malloc'ed, NULL without memory. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -26,19 +25,14 @@ size_t text_character_size(const char *text);
 /* Where a statement's words begin: behind white space, comments and semicolons. */
 const char *text_skip_comments(const char *sql);
 
-/* Whether the character of that many bytes drives a terminal instead of being shown: a control
- * character, or one that turns the order of what stands around it. */
-bool text_is_control(const char *text, size_t size);
+/* The code of the character of that many bytes if it drives a terminal instead of being shown: a control
+ * character, or one that turns the order of what stands around it. 0: it does not. */
+unsigned text_control(const char *text, size_t size);
 
 /* A blank in the place of each of those, and of what is no UTF-8. */
 void text_blank_controls(char *text);
 
-/* Writes what stands between the quotes of a JSON string. Those characters are written as
- * \u…, those of `also`, too; what is no UTF-8 becomes U+FFFD. */
-void text_write_json(FILE *out, const char *text, const char *also);
-
-/* Writes `size` bytes of JSON that was made elsewhere, and in it those characters, which only its
- * strings can have, in the same way. */
-void text_write_made_json(FILE *out, const char *json, size_t size);
+/* A copy (malloc'ed) that is valid UTF-8: each byte that is not becomes U+FFFD. NULL: no memory. */
+char *text_repair(const char *text, size_t size);
 
 #endif

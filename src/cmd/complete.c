@@ -66,7 +66,7 @@ static bool is_shown(const char *text)
 {
 	for (size_t size; *text; text += size) {
 		size = text_character_size(text);
-		if (!size || text_is_control(text, size))
+		if (!size || text_control(text, size))
 			return false;
 	}
 	return true;

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 
 #include "base/index.h"
-#include "base/text.h"
+#include "base/json.h"
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/sums.h"
@@ -138,7 +138,7 @@ static void write_labels(struct writer *writer, const struct export_labels *labe
 	write_member(writer->out, ",", "database", labels->database);
 	if (labels->labels[0]) {
 		fputs(",\"labels\":", writer->out);
-		text_write_made_json(writer->out, labels->labels, label_set_object(labels->labels));
+		json_write_made(writer->out, labels->labels, label_set_object(labels->labels));
 	}
 	fprintf(writer->out, ",\"statement\":%" PRIu32 "}",
 	        index_find(&writer->statement_index, statement_key(labels)));

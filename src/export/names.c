@@ -13,7 +13,6 @@
 #include "base/interner.h"
 #include "base/text.h"
 #include "base/vector.h"
-#include "export/text.h"
 #include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
@@ -84,7 +83,7 @@ void names_free(struct names *names)
 
 const char *names_keep(struct names *names, const char *text)
 {
-	char *repaired = text_repair(text);
+	char *repaired = text_repair(text, strlen(text));
 	const char *kept = repaired ? interner_keep(&names->texts, repaired, strlen(repaired)) : NULL;
 
 	free(repaired);

@@ -262,17 +262,9 @@ static void add_attribute(struct attributes *attributes, int32_t number)
 
 static void add_label(struct writer *writer, struct attributes *attributes, const struct label_pair *pair)
 {
-	char *key = label_decode(pair->key), *unit = pair->unit ? label_decode(pair->unit) : strdup("");
-	char *text = pair->value[0] == '"' ? label_decode(pair->value) : NULL;
-
-	if (key && unit && (text || pair->value[0] != '"'))
-		add_attribute(attributes, write_attribute(writer, key, text,
-		                                          text ? 0 : strtoll(pair->value, NULL, 10), unit));
-	else
-		writer->failed = true;
-	free(key);
-	free(unit);
-	free(text);
+	add_attribute(attributes, write_attribute(writer, pair->key, pair->is_number ? NULL : pair->text,
+	                                          pair->is_number ? strtoll(pair->text, NULL, 10) : 0,
+	                                          pair->unit ? pair->unit : ""));
 }
 
 /* The span that the sample was taken in. */

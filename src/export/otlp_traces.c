@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/json.h"
 #include "export/export.h"
 #include "export/resource.h"
 #include "export/text.h"
@@ -89,7 +89,7 @@ static void write_attributes(FILE *out, const struct export_span *span)
 	/* A JSON array, of which the brackets go. */
 	if (size > 2) {
 		fputc(',', out);
-		text_write_made_json(out, span->otlp_attributes + 1, size - 2);
+		json_write_made(out, span->otlp_attributes + 1, size - 2);
 	}
 	fputc(']', out);
 }
@@ -111,7 +111,7 @@ static bool add_span(void *to, const struct export_span *span)
 	write_attributes(out, span);
 	if (strcmp(span->otlp_events, "[]") != 0) {
 		fputs(",\"events\":", out);
-		text_write_made_json(out, span->otlp_events, strlen(span->otlp_events));
+		json_write_made(out, span->otlp_events, strlen(span->otlp_events));
 	}
 	fprintf(out, ",\"status\":{%s%.0d}}", span->status ? "\"code\":" : "", (int)span->status);
 	return !writer->failed;

@@ -183,25 +183,14 @@ static uint64_t write_location(struct writer *writer, const struct export_frame 
 
 #define LABELS_MAX 4
 
-static int64_t decoded_number(struct writer *writer, const char *json)
-{
-	char *text = label_decode(json);
-	int64_t number = text ? string_number(writer, text) : 0;
-
-	if (!text)
-		fail(writer);
-	free(text);
-	return number;
-}
-
 static void fill_label(struct writer *writer, Pprof__Label *label, const struct label_pair *pair)
 {
-	label->key = decoded_number(writer, pair->key);
-	if (pair->value[0] == '"') {
-		label->str = decoded_number(writer, pair->value);
+	label->key = string_number(writer, pair->key);
+	if (pair->is_number) {
+		label->num = strtoll(pair->text, NULL, 10);
+		label->num_unit = pair->unit ? string_number(writer, pair->unit) : 0;
 	} else {
-		label->num = strtoll(pair->value, NULL, 10);
-		label->num_unit = pair->unit ? decoded_number(writer, pair->unit) : 0;
+		label->str = string_number(writer, pair->text);
 	}
 }
 
@@ -276,15 +265,9 @@ static void fill_series(struct writer *writer, struct sample_labels *labels, con
 	add_series_label(writer, labels, "database", of->database);
 	for (size_t i = 0; i < own->items.count; i++) {
 		const struct label_pair *pair = &own->items.items[i];
-		char *key = label_decode(pair->key);
-		char *value = pair->value[0] == '"' ? label_decode(pair->value) : strdup("");
 
-		if (!key || !value)
-			fail(writer);
-		else if (strcmp(key, "traceparent") != 0)
-			add_series_label(writer, labels, key, value);
-		free(key);
-		free(value);
+		if (!pair->is_number && strcmp(pair->key, "traceparent") != 0)
+			add_series_label(writer, labels, pair->key, pair->text);
 	}
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "export/text.h"
 
 #define ATTRIBUTES "OTEL_RESOURCE_ATTRIBUTES"
 
@@ -32,7 +31,7 @@ static bool add_text(struct resource *resource, const char *key, const char *tex
 
 	if (!text || !text[0])
 		return true;
-	repaired = text_repair(text);
+	repaired = text_repair(text, strlen(text));
 	return repaired && add(resource, key, repaired, 0);
 }
 

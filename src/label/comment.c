@@ -94,8 +94,8 @@ static bool take_comma(struct span *rest)
 	return found;
 }
 
-/* One character may begin before the most that a label has, and end behind it. */
-#define CUT(most) ((most) + 3)
+/* One byte more than a label has: it shows whether the last character is whole. */
+#define CUT(most) ((most) + 1)
 
 static bool add_decoded(struct label_pairs *pairs, struct span key, struct span value)
 {

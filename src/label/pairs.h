@@ -22,9 +22,10 @@
 #define LABEL_TEXT_MAX 1024
 #define LABELS_OF_SET_MAX 64
 
-/* One label. All are JSON: `key` and `unit` with their quotes, `value` a string or a number. */
+/* One label, its texts in UTF-8. A number's text has its digits. */
 struct label_pair {
-	char *key, *value, *unit; /* unit NULL: none */
+	char *key, *text, *unit; /* unit NULL: none */
+	bool is_number;
 };
 
 /* Start with a zeroed struct. The first of two labels with one key is kept. False: no memory. */
@@ -36,25 +37,24 @@ bool label_pairs_add(struct label_pairs *pairs, const char *key, size_t key_size
 bool label_pairs_add_number(struct label_pairs *pairs, const char *key, int64_t number, const char *unit);
 bool label_pairs_add_set(struct label_pairs *pairs, const char *set); /* as text; nothing where it is none */
 bool label_pairs_move(struct label_pairs *pairs, struct label_pairs *from); /* which is empty then */
-const char *label_pairs_find(const struct label_pairs *pairs, const char *key,
-                             size_t key_size); /* its value as JSON, NULL: there is none */
+const struct label_pair *label_pairs_find(const struct label_pairs *pairs, const char *key); /* NULL: none */
 void label_pairs_remove(struct label_pairs *pairs, const char *key);
 void label_pairs_free(struct label_pairs *pairs);
 
+/* Labels that people write: adds the members of a JSON object, of which each is a text, an integer, or null:
+ * no label. "" is an object without members. False: the text is something else, or there is no memory. */
+bool label_pairs_add_json(struct label_pairs *pairs, const char *json);
+
 /* The set, malloc'ed; "" without labels. NULL: no memory. */
 char *label_pairs_text(struct label_pairs *pairs);
+
+/* "key":value as the set has it, malloc'ed. NULL: no memory. */
+char *label_pair_member(const struct label_pair *pair);
 
 /* The number of the set, never 0. */
 uint64_t label_set_number(const char *set, size_t size);
 
 /* Where the object of the set ends. */
 size_t label_set_object(const char *set);
-
-/* The texts of a JSON string, from its first quote; malloc'ed, NULL: no memory, or not one. */
-char *label_decode(const char *string);
-
-/* Writes the character of the \uXXXX, or of a pair of them, at `*at`: at most 4 bytes, of 6 or 12. Half a
- * pair is U+FFFD. False: there is none. */
-bool label_decode_number(const char **at, char **to);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "label/json.h"
+#include "label/pairs.h"
 #include "settings/number.h"
 
 _Static_assert(sizeof(uint64_t) == sizeof(int64_t), "one kind of number behind all of them");

@@ -5,86 +5,38 @@
  */
 #include "trace/trace_text.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/json.h"
 #include "symbol/symbol.h"
 #include "trace/address.h"
 
-static bool take_digits(const char **at, unsigned base, uint64_t limit, uint64_t *number)
-{
-	const char *start = *at;
-
-	*number = 0;
-	for (;; ++*at) {
-		unsigned char c = (unsigned char)**at, lower = c | 0x20;
-		unsigned digit = c >= '0' && c <= '9'           ? c - '0' + 0u
-		                 : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10u
-		                                                : 16;
-
-		if (digit >= base)
-			return *at > start;
-		if (*number > (limit - digit) / base)
-			return false;
-		*number = *number * base + digit;
-	}
-}
-
-static bool take_decimal(const char **at, uint64_t *address)
-{
-	if (**at != '-')
-		return take_digits(at, 10, UINT64_MAX, address);
-	++*at;
-	if (!take_digits(at, 10, 1ull << 63, address))
-		return false;
-	*address = 0 - *address;
-	return true;
-}
+#define HEXADECIMAL "0123456789abcdefABCDEF"
 
 bool trace_parse_address(const char *text, uint64_t *address)
 {
-	bool taken;
+	const char *digits = text + 2;
 
-	if (text[0] == '0' && (text[1] | 0x20) == 'x') {
-		text += 2;
-		taken = take_digits(&text, 16, UINT64_MAX, address);
-	} else {
-		taken = take_decimal(&text, address);
-	}
-	return taken && !*text;
-}
-
-static char skip_blank(struct trace_reader *reader)
-{
-	reader->at += strspn(reader->at, " \t\r\n");
-	return *reader->at;
+	if (text[0] != '0' || (text[1] | 0x20) != 'x')
+		return !isspace((unsigned char)*text) && json_take_integer(&text, address) && !*text;
+	errno = 0;
+	*address = strtoull(digits, NULL, 16);
+	return *digits && !digits[strspn(digits, HEXADECIMAL)] && !errno;
 }
 
 int trace_next(struct trace_reader *reader, uint64_t *address)
 {
-	char c = skip_blank(reader);
+	const bool is_first = reader->count == 0;
 
-	if (reader->count++ > TRACE_READ_MAX)
+	if (reader->count++ > TRACE_READ_MAX || (is_first && !json_take(&reader->at, '[')))
 		return -1;
-	if (!reader->begun) {
-		reader->begun = true;
-		if (c != '[')
-			return -1;
-		reader->at++;
-		c = skip_blank(reader);
-		if (c != ']')
-			return take_decimal(&reader->at, address) ? 1 : -1;
-	}
-	reader->at++;
-	if (c == ',') {
-		skip_blank(reader);
-		return take_decimal(&reader->at, address) ? 1 : -1;
-	}
-	if (c != ']')
-		return -1;
-	return skip_blank(reader) ? -1 : 0;
+	if (json_take(&reader->at, ']'))
+		return json_take(&reader->at, 0) ? 0 : -1;
+	return (is_first || json_take(&reader->at, ',')) && json_take_integer(&reader->at, address) ? 1 : -1;
 }
 
 /* --- for people ------------------------------------------------------------ */
@@ -94,13 +46,10 @@ typedef char *(*read_address)(const struct address_space *space, uint64_t addres
 
 static void write_json(FILE *out, const char *text)
 {
-	if (!text) {
+	if (text)
+		json_write_text(out, text, "");
+	else
 		fputs("null", out);
-		return;
-	}
-	putc_unlocked('"', out);
-	text_write_json(out, text, "");
-	putc_unlocked('"', out);
 }
 
 static void write_plain(FILE *out, const char *text)
@@ -157,7 +106,7 @@ char *trace_lines(const struct address_space *space, const char *trace, bool *ba
 
 static void write_place(FILE *out, const struct symbol_frame *frame)
 {
-	text_write_json(out, frame->file ? frame->file : "??", "");
+	json_write_part(out, frame->file ? frame->file : "??", "");
 	fprintf(out, ":%d", frame->line);
 }
 
@@ -168,7 +117,7 @@ static void write_inlined(FILE *out, const struct symbol_frame *frame)
 	fputs(",\"", out);
 	write_place(out, frame);
 	putc_unlocked(':', out);
-	text_write_json(out, function ? function : frame->function ? frame->function : "??", "");
+	json_write_part(out, function ? function : frame->function ? frame->function : "??", "");
 	putc_unlocked('"', out);
 	free(function);
 }
@@ -189,7 +138,7 @@ char *trace_line_with_inlines(const struct address_space *space, uint64_t addres
 		if (has_line)
 			write_place(out, &frames[count - 1]);
 		else
-			text_write_json(out, line, "");
+			json_write_part(out, line, "");
 		putc_unlocked('"', out);
 		for (size_t i = 0; i + 1 < count; i++)
 			write_inlined(out, &frames[i]);

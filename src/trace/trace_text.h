@@ -14,8 +14,7 @@ struct address_space;
 /* Reads the array, one address a call; starts as { trace }. */
 struct trace_reader {
 	const char *at;
-	bool begun;
-	unsigned count;
+	unsigned count; /* of calls */
 };
 /* 1: an address; 0: the end; -1: not an array of addresses, or one that is far longer than any
  * trace: a file may say anything. */

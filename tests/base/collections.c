@@ -170,18 +170,6 @@ static void text_is_formatted(void **state)
 	free(text);
 }
 
-static void text_is_written_as_json(void **state)
-{
-	char written[64] = "";
-	FILE *out = fmemopen(written, sizeof(written), "w");
-
-	(void)state;
-	text_write_json(out, "a\"\\\n<\xc3\xa4", "");
-	text_write_json(out, "<", "<");
-	fclose(out);
-	assert_string_equal(written, "a\\\"\\\\\\u000a<\xc3\xa4\\u003c");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,7 +182,6 @@ int main(void)
 		cmocka_unit_test(sums_stay_in_range),
 		cmocka_unit_test(interner_keeps_texts_once),
 		cmocka_unit_test(text_is_formatted),
-		cmocka_unit_test(text_is_written_as_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

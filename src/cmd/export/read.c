@@ -84,15 +84,13 @@ static const char *keep_pairs(struct names *names, struct label_pairs *pairs)
 /* The value of the label with that key; "": there is no key. NULL: no memory. */
 static const char *find_root(struct names *names, const struct label_pairs *pairs, const char *key)
 {
+	const struct label_pair *pair = key ? label_pairs_find(pairs, key) : NULL;
 	const char *kept;
-	const char *value = key ? label_pairs_find(pairs, key, strlen(key)) : NULL;
 	char *text;
 
-	if (!key)
-		return "";
-	if (value && value[0] != '"')
-		return names_keep(names, value);
-	text = value ? label_decode(value) : text_format("(no %s)", key);
+	if (!key || pair)
+		return key ? names_keep(names, pair->text) : "";
+	text = text_format("(no %s)", key);
 	kept = text ? names_keep(names, text) : NULL;
 	free(text);
 	return kept;

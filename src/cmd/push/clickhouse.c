@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cmd/http/http.h"
 #include "cmd/line/command.h"
@@ -377,18 +378,6 @@ static int put_stack(struct table_rows *rows, int64_t id)
 	return SQLITE_OK;
 }
 
-/* One side of a pair, which is JSON. */
-static bool put_json(struct clickhouse_values *values, const char *json)
-{
-	char *text = json[0] == '"' ? label_decode(json) : NULL;
-
-	if (json[0] == '"' && !text)
-		return false;
-	clickhouse_put_text(values, text ? text : json, strlen(text ? text : json));
-	free(text);
-	return true;
-}
-
 /* Labels of the statement's comments count before those of the run. False: no memory. */
 static bool put_labels(struct clickhouse_column *column, const char *first, const char *second)
 {
@@ -397,9 +386,12 @@ static bool put_labels(struct clickhouse_column *column, const char *first, cons
 
 	if (fine && column->is_map) {
 		clickhouse_end_row(column, pairs.items.count);
-		for (size_t i = 0; fine && i < pairs.items.count; i++)
-			fine = put_json(&column->values[0], pairs.items.items[i].key) &&
-			       put_json(&column->values[1], pairs.items.items[i].value);
+		for (size_t i = 0; i < pairs.items.count; i++) {
+			const struct label_pair *pair = &pairs.items.items[i];
+
+			clickhouse_put_text(&column->values[0], pair->key, strlen(pair->key));
+			clickhouse_put_text(&column->values[1], pair->text, strlen(pair->text));
+		}
 	} else if (fine) {
 		char *text = pairs.items.count ? label_pairs_text(&pairs) : strdup("{}");
 
@@ -416,13 +408,10 @@ static void put_numbers(struct clickhouse_column *column, const char *json)
 {
 	size_t count = 0;
 
-	for (char *end; *json; json = end) {
-		json += strcspn(json, "-0123456789");
-		long long number = strtoll(json, &end, 10);
-		if (end == json)
-			break;
-		clickhouse_put_number(&column->values[0], number);
-		count++;
+	json_take(&json, '[');
+	for (uint64_t number; json_take_integer(&json, &number); count++) {
+		clickhouse_put_number(&column->values[0], (int64_t)number);
+		json_take(&json, ',');
 	}
 	clickhouse_end_row(column, count);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cmd/ui/output_table.h"
 #include "cmd/ui/progress.h"
@@ -51,7 +52,7 @@ static void write_csv_text(FILE *to, const char *text, size_t size)
 
 	for (size_t step; size; text += step, size -= step) {
 		step = text_character_size(text);
-		bool is_blank = is_shown && *text != '\n' && (!step || text_is_control(text, step));
+		bool is_blank = is_shown && *text != '\n' && (!step || text_control(text, step));
 
 		step = step && step <= size ? step : 1;
 		if (is_blank)
@@ -120,13 +121,6 @@ static int output_csv(sqlite3_stmt *statement)
 	return code;
 }
 
-static void print_json_text(const char *text)
-{
-	putchar('"');
-	text_write_json(stdout, text, "");
-	putchar('"');
-}
-
 /* JSON has no infinity. A number that is too large is read as one, and the sqlite3 shell writes the same. */
 static void print_json_float(sqlite3_stmt *statement, int column)
 {
@@ -148,7 +142,7 @@ static void print_json_value(sqlite3_stmt *statement, int column)
 		print_hex(sqlite3_column_blob(statement, column), sqlite3_column_bytes(statement, column));
 		putchar('"');
 		break;
-	default: print_json_text((const char *)sqlite3_column_text(statement, column));
+	default: json_write_text(stdout, (const char *)sqlite3_column_text(statement, column), "");
 	}
 }
 
@@ -164,7 +158,7 @@ static int output_json(sqlite3_stmt *statement)
 		first = false;
 		for (int i = 0; i < count; i++) {
 			fputs(i ? "," : "", stdout);
-			print_json_text(sqlite3_column_name(statement, i));
+			json_write_text(stdout, sqlite3_column_name(statement, i), "");
 			putchar(':');
 			print_json_value(statement, i);
 		}

@@ -44,7 +44,7 @@ static size_t next_character(const char *at, size_t left, int *width, bool *show
 		return 1;
 	}
 	*width = wcwidth(character);
-	*shown = *width >= 0 && !text_is_control(at, size);
+	*shown = *width >= 0 && !text_control(at, size);
 	if (!*shown)
 		*width = 1;
 	return size;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/lock.h"
-#include "label/json.h"
 #include "label/sets.h"
 
 LOCK_DEFINE(lock, LOCK_SESSION_LABELS);

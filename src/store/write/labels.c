@@ -65,28 +65,23 @@ void label_writer_forget(struct label_writer *labels)
 static int insert_value(struct writer *writer, int64_t row, const struct label_pair *pair)
 {
 	struct prepared *add = &writer->labels->sql.add_value;
-	char *key = label_decode(pair->key), *text = label_decode(pair->value);
-	char *unit = pair->unit ? label_decode(pair->unit) : NULL;
-	char *member = sqlite3_mprintf("%s:%s", pair->key, pair->value);
-	int code = SQLITE_NOMEM;
+	char *member = label_pair_member(pair);
+	int code;
 
-	if (key && member && (text || pair->value[0] != '"')) {
-		writer_bind(writer, add);
-		bind_number(add, "labels", row);
-		bind_text(add, "key", key, SIZE_MAX);
-		if (text)
-			bind_text(add, "value", text, SIZE_MAX);
-		else
-			bind_number(add, "value", strtoll(pair->value, NULL, 10));
-		bind_text(add, "unit", unit ? unit : "", SIZE_MAX);
-		bind_text(add, "member", member, SIZE_MAX);
-		code = writer_run(writer, add);
-		sqlite3_clear_bindings(add->statement);
-	}
-	free(key);
-	free(text);
-	free(unit);
-	sqlite3_free(member);
+	if (!member)
+		return SQLITE_NOMEM;
+	writer_bind(writer, add);
+	bind_number(add, "labels", row);
+	bind_text(add, "key", pair->key, SIZE_MAX);
+	if (pair->is_number)
+		bind_number(add, "value", strtoll(pair->text, NULL, 10));
+	else
+		bind_text(add, "value", pair->text, SIZE_MAX);
+	bind_text(add, "unit", pair->unit ? pair->unit : "", SIZE_MAX);
+	bind_text(add, "member", member, SIZE_MAX);
+	code = writer_run(writer, add);
+	sqlite3_clear_bindings(add->statement);
+	free(member);
 	return code;
 }
 
@@ -95,24 +90,24 @@ static bool is_hexadecimal(const char *text, size_t size)
 	return strspn(text, "0123456789abcdef") >= size && strspn(text, "0") < size;
 }
 
-/* W3C's 00-TRACE-SPAN-FLAGS, with its quotes around. */
+/* W3C's 00-TRACE-SPAN-FLAGS. */
 static bool is_traceparent(const struct label_pair *pair)
 {
-	const char *value = pair->value;
+	const char *text = pair->text;
 
-	return strcmp(pair->key, "\"traceparent\"") == 0 && strlen(value) >= 57 && value[3] == '-' &&
-	       value[36] == '-' && value[53] == '-' && is_hexadecimal(value + 4, 32) &&
-	       is_hexadecimal(value + 37, 16);
+	return strcmp(pair->key, "traceparent") == 0 && strlen(text) >= 55 && text[2] == '-' &&
+	       text[35] == '-' && text[52] == '-' && is_hexadecimal(text + 3, 32) &&
+	       is_hexadecimal(text + 36, 16);
 }
 
-/* The value of the label that is one; NULL: there is none. */
+/* The text of the label that is one; NULL: there is none. */
 static const char *find_traceparent(const struct label_pairs *pairs)
 {
 	const char *found = NULL;
 
 	for (size_t i = 0; i < pairs->items.count; i++)
 		if (is_traceparent(&pairs->items.items[i]))
-			found = pairs->items.items[i].value;
+			found = pairs->items.items[i].text;
 	return found;
 }
 
@@ -129,8 +124,8 @@ static int64_t insert_set(struct writer *writer, const char *text, int64_t numbe
 	bind_number(add, "epoch", writer->epoch);
 	bind_text(add, "labels", text, object);
 	bind_text(add, "units", text + object, SIZE_MAX);
-	bind_text(add, "otel_trace_id", parent ? parent + 4 : "", parent ? 32 : 0);
-	bind_text(add, "otel_span_id", parent ? parent + 37 : "", parent ? 16 : 0);
+	bind_text(add, "otel_trace_id", parent ? parent + 3 : "", parent ? 32 : 0);
+	bind_text(add, "otel_span_id", parent ? parent + 36 : "", parent ? 16 : 0);
 	row = code ? -code : writer_insert(writer, add);
 	for (size_t i = 0; row > 0 && i < pairs.items.count; i++)
 		if ((code = insert_value(writer, row, &pairs.items.items[i])))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/vector.h"
 #include "span/note.h"
 #include "store/write/foreign_spans.h"
@@ -147,18 +148,14 @@ static void put_number(struct writer *writer, int64_t number)
 /* Appends it as a JSON text, with quotes. */
 static bool put_quoted(struct writer *writer, const char *text, size_t size)
 {
-	bool is_put = put_bytes(writer, "\"", 1);
+	char *items;
 
-	for (size_t i = 0; is_put && i < size; i++) {
-		unsigned char c = (unsigned char)text[i];
-		char escape[8] = { '\\', (char)c, 0 };
-
-		if (c < 0x20)
-			snprintf(escape, sizeof(escape), "\\u%04x", c);
-		is_put = c < 0x20 || c == '"' || c == '\\' ? put_bytes(writer, escape, strlen(escape))
-		                                           : put_bytes(writer, text + i, 1);
-	}
-	return is_put && put_bytes(writer, "\"", 1);
+	if (!vector_reserve(&writer->spans->text, writer->spans->text.count + JSON_TEXT_MAX(size)))
+		return false;
+	items = writer->spans->text.items;
+	writer->spans->text.count =
+		(size_t)(json_put_text(items + writer->spans->text.count, text, size) - items);
+	return true;
 }
 
 /* --- sites --------------------------------------------------------------------------------- */

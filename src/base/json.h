@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON, read and written. A text is written as ASCII controls, quotes and backslashes demand; what a
+ * terminal would obey, too, is written as \u…, and a byte that is no UTF-8 as U+FFFD. Texts end in a zero, so
+ * a \u0000 is read as U+FFFD.
+ */
+#ifndef QUERYPROF_BASE_JSON_H
+#define QUERYPROF_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Writes a string, with its quotes. The characters of `also` are written as \u…, too. */
+void json_write_text(FILE *out, const char *text, const char *also);
+
+/* The same without the quotes, for a string of several parts. */
+void json_write_part(FILE *out, const char *text, const char *also);
+
+/* Writes `size` bytes of JSON that was made elsewhere, and in it the characters that only strings can have
+ * as they are in ours. */
+void json_write_made(FILE *out, const char *json, size_t size);
+
+/* Puts a string of `size` bytes, with its quotes, and no zero after it. Returns its end. */
+#define JSON_TEXT_MAX(size) (6 * (size) + 2)
+char *json_put_text(char *to, const char *text, size_t size);
+
+/* What follows skips white space, and moves `at` behind what was taken. False, NULL: it is something else. */
+bool json_take(const char **at, char c);
+bool json_take_null(const char **at);
+
+/* -2^63 to 2^64 - 1: a negative number is that of the same 64 bits. */
+bool json_take_integer(const char **at, uint64_t *number);
+
+/* The text goes to `*room`, which moves to its end. Room for all strings of a text: its size. */
+char *json_take_text(const char **at, char **room);
+
+#endif
