@@ -54,7 +54,7 @@ enum lock_place {
 	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */
 	LOCK_SESSIONS,         /* sqlite/session/session.c: the table of sessions */
 	LOCK_DATABASE_METHODS, /* sqlite/locks/locks.c: methods being replaced */
-	LOCK_DATABASE_FILES,   /* sqlite/locks/lock_files.c: the files of databases */
+	LOCK_DATABASE_FILES,   /* sqlite/locks/lock_holders.c: the files of databases */
 	LOCK_STORE_SPACE,      /* store/read/space.c: the modules of the file */
 	LOCK_STORE,            /* store: the next two at a fork, see store_before_fork() */
 	LOCK_STORE_CONTROL,    /* store/control.c: the flusher's state */

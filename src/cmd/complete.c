@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "cmd/file/trace_file.h"
-#include "cmd/line/command.h"
+#include "cmd/line/options.h"
 #include "settings/settings.h"
 
 static const char *const periods[] = { "0", "100us", "1ms", "10ms", "100ms", NULL };
@@ -160,7 +160,7 @@ static void offer_arguments(const struct command *command, int cursor, int count
 			continue;
 		}
 		const char *name = word + strspn(word, "-");
-		const struct command_option *option = command_option_find(command, name, strlen(name));
+		const struct command_option *option = options_find(command, name, strlen(name));
 		if (!option || !option->value)
 			continue;
 		int value = i + 1 + is_equals(i + 1, count, words);

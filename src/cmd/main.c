@@ -4,17 +4,42 @@
  */
 #include <errno.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/complete.h"
 #include "cmd/line/command.h"
 #include "cmd/line/help.h"
+#include "cmd/line/options.h"
 #include "cmd/ui/memory_limit.h"
 #include "cmd/ui/pager.h"
 #include "cmd/ui/program.h"
 #include "cmd/ui/stack_limit.h"
 #include "queryprof.h"
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	bool wants_help = false;
+	int result = options_read(command, &argc, argv, &wants_help);
+
+	if (result != COMMAND_FINE)
+		return result;
+	if (wants_help) {
+		pager_begin();
+		help_print_command(command, stdout);
+		return COMMAND_FINE;
+	}
+	/* `| head` ends this process silently, whatever it inherited. The command does not change what
+	 * another program inherits through it. */
+	if (!command->wraps_command) {
+		signal(SIGPIPE, SIG_DFL);
+		memory_limit_set();
+	}
+	if (command->pages)
+		pager_begin();
+	return command->run(argc, argv);
+}
 
 static int run(int argc, char **argv)
 {
@@ -44,7 +69,7 @@ static int run(int argc, char **argv)
 	}
 	const struct command *command = command_find(name);
 	if (command)
-		return command_run(command, argc - 2, argv + 2);
+		return run_command(command, argc - 2, argv + 2);
 	if (argc > 1)
 		complain("there is no %s %s (see queryprof --help)", name[0] == '-' ? "option" : "command",
 		         name);

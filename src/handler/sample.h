@@ -33,7 +33,7 @@ struct observation {
 	uint16_t skipped;              /* frames at the leaf that are the profiler's */
 };
 
-/* A sample of ordinary code; see timers/record.h. Between thread_enter_handler() and
+/* A sample of ordinary code; see timers/sample_here.h. Between thread_enter_handler() and
  * thread_leave_handler(). */
 bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context);
 

@@ -11,7 +11,7 @@
 #include "query/cpu_clock.h"
 #include "span/wait.h"
 #include "timers/random.h"
-#include "timers/record.h"
+#include "timers/sample_here.h"
 
 /* --- what it waits for ------------------------------------------------------------------ */
 

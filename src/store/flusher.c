@@ -34,7 +34,7 @@
 #include "store/read/pool.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 #include "store/write/stacks.h"
 #include "store/write/spans.h"
 #include "timers/budget.h"

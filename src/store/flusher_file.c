@@ -18,7 +18,7 @@
 #define NS_PER_MS 1000000ll
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 
 #define END_PATIENCE_NS (100 * NS_PER_MS)
 

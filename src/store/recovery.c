@@ -15,7 +15,7 @@
 #include "store/counters.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 #include "store/write/retention.h"
 #include "wire/lock_record.h"
 #include "wire/statement_memory.h"

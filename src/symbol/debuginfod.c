@@ -23,7 +23,7 @@
 
 struct debuginfod_client;
 
-/* Declared like in elfutils/debuginfod.h, which would be one more package to build with. */
+/* Declared like in <elfutils/debuginfod.h>, which would be one more package to build with. */
 static struct {
 	struct debuginfod_client *(*begin)(void);
 	int (*find_debuginfo)(struct debuginfod_client *, const unsigned char *build_id, int size,

@@ -6,7 +6,8 @@
 - the rooms up to `hook` name nothing of SQLite (WITHOUT_SQLITE);
 - what waits, or takes the loader's lock, is called only where the list of waits has it (WAITS_IN);
 - a header's functions are defined in the .c, .inc or .S of the same base name, or in one for each
-  processor (x.h, x_aarch64.c).
+  processor (x.h, x_aarch64.c);
+- a source file that a comment names is there, at the end of some path of src/ or tests/.
 
 What is a matter of judgement is printed for the reader and fails nothing: the lines of each room; the sources that
 link into the signal handler, from the build; files of more than 600 lines, the .inc files that they include counted;
@@ -55,14 +56,17 @@ LIBC_IN = "system"  # the room that has libc's functions
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # A comment, a string or a character, whichever begins first.
 TOKEN = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+# A file that a comment names, but not a line of one that stands for any (file.c:12) nor a system's header (<x.h>).
+NAMED_FILE = re.compile(r"(?<![\w./<-])([\w-]+/)*[\w-]+\.[chS]\b(?!:\d)")
+SYSTEM_HEADER = re.compile(r"#\s*include\s+<([^>]+)>")
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 
 
-def files():
-    for folder, _, names in sorted(os.walk(SOURCE)):
+def files(root=SOURCE):
+    for folder, _, names in sorted(os.walk(root)):
         for name in sorted(names):
-            yield os.path.relpath(os.path.join(folder, name), SOURCE)
+            yield os.path.relpath(os.path.join(folder, name), root)
 
 
 def read(path):
@@ -166,7 +170,19 @@ def has_definition(name, path):
     return re.search(r"\b%s\s*\([^;{}]*\)\s*\{" % name, top_level(TEXTS[path])) is not None
 
 
+def named_files_that_are_not_there():
+    there = {"/src/" + path for path in TEXTS} | {"/tests/" + path for path in files(os.path.join(ROOT, "tests"))}
+    ends = {path[i + 1:] for path in there for i, letter in enumerate(path) if letter == "/"}
+    ends.update(header for text in TEXTS.values() for header in SYSTEM_HEADER.findall(text))
+    for path, text in TEXTS.items():
+        for comment in TOKEN.finditer(text):
+            for named in NAMED_FILE.finditer(comment[1] or ""):
+                if named[0] not in ends:
+                    yield "not there: %s, which %s names" % (named[0], path)
+
+
 def violations():
+    yield from named_files_that_are_not_there()
     for path in TEXTS:
         if room(path) not in ROOMS:
             if base(path) not in OUTSIDE:
@@ -283,6 +299,15 @@ class House(unittest.TestCase):
         finally:
             for path in ("test/one.h", "test/one.c", "test/two.h"):
                 del TEXTS[path]
+
+    def test_finds_names_of_files(self):
+        TEXTS["test/one.c"] = ('/* See house/one.h, test/one.c and <sys/none.h>;\n * base/lock.h, lock.h, file.c:12. */\n'
+                               '#include <sys/epoll.h> // as epoll.h\nconst char *text = "/* gone.c */";\n')
+        try:
+            self.assertEqual([line for line in violations() if "which test/one.c" in line],
+                             ["not there: house/one.h, which test/one.c names", "not there: epoll.h, which test/one.c names"])
+        finally:
+            del TEXTS["test/one.c"]
 
     def test_finds_sqlite(self):
         """Where the hooks are, a name of SQLite's is one too many, also in a string."""

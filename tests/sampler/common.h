@@ -37,7 +37,7 @@
 #include "collect/slots.h"
 #include "process/start.h"
 #include "collect/state.h"
-#include "timers/record.h"
+#include "timers/sample_here.h"
 #include "wire/thread_record.h"
 #include "timers/threads.h"
 #include "timers/timers.h"

@@ -9,7 +9,7 @@
 #include "support.h"
 
 #include "store/write/batch.h"
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 #include "store/write/retention.h"
 
 #define KB 1024

@@ -23,7 +23,7 @@
 #include "store/recovery.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 
 #define FLUSHED 100
 #define LATER 50

@@ -5,7 +5,7 @@
  * Reads samples in the order of time, of two files one after the other. The writer of the format
  * (src/export) gets the whole.
  */
-#include "cmd/export/read.h"
+#include "cmd/export/reader.h"
 #include "cmd/export/spans.h"
 #include "cmd/file/out_file.h"
 #include "cmd/line/command.h"

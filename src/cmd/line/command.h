@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A subcommand of queryprof: one file with one `struct command`; command.c has the table
- * of them and reads their command lines. Results go to stdout, everything else to
- * stderr, as "queryprof: what".
+ * of them. Results go to stdout, everything else to stderr, as "queryprof: what".
  */
 #ifndef QUERYPROF_CMD_LINE_COMMAND_H
 #define QUERYPROF_CMD_LINE_COMMAND_H
@@ -69,12 +68,5 @@ extern const struct command command_diff, command_embed, command_export, command
 /* The subcommands in the order of the help; NULL past the last. */
 const struct command *command_at(size_t index);
 const struct command *command_find(const char *name); /* NULL: none */
-
-/* The option of that name, `size` bytes without dashes; NULL: there is none. */
-const struct command_option *command_option_find(const struct command *command, const char *name,
-                                                 size_t size);
-
-/* Reads the options, wherever they stand, and runs the command. A command_result. */
-int command_run(const struct command *command, int argc, char **argv);
 
 #endif

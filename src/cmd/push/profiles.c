@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/vector.h"
-#include "cmd/export/read.h"
+#include "cmd/export/reader.h"
 #include "cmd/export/spans.h"
 #include "cmd/http/http.h"
 #include "cmd/line/command.h"

@@ -393,7 +393,7 @@ static int take_files(int count, char **paths)
 	return COMMAND_MISUSED;
 }
 
-/* Signals that waited until now (push_beside.c) are taken here. */
+/* Signals that waited until now (background.c) are taken here. */
 static void take_signals(void)
 {
 	static const int numbers[] = { SIGTERM, SIGINT };

@@ -7,7 +7,7 @@
 
 #include "cmd/push/clickhouse.h"
 
-/* The functions are described in push_clickhouse.h. */
+/* The functions are described in clickhouse.h. */
 struct push_target {
 	const char *name;
 	int (*begin)(const char *url, bool is_zstd);

@@ -26,7 +26,7 @@
 #include "cmd/file/library.h"
 #include "cmd/file/old_trace.h"
 #include "cmd/file/trace_file.h"
-#include "cmd/push/beside.h"
+#include "cmd/push/background.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
 #include "cmd/ui/progress.h"
@@ -381,7 +381,7 @@ static void remove_trace(const struct trace *trace)
 /* No program was started. */
 static int undo(const struct trace *trace, int result)
 {
-	push_beside_cancel();
+	push_background_cancel();
 	explain_end();
 	if (trace->is_open)
 		remove_trace(trace);
@@ -464,7 +464,7 @@ static int run(int argc, char **argv)
 	}
 	argv[argc] = NULL; /* the options stood between */
 	if (set_preload() || prepare_trace(&trace) || explain_begin() ||
-	    (push_url && !push_beside_start(trace.path, push_url, quiet != NULL)))
+	    (push_url && !push_background_start(trace.path, push_url, quiet != NULL)))
 		return undo(&trace, RECORD_FAILED);
 	rings_open();
 	error = program_start(argv);
@@ -479,7 +479,7 @@ static int run(int argc, char **argv)
 	trace.recovery = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
-	push_beside_end();
+	push_background_end();
 	tell_end(&trace, argv[0], status);
 	explain_end();
 	program_end_alike(status);

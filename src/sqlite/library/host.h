@@ -30,7 +30,7 @@ struct host_library {
 	 * and, besides, the host's calls of sqlite3_step(). */
 	bool calls_are_seen, steps_are_seen;
 	bool is_bound; /* library_is_bound() */
-	/* Atomic: see opcode_locations.h. */
+	/* Atomic: see opcode/locations.h. */
 	bool opcodes_tried;
 	const struct opcode_library *opcodes;
 	const char *unpatched; /* relaxed atomic; why its code was not patched when that was tried */

@@ -9,7 +9,7 @@
 #include "collect/state.h"
 #include "handler/ring.h"
 #include "hook/hook.h"
-#include "sqlite/locks/lock_files.h"
+#include "sqlite/locks/lock_holders.h"
 #include "sqlite/locks/mutexes.h"
 #include "sqlite/locks/transactions.h"
 

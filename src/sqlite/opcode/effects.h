@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The effect of an x86-64 instruction on general registers and on the slots of its frame, as far as
- * opcode_flow.c needs it. Too much may be taken for written, never too little.
+ * flow.c needs it. Too much may be taken for written, never too little.
  */
 #ifndef QUERYPROF_SQLITE_OPCODE_EFFECTS_H
 #define QUERYPROF_SQLITE_OPCODE_EFFECTS_H

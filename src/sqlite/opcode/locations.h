@@ -3,7 +3,7 @@
  * The places where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
  * private in-memory connection runs statements whose functions and collations are queryprof's. Each is
  * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
- * compared with what the interpreter's code says (opcode_flow.h). Where that is not understood, the
+ * compared with what the interpreter's code says (flow.h). Where that is not understood, the
  * place is the one that had the address in most calls, and never another opcode's. Nothing is assumed of the
  * library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
  */

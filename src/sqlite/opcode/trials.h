@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The statements with which a SQLite library is tried, see opcode_locations.h.
+ * The statements with which a SQLite library is tried, see locations.h.
  */
 #ifndef QUERYPROF_SQLITE_OPCODE_TRIALS_H
 #define QUERYPROF_SQLITE_OPCODE_TRIALS_H

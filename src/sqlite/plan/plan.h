@@ -4,7 +4,7 @@
  *
  * Both come from EXPLAIN QUERY PLAN of the statement, which is prepared and never run. Its program is
  * the statement's own, with one opcode Explain for each node, in front of the code that SQLite made for
- * the node (plan_mapping.h). The programs of triggers that the statement calls, and of the actions of
+ * the node (mapping.h). The programs of triggers that the statement calls, and of the actions of
  * foreign keys, lie beside it in the same form. So each has a plan of its own, below a node that is made
  * here. A program that such a program calls in turn has that node only.
  */
@@ -21,7 +21,7 @@ struct plan_node {
 	uint32_t at;  /* the opcode that its Explain stands before */
 	bool is_made; /* of what is modified, which EXPLAIN QUERY PLAN does not name */
 	char detail[512];
-	char compared[256]; /* the columns of the table that it scans; plan_columns.h */
+	char compared[256]; /* the columns of the table that it scans; columns.h */
 };
 
 struct plan_opcode {

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "handler/running.h"
-#include "sqlite/locks/lock_files.h"
+#include "sqlite/locks/lock_holders.h"
 
 struct host_library;
 struct left_walk;

@@ -36,7 +36,7 @@ struct session {
 	const struct address_space *space; /* of the SQL functions; NULL: this process's */
 	const void *mutex;                 /* atomic; the connection's, NULL: not known */
 	char *database;                    /* the file of `main`; NULL: not known */
-	struct qp_label_set *labels;       /* session_labels.c */
+	struct qp_label_set *labels;       /* labels.c */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_fallback.h. */
 	bool traced;

@@ -16,7 +16,7 @@
 #include "store/write/labels.h"
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 #include "store/write/programs.h"
 #include "store/write/queries.h"
 #include "store/write/query_rows.h"

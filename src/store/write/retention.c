@@ -19,7 +19,7 @@
 
 #include "store/control.h"
 #include "store/write/labels.h"
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 #include "store/write/programs.h"
 #include "store/write/spans.h"
 #include "store/write/statements.h"

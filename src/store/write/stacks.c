@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/stacks.h"
 
-#include "store/write/place.h"
+#include "store/write/space.h"
 #include "store/write/writer.h"
 
 #define STACK_BYTES 500 /* of an ordinary one */

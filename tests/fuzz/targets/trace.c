@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../src/cmd/line/command.h"
+#include "../../../src/cmd/line/options.h"
+#include "../../../src/cmd/ui/memory_limit.h"
 #include "store/file/database.h"
 #include "target.h"
 #include "value.h"
@@ -229,12 +230,17 @@ static int run(const char *const *line)
 {
 	FILE *output = stdout, *errors = stderr;
 	char *words[WORDS_MAX + 1] = { NULL };
+	bool wants_help = false;
 	int count = 0, result;
 
 	for (; count < WORDS_MAX && line[count]; count++)
 		words[count] = (char *)line[count];
 	stdout = stderr = nowhere;
-	result = command_run(command_find(words[0]), count - 1, words + 1);
+	const struct command *command = command_find(words[0]);
+	count--;
+	result = options_read(command, &count, words + 1, &wants_help);
+	if (result == COMMAND_FINE)
+		result = command->run(count, words + 1);
 	fflush(nowhere);
 	stdout = output;
 	stderr = errors;
@@ -248,6 +254,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	const struct command *command;
 
 	(void)argc, (void)argv;
+	memory_limit_set();
 	nowhere = fopen("/dev/null", "we");
 	must(nowhere != NULL, "/dev/null");
 	for (size_t i = 0; (command = command_at(i)) != NULL; i++) {

@@ -6,7 +6,7 @@
  *
  * Runs inside the write transaction, so all processes that write to the file agree.
  */
-#include "store/write/place.h"
+#include "store/write/space.h"
 
 #include "modules/module_log.h"
 #include "modules/modules.h"

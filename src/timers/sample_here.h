@@ -2,8 +2,8 @@
 /*
  * Samples that ordinary code takes.
  */
-#ifndef QUERYPROF_TIMERS_RECORD_H
-#define QUERYPROF_TIMERS_RECORD_H
+#ifndef QUERYPROF_TIMERS_SAMPLE_HERE_H
+#define QUERYPROF_TIMERS_SAMPLE_HERE_H
 
 #include <stdbool.h>
 #include <stdint.h>

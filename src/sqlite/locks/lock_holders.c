@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sqlite/locks/lock_files.h"
+#include "sqlite/locks/lock_holders.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/push/beside.h"
+#include "cmd/push/background.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static int start(char **argv, bool quiet)
 	return error;
 }
 
-bool push_beside_start(const char *trace, const char *url, bool quiet)
+bool push_background_start(const char *trace, const char *url, bool quiet)
 {
 	char *argv[] = { (char *)"queryprof",
 		         (char *)"push",
@@ -77,12 +77,12 @@ static void end(int signal)
 	pusher = 0;
 }
 
-void push_beside_end(void)
+void push_background_end(void)
 {
 	end(SIGTERM);
 }
 
-void push_beside_cancel(void)
+void push_background_cancel(void)
 {
 	end(SIGKILL);
 }

@@ -5,8 +5,8 @@
  * A connection's calls change its own files' entries, one at a time, as SQLite has it; another
  * thread that looks for a lock's holder reads them meanwhile.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_LOCK_FILES_H
-#define QUERYPROF_SQLITE_LOCKS_LOCK_FILES_H
+#ifndef QUERYPROF_SQLITE_LOCKS_LOCK_HOLDERS_H
+#define QUERYPROF_SQLITE_LOCKS_LOCK_HOLDERS_H
 
 #include <stdbool.h>
 #include <sqlite3ext.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "timers/record.h"
+#include "timers/sample_here.h"
 
 #include <errno.h>
 

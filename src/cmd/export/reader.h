@@ -3,8 +3,8 @@
  * Rows of samples, made into what the writers of src/export take. Stacks and labels, which
  * samples name by number, are read once each, and stay until the reader is freed.
  */
-#ifndef QUERYPROF_CMD_EXPORT_READ_H
-#define QUERYPROF_CMD_EXPORT_READ_H
+#ifndef QUERYPROF_CMD_EXPORT_READER_H
+#define QUERYPROF_CMD_EXPORT_READER_H
 
 #include <sqlite3.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/write/parts.h"
+#include "store/write/lifecycle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "store/write/labels.h"
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
-#include "store/write/place.h"
+#include "store/write/space.h"
 #include "store/write/programs.h"
 #include "store/write/queries.h"
 #include "store/write/sample_rows.h"

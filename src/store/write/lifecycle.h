@@ -2,8 +2,8 @@
 /*
  * The life of a writer and of its parts: memory, the file, what they know of its rows.
  */
-#ifndef QUERYPROF_STORE_WRITE_PARTS_H
-#define QUERYPROF_STORE_WRITE_PARTS_H
+#ifndef QUERYPROF_STORE_WRITE_LIFECYCLE_H
+#define QUERYPROF_STORE_WRITE_LIFECYCLE_H
 
 #include "store/write/writer.h"
 

@@ -2,8 +2,8 @@
 /*
  * The file's own address space: where the modules of a process lie in it.
  */
-#ifndef QUERYPROF_STORE_WRITE_PLACE_H
-#define QUERYPROF_STORE_WRITE_PLACE_H
+#ifndef QUERYPROF_STORE_WRITE_SPACE_H
+#define QUERYPROF_STORE_WRITE_SPACE_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/export/read.h"
+#include "cmd/export/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
