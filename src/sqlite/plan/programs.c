@@ -490,12 +490,13 @@ static bool is_early(const struct subject *of)
 
 void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct program_due *due;
 	struct subject of;
+	uint64_t began;
 
-	if (!is_affordable(now))
+	if (!is_affordable(clock_ns(CLOCK_MONOTONIC_COARSE)))
 		return;
+	began = clock_ns(CLOCK_MONOTONIC);
 	if (find_program(&of, session, stmt, host_api(session->library)->sql((sqlite3_stmt *)stmt)) &&
 	    !of.reason) {
 		start->program = of.program.first;
@@ -510,5 +511,5 @@ void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 				free_due(due);
 		}
 	}
-	__atomic_fetch_add(&early_spent_ns, clock_ns(CLOCK_MONOTONIC) - now, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&early_spent_ns, clock_ns(CLOCK_MONOTONIC) - began, __ATOMIC_RELAXED);
 }
