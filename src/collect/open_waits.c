@@ -183,8 +183,10 @@ bool open_waits_has_remains(const void *memory)
 	return false;
 }
 
-static uint64_t end_of(const struct open_waits *left)
+uint64_t open_waits_until(const void *memory)
 {
+	const struct open_waits *left = memory;
+
 	return left->until_ns ? left->until_ns : clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -200,7 +202,7 @@ static uint64_t length_of(const struct open_waits *left, const struct wait_now *
 bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock)
 {
 	const struct open_waits *left = memory;
-	uint64_t until = end_of(left);
+	uint64_t until = open_waits_until(left);
 
 	while (*from < count_of(left)) {
 		const struct open_wait *wait = &left->waits[(*from)++];

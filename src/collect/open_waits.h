@@ -56,6 +56,9 @@ bool open_waits_is_hosts(const void *caller);
 
 /* --- in the other process, when this one is gone ---------------------------------------------------- */
 
+/* When the process ended, or became another program: CLOCK_MONOTONIC. */
+uint64_t open_waits_until(const void *memory);
+
 /* Whether a thread waited. */
 bool open_waits_has_remains(const void *memory);
 

@@ -23,7 +23,9 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "collect/open_runs.h"
 #include "collect/state.h"
+#include "handler/opcode.h"
 #include "handler/ring.h"
 #include "handler/unwind/stack_copy.h"
 #include "query/cpu_clock.h"
@@ -42,8 +44,25 @@ static void list(struct query_run *run)
 		;
 }
 
+/* A process that is killed in the middle of it has no such run: it is hidden. */
+static void describe(struct query_run *run)
+{
+	const struct open_run_description text = { run->text,
+		                                   run->is_logged ? run->publish_after_ns
+		                                                  : QUERY_NOT_PUBLISHED,
+		                                   run->counts.has_threads };
+
+	if (!run->open)
+		query_place(run);
+	if (run->open == &run->own_open)
+		return;
+	query_key_copy(&run->open->key, &run->key);
+	open_runs_describe(run->open, &run->counts.start, &text);
+}
+
 void query_mark(struct query_run *run)
 {
+	describe(run);
 	memset(run->mark_of, 0, sizeof(run->mark_of));
 	for (size_t i = 0; i < sizeof(run->mark); i++) {
 		run->mark_of[i] = (char)0xff;
@@ -64,6 +83,13 @@ static bool has_samples(const struct query_counts *counts)
 	return samples != 0;
 }
 
+void query_forget_program(struct query_run *run)
+{
+	run->counts.start.program = 0;
+	if (run->open && run->open != &run->own_open)
+		open_runs_forget_program(run->open);
+}
+
 void query_show(struct query_run *run)
 {
 	if ((run->version & 1) != 0)
@@ -73,6 +99,8 @@ void query_show(struct query_run *run)
 	/* The handler's samples were here before the text. Publishing it twice does no harm. */
 	if (run->counts.start.state == START_DUE && has_samples(&run->counts))
 		query_publish_start(run);
+	run->open->entered_ns = run->working ? run->entered_ns : 0;
+	query_write_open(run);
 	/* Release: a thread that sees it shown sees all of it. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
@@ -83,6 +111,8 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 
 	/* A thread that inspects all runs may be at `to`: the way to the next one stays. */
 	memcpy(to, from, offsetof(struct query_run, version));
+	if (!to->open)
+		query_place(to);
 	to->counts.start.run = run;
 }
 
@@ -150,6 +180,21 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 		view->working = 0;
 }
 
+/* As opcode_start(), of a statement that may go at any moment; 0 while a trigger runs. */
+static uint64_t read_program(const volatile struct query_counts *counts)
+{
+	const struct opcode_locations *at = counts->opcodes;
+	const uintptr_t statement = (uintptr_t)counts->statement;
+	uintptr_t opcodes, frame;
+
+	if (!counts->start.program || !at || !statement ||
+	    !stack_copy_part(statement + at->a_op, &opcodes, sizeof(opcodes)) ||
+	    !stack_copy_part(statement + at->frame, &frame, sizeof(frame)) || frame ||
+	    opcodes != (uintptr_t)counts->start.opcodes)
+		return 0;
+	return counts->start.program;
+}
+
 /* A run may be written while it is read here: the copy is thrown away then. */
 __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *run, struct query_view *view)
 {
@@ -186,6 +231,7 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 	};
 	for (size_t i = 0; i < sizeof(mark); i++)
 		mark[i] = seen->mark[i];
+	view->program = read_program(&seen->counts);
 	view->text = copy_text(seen->text);
 	view->database = copy_text(seen->database);
 	view->query_id = copy_text(seen->query_id);
@@ -229,8 +275,7 @@ static bool is_to_be_logged(bool is_logged, uint64_t publish_after_ns)
 	return is_logged && publish_after_ns != QUERY_NOT_PUBLISHED;
 }
 
-/* As the handler and query_publish_start() do. Which program it executes is not read: the statement may go
- * meanwhile. */
+/* As the handler and query_publish_start() do. */
 static void publish(const struct query_view *view)
 {
 	const size_t size = view->text != NULL ? strnlen(view->text, START_TEXT_MAX) : 0;
@@ -245,7 +290,8 @@ static void publish(const struct query_view *view)
 		                                  .realtime_ns = view->start_realtime_ns,
 		                                  .initial = view->initial,
 		                                  .parent = view->parent,
-		                                  .run = view->run },
+		                                  .run = view->run,
+		                                  .program = view->program },
 		                         .open_until_ns = view->start_realtime_ns + view->elapsed_ns,
 		                         .outside_ns = view->outside_ns,
 		                         .text_size = size };

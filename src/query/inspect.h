@@ -22,6 +22,7 @@ query_hide(struct query_run *run)
 {
 	if ((run->version & 1) == 0)
 		return;
+	run->open->shown = 0;
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELAXED);
 	/* Before anything is written over what was shown. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -42,9 +43,24 @@ static inline void query_make_due(struct query_run *run)
 	__atomic_store_n(&start->state, run->is_logged ? due : START_KEPT, __ATOMIC_RELEASE);
 }
 
+/* For other processes, which have the description of query_mark(). The call that began the run works for it.
+ */
+static inline void query_write_open(struct query_run *run)
+{
+	struct open_run *open = run->open;
+
+	query_key_copy(&open->key, &run->key);
+	open->start_ns = run->start_monotonic_ns;
+	open->execution_ns = run->execution_ns;
+	open->thread_id = run->counts.start.thread_id;
+	/* Release: the process may be killed at any moment. */
+	__atomic_store_n(&open->shown, 1, __ATOMIC_RELEASE);
+}
+
 static inline void query_show_again(struct query_run *run)
 {
 	query_make_due(run);
+	query_write_open(run);
 	/* Release: a thread that sees it shown sees all of it. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
@@ -61,6 +77,9 @@ __attribute__((no_sanitize("address"))) static inline bool query_is_marked(const
 	memcpy(&of, run->mark_of, sizeof(of));
 	return !((*(const word *)run->text ^ mark) & of);
 }
+
+/* Its statement has another program than the one that was published. */
+void query_forget_program(struct query_run *run);
 
 /* Makes `to` the run that `from` was; hidden both. */
 void query_hand_over(struct query_run *to, const struct query_run *from);
@@ -82,6 +101,7 @@ struct query_view {
 	bool is_logged;
 	uint64_t publish_after_ns;
 	uint64_t outside_ns; /* of elapsed_ns: between its calls */
+	uint64_t program;    /* as in struct query_record */
 };
 void query_view_free(struct query_view *view);
 

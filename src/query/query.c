@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "base/hot_path.h"
+#include "collect/open_runs.h"
 #include "collect/ring_reader.h"
 #include "collect/state.h"
 #include "handler/context.h"
@@ -56,6 +57,13 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 	};
 }
 
+void query_place(struct query_run *run)
+{
+	struct open_run *shared = open_runs_take();
+
+	run->open = shared ? shared : &run->own_open;
+}
+
 /* --- a run ----------------------------------------------------------------------------- */
 
 /* The samples and all that follows up to the statement: a few wide stores. */
@@ -92,6 +100,8 @@ HOT_PATH void query_start(struct query_run *run, struct thread *thread)
 	struct query_key key;
 	uint64_t now;
 
+	if (__builtin_expect(!run->open, 0))
+		query_place(run);
 	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
 	clear_counts(&run->counts);
 	run->counts.start.thread_id = thread->id;

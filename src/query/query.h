@@ -16,6 +16,7 @@
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
 #include "span/run.h"
+#include "wire/open_run.h"
 #include "wire/statement_counts.h"
 
 struct query_run {
@@ -49,6 +50,9 @@ struct query_run {
 	uint64_t version; /* odd: shown */
 	struct query_run *next;
 	bool listed;
+	/* Whoever changes the run writes here what other processes may know; not NULL once it has begun. */
+	struct open_run *open;
+	struct open_run own_open; /* that, if it is in no shared memory */
 };
 
 /* Begins a run and its first call: a fresh key, the clocks, counts at zero. The statement and its
@@ -69,6 +73,9 @@ static inline void query_share(struct query_run *run)
  * part of its times: call this right before the query is shown to the handler. */
 void query_start_clocks(struct query_run *run, struct thread *thread);
 
+/* Gives the run its `open`. Cold: once for each place. */
+COLD_PATH void query_place(struct query_run *run);
+
 /* A call that works for the run begins, and has ended. The run's execution time and CPU time
  * are those of its calls, without what the program does in between. Costs one fast clock each;
  * and the thread's CPU clock, which needs system calls, where that was not read in the
@@ -82,6 +89,7 @@ static inline void query_enter_at(struct query_run *run, const struct thread *th
 {
 	run->entered_ns = now;
 	run->entered_cpu_ns = cpu_clock_estimate(thread, now);
+	run->open->entered_ns = now;
 	__atomic_store_n(&run->working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
 }
 
@@ -112,6 +120,8 @@ static inline void query_leave_at(struct query_run *run, uint64_t took, uint64_t
 	run->left_ns = run->entered_ns + took;
 	run->execution_ns += took;
 	run->cpu_ns += cpu_ns;
+	run->open->entered_ns = 0;
+	run->open->execution_ns = run->execution_ns;
 	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "collect/open_runs.h"
 #include "collect/open_waits.h"
 #include "collect/ring_reader.h"
 #include "collect/ring_remains.h"
@@ -162,6 +163,21 @@ static uint64_t hand_over_waits(const struct shared_ring *shared)
 	return open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
 }
 
+/* Runs that had not ended: as many at a time as the ring has room for. */
+static int store_open_runs(struct writer *writer, struct shared_ring *shared, int64_t max_bytes,
+                           struct recovery *recovery, uint64_t *lost)
+{
+	const uint64_t until_ns = open_waits_until(shared->waits);
+	bool is_done = false;
+	int code = SQLITE_OK;
+
+	while (!code && !is_done) {
+		is_done = open_runs_hand_over(shared->runs, until_ns, shared->ring);
+		code = store_records(writer, shared, max_bytes, recovery, lost);
+	}
+	return code;
+}
+
 /* The process is gone: what cannot be stored now is lost. */
 static void store_remains(struct writer *writer, struct shared_ring *shared, const char *path,
                           int64_t max_bytes, struct recovery *recovery)
@@ -179,6 +195,8 @@ static void store_remains(struct writer *writer, struct shared_ring *shared, con
 	lost += hand_over_waits(shared);
 	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, ring));
 	if (!code && !error && store_records(writer, shared, max_bytes, recovery, &lost))
+		error = writer_failure(writer);
+	if (!code && !error && store_open_runs(writer, shared, max_bytes, recovery, &lost))
 		error = writer_failure(writer);
 	if (!code && !error && uncounted_runs(shared) && store_statements(writer, shared, recovery))
 		error = writer_failure(writer);
@@ -221,7 +239,8 @@ static bool has_records(const struct shared_ring *shared)
 static bool has_remains(const struct shared_ring *shared)
 {
 	return has_records(shared) || uncounted_runs(shared) || chunk_pool_has_remains(shared->spans) ||
-	       open_waits_has_remains(shared->waits) || shared->lost_children;
+	       open_waits_has_remains(shared->waits) ||
+	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) || shared->lost_children;
 }
 
 typedef void (*store_function)(struct writer *writer, struct shared_ring *shared, const char *path,
@@ -236,6 +255,7 @@ static void store_as_process(struct shared_ring *shared, const char *path, int64
 
 	if (writer && writer_init(writer, give_up, recovery)) {
 		writer->identity = shared->identity;
+		process.has_own_ids = open_runs_had_own_ids(shared->runs);
 		writer->other = &process;
 		store(writer, shared, path, max_bytes, recovery);
 		writer_close(writer, false);

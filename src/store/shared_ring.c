@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/signal_hold.h"
+#include "collect/open_runs.h"
 #include "collect/open_waits.h"
 #include "collect/ring_reader.h"
 #include "collect/ring_remains.h"
@@ -39,8 +40,8 @@
 /* With these neither process can take a page away from under the other. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The memory begins with this, the ring follows at the next page, then the log, then waits, then spans,
- * then the counters of statements. */
+/* The memory begins with this, the ring follows at the next page, then the log, then waits, then runs,
+ * then spans, then the counters of statements. */
 struct front {
 	char version[16];    /* WIRE_VERSION, of the build that made it */
 	uint64_t ring_bytes; /* with the ring's own fields */
@@ -80,9 +81,14 @@ static size_t waits_offset(size_t ring_bytes)
 	return log_offset(ring_bytes) + LOG_BYTES;
 }
 
-static size_t spans_offset(size_t ring_bytes)
+static size_t runs_offset(size_t ring_bytes)
 {
 	return waits_offset(ring_bytes) + whole_pages(open_waits_bytes());
+}
+
+static size_t spans_offset(size_t ring_bytes)
+{
+	return runs_offset(ring_bytes) + whole_pages(open_runs_bytes());
 }
 
 static size_t statements_offset(size_t ring_bytes)
@@ -162,6 +168,7 @@ static struct ring *fill(uint64_t position)
 	front->identity = *writer_identity_here();
 	module_log_make(log_here(), LOG_BYTES);
 	open_waits_place(here.memory + waits_offset(front->ring_bytes));
+	open_runs_place(here.memory + runs_offset(front->ring_bytes));
 	statement_memory_place(here.memory + statements_offset(front->ring_bytes), here.statements_bytes);
 	return ring_place(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
@@ -261,6 +268,7 @@ static struct ring *leave_memory(uint64_t position)
 	here.memory = NULL;
 	modules_log_to_nobody_in_child();
 	open_waits_leave_in_child();
+	open_runs_leave_in_child();
 	chunk_pool_leave_in_child();
 	statement_memory_leave_in_child();
 	return spare_ring(position);
@@ -329,6 +337,7 @@ static bool find_parts(struct shared_ring *shared)
 	shared->modules = (const struct module_log *)(memory + log_offset(ring_bytes));
 	shared->modules_size = LOG_BYTES;
 	shared->waits = memory + waits_offset(ring_bytes);
+	shared->runs = memory + runs_offset(ring_bytes);
 	shared->spans = memory + spans_offset(ring_bytes);
 	shared->statements = memory + statements_offset(ring_bytes);
 	shared->statements_size = shared->size - statements_offset(ring_bytes);

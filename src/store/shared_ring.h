@@ -74,6 +74,7 @@ struct shared_ring {
 	size_t modules_size;
 	void *spans;            /* of span/chunk_pool.h */
 	void *waits;            /* collect/open_waits.h */
+	void *runs;             /* collect/open_runs.h */
 	const void *statements; /* wire/statement_memory.h */
 	size_t statements_size;
 	uint32_t lost_children;

@@ -215,6 +215,67 @@ time.sleep(600)
             self.open_cursor(max(durations))
             os.unlink(self.trace)
 
+    # The statement is opened a second time, as most are, and again in a child; the times are the program's own.
+    KILLED = """
+import os, signal, sqlite3, sys, time
+def opens(where):
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.execute("CREATE TABLE t AS SELECT 1 AS x UNION ALL SELECT 2")
+    text = "SELECT x FROM t /* %s */" % where
+    db.execute(text).fetchall()
+    before = time.monotonic_ns()
+    cursor = db.execute(text)
+    next(cursor)
+    after = time.monotonic_ns()
+    time.sleep(0.05)
+    print(where, before, after, time.monotonic_ns(), flush=True)
+    return db, cursor
+held = opens("parent")
+if sys.argv[1] == "becomes":
+    os.execv("/bin/sleep", ["sleep", "0.5"])
+if sys.argv[1] == "forks" and os.fork() == 0:
+    held = opens("child")
+    os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "forks":
+    os.wait()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+    def opened_at_a_kill(self, how):
+        """Each cursor's row; and when the command had ended."""
+        process = subprocess.Popen(self.arguments(PYTHON, "-c", self.KILLED, how, options=(
+            "--setting", "trace_log_flush_interval_ms=600000")), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        lines = [line.split() for line in process.communicate(timeout=300)[0].decode().splitlines()]
+        ended = time.monotonic_ns()
+        self.assertNotEqual(lines, [])
+        for where, *times in lines:
+            before, after, slept = map(int, times)
+            (duration_ns, wall_ns, start_ns, *others), = self.rows(
+                "SELECT query_duration_ns, execution_time_ns,"
+                " (SELECT query_start_ns FROM queries WHERE queries.query_id = query_log.query_id), samples_cpu + samples_real, type, initial_query_id = query_id FROM query_log"
+                " WHERE query = 'SELECT x FROM t /* %s */' AND type = 'QueryStart'" % where)
+            self.assertGreaterEqual(duration_ns, slept - after)
+            self.assertLessEqual(wall_ns, after - before)
+            self.assertGreaterEqual(duration_ns - wall_ns, slept - after)
+            offset_ns = time.time_ns() - time.monotonic_ns()
+            self.assertGreater(start_ns - offset_ns, before - 10_000_000)  # between two clocks, which may be set
+            self.assertLess(start_ns - offset_ns, after + 10_000_000)
+            self.assertEqual(others, [0, "QueryStart", 1])
+            yield where, before, duration_ns, ended
+            self.assertRegex(self.command("queries", self.trace, "--like", where), r"unfinished, .* between rows")
+            self.assertIn("SCAN t", self.command("plan", self.trace, where))
+
+    def test_open_cursor_killed_at_once(self):
+        """No flush has come. The row is there with the time until the kill, and its plan."""
+        for how, rows in ("is killed", ["parent"]), ("forks", ["parent", "child"]):
+            self.assertEqual([row[0] for row in self.opened_at_a_kill(how)], rows)
+            os.unlink(self.trace)
+
+    def test_open_cursor_before_exec(self):
+        """Its time ends with its program."""
+        for _, before, duration_ns, ended in self.opened_at_a_kill("becomes"):
+            self.assertLess(duration_ns, ended - before - 500_000_000)
+
     def test_not_logged(self):
         done = self.record("prlimit", "--core=0", "--cpu=1:60", "sqlite3", "-init", "/dev/null", ":memory:", ENDLESS,
                            options=("--cpu", "1ms", "--setting", "log_queries=0"))

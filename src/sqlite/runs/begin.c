@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hot_path.h"
+#include "collect/open_runs.h"
 #include "query/inspect.h"
 #include "query/statement_add.h"
 #include "query/statement_stats.h"
@@ -168,6 +169,7 @@ void runs_take_set_query_id(struct run *run)
 
 	memcpy(run->query_id, settings->query_id, sizeof(run->query_id));
 	run->query.query_id = run->query_id;
+	open_runs_note_own_id();
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
@@ -299,6 +301,7 @@ struct run *runs_leave_ended(struct run *preparation, sqlite3_stmt *stmt)
 	run->query.counts.start.program = start->program;
 	run->query.counts.start.opcodes = start->opcodes;
 	run->query.text = preparation->query.text;
+	run->query.is_logged = run->settings.log;
 	runs_publish_if_open(run);
 	query_mark(&run->query);
 	__atomic_store_n(&run->session->has_kept, true, __ATOMIC_RELAXED);

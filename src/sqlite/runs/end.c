@@ -139,7 +139,7 @@ static void count(struct run *run, const struct thread *thread, const struct que
 		runs_name_statement(run, NULL);
 	} else if (work && work->reprepares) {
 		runs_name_anew(run);
-		run->query.counts.start.program = 0;
+		query_forget_program(&run->query);
 	}
 	statement_stats_add(run->statement, thread->id, &counted);
 }

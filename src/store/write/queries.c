@@ -25,6 +25,8 @@ void query_writer_init(struct query_writer *queries)
 		.earlier = HASH_TABLE_OF(struct known_query, SIZE_MAX),
 		.sql = {
 			.find.sql = "SELECT id FROM queries WHERE query_id = :query_id AND process = :process",
+			.find_own.sql = "SELECT id FROM queries WHERE process = :process AND session = :session"
+			                " AND query_start_ns / 1000000 = :ms AND NOT finished",
 			.add.sql = "INSERT INTO queries (id, query_id, process, first_ns, last_ns, session, batch) VALUES"
 			           " (:id, :query_id, :process, 9223372036854775807, -9223372036854775808, :session, :batch)",
 			.start.sql =
@@ -108,10 +110,11 @@ void query_writer_forget_removed(struct writer *writer, int64_t removed)
 }
 
 /* The row of a query that another thread of it, or an earlier connection to the file, may have made:
- * it has the id that the key makes until the query's record brings its own. 0: there is none. */
+ * it has the id that the key makes until the query's record brings its own, or until its process saw that the
+ * user gave it one. 0: there is none. */
 static int64_t find_query(struct writer *writer, struct query_key key)
 {
-	int64_t process = intern_process(writer);
+	int64_t process = intern_process(writer), row;
 	struct prepared *find;
 	char text[37];
 
@@ -121,6 +124,13 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 	find = writer_bind(writer, &writer->queries->sql.find);
 	bind_text(find, "query_id", text, 36);
 	bind_number(find, "process", process);
+	row = writer_number(writer, find);
+	if (row || !writer->other || !writer->other->has_own_ids || !query_key_session(key))
+		return row;
+	find = writer_bind(writer, &writer->queries->sql.find_own);
+	bind_number(find, "process", process);
+	bind_number(find, "session", query_key_session(key));
+	bind_number(find, "ms", (int64_t)(key.hi >> 16));
 	return writer_number(writer, find);
 }
 

@@ -57,7 +57,7 @@ struct query_writer {
 	int64_t newest;                   /* row of queries, those of the batch included */
 	size_t ended;                     /* in the batch */
 	struct {
-		struct prepared find, add, start, running, end, range;
+		struct prepared find, find_own, add, start, running, end, range;
 	} sql;
 };
 

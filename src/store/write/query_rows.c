@@ -87,7 +87,7 @@ int query_rows_add_start(struct writer *writer, const struct start_record *recor
 	if (span->end)
 		return SQLITE_OK;
 	span->rows = rows;
-	/* The flusher's has no program. */
+	/* The flusher's may have no program. */
 	if (!span->start || !record->open_until_ns)
 		span->start = record;
 	if (record->open_until_ns)
@@ -280,6 +280,13 @@ static int64_t key_time_ns(struct query_key key)
 	return (int64_t)((key.hi >> 16) * 1000000);
 }
 
+/* The file has it from the process itself: with the whole text, which memory may have cut. */
+static bool is_stored(struct writer *writer, const struct query_span *span)
+{
+	return writer->other && span->start->open_until_ns && !span->is_new &&
+	       writer_ask_sql(writer, "SELECT statement FROM queries WHERE id = ?1", span->rows.query, 0) > 0;
+}
+
 /* One that goes on, or of which the batch has samples alone, or only its name: in a record without a time,
  * as that of a run's loops is. Without a time its row would never be the oldest one. */
 static int write_running(struct writer *writer, struct query_span *span)
@@ -290,7 +297,7 @@ static int write_running(struct writer *writer, struct query_span *span)
 		span->first_ns = span->last_ns = key_time_ns(span->key);
 	if (span->is_new)
 		code = write_new(writer, span);
-	if (!code && span->start) {
+	if (!code && span->start && !is_stored(writer, span)) {
 		span->rows.statement = find_first_statement(writer, span->start);
 		if (span->rows.statement < 0)
 			return (int)-span->rows.statement;

@@ -36,6 +36,7 @@ struct writer_other {
 	size_t log_size;
 	struct module_history modules; /* what was read of the log, */
 	uint32_t generation;           /* up to this generation */
+	bool has_own_ids;              /* the file may know its queries by ids of the user */
 };
 
 /* A statement of seldom use is prepared at its first use. */

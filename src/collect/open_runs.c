@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/open_runs.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "handler/ring.h"
+
+static struct open_runs *here; /* atomic */
+
+static uint32_t used; /* atomic: of this process, as a child's entries are at the same addresses */
+
+size_t open_runs_bytes(void)
+{
+	return sizeof(struct open_runs);
+}
+
+void open_runs_place(void *memory)
+{
+	struct open_runs *placed = memory;
+
+	placed->used = __atomic_load_n(&used, __ATOMIC_RELAXED);
+	/* Release: with open_runs_take(). */
+	__atomic_store_n(&here, placed, __ATOMIC_RELEASE);
+}
+
+void open_runs_leave_in_child(void)
+{
+	if (here)
+		here->is_left = 1;
+	__atomic_store_n(&here, NULL, __ATOMIC_RELAXED);
+}
+
+struct open_run *open_runs_take(void)
+{
+	struct open_runs *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	uint32_t index;
+
+	if (!placed || __atomic_load_n(&used, __ATOMIC_RELAXED) >= OPEN_RUNS)
+		return NULL;
+	index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
+	if (index >= OPEN_RUNS)
+		return NULL;
+	/* Relaxed: the other process reads it when this one is gone. */
+	__atomic_fetch_add(&placed->used, 1, __ATOMIC_RELAXED);
+	return &placed->entries[index].run;
+}
+
+void open_runs_describe(struct open_run *run, const struct run_start *start, const struct open_run_description *text)
+{
+	struct open_run_entry *entry = (struct open_run_entry *)run;
+
+	entry->described = run->key;
+	entry->start = *start;
+	entry->publish_after_ns = text->publish_after_ns;
+	entry->has_threads = text->has_threads;
+	entry->text_size = text->text ? (uint32_t)strnlen(text->text, sizeof(entry->text)) : 0;
+	if (text->text)
+		memcpy(entry->text, text->text, entry->text_size);
+}
+
+void open_runs_forget_program(struct open_run *run)
+{
+	((struct open_run_entry *)run)->start.program = 0;
+}
+
+void open_runs_note_own_id(void)
+{
+	struct open_runs *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+
+	if (placed)
+		__atomic_store_n(&placed->had_own_ids, 1, __ATOMIC_RELAXED);
+}
+
+/* --- remains: written by a process that was killed at any moment ----------------------------------- */
+
+static uint32_t count_of(const struct open_runs *left)
+{
+	return left->is_left ? 0 : left->used < OPEN_RUNS ? left->used : OPEN_RUNS;
+}
+
+static bool is_open(const struct open_run_entry *entry, uint64_t until_ns)
+{
+	const struct open_run *run = &entry->run;
+
+	return run->shown & 1 && (run->key.hi || run->key.lo) && run->start_ns < until_ns &&
+	       entry->publish_after_ns != UINT64_MAX && until_ns - run->start_ns >= entry->publish_after_ns;
+}
+
+bool open_runs_has_remains(const void *memory, uint64_t until_ns)
+{
+	const struct open_runs *left = memory;
+
+	for (uint32_t i = 0; i < count_of(left); i++)
+		if (is_open(&left->entries[i], until_ns))
+			return true;
+	return false;
+}
+
+bool open_runs_had_own_ids(const void *memory)
+{
+	return ((const struct open_runs *)memory)->had_own_ids != 0;
+}
+
+/* The time between its calls. A call that began behind the end did nothing before it. */
+static uint64_t outside_of(const struct open_run_entry *entry, uint64_t until_ns)
+{
+	const struct open_run *run = &entry->run;
+	uint64_t open_ns = until_ns - run->start_ns, inside_ns = run->execution_ns;
+
+	if (entry->has_threads)
+		return 0;
+	if (run->entered_ns && run->entered_ns < until_ns)
+		inside_ns += until_ns - run->entered_ns;
+	return inside_ns < open_ns ? open_ns - inside_ns : 0;
+}
+
+/* A run that began again from its description is inside no other one. */
+static struct run_start start_of(const struct open_run_entry *entry, uint64_t realtime_ns)
+{
+	struct run_start start = entry->start;
+
+	start.state = START_PUBLISHED;
+	start.thread_id = entry->run.thread_id;
+	start.realtime_ns = realtime_ns;
+	if (entry->described.hi != entry->run.key.hi || entry->described.lo != entry->run.key.lo) {
+		start.initial = entry->run.key;
+		start.parent = (struct query_key){ 0 };
+	}
+	return start;
+}
+
+bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring)
+{
+	struct open_runs *left = memory;
+	uint64_t offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+
+	for (uint32_t i = 0; i < count_of(left); i++) {
+		struct open_run_entry *entry = &left->entries[i];
+		uint32_t size = entry->text_size < sizeof(entry->text) ? entry->text_size
+		                                                       : (uint32_t)sizeof(entry->text);
+		struct start_record *record;
+
+		if (!is_open(entry, until_ns))
+			continue;
+		record = ring_reserve(ring, sizeof(*record) + size);
+		if (!record)
+			return false;
+		*record = (struct start_record){ .query = entry->run.key,
+			                         .run = start_of(entry, entry->run.start_ns + offset_ns),
+			                         .open_until_ns = until_ns + offset_ns,
+			                         .outside_ns = outside_of(entry, until_ns),
+			                         .text_size = size };
+		memcpy(record->text, entry->text, size);
+		ring_commit(ring, record, RECORD_START);
+		entry->run.shown = 0;
+	}
+	return true;
+}

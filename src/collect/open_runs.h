@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs that have not ended, in memory that another process holds, too (store/shared_ring.h). A cursor that
+ * is open and that nobody steps has no sample: when its process is gone, however that ended, the other
+ * process writes what is known of it.
+ *
+ * A run's place has an entry here for ever. Each beginning and each call changes some words of it
+ * (wire/open_run.h), and a new statement describes itself.
+ */
+#ifndef QUERYPROF_COLLECT_OPEN_RUNS_H
+#define QUERYPROF_COLLECT_OPEN_RUNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/open_run.h"
+
+struct ring;
+
+size_t open_runs_bytes(void);
+
+/* --- in the process of the runs -------------------------------------------------------------------- */
+
+/* `memory`: open_runs_bytes() of zeros, which stay. In a forked child again, at the same address. */
+void open_runs_place(void *memory);
+
+/* In a forked child that gets no such memory, and may go on to write into its parent's. */
+void open_runs_leave_in_child(void);
+
+/* A new entry; NULL: there is no such memory, or no room. */
+struct open_run *open_runs_take(void);
+
+struct open_run_description {
+	const char *text;          /* NULL: none */
+	uint64_t publish_after_ns; /* UINT64_MAX: never */
+	bool has_threads;          /* its time between calls is not known */
+};
+
+/* What the entry's run, which is hidden, is. `start`: it runs inside another one. */
+void open_runs_describe(struct open_run *run, const struct run_start *start,
+                        const struct open_run_description *text);
+
+/* Its statement has been prepared anew. */
+void open_runs_forget_program(struct open_run *run);
+
+/* The user has given a query an id, by which the file knows it instead of by its key. */
+void open_runs_note_own_id(void);
+
+/* --- in the other process, when this one is gone ------------------------------------------------------ */
+
+/* Whether a run was open long enough for a row at `until_ns` (CLOCK_MONOTONIC). */
+bool open_runs_has_remains(const void *memory, uint64_t until_ns);
+
+bool open_runs_had_own_ids(const void *memory);
+
+/* Writes each of them into the ring, once. False: there is no room for the next one. */
+bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring);
+
+#endif
