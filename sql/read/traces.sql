@@ -2,7 +2,7 @@
 -- The traces of requests that have ended, the slowest first. Parameters, which may be left NULL:
 -- :by (duration, cpu, wait, spans, start: the newest first), :limit, :like (in the name of the root),
 -- :since, :until (ns since 1970), :min_duration (ns), :process (number or program), :for_table
--- (shorter: times without the year, ids cut). dropped: spans that were lost.
+-- (shorter: times without the year). dropped: spans that were lost.
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 start_time_ns / 1000000000, 'unixepoch') AS started,
        round(duration_ns / 1e6, 3) AS wall_ms,
@@ -12,7 +12,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
        statements,
        threads,
        dropped,
-       iif(:for_table, substr(trace_id, 1, 16), trace_id) AS trace_id,
+       trace_id,
        trim(replace(replace(replace(root, char(10), ' '), char(13), ' '), char(9), ' ')) AS root
 FROM traces
 WHERE (:like IS NULL OR root LIKE '%' || :like || '%')

@@ -46,7 +46,8 @@ struct open_run *open_runs_take(void)
 	return &placed->entries[index].run;
 }
 
-void open_runs_describe(struct open_run *run, const struct run_start *start, const struct open_run_description *text)
+void open_runs_describe(struct open_run *run, const struct run_start *start,
+                        const struct open_run_description *text)
 {
 	struct open_run_entry *entry = (struct open_run_entry *)run;
 

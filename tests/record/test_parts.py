@@ -59,6 +59,17 @@ for i in range(700):
 c.execute("/*route='big'*/ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<300000) SELECT sum(i) FROM n").fetchall()
 """
 
+# Statements of some us, as an ORM's; the third trace is not sampled.
+TRACES = """
+import sqlite3
+c = sqlite3.connect(':memory:', isolation_level=None)
+c.execute('CREATE TABLE t(a INTEGER PRIMARY KEY)')
+for trace, flags in (0xabc0000, 1), (0xabc0001, 1), (0xabc0002, 0):
+    for i in range(41):
+        c.execute("/*traceparent='00-%032x-00f067aa0ba902b7-%02x'*/ SELECT count(*) FROM t WHERE a = ?" % (trace, flags),
+                  (i,)).fetchall()
+"""
+
 INSERTS = """
 import sqlite3
 c = sqlite3.connect('e.db', isolation_level=None)
@@ -136,6 +147,23 @@ class Parts(Recording):
         self.assertEqual((rows["hot"], rows["cold"], rows["big"]), (5000, 700, 1), self.seen)
         self.assertEqual(self.rows("SELECT sum(calls) FROM statement_counters"), [(sum(rows.values()),)], self.seen)
         self.assertEqual(self.rows("SELECT calls FROM statement_stats WHERE query LIKE '%INSERT INTO t DEFAULT%'"), [(5700,)])
+
+    def test_traces_of_others(self):
+        """All statements of a sampled trace are counted, however short, and each id is one that `trace` takes."""
+        self.program(TRACES, options=())
+        ids = ["%032x" % trace for trace in (0xabc0000, 0xabc0001)]
+        self.assertEqual({row["trace_id"]: (row["spans"], row["statements"]) for row in
+                          json.loads(self.command("traces", self.trace, "--format", "json"))}, dict.fromkeys(ids, (41, 41)))
+        shown = re.findall(r" ([0-9a-f]{8,}) +/", self.command("traces", self.trace))
+        self.assertEqual(sorted(shown), ids, self.seen)
+        for trace in shown:
+            self.assertIn("41 spans", self.command("trace", self.trace, trace))
+        done = subprocess.run([QUERYPROF, "trace", self.trace, ids[0][:16]], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "queryprof: %s: more than one trace's id begins with %s\n"
+                                                          % (self.trace, ids[0][:16])))
+        # A row each, and none for the trace that is not sampled.
+        self.assertEqual(self.rows("SELECT otel_trace_id, count(*) FROM query_log WHERE query LIKE '%traceparent%'"
+                                   " GROUP BY 1 ORDER BY 1"), [(trace, 41) for trace in ids])
 
     def report(self, title):
         """Clock or part, and the cells after it, as text."""

@@ -52,7 +52,7 @@ static void copy_settings(struct run *run)
 	to->off_cpu_period_ns = from->off_cpu_period_ns;
 	to->log = from->log_queries;
 	to->log_parameters = from->log_query_parameters;
-	to->min_duration_ns = from->log_queries_min_query_duration_ns;
+	to->min_duration_ns = run->is_traced ? 0 : from->log_queries_min_query_duration_ns;
 	run->tag_slot = NULL;
 }
 
@@ -85,7 +85,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->label[0] = 0;
 	run->statement = 0;
 	run->tag_slot = NULL;
-	run->own = false;
+	run->own = run->is_traced = false;
 	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
 	run->query.session = session->number;
 	run->query.database = session->database;
@@ -179,10 +179,26 @@ static uint64_t find_statement(const struct run *run, const char *text, const sq
 		text, run->query.database, stmt ? programs_layout(run->session->library, stmt, text) : 0 });
 }
 
+#define FLAGS_AT (sizeof("00-") - 1 + 32 + 1 + 16 + 1)
+
+/* "traceparent='00-TRACE-SPAN-FLAGS'" in a comment, as sqlcommenter writes it. */
+static bool is_in_sampled_trace(const char *text)
+{
+	const char *name = text ? strstr(text, "traceparent") : NULL;
+	const char *trace = name ? strstr(name, "00-") : NULL;
+
+	return trace && strnlen(trace, FLAGS_AT + 2) == FLAGS_AT + 2 && trace[FLAGS_AT - 1] == '-' &&
+	       strchr("13579bdf", trace[FLAGS_AT + 1]);
+}
+
 void runs_name_statement(struct run *run, const sqlite3_stmt *stmt)
 {
-	if (run->settings.log && !run->statement)
-		run->statement = find_statement(run, run->query.text, stmt);
+	if (!run->settings.log || run->statement)
+		return;
+	run->statement = find_statement(run, run->query.text, stmt);
+	run->is_traced = is_in_sampled_trace(run->query.text);
+	if (run->is_traced)
+		run->settings.min_duration_ns = 0;
 }
 
 void runs_name_anew(struct run *run)
@@ -278,6 +294,7 @@ HOT_INLINE struct run *claim_after(const struct run *run, const void *key, sqlit
 	next->prepared = false;
 	next->tag_thread = NULL;
 	next->settings = run->settings;
+	next->is_traced = run->is_traced;
 	next->statement = run->statement;
 	return next;
 }

@@ -78,6 +78,7 @@ struct run {
 	bool own;           /* the profiler's, see own_statements_disown() */
 	bool prepared;      /* and not stepped yet: the run is paused */
 	bool kept;          /* counted as one that stays when it ends */
+	bool is_traced;     /* its text names a trace of others that is sampled: each run has a row */
 	uint8_t kind;       /* enum run_kind */
 	struct query_run query;
 	struct run_settings settings;
