@@ -3,7 +3,9 @@
 
 The command is the first argument of every test program here."""
 
+import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -26,6 +28,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 SLOW = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 250000)"
         " SELECT sum(x) FROM c")
 ANSWER = str(250000 * 250001 // 2)
+
+# Programs that time their own statements: each is run with a clock around it, and printed are how many there were, and
+# how long they took together in ns. A table of 30,000 rows; %d: the run's number.
+TIMED_TABLE = ("CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 30000)"
+               " SELECT i, i AS k FROM n")
+TIMED_SHORT, TIMED_LONG = "SELECT max(i) FROM t WHERE rowid = %d", "SELECT count(*) FROM t WHERE k %% 7 = %d"
+
 TICK_NS = time.clock_getres(6) * 1e9  # CLOCK_MONOTONIC_COARSE
 
 
@@ -128,3 +137,21 @@ class Recording(unittest.TestCase):
                 self.assertGreaterEqual(query[1], 1, "on the CPU's clock: %s" % self.describe(text))
             self.assertGreaterEqual(query[2], 10, "on the real clock: %s" % self.describe(text))
         return found
+
+    def expect_own_times(self, output):
+        """All runs of TIMED_SHORT and TIMED_LONG are counted, no time is longer than the program's own clock has it,
+        and most of the long statement's time is SQLite's."""
+        own = [tuple(map(int, line.split())) for line in output.splitlines()]
+        shown = json.loads(subprocess.run([QUERYPROF, "queries", self.trace, "--statements", "--format", "json"],
+                                          capture_output=True, text=True, timeout=300, check=True).stdout)
+        rows = [next(row for row in shown if row["query"].startswith(text[:13])) for text in (TIMED_SHORT, TIMED_LONG)]
+        self.assertEqual([row["runs"] for row in rows], [runs for runs, _ in own], self.seen)
+        for row, (runs, ns) in zip(rows, own):
+            # Tcl's clock has microseconds.
+            self.assertLessEqual(row["wall_ms"], ns / 1e6 * 1.005 + runs * 0.001, self.seen)
+            self.assertLessEqual(row["cpu_ms"], row["wall_ms"] + 0.001, self.seen)
+        self.assertGreater(rows[1]["wall_ms"], own[1][1] / 1e6 / 3, self.seen)
+        report = subprocess.run([QUERYPROF, "report", self.trace, "--like", "FROM t WHERE"], capture_output=True,
+                                text=True, timeout=300, check=True).stdout
+        wall = re.search(r"(?m)^wall +([0-9.]+) ms", report)
+        self.assertAlmostEqual(float(wall[1]), sum(row["wall_ms"] for row in rows), delta=0.2)

@@ -35,11 +35,7 @@ sqlite3 db :memory:
 puts [db eval {%s}]""" % SLOW),
 }
 
-# The same statements by each, with its own clock around each run: it prints how many there were, and how long they took
-# together in ns. A table of 30,000 rows; %d: the run's number.
-TABLE = ("CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 30000)"
-         " SELECT i, i AS k FROM n")
-SHORT, LONG = "SELECT max(i) FROM t WHERE rowid = %d", "SELECT count(*) FROM t WHERE k %% 7 = %d"
+# TIMED_TABLE and the others of tests/lib/recording.py, with its own clock around each run.
 TIMED = {
     "python3": """import sqlite3, time
 db = sqlite3.connect(':memory:', isolation_level=None)
@@ -116,24 +112,11 @@ class Interpreter(Recording):
 
     @unittest.skipIf(IN_COVERAGE, "times")
     def test_times(self):
-        """All runs are counted, and no time is longer than the program's own clock has it."""
         if NAME not in TIMED:
             return
-        done = self.record(*self.command(TIMED[NAME] % (TABLE, SHORT, LONG)))
+        done = self.record(*self.command(TIMED[NAME] % (TIMED_TABLE, TIMED_SHORT, TIMED_LONG)))
         self.assertEqual(done.returncode, 0, self.seen)
-        own = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
-        shown = json.loads(subprocess.run([QUERYPROF, "queries", self.trace, "--statements", "--format", "json"],
-                                          capture_output=True, text=True, timeout=300, check=True).stdout)
-        for (runs, ns), begin in zip(own, (SHORT[:13], LONG[:13])):
-            row, = (row for row in shown if row["query"].startswith(begin))
-            self.assertEqual(row["runs"], runs, self.seen)
-            # Tcl's clock has microseconds.
-            self.assertLessEqual(row["wall_ms"], ns / 1e6 * 1.005 + runs * 0.001, self.seen)
-            self.assertLessEqual(row["cpu_ms"], row["wall_ms"] + 0.001)
-        report = subprocess.run([QUERYPROF, "report", self.trace, "--like", "FROM t WHERE"], capture_output=True,
-                                text=True, timeout=300, check=True).stdout
-        wall = re.search(r"(?m)^wall +([0-9.]+) ms", report)
-        self.assertAlmostEqual(float(wall[1]), sum(row["wall_ms"] for row in shown if "FROM t WHERE" in row["query"]), delta=0.2)
+        self.expect_own_times(done.stdout)
 
     def test_sampled(self):
         plain = subprocess.run(self.command(PROGRAM), capture_output=True, text=True, timeout=300, check=True)
