@@ -23,7 +23,7 @@ class Command(support.Exports):
         for arguments, says in (
                 ([], "--format is missing"),
                 ([self.trace, "-o", "-"], "--format is missing"),
-                ([self.trace, "--format", "xls", "-o", "-"], "--format xls; expected collapsed"),
+                ([self.trace, "--format", "xls", "-o", "-"], "--format xls; expected "),
                 ([self.trace, "--format", "json"], "-o is missing"),
                 ([self.trace, "--format", "json", "-o"], "a value is missing after -o"),
                 ([self.trace, "--format", "json", "--o", "-"], "no option --o"),
