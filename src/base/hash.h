@@ -57,6 +57,12 @@ static inline struct hash hash_words(const uint64_t *words, size_t count)
 	return hash_end(hash);
 }
 
+/* 24 bits of a pointer's, for tables whose size is a power of two. */
+static inline uint32_t hash_pointer(const void *pointer)
+{
+	return (uint32_t)((uintptr_t)pointer * 0x9e3779b97f4a7c15ull >> 40);
+}
+
 static inline struct hash hash_bytes(const void *bytes, size_t size)
 {
 	struct hash hash = hash_begin(size);

@@ -4,6 +4,9 @@
  * program, its calls of its own functions come from the same object as the program's, mixed by
  * link-time optimisation. But SQLite calls them inside of calls only. So a place that has called
  * from outside of any is the host's for ever; SQLite's own places are never seen there.
+ *
+ * The table is one of its own: each call looks in it, any thread adds without a lock, and what finds no
+ * room is left out.
  */
 #ifndef QUERYPROF_SQLITE_LIBRARY_SITES_H
 #define QUERYPROF_SQLITE_LIBRARY_SITES_H

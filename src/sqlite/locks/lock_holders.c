@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/pointer_slots.h"
 #include "query/query.h"
 #include "sqlite/session/transaction.h"
 
 #define FILES 4096u /* a power of two */
-#define FILES_FULL (FILES / 4 * 3)
-#define REMOVED ((const sqlite3_file *)1)
 
 /* SQLite's levels. */
 #define LEVEL_SHARED 1
@@ -39,8 +38,8 @@ struct lock_file {
  * all of them is short. The entries are made with the first one: a host that has queryprof loaded and refused
  * may have no room for them. */
 LOCK_DEFINE(lock, LOCK_DATABASE_FILES);
-static const sqlite3_file *keys[FILES]; /* atomic; NULL: never used, ends a search */
-static struct lock_file *files;         /* FILES of them; written before any key */
+static const void *keys[FILES]; /* of base/pointer_slots.h */
+static struct lock_file *files; /* FILES of them; written before any key */
 static uint32_t used;
 
 static uint32_t load(const uint32_t *of)
@@ -69,37 +68,21 @@ struct lock_request lock_of_slot(int slot, bool is_exclusive)
 
 /* --- entries ---------------------------------------------------------------------------- */
 
-static uint32_t place_of(const sqlite3_file *file)
-{
-	return (uint32_t)((uintptr_t)file * 0x9E3779B97F4A7C15ull >> 40) & (FILES - 1);
-}
-
 struct lock_file *lock_file_find(const sqlite3_file *file)
 {
-	const sqlite3_file *found;
+	uint32_t slot = pointer_slot_find(keys, FILES, file);
 
-	for (uint32_t i = place_of(file);; i = (i + 1) & (FILES - 1)) {
-		/* Acquire: with lock_file_add(). */
-		found = __atomic_load_n(&keys[i], __ATOMIC_ACQUIRE);
-		if (found == file)
-			return &files[i];
-		if (!found)
-			return NULL;
-	}
+	return slot == POINTER_SLOT_NONE ? NULL : &files[slot];
 }
 
 static struct lock_file *find_room(const sqlite3_file *file)
 {
-	uint32_t i = place_of(file);
+	uint32_t slot;
 
 	if (!files && !(files = calloc(FILES, sizeof(*files))))
 		return NULL;
-	while (keys[i] && keys[i] != REMOVED)
-		i = (i + 1) & (FILES - 1);
-	if (!keys[i] && used >= FILES_FULL)
-		return NULL;
-	used += !keys[i];
-	return &files[i];
+	slot = pointer_slot_choose(keys, FILES, used, file);
+	return slot == POINTER_SLOT_NONE ? NULL : &files[slot];
 }
 
 struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, struct transaction *transaction,
@@ -122,7 +105,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 		store(&added->level, 0);
 		store(&added->shared, 0);
 		store(&added->exclusive, 0);
-		__atomic_store_n(&keys[added - files], file, __ATOMIC_RELEASE);
+		pointer_slot_publish(keys, &used, (uint32_t)(added - files), file);
 	}
 	if (added) {
 		added->session = session;
@@ -134,22 +117,14 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 
 void lock_file_remove(const sqlite3_file *file)
 {
-	const struct lock_file *removed;
-	uint32_t i;
+	uint32_t slot;
 
 	if (!lock_file_find(file))
 		return;
 	lock_acquire(&lock);
-	removed = lock_file_find(file);
-	i = removed ? (uint32_t)(removed - files) : 0;
-	if (removed)
-		__atomic_store_n(&keys[i], REMOVED, __ATOMIC_RELEASE);
-	/* Removed places at the end of a row of them need not stay, like in session.c. */
-	while (removed && keys[i] == REMOVED && !keys[(i + 1) & (FILES - 1)]) {
-		__atomic_store_n(&keys[i], NULL, __ATOMIC_RELEASE);
-		used--;
-		i = (i - 1) & (FILES - 1);
-	}
+	slot = pointer_slot_find(keys, FILES, file);
+	if (slot != POINTER_SLOT_NONE)
+		pointer_slot_remove(keys, FILES, &used, slot);
 	lock_release(&lock);
 }
 
@@ -279,7 +254,7 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 		struct lock_file *other = &files[i];
 		const struct holder *named;
 
-		if (!keys[i] || keys[i] == REMOVED || other == file || other->inode != file->inode ||
+		if (!pointer_slot_is_used(keys[i]) || other == file || other->inode != file->inode ||
 		    other->device != file->device || other->process != file->process ||
 		    !stands_against(other, request))
 			continue;

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "handler/running.h"
 #include "sqlite/locks/lock_holders.h"
 
@@ -67,7 +68,7 @@ struct calling {
 /* Statements are some hundred bytes long. */
 static inline struct run **calling_recent(struct calling *calling, const void *stmt)
 {
-	return &calling->recent[((uintptr_t)stmt * 0x9E3779B97F4A7C15ull >> 40) & (CALLS_RECENT - 1)];
+	return &calling->recent[hash_pointer(stmt) & (CALLS_RECENT - 1)];
 }
 
 /* The record of a call, on the wrapper's frame. */

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of runs is one of its own: every step looks in it, and any thread adds and frees a run without a
+ * lock. A statement may have several runs, all in one window, so nothing is left behind that a search has to
+ * pass.
+ */
 #include "sqlite/runs/runs.h"
 
 #include <stdlib.h>
@@ -7,6 +12,7 @@
 
 #include "base/bounded_wait.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/hot_path.h"
 #include "handler/running.h"
 #include "query/inspect.h"
@@ -65,7 +71,7 @@ static struct run_table *get_table(void)
 
 static uint32_t window_of(const void *key)
 {
-	return (uint32_t)((uintptr_t)key * 0x9E3779B97F4A7C15ull >> 40) & (RUNS - 1) & ~(WINDOW - 1);
+	return hash_pointer(key) & (RUNS - 1) & ~(WINDOW - 1);
 }
 
 /* Until the run has its owner it is RUN_FREE: no call takes it. */

@@ -3,9 +3,8 @@
  * The table of sessions, from the connection to queryprof's data of it.
  *
  * Every step of every statement looks its session up, on any thread, so looking
- * up takes no lock: open addressing in memory that is never unmapped, entries
- * written under a mutex. A connection's entry cannot change while one of its
- * statements is being stepped, for it goes only when the connection is closed.
+ * up takes no lock (base/pointer_slots.h). A connection's slot cannot change while
+ * one of its statements is being stepped, for it goes only when the connection is closed.
  */
 #include "sqlite/session/session.h"
 
@@ -17,19 +16,16 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/pointer_slots.h"
 #include "sqlite/session/labels.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
-#define TABLE_FULL (TABLE_SLOTS / 4 * 3)
-#define REMOVED ((sqlite3 *)1)
 
-struct entry {
-	sqlite3 *db; /* NULL: never used, ends a search; REMOVED: used before */
-	struct session *session;
-};
-
-static struct entry *table;
-static uint32_t table_used; /* entries that are not NULL */
+static struct table {
+	const void *keys[TABLE_SLOTS]; /* connections */
+	struct session *sessions[TABLE_SLOTS];
+} * table;
+static uint32_t table_used; /* keys that are not NULL */
 LOCK_DEFINE(table_lock, LOCK_SESSIONS);
 static uint64_t counters[SESSION_COUNTERS];
 
@@ -137,80 +133,52 @@ void session_release(struct session *session)
 
 /* --- the table ----------------------------------------------------------------------- */
 
-static uint32_t hash(const sqlite3 *db)
-{
-	return (uint32_t)((uintptr_t)db * 0x9E3779B97F4A7C15ull >> 40) & (TABLE_SLOTS - 1);
-}
-
 struct session *session_of(sqlite3 *db)
 {
-	const struct entry *entries = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+	const struct table *now = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+	uint32_t slot = now && db ? pointer_slot_find(now->keys, TABLE_SLOTS, db) : POINTER_SLOT_NONE;
+	struct session *session;
 
-	if (!entries || !db)
+	if (slot == POINTER_SLOT_NONE)
 		return NULL;
-	for (uint32_t i = hash(db);; i = (i + 1) & (TABLE_SLOTS - 1)) {
-		/* acquire: the session was stored before its connection */
-		sqlite3 *found = __atomic_load_n(&entries[i].db, __ATOMIC_ACQUIRE);
-
-		if (found == db) {
-			struct session *session = __atomic_load_n(&entries[i].session, __ATOMIC_RELAXED);
-
-			/* Relaxed: the entry may be another connection's by now, but only when this
-			 * one has been closed, and then the caller has no use for the result. */
-			return __atomic_load_n(&session->db, __ATOMIC_RELAXED) == db ? session : NULL;
-		}
-		if (!found)
-			return NULL;
-	}
+	session = __atomic_load_n(&now->sessions[slot], __ATOMIC_RELAXED);
+	/* Relaxed: the slot may be another connection's by now, but only when this one has been closed, and
+	 * then the caller has no use for the result. */
+	return __atomic_load_n(&session->db, __ATOMIC_RELAXED) == db ? session : NULL;
 }
 
 static void map_table(void)
 {
-	void *memory = mmap(NULL, TABLE_SLOTS * sizeof(*table), PROT_READ | PROT_WRITE,
+	void *memory = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory != MAP_FAILED)
 		__atomic_store_n(&table, memory, __ATOMIC_RELEASE);
 }
 
-/* The entry for a new connection, NULL: there is no room. */
-static struct entry *find_room(const sqlite3 *db)
+/* The slot for a new connection. */
+static uint32_t choose_slot(const sqlite3 *db)
 {
-	uint32_t i = hash(db);
-
 	if (!table)
 		map_table();
-	if (!table || counters[SESSIONS_OPEN] >= TABLE_FULL)
-		return NULL;
-	while (table[i].db && table[i].db != REMOVED)
-		i = (i + 1) & (TABLE_SLOTS - 1);
-	return table[i].db || table_used < TABLE_FULL ? &table[i] : NULL;
+	return table ? pointer_slot_choose(table->keys, TABLE_SLOTS, table_used, db) : POINTER_SLOT_NONE;
 }
 
-static void table_add(struct entry *entry, struct session *session)
+static void table_add(uint32_t slot, struct session *session)
 {
-	table_used += !entry->db;
-	__atomic_store_n(&entry->session, session, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->db, session->db, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->sessions[slot], session, __ATOMIC_RELAXED);
+	pointer_slot_publish(table->keys, &table_used, slot, session->db);
 	__atomic_add_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
 }
 
 static void table_remove(const struct session *session)
 {
-	for (uint32_t i = hash(session->db); table[i].db; i = (i + 1) & (TABLE_SLOTS - 1)) {
-		if (table[i].db != session->db)
-			continue;
-		__atomic_store_n(&table[i].db, REMOVED, __ATOMIC_RELEASE);
-		__atomic_sub_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
-		/* Removed entries at the end of a run need not stay: no search goes on
-		 * behind them. */
-		while (table[i].db == REMOVED && !table[(i + 1) & (TABLE_SLOTS - 1)].db) {
-			__atomic_store_n(&table[i].db, NULL, __ATOMIC_RELEASE);
-			table_used--;
-			i = (i - 1) & (TABLE_SLOTS - 1);
-		}
-		break;
-	}
+	uint32_t slot = pointer_slot_find(table->keys, TABLE_SLOTS, session->db);
+
+	if (slot == POINTER_SLOT_NONE)
+		return;
+	pointer_slot_remove(table->keys, TABLE_SLOTS, &table_used, slot);
+	__atomic_sub_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
 }
 
 /* Numbers begin at random, so that those of two processes which write to one trace
@@ -264,15 +232,15 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 	char *copy = database ? strdup(database) : NULL;
 	struct session_settings settings;
 	struct session *session;
-	struct entry *room;
+	uint32_t slot;
 
 	settings_defaults(&settings);
 	lock_acquire(&table_lock);
 	session = session_of(db);
-	if (!session && (room = find_room(db)) && (session = take_free())) {
+	if (!session && (slot = choose_slot(db)) != POINTER_SLOT_NONE && (session = take_free())) {
 		fill(session, db, copy, recorded, &settings);
 		copy = NULL;
-		table_add(room, session);
+		table_add(slot, session);
 	}
 	lock_release(&table_lock);
 	free(copy);

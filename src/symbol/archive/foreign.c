@@ -2,6 +2,9 @@
 /*
  * Which members of an archive are of another source than the object: those with a
  * string that the object does not have.
+ *
+ * The set of strings is a table of its own: it is asked once for each byte of the object's
+ * data, for which base/hash_table.h takes four times as long.
  */
 #include "symbol/archive/foreign.h"
 
