@@ -102,7 +102,8 @@ static struct {
 	long (*syscall)(long, long, long, long, long, long, long);
 } real;
 
-#define MEASURED(of, result, name, parameters, arguments, file, is_likely)                                   \
+/* `after`: what is counted, with the call and its value. */
+#define MEASURED(of, result, name, parameters, arguments, file, is_likely, after)                            \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
 		struct thread *thread = wait_thread();                                                       \
@@ -112,44 +113,25 @@ static struct {
 		wait_begin(&call, thread, of);                                                               \
 		result value = real.name arguments;                                                          \
 		wait_end_call(&call, file, is_likely);                                                       \
+		after;                                                                                       \
 		return value;                                                                                \
 	}
 #define FILED(of, result, name, parameters, arguments, file)                                                 \
-	MEASURED(of, result, name, parameters, arguments, file, false)
+	MEASURED(of, result, name, parameters, arguments, file, false, (void)0)
 FILE_CALLS(FILED)
 
 #define WAITING(of, result, name, parameters, arguments)                                                     \
-	MEASURED(of, result, name, parameters, arguments, -1, true)
+	MEASURED(of, result, name, parameters, arguments, -1, true, (void)0)
 WAITING_CALLS(WAITING)
 
 #define MOVED(of, sum, name, parameters, arguments)                                                          \
-	static ssize_t queryprof_##name parameters                                                           \
-	{                                                                                                    \
-		struct thread *thread = wait_thread();                                                       \
-		if (!thread)                                                                                 \
-			return real.name arguments;                                                          \
-		struct wait_call call;                                                                       \
-		wait_begin(&call, thread, of);                                                               \
-		ssize_t value = real.name arguments;                                                         \
-		wait_end_call(&call, a, false);                                                              \
-		wait_count(&call, WAIT_##sum, value > 0 ? (uint64_t)value : 0);                              \
-		return value;                                                                                \
-	}
+	MEASURED(of, ssize_t, name, parameters, arguments, a, false,                                         \
+	         wait_count(&call, WAIT_##sum, value > 0 ? (uint64_t)value : 0))
 DATA_CALLS(MOVED)
 
 #define SYNCED(name)                                                                                         \
-	static int queryprof_##name(int file)                                                                \
-	{                                                                                                    \
-		struct thread *thread = wait_thread();                                                       \
-		if (!thread)                                                                                 \
-			return real.name(file);                                                              \
-		struct wait_call call;                                                                       \
-		wait_begin(&call, thread, WAIT_SYNC);                                                        \
-		int value = real.name(file);                                                                 \
-		wait_end_call(&call, file, false);                                                           \
-		wait_count_around(thread, WAIT_SYNCS, 0);                                                    \
-		return value;                                                                                \
-	}
+	MEASURED(WAIT_SYNC, int, name, (int file), (file), file, false,                                      \
+	         wait_count_around(thread, WAIT_SYNCS, 0))
 SYNC_CALLS(SYNCED)
 
 /* Reads the third argument if the flags require it, like libc. */
