@@ -22,6 +22,7 @@
 #include "store/write/query_rows.h"
 #include "store/write/sample_rows.h"
 #include "store/write/span_rows.h"
+#include "store/write/span_sites.h"
 #include "store/write/spans.h"
 #include "store/write/statements.h"
 #include "store/write/threads.h"
@@ -56,7 +57,7 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_STATEMENTS: return statements_write_record(writer, record, size);
 	case RECORD_LABELS: return labels_add(writer, record, size);
 	case RECORD_SPANS: return spans_add(writer, record, size);
-	case RECORD_SPAN_SITE: spans_add_site(writer, record, size); return SQLITE_OK;
+	case RECORD_SPAN_SITE: span_sites_add(writer, record, size); return SQLITE_OK;
 	case RECORD_PROGRAM: return programs_add(writer, record, size);
 	case RECORD_PROGRAM_ROWS: return programs_add_rows(writer, record, size);
 	case RECORD_TRANSACTION: return transactions_add(writer, record, size);
@@ -86,7 +87,7 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 	if (kind == RECORD_THREAD && size >= sizeof(struct thread_record))
 		intern_thread_name(writer, record);
 	else if (kind == RECORD_SPAN_SITE)
-		spans_add_site(writer, record, size);
+		span_sites_add(writer, record, size);
 }
 
 /* --- the batch's own rows --------------------------------------------------------- */

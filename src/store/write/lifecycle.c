@@ -13,6 +13,7 @@
 #include "store/write/queries.h"
 #include "store/write/sample_rows.h"
 #include "store/write/sample_source.h"
+#include "store/write/span_sites.h"
 #include "store/write/spans.h"
 #include "store/write/stacks.h"
 #include "store/write/statements.h"
@@ -29,6 +30,7 @@
 	PART(samples, sample_writer)                                                                         \
 	PART(labels, label_writer)                                                                           \
 	PART(spans, span_writer)                                                                             \
+	PART(span_sites, span_site_writer)                                                                   \
 	PART(counters, counter_writer)                                                                       \
 	PART(locks, lock_writer)                                                                             \
 	PART(programs, program_writer)                                                                       \
@@ -58,6 +60,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	query_writer_init(writer->queries);
 	label_writer_init(writer->labels);
 	span_writer_init(writer->spans);
+	span_site_writer_init(writer->span_sites);
 	counter_writer_init(writer->counters);
 	lock_writer_init(writer->locks);
 	program_writer_init(writer->programs);
@@ -85,6 +88,7 @@ void writer_free(struct writer *writer)
 	sample_writer_free(writer->samples);
 	label_writer_free(writer->labels);
 	span_writer_free(writer->spans);
+	span_site_writer_free(writer->span_sites);
 	free(writer->parts);
 	writer->parts = NULL;
 }
@@ -105,7 +109,7 @@ void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
 	hash_table_clear(&writer->texts->known);
 	label_writer_forget(writer->labels);
 	if (epoch) /* one has ended: sites go then only */
-		span_writer_forget_statements(writer->spans);
+		span_site_writer_forget_statements(writer->span_sites);
 	query_writer_forget_removed(writer, query);
 	writer->counters->rows = -1;
 }
@@ -116,7 +120,7 @@ void writer_forget(struct writer *writer)
 	writer_forget_before(writer, INT64_MAX, INT64_MAX);
 	hash_table_clear(&writer->texts->libraries);
 	hash_table_clear(&writer->modules->known);
-	span_writer_forget(writer->spans);
+	span_site_writer_forget(writer->span_sites);
 	writer->removals = -1;
 }
 

@@ -21,6 +21,7 @@
 #include "store/write/labels.h"
 #include "store/write/lifecycle.h"
 #include "store/write/programs.h"
+#include "store/write/span_sites.h"
 #include "store/write/spans.h"
 #include "store/write/statements.h"
 
@@ -182,7 +183,7 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 		                      " AND id NOT IN (SELECT process FROM transactions)",
 		                      0, 0);
 	if (!code)
-		code = spans_remove_sites(writer);
+		code = span_sites_remove(writer);
 	return code ? code : programs_remove_unused(writer);
 }
 

@@ -18,16 +18,14 @@
 struct writer;
 
 struct span_writer {
-	struct hash_table sites, statement_sites; /* by number or wait; by the statement's hash */
-	struct hash_table unkept, foreign;        /* traces; traces with the query that is a span of theirs */
-	VECTOR(struct span_row) rows;             /* of the batch, to be written */
-	VECTOR(char) text;                        /* theirs, and of the next */
-	int64_t newest_row;                       /* in the file; -1: not known */
-	int64_t emptied_row;                      /* in the file, to be removed; 0: none */
+	struct hash_table unkept, foreign; /* traces; traces with the query that is a span of theirs */
+	VECTOR(struct span_row) rows;      /* of the batch, to be written */
+	VECTOR(char) text;                 /* theirs, and of the next */
+	int64_t newest_row;                /* in the file; -1: not known */
+	int64_t emptied_row;               /* in the file, to be removed; 0: none */
 	VECTOR(uint64_t) children;
 	size_t stored; /* spans of the batch */
 	struct {
-		struct prepared find_site, add_site;
 		struct prepared newest, add_rows, add_note, add_link, add_wait;
 		struct prepared remove_notes, empty_newest, remove_trace;
 		struct prepared find_trace, remove_foreign;
@@ -37,15 +35,8 @@ struct span_writer {
 void span_writer_init(struct span_writer *spans);
 void span_writer_free(struct span_writer *spans);
 
-/* Forgets the rows of all sites; of statements' sites only: retention may have removed them. */
-void span_writer_forget(struct span_writer *spans);
-void span_writer_forget_statements(struct span_writer *spans);
-
 /* Inside a transaction. SQLITE_OK or the error. */
 int spans_add(struct writer *writer, const void *record, size_t size);
-
-/* The site of a number: at any time, and remembered for good. */
-void spans_add_site(struct writer *writer, const void *record, size_t size);
 
 /* The number of spans in a record, for the counter of those that were lost. */
 uint64_t spans_in(const void *record, size_t size);
@@ -53,8 +44,5 @@ uint64_t spans_in(const void *record, size_t size);
 /* Inside a transaction: removes batches that began before `time_ns`, at most about `bytes` of
  * them; INT64_MAX: of any time. `*left`: there are more. */
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left);
-
-/* Inside a transaction: removes the sites of statements that no batch can name any more. */
-int spans_remove_sites(struct writer *writer);
 
 #endif

@@ -81,6 +81,7 @@ struct writer {
 	struct sample_writer *samples;
 	struct label_writer *labels;
 	struct span_writer *spans;
+	struct span_site_writer *span_sites;
 	struct counter_writer *counters;
 	struct lock_writer *locks;
 	struct program_writer *programs;

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where spans begin: a row of span_sites for a place in the host's code, a statement or a kind of wait.
+ */
+#ifndef QUERYPROF_STORE_WRITE_SPAN_SITES_H
+#define QUERYPROF_STORE_WRITE_SPAN_SITES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash_table.h"
+#include "store/write/prepared.h"
+
+struct span_entry;
+struct writer;
+
+struct span_site_writer {
+	struct hash_table of_code, of_statements; /* by number or wait; by the statement's hash */
+	struct {
+		struct prepared find, add;
+	} sql;
+};
+
+void span_site_writer_init(struct span_site_writer *sites);
+void span_site_writer_free(struct span_site_writer *sites);
+
+/* Forgets the rows of all sites; of statements' sites only: retention may have removed them. */
+void span_site_writer_forget(struct span_site_writer *sites);
+void span_site_writer_forget_statements(struct span_site_writer *sites);
+
+/* The site of a number: at any time, and remembered permanently. */
+void span_sites_add(struct writer *writer, const void *record, size_t size);
+
+/* Inside a transaction: the row of the span's site, > 0; else minus SQLite's code. `batch`: that names it. */
+int64_t span_sites_intern(struct writer *writer, const struct span_entry *span, int64_t batch);
+
+/* Inside a transaction: removes the sites of statements that no batch can name any more. SQLITE_OK or the
+ * error. */
+int span_sites_remove(struct writer *writer);
+
+#endif
