@@ -44,6 +44,12 @@ struct command_option {
 	const char *(*word_at)(size_t index); /* for OPTION_WORD; NULL past the last */
 };
 
+/* --limit of the commands that print lists. */
+#define LIMIT_OPTION(variable, text)                                                                         \
+	{                                                                                                    \
+		.name = "limit", .value = "N", .help = (text), .to = (variable), .kind = OPTION_NUMBER       \
+	}
+
 struct command {
 	const char *name;
 	const char *arguments;           /* as the usage line shows them */

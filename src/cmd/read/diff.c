@@ -42,11 +42,7 @@ static const struct command_option options[] = {
 	  .kind = OPTION_TIME,
 	  .help = "A: the runs that began before TIME; B: those that began then or later" },
 	SHOWN_TYPE_OPTION(&type_name),
-	{ .name = "limit",
-	  .value = "N",
-	  .to = &limit,
-	  .kind = OPTION_NUMBER,
-	  .help = "statements and functions at most (default 15)" },
+	LIMIT_OPTION(&limit, "statements and functions at most (default 15)"),
 	{ 0 },
 };
 

@@ -21,11 +21,7 @@ static const char *type_name, *limit, *opcodes;
 
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
-	{ .name = "limit",
-	  .value = "N",
-	  .to = &limit,
-	  .kind = OPTION_NUMBER,
-	  .help = "plans at most (default 3)" },
+	LIMIT_OPTION(&limit, "plans at most (default 3)"),
 	{ .name = "opcodes",
 	  .to = &opcodes,
 	  .help = "also the newest program, with the time of each opcode" },

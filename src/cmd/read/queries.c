@@ -39,11 +39,7 @@ static const struct command_option options[] = {
 	{ .name = "regressed",
 	  .to = &regressed,
 	  .help = "one line a change of a statement's plan after which it takes longer" },
-	{ .name = "limit",
-	  .value = "N",
-	  .to = &limit,
-	  .kind = OPTION_NUMBER,
-	  .help = "lines at most (default 20)" },
+	LIMIT_OPTION(&limit, "lines at most (default 20)"),
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };

@@ -26,11 +26,7 @@ static const char *samples, *limit, *all;
 
 static const struct command_option options[] = {
 	{ .name = "samples", .to = &samples, .help = "the top stacks of the samples in each span" },
-	{ .name = "limit",
-	  .value = "N",
-	  .to = &limit,
-	  .kind = OPTION_NUMBER,
-	  .help = "spans at most (default 1000)" },
+	LIMIT_OPTION(&limit, "spans at most (default 1000)"),
 	{ .name = "all", .to = &all, .help = "a line for each span, also for many alike" },
 	{ 0 },
 };

@@ -48,11 +48,7 @@ static const struct command_option options[] = {
 	  .to = &process,
 	  .kind = OPTION_PROCESS,
 	  .help = "traces of this process: its number or its program" },
-	{ .name = "limit",
-	  .value = "N",
-	  .to = &limit,
-	  .kind = OPTION_NUMBER,
-	  .help = "lines at most (default 20)" },
+	LIMIT_OPTION(&limit, "lines at most (default 20)"),
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
