@@ -345,6 +345,7 @@ static void attributes_events_and_status(void **state)
 	begin(NULL);
 	span = qp_span_begin(&site);
 	qp_span_attr(span, "user", "\"J\303\266rg\"\n\\");
+	qp_span_attr(span, "odd", "\377-\342\202");
 	qp_span_attr_number(span, "items", -3);
 	qp_span_event(span, "found");
 	qp_span_attr(span, "long", longest);
@@ -355,7 +356,8 @@ static void attributes_events_and_status(void **state)
 	qp_span_attr(span, "late", "late");
 	assert_int_equal(
 		ask("SELECT attribute ->> 'user' = '\"J\303\266rg\"' || char(10) || '\\' AND attribute "
-	            "-> 'items' = '-3' AND length(attribute ->> 'long') = 1000 AND status = "
+	            "->> 'odd' = char(65533, 45, 65533, 65533) AND attribute -> 'items' = '-3' AND "
+	            "length(attribute ->> 'long') = 1000 AND status = "
 	            "'ERROR' FROM span_log WHERE operation_name = 'noted'"),
 		1);
 	assert_int_equal(ask("SELECT events ->> '$[0].name' = 'found' AND events ->> '$[0].time_ns' BETWEEN "
