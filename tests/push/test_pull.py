@@ -112,6 +112,16 @@ class Fleet:
         self.assertTrue(done.stdout)
         return done.stdout
 
+    def test_what_is_not_pulled(self):
+        """Waits for locks and spans stay there: nothing is said of whether there were some."""
+        path = self.pull("--host", "host1")
+        self.assertEqual(self.read(path, "locks"),
+                         "a file of queryprof pull has no waits for locks: ClickHouse has them in the view lock_waits\n")
+        spans = "a file of queryprof pull has no traces: ClickHouse has their spans in the view span_log"
+        self.assertEqual(self.read(path, "traces"), spans + "\n")
+        done = run("trace", path, "0abc")
+        self.assertEqual((done.returncode, done.stderr), (1, f"queryprof: {path}: no trace has the id 0abc\nqueryprof: {path}: {spans}\n"))
+
     def test_a_host_is_its_file(self):
         file = self.files[1]
         hour = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((maker.T0 + 10 ** 9) // 10 ** 9))

@@ -247,6 +247,11 @@ sqlite3 *trace_file_open_tables(const char *path)
 	return open_with(path, adopt_tables);
 }
 
+bool trace_file_is_pulled(sqlite3 *db)
+{
+	return database_number(db, "SELECT EXISTS (SELECT 1 FROM missing_plans WHERE program = -1)", 0) == 1;
+}
+
 void trace_file_close(sqlite3 *db)
 {
 	struct open_file *file = find_file(db);

@@ -20,6 +20,9 @@ sqlite3 *trace_file_open_tables(const char *path);
 
 void trace_file_close(sqlite3 *db);
 
+/* Whether `queryprof pull` made it: it lacks what sql/pull/load.sql does not bring. */
+bool trace_file_is_pulled(sqlite3 *db);
+
 /* Complains that the file cannot be found (errno), and of a URL what makes a file of it. COMMAND_FAILED. */
 int trace_file_complain(const char *path);
 

@@ -16,7 +16,7 @@ static const struct command_option options[] = {
 
 static int run(int argc, char **argv)
 {
-	const struct output output = {
+	struct output output = {
 		.format = output_format_find(format_name),
 		.if_empty = "no lock was waited for",
 		.unit = "ns",
@@ -27,6 +27,10 @@ static int run(int argc, char **argv)
 	(void)argc;
 	if (!db)
 		return COMMAND_FAILED;
+	if (trace_file_is_pulled(db))
+		output.if_empty =
+			"a file of queryprof pull has no waits for locks: ClickHouse has them in the view "
+			"lock_waits";
 	int result = run_sql(db, sql_lock_holders, none, &output);
 	trace_file_close(db);
 	return result;

@@ -195,6 +195,10 @@ static int print_trace(sqlite3 *db, const char *path, const char *given)
 	struct span_tree tree = { .roots = NULL };
 	int result = COMMAND_FAILED;
 
+	if (!id && trace_file_is_pulled(db))
+		complain("%s: a file of queryprof pull has no traces: ClickHouse has their spans in the view "
+		         "span_log",
+		         path);
 	if (!id)
 		return COMMAND_FAILED;
 	if (!span_tree_read(&tree, db, sql_trace_spans, id) ||
