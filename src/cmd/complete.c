@@ -93,17 +93,16 @@ static void offer_rows(const char *prefix, const char *path, const char *sql)
 /* `name`: the text before the "=", or NULL. */
 static void offer_settings(const char *prefix, const char *name)
 {
-	for (int i = 0; i < settings_count(); i++) {
-		const struct setting_info *setting = settings_info(i);
-		if (!name && strcmp(setting->name, "query_id") != 0) /* which is no program's */
+	for (const struct setting *setting = NULL; (setting = settings_next(setting));) {
+		if (!name && !setting->is_for_one_statement)
 			offer(prefix, "", setting->name, "=");
 		else if (!name)
 			continue;
-		else if (strcmp(name, setting->name) != 0 || setting->is_text)
+		else if (strcmp(name, setting->name) != 0 || setting_is_text(setting))
 			continue;
 		else if (strstr(name, "period_ns"))
 			offer_all(prefix, periods);
-		else if (setting->min == 0 && setting->max == 1)
+		else if (setting->form == SETTING_IS_SWITCH)
 			offer_all(prefix, switches);
 	}
 }

@@ -117,7 +117,7 @@ int engine_query_begin(const qp_query *given, const char *function, bool is_shar
 		engine_query_give(query);
 		return error_set(QP_NOMEM, "%s: no memory", function);
 	}
-	settings_defaults(&query->settings);
+	session_defaults(&query->settings);
 	query->thread = thread;
 	begin_run(query, thread);
 	*begun = query;

@@ -11,7 +11,7 @@
 
 #include "query/query.h"
 #include "queryprof.h"
-#include "settings/settings.h"
+#include "sqlite/session/session_settings.h"
 
 #define THREADS_TOLD_APART 4096u /* slots beyond count as those that they follow by so many */
 

@@ -25,20 +25,22 @@
 #include "label/sets.h"
 #include "modules/modules.h"
 #include "process/start.h"
-#include "settings/settings.h"
 #include "span/context.h"
 #include "span/site.h"
+#include "settings/settings.h"
 #include "sql/metrics.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/labels.h"
 #include "sqlite/session/recording.h"
 #include "sqlite/session/settings.h"
+#include "store/settings.h"
 #include "store/shared_ring.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "timers/quiesce.h"
 #include "timers/threads.h"
+#include "trace/embed.h"
 
 static void start_was_cut(void);
 LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut);
@@ -96,10 +98,22 @@ static bool runs_when_confined(void)
 static void stop_when_confined(void)
 {
 	__atomic_store_n(&running, false, __ATOMIC_RELEASE);
-	settings_started(false);
 	sampler_stop();
 	sampler_quiesce();
 }
+
+/* Elsewhere the shared ring has the account of what is lost. */
+static void report_failure(const char *sentence)
+{
+	if (session_recording() && !handover_is_done() && !mark_leave(MARK_LOST, sentence))
+		shared_ring_lose_child();
+}
+
+static const struct store_callbacks store_callbacks = {
+	.chore = embed_chore,
+	.on_failure = report_failure,
+	.leave = handover_leave,
+};
 
 static void start_after_refusal(void);
 
@@ -116,6 +130,7 @@ __attribute__((constructor)) static void follow_process(void)
 	handover_on_fork(take_ring_in_child);
 	rights_follow(rights_change);
 	confined_follow(&confined_process);
+	store_follow(&store_callbacks);
 }
 
 /* What a start has changed: all of it stays, or nothing. */
@@ -180,13 +195,6 @@ static int apply_config(const qp_config *config)
 	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
 }
 
-/* Elsewhere the shared ring has the account of what is lost. */
-static void report_failure(const char *sentence)
-{
-	if (session_recording() && !handover_is_done() && !mark_leave(MARK_LOST, sentence))
-		shared_ring_lose_child();
-}
-
 static int start(const qp_config *config)
 {
 	char why[MEMORY_SENTENCE_SIZE];
@@ -200,16 +208,14 @@ static int start(const qp_config *config)
 	if (config && (code = apply_config(config)))
 		return code;
 	if (!ring && session_recording() &&
-	    !memory_is_left(shared_ring_size(settings_ring_bytes()) + MEMORY_OF_DATA, why))
+	    !memory_is_left(shared_ring_size(store_ring_bytes()) + MEMORY_OF_DATA, why))
 		return error_set(QP_NOMEM, "%s", why);
-	if (!ring && !(ring = handover_ring(settings_ring_bytes())))
-		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", settings_ring_bytes(),
+	if (!ring && !(ring = handover_ring(store_ring_bytes())))
+		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", store_ring_bytes(),
 		                 strerror(errno));
-	settings_ring_is_made();
+	store_ring_is_made();
 	metrics_set_ring(ring);
-	settings_store_config(&store);
-	store.on_failure = report_failure;
-	store.leave = handover_leave;
+	store_settings(&store);
 	error = store.path ? store_init(ring, &store) : ENOMEM;
 	free((char *)store.path);
 	if (error)
@@ -230,7 +236,6 @@ static int start(const qp_config *config)
 	session_labels_follow(NULL);
 	label_sets_publish();
 	sites_publish_again();
-	settings_started(true);
 	return QP_OK;
 }
 
@@ -238,7 +243,6 @@ static int start(const qp_config *config)
 static void start_was_cut(void)
 {
 	__atomic_store_n(&running, false, __ATOMIC_RELEASE);
-	settings_started(false);
 	sampler_stop();
 	store_shutdown();
 }
@@ -270,12 +274,9 @@ static void start_after_refusal(void)
 
 	lock_acquire(&lock);
 	if (ring) {
-		settings_store_config(&store);
-		store.on_failure = report_failure;
-		store.leave = handover_leave;
+		store_settings(&store);
 		__atomic_store_n(&running, store_init(ring, &store) != ENOMEM && !sampler_init(ring),
 		                 __ATOMIC_RELEASE);
-		settings_started(process_running());
 		free((char *)store.path);
 	}
 	lock_release(&lock);
@@ -287,7 +288,6 @@ int qp_shutdown(void)
 	if (running) {
 		context_end_to(0);
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);
-		settings_started(false);
 		sampler_stop();
 		sampler_quiesce();
 		store_shutdown();

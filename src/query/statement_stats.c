@@ -22,6 +22,8 @@
 #include "query/normalize.h"
 #include "query/statement_add.h"
 #include "query/statement_table.h"
+#include "queryprof.h"
+#include "settings/setting.h"
 #include "wire/record.h"
 #include "wire/statement_memory.h"
 
@@ -44,6 +46,17 @@ void statement_stats_set_max(size_t wanted)
 	__atomic_store_n(&statement_stats_most, wanted < STATEMENTS_MAX_MOST ? wanted : STATEMENTS_MAX_MOST,
 	                 __ATOMIC_RELAXED);
 }
+
+static int set_max(const struct setting_value *value, char **reason)
+{
+	(void)reason;
+	statement_stats_set_max((size_t)value->number);
+	return QP_OK;
+}
+
+SETTING_NUMBER(most, "", 16, STATEMENTS_MAX_MOST, STATEMENTS_MAX_DEFAULT, .name = "log_statements_max",
+               .zero = "nothing is counted", .apply = set_max,
+               .description = "Statements that statement_stats counts apart; the least used are \"(other)\"");
 
 size_t statement_stats_max(void)
 {

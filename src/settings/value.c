@@ -12,44 +12,35 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "label/pairs.h"
+#include "queryprof.h"
 #include "settings/number.h"
-
-_Static_assert(sizeof(uint64_t) == sizeof(int64_t), "one kind of number behind all of them");
 
 /* --- messages -------------------------------------------------------------- */
 
-char *setting_allowed(const struct setting *setting)
+static char *allowed(const struct setting *setting)
 {
-	const struct setting_info *info = &setting->info;
-	const char *space = info->unit[0] ? " " : "";
+	const char *space = setting->unit[0] ? " " : "";
 
-	switch (setting->form) {
-	case SWITCH: return text_format("allowed are 0 (off) and 1 (on)");
-	case TEXT:
-	case PATH:
-	case PATHS: return text_format("allowed are texts of at most %lld bytes", (long long)info->max);
-	case LABELS:
-		return text_format(
-			"allowed is a JSON object of texts and integers, as {\"tenant\":\"acme\"}, "
-			"of at most %lld bytes",
-			(long long)info->max);
-	case WORDS: return text_format("allowed are %s", setting->words);
-	case NUMBER: break;
-	}
-	if (info->zero)
-		return text_format("allowed are 0 (%s) and %lld to %lld%s%s", info->zero,
-		                   (long long)info->min, (long long)info->max, space, info->unit);
-	return text_format("allowed are %lld to %lld%s%s", (long long)info->min, (long long)info->max, space,
-	                   info->unit);
+	if (setting->allowed)
+		return text_format("allowed %s", setting->allowed);
+	if (setting->form == SETTING_IS_SWITCH)
+		return text_format("allowed are 0 (off) and 1 (on)");
+	if (setting_is_text(setting))
+		return text_format("allowed are texts of at most %lld bytes", (long long)setting->max);
+	if (setting->zero)
+		return text_format("allowed are 0 (%s) and %lld to %lld%s%s", setting->zero,
+		                   (long long)setting->min, (long long)setting->max, space, setting->unit);
+	return text_format("allowed are %lld to %lld%s%s", (long long)setting->min, (long long)setting->max,
+	                   space, setting->unit);
 }
 
-char *setting_error(const struct setting *setting, const char *value, char *reason)
+char *setting_error(const struct setting *setting, const char *value, int code, char *reason)
 {
 	int shown = (int)text_fit(value, SETTING_SHOWN);
-	char *text = text_format("%s = %.*s%s: %s", setting->info.name, shown, value, value[shown] ? "…" : "",
-	                         reason ? reason : "out of memory");
-	free(reason);
+	char *why = code == QP_INVALID && !reason ? allowed(setting) : reason;
+	char *text = text_format("%s = %.*s%s: %s", setting->name, shown, value, value[shown] ? "…" : "",
+	                         why ? why : "out of memory");
+	free(why);
 	return text;
 }
 
@@ -72,7 +63,7 @@ static bool parse_switch(const char *text, int64_t *result)
  * wherever the host may stand then. */
 static bool parse_path(const char *text, struct setting_value *value)
 {
-	char folder[PATH_BYTES + 1];
+	char folder[SETTING_PATH_BYTES + 1];
 	int size;
 
 	if (!*text || *text == '/') {
@@ -112,37 +103,20 @@ static bool parse_paths(const char *text, struct setting_value *value)
 	return good;
 }
 
-/* Its keys in order, as label/pairs.h has them. */
-static bool parse_labels(const char *text, size_t room, struct setting_value *value)
-{
-	struct label_pairs pairs = { .items = { 0 } };
-	char *set = label_pairs_add_json(&pairs, text) ? label_pairs_text(&pairs) : NULL;
-	bool fits = set && strlen(set) <= room;
-
-	if (fits)
-		memcpy(value->text, set, strlen(set) + 1);
-	free(set);
-	label_pairs_free(&pairs);
-	return fits;
-}
-
 bool setting_parse(const struct setting *setting, const char *text, struct setting_value *value)
 {
-	const struct setting_info *info = &setting->info;
 	char number[128];
 	size_t size;
 
-	if (info->is_text) {
-		if (strlen(text) > (size_t)info->max)
+	if (setting_is_text(setting)) {
+		if (strlen(text) > (size_t)setting->max)
 			return false;
-		if (setting->form == PATH)
+		if (setting->parse)
+			return setting->parse(text, value);
+		if (setting->form == SETTING_IS_PATH)
 			return parse_path(text, value);
-		if (setting->form == PATHS)
+		if (setting->form == SETTING_IS_PATHS)
 			return parse_paths(text, value);
-		if (setting->form == LABELS)
-			return parse_labels(text, (size_t)info->max, value);
-		if (setting->form == WORDS && !setting->is_words(text))
-			return false;
 		memcpy(value->text, text, strlen(text) + 1);
 		return true;
 	}
@@ -154,33 +128,30 @@ bool setting_parse(const struct setting *setting, const char *text, struct setti
 		return false;
 	memcpy(number, text, size);
 	number[size] = 0;
-	if (setting->form == SWITCH)
+	if (setting->form == SETTING_IS_SWITCH)
 		return parse_switch(number, &value->number);
-	return settings_number(number, info->unit, &value->number) &&
-	       ((info->zero && !value->number) || (value->number >= info->min && value->number <= info->max));
+	return settings_number(number, setting->unit, &value->number) &&
+	       ((setting->zero && !value->number) ||
+	        (value->number >= setting->min && value->number <= setting->max));
 }
 
 /* --- where values stand ---------------------------------------------------- */
 
-void setting_write(const struct setting *setting, void *block, const struct setting_value *value)
+void setting_write(const struct setting *setting, void *place, const struct setting_value *value)
 {
-	char *place = (char *)block + setting->offset;
-
-	if (setting->info.is_text)
+	if (setting_is_text(setting))
 		memcpy(place, value->text, strlen(value->text) + 1);
-	else if (setting->form == SWITCH)
+	else if (setting->form == SETTING_IS_SWITCH)
 		__atomic_store_n((bool *)place, value->number != 0, __ATOMIC_RELAXED);
 	else
 		__atomic_store_n((int64_t *)place, value->number, __ATOMIC_RELAXED);
 }
 
-void setting_read(const struct setting *setting, const void *block, struct setting_value *value)
+void setting_read(const struct setting *setting, const void *place, struct setting_value *value)
 {
-	const char *place = (const char *)block + setting->offset;
-
-	if (setting->info.is_text)
-		memcpy(value->text, place, strlen(place) + 1);
-	else if (setting->form == SWITCH)
+	if (setting_is_text(setting))
+		memcpy(value->text, place, strlen((const char *)place) + 1);
+	else if (setting->form == SETTING_IS_SWITCH)
 		value->number = __atomic_load_n((const bool *)place, __ATOMIC_RELAXED);
 	else
 		value->number = __atomic_load_n((const int64_t *)place, __ATOMIC_RELAXED);

@@ -12,6 +12,7 @@
 #include "collect/ring_reader.h"
 #include "collect/state.h"
 #include "handler/ring.h"
+#include "settings/setting.h"
 #include "span/keep.h"
 #include "wire/record.h"
 
@@ -19,12 +20,9 @@ WAIT_DEFINE(for_room, "the end of a trace: room in the ring", WAIT_MS(60000),
             "nothing: it wakes the flusher, and looks every 0.1 ms");
 #define NAP_NS 100000
 
-static uint64_t wait_ns; /* atomic */
-
-void chunk_set_wait(uint64_t ns)
-{
-	__atomic_store_n(&wait_ns, ns, __ATOMIC_RELAXED);
-}
+SETTING_NUMBER(wait_ms, "ms", 0, 60000, 0, .name = "trace_wait_ms",
+               .description = "Longest time that a thread waits for room when it hands over spans; 0: spans "
+                              "without room are dropped and counted");
 
 static bool is_open(const struct span_entry *entry)
 {
@@ -102,7 +100,7 @@ static bool has_room(const struct ring *ring, size_t size)
 
 static bool wait_for_room(struct ring *ring, size_t size)
 {
-	uint64_t limit = __atomic_load_n(&wait_ns, __ATOMIC_RELAXED);
+	uint64_t limit = WAIT_MS(__atomic_load_n(&wait_ms, __ATOMIC_RELAXED));
 	struct bounded_wait wait;
 	bool is_there = has_room(ring, size);
 

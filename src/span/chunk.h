@@ -57,7 +57,4 @@ bool entry_hand_over(const struct span_entry *entry, struct span_batch *batch);
 /* A batch without spans. It may use what spans leave to the samples. */
 bool batch_hand_over(const struct span_batch *batch);
 
-/* How long a thread waits for room in the ring at most. */
-void chunk_set_wait(uint64_t ns);
-
 #endif

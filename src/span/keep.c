@@ -4,16 +4,20 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "queryprof.h"
+#include "settings/setting.h"
 #include "timers/random.h"
+#include "timers/timers.h"
 
 #define NAMES ((int)(sizeof(names) / sizeof(*names)))
 static const char *const names[] = { "all", "slow", "sampled", "random" }; /* bit by bit */
 
 /* Atomic, all; relaxed: each stands for itself. */
-static uint64_t the_rules = KEEP_ALL, least_ns, one;
+static uint64_t the_rules = KEEP_ALL;
 static uint64_t counters[KEEP_COUNTERS];
 
-unsigned keep_parse(const char *text)
+/* The rules that the names in `text` stand for, separated by commas; 0: not such names. */
+static unsigned parse(const char *text)
 {
 	unsigned rules = 0;
 
@@ -33,19 +37,37 @@ unsigned keep_parse(const char *text)
 	}
 }
 
-void keep_set(unsigned rules, uint64_t min_duration_ns, uint64_t one_of)
+static int set_rules(const struct setting_value *value, char **reason)
 {
-	__atomic_store_n(&the_rules, rules, __ATOMIC_RELAXED);
-	__atomic_store_n(&least_ns, min_duration_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&one, one_of, __ATOMIC_RELAXED);
+	unsigned rules = parse(value->text);
+
+	(void)reason;
+	if (rules)
+		__atomic_store_n(&the_rules, rules, __ATOMIC_RELAXED);
+	return rules ? QP_OK : QP_INVALID;
+}
+
+SETTING_TEXT(
+	rules_text, SETTING_IS_TEXT, SETTING_WORDS_BYTES, "all", .name = "trace_keep", .apply = set_rules,
+	.allowed = "are all, or of slow, sampled and random one or more, separated by commas",
+	.description = "Which traces of requests are kept, decided at their end: all; slow: from "
+		       "trace_keep_min_duration_ns on; sampled: a sample fell into a span; random: one of "
+		       "trace_keep_one_of");
+SETTING_NUMBER(least_ns, "ns", 0, PERIOD_MAX_NS, 10000000, .name = "trace_keep_min_duration_ns",
+               .description = "With slow in trace_keep: least duration of a trace that is kept");
+SETTING_NUMBER(one_of, "", 1, INT64_MAX, 1000, .name = "trace_keep_one_of",
+               .description = "With random in trace_keep: one of so many traces is kept");
+
+static uint64_t get_one_of(void)
+{
+	return (uint64_t)__atomic_load_n(&one_of, __ATOMIC_RELAXED);
 }
 
 bool keep_choose(struct thread *thread)
 {
 	uint64_t rules = __atomic_load_n(&the_rules, __ATOMIC_RELAXED);
-	uint64_t of = __atomic_load_n(&one, __ATOMIC_RELAXED);
 
-	return rules & KEEP_ALL || (rules & KEEP_RANDOM && of && random_next(thread) < UINT64_MAX / of);
+	return rules & KEEP_ALL || (rules & KEEP_RANDOM && random_next(thread) < UINT64_MAX / get_one_of());
 }
 
 bool keep_decide(uint64_t duration_ns, bool is_sampled)
@@ -53,16 +75,14 @@ bool keep_decide(uint64_t duration_ns, bool is_sampled)
 	uint64_t rules = __atomic_load_n(&the_rules, __ATOMIC_RELAXED);
 
 	return rules & KEEP_ALL ||
-	       (rules & KEEP_SLOW && duration_ns >= __atomic_load_n(&least_ns, __ATOMIC_RELAXED)) ||
+	       (rules & KEEP_SLOW && duration_ns >= (uint64_t)__atomic_load_n(&least_ns, __ATOMIC_RELAXED)) ||
 	       (rules & KEEP_SAMPLED && is_sampled);
 }
 
 bool keep_decide_foreign(uint64_t trace, uint64_t duration_ns, bool is_sampled)
 {
-	uint64_t of = __atomic_load_n(&one, __ATOMIC_RELAXED);
-
 	return keep_decide(duration_ns, is_sampled) ||
-	       (__atomic_load_n(&the_rules, __ATOMIC_RELAXED) & KEEP_RANDOM && of && trace % of == 0);
+	       (__atomic_load_n(&the_rules, __ATOMIC_RELAXED) & KEEP_RANDOM && trace % get_one_of() == 0);
 }
 
 /* --- samples on other threads ------------------------------------------------------------------ */

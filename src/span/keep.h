@@ -14,18 +14,13 @@
 
 struct thread;
 
+/* Any of those in force keeps a trace. */
 enum keep_rule {
 	KEEP_ALL = 1,
 	KEEP_SLOW = 2,    /* as long as the least duration, or longer */
 	KEEP_SAMPLED = 4, /* a sample fell into a span of it */
 	KEEP_RANDOM = 8,  /* one of many */
 };
-
-/* The rules that the names in `text` stand for, separated by commas; 0: not such names. */
-unsigned keep_parse(const char *text);
-
-/* Any of the rules keeps a trace. */
-void keep_set(unsigned rules, uint64_t min_duration_ns, uint64_t one_of);
 
 /* Whether a trace that begins will be kept whatever it is like. */
 bool keep_choose(struct thread *thread);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "span/run.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "queryprof.h"
+#include "settings/setting.h"
 #include "span/context.h"
 #include "span/keep.h"
 #include "span/span.h"
@@ -12,10 +16,25 @@
 
 uint32_t span_statements = STATEMENTS_INSIDE;
 
-void span_set_statements(enum span_statements which)
+static int set_statements(const struct setting_value *value, char **reason)
 {
-	__atomic_store_n(&span_statements, which, __ATOMIC_RELAXED);
+	static const char *const words[] = {
+		[STATEMENTS_OFF] = "off", [STATEMENTS_INSIDE] = "inside", [STATEMENTS_ALL] = "all"
+	};
+
+	(void)reason;
+	for (uint32_t which = 0; which < sizeof(words) / sizeof(*words); which++)
+		if (!strcmp(value->text, words[which])) {
+			__atomic_store_n(&span_statements, which, __ATOMIC_RELAXED);
+			return QP_OK;
+		}
+	return QP_INVALID;
 }
+
+SETTING_TEXT(statements_text, SETTING_IS_TEXT, SETTING_WORDS_BYTES, "inside", .name = "trace_statements",
+             .apply = set_statements, .allowed = "are off, inside and all",
+             .description = "Runs of statements that are spans: off: none; inside: those inside a "
+                            "trace; all: a run outside of one is a trace by itself");
 
 static struct span_entry entry_of(const struct span_run_end *end)
 {

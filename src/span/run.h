@@ -16,7 +16,6 @@
 
 /* The setting trace_statements. */
 enum span_statements { STATEMENTS_OFF, STATEMENTS_INSIDE, STATEMENTS_ALL };
-void span_set_statements(enum span_statements which);
 
 struct span_run {
 	uint64_t id;    /* 0: none */

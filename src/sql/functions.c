@@ -249,22 +249,17 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
 {
+	const struct setting *setting = settings_find(name);
 	char *text = settings_get(&session->settings, name);
 
 	if (!text) {
 		result_error(context, "%.*s: there is no such setting", shown(name), name);
-		return;
+	} else if (setting_is_text(setting)) {
+		result_text(context, text);
+	} else {
+		sqlite3_result_int64(context, strtoll(text, NULL, 10));
+		free(text);
 	}
-	for (int i = 0; i < settings_count(); i++) {
-		const struct setting_info *info = settings_info(i);
-
-		if (!info->is_text && !sqlite3_stricmp(info->name, name)) {
-			sqlite3_result_int64(context, strtoll(text, NULL, 10));
-			free(text);
-			return;
-		}
-	}
-	result_text(context, text);
 }
 
 static void get_setting(sqlite3_context *context, int argc, sqlite3_value **argv)

@@ -175,7 +175,7 @@ static bool parse(struct rest text, struct pragma *pragma)
 	if (skip_char(&text, '.') &&
 	    (strcasecmp(name, "system") || !take_name(&text, name, sizeof(pragma->name))))
 		return false;
-	if (!settings_known(name, (int)strlen(name)))
+	if (!settings_find(name))
 		return false;
 	for (char *c = name; *c; c++)
 		*c = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);

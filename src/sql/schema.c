@@ -73,7 +73,7 @@ static int on_pragma(struct session *session, char **arguments)
 
 	if (!name)
 		return SQLITE_NOTFOUND;
-	if (!settings_known(name, (int)strlen(name))) {
+	if (!settings_find(name)) {
 		if (is_sqlites(session->db, name))
 			return SQLITE_NOTFOUND;
 		arguments[0] =

@@ -50,9 +50,9 @@ static const struct column settings_columns[] = {
 };
 #define SETTINGS_COLUMNS ((int)(sizeof(settings_columns) / sizeof(*settings_columns)))
 
-static void add_value(struct table_rows *rows, const struct setting_info *info, const char *text)
+static void add_value(struct table_rows *rows, const struct setting *setting, const char *text)
 {
-	if (info->is_text || !text)
+	if (setting_is_text(setting) || !text)
 		table_add_text(rows, text);
 	else
 		table_add_integer(rows, strtoll(text, NULL, 10));
@@ -60,25 +60,24 @@ static void add_value(struct table_rows *rows, const struct setting_info *info, 
 
 static void fill_settings(struct table_rows *rows, struct session *session)
 {
-	for (int i = 0; i < settings_count(); i++) {
-		const struct setting_info *info = settings_info(i);
-		char *value = settings_get(&session->settings, info->name);
-		char *by_default = settings_get_default(&session->settings, info->name);
+	for (const struct setting *setting = NULL; (setting = settings_next(setting));) {
+		char *value = settings_get(&session->settings, setting->name);
+		char *by_default = settings_get_default(&session->settings, setting->name);
 
-		table_add_text(rows, info->name);
-		add_value(rows, info, value);
-		add_value(rows, info, by_default);
+		table_add_text(rows, setting->name);
+		add_value(rows, setting, value);
+		add_value(rows, setting, by_default);
 		table_add_integer(rows, value && by_default && strcmp(value, by_default) != 0);
-		if (info->is_text) {
+		if (setting_is_text(setting)) {
 			table_add_text(rows, NULL);
 			table_add_text(rows, NULL);
 		} else {
-			table_add_integer(rows, info->min);
-			table_add_integer(rows, info->max);
+			table_add_integer(rows, setting->min);
+			table_add_integer(rows, setting->max);
 		}
-		table_add_text(rows, info->unit);
-		table_add_text(rows, info->is_process_wide ? "process" : "session");
-		table_add_text(rows, info->description);
+		table_add_text(rows, setting->unit);
+		table_add_text(rows, setting->is_process_wide ? "process" : "session");
+		table_add_text(rows, setting->description);
 		free(value);
 		free(by_default);
 	}
@@ -86,11 +85,13 @@ static void fill_settings(struct table_rows *rows, struct session *session)
 
 static int update_setting(struct session *session, int64_t row, sqlite3_value **columns, char **error)
 {
-	const char *name = settings_info((int)row)->name;
+	const struct setting *setting = settings_next(NULL);
 	const char *value;
 	char *reason;
 	int rc;
 
+	while (row-- > 0)
+		setting = settings_next(setting);
 	for (int i = 0; i < SETTINGS_COLUMNS; i++)
 		if (i != SETTING_VALUE && !sqlite3_value_nochange(columns[i])) {
 			*error = sqlite3_mprintf("system.settings.%s cannot be changed, only value can",
@@ -101,13 +102,13 @@ static int update_setting(struct session *session, int64_t row, sqlite3_value **
 		return SQLITE_OK;
 	if (sqlite3_value_type(columns[SETTING_VALUE]) == SQLITE_NULL) {
 		*error = sqlite3_mprintf("%s = NULL: a value is expected; 'DEFAULT' restores the default",
-		                         name);
+		                         setting->name);
 		return SQLITE_ERROR;
 	}
 	value = (const char *)sqlite3_value_text(columns[SETTING_VALUE]);
 	if (!value)
 		return SQLITE_NOMEM;
-	rc = session_set(session, name, value, SETTING_FROM_SQL, &reason);
+	rc = session_set(session, setting->name, value, SETTING_FROM_SQL, &reason);
 	if (!rc)
 		return SQLITE_OK;
 	*error = sqlite3_mprintf("%s", reason ? reason : "out of memory");

@@ -211,7 +211,7 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 	names->space = (struct address_space){ .locate = locate, .recall = recall };
 	names->session.db = db;
 	names->session.space = &names->space;
-	settings_defaults(&names->session.settings);
+	session_defaults(&names->session.settings);
 	/* First: what comes meanwhile is rather read twice than not at all. */
 	names->newest_module = find_newest_module(names);
 	/* Where that fails SQLite has not called detach(). */

@@ -47,6 +47,11 @@ typedef bool (*store_leave)(int *connection);
 struct settings_of_store {
 	char *path; /* absolute, malloc'ed */
 	int64_t max_bytes, flush_interval_ns;
+	bool does_chores;
+};
+
+/* What the store calls; NULL: nothing. */
+struct store_callbacks {
 	store_chore chore;
 	store_failure on_failure;
 	store_leave leave;
@@ -80,6 +85,8 @@ struct control {
 
 	/* Written under the lock; store_start() reads it without. */
 	enum store_state state;
+
+	struct store_callbacks callbacks; /* store_follow() */
 
 	/* Written by API calls, under the lock. */
 	struct ring *ring; /* NULL: none, whatever the state */

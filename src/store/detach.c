@@ -21,7 +21,7 @@ static struct {
 
 bool detach_is_possible(void)
 {
-	return flusher.leave && flusher.leave(NULL);
+	return store_control.callbacks.leave && store_control.callbacks.leave(NULL);
 }
 
 /* Whether a connection is refused for want of a descriptor or of memory: the other process is there, or was.
@@ -35,7 +35,7 @@ static bool is_short(int error)
  * there. False: there is no other process. */
 static bool connect_again(void)
 {
-	if (!flusher.leave(&detached.connection))
+	if (!store_control.callbacks.leave(&detached.connection))
 		return false;
 	if (detached.connection < 0)
 		return flusher.table_error || is_short(errno);
@@ -49,7 +49,7 @@ static bool connect_again(void)
 bool detach_begin(void)
 {
 	detached.connection = -1;
-	if (!flusher.leave || !connect_again())
+	if (!store_control.callbacks.leave || !connect_again())
 		return false;
 	detached.is_on = true;
 	shared_ring_leave(true);

@@ -336,9 +336,7 @@ static void take_settings(struct settings_of_store *settings)
 	flusher.settings_path = settings->path ? flusher.settings_text : NULL;
 	flusher_take_limits(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;
-	flusher.chore = settings->chore;
-	flusher.on_failure = settings->on_failure;
-	flusher.leave = settings->leave;
+	flusher.does_chores = settings->does_chores;
 }
 
 static bool is_same_path(const char *left, const char *right)
@@ -476,11 +474,13 @@ static bool is_requested(void)
 /* Work that can wait, while there is room for samples to wait, too. */
 static void do_chores(void)
 {
-	bool more = flusher.chore && flusher.writer.database.db && flusher_ensure_file() == QP_OK;
+	store_chore chore = store_control.callbacks.chore;
+	bool more =
+		flusher.does_chores && chore && flusher.writer.database.db && flusher_ensure_file() == QP_OK;
 
 	while (more && !flusher.failing && !is_requested() &&
 	       flusher_used_ring() < ring_bytes(store_control.ring) / 8)
-		more = flusher.chore(flusher.writer.database.db, flusher.writer.file_identity);
+		more = chore(flusher.writer.database.db, flusher.writer.file_identity);
 }
 
 static bool has_records(void)

@@ -159,8 +159,8 @@ static void tell_refusal(void)
 {
 	char *sentence = flusher_refusal();
 
-	if (sentence && flusher.on_failure)
-		flusher.on_failure(sentence);
+	if (sentence && store_control.callbacks.on_failure)
+		store_control.callbacks.on_failure(sentence);
 	free(sentence);
 }
 
@@ -219,8 +219,8 @@ void flusher_note_failure(char *sentence)
 		snprintf(flusher.failure, sizeof(flusher.failure), "%s", sentence);
 	if (!flusher.failing) {
 		flusher.retry_pause = RETRY_FIRST_NS;
-		if (flusher.on_failure && sentence)
-			flusher.on_failure(sentence);
+		if (store_control.callbacks.on_failure && sentence)
+			store_control.callbacks.on_failure(sentence);
 	}
 	show_error(sentence);
 	flusher.failing = true;

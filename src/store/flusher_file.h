@@ -26,9 +26,7 @@ struct flusher {
 	char *settings_path; /* of the settings in force, NULL: temporary */
 	char settings_text[PATH_MAX];
 	int64_t max_bytes, interval_ns;
-	store_chore chore;
-	store_failure on_failure;
-	store_leave leave;
+	bool does_chores;
 	uint64_t timers_failed, threads_failed, sessions_refused; /* noted as losses */
 	bool failing, over_bound;
 	char failure[LOSS_REASON_SIZE]; /* the newest sentence */

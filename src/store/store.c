@@ -64,9 +64,7 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 		.max_bytes = config->max_bytes > 0 ? config->max_bytes : 0,
 		.flush_interval_ns =
 			config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
-		.chore = config->chore,
-		.on_failure = config->on_failure,
-		.leave = config->leave,
+		.does_chores = config->does_chores,
 	};
 	if (!config->path || !*config->path)
 		return 0;
@@ -95,6 +93,11 @@ bool store_waits_for_file(void)
 
 REQUIRES(store_control.lock) static bool start_thread(void);
 
+void store_follow(const struct store_callbacks *callbacks)
+{
+	store_control.callbacks = *callbacks;
+}
+
 int store_init(struct ring *ring, const struct store_config *config)
 {
 	struct settings_of_store settings;
@@ -120,6 +123,17 @@ int store_init(struct ring *ring, const struct store_config *config)
 	}
 	control_unlock();
 	return error;
+}
+
+bool store_is_started(void)
+{
+	bool is_started;
+
+	control_lock();
+	is_started = store_control.ring &&
+	             (store_control.state < STORE_STOPPING || store_control.state > STORE_FINISHED);
+	control_unlock();
+	return is_started;
 }
 
 /* --- the thread ------------------------------------------------------------------------- */

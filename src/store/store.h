@@ -31,14 +31,18 @@ struct store_config {
 	const char *path;  /* NULL or "": a private temporary file */
 	int64_t max_bytes; /* of the file and its WAL; 0: no bound */
 	int64_t flush_interval_ns;
-	store_chore chore;        /* NULL: none */
-	store_failure on_failure; /* NULL: none */
-	store_leave leave;        /* NULL: none */
+	bool does_chores;
 };
+
+/* Before store_init(). */
+void store_follow(const struct store_callbacks *callbacks);
 
 /* Remembers where to store. The file comes with the first record, the flusher with
  * store_start() (store_open() makes both come at once). 0 or an errno value. */
 int store_init(struct ring *ring, const struct store_config *config);
+
+/* After store_init(), before store_shutdown(). */
+bool store_is_started(void);
 
 /* Starts the flusher thread where it does not run yet: a thread about to write
  * the first record, of the process or of a forked child, calls it before, on an

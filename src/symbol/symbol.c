@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/lock.h"
+#include "queryprof.h"
+#include "settings/setting.h"
 #include "symbol/debuginfod.h"
 #include "symbol/lines.h"
 #include "symbol/perf_map.h"
@@ -329,6 +331,16 @@ bool symbol_set_debug_path(const char *folders)
 	lock_release(&load_lock);
 	return path != NULL;
 }
+
+static int apply_debug_path(const struct setting_value *value, char **reason)
+{
+	(void)reason;
+	return symbol_set_debug_path(value->text) ? QP_OK : QP_NOMEM;
+}
+
+SETTING_TEXT(debug_path_text, SETTING_IS_PATHS, SETTING_PATH_BYTES, SYMBOL_DEBUG_PATH, .name = "debug_path",
+             .apply = apply_debug_path,
+             .description = "Folders with separate debug files, for names and lines; separated by colons");
 
 const char *symbol_debug_path(void)
 {

@@ -11,6 +11,7 @@
 #include "collect/slots.h"
 #include "collect/state.h"
 #include "handler/timer.h"
+#include "settings/setting.h"
 
 /* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
 #define STORE_SAMPLE_MOST_NS 40000
@@ -39,8 +40,16 @@
  * them: between two queries they are in none. */
 #define LOOKS 4
 
-static uint32_t max_threads = BUDGET_THREADS, max_percent = BUDGET_PERCENT; /* atomic */
-static uint64_t in_queries, threads_then, cost_ppm, signal_ns;              /* atomic */
+/* In force from the next look on. */
+SETTING_NUMBER(max_threads, "", 1, 100000, 16, .name = "query_profiler_max_threads", .zero = "no limit",
+               .description = "Threads that are sampled at the full rate at once on the wall clock; with "
+                              "more in queries each has as many times fewer samples, of more weight");
+SETTING_NUMBER(
+	max_percent, "%", 1, 100, 2, .name = "query_profiler_max_overhead_percent", .zero = "no limit",
+	.description =
+		"The cost that samples may have, of the queries' CPU time or of one processor's; above "
+		"it there are fewer, of more weight");
+static uint64_t in_queries, threads_then, cost_ppm, signal_ns; /* atomic */
 
 /* Only the thread that looks uses this. */
 static struct {
@@ -56,16 +65,6 @@ static struct {
 	uint32_t counted[LOOKS], looks; /* threads in queries, by look */
 	uint32_t threads;               /* the most of them */
 } budget = { .crowd = 1, .overhead = 1 };
-
-void budget_set_max_threads(uint32_t threads)
-{
-	__atomic_store_n(&max_threads, threads, __ATOMIC_RELAXED);
-}
-
-void budget_set_max_overhead(uint32_t percent)
-{
-	__atomic_store_n(&max_percent, percent, __ATOMIC_RELAXED);
-}
 
 void budget_after_fork(void)
 {
@@ -116,7 +115,7 @@ static double clip(double value, double least, double most)
 /* The threads that come and go around the number change nothing. */
 static double stretch_for_crowd(uint32_t now)
 {
-	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t limit = (uint32_t)__atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 
 	budget.counted[budget.looks++ % LOOKS] = now;
 	budget.threads = 0;
@@ -141,7 +140,7 @@ static bool ring_gets_full(void)
 
 static double stretch_for_overhead(double ratio)
 {
-	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
+	uint32_t percent = (uint32_t)__atomic_load_n(&max_percent, __ATOMIC_RELAXED);
 	double wanted = budget.overhead;
 
 	if (percent == 0)
@@ -234,7 +233,7 @@ static uint64_t longest_stretch(enum timer_clock clock)
 uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock)
 {
 	uint64_t threads = sampler_counter(SAMPLER_THREADS), then, periods;
-	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t limit = (uint32_t)__atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 	uint32_t stretch = timer_stretch_of(timer, clock);
 
 	then = __atomic_load_n(&threads_then, __ATOMIC_RELAXED);
@@ -248,8 +247,8 @@ uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock
 /* Above half of a limit. */
 static bool is_busy(void)
 {
-	uint32_t limit = __atomic_load_n(&max_threads, __ATOMIC_RELAXED);
-	uint32_t percent = __atomic_load_n(&max_percent, __ATOMIC_RELAXED);
+	uint32_t limit = (uint32_t)__atomic_load_n(&max_threads, __ATOMIC_RELAXED);
+	uint32_t percent = (uint32_t)__atomic_load_n(&max_percent, __ATOMIC_RELAXED);
 
 	return longest_stretch(TIMER_CPU) > 1 || longest_stretch(TIMER_REAL) > 1 ||
 	       (limit != 0 && budget.threads * 2 > limit) ||

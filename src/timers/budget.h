@@ -39,12 +39,6 @@
 #include "handler/thread.h"
 
 #define BUDGET_LOOK_NS 250000000ll
-#define BUDGET_THREADS 16
-#define BUDGET_PERCENT 2
-
-/* 0: no such limit. Any thread; in force from the next look on. */
-void budget_set_max_threads(uint32_t threads);
-void budget_set_max_overhead(uint32_t percent);
 
 /* One thread at a time; does nothing where the last look was right before. `storing_ns` is the CPU
  * time that the flusher has used so far, `stored` the samples that it stored. True while a timer may

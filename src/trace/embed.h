@@ -42,7 +42,7 @@ void embed_begin(struct embed *embed, bool can_wait);
  * error; then nothing of this turn was stored. */
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns);
 
-/* For store_config.chore: turns of a few ms, without the network. */
+/* For store_callbacks: turns of a few ms, without the network. */
 bool embed_chore(sqlite3 *db, int64_t file);
 
 /* Frees the memory. `db` is that of embed_some(), or NULL. */

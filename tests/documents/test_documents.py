@@ -163,6 +163,10 @@ class Documents(unittest.TestCase):
         settings = dict(self.load().execute('SELECT name, "default" FROM system.settings'))
         rows = re.findall(r"^\| `(\w+)` \| ([^|]*?) ?\|", self.section("Settings"), re.MULTILINE)
         self.assertEqual({name: value(shown) for name, shown in rows}, settings)
+        # The command, another program, has collected the same list.
+        offered = subprocess.run([os.path.join(BUILD, "queryprof"), "--complete", "3", "record", "--setting", ""],
+                                 stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout.split()
+        self.assertEqual(offered, [name + "=" for name in settings if name != "query_id"])
 
     def test_functions(self):
         def functions(db):

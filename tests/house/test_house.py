@@ -25,8 +25,8 @@ ROOT = os.path.abspath(sys.argv.pop(1))
 SOURCE = os.path.join(ROOT, "src")
 BUILD, HANDLER = sys.argv[1:2], sys.argv[2:]
 del sys.argv[1:]
-ROOMS = ("base", "wire", "system", "handler", "collect", "timers", "process", "span", "query", "label", "modules",
-         "hook", "symbol", "store", "trace", "settings", "sqlite", "sqlite/calls", "sql", "export", "entry", "cmd/ui",
+ROOMS = ("base", "settings", "wire", "system", "handler", "collect", "timers", "process", "span", "query", "label", "modules",
+         "hook", "symbol", "store", "trace", "sqlite", "sqlite/calls", "sql", "export", "entry", "cmd/ui",
          "cmd/line", "cmd/http", "cmd/file", "cmd/read", "cmd/export", "cmd/push", "cmd/pull", "cmd/record", "cmd")
 WITHOUT_SQLITE = ROOMS[:ROOMS.index("hook") + 1]
 LINES = 600

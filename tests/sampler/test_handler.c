@@ -16,6 +16,8 @@
 #include <ucontext.h>
 
 #include "handler/timer.h"
+#include "queryprof.h"
+#include "settings/settings.h"
 #include "timers/budget.h"
 #include "collect/slots.h"
 #include "collect/state.h"
@@ -797,6 +799,14 @@ static void test_parts(void **state)
 	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 }
 
+static void set_max_threads(const char *value)
+{
+	char *error;
+
+	assert_int_equal(settings_set(NULL, "query_profiler_max_threads", value, SETTING_FROM_C, &error),
+	                 QP_OK);
+}
+
 /* Threads that the pacer has not looked at yet count for the first interval of those that come behind them.
  */
 static void test_first_stretch(void **state)
@@ -809,14 +819,14 @@ static void test_first_stretch(void **state)
 	counter_set(SAMPLER_THREADS, 64);
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 4);
 	assert_int_equal(budget_first_stretch(timer, TIMER_CPU), 1);
-	budget_set_max_threads(0);
+	set_max_threads("0");
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1);
-	budget_set_max_threads(1);
+	set_max_threads("1");
 	counter_set(SAMPLER_THREADS, 1000001); /* in steps of a 16th of an octave, and bounded */
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), TIMER_STRETCH_MAX);
 	counter_set(SAMPLER_THREADS, 1000);
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1024);
-	budget_set_max_threads(BUDGET_THREADS);
+	set_max_threads("DEFAULT");
 	counter_set(SAMPLER_THREADS, threads);
 }
 

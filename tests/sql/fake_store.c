@@ -4,13 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace/embed.h"
-#include "query/statement_stats.h"
-#include "store/write/labels.h"
 #include "queryprof.h"
-#include "timers/budget.h"
-#include "span/chunk.h"
-#include "span/run.h"
+#include "settings/setting.h"
 
 const char *fake_store_refusal;
 int fake_store_calls;
@@ -29,47 +24,21 @@ int store_configure(const struct store_config *config, char **error)
 	return QP_OK;
 }
 
+bool fake_store_is_started;
+
+bool store_is_started(void)
+{
+	return fake_store_is_started;
+}
+
 char fake_debug_path[4096];
 
-bool symbol_set_debug_path(const char *folders)
+static int set_debug_path(const struct setting_value *value, char **reason)
 {
-	snprintf(fake_debug_path, sizeof(fake_debug_path), "%s", folders);
-	return true;
+	(void)reason;
+	snprintf(fake_debug_path, sizeof(fake_debug_path), "%s", value->text);
+	return QP_OK;
 }
 
-void budget_set_max_threads(uint32_t threads)
-{
-	(void)threads;
-}
-
-void budget_set_max_overhead(uint32_t percent)
-{
-	(void)percent;
-}
-
-void statement_stats_set_max(size_t most)
-{
-	(void)most;
-}
-
-bool embed_chore(sqlite3 *db, int64_t file)
-{
-	(void)db;
-	(void)file;
-	return false;
-}
-
-void labels_read_comments(bool on)
-{
-	(void)on;
-}
-
-void chunk_set_wait(uint64_t ns)
-{
-	(void)ns;
-}
-
-void span_set_statements(enum span_statements which)
-{
-	(void)which;
-}
+SETTING_TEXT(debug_path, SETTING_IS_PATHS, SETTING_PATH_BYTES, "/usr/lib/debug", .name = "debug_path",
+             .apply = set_debug_path, .description = "Of the room symbol.");

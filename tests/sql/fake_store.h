@@ -4,14 +4,14 @@
 #define TESTS_SQL_FAKE_STORE_H
 
 #include "store/store.h"
-#include "symbol/symbol.h"
 
 extern const char *fake_store_refusal; /* NULL: takes it */
 extern int fake_store_calls;
+extern bool fake_store_is_started;
 extern struct store_config fake_store_config;
 extern char fake_store_path[4096];
 
-/* The argument of the newest symbol_set_debug_path(). */
+/* What debug_path was set to last. */
 extern char fake_debug_path[4096];
 
 #endif

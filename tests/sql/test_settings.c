@@ -15,7 +15,8 @@
 #include "fake_store.h"
 #include "queryprof.h"
 #include "settings/settings.h"
-#include "settings/settings.h"
+#include "sqlite/session/session_settings.h"
+#include "store/settings.h"
 
 #define CPU "query_profiler_cpu_time_period_ns"
 #define REAL "query_profiler_real_time_period_ns"
@@ -25,7 +26,7 @@ static struct session_settings session;
 static int setup(void **state)
 {
 	(void)state;
-	settings_defaults(&session);
+	session_defaults(&session);
 	fake_store_refusal = NULL;
 	fake_store_calls = 0;
 	return 0;
@@ -206,7 +207,7 @@ static void test_scopes(void **state)
 
 	expect_set(NULL, CPU, "2ms", "2000000");
 	check_value(&session, CPU, "1000000");
-	settings_defaults(&other);
+	session_defaults(&other);
 	check_value(&other, CPU, "2000000");
 
 	expect_set(&session, CPU, "default", "2000000");
@@ -237,7 +238,7 @@ static void test_paths(void **state)
 
 	(void)state;
 	check_value(NULL, "debug_path", "/usr/lib/debug");
-	assert_string_equal(fake_debug_path, "/usr/lib/debug");
+	assert_string_equal(fake_debug_path, ""); /* the default is in force without */
 	assert_non_null(getcwd(folder, sizeof(folder)));
 	snprintf(expected, sizeof(expected), "/a:%s/b:%s/c d:/e", folder, folder);
 	expect_set(&session, "debug_path", "/a:b::c d:/e:", expected);
@@ -257,15 +258,15 @@ static void test_store(void **state)
 	expect_set(&session, "trace_log_flush_interval_ms", "100", "100");
 	assert_int_equal(fake_store_calls, 0);
 	expect_set(&session, "trace_log_ring_bytes", "64KiB", "65536");
-	assert_int_equal(settings_ring_bytes(), 65536);
+	assert_int_equal(store_ring_bytes(), 65536);
 
-	settings_store_config(&config);
+	store_settings(&config);
 	assert_int_equal(config.flush_interval_ns, 100000000);
 	assert_int_equal(config.max_bytes, 1 << 30);
 	assert_string_equal(config.path, "");
 	free((char *)config.path);
-	settings_ring_is_made();
-	settings_started(true);
+	store_ring_is_made();
+	fake_store_is_started = true;
 
 	expect_set(&session, "trace_log_path", "/x.trace", "/x.trace");
 	expect_set(&session, "trace_log_max_bytes", "2MiB", "2097152");
@@ -293,7 +294,7 @@ static void test_store(void **state)
 	               "QUERYPROF_TRACE_LOG_RING_BYTES in the environment, or qp_config.trace_log_ring_bytes "
 	               "for qp_init()");
 	expect_set(&session, "trace_log_ring_bytes", "64KiB", "65536");
-	settings_started(false);
+	fake_store_is_started = false;
 	expect_refused(&session, "trace_log_ring_bytes", "128KiB", QP_LOCKED, NULL);
 	fake_store_calls = 0;
 	expect_set(&session, "trace_log_path", "DEFAULT", "");
@@ -322,27 +323,31 @@ static void test_environment(void **state)
 
 static void test_table(void **state)
 {
-	(void)state;
-	for (int i = 0; i < settings_count(); i++) {
-		const struct setting_info *info = settings_info(i);
-		char *value = settings_get(&session, info->name),
-		     *by_default = settings_get_default(&session, info->name);
+	const char *before = "";
 
-		assert_true(settings_known(info->name, (int)strlen(info->name)));
+	(void)state;
+	for (const struct setting *setting = NULL; (setting = settings_next(setting));) {
+		char *value = settings_get(&session, setting->name),
+		     *by_default = settings_get_default(&session, setting->name);
+
+		assert_true(strcmp(before, setting->name) < 0);
+		before = setting->name;
+		assert_ptr_equal(settings_find(setting->name), setting);
 		assert_non_null(value);
 		assert_non_null(by_default);
-		assert_non_null(info->unit);
-		if (!info->description || !info->description[0])
-			fail_msg("%s has no description", info->name);
+		assert_non_null(setting->unit);
+		if (!setting->description || !setting->description[0])
+			fail_msg("%s has no description", setting->name);
 		/* A value that is shown can be set. */
-		if (strcmp(info->name, "trace_log_ring_bytes"))
-			expect_set(&session, info->name, value, value);
+		if (strcmp(setting->name, "trace_log_ring_bytes"))
+			expect_set(&session, setting->name, value, value);
 		free(value);
 		free(by_default);
 	}
-	assert_false(settings_known("", 0));
-	assert_false(settings_known("query_id2", 9));
-	assert_true(settings_known("query_id2", 8));
+	assert_string_equal(before, "trace_log_symbolize");
+	assert_null(settings_find(""));
+	assert_null(settings_find("query_id2"));
+	assert_non_null(settings_find("QUERY_ID"));
 	assert_null(settings_get(&session, "nothing"));
 }
 

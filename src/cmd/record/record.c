@@ -33,6 +33,7 @@
 #include "entry/record.h"
 #include "queryprof.h"
 #include "settings/settings.h"
+#include "store/settings.h"
 #include "sql_record_losses.h"
 #include "sql_record_plans.h"
 #include "sql_record_summary.h"
@@ -90,24 +91,15 @@ static const struct command_option options[] = {
 
 static const char *path_as_given = TRACE_FILE_DEFAULT;
 
-static void variable_of(const char *setting, char *variable, size_t size)
-{
-	int used = snprintf(variable, size, "QUERYPROF_");
-
-	for (; *setting && (size_t)used + 1 < size; setting++)
-		variable[used++] =
-			*setting >= 'a' && *setting <= 'z' ? (char)(*setting - 'a' + 'A') : *setting;
-	variable[used] = 0;
-}
-
 /* A command_result, after a complaint that names what is allowed. */
 static int set(const char *name, const char *value)
 {
+	const struct setting *setting = settings_find(name);
 	char *error = NULL, *checked = NULL, variable[128];
 	int code;
 
-	if (strcasecmp(name, "query_id") == 0) {
-		complain("record: query_id is for one statement, not for a program");
+	if (setting && setting->is_for_one_statement) {
+		complain("record: %s is for one statement, not for a program", setting->name);
 		return COMMAND_MISUSED;
 	}
 	if (settings_set(NULL, name, value, SETTING_FROM_C, &error)) {
@@ -116,7 +108,7 @@ static int set(const char *name, const char *value)
 		return COMMAND_MISUSED;
 	}
 	checked = settings_get(NULL, name);
-	variable_of(name, variable, sizeof(variable));
+	settings_variable(name, variable, sizeof(variable));
 	code = checked && setenv(variable, checked, 1) == 0 ? COMMAND_FINE
 	                                                    : complain("record: out of memory");
 	if (strcasecmp(name, "trace_log_path") == 0)
@@ -145,7 +137,7 @@ static int set_defaults(void)
 		return COMMAND_MISUSED;
 	}
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-		variable_of(defaults[i].name, variable, sizeof(variable));
+		settings_variable(defaults[i].name, variable, sizeof(variable));
 		const char *known = getenv(variable);
 		int result = set(defaults[i].name, known && *known ? known : defaults[i].value);
 		if (result)
@@ -473,7 +465,7 @@ static int run(int argc, char **argv)
 		return undo(&trace, error == ENOENT ? NOT_FOUND : CANNOT_START);
 	}
 	old_trace_remove();
-	settings_store_config(&store);
+	store_settings(&store);
 	rings_watch(trace.path, store.max_bytes);
 	status = program_wait();
 	trace.recovery = rings_finish();

@@ -50,7 +50,7 @@ void session_watch_strangers(void)
 
 	if (!session_recording())
 		return;
-	settings_defaults(&settings);
+	session_defaults(&settings);
 	wanted = session_wants_samples(&settings);
 	if (__atomic_exchange_n(&watched, wanted, __ATOMIC_RELAXED) != wanted)
 		sessions_watch_more(wanted ? 1 : -1);

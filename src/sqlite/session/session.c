@@ -234,7 +234,7 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 	struct session *session;
 	uint32_t slot;
 
-	settings_defaults(&settings);
+	session_defaults(&settings);
 	lock_acquire(&table_lock);
 	session = session_of(db);
 	if (!session && (slot = choose_slot(db)) != POINTER_SLOT_NONE && (session = take_free())) {

@@ -11,9 +11,9 @@
 
 #include "base/biased_lock.h"
 #include "handler/thread.h"
-#include "settings/settings.h"
 #include "sqlite/library/host.h"
 #include "sqlite/library/idle.h"
+#include "sqlite/session/session_settings.h"
 #include "sqlite/session/transaction.h"
 
 struct address_space;

@@ -8,6 +8,7 @@
 
 #include "label/comment.h"
 #include "label/sets.h"
+#include "settings/setting.h"
 #include "store/counters.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
@@ -378,12 +379,11 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 	return remember_as(writer, &labels->contexts, &labels->sql.touch_context, key, row);
 }
 
-static bool reads_comments = true; /* atomic */
-
-void labels_read_comments(bool on)
-{
-	__atomic_store_n(&reads_comments, on, __ATOMIC_RELAXED); /* from the next statement on */
-}
+/* From the next statement on. */
+SETTING_SWITCH(
+	reads_comments, true, .name = "query_comment_labels",
+	.description =
+		"Comments that frameworks write into SQL (sqlcommenter, Rails, Marginalia) are labels");
 
 int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size)
 {

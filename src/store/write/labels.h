@@ -41,9 +41,7 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 /* A record of the kind RECORD_LABELS. */
 int labels_add(struct writer *writer, const void *record, size_t size);
 
-/* Whether comments in statements are labels, see the setting query_comment_labels. */
-void labels_read_comments(bool on);
-/* The set that is in the comments of the statement. */
+/* The set that is in the comments of the statement, if the setting query_comment_labels is on. */
 int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size);
 
 /* Removes what nothing needs that was stored before the epoch, and `all`: or in it; and what is
