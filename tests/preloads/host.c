@@ -79,6 +79,8 @@ static void run_child(void)
 	fflush(stdout);
 	child = fork();
 	if (!child) {
+		if (getenv("PRELOADS_CHILD"))
+			library = NULL;
 		printf("child: %lld\n", run_queries());
 		fflush(stdout);
 		if (getenv("PRELOADS_CHILD"))
