@@ -53,7 +53,8 @@ void query_writer_init(struct query_writer *queries)
 				" iif(finished OR NOT statement, query_duration_ns, max(last_ns, :last_ns) - query_start_ns),"
 				/* what is between its calls, as it was seen open last */
 				" execution_ns = iif(finished OR NOT statement, execution_ns, max(last_ns, :last_ns) -"
-				" query_start_ns - coalesce(:outside_ns, query_duration_ns - execution_ns)),"
+				" query_start_ns - coalesce(iif(:last_ns < last_ns, NULL, :outside_ns), query_duration_ns -"
+				" execution_ns)),"
 				" labels = iif(labels, labels, :labels), context = iif(context, context, :context)"
 				" WHERE id = :id",
 		},
