@@ -46,6 +46,16 @@ struct open_run *open_runs_take(void)
 	return &placed->entries[index].run;
 }
 
+/* One that is too long is not known. */
+static void copy_name(char *to, size_t most, const char *name)
+{
+	size_t size = name ? strnlen(name, most) : most;
+
+	*to = '\0';
+	if (size < most)
+		memcpy(to, name, size + 1);
+}
+
 void open_runs_describe(struct open_run *run, const struct run_start *start,
                         const struct open_run_description *text)
 {
@@ -58,6 +68,15 @@ void open_runs_describe(struct open_run *run, const struct run_start *start,
 	entry->text_size = text->text ? (uint32_t)strnlen(text->text, sizeof(entry->text)) : 0;
 	if (text->text)
 		memcpy(entry->text, text->text, entry->text_size);
+	copy_name(entry->database, sizeof(entry->database), text->database);
+	copy_name(entry->library, sizeof(entry->library), text->library);
+}
+
+void open_runs_write_id(struct open_run *run, const char *query_id)
+{
+	struct open_run_entry *entry = (struct open_run_entry *)run;
+
+	copy_name(entry->query_id, sizeof(entry->query_id), query_id);
 }
 
 void open_runs_forget_program(struct open_run *run)
@@ -73,11 +92,41 @@ void open_runs_note_own_id(void)
 		__atomic_store_n(&placed->had_own_ids, 1, __ATOMIC_RELAXED);
 }
 
-/* --- remains: written by a process that was killed at any moment ----------------------------------- */
+/* --- copies: of a process that writes at any moment, or was killed at any ----------------------------- */
 
 static uint32_t count_of(const struct open_runs *left)
 {
 	return left->is_left ? 0 : left->used < OPEN_RUNS ? left->used : OPEN_RUNS;
+}
+
+size_t open_runs_used_bytes(const void *memory)
+{
+	return OPEN_RUNS_FRONT + count_of(memory) * sizeof(struct open_run_entry);
+}
+
+static const char *name_in(char *name, size_t size)
+{
+	name[size - 1] = '\0';
+	return *name ? name : NULL;
+}
+
+bool open_runs_find(void *memory, struct query_key key, struct open_run_texts *texts)
+{
+	struct open_runs *copy = memory;
+	struct open_run_entry *entry = copy->entries, *end = entry + count_of(copy);
+
+	while (entry < end &&
+	       (!(entry->run.shown & 1) || entry->run.key.hi != key.hi || entry->run.key.lo != key.lo))
+		entry++;
+	if (entry == end)
+		return false;
+	texts->is_cut = entry->text_size >= sizeof(entry->text);
+	entry->text[texts->is_cut ? sizeof(entry->text) - 1 : entry->text_size] = '\0';
+	texts->text = entry->text_size ? entry->text : NULL;
+	texts->database = name_in(entry->database, sizeof(entry->database));
+	texts->library = name_in(entry->library, sizeof(entry->library));
+	texts->query_id = entry->run.has_id ? name_in(entry->query_id, sizeof(entry->query_id)) : NULL;
+	return true;
 }
 
 static bool is_open(const struct open_run_entry *entry, uint64_t until_ns)
@@ -138,8 +187,7 @@ bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring)
 
 	for (uint32_t i = 0; i < count_of(left); i++) {
 		struct open_run_entry *entry = &left->entries[i];
-		uint32_t size = entry->text_size < sizeof(entry->text) ? entry->text_size
-		                                                       : (uint32_t)sizeof(entry->text);
+		uint32_t size = entry->text_size < START_TEXT_MAX ? entry->text_size : START_TEXT_MAX;
 		struct start_record *record;
 
 		if (!is_open(entry, until_ns))

@@ -32,14 +32,17 @@ void open_runs_leave_in_child(void);
 struct open_run *open_runs_take(void);
 
 struct open_run_description {
-	const char *text;          /* NULL: none */
-	uint64_t publish_after_ns; /* UINT64_MAX: never */
-	bool has_threads;          /* its time between calls is not known */
+	const char *text, *database, *library; /* NULL: none */
+	uint64_t publish_after_ns;             /* UINT64_MAX: never */
+	bool has_threads;                      /* its time between calls is not known */
 };
 
 /* What the entry's run, which is hidden, is. `start`: it runs inside another one. */
 void open_runs_describe(struct open_run *run, const struct run_start *start,
                         const struct open_run_description *text);
+
+/* The user's id of the entry's run, which is hidden. */
+void open_runs_write_id(struct open_run *run, const char *query_id);
 
 /* Its statement has been prepared anew. */
 void open_runs_forget_program(struct open_run *run);
@@ -47,14 +50,25 @@ void open_runs_forget_program(struct open_run *run);
 /* The user has given a query an id, by which the file knows it instead of by its key. */
 void open_runs_note_own_id(void);
 
-/* --- in the other process, when this one is gone ------------------------------------------------------ */
+/* --- in the other process, which has a copy ------------------------------------------------------------ */
 
-/* Whether a run was open long enough for a row at `until_ns` (CLOCK_MONOTONIC). */
+/* Bytes of the part that is in use, by the first OPEN_RUNS_FRONT of them. */
+#define OPEN_RUNS_FRONT offsetof(struct open_runs, entries)
+size_t open_runs_used_bytes(const void *memory);
+
+/* What is known of the run with this key; texts lie in the copy, NULL: not known. False: it is not open. */
+struct open_run_texts {
+	const char *text, *database, *library, *query_id;
+	bool is_cut; /* the text */
+};
+bool open_runs_find(void *memory, struct query_key key, struct open_run_texts *texts);
+
+/* Whether a run is, or was, open long enough for a row at `until_ns` (CLOCK_MONOTONIC). */
 bool open_runs_has_remains(const void *memory, uint64_t until_ns);
 
 bool open_runs_had_own_ids(const void *memory);
 
-/* Writes each of them into the ring, once. False: there is no room for the next one. */
+/* Writes each of them into the ring, once for a copy. False: there is no room for the next one. */
 bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring);
 
 #endif

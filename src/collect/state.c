@@ -3,7 +3,18 @@
 
 struct ring *state_ring;
 int sampler_signal_number;
-uint64_t sampler_counters[SAMPLER_COUNTERS];
+
+static uint64_t own_counters[SAMPLER_COUNTERS];
+uint64_t *sampler_counters = own_counters;
+
+void state_place_counters(uint64_t counters[SAMPLER_COUNTERS])
+{
+	if (!counters)
+		counters = own_counters;
+	for (int which = 0; which < SAMPLER_COUNTERS; which++)
+		counters[which] = sampler_counter((enum sampler_counter)which);
+	sampler_counters = counters;
+}
 
 void state_set_ring(struct ring *ring)
 {

@@ -25,20 +25,25 @@ int sampler_signal(void);
 extern int sampler_signal_number; /* atomic; sampler_signal() */
 
 enum sampler_counter {
-	SAMPLER_THREADS,         /* slots in use */
-	SAMPLER_SLOTS,           /* slots ever made */
-	SAMPLER_TIMERS,          /* kernel timers that exist now */
-	SAMPLER_TIMERS_FAILED,   /* timer_create refused */
-	SAMPLER_TIMER_ERRNO,     /* errno of the newest refusal, 0: none */
-	SAMPLER_THREADS_FAILED,  /* no memory for a slot */
-	SAMPLER_THREADS_BLOCKED, /* threads that had the timers' signal blocked at their first query */
-	SAMPLER_SIGNAL_MOVES,    /* the host has taken the timers' signal, and they got another */
+	SAMPLER_THREADS,          /* slots in use */
+	SAMPLER_SLOTS,            /* slots ever made */
+	SAMPLER_TIMERS,           /* kernel timers that exist now */
+	SAMPLER_TIMERS_FAILED,    /* timer_create refused */
+	SAMPLER_TIMER_ERRNO,      /* errno of the newest refusal, 0: none */
+	SAMPLER_THREADS_FAILED,   /* no memory for a slot */
+	SAMPLER_SESSIONS_REFUSED, /* connections that could not be given all of a session */
+	SAMPLER_THREADS_BLOCKED,  /* threads that had the timers' signal blocked at their first query */
+	SAMPLER_SIGNAL_MOVES,     /* the host has taken the timers' signal, and they got another */
 	SAMPLER_COUNTERS,
 };
 uint64_t sampler_counter(enum sampler_counter which);
 
 /* Counters of sampler_counter(). Relaxed: they say nothing about other memory. */
-extern uint64_t sampler_counters[SAMPLER_COUNTERS];
+extern uint64_t *sampler_counters;
+
+/* From now on they are here, in memory that another process holds, too; NULL: in this process's own. Before
+ * the first thread is followed, and in a forked child, which begins with zeros. */
+void state_place_counters(uint64_t counters[SAMPLER_COUNTERS]);
 
 static inline void counter_add(enum sampler_counter which, int64_t by)
 {

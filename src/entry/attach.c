@@ -10,7 +10,7 @@
 #include "sqlite/runs/trace_fallback.h"
 #include "sqlite/session/binding.h"
 #include "sqlite/session/watch_sql.h"
-#include "store/counters.h"
+#include "collect/state.h"
 
 static const struct watch_sql our_sql = {
 	.rewrite = pragma_rewrite,
@@ -56,6 +56,6 @@ int attach_connection(sqlite3 *db, bool wants_tables, char **error)
 	if (session && is_new && !hooked)
 		session_trace(session);
 	if (rc)
-		store_count(STORE_SESSIONS_REFUSED, 1);
+		counter_add(SAMPLER_SESSIONS_REFUSED, 1);
 	return rc;
 }

@@ -46,8 +46,6 @@ static const char *const losses[OWN_LOSSES] = {
 
 /* Which of them were missing before stays so: a process may install several filters. */
 static unsigned all_losses;
-static bool is_left; /* the command reads the ring */
-
 static void make_sentence(const struct confinement *confinement, const char *storing)
 {
 	char count[100];
@@ -71,18 +69,15 @@ static void make_sentence(const struct confinement *confinement, const char *sto
 
 static const char *end_store(void)
 {
-	is_left = is_left || handover_is_done();
-	if (!is_left) {
+	bool is_elsewhere = store_is_elsewhere();
+
+	if (!is_elsewhere)
 		process->stop();
-		store_confine("the program's seccomp filter forbids the system calls of the store");
-		__atomic_store_n(&is_refused, true, __ATOMIC_RELEASE);
-		return "no query is recorded any more";
-	}
-	store_confine(
-		"the program's seccomp filter forbids the system calls of the store; queryprof record stores "
-		"what is recorded");
-	shared_ring_leave(true);
-	return "queryprof record stores what comes later";
+	store_confine("the program's seccomp filter forbids the system calls of the store");
+	if (is_elsewhere)
+		return "queryprof record stores what comes later";
+	__atomic_store_n(&is_refused, true, __ATOMIC_RELEASE);
+	return "no query is recorded any more";
 }
 
 static void begins(const struct confinement *confinement)

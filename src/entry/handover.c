@@ -142,25 +142,9 @@ bool handover_is_done(void)
 	return is_done;
 }
 
-bool handover_leave(int *connection)
-{
-	int to;
+static void (*take_ring)(struct ring *ring, bool is_handed_over);
 
-	if (!is_done)
-		return false;
-	if (connection) {
-		*connection = send_message((struct handover_message){ .memory_bytes = 0 }, NULL, 0);
-		return true;
-	}
-	to = connect_to_command(); /* a daemon goes on when the command has ended */
-	if (to >= 0)
-		close(to);
-	return to >= 0;
-}
-
-static void (*take_ring)(struct ring *ring);
-
-void handover_on_fork(void (*take)(struct ring *ring))
+void handover_on_fork(void (*take)(struct ring *ring, bool is_handed_over))
 {
 	take_ring = take;
 }
@@ -170,9 +154,10 @@ static void renew_in_child(void)
 	size_t size = shared_ring_size_here();
 	int memory = size ? share_memory(size) : -1;
 	bool is_shared;
+	struct ring *ring = shared_ring_renew(memory, &is_shared);
 
-	take_ring(shared_ring_renew(memory, &is_shared));
 	is_done = is_done && is_shared;
+	take_ring(ring, is_done);
 	if (memory >= 0)
 		close(memory);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Under `queryprof record` each process hands its ring over to the command, which stores what
- * is left there when the process is gone: after SIGKILL, a crash, or a bare exit_group.
+ * Under `queryprof record` each process hands its ring over to the command, which stores what comes there,
+ * and the rest when the process is gone: at its end, after SIGKILL, a crash, or a bare exit_group.
  *
  * The command listens on a socket of the abstract kind, which a process reaches with any root
  * and any user, and which leaves no file. The environment has a key of 32 digits: the first
@@ -13,12 +13,8 @@
  * size and the pidfd alone, and the response brings the memory's descriptor. The process waits for it, no
  * longer than HANDOVER_WAIT_MS.
  *
- * A message without descriptors requests that the command stores from now on what comes to the ring
- * of the sending process, which cannot write the file. That connection stays open as long as
- * both go on. One that may not keep a connection (hook/confine.h), or has no descriptor for it, notes the
- * request in the shared memory, at which the command looks from time to time.
- *
- * Where any of this is refused, the ring is as private as without `record`.
+ * Where any of this is refused, the ring is as private as without `record`, and a flusher of the process's
+ * own stores.
  */
 #ifndef QUERYPROF_ENTRY_HANDOVER_H
 #define QUERYPROF_ENTRY_HANDOVER_H
@@ -48,15 +44,12 @@ struct ring;
  * there is no memory. */
 struct ring *handover_ring(size_t ring_bytes);
 
-/* Whether the command has taken it, and stores what this process cannot. */
+/* Whether the command has it, and stores what this process records. */
 bool handover_is_done(void);
 
 /* Called in a forked child, before anything else there: the ring of the child. Set before
  * handover_ring(). */
-void handover_on_fork(void (*take)(struct ring *ring));
-
-/* Asks for that now, as store_leave (store/control.h). */
-bool handover_leave(int *connection);
+void handover_on_fork(void (*take)(struct ring *ring, bool is_handed_over));
 
 /* Sends the bytes with so many descriptors, without waiting. */
 bool handover_send(int to, const void *bytes, size_t size, const int *descriptors, size_t count);

@@ -25,6 +25,7 @@
 #include "label/sets.h"
 #include "modules/modules.h"
 #include "process/start.h"
+#include "query/watch_cost.h"
 #include "span/context.h"
 #include "span/site.h"
 #include "settings/settings.h"
@@ -76,11 +77,11 @@ bool process_running(void)
 }
 
 /* Mostly it is where the parent's was. */
-static void take_ring_in_child(struct ring *own)
+static void take_ring_in_child(struct ring *own, bool is_handed_over)
 {
 	ring = own;
 	metrics_set_ring(own);
-	store_adopt_ring_in_child(own);
+	store_adopt_ring_in_child(own, is_handed_over);
 	sampler_adopt_ring_in_child(own);
 }
 
@@ -102,17 +103,16 @@ static void stop_when_confined(void)
 	sampler_quiesce();
 }
 
-/* Elsewhere the shared ring has the account of what is lost. */
+/* Of a process's own flusher, under `record`. */
 static void report_failure(const char *sentence)
 {
-	if (session_recording() && !handover_is_done() && !mark_leave(MARK_LOST, sentence))
+	if (session_recording() && !mark_leave(MARK_LOST, sentence))
 		shared_ring_lose_child();
 }
 
 static const struct store_callbacks store_callbacks = {
 	.chore = embed_chore,
 	.on_failure = report_failure,
-	.leave = handover_leave,
 };
 
 static void start_after_refusal(void);
@@ -216,6 +216,7 @@ static int start(const qp_config *config)
 	store_ring_is_made();
 	metrics_set_ring(ring);
 	store_settings(&store);
+	store.is_elsewhere = handover_is_done();
 	error = store.path ? store_init(ring, &store) : ENOMEM;
 	free((char *)store.path);
 	if (error)
@@ -233,6 +234,7 @@ static int start(const qp_config *config)
 		store_shutdown();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
+	watch_cost_calibrate();
 	session_labels_follow(NULL);
 	label_sets_publish();
 	sites_publish_again();
@@ -275,6 +277,7 @@ static void start_after_refusal(void)
 	lock_acquire(&lock);
 	if (ring) {
 		store_settings(&store);
+		store.is_elsewhere = handover_is_done();
 		__atomic_store_n(&running, store_init(ring, &store) != ENOMEM && !sampler_init(ring),
 		                 __ATOMIC_RELEASE);
 		free((char *)store.path);

@@ -24,6 +24,7 @@
 #include "entry/process.h"
 #include "entry/record.h"
 #include "hook/confine.h"
+#include "modules/modules.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/library/library.h"
 #include "sqlite/session/recording.h"
@@ -188,6 +189,8 @@ static int follow(void)
 			begin_recording(library.path);
 	}
 	if (recording) {
+		if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == STARTED)
+			modules_refresh(false); /* objects have come; no thread of the library's looks */
 		hooks_follow();
 		return QP_OK;
 	}

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include "base/fast_clock.h"
+#include "handler/budget.h"
 #include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/opcode.h"
@@ -215,6 +216,7 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	thread_count(thread, LEDGER_COST_NS, cost_ns);
 	if (tag != NULL)
 		add(&tag->counts->cost_ns, cost_ns);
+	budget_look(thread->ring, start);
 }
 
 bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context)

@@ -20,7 +20,7 @@
 #include "collect/ring_reader.h"
 #include "collect/slots.h"
 #include "collect/state.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/nesting.h"
 #include "timers/shared_timer.h"
 #include "timers/stacks.h"

@@ -6,6 +6,7 @@
 
 #include "base/lock.h"
 #include "collect/state.h"
+#include "handler/budget.h"
 #include "handler/sample.h"
 #include "process/fork.h"
 #include "timers/signal.h"
@@ -25,6 +26,7 @@ static int start(struct ring *ring)
 	if (error != 0)
 		return error;
 	timers_init();
+	budget_calibrate();
 	threads_set_ring(ring);
 	/* Before a thread can arm a timer: what fires while samples are disabled is disarmed. */
 	sample_enable(true);

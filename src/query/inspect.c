@@ -47,10 +47,13 @@ static void list(struct query_run *run)
 /* A process that is killed in the middle of it has no such run: it is hidden. */
 static void describe(struct query_run *run)
 {
-	const struct open_run_description text = { run->text,
-		                                   run->is_logged ? run->publish_after_ns
-		                                                  : QUERY_NOT_PUBLISHED,
-		                                   run->counts.has_threads };
+	const struct open_run_description text = {
+		.text = run->text,
+		.database = run->database,
+		.library = run->library,
+		.publish_after_ns = run->is_logged ? run->publish_after_ns : QUERY_NOT_PUBLISHED,
+		.has_threads = run->counts.has_threads,
+	};
 
 	if (!run->open)
 		query_place(run);
@@ -58,6 +61,12 @@ static void describe(struct query_run *run)
 		return;
 	query_key_copy(&run->open->key, &run->key);
 	open_runs_describe(run->open, &run->counts.start, &text);
+}
+
+COLD_PATH void query_write_open_id(struct query_run *run)
+{
+	if (run->open != &run->own_open)
+		open_runs_write_id(run->open, run->query_id);
 }
 
 void query_mark(struct query_run *run)

@@ -43,6 +43,8 @@ static inline void query_make_due(struct query_run *run)
 	__atomic_store_n(&start->state, run->is_logged ? due : START_KEPT, __ATOMIC_RELEASE);
 }
 
+void query_write_open_id(struct query_run *run);
+
 /* For other processes, which have the description of query_mark(). The call that began the run works for it.
  */
 static inline void query_write_open(struct query_run *run)
@@ -53,6 +55,9 @@ static inline void query_write_open(struct query_run *run)
 	open->start_ns = run->start_monotonic_ns;
 	open->execution_ns = run->execution_ns;
 	open->thread_id = run->counts.start.thread_id;
+	open->has_id = run->query_id != NULL;
+	if (__builtin_expect(open->has_id != 0, 0))
+		query_write_open_id(run);
 	/* Release: the process may be killed at any moment. */
 	__atomic_store_n(&open->shown, 1, __ATOMIC_RELEASE);
 }

@@ -26,7 +26,7 @@
 #include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "query/watch_cost.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/random.h"
 #include "wire/query_record.h"
 

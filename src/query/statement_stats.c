@@ -122,6 +122,92 @@ static void cache_put(struct hash key, uint64_t statement)
 	__atomic_store_n(&at->statement, statement, __ATOMIC_RELEASE);
 }
 
+/* --- room ------------------------------------------------------------------------------------------ */
+
+static bool was_counted(const struct statement_counts *counts)
+{
+	return counts->sums[STATEMENT_CALLS] || counts->sums[STATEMENT_PREPARES];
+}
+
+struct use {
+	uint64_t calls, seen_ns;
+	uint32_t index;
+};
+
+static int compare_use(const void *left, const void *right)
+{
+	const struct use *a = left, *b = right;
+
+	if (a->calls != b->calls)
+		return a->calls < b->calls ? -1 : 1;
+	return (a->seen_ns > b->seen_ns) - (a->seen_ns < b->seen_ns);
+}
+
+/* Its counts, in the file or not, are "(other)"'s from now on. A reader that comes in between finds that
+ * counts have become fewer, and looks again later. */
+static bool fold(uint32_t index)
+{
+	struct statement_entry *entry = entry_at(index);
+	struct statement_counts counts;
+	bool is_renewed;
+
+	/* No thread finds it now, and those that have its number see the generation change. */
+	lock_acquire(&table_lock);
+	statement_table_unlink(index);
+	lock_release(&table_lock);
+	is_renewed = statement_counter_renew(&entry->counter, &counts);
+	if (is_renewed) {
+		statement_counter_merge(&entry_at(OTHER)->counter, &counts);
+		memset(entry->failures, 0, sizeof(entry->failures));
+	}
+	lock_acquire(&table_lock);
+	if (is_renewed) {
+		statement_table_free(index);
+	} else {
+		statement_table_link(index);
+	}
+	lock_release(&table_lock);
+	return is_renewed;
+}
+
+static void fold_least_used(struct use *uses, size_t number, uint64_t count, uint64_t wanted)
+{
+	qsort(uses, number, sizeof(*uses), compare_use);
+	statement_memory_begin_fold();
+	for (size_t i = 0; i < number && count > wanted; i++)
+		if (fold(uses[i].index)) {
+			count--;
+			__atomic_fetch_add(&folded, 1, __ATOMIC_RELAXED);
+		}
+	statement_memory_end_fold();
+}
+
+/* Makes room when there is none: for a 16th, so that it comes seldom. On a thread that has met a new
+ * statement, which waits for no reader: the next one makes room. */
+static void make_room(void)
+{
+	size_t limit = statement_stats_max(), count = statement_stats_counter(STATEMENTS_KEPT);
+	VECTOR(struct use) uses = { 0 };
+
+	if (count < limit || !vector_reserve(&uses, count))
+		return;
+	if (!lock_try(&fold_lock)) {
+		vector_free(&uses);
+		return;
+	}
+	for (uint32_t i = 1; i < statement_memory_made(); i++) {
+		struct statement_counts counts;
+
+		statement_counter_read(&entry_at(i)->counter, &counts);
+		if (was_counted(&counts)) /* the others are new */
+			vector_push(&uses, (struct use){ counts.sums[STATEMENT_CALLS],
+			                                 counts.most[MOST_SEEN_NS], i });
+	}
+	fold_least_used(uses.items, uses.count, count, limit - limit / 16);
+	lock_release(&fold_lock);
+	vector_free(&uses);
+}
+
 /* --- finding ---------------------------------------------------------------------------------- */
 
 static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const char *database,
@@ -129,6 +215,7 @@ static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const 
 {
 	uint64_t statement = 0;
 
+	make_room();
 	lock_acquire(&table_lock);
 	if (statement_table_begin())
 		statement = number_of(
@@ -224,11 +311,6 @@ bool statement_stats_is_first_failure(uint64_t statement, int code)
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
-static bool was_counted(const struct statement_counts *counts)
-{
-	return counts->sums[STATEMENT_CALLS] || counts->sums[STATEMENT_PREPARES];
-}
-
 static struct statement_stats describe(const struct statement_entry *entry,
                                        const struct statement_counts *counts)
 {
@@ -273,7 +355,9 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 
 /* --- the flusher ---------------------------------------------------------------------------------- */
 
-static bool has_taken, are_due; /* the flusher's */
+/* The flusher's. */
+static struct statement_reading stored;
+static bool are_due;
 
 /* A thread that adds from here on, and is not seen by what reads next, announces anew. The
  * fence: a thread that finds a counter's lock taken has no lock that orders the two. */
@@ -286,132 +370,95 @@ expect_announcement(void)
 	biased_lock_barrier();
 }
 
+/* The counts of "(other)" belong to the generations of that moment. The number of entries that are followed.
+ */
+static uint32_t follow(struct statement_counts *other)
+{
+	uint32_t count = statement_memory_made(), followed = 0;
+
+	lock_acquire(&fold_lock);
+	while (followed < count &&
+	       statement_reading_follow(&stored, followed, entry_at(followed)->counter.generation))
+		followed++;
+	if (followed)
+		statement_counter_read(&entry_at(OTHER)->counter, other);
+	lock_release(&fold_lock);
+	return followed;
+}
+
+/* What the entry is, if it is still what was followed; its texts may go behind the lock, so they are copied
+ * into
+ * `*texts`, which is to be freed. */
+static bool read_entry(uint32_t index, struct statement_counts *now, struct statement_stats *stats,
+                       char **texts)
+{
+	struct statement_entry *entry = entry_at(index);
+	size_t size;
+
+	lock_acquire(&fold_lock);
+	statement_counter_read(&entry->counter, now);
+	lock_acquire(&table_lock);
+	*texts = NULL;
+	if (entry->text && entry->counter.generation == stored.entries.items[index].generation &&
+	    !statement_counts_are_same(now, &stored.entries.items[index].counts)) {
+		size = strlen(entry->text) + 1;
+		*texts = malloc(size + strlen(entry->database) + 1);
+	}
+	if (*texts) {
+		*stats = describe(entry, now);
+		stats->text = strcpy(*texts, entry->text);
+		stats->database = strcpy(*texts + size, entry->database);
+	}
+	lock_release(&table_lock);
+	lock_release(&fold_lock);
+	return *texts != NULL;
+}
+
+static int take(uint32_t index, const struct statement_counts *now, struct statement_stats *stats,
+                int (*each)(void *context, const struct statement_stats *stats), void *context)
+{
+	struct statement_counts since;
+	int code;
+
+	if (!statement_reading_since(&stored, index, now, &since))
+		return 0;
+	stats->counts = &since;
+	code = each(context, stats);
+	if (!code)
+		statement_reading_keep(&stored, index, now);
+	return code;
+}
+
 int statement_stats_next(int (*each)(void *context, const struct statement_stats *stats), void *context)
 {
-	uint32_t count = statement_memory_made();
+	struct statement_counts now;
+	struct statement_stats stats;
+	uint32_t count;
 	int code = 0;
 
 	expect_announcement();
-	for (uint32_t i = 0; !code && i < count; i++) {
-		struct statement_entry *entry = entry_at(i);
-		const struct statement_counts *stored = &statement_memory_stored(entry)->counts;
-		struct statement_stored *newer = statement_memory_other(entry);
-		struct statement_counts counts;
-		struct statement_stats stats;
+	count = follow(&now);
+	if (count) {
+		stats = describe(entry_at(OTHER), &now);
+		code = take(OTHER, &now, &stats, each, context);
+	}
+	for (uint32_t i = OTHER + 1; !code && i < count; i++) {
+		char *texts;
 
-		statement_counter_read(&entry->counter, &counts);
-		/* All of them: a run that ended meanwhile may have been in the sums the last time, and not
-		 * in the histogram. */
-		if (statement_counts_are_same(&counts, stored))
-			continue;
-		newer->counts = counts;
-		statement_counts_subtract(&counts, stored);
-		/* The counts do not say which thread made the entry, nor when. */
-		lock_acquire(&table_lock);
-		stats = describe(entry, &counts);
-		lock_release(&table_lock);
-		code = each(context, &stats);
-		if (!code)
-			statement_memory_keep(newer);
-		has_taken |= !code;
+		if (read_entry(i, &now, &stats, &texts))
+			code = take(i, &now, &stats, each, context);
+		free(texts);
 	}
 	return code;
 }
 
-struct use {
-	uint64_t calls, seen_ns;
-	uint32_t index;
-};
-
-static int compare_use(const void *left, const void *right)
-{
-	const struct use *a = left, *b = right;
-
-	if (a->calls != b->calls)
-		return a->calls < b->calls ? -1 : 1;
-	return (a->seen_ns > b->seen_ns) - (a->seen_ns < b->seen_ns);
-}
-
-/* Its counts, in the file or not, are "(other)"'s from now on. At each moment
- * the file has of neither more than was counted, or it is seen that it cannot be attributed
- * (statement_memory_remains()). */
-static bool fold(uint32_t index)
-{
-	struct statement_entry *entry = entry_at(index), *other = entry_at(OTHER);
-	struct statement_counts counts;
-	bool is_renewed;
-
-	/* No thread finds it now, and those that have its number see the generation change. */
-	lock_acquire(&table_lock);
-	statement_table_unlink(index);
-	lock_release(&table_lock);
-	is_renewed = statement_counter_renew(&entry->counter, &counts);
-	if (is_renewed) {
-		statement_counts_add(&statement_memory_stored(other)->counts,
-		                     &statement_memory_stored(entry)->counts);
-		statement_counter_merge(&other->counter, &counts);
-		memset(entry->stored, 0, sizeof(entry->stored));
-		memset(entry->failures, 0, sizeof(entry->failures));
-	}
-	lock_acquire(&table_lock);
-	if (is_renewed) {
-		statement_table_free(index);
-	} else {
-		statement_table_link(index);
-	}
-	lock_release(&table_lock);
-	return is_renewed;
-}
-
-/* Makes room when there is none: for a 16th, so that it comes seldom. */
-static void make_room(void)
-{
-	size_t limit = statement_stats_max(), count = statement_stats_counter(STATEMENTS_KEPT);
-	size_t wanted = limit - limit / 16;
-	VECTOR(struct use) uses = { 0 };
-
-	if (count < limit || !vector_reserve(&uses, count))
-		return;
-	/* The flusher waits for no reader: the next flush makes room. */
-	if (!lock_try(&fold_lock)) {
-		vector_free(&uses);
-		return;
-	}
-	for (uint32_t i = 1; i < statement_memory_made(); i++) {
-		const struct statement_counts *counts = &statement_memory_stored(entry_at(i))->counts;
-
-		if (was_counted(counts)) /* the others are new */
-			vector_push(&uses, (struct use){ counts->sums[STATEMENT_CALLS],
-			                                 counts->most[MOST_SEEN_NS], i });
-	}
-	qsort(uses.items, uses.count, sizeof(*uses.items), compare_use);
-	for (size_t i = 0; i < uses.count && count > wanted; i++)
-		if (fold(uses.items[i].index)) {
-			count--;
-			__atomic_fetch_add(&folded, 1, __ATOMIC_RELAXED);
-		}
-	lock_release(&fold_lock);
-	vector_free(&uses);
-}
-
-uint64_t statement_stats_flush(void)
-{
-	return has_taken ? statement_memory_flush() : 0;
-}
-
 void statement_stats_commit(bool is_stored)
 {
-	if (has_taken && is_stored)
-		statement_memory_commit();
-	for (uint32_t i = 0; has_taken && !is_stored && i < statement_memory_made(); i++)
-		statement_memory_drop(statement_memory_other(entry_at(i)));
-	has_taken = false;
-	if (is_stored) {
+	statement_reading_commit(&stored, is_stored);
+	if (is_stored)
 		are_due = false;
-		make_room();
-	} else {
+	else
 		statement_stats_discard();
-	}
 }
 
 void statement_stats_discard(void)
@@ -430,7 +477,8 @@ void statement_stats_reset_in_child(void)
 {
 	statement_table_reset_in_child();
 	statement_memory_reset_in_child();
-	has_taken = are_due = false;
+	statement_reading_reset(&stored);
+	are_due = false;
 	statement_stats_announced = false;
 	folded = 0;
 }

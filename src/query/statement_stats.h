@@ -12,9 +12,9 @@
  * after a change of the plan are apart. Parts take half of the room at most: beyond it a statement's runs
  * count in the part without a layout and labels.
  *
- * The flusher takes what has changed since the file last got it. When more statements are
- * there than the setting log_statements_max allows, it puts the least used into one, "(other)",
- * which also counts new ones while there is no room. No run is lost.
+ * The flusher takes what has changed since the file last got it; under `record` the command does. When a new
+ * statement comes, and there are as many as the setting log_statements_max allows, the least used become part
+ * of one, "(other)", which also counts new ones while there is no room. No run is lost.
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_STATS_H
 #define QUERYPROF_QUERY_STATEMENT_STATS_H
@@ -70,10 +70,6 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 /* For the flusher. Calls for each statement that was counted since the file got it, `counts`
  * being what came since; stops at a result that is not 0 and returns it. That one is not taken. */
 int statement_stats_next(int (*each)(void *context, const struct statement_stats *stats), void *context);
-
-/* The number of the flush that has taken something; 0: nothing was. As it is in the file, the command that
- * finds the memory of this process sees whether that flush was stored (statement_memory.h). */
-uint64_t statement_stats_flush(void);
 
 /* The counts that were taken are in the file, or not and will be taken again. */
 void statement_stats_commit(bool is_stored);

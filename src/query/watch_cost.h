@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Once; a thread of the store's, which is in no query. */
+/* Once; takes some ten us. */
 void watch_cost_calibrate(void);
 
 /* The cost of so many runs with so many rows in all; 0 before it is calibrated. */

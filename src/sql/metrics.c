@@ -31,7 +31,7 @@
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/session.h"
 #include "store/store.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/shared_timer.h"
 #include "wire/ledger.h"
 
@@ -351,7 +351,7 @@ static const struct metric {
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
 	{ "libraries", NULL, text_of_libraries, 0,
 	  "SQLite libraries of the process, and the way in which queryprof sees their statements" },
-	{ "sessions_refused", get_store, NULL, STORE_SESSIONS_REFUSED,
+	{ "sessions_refused", get_sampler, NULL, SAMPLER_SESSIONS_REFUSED,
 	  "Connections that could not get queryprof" },
 	{ "traces_kept", get_spans, NULL, TRACES_KEPT, "Traces of requests that trace_keep keeps" },
 	{ "traces_left_out", get_spans, NULL, TRACES_UNKEPT,

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "collect/ring_reader.h"
 #include "queryprof.h"
+#include "store/read/pool.h"
 #include "timers/threads.h"
 
 #define STACK_BYTES (512 * 1024)
@@ -37,7 +38,7 @@ bool control_wait(struct waiting *waiting)
 
 void control_set_state(enum store_state state)
 {
-	static const char *const names[] = { "none",     "ready",     "running",  "parked",
+	static const char *const names[] = { "none",     "elsewhere", "ready",    "running", "parked",
 		                             "stopping", "finishing", "finished", "disabled" };
 
 	debug_log(DEBUG_STORE, "state %s, file %s, error %s", names[state],
@@ -204,7 +205,9 @@ void control_start_reading(struct waiting *waiting)
 	bool in_time = true;
 
 	control_lock();
-	if (control_start_thread()) {
+	if (store_control.state == STORE_ELSEWHERE) {
+		pool_start();
+	} else if (control_start_thread()) {
 		store_control.reading_wanted = true;
 		ring_wake(store_control.ring);
 		while (in_time && store_control.reading_wanted && control_is_live())

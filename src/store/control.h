@@ -10,11 +10,14 @@
  *       │          joined                   all is stored    ▼          seen
  *       └──────────────────── STORE_FINISHED ◀──── STORE_FINISHING ◀──── STORE_STOPPING
  *
+ * Where another process reads the ring, store_init() leads to STORE_ELSEWHERE, and store_shutdown() back. A
+ * forked child whose ring no other process has is READY instead.
+ *
  * In a forked child RUNNING, PARKED and what follows them are READY: the child has no
  * flusher. Where the parent could not close its connections before the fork, the child never
- * uses its private SQLite (`no_file`): its flusher leaves the storing to another process, or
- * counts what is lost. A process whose reading thread hangs in the file system at the end is
- * STORE_DISABLED: its SQLite is in an unknown state, and nothing is stored any more, ever.
+ * uses its private SQLite (`no_file`): its flusher counts what is lost. A process whose reading thread hangs
+ * in the file system at the end is STORE_DISABLED: its SQLite is in an unknown state, and nothing is stored
+ * any more, ever.
  */
 #ifndef QUERYPROF_STORE_CONTROL_H
 #define QUERYPROF_STORE_CONTROL_H
@@ -38,27 +41,23 @@ typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 /* Storing fails from now on; called by the flusher, once until it goes on. */
 typedef void (*store_failure)(const char *sentence);
 
-/* Requests that another process, which holds the ring, stores its records, as this one cannot. False: no
- * process holds it. `*connection` is in the calling thread's table of descriptors; -1: refused. NULL: the
- * caller only wants to know whether that process is there. */
-typedef bool (*store_leave)(int *connection);
-
 /* Where and how to store; `path` NULL: a temporary file. */
 struct settings_of_store {
 	char *path; /* absolute, malloc'ed */
 	int64_t max_bytes, flush_interval_ns;
 	bool does_chores;
+	bool is_elsewhere;
 };
 
 /* What the store calls; NULL: nothing. */
 struct store_callbacks {
 	store_chore chore;
 	store_failure on_failure;
-	store_leave leave;
 };
 
 enum store_state {
 	STORE_NONE,      /* no ring */
+	STORE_ELSEWHERE, /* another process reads the ring, and stores */
 	STORE_READY,     /* no thread yet */
 	STORE_RUNNING,   /* the flusher stores */
 	STORE_PARKED,    /* the flusher holds no connection and waits for the end of a fork */

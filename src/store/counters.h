@@ -20,9 +20,8 @@ enum store_counter {
 	STORE_FLUSHER_CPU_TIME_NS,
 	STORE_READER_CPU_TIME_NS,
 	STORE_PACER_CPU_TIME_NS,
-	STORE_FIELDS_SKIPPED,   /* optional fields of samples that this build does not know */
-	STORE_SESSIONS_REFUSED, /* connections that could not be given all of a session */
-	STORE_LABELS_UNKNOWN,   /* label sets that samples name, and whose text is lost */
+	STORE_FIELDS_SKIPPED, /* optional fields of samples that this build does not know */
+	STORE_LABELS_UNKNOWN, /* label sets that samples name, and whose text is lost */
 	STORE_SPANS,
 	STORE_SPANS_LOST,    /* taken from the ring, and not written */
 	STORE_PLANS_LOST,    /* the same of records of programs and plans, which are published again */

@@ -29,15 +29,13 @@
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"
-#include "store/detach.h"
 #include "store/pacer.h"
 #include "store/read/pool.h"
-#include "store/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/lifecycle.h"
 #include "store/write/stacks.h"
 #include "store/write/spans.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/threads.h"
 
 #define NS_PER_MS 1000000ll
@@ -57,9 +55,7 @@ static void show_drained(void)
 {
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
 	control_lock();
-	/* A ring that another process reads is not waited for: it outlives this process. */
-	store_control.drained =
-		detach_is_on() ? ring_head(store_control.ring) : ring_tail(store_control.ring);
+	store_control.drained = ring_tail(store_control.ring);
 	condition_change(&store_control.changed);
 	control_unlock();
 }
@@ -100,8 +96,7 @@ static bool wait_for_first(struct ring *ring, int64_t timeout_ns)
 static void lose(uint64_t lost)
 {
 	store_count(STORE_LOST, lost);
-	losses_note(shared_ring_losses(), *flusher.failure ? flusher.failure : "there was no trace file",
-	            lost, 0);
+	losses_note(&flusher.losses, *flusher.failure ? flusher.failure : "there was no trace file", lost, 0);
 }
 
 static void discard_ring(uint64_t until)
@@ -193,7 +188,7 @@ static void settle_locked(void)
 {
 	flusher.retry_at = 0; /* waiting was pause enough */
 	/* Half of it gives way to what comes. */
-	if (flusher_ring_runs_full() && !flusher_hands_rest_over())
+	if (flusher_ring_runs_full())
 		discard_ring(ring_tail(store_control.ring) + flusher_used_ring() / 2);
 }
 
@@ -233,40 +228,11 @@ static void sync_file(bool last)
 	flusher.sync_at = end + (pause > SYNC_INTERVAL_NS ? pause : SYNC_INTERVAL_NS);
 }
 
-/* Timers, threads and sessions that were refused since the last flush. */
-static void note_refusals(void)
-{
-	uint64_t timers = sampler_counter(SAMPLER_TIMERS_FAILED);
-	uint64_t threads = sampler_counter(SAMPLER_THREADS_FAILED);
-	uint64_t sessions = store_counter(STORE_SESSIONS_REFUSED);
-	char reason[LOSS_REASON_SIZE];
-
-	if (timers > flusher.timers_failed) {
-		const int error = (int)sampler_counter(SAMPLER_TIMER_ERRNO);
-		/* The kernel has no such reason. */
-		const char *who = error == EPERM || error == EACCES ? "a seccomp filter"
-		                  : error == ENOSYS                 ? "the system or a seccomp filter"
-		                                                    : "the system";
-
-		snprintf(reason, sizeof(reason), "%s refused a timer: %s", who, strerror(error));
-		losses_note(shared_ring_losses(), reason, 0, timers - flusher.timers_failed);
-	}
-	flusher.timers_failed = timers;
-	if (threads > flusher.threads_failed)
-		losses_note(shared_ring_losses(), "there was no memory to follow a thread", 0,
-		            threads - flusher.threads_failed);
-	flusher.threads_failed = threads;
-	if (sessions > flusher.sessions_refused)
-		losses_note(shared_ring_losses(), "a connection could not be followed", 0,
-		            sessions - flusher.sessions_refused);
-	flusher.sessions_refused = sessions;
-}
-
 static void store_losses(void)
 {
-	struct losses *losses = shared_ring_losses();
+	struct losses *losses = &flusher.losses;
 
-	note_refusals();
+	losses_note_refusals(losses, sampler_counters, &flusher.refusals);
 	losses_note_dropped(losses, ring_dropped(store_control.ring));
 	if (losses_wait(losses) && flusher.writer.database.db && !flusher.failing &&
 	    writer_store_losses(&flusher.writer, losses))
@@ -289,7 +255,7 @@ static void flush(bool urgent)
 	modules_refresh(false);
 	query_publish_open();
 	until = ring_head(ring);
-	while (!detach_goes_on() && result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
+	while (result.more && !flusher_is_interrupted() && ring_tail(ring) < until) {
 		bool pausing = flusher.failing && !urgent && control_now_ns() < flusher.retry_at;
 		int code = pausing ? QP_STORE : flusher_ensure_file();
 
@@ -297,8 +263,6 @@ static void flush(bool urgent)
 			settle_locked();
 			break;
 		}
-		if (code == FILE_LEFT)
-			break;
 		if (code || (flusher.over_bound && !check_bound())) {
 			discard_ring(until);
 			break;
@@ -318,8 +282,6 @@ static void flush(bool urgent)
 				writer_let_others(&flusher.writer);
 		}
 	}
-	if (detach_is_on())
-		detach_send_statements();
 	if (flusher.retention.trimming && flusher.writer.database.db && !flusher_is_interrupted())
 		trim();
 	store_losses();
@@ -353,7 +315,7 @@ static int serve_open(char **error)
 		code = flusher_open_file(error);
 		if (!code)
 			flusher_clear_failure();
-		else if (code == DATABASE_LOCKED || !detach_begin())
+		else
 			flusher_note_failure(*error ? strdup(*error) : NULL);
 	}
 	/* A caller that names a file must learn that there is none. */
@@ -378,11 +340,6 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 	}
 	if (wanted->path && flusher.table_error) {
 		*error = flusher_refusal();
-		return QP_STORE;
-	}
-	if (detach_is_on()) {
-		*error = text_format("%s: cannot be used: queryprof record stores what this process samples",
-		                     wanted->path ? wanted->path : "a temporary file");
 		return QP_STORE;
 	}
 	flush(true);
@@ -488,7 +445,7 @@ static bool has_records(void)
 	unsigned kind;
 	size_t size;
 
-	return !detach_is_on() && ring_peek(store_control.ring, &kind, &size) != NULL;
+	return ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
 /* Stores the rest, and once what comes meanwhile. */
@@ -497,7 +454,6 @@ static void finish(void)
 	control_lock();
 	control_set_state(STORE_FINISHING); /* the flush is not interrupted */
 	control_unlock();
-	flusher.finishing_at = control_now_ns();
 	if (statement_stats_are_due())
 		statement_stats_announce(); /* there is no later flush */
 	flush(true);
@@ -517,7 +473,6 @@ void flusher_main(void)
 	bool stop, urgent, gathered = false;
 
 	flusher.table_error = descriptors_separate();
-	flusher.finishing_at = 0;
 	flusher_clear_failure();
 	free_what_waits();
 	if (flusher.has_writer && flusher.writer.identity.process_id != getpid()) /* its parent's */
@@ -525,7 +480,6 @@ void flusher_main(void)
 	control_lock();
 	take_settings(&store_control.settings);
 	control_unlock();
-	detach_begin_again();
 	for (;;) {
 		bool any = has_records();
 
@@ -534,12 +488,7 @@ void flusher_main(void)
 			break;
 		if (urgent || gathered)
 			flush(urgent);
-		gathered = detach_is_on();
-		if (gathered) {
-			if (!is_requested())
-				wait_for_ring(ring_wait_beside, flusher.interval_ns);
-			continue;
-		}
+		gathered = false;
 		if (urgent) {
 			/* Left over: a record that is being written. */
 			if (is_requested())
@@ -578,10 +527,9 @@ void flusher_discard(void)
 void flusher_reset_in_child(void)
 {
 	statement_stats_reset_in_child();
-	*shared_ring_losses() = (struct losses){ .ring_dropped = 0 };
-	flusher.timers_failed = flusher.threads_failed = flusher.sessions_refused = 0;
+	flusher.losses = (struct losses){ .ring_dropped = 0 };
+	flusher.refusals = (struct refusals){ .timers = 0 };
 	flusher.failure[0] = '\0';
-	detach_reset_in_child();
 	pacer_after_fork();
 	tempdir_forget(&flusher.tempdir);
 	free_text_later(flusher.path);

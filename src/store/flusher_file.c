@@ -13,14 +13,11 @@
 #include "queryprof.h"
 #include "store/counters.h"
 #include "store/file/descriptors.h"
-#include "store/detach.h"
 #include "store/read/pool.h"
 #define NS_PER_MS 1000000ll
 #define RETRY_FIRST_NS (100 * NS_PER_MS)
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
 #include "store/write/lifecycle.h"
-
-#define END_PATIENCE_NS (100 * NS_PER_MS)
 
 /* A store without a file may have so much: it takes the host's memory. */
 #define MEMORY_MAX_BYTES (64 << 20)
@@ -89,20 +86,12 @@ bool flusher_ring_runs_full(void)
 	return flusher_used_ring() > ring_bytes(store_control.ring) / 4 * 3;
 }
 
-bool flusher_hands_rest_over(void)
-{
-	return flusher.finishing_at && detach_is_possible();
-}
-
-/* While another process writes: not when the ring runs full, nor for long where the process's end waits
- * for nothing. Processes that end together have their turns in that time. */
+/* While another process writes: not when the ring runs full. */
 static bool give_up_waiting(void *context)
 {
 	(void)context;
 	control_wait_for_file(true);
-	return flusher_is_interrupted() || flusher_ring_runs_full() ||
-	       (flusher.finishing_at && control_now_ns() - flusher.finishing_at > END_PATIENCE_NS &&
-	        flusher_hands_rest_over());
+	return flusher_is_interrupted() || flusher_ring_runs_full();
 }
 
 /* --- opening and closing ----------------------------------------------------------- */
@@ -267,37 +256,18 @@ bool flusher_keeps_file(void)
 	        database_is_linked(&flusher.writer.database));
 }
 
-/* Whether the trace file may become larger than the host's files are allowed to be. */
-static bool is_file_size_limited(void)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY;
-}
-
 int flusher_ensure_file(void)
 {
 	char *error = NULL;
 	int code;
 
-	/* Before a write fails: a batch that fails is lost. */
-	if ((is_file_size_limited() || !descriptors_suffice()) && detach_begin()) {
-		flusher_close_file(false);
-		return FILE_LEFT;
-	}
 	if (flusher.writer.database.db) {
 		if (flusher_has_current_file() || is_kept_elsewhere())
 			return QP_OK;
 		flusher_close_file(false);
 	}
-	if (flusher.table_error && detach_begin())
-		return FILE_LEFT;
 	code = flusher_open_file(&error);
-	if (code && code != DATABASE_LOCKED && detach_begin())
-		code = FILE_LEFT;
-	if (code == FILE_LEFT)
-		free(error);
-	else if (code)
+	if (code)
 		flusher_note_failure(error);
 	return code;
 }

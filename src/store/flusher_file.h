@@ -27,14 +27,14 @@ struct flusher {
 	char settings_text[PATH_MAX];
 	int64_t max_bytes, interval_ns;
 	bool does_chores;
-	uint64_t timers_failed, threads_failed, sessions_refused; /* noted as losses */
+	struct losses losses;
+	struct refusals refusals; /* that are noted there */
 	bool failing, over_bound;
 	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
-	bool unsynced;        /* stored since the newest sync */
-	int64_t sync_at;      /* no sync before, while more comes */
-	int64_t finishing_at; /* 0: it goes on */
+	bool unsynced;   /* stored since the newest sync */
+	int64_t sync_at; /* no sync before, while more comes */
 };
 extern struct flusher flusher;
 
@@ -44,15 +44,9 @@ int flusher_open_file(char **error);
 /* `last`: nothing more will be written to it. */
 void flusher_close_file(bool last);
 
-/* Another process has the file, and reads the ring: store/detach.h. */
-#define FILE_LEFT (-2)
-
 /* Makes sure that the file is open, and is still the one that its path names. A QP_
- * code, DATABASE_LOCKED or FILE_LEFT when it cannot be had. */
+ * code or DATABASE_LOCKED when it cannot be had. */
 int flusher_ensure_file(void);
-
-/* Whether the process ends, and another one stores what its ring has then. */
-bool flusher_hands_rest_over(void);
 
 /* Whether the new file can be used; it exists afterwards. */
 int flusher_try_file(const struct settings_of_store *wanted, char **error);
@@ -86,7 +80,7 @@ bool flusher_is_interrupted(void);
 uint64_t flusher_used_ring(void);
 
 /* Whether what waits for another process is to wait no longer. Intervals are longer by then, see
- * ring_gets_full() of timers/budget.c. */
+ * ring_gets_full() of handler/budget.c. */
 bool flusher_ring_runs_full(void);
 
 #endif

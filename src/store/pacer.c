@@ -5,10 +5,10 @@
 
 #include "base/bounded_wait.h"
 #include "base/futex.h"
-#include "query/watch_cost.h"
+#include "collect/state.h"
 #include "store/control.h"
 #include "store/counters.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/shared_timer.h"
 
 enum state { NONE, AWAKE, ASLEEP, ENDING };
@@ -27,8 +27,8 @@ static bool change(enum state from, enum state to)
 
 static bool look(void)
 {
-	watch_cost_calibrate();
-	return budget_update(store_counter(STORE_FLUSHER_CPU_TIME_NS), store_counter(STORE_SAMPLES));
+	budget_note_storing(store_counter(STORE_FLUSHER_CPU_TIME_NS), store_counter(STORE_SAMPLES));
+	return budget_update(sampler_ring());
 }
 
 WAIT_DEFINE(for_work, "the pacer: something to do", WAIT_NO_LIMIT, "the flusher");

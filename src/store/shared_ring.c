@@ -46,8 +46,9 @@ struct front {
 	char version[16];    /* WIRE_VERSION, of the build that made it */
 	uint64_t ring_bytes; /* with the ring's own fields */
 	struct writer_identity identity;
-	struct losses losses;
-	uint32_t is_left, lost_children; /* atomic */
+	uint64_t counters[SAMPLER_COUNTERS]; /* atomic */
+	uint64_t plans_lost;                 /* atomic; written by the other process */
+	uint32_t lost_children;              /* atomic */
 };
 _Static_assert(sizeof(struct front) <= PAGE_BYTES, "the front takes one page");
 _Static_assert(sizeof(WIRE_VERSION) <= sizeof((struct front *)0)->version, "room for it");
@@ -58,13 +59,6 @@ static struct {
 	size_t ring_bytes; /* as ring_create() takes it */
 	size_t statements_bytes;
 } here;
-
-struct losses *shared_ring_losses(void)
-{
-	static struct losses losses;
-
-	return here.memory ? &((struct front *)here.memory)->losses : &losses;
-}
 
 static size_t log_offset(size_t ring_bytes)
 {
@@ -136,11 +130,10 @@ int shared_ring_memory(size_t size)
 	return fd;
 }
 
-void shared_ring_leave(bool is_left)
+uint64_t shared_ring_plans_lost(void)
 {
-	/* Release: this process has read what it reads. */
-	if (here.memory)
-		__atomic_store_n(&((struct front *)here.memory)->is_left, is_left, __ATOMIC_RELEASE);
+	return here.memory ? __atomic_load_n(&((struct front *)here.memory)->plans_lost, __ATOMIC_RELAXED)
+	                   : 0;
 }
 
 /* In a child without such memory: the front of its parent's, or of the next one's above that has some. */
@@ -166,6 +159,7 @@ static struct ring *fill(uint64_t position)
 	memcpy(front->version, WIRE_VERSION, sizeof(WIRE_VERSION));
 	front->ring_bytes = ring_memory_bytes(here.ring_bytes);
 	front->identity = *writer_identity_here();
+	state_place_counters(front->counters);
 	module_log_make(log_here(), LOG_BYTES);
 	open_waits_place(here.memory + waits_offset(front->ring_bytes));
 	open_runs_place(here.memory + runs_offset(front->ring_bytes));
@@ -266,6 +260,7 @@ static struct ring *spare_ring(uint64_t position)
 static struct ring *leave_memory(uint64_t position)
 {
 	here.memory = NULL;
+	state_place_counters(NULL);
 	modules_log_to_nobody_in_child();
 	open_waits_leave_in_child();
 	open_runs_leave_in_child();
@@ -291,14 +286,6 @@ struct ring *shared_ring_renew(int fd, bool *is_shared)
 }
 
 /* --- in the other process -------------------------------------------------------------- */
-
-bool shared_ring_is_left(int fd)
-{
-	uint32_t is_left = 0;
-
-	return pread(fd, &is_left, sizeof(is_left), offsetof(struct front, is_left)) == sizeof(is_left) &&
-	       is_left;
-}
 
 /* Brings what the memory has from `at` to `end` to the same place in the copy. Not through a mapping: a page
  * that cannot be had would be a signal, and a hole would get one. */
@@ -331,8 +318,6 @@ static bool find_parts(struct shared_ring *shared)
 	    ring_bytes % PAGE_BYTES != 0 || statements_offset(ring_bytes) > shared->size)
 		return false;
 	shared->identity = front->identity;
-	shared->losses = &front->losses;
-	shared->lost_children = front->lost_children;
 	shared->ring = ring_remains_find(memory + PAGE_BYTES, ring_bytes);
 	shared->modules = (const struct module_log *)(memory + log_offset(ring_bytes));
 	shared->modules_size = LOG_BYTES;
@@ -369,6 +354,18 @@ static size_t offset_of(const struct shared_ring *shared, const void *part)
 	return (size_t)((const char *)part - (const char *)shared->memory);
 }
 
+/* Not the copy of the records, whose positions are the reader's. */
+static bool copy_front(struct shared_ring *shared)
+{
+	const struct front *front = shared->memory;
+
+	if (pread(shared->fd, shared->memory, 2 * PAGE_BYTES, 0) != 2 * PAGE_BYTES)
+		return false;
+	memcpy(shared->counters, front->counters, sizeof(shared->counters));
+	shared->lost_children = front->lost_children;
+	return true;
+}
+
 bool shared_ring_open(struct shared_ring *shared, int fd)
 {
 	struct stat status;
@@ -379,12 +376,30 @@ bool shared_ring_open(struct shared_ring *shared, int fd)
 	shared->memory = map(shared->size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (!shared->memory)
 		return false;
-	if (copy(shared, 0, 2 * PAGE_BYTES) && find_parts(shared))
+	if (copy_front(shared) && find_parts(shared))
 		shared->origin = map(offset_of(shared, shared->modules), MAP_SHARED, fd);
 	if (!shared->origin) {
 		munmap(shared->memory, shared->size);
 		return false;
 	}
+	return true;
+}
+
+/* What was copied the last time is not needed any more: the pages are zeros again. */
+static void forget_copy(struct shared_ring *shared)
+{
+	madvise((char *)shared->memory + 2 * PAGE_BYTES, shared->size - 2 * PAGE_BYTES, MADV_DONTNEED);
+}
+
+bool shared_ring_look(struct shared_ring *shared)
+{
+	char *ring = (char *)shared->memory + PAGE_BYTES;
+
+	if (shared->is_copied)
+		forget_copy(shared);
+	shared->is_copied = false;
+	if (!copy_front(shared) || !ring_remains_find(ring, offset_of(shared, shared->modules) - PAGE_BYTES))
+		return false;
 	shared->tail = ring_tail(shared->ring);
 	shared->head = ring_head(shared->ring);
 	return true;
@@ -405,17 +420,40 @@ static bool copy_records(void *context, const void *at, size_t size)
 
 bool shared_ring_copy(struct shared_ring *shared)
 {
+	shared->is_copied = true;
 	return ring_remains_copy(shared->ring, copy_records, shared) &&
 	       copy(shared, offset_of(shared, shared->modules), shared->size);
 }
 
-/* The modules behind the records that need them. */
+static bool copy_runs(struct shared_ring *shared)
+{
+	size_t waits = offset_of(shared, shared->waits), runs = offset_of(shared, shared->runs);
+
+	return copy(shared, waits, runs + OPEN_RUNS_FRONT) &&
+	       copy(shared, runs, runs + open_runs_used_bytes(shared->runs));
+}
+
+/* The modules behind the records that need them; runs that have not ended when they have more records. */
 bool shared_ring_copy_committed(struct shared_ring *shared)
 {
 	size_t modules = offset_of(shared, shared->modules);
 
-	return ring_remains_copy_committed(shared->ring, copy_records, shared) &&
+	shared->is_copied = true;
+	return copy_runs(shared) && ring_remains_copy_committed(shared->ring, copy_records, shared) &&
 	       copy(shared, modules, modules + shared->modules_size);
+}
+
+bool shared_ring_copy_statements(struct shared_ring *shared)
+{
+	size_t at = offset_of(shared, shared->statements);
+	uint64_t folds;
+
+	shared->is_copied = true;
+	if (!copy(shared, at, at + PAGE_BYTES))
+		return false;
+	folds = statement_memory_folds(shared->statements);
+	return folds % 2 == 0 && copy(shared, at, shared->size) && copy(shared, at, at + PAGE_BYTES) &&
+	       statement_memory_folds(shared->statements) == folds;
 }
 
 void shared_ring_free(struct shared_ring *shared)
@@ -428,7 +466,8 @@ void shared_ring_free(struct shared_ring *shared)
 	shared->tail = tail;
 }
 
-void shared_ring_commit_losses(struct shared_ring *shared)
+void shared_ring_tell_plans_lost(struct shared_ring *shared, uint64_t lost)
 {
-	losses_commit(&((struct front *)shared->origin)->losses, shared->losses);
+	/* Relaxed: it goes with nothing else. */
+	__atomic_store_n(&((struct front *)shared->origin)->plans_lost, lost, __ATOMIC_RELAXED);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that this process has not stored yet, in memory that another process can hold, too: the
- * ring, and all that its records need to be understood without this process. It is a sealed
- * memfd of one size, mapped for good; store/recovery.h stores what is left there when the
- * process is gone.
+ * The records of this process in memory that another process holds, too, and reads: the ring, and all that
+ * its records need to be understood without this process. It is a sealed memfd of one size, mapped for good;
+ * store/collector.h stores what comes there.
  *
  * Only where another process requests it (entry/handover.h): elsewhere the ring's memory is
  * private.
@@ -14,16 +13,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "store/write/losses.h"
+#include "collect/state.h"
 #include "store/write/writer.h"
 
 struct module_log;
 struct ring;
 
 /* --- in any process -------------------------------------------------------------------- */
-
-/* The account of what this process has lost: in the shared memory, if there is one. */
-struct losses *shared_ring_losses(void);
 
 /* A sealed memfd of so many zeros; -1: refused, for instance as RLIMIT_FSIZE is smaller. */
 int shared_ring_memory(size_t size);
@@ -39,9 +35,6 @@ size_t shared_ring_size(size_t ring_bytes);
 /* How many this process shares; 0: none. */
 size_t shared_ring_size_here(void);
 
-/* Whether the process that has the memory, too, reads the ring, and this one does not: noted there. */
-void shared_ring_leave(bool is_left);
-
 /* In a forked child that shares no memory, and can neither store what it runs nor tell so: once, in the
  * memory of its parent. */
 void shared_ring_lose_child(void);
@@ -50,15 +43,16 @@ void shared_ring_lose_child(void);
  * uses private memory. */
 struct ring *shared_ring_make(size_t ring_bytes, int fd);
 
+/* Counts what the other process has lost of programs and plans, or removed: where it has grown, they are to
+ * be published again. */
+uint64_t shared_ring_plans_lost(void);
+
 /* In a forked child, before it has other threads: memory of its own takes the place of the
  * parent's: that of `fd` (*is_shared), or private memory. Its ring, which is empty; where the system refuses
  * the memory, a small one elsewhere, and nothing reads or writes the parent's. */
 struct ring *shared_ring_renew(int fd, bool *is_shared);
 
 /* --- in the other process -------------------------------------------------------------- */
-
-/* Whether the other process has left the reading of its ring to this one. */
-bool shared_ring_is_left(int fd);
 
 /* That process may have fewer rights than this one, and it, or a child of its, may run and write there at any
  * moment. So all that is read here is a copy in private memory, of which each byte is read once, and nothing
@@ -69,7 +63,7 @@ struct shared_ring {
 	size_t size;
 	struct writer_identity identity; /* of the process */
 	struct ring *ring;
-	struct losses *losses;
+	uint64_t counters[SAMPLER_COUNTERS];
 	const struct module_log *modules;
 	size_t modules_size;
 	void *spans;            /* of span/chunk_pool.h */
@@ -78,13 +72,16 @@ struct shared_ring {
 	const void *statements; /* wire/statement_memory.h */
 	size_t statements_size;
 	uint32_t lost_children;
+	bool is_copied; /* more than the first two pages */
 	/* What they were copied from, only to be written to; and its part that has its records still. */
 	void *origin;
 	uint64_t tail, head;
 };
 
-/* Copies the identity, the losses and the ring's positions. False: it is not one of this version. */
+/* Copies the identity, the counters and the ring's positions; and the last two again. False: it is not one of
+ * this version, or not any more. */
 bool shared_ring_open(struct shared_ring *shared, int fd);
+bool shared_ring_look(struct shared_ring *shared);
 void shared_ring_close(struct shared_ring *shared);
 
 /* Copies all the rest, of a process that is gone. False: it cannot be read. */
@@ -94,10 +91,12 @@ bool shared_ring_copy(struct shared_ring *shared);
  * be read. */
 bool shared_ring_copy_committed(struct shared_ring *shared);
 
+/* Copies the counters of statements of a process that runs. False: they cannot be read now. */
+bool shared_ring_copy_statements(struct shared_ring *shared);
+
 /* Frees the room of the records that the reader of the copy has released. */
 void shared_ring_free(struct shared_ring *shared);
 
-/* The losses are stored: the process's own account says so, too. */
-void shared_ring_commit_losses(struct shared_ring *shared);
+void shared_ring_tell_plans_lost(struct shared_ring *shared, uint64_t lost);
 
 #endif

@@ -65,6 +65,7 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 		.flush_interval_ns =
 			config->flush_interval_ns > 0 ? config->flush_interval_ns : INTERVAL_DEFAULT_NS,
 		.does_chores = config->does_chores,
+		.is_elsewhere = config->is_elsewhere,
 	};
 	if (!config->path || !*config->path)
 		return 0;
@@ -86,6 +87,11 @@ bool store_is_here(void)
 	return __atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) == getpid();
 }
 
+bool store_is_elsewhere(void)
+{
+	return __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) == STORE_ELSEWHERE;
+}
+
 bool store_waits_for_file(void)
 {
 	return __atomic_load_n(&store_control.waits_for_file, __ATOMIC_RELAXED);
@@ -96,6 +102,14 @@ REQUIRES(store_control.lock) static bool start_thread(void);
 void store_follow(const struct store_callbacks *callbacks)
 {
 	store_control.callbacks = *callbacks;
+}
+
+/* What readers here read is what the other process has stored. */
+REQUIRES(store_control.lock) static void begin_elsewhere(void)
+{
+	store_control.open_path = store_control.settings.path ? strdup(store_control.settings.path) : NULL;
+	__atomic_store_n(&store_control.epoch, 1, __ATOMIC_RELEASE);
+	control_set_state(STORE_ELSEWHERE);
 }
 
 int store_init(struct ring *ring, const struct store_config *config)
@@ -118,7 +132,9 @@ int store_init(struct ring *ring, const struct store_config *config)
 		store_control.drained = store_control.drain_target = ring_tail(ring);
 		store_control.retry_thread_at = 0;
 		__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
-		if (store_control.state == STORE_NONE)
+		if (store_control.state == STORE_NONE && settings.is_elsewhere)
+			begin_elsewhere();
+		else if (store_control.state == STORE_NONE)
 			control_set_state(STORE_READY);
 	}
 	control_unlock();
@@ -217,6 +233,8 @@ int store_open(char **error)
 	struct waiting waiting = waiting_begin_ms(&for_request, INT_MAX);
 
 	*error = NULL;
+	if (store_is_elsewhere())
+		return QP_OK;
 	return control_request(REQUEST_OPEN, &none, &waiting, error);
 }
 
@@ -243,6 +261,8 @@ int store_configure(const struct store_config *config, char **error)
 	int number = copy_settings(config, &settings), code;
 
 	*error = NULL;
+	if (store_is_elsewhere())
+		return QP_OK;
 	if (!number)
 		number = copy_settings(config, &copy);
 	if (number) {
@@ -278,6 +298,23 @@ REQUIRES(store_control.lock) static void await_drained(uint64_t target, struct w
 		in_time = control_wait(waiting);
 }
 
+static bool never(void *unused)
+{
+	(void)unused;
+	return false;
+}
+
+/* The other process frees what it has stored, and tells nobody: so it is looked for every few ms. */
+REQUIRES(store_control.lock) static void await_other(uint64_t target, struct waiting *waiting)
+{
+	bool in_time = true;
+
+	if (!waiting->wait.give_up)
+		waiting->wait.give_up = never;
+	while (in_time && ring_tail(store_control.ring) < target)
+		in_time = control_wait(waiting);
+}
+
 bool store_drain_waiting(const struct store_wait *wait)
 {
 	struct waiting waiting = waiting_begin(&for_drain, wait);
@@ -285,7 +322,11 @@ bool store_drain_waiting(const struct store_wait *wait)
 	uint64_t target;
 
 	control_lock();
-	if (store_control.ring) {
+	if (store_control.state == STORE_ELSEWHERE) {
+		target = ring_head(store_control.ring);
+		await_other(target, &waiting);
+		drained = ring_tail(store_control.ring) >= target;
+	} else if (store_control.ring) {
 		target = ring_head(store_control.ring);
 		if (target > ring_tail(store_control.ring) && control_start_thread())
 			request_drain(target);
@@ -310,6 +351,7 @@ static void drain_for_end(struct waiting *waiting)
 {
 	uint64_t target;
 
+	/* None was started, or there is none. */
 	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
 	    !lock_acquire_within(&store_control.lock, &waiting->bound))
 		return;
@@ -374,6 +416,8 @@ REQUIRES(store_control.lock) static bool is_ending(void)
 
 static void free_all(void)
 {
+	if (store_is_elsewhere())
+		pool_end(); /* no flusher does */
 	pool_pause(false);
 	pool_resume();
 	flusher_free();
@@ -418,6 +462,10 @@ void store_confine(const char *why)
 	struct bounded_wait wait;
 
 	__atomic_store_n(&store_control.is_confined, true, __ATOMIC_RELAXED);
+	if (store_is_elsewhere()) {
+		pool_end();
+		return;
+	}
 	shut_down(waiting_begin_ms(&for_shutdown, INT_MAX));
 	wait = bounded_wait_begin(&for_watch);
 	while (__atomic_load_n(&store_control.watch, __ATOMIC_RELAXED) == WATCH_RUNS &&
@@ -565,17 +613,24 @@ REQUIRES(store_control.lock) static void reset_control(void)
 	__atomic_store_n(&store_control.epoch, 0, __ATOMIC_RELEASE);
 	free_text_later(store_control.open_path);
 	store_control.open_path = NULL;
-	if (store_control.is_confined)
-		return; /* without a thread, and with the reason */
+	if (store_control.is_confined) { /* without a thread, and with the reason */
+		if (store_control.state == STORE_ELSEWHERE && !store_control.settings.is_elsewhere)
+			control_set_state(STORE_DISABLED);
+		return;
+	}
 	free_text_later(store_control.error);
 	store_control.error = NULL;
-	control_set_state(store_control.ring ? STORE_READY : STORE_NONE);
+	if (store_control.ring && store_control.settings.is_elsewhere)
+		begin_elsewhere();
+	else
+		control_set_state(store_control.ring ? STORE_READY : STORE_NONE);
 }
 
-void store_adopt_ring_in_child(struct ring *ring)
+void store_adopt_ring_in_child(struct ring *ring, bool is_elsewhere)
 {
 	if (store_control.ring)
 		store_control.ring = ring;
+	store_control.settings.is_elsewhere = is_elsewhere;
 }
 
 RELEASES(store_control.lock) void store_after_fork_child(void)

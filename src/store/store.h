@@ -32,6 +32,7 @@ struct store_config {
 	int64_t max_bytes; /* of the file and its WAL; 0: no bound */
 	int64_t flush_interval_ns;
 	bool does_chores;
+	bool is_elsewhere; /* another process reads the ring (store/collector.h), and stores */
 };
 
 /* Before store_init(). */
@@ -43,6 +44,9 @@ int store_init(struct ring *ring, const struct store_config *config);
 
 /* After store_init(), before store_shutdown(). */
 bool store_is_started(void);
+/* Whether another process stores. No thread and no file of the store is here then, but for readers where SQL
+ * asks for the trace file, and settings of the file have no effect. */
+bool store_is_elsewhere(void);
 
 /* Starts the flusher thread where it does not run yet: a thread about to write
  * the first record, of the process or of a forked child, calls it before, on an
@@ -90,7 +94,7 @@ void store_leader_ends(void);
 void store_shutdown(void);
 
 /* Ends it as store_shutdown(), and makes no thread from then on, in forked children neither: the host forbids
- * their system calls. `why` is what store_error() returns. */
+ * their system calls. `why` is what store_error() returns. Where another process stores, it goes on to. */
 void store_confine(const char *why);
 
 /* The host did not. Before store_init(). */
@@ -110,7 +114,7 @@ void store_before_fork(void);
 void store_after_fork_parent(void);
 void store_after_fork_child(void);
 
-/* Before that: where the child's ring is. */
-void store_adopt_ring_in_child(struct ring *ring);
+/* Before that: where the child's ring is, and whether another process has it. */
+void store_adopt_ring_in_child(struct ring *ring, bool is_elsewhere);
 
 #endif

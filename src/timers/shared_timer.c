@@ -12,7 +12,7 @@
 #include "collect/slots.h"
 #include "collect/state.h"
 #include "handler/timer.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/signal.h"
 #include "timers/timers.h"
 
@@ -117,7 +117,7 @@ static uint32_t stretch_of(const struct thread_timer *timer, enum timer_clock cl
 	double interval =
 		(double)shared_timer_members() * (double)(clock == TIMER_CPU ? timer_tick_ns : VISIT_NS);
 	uint32_t stretch = (uint32_t)budget_round_stretch(interval / (double)period_ns);
-	uint32_t least = budget_first_stretch(timer, clock);
+	uint32_t least = budget_first_stretch(timer, clock, sampler_counter(SAMPLER_THREADS));
 
 	return stretch > least ? stretch : least;
 }

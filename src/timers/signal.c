@@ -386,7 +386,14 @@ void signal_silence(void)
 
 void signal_speak_again(void)
 {
+	uint32_t slots = slots_count();
+
 	__atomic_store_n(&is_silent, false, __ATOMIC_SEQ_CST);
+	sampler_keep_signal();
+	/* Their threads do not know that the timers were stopped. */
+	for (uint32_t i = 0; i < slots; i++)
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++)
+			TIMER_SET(&slots_get(i)->timers[clock], armed, false);
 }
 
 bool sampler_keep_signal(void)

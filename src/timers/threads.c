@@ -32,6 +32,7 @@
 
 /* Threads that are looked at for whether they are still there, at once. */
 #define REAP_MOST 1024u
+#define REAP_INTERVAL_NS NS_PER_S
 
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
@@ -146,6 +147,20 @@ static void fill_slot(struct thread *slot)
 	__atomic_store_n(&slot->owner, slot->id, __ATOMIC_RELEASE);
 }
 
+/* Threads come seldom enough. */
+static void reap_at_times(void)
+{
+	static uint64_t reaped_ns; /* atomic */
+	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE),
+		 before = __atomic_load_n(&reaped_ns, __ATOMIC_RELAXED);
+
+	if (now - before > REAP_INTERVAL_NS &&
+	    __atomic_compare_exchange_n(&reaped_ns, &before, now, false, __ATOMIC_RELAXED,
+	                                __ATOMIC_RELAXED) &&
+	    before != 0)
+		sampler_reap();
+}
+
 static struct thread *register_thread(void)
 {
 	struct thread *slot = own_call_is_forbidden(SYS_gettid) ? NULL : slots_acquire();
@@ -156,6 +171,7 @@ static struct thread *register_thread(void)
 	}
 	fill_slot(slot);
 	counter_add(SAMPLER_THREADS, 1);
+	reap_at_times();
 	if (thread_current != NULL) {
 		/* A handler of the host's ran a query meanwhile: the thread has one. */
 		if (disown(slot, slot->id))

@@ -14,7 +14,7 @@
 #include "base/debug.h"
 #include "collect/state.h"
 #include "handler/timer.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/random.h"
 #include "timers/shared_timer.h"
 #include "timers/signal.h"
@@ -115,8 +115,9 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 	HANDLER_BARRIER();
 	timer->fired = 0;
 	TIMER_SET(timer, stretch,
-	          timer_is_shared(timer) ? TIMER_GET(timer, shared_stretch)
-	                                 : budget_first_stretch(timer, clock));
+	          timer_is_shared(timer)
+	                  ? TIMER_GET(timer, shared_stretch)
+	                  : budget_first_stretch(timer, clock, sampler_counter(SAMPLER_THREADS)));
 	timer->repeats = !timer_is_shared(timer) && (timer->stretch == 1 || timer->whole);
 	TIMER_SET(timer, slowed, 0);
 	timer->behind = timer->in_time = 0;

@@ -23,7 +23,7 @@ enum record_kind {
 	RECORD_QUERY = 2,
 	RECORD_THREAD = 3,
 	RECORD_START = 4,
-	RECORD_STATEMENTS = 5,  /* query/statement_stats.h has something to store; see statement_record.h */
+	RECORD_STATEMENTS = 5,  /* query/statement_stats.h has something to store; no content */
 	RECORD_LOCK_WAIT = 6,   /* wire/lock_record.h */
 	RECORD_TRANSACTION = 7, /* wire/transaction_record.h */
 	RECORD_LABELS = 8,      /* wire/label_record.h */

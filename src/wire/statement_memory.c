@@ -3,17 +3,14 @@
  * The shared memory: a front, blocks of entries, then texts. A text takes a power of two of
  * bytes, and the code that frees it finds it by its size again.
  *
- * A process may be killed at any instruction, so what others may find is changed in an order:
- * a text when the rest of its entry is there, the number of a flush behind the counts that
- * belong to it.
+ * A process may be killed at any instruction, and others read it at any moment, so what they may find is
+ * changed in an order: a text when the rest of its entry is there.
  */
 #include "wire/statement_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/free_later.h"
 
 #define TEXT_BYTES 512u /* of a statement, on average */
@@ -23,8 +20,8 @@
 struct memory {
 	uint64_t here; /* its address in the process that counts */
 	uint32_t blocks;
-	uint32_t made;    /* atomic: entries that were ever in use */
-	uint64_t flushed; /* atomic: the number of the newest flush that is stored for sure */
+	uint32_t made;  /* atomic: entries that were ever in use */
+	uint64_t folds; /* atomic; statement_memory_folds() */
 	uint64_t texts_end, size;
 	uint64_t free_texts[TEXT_CLASSES]; /* offsets of the first one, 0: none */
 };
@@ -57,11 +54,6 @@ size_t statement_memory_bytes(size_t most)
 	return texts_offset(blocks) + (size_t)blocks * STATEMENT_BLOCK * TEXT_BYTES;
 }
 
-static void begin(void)
-{
-	__atomic_store_n(&memory->flushed, clock_ns(CLOCK_REALTIME), __ATOMIC_RELAXED);
-}
-
 void statement_memory_place(void *at, size_t size)
 {
 	memory = at;
@@ -69,7 +61,6 @@ void statement_memory_place(void *at, size_t size)
 	memory->blocks = (uint32_t)((size - FRONT_BYTES) / (BLOCK_BYTES + STATEMENT_BLOCK * TEXT_BYTES));
 	memory->texts_end = texts_offset(memory->blocks);
 	memory->size = size;
-	begin();
 }
 
 static bool has_none; /* no memory for entries */
@@ -118,8 +109,6 @@ struct statement_entry *statement_memory_add(void)
 	uint32_t index = memory->made;
 	struct statement_entry *block;
 
-	if (!__atomic_load_n(&memory->flushed, __ATOMIC_RELAXED))
-		begin();
 	if (has_none || index >= STATEMENT_BLOCKS * STATEMENT_BLOCK ||
 	    !(block = make_block(index / STATEMENT_BLOCK)))
 		return NULL;
@@ -203,49 +192,97 @@ void statement_memory_free(const char *text)
 	memory->free_texts[class] = (uintptr_t)text - (uintptr_t)memory;
 }
 
-/* --- what is stored ------------------------------------------------------------------------------ */
+/* --- folding -------------------------------------------------------------------------------------- */
 
-static int stored_index(const struct statement_entry *entry, uint64_t flushed, uint64_t flush)
+void statement_memory_begin_fold(void)
 {
-	bool is_known[2];
-
-	for (int i = 0; i < 2; i++)
-		is_known[i] = entry->stored[i].flush <= flushed || entry->stored[i].flush == flush;
-	return is_known[0] && (!is_known[1] || entry->stored[0].flush > entry->stored[1].flush) ? 0 : 1;
+	__atomic_store_n(&memory->folds, memory->folds + 1, __ATOMIC_RELAXED);
+	/* Before anything is written over what was there. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-uint64_t statement_memory_flush(void)
+void statement_memory_end_fold(void)
 {
-	return memory->flushed + 1;
+	__atomic_store_n(&memory->folds, memory->folds + 1, __ATOMIC_RELEASE);
 }
 
-struct statement_stored *statement_memory_stored(struct statement_entry *entry)
+uint64_t statement_memory_folds(const void *at)
 {
-	return &entry->stored[stored_index(entry, memory->flushed, 0)];
+	return ((const struct memory *)at)->folds;
 }
 
-struct statement_stored *statement_memory_other(struct statement_entry *entry)
+/* --- what a reader has stored ---------------------------------------------------------------------- */
+
+bool statement_reading_follow(struct statement_reading *reading, uint32_t index, uint32_t generation)
 {
-	return &entry->stored[!stored_index(entry, memory->flushed, 0)];
+	struct statement_read *read = vector_at(&reading->entries, index);
+
+	if (!read)
+		return false;
+	if (read->generation != generation && index != STATEMENT_OTHER) {
+		statement_counts_add(&reading->entries.items[STATEMENT_OTHER].counts, &read->counts);
+		memset(&read->counts, 0, sizeof(read->counts));
+	}
+	read->generation = generation;
+	return true;
 }
 
-void statement_memory_keep(struct statement_stored *stored)
+static bool has_grown(const struct statement_counts *now, const struct statement_counts *before)
 {
-	__atomic_store_n(&stored->flush, memory->flushed + 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < STATEMENT_SUMS; i++)
+		if (now->sums[i] < before->sums[i])
+			return false;
+	/* All of them: a run that ended meanwhile may have been in the sums the last time, and not
+	 * in the histogram. */
+	return !statement_counts_are_same(now, before);
 }
 
-void statement_memory_drop(struct statement_stored *stored)
+bool statement_reading_since(const struct statement_reading *reading, uint32_t index,
+                             const struct statement_counts *now, struct statement_counts *since)
 {
-	if (stored->flush > memory->flushed)
-		__atomic_store_n(&stored->flush, 0, __ATOMIC_RELEASE);
+	const struct statement_counts *before = &reading->entries.items[index].counts;
+
+	if (!has_grown(now, before))
+		return false;
+	*since = *now;
+	statement_counts_subtract(since, before);
+	return true;
 }
 
-void statement_memory_commit(void)
+void statement_reading_keep(struct statement_reading *reading, uint32_t index,
+                            const struct statement_counts *now)
 {
-	__atomic_store_n(&memory->flushed, memory->flushed + 1, __ATOMIC_RELEASE);
+	struct statement_read *read = &reading->entries.items[index];
+
+	read->newer = *now;
+	read->is_newer = reading->has_newer = true;
 }
 
-/* --- of a process that is gone --------------------------------------------------------------------- */
+void statement_reading_commit(struct statement_reading *reading, bool is_stored)
+{
+	for (size_t i = 0; reading->has_newer && i < reading->entries.count; i++) {
+		struct statement_read *read = &reading->entries.items[i];
+
+		if (read->is_newer && is_stored)
+			read->counts = read->newer;
+		read->is_newer = false;
+	}
+	reading->has_newer = false;
+}
+
+void statement_reading_reset(struct statement_reading *reading)
+{
+	reading->entries.count = 0;
+	reading->has_newer = false;
+}
+
+void statement_reading_free(struct statement_reading *reading)
+{
+	vector_free(&reading->entries);
+	reading->has_newer = false;
+}
+
+/* --- of another process ---------------------------------------------------------------------------- */
 
 /* Where `text` is in this process. NULL: it is not in that memory, or has no end. */
 static const char *find_text(const struct memory *from, size_t size, const char *text)
@@ -258,41 +295,41 @@ static const char *find_text(const struct memory *from, size_t size, const char 
 	return memchr(text, 0, size - offset) ? text : NULL;
 }
 
-/* False: the process was killed while the flusher moved counts from one entry to another. */
-static bool subtract(struct statement_counts *counts, const struct statement_counts *stored)
+static bool was_counted(const struct statement_counts *counts)
 {
-	for (int i = 0; i < STATEMENT_SUMS; i++)
-		if (counts->sums[i] < stored->sums[i])
-			return false;
-	statement_counts_subtract(counts, stored);
-	return true;
+	return counts->sums[STATEMENT_CALLS] || counts->sums[STATEMENT_PREPARES];
 }
 
-int statement_memory_remains(const void *at, size_t size, uint64_t flush,
-                             int (*each)(void *context, const struct statement_stats *stats), void *context)
+int statement_memory_read(const void *at, size_t size, struct statement_reading *reading,
+                          int (*each)(void *context, const struct statement_stats *stats), void *context)
 {
 	const struct memory *from = at;
-	const struct statement_entry *entry = (const void *)((const char *)at + FRONT_BYTES);
+	const struct statement_entry *entries = (const void *)((const char *)at + FRONT_BYTES);
 	uint32_t made;
 	int code = 0;
 
 	if (size < FRONT_BYTES || from->blocks > STATEMENT_BLOCKS || texts_offset(from->blocks) > size)
 		return 0;
 	made = from->made < from->blocks * STATEMENT_BLOCK ? from->made : from->blocks * STATEMENT_BLOCK;
-	for (const struct statement_entry *end = entry + made; !code && entry < end; entry++) {
+	for (uint32_t i = 0; i < made; i++)
+		if (!statement_reading_follow(reading, i, entries[i].counter.generation))
+			return 0;
+	for (uint32_t i = 0; !code && i < made; i++) {
+		const struct statement_entry *entry = &entries[i];
 		const char *text = find_text(from, size, entry->text);
 		const char *database = find_text(from, size, entry->database);
-		struct statement_counts counts = entry->counter.own;
-		struct statement_stats stats = { 0, "(other)", "", false, &counts, { 0 } };
+		struct statement_counts now = entry->counter.own, since;
+		struct statement_stats stats = { 0, "(other)", "", false, &since, { 0 } };
 
-		statement_counts_add(&counts, &entry->counter.shared);
-		if (!subtract(&counts, &entry->stored[stored_index(entry, from->flushed, flush)].counts) ||
-		    (!counts.sums[STATEMENT_CALLS] && !counts.sums[STATEMENT_PREPARES]))
+		statement_counts_add(&now, &entry->counter.shared);
+		if (!statement_reading_since(reading, i, &now, &since) || !was_counted(&since))
 			continue;
 		if (text && database)
-			stats = (struct statement_stats){ entry->hash,   text,    database,
-				                          entry->is_cut, &counts, entry->part };
+			stats = (struct statement_stats){ entry->hash,   text,   database,
+				                          entry->is_cut, &since, entry->part };
 		code = each(context, &stats);
+		if (!code)
+			statement_reading_keep(reading, i, &now);
 	}
 	return code;
 }

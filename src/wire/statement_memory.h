@@ -3,26 +3,17 @@
  * The memory of the counters of statements and their texts. Under `record` that is memory that the
  * command holds, too (store/shared_ring.h): what has not come to the file yet is there when the
  * process is gone. Statements that do not fit in there, and elsewhere all, are in private memory.
- *
- * The counts of a statement in the file are known for two flushes, the newest one that is stored
- * for sure and the one that is being stored: so a process that finds the memory of a killed one
- * reads the number of its newest flush in the file, and counts nothing twice.
  */
 #ifndef QUERYPROF_WIRE_STATEMENT_MEMORY_H
 #define QUERYPROF_WIRE_STATEMENT_MEMORY_H
 
 #include <stddef.h>
 
+#include "base/vector.h"
 #include "wire/statement_counts.h"
 
 /* Codes of failures that a statement counts apart, the last of which stands for all others. */
 #define STATEMENT_FAILURE_CODES 4
-
-/* The part of the statement's counts that the file has since this flush, 0: none. */
-struct statement_stored {
-	uint64_t flush;
-	struct statement_counts counts;
-};
 
 struct statement_entry {
 	struct statement_counter counter;
@@ -31,7 +22,7 @@ struct statement_entry {
 		uint32_t count;
 	} failures[STATEMENT_FAILURE_CODES];
 
-	/* Changed by the flusher, or by the thread that makes the entry; under the lock. */
+	/* Changed by the thread that makes the entry, or frees it; under the lock. */
 	uint64_t hash;
 	const char *database, *text; /* text NULL: the entry is free */
 	bool is_cut;
@@ -39,8 +30,6 @@ struct statement_entry {
 	bool is_mixed; /* layouts of the statement change too often: it has one part for each */
 	struct statement_part part;
 	uint32_t next; /* of the chain, or of the free ones */
-
-	struct statement_stored stored[2]; /* the flusher's */
 };
 
 /* The index of "(other)". */
@@ -77,22 +66,42 @@ void statement_memory_reset_in_child(void);
 const char *statement_memory_copy(const char *text, size_t size);
 void statement_memory_free(const char *text); /* NULL: nothing */
 
-/* --- what is stored, the flusher's ------------------------------------------------------------------ */
+/* An entry is about to be freed, and its text with it; and it is, or not. One thread at a time. */
+void statement_memory_begin_fold(void);
+void statement_memory_end_fold(void);
 
-/* The number of the flush that comes, or is under way. No two of a process have the same one,
- * whatever it executes. */
-uint64_t statement_memory_flush(void);
+/* --- what a reader has stored ---------------------------------------------------------------------- */
 
-/* The counts that the file has for sure; and room for those that it has after the flush that is under way:
- * statement_memory_keep() says that this is filled, and statement_memory_drop() that it will
- * not be stored. */
-struct statement_stored *statement_memory_stored(struct statement_entry *entry);
-struct statement_stored *statement_memory_other(struct statement_entry *entry);
-void statement_memory_keep(struct statement_stored *stored);
-void statement_memory_drop(struct statement_stored *stored);
+/* Of each entry, by its index. Zeros: nothing yet. */
+struct statement_reading {
+	VECTOR(struct statement_read) entries;
+	bool has_newer;
+};
 
-/* The flush is stored, with all that was kept. */
-void statement_memory_commit(void);
+struct statement_read {
+	uint32_t generation;
+	bool is_newer; /* and will be what is stored, at the next commit */
+	struct statement_counts counts, newer;
+};
+
+/* First, of each entry that has its generation: where that has changed, what was stored of it has become part
+ * of
+ * "(other)". False: no memory. */
+bool statement_reading_follow(struct statement_reading *reading, uint32_t index, uint32_t generation);
+
+/* What has come to the entry, whose counts are `now`, since they were stored. False: nothing; or they are
+ * being moved to "(other)", and are known the next time. */
+bool statement_reading_since(const struct statement_reading *reading, uint32_t index,
+                             const struct statement_counts *now, struct statement_counts *since);
+
+/* That is being stored; and it is stored, with all others, or not. */
+void statement_reading_keep(struct statement_reading *reading, uint32_t index,
+                            const struct statement_counts *now);
+void statement_reading_commit(struct statement_reading *reading, bool is_stored);
+
+/* Nothing is stored. */
+void statement_reading_reset(struct statement_reading *reading);
+void statement_reading_free(struct statement_reading *reading);
 
 /* --- shared memory -------------------------------------------------------------------------------- */
 
@@ -106,11 +115,14 @@ void statement_memory_place(void *memory, size_t size);
 /* In a forked child that gets no such memory, before anything else: statements are not counted. */
 void statement_memory_leave_in_child(void);
 
-/* `memory` is that of a process that is gone. Calls `each` for each statement whose counts the file
- * has not all; `counts` has the missing ones. `flush`: the number of the newest flush of the
- * process that the file has; 0: it has none. Counts of an unknown statement are "(other)"'s. Stops at
- * a result that is not 0 and returns it. */
-int statement_memory_remains(const void *memory, size_t size, uint64_t flush,
-                             int (*each)(void *context, const struct statement_stats *stats), void *context);
+/* `memory` is a copy of another process's, which is gone or runs. Calls `each` for each statement whose
+ * counts are not all stored; `counts` has the missing ones. Counts of an unknown statement are "(other)"'s.
+ * Stops at a result that is not 0 and returns it; statement_reading_commit() follows. */
+int statement_memory_read(const void *memory, size_t size, struct statement_reading *reading,
+                          int (*each)(void *context, const struct statement_stats *stats), void *context);
+
+/* How many entries were freed so far; odd: one is being freed. Where the number is not the same before and
+ * behind the copying, texts in the copy may be another statement's. */
+uint64_t statement_memory_folds(const void *memory);
 
 #endif

@@ -41,7 +41,7 @@
  * signals come late, the timer fires at every second point only, then at every fourth, and
  * so on; each signal stands for as many. After many in time it is faster again.
  *
- * The budget (timers/budget.h) stretches intervals: a signal then stands for as many periods. The
+ * The budget (handler/budget.h) stretches intervals: a signal then stands for as many periods. The
  * clock of a stretched timer is cut into cells, one interval each, and the timer fires at one random
  * moment of each cell. Where a cell ends the next one begins, as long as the stretch that was in force
  * at the signal says. A cell's moment is drawn when its length is known, and says nothing of the cells

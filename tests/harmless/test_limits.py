@@ -55,7 +55,8 @@ class Limits(Hosts):
         self.assertRegex(done.err, "refused: .*[Mm]emory")
 
     def test_no_more_memory(self):
-        self.expect_goes_on("no_more_memory")
+        """What the flusher has no memory for is lost and counted."""
+        self.expect_goes_on("no_more_memory", samples=1)
 
     def test_refused_timers(self):
         done = self.expect_goes_on("refused_timers", samples=0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters in memory that another process holds, too: whenever a process is killed, they and
- * its file say what the file has not.
+ * Counters in memory that another process holds, too, and reads, while this one runs or when it is gone: each
+ * run is read once, whatever was folded in between.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,22 +37,24 @@ static int add(void *context, const struct statement_stats *stats)
 	return 0;
 }
 
-static uint64_t flush(bool is_stored)
+static struct sums flush(bool is_stored)
 {
 	struct sums sums = { 0 };
-	uint64_t number;
 
 	assert_int_equal(statement_stats_next(add, &sums), 0);
-	number = statement_stats_flush();
 	statement_stats_commit(is_stored);
-	return number;
+	return sums;
 }
 
-static struct sums remains(uint64_t newest_flush)
+/* The other process's. */
+static struct statement_reading reading;
+
+static struct sums read_all(bool is_stored)
 {
 	struct sums sums = { 0 };
 
-	assert_int_equal(statement_memory_remains(memory, size, newest_flush, add, &sums), 0);
+	assert_int_equal(statement_memory_read(memory, size, &reading, add, &sums), 0);
+	statement_reading_commit(&reading, is_stored);
 	return sums;
 }
 
@@ -70,52 +72,43 @@ static int begin(void **state)
 	(void)state;
 	statement_memory_place(memset(memory, 0, size), size);
 	statement_stats_reset_in_child();
+	statement_reading_reset(&reading);
 	statement_stats_set_max(STATEMENTS_MAX_DEFAULT);
 	return 0;
 }
 
-static void what_the_file_has_not(void **state)
+static void what_was_not_stored(void **state)
 {
-	struct sums sums = { 0 };
-	uint64_t number;
-
 	(void)state;
-	assert_int_equal(remains(0).statements, 0);
+	assert_int_equal(read_all(true).statements, 0);
 	count("SELECT a");
-	assert_int_equal(remains(0).calls, 1);
-	statement_stats_next(add, &sums);
-	number = statement_stats_flush();
-	assert_int_not_equal(number, 0);
+	assert_int_equal(read_all(false).calls, 1);
 	count("SELECT a");
-	/* Killed before the file has the flush, and behind it. */
-	assert_int_equal(remains(0).calls, 2);
-	assert_int_equal(remains(number - 1).calls, 2);
-	assert_int_equal(remains(number).calls, 1);
-	statement_stats_commit(true);
-	assert_int_equal(remains(0).calls, 1);
-	assert_int_equal(remains(number).calls, 1);
-	assert_int_equal(flush(true), number + 1);
-	assert_int_equal(remains(0).statements, 0);
-	assert_int_equal(flush(true), 0);
+	count("SELECT b");
+	assert_int_equal(read_all(false).calls, 3);
+	assert_int_equal(read_all(true).calls, 3);
+	assert_int_equal(read_all(true).statements, 0);
+	count("SELECT b");
+	assert_int_equal(read_all(true).calls, 1);
 }
 
-static void a_flush_that_failed_is_none(void **state)
+static void what_the_flusher_has_not_stored(void **state)
 {
-	uint64_t failed;
-
 	(void)state;
 	count("SELECT a");
-	flush(true);
+	assert_int_equal(flush(true).calls, 1);
 	count("SELECT a");
-	failed = flush(false);
-	assert_int_equal(remains(failed).calls, 1);
+	assert_int_equal(flush(false).calls, 1);
 	count("SELECT a");
-	assert_int_equal(flush(true), failed);
-	assert_int_equal(remains(failed).statements, 0);
+	assert_int_equal(flush(true).calls, 2);
+	assert_int_equal(flush(true).statements, 0);
 }
 
+/* Sums of all that was read are those of all that was counted. */
 static void what_was_folded(void **state)
 {
+	uint64_t folds = statement_memory_folds(memory);
+	struct sums both[2] = { { 0 }, { 0 } };
 	char text[32];
 
 	(void)state;
@@ -123,15 +116,21 @@ static void what_was_folded(void **state)
 	for (int i = 0; i < 4 * STATEMENTS; i++) {
 		snprintf(text, sizeof(text), "SELECT a_%d", i);
 		count(text);
+		if (i % 7 == 0)
+			both[0].calls += read_all(i % 3 != 0).calls * (i % 3 != 0);
 		if (i % 16 == 0)
-			flush(true);
+			both[1].calls += flush(i % 3 != 0).calls * (i % 3 != 0);
 	}
 	assert_true(statement_stats_counter(STATEMENTS_FOLDED) > 0);
-	flush(true);
-	assert_int_equal(remains(0).statements, 0);
+	assert_true(statement_memory_folds(memory) > folds);
+	assert_int_equal(statement_memory_folds(memory) % 2, 0);
+	both[0].calls += read_all(true).calls;
+	both[1].calls += flush(true).calls;
+	assert_int_equal(both[0].calls, 4 * STATEMENTS);
+	assert_int_equal(both[1].calls, 4 * STATEMENTS);
 	count("SELECT a_new");
 	count("SELECT a_newer");
-	assert_int_equal(remains(0).calls, 2);
+	assert_int_equal(read_all(true).calls, 2);
 }
 
 /* More than there is room for lie in private memory. Their texts may, and then it is not known
@@ -151,35 +150,36 @@ static void what_has_no_room(void **state)
 		memset(text + 64, 'x', STATEMENT_TEXT_MAX + 100);
 		count(text);
 	}
-	sums = remains(0);
+	sums = read_all(false);
 	assert_int_equal(sums.calls, calls);
 	assert_in_range(sums.others, 1, calls - 3);
 	for (; calls < 12 * STATEMENTS; calls++) {
 		snprintf(text, sizeof(text), "SELECT c_%d", calls);
 		count(text);
 	}
-	sums = remains(0);
+	sums = read_all(false);
 	assert_in_range(sums.statements, STATEMENTS, 2 * STATEMENTS);
 	for (size_t cut = size; cut > 512; cut -= 512) { /* and nothing that is found there is believed */
 		struct sums some = { 0 };
 
-		statement_memory_remains(memory, cut, 0, add, &some);
+		statement_memory_read(memory, cut, &reading, add, &some);
+		statement_reading_commit(&reading, false);
 		assert_true(some.statements <= sums.statements);
 	}
-	/* All but the most used one go, with their texts. */
+	/* The next one makes room: all go, with their texts. */
 	statement_stats_set_max(1);
-	flush(true);
+	count("SELECT d");
 	assert_int_equal(statement_stats_counter(STATEMENTS_KEPT), 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(what_the_file_has_not, begin),
-		cmocka_unit_test_setup(a_flush_that_failed_is_none, begin),
+		cmocka_unit_test_setup(what_was_not_stored, begin),
+		cmocka_unit_test_setup(what_the_flusher_has_not_stored, begin),
 		cmocka_unit_test_setup(what_was_folded, begin),
 		cmocka_unit_test_setup(what_has_no_room, begin),
-		cmocka_unit_test_setup(what_the_file_has_not, begin),
+		cmocka_unit_test_setup(what_was_not_stored, begin),
 	};
 
 	size = statement_memory_bytes(STATEMENTS);

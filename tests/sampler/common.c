@@ -2,6 +2,9 @@
 #include "common.h"
 #include "../lib/spin.h"
 
+#include "queryprof.h"
+#include "settings/settings.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -121,4 +124,13 @@ void assert_ledger(void)
 	       (unsigned long long)ledger_read(LEDGER_FOREIGN),
 	       (unsigned long long)ledger_read(LEDGER_REENTERED));
 	assert_int_equal(signals, sum);
+}
+
+/* Each sample is one of the full rate, whatever all of them cost. */
+__attribute__((constructor)) static void take_all(void)
+{
+	char *error;
+
+	settings_set(NULL, "query_profiler_max_threads", "0", SETTING_FROM_C, &error);
+	settings_set(NULL, "query_profiler_max_overhead_percent", "0", SETTING_FROM_C, &error);
 }

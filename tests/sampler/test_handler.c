@@ -16,9 +16,9 @@
 #include <ucontext.h>
 
 #include "handler/timer.h"
+#include "handler/budget.h"
 #include "queryprof.h"
 #include "settings/settings.h"
-#include "timers/budget.h"
 #include "collect/slots.h"
 #include "collect/state.h"
 
@@ -807,27 +807,24 @@ static void set_max_threads(const char *value)
 	                 QP_OK);
 }
 
-/* Threads that the pacer has not looked at yet count for the first interval of those that come behind them.
+/* Threads that were not looked at yet count for the first interval of those that come behind them.
  */
 static void test_first_stretch(void **state)
 {
 	const struct thread_timer *timer = &running_thread()->timers[TIMER_REAL];
-	uint64_t threads = sampler_counter(SAMPLER_THREADS);
 	(void)state;
 
-	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1);
-	counter_set(SAMPLER_THREADS, 64);
-	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 4);
-	assert_int_equal(budget_first_stretch(timer, TIMER_CPU), 1);
-	set_max_threads("0");
-	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1);
-	set_max_threads("1");
-	counter_set(SAMPLER_THREADS, 1000001); /* in steps of a 16th of an octave, and bounded */
-	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), TIMER_STRETCH_MAX);
-	counter_set(SAMPLER_THREADS, 1000);
-	assert_int_equal(budget_first_stretch(timer, TIMER_REAL), 1024);
 	set_max_threads("DEFAULT");
-	counter_set(SAMPLER_THREADS, threads);
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 1), 1);
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 64), 4);
+	assert_int_equal(budget_first_stretch(timer, TIMER_CPU, 64), 1);
+	set_max_threads("0");
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 64), 1);
+	set_max_threads("1");
+	/* In steps of a 16th of an octave, and bounded. */
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 1000001), TIMER_STRETCH_MAX);
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 1000), 1024);
+	set_max_threads("DEFAULT");
 }
 
 /* A signal of the shared timer stands for the cells whose points have passed, however late it comes; none

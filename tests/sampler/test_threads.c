@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 #include "handler/timer.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/shared_timer.h"
 
 static struct ring *ring;
@@ -173,7 +173,7 @@ static void test_ends(void **state)
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 	for (int i = 0; i < 20; i++)
 		run_thread(end_bare);
-	assert_int_equal(sampler_counter(SAMPLER_THREADS), 20);
+	assert_in_range(sampler_counter(SAMPLER_THREADS), 1, 20); /* new threads look for them, too */
 	assert_nothing_left();
 #else
 	(void)end_bare;
@@ -292,7 +292,7 @@ static void test_pacer(void **state)
 		assert_int_equal(pthread_create(&threads[t], NULL, be_visited, &done), 0);
 	while (!visited || clock_ns(CLOCK_MONOTONIC) < end) {
 		visited |= shared_timer_visit() != 0;
-		budget_update(0, 0);
+		budget_update(ring);
 		drain(ring, &seen);
 		usleep(1000);
 	}

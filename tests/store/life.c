@@ -22,7 +22,7 @@
 #include "support.h"
 
 #include "queryprof.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "store/control.h"
 #include "store/waiting.h"
 

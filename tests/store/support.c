@@ -18,8 +18,7 @@
 #include "modules/module_log.h"
 #include "modules/modules.h"
 #include "query/inspect.h"
-#include "query/watch_cost.h"
-#include "timers/budget.h"
+#include "handler/budget.h"
 #include "timers/shared_timer.h"
 #include "collect/state.h"
 #include "timers/threads.h"
@@ -105,15 +104,6 @@ void modules_log_to(struct module_log *log)
 	module_log_end_generation(log, modules_generation());
 }
 
-/* The store empties a ring that is not the sampler's. */
-struct ring *state_ring;
-
-uint64_t sampler_counter(enum sampler_counter which)
-{
-	(void)which;
-	return 0;
-}
-
 char *label_set_text(uint64_t number)
 {
 	(void)number;
@@ -142,15 +132,15 @@ uint32_t shared_timer_members(void)
 	return 0;
 }
 
-bool budget_update(uint64_t storing_ns, uint64_t stored)
+bool budget_update(const struct ring *for_samples)
 {
-	(void)storing_ns;
-	(void)stored;
+	(void)for_samples;
 	return false;
 }
 
-void watch_cost_calibrate(void)
+void budget_note_storing(uint64_t storing_ns, uint64_t stored)
 {
+	(void)storing_ns, (void)stored;
 }
 
 /* --- files ------------------------------------------------------------------------ */

@@ -192,7 +192,7 @@ static bool has_text(FILE *file, const char *wanted)
 
 static bool is_of_recording(const char *pid)
 {
-	char path[32 + NAME_MAX], *wanted = text_format("QUERYPROF_RECORD=%s", marks.path);
+	char path[32 + NAME_MAX], *wanted = text_format("QUERYPROF_RECORD=%s", getenv("QUERYPROF_RECORD"));
 	FILE *environment;
 	bool found;
 
@@ -239,6 +239,11 @@ static bool has_counted(const char *trace)
 
 /* The lines of processes that ran the same are the same. */
 #define REFUSED_MAX 8
+
+bool explain_is_any_left(void)
+{
+	return find_process() != 0;
+}
 
 bool explain_refused(const char *before)
 {

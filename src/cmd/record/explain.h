@@ -15,6 +15,9 @@ int explain_begin(void);
 /* Removes it, if there is one. */
 void explain_end(void);
 
+/* Whether a process of the recording still runs; also behind explain_end(). */
+bool explain_is_any_left(void);
+
 /* Whether some process had a SQLite library that could be recorded. */
 bool explain_has_sqlite(void);
 

@@ -224,7 +224,7 @@ struct trace {
 	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
 	int64_t before; /* the newest process that it knows */
 	int64_t runs_before; /* that were counted */
-	const struct recovery *recovery;
+	const struct collection *collection;
 };
 
 /* The command does not remove a file that is no trace file. */
@@ -392,7 +392,11 @@ static void tell_losses(const struct losses *losses)
 				    "let that user run queryprof record"
 				  : "";
 
-		if (loss->samples)
+		if (loss->samples && strncmp(loss->reason, LOSS_UNCOUNTED, strlen(LOSS_UNCOUNTED)) == 0)
+			complain("%s: %llu run%s missing in statement_stats: %s%s", path_as_given,
+			         (unsigned long long)loss->samples, loss->samples == 1 ? " is" : "s are",
+			         loss->reason, advice);
+		else if (loss->samples)
 			complain("%s: %llu sample%s or lines of queries lost: %s%s", path_as_given,
 			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
 			         loss->reason, advice);
@@ -405,7 +409,7 @@ static void tell_losses(const struct losses *losses)
 
 static void tell_end(const struct trace *trace, const char *program, int status)
 {
-	struct summary found = { .losses = trace->recovery->losses };
+	struct summary found = { .losses = trace->collection->losses };
 	bool is_read = summarize(trace, &found); /* has complained if not */
 	bool is_empty = is_read && !found.is_late && !found.processes && !explain_has_sqlite();
 
@@ -442,6 +446,13 @@ static void tell_end(const struct trace *trace, const char *program, int status)
 	explain_confinement(path_as_given);
 }
 
+/* For processes that have gone on. */
+static void embed_later(const char *path)
+{
+	if (!no_symbols)
+		embed_file(path, EMBED_PATIENCE);
+}
+
 static int run(int argc, char **argv)
 {
 	int result = set_defaults(), status, error;
@@ -468,12 +479,13 @@ static int run(int argc, char **argv)
 	store_settings(&store);
 	rings_watch(trace.path, store.max_bytes);
 	status = program_wait();
-	trace.recovery = rings_finish();
+	trace.collection = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	push_background_end();
 	tell_end(&trace, argv[0], status);
 	explain_end();
+	rings_go_on(explain_is_any_left, embed_later);
 	program_end_alike(status);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread polls the socket, the connections that have sent nothing yet, and the pidfds of
- * the processes whose rings it holds. Nothing that a process does, or leaves undone, makes it
- * wait.
+ * the processes whose rings it holds, and looks at the rings at times. Nothing that a process does, or leaves
+ * undone, makes it wait.
  */
 #include "cmd/record/rings.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -30,8 +31,15 @@
 /* A process that was killed together with the command may take so long to be gone. */
 #define END_NS 200000000ull
 
-/* Between two looks at the rings of processes that request it. A ring has room for much more. */
-#define LOOK_NS 250000000ull
+/* Between two looks at the rings, by what the last one found. */
+static const uint64_t pauses[] = {
+	[LOAD_NONE] = 100000000,
+	[LOAD_SOME] = 50000000,
+	[LOAD_HIGH] = 5000000,
+};
+
+/* While processes run that have no SQLite yet. */
+#define IDLE_NS 1000000000ull
 
 /* After a refused accept(): for want of descriptors. */
 #define NAP_NS 10000000
@@ -41,7 +49,7 @@ struct guest {
 	int connection; /* -1: closed */
 	pid_t process;  /* 0: not known here */
 	int descriptors[HANDOVER_DESCRIPTORS];
-	int asking; /* the connection of a process that stores nothing itself; -1: none */
+	struct recorded *recorded;
 };
 
 static struct {
@@ -49,12 +57,10 @@ static struct {
 	int socket, end; /* `end`: an eventfd */
 	pthread_t thread;
 	bool has_thread;
-	const char *path;
-	int64_t max_bytes;
 	VECTOR(struct guest) guests;
 	VECTOR(struct pollfd) polled; /* the socket, the end, a descriptor of each guest */
-	uint64_t look_at;             /* at the rings of processes that request it */
-	struct recovery recovery;
+	uint64_t look_at;             /* at the rings */
+	struct collection collection;
 } rings = { .socket = -1, .end = -1 };
 
 void rings_open(void)
@@ -83,28 +89,10 @@ static void accept_guests(void)
 	int connection;
 
 	while ((connection = accept4(rings.socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-		if (!vector_push(&rings.guests, (struct guest){ .connection = connection, .asking = -1 }))
+		if (!vector_push(&rings.guests, (struct guest){ .connection = connection }))
 			close(connection);
 	if (errno == EMFILE || errno == ENFILE)
 		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
-}
-
-/* The process requests its ring, the newest of those before number `count` (it may have called
- * exec). False: it is not here. */
-static bool take_asking(const struct guest *from, size_t count)
-{
-	for (size_t i = count; from->process > 0 && i-- > 0;) {
-		struct guest *guest = &rings.guests.items[i];
-
-		if (guest->process != from->process || guest->connection >= 0)
-			continue;
-		if (guest->asking >= 0)
-			close(guest->asking);
-		guest->asking = from->connection;
-		rings.look_at = 0;
-		return true;
-	}
-	return false;
 }
 
 static pid_t process_of(int connection)
@@ -135,65 +123,56 @@ static bool take_message(struct guest *guest, const struct handover_message *mes
 	return count == 1 && make_memory(guest, message->memory_bytes);
 }
 
-/* False: the connection brought no ring. `before`: guests that are in the list. */
-static bool receive(struct guest *guest, size_t before)
+static void close_guest(struct guest *guest)
+{
+	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
+		close(guest->descriptors[i]);
+}
+
+/* False: the connection brought no ring. */
+static bool receive(struct guest *guest)
 {
 	struct handover_message message;
 	int count = handover_receive(guest->connection, &message, sizeof(message), guest->descriptors);
 	bool is_ours = count >= 0 && memcmp(message.key, rings.key, HANDOVER_KEY_SIZE) == 0;
-	bool received = false;
+	bool received = is_ours && take_message(guest, &message, count);
 
 	guest->process = process_of(guest->connection);
-	if (is_ours && count == 0 && take_asking(guest, before))
-		return false;
-	if (is_ours)
-		received = take_message(guest, &message, count);
 	while (!received && count > 0)
 		close(guest->descriptors[--count]);
 	close(guest->connection);
 	guest->connection = -1;
+	if (received && !(guest->recorded = recorded_open(guest->descriptors[HANDOVER_RING]))) {
+		close_guest(guest);
+		return false;
+	}
 	return received;
 }
 
 /* --- a process is gone --------------------------------------------------------------- */
 
-static void store(struct guest *guest)
+static void end(struct guest *guest)
 {
-	recovery_store(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes, &rings.recovery);
-	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
-		close(guest->descriptors[i]);
-	if (guest->asking >= 0)
-		close(guest->asking);
+	recorded_end(guest->recorded, &rings.collection);
+	close_guest(guest);
 }
 
-/* --- a process's request --------------------------------------------------------------- */
+/* --- rings ----------------------------------------------------------------------------- */
 
-/* False: it has closed the connection. */
-static bool is_connected(int connection)
+/* Stores what is there now. Returns the time until the next look. */
+static uint64_t look(void)
 {
-	struct pollfd polled = { .fd = connection };
+	enum recorded_load most = LOAD_NONE;
 
-	return poll(&polled, 1, 0) == 0;
-}
-
-/* Stores what is there now. `last`: from then on the process is alone. */
-static void serve_asking(bool last)
-{
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		struct guest *guest = &rings.guests.items[i];
+		enum recorded_load load = LOAD_NONE;
 
-		if (guest->connection >= 0 ||
-		    (guest->asking < 0 && !shared_ring_is_left(guest->descriptors[HANDOVER_RING])))
-			continue;
-		/* First: what came before is stored in any case. */
-		bool is_alone = guest->asking >= 0 && (last || !is_connected(guest->asking));
-		recovery_store_running(guest->descriptors[HANDOVER_RING], rings.path, rings.max_bytes,
-		                       &rings.recovery);
-		if (is_alone) {
-			close(guest->asking);
-			guest->asking = -1;
-		}
+		if (guest->connection < 0)
+			load = recorded_store(guest->recorded, &rings.collection);
+		most = load > most ? load : most;
 	}
+	return pauses[most];
 }
 
 /* --- the thread ------------------------------------------------------------------------ */
@@ -225,33 +204,35 @@ static void serve_guests(void)
 		bool stays = rings.polled.items[i + 2].revents == 0;
 
 		if (!stays && guest->connection >= 0)
-			stays = receive(guest, kept);
+			stays = receive(guest);
 		else if (!stays)
-			store(guest);
+			end(guest);
 		if (stays)
 			rings.guests.items[kept++] = *guest;
 	}
 	rings.guests.count = kept;
 }
 
+/* Until the eventfd says so, and then until no process is left, or for a moment. */
 static void *watch(void *unused)
 {
-	uint64_t until = UINT64_MAX;
+	uint64_t until = UINT64_MAX, now = clock_ns(CLOCK_MONOTONIC);
 
 	(void)unused;
 	for (bool ending = false; list_polled(ending);) {
-		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		uint64_t next = ending && rings.guests.count == 0                  ? now
-		                : rings.guests.count == 0 || until < rings.look_at ? until
-		                                                                   : rings.look_at;
+		uint64_t next = rings.guests.count == 0 ? ending ? now : UINT64_MAX
+		                : until < rings.look_at ? until
+		                                        : rings.look_at;
 		struct timespec left = timespec_of_ns(next > now ? next - now : 0);
 		int ready = ppoll(rings.polled.items, rings.polled.count, next == UINT64_MAX ? NULL : &left,
 		                  NULL);
 
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= rings.look_at) {
-			serve_asking(false);
-			rings.look_at = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
+			uint64_t pause = look();
+
+			now = clock_ns(CLOCK_MONOTONIC);
+			rings.look_at = now + pause;
 		}
 		if (ending && ready <= 0 && (now >= until || rings.guests.count == 0))
 			break;
@@ -262,31 +243,86 @@ static void *watch(void *unused)
 			accept_guests();
 		if (rings.polled.items[1].revents != 0) {
 			ending = true;
-			until = clock_ns(CLOCK_MONOTONIC) + END_NS;
+			until = now + END_NS;
 		}
 	}
-	serve_asking(true);
+	look();
 	return NULL;
 }
 
 void rings_watch(const char *path, int64_t max_bytes)
 {
-	rings.path = path;
-	rings.max_bytes = max_bytes;
+	rings.collection.path = path;
+	rings.collection.max_bytes = max_bytes;
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	file_limit_raise();
 	rings.has_thread =
 		rings.socket >= 0 && rings.end >= 0 && pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 }
 
-const struct recovery *rings_finish(void)
+/* No connection stays open: one of SQLite's is its own process's. */
+const struct collection *rings_finish(void)
 {
 	if (rings.has_thread && write(rings.end, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0)
 		pthread_join(rings.thread, NULL);
 	rings.has_thread = false;
-	/* A daemon sees that it is alone. */
-	if (rings.socket >= 0)
-		close(rings.socket);
-	rings.socket = -1;
-	return &rings.recovery;
+	for (size_t i = 0; i < rings.guests.count; i++)
+		if (rings.guests.items[i].connection < 0)
+			recorded_rest(rings.guests.items[i].recorded);
+	if (rings.collection.path)
+		collection_fold(&rings.collection);
+	return &rings.collection;
+}
+
+/* A process of its own: nobody waits for it, and no terminal's signal reaches it. */
+static bool leave(void)
+{
+	int nowhere;
+
+	if (fork() != 0)
+		return false;
+	setsid();
+	nowhere = open("/dev/null", O_RDWR);
+	for (int fd = STDIN_FILENO; nowhere >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(nowhere, fd);
+	return true;
+}
+
+/* Nobody can come any more, and who came before has been accepted. */
+static void close_door(void)
+{
+	shutdown(rings.socket, SHUT_RD);
+	accept_guests();
+}
+
+static void serve_once(uint64_t pause_ns)
+{
+	struct timespec pause = timespec_of_ns(pause_ns);
+
+	if (!list_polled(true) || ppoll(rings.polled.items, rings.polled.count, &pause, NULL) <= 0)
+		return;
+	serve_guests();
+	if (rings.polled.items[0].revents != 0)
+		accept_guests();
+}
+
+void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
+{
+	if (rings.socket < 0)
+		return;
+	if (rings.guests.count == 0 && !is_any_left()) {
+		close_door();
+		if (rings.guests.count == 0)
+			return;
+	}
+	if (!leave())
+		return;
+	do {
+		while (rings.guests.count != 0 || is_any_left())
+			serve_once(rings.guests.count != 0 ? look() : IDLE_NS);
+		close_door();
+	} while (rings.guests.count != 0);
+	collection_fold(&rings.collection);
+	at_end(rings.collection.path);
+	_exit(0);
 }

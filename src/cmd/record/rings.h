@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rings of the processes of a recording, held here until each process is gone, and stored
- * then; those of processes that cannot open the file all the time. See entry/handover.h.
+ * The rings of the processes of a recording: what comes there is stored here, by a thread of the command's,
+ * and the rest when a process is gone. See entry/handover.h.
  */
 #ifndef QUERYPROF_CMD_RECORD_RINGS_H
 #define QUERYPROF_CMD_RECORD_RINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "store/recovery.h"
+#include "store/collector.h"
 
 /* From here on processes that have the environment hand their rings over. If no socket can
- * be had, what a killed process did not store is lost. */
+ * be had, they store what they record themselves. */
 void rings_open(void);
 
-/* Begins to store what processes leave, on a thread of its own. With all signals blocked. */
+/* Begins to store, on a thread of its own. With all signals blocked. */
 void rings_watch(const char *path, int64_t max_bytes);
 
-/* Ends it. All processes that were gone at the call have been stored afterwards. */
-const struct recovery *rings_finish(void);
+/* Ends it. All that was recorded before the call is stored afterwards. */
+const struct collection *rings_finish(void);
+
+/* Then: goes on storing in a process of its own until the last process of the recording is gone;
+ * `is_any_left` says whether one runs, and `at_end` is called at the end, both there. Returns in the calling
+ * process only. */
+void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path));
 
 #endif

@@ -16,6 +16,7 @@
 #include "sqlite/plan/virtual_tables.h"
 #include "store/control.h"
 #include "store/counters.h"
+#include "store/shared_ring.h"
 
 /* More than any program of use; what is hashed, copied and stored of one is bounded. */
 #define OPCODES_MAX 100000u
@@ -75,7 +76,8 @@ static struct hash key_of(struct hash program)
 /* Whether it is to be published: for the first time for the trace file that is open, or again. */
 static bool note(struct hash key)
 {
-	uint64_t lost = store_counter(STORE_PLANS_LOST) + store_counter(STORE_PLANS_REMOVED);
+	uint64_t lost = store_counter(STORE_PLANS_LOST) + store_counter(STORE_PLANS_REMOVED) +
+	                shared_ring_plans_lost();
 	struct known *entry;
 	bool is_due;
 

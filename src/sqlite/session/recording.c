@@ -5,7 +5,7 @@
 #include "sqlite/opcode/locations.h"
 #include "sqlite/runs/calling.h"
 #include "sqlite/session/binding.h"
-#include "store/counters.h"
+#include "collect/state.h"
 #include "store/store.h"
 #include "timers/threads.h"
 
@@ -76,7 +76,7 @@ struct session *session_follow(sqlite3 *db)
 	if (session && session->recorded)
 		session_watch(session);
 	if (!session) {
-		store_count(STORE_SESSIONS_REFUSED, 1);
+		counter_add(SAMPLER_SESSIONS_REFUSED, 1);
 		store_start(); /* which notifies it */
 	}
 	return session;

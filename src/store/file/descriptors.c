@@ -118,13 +118,6 @@ int descriptors_separate(void)
 	return occupy_numbers(below);
 }
 
-bool descriptors_suffice(void)
-{
-	const long limit = limit_now();
-
-	return limit - first_within(limit, first ? first : LIMIT_MAX) >= NEEDED;
-}
-
 void descriptors_fit_limit(void)
 {
 	const long now = first ? first_within(limit_now(), first) : 0;

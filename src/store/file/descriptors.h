@@ -27,7 +27,4 @@ int descriptors_separate(void);
  * store's numbers. */
 void descriptors_fit_limit(void);
 
-/* Whether the host's limit leaves enough of them for a trace file. */
-bool descriptors_suffice(void);
-
 #endif

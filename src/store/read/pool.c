@@ -24,6 +24,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "store/control.h"
+#include "store/file/descriptors.h"
 #include "store/counters.h"
 #include "timers/threads.h"
 
@@ -491,9 +492,13 @@ REQUIRES(pool.lock) static void end_reading(void)
 static void reading_main(void)
 {
 	struct waiting waiting;
+	int error;
 
 	pool.cpu_ns = 0;
+	/* Elsewhere the flusher has made it, whose descriptor table is not the host's. */
+	error = store_control.state == STORE_ELSEWHERE ? descriptors_separate() : 0;
 	lock_acquire(&pool.lock);
+	pool.ending |= error != 0;
 	while (!pool.ending) {
 		if (serve_one())
 			continue;

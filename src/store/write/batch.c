@@ -4,7 +4,7 @@
  * ring; it writes the samples' own rows at the end, in the order of time, which is the
  * order of their table. On any error it rolls the batch back, counts it as lost, and
  * forgets all rows that it knew. The ring keeps the records until then: a process that is
- * killed meanwhile has them there (recovery.c).
+ * killed meanwhile has them there (store/collector.h).
  */
 #include "store/write/batch.h"
 
@@ -26,6 +26,7 @@
 #include "store/write/spans.h"
 #include "store/write/statements.h"
 #include "store/write/threads.h"
+#include "wire/statement_memory.h"
 
 /* --- records ---------------------------------------------------------------------- */
 
@@ -54,7 +55,6 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_QUERY: return query_rows_add(writer, record, size);
 	case RECORD_START: return query_rows_add_start(writer, record, size);
 	case RECORD_THREAD: return take_thread(writer, record, size);
-	case RECORD_STATEMENTS: return statements_write_record(writer, record, size);
 	case RECORD_LABELS: return labels_add(writer, record, size);
 	case RECORD_SPANS: return spans_add(writer, record, size);
 	case RECORD_SPAN_SITE: span_sites_add(writer, record, size); return SQLITE_OK;
@@ -161,8 +161,8 @@ int writer_begin(struct writer *writer)
 	return SQLITE_OK;
 }
 
-/* `has_rows`: of records that recovery.c would store again, did it not find the batch. Of counters alone
- * there is nothing new for followers of the file; they have a number of their own. */
+/* `has_rows`: of counters alone there is nothing new for followers of the file; they have a number of their
+ * own. */
 static int finish(struct writer *writer, struct ring *ring, bool has_rows)
 {
 	const int64_t process = has_rows ? intern_process(writer) : 0;
@@ -240,13 +240,15 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	return SQLITE_OK;
 }
 
-int writer_store_statements(struct writer *writer, const void *memory, size_t size)
+int writer_store_statements(struct writer *writer, const void *memory, size_t size,
+                            struct statement_reading *reading)
 {
 	int code = writer_begin(writer);
 
 	if (code)
 		return code;
-	code = writer_end(writer, statements_write_remains(writer, memory, size));
+	code = writer_end(writer, statements_write_other(writer, memory, size, reading));
+	statement_reading_commit(reading, !code);
 	if (code)
 		writer_forget(writer);
 	return code;

@@ -9,6 +9,7 @@
 #include "store/write/writer.h"
 
 struct ring;
+struct statement_reading;
 
 /* The outcome of a batch. */
 struct writer_result {
@@ -31,9 +32,10 @@ int writer_begin(struct writer *writer);
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result);
 
-/* Stores in one transaction what statements of a process that is gone have counted, see
- * statements_write_remains(). SQLITE_OK or the error. */
-int writer_store_statements(struct writer *writer, const void *memory, size_t size);
+/* Stores in one transaction what statements of another process have counted, see statements_write_other().
+ * SQLITE_OK or the error. */
+int writer_store_statements(struct writer *writer, const void *memory, size_t size,
+                            struct statement_reading *reading);
 
 /* Stores in one transaction what the file lacks of them. SQLITE_OK or the error. */
 int writer_store_losses(struct writer *writer, struct losses *losses);

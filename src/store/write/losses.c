@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/losses.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/sys.h"
@@ -45,6 +47,33 @@ void losses_note(struct losses *losses, const char *reason, uint64_t samples, ui
 		loss->first_ns = loss->last_ns;
 	loss->samples += samples;
 	loss->refusals += refusals;
+}
+
+/* The counter's growth, where it can be: a process that crashed may have written anything there. */
+static uint64_t since(uint64_t *noted, uint64_t now)
+{
+	uint64_t before = *noted;
+
+	*noted = now;
+	return now > before ? now - before : 0;
+}
+
+void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER_COUNTERS],
+                          struct refusals *noted)
+{
+	const int error = (int)counters[SAMPLER_TIMER_ERRNO];
+	/* The kernel has no such reason. */
+	const char *who = error == EPERM || error == EACCES ? "a seccomp filter"
+	                  : error == ENOSYS                 ? "the system or a seccomp filter"
+	                                                    : "the system";
+	char reason[LOSS_REASON_SIZE];
+
+	snprintf(reason, sizeof(reason), "%s refused a timer: %s", who, strerror(error));
+	losses_note(losses, reason, 0, since(&noted->timers, counters[SAMPLER_TIMERS_FAILED]));
+	losses_note(losses, "there was no memory to follow a thread", 0,
+	            since(&noted->threads, counters[SAMPLER_THREADS_FAILED]));
+	losses_note(losses, "a connection could not be followed", 0,
+	            since(&noted->sessions, counters[SAMPLER_SESSIONS_REFUSED]));
 }
 
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped)
@@ -134,15 +163,5 @@ void losses_stored(struct losses *losses)
 
 		loss->stored_samples = loss->samples;
 		loss->stored_refusals = loss->refusals;
-	}
-}
-
-void losses_commit(struct losses *losses, const struct losses *stored)
-{
-	if (losses->file != stored->file)
-		begin_file(losses, stored->file);
-	for (int i = 0; i < LOSS_REASONS; i++) {
-		losses->reasons[i].stored_samples = stored->reasons[i].stored_samples;
-		losses->reasons[i].stored_refusals = stored->reasons[i].stored_refusals;
 	}
 }

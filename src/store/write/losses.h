@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process's losses, and why: an account that one thread at a time keeps, the flusher
- * while there is one. It may lie in memory that another process reads when this one is gone.
+ * A process's losses, and why: an account that one thread at a time keeps, the flusher, or the collector.
  * A row of the file's table is a process and a reason, with the sum so far, so that a row
  * that is written twice is the same row. Another file has only what the ones before it lack.
  */
@@ -11,10 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collect/state.h"
 #include "store/write/prepared.h"
 
 #define LOSS_REASONS 8
 #define LOSS_REASON_SIZE 160
+
+/* How a reason begins whose number is one of runs that statement_stats lacks. */
+#define LOSS_UNCOUNTED "runs were not counted: "
 
 struct writer;
 
@@ -43,6 +46,14 @@ struct losses {
 /* Records that were lost, or refusals. Nothing where both are 0. */
 void losses_note(struct losses *losses, const char *reason, uint64_t samples, uint64_t refusals);
 
+/* Timers, threads and sessions that were refused, by the sampler's counters, since the last call with these
+ * `*noted`. */
+struct refusals {
+	uint64_t timers, threads, sessions;
+};
+void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER_COUNTERS],
+                          struct refusals *noted);
+
 /* Counts the samples that the ring has dropped since the last call. */
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped);
 
@@ -56,8 +67,5 @@ void losses_add_waiting(struct losses *to, const struct losses *from);
  * error. */
 int losses_write(struct losses *losses, struct writer *writer);
 void losses_stored(struct losses *losses);
-
-/* `stored` was a copy of `losses`, to which its process has added since, and is in the file now. */
-void losses_commit(struct losses *losses, const struct losses *stored);
 
 #endif

@@ -3,16 +3,17 @@
 
 #include <string.h>
 
+#include "collect/open_runs.h"
 #include "query/inspect.h"
 #include "store/write/texts.h"
 #include "store/write/writer.h"
 
 /* The first sample published the beginning of a long text. 0: all of it; negative: minus the error. */
-static int64_t find_whole_text(struct writer *writer, const struct query_view *view)
+static int64_t find_whole_text(struct writer *writer, const struct open_run_texts *texts)
 {
-	size_t size = view->text ? strlen(view->text) : 0;
+	size_t size = texts->text && !texts->is_cut ? strlen(texts->text) : 0;
 
-	return size >= START_TEXT_MAX ? intern_statement(writer, view->text, size, false, false, 0) : 0;
+	return size >= START_TEXT_MAX ? intern_statement(writer, texts->text, size, false, false, 0) : 0;
 }
 
 /* In place of the beginning. */
@@ -26,20 +27,21 @@ static int replace_text(struct writer *writer, const struct query_span *span, in
 	return intern_remove_unused(writer, span->rows.statement);
 }
 
-static int write_view(struct writer *writer, const struct query_span *span, const struct query_view *view)
+static int write_texts(struct writer *writer, const struct query_span *span,
+                       const struct open_run_texts *texts)
 {
 	struct prepared *update;
-	int64_t library = 0, statement = find_whole_text(writer, view);
+	int64_t library = 0, statement = find_whole_text(writer, texts);
 	int code;
 
-	if (view->library)
-		library = intern_library(writer, view->library, strlen(view->library));
+	if (texts->library)
+		library = intern_library(writer, texts->library, strlen(texts->library));
 	if (library < 0 || statement < 0)
 		return (int)-(library < 0 ? library : statement);
 	update = writer_bind(writer, &writer->queries->sql.running);
-	bind_text(update, "database", view->database ? view->database : "", SIZE_MAX);
+	bind_text(update, "database", texts->database ? texts->database : "", SIZE_MAX);
 	bind_number(update, "library", library);
-	bind_text(update, "query_id", view->query_id ? view->query_id : "", SIZE_MAX);
+	bind_text(update, "query_id", texts->query_id ? texts->query_id : "", SIZE_MAX);
 	bind_number(update, "statement", statement);
 	bind_number(update, "id", span->rows.query);
 	code = writer_run(writer, update);
@@ -48,14 +50,23 @@ static int write_view(struct writer *writer, const struct query_span *span, cons
 
 int running_write(struct writer *writer, const struct query_span *span)
 {
-	struct query_view view;
+	struct query_view view = { .text = NULL };
+	struct open_run_texts texts;
+	bool is_open;
 	int code;
 
-	/* Nothing of another process can be seen. A query without a statement is not shown. */
-	if (writer->other || !span->rows.statement || !span->start->run.run ||
-	    !query_inspect(span->start->run.run, span->key, &view))
+	/* A query without a statement is not shown. */
+	if (!span->rows.statement || !span->start->run.run)
 		return SQLITE_OK;
-	code = write_view(writer, span, &view);
-	query_view_free(&view);
+	if (writer->other) {
+		is_open = open_runs_find(writer->other->runs, span->key, &texts);
+	} else {
+		is_open = query_inspect(span->start->run.run, span->key, &view);
+		texts = (struct open_run_texts){ view.text, view.database, view.library, view.query_id,
+			                         false };
+	}
+	code = is_open ? write_texts(writer, span, &texts) : SQLITE_OK;
+	if (!writer->other && is_open)
+		query_view_free(&view);
 	return code;
 }

@@ -111,22 +111,26 @@ static int64_t add_module(struct writer *writer, const struct module *module)
 	return code ? -code : base;
 }
 
-/* Without memory for them, addresses are of no module that is known. */
-static void read_modules(struct writer_other *other, uint32_t generation)
+/* Without memory for them, addresses are of no module that is known. What was read before is described
+ * elsewhere now. */
+static void read_modules(struct writer *writer, uint32_t generation)
 {
+	struct writer_other *other = writer->other;
+
 	if (generation <= other->generation || module_log_generation(other->log) <= other->generation)
 		return;
+	hash_table_clear(&writer->modules->known);
 	module_log_free(&other->modules);
 	module_log_read(other->log, other->log_size, &other->modules, &other->generation);
 }
 
-static const struct module *module_of(const struct writer *writer, uint64_t address, uint32_t generation)
+static const struct module *module_of(struct writer *writer, uint64_t address, uint32_t generation)
 {
 	struct writer_other *other = writer->other;
 
 	if (!other)
 		return modules_find(address, generation);
-	read_modules(other, generation);
+	read_modules(writer, generation);
 	return generation <= other->generation ? module_history_find(&other->modules, address, generation)
 	                                       : NULL;
 }

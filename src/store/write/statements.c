@@ -13,7 +13,6 @@
 #include "store/write/threads.h"
 #include "store/write/writer.h"
 #include "wire/statement_memory.h"
-#include "wire/statement_record.h"
 
 /* --- a row ------------------------------------------------------------------------------- */
 
@@ -38,9 +37,6 @@ void counter_writer_init(struct counter_writer *counters)
 				"max_ns = max(max_ns, excluded.max_ns),"
 				" first_seen_ns = min(first_seen_ns, excluded.first_seen_ns),"
 				" last_seen_ns = max(last_seen_ns, excluded.last_seen_ns)",
-			.flush.sql = "UPDATE processes SET statements_flush = :statements_flush WHERE id = :id",
-			.find_flush.sql = "SELECT statements_flush FROM processes WHERE hostname = :hostname"
-			                  " AND process_id = :process_id AND start_time_ns = :start_time_ns",
 		},
 	};
 }
@@ -125,34 +121,10 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	return code ? code : announce_batch(writer);
 }
 
-int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size)
+int statements_write_other(struct writer *writer, const void *memory, size_t size,
+                           struct statement_reading *reading)
 {
-	uint64_t texts;
-	const char *database;
-
-	if (size < sizeof(*record))
-		return SQLITE_OK;
-	texts = (uint64_t)record->text_size + record->database_size;
-	database = record->text + record->text_size;
-	if (!record->text_size || !record->database_size || texts > size - sizeof(*record) || database[-1] ||
-	    database[record->database_size - 1])
-		return SQLITE_OK;
-	return write_statement(writer,
-	                       &(struct statement_stats){ record->hash, record->text, database,
-	                                                  record->is_cut, &record->counts, record->part });
-}
-
-/* --- of a process that is gone --------------------------------------------------------------- */
-
-int statements_write_remains(struct writer *writer, const void *memory, size_t size)
-{
-	struct prepared *find = writer_bind(writer, &writer->counters->sql.find_flush);
-
-	bind_text(find, "hostname", writer->identity.hostname, SIZE_MAX);
-	bind_number(find, "process_id", writer->identity.process_id);
-	bind_number(find, "start_time_ns", writer->identity.start_time_ns);
-	return statement_memory_remains(memory, size, (uint64_t)writer_number(writer, find), write_statement,
-	                                writer);
+	return statement_memory_read(memory, size, reading, write_statement, writer);
 }
 
 /* --- the bound ------------------------------------------------------------------------------ */
@@ -210,26 +182,11 @@ int statements_fold(struct writer *writer, int64_t count)
 	return code;
 }
 
-static int write_flush(struct writer *writer, uint64_t flush)
-{
-	int64_t process = intern_process(writer);
-	struct prepared *update;
-
-	if (process < 0)
-		return (int)-process;
-	update = writer_bind(writer, &writer->counters->sql.flush);
-	bind_number(update, "statements_flush", (int64_t)flush);
-	bind_number(update, "id", process);
-	return writer_run(writer, update);
-}
-
 int statements_write(struct writer *writer)
 {
 	int64_t most = (int64_t)statement_stats_max();
 	int code = statement_stats_next(write_statement, writer);
 
-	if (!code && statement_stats_flush())
-		code = write_flush(writer, statement_stats_flush());
 	if (code || (writer->counters->rows >= 0 && writer->counters->rows <= most))
 		return code;
 	writer->counters->rows = statements_count(writer);

@@ -10,7 +10,7 @@
 
 #include "store/write/prepared.h"
 
-struct statement_record;
+struct statement_reading;
 struct writer;
 
 struct counter_writer {
@@ -18,7 +18,7 @@ struct counter_writer {
 	int64_t batch;     /* the number of the transaction that stores counters of statements */
 	bool is_announced; /* state.statement_batches has it */
 	struct {
-		struct prepared add, add_part, flush, find_flush;
+		struct prepared add, add_part;
 	} sql;
 };
 
@@ -28,12 +28,10 @@ void counter_writer_init(struct counter_writer *counters);
  * within log_statements_max. statement_stats_commit() follows. SQLITE_OK or the error. */
 int statements_write(struct writer *writer);
 
-/* Writes the counts of another process. SQLITE_OK or the error; a record that is none is left out. */
-int statements_write_record(struct writer *writer, const struct statement_record *record, size_t size);
-
-/* Inside a transaction: what the file has not yet of the counters of the writer's process, which is
- * gone; they are in `memory` (wire/statement_memory.h). SQLITE_OK or the error. */
-int statements_write_remains(struct writer *writer, const void *memory, size_t size);
+/* Inside a transaction: what the file has not yet of the counters of the writer's process, of which `memory`
+ * is a copy (wire/statement_memory.h). statement_reading_commit() follows. SQLITE_OK or the error. */
+int statements_write_other(struct writer *writer, const void *memory, size_t size,
+                           struct statement_reading *reading);
 
 /* Rows of statements, "(other)" not counted. */
 int64_t statements_count(const struct writer *writer);

@@ -160,9 +160,6 @@ void writer_init_transaction(struct writer *writer)
 		" VALUES (:id, :process, :before_ns, :first_ns, :last_ns, :samples, :samples +"
 		" coalesce((SELECT total FROM batches ORDER BY id DESC LIMIT 1), 0),"
 		" coalesce((SELECT max(id) FROM threads), 0))";
-	writer->sql.find_batch.sql = "SELECT b.id FROM processes AS p JOIN batches AS b ON b.process = p.id"
-				     " WHERE p.hostname = :hostname AND p.process_id = :process_id"
-				     " AND p.start_time_ns = :start_time_ns AND b.id = :id";
 	writer->sql.begin_epoch.sql =
 		"INSERT INTO epochs (start_ns) SELECT 1 + coalesce(max(timestamp_ns), 0) FROM samples";
 }

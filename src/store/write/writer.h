@@ -36,7 +36,7 @@ struct writer_other {
 	size_t log_size;
 	struct module_history modules; /* what was read of the log, */
 	uint32_t generation;           /* up to this generation */
-	bool has_own_ids;              /* the file may know its queries by ids of the user */
+	void *runs;                    /* a copy of collect/open_runs.h, or zeros */
 };
 
 /* A statement of seldom use is prepared at its first use. */
@@ -68,7 +68,7 @@ struct writer {
 	int64_t stored_batch;    /* its row in the file's table of batches */
 	size_t bytes, rewritten; /* what it will take in the file, and of rows that are there, about */
 	struct {
-		struct prepared begin, commit, rollback, state, add_batch, find_batch, begin_epoch;
+		struct prepared begin, commit, rollback, state, add_batch, begin_epoch;
 	} sql;
 
 	/* What is stored: each part has its statements, its tables of rows and its file. */

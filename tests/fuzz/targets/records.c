@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "handler/ring.h"
-#include "store/recovery.h"
+#include "store/collector.h"
 #include "store/shared_ring.h"
 #include "target.h"
 
@@ -74,14 +74,25 @@ static void remove_files(void)
 	unlink(trace_path);
 }
 
+static void store_all(bool ran)
+{
+	struct collection to = { .path = trace_path };
+	struct recorded *recorded = recorded_open(fd);
+
+	if (!recorded)
+		return;
+	if (ran)
+		recorded_store(recorded, &to);
+	recorded_end(recorded, &to);
+}
+
 static void keep_file(void)
 {
-	struct recovery recovery = { .samples = 0 };
 	FILE *file;
 
 	remove_files();
 	put_thread(1, "first");
-	recovery_store(fd, trace_path, 0, &recovery);
+	store_all(false);
 	file = fopen(trace_path, "re");
 	must(file && !fseek(file, 0, SEEK_END), trace_path);
 	empty_size = (size_t)ftell(file);
@@ -209,7 +220,6 @@ static void put_record(struct reader *reader)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct reader reader = { data, size };
-	struct recovery recovery = { .samples = 0 };
 	const uint8_t *damages;
 	size_t count, bytes;
 
@@ -228,8 +238,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	reader = (struct reader){ damages, bytes };
 	while (reader.size > 0)
 		damage(&reader);
-	if (count % 2)
-		recovery_store_running(fd, trace_path, 0, &recovery);
-	recovery_store(fd, trace_path, 0, &recovery);
+	store_all(count % 2);
 	return 0;
 }

@@ -21,17 +21,17 @@
  * timers has the one and the rest the other, so that signals are as many as a limit allows, of few
  * threads, too (timer_stretch_of()).
  *
- * A thread of the store's looks, four times a second while anything is sampled: it counts the
- * threads in queries and the cost. No query does anything for it. A timer follows at its next signal.
- * A new thread counts those that are newer than the look, or thousands that begin at once would all
- * have the full rate until the next.
+ * A handler looks, four times a second while anything is sampled, and a thread of the store's, if there is
+ * one: it counts the threads in queries and the cost. No query does anything for it. A timer follows at its
+ * next signal. A new thread counts those that are newer than the look, or thousands that begin at once would
+ * all have the full rate until the next.
  *
  * The cost of samples is the handler's time by its clock readings, and the kernel's part of a
  * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.
  * No interval can lower the cost of watching statements.
  */
-#ifndef QUERYPROF_TIMERS_BUDGET_H
-#define QUERYPROF_TIMERS_BUDGET_H
+#ifndef QUERYPROF_HANDLER_BUDGET_H
+#define QUERYPROF_HANDLER_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,13 +40,22 @@
 
 #define BUDGET_LOOK_NS 250000000ll
 
-/* One thread at a time; does nothing where the last look was right before. `storing_ns` is the CPU
- * time that the flusher has used so far, `stored` the samples that it stored. True while a timer may
- * be stretched, or above half of a limit: the next look is due soon, though nothing is sampled. */
-bool budget_update(uint64_t storing_ns, uint64_t stored);
+/* Measures what the kernel takes for a signal, about: by a hundred system calls. Before timers are armed. */
+void budget_calibrate(void);
 
-/* Periods from one signal of a timer to the next, to begin with. */
-uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock);
+/* Does nothing where the last look was right before. `ring`: that of the samples. True while a timer may
+ * be stretched, or above half of a limit: the next look is due soon, though nothing is sampled.
+ * Async-signal-safe. */
+bool budget_update(const struct ring *ring);
+
+/* The handler's, at each signal: looks when it is time to. */
+void budget_look(const struct ring *ring, uint64_t realtime_ns);
+
+/* The CPU time that the flusher has used so far, and the samples that it stored. */
+void budget_note_storing(uint64_t storing_ns, uint64_t stored);
+
+/* Periods from one signal of a timer to the next, to begin with. `threads`: that have a slot. */
+uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock, uint64_t threads);
 
 /* A stretch that a timer may have; a long one is a bit longer than requested. */
 double budget_round_stretch(double stretch);

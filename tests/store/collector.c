@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that a process leaves in its shared ring when it is killed in the middle of its flusher's
- * work: each record comes to the file once.
+ * The records that a process commits to its shared ring, and leaves there when it is killed: each comes to
+ * the file once.
  */
 #include "support.h"
 
@@ -20,7 +20,7 @@
 #include "span/chunk.h"
 #include "span/chunk_pool.h"
 #include "wire/span_record.h"
-#include "store/recovery.h"
+#include "store/collector.h"
 #include "store/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/lifecycle.h"
@@ -29,8 +29,6 @@
 #define LATER 50
 #define SPANS 3
 #define RING_BYTES (1 << 20)
-
-enum moment { BEFORE_ALL, AMONG_ROWS, BEFORE_COMMIT, AFTER_COMMIT, AFTER_ALL, MOMENTS };
 
 static const struct module modules[] = {
 	{ .start = 0x7f0000000000,
@@ -43,46 +41,7 @@ static const struct module modules[] = {
 
 /* --- the process that is killed -------------------------------------------------------- */
 
-static int die_before_commit(void *unused)
-{
-	(void)unused;
-	return kill(getpid(), SIGKILL);
-}
-
-static int die_after_commit(void *unused, sqlite3 *db, const char *name, int pages)
-{
-	(void)unused, (void)db, (void)name, (void)pages;
-	return kill(getpid(), SIGKILL);
-}
-
-static void die_among_rows(void *unused, int what, const char *database, const char *table, sqlite3_int64 row)
-{
-	(void)unused, (void)what, (void)database, (void)row;
-	if (!strcmp(table, "samples"))
-		kill(getpid(), SIGKILL);
-}
-
-static void flush_and_die(enum moment moment)
-{
-	static struct writer writer;
-	struct database_limits limits = { .wal_bytes = 1 << 20 };
-	struct writer_result result;
-	char *error;
-
-	if (!writer_init(&writer, NULL, NULL) || writer_open(&writer, trace_path, &limits, &error))
-		_exit(1);
-	if (moment == AMONG_ROWS)
-		sqlite3_update_hook(writer.database.db, die_among_rows, NULL);
-	if (moment == BEFORE_COMMIT)
-		sqlite3_commit_hook(writer.database.db, die_before_commit, NULL);
-	if (moment == AFTER_COMMIT)
-		sqlite3_wal_hook(writer.database.db, die_after_commit, NULL);
-	if (moment != BEFORE_ALL)
-		writer_store(&writer, ring, WRITER_BATCH, SIZE_MAX, &result);
-	kill(getpid(), SIGKILL);
-}
-
-/* What a process leaves that is to be flushed, if no samples. */
+/* What a process leaves, if no samples. */
 static void (*put_instead)(void);
 static size_t ring_size = RING_BYTES;
 
@@ -99,7 +58,19 @@ static void put_spans(void)
 	}
 }
 
-static void be_killed(enum moment moment, int to_parent, int from_parent)
+/* One record is never committed, and some come behind it. */
+static void put_unfinished(void)
+{
+	const uint64_t trace[] = { 0x7f0000000123 };
+	void *never = ring_reserve(ring, 64);
+
+	for (int i = 0; i < LATER; i++)
+		put_sample((struct a_sample){
+			.timestamp_ns = T0 + 1000000000 + (uint64_t)i, .trace = trace, .depth = 1 });
+	memset(never, 0, 64);
+}
+
+static void be_killed(bool has_unfinished, int to_parent, int from_parent)
 {
 	struct query_key key = { 1, 2 };
 	char byte;
@@ -109,28 +80,17 @@ static void be_killed(enum moment moment, int to_parent, int from_parent)
 	if (!ring || write(to_parent, &fd, sizeof(fd)) != sizeof(fd) || read(from_parent, &byte, 1) != 1)
 		_exit(1);
 	put_thread(4242, "worker");
-	if (put_instead) {
+	if (put_instead)
 		put_instead();
-		flush_and_die(moment);
-	}
-	put_samples(T0, FLUSHED, 5, key);
-	/* Those that the flusher does not get to see. */
-	const uint64_t trace[] = { 0x7f0000000123 };
-	if (moment == BEFORE_ALL || moment == AFTER_ALL) {
-		flush_and_die(moment);
-	} else {
-		void *never = ring_reserve(ring, 64);
-		for (int i = 0; i < LATER; i++)
-			put_sample((struct a_sample){
-				.timestamp_ns = T0 + 1000000000 + (uint64_t)i, .trace = trace, .depth = 1 });
-		memset(never, 0, 64);
-		flush_and_die(moment);
-	}
-	_exit(1);
+	else
+		put_samples(T0, FLUSHED, 5, key);
+	if (has_unfinished)
+		put_unfinished();
+	kill(getpid(), SIGKILL);
 }
 
 /* The descriptor of its ring. */
-static int run_and_kill(enum moment moment)
+static int run_and_kill(bool has_unfinished)
 {
 	int to_parent[2], to_child[2], fd, status;
 	char path[64];
@@ -139,7 +99,7 @@ static int run_and_kill(enum moment moment)
 	assert_int_equal(pipe(to_parent) | pipe(to_child), 0);
 	child = fork();
 	if (!child)
-		be_killed(moment, to_parent[1], to_child[0]);
+		be_killed(has_unfinished, to_parent[1], to_child[0]);
 	assert_int_equal(read(to_parent[0], &fd, sizeof(fd)), sizeof(fd));
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
@@ -173,31 +133,42 @@ static void write_another_batch(void)
 	stop_store();
 }
 
+/* `looks`: as often as while it ran. */
+static void store_all(int fd, int looks, struct collection *to)
+{
+	struct recorded *recorded = recorded_open(fd);
+
+	to->path = trace_path;
+	if (!recorded)
+		return;
+	for (int i = 0; i < looks; i++)
+		recorded_store(recorded, to);
+	recorded_end(recorded, to);
+}
+
 static void test_once(void **state)
 {
 	(void)state;
 	set_modules(modules, 1);
-	for (int turn = 0; turn < 2 * MOMENTS; turn++) {
-		enum moment moment = turn / 2;
-		bool has_later = moment != BEFORE_ALL && moment != AFTER_ALL;
-		int64_t expected = FLUSHED + (has_later ? LATER : 0);
-		struct recovery recovery = { .samples = 0 };
-		int fd = run_and_kill(moment);
+	for (int turn = 0; turn < 8; turn++) {
+		bool has_unfinished = turn & 1, has_other = turn & 2;
+		int looks = turn & 4 ? 2 : 0;
+		int64_t expected = FLUSHED + (has_unfinished ? LATER : 0);
+		struct collection to = { .samples = 0 };
+		int fd = run_and_kill(has_unfinished);
 
-		if (turn % 2)
+		if (has_other)
 			write_another_batch();
 		/* The second time there is nothing left. */
 		for (int i = 0; i < 2; i++)
-			recovery_store(fd, trace_path, 0, &recovery);
+			store_all(fd, looks, &to);
 		close(fd);
 		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE thread_name = 'worker'"),
 		                 expected);
 		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE process_id = 0"), 0);
-		assert_int_equal(recovery.samples, moment == AFTER_ALL      ? 0
-		                                   : moment == AFTER_COMMIT ? LATER
-		                                                            : expected);
-		assert_int_equal(recovery.unfinished, has_later && moment != AFTER_ALL ? 1 : 0);
-		assert_false(losses_wait(&recovery.losses));
+		assert_int_equal(to.samples, expected);
+		assert_int_equal(to.unfinished, has_unfinished);
+		assert_false(losses_wait(&to.losses));
 		assert_int_equal(count("SELECT count(*) FROM losses"), 0);
 		/* Its modules are known. */
 		assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
@@ -213,18 +184,16 @@ static void test_once(void **state)
 	}
 }
 
-/* A batch without samples and queries is known to be stored, too. */
 static void test_spans_once(void **state)
 {
-	static const enum moment moments[] = { BEFORE_ALL, BEFORE_COMMIT, AFTER_COMMIT, AFTER_ALL };
-	struct recovery recovery = { .samples = 0 };
+	struct collection to = { .samples = 0 };
 
 	(void)state;
 	put_instead = put_spans;
-	for (size_t i = 0; i < sizeof(moments) / sizeof(*moments); i++) {
-		int fd = run_and_kill(moments[i]);
+	for (int looks = 0; looks < 2; looks++) {
+		int fd = run_and_kill(false);
 
-		recovery_store(fd, trace_path, 0, &recovery);
+		store_all(fd, looks, &to);
 		close(fd);
 		assert_int_equal(count("SELECT count(*) FROM span_log"), SPANS);
 		unlink(trace_path);
@@ -237,13 +206,13 @@ static void test_spans_once(void **state)
 /* A crash may have written anything there, and so may who sends a descriptor. */
 static void test_damaged(void **state)
 {
-	struct recovery recovery = { .samples = 0 };
+	struct collection to = { .samples = 0 };
 
 	(void)state;
 	set_modules(modules, 1);
 	srand(11);
 	for (int round = 0; round < 60; round++) {
-		int fd = run_and_kill(BEFORE_ALL);
+		int fd = run_and_kill(false);
 
 		for (int i = 0; i <= round; i++) {
 			/* Offsets of the front, the ring's own fields, its block, and the log. */
@@ -252,9 +221,7 @@ static void test_damaged(void **state)
 
 			assert_int_equal(pwrite(fd, &word, 8, places[rand() % 4] + rand() % 512 * 8), 8);
 		}
-		if (round % 2)
-			recovery_store_running(fd, trace_path, 0, &recovery);
-		recovery_store(fd, trace_path, 0, &recovery);
+		store_all(fd, round % 2, &to);
 		close(fd);
 	}
 	assert_intact(trace_path);
@@ -336,22 +303,20 @@ static void become_hostile(struct hostile *hostile, int fd)
 /* A process that has lost its rights goes on to write while the memory is read. */
 static void test_changed_meanwhile(void **state)
 {
-	struct recovery recovery = { .samples = 0 };
+	struct collection to = { .samples = 0 };
 
 	(void)state;
 	set_modules(modules, 1);
 	put_instead = put_starts;
 	for (int round = 0; round < HOSTILE_ROUNDS; round++) {
 		struct hostile hostile = { .count = 0 };
-		int fd = run_and_kill(BEFORE_ALL);
+		int fd = run_and_kill(false);
 		pthread_t thread;
 
 		become_hostile(&hostile, fd);
 		assert_int_equal(pthread_create(&thread, NULL, change, &hostile), 0);
 		assert_eventually(hostile.turns > 0);
-		for (int i = 0; i < 4; i++)
-			recovery_store_running(fd, trace_path, 0, &recovery);
-		recovery_store(fd, trace_path, 0, &recovery);
+		store_all(fd, 4, &to);
 		hostile.has_to_end = true;
 		pthread_join(thread, NULL);
 		munmap(hostile.memory, hostile.size);
@@ -359,16 +324,15 @@ static void test_changed_meanwhile(void **state)
 		close(fd);
 	}
 	put_instead = NULL;
-	assert_true(recovery.samples > 0);
+	assert_true(to.samples > 0);
 	assert_intact(trace_path);
 }
 
 /* A page that is not there any more would be a signal. */
 static void test_truncated(void **state)
 {
-	struct recovery recovery = { .samples = 0 };
-	int fd = run_and_kill(BEFORE_ALL),
-	    unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct collection to = { .samples = 0 };
+	int fd = run_and_kill(false), unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	off_t size = lseek(fd, 0, SEEK_END);
 	char *memory = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
 
@@ -377,13 +341,12 @@ static void test_truncated(void **state)
 	assert_int_equal(errno, EPERM);
 	assert_int_equal(write(unsealed, memory, (size_t)size), size);
 	munmap(memory, (size_t)size);
-	recovery_store(unsealed, trace_path, 0, &recovery);
-	recovery_store_running(unsealed, trace_path, 0, &recovery);
+	store_all(unsealed, 1, &to);
 	close(unsealed);
-	assert_int_equal(recovery.samples, 0);
-	recovery_store(fd, trace_path, 0, &recovery);
+	assert_int_equal(to.samples, 0);
+	store_all(fd, 0, &to);
 	close(fd);
-	assert_int_equal(recovery.samples, FLUSHED);
+	assert_int_equal(to.samples, FLUSHED);
 }
 
 #define BIG_RING (512 << 20) /* so that a size can lead out of all memory around */
@@ -403,7 +366,7 @@ static void test_sites(void **state)
 {
 	enum { NEWEST = 1, BYTES = 20, FIRST = 12, NEXT = 200 << 20 };
 	const uint32_t words[] = { NEWEST, BYTES, FIRST, 0, 0, 0, 0, 0, NEXT, 0 };
-	struct recovery recovery = { .samples = 0 };
+	struct collection to = { .samples = 0 };
 	struct shared_ring shared;
 	off_t spans;
 	int fd;
@@ -411,14 +374,14 @@ static void test_sites(void **state)
 	(void)state;
 	put_instead = put_chunk;
 	ring_size = BIG_RING;
-	fd = run_and_kill(BEFORE_ALL);
+	fd = run_and_kill(false);
 	put_instead = NULL;
 	ring_size = RING_BYTES;
 	assert_true(shared_ring_open(&shared, fd));
 	spans = (char *)shared.spans - (char *)shared.memory;
 	shared_ring_close(&shared);
 	assert_int_equal(pwrite(fd, words, sizeof(words), spans), sizeof(words));
-	recovery_store(fd, trace_path, 0, &recovery);
+	store_all(fd, 0, &to);
 	close(fd);
 	assert_int_equal(count("SELECT count(*) FROM span_log"), 1);
 }
@@ -463,7 +426,8 @@ static void work_in_turns(int to_parent, int from_parent)
 static void test_running(void **state)
 {
 	static const int64_t expected[] = { 0, FLUSHED, FLUSHED, FLUSHED + LATER };
-	struct recovery recovery = { .samples = 0 };
+	struct collection to = { .path = trace_path };
+	struct recorded *recorded;
 	int to_parent[2], to_child[2], fd, status;
 	char path[64], byte;
 	pid_t child;
@@ -478,22 +442,24 @@ static void test_running(void **state)
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
+	recorded = recorded_open(fd);
+	assert_non_null(recorded);
 	for (size_t turn = 0; turn < sizeof(expected) / sizeof(*expected); turn++) {
 		assert_int_equal(read(to_parent[0], &byte, 1), 1);
 		for (int i = 0; i < 2; i++)
-			recovery_store_running(fd, trace_path, 0, &recovery);
-		assert_int_equal(recovery.samples, expected[turn]);
+			recorded_store(recorded, &to);
+		assert_int_equal(to.samples, expected[turn]);
 		assert_int_equal(write(to_child[1], &byte, 1), 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
-	recovery_store(fd, trace_path, 0, &recovery);
+	recorded_end(recorded, &to);
 	close(fd);
 	for (int i = 0; i < 2; i++) {
 		close(to_parent[i]);
 		close(to_child[i]);
 	}
-	assert_int_equal(recovery.samples, FLUSHED + LATER);
-	assert_int_equal(recovery.unfinished, 0);
+	assert_int_equal(to.samples, FLUSHED + LATER);
+	assert_int_equal(to.unfinished, 0);
 	assert_int_equal(count("SELECT count(*) FROM trace_log"), FLUSHED + LATER);
 	assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
 	assert_int_equal(count("SELECT count(*) FROM threads WHERE thread_name IN ('worker', 'late')"), 2);
@@ -503,35 +469,35 @@ static void test_running(void **state)
 /* The file must show that not all is there. */
 static void test_no_file(void **state)
 {
-	struct recovery recovery = { .samples = 0 };
-	int fd = run_and_kill(BEFORE_COMMIT);
 	char *nowhere = in_folder("none/x.db");
+	struct collection to = { .path = nowhere };
+	int fd = run_and_kill(true);
 
 	(void)state;
-	recovery_store(fd, nowhere, 0, &recovery);
+	recorded_end(recorded_open(fd), &to);
 	close(fd);
-	assert_int_equal(recovery.samples, 0);
-	assert_int_equal(recovery.losses.reasons[0].samples, FLUSHED + LATER);
-	assert_non_null(strstr(recovery.losses.reasons[0].reason, nowhere));
-	assert_int_equal(recovery.losses.reasons[1].first_ns, 0);
+	assert_int_equal(to.samples, 0);
+	assert_int_equal(to.losses.reasons[0].samples, FLUSHED + LATER);
+	assert_non_null(strstr(to.losses.reasons[0].reason, nowhere));
+	assert_int_equal(to.losses.reasons[1].first_ns, 0);
 }
 
 static void test_foreign(void **state)
 {
-	struct recovery recovery = { .samples = 0 };
+	struct collection to = { .samples = 0 };
 	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
 
 	(void)state;
-	recovery_store(fd, trace_path, 0, &recovery);
+	store_all(fd, 0, &to);
 	close(fd);
-	assert_int_equal(recovery.samples + recovery.queries, 0);
+	assert_int_equal(to.samples + to.queries, 0);
 }
 
 /* The head of the memory says how long the ring is, behind the version; the ring says so, too. */
 static void test_sizes(void **state)
 {
 	enum { SIZE_AT = 16, PAGE = 4096 };
-	const int fd = run_and_kill(BEFORE_ALL);
+	const int fd = run_and_kill(false);
 	struct shared_ring shared;
 	uint64_t size;
 

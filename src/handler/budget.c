@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "timers/budget.h"
+#include "handler/budget.h"
 
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "collect/ledger_reader.h"
-#include "collect/ring_reader.h"
-#include "collect/slots.h"
-#include "collect/state.h"
 #include "handler/timer.h"
 #include "settings/setting.h"
+#include "wire/ring_layout.h"
 
 /* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
 #define STORE_SAMPLE_MOST_NS 40000
 
 /* A signal's way through the kernel and back, in system calls that do nothing. */
 #define SIGNAL_SYSCALLS 16
-#define SYSCALL_TRIES 32
+#define SYSCALL_TRIES 8
 
 /* Old costs count half after so long. */
 #define MEMORY_NS (0.5 * NS_PER_S)
@@ -50,6 +47,9 @@ SETTING_NUMBER(
 		"The cost that samples may have, of the queries' CPU time or of one processor's; above "
 		"it there are fewer, of more weight");
 static uint64_t in_queries, threads_then, cost_ppm, signal_ns; /* atomic */
+static uint64_t storing_now, stored_now;                       /* atomic; budget_note_storing() */
+static uint64_t looked_at_ns; /* atomic, CLOCK_REALTIME: the last one of a handler */
+static uint32_t is_looking;   /* atomic */
 
 /* Only the thread that looks uses this. */
 static struct {
@@ -60,7 +60,7 @@ static struct {
 	double cost, time;              /* of the last second or so */
 	double crowd;                   /* stretch for the sake of the threads */
 	double overhead;                /* and so much more of it for the sake of the cost */
-	uint64_t longest_ns;            /* interval of the threads in queries */
+	uint64_t longest_ns;            /* interval of the threads in queries, then */
 	uint64_t hold_ns;               /* until then the overhead stays */
 	uint32_t counted[LOOKS], looks; /* threads in queries, by look */
 	uint32_t threads;               /* the most of them */
@@ -71,12 +71,14 @@ void budget_after_fork(void)
 	memset(&budget, 0, sizeof(budget));
 	budget.crowd = 1;
 	budget.overhead = 1;
+	is_looking = 0;
+	storing_now = stored_now = 0;
 	timer_stretch[TIMER_CPU] = timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 	in_queries = threads_then = cost_ppm = 0;
 }
 
 /* The fastest of some: others may have been interrupted. */
-static uint64_t measure_signal(void)
+void budget_calibrate(void)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -87,24 +89,44 @@ static uint64_t measure_signal(void)
 		uint64_t took = clock_ns(CLOCK_MONOTONIC) - start;
 		least = took < least ? took : least;
 	}
-	return least;
+	__atomic_store_n(&signal_ns, least, __ATOMIC_RELAXED);
 }
 
-static uint32_t count_in_queries(void)
-{
-	uint32_t slots = slots_count(), count = 0;
+/* What all slots have at a moment. */
+struct seen {
+	uint32_t threads, in_queries;
+	uint64_t longest_ns; /* interval of the threads in queries */
+	uint64_t ledger[LEDGER_COUNTERS];
+};
 
-	budget.longest_ns = 0;
-	for (uint32_t i = 0; i < slots; i++) {
-		const struct thread *slot = slots_get(i);
-		const struct thread_timer *timer = &slot->timers[TIMER_REAL];
-		if (!TIMER_GET(timer, armed) || __atomic_load_n(&slot->nesting, __ATOMIC_RELAXED) == 0)
-			continue;
-		count++;
-		if (timer_interval(timer) > budget.longest_ns)
-			budget.longest_ns = timer_interval(timer);
-	}
-	return count;
+static void see_slot(struct seen *seen, const struct thread *slot)
+{
+	const struct thread_timer *timer = &slot->timers[TIMER_REAL];
+
+	seen->threads += __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) != 0;
+	for (int which = 0; which < LEDGER_COUNTERS; which++)
+		seen->ledger[which] += __atomic_load_n(&slot->handler.counters[which], __ATOMIC_RELAXED);
+	if (!TIMER_GET(timer, armed) || __atomic_load_n(&slot->nesting, __ATOMIC_RELAXED) == 0)
+		return;
+	seen->in_queries++;
+	if (timer_interval(timer) > seen->longest_ns)
+		seen->longest_ns = timer_interval(timer);
+}
+
+/* Each slot once: with thousands of threads each look at one is a cold one. Of slots that were never in use
+ * all is 0. */
+static void see_slots(struct seen *seen)
+{
+	/* Acquire: the blocks. */
+	const uint32_t blocks = __atomic_load_n(&thread_block_count, __ATOMIC_ACQUIRE);
+	const size_t bytes = thread_slot_bytes();
+
+	memset(seen, 0, sizeof(*seen));
+	for (int which = 0; which < LEDGER_COUNTERS; which++)
+		seen->ledger[which] = __atomic_load_n(&thread_slotless_counters[which], __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < blocks * THREADS_PER_BLOCK; i++)
+		see_slot(seen, (const struct thread *)(const void *)(thread_blocks[i / THREADS_PER_BLOCK] +
+		                                                     i % THREADS_PER_BLOCK * bytes));
 }
 
 static double clip(double value, double least, double most)
@@ -128,17 +150,12 @@ static double stretch_for_crowd(uint32_t now)
 	return wanted > budget.crowd || 1.25 * budget.threads / limit < budget.crowd ? wanted : budget.crowd;
 }
 
-static bool ring_gets_full(void)
+static bool gets_full(const struct ring *ring)
 {
-	struct ring *ring = sampler_ring();
-
-	if (!ring)
-		return false;
-	uint64_t tail = ring_tail(ring); /* first: the head is never behind it */
-	return (double)(ring_head(ring) - tail) > RING_FULL * (double)ring_bytes(ring);
+	return ring && (double)ring_used_bytes(ring) > RING_FULL * (double)ring->bytes;
 }
 
-static double stretch_for_overhead(double ratio)
+static double stretch_for_overhead(double ratio, bool ring_gets_full)
 {
 	uint32_t percent = (uint32_t)__atomic_load_n(&max_percent, __ATOMIC_RELAXED);
 	double wanted = budget.overhead;
@@ -148,7 +165,7 @@ static double stretch_for_overhead(double ratio)
 	ratio *= 100.0 / percent;
 	if (budget.at_ns < budget.hold_ns)
 		return wanted;
-	if (ring_gets_full())
+	if (ring_gets_full)
 		wanted *= wanted < RING_STRETCH_MOST ? 2 : 1;
 	else if (ratio > 1 || ratio < RETURN_BELOW)
 		wanted *= ratio / AIM;
@@ -172,17 +189,16 @@ static double since(uint64_t *last, uint64_t now)
 
 /* Cost through time. `begun` threads have come: the first sample of each comes whatever the stretch is,
  * and says nothing of those to come. */
-static double measure(uint64_t now, uint64_t storing_ns, uint64_t stored, double begun)
+static double measure(uint64_t now, const uint64_t ledger[LEDGER_COUNTERS], double begun)
 {
 	double elapsed = (double)(now - budget.at_ns), keep = MEMORY_NS / (MEMORY_NS + elapsed);
-	uint64_t ledger[LEDGER_COUNTERS];
 
-	ledger_sum(ledger);
 	double signals = since(&budget.signals, ledger[LEDGER_SIGNALS]);
 	double handlers = since(&budget.handler_ns, ledger[LEDGER_COST_NS]);
 	double cpu = since(&budget.cpu_ns, ledger[LEDGER_CPU_NS]);
 	double taken = since(&budget.taken, ledger[LEDGER_STORED]);
-	double storing = since(&budget.storing_ns, storing_ns), samples = since(&budget.stored, stored);
+	double storing = since(&budget.storing_ns, __atomic_load_n(&storing_now, __ATOMIC_RELAXED));
+	double samples = since(&budget.stored, __atomic_load_n(&stored_now, __ATOMIC_RELAXED));
 
 	if (samples > 0)
 		budget.store_one_ns =
@@ -230,9 +246,9 @@ static uint64_t longest_stretch(enum timer_clock clock)
 	return (parts + TIMER_STRETCH_PARTS - 1) / TIMER_STRETCH_PARTS;
 }
 
-uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock)
+uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock, uint64_t threads)
 {
-	uint64_t threads = sampler_counter(SAMPLER_THREADS), then, periods;
+	uint64_t then, periods;
 	uint32_t limit = (uint32_t)__atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 	uint32_t stretch = timer_stretch_of(timer, clock);
 
@@ -255,28 +271,65 @@ static bool is_busy(void)
 	       (percent != 0 && budget.cost * 200 > budget.time * percent);
 }
 
-bool budget_update(uint64_t storing_ns, uint64_t stored)
+static void update(const struct ring *ring, uint64_t now)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct seen seen;
 
-	if (signal_ns == 0)
-		__atomic_store_n(&signal_ns, measure_signal(), __ATOMIC_RELAXED);
-	if (budget.at_ns != 0 && now - budget.at_ns < BUDGET_LOOK_NS / 2)
-		return is_busy();
 	if (budget.at_ns == 0)
 		budget.at_ns = now - BUDGET_LOOK_NS;
-	uint32_t threads = count_in_queries();
-	double ratio =
-		measure(now, storing_ns, stored, threads > budget.threads ? threads - budget.threads : 0);
+	see_slots(&seen);
+	double ratio = measure(now, seen.ledger,
+	                       seen.in_queries > budget.threads ? seen.in_queries - budget.threads : 0);
 
-	__atomic_store_n(&threads_then, sampler_counter(SAMPLER_THREADS), __ATOMIC_RELAXED);
-	__atomic_store_n(&in_queries, threads, __ATOMIC_RELAXED);
+	budget.longest_ns = seen.longest_ns;
+	__atomic_store_n(&threads_then, seen.threads, __ATOMIC_RELAXED);
+	__atomic_store_n(&in_queries, seen.in_queries, __ATOMIC_RELAXED);
 	__atomic_store_n(&cost_ppm, (uint64_t)(ratio * 1e6), __ATOMIC_RELAXED);
-	budget.crowd = stretch_for_crowd(threads);
-	budget.overhead = stretch_for_overhead(ratio);
+	budget.crowd = stretch_for_crowd(seen.in_queries);
+	budget.overhead = stretch_for_overhead(ratio, gets_full(ring));
 	set_stretch(TIMER_REAL, budget.crowd * budget.overhead);
 	set_stretch(TIMER_CPU, budget.overhead);
-	return is_busy();
+}
+
+/* Another thread may be at it, or have been interrupted there by this one's handler: it does as well. */
+bool budget_update(const struct ring *ring)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool busy;
+
+	if (__atomic_exchange_n(&is_looking, 1, __ATOMIC_ACQUIRE))
+		return true;
+	if (budget.at_ns == 0 || now - budget.at_ns >= BUDGET_LOOK_NS / 2)
+		update(ring, now);
+	busy = is_busy();
+	__atomic_store_n(&is_looking, 0, __ATOMIC_RELEASE);
+	return busy;
+}
+
+/* A clock that was set back shows a long time. */
+void budget_look(const struct ring *ring, uint64_t realtime_ns)
+{
+	uint64_t before = __atomic_load_n(&looked_at_ns, __ATOMIC_RELAXED);
+
+	if (realtime_ns - before < BUDGET_LOOK_NS ||
+	    !__atomic_compare_exchange_n(&looked_at_ns, &before, realtime_ns, false, __ATOMIC_RELAXED,
+	                                 __ATOMIC_RELAXED))
+		return;
+	budget_update(ring);
+}
+
+void budget_note_storing(uint64_t storing_ns, uint64_t stored)
+{
+	__atomic_store_n(&storing_now, storing_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&stored_now, stored, __ATOMIC_RELAXED);
+}
+
+static uint64_t count(enum ledger_counter which)
+{
+	struct seen seen;
+
+	see_slots(&seen);
+	return seen.ledger[which];
 }
 
 uint64_t budget_figure(enum budget_figure which)
@@ -287,8 +340,8 @@ uint64_t budget_figure(enum budget_figure which)
 	case BUDGET_REAL_STRETCH: return longest_stretch(TIMER_REAL);
 	case BUDGET_SIGNAL_NS: return __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
 	case BUDGET_COST_NS:
-		return ledger_read(LEDGER_COST_NS) +
-		       ledger_read(LEDGER_SIGNALS) * __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
+		return count(LEDGER_COST_NS) +
+		       count(LEDGER_SIGNALS) * __atomic_load_n(&signal_ns, __ATOMIC_RELAXED);
 	case BUDGET_COST_PPM: return __atomic_load_n(&cost_ppm, __ATOMIC_RELAXED);
 	}
 	return 0;

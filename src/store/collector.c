@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/collector.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "collect/open_runs.h"
+#include "collect/open_waits.h"
+#include "collect/ring_reader.h"
+#include "collect/ring_remains.h"
+#include "handler/ring.h"
+#include "modules/module_log.h"
+#include "queryprof.h"
+#include "span/chunk_pool.h"
+#include "store/control.h"
+#include "store/counters.h"
+#include "store/shared_ring.h"
+#include "store/write/batch.h"
+#include "store/write/lifecycle.h"
+#include "store/write/retention.h"
+#include "wire/lock_record.h"
+#include "wire/statement_memory.h"
+
+#define NS_PER_MS 1000000ll
+
+/* Another process has the file locked. Not seen for so long, it is another time. */
+#define LOCKED_GAP_NS (2000 * NS_PER_MS)
+
+/* For processes that run the others are not kept waiting: the ring has room. */
+#define RUNNING_PATIENCE_NS (200 * NS_PER_MS)
+
+/* Counters of statements, and runs that are open, are read so often, or more seldom where that takes long. */
+#define COUNTERS_INTERVAL_NS (1000 * NS_PER_MS)
+#define COUNTERS_SHARE 50
+
+/* A process that does nothing for so long needs no connection. */
+#define IDLE_NS (10000 * NS_PER_MS)
+
+/* A sync is followed by a pause this many times as long as it took, and at least so long. */
+#define SYNC_INTERVAL_NS (10000 * NS_PER_MS)
+#define SYNC_PAUSE 10
+
+struct recorded {
+	int fd;
+	bool is_open; /* `shared` and `other` */
+	struct shared_ring shared;
+	struct writer_other other;
+	struct writer writer; /* with memory if has_writer; its file may be closed */
+	bool has_writer;
+	struct retention retention;
+	struct statement_reading statements;
+	struct losses losses;
+	struct refusals refusals; /* that are noted */
+	int64_t counters_at_ns;   /* when statements and open runs are read next */
+	int64_t stored_at_ns;     /* when something was stored last */
+	bool is_ending;
+	struct collection *to; /* during a call */
+};
+
+/* What has come to the ring. False: there is none, or none yet. */
+static bool look(struct recorded *recorded)
+{
+	if (!recorded->is_open && !shared_ring_open(&recorded->shared, recorded->fd))
+		return false;
+	if (!recorded->is_open)
+		recorded->other = (struct writer_other){ .log = recorded->shared.modules,
+			                                 .log_size = recorded->shared.modules_size,
+			                                 .runs = recorded->shared.runs };
+	recorded->is_open = true;
+	return shared_ring_look(&recorded->shared);
+}
+
+/* --- the file -------------------------------------------------------------------------- */
+
+static bool give_up(void *context)
+{
+	struct recorded *recorded = context;
+	struct collection *to = recorded->to;
+	int64_t now = control_now_ns();
+
+	if (!to->locked_since_ns || now - to->locked_until_ns > LOCKED_GAP_NS)
+		to->locked_since_ns = now;
+	to->locked_until_ns = now;
+	return now - to->locked_since_ns >=
+	       (recorded->is_ending ? COLLECTOR_PATIENCE_NS : RUNNING_PATIENCE_NS);
+}
+
+static bool never(void)
+{
+	return false;
+}
+
+static bool make_writer(struct recorded *recorded)
+{
+	struct writer *writer = &recorded->writer;
+
+	if (recorded->has_writer || !writer_init(writer, give_up, recorded))
+		return recorded->has_writer;
+	writer->identity = recorded->shared.identity;
+	writer->other = &recorded->other;
+	recorded->has_writer = true;
+	return true;
+}
+
+void recorded_rest(struct recorded *recorded)
+{
+	if (!recorded->has_writer)
+		return;
+	if (recorded->writer.database.db)
+		writer_close(&recorded->writer, false);
+	writer_free(&recorded->writer);
+	recorded->has_writer = false;
+}
+
+/* Open, and still the one that its path names. QP_OK, DATABASE_LOCKED, or an error. */
+static int open_file(struct recorded *recorded, char **error)
+{
+	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(recorded->to->max_bytes) };
+	struct writer *writer = &recorded->writer;
+	const char *path = recorded->to->path;
+	int code;
+
+	if (!make_writer(recorded)) {
+		*error = text_format("no memory to store what a process records");
+		return QP_NOMEM;
+	}
+	if (writer->database.db && database_is_at(&writer->database, path))
+		return QP_OK;
+	if (writer->database.db)
+		writer_close(writer, false);
+	code = writer_open(writer, path, &limits, error);
+	while (code == DATABASE_LOCKED && !give_up(recorded)) {
+		free(*error);
+		*error = NULL;
+		code = writer_open(writer, path, &limits, error);
+	}
+	return code;
+}
+
+/* Over the bound although trimmed: a reader holds an old state, so that the log cannot start again. */
+static bool is_over_bound(struct recorded *recorded)
+{
+	struct writer *writer = &recorded->writer;
+	const int64_t most = recorded->to->max_bytes;
+	int64_t bytes = most > 0 ? database_bytes(&writer->database, recorded->to->path) : 0;
+
+	if (bytes <= most || bytes <= RETENTION_MIN_BYTES)
+		return false;
+	sqlite3_busy_timeout(writer->database.db, 0);
+	sqlite3_wal_checkpoint_v2(writer->database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	writer_wait_when_busy(writer);
+	bytes = database_bytes(&writer->database, recorded->to->path);
+	return bytes - retention_free_bytes(writer) > most + most / 16;
+}
+
+/* Stored rows are to survive the machine. */
+static void sync_file(struct recorded *recorded)
+{
+	struct collection *to = recorded->to;
+	int64_t start = control_now_ns(), took;
+
+	if (!to->is_unsynced || start < to->sync_at_ns)
+		return;
+	to->is_unsynced = writer_sync(&recorded->writer) != SQLITE_OK;
+	took = control_now_ns() - start;
+	to->sync_at_ns =
+		start + took + (took * SYNC_PAUSE > SYNC_INTERVAL_NS ? took * SYNC_PAUSE : SYNC_INTERVAL_NS);
+}
+
+/* --- records ---------------------------------------------------------------------------- */
+
+/* Until nothing is left, or one batch cannot be stored. */
+static int store_records(struct recorded *recorded, uint64_t *lost)
+{
+	struct shared_ring *shared = &recorded->shared;
+	struct collection *to = recorded->to;
+	struct writer *writer = &recorded->writer;
+	struct writer_result result = { .more = true };
+	uint64_t trimmed = 0;
+	int code = SQLITE_OK;
+
+	while (!code && result.more) {
+		code = writer_store(writer, shared->ring, WRITER_BATCH, retention_batch_bytes(to->max_bytes),
+		                    &result);
+		shared_ring_free(shared);
+		to->samples += result.samples;
+		to->queries += result.queries;
+		*lost += result.lost;
+		store_count(STORE_PLANS_LOST, result.plans_lost);
+		if (!code) {
+			to->locked_since_ns = 0;
+			to->is_unsynced |= result.records != 0;
+			code = retention_apply(&recorded->retention, writer, to->max_bytes, never, &trimmed);
+		} else if (result.busy && !give_up(recorded)) {
+			code = SQLITE_OK;
+			result.more = true;
+		}
+	}
+	return code;
+}
+
+/* All that is left, when the file cannot be had. */
+static uint64_t discard_records(struct shared_ring *shared)
+{
+	uint64_t count = 0;
+	unsigned kind;
+	size_t size;
+
+	for (; ring_peek(shared->ring, &kind, &size); ring_consume(shared->ring)) {
+		count += writer_is_row(kind);
+		store_count(STORE_PLANS_LOST, writer_is_plan(kind));
+	}
+	shared_ring_free(shared);
+	return count;
+}
+
+/* --- counters ---------------------------------------------------------------------------- */
+
+static int add_runs(void *runs, const struct statement_stats *stats)
+{
+	*(uint64_t *)runs += stats->counts->sums[STATEMENT_CALLS];
+	return 0;
+}
+
+/* Runs that the file may not have counted. */
+static uint64_t uncounted_runs(struct recorded *recorded)
+{
+	uint64_t runs = 0;
+
+	statement_memory_read(recorded->shared.statements, recorded->shared.statements_size,
+	                      &recorded->statements, add_runs, &runs);
+	statement_reading_commit(&recorded->statements, false);
+	return runs;
+}
+
+static int store_statements(struct recorded *recorded)
+{
+	struct shared_ring *shared = &recorded->shared;
+	int code;
+
+	do
+		code = writer_store_statements(&recorded->writer, shared->statements, shared->statements_size,
+		                               &recorded->statements);
+	while ((code & 0xff) == SQLITE_BUSY && !give_up(recorded));
+	return code;
+}
+
+static void note_uncounted(struct recorded *recorded, const char *error)
+{
+	char *reason = text_format(LOSS_UNCOUNTED "%s", error);
+
+	losses_note(&recorded->losses, reason ? reason : LOSS_UNCOUNTED "no memory", uncounted_runs(recorded),
+	            0);
+	free(reason);
+}
+
+/* Runs that have not ended at this moment: as many at a time as the ring has room for. */
+static int store_open_runs(struct recorded *recorded, uint64_t until_ns, uint64_t *lost)
+{
+	bool is_done = false;
+	int code = SQLITE_OK;
+
+	while (!code && !is_done) {
+		is_done = open_runs_hand_over(recorded->shared.runs, until_ns, recorded->shared.ring);
+		code = store_records(recorded, lost);
+	}
+	return code;
+}
+
+static void note_losses(struct recorded *recorded)
+{
+	losses_note_dropped(&recorded->losses, ring_dropped(recorded->shared.ring));
+	losses_note_refusals(&recorded->losses, recorded->shared.counters, &recorded->refusals);
+}
+
+/* --- a process that runs ------------------------------------------------------------------- */
+
+/* What it commits is kept in the ring where the file cannot be had; where a batch cannot be stored, it is
+ * lost. */
+static bool store_committed(struct recorded *recorded)
+{
+	uint64_t lost = 0;
+	char *error = NULL;
+	int code = open_file(recorded, &error);
+
+	if (!code && !shared_ring_copy_committed(&recorded->shared)) {
+		losses_note(&recorded->losses, "what a process has recorded cannot be read", 0, 1);
+	} else if (!code && is_over_bound(recorded)) {
+		error = text_format("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
+		                    recorded->to->path, recorded->to->max_bytes);
+		lost = discard_records(&recorded->shared);
+	} else if (!code && store_records(recorded, &lost)) {
+		error = writer_failure(&recorded->writer);
+		/* A file that is damaged, full or gone is best looked at afresh. */
+		writer_close(&recorded->writer, false);
+	}
+	losses_note(&recorded->losses, error ? error : "cannot be read", lost, 0);
+	free(error);
+	return code == QP_OK && recorded->writer.database.db;
+}
+
+/* What cannot be stored now is stored later. */
+static void store_counters(struct recorded *recorded)
+{
+	struct shared_ring *shared = &recorded->shared;
+	bool has_statements = shared_ring_copy_statements(shared) && uncounted_runs(recorded);
+	bool is_copied = shared_ring_copy_committed(shared);
+	/* It may have become another program. */
+	const uint64_t until_ns = open_waits_until(shared->waits);
+	bool has_runs = is_copied && open_runs_has_remains(shared->runs, until_ns);
+	uint64_t lost = 0;
+	char *error = NULL;
+
+	if ((has_statements || has_runs) && !open_file(recorded, &error)) {
+		if (has_statements)
+			store_statements(recorded);
+		if (has_runs && store_open_runs(recorded, until_ns, &lost))
+			losses_note(&recorded->losses, "cannot be stored", lost, 0);
+		recorded->stored_at_ns = control_now_ns();
+	}
+	free(error);
+}
+
+static void store_counters_at_times(struct recorded *recorded)
+{
+	int64_t start = control_now_ns(), took;
+
+	if (start < recorded->counters_at_ns)
+		return;
+	store_counters(recorded);
+	took = control_now_ns() - start;
+	recorded->counters_at_ns =
+		start + took +
+		(took * COUNTERS_SHARE > COUNTERS_INTERVAL_NS ? took * COUNTERS_SHARE : COUNTERS_INTERVAL_NS);
+}
+
+enum recorded_load recorded_store(struct recorded *recorded, struct collection *to)
+{
+	struct shared_ring *shared = &recorded->shared;
+	enum recorded_load load = LOAD_NONE;
+
+	recorded->to = to;
+	if (!look(recorded))
+		return LOAD_NONE;
+	if (!ring_remains_empty(shared->ring)) {
+		load = shared->head - shared->tail > ring_bytes(shared->ring) / 8 ? LOAD_HIGH : LOAD_SOME;
+		store_committed(recorded);
+		recorded->stored_at_ns = control_now_ns();
+	}
+	store_counters_at_times(recorded);
+	note_losses(recorded);
+	if (recorded->has_writer && recorded->writer.database.db) {
+		if (losses_wait(&recorded->losses))
+			writer_store_losses(&recorded->writer, &recorded->losses);
+		if (load == LOAD_NONE)
+			sync_file(recorded);
+		if (control_now_ns() - recorded->stored_at_ns > IDLE_NS)
+			recorded_rest(recorded);
+	}
+	shared_ring_tell_plans_lost(shared,
+	                            store_counter(STORE_PLANS_LOST) + store_counter(STORE_PLANS_REMOVED));
+	return load;
+}
+
+/* --- a process that is gone ------------------------------------------------------------------ */
+
+static bool commit_waited(struct ring *ring, const struct open_lock *lock)
+{
+	struct lock_wait_record *record = ring_reserve(ring, sizeof(*record));
+
+	if (!record)
+		return false;
+	*record = (struct lock_wait_record){ .wait_ns = lock->wait_ns,
+		                             .outcome = LOCK_LASTED,
+		                             .thread_id = lock->thread_id };
+	ring_commit(ring, record, RECORD_LOCK_WAIT);
+	return true;
+}
+
+/* Waits that had not ended. Returns how many samples the ring has no room for. */
+static uint64_t hand_over_waits(const struct shared_ring *shared)
+{
+	struct open_lock lock;
+	uint32_t from = 0;
+
+	while (open_waits_next_lock(shared->waits, &from, &lock) && commit_waited(shared->ring, &lock))
+		;
+	return open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
+}
+
+/* What cannot be stored now is lost. */
+static void store_remains(struct recorded *recorded)
+{
+	struct shared_ring *shared = &recorded->shared;
+	uint64_t lost = 0;
+	char *error = NULL;
+	int code = open_file(recorded, &error);
+
+	recorded->to->unfinished += ring_remains_repair(shared->ring, false);
+	if (!code && store_records(recorded, &lost))
+		error = writer_failure(&recorded->writer);
+	/* Now the ring has room. */
+	lost += hand_over_waits(shared);
+	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, shared->ring));
+	if (!code && !error && store_records(recorded, &lost))
+		error = writer_failure(&recorded->writer);
+	if (!code && !error && store_open_runs(recorded, open_waits_until(shared->waits), &lost))
+		error = writer_failure(&recorded->writer);
+	if (!code && !error && uncounted_runs(recorded) && store_statements(recorded))
+		error = writer_failure(&recorded->writer);
+	if (error)
+		note_uncounted(recorded, error);
+	lost += discard_records(shared);
+	losses_note(&recorded->losses, error ? error : "cannot be read", lost, 0);
+	note_losses(recorded);
+	losses_note(&recorded->losses, "a forked child could open no file", 0, shared->lost_children);
+	if (code || writer_store_losses(&recorded->writer, &recorded->losses))
+		losses_add_waiting(&recorded->to->losses, &recorded->losses);
+	free(error);
+}
+
+static bool has_remains(struct recorded *recorded)
+{
+	const struct shared_ring *shared = &recorded->shared;
+
+	return !ring_remains_empty(shared->ring) || losses_wait(&recorded->losses) ||
+	       uncounted_runs(recorded) || chunk_pool_has_remains(shared->spans) ||
+	       open_waits_has_remains(shared->waits) ||
+	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) || shared->lost_children;
+}
+
+/* --- its life ------------------------------------------------------------------------------------ */
+
+struct recorded *recorded_open(int fd)
+{
+	struct recorded *recorded = calloc(1, sizeof(*recorded));
+
+	if (recorded)
+		recorded->fd = fd;
+	return recorded;
+}
+
+void recorded_end(struct recorded *recorded, struct collection *to)
+{
+	recorded->to = to;
+	recorded->is_ending = true;
+	if (look(recorded) && shared_ring_copy(&recorded->shared)) {
+		note_losses(recorded);
+		if (has_remains(recorded))
+			store_remains(recorded);
+	}
+	recorded_rest(recorded);
+	statement_reading_free(&recorded->statements);
+	module_log_free(&recorded->other.modules);
+	if (recorded->is_open)
+		shared_ring_close(&recorded->shared);
+	free(recorded);
+}
+
+void collection_fold(const struct collection *collection)
+{
+	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(collection->max_bytes) };
+	struct database database;
+	char *error = NULL;
+
+	/* An error was told where something was to be stored. */
+	if (!database_open(&database, collection->path, &limits, &error))
+		database_close(&database, true);
+	free(error);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stores what other processes record, in their name and as a flusher of their own would: while they run, what
+ * they have committed to their shared rings (store/shared_ring.h), and the rest when they are gone, however
+ * they ended. They never wait for it: a ring that is not read in time is full, and counts what it drops.
+ *
+ * One thread at a time.
+ */
+#ifndef QUERYPROF_STORE_COLLECTOR_H
+#define QUERYPROF_STORE_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/write/losses.h"
+
+/* How long other processes may keep the file locked without a break: after that, the records of a process
+ * that is gone are lost. A program's end is delayed by this much at most, however many processes it had. */
+#define COLLECTOR_PATIENCE_NS 4000000000
+
+/* The trace file, and what has come to it. */
+struct collection {
+	const char *path;          /* the caller's */
+	int64_t max_bytes;         /* of the file and its log, near; 0: no bound */
+	uint64_t samples, queries; /* stored */
+	uint64_t unfinished;       /* records that a process was writing when it ended */
+	struct losses losses;      /* that the file does not have */
+	/* When other processes had the file locked, without a break; 0: the newest try went well. */
+	int64_t locked_since_ns, locked_until_ns;
+	bool is_unsynced; /* stored since the newest sync */
+	int64_t sync_at_ns;
+};
+
+struct recorded; /* a process */
+
+/* `fd`: of its shared ring, which the process may still be about to make; it stays the caller's and open.
+ * NULL: no memory. What is no ring of this version has nothing to store. */
+struct recorded *recorded_open(int fd);
+
+/* How much has come to the ring that is to be stored: nothing, some, or so much that the next look should
+ * come soon. */
+enum recorded_load { LOAD_NONE, LOAD_SOME, LOAD_HIGH };
+
+/* Stores what the process has committed, if it can be stored now; where the file cannot be had, the ring
+ * keeps it. */
+enum recorded_load recorded_store(struct recorded *recorded, struct collection *to);
+
+/* Closes the file until something is to be stored. */
+void recorded_rest(struct recorded *recorded);
+
+/* The process is gone, or its memory is not its own any more: stores all that is left, or counts it as lost.
+ * Frees `recorded`. */
+void recorded_end(struct recorded *recorded, struct collection *to);
+
+/* Nothing more comes for now: what lies in the log is folded back into the file, where nobody else has it
+ * open. */
+void collection_fold(const struct collection *collection);
+
+#endif
