@@ -190,7 +190,8 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 }
 
 /* As opcode_start(), of a statement that may go at any moment; 0 while a trigger runs. */
-static uint64_t read_program(const volatile struct query_counts *counts)
+__attribute__((no_sanitize("thread"))) static uint64_t
+read_program(const volatile struct query_counts *counts)
 {
 	const struct opcode_locations *at = counts->opcodes;
 	const uintptr_t statement = (uintptr_t)counts->statement;
