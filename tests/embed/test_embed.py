@@ -551,7 +551,7 @@ class Recorded(Known):
         collapsed = self.elsewhere("export", "/app.trace", "--format", "collapsed", "-o", "-")
         for line in collapsed.splitlines():
             for frame in line.rsplit(" ", 1)[0].split(";"):
-                self.assertRegex(frame, r"^((known|\[vdso\]|lib[a-z]+\S*\.so\S*)\+)?0x[0-9a-f]+$", line)
+                self.assertRegex(frame, r"^((known|\[vdso\]|(lib|ld-)[a-z]+\S*\.so\S*)\+)?0x[0-9a-f]+$", line)
 
     def test_without(self):
         self.record("--no-symbols")
