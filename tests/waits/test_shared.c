@@ -217,6 +217,9 @@ static void test_by_hand(void **state)
 	least = sum * 0.98;
 	for (int i = 0; i < WORKERS; i++)
 		least -= delayed[i];
+#ifdef __SANITIZE_THREAD__
+	least = 0; /* its run-time has threads wait for each other between the two clocks' readings */
+#endif
 	assert_true(shown < sum * 1.02 && shown > least);
 	assert_true(logged < sum * 1.02 && logged > least);
 	assert_true(number_of("SELECT sum(calls) FROM system.statement_stats" OF_WAITS) <= WORKERS * TURNS);
