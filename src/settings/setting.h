@@ -2,14 +2,13 @@
 /*
  * A setting, declared in the room that uses it.
  *
- *	SETTING_NUMBER(max_threads, "", 1, 100000, 16, .name = "query_profiler_max_threads", .zero = "no
- *limit", .description = "Threads that are sampled at the full rate at once");
+ *	SETTING_NUMBER(max_threads, "", 1, 100000, 16, .name = "query_profiler_max_threads",
+ *	               .description = "Threads that are sampled at the full rate at once");
  *
- * defines the variable that holds the value, with its default, and the setting. The linker makes the list of
- * settings (a section), as that of locks. PRAGMA, SQL, the C interface, the environment, `record` and the
- *completion of its options follow from the list (settings.h). The room reads the variable: a number or a
- *switch by a relaxed atomic load, a text by settings_copy(). What it has to do when the value changes is
- *.apply.
+ * This defines the setting and the variable that holds its value, set to the default. The linker collects the
+ * settings in a section, as it does the locks. PRAGMA, SQL, the C interface, the environment, and the options
+ * of `record` all come from that list (settings.h). The room reads the variable: a number or a switch by a
+ * relaxed atomic load, a text by settings_copy(). If a change needs work, .apply does it.
  */
 #ifndef QUERYPROF_SETTINGS_SETTING_H
 #define QUERYPROF_SETTINGS_SETTING_H

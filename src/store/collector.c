@@ -32,7 +32,8 @@
 /* For processes that run the others are not kept waiting: the ring has room. */
 #define RUNNING_PATIENCE_NS (200 * NS_PER_MS)
 
-/* Counters of statements, and runs that are open, are read so often, or more seldom where that takes long. */
+/* How often the counters of statements and the open runs are read. Reading that takes long is done less
+ * often. */
 #define COUNTERS_INTERVAL_NS (1000 * NS_PER_MS)
 #define COUNTERS_SHARE 50
 
@@ -156,18 +157,25 @@ static bool is_over_bound(struct recorded *recorded)
 	return bytes - retention_free_bytes(writer) > most + most / 16;
 }
 
+/* When the next turn is due. The pause is `times` as long as the turn that began at `start`, and at least
+ * `least`. */
+static int64_t next_turn(int64_t start, int64_t times, int64_t least)
+{
+	int64_t end = control_now_ns(), pause = (end - start) * times;
+
+	return end + (pause > least ? pause : least);
+}
+
 /* Stored rows are to survive the machine. */
 static void sync_file(struct recorded *recorded)
 {
 	struct collection *to = recorded->to;
-	int64_t start = control_now_ns(), took;
+	int64_t start = control_now_ns();
 
 	if (!to->is_unsynced || start < to->sync_at_ns)
 		return;
 	to->is_unsynced = writer_sync(&recorded->writer) != SQLITE_OK;
-	took = control_now_ns() - start;
-	to->sync_at_ns =
-		start + took + (took * SYNC_PAUSE > SYNC_INTERVAL_NS ? took * SYNC_PAUSE : SYNC_INTERVAL_NS);
+	to->sync_at_ns = next_turn(start, SYNC_PAUSE, SYNC_INTERVAL_NS);
 }
 
 /* --- records ---------------------------------------------------------------------------- */
@@ -278,9 +286,8 @@ static void note_losses(struct recorded *recorded)
 
 /* --- a process that runs ------------------------------------------------------------------- */
 
-/* What it commits is kept in the ring where the file cannot be had; where a batch cannot be stored, it is
- * lost. */
-static bool store_committed(struct recorded *recorded)
+/* If the file cannot be opened, the records stay in the ring. A batch that cannot be stored is lost. */
+static void store_committed(struct recorded *recorded)
 {
 	uint64_t lost = 0;
 	char *error = NULL;
@@ -299,7 +306,6 @@ static bool store_committed(struct recorded *recorded)
 	}
 	losses_note(&recorded->losses, error ? error : "cannot be read", lost, 0);
 	free(error);
-	return code == QP_OK && recorded->writer.database.db;
 }
 
 /* What cannot be stored now is stored later. */
@@ -326,15 +332,12 @@ static void store_counters(struct recorded *recorded)
 
 static void store_counters_at_times(struct recorded *recorded)
 {
-	int64_t start = control_now_ns(), took;
+	int64_t start = control_now_ns();
 
 	if (start < recorded->counters_at_ns)
 		return;
 	store_counters(recorded);
-	took = control_now_ns() - start;
-	recorded->counters_at_ns =
-		start + took +
-		(took * COUNTERS_SHARE > COUNTERS_INTERVAL_NS ? took * COUNTERS_SHARE : COUNTERS_INTERVAL_NS);
+	recorded->counters_at_ns = next_turn(start, COUNTERS_SHARE, COUNTERS_INTERVAL_NS);
 }
 
 enum recorded_load recorded_store(struct recorded *recorded, struct collection *to)

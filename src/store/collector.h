@@ -41,8 +41,7 @@ struct recorded *recorded_open(int fd);
  * come soon. */
 enum recorded_load { LOAD_NONE, LOAD_SOME, LOAD_HIGH };
 
-/* Stores what the process has committed, if it can be stored now; where the file cannot be had, the ring
- * keeps it. */
+/* Stores what the process has committed. If the file cannot be opened now, the records stay in the ring. */
 enum recorded_load recorded_store(struct recorded *recorded, struct collection *to);
 
 /* Closes the file until something is to be stored. */
