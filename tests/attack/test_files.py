@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tool import *
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS %s FROM n"
-COMMANDS = [["queries"], ["queries", "--statements"], ["report"], ["report", "--like", "SELECT"], ["traces"],
+COMMANDS = [["queries"], ["queries", "--runs"], ["report"], ["report", "--like", "SELECT"], ["traces"],
             ["export", "--format", "collapsed", "-o", "-"], ["export", "--format", "pprof", "-o", "-"],
             ["export", "--format", "flamegraph", "-o", "-"],
             ["sql", "SELECT * FROM query_log"], ["sql", "SELECT timestamp_ns, symbols, lines FROM trace_log LIMIT 50"],

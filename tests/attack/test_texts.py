@@ -31,12 +31,12 @@ BEGIN = {"statements.query": "SELECT ", "plan_nodes.detail": "SCAN ", "modules.p
 IN_JSON = {"label_sets.labels": "json_object(?1, ?1)",
            "span_notes.note": """iif(is_event, '{"name":' || json_quote(?1) || ',"time_ns":1}', json_quote(?1) || ':1')"""}
 # A report, and the columns of the file whose texts it shows.
-REPORTS = [(["queries"], ["queries.query_id", "statements.query"]),
+REPORTS = [(["queries", "--runs"], ["queries.query_id", "statements.query"]),
            (["report"], ["statements.query", "names.name"]),
            (["report", "--like", "SELECT"], ["statements.query", "plan_nodes.detail", "plan_nodes.compared"]),
            (["plan"], ["statements.query", "plan_nodes.detail", "plan_nodes.compared"]),
            (["plan", "--opcodes"], ["plan_nodes.detail", "program_opcodes.opcode"]),
-           (["queries", "--statements"], ["statements.query"]),
+           (["queries"], ["statements.query"]),
            (["traces"], ["span_sites.name"]),
            (["trace", "4bf9", "--samples", "--all"], ["span_sites.name", "threads.thread_name", "names.name", "span_notes.note"]),
            (["locks"], ["waits_for_locks.holder_query", "waits_for_locks.database"]),

@@ -80,10 +80,11 @@ class Command(Tool):
     def test_options_that_exclude_each_other(self):
         """None is ignored: the message has both."""
         for arguments, both in (
-                (["queries", "--by", "label:route", "--statements"], ("--by label:", "--statements")),
+                (["queries", "--by", "label:route", "--runs"], ("--by label:", "--runs")),
                 (["queries", "--regressed", "--by", "wall"], ("--regressed", "--by")),
                 (["queries", "--regressed", "--by", "label:route"], ("--regressed", "--by")),
-                (["queries", "--regressed", "--statements"], ("--regressed", "--statements")),
+                (["queries", "--regressed", "--runs"], ("--regressed", "--runs")),
+                (["queries", "--statements", "--runs"], ("--statements", "--runs")),
                 (["plan", self.trace, "FROM orders", "--like", "id"], ("STATEMENT FROM orders", "--like id"))):
             code, out, err = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
@@ -295,13 +296,15 @@ class Command(Tool):
         db = sqlite3.connect(self.trace)
         unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "statement",
                                "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table", "label",
-                               "with_plan", "with_links", "slower", "host", "service"))
-        for name in ("read/run_plans", "read/selected", "read/queries", "read/statements", "report/query", "report/samples",
+                               "with_plan", "with_links", "slower", "part", "host", "service"))
+        for name in ("read/run_plans", "read/selected", "read/run_lines", "read/causes",
+                     "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/query", "report/samples",
                      "report/clocks", "report/times", "export/samples", "read/plan_runs", "read/plan_changes"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:
                 for sql in file.read().rstrip().rstrip(";").split(";\n"):
                     rows = db.execute(sql, unset).fetchall()
-            self.assertTrue(rows or name in ("read/run_plans", "read/selected", "report/samples", "report/clocks",
+            self.assertTrue(rows or name in ("read/run_plans", "read/selected", "read/run_lines", "read/statement_lines",
+                                             "read/causes", "report/samples", "report/clocks",
                                              "read/plan_runs", "read/plan_changes"), name)
         db.close()
 

@@ -25,12 +25,11 @@ class Reports(Tool):
 
     def test_queries(self):
         self.assertEqual(self.output("queries", self.trace), """\
-started             wall       cpu   sampled  rows  query_id            notes   query
-11-18 11:06:40  200.0 ms  100.0 ms  100.0 ms     7  0193a5b2-77c1-7aaa          SELECT *  FROM orders WHERE id = 1
-11-18 11:06:40   20.0 ms   10.0 ms    0.0 ms     1  0193a5b2-77c1-7bbb          SELECT *  FROM orders WHERE id = 2
-11-18 11:06:40    5.0 ms    5.0 ms    0.0 ms     0  my own id                   SELECT 'own'
-11-18 11:06:40    1.0 ms    1.0 ms    0.0 ms     0  0193a5b2-9999-7ccc  failed  SELECT nothing FROM nowhere  [31m
-                226.0 ms  116.0 ms  100.0 ms     8                              sum of 4
+share_%      wall       cpu      each       p99  rows  logged  statement  notes                             query
+   97.3  220.0 ms  110.0 ms  110.0 ms  200.0 ms     8       2   00000000                                    SELECT *  FROM orders WHERE id = 1
+    2.2    5.0 ms    5.0 ms    5.0 ms    5.0 ms     0       1   00000000                                    SELECT 'own'
+    0.4    1.0 ms    1.0 ms    1.0 ms    1.0 ms     0       1   00000000  failed 1: no such table: nowhere  SELECT nothing FROM nowhere  [31m
+   99.9  226.0 ms  116.0 ms                         8       4                                               sum of 3
 """)
 
     def test_time_between_rows(self):
@@ -41,7 +40,8 @@ started             wall       cpu   sampled  rows  query_id            notes   
             db.execute("UPDATE queries SET execution_ns = 2000000, cpu_time_ns = 50000 WHERE query_id = ?", (SLOW,))
             db.commit()
         self.assertEqual(self.ids("--by", "wall", trace=path), [FAST, OWN, SLOW, FAILED])
-        self.assertRegex(self.output("queries", path), r"\n\S+ \S+ +2\.0 ms +50\.0 us .* 198 ms between rows +SELECT")
+        self.assertRegex(self.output("queries", path, "--runs"), r"\n\S+ \S+ +2\.0 ms +50\.0 us .* between rows 99 % +SELECT")
+        self.assertRegex(self.output("queries", path), r"\n +78\.6 +22\.0 ms .* between rows 90 % +SELECT")
         report = self.output("report", path, "--query", SLOW, columns=60)
         self.assertRegex(report, r"\nwall +2\.0 ms ")
         self.assertRegex(report, r"\nbetween rows +198\.0 ms\n")
@@ -76,12 +76,12 @@ started             wall       cpu   sampled  rows  query_id            notes   
             self.assertEqual(ids(name, none, trace=path), [], none)
 
     def test_nothing_left_is_a_failure_that_names_why(self):
-        for command in (["queries"], ["queries", "--statements"], ["report"], ["export", "--format", "json", "-o", "-"]):
+        for command in (["queries"], ["queries", "--runs"], ["report"], ["export", "--format", "json", "-o", "-"]):
             self.assertEqual(self.refused(1, command[0], self.trace, *command[1:], "--like", "no such text", "--failed"),
                              "queryprof: %s: no run is left by --like no such text --failed\n" % self.trace)
 
     def test_statements_have_a_handle(self):
-        rows = json.loads(self.output("queries", self.trace, "--statements", "--format", "json"))
+        rows = json.loads(self.output("queries", self.trace, "--format", "json"))
         handle = rows[0]["statement"]
         self.assertEqual(handle, "00000000000b000b")
         self.assertEqual(self.ids("--statement", handle), [SLOW, FAST])
@@ -99,7 +99,7 @@ started             wall       cpu   sampled  rows  query_id            notes   
 
     def ids(self, *arguments, trace=None):
         """The ids of the runs that the options leave. Where they leave none, the command must fail."""
-        code, out, err = run("queries", trace or self.trace, "--format", "csv", *arguments)
+        code, out, err = run("queries", trace or self.trace, "--runs", "--format", "csv", *arguments)
         found = self.column(out, "query_id")
         if code or err:
             self.assertEqual((code, out), (1, ""))
@@ -136,7 +136,7 @@ started             wall       cpu   sampled  rows  query_id            notes   
         os.unlink(path)
 
     def test_statements(self):
-        rows = json.loads(self.output("queries", self.trace, "--statements", "--format", "json"))
+        rows = json.loads(self.output("queries", self.trace, "--format", "json"))
         # This file has counted none.
         self.assertEqual([(row["runs"], row["logged"]) for row in rows], [(None, 2), (None, 1), (None, 1)])
         self.assertEqual(rows[0]["wall_ms"], 220.0)

@@ -40,7 +40,7 @@ FILTERS = {
 # Options that decide how runs are shown, or from where: the sums stay.
 ORDERS = ["cpu", "wall", "off", "samples", "start"]
 LINES = {
-    "queries": ["by", "statements", "regressed"],
+    "queries": ["by", "statements", "runs", "regressed"],
     "report": ["type", "full"],
     "plan": ["type", "opcodes"],
     "diff": ["with", "at", "type"],
@@ -216,18 +216,18 @@ class Selections(Tool):
         def total(name):
             return sum(row[name] or 0 for row in rows)
 
-        for lines in ((), ("--statements",)):
+        for lines in (("--runs",), ()):
             if not lines and chosen == ("--failed",):  # a line for each statement and error
                 rows = self.rows("queries", self.trace, *chosen)
                 self.assertEqual(total("logged"), sums["runs"])
                 continue
             for order in ORDERS if not chosen else ORDERS[:2]:
                 rows = self.rows("queries", self.trace, *chosen, *lines, "--by", order)
-                which = "all " if lines else ""
-                self.assertEqual(sum(row["runs"] or row["logged"] for row in rows) if lines else len(rows), sums[which + "runs"])
+                which = "" if lines else "all "
+                self.assertEqual(sum(row["runs"] or row["logged"] for row in rows) if not lines else len(rows), sums[which + "runs"])
                 self.assertAlmostEqual(total("wall_ms"), sums[which + "wall"], places=3)
                 self.assertAlmostEqual(total("cpu_ms"), sums[which + "cpu"], places=3)
-                self.assertAlmostEqual(total("sampled_ms"), sums["Wall" if order in ("wall", "off") else "CPU"], places=3)
+                self.assertAlmostEqual(total("sampled_ms"), sums["CPU" if order == "cpu" else "Wall"], places=3)
             out = self.output("queries", self.trace, *chosen, *lines, "--limit", "1000")
             if len(rows) > 1:
                 self.assertRegex(out.splitlines()[-1], r"sum of %d" % len(rows))

@@ -126,7 +126,7 @@ class Sums(Tool):
         self.insert_samples(run, 1000, series=2)
         self.insert_samples(run, 10, series=3)
         self.db.execute("DELETE FROM series WHERE trace_type = 'CPU'")
-        for arguments in ((), ("--statements",)):
+        for arguments in ((), ("--runs",)):
             row, = self.rows("queries", self.trace, "--by", "wall", *arguments)
             self.assertEqual(row["sampled_ms"], 1000)
 
@@ -137,8 +137,8 @@ class Sums(Tool):
         run = self.insert_run(1, 100, labels=1)
         self.insert_samples(run, 30, labels=1)
         self.insert_samples(run, 70)
-        for arguments in ((), ("--statements",)):
-            row, = self.rows("queries", self.trace, "--label", "route=users", *arguments)
+        for arguments in ((), ("--runs",)):
+            row, = self.rows("queries", self.trace, "--by", "cpu", "--label", "route=users", *arguments)
             self.assertEqual(row["sampled_ms"], 30)
 
     def label(self, number, route):
@@ -164,9 +164,9 @@ class Sums(Tool):
         self.insert_samples(self.insert_run(1, 12), 3)
         self.count(1, 1000, {1: 600, 2: 400}, fullscan_steps=500000)
         self.count(2, 70, {1: 70}, fullscan_steps=140000)
-        of_label = self.rows("queries", self.trace, "--statements", "--label", "route=users")
+        of_label = self.rows("queries", self.trace, "--label", "route=users")
         self.assertEqual([(row["runs"], row["logged"], row["wall_ms"], row["cpu_ms"], row["rows"], row["notes"]) for row in of_label],
-                         [(600, 1, 1200, 600, 1800, ""), (70, 0, 140, 70, 210, "scan 140k")])
+                         [(600, 1, 1200, 600, 1800, ""), (70, 0, 140, 70, 210, "scan 140k rows")])
         by_label, = (row for row in self.rows("queries", self.trace, "--by", "label:route") if row["label"] == "users")
         self.assertEqual(by_label["runs"], sum(row["runs"] for row in of_label))
         report = self.output("report", self.trace, "--label", "route=users")
@@ -179,7 +179,7 @@ class Sums(Tool):
         self.insert_statement(3, "SELECT a FROM t")
         self.db.execute("UPDATE statements SET normalized_query_hash = ? WHERE id = 3", (0xA001,))
         self.insert_samples(self.insert_run(3, 12, labels=1), 3, labels=1)
-        rows = self.rows("queries", self.trace, "--statements", "--label", "route=users")
+        rows = self.rows("queries", self.trace, "--label", "route=users")
         self.assertEqual({row["runs"]: row["logged"] for row in rows}, {None: 2, 70: 0})
 
     def test_runs_without_parts(self):
@@ -188,15 +188,66 @@ class Sums(Tool):
         self.insert_statement(1, "SELECT a FROM t /* route='users' */", labels=1)
         self.insert_samples(self.insert_run(1, 12), 3)
         self.count(1, 1000, {1: 600})
-        row, = self.rows("queries", self.trace, "--statements", "--label", "route=users")
+        row, = self.rows("queries", self.trace, "--label", "route=users")
         self.assertEqual((row["runs"], row["logged"], row["wall_ms"]), (None, 1, 12))
+
+    def test_causes(self):
+        """What took long has its share of the time, and what has less than 5 % has none."""
+        for statement, text in enumerate(("SELECT a FROM t", "SELECT b FROM t", "SELECT c FROM t", "COMMIT", "INSERT"), 1):
+            self.insert_statement(statement, text)
+        self.insert_run(1, 100, cpu_time_ns=10 * MS, lock_wait_ns=60 * MS, io_sync_ns=20 * MS, io_read_ns=10 * MS, mutex_wait_ns=MS)
+        self.insert_run(2, 60, query_duration_ns=240 * MS, run_delay_ns=12 * MS, prepare_time_ns=15 * MS)
+        self.insert_run(3, 50, fullscan_steps=50000, sorts=1, autoindexes=7)
+        self.insert("programs", id=9, statement=3, plan_hash=1)
+        for node, detail in enumerate(("SCAN t", "MATERIALIZE made", "SCAN made", "SCAN (subquery-2)", "SCAN json_each VIRTUAL TABLE INDEX 1:",
+                                       "USE TEMP B-TREE FOR ORDER BY"), 1):
+            self.insert("plan_nodes", program=9, node=node, detail=detail)
+        self.insert_samples(self.insert_run(4, 40, io_sync_ns=30 * MS), 20, series=3, wait=6 | 34 << 8)
+        self.insert_run(5, 1, exception_code=19, exception="UNIQUE constraint failed:\nt.id")
+        wanted = [("lock 60 %, sync 20 %", ""), ("run queue 20 %", "prepare 25 %, between rows 75 %"),
+                  ("", "scan 50k rows of t, sort for ORDER BY, automatic index"), ("sync 75 %", "checkpoint 50 %"),
+                  ("", "failed%s: UNIQUE constraint failed: t.id")]
+        for lines, failed in ((), " 1"), (("--runs",), ""):
+            self.assertEqual([(row["waits"], row["notes"]) for row in self.rows("queries", self.trace, *lines)],
+                             [(waits, notes % failed if "%s" in notes else notes) for waits, notes in wanted])
+
+    def test_waits_of_short_runs(self):
+        """Nothing tells what they waited for."""
+        self.insert_statement(1, "SELECT 1")
+        self.insert_run(1, 20, cpu_time_ns=20 * MS)
+        self.count(1, 100, {})
+        row, = self.rows("queries", self.trace)
+        self.assertEqual((row["waits"], row["each_ms"]), ("unknown 50 %", 2))
+
+    def test_p99(self):
+        """Of all runs it is a bound: that of the histogram, or the longest run."""
+        self.insert_statement(1, "SELECT 1")
+        self.count(1, 1000, {}, runs_5=985, runs_10=10, runs_11=5)
+        row, = self.rows("queries", self.trace)
+        self.assertEqual(row["p99_ms"], 1.0486)  # 2^20 ns
+        self.db.execute("UPDATE statement_counters SET runs_10 = 0, runs_11 = 15")
+        row, = self.rows("queries", self.trace)
+        self.assertEqual(row["p99_ms"], 2)
+        for ms in range(1, 201):
+            self.insert_run(1, ms)
+        row, = self.rows("queries", self.trace, "--since", "start")
+        self.assertEqual((row["runs"], row["logged"], row["p99_ms"]), (None, 200, 198))
+
+    def test_share(self):
+        """Of all statements, also of those that are not shown; and by the clock of the order."""
+        for statement, calls in (1, 300), (2, 100):
+            self.insert_statement(statement, "SELECT %d" % statement)
+            self.count(statement, calls, {})
+        self.db.execute("UPDATE statement_counters SET cpu_time_ns = 9 * cpu_time_ns WHERE statement = 2")
+        self.assertEqual([row["share_%"] for row in self.rows("queries", self.trace, "--limit", "1")], [75])
+        self.assertEqual([row["share_%"] for row in self.rows("queries", self.trace, "--by", "cpu")], [75, 25])
 
     def test_only_prepared(self):
         self.insert_statement(1, "SELECT set_setting('a', 'b')")
         self.insert_statement(2, "SELECT 1")
         self.count(1, 0, {}, prepares=1)
         self.count(2, 5, {0: 5})
-        self.assertEqual([row["runs"] for row in self.rows("queries", self.trace, "--statements")], [5])
+        self.assertEqual([row["runs"] for row in self.rows("queries", self.trace)], [5])
 
     def test_unfinished(self):
         """The time of a run that goes on is in the sum of the statements, and in report's."""
@@ -205,7 +256,7 @@ class Sums(Tool):
         self.count(1, 500, {0: 500})
         for run in (self.insert_run(1, 3000, finished=0), self.insert_run(2, 4000, finished=0)):
             self.insert_samples(run, 2)
-        statements = self.rows("queries", self.trace, "--statements")
+        statements = self.rows("queries", self.trace)
         self.assertEqual(sorted(row["wall_ms"] for row in statements), [4000, 4000])
         report = self.output("report", self.trace)
         self.assertRegex(report, r"(?m)^wall +1000\.0 ms")

@@ -62,7 +62,7 @@ class Commands(unittest.TestCase):
         return list(csv.DictReader(io.StringIO(self.run_command(command, *arguments, "--format", "csv"))))
 
     def ids(self, *arguments):
-        return sorted(row["query_id"] for row in self.table("queries", *arguments))
+        return sorted(row["query_id"] for row in self.table("queries", "--runs", *arguments))
 
     def test_filter(self):
         everything = ["None", "aroute='posts'", "aroute='users'", "broute='users'"]
@@ -75,7 +75,7 @@ class Commands(unittest.TestCase):
         self.assertIn("--label tenant; expected KEY=VALUE", self.run_command("queries", "--label", "tenant", fails=True))
         self.assertIn("--label =x", self.run_command("queries", "--label", "=x", fails=True))
         # One statement, of which the two runs count.
-        statements = [row for row in self.table("queries", "--statements", "--label", "tenant=a") if "RECURSIVE" in row["query"]]
+        statements = [row for row in self.table("queries", "--label", "tenant=a") if "RECURSIVE" in row["query"]]
         self.assertEqual([row["logged"] for row in statements], ["2"])
         self.assertIn("n(i)", self.run_command("report", "--label", "tenant=b"))
         # Both sides of a comparison: tenant a has two runs in each.

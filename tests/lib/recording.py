@@ -142,7 +142,7 @@ class Recording(unittest.TestCase):
         """All runs of TIMED_SHORT and TIMED_LONG are counted, no time is longer than the program's own clock has it,
         and most of the long statement's time is SQLite's."""
         own = [tuple(map(int, line.split())) for line in output.splitlines()]
-        shown = json.loads(subprocess.run([QUERYPROF, "queries", self.trace, "--statements", "--format", "json"],
+        shown = json.loads(subprocess.run([QUERYPROF, "queries", self.trace, "--format", "json"],
                                           capture_output=True, text=True, timeout=300, check=True).stdout)
         rows = [next(row for row in shown if row["query"].startswith(text[:13])) for text in (TIMED_SHORT, TIMED_LONG)]
         self.assertEqual([row["runs"] for row in rows], [runs for runs, _ in own], self.seen)

@@ -125,14 +125,14 @@ class Fleet:
     def test_a_host_is_its_file(self):
         file = self.files[1]
         hour = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((maker.T0 + 10 ** 9) // 10 ** 9))
-        statement = json.loads(run("queries", file.path, "--statements", "--format", "json", "--limit", "1").stdout)[0]
+        statement = json.loads(run("queries", file.path, "--format", "json", "--limit", "1").stdout)[0]
         for selected, read in (  # the options of pull, and commands that read
-                ([], ["queries --statements --format json", "report --full --limit 1000"]),
-                (["--until", hour], ["queries --by wall --format csv --like FROM", "queries --statements"]),
+                ([], ["queries --format json", "report --full --limit 1000"]),
+                (["--until", hour], ["queries --by wall --format csv --like FROM", "queries"]),
                 (["--since", "start+1s", "--until", "end-1min"],
                  ["report --label route=users#show --thread worker --min-duration 45ms", "report",
                   "export --format collapsed -o -"]),
-                (["--query", f"{file.identity:016x}-0000000000000002"], ["report", "queries --statements"]),
+                (["--query", f"{file.identity:016x}-0000000000000002"], ["report", "queries"]),
                 (["--statement", statement["statement"][:15]], ["export --format collapsed -o -", "report"])):
             pulled = self.pull("--host", file.host, *selected)
             for words in read:
@@ -149,7 +149,7 @@ class Fleet:
                     " GROUP BY 1"):
                 wanted[statement] += value
         pulled = self.pull("--service", "shop")
-        found = json.loads(self.read(pulled, "queries", "--statements", "--format", "json", "--limit", "1000"))
+        found = json.loads(self.read(pulled, "queries", "--format", "json", "--limit", "1000"))
         self.assertEqual({row["statement"]: round(row["sampled_ms"] * 1e6) for row in found if row["sampled_ms"]}, wanted)
         self.assertEqual({row["runs"] for row in found}, {7 * HOSTS})
         stacks = Counter()

@@ -53,7 +53,7 @@ static const struct command_option options[] = {
 	{ .name = "statement",
 	  .value = "ID",
 	  .to = &chosen.statement,
-	  .help = "the statement with this id (queries --statements); its beginning is enough" },
+	  .help = "the statement with this id (see queries); its beginning is enough" },
 	{ .name = "query",
 	  .value = "ID",
 	  .to = &chosen.query,
@@ -449,7 +449,7 @@ const struct command command_pull = {
 		"If --query, --since or --until selects single runs, the file has the logged ones only, and "
 		"not what statements count of all runs.",
 	.examples = "  queryprof pull http://clickhouse:8123/ --since yesterday -o fleet.trace\n"
-		    "  queryprof queries fleet.trace --statements\n"
+		    "  queryprof queries fleet.trace\n"
 		    "  queryprof pull 'http://clickhouse:8123/?database=profiles' --host web3\n",
 	.options = options,
 	.arguments_min = 1,

@@ -8,21 +8,24 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
+#include "sql_causes.h"
 #include "sql_failed.h"
 #include "sql_label_sums.h"
 #include "sql_plan_changes.h"
 #include "sql_plan_runs.h"
-#include "sql_queries.h"
+#include "sql_run_lines.h"
+#include "sql_runs.h"
+#include "sql_statement_lines.h"
 #include "sql_statements.h"
 #include "store/file/database.h"
 
 #define LABEL "label:"
 
-static const char *by, *limit, *statements, *regressed, *format_name;
+static const char *by, *limit, *statements, *runs, *regressed, *format_name;
 
 static const char *order_at(size_t index)
 {
-	static const char *const names[] = { "cpu", "wall", "off", "samples", "start", "label:KEY" };
+	static const char *const names[] = { "wall", "cpu", "off", "samples", "start", "label:KEY" };
 	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
 }
 
@@ -32,10 +35,11 @@ static const struct command_option options[] = {
 	  .to = &by,
 	  .kind = OPTION_WORD,
 	  .word_at = order_at,
-	  .help = "the order: cpu (default), wall, off (time off the CPU), samples or start (newest first); "
+	  .help = "the order: wall (default), cpu, off (time off the CPU), samples or start (newest first); "
 	          "label:KEY: a line for each text of that label, with what its samples add up to, and an "
 	          "empty one for what has none" },
-	{ .name = "statements", .to = &statements, .help = "one line a statement, all its runs together" },
+	{ .name = "statements", .to = &statements, .help = "one line a statement: the default" },
+	{ .name = "runs", .to = &runs, .help = "one line a logged run" },
 	{ .name = "regressed",
 	  .to = &regressed,
 	  .help = "one line a change of a statement's plan after which it takes longer" },
@@ -47,41 +51,86 @@ static const struct command_option options[] = {
 /* COMMAND_MISUSED after a complaint about two options that each choose what a line is. */
 static int check_lines(bool by_label)
 {
-	const char *one = regressed ? "--regressed" : "--statements";
-	const char *other = regressed && by ? "--by" : regressed && statements ? "--statements" : NULL;
+	const char *const chosen[] = { statements ? "--statements" : NULL, runs ? "--runs" : NULL,
+		                       regressed ? "--regressed" : NULL,
+		                       by_label          ? "--by " LABEL "KEY"
+		                       : by && regressed ? "--by"
+		                                         : NULL };
+	const char *one = NULL;
 
-	if (statements && by_label)
-		other = "--by " LABEL "KEY";
-	if (!other)
-		return COMMAND_FINE;
-	complain("queries: %s and %s exclude each other", one, other);
-	return COMMAND_MISUSED;
+	for (size_t i = 0; i < sizeof(chosen) / sizeof(*chosen); i++) {
+		if (one && chosen[i]) {
+			complain("queries: %s and %s exclude each other", one, chosen[i]);
+			return COMMAND_MISUSED;
+		}
+		one = one ? one : chosen[i];
+	}
+	return COMMAND_FINE;
+}
+
+/* What a line is: the SQL that prints the lines, that which is run before without a result, and how. */
+struct lines {
+	const char *prepare[2], *print, *if_empty, *spare;
+	int folds_last;
+};
+
+static const struct lines of_statements = { { sql_statement_lines, sql_causes },
+	                                    sql_statements,
+	                                    "no queries",
+	                                    "rows cpu_ms",
+	                                    3 },
+			  of_runs = { { sql_run_lines, sql_causes },
+	                              sql_runs,
+	                              "no logged runs (queries without --runs counts all, however short)",
+	                              NULL,
+	                              3 },
+			  of_changes = { { sql_plan_runs, NULL },
+	                                 sql_plan_changes,
+	                                 "no statement takes longer since its plan changed",
+	                                 NULL,
+	                                 3 },
+			  of_labels = { { NULL, NULL }, sql_label_sums, "no queries", NULL, 0 },
+			  of_errors = { { NULL, NULL }, sql_failed, "no run that failed", NULL, 3 };
+
+static const struct lines *find_lines(bool by_label)
+{
+	return regressed                         ? &of_changes
+	       : by_label                        ? &of_labels
+	       : runs                            ? &of_runs
+	       : selection.failed && !statements ? &of_errors
+	                                         : &of_statements;
+}
+
+static int print(sqlite3 *db, const struct lines *lines, const struct sql_parameter *parameters)
+{
+	struct output output = {
+		.format = output_format_find(format_name),
+		.if_empty = lines->if_empty,
+		.hides_empty = true,
+		.folds_last = lines->folds_last,
+		.spare = lines->spare,
+		.unit = "ns",
+	};
+	int result = COMMAND_FINE;
+
+	if (regressed && !database_number(db, "SELECT EXISTS (SELECT 1 FROM programs)", 0))
+		output.if_empty = "no plan is known";
+	for (size_t i = 0; !result && i < 2 && lines->prepare[i]; i++)
+		result = run_sql(db, lines->prepare[i], parameters, &(struct output){ .is_bare = true });
+	return result ? result : run_sql(db, lines->print, parameters, &output);
 }
 
 static int run(int argc, char **argv)
 {
 	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0;
-	const bool by_error = selection.failed && !regressed && !by_label && !statements;
-	struct output output = {
-		.format = output_format_find(format_name),
-		.if_empty = by_error     ? "no run that failed"
-		            : regressed  ? "no statement takes longer since its plan changed"
-		            : statements ? "no queries"
-		                         : "no logged runs (--statements has all runs, however short)",
-		.hides_empty = true,
-		.folds_last = by_label     ? 0
-		              : by_error   ? 3 /* statement, id, text */
-		              : regressed  ? 3
-		              : statements ? 4
-		                           : 3, /* logged runs; id, notes, text */
-		.unit = "ns",
-	};
 	const struct sql_parameter parameters[] = {
 		{ ":by", by },
 		{ ":limit", limit },
+		{ ":label", selection.label },
+		{ ":database", selection.database },
 		{ ":key", by_label ? by + strlen(LABEL) : NULL },
 		{ ":slower", "1" },
-		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL },
+		{ ":for_table", output_format_find(format_name) == OUTPUT_TABLE ? "1" : NULL },
 		{ NULL, NULL },
 	};
 
@@ -92,18 +141,8 @@ static int run(int argc, char **argv)
 	if (!db)
 		return COMMAND_FAILED;
 	int result = selection_require(db, argv[0], &selection);
-	if (regressed && !database_number(db, "SELECT EXISTS (SELECT 1 FROM programs)", 0))
-		output.if_empty = "no plan is known";
-	if (!result && regressed)
-		result = run_sql(db, sql_plan_runs, NULL, &(struct output){ .is_bare = true });
 	if (!result)
-		result = run_sql(db,
-		                 by_error     ? sql_failed
-		                 : regressed  ? sql_plan_changes
-		                 : by_label   ? sql_label_sums
-		                 : statements ? sql_statements
-		                              : sql_queries,
-		                 parameters, &output);
+		result = print(db, find_lines(by_label), parameters);
 	trace_file_close(db);
 	return result;
 }
@@ -111,19 +150,33 @@ static int run(int argc, char **argv)
 const struct command command_queries = {
 	.name = "queries",
 	.arguments = "[FILE] [OPTION]...",
-	.summary = "Lists queries and what they cost, the costliest first",
+	.summary = "Lists statements and what they cost, the costliest first",
 	.details =
-		"Lists logged runs: those with samples, those that took 10 ms, and the first that failed. "
-		"With --statements it counts all runs of each statement in `runs`, its logged ones in "
-		"`logged`; where an option chooses single runs, by time or process for one, logged ones "
-		"only (with --label all runs of a statement whose comments have the label). A run is from a "
-		"statement's first step to its end; runs that differ in their "
-		"literals only are one statement. `wall`, `cpu` and `max` are exact, and inside SQLite; "
-		"`sampled` is what the samples add up to, on the wall clock with --by wall or off, else on "
-		"the CPU clock. `notes` says what may explain the time: scan (that many rows of whole "
-		"tables), sort, index (one that SQLite built for the run alone), failed, unfinished (no end "
-		"was recorded), and the program's own time between two rows. An id, or its beginning, is "
-		"what --query takes, that of a statement --statement.\n\n"
+		"Lists statements, all runs of each together, however short; queries that differ in their "
+		"literals only are one statement. `share` is its part of the time of all that is listed or "
+		"not, `wall` and `cpu` its time inside SQLite, preparing included, all exact; `each` is the "
+		"mean of a run without preparing, and 99 of 100 runs took no longer than `p99`, which is "
+	        "exact to a factor of "
+		"2. "
+		"`waits` are the largest causes of waits, as shares of the wall time: lock, read, write, "
+		"sync, mutex, "
+		"sleep, run queue (ready, and no processor free), other; `unknown` is time off the CPU in "
+		"runs "
+		"that were not logged. `notes` says what may explain the time: failed, unfinished (no end "
+		"was "
+		"recorded), scan (that many rows of whole tables), sort, automatic index (one that "
+		"SQLite built for the run alone), prepare and checkpoint (parts of the wall time), and "
+		"between rows: the program's own time while a statement was open, as a share of both. An id, "
+		"or "
+		"its beginning, is what --statement takes.\n\n"
+		"Where an option chooses single runs, by time or process for one, the numbers are of the "
+		"logged "
+		"runs (with --label of all runs of a statement whose comments have the label). Logged are "
+		"runs with samples, those that took 10 ms, and the first that failed. --runs lists these. "
+		"Their "
+		"ids are what --query takes. `sampled` is what their samples add up to, on the CPU clock "
+		"with --by "
+		"cpu, else on the wall clock.\n\n"
 		"--failed has one line a statement and error: `logged` are its logged runs, with the id of "
 		"the newest, `failed` all runs of the statement that failed.\n\n"
 		"--regressed compares all runs before and after a change of the plan, up to the next change; "
@@ -134,11 +187,11 @@ const struct command command_queries = {
 		"under a label "
 		"that the program sets.",
 	.examples = "  queryprof queries app.trace\n"
-		    "  queryprof queries app.trace --by wall --like 'FROM orders' --limit 5\n"
-		    "  queryprof queries app.trace --statements --since yesterday\n"
+		    "  queryprof queries app.trace --by cpu --like 'FROM orders' --limit 5\n"
+		    "  queryprof queries app.trace --runs --since yesterday\n"
 		    "  queryprof queries app.trace --by label:route\n"
 		    "  queryprof queries app.trace --regressed\n"
-		    "  queryprof queries app.trace --by start --last 1\n",
+		    "  queryprof queries app.trace --runs --by start --last 1\n",
 	.options = options,
 	.shared = selection_options,
 	.reads_trace = true,

@@ -298,7 +298,7 @@ bool explain_no_query(const char *trace)
 		         trace);
 	else
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
-		         "queryprof queries --statements %s has counted all of them "
+		         "queryprof queries %s has counted all of them "
 		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
 		         trace, trace);
 	return false;

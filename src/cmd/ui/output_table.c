@@ -54,8 +54,8 @@ static bool looks_like_number(const char *text)
 	if (!strpbrk(text, "0123456789"))
 		return false;
 	return !*rest || (rest > text && rest[-1] == ' ' &&
-	                  (strcmp(rest, "ms") == 0 || strcmp(rest, "s") == 0 || strcmp(rest, "min") == 0 ||
-	                   strcmp(rest, "h") == 0));
+	                  (strcmp(rest, "us") == 0 || strcmp(rest, "ms") == 0 || strcmp(rest, "s") == 0 ||
+	                   strcmp(rest, "min") == 0 || strcmp(rest, "h") == 0));
 }
 
 /* SQL calls a column of values self_ms, or ms, whatever their unit. */
@@ -183,15 +183,17 @@ static void leave_out_spare(struct table *table)
 	}
 }
 
-/* Long columns lose first; then the last columns stand below the others, or lose, as
- * dates, which stand before them, say nothing when they are cut. */
+/* Long columns lose first, but the last one alone if others can go below with it; then the last columns go
+ * below the others, or lose, as dates, which come before them, say nothing when they are cut. */
 static void fit_columns(struct table *table)
 {
 	int room = terminal_width(), total = total_width(table);
 	struct column *column;
 
 	table->beside = table->count;
-	while (room && total > room && (column = widest_text(table, TEXT_WIDTH_LONG)) != NULL) {
+	while (room && total > room &&
+	       (column = table->folds_last ? last_text(table, TEXT_WIDTH_LONG)
+	                                   : widest_text(table, TEXT_WIDTH_LONG)) != NULL) {
 		column->width--;
 		total--;
 	}
@@ -205,7 +207,8 @@ static void fit_columns(struct table *table)
 	}
 }
 
-/* The columns that stand below the row, those that have a text, in one line. */
+/* The columns that go below the row, those that have a text, in one line, or in several if one would lose
+ * more than half a line. */
 static void print_folded(const struct table *table, const char *const *texts)
 {
 	int at = FOLD_INDENT, owed = FOLD_INDENT, room = terminal_width();
@@ -215,6 +218,11 @@ static void print_folded(const struct table *table, const char *const *texts)
 		int left = room > at + TEXT_WIDTH_MIN ? room - at : TEXT_WIDTH_MIN;
 		if (!size)
 			continue;
+		if (room && at > FOLD_INDENT && left < room / 2 && terminal_measure(texts[i], size) > left) {
+			putchar('\n');
+			at = owed = FOLD_INDENT;
+			left = room > at + TEXT_WIDTH_MIN ? room - at : TEXT_WIDTH_MIN;
+		}
 		terminal_print_padding(owed);
 		at += GAP + terminal_print_cut(texts[i], size, left, table->cuts_middle);
 		owed = GAP;

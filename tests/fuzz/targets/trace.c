@@ -27,7 +27,7 @@ static const char *const lines[][WORDS_MAX] = {
 	{ "queries", NAME },
 	{ "queries", NAME, "--by", "off", "--format", "json" },
 	{ "queries", NAME, "--by", "label:tenant" },
-	{ "queries", NAME, "--statements" },
+	{ "queries", NAME, "--runs" },
 	{ "queries", NAME, "--regressed" },
 	{ "report", NAME },
 	{ "report", NAME, "--full", "--type", "wall" },

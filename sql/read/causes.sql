@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the time of each line of temp.lines went to (see read/statement_lines.sql and run_lines.sql), in words, in
+-- temp.line_causes. waits: the two largest causes of waits that have 5 % of the line's time, with their shares of it;
+-- `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and what else
+-- has a share of 5 %. prepare and checkpoint are parts of the time, whatever the thread did meanwhile; between rows is
+-- beside it, and its share is of both. After read/selected.sql.
+DROP TABLE IF EXISTS temp.line_causes;
+
+CREATE TEMP TABLE line_causes AS
+WITH checkpoints AS MATERIALIZED (
+	SELECT line, sum(value) AS ns
+	FROM sample_values AS s JOIN temp.selected_runs AS r ON r.id = s.query AND s.timestamp_ns BETWEEN r.first_ns AND r.last_ns
+	JOIN temp.lines AS l ON l.hash = r.normalized_query_hash AND (l.run IS NULL OR l.run = r.id)
+	WHERE s.wait & 255 = 6
+	  -- The samples are read for it only where there may be some.
+	  AND EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * wall)
+	GROUP BY 1),
+waits AS MATERIALIZED (
+	SELECT line, what, 1.0 * ns / wall AS share, row_number() OVER (PARTITION BY line ORDER BY ns DESC, what) AS place
+	FROM (SELECT line, wall, 'lock' AS what, locks AS ns FROM temp.lines
+	      UNION ALL SELECT line, wall, 'read', reads FROM temp.lines
+	      UNION ALL SELECT line, wall, 'write', writes FROM temp.lines
+	      UNION ALL SELECT line, wall, 'sync', syncs FROM temp.lines
+	      UNION ALL SELECT line, wall, 'mutex', mutexes FROM temp.lines
+	      UNION ALL SELECT line, wall, 'sleep', sleeps FROM temp.lines
+	      UNION ALL SELECT line, wall, 'other', others FROM temp.lines
+	      UNION ALL SELECT line, wall, 'run queue', queue FROM temp.lines
+	      UNION ALL SELECT line, wall, 'unknown', unknown FROM temp.lines)
+	WHERE ns >= 0.05 * wall AND ns > 0),
+nodes AS MATERIALIZED (
+	SELECT DISTINCT line, detail FROM temp.lines AS l JOIN statements AS x ON x.normalized_query_hash = l.hash
+	JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
+	WHERE fullscan_steps > 0 OR sorts > 0),
+-- What a part of the statement made is no table.
+scans AS (
+	SELECT line, group_concat(name, ' and ') AS tables
+	FROM (SELECT DISTINCT line, substr(detail, 6, instr(substr(detail, 6) || ' ', ' ') - 1) AS name
+	      FROM nodes WHERE detail LIKE 'SCAN %' AND detail NOT LIKE '%VIRTUAL TABLE%' AND detail NOT LIKE 'SCAN (%'
+	                   AND detail NOT LIKE '%CONSTANT ROW%')
+	WHERE name NOT IN (SELECT substr(detail, instr(detail, ' ') + 1) FROM nodes
+	                   WHERE detail LIKE 'CO-ROUTINE %' OR detail LIKE 'MATERIALIZE %')
+	GROUP BY line HAVING count(*) <= 2),
+sorts AS (
+	SELECT line, group_concat(what, ', ') AS whats
+	FROM (SELECT DISTINCT line, substr(detail, length('USE TEMP B-TREE FOR ') + 1) AS what
+	      FROM nodes WHERE detail LIKE 'USE TEMP B-TREE FOR %' ORDER BY 1, 2)
+	GROUP BY line)
+SELECT line,
+       coalesce((SELECT group_concat(what || printf(' %.0f %%', 100 * share), ', ')
+                 FROM (SELECT * FROM waits WHERE waits.line = lines.line AND place <= 2 ORDER BY place)), '') AS waits,
+       ltrim(iif(is_unfinished, ', unfinished', '')
+             || iif(failed > 0, ', failed' || iif(run IS NULL, ' ' || failed, '') || coalesce(': ' || nullif(
+			trim(replace(replace(substr(error, 1, 60), char(10), ' '), char(13), ' ')), ''), ''), '')
+             || iif(fullscan_steps > max(1000, 10 * coalesce(rows, 0)),
+                    ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k', (fullscan_steps / 1000000) || 'M')
+                    || ' rows' || coalesce(' of ' || tables, ''), '')
+             || iif(sorts > 0, ', sort' || coalesce(' for ' || whats, ''), '') || iif(autoindexes > 0, ', automatic index', '')
+             || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall), '')
+             || iif(ns >= 0.05 * wall, printf(', checkpoint %.0f %%', min(100, 100.0 * ns / wall)), '')
+             || iif(outside > max(1000000, wall / 10), printf(', between rows %.0f %%', 100.0 * outside / (outside + wall)), ''), ', ') AS notes
+FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line);
