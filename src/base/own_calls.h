@@ -80,7 +80,7 @@ enum own_loss {
 	X(exit, BY_THREAD, LOST_NOTHING) /* the end of a thread of queryprof's */                                    \
 	X(faccessat, BY_STORE, LOST_NOTHING) /* whether the trace file may be opened again */                        \
 	X(faccessat2, BY_STORE, LOST_NOTHING) /* the same in newer libraries */                                      \
-	X(fallocate, BY_STORE, LOST_NOTHING) /* room in the trace file */                                            \
+	X(fallocate, BY_STORE | BY_START, LOST_NOTHING) /* room in the trace file; the ring's memory */              \
 	X(fchmod, BY_STORE, LOST_NOTHING) /* the trace file's rights */                                              \
 	X(fchown, BY_STORE, LOST_NOTHING) /* the same */                                                             \
 	X(fcntl, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* locks of the trace file; seals; dup */              \
@@ -89,7 +89,7 @@ enum own_loss {
 	X(fstat, BY_HOST | BY_STORE, LOST_NOTHING) /* which file a descriptor is of */                               \
 	X(fstatfs, BY_STORE, LOST_NOTHING) /* which kind of file system the trace file is on */                      \
 	X(fsync, BY_STORE, LOST_NOTHING) /* as fdatasync */                                                          \
-	X(ftruncate, BY_STORE | BY_START, LOST_CHILDREN) /* the size of the trace file, of the ring's memory */      \
+	X(ftruncate, BY_STORE | BY_START, LOST_NOTHING) /* the size of the trace file, of the ring's memory */       \
 	X(futex, BY_HOST | BY_STORE, LOST_NOTHING) /* locks; waking the flusher */                                   \
 	X(getcwd, BY_STORE | BY_START, LOST_NOTHING) /* a trace file with a relative path */                         \
 	X(getdents64, BY_HOST | BY_STORE, LOST_NOTHING) /* names in a folder */                                      \
@@ -102,7 +102,7 @@ enum own_loss {
 	X(lseek, BY_HOST | BY_STORE, LOST_NOTHING) /* folders that are read again */                                 \
 	X(madvise, BY_HOST | BY_STORE | BY_THREAD, LOST_NOTHING) /* memory goes back */                              \
 	X(membarrier, BY_HOST | BY_STORE, LOST_NOTHING) /* a lock that belongs to one thread is taken over */        \
-	X(memfd_create, BY_START, LOST_CHILDREN) /* the ring's memory */                                             \
+	X(memfd_create, BY_START, LOST_NOTHING) /* the ring's memory, or the command makes it */                     \
 	X(mkdirat, BY_STORE, LOST_NOTHING) /* the folder of a temporary trace file */                                \
 	X(mmap, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* memory; the trace file's index */                    \
 	X(mprotect, BY_HOST | BY_STORE | BY_THREAD, LOST_MODULES) /* slots of the linker that are read-only */       \
@@ -111,7 +111,7 @@ enum own_loss {
 	X(nanosleep, BY_HOST | BY_STORE, LOST_NOTHING) /* a wait for a thread that begins */                         \
 	X(newfstatat, BY_HOST | BY_STORE, LOST_NOTHING) /* which file a path or descriptor is of */                  \
 	X(openat, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* the trace file; files with names of code */        \
-	X(pidfd_open, BY_START, LOST_CHILDREN) /* the command sees the process's end */                              \
+	X(pidfd_open, BY_START, LOST_NOTHING) /* the command sees the process's end, or opens it */                  \
 	X(ppoll, BY_HOST | BY_START, LOST_NOTHING) /* a host's poll() is whole; the command's response */            \
 	X(prctl, BY_HOST | BY_STORE, LOST_NOTHING) /* names of threads; whether there is a filter */                 \
 	X(pread64, BY_HOST | BY_STORE, LOST_NOTHING) /* the trace file; ELF files */                                 \

@@ -2,9 +2,9 @@
 #include "entry/handover.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/bounded_wait.h"
@@ -12,13 +12,12 @@
 #include "process/fork.h"
 #include "store/shared_ring.h"
 
-/* Older headers do not know it. */
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-
-/* A copy: the host may change its environment before it forks. */
+/* Copies: the host may change its environment before it forks. */
 static char key[HANDOVER_KEY_SIZE];
+static struct {
+	struct sockaddr_un address;
+	socklen_t size;
+} sockets[HANDOVER_SOCKETS];
 
 static bool is_done;
 
@@ -67,18 +66,34 @@ int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVE
 	return -1;
 }
 
+socklen_t handover_address(const struct handover_key *of, enum handover_socket which,
+                           struct sockaddr_un *address)
+{
+	const int half = HANDOVER_KEY_SIZE / 2;
+	int size;
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (which == HANDOVER_ABSTRACT)
+		size = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "queryprof-%.*s", half,
+		                of->digits);
+	else
+		size = snprintf(address->sun_path, sizeof(address->sun_path), "%s/queryprof-%.*s/%.*s",
+		                of->folder, half, of->digits, half, of->digits + half);
+	/* With the 0 at the begin of an abstract name, or at the end of a path. */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size + 1);
+}
+
 /* Does not wait: the command has a queue. -1: refused, or the command has ended. */
 static int connect_to_command(void)
 {
-	struct sockaddr_un address;
-	socklen_t size = handover_address(key, &address);
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (to >= 0 && connect(to, (struct sockaddr *)&address, size)) {
+	for (int i = 0; to >= 0 && i < HANDOVER_SOCKETS; i++)
+		if (connect(to, (struct sockaddr *)&sockets[i].address, sockets[i].size) == 0)
+			return to;
+	if (to >= 0)
 		close(to);
-		to = -1;
-	}
-	return to;
+	return -1;
 }
 
 /* The connection; -1: refused. */
@@ -95,7 +110,7 @@ static int send_message(struct handover_message message, const int *descriptors,
 }
 
 /* By one call, in which the kernel counts: a signal's handler must not run. */
-WAIT_DEFINE(for_memory, "a process whose files may have no size: the command has made its memory",
+WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
             WAIT_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
 
 /* The memory that the command has made; -1: none. The host's signals wait meanwhile. */
@@ -114,27 +129,31 @@ static int await_memory(int from)
 	return count == 1 ? descriptors[0] : -1;
 }
 
-/* Memory that the command has, too, if it can be reached; -1: there is none. One that this process makes is
- * not waited for. */
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Memory that the command has, too; -1: there is none. The process does not wait for memory that it makes
+ * itself. */
 static int share_memory(size_t size)
 {
 	const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	int memory = shared_ring_memory(size);
+	int memory = process >= 0 ? shared_ring_memory(size) : -1;
 	const int descriptors[] = { [HANDOVER_PROCESS] = process, [HANDOVER_RING] = memory };
 	bool is_requested = memory < 0;
-	int to = -1;
+	int to = send_message((struct handover_message){ .memory_bytes = is_requested ? size : 0 },
+	                      descriptors, is_requested ? 0 : HANDOVER_DESCRIPTORS);
 
-	if (process >= 0)
-		to = send_message((struct handover_message){ .memory_bytes = is_requested ? size : 0 },
-		                  descriptors, is_requested ? 1 : HANDOVER_DESCRIPTORS);
 	if (to >= 0 && is_requested)
 		memory = await_memory(to);
 	is_done = to >= 0 && memory >= 0;
-	if (to >= 0)
-		close(to);
-	if (process >= 0)
-		close(process);
-	return memory;
+	if (!is_done)
+		close_if_open(memory);
+	close_if_open(to);
+	close_if_open(process);
+	return is_done ? memory : -1;
 }
 
 bool handover_is_done(void)
@@ -162,16 +181,27 @@ static void renew_in_child(void)
 		close(memory);
 }
 
+static bool find_sockets(const char *value)
+{
+	const size_t size = value ? strlen(value) : 0;
+	struct handover_key given;
+
+	if (size < HANDOVER_KEY_SIZE || size >= sizeof(given))
+		return false;
+	memcpy(&given, value, size + 1);
+	memcpy(key, given.digits, sizeof(key));
+	for (int i = 0; i < HANDOVER_SOCKETS; i++)
+		sockets[i].size = handover_address(&given, i, &sockets[i].address);
+	return true;
+}
+
 struct ring *handover_ring(size_t ring_bytes)
 {
-	const char *wanted = secure_getenv(HANDOVER_VARIABLE);
 	struct ring *ring = NULL;
 	int memory = -1;
 
-	if (wanted && strlen(wanted) == sizeof(key)) {
-		memcpy(key, wanted, sizeof(key));
+	if (find_sockets(secure_getenv(HANDOVER_VARIABLE)))
 		memory = share_memory(shared_ring_size(ring_bytes));
-	}
 	if (memory >= 0) {
 		ring = shared_ring_make(ring_bytes, memory);
 		close(memory);

@@ -3,15 +3,16 @@
  * Under `queryprof record` each process hands its ring over to the command, which stores what comes there,
  * and the rest when the process is gone: at its end, after SIGKILL, a crash, or a bare exit_group.
  *
- * The command listens on a socket of the abstract kind, which a process reaches with any root
- * and any user, and which leaves no file. The environment has a key of 32 digits: the first
- * half names the socket, and the whole is the message, so that only processes of the
- * recording get a hearing. With it go two descriptors: the shared ring (store/shared_ring.h),
- * and a pidfd. The process keeps none of them open.
+ * The command listens on two sockets. A process reaches the abstract one with any root, any user and any
+ * mounts, and the one in the file system from other network namespaces. The environment has a key of 32
+ * digits, which names both, and the folder of the second one. The key is the message, so that the command
+ * listens only to processes of the recording. With it go two descriptors: the shared ring
+ * (store/shared_ring.h), and a pidfd. The process keeps none of them open.
  *
- * A process that cannot make such memory itself, as RLIMIT_FSIZE is smaller, requests it: its message has the
- * size and the pidfd alone, and the response brings the memory's descriptor. The process waits for it, no
- * longer than HANDOVER_WAIT_MS.
+ * A process that cannot make both requests the memory: RLIMIT_FSIZE is smaller, or a seccomp filter or the
+ * kernel refuses one of them. Its message has the size and no descriptor. The command opens the pidfd of its
+ * peer, which waits, and its response brings the memory's descriptor. The process waits for it no longer than
+ * HANDOVER_WAIT_MS.
  *
  * Where any of this is refused, the ring is as private as without `record`, and a flusher of the process's
  * own stores.
@@ -23,10 +24,29 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #define HANDOVER_VARIABLE "QUERYPROF_RECORD_KEY"
 #define HANDOVER_KEY_SIZE 32
+
+/* Which of the sockets. */
+enum handover_socket { HANDOVER_ABSTRACT, HANDOVER_PATH, HANDOVER_SOCKETS };
+
+/* "/tmp/queryprof-0123456789abcdef/0123456789abcdef" is a name of a socket. */
+#define HANDOVER_FOLDER_MAX                                                                                  \
+	(sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/queryprof-/") - HANDOVER_KEY_SIZE)
+
+/* The variable's value: the digits, and then the folder. */
+struct handover_key {
+	char digits[HANDOVER_KEY_SIZE];
+	char folder[HANDOVER_FOLDER_MAX + 1];
+};
+
+/* Older headers do not know it. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 enum handover_descriptor { HANDOVER_PROCESS, HANDOVER_RING, HANDOVER_DESCRIPTORS };
 
@@ -58,16 +78,10 @@ bool handover_send(int to, const void *bytes, size_t size, const int *descriptor
  * returns; -1: something else came, or nothing. */
 int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVER_DESCRIPTORS]);
 
-/* The socket that the key names. Returns the length of the address. */
-static inline socklen_t handover_address(const char key[HANDOVER_KEY_SIZE], struct sockaddr_un *address)
-{
-	static const char prefix[] = "queryprof-";
-	const size_t prefix_size = sizeof(prefix) - 1, name_size = HANDOVER_KEY_SIZE / 2;
-
-	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	__builtin_memcpy(address->sun_path + 1, prefix, prefix_size);
-	__builtin_memcpy(address->sun_path + 1 + prefix_size, key, name_size);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + prefix_size + name_size);
-}
+/* The socket that the key names. Returns the length of the address. The second half of the key, which other
+ * users cannot see, is the name in the file system: when the command has ended, nobody else can take its
+ * place there. */
+socklen_t handover_address(const struct handover_key *key, enum handover_socket which,
+                           struct sockaddr_un *address);
 
 #endif

@@ -450,10 +450,13 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 {
 	recorded->to = to;
 	recorded->is_ending = true;
+	errno = 0;
 	if (look(recorded) && shared_ring_copy(&recorded->shared)) {
 		note_losses(recorded);
 		if (has_remains(recorded))
 			store_remains(recorded);
+	} else if (errno == ENOMEM) {
+		losses_note(&to->losses, "no memory for a copy of what a process has recorded", 0, 1);
 	}
 	recorded_rest(recorded);
 	statement_reading_free(&recorded->statements);

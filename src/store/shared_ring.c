@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/signal_hold.h"
@@ -92,8 +94,8 @@ static size_t statements_offset(size_t ring_bytes)
 
 /* --- in the process whose ring it is ------------------------------------------------- */
 
-/* Memory that is promised and then not there is a SIGBUS where it is shared. The kernel
- * promises no more than it has in mode 2 only, and refuses there. */
+/* Memory that is promised and then not there is a SIGBUS where it is shared. In mode 2 the kernel counts a
+ * page when it is needed, and may refuse it then. */
 static bool is_memory_strict(void)
 {
 	char mode = '2';
@@ -113,15 +115,14 @@ int shared_ring_memory(size_t size)
 	bool is_sized;
 	int fd;
 
-	if (is_memory_strict())
-		return -1;
 	fd = memfd_create("queryprof", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0) /* older kernels */
 		fd = memfd_create("queryprof", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -1;
 	hold = signal_hold(SIGXFSZ);
-	is_sized = !ftruncate(fd, (off_t)size);
+	is_sized = !ftruncate(fd, (off_t)size) &&
+	           (!is_memory_strict() || !syscall(SYS_fallocate, fd, 0, (off_t)0, (off_t)size));
 	signal_release(&hold, !is_sized && errno == EFBIG);
 	if (!is_sized || fcntl(fd, F_ADD_SEALS, SEALS)) {
 		close(fd);
@@ -331,15 +332,67 @@ static bool find_parts(struct shared_ring *shared)
 	       memchr(shared->identity.executable, 0, sizeof(shared->identity.executable));
 }
 
-/* Whether what is written to its mapping cannot be a signal. Other files have no pages where the machine has
- * no huge ones left, or, while memory is never overcommitted, none at all. */
+static size_t offset_of(const struct shared_ring *shared, const void *part)
+{
+	return (size_t)((const char *)part - (const char *)shared->memory);
+}
+
+/* The memory that is being written to, and a page that takes the place of one there: shared, as then it is
+ * mapped once more without new memory. */
+static char *volatile written;
+static volatile size_t written_size;
+static char *spare;
+
+static void replace_page(int number, siginfo_t *info, void *unused)
+{
+	char *page = (char *)((uintptr_t)info->si_addr / PAGE_BYTES * PAGE_BYTES);
+	bool is_written = page >= written && page < written + written_size;
+
+	(void)unused;
+	if (!is_written || mremap(spare, 0, PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, page) == MAP_FAILED)
+		sigaction(number, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL); /* it comes again */
+}
+
+bool shared_ring_guard(void)
+{
+	const struct sigaction action = { .sa_sigaction = replace_page, .sa_flags = SA_SIGINFO };
+	void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return false;
+	spare = page;
+	*(volatile char *)spare = 0;
+	return sigaction(SIGBUS, &action, NULL) == 0;
+}
+
+/* The command blocks all signals, which is death for this one. */
+static sigset_t begin_to_write(const struct shared_ring *shared)
+{
+	sigset_t bus, before;
+
+	written = shared->origin;
+	written_size = offset_of(shared, shared->modules);
+	sigemptyset(&bus);
+	sigaddset(&bus, SIGBUS);
+	pthread_sigmask(SIG_UNBLOCK, &bus, &before);
+	return before;
+}
+
+static void end_to_write(sigset_t before)
+{
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	written_size = 0;
+}
+
+/* Whether its pages are as those of shared_ring_memory(). Other files have none where the machine has no huge
+ * ones left, or end before the size that they have. */
 static bool is_safe(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs status;
 
 	return seals >= 0 && (seals & SEALS) == SEALS && fstatfs(fd, &status) == 0 &&
-	       status.f_type == TMPFS_MAGIC && !is_memory_strict();
+	       status.f_type == TMPFS_MAGIC;
 }
 
 static void *map(size_t size, int flags, int fd)
@@ -347,11 +400,6 @@ static void *map(size_t size, int flags, int fd)
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_NORESERVE | flags, fd, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
-}
-
-static size_t offset_of(const struct shared_ring *shared, const void *part)
-{
-	return (size_t)((const char *)part - (const char *)shared->memory);
 }
 
 /* Not the copy of the records, whose positions are the reader's. */
@@ -459,15 +507,26 @@ bool shared_ring_copy_statements(struct shared_ring *shared)
 void shared_ring_free(struct shared_ring *shared)
 {
 	uint64_t tail = ring_tail(shared->ring);
+	sigset_t before;
 
 	/* The copy may have got records of its own behind. */
 	tail = tail < shared->head ? tail : shared->head;
-	ring_remains_free((char *)shared->origin + PAGE_BYTES, shared->ring, shared->tail, tail);
+	if (tail > shared->tail) {
+		before = begin_to_write(shared);
+		ring_remains_free((char *)shared->origin + PAGE_BYTES, shared->ring, shared->tail, tail);
+		end_to_write(before);
+	}
 	shared->tail = tail;
 }
 
 void shared_ring_tell_plans_lost(struct shared_ring *shared, uint64_t lost)
 {
+	sigset_t before;
+
+	if (((const struct front *)shared->memory)->plans_lost == lost)
+		return;
+	before = begin_to_write(shared);
 	/* Relaxed: it goes with nothing else. */
 	__atomic_store_n(&((struct front *)shared->origin)->plans_lost, lost, __ATOMIC_RELAXED);
+	end_to_write(before);
 }

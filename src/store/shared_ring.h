@@ -21,7 +21,8 @@ struct ring;
 
 /* --- in any process -------------------------------------------------------------------- */
 
-/* A sealed memfd of so many zeros; -1: refused, for instance as RLIMIT_FSIZE is smaller. */
+/* A sealed memfd of so many zeros; -1: refused, for instance as RLIMIT_FSIZE is smaller. Where memory is
+ * never overcommitted all its pages are there. */
 int shared_ring_memory(size_t size);
 
 /* Whether some process's memory has that size. */
@@ -78,8 +79,13 @@ struct shared_ring {
 	uint64_t tail, head;
 };
 
+/* Whoever holds the memory can give pages of it back. A write brings a new page, and if the kernel refuses it
+ * the process gets SIGBUS. Once, in the other process: what it writes then is for nobody, and it goes on.
+ * False: no memory. */
+bool shared_ring_guard(void);
+
 /* Copies the identity, the counters and the ring's positions; and the last two again. False: it is not one of
- * this version, or not any more. */
+ * this version, or not any more; errno ENOMEM: there is no memory for a copy. */
 bool shared_ring_open(struct shared_ring *shared, int fd);
 bool shared_ring_look(struct shared_ring *shared);
 void shared_ring_close(struct shared_ring *shared);

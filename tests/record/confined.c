@@ -9,6 +9,7 @@
  * (a sandbox's list of allowed calls) ACTION: kill, thread (kill it), trap, or an error number: for the
  * system calls NUMBER, or all that the list lacks
  */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -134,6 +135,20 @@ static void say(const char *what)
 		_exit(1);
 }
 
+static void say_threads(void)
+{
+	DIR *threads = opendir("/proc/self/task");
+	int count = -2; /* "." and ".." */
+	char text[32];
+
+	while (threads && readdir(threads))
+		count++;
+	if (threads)
+		closedir(threads);
+	snprintf(text, sizeof(text), "%d threads\n", count);
+	say(text);
+}
+
 static void do_sleep(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	const struct timespec moment = { .tv_nsec = 2000000 };
@@ -208,6 +223,8 @@ int main(int argc, char **argv)
 		confine(argv[1], argv[2], argv + 3);
 	db = open_one();
 	work(db, "before");
+	if (is_early)
+		say_threads();
 	if (pthread_create(&beside, NULL, work_beside, NULL))
 		return 1;
 	work(db, "with another thread");

@@ -230,6 +230,16 @@ class Confined(Recording):
         self.assertRegex(done.stderr, FORBIDS % (len(UNUSUAL) - 3) + ": queryprof record stores what comes later")
         self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "last")], [1, 1, 1, 1], self.seen)
 
+    def test_no_memfd_no_pidfd(self):
+        """The command makes both for the process and its child. Its output says that it has no thread of ours."""
+        known = numbers()
+        for action in str(errno.ENOSYS), "kill":
+            with self.subTest(action=action):
+                done = self.run_both("early", action, known["memfd_create"], known["pidfd_open"])
+                self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "in a child", "last")],
+                                 [1] * 5, self.seen)
+                self.assertNotRegex(done.stderr, "lost|missing|children that are forked later", self.seen)
+
     def test_filter_around_the_command(self):
         """As in a container: the command runs under it, too."""
         inner = self.arguments(PYTHON, "-c", "import sys\n" + QUERIES, options=EVERY)

@@ -67,9 +67,9 @@ class Nothing(Recording):
                          % (os.path.join(os.path.dirname(QUERYPROF), "libqueryprof-preload.so"), tempfile.gettempdir()))
 
     def test_trace_that_cannot_be_written(self):
-        """In a root that is read-only, and from where the command is not reached."""
-        self.namespaces("-m", "-n")
-        done = self.record("unshare", "-m", "-n", "sh", "-c", "mount --bind $0 $0 && mount -o remount,ro,bind $0 &&"
+        """In a root that is read-only, by a process that does not reach the command."""
+        self.namespaces("-m")
+        done = self.record("env", "-u", "QUERYPROF_RECORD_KEY", "unshare", "-m", "sh", "-c", "mount --bind $0 $0 && mount -o remount,ro,bind $0 &&"
                            " exec sqlite3 :memory: 'SELECT 7 * 6'", self.folder)
         self.assertEqual((done.returncode, done.stdout), (0, "42\n"), self.seen)
         self.assertIn("samples missing, refused 1 time: %s: Read-only file system" % self.trace, done.stderr)

@@ -8,12 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -349,6 +353,77 @@ static void test_truncated(void **state)
 	assert_int_equal(to.samples, FLUSHED);
 }
 
+/* A page that the process has given back, and that the kernel refuses to make anew: as behind a file's end.
+ */
+static void test_page_taken_away(void **state)
+{
+	int fd = run_and_kill(false), empty = memfd_create("empty", MFD_CLOEXEC);
+	struct shared_ring shared;
+	sigset_t all, before;
+
+	(void)state;
+	assert_true(shared_ring_guard());
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	assert_true(shared_ring_open(&shared, fd));
+	assert_true(mmap(shared.origin, 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0) ==
+	            shared.origin);
+	shared_ring_tell_plans_lost(&shared, 7);
+	shared_ring_close(&shared);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	signal(SIGBUS, SIG_DFL);
+	close(empty);
+	close(fd);
+}
+
+/* Where memory is never overcommitted: its pages are there before anybody needs them. */
+static void test_strict_memory(void **state)
+{
+	const size_t size = shared_ring_size(RING_BYTES);
+	char *mode = in_folder("mode");
+	struct stat status;
+	pid_t child;
+	int fd, end;
+
+	(void)state;
+	fd = open(mode, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(write(fd, "2\n", 2), 2);
+	close(fd);
+	child = fork();
+	if (!child) {
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount(mode, "/proc/sys/vm/overcommit_memory", NULL, MS_BIND, NULL))
+			_exit(2);
+		fd = shared_ring_memory(size);
+		_exit(fd < 0 || fstat(fd, &status) || (size_t)status.st_size != size ||
+		      (size_t)status.st_blocks * 512 < size);
+	}
+	assert_int_equal(waitpid(child, &end, 0), child);
+	assert_true(WIFEXITED(end));
+	if (WEXITSTATUS(end) == 2)
+		skip();
+	assert_int_equal(WEXITSTATUS(end), 0);
+}
+
+static void test_no_memory_for_a_copy(void **state)
+{
+	struct collection to = { .path = trace_path };
+	struct recorded *recorded;
+	struct rlimit before, none;
+	int fd = run_and_kill(false);
+
+	(void)state;
+	recorded = recorded_open(fd);
+	getrlimit(RLIMIT_AS, &before);
+	none = (struct rlimit){ 1 << 20, before.rlim_max };
+	setrlimit(RLIMIT_AS, &none);
+	recorded_end(recorded, &to);
+	setrlimit(RLIMIT_AS, &before);
+	close(fd);
+	assert_int_equal(to.losses.reasons[0].refusals, 1);
+	assert_non_null(strstr(to.losses.reasons[0].reason, "no memory for a copy"));
+}
+
 #define BIG_RING (512 << 20) /* so that a size can lead out of all memory around */
 
 static void put_chunk(void)
@@ -527,6 +602,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_changed_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_page_taken_away, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_strict_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_memory_for_a_copy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_sites, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_running, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),

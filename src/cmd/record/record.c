@@ -375,6 +375,7 @@ static int undo(const struct trace *trace, int result)
 {
 	push_background_cancel();
 	explain_end();
+	rings_cancel();
 	if (trace->is_open)
 		remove_trace(trace);
 	old_trace_put_back();

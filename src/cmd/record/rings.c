@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread polls the socket, the connections that have sent nothing yet, and the pidfds of
+ * One thread polls the sockets, the connections that have sent nothing yet, and the pidfds of
  * the processes whose rings it holds, and looks at the rings at times. Nothing that a process does, or leaves
  * undone, makes it wait.
  */
@@ -11,22 +11,17 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/sys.h"
 #include "base/vector.h"
 #include "cmd/file/file_limit.h"
+#include "cmd/record/sockets.h"
 #include "entry/handover.h"
 #include "store/shared_ring.h"
-
-/* Processes that wait for the thread while it stores. */
-#define QUEUE 4096
 
 /* A process that was killed together with the command may take so long to be gone. */
 #define END_NS 200000000ull
@@ -47,72 +42,85 @@ static const uint64_t pauses[] = {
 /* A process: first its connection, then what came over it. */
 struct guest {
 	int connection; /* -1: closed */
-	pid_t process;  /* 0: not known here */
 	int descriptors[HANDOVER_DESCRIPTORS];
 	struct recorded *recorded;
 };
 
 static struct {
-	char key[HANDOVER_KEY_SIZE + 1];
-	int socket, end; /* `end`: an eventfd */
+	struct sockets sockets;
+	bool is_open; /* one of them */
+	int end;      /* an eventfd */
 	pthread_t thread;
 	bool has_thread;
 	VECTOR(struct guest) guests;
-	VECTOR(struct pollfd) polled; /* the socket, the end, a descriptor of each guest */
+	VECTOR(struct pollfd) polled; /* the sockets, the end, a descriptor of each guest */
 	uint64_t look_at;             /* at the rings */
 	struct collection collection;
-} rings = { .socket = -1, .end = -1 };
+} rings = { .end = -1 };
+
+enum { POLLED_END = HANDOVER_SOCKETS, POLLED_GUESTS };
 
 void rings_open(void)
 {
-	unsigned char random[HANDOVER_KEY_SIZE / 2];
-	struct sockaddr_un address;
-	socklen_t size;
+	rings.is_open = sockets_open(&rings.sockets);
+}
 
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return;
-	for (size_t i = 0; i < sizeof(random); i++)
-		snprintf(rings.key + 2 * i, 3, "%02x", random[i]);
-	size = handover_address(rings.key, &address);
-	rings.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (rings.socket < 0 || bind(rings.socket, (struct sockaddr *)&address, size) != 0 ||
-	    listen(rings.socket, QUEUE) != 0 || setenv(HANDOVER_VARIABLE, rings.key, 1) != 0) {
-		close(rings.socket);
-		rings.socket = -1;
-	}
+void rings_cancel(void)
+{
+	if (rings.is_open)
+		sockets_remove(&rings.sockets);
 }
 
 /* --- a process comes ----------------------------------------------------------------- */
 
 static void accept_guests(void)
 {
-	int connection;
+	for (int i = 0; i < HANDOVER_SOCKETS; i++) {
+		int from = rings.sockets.listening[i], connection;
 
-	while ((connection = accept4(rings.socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-		if (!vector_push(&rings.guests, (struct guest){ .connection = connection }))
-			close(connection);
-	if (errno == EMFILE || errno == ENFILE)
-		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		while ((connection = accept4(from, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+			if (!vector_push(&rings.guests, (struct guest){ .connection = connection }))
+				close(connection);
+		if (errno == EMFILE || errno == ENFILE)
+			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	}
 }
 
-static pid_t process_of(int connection)
+/* A pidfd of the process at the other end. -1: refused, or it does not wait any more, and its number may be
+ * another process's. */
+static int open_process(int connection)
 {
-	struct ucred sender;
-	socklen_t size = sizeof(sender);
+	struct pollfd polled = { .fd = connection };
+	struct ucred peer = { .pid = 0 };
+	socklen_t size = sizeof(peer);
+	int process;
 
-	return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &sender, &size) == 0 ? sender.pid : 0;
+	getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	if (process >= 0 && poll(&polled, 1, 0) != 0) {
+		close(process);
+		process = -1;
+	}
+	return process;
 }
 
-/* Memory for the ring of a process that cannot make any itself. False: refused, or its sender is gone. */
-static bool make_memory(struct guest *guest, size_t size)
+static void close_guest(struct guest *guest)
 {
-	int memory = shared_ring_is_size(size) ? shared_ring_memory(size) : -1;
+	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
+		if (guest->descriptors[i] >= 0)
+			close(guest->descriptors[i]);
+}
 
-	guest->descriptors[HANDOVER_RING] = memory;
-	if (memory >= 0 && handover_send(guest->connection, "", 1, &memory, 1))
+/* The pidfd and the memory of a process that cannot make them itself. False: refused, or it is gone. */
+static bool make_descriptors(struct guest *guest, size_t size)
+{
+	int *process = &guest->descriptors[HANDOVER_PROCESS], *memory = &guest->descriptors[HANDOVER_RING];
+
+	*process = open_process(guest->connection);
+	*memory = *process >= 0 && shared_ring_is_size(size) ? shared_ring_memory(size) : -1;
+	if (*memory >= 0 && handover_send(guest->connection, "", 1, memory, 1))
 		return true;
-	if (memory >= 0)
-		close(memory);
+	close_guest(guest);
 	return false;
 }
 
@@ -120,13 +128,7 @@ static bool take_message(struct guest *guest, const struct handover_message *mes
 {
 	if (count == HANDOVER_DESCRIPTORS)
 		return message->memory_bytes == 0;
-	return count == 1 && make_memory(guest, message->memory_bytes);
-}
-
-static void close_guest(struct guest *guest)
-{
-	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
-		close(guest->descriptors[i]);
+	return count == 0 && make_descriptors(guest, message->memory_bytes);
 }
 
 /* False: the connection brought no ring. */
@@ -134,10 +136,9 @@ static bool receive(struct guest *guest)
 {
 	struct handover_message message;
 	int count = handover_receive(guest->connection, &message, sizeof(message), guest->descriptors);
-	bool is_ours = count >= 0 && memcmp(message.key, rings.key, HANDOVER_KEY_SIZE) == 0;
+	bool is_ours = count >= 0 && memcmp(message.key, rings.sockets.key.digits, HANDOVER_KEY_SIZE) == 0;
 	bool received = is_ours && take_message(guest, &message, count);
 
-	guest->process = process_of(guest->connection);
 	while (!received && count > 0)
 		close(guest->descriptors[--count]);
 	close(guest->connection);
@@ -181,9 +182,11 @@ static uint64_t look(void)
 static bool list_polled(bool ending)
 {
 	rings.polled.count = 0;
-	if (!vector_reserve(&rings.polled, rings.guests.count + 2))
+	if (!vector_reserve(&rings.polled, POLLED_GUESTS + rings.guests.count))
 		return false;
-	vector_push(&rings.polled, (struct pollfd){ .fd = rings.socket, .events = POLLIN });
+	for (int i = 0; i < HANDOVER_SOCKETS; i++)
+		vector_push(&rings.polled,
+		            (struct pollfd){ .fd = rings.sockets.listening[i], .events = POLLIN });
 	vector_push(&rings.polled, (struct pollfd){ .fd = ending ? -1 : rings.end, .events = POLLIN });
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		const struct guest *guest = &rings.guests.items[i];
@@ -201,7 +204,7 @@ static void serve_guests(void)
 
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		struct guest *guest = &rings.guests.items[i];
-		bool stays = rings.polled.items[i + 2].revents == 0;
+		bool stays = rings.polled.items[POLLED_GUESTS + i].revents == 0;
 
 		if (!stays && guest->connection >= 0)
 			stays = receive(guest);
@@ -211,6 +214,13 @@ static void serve_guests(void)
 			rings.guests.items[kept++] = *guest;
 	}
 	rings.guests.count = kept;
+}
+
+static void serve(void)
+{
+	serve_guests();
+	if (rings.polled.items[HANDOVER_ABSTRACT].revents || rings.polled.items[HANDOVER_PATH].revents)
+		accept_guests();
 }
 
 /* Until the eventfd says so, and then until no process is left, or for a moment. */
@@ -238,10 +248,8 @@ static void *watch(void *unused)
 			break;
 		if (ready <= 0)
 			continue;
-		serve_guests();
-		if (rings.polled.items[0].revents != 0)
-			accept_guests();
-		if (rings.polled.items[1].revents != 0) {
+		serve();
+		if (rings.polled.items[POLLED_END].revents != 0) {
 			ending = true;
 			until = now + END_NS;
 		}
@@ -256,8 +264,8 @@ void rings_watch(const char *path, int64_t max_bytes)
 	rings.collection.max_bytes = max_bytes;
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	file_limit_raise();
-	rings.has_thread =
-		rings.socket >= 0 && rings.end >= 0 && pthread_create(&rings.thread, NULL, watch, NULL) == 0;
+	rings.has_thread = rings.is_open && rings.end >= 0 && shared_ring_guard() &&
+	                   pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 }
 
 /* No connection stays open: one of SQLite's is its own process's. */
@@ -277,9 +285,12 @@ const struct collection *rings_finish(void)
 /* A process of its own: nobody waits for it, and no terminal's signal reaches it. */
 static bool leave(void)
 {
+	pid_t child = fork();
 	int nowhere;
 
-	if (fork() != 0)
+	if (child < 0)
+		sockets_remove(&rings.sockets);
+	if (child)
 		return false;
 	setsid();
 	nowhere = open("/dev/null", O_RDWR);
@@ -291,7 +302,7 @@ static bool leave(void)
 /* Nobody can come any more, and who came before has been accepted. */
 static void close_door(void)
 {
-	shutdown(rings.socket, SHUT_RD);
+	sockets_shut(&rings.sockets);
 	accept_guests();
 }
 
@@ -301,19 +312,19 @@ static void serve_once(uint64_t pause_ns)
 
 	if (!list_polled(true) || ppoll(rings.polled.items, rings.polled.count, &pause, NULL) <= 0)
 		return;
-	serve_guests();
-	if (rings.polled.items[0].revents != 0)
-		accept_guests();
+	serve();
 }
 
 void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 {
-	if (rings.socket < 0)
+	if (!rings.is_open)
 		return;
 	if (rings.guests.count == 0 && !is_any_left()) {
 		close_door();
-		if (rings.guests.count == 0)
+		if (rings.guests.count == 0) {
+			sockets_remove(&rings.sockets);
 			return;
+		}
 	}
 	if (!leave())
 		return;
@@ -322,6 +333,7 @@ void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 			serve_once(rings.guests.count != 0 ? look() : IDLE_NS);
 		close_door();
 	} while (rings.guests.count != 0);
+	sockets_remove(&rings.sockets);
 	collection_fold(&rings.collection);
 	at_end(rings.collection.path);
 	_exit(0);

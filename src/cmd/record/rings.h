@@ -15,6 +15,9 @@
  * be had, they store what they record themselves. */
 void rings_open(void);
 
+/* No process has begun: removes what rings_open() has made. */
+void rings_cancel(void);
+
 /* Begins to store, on a thread of its own. With all signals blocked. */
 void rings_watch(const char *path, int64_t max_bytes);
 
@@ -23,7 +26,7 @@ const struct collection *rings_finish(void);
 
 /* Then: goes on storing in a process of its own until the last process of the recording is gone;
  * `is_any_left` says whether one runs, and `at_end` is called at the end, both there. Returns in the calling
- * process only. */
+ * process only. The one that ends last removes what rings_open() has made. */
 void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path));
 
 #endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sockets to which the processes of a recording bring their rings (entry/handover.h).
+ */
+#ifndef QUERYPROF_CMD_RECORD_SOCKETS_H
+#define QUERYPROF_CMD_RECORD_SOCKETS_H
+
+#include <stdbool.h>
+
+#include "entry/handover.h"
+
+struct sockets {
+	struct handover_key key;
+	int listening[HANDOVER_SOCKETS]; /* -1: there is none */
+	struct sockaddr_un path;         /* of the one in the file system */
+};
+
+/* Opens them and names them in the environment. False: there is none. */
+bool sockets_open(struct sockets *sockets);
+
+/* From here on nobody can connect. A connection that was made before can still be accepted. */
+void sockets_shut(const struct sockets *sockets);
+
+/* Removes what is in the file system. */
+void sockets_remove(const struct sockets *sockets);
+
+#endif

@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each process hands its ring over to the command, wherever it runs, and whatever the kernel refuses it.
+
+usage: test_handover.py QUERYPROF"""
+
+import socket
+import struct
+
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import *
+
+EVERY_RUN = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
+RUNS = 200
+
+# Runs queries, and so does a child that it forks. Printed: how many threads each has, which shows whether it has a flusher.
+WORK = """
+import os, sqlite3, sys
+def work(who):
+    db = sqlite3.connect(':memory:')
+    for i in range(%d):
+        db.execute('SELECT /* %%s %%d */ 1' %% (who, i)).fetchall()
+    print(who, len(os.listdir('/proc/self/task')), flush=True)
+work('parent')
+CONFINE
+if os.fork() == 0:
+    work('child')
+    os._exit(0)
+os.wait()
+""" % RUNS
+
+# From here on these calls fail with ENOSYS.
+CONFINE = """
+import ctypes, struct
+code = [(0x20, 0, 0, 0)]
+for call in map(int, sys.argv[1:]):
+    code += [(0x15, 0, 1, call), (0x06, 0, 0, 0x00050000 | 38)]
+code += [(0x06, 0, 0, 0x7fff0000)]
+text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *one) for one in code))
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', len(code), ctypes.addressof(text)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+"""
+
+# What a process of the recording, which knows the key, could send by mistake or on purpose.
+HOSTILE = r"""
+import array, os, socket, struct, sys
+key, base = os.environ['QUERYPROF_RECORD_KEY'][:32], os.environ['QUERYPROF_RECORD_KEY'][32:]
+memory = os.memfd_create('other')
+os.ftruncate(memory, 1 << 20)
+zero, folder = os.open('/dev/zero', os.O_RDWR), os.open('/', os.O_PATH)
+self = os.pidfd_open(os.getpid())
+def message(size=0, key=key):
+    return key.encode() + struct.pack('Q', size)
+wrong = 'f' * 32
+messages = [(b'', []), (b'x', []), (message()[:-1], []), (message() + b'x', []), (message(key=wrong), [self, memory]),
+            (message(key=wrong, size=48 << 20), []), (message(key=wrong), []), (message(), []), (message(1), []),
+            (message(2**64 - 1), []), (message(2**40), []), (message(48 << 20), [self]), (message(48 << 20), [self, memory]),
+            (message(), [self]), (message(), [memory]), (message(), [self, zero]), (message(), [zero, memory]),
+            (message(), [self, folder]), (message(), [folder, folder]), (message(), [self, memory]), (message(), [memory, self]),
+            (message(), [self] * 3), (message(), [self] * 200)]
+kept, sent = [], 0
+for address in '\0queryprof-' + key[:16], '%s/queryprof-%s/%s' % (base, key[:16], key[16:]):
+    for bytes, descriptors in messages:
+        to = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        to.connect(address)
+        to.sendmsg([bytes], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', descriptors))] if descriptors else [])
+        sent += 1
+    # Says nothing.
+    for i in range(20):
+        kept.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        kept[-1].connect(address)
+print(sent, len(messages), flush=True)
+"""
+
+
+def numbers(*names):
+    """By the compiler: Python has no table of them."""
+    source = "#include <sys/syscall.h>\n" + "".join("number SYS_%s\n" % name for name in names)
+    done = subprocess.run(["cc", "-E", "-P", "-"], input=source, capture_output=True, text=True, check=True)
+    found = re.findall(r"^number (\w+)$", done.stdout, re.M)
+    return [number if number.isdigit() else "434" for number in found]  # pidfd_open: newer than some headers
+
+
+class Handover(Recording):
+    def namespace(self, *options):
+        """The start of a command in namespaces of its own."""
+        command = ["unshare", *(() if os.getuid() == 0 else ("-r",)), *options]
+        if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no namespaces here")
+        return command
+
+    def temporary_names(self):
+        return sorted(name for name in os.listdir(self.folder) if name.startswith("queryprof"))
+
+    def expect_all(self, *program, script=WORK.replace("CONFINE", ""), arguments=(), around=(), **named):
+        """All runs are stored, and neither process has a thread of ours."""
+        self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+        command = self.arguments(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN)
+        done = subprocess.run([*around, *command], capture_output=True, text=True, timeout=300, check=False,
+                              env={**os.environ, "TMPDIR": self.folder}, **named)
+        self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "parent 1\nchild 1\n"), self.seen)
+        self.assertNotRegex(done.stderr, "lost|missing", self.seen)
+        for who in "parent", "child":
+            self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* %s%%'" % who), [(RUNS,)],
+                             who + self.seen)
+        self.assertEqual(self.temporary_names(), [], self.seen)
+
+    def test_network_namespace(self):
+        self.expect_all(*self.namespace("-n"))
+
+    @unittest.skipIf(os.getuid(), "only root can become another user")
+    def test_network_namespace_of_another_user(self):
+        self.expect_all(*self.namespace("-n"), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+
+    def test_new_root_and_network(self):
+        """With all of the file system at another place."""
+        root = os.path.join(self.folder, "root")
+        os.mkdir(root)
+        self.expect_all(*self.namespace("-n", "-m"), "sh", "-c", 'mount --rbind / "$0" && exec chroot "$@"', root, root)
+
+    def test_process_namespace(self):
+        self.expect_all(*self.namespace("-n", "-p", "-f"))
+
+    def test_long_folder(self):
+        """The name of a socket is short: one in /tmp it is then."""
+        long = os.path.join(self.folder, "x" * 100)
+        os.mkdir(long)
+        script = WORK.replace("CONFINE", "") + "print(os.environ['QUERYPROF_RECORD_KEY'])"
+        done = self.record(*self.namespace("-n"), PYTHON, "-c", script, options=EVERY_RUN, env={**os.environ, "TMPDIR": long})
+        self.assertEqual(done.stdout.splitlines()[:-1], ["parent 1", "child 1"], self.seen)
+        key = done.stdout.splitlines()[-1]
+        self.assertEqual(key[32:], "/tmp", self.seen)
+        self.assertFalse(os.path.exists("/tmp/queryprof-" + key[:16]), self.seen)
+        self.assertEqual(os.listdir(long), [])
+
+    def test_no_memfd_no_pidfd(self):
+        """The command has both, and makes the memory."""
+        for calls in ("memfd_create",), ("pidfd_open",), ("memfd_create", "pidfd_open"):
+            with self.subTest(calls=calls):
+                self.expect_all(script=WORK.replace("CONFINE", CONFINE), arguments=numbers(*calls))
+
+    def test_strict_memory(self):
+        """Where memory is never overcommitted, as the processes and the command read it."""
+        mode = self.file("mode", "2\n")
+        self.expect_all(around=[*self.namespace("-m"), "sh", "-c", 'mount --bind "$0" /proc/sys/vm/overcommit_memory && exec "$@"',
+                                mode])
+
+    def test_hostile_messages(self):
+        """They disturb nobody."""
+        script = WORK.replace("CONFINE", "") + "print('hostile')\n" + HOSTILE
+        done = self.record(PYTHON, "-c", script, options=EVERY_RUN, env={**os.environ, "TMPDIR": self.folder})
+        self.assertEqual(done.returncode, 0, self.seen)
+        sent, count = done.stdout.splitlines()[-1].split()
+        self.assertEqual(int(sent), 2 * int(count), self.seen)
+        done = self.record("sh", "-c", '"$0" -c "$1" && "$0" -c "$2"', PYTHON, HOSTILE, WORK.replace("CONFINE", ""),
+                           options=(*EVERY_RUN, "--append"), env={**os.environ, "TMPDIR": self.folder})
+        self.assertEqual(done.returncode, 0, self.seen)
+        for who in "parent", "child":
+            self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* %s%%'" % who), [(2 * RUNS,)],
+                             who + self.seen)
+        self.assertEqual(self.temporary_names(), [], self.seen)
+
+    def test_nothing_is_left(self):
+        """Where the program does not begin, and where another process of it goes on."""
+        env = {**os.environ, "TMPDIR": self.folder}
+        self.assertEqual(self.record("./no-such-program", env=env).returncode, 127, self.seen)
+        self.assertEqual(self.temporary_names(), [], self.seen)
+        self.record("sh", "-c", "sleep 300 </dev/null >/dev/null 2>&1 & echo $!", env=env)
+        self.assertEqual(len(self.temporary_names()), 1, self.seen)
+        os.kill(int(self.seen.split("\n")[2]), signal.SIGKILL)
+        wait_until(lambda: self.temporary_names() == [], "the end of the collector")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
