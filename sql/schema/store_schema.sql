@@ -74,7 +74,7 @@ CREATE INDEX stacks_by_hash ON stacks (hash);
 
 -- What stands at the addresses of the traces, so that the file can be read where the
 -- programs are not. An address that is not here has no name, or was not looked up yet
--- (see src/trace/embed.h).
+-- (see src/frames/embed.h).
 --
 -- A row a function, `level` 0 the innermost: those that were inlined at the address,
 -- each into the next one, and last (`inlined` 0) the one whose code it is. The line is

@@ -64,7 +64,7 @@ enum lock_place {
 	LOCK_SESSION_LABELS,   /* sqlite/session/labels.c: the sets of sessions */
 	LOCK_LABELS,           /* label/sets.c: the table of label sets */
 	LOCK_SPAN_SITES,       /* span/site.c: the list of sites */
-	LOCK_PROGRAMS,         /* sqlite/plan/programs.c: the programs that were published */
+	LOCK_PROGRAMS,         /* sqlite/plan/bytecode.c: the programs that were published */
 	LOCK_SYMBOL_LOAD,      /* symbol: an object's symbols being read */
 	LOCK_SYMBOL_LINES,     /* symbol: an object's lines being read */
 	LOCK_PERF_MAP,         /* symbol/perf_map.c */

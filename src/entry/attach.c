@@ -5,10 +5,10 @@
 #include "sql/pragma.h"
 #include "sql/schema.h"
 #include "sqlite/calls/hooks.h"
-#include "sqlite/runs/calling.h"
+#include "sqlite/library/calling.h"
 #include "sqlite/runs/own_statements.h"
-#include "sqlite/runs/trace_fallback.h"
-#include "sqlite/session/binding.h"
+#include "sqlite/runs/trace_callback.h"
+#include "sqlite/runs/binding.h"
 #include "sqlite/session/watch_sql.h"
 #include "collect/state.h"
 

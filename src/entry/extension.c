@@ -16,15 +16,15 @@
 #include "entry/attach.h"
 #include "entry/process.h"
 #include "sql/metrics.h"
-#include "sql/trace_names.h"
+#include "sql/trace_file_functions.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/library/auto_extensions.h"
-#include "sqlite/runs/calling.h"
-#include "sqlite/runs/trace_fallback.h"
+#include "sqlite/library/calling.h"
+#include "sqlite/runs/trace_callback.h"
 #include "sqlite/session/labels.h"
 #include "sqlite/session/session.h"
-#include "sqlite/session/settings.h"
+#include "sqlite/session/setting_change.h"
 
 /* SQLite calls it for every connection opened after the first. It must not fail:
  * sqlite3_open() would. */

@@ -29,7 +29,7 @@
 
 #include "base/filters.h"
 #include "base/loader.h"
-#include "base/memory_left.h"
+#include "base/memory_headroom.h"
 #include "entry/mark.h"
 #include "sqlite/library/library.h"
 #include "sqlite/calls/namespaces.h"

@@ -15,7 +15,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/lock.h"
-#include "base/memory_left.h"
+#include "base/memory_headroom.h"
 #include "entry/confined.h"
 #include "entry/handover.h"
 #include "entry/mark.h"
@@ -34,14 +34,14 @@
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/labels.h"
 #include "sqlite/session/recording.h"
-#include "sqlite/session/settings.h"
+#include "sqlite/session/setting_change.h"
 #include "store/settings.h"
 #include "store/shared_ring.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "timers/quiesce.h"
 #include "timers/threads.h"
-#include "trace/embed.h"
+#include "frames/embed.h"
 
 static void start_was_cut(void);
 LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut);

@@ -9,7 +9,7 @@
 
 #include "export/export.h"
 #include "export/sums.h"
-#include "trace/collapse.h"
+#include "frames/collapse.h"
 
 struct writer {
 	EXPORT_WRITER;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames by address and modules by their start, each made once. trace/address.h looks the
+ * Frames by address and modules by their start, each made once. frames/address.h looks the
  * addresses up.
  */
 #include "export/names.h"
@@ -16,8 +16,8 @@
 #include "modules/module_map.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
-#include "trace/address.h"
-#include "trace/trace_text.h"
+#include "frames/address.h"
+#include "frames/stack_text.h"
 #include "wire/record.h"
 
 struct frame_with_lines {

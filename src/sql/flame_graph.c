@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trace/address.h"
-#include "trace/collapse.h"
-#include "trace/trace_text.h"
+#include "frames/address.h"
+#include "frames/collapse.h"
+#include "frames/stack_text.h"
 
 static bool is_trace(const char *trace)
 {

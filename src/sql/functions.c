@@ -13,11 +13,11 @@
 #include "sql/flame_graph.h"
 #include "sqlite/runs/own_statements.h"
 #include "sqlite/session/labels.h"
-#include "sqlite/session/settings.h"
+#include "sqlite/session/setting_change.h"
 #include "symbol/symbol.h"
-#include "trace/address.h"
-#include "trace/process_space.h"
-#include "trace/trace_text.h"
+#include "frames/address.h"
+#include "frames/process_space.h"
+#include "frames/stack_text.h"
 
 #define SEPARATOR_MAX 1000
 #define SHOWN 60 /* bytes of a bad argument that a message repeats at most */

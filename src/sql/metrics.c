@@ -27,7 +27,7 @@
 #include "settings/settings.h"
 #include "span/keep.h"
 #include "sqlite/library/host.h"
-#include "sqlite/plan/programs.h"
+#include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/session.h"
 #include "store/store.h"

@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "system_image.h" /* made by the build */
-#include "sqlite/runs/calling.h"
+#include "sqlite/library/calling.h"
 #include "sqlite/runs/own_statements.h"
 #include "sql/pragma.h"
 #include "sql/tables.h"
-#include "sqlite/session/settings.h"
+#include "sqlite/session/setting_change.h"
 
 #define NAME "system"
 

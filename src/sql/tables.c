@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "sql/metrics.h"
-#include "sqlite/session/settings.h"
+#include "sqlite/session/setting_change.h"
 #include "store/columns.h"
 
 /* --- the logs -------------------------------------------------------------- */

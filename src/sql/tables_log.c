@@ -19,8 +19,8 @@
 #include "sql/tables.h"
 #include "sqlite/runs/own_statements.h"
 #include "store/store.h"
-#include "trace/process_space.h"
-#include "trace/trace_text.h"
+#include "frames/process_space.h"
+#include "frames/stack_text.h"
 
 #define DRAIN_MS 10000
 #define READ_LIMIT_MS 60000 /* of waiting while nothing is read */

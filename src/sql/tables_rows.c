@@ -12,8 +12,8 @@
 #include "base/vector.h"
 #include "sql/tables_rows.h"
 #include "sqlite/runs/own_statements.h"
-#include "trace/process_space.h"
-#include "trace/trace_text.h"
+#include "frames/process_space.h"
+#include "frames/stack_text.h"
 
 struct cell {
 	enum { INTEGER, REAL, TEXT } type;

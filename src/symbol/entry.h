@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "symbol/collector.h"
+#include "symbol/table_builder.h"
 
 /* Adds _start and main of a program, where its code proves them. False: no memory. */
 bool entry_collect(const struct elf_image *image, struct symbol_collector *collector);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "symbol/collector.h"
+#include "symbol/table_builder.h"
 
 /* Adds the stubs of the procedure linkage table, as "name@plt", for an image whose
  * functions have been collected. False: no memory. */

@@ -23,7 +23,7 @@
 
 #include "base/debug.h"
 #include "symbol/archive/archive.h"
-#include "symbol/collector.h"
+#include "symbol/table_builder.h"
 #include "symbol/debug_file.h"
 #include "symbol/debuginfod.h"
 #include "symbol/elf_image.h"

@@ -58,7 +58,7 @@ struct query_record {
 	uint64_t off_cpu_period_ns;    /* of the samples of its waits, 0: none */
 	uint64_t rest_ns;              /* of the execution time: neither CPU time, wait nor run delay */
 	struct thread_account account; /* what came while it ran; zero where it was not read */
-	uint64_t program;              /* see program_record.h; 0: not known */
+	uint64_t program;              /* see bytecode_record.h; 0: not known */
 	int64_t exception_code;        /* 0: finished well */
 	uint32_t thread_id;
 	uint32_t threads;       /* that worked for it */

@@ -26,7 +26,7 @@ SOURCE = os.path.join(ROOT, "src")
 BUILD, HANDLER = sys.argv[1:2], sys.argv[2:]
 del sys.argv[1:]
 ROOMS = ("base", "settings", "wire", "system", "handler", "collect", "timers", "process", "span", "query", "label", "modules",
-         "hook", "symbol", "store", "trace", "sqlite", "sqlite/calls", "sql", "export", "entry", "cmd/ui",
+         "hook", "symbol", "store", "frames", "sqlite", "sqlite/calls", "sql", "export", "entry", "cmd/ui",
          "cmd/line", "cmd/http", "cmd/file", "cmd/read", "cmd/export", "cmd/push", "cmd/pull", "cmd/record", "cmd")
 WITHOUT_SQLITE = ROOMS[:ROOMS.index("hook") + 1]
 LINES = 600

@@ -16,7 +16,7 @@
 
 #include "handler/ring.h"
 #include "wire/lock_record.h"
-#include "wire/program_record.h"
+#include "wire/bytecode_record.h"
 #include "wire/transaction_record.h"
 #include "queryprof.h"
 #include "support.h"

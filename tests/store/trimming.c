@@ -11,7 +11,7 @@
 #include "handler/ring.h"
 #include "label/sets.h"
 #include "wire/label_record.h"
-#include "wire/program_record.h"
+#include "wire/bytecode_record.h"
 #include "wire/span_record.h"
 #include "store/counters.h"
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "modules/module_map.h"
-#include "trace/address.h"
+#include "frames/address.h"
 #include "base/lock.h"
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "store/store.h"
-#include "trace/process_space.h"
+#include "frames/process_space.h"
 #include "symbol/perf_map.h"
 
 static char path[64], other[80];

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "modules/module_map.h"
-#include "trace/address.h"
+#include "frames/address.h"
 #include "symbol/symbol.h"
 
 #define PATH FIXTURES "/full.so"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof embed: puts names and lines into a trace file (trace/embed.h), as
+ * queryprof embed: puts names and lines into a trace file (frames/embed.h), as
  * `record` does at its end.
  */
 #include "cmd/file/embed.h"
@@ -18,7 +18,7 @@
 #include "cmd/ui/progress.h"
 #include "sql_embed_missing.h"
 #include "store/file/database.h"
-#include "trace/embed.h"
+#include "frames/embed.h"
 
 #define TURN_NS 200000000
 #define PATIENCE 10

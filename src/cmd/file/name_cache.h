@@ -17,7 +17,7 @@ struct symbol_object;
  * is none, or it is not this user's alone. */
 struct name_cache *name_cache_open(void);
 
-/* Calls symbol_fetch() and symbol_frames(), but for addresses that the cache knows. For trace/embed.h. The
+/* Calls symbol_fetch() and symbol_frames(), but for addresses that the cache knows. For frames/embed.h. The
  * strings stay valid until the cache is closed. */
 size_t name_cache_frames(void *cache, const struct symbol_object *object, uint64_t address,
                          struct symbol_frame *frames, size_t room);

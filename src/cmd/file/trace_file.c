@@ -20,10 +20,10 @@
 
 #include "base/text.h"
 #include "base/vector.h"
-#include "cmd/file/trace_frames.h"
+#include "cmd/file/stack_frames.h"
 #include "cmd/ui/complain.h"
 #include "cmd/ui/progress.h"
-#include "sql/trace_names.h"
+#include "sql/trace_file_functions.h"
 #include "store/file/database.h"
 #include "store/file/upgrade.h"
 #include "store/store.h"

@@ -11,7 +11,7 @@
 struct address_space;
 
 /* Opens a trace file with queryprof's SQL functions, whose addresses are those of the
- * file (sql/trace_names.h). NULL after a complaint. */
+ * file (sql/trace_file_functions.h). NULL after a complaint. */
 sqlite3 *trace_file_open(const char *path);
 
 /* The same without functions, and without this version's views, which are most of the work: for statements

@@ -24,7 +24,7 @@
 #include "cmd/file/embed.h"
 #include "cmd/file/file_map.h"
 #include "cmd/file/library.h"
-#include "cmd/file/old_trace.h"
+#include "cmd/file/replaced_file.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/push/background.h"
 #include "cmd/record/explain.h"

@@ -12,9 +12,9 @@
 
 #include "base/sys.h"
 #include "handler/running.h"
-#include "sqlite/runs/calling.h"
+#include "sqlite/library/calling.h"
 #include "sqlite/runs/runs.h"
-#include "sqlite/runs/trace_fallback.h"
+#include "sqlite/runs/trace_callback.h"
 #include "sqlite/session/session.h"
 #include "timers/push.h"
 #include "timers/threads.h"

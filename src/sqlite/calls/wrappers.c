@@ -15,7 +15,7 @@
 #include "base/hot_path.h"
 #include "sqlite/calls/workers.h"
 #include "sqlite/library/auto_extensions.h"
-#include "sqlite/plan/programs.h"
+#include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/operations.h"
 #include "sqlite/runs/statements.h"
 #include "sqlite/session/recording.h"

@@ -21,7 +21,7 @@
 #include "collect/open_waits.h"
 #include "sqlite/library/idle.h"
 #include "sqlite/library/library.h"
-#include "sqlite/runs/calling.h"
+#include "sqlite/library/calling.h"
 
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
 

@@ -16,7 +16,7 @@
 #include "sqlite/opcode/names.h"
 #include "sqlite/opcode/trials.h"
 #include "sqlite/library/auto_extensions.h"
-#include "sqlite/runs/calling.h"
+#include "sqlite/library/calling.h"
 #include "timers/registers.h"
 
 #define WORD sizeof(uintptr_t)

@@ -12,7 +12,7 @@
 #define QUERYPROF_SQLITE_PLAN_PLAN_H
 
 #include "base/vector.h"
-#include "sqlite/plan/program_copy.h"
+#include "sqlite/plan/bytecode_copy.h"
 
 struct plan_node {
 	/* The numbers of EXPLAIN QUERY PLAN, but for loops, and counted on from the plans before; parent 0:

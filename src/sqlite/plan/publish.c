@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "collect/state.h"
 #include "handler/ring.h"
-#include "wire/program_record.h"
+#include "wire/bytecode_record.h"
 #include "wire/query_record.h"
 
 #define RING_SHARE 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of a program and its plan (wire/program_record.h), written to the ring.
+ * The records of a program and its plan (wire/bytecode_record.h), written to the ring.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_PUBLISH_H
 #define QUERYPROF_SQLITE_PLAN_PUBLISH_H

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "handler/unwind/stack_copy.h"
-#include "sqlite/plan/program_copy.h"
+#include "sqlite/plan/bytecode_copy.h"
 
 #define CALLED_MAX 64
 

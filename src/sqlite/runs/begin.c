@@ -10,8 +10,8 @@
 #include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "sqlite/opcode/locations.h"
-#include "sqlite/plan/programs.h"
-#include "sqlite/plan/scan_counts.h"
+#include "sqlite/plan/bytecode.h"
+#include "sqlite/runs/scan_counts.h"
 #include "store/store.h"
 
 #define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP

@@ -7,8 +7,8 @@
 #include "query/wait.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/locks/transactions.h"
-#include "sqlite/plan/programs.h"
-#include "sqlite/plan/scan_counts.h"
+#include "sqlite/plan/bytecode.h"
+#include "sqlite/runs/scan_counts.h"
 #include "sqlite/runs/begin.h"
 
 /* `run` is one that is logged at all. */

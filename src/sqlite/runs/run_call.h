@@ -19,7 +19,7 @@
 #include "query/query.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/runs/begin.h"
-#include "sqlite/runs/calling.h"
+#include "sqlite/library/calling.h"
 #include "sqlite/runs/end.h"
 #include "sqlite/session/session.h"
 #include "timers/push.h"

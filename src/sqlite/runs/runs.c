@@ -18,7 +18,7 @@
 #include "query/inspect.h"
 #include "sqlite/library/sites.h"
 #include "sqlite/locks/locks.h"
-#include "sqlite/runs/left.h"
+#include "sqlite/runs/orphans.h"
 #include "timers/push.h"
 #include "timers/quiesce.h"
 

@@ -34,7 +34,7 @@
 
 #include "base/hot_path.h"
 #include "query/query.h"
-#include "sqlite/runs/calling.h"
+#include "sqlite/library/calling.h"
 #include "sqlite/session/session.h"
 #include "timers/push.h"
 

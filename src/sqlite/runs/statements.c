@@ -5,7 +5,7 @@
 #include "sqlite/library/sites.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/opcode/locations.h"
-#include "sqlite/plan/programs.h"
+#include "sqlite/plan/bytecode.h"
 #include "sqlite/session/recording.h"
 
 /* --- the connection's mutex --------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 
 #include "sqlite/locks/locks.h"
 #include "sqlite/opcode/locations.h"
-#include "sqlite/runs/calling.h"
-#include "sqlite/session/binding.h"
+#include "sqlite/library/calling.h"
+#include "sqlite/runs/binding.h"
 #include "collect/state.h"
 #include "store/store.h"
 #include "timers/threads.h"

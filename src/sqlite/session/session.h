@@ -38,7 +38,7 @@ struct session {
 	char *database;                    /* the file of `main`; NULL: not known */
 	struct qp_label_set *labels;       /* labels.c */
 	/* The host's steps on this connection cannot be hooked: statements are followed
-	 * by sqlite3_trace_v2, see trace_fallback.h. */
+	 * by sqlite3_trace_v2, see trace_callback.h. */
 	bool traced;
 	/* Then: thread id of the owner of the connection's mutex, and how often it
 	 * holds it; NULL when the connection has none that can be read. */

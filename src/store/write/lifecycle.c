@@ -9,7 +9,7 @@
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
 #include "store/write/space.h"
-#include "store/write/programs.h"
+#include "store/write/bytecode.h"
 #include "store/write/queries.h"
 #include "store/write/sample_rows.h"
 #include "store/write/sample_source.h"

@@ -20,7 +20,7 @@
 #include "store/control.h"
 #include "store/write/labels.h"
 #include "store/write/lifecycle.h"
-#include "store/write/programs.h"
+#include "store/write/bytecode.h"
 #include "store/write/span_sites.h"
 #include "store/write/spans.h"
 #include "store/write/statements.h"
@@ -338,7 +338,7 @@ static int shrink(struct writer *writer, int64_t max_bytes)
 	return run(writer->database.db, "PRAGMA incremental_vacuum(1000)");
 }
 
-/* They can be looked up again (src/trace/embed.h). Their space is given back at once: this function
+/* They can be looked up again (src/frames/embed.h). Their space is given back at once: this function
  * is not called again while nothing fits. */
 static int remove_names(struct writer *writer)
 {

@@ -16,7 +16,7 @@
 #include "symbol/archive/match.h"
 #include "symbol/archive/read.h"
 #include "symbol/archive/side.h"
-#include "symbol/collector.h"
+#include "symbol/table_builder.h"
 
 #define LIBRARY_FOLDER "/usr/lib/x86_64-linux-gnu/"
 

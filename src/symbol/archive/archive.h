@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "symbol/collector.h"
+#include "symbol/table_builder.h"
 #include "symbol/elf_image.h"
 #include "symbol/why.h"
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions on the stacks of the open trace file.
+ */
+#ifndef QUERYPROF_CMD_FILE_STACK_FRAMES_H
+#define QUERYPROF_CMD_FILE_STACK_FRAMES_H
+
+#include <sqlite3.h>
+
+/* Gives `db`, the open file, the SQL function traceFrames(). An SQLite result. */
+int trace_frames_add(sqlite3 *db);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The address space of this process's own trace file.
+ */
+#ifndef QUERYPROF_FRAMES_PROCESS_SPACE_H
+#define QUERYPROF_FRAMES_PROCESS_SPACE_H
+
+#include "frames/address.h"
+
+/* Knows the modules of the file, those that are mapped now, and what a JIT compiler in this
+ * process wrote into its map (perf_map.h). */
+const struct address_space *process_space(void);
+
+#endif

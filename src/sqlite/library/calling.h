@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls that a thread is inside of: the host's into SQLite that have not returned.
+ *
+ * Calls do not end in the order in which they began. A longjmp leaves some of them for
+ * ever. A thread may have several stacks (coroutines), on each of them a call that is not
+ * finished; a coroutine may be continued on another thread, or never, and its stack may be
+ * unmapped then. So the calls of a thread stand in a table that is never freed. The frames,
+ * not the order, say which of them a piece of code is inside of (handler/running.h), and a
+ * call that returns removes exactly itself.
+ */
+#ifndef QUERYPROF_SQLITE_LIBRARY_CALLING_H
+#define QUERYPROF_SQLITE_LIBRARY_CALLING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "handler/running.h"
+#include "sqlite/locks/lock_holders.h"
+
+struct host_library;
+struct left_walk;
+struct program_due;
+struct run;
+
+/* One call, as the code finds it that runs inside. */
+struct call_slot {
+	uint64_t number;               /* atomic; 0: the place is free */
+	uintptr_t frame, frame_return; /* of the wrapper */
+	const struct host_library *library;
+	struct run *running; /* the outermost run that the call is part of, NULL: none */
+	struct run *run;     /* the innermost one */
+	bool is_orphan;      /* its thread has ended, or its frame is not on the stack any more */
+	bool is_quiet;       /* statements that are stepped inside have no runs */
+	bool is_exec;        /* sqlite3_exec() of the host's code, inside a step */
+	void *newest_row;    /* of an exec: the statement that gave its newest row */
+};
+
+#define CALLS_MAX 24
+#define CALLS_RECENT 64u /* a power of two */
+
+/* The lock that SQLite was refused in the thread's call. */
+struct lock_refusal {
+	const struct lock_file *file; /* on which it was requested */
+	uint64_t since_ns, since_realtime_ns;
+	uint64_t publish_next_ns; /* the wait's length at which it is published again */
+	struct lock_holder holder;
+	char text[LOCK_TEXT_MAX]; /* the holder's statement */
+};
+
+struct calling {
+	uint32_t used; /* places up to here may be taken */
+	uint64_t numbers;
+	uint64_t runs; /* atomic: that calls of the table have begun */
+	struct call_slot places[CALLS_MAX];
+	/* That calls of the thread worked for of late, by their statements: guesses, see run_call.h. */
+	struct run *recent[CALLS_RECENT];
+	struct run *traced; /* begun by the thread's newest trace event */
+	struct lock_refusal refused;
+	struct program_due *due;            /* see bytecode.h */
+	struct left_walk *walk;             /* see orphans.c */
+	const struct host_library *library; /* of that event */
+	struct calling *next;               /* of the unused ones */
+	struct calling *older;              /* of all */
+};
+
+/* Statements are some hundred bytes long. */
+static inline struct run **calling_recent(struct calling *calling, const void *stmt)
+{
+	return &calling->recent[hash_pointer(stmt) & (CALLS_RECENT - 1)];
+}
+
+/* The record of a call, on the wrapper's frame. */
+struct call {
+	struct calling *calling; /* of the thread that began the call; NULL: there is no place */
+	struct call_slot *place;
+	uint64_t number; /* names the call in the process; 0: there is no place */
+	const struct host_library *library;
+	const void *frame;
+	/* The call around it. */
+	struct call_slot *outer;
+	uint64_t outer_number;
+	struct run *running, *around;
+	bool is_quiet, is_in_exec;
+};
+
+/* The runs that calls have begun, in all tables. */
+uint64_t calling_runs(void);
+
+/* The calling thread's table, NULL: not made yet. */
+extern __thread struct calling *calling_current
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Makes it. NULL: no memory. */
+struct calling *calling_begin_thread(void);
+
+/* The calling thread's table; made at the first call. NULL: no memory. Not across a call of
+ * the host's, behind which a coroutine may be on another thread. */
+static inline struct calling *calling_here(void)
+{
+	return __builtin_expect(calling_current != 0, 1) ? calling_current : calling_begin_thread();
+}
+
+static inline uint64_t call_slot_number(const struct call_slot *place)
+{
+	/* Relaxed: another thread only ever frees a place. */
+	return __atomic_load_n(&place->number, __ATOMIC_RELAXED);
+}
+
+static inline void call_slot_free(struct call_slot *place)
+{
+	__atomic_store_n(&place->number, 0, __ATOMIC_RELAXED);
+}
+
+/* `used` goes down to the last place that is taken. */
+void calling_trim(struct calling *calling);
+
+/* The low bits of every call's number are 0: a run's owner has flags there (runs.h). */
+#define CALL_NUMBER_STEP 4
+
+/* A number that no other call of the process has. */
+static inline uint64_t calling_number(struct calling *calling)
+{
+	return calling->numbers += CALL_NUMBER_STEP;
+}
+
+/* Frees the place of one call of which the frame shows that it was left, and gives its run,
+ * NULL: none, and its number. False: there is none. `frame` is that of the calling code. */
+bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number);
+
+/* The innermost call that the code of `frame` is inside of, NULL: none. */
+struct call_slot *calling_find(struct calling *calling, const void *frame);
+
+/* call_enter()'s parts: the place that the call stands in, and that place and what is around
+ * the call, where the thread is in other calls. */
+static inline void call_acquire_slot(struct call *call, struct calling *calling, struct call_slot *place)
+{
+	call->calling = calling;
+	call->place = place;
+	call->number = calling_number(calling);
+	place->frame = (uintptr_t)call->frame;
+	place->frame_return = frame_return_address((uintptr_t)call->frame);
+	place->library = call->library;
+	place->running = call->running;
+	place->run = call->around;
+	place->is_quiet = call->is_quiet;
+	place->is_exec = place->is_orphan = false;
+	place->newest_row = NULL;
+	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
+}
+void call_enter_among(struct call *call, struct calling *calling);
+
+/* The calling thread begins a call and has returned from it, if need be on another thread.
+ * Inline, as the next: every step of every statement comes here, nearly always as the only
+ * call of its thread. */
+static inline void call_enter(struct call *call, const struct host_library *library, const void *frame)
+{
+	struct calling *calling = calling_here();
+
+	*call = (struct call){ .library = library, .frame = frame };
+	if (!calling)
+		return;
+	if (__builtin_expect(calling->used, 0)) {
+		call_enter_among(call, calling);
+		return;
+	}
+	calling->used = 1;
+	call_acquire_slot(call, calling, calling->places);
+}
+
+static inline void call_leave(struct call *call)
+{
+	struct calling *calling = call->calling;
+
+	if (!calling || call_slot_number(call->place) != call->number)
+		return;
+	call_slot_free(call->place);
+	/* The rest is the thread's own. */
+	if (calling != calling_current)
+		return;
+	if (__builtin_expect(calling->used == 1, 1))
+		calling->used = 0;
+	else
+		calling_trim(calling);
+}
+
+/* call_enter(): statements that are stepped inside have no runs. */
+static inline void call_enter_quiet(struct call *call, const struct host_library *library, const void *frame)
+{
+	call_enter(call, library, frame);
+	if (call->number)
+		call->place->is_quiet = true;
+}
+
+/* The call works for the run from now on, NULL: no longer. */
+static inline void call_set_run(struct call *call, struct run *run)
+{
+	struct call_slot *place = call->place;
+
+	if (!place || call_slot_number(place) != call->number)
+		return;
+	place->run = run ? run : call->around;
+	place->running = call->running ? call->running : run;
+}
+
+/* The place of the call around this one, NULL: none, or it has gone. */
+struct call_slot *call_outer(const struct call *call);
+
+#endif

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/plan/bytecode.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/hash_table.h"
+#include "base/lock.h"
+#include "base/text.h"
+#include "sqlite/plan/columns.h"
+#include "sqlite/plan/plan.h"
+#include "sqlite/plan/publish.h"
+#include "sqlite/plan/virtual_tables.h"
+#include "store/control.h"
+#include "store/counters.h"
+#include "store/shared_ring.h"
+
+/* More than any program of use; what is hashed, copied and stored of one is bounded. */
+#define OPCODES_MAX 100000u
+#define KNOWN_MAX 65536
+
+struct program_due {
+	uint64_t program, layout;
+	struct hash known; /* its key in the table */
+	const struct host_library *library;
+	const void *stmt;
+	sqlite3 *db;
+	uint32_t session; /* its number: another connection may come to be at this address */
+	char *text;
+	struct program_copy programs;
+};
+
+/* A program that was published, or is due: for the trace file that was open, when so many losses and removals
+ * of programs were known. One that comes later may have been this one's. */
+struct known {
+	struct hash key;
+	uint64_t lost;
+	enum programs_counter reason; /* that was published, PROGRAMS_READ: none */
+};
+
+/* No number of losses. */
+#define NOT_PUBLISHED UINT64_MAX
+
+LOCK_DEFINE(lock, LOCK_PROGRAMS);
+static struct hash_table known = HASH_TABLE_OF(struct known, KNOWN_MAX); /* under the lock */
+static uint64_t counters[PROGRAMS_COUNTERS];
+
+static const struct {
+	const char *sentence;
+	bool is_lasting;
+} reasons[PROGRAMS_COUNTERS] = {
+#define PLAN_REASON(name, metric, is_lasting, sentence) [name] = { sentence, is_lasting },
+	PLANS_MISSING(PLAN_REASON)
+#undef PLAN_REASON
+};
+
+static void count(enum programs_counter which)
+{
+	__atomic_add_fetch(&counters[which], 1, __ATOMIC_RELAXED);
+}
+
+uint64_t programs_counter(enum programs_counter which)
+{
+	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
+}
+
+static struct hash key_of(struct hash program)
+{
+	program.first ^= control_epoch() * 0x9E3779B97F4A7C15ull;
+	return program;
+}
+
+/* Whether it is to be published: for the first time for the trace file that is open, or again. */
+static bool note(struct hash key)
+{
+	uint64_t lost = store_counter(STORE_PLANS_LOST) + store_counter(STORE_PLANS_REMOVED) +
+	                shared_ring_plans_lost();
+	struct known *entry;
+	bool is_due;
+
+	lock_acquire(&lock);
+	entry = hash_table_find(&known, key);
+	is_due = !entry || entry->lost != lost;
+	if (!entry)
+		entry = hash_table_add(&known, key);
+	if (entry && is_due && entry->lost != NOT_PUBLISHED)
+		entry->reason = PROGRAMS_READ; /* for another file, or it may have been lost */
+	if (entry)
+		entry->lost = lost;
+	lock_release(&lock);
+	return entry && is_due;
+}
+
+/* It was not published: its next run with samples tries again. */
+static void forget(struct hash key)
+{
+	struct known *entry;
+
+	lock_acquire(&lock);
+	entry = hash_table_find(&known, key);
+	if (entry)
+		entry->lost = NOT_PUBLISHED;
+	lock_release(&lock);
+}
+
+/* The plan is missing for this reason. */
+static void leave(uint64_t program, struct hash key, enum programs_counter reason)
+{
+	struct known *entry;
+	bool is_new;
+
+	lock_acquire(&lock);
+	entry = hash_table_find(&known, key);
+	is_new = entry && entry->reason != reason;
+	if (entry)
+		entry->reason = reason;
+	lock_release(&lock);
+	if ((is_new && !publish_missing(program, reasons[reason].sentence)) || !reasons[reason].is_lasting)
+		forget(key);
+}
+
+/* Until the plan comes, which it may never. */
+static void announce(uint64_t program, struct hash key)
+{
+	leave(program, key, PLAN_NOT_REACHED);
+	note(key);
+}
+
+static void leave_due(const struct program_due *due, enum programs_counter reason)
+{
+	count(reason);
+	leave(due->program, due->known, reason);
+}
+
+/* --- at the end of a run ----------------------------------------------------------------------- */
+
+/* Without P1: some opcodes count there. */
+static void hash_opcodes(struct hash *hash, const struct opcode_library *library, const void *opcodes,
+                         uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
+
+		hash_word(hash, (uint64_t)(uint32_t)opcode->p2 << 32 | (uint32_t)opcode->p3);
+	}
+}
+
+static struct hash hash_program(const struct opcode_library *library, const void *opcodes, uint32_t count,
+                                const char *text, const char *name)
+{
+	struct hash hash = hash_bytes(text, strlen(text)), of = hash_bytes(name, strlen(name));
+
+	hash_word(&hash, of.first);
+	hash_opcodes(&hash, library, opcodes, count);
+	for (uint32_t i = 0, size; i < count; i++)
+		if (opcode_calls(library, opcode_at(library, opcodes, i))) {
+			void *called = program_copy_called(library, opcode_at(library, opcodes, i), &size);
+
+			if (called)
+				hash_opcodes(&hash, library, called, size);
+			free(called);
+		}
+	return hash_end(hash);
+}
+
+/* Another statement is not prepared again: what it made exists by now, which SQLite reports to the host's
+ * error log, and some PRAGMAs act when they are prepared. */
+static bool has_plan(const char *text)
+{
+	static const char *const words[] = { "select",  "with",   "values", "insert",
+		                             "replace", "update", "delete" };
+
+	text = text_skip_comments(text);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strncasecmp(text, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
+/* P2 alone: roots of tables and indexes, and where each opcode goes on. P3 of the first is the schema's
+ * cookie. */
+#define LAYOUT_OPCODES 4096u
+
+uint64_t programs_layout(const struct host_library *of, const void *stmt, const char *text)
+{
+	const struct opcode_library *library = opcode_library(of);
+	uint64_t layout = 0;
+	const void *opcodes;
+	uint32_t number;
+
+	if (!library || !text || !has_plan(text))
+		return 0;
+	opcodes = opcode_program(library, stmt, &number);
+	if (!opcodes || number > OPCODES_MAX)
+		return 0;
+	for (uint32_t i = 0; i < number && i < LAYOUT_OPCODES; i++)
+		layout = (layout ^ (uint32_t)opcode_at(library, opcodes, i)->p2) * 0x9E3779B97F4A7C15ull;
+	layout ^= layout >> 32;
+	return (layout ^ number) * 0x9E3779B97F4A7C15ull;
+}
+
+static void free_due(struct program_due *due)
+{
+	program_copy_free(&due->programs);
+	free(due->text);
+	free(due);
+}
+
+/* A statement that was prepared, and what is known of its program. */
+struct subject {
+	const struct session *session;
+	const sqlite3_stmt *stmt;
+	const char *text;
+	const struct opcode_library *opcodes_of;
+	const void *opcodes;
+	uint32_t number;              /* of opcodes */
+	enum programs_counter reason; /* why its plan cannot be read */
+	struct hash program, key;
+};
+
+/* False: nothing is known of it. */
+static bool find_program(struct subject *of, const struct session *session, const sqlite3_stmt *stmt,
+                         const char *text)
+{
+	*of = (struct subject){
+		.session = session, .stmt = stmt, .text = text, .opcodes_of = opcode_library(session->library)
+	};
+	if (!text)
+		return false;
+	if (!has_plan(text))
+		of->reason = PLAN_OF_NO_QUERY;
+	else if (session->traced)
+		of->reason = PLAN_TRACED;
+	else if (!of->opcodes_of)
+		of->reason = PLAN_LAYOUT_UNKNOWN;
+	else
+		of->opcodes = opcode_program(of->opcodes_of, stmt, &of->number);
+	if (of->number > OPCODES_MAX) {
+		of->reason = PLAN_TOO_LARGE;
+		of->number = 0;
+	}
+	if (!of->reason && (!of->opcodes || !of->number))
+		return false;
+	of->program = hash_program(of->opcodes_of, of->opcodes, of->number, text, session->library->name);
+	of->key = key_of(of->program);
+	return true;
+}
+
+/* NULL: of->reason says why. */
+static struct program_due *make_due(struct subject *of)
+{
+	const struct session *session = of->session;
+	struct program_due *due;
+
+	if (!of->reason)
+		of->reason = virtual_tables_check(session->library, of->opcodes_of, session->db, of->opcodes,
+		                                  of->number);
+	due = of->reason ? NULL : malloc(sizeof(*due));
+	if (!due) {
+		of->reason = of->reason ? of->reason : PLAN_NOT_REACHED;
+		return NULL;
+	}
+	*due = (struct program_due){ .program = of->program.first,
+		                     .layout = programs_layout(session->library, of->stmt, of->text),
+		                     .known = of->key,
+		                     .library = session->library,
+		                     .stmt = of->stmt,
+		                     .db = session->db,
+		                     .session = session->number };
+	if (program_copy_read(&due->programs, of->opcodes_of, of->opcodes, of->number, OPCODES_MAX) &&
+	    (due->text = strdup(of->text)))
+		return due;
+	free_due(due);
+	of->reason = PLAN_TOO_LARGE;
+	return NULL;
+}
+
+static void leave_subject(const struct subject *of)
+{
+	count(of->reason);
+	leave(of->program.first, of->key, of->reason);
+}
+
+uint64_t programs_see(const struct run *run, const char *text)
+{
+	struct calling *calling = calling_here();
+	struct program_due *due;
+	struct subject of;
+
+	if (!calling || !find_program(&of, run->session, run->stmt, text))
+		return 0;
+	if (!note(of.key))
+		return of.program.first;
+	due = make_due(&of);
+	if (!due) {
+		leave_subject(&of);
+		return of.program.first;
+	}
+	if (calling->due) {
+		leave_due(calling->due, PLAN_NOT_REACHED);
+		free_due(calling->due);
+	}
+	calling->due = due;
+	announce(of.program.first, of.key);
+	return of.program.first;
+}
+
+/* --- reading it ---------------------------------------------------------------------------------- */
+
+/* Whether the connection is the one that the program ran on. */
+static bool is_open(const struct program_due *due)
+{
+	const struct session *session = session_of(due->db);
+
+	return session && session->number == due->session && !session_is_closing(session);
+}
+
+/* Whether the host may still read the connection's error, which the preparation would clear. A
+ * preparation of its own clears it, too. */
+static bool has_error(const struct program_due *due, const void *subject)
+{
+	int code = host_api(due->library)->errcode(due->db);
+
+	return subject != due->db && code != SQLITE_OK && code != SQLITE_DONE;
+}
+
+/* The callback of the host's that the preparation might call, PROGRAMS_READ: none. */
+static enum programs_counter callback_of(const struct opcode_library *library, const sqlite3 *db)
+{
+	if (callback_is_set(&library->callbacks.authorizer, db))
+		return library->callbacks.authorizer.at ? PLAN_AUTHORIZER : PLAN_LAYOUT_UNKNOWN;
+	if (callback_is_set(&library->callbacks.progress, db))
+		return library->callbacks.progress.at ? PLAN_PROGRESS_HANDLER : PLAN_LAYOUT_UNKNOWN;
+	return PROGRAMS_READ;
+}
+
+static void read_plan(const struct program_due *due, const struct opcode_library *library)
+{
+	const sqlite3_api_routines *api = host_api(due->library);
+	char *text = api->mprintf("EXPLAIN QUERY PLAN %s", due->text);
+	sqlite3_stmt *explained = NULL;
+	struct plan plan = { .nodes = { 0 } };
+	enum programs_counter reason = PLAN_REFUSED;
+
+	/* A text that the host allows to be no longer would be reported to its error log. */
+	if (text && strlen(text) <= (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1) &&
+	    api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained) {
+		reason = plan_read(&plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
+		if (reason == PLAN_DIFFERENT && plan_match(&plan, library, &due->programs)) {
+			reason = PROGRAMS_READ;
+			plan_columns_name(&plan, library, api, due->db, due->text);
+			for (size_t i = 0; i < plan.called.count; i++)
+				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
+			if (publish_program(&(struct published_program){ due->program, due->layout, due->text,
+			                                                 due->library->name },
+			                    &plan))
+				count(PROGRAMS_READ);
+			else
+				forget(due->known);
+		}
+	}
+	if (reason)
+		leave_due(due, reason);
+	api->finalize(explained);
+	api->free(text);
+	plan_free(&plan);
+	/* What the statement names may have gone since it ran. The host may read the error of its own call; a
+	 * preparation would not clear this one where another connection has locked a shared schema. */
+	if (has_error(due, NULL))
+		api->exec(due->db, "", NULL, NULL, NULL);
+}
+
+/* The host does not notice now that its connection prepares a statement. `subject` as in has_error(). */
+static void read_now(const struct program_due *due, const struct opcode_library *library, const void *subject)
+{
+	const sqlite3_api_routines *api = host_api(due->library);
+	sqlite3_mutex *mutex = api->db_mutex(due->db);
+	enum programs_counter reason;
+	struct call quiet;
+
+	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
+	api->mutex_enter(mutex);
+	reason = has_error(due, subject) ? PLAN_ERROR_IN_USE : callback_of(library, due->db);
+	if (reason)
+		leave_due(due, reason);
+	else
+		read_plan(due, library);
+	api->mutex_leave(mutex);
+	call_leave(&quiet);
+}
+
+void programs_read_due(struct calling *calling, const void *subject, const void *frame)
+{
+	struct program_due *due = calling->due;
+	const struct opcode_library *library = opcode_library(due->library);
+	const struct call_slot *around = calling_find(calling, frame);
+
+	if ((subject != due->stmt && subject != due->db) || (around && (around->run || around->is_quiet)) ||
+	    !library)
+		return;
+	calling->due = NULL;
+	/* It may have been closed; then these are another statement and another connection. */
+	if (!is_open(due) ||
+	    (subject == due->stmt && host_api(due->library)->db_handle((sqlite3_stmt *)subject) != due->db))
+		leave_due(due, PLAN_CLOSED);
+	else
+		read_now(due, library, subject);
+	free_due(due);
+}
+
+/* --- at a preparation ------------------------------------------------------------------------------- */
+
+/* What reading plans at preparations may take in the whole process: one per cent of the time, and so much at
+ * first. */
+#define EARLY_SHARE 100
+#define EARLY_ALLOWANCE_NS 5000000
+/* Plans read there, and those of programs that differ in their literals alone. */
+#define EARLY_MAX 4000
+#define EARLY_MAX_ALIKE 4
+#define EARLY_SHAPES 4096
+
+static uint64_t early_began_ns, early_spent_ns; /* relaxed atomics */
+static uint32_t early_count;                    /* under the lock, as the next */
+static uint8_t early_alike[EARLY_SHAPES];       /* by the layout's hash */
+
+static bool is_affordable(uint64_t now)
+{
+	uint64_t began = 0, spent = __atomic_load_n(&early_spent_ns, __ATOMIC_RELAXED);
+
+	if (!__atomic_compare_exchange_n(&early_began_ns, &began, now, false, __ATOMIC_RELAXED,
+	                                 __ATOMIC_RELAXED) &&
+	    spent > EARLY_ALLOWANCE_NS + (now - began) / EARLY_SHARE)
+		return false;
+	return true;
+}
+
+/* Whether the text has this string in double quotes. A string with quotes in it counts as one. */
+static bool is_double_quoted(const char *text, const char *string)
+{
+	const size_t size = string ? strlen(string) : 0;
+
+	if (!string || strchr(string, '"'))
+		return true;
+	for (const char *at = strchr(text, '"'); at; at = strchr(at + 1, '"'))
+		if (!strncmp(at + 1, string, size) && at[1 + size] == '"')
+			return true;
+	return false;
+}
+
+/* Whether SQLite reports something to the host's error log when it prepares the program: an automatic index,
+ * or a string in double quotes. It would be there twice. */
+static bool is_reported(const struct opcode_library *library, const void *opcodes, uint32_t count,
+                        const char *text)
+{
+	bool is = false;
+
+	for (uint32_t i = 0, size; !is && i < count; i++) {
+		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
+		const char *name = library->names[opcode->opcode];
+
+		if (text && opcode_calls(library, opcode)) {
+			void *called = program_copy_called(library, opcode, &size);
+
+			is = !called || is_reported(library, called, size, NULL);
+			free(called);
+		} else {
+			is = !strcmp(name, "OpenAutoindex") ||
+			     (text && !strncmp(name, "String", 6) && strchr(text, '"') &&
+			      is_double_quoted(text, opcode->p4));
+		}
+	}
+	return is;
+}
+
+/* Whether it was never met, and may be read now. */
+static bool is_early(const struct subject *of)
+{
+	uint64_t layout = programs_layout(of->session->library, of->stmt, of->text);
+	uint8_t *alike = &early_alike[(layout >> 32) % EARLY_SHAPES];
+	bool is_new;
+
+	lock_acquire(&lock);
+	is_new = !hash_table_find(&known, of->key) && early_count < EARLY_MAX && *alike < EARLY_MAX_ALIKE;
+	early_count += is_new;
+	*alike += is_new;
+	lock_release(&lock);
+	return is_new && note(of->key);
+}
+
+void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start)
+{
+	struct program_due *due;
+	struct subject of;
+	uint64_t began;
+
+	if (!is_affordable(clock_ns(CLOCK_MONOTONIC_COARSE)))
+		return;
+	began = clock_ns(CLOCK_MONOTONIC);
+	if (find_program(&of, session, stmt, host_api(session->library)->sql((sqlite3_stmt *)stmt)) &&
+	    !of.reason) {
+		start->program = of.program.first;
+		start->opcodes = of.opcodes;
+		if (!is_reported(of.opcodes_of, of.opcodes, of.number, of.text) && is_early(&of)) {
+			due = make_due(&of);
+			if (due)
+				read_now(due, of.opcodes_of, NULL);
+			else
+				leave_subject(&of);
+			if (due)
+				free_due(due);
+		}
+	}
+	__atomic_fetch_add(&early_spent_ns, clock_ns(CLOCK_MONOTONIC) - began, __ATOMIC_RELAXED);
+}

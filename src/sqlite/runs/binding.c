@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/runs/binding.h"
+
+#include "sqlite/locks/locks.h"
+#include "sqlite/runs/runs.h"
+#include "sqlite/runs/trace_callback.h"
+
+void session_end(struct session *session)
+{
+	if (!session_remove(session))
+		return;
+	trace_fallback_end(session);
+	runs_forget(session);
+	session_unwatch(session);
+	session_release(session);
+}
+
+/* A module is the one thing whose destructor SQLite calls after all statements
+ * and virtual tables of a connection have gone. It makes no tables; two functions,
+ * for with one it would be taken as eponymous. */
+static int refuse_create(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                         char **error)
+{
+	(void)db, (void)aux, (void)argc, (void)argv, (void)vtab;
+	*error = sqlite3_mprintf("queryprof_session makes no tables");
+	return SQLITE_ERROR;
+}
+
+static int refuse_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
+                          char **error)
+{
+	return refuse_create(db, aux, argc, argv, vtab, error);
+}
+
+static const sqlite3_module module = {
+	.xCreate = refuse_create,
+	.xConnect = refuse_connect,
+};
+
+static void end_bound(void *session)
+{
+	session_end(session);
+}
+
+/* SQLite ends the session with the connection, or at once, where it has no memory. */
+static int bind_session(struct session *session, sqlite3 *db)
+{
+	char name[64];
+
+	if (session->bound)
+		return SQLITE_OK;
+	session->bound = true;
+	/* Another copy of the library in the process has a module of its own: one of the same
+	 * name would take its place, and end its session. */
+	sqlite3_snprintf((int)sizeof(name), name, "queryprof_session_%p", (const void *)&module);
+	return host_api(session->library)->create_module_v2(db, name, &module, session, end_bound);
+}
+
+void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_statements)
+{
+	if (!session_hold(session))
+		return;
+	/* Relaxed: of a statement that another thread has, see session_is_closing(). */
+	__atomic_store_n(&session->closing, even_with_statements, __ATOMIC_RELAXED);
+	if (bind_session(session, db))
+		session_end(session); /* which a SQLite that refuses the call has not done */
+	session_release(session);
+}
+
+struct session *session_of_open(const struct host_library *library, sqlite3 *db)
+{
+	struct session *session = session_of(db);
+
+	if (!session || session->library == library)
+		return session;
+	session_end(session);
+	return NULL;
+}
+
+static struct session *add(sqlite3 *db)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(db);
+	struct session *session;
+
+	sqlite3_mutex_enter(mutex);
+	session = session_add(db, sqlite3_db_filename(db, "main"), false);
+	if (session)
+		locks_follow(session);
+	sqlite3_mutex_leave(mutex);
+	return session;
+}
+
+struct session *session_bind(sqlite3 *db, bool *is_new, char **error)
+{
+	struct session *session = session_of_open(host_library(), db);
+
+	*is_new = !session || session->recorded;
+	if (!session && !(session = add(db))) {
+		*error = sqlite3_mprintf("queryprof: no room for another connection");
+		return NULL;
+	}
+	if (!*is_new)
+		return session;
+	session->recorded = false;
+	/* On failure SQLite has called end_bound(). */
+	if (bind_session(session, db)) {
+		*error = sqlite3_mprintf("queryprof: %s", sqlite3_errmsg(db));
+		return NULL;
+	}
+	return session;
+}

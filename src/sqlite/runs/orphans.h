@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of the host that a longjmp left, where nothing has been written over their frames.
+ *
+ * Code that runs further down on the stack, with the words of such a frame in a gap of its own,
+ * seems to be inside of the call (handler/running.h). Only the stack shows: code that unwinds it
+ * passes the frame or does not meet it.
+ */
+#ifndef QUERYPROF_SQLITE_RUNS_ORPHANS_H
+#define QUERYPROF_SQLITE_RUNS_ORPHANS_H
+
+#include "sqlite/library/calling.h"
+
+/* Marks the calls of the table, the calling thread's, that code in `frame` seems to be inside of
+ * and is not. */
+void left_mark(struct calling *calling, const void *frame);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts how often each loop of a run's plan began and how many rows it had, of a library that counts them
+ * (SQLITE_ENABLE_STMT_SCANSTATUS). It counts over all runs of a statement, so both ends of a run are read.
+ * Another library costs nothing: its runs do not come here.
+ */
+#ifndef QUERYPROF_SQLITE_RUNS_SCAN_COUNTS_H
+#define QUERYPROF_SQLITE_RUNS_SCAN_COUNTS_H
+
+#include "sqlite/opcode/locations.h"
+#include "sqlite/runs/runs.h"
+
+/* The run's statement begins. */
+void scan_counts_begin(struct run *run);
+
+/* And has ended; it is there. `is_anew`: SQLite has prepared it in this run, and its counts began at 0. */
+void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collects the functions of one object from several sources and makes one table of
+ * them. The rules by which names and extents are chosen are in table_builder.c.
+ */
+#ifndef QUERYPROF_SYMBOL_TABLE_BUILDER_H
+#define QUERYPROF_SYMBOL_TABLE_BUILDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vector.h"
+#include "symbol/elf_image.h"
+
+struct symbol_table;
+struct candidate;
+
+/* Starts as { 0 }. One thread at a time. */
+struct symbol_collector {
+	VECTOR(struct candidate) candidates;
+	VECTOR(char) names;  /* each ends in a zero */
+	uint64_t file_bytes; /* of the images whose sections were added */
+};
+
+/* Adds the range of one function; its name is `name` with `suffix` behind it. False:
+ * no memory. */
+bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size, const char *name,
+                          const char *suffix);
+
+/* Adds the functions of the image's section of that type (SHT_SYMTAB, SHT_DYNSYM), if it
+ * has one. False: no memory, or more names than the file can have. */
+bool symbol_collector_add_section(struct symbol_collector *collector, const struct elf_image *image,
+                                  uint32_t type);
+
+/* The name of the function that starts there, of those that were collected; valid until
+ * the next one is added. NULL when there is none. */
+const char *symbol_collector_find(const struct symbol_collector *collector, uint64_t start);
+
+/* The table of what was collected, also when that is nothing; NULL: no memory. Frees what
+ * the collector holds. */
+struct symbol_table *symbol_collector_finish(struct symbol_collector *collector);
+
+void symbol_collector_free(struct symbol_collector *collector);
+
+#endif
