@@ -27,6 +27,7 @@
 #include "modules/modules.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/library/library.h"
+#include "sqlite/runs/recorded.h"
 #include "sqlite/session/recording.h"
 #include "sqlite/calls/adopt.h"
 

@@ -9,6 +9,9 @@
 
 #include "wire/record.h"
 
+/* Bytes of the holder's statement that are kept, with the zero. */
+#define LOCK_TEXT_MAX 256
+
 /* The holder of a lock; zero where it is not known. */
 struct lock_holder {
 	struct query_key query; /* that took it */

@@ -17,9 +17,10 @@
 
 #include "base/hash.h"
 #include "handler/running.h"
-#include "sqlite/locks/lock_holders.h"
+#include "wire/lock_record.h"
 
 struct host_library;
+struct lock_file;
 struct left_walk;
 struct program_due;
 struct run;

@@ -18,8 +18,6 @@
 struct query_run;
 struct transaction;
 
-#define LOCK_TEXT_MAX 256
-
 struct lock_file;
 
 /* A lock that a connection requests, or has. */

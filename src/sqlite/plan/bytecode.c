@@ -284,13 +284,13 @@ static void leave_subject(const struct subject *of)
 	leave(of->program.first, of->key, of->reason);
 }
 
-uint64_t programs_see(const struct run *run, const char *text)
+uint64_t programs_see(const struct session *session, const sqlite3_stmt *stmt, const char *text)
 {
 	struct calling *calling = calling_here();
 	struct program_due *due;
 	struct subject of;
 
-	if (!calling || !find_program(&of, run->session, run->stmt, text))
+	if (!calling || !find_program(&of, session, stmt, text))
 		return 0;
 	if (!note(of.key))
 		return of.program.first;

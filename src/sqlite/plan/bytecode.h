@@ -13,10 +13,11 @@
 #define QUERYPROF_SQLITE_PLAN_BYTECODE_H
 
 #include "sqlite/plan/missing.h"
-#include "sqlite/runs/runs.h"
+#include "sqlite/library/calling.h"
+#include "sqlite/session/session.h"
 
-/* A run with samples has ended; its statement is there. The hash of its program, 0: not known. */
-uint64_t programs_see(const struct run *run, const char *text);
+/* A run of the statement has ended, with samples. The hash of its program, 0: not known. */
+uint64_t programs_see(const struct session *session, const sqlite3_stmt *stmt, const char *text);
 
 /* The host has just prepared this statement, in a call that is quiet. Sets start->program and its opcodes, 0:
  * not known. A program that is new has its plan read at once: a run that never ends, or fails, has one then.

@@ -105,7 +105,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		end.query = sqlite3_sql(run->stmt);
 		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && query_has_samples(&run->query))
-			end.program = programs_see(run, end.query);
+			end.program = programs_see(run->session, run->stmt, end.query);
 		if (end.program && !run->session->traced)
 			scan_counts_publish(run, end.program, work->reprepares != 0);
 		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/session/recording.h"
 
-#include "sqlite/locks/locks.h"
-#include "sqlite/opcode/locations.h"
-#include "sqlite/library/calling.h"
-#include "sqlite/runs/binding.h"
-#include "collect/state.h"
-#include "store/store.h"
-#include "timers/threads.h"
+#include <stddef.h>
 
 static bool (*recording)(void); /* NULL: only connections that were attached */
 
@@ -29,19 +23,6 @@ bool session_start_recording(void)
 	return start && start();
 }
 
-void recording_learn(const struct host_library *library, const void *frame)
-{
-	const struct thread *thread = NULL;
-	struct call call;
-
-	call_enter_quiet(&call, library, frame);
-	if (call.number && !call.running && (!session_recording() || session_start_recording()))
-		thread = sampler_thread();
-	if (thread)
-		opcode_library_learn(library, thread);
-	call_leave(&call);
-}
-
 void session_watch_strangers(void)
 {
 	static bool watched;
@@ -54,57 +35,4 @@ void session_watch_strangers(void)
 	wanted = session_wants_samples(&settings);
 	if (__atomic_exchange_n(&watched, wanted, __ATOMIC_RELAXED) != wanted)
 		sessions_watch_more(wanted ? 1 : -1);
-}
-
-/* --- a session begins ------------------------------------------------------------------ */
-
-struct session *session_follow(sqlite3 *db)
-{
-	struct session *session = session_of(db);
-	bool (*start)(void);
-
-	if (session || !db)
-		return session;
-	start = __atomic_load_n(&recording, __ATOMIC_ACQUIRE);
-	if (!start || !start())
-		return NULL;
-	sqlite3_mutex_enter(sqlite3_db_mutex(db));
-	session = session_add(db, sqlite3_db_filename(db, "main"), true);
-	if (session)
-		locks_follow(session);
-	sqlite3_mutex_leave(sqlite3_db_mutex(db));
-	if (session && session->recorded)
-		session_watch(session);
-	if (!session) {
-		counter_add(SAMPLER_SESSIONS_REFUSED, 1);
-		store_start(); /* which notifies it */
-	}
-	return session;
-}
-
-struct session *recording_meets(const struct host_library *library, sqlite3 *db)
-{
-	struct session *session = session_of_open(library, db);
-
-	if (session || !session_recording())
-		return session;
-	/* SQLite recognises a closed connection by its state, even where it has been freed. One that is open
-	 * and has this as its newest error begins its session at the next call. */
-	return host_api(library)->errcode(db) == SQLITE_MISUSE ? NULL : session_follow(db);
-}
-
-/* --- and ends --------------------------------------------------------------------------- */
-
-void recording_closing(const struct host_library *library, sqlite3 *db, bool even_with_statements)
-{
-	struct session *session = session_of_open(library, db);
-
-	if (!session)
-		return;
-	/* Whether the connection goes now, only SQLite knows: the statements that are left may be those of
-	 * its virtual tables (R-Tree, FTS), which go with these. */
-	if (host_api(library)->next_stmt(db, NULL))
-		session_bind_closing(session, db, even_with_statements);
-	else if (!session->bound)
-		session_end(session);
 }

@@ -52,7 +52,7 @@ struct session {
 	} host_trace;
 	/* The host did not attach it: nothing was added to the connection. `closing` (atomic): the host
 	 * has closed it, statements are left; SQLite reports other calls of the connection to the host's
-	 * error log. `bound`: SQLite ends the session (binding.c). */
+	 * error log. `bound`: SQLite ends the session (runs/binding.c). */
 	bool recorded, closing, bound;
 	/* The host wants the tables, by .load or qp_attach(): their names alone bring the schema,
 	 * not only those that no host has. Written before the session is used. */
