@@ -14,4 +14,4 @@ FROM (SELECT stack_id, sum(value) AS value FROM temp.report_samples
       WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
       GROUP BY stack_id) AS sums
 LEFT JOIN stacks ON stacks.id = stack_id
-JOIN json_each(traceFrames(coalesce(stacks.trace, '[]'))) AS frame;
+JOIN json_each(stackFrames(coalesce(stacks.trace, '[]'))) AS frame;

@@ -8,7 +8,7 @@ frames AS MATERIALIZED (
 	SELECT stack_id, group_concat(frame.value ->> 0, char(10)) AS stack,
 	       group_concat(coalesce(frame.value ->> 1, ''), char(10)) AS modules
 	FROM (SELECT DISTINCT stack_id FROM waits) LEFT JOIN stacks ON stacks.id = stack_id
-	JOIN json_each(traceFrames(coalesce(stacks.trace, '[]'))) AS frame
+	JOIN json_each(stackFrames(coalesce(stacks.trace, '[]'))) AS frame
 	GROUP BY stack_id),
 -- In the order in which they are shown, and no others: foldStack() counts on it.
 top AS MATERIALIZED (

@@ -24,8 +24,8 @@ static bool can_bar(void)
 	return now > 0;
 }
 
-WAIT_DEFINE(for_stores, "a child without membarrier(): stores of other threads arrive", WAIT_MS(1),
-            "nothing: it takes 1 ms");
+BOUNDED_WAIT_DEFINE(for_stores, "a child without membarrier(): stores of other threads arrive", BOUND_MS(1),
+                    "nothing: it takes 1 ms");
 
 bool biased_lock_barrier(void)
 {
@@ -33,15 +33,16 @@ bool biased_lock_barrier(void)
 	bool is_passed = can_bar();
 
 	if (is_passed && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0))
-		wait_pause(&for_stores, WAIT_MS(1)); /* in a forked child; no store is delayed for so long */
+		bounded_wait_pause(&for_stores,
+		                   BOUND_MS(1)); /* in a forked child; no store is delayed for so long */
 	errno = saved_errno;
 	return is_passed;
 }
 
 /* The user works for some microseconds. It may have left by a longjmp from a signal's handler,
  * or be a thread of the parent's. */
-WAIT_DEFINE(for_user, "a thread that takes over what another one owned: that one leaves it", NS_PER_S,
-            "nothing, so it looks again and again; the owner takes microseconds");
+BOUNDED_WAIT_DEFINE(for_user, "a thread that takes over what another one owned: that one leaves it", NS_PER_S,
+                    "nothing, so it looks again and again; the owner takes microseconds");
 
 void biased_lock_revoke(struct biased_lock *bias)
 {

@@ -14,16 +14,18 @@
 #define NAP_UNSEEN_NS 50000
 
 /* The linker names the ends of a section. Weak: a program may have no wait at all. */
-extern const struct wait_kind *const __start_queryprof_waits[] __attribute__((weak, visibility("hidden")));
-extern const struct wait_kind *const __stop_queryprof_waits[] __attribute__((weak, visibility("hidden")));
+extern const struct bounded_wait_kind *const __start_queryprof_bounded_waits[]
+	__attribute__((weak, visibility("hidden")));
+extern const struct bounded_wait_kind *const __stop_queryprof_bounded_waits[]
+	__attribute__((weak, visibility("hidden")));
 
-uint32_t wait_kinds(const struct wait_kind *const **first)
+uint32_t bounded_wait_kinds(const struct bounded_wait_kind *const **first)
 {
-	*first = __start_queryprof_waits;
-	return (uint32_t)(__stop_queryprof_waits - __start_queryprof_waits);
+	*first = __start_queryprof_bounded_waits;
+	return (uint32_t)(__stop_queryprof_bounded_waits - __start_queryprof_bounded_waits);
 }
 
-struct bounded_wait bounded_wait_begin_within(const struct wait_kind *kind, uint64_t ns)
+struct bounded_wait bounded_wait_begin_within(const struct bounded_wait_kind *kind, uint64_t ns)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
@@ -32,7 +34,7 @@ struct bounded_wait bounded_wait_begin_within(const struct wait_kind *kind, uint
 		                      .seen_ns = now };
 }
 
-struct bounded_wait bounded_wait_begin(const struct wait_kind *kind)
+struct bounded_wait bounded_wait_begin(const struct bounded_wait_kind *kind)
 {
 	return bounded_wait_begin_within(kind, kind->limit_ns);
 }
@@ -42,8 +44,8 @@ uint64_t bounded_wait_left(const struct bounded_wait *wait)
 	uint64_t passed = wait->counted_ns;
 	int64_t by_clock;
 
-	if (wait->limit_ns == WAIT_NO_LIMIT)
-		return WAIT_NO_LIMIT;
+	if (wait->limit_ns == BOUND_NONE)
+		return BOUND_NONE;
 	by_clock = (int64_t)(clock_ns(CLOCK_MONOTONIC) - wait->start_ns);
 	/* A clock that has gone backwards says nothing. */
 	if (by_clock > 0 && (uint64_t)by_clock > passed)
@@ -76,7 +78,7 @@ bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expe
 	return error != ETIMEDOUT;
 }
 
-void wait_pause(const struct wait_kind *kind, uint64_t ns)
+void bounded_wait_pause(const struct bounded_wait_kind *kind, uint64_t ns)
 {
 	struct bounded_wait wait = bounded_wait_begin_within(kind, ns);
 

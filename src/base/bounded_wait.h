@@ -2,7 +2,8 @@
 /*
  * The waits of the library, in one list: how long each may last, and what ends it.
  *
- *	WAIT_DEFINE(room, "a trace's end: room in the ring", NS_PER_S, "the flusher, which takes records");
+ *	BOUNDED_WAIT_DEFINE(room, "a trace's end: room in the ring", NS_PER_S, "the flusher, which takes
+ *records");
  *	...
  *	struct bounded_wait wait = bounded_wait_begin(&room);
  *
@@ -22,35 +23,35 @@
 
 #include "base/clock.h"
 
-#define WAIT_MS(ms) ((uint64_t)(ms)*1000000)
-#define WAIT_OF_CALLER WAIT_MS(INT32_MAX) /* as long as the caller requests */
-#define WAIT_NO_LIMIT UINT64_MAX          /* for threads of the library's own only */
+#define BOUND_MS(ms) ((uint64_t)(ms)*1000000)
+#define BOUND_OF_CALLER BOUND_MS(INT32_MAX) /* as long as the caller requests */
+#define BOUND_NONE UINT64_MAX               /* for threads of the library's own only */
 
-struct wait_kind {
+struct bounded_wait_kind {
 	const char *name; /* who waits: for what */
 	uint64_t limit_ns;
 	const char *woken_by;
 };
 
-#define WAIT_DEFINE(variable, name_, limit_ns_, woken_by_)                                                   \
-	static const struct wait_kind variable = { (name_), (limit_ns_), (woken_by_) };                      \
-	static const struct wait_kind *const entry_##variable                                                \
-		__attribute__((used, section("queryprof_waits"))) = &variable
+#define BOUNDED_WAIT_DEFINE(variable, name_, limit_ns_, woken_by_)                                           \
+	static const struct bounded_wait_kind variable = { (name_), (limit_ns_), (woken_by_) };              \
+	static const struct bounded_wait_kind *const entry_##variable                                        \
+		__attribute__((used, section("queryprof_bounded_waits"))) = &variable
 
 /* The list; returns the number of its entries. */
-uint32_t wait_kinds(const struct wait_kind *const **first);
+uint32_t bounded_wait_kinds(const struct bounded_wait_kind *const **first);
 
 /* One sleep of that kind, for loops that count theirs. */
-void wait_pause(const struct wait_kind *kind, uint64_t ns);
+void bounded_wait_pause(const struct bounded_wait_kind *kind, uint64_t ns);
 
 /* A wait that has begun. */
 struct bounded_wait {
 	uint64_t start_ns, limit_ns, counted_ns, seen_ns;
 };
 
-struct bounded_wait bounded_wait_begin(const struct wait_kind *kind);
+struct bounded_wait bounded_wait_begin(const struct bounded_wait_kind *kind);
 /* With a shorter limit. */
-struct bounded_wait bounded_wait_begin_within(const struct wait_kind *kind, uint64_t ns);
+struct bounded_wait bounded_wait_begin_within(const struct bounded_wait_kind *kind, uint64_t ns);
 
 /* What is left of the limit. */
 uint64_t bounded_wait_left(const struct bounded_wait *wait);

@@ -17,7 +17,7 @@ int error_set(int code, const char *format, ...)
 	return code;
 }
 
-int error_take(int code, char *sentence, const char *fallback)
+int error_detach(int code, char *sentence, const char *fallback)
 {
 	error_set(code, "%s", sentence ? sentence : fallback);
 	free(sentence);

@@ -11,6 +11,6 @@
 int error_set(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The same with a malloc'ed sentence, which it frees; NULL: `fallback`. */
-int error_take(int code, char *sentence, const char *fallback);
+int error_detach(int code, char *sentence, const char *fallback);
 
 #endif

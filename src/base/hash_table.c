@@ -18,7 +18,7 @@ static int is_empty(const struct hash *entry)
 }
 
 /* The key's entry, or the empty place where it belongs. */
-static struct hash *find_place(const struct hash_table *table, struct hash key)
+static struct hash *find_slot(const struct hash_table *table, struct hash key)
 {
 	size_t mask = table->capacity - 1;
 
@@ -36,7 +36,7 @@ void *hash_table_find(const struct hash_table *table, struct hash key)
 
 	if (!table->capacity)
 		return NULL;
-	entry = find_place(table, key);
+	entry = find_slot(table, key);
 	return is_empty(entry) ? NULL : entry;
 }
 
@@ -52,7 +52,7 @@ static int grow(struct hash_table *table)
 		struct hash *entry = entry_at(table, i);
 
 		if (!is_empty(entry))
-			memcpy(find_place(&larger, *entry), entry, table->entry_size);
+			memcpy(find_slot(&larger, *entry), entry, table->entry_size);
 	}
 	free(table->entries);
 	*table = larger;
@@ -67,7 +67,7 @@ void *hash_table_add(struct hash_table *table, struct hash key)
 		hash_table_clear(table);
 	if (table->count * 2 >= table->capacity && !grow(table))
 		return NULL;
-	entry = find_place(table, key);
+	entry = find_slot(table, key);
 	*entry = key;
 	table->count++;
 	return entry;

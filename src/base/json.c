@@ -76,7 +76,7 @@ static void skip_space(const char **at)
 	*at += strspn(*at, " \t\r\n");
 }
 
-bool json_take(const char **at, char c)
+bool json_read(const char **at, char c)
 {
 	skip_space(at);
 	if (**at != c)
@@ -85,7 +85,7 @@ bool json_take(const char **at, char c)
 	return true;
 }
 
-bool json_take_null(const char **at)
+bool json_read_null(const char **at)
 {
 	skip_space(at);
 	if (strncmp(*at, "null", 4) != 0)
@@ -94,7 +94,7 @@ bool json_take_null(const char **at)
 	return true;
 }
 
-bool json_take_integer(const char **at, uint64_t *number)
+bool json_read_integer(const char **at, uint64_t *number)
 {
 	const char *digits;
 	size_t count;
@@ -158,12 +158,12 @@ static char *take_escape(const char **at, char *to)
 	return put_code_point(to, !code || code >> 11 == 0x1b ? NO_CHARACTER : code);
 }
 
-char *json_take_text(const char **at, char **room)
+char *json_read_text(const char **at, char **room)
 {
 	const char *next = *at;
 	char *text = *room, *to = text;
 
-	if (!json_take(&next, '"'))
+	if (!json_read(&next, '"'))
 		return NULL;
 	while (*next != '"') {
 		if ((unsigned char)*next < 0x20) /* also the end */

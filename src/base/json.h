@@ -27,13 +27,13 @@ void json_write_made(FILE *out, const char *json, size_t size);
 char *json_put_text(char *to, const char *text, size_t size);
 
 /* What follows skips white space, and moves `at` behind what was taken. False, NULL: it is something else. */
-bool json_take(const char **at, char c);
-bool json_take_null(const char **at);
+bool json_read(const char **at, char c);
+bool json_read_null(const char **at);
 
 /* -2^63 to 2^64 - 1: a negative number is that of the same 64 bits. */
-bool json_take_integer(const char **at, uint64_t *number);
+bool json_read_integer(const char **at, uint64_t *number);
 
 /* The text goes to `*room`, which moves to its end. Room for all strings of a text: its size. */
-char *json_take_text(const char **at, char **room);
+char *json_read_text(const char **at, char **room);
 
 #endif

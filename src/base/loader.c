@@ -24,13 +24,13 @@
 #include "base/lock.h"
 #include "base/sys.h"
 
-WAIT_DEFINE(for_forks, "a look at the loader's objects: a fork() of another thread", NS_PER_S,
-            "nothing, so it looks every 0.1 ms; the fork waits for looks that have begun");
-WAIT_DEFINE(for_looks, "fork(): looks at the loader's objects", NS_PER_S,
-            "nothing, so it looks every 0.1 ms; a look takes microseconds");
+BOUNDED_WAIT_DEFINE(for_forks, "a look at the loader's objects: a fork() of another thread", NS_PER_S,
+                    "nothing, so it looks every 0.1 ms; the fork waits for looks that have begun");
+BOUNDED_WAIT_DEFINE(for_looks, "fork(): looks at the loader's objects", NS_PER_S,
+                    "nothing, so it looks every 0.1 ms; a look takes microseconds");
 /* Callers have shorter limits. */
-WAIT_DEFINE(for_dlopen, "a look-up of a symbol: another thread inside dlopen()", WAIT_MS(10000),
-            "nothing, so it looks every 0.1 ms");
+BOUNDED_WAIT_DEFINE(for_dlopen, "a look-up of a symbol: another thread inside dlopen()", BOUND_MS(10000),
+                    "nothing, so it looks every 0.1 ms");
 #define NAP_NS 100000
 
 static uint32_t looking;         /* atomic: threads in dl_iterate_phdr() */
@@ -85,12 +85,12 @@ __attribute__((constructor)) static void find_locks(void)
 	struct lock_search outside = { .thread_id = (int)sys_gettid() }, inside;
 	pthread_mutex_t *of_dlopen;
 	ElfW(Sym) *symbol = NULL;
-	Dl_info place;
+	Dl_info location;
 
 	loader.debug = dlsym(RTLD_DEFAULT, "_r_debug");
 	if (!global || (uintptr_t)global % sizeof(uint64_t) ||
-	    !dladdr1(global, &place, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
-	    place.dli_saddr != global)
+	    !dladdr1(global, &location, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+	    location.dli_saddr != global)
 		return;
 	outside.first = global;
 	outside.end = (pthread_mutex_t *)(void *)((char *)global + symbol->st_size);
@@ -179,17 +179,17 @@ static void end_look(void)
 static bool read_headers(const struct link_map *object, struct dl_phdr_info *info)
 {
 	const ElfW(Ehdr) *header;
-	struct dl_find_object place;
+	struct dl_find_object location;
 
 	if (object == loader.debug->r_map) {
 		info->dlpi_phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
 		info->dlpi_phnum = (ElfW(Half))getauxval(AT_PHNUM);
 		return info->dlpi_phdr != NULL;
 	}
-	if (!_dl_find_object || _dl_find_object(object->l_ld, &place))
+	if (!_dl_find_object || _dl_find_object(object->l_ld, &location))
 		return false;
-	header = place.dlfo_map_start;
-	info->dlpi_phdr = (const ElfW(Phdr) *)((const char *)place.dlfo_map_start + header->e_phoff);
+	header = location.dlfo_map_start;
+	info->dlpi_phdr = (const ElfW(Phdr) *)((const char *)location.dlfo_map_start + header->e_phoff);
 	info->dlpi_phnum = header->e_phnum;
 	return !memcmp(header->e_ident, ELFMAG, SELFMAG);
 }

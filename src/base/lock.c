@@ -9,23 +9,24 @@
 #include "base/cancel.h"
 #include "base/futex.h"
 
-WAIT_DEFINE(before_fork, "fork(): all locks, in their order", NS_PER_S, "the threads that release them");
-WAIT_DEFINE(before_fork_briefly, "fork(): a lock whose holder may wait for the forking thread", WAIT_MS(100),
-            "the thread that releases it");
+BOUNDED_WAIT_DEFINE(before_fork, "fork(): all locks, in their order", NS_PER_S,
+                    "the threads that release them");
+BOUNDED_WAIT_DEFINE(before_fork_briefly, "fork(): a lock whose holder may wait for the forking thread",
+                    BOUND_MS(100), "the thread that releases it");
 
 /* The linker names the ends of a section. Weak: a program may have no lock at all. */
 extern const struct lock *const __start_queryprof_locks[] __attribute__((weak, visibility("hidden")));
 extern const struct lock *const __stop_queryprof_locks[] __attribute__((weak, visibility("hidden")));
 
-_Static_assert(LOCK_PLACES <= 64, "a bit for each place");
+_Static_assert(LOCK_RANKS <= 64, "a bit for each place");
 
 /* Which locks this thread has taken for its fork(). One a thread: two can fork at once. */
 static __thread uint64_t taken;
 
-const struct lock *lock_at(enum lock_place place)
+const struct lock *lock_at(enum lock_rank rank)
 {
 	for (const struct lock *const *at = __start_queryprof_locks; at < __stop_queryprof_locks; at++)
-		if ((*at)->place == place)
+		if ((*at)->rank == rank)
 			return *at;
 	return NULL;
 }
@@ -60,7 +61,7 @@ static void cancel_release_here(void)
 /* --- taking and releasing ------------------------------------------------------------------------ */
 
 #ifndef NDEBUG
-/* The places of the locks that this thread has. */
+/* The ranks of the locks that this thread has. */
 static __thread uint64_t held;
 
 static const struct lock *lock_of(const struct mutex *mutex)
@@ -75,7 +76,7 @@ static void check_order(const struct mutex *mutex)
 {
 	const struct lock *lock = lock_of(mutex);
 
-	if (lock && held >> lock->place) {
+	if (lock && held >> lock->rank) {
 		const struct lock *last = lock_at(63 - __builtin_clzll(held));
 
 		fprintf(stderr, "queryprof: a thread that has %s takes %s\n", last->name, lock->name);
@@ -86,7 +87,7 @@ static void check_order(const struct mutex *mutex)
 static void note_held(const struct mutex *mutex, bool is_held)
 {
 	const struct lock *lock = lock_of(mutex);
-	uint64_t bit = lock ? 1ull << lock->place : 0;
+	uint64_t bit = lock ? 1ull << lock->rank : 0;
 
 	held = is_held ? held | bit : held & ~bit;
 }
@@ -126,7 +127,7 @@ static bool take_word(struct mutex *mutex, struct bounded_wait *wait)
 		else if (!bounded_wait_left(wait))
 			return false;
 		else
-			bounded_wait_futex(wait, &mutex->word, CONTENDED, WAIT_NO_LIMIT);
+			bounded_wait_futex(wait, &mutex->word, CONTENDED, BOUND_NONE);
 	}
 	return true;
 }
@@ -229,7 +230,7 @@ void once_do(struct once *once, void (*work)(void))
 
 static bool is_taken(const struct lock *lock)
 {
-	return taken >> lock->place & 1;
+	return taken >> lock->rank & 1;
 }
 
 static bool take_briefly(struct mutex *mutex)
@@ -245,8 +246,8 @@ NOT_ANALYSED void locks_before_fork(void)
 
 	cancel_hold_here();
 	taken = 0;
-	for (int place = 0; place < LOCK_PLACES; place++) {
-		const struct lock *lock = lock_at(place);
+	for (int rank = 0; rank < LOCK_RANKS; rank++) {
+		const struct lock *lock = lock_at(rank);
 
 		if (!lock)
 			continue;
@@ -254,14 +255,14 @@ NOT_ANALYSED void locks_before_fork(void)
 			lock->group->before_fork();
 		else if ((lock->at_fork == LOCK_WAITED && lock_acquire_within(lock->mutex, &wait)) ||
 		         (lock->at_fork == LOCK_BRIEFLY && take_briefly(lock->mutex)))
-			taken |= 1ull << place;
+			taken |= 1ull << rank;
 	}
 }
 
 NOT_ANALYSED void locks_after_fork_in_parent(void)
 {
-	for (int place = LOCK_PLACES; place-- > 0;) {
-		const struct lock *lock = lock_at(place);
+	for (int rank = LOCK_RANKS; rank-- > 0;) {
+		const struct lock *lock = lock_at(rank);
 
 		if (lock && lock->group)
 			lock->group->after_fork_in_parent();
@@ -287,20 +288,20 @@ void locks_after_fork_in_child(void)
 {
 	uint64_t lost = 0;
 
-	for (int place = 0; place < LOCK_PLACES; place++) {
-		const struct lock *lock = lock_at(place);
+	for (int rank = 0; rank < LOCK_RANKS; rank++) {
+		const struct lock *lock = lock_at(rank);
 
 		if (lock && !lock->group && lock->at_fork != LOCK_GROUPED && renew(lock))
-			lost |= 1ull << place;
+			lost |= 1ull << rank;
 	}
 	taken = 0;
 	/* From the innermost outwards: what a part needs is usable before it. */
-	for (int place = LOCK_PLACES; place-- > 0;) {
-		const struct lock *lock = lock_at(place);
+	for (int rank = LOCK_RANKS; rank-- > 0;) {
+		const struct lock *lock = lock_at(rank);
 
 		if (lock && lock->group)
 			lock->group->after_fork_in_child();
-		else if (lock && lost >> place & 1 && lock->lost)
+		else if (lock && lost >> rank & 1 && lock->lost)
 			lock->lost();
 		if (lock && lock->in_child)
 			lock->in_child();

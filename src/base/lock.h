@@ -6,8 +6,8 @@
  *	...
  *	lock_acquire(&unused_lock);
  *
- * defines a mutex and gives it its place in the order: a thread that holds a lock takes only
- * locks further down in enum lock_place. The linker makes the list (a section), so a lock
+ * defines a mutex and gives it its rank: a thread that holds a lock takes only
+ * locks further down in enum lock_rank. The linker makes the list (a section), so a lock
  * that is defined is in it. fork() waits for the locks in that order, a second in all, so
  * that what they guard is whole in the child; in the child all are new.
  *
@@ -41,7 +41,7 @@
 #define NOT_ANALYSED LOCK_ATTRIBUTE(no_thread_safety_analysis)
 
 /* The order, outermost first. */
-enum lock_place {
+enum lock_rank {
 	LOCK_OFFER,  /* entry/extension.c: requesting SQLite's routines */
 	LOCK_SQLITE, /* sqlite/library/host.c: calls of queryprof's own that take SQLite's mutexes for all */
 	LOCK_RECORD, /* entry/record.c: libraries being taken on */
@@ -64,7 +64,7 @@ enum lock_place {
 	LOCK_SESSION_LABELS,   /* sqlite/session/labels.c: the sets of sessions */
 	LOCK_LABELS,           /* label/sets.c: the table of label sets */
 	LOCK_SPAN_SITES,       /* span/site.c: the list of sites */
-	LOCK_PROGRAMS,         /* sqlite/plan/bytecode.c: the programs that were published */
+	LOCK_BYTECODE,         /* sqlite/plan/bytecode.c: the programs that were published */
 	LOCK_SYMBOL_LOAD,      /* symbol: an object's symbols being read */
 	LOCK_SYMBOL_LINES,     /* symbol: an object's lines being read */
 	LOCK_PERF_MAP,         /* symbol/perf_map.c */
@@ -77,7 +77,7 @@ enum lock_place {
 	LOCK_THREADS,          /* collect/slots.c: more room for threads */
 	LOCK_LOADER,           /* base/loader.c: looking at the objects of the loader */
 	LOCK_MEMORY,           /* system/memory.c: the arenas */
-	LOCK_PLACES,
+	LOCK_RANKS,
 };
 
 /* Not recursive. Begins as zeroes. */
@@ -106,7 +106,7 @@ struct lock_group {
 
 struct lock {
 	const char *name;
-	enum lock_place place;
+	enum lock_rank rank;
 	enum lock_at_fork at_fork;
 	struct mutex *mutex; /* NULL: a group */
 	const struct lock_group *group;
@@ -118,17 +118,17 @@ struct lock {
 };
 
 /* A static mutex in the list; more members of struct lock may follow. */
-#define LOCK_DEFINE(variable, place_, ...)                                                                   \
+#define LOCK_DEFINE(variable, rank_, ...)                                                                    \
 	static struct mutex variable;                                                                        \
-	LOCK_LIST_(variable, .name = #place_, .place = (place_), .mutex = &variable, ##__VA_ARGS__)
+	LOCK_LIST_(variable, .name = #rank_, .rank = (rank_), .mutex = &variable, ##__VA_ARGS__)
 
 /* A mutex that stands elsewhere and that a group takes at a fork. */
-#define LOCK_DEFINE_GROUPED(variable, place_, mutex_)                                                        \
-	LOCK_LIST_(variable, .name = #place_, .place = (place_), .mutex = (mutex_), .at_fork = LOCK_GROUPED)
+#define LOCK_DEFINE_GROUPED(variable, rank_, mutex_)                                                         \
+	LOCK_LIST_(variable, .name = #rank_, .rank = (rank_), .mutex = (mutex_), .at_fork = LOCK_GROUPED)
 
 /* A group in the list: a pointer to a constant struct lock_group. */
-#define LOCK_DEFINE_GROUP(variable, place_, group_)                                                          \
-	LOCK_LIST_(variable, .name = #place_, .place = (place_), .group = (group_))
+#define LOCK_DEFINE_GROUP(variable, rank_, group_)                                                           \
+	LOCK_LIST_(variable, .name = #rank_, .rank = (rank_), .group = (group_))
 
 #define LOCK_LIST_(variable, ...)                                                                            \
 	static const struct lock listed_##variable = { __VA_ARGS__ };                                        \
@@ -140,8 +140,8 @@ void locks_before_fork(void);
 void locks_after_fork_in_parent(void);
 void locks_after_fork_in_child(void);
 
-/* The lock at a place, NULL when this program has none there. */
-const struct lock *lock_at(enum lock_place place);
+/* The lock at a rank, NULL when this program has none there. */
+const struct lock *lock_at(enum lock_rank rank);
 
 void lock_acquire(struct mutex *mutex) ACQUIRES(mutex);
 void lock_release(struct mutex *mutex) RELEASES(mutex);

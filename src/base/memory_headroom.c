@@ -44,7 +44,7 @@ static bool suffices(int resource, unsigned long long used, size_t bytes, const 
 	return false;
 }
 
-bool memory_is_left(size_t bytes, char why[MEMORY_SENTENCE_SIZE])
+bool memory_has_headroom(size_t bytes, char why[MEMORY_SENTENCE_SIZE])
 {
 	const struct usage usage = usage_now();
 

@@ -19,6 +19,6 @@
 
 /* Whether so many bytes of address space, and MEMORY_OF_DATA of them, are a small share of what the limits
  * leave. False: `why` is a sentence. */
-bool memory_is_left(size_t bytes, char why[MEMORY_SENTENCE_SIZE]);
+bool memory_has_headroom(size_t bytes, char why[MEMORY_SENTENCE_SIZE]);
 
 #endif

@@ -20,13 +20,13 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static int open_again(int place, const char *path, const struct stat *status)
+static int open_again(int path_fd, const char *path, const struct stat *status)
 {
 	char of_thread[48];
 	struct stat opened;
 	int fd;
 
-	snprintf(of_thread, sizeof(of_thread), "/proc/thread-self/fd/%d", place);
+	snprintf(of_thread, sizeof(of_thread), "/proc/thread-self/fd/%d", path_fd);
 	fd = open(of_thread, FLAGS);
 	if (fd < 0 && errno == ENOENT)
 		fd = open(path, FLAGS);
@@ -40,16 +40,16 @@ static int open_again(int place, const char *path, const struct stat *status)
 
 int regular_file_open(const char *path, struct stat *status)
 {
-	int place = open(path, O_PATH | O_CLOEXEC), fd = -1, error;
+	int path_fd = open(path, O_PATH | O_CLOEXEC), fd = -1, error;
 
-	if (place < 0)
+	if (path_fd < 0)
 		return -1;
-	if (fstat(place, status) == 0 && !S_ISREG(status->st_mode))
+	if (fstat(path_fd, status) == 0 && !S_ISREG(status->st_mode))
 		errno = EINVAL;
 	else
-		fd = open_again(place, path, status);
+		fd = open_again(path_fd, path, status);
 	error = errno;
-	close(place);
+	close(path_fd);
 	errno = error;
 	return fd;
 }

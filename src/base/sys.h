@@ -36,7 +36,7 @@ static inline uint32_t sys_gettid(void)
 }
 
 /* How often the calling thread has given its processor up to wait. */
-static inline uint64_t sys_waits(void)
+static inline uint64_t sys_voluntary_switches(void)
 {
 	struct rusage usage;
 

@@ -149,8 +149,8 @@ static bool read_operand(struct cursor *cursor, struct x86_instruction *instruct
 		if (mode == 0 && base == 5)
 			cursor->at += 4;
 	} else if (mode == 0 && base == 5) {
-		instruction->place = (uint8_t)cursor->at;
-		instruction->place_size = 4;
+		instruction->field = (uint8_t)cursor->at;
+		instruction->field_size = 4;
 		cursor->at += 4;
 	}
 	if (mode == 1)
@@ -190,9 +190,9 @@ static void read_constants(struct cursor *cursor, struct x86_instruction *instru
 	instruction->has_wide_value = form & V;
 	if (form & (J | K)) {
 		instruction->is_branch = true;
-		instruction->place = (uint8_t)cursor->at;
-		instruction->place_size = form & J ? 1 : 4;
-		cursor->at += instruction->place_size;
+		instruction->field = (uint8_t)cursor->at;
+		instruction->field_size = form & J ? 1 : 4;
+		cursor->at += instruction->field_size;
 	}
 }
 
@@ -212,10 +212,10 @@ bool x86_decode(const unsigned char *bytes, size_t size, struct x86_instruction 
 	return cursor.at <= cursor.size;
 }
 
-uint64_t x86_place(const struct x86_instruction *instruction, const unsigned char *bytes, uint64_t address)
+uint64_t x86_address(const struct x86_instruction *instruction, const unsigned char *bytes, uint64_t address)
 {
-	int32_t displacement = (int8_t)bytes[instruction->place];
-	if (instruction->place_size == sizeof(displacement))
-		memcpy(&displacement, bytes + instruction->place, sizeof(displacement));
+	int32_t displacement = (int8_t)bytes[instruction->field];
+	if (instruction->field_size == sizeof(displacement))
+		memcpy(&displacement, bytes + instruction->field, sizeof(displacement));
 	return address + instruction->length + (uint64_t)(int64_t)displacement;
 }

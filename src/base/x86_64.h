@@ -39,7 +39,7 @@ struct x86_instruction {
 	uint8_t operand_at; /* its offset, 0 where there is none */
 	/* Offset of the displacement that names a place relative to the end of the
 	 * instruction, 0: it names none; and its size, 1 or 4. */
-	uint8_t place, place_size;
+	uint8_t field, field_size;
 	uint8_t constants;   /* offset of what follows opcode and operand */
 	bool is_branch;      /* the place is where it jumps or calls to */
 	bool is_vector;      /* VEX, EVEX, XOP: opcodes have other meanings */
@@ -52,7 +52,7 @@ struct x86_instruction {
 bool x86_decode(const unsigned char *bytes, size_t size, struct x86_instruction *instruction);
 
 /* The place that the instruction at `address` names. */
-uint64_t x86_place(const struct x86_instruction *instruction, const unsigned char *bytes, uint64_t address);
+uint64_t x86_address(const struct x86_instruction *instruction, const unsigned char *bytes, uint64_t address);
 
 /* Number of the register in the operand byte's middle: a second operand, or part of the
  * opcode. */

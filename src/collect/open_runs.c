@@ -15,16 +15,16 @@ size_t open_runs_bytes(void)
 	return sizeof(struct open_runs);
 }
 
-void open_runs_place(void *memory)
+void open_runs_attach(void *memory)
 {
-	struct open_runs *placed = memory;
+	struct open_runs *table = memory;
 
-	placed->used = __atomic_load_n(&used, __ATOMIC_RELAXED);
+	table->used = __atomic_load_n(&used, __ATOMIC_RELAXED);
 	/* Release: with open_runs_take(). */
-	__atomic_store_n(&here, placed, __ATOMIC_RELEASE);
+	__atomic_store_n(&here, table, __ATOMIC_RELEASE);
 }
 
-void open_runs_leave_in_child(void)
+void open_runs_detach_in_child(void)
 {
 	if (here)
 		here->is_left = 1;
@@ -33,17 +33,17 @@ void open_runs_leave_in_child(void)
 
 struct open_run *open_runs_take(void)
 {
-	struct open_runs *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_runs *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 	uint32_t index;
 
-	if (!placed || __atomic_load_n(&used, __ATOMIC_RELAXED) >= OPEN_RUNS)
+	if (!table || __atomic_load_n(&used, __ATOMIC_RELAXED) >= OPEN_RUNS)
 		return NULL;
 	index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
 	if (index >= OPEN_RUNS)
 		return NULL;
 	/* Relaxed: the other process reads it when this one is gone. */
-	__atomic_fetch_add(&placed->used, 1, __ATOMIC_RELAXED);
-	return &placed->entries[index].run;
+	__atomic_fetch_add(&table->used, 1, __ATOMIC_RELAXED);
+	return &table->entries[index].run;
 }
 
 /* One that is too long is not known. */
@@ -79,17 +79,17 @@ void open_runs_write_id(struct open_run *run, const char *query_id)
 	copy_name(entry->query_id, sizeof(entry->query_id), query_id);
 }
 
-void open_runs_forget_program(struct open_run *run)
+void open_runs_forget_bytecode(struct open_run *run)
 {
-	((struct open_run_entry *)run)->start.program = 0;
+	((struct open_run_entry *)run)->start.bytecode = 0;
 }
 
 void open_runs_note_own_id(void)
 {
-	struct open_runs *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_runs *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 
-	if (placed)
-		__atomic_store_n(&placed->had_own_ids, 1, __ATOMIC_RELAXED);
+	if (table)
+		__atomic_store_n(&table->had_own_ids, 1, __ATOMIC_RELAXED);
 }
 
 /* --- copies: of a process that writes at any moment, or was killed at any ----------------------------- */

@@ -23,10 +23,10 @@ size_t open_runs_bytes(void);
 /* --- in the process of the runs -------------------------------------------------------------------- */
 
 /* `memory`: open_runs_bytes() of zeros, which stay. In a forked child again, at the same address. */
-void open_runs_place(void *memory);
+void open_runs_attach(void *memory);
 
 /* In a forked child that gets no such memory, and may go on to write into its parent's. */
-void open_runs_leave_in_child(void);
+void open_runs_detach_in_child(void);
 
 /* A new entry; NULL: there is no such memory, or no room. */
 struct open_run *open_runs_take(void);
@@ -45,7 +45,7 @@ void open_runs_describe(struct open_run *run, const struct run_start *start,
 void open_runs_write_id(struct open_run *run, const char *query_id);
 
 /* Its statement has been prepared anew. */
-void open_runs_forget_program(struct open_run *run);
+void open_runs_forget_bytecode(struct open_run *run);
 
 /* The user has given a query an id, by which the file knows it instead of by its key. */
 void open_runs_note_own_id(void);

@@ -45,43 +45,43 @@ size_t open_waits_bytes(void)
 	return sizeof(struct open_waits);
 }
 
-void open_waits_place(void *memory)
+void open_waits_attach(void *memory)
 {
-	struct open_waits *placed = memory;
+	struct open_waits *table = memory;
 
-	placed->engines = engines;
+	table->engines = engines;
 	/* Release: with open_waits_find(). */
-	__atomic_store_n(&here, placed, __ATOMIC_RELEASE);
+	__atomic_store_n(&here, table, __ATOMIC_RELEASE);
 }
 
-void open_waits_leave_in_child(void)
+void open_waits_detach_in_child(void)
 {
 	__atomic_store_n(&here, NULL, __ATOMIC_RELAXED);
 }
 
 struct wait_now *open_waits_find(struct thread *thread)
 {
-	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_waits *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 	uint32_t used, needed = thread->index + 1;
 
-	if (!placed || needed > WAITS)
+	if (!table || needed > WAITS)
 		return &thread->own_wait;
-	used = __atomic_load_n(&placed->used, __ATOMIC_RELAXED);
+	used = __atomic_load_n(&table->used, __ATOMIC_RELAXED);
 	/* Relaxed: the command reads it when all of them are gone. */
-	while (used < needed && !__atomic_compare_exchange_n(&placed->used, &used, needed, true,
+	while (used < needed && !__atomic_compare_exchange_n(&table->used, &used, needed, true,
 	                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	return &placed->waits[thread->index].now;
+	return &table->waits[thread->index].now;
 }
 
 void open_waits_before_exec(void)
 {
-	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_waits *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 
-	if (!placed)
+	if (!table)
 		return;
-	__atomic_store_n(&placed->until_ticks, fast_clock_moment().at, __ATOMIC_RELAXED);
-	__atomic_store_n(&placed->until_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+	__atomic_store_n(&table->until_ticks, fast_clock_moment().at, __ATOMIC_RELAXED);
+	__atomic_store_n(&table->until_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
 }
 
 /* The text is there as long as the thread is inside the call that runs it. Without a frame that
@@ -97,7 +97,7 @@ static void copy_text(struct open_wait *wait, const struct query_tag *tag)
 
 __attribute__((noinline)) void open_waits_describe(struct thread *thread)
 {
-	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_waits *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 	struct open_wait *wait = (struct open_wait *)thread->waiting;
 	const struct query_tag *tag;
 	bool is_between;
@@ -105,8 +105,8 @@ __attribute__((noinline)) void open_waits_describe(struct thread *thread)
 	thread->waiting->query = thread_newest_query(thread);
 	if (thread->waiting == &thread->own_wait)
 		return;
-	if (__atomic_load_n(&placed->until_ns, __ATOMIC_RELAXED)) /* it did not become one */
-		__atomic_store_n(&placed->until_ns, 0, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&table->until_ns, __ATOMIC_RELAXED)) /* it did not become one */
+		__atomic_store_n(&table->until_ns, 0, __ATOMIC_RELAXED);
 	tag = query_running(thread, (uintptr_t)__builtin_frame_address(0), &is_between);
 	wait->query = tag ? tag->key : (struct query_key){ 0 };
 	if (!tag)
@@ -137,11 +137,11 @@ static void add_engine(struct engines *to, uintptr_t start, uintptr_t end)
 
 void open_waits_add_engine(uintptr_t start, uintptr_t end)
 {
-	struct open_waits *placed = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_waits *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 
 	add_engine(&engines, start, end);
-	if (placed)
-		add_engine(&placed->engines, start, end);
+	if (table)
+		add_engine(&table->engines, start, end);
 }
 
 static bool is_hosts(const struct engines *known, const void *caller)
@@ -259,7 +259,7 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 
 	if (!periods)
 		return true;
-	record = ring_reserve(ring, sizeof(*record) + sizeof(record->trace[0]) +
+	record = ring_reserve(ring, sizeof(*record) + sizeof(record->addresses[0]) +
 	                                    SAMPLE_FIELD_BYTES(sizeof(value)) +
 	                                    SAMPLE_FIELD_BYTES(sizeof(*field)));
 	if (!record)
@@ -272,11 +272,11 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 		.weight = periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX,
 		.generation = generation,
 		.depth = 1,
-		.trace_type = TRACE_OFF_CPU,
+		.type = SAMPLE_OFF_CPU,
 		.flags = SAMPLE_TRUNCATED,
 	};
-	record->trace[0] = (uintptr_t)wait->now.caller;
-	end = sample_field_put(record, record->trace + record->depth, FIELD_VALUE, &value, sizeof(value));
+	record->addresses[0] = (uintptr_t)wait->now.caller;
+	end = sample_field_put(record, record->addresses + record->depth, FIELD_VALUE, &value, sizeof(value));
 	sample_field_put(record, end, FIELD_WAIT, field, sizeof(*field));
 	ring_commit(ring, record, RECORD_SAMPLE);
 	return true;

@@ -25,10 +25,10 @@ size_t open_waits_bytes(void);
 
 /* `memory`: open_waits_bytes() of zeros, which stay. Before there are threads; in a forked child
  * again. */
-void open_waits_place(void *memory);
+void open_waits_attach(void *memory);
 
 /* In a forked child that gets no such memory: the threads' slots have the waits. */
-void open_waits_leave_in_child(void);
+void open_waits_detach_in_child(void);
 
 /* Where the thread of this slot keeps its wait. */
 struct wait_now *open_waits_find(struct thread *thread);

@@ -33,7 +33,7 @@ size_t ring_memory_bytes(size_t bytes)
 	return RING_FRONT + round_up(bytes);
 }
 
-struct ring *ring_place(void *memory, size_t bytes, uint64_t position)
+struct ring *ring_init(void *memory, size_t bytes, uint64_t position)
 {
 	struct ring *ring = memory;
 
@@ -55,7 +55,7 @@ struct ring *ring_create(size_t bytes)
 	void *memory = mmap(NULL, ring_memory_bytes(bytes), PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return memory == MAP_FAILED ? NULL : ring_place(memory, bytes, 0);
+	return memory == MAP_FAILED ? NULL : ring_init(memory, bytes, 0);
 }
 
 void ring_destroy(struct ring *ring)
@@ -75,7 +75,7 @@ void ring_reset_in_child(struct ring *ring)
 	__atomic_store_n(&ring->dropped, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ring->sleep, RING_AWAKE, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ring->wake_requested, 0, __ATOMIC_SEQ_CST);
-	ring_place(ring, ring->bytes, __atomic_load_n(&ring->head, __ATOMIC_SEQ_CST));
+	ring_init(ring, ring->bytes, __atomic_load_n(&ring->head, __ATOMIC_SEQ_CST));
 }
 
 /* Acquire on both: the caller compares them with what other threads have published. */
@@ -194,11 +194,11 @@ static bool has_work(struct ring *ring, uint32_t sleep)
 #define STALL_FIRST_NS 1000000ull
 #define STALL_LAST_NS 32000000ull
 
-WAIT_DEFINE(for_record, "the flusher: a record", WAIT_NO_LIMIT, "the first record; ring_wake()");
-WAIT_DEFINE(for_interval, "the flusher: the time of its next flush", WAIT_OF_CALLER,
-            "the record with which the ring is half full; ring_wake()");
-WAIT_DEFINE(for_first, "the flusher: a run that is open lasts longer", WAIT_OF_CALLER,
-            "the first record; ring_wake()");
+BOUNDED_WAIT_DEFINE(for_record, "the flusher: a record", BOUND_NONE, "the first record; ring_wake()");
+BOUNDED_WAIT_DEFINE(for_interval, "the flusher: the time of its next flush", BOUND_OF_CALLER,
+                    "the record with which the ring is half full; ring_wake()");
+BOUNDED_WAIT_DEFINE(for_first, "the flusher: a run that is open lasts longer", BOUND_OF_CALLER,
+                    "the first record; ring_wake()");
 
 /* `until_first`: the first record ends it, not only a ring that is half full. */
 static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_first)
@@ -213,7 +213,7 @@ static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_fir
 		if (is_woken || bounded_wait_left(wait) == 0)
 			break;
 
-		uint64_t most = WAIT_NO_LIMIT;
+		uint64_t most = BOUND_NONE;
 		/* The oldest record is reserved and not committed: every commit behind it
 		 * would wake the reader in vain. */
 		if (until_first ? ring_used_bytes(ring) != 0 : ring_is_half_full(ring)) {
@@ -260,7 +260,7 @@ bool ring_wait_beside(struct ring *ring, int64_t timeout_ns)
 	__atomic_store_n(&ring->sleep, sleep, __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&ring->wake_requested, 0, __ATOMIC_SEQ_CST) == 0 &&
 	    (ring_used_bytes(ring) == 0) == is_read)
-		bounded_wait_futex(&wait, &ring->sleep, sleep, WAIT_NO_LIMIT);
+		bounded_wait_futex(&wait, &ring->sleep, sleep, BOUND_NONE);
 	__atomic_store_n(&ring->sleep, RING_AWAKE, __ATOMIC_SEQ_CST);
 	/* A request that came late is left for the next call. */
 	return bounded_wait_left(&wait) != 0;

@@ -25,7 +25,7 @@ void ring_destroy(struct ring *ring);
 /* A ring in memory of the caller's, zero-filled, of ring_memory_bytes(bytes) at a page;
  * `bytes` is rounded as above. Its positions begin at `position`. */
 size_t ring_memory_bytes(size_t bytes);
-struct ring *ring_place(void *memory, size_t bytes, uint64_t position);
+struct ring *ring_init(void *memory, size_t bytes, uint64_t position);
 
 /* In a forked child, before its other threads: discards the records of the parent's
  * threads, committed or not. Positions go on from where they were. */

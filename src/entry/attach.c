@@ -54,7 +54,7 @@ int attach_connection(sqlite3 *db, bool wants_tables, char **error)
 		rc = bring_schema(session, error);
 	own_statements_end_quiet(&quiet);
 	if (session && is_new && !hooked)
-		session_trace(session);
+		session_set_trace_callback(session);
 	if (rc)
 		counter_add(SAMPLER_SESSIONS_REFUSED, 1);
 	return rc;

@@ -93,7 +93,7 @@ static void begins(const struct confinement *confinement)
 	if (storing && !is_running)
 		__atomic_store_n(&is_refused, true, __ATOMIC_RELEASE);
 	if (session_recording())
-		mark_leave(MARK_CONFINED, sentence);
+		mark_write(MARK_CONFINED, sentence);
 }
 
 static void was_refused(void)

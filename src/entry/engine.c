@@ -45,7 +45,7 @@ int qp_query_end(int64_t exception_code, const char *exception)
 	return QP_OK;
 }
 
-int qp_unwind(const void *ucontext, uint64_t *trace, int max)
+int qp_unwind(const void *ucontext, uint64_t *addresses, int max)
 {
 	const struct thread *thread = thread_current;
 	const struct unwind_stack unknown = { 0 };
@@ -53,7 +53,7 @@ int qp_unwind(const void *ucontext, uint64_t *trace, int max)
 	 * interrupted a sample of the same thread. */
 	const unsigned side = publish_enter_reader();
 	struct unwind_result result =
-		unwind_trace(ucontext, thread ? &thread->stack : &unknown, NULL, trace, max);
+		unwind_addresses(ucontext, thread ? &thread->stack : &unknown, NULL, addresses, max);
 
 	publish_leave_reader(side);
 	return result.truncated ? -result.depth : result.depth;

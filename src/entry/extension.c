@@ -80,7 +80,7 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const sqlite3_api_routines
 
 int sqlite3_queryprof_trace_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
-	return trace_names_attach(db, error, api, NULL);
+	return trace_file_functions_attach(db, error, api, NULL);
 }
 
 /* --- C -------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ int qp_trace(sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void 
 		                 "qp_trace: the connection is not attached, call qp_attach() first");
 	call_enter(&call, session->library, __builtin_frame_address(0));
 	if (session->traced)
-		trace_fallback_set(session, callback ? mask : 0, callback, context);
+		trace_callback_set(session, callback ? mask : 0, callback, context);
 	else
 		rc = sqlite3_trace_v2(db, mask, callback, context);
 	call_leave(&call);
@@ -267,7 +267,7 @@ int qp_set(sqlite3 *db, const char *name, const char *value)
 		return error_set(QP_INVALID, "qp_set: a name and a value are needed");
 	settings_init();
 	code = session_set(session, name, value, SETTING_FROM_C, &error);
-	return code ? error_take(code, error, "the setting was refused") : QP_OK;
+	return code ? error_detach(code, error, "the setting was refused") : QP_OK;
 }
 
 int qp_set_label(sqlite3 *db, const char *key, const char *text)

@@ -93,7 +93,7 @@ static void sum_up(struct qp_query_handle *handle, struct thread *thread)
 		run->left_ns = run->start_monotonic_ns;
 	run->execution_ns = run->left_ns - run->start_monotonic_ns;
 	run->cpu_ns = run->cpu_estimated_ns =
-		__atomic_load_n(&run->counts.weights[TRACE_CPU], __ATOMIC_RELAXED) *
+		__atomic_load_n(&run->counts.weights[SAMPLE_CPU], __ATOMIC_RELAXED) *
 		handle->settings.period_ns[TIMER_CPU];
 	run->threads = 0;
 	for (size_t i = 0; i < sizeof(handle->threads) / sizeof(*handle->threads); i++)

@@ -110,8 +110,8 @@ static int send_message(struct handover_message message, const int *descriptors,
 }
 
 /* By one call, in which the kernel counts: a signal's handler must not run. */
-WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
-            WAIT_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
+BOUNDED_WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
+                    BOUND_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
 
 /* The memory that the command has made; -1: none. The host's signals wait meanwhile. */
 static int await_memory(int from)

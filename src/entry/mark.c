@@ -55,7 +55,7 @@ static ssize_t write_line(int fd, const char *line, size_t size)
 	return written;
 }
 
-bool mark_leave(enum mark mark, const char *text)
+bool mark_write(enum mark mark, const char *text)
 {
 	const char *name = secure_getenv("QUERYPROF_RECORD");
 	int error = errno, fd = -1;

@@ -26,7 +26,7 @@ enum mark {
 
 /* Keeps errno. `text` is one line; what does not fit into PIPE_BUF is left out. Never blocks, and raises no
  * signal. False: the pipe cannot be had. */
-bool mark_leave(enum mark mark, const char *text);
+bool mark_write(enum mark mark, const char *text);
 
 /* From now on by the fewest system calls, in a process that a filter may kill: without a guard against the
  * signal that a write raises if the command ends in that moment. */

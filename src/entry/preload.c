@@ -72,7 +72,7 @@ static void refused(const char *path, const char *why)
 	char line[PATH_MAX + 400];
 
 	snprintf(line, sizeof(line), "%s: %s", path, why);
-	mark_leave(MARK_REFUSED, line);
+	mark_write(MARK_REFUSED, line);
 }
 
 static const char *name_program(char path[PATH_MAX])
@@ -90,7 +90,7 @@ static bool is_welcome(void)
 	char program[PATH_MAX], why[MEMORY_SENTENCE_SIZE];
 
 	if (is == NOT_KNOWN) {
-		is = memory_is_left(MEMORY_OF_LIBRARY, why) ? WELCOME : NOT_WELCOME;
+		is = memory_has_headroom(MEMORY_OF_LIBRARY, why) ? WELCOME : NOT_WELCOME;
 		if (is == NOT_WELCOME)
 			refused(name_program(program), why);
 	}
@@ -128,7 +128,7 @@ static void leave_program(void)
 	prctl(PR_GET_NAME, line);
 	size = strlen(line);
 	if (readlink("/proc/self/exe", line + size, PATH_MAX - 1) > 0)
-		mark_leave(MARK_PROGRAM, line);
+		mark_write(MARK_PROGRAM, line);
 }
 
 /* Which of the objects has a SQLite of its own inside, the command looks up if it has to. The
@@ -136,16 +136,16 @@ static void leave_program(void)
 static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	static size_t left;
-	size_t *place = context;
+	size_t *index = context;
 
 	(void)size;
-	if ((*place)++ < left)
+	if ((*index)++ < left)
 		return 0;
 	left++;
 	if (!*info->dlpi_name)
 		leave_program();
 	else if (*info->dlpi_name == '/')
-		mark_leave(MARK_OBJECT, info->dlpi_name);
+		mark_write(MARK_OBJECT, info->dlpi_name);
 	return 0;
 }
 
@@ -156,7 +156,7 @@ static void look(void)
 	struct sqlite_library library;
 	unsigned long long adds = 0;
 	char program[PATH_MAX];
-	size_t place = 0;
+	size_t index = 0;
 
 	loader_each(read_adds, &adds);
 	if (adds == seen_adds)
@@ -176,7 +176,7 @@ static void look(void)
 	if (record)
 		record();
 	else
-		loader_each(leave_object, &place);
+		loader_each(leave_object, &index);
 	namespaces_check(found_elsewhere);
 }
 

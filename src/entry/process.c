@@ -106,7 +106,7 @@ static void stop_when_confined(void)
 /* Of a process's own flusher, under `record`. */
 static void report_failure(const char *sentence)
 {
-	if (session_recording() && !mark_leave(MARK_LOST, sentence))
+	if (session_recording() && !mark_write(MARK_LOST, sentence))
 		shared_ring_lose_child();
 }
 
@@ -192,7 +192,7 @@ static int apply_config(const qp_config *config)
 		snprintf(text, sizeof(text), "%lld", (long long)value);
 		code = change(i, text, &error);
 	}
-	return code ? error_take(code, error, "the configuration was refused") : QP_OK;
+	return code ? error_detach(code, error, "the configuration was refused") : QP_OK;
 }
 
 static int start(const qp_config *config)
@@ -208,7 +208,7 @@ static int start(const qp_config *config)
 	if (config && (code = apply_config(config)))
 		return code;
 	if (!ring && session_recording() &&
-	    !memory_is_left(shared_ring_size(store_ring_bytes()) + MEMORY_OF_DATA, why))
+	    !memory_has_headroom(shared_ring_size(store_ring_bytes()) + MEMORY_OF_DATA, why))
 		return error_set(QP_NOMEM, "%s", why);
 	if (!ring && !(ring = handover_ring(store_ring_bytes())))
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", store_ring_bytes(),
@@ -227,7 +227,7 @@ static int start(const qp_config *config)
 		code = store_open(&sentence);
 		if (code) {
 			store_shutdown();
-			return error_take(code, sentence, "the trace file cannot be opened");
+			return error_detach(code, sentence, "the trace file cannot be opened");
 		}
 	}
 	if ((error = sampler_init(ring))) {
@@ -308,5 +308,5 @@ int qp_flush(int timeout_ms)
 	if (!store_drain(timeout_ms))
 		return error_set(QP_STORE, "qp_flush: not all was stored within %d ms", timeout_ms);
 	reason = store_error();
-	return reason ? error_take(QP_STORE, reason, "") : QP_OK;
+	return reason ? error_detach(QP_STORE, reason, "") : QP_OK;
 }

@@ -94,8 +94,8 @@ static void start_in_child(void)
 		state = NOT_TRIED;
 }
 
-WAIT_DEFINE(for_start, "a first query: another thread starts the sampler", NS_PER_S,
-            "nothing, so it looks every ms: that thread takes a few");
+BOUNDED_WAIT_DEFINE(for_start, "a first query: another thread starts the sampler", NS_PER_S,
+                    "nothing, so it looks every ms: that thread takes a few");
 
 /* The sampler starts with the first query or automatic extension, or with the first opening by a SQLite
  * inside of the program: a process without any stays as it was. */
@@ -111,13 +111,13 @@ static bool start_sampling(void)
 	if (now == NOT_TRIED &&
 	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		now = try_to_start() ? STARTED : FAILED;
-		mark_leave(now == FAILED ? MARK_LOST : MARK_STARTED, now == FAILED ? qp_error() : "");
+		mark_write(now == FAILED ? MARK_LOST : MARK_STARTED, now == FAILED ? qp_error() : "");
 		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 	}
 	is_starting = false;
 	/* A few milliseconds. Not without end, as the thread that starts may need a lock that the
 	 * host holds here. */
-	while (now == TRYING && bounded_wait_nap(&wait, WAIT_MS(1)))
+	while (now == TRYING && bounded_wait_nap(&wait, BOUND_MS(1)))
 		now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (now == STARTED)
 		hooks_follow(); /* whose slots were not known yet */
@@ -130,7 +130,7 @@ static int refuse(const char *path, const char *why)
 	char *line = text_format("%s: %s", path, why);
 
 	if (line)
-		mark_leave(MARK_REFUSED, line);
+		mark_write(MARK_REFUSED, line);
 	free(line);
 	return error_set(QP_SQLITE, "qp_record: %s: %s", path, why);
 }
@@ -172,7 +172,7 @@ static void begin_recording(const char *path)
 	if (recording)
 		return;
 	session_record_all(start_sampling);
-	mark_leave(MARK_SQLITE, path);
+	mark_write(MARK_SQLITE, path);
 	recording = true;
 }
 
@@ -243,8 +243,8 @@ static int follow_static(const void *table)
 	return code;
 }
 
-WAIT_DEFINE(for_library, "a SQLite that is followed: another thread follows one", NS_PER_S,
-            "that thread, when it is done");
+BOUNDED_WAIT_DEFINE(for_library, "a SQLite that is followed: another thread follows one", NS_PER_S,
+                    "that thread, when it is done");
 
 int qp_record_static(const struct sqlite3_api_routines *table)
 {

@@ -30,7 +30,7 @@ struct export_module {
 };
 
 /* Puts what has a number into its table, a vector of pointers. False: no memory. */
-#define EXPORT_PLACE(table, numbered)                                                                        \
+#define EXPORT_KEEP(table, numbered)                                                                         \
 	({                                                                                                   \
 		__typeof__((table)->items) placed_ = vector_at((table), (numbered)->number);                 \
 		if (placed_)                                                                                 \

@@ -24,7 +24,7 @@
 /* The page, see flamegraph_page.S. */
 extern const char flame_graph_page[], flame_graph_page_end[];
 
-static const char data_place[] = "@DATA@";
+static const char data_marker[] = "@DATA@";
 
 struct node {
 	uint32_t parent; /* NODE_ROOT: none */
@@ -199,7 +199,7 @@ static bool write_functions(const struct writer *writer)
 		fprintf(writer->out, ",%" PRId64 ",", module ? (int64_t)module->number : -1);
 		export_write_text(writer->out, function->file);
 		fputc(']', writer->out);
-		fine = !module || EXPORT_PLACE(&modules, module);
+		fine = !module || EXPORT_KEEP(&modules, module);
 	}
 	fputs("],\n\"modules\":[", writer->out);
 	for (size_t i = 0; fine && i < modules.count; i++) {
@@ -215,9 +215,9 @@ static bool write_functions(const struct writer *writer)
 static bool write_queries(const struct writer *writer)
 {
 	uint32_t *order = groups_order(&writer->statements);
-	uint32_t *place = calloc(writer->statements.list.count + 1, sizeof(*place));
+	uint32_t *marker = calloc(writer->statements.list.count + 1, sizeof(*marker));
 	int64_t *runs = calloc(2 * writer->statements.list.count + 2, sizeof(*runs)); /* of each side */
-	bool fine = order && place && runs;
+	bool fine = order && marker && runs;
 
 	for (size_t i = 0; fine && i < writer->queries.count; i++) {
 		const struct query *query = &writer->queries.items[i];
@@ -225,7 +225,7 @@ static bool write_queries(const struct writer *writer)
 	}
 	fputs("\"statements\":[", writer->out);
 	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++) {
-		place[order[i]] = i;
+		marker[order[i]] = i;
 		fputs(i ? ",\n" : "\n", writer->out);
 		export_write_text(writer->out, writer->statements.list.items[order[i]].name);
 	}
@@ -236,7 +236,7 @@ static bool write_queries(const struct writer *writer)
 	fputs("],\n\"queries\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->queries.count; i++) {
 		const struct query *query = &writer->queries.items[i];
-		fprintf(writer->out, "%s[%" PRIu32 ",", i ? ",\n" : "\n", place[query->statement]);
+		fprintf(writer->out, "%s[%" PRIu32 ",", i ? ",\n" : "\n", marker[query->statement]);
 		export_write_text(writer->out, query->labels->query_id);
 		fputc(',', writer->out);
 		export_write_text(writer->out, query->labels->database);
@@ -244,7 +244,7 @@ static bool write_queries(const struct writer *writer)
 	}
 	fputs("]", writer->out);
 	free(order);
-	free(place);
+	free(marker);
 	free(runs);
 	return fine;
 }
@@ -274,15 +274,15 @@ static bool write_data(struct writer *writer)
 static bool write_page(struct writer *writer)
 {
 	size_t size = (size_t)(flame_graph_page_end - flame_graph_page);
-	const char *place = memmem(flame_graph_page, size, data_place, sizeof(data_place) - 1);
+	const char *marker = memmem(flame_graph_page, size, data_marker, sizeof(data_marker) - 1);
 
-	if (!place)
+	if (!marker)
 		return false;
-	fwrite(flame_graph_page, 1, (size_t)(place - flame_graph_page), writer->out);
+	fwrite(flame_graph_page, 1, (size_t)(marker - flame_graph_page), writer->out);
 	if (!write_data(writer))
 		return false;
-	place += sizeof(data_place) - 1;
-	fwrite(place, 1, (size_t)(flame_graph_page_end - place), writer->out);
+	marker += sizeof(data_marker) - 1;
+	fwrite(marker, 1, (size_t)(flame_graph_page_end - marker), writer->out);
 	return !ferror(writer->out);
 }
 

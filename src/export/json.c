@@ -35,20 +35,20 @@ struct writer {
 
 /* --- the tables ------------------------------------------------------------------ */
 
-static bool place_frame(struct writer *writer, const struct export_frame *frame)
+static bool keep_frame(struct writer *writer, const struct export_frame *frame)
 {
-	return EXPORT_PLACE(&writer->frames, frame) &&
-	       (!frame->module || EXPORT_PLACE(&writer->modules, frame->module));
+	return EXPORT_KEEP(&writer->frames, frame) &&
+	       (!frame->module || EXPORT_KEEP(&writer->modules, frame->module));
 }
 
-static bool place_stack(struct writer *writer, const struct export_stack *stack)
+static bool keep_stack(struct writer *writer, const struct export_stack *stack)
 {
 	if (stack->number < writer->stacks.count && writer->stacks.items[stack->number])
 		return true;
 	for (size_t i = 0; i < stack->count; i++)
-		if (!place_frame(writer, stack->frames[i]))
+		if (!keep_frame(writer, stack->frames[i]))
 			return false;
-	return EXPORT_PLACE(&writer->stacks, stack);
+	return EXPORT_KEEP(&writer->stacks, stack);
 }
 
 /* Equal texts are one text, see names.h. */
@@ -57,7 +57,7 @@ static struct hash statement_key(const struct export_labels *labels)
 	return hash_words(&(uint64_t){ (uintptr_t)labels->statement }, 1);
 }
 
-static bool place_labels(struct writer *writer, const struct export_labels *labels)
+static bool keep_labels(struct writer *writer, const struct export_labels *labels)
 {
 	const char **statement =
 		index_item(&writer->statement_index, statement_key(labels), &writer->statements);
@@ -65,14 +65,14 @@ static bool place_labels(struct writer *writer, const struct export_labels *labe
 	if (!statement)
 		return false;
 	*statement = labels->statement;
-	return EXPORT_PLACE(&writer->labels, labels);
+	return EXPORT_KEEP(&writer->labels, labels);
 }
 
 static bool add_json(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 
-	return place_stack(writer, sample->stack) && place_labels(writer, sample->labels) &&
+	return keep_stack(writer, sample->stack) && keep_labels(writer, sample->labels) &&
 	       sums_add(&writer->sums, sample);
 }
 

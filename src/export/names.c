@@ -187,16 +187,16 @@ static const struct export_frame *find_frame(struct names *names, uint64_t addre
 	return frame && *frame ? &(*frame)->frame : NULL;
 }
 
-const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad)
+const struct export_stack *names_stack(struct names *names, const char *json, bool is_truncated, bool *bad)
 {
-	struct trace_reader addresses = { .at = trace };
+	struct address_reader addresses = { .at = json };
 	uint64_t address;
 	size_t count = 0;
 	int next;
 
-	while ((next = trace_next(&addresses, &address)) > 0)
+	while ((next = address_reader_next(&addresses, &address)) > 0)
 		count++;
-	*bad = next < 0 || count > TRACE_MAX_FRAMES;
+	*bad = next < 0 || count > STACK_FRAMES_MAX;
 	if (*bad)
 		return NULL;
 	struct export_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
@@ -207,8 +207,8 @@ const struct export_stack *names_stack(struct names *names, const char *trace, b
 	stack->number = NOT_USED;
 	stack->is_truncated = is_truncated;
 	stack->frames = (const struct export_frame **)(stack + 1);
-	addresses = (struct trace_reader){ .at = trace };
-	while (trace_next(&addresses, &address) > 0) {
+	addresses = (struct address_reader){ .at = json };
+	while (address_reader_next(&addresses, &address) > 0) {
 		const struct export_frame *frame = find_frame(names, address);
 		if (!frame)
 			return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as writers take them: from the addresses of a trace to functions, files
+ * Stacks as writers take them: from the addresses of a stack to functions, files
  * and lines, each worked out once.
  */
 #ifndef QUERYPROF_EXPORT_NAMES_H
@@ -16,13 +16,13 @@ struct names;
 struct names *names_create(bool inlines);
 void names_free(struct names *names);
 
-/* From now on traces are of that address space, which stays as long as it is the current
+/* From now on stacks are of that address space, which stays as long as it is the current
  * one. Names from others stay as they are, and numbers go on. */
 void names_enter(struct names *names, const struct address_space *space);
 
-/* The stack of a trace, a JSON array of addresses, leaf first. The caller keeps it
- * and calls once a trace. NULL: no memory, or with *bad no such array. */
-const struct export_stack *names_stack(struct names *names, const char *trace, bool is_truncated, bool *bad);
+/* The stack of a JSON array of addresses, leaf first. The caller keeps it
+ * and calls once a stack. NULL: no memory, or with *bad no such array. */
+const struct export_stack *names_stack(struct names *names, const char *json, bool is_truncated, bool *bad);
 
 /* The stack with `count` frames more, functions of these names, leaf first, before its frame number `at`;
  * behind its root, where it has so many. The names are kept ones. NULL: no memory. */

@@ -163,7 +163,7 @@ static int32_t write_attribute(struct writer *writer, const char *key, const cha
 }
 
 /* The place of what has the number in a table of numbers; NULL: no memory. */
-static int32_t *place(struct writer *writer, struct numbers *numbers, uint32_t number)
+static int32_t *number_slot(struct writer *writer, struct numbers *numbers, uint32_t number)
 {
 	int32_t *at = vector_at(&numbers->list, number);
 
@@ -174,7 +174,7 @@ static int32_t *place(struct writer *writer, struct numbers *numbers, uint32_t n
 static int32_t write_mapping(struct writer *writer, const struct export_module *module)
 {
 	Otlp__Mapping mapping = OTLP__MAPPING__INIT;
-	int32_t *number = module ? place(writer, &writer->mappings, module->number) : NULL, build_id;
+	int32_t *number = module ? number_slot(writer, &writer->mappings, module->number) : NULL, build_id;
 
 	if (!number || *number)
 		return number ? *number : 0;
@@ -194,7 +194,7 @@ static int32_t write_mapping(struct writer *writer, const struct export_module *
 static int32_t write_location(struct writer *writer, const struct export_frame *frame)
 {
 	Otlp__Location location = OTLP__LOCATION__INIT;
-	int32_t *number = place(writer, &writer->locations, frame->number);
+	int32_t *number = number_slot(writer, &writer->locations, frame->number);
 
 	if (!number || *number)
 		return number ? *number : 0;
@@ -220,7 +220,7 @@ static int32_t write_location(struct writer *writer, const struct export_frame *
 static int32_t write_stack(struct writer *writer, const struct export_stack *stack)
 {
 	Otlp__Stack written = OTLP__STACK__INIT;
-	int32_t *number = place(writer, &writer->stacks, stack->number), *locations;
+	int32_t *number = number_slot(writer, &writer->stacks, stack->number), *locations;
 
 	if (!number || *number)
 		return number ? *number : 0;

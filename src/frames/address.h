@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an address of a trace to what a person reads.
+ * From an address of a stack to what a person reads.
  */
 #ifndef QUERYPROF_FRAMES_ADDRESS_H
 #define QUERYPROF_FRAMES_ADDRESS_H

@@ -19,13 +19,13 @@
 #include "frames/module_rows.h"
 
 #define STACKS_A_TURN "256"
-#define TRACE_TEXT_MAX "10755" /* TRACE_MAX_FRAMES of 21 characters, and the brackets */
+#define STACK_TEXT_MAX "10755" /* STACK_FRAMES_MAX of 21 characters, and the brackets */
 #define SEEN_MAX (1 << 18)
 
 /* --- statements ------------------------------------------------------------------ */
 
 enum statement {
-	/* No row where a trace is no array: others of a damaged file may be fine. */
+	/* No row where a stack is no array: others of a damaged file may be fine. */
 	NEXT_ADDRESS,
 	MODULES,
 	KNOWN,
@@ -40,7 +40,7 @@ enum statement {
 
 static const char *const statement_sql[STATEMENTS] = {
 	[NEXT_ADDRESS] = "SELECT k.id, a.value FROM ("
-			 "SELECT id, iif(length(trace) <= " TRACE_TEXT_MAX
+			 "SELECT id, iif(length(trace) <= " STACK_TEXT_MAX
 			 " AND json_valid(trace), trace, '[]') AS trace FROM stacks WHERE id > ?1"
 			 " ORDER BY id LIMIT " STACKS_A_TURN ") AS k"
 			 " LEFT JOIN json_each(k.trace) AS a ON a.type = 'integer'",

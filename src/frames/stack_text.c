@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store writes traces, but SQL may pass any text: so the array is parsed strictly. An
+ * The store writes stacks, but SQL may pass any text: so the array is parsed strictly. An
  * integer that SQLite shows as negative is the address with the same 64 bits.
  */
 #include "frames/stack_text.h"
@@ -17,26 +17,26 @@
 
 #define HEXADECIMAL "0123456789abcdefABCDEF"
 
-bool trace_parse_address(const char *text, uint64_t *address)
+bool address_parse(const char *text, uint64_t *address)
 {
 	const char *digits = text + 2;
 
 	if (text[0] != '0' || (text[1] | 0x20) != 'x')
-		return !isspace((unsigned char)*text) && json_take_integer(&text, address) && !*text;
+		return !isspace((unsigned char)*text) && json_read_integer(&text, address) && !*text;
 	errno = 0;
 	*address = strtoull(digits, NULL, 16);
 	return *digits && !digits[strspn(digits, HEXADECIMAL)] && !errno;
 }
 
-int trace_next(struct trace_reader *reader, uint64_t *address)
+int address_reader_next(struct address_reader *reader, uint64_t *address)
 {
 	const bool is_first = reader->count == 0;
 
-	if (reader->count++ > TRACE_READ_MAX || (is_first && !json_take(&reader->at, '[')))
+	if (reader->count++ > ADDRESS_READ_MAX || (is_first && !json_read(&reader->at, '[')))
 		return -1;
-	if (json_take(&reader->at, ']'))
-		return json_take(&reader->at, 0) ? 0 : -1;
-	return (is_first || json_take(&reader->at, ',')) && json_take_integer(&reader->at, address) ? 1 : -1;
+	if (json_read(&reader->at, ']'))
+		return json_read(&reader->at, 0) ? 0 : -1;
+	return (is_first || json_read(&reader->at, ',')) && json_read_integer(&reader->at, address) ? 1 : -1;
 }
 
 /* --- for people ------------------------------------------------------------ */
@@ -57,11 +57,11 @@ static void write_plain(FILE *out, const char *text)
 	fputs(text ? text : "", out);
 }
 
-static char *write_trace(const struct address_space *space, const char *trace, const char *before,
+static char *write_stack(const struct address_space *space, const char *stack, const char *before,
                          const char *separator, const char *after, read_address read,
                          void (*write)(FILE *out, const char *text), bool *bad)
 {
-	struct trace_reader reader = { .at = trace };
+	struct address_reader reader = { .at = stack };
 	uint64_t address;
 	size_t size;
 	char *text = NULL;
@@ -72,7 +72,8 @@ static char *write_trace(const struct address_space *space, const char *trace, c
 	if (!out)
 		return NULL;
 	fputs(before, out);
-	for (const char *between = ""; (next = trace_next(&reader, &address)) > 0; between = separator) {
+	for (const char *between = ""; (next = address_reader_next(&reader, &address)) > 0;
+	     between = separator) {
 		char *known = read(space, address);
 		fputs(between, out);
 		write(out, known);
@@ -87,24 +88,24 @@ static char *write_trace(const struct address_space *space, const char *trace, c
 	return text;
 }
 
-char *trace_text(const struct address_space *space, const char *trace, const char *separator, bool *bad)
+char *stack_text(const struct address_space *space, const char *stack, const char *separator, bool *bad)
 {
-	return write_trace(space, trace, "", separator, "", address_text, write_plain, bad);
+	return write_stack(space, stack, "", separator, "", address_text, write_plain, bad);
 }
 
-char *trace_symbols(const struct address_space *space, const char *trace, bool *bad)
+char *stack_symbols(const struct address_space *space, const char *stack, bool *bad)
 {
-	return write_trace(space, trace, "[", ",", "]", address_text, write_json, bad);
+	return write_stack(space, stack, "[", ",", "]", address_text, write_json, bad);
 }
 
-char *trace_lines(const struct address_space *space, const char *trace, bool *bad)
+char *stack_lines(const struct address_space *space, const char *stack, bool *bad)
 {
-	return write_trace(space, trace, "[", ",", "]", address_line, write_json, bad);
+	return write_stack(space, stack, "[", ",", "]", address_line, write_json, bad);
 }
 
 /* --- inlined functions ----------------------------------------------------- */
 
-static void write_place(FILE *out, const struct symbol_frame *frame)
+static void write_location(FILE *out, const struct symbol_frame *frame)
 {
 	json_write_part(out, frame->file ? frame->file : "??", "");
 	fprintf(out, ":%d", frame->line);
@@ -115,14 +116,14 @@ static void write_inlined(FILE *out, const struct symbol_frame *frame)
 	char *function = frame->function ? symbol_demangle(frame->function) : NULL;
 
 	fputs(",\"", out);
-	write_place(out, frame);
+	write_location(out, frame);
 	putc_unlocked(':', out);
 	json_write_part(out, function ? function : frame->function ? frame->function : "??", "");
 	putc_unlocked('"', out);
 	free(function);
 }
 
-char *trace_line_with_inlines(const struct address_space *space, uint64_t address)
+char *address_line_with_inlines(const struct address_space *space, uint64_t address)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	size_t count = address_frames(space, address, frames, SYMBOL_FRAMES_MAX), size;
@@ -136,7 +137,7 @@ char *trace_line_with_inlines(const struct address_space *space, uint64_t addres
 	if (out) {
 		fputs("[\"", out);
 		if (has_line)
-			write_place(out, &frames[count - 1]);
+			write_location(out, &frames[count - 1]);
 		else
 			json_write_part(out, line, "");
 		putc_unlocked('"', out);

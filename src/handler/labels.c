@@ -27,7 +27,7 @@ static void add(struct labels *labels, uint64_t number)
 /* `frames`: NULL, the trampolines only get their name. A return address less one is no
  * instruction's first byte: no interrupted frame is taken for one that was left by a call. */
 static uint64_t look(struct labels *labels, const struct memo_frame *frames, const struct unwind_stack *stack,
-                     uint64_t *trace, int depth, uint64_t entered)
+                     uint64_t *addresses, int depth, uint64_t entered)
 {
 	/* Relaxed: see the header. */
 	const uintptr_t code = __atomic_load_n(&labels_code, __ATOMIC_RELAXED);
@@ -36,11 +36,11 @@ static uint64_t look(struct labels *labels, const struct memo_frame *frames, con
 	uint32_t found = 0;
 
 	for (int i = 0; size != 0 && i < depth; i++) {
-		const uintptr_t place = trace[i] - code;
-		if (__builtin_expect(place >= size, 1))
+		const uintptr_t offset = addresses[i] - code;
+		if (__builtin_expect(offset >= size, 1))
 			continue;
-		trace[i] = code + place % LABEL_TRAMPOLINE_BYTES;
-		if (!frames || place % LABEL_TRAMPOLINE_BYTES != CALL_AT || found == LABELS_FRAMES_MAX ||
+		addresses[i] = code + offset % LABEL_TRAMPOLINE_BYTES;
+		if (!frames || offset % LABEL_TRAMPOLINE_BYTES != CALL_AT || found == LABELS_FRAMES_MAX ||
 		    !unwind_read_words(stack, frames[i].at.sp + WORDS_AT, words, 2))
 			continue;
 		found++;
@@ -53,15 +53,15 @@ static uint64_t look(struct labels *labels, const struct memo_frame *frames, con
 	return entered;
 }
 
-void labels_rename(uint64_t *trace, int depth)
+void labels_rename(uint64_t *addresses, int depth)
 {
-	look(NULL, NULL, NULL, trace, depth, 0);
+	look(NULL, NULL, NULL, addresses, depth, 0);
 }
 
-void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *trace,
+void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *addresses,
                     const struct unwind_result *unwound, uint64_t query)
 {
 	labels->count = 0;
-	add(labels, look(labels, unwound->frames, stack, trace, unwound->depth, labels_entered));
+	add(labels, look(labels, unwound->frames, stack, addresses, unwound->depth, labels_entered));
 	add(labels, query);
 }

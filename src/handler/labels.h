@@ -24,7 +24,7 @@ extern __thread uint64_t labels_entered __attribute__((tls_model("initial-exec")
 #define LABEL_TRAMPOLINE_BYTES 32u
 extern uintptr_t labels_code, labels_code_bytes __attribute__((visibility("hidden")));
 
-/* The entered ones between the trampolines, of which a trace has so many that count, and those of
+/* The entered ones between the trampolines, of which a stack has so many that count, and those of
  * the query. */
 #define LABELS_FRAMES_MAX 16
 #define LABELS_MAX (2 * LABELS_FRAMES_MAX + 2)
@@ -35,12 +35,12 @@ struct labels {
 	uint64_t numbers[LABELS_MAX];
 };
 
-/* In the trace each trampoline becomes the first one. */
-void labels_rename(uint64_t *trace, int depth);
+/* In the stack each trampoline becomes the first one. */
+void labels_rename(uint64_t *addresses, int depth);
 
 /* Finds the sets in force by the frames that the memo has kept, and renames the trampolines.
  * `query`: the number of the query's own set, 0: none. */
-void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *trace,
+void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *addresses,
                     const struct unwind_result *unwound, uint64_t query);
 
 #endif

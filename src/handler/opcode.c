@@ -13,8 +13,8 @@
 #define APART __attribute__((noinline, cold))
 
 /* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its
- * address is that of the program, which other places hold. A statement's last one is a Goto, which takes no
- * time; that of a trigger is Halt, which leaves the trigger's frame long before the program. */
+ * address is that of the bytecode, which other locations hold. A statement's last one is a Goto, which takes
+ * no time; that of a trigger is Halt, which leaves the trigger's frame long before the bytecode. */
 static uint32_t number_of(const struct opcode_locations *at, const void *statement, uintptr_t address)
 {
 	/* The odd part's inverse divides where there is no remainder, and else makes a number that is
@@ -26,7 +26,7 @@ static uint32_t number_of(const struct opcode_locations *at, const void *stateme
 }
 
 /* While a trigger runs: the opcode of the statement that called it. Above it, and 1 more, that of the
- * trigger's program: the one that runs, or that called a trigger further in. The statement has the program
+ * trigger's bytecode: the one that runs, or that called a trigger further in. The statement has the bytecode
  * that it had before for some instructions more. */
 APART static uint64_t add_caller(const struct opcode_locations *at, const void *statement, const void *frame,
                                  uint32_t number)
@@ -73,7 +73,7 @@ APART static uintptr_t read_register(const struct unwind_stack *stack, const str
 	return words == 0 ? arch_register(ucontext, number) : read_slot(stack, frame, words);
 }
 
-/* The statement's frame, NULL: it is not on the stack. The last of the trace has no CFA. */
+/* The statement's frame, NULL: it is not on the stack. The outermost frame has no CFA. */
 static const struct memo_frame *find_frame(const struct opcode_locations *at, const struct memo_frame *frame,
                                            int depth, uintptr_t end)
 {
@@ -101,14 +101,15 @@ uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 	if (at != NULL && leaf != NULL && tag->frame != 0)
 		frame = find_frame(at, leaf, unwound->depth, tag->frame);
 	if (frame != NULL) {
-		const unsigned place = at->places[frame->at.pc - at->start];
+		const unsigned location = at->locations[frame->at.pc - at->start];
 
-		if (__builtin_expect(place > OPCODE_SLOT, 1))
+		if (__builtin_expect(location > OPCODE_SLOT, 1))
 			number = number_of(at, statement,
-			                   read_slot(&thread->stack, frame, place - OPCODE_SLOT));
-		else if (place != 0)
-			number = number_of(at, statement,
-			                   read_register(&thread->stack, frame, leaf, ucontext, place - 1));
+			                   read_slot(&thread->stack, frame, location - OPCODE_SLOT));
+		else if (location != 0)
+			number =
+				number_of(at, statement,
+			                  read_register(&thread->stack, frame, leaf, ucontext, location - 1));
 		if ((trigger = AT(void *, statement, at->frame)) != NULL)
 			number = add_caller(at, statement, trigger, (uint32_t)number);
 	}
@@ -122,8 +123,8 @@ struct run_start opcode_start(const struct query_counts *counts)
 	const struct opcode_locations *at = counts->opcodes;
 	struct run_start start = counts->start;
 
-	if (start.program == 0 || !at || !counts->statement) {
-		start.program = 0;
+	if (start.bytecode == 0 || !at || !counts->statement) {
+		start.bytecode = 0;
 		return start;
 	}
 	const void *opcodes = AT(void *, counts->statement, at->a_op);
@@ -132,6 +133,6 @@ struct run_start opcode_start(const struct query_counts *counts)
 	     frame = AT(void *, frame, at->frame_parent))
 		opcodes = AT(void *, frame, at->frame_a_op);
 	if (opcodes != start.opcodes)
-		start.program = 0;
+		start.bytecode = 0;
 	return start;
 }

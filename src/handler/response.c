@@ -22,12 +22,12 @@ void response_write(struct thread *thread, const void *ucontext)
 		thread_count(thread, LEDGER_LATE, 1);
 		return;
 	}
-	struct unwind_result trace =
-		unwind_trace(ucontext, &thread->stack, thread_memo(thread), to->trace, TRACE_MAX_FRAMES);
-	labels_rename(to->trace, trace.depth);
-	to->depth = trace.depth;
-	to->truncated = trace.truncated;
-	to->generation = trace.generation;
+	struct unwind_result unwound = unwind_addresses(ucontext, &thread->stack, thread_memo(thread),
+	                                                to->addresses, STACK_FRAMES_MAX);
+	labels_rename(to->addresses, unwound.depth);
+	to->depth = unwound.depth;
+	to->truncated = unwound.truncated;
+	to->generation = unwound.generation;
 	to->query = tag != NULL ? tag->key : (struct query_key){ 0, 0 };
 	thread_count(thread, LEDGER_STACKS, 1);
 	/* Release: the response before its number. */

@@ -30,12 +30,12 @@ const struct query_tag *query_running(const struct thread *thread, uintptr_t sp,
 		/* Relaxed: another thread may end a call that began here, at any moment. */
 		if (__atomic_load_n(&tag->ended, __ATOMIC_RELAXED))
 			continue;
-		enum frame_location place = FRAME_AROUND;
+		enum frame_location location = FRAME_AROUND;
 		if (tag->frame != 0)
-			place = frame_location(tag->frame, tag->frame_return, &thread->stack, sp);
-		if (place == FRAME_LEFT)
+			location = frame_location(tag->frame, tag->frame_return, &thread->stack, sp);
+		if (location == FRAME_LEFT)
 			continue;
-		if (place == FRAME_ELSEWHERE || !holds_mutex(tag, thread)) {
+		if (location == FRAME_ELSEWHERE || !holds_mutex(tag, thread)) {
 			*waits = true;
 			continue;
 		}

@@ -41,7 +41,7 @@ static int max_depth(const struct ring *ring)
 {
 	size_t room = ring_max_payload(ring) - sizeof(struct sample_record) - SAMPLE_FIELDS_MAX;
 
-	return room / sizeof(uint64_t) < TRACE_MAX_FRAMES ? (int)(room / sizeof(uint64_t)) : TRACE_MAX_FRAMES;
+	return room / sizeof(uint64_t) < STACK_FRAMES_MAX ? (int)(room / sizeof(uint64_t)) : STACK_FRAMES_MAX;
 }
 
 static struct sample_record *draft_of(struct thread *thread)
@@ -58,7 +58,7 @@ static void publish_start(struct thread *thread, struct ring *ring, const struct
 	const enum start_state state = __atomic_load_n(&start->state, __ATOMIC_ACQUIRE);
 	if (state != START_DUE && state != START_DUE_AGAIN)
 		return;
-	stack_copy_text(start->text, (char *)draft_of(thread)->trace, START_TEXT_MAX, &size);
+	stack_copy_text(start->text, (char *)draft_of(thread)->addresses, START_TEXT_MAX, &size);
 	struct start_record *record = ring_reserve(ring, sizeof(*record) + size);
 	if (!record)
 		return;
@@ -66,17 +66,17 @@ static void publish_start(struct thread *thread, struct ring *ring, const struct
 	record->run = opcode_start(tag->counts);
 	record->open_until_ns = record->outside_ns = 0;
 	record->text_size = size;
-	memcpy(record->text, draft_of(thread)->trace, size);
+	memcpy(record->text, draft_of(thread)->addresses, size);
 	ring_commit(ring, record, RECORD_START);
 	__atomic_store_n(&start->state, START_PUBLISHED, __ATOMIC_RELAXED);
 }
 
-/* Behind the trace, which is in its place. Returns the end. */
+/* After the addresses, which are in place. Returns the end. */
 static void *put_fields(struct sample_record *draft, const struct observation *seen,
                         const struct labels *labels, const struct trace_context *context, uint64_t span,
                         uint64_t opcode)
 {
-	void *at = draft->trace + draft->depth;
+	void *at = draft->addresses + draft->depth;
 
 	draft->fields = 0;
 	if (!seen->is_timed)
@@ -99,33 +99,33 @@ static void *put_fields(struct sample_record *draft, const struct observation *s
 
 /* Written beside the ring, whose record is reserved with its exact size. Not inlined: what this needs of
  * the stack is free again for the walk. */
-__attribute__((noinline)) static bool record_trace(struct thread *thread, struct ring *ring,
+__attribute__((noinline)) static bool record_stack(struct thread *thread, struct ring *ring,
                                                    const struct query_tag *tag,
                                                    const struct observation *seen, const void *ucontext,
-                                                   const struct unwind_result *trace)
+                                                   const struct unwind_result *unwound)
 {
 	struct sample_record *draft = draft_of(thread);
 	struct labels *labels = &thread->handler.labels;
 	struct trace_context *context = &thread->handler.context;
 	const uint64_t span = span_current.id;
-	const int depth = trace->depth > seen->skipped ? trace->depth - seen->skipped : 0;
+	const int depth = unwound->depth > seen->skipped ? unwound->depth - seen->skipped : 0;
 	const int cpu = fast_clock_processor();
 
-	labels_collect(labels, &thread->stack, draft->trace, trace, tag->counts->labels);
+	labels_collect(labels, &thread->stack, draft->addresses, unwound, tag->counts->labels);
 	context_read(thread, context);
-	const uint64_t opcode = opcode_running(thread, tag, ucontext, trace);
+	const uint64_t opcode = opcode_running(thread, tag, ucontext, unwound);
 	if (seen->skipped != 0)
-		memmove(draft->trace, draft->trace + seen->skipped, (size_t)depth * sizeof(uint64_t));
+		memmove(draft->addresses, draft->addresses + seen->skipped, (size_t)depth * sizeof(uint64_t));
 	draft->timestamp_ns = seen->timestamp_ns;
 	draft->period_ns = seen->period_ns;
 	draft->query = tag->key;
 	draft->thread_id = thread->id;
 	draft->weight = seen->weight;
-	draft->generation = trace->generation;
+	draft->generation = unwound->generation;
 	draft->cpu_id = cpu < 0 ? 0 : (uint32_t)cpu;
 	draft->depth = (uint16_t)depth;
-	draft->trace_type = (uint8_t)seen->type;
-	draft->flags = trace->truncated ? SAMPLE_TRUNCATED : 0;
+	draft->type = (uint8_t)seen->type;
+	draft->flags = unwound->truncated ? SAMPLE_TRUNCATED : 0;
 	const char *end = put_fields(draft, seen, labels, context, span, opcode);
 	const size_t size = (size_t)(end - (const char *)draft);
 	void *record = ring_reserve(ring, size);
@@ -142,9 +142,9 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 {
 	struct query_counts *counts = tag->counts;
 
-	struct unwind_result trace = unwind_trace(ucontext, &thread->stack, thread_memo(thread),
-	                                          draft_of(thread)->trace, max_depth(ring));
-	if (!record_trace(thread, ring, tag, seen, ucontext, &trace)) {
+	struct unwind_result unwound = unwind_addresses(ucontext, &thread->stack, thread_memo(thread),
+	                                                draft_of(thread)->addresses, max_depth(ring));
+	if (!record_stack(thread, ring, tag, seen, ucontext, &unwound)) {
 		thread_count(thread, LEDGER_DROPPED, 1);
 		add(&counts->dropped, 1);
 		return false;
@@ -154,11 +154,11 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 	thread_count(thread, LEDGER_STORED, 1);
 	if (seen->is_timed)
 		thread_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
-	if (seen->type < TRACE_TYPES) {
+	if (seen->type < SAMPLE_TYPES) {
 		add(&counts->samples[seen->type], 1);
 		add(&counts->weights[seen->type], seen->weight);
 	}
-	if (trace.truncated) {
+	if (unwound.truncated) {
 		thread_count(thread, LEDGER_TRUNCATED, 1);
 		add(&counts->truncated, 1);
 	}
@@ -193,7 +193,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 	}
 	if (timer_is_shared(timer))
 		thread_count(thread, LEDGER_SHARED, 1);
-	const struct observation seen = { .type = clock == TIMER_CPU ? TRACE_CPU : TRACE_REAL,
+	const struct observation seen = { .type = clock == TIMER_CPU ? SAMPLE_CPU : SAMPLE_REAL,
 		                          .is_timed = true,
 		                          .weight = points,
 		                          .period_ns = timer->period_ns,

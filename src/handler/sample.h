@@ -22,7 +22,7 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 /* The values of a sample beside its stack. `is_timed`: it stands for `weight` periods, else for
  * `value`, in the type's unit. */
 struct observation {
-	enum trace_type type;
+	enum sample_type_number type;
 	bool is_timed;
 	uint32_t weight;
 	uint64_t period_ns;

@@ -29,7 +29,7 @@ size_t thread_slot_bytes(void)
 }
 
 /* Where in its slot `cookie` points, SIZE_MAX when it is in none. */
-static size_t place_in_slot(const void *cookie)
+static size_t offset_in_slot(const void *cookie)
 {
 	uintptr_t address = (uintptr_t)cookie;
 	size_t bytes = thread_slot_bytes();
@@ -46,7 +46,7 @@ static size_t place_in_slot(const void *cookie)
 
 bool thread_owns_signal(int code, const void *cookie)
 {
-	size_t inside = place_in_slot(cookie), in_timers = inside - offsetof(struct thread, timers);
+	size_t inside = offset_in_slot(cookie), in_timers = inside - offsetof(struct thread, timers);
 
 	if (code == SI_QUEUE)
 		return inside == offsetof(struct thread, response);

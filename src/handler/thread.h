@@ -45,7 +45,7 @@ struct thread_response {
 	bool truncated;
 	int depth;
 	struct query_key query; /* that ran, 0: none */
-	uint64_t trace[TRACE_MAX_FRAMES];
+	uint64_t addresses[STACK_FRAMES_MAX];
 };
 
 /* Bytes of a sample's optional fields at most. */
@@ -103,7 +103,7 @@ struct thread {
 		uintptr_t frame;                    /* where the running one's stack frame is */
 		uint64_t counters[LEDGER_COUNTERS]; /* never reset: slots are added up */
 		/* The record of the sample that is being taken, and what it is under. */
-		uint64_t draft[sizeof(struct sample_record) / 8 + TRACE_MAX_FRAMES + SAMPLE_FIELDS_MAX / 8];
+		uint64_t draft[sizeof(struct sample_record) / 8 + STACK_FRAMES_MAX + SAMPLE_FIELDS_MAX / 8];
 		struct labels labels;
 		struct trace_context context;
 	} handler;

@@ -88,7 +88,7 @@ static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clo
 
 	/* A thread that waits is hit by ticks at random: the next one after a point is a tick's length
 	 * away, on average, instead of half. */
-	if (sys_waits() != timer->waits)
+	if (sys_voluntary_switches() != timer->waits)
 		since += timer_tick_ns;
 	if (since < timer_tick_ns)
 		since = timer_tick_ns;

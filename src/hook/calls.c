@@ -218,7 +218,7 @@ static int lock_measured(pthread_mutex_t *mutex, const void *caller)
 }
 
 /* Not inlined: the frequent way would save registers. */
-static __attribute__((noinline)) int queryprof_mutex_taken(pthread_mutex_t *mutex, const void *caller)
+static __attribute__((noinline)) int queryprof_mutex_acquired(pthread_mutex_t *mutex, const void *caller)
 {
 	wait_lock_outside *lock_outside = wait_thread() ? NULL : wait_get_lock_outside();
 	int result;
@@ -235,7 +235,7 @@ static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	if (__builtin_expect(__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0, 1))
 		return real.pthread_mutex_lock(mutex);
-	return queryprof_mutex_taken(mutex, __builtin_return_address(0));
+	return queryprof_mutex_acquired(mutex, __builtin_return_address(0));
 }
 
 static bool does_wait(long futex_operation)

@@ -22,8 +22,8 @@
 	(1 + EXIT_HOOKS_MAX + RIGHTS_HOOKS_MAX + CONFINE_HOOKS_MAX + SIGNALS_HOOKS_MAX + WAITS_HOOKS_MAX +   \
 	 CALLS_HOOKS_MAX)
 
-WAIT_DEFINE(for_hooks, "a library that comes: another thread patches", WAIT_MS(2000),
-            "that thread, when it is done");
+BOUNDED_WAIT_DEFINE(for_hooks, "a library that comes: another thread patches", BOUND_MS(2000),
+                    "that thread, when it is done");
 
 /* Whatever was left half done is done again or can stay: each slot is one store. */
 LOCK_DEFINE(lock, LOCK_HOOKS, .at_fork = LOCK_BRIEFLY);

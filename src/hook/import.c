@@ -83,14 +83,14 @@ static void *find_behind(const struct link_map *object, const char *symbol)
 {
 	while ((object = object->l_next)) {
 		void *handle = dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD), *found;
-		Dl_info place;
+		Dl_info location;
 
 		if (!handle)
 			continue;
 		found = dlsym(handle, symbol);
 		dlclose(handle);
 		/* Not one that it needs only. */
-		if (found && dladdr(found, &place) && (ElfW(Addr))place.dli_fbase == object->l_addr)
+		if (found && dladdr(found, &location) && (ElfW(Addr))location.dli_fbase == object->l_addr)
 			return found;
 	}
 	return NULL;
@@ -114,10 +114,11 @@ static void *find_function(void *found, const char *symbol)
 {
 	const ElfW(Sym) *entry = NULL;
 	struct link_map *program;
-	Dl_info place;
+	Dl_info location;
 
-	if (is_in_fixed_program(found) && dladdr1(found, &place, (void **)&entry, RTLD_DL_SYMENT) && entry &&
-	    entry->st_shndx == SHN_UNDEF && dladdr1(found, &place, (void **)&program, RTLD_DL_LINKMAP))
+	if (is_in_fixed_program(found) && dladdr1(found, &location, (void **)&entry, RTLD_DL_SYMENT) &&
+	    entry && entry->st_shndx == SHN_UNDEF &&
+	    dladdr1(found, &location, (void **)&program, RTLD_DL_LINKMAP))
 		return find_behind(program, symbol);
 	return found;
 }

@@ -21,7 +21,7 @@ static const char *family_of_names;
 
 /* Both are named by the assembly below. */
 void *(*queryprof_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
-void *queryprof_looked_up(void *handle, const char *symbol, const void *caller)
+void *queryprof_resolved(void *handle, const char *symbol, const void *caller)
 	__attribute__((visibility("hidden"), used));
 void *queryprof_dlsym(void *handle, const char *symbol) __attribute__((visibility("hidden")));
 
@@ -31,11 +31,11 @@ static bool find_own(const char *symbol, const void *caller, void **found)
 {
 	const struct link_map *object;
 	const char *name = NULL;
-	Dl_info place;
+	Dl_info location;
 	void *handle;
 
 	/* Code of no object counts as the program's, the name of which is "". */
-	if (dladdr1(caller, &place, (void **)&object, RTLD_DL_LINKMAP) && *object->l_name)
+	if (dladdr1(caller, &location, (void **)&object, RTLD_DL_LINKMAP) && *object->l_name)
 		name = object->l_name;
 	handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
@@ -46,7 +46,7 @@ static bool find_own(const char *symbol, const void *caller, void **found)
 }
 
 /* NULL: the real dlsym() does the call. */
-void *queryprof_looked_up(void *handle, const char *symbol, const void *caller)
+void *queryprof_resolved(void *handle, const char *symbol, const void *caller)
 {
 	void *found, *own = NULL;
 
@@ -76,7 +76,7 @@ __asm__(".pushsection .text\n"
         "	sub $8, %rsp\n"
         "	.cfi_adjust_cfa_offset 8\n"
         "	mov 24(%rsp), %rdx\n"
-        "	call queryprof_looked_up\n"
+        "	call queryprof_resolved\n"
         "	add $8, %rsp\n"
         "	.cfi_adjust_cfa_offset -8\n"
         "	pop %rsi\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jumps only go forward, so every way through the program ends. Ways that an unknown value opens are kept on
- * a stack, and walked one after the other.
+ * Jumps only go forward, so every path through the program ends. Paths that an unknown value opens are kept
+ * on a stack, and walked one after the other.
  */
 #include "hook/seccomp_filter.h"
 
@@ -34,7 +34,7 @@ struct value {
 	bool is_known;
 };
 
-struct way {
+struct path {
 	size_t at;
 	struct value a, x, memory[BPF_MEMWORDS];
 };
@@ -73,7 +73,7 @@ static struct value calculate(uint16_t operation, struct value a, struct value b
 	case BPF_ADD: return known(a.number + b.number);
 	case BPF_SUB: return known(a.number - b.number);
 	case BPF_MUL: return known(a.number * b.number);
-	case BPF_DIV: return known(a.number / b.number); /* by 0: see walk_way() */
+	case BPF_DIV: return known(a.number / b.number); /* by 0: see walk_path() */
 	case BPF_AND: return known(a.number & b.number);
 	case BPF_OR: return known(a.number | b.number);
 	case BPF_XOR: return known(a.number ^ b.number);
@@ -111,47 +111,47 @@ struct walk {
 	const struct sock_filter *program;
 	size_t length;
 	const struct seccomp_call *call;
-	struct way ways[WAYS_MAX];
+	struct path paths[WAYS_MAX];
 	size_t count;
 	unsigned steps;
 };
 
-/* False: there are too many ways. */
-static bool jump(struct walk *walk, struct way *way, const struct sock_filter *code)
+/* False: there are too many paths. */
+static bool jump(struct walk *walk, struct path *path, const struct sock_filter *code)
 {
-	struct value b = BPF_SRC(code->code) == BPF_X ? way->x : known(code->k);
+	struct value b = BPF_SRC(code->code) == BPF_X ? path->x : known(code->k);
 
 	if (BPF_OP(code->code) == BPF_JA) {
-		way->at += code->k;
+		path->at += code->k;
 		return true;
 	}
-	if (way->a.is_known && b.is_known) {
-		way->at += is_met(BPF_OP(code->code), way->a.number, b.number) ? code->jt : code->jf;
+	if (path->a.is_known && b.is_known) {
+		path->at += is_met(BPF_OP(code->code), path->a.number, b.number) ? code->jt : code->jf;
 		return true;
 	}
 	if (walk->count == WAYS_MAX)
 		return false;
-	walk->ways[walk->count] = *way;
-	walk->ways[walk->count++].at += code->jf;
-	way->at += code->jt;
+	walk->paths[walk->count] = *path;
+	walk->paths[walk->count++].at += code->jf;
+	path->at += code->jt;
 	/* The same value is compared again and again. */
 	if (BPF_OP(code->code) == BPF_JEQ && b.is_known)
-		way->a = b;
+		path->a = b;
 	return true;
 }
 
 /* To its end. True: that is a punishment. */
-static bool walk_way(struct walk *walk, struct way *way)
+static bool walk_path(struct walk *walk, struct path *path)
 {
-	while (way->at < walk->length && walk->steps++ < STEPS_MAX) {
-		const struct sock_filter *code = &walk->program[way->at++];
-		struct value operand = BPF_SRC(code->code) == BPF_X ? way->x : known(code->k);
-		struct value *cell = &way->memory[code->k % BPF_MEMWORDS];
+	while (path->at < walk->length && walk->steps++ < STEPS_MAX) {
+		const struct sock_filter *code = &walk->program[path->at++];
+		struct value operand = BPF_SRC(code->code) == BPF_X ? path->x : known(code->k);
+		struct value *cell = &path->memory[code->k % BPF_MEMWORDS];
 
 		switch (BPF_CLASS(code->code)) {
 		case BPF_LD:
 		case BPF_LDX: {
-			struct value *to = BPF_CLASS(code->code) == BPF_LD ? &way->a : &way->x;
+			struct value *to = BPF_CLASS(code->code) == BPF_LD ? &path->a : &path->x;
 
 			*to = BPF_MODE(code->code) == BPF_ABS   ? load(walk->call, code->k)
 			      : BPF_MODE(code->code) == BPF_LEN ? known(sizeof(struct seccomp_data))
@@ -159,27 +159,27 @@ static bool walk_way(struct walk *walk, struct way *way)
 			                                        : known(code->k);
 			break;
 		}
-		case BPF_ST: *cell = way->a; break;
-		case BPF_STX: *cell = way->x; break;
+		case BPF_ST: *cell = path->a; break;
+		case BPF_STX: *cell = path->x; break;
 		case BPF_ALU:
 			/* A division by 0 ends the program with the answer 0, which kills. */
 			if (BPF_OP(code->code) == BPF_DIV && !(operand.is_known && operand.number))
 				return true;
-			way->a = calculate(BPF_OP(code->code), way->a, operand);
+			path->a = calculate(BPF_OP(code->code), path->a, operand);
 			break;
 		case BPF_JMP:
-			if (!jump(walk, way, code))
+			if (!jump(walk, path, code))
 				return true;
 			break;
 		case BPF_RET:
 			if (BPF_RVAL(code->code) != BPF_A)
 				return is_punishment(walk->call, code->k);
-			return !way->a.is_known || is_punishment(walk->call, way->a.number);
+			return !path->a.is_known || is_punishment(walk->call, path->a.number);
 		default: /* BPF_MISC */
 			if (BPF_MISCOP(code->code) == BPF_TAX)
-				way->x = way->a;
+				path->x = path->a;
 			else
-				way->a = way->x;
+				path->a = path->x;
 		}
 	}
 	return true;
@@ -188,15 +188,15 @@ static bool walk_way(struct walk *walk, struct way *way)
 bool seccomp_punishes(const struct sock_filter *program, size_t length, const struct seccomp_call *call)
 {
 	struct walk walk = { .program = program, .length = length, .call = call, .count = 1 };
-	struct way way;
+	struct path path;
 
 	/* A, X and the memory begin as 0. */
-	walk.ways[0] = (struct way){ .a = known(0), .x = known(0) };
+	walk.paths[0] = (struct path){ .a = known(0), .x = known(0) };
 	for (size_t i = 0; i < BPF_MEMWORDS; i++)
-		walk.ways[0].memory[i] = known(0);
+		walk.paths[0].memory[i] = known(0);
 	while (walk.count) {
-		way = walk.ways[--walk.count];
-		if (walk_way(&walk, &way))
+		path = walk.paths[--walk.count];
+		if (walk_path(&walk, &path))
 			return true;
 	}
 	return false;

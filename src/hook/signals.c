@@ -72,7 +72,7 @@ static int queryprof_sigwaitinfo(const sigset_t *set, siginfo_t *info)
 
 	do
 		number = real.sigwaitinfo(set, info ? info : &room);
-	while (number > 0 && sampler_took_signal(info ? info : &room));
+	while (number > 0 && sampler_acquired_signal(info ? info : &room));
 	return number;
 }
 
@@ -99,7 +99,7 @@ static int queryprof_sigtimedwait(const sigset_t *set, siginfo_t *info, const st
 
 	do
 		number = real.sigtimedwait(set, info ? info : &room, time);
-	while (number > 0 && sampler_took_signal(info ? info : &room));
+	while (number > 0 && sampler_acquired_signal(info ? info : &room));
 	return number;
 }
 

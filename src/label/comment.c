@@ -9,7 +9,7 @@
 /* A longer comment is no list of labels. */
 #define COMMENT_MAX 65536u
 
-struct span {
+struct slice {
 	const char *at, *end;
 };
 
@@ -24,12 +24,12 @@ static bool is_name(char c)
 	       c == '-' || c == '.' || c == '%';
 }
 
-static void trim(struct span *span)
+static void trim(struct slice *slice)
 {
-	while (span->at < span->end && is_space(*span->at))
-		span->at++;
-	while (span->at < span->end && is_space(span->end[-1]))
-		span->end--;
+	while (slice->at < slice->end && is_space(*slice->at))
+		slice->at++;
+	while (slice->at < slice->end && is_space(slice->end[-1]))
+		slice->end--;
 }
 
 /* --- sqlcommenter ------------------------------------------------------------------------ */
@@ -43,7 +43,7 @@ static int digit(char c)
 
 /* The byte of %20, or of %%20: sqlcommenter doubles each percent sign for drivers that format the
  * statement, and others get it doubled. Below 0: it is no encoding. */
-static int take_byte(struct span *from)
+static int take_byte(struct slice *from)
 {
 	const char *at = from->at + 1;
 
@@ -58,7 +58,7 @@ static int take_byte(struct span *from)
 
 /* Decodes percent-encoding and, in a value, backslashes. Other characters stay as they are. Returns
  * the size, up to `most`. */
-static size_t decode(struct span from, char *to, size_t most)
+static size_t decode(struct slice from, char *to, size_t most)
 {
 	char *start = to;
 
@@ -75,9 +75,9 @@ static size_t decode(struct span from, char *to, size_t most)
 	return (size_t)(to - start);
 }
 
-static struct span take_name(struct span *rest)
+static struct slice take_name(struct slice *rest)
 {
-	struct span name = { rest->at, rest->at };
+	struct slice name = { rest->at, rest->at };
 
 	while (name.end < rest->end && is_name(*name.end))
 		name.end++;
@@ -86,7 +86,7 @@ static struct span take_name(struct span *rest)
 }
 
 /* A label follows each comma. */
-static bool take_comma(struct span *rest)
+static bool take_comma(struct slice *rest)
 {
 	bool found = rest->at < rest->end && *rest->at == ',';
 
@@ -97,7 +97,7 @@ static bool take_comma(struct span *rest)
 /* One byte more than a label has: it shows whether the last character is whole. */
 #define CUT(most) ((most) + 1)
 
-static bool add_decoded(struct label_pairs *pairs, struct span key, struct span value)
+static bool add_decoded(struct label_pairs *pairs, struct slice key, struct slice value)
 {
 	char key_text[CUT(LABEL_KEY_MAX)], value_text[CUT(LABEL_TEXT_MAX)];
 	size_t key_size = decode(key, key_text, sizeof(key_text));
@@ -107,13 +107,13 @@ static bool add_decoded(struct label_pairs *pairs, struct span key, struct span 
 }
 
 /* False: the comment is another one. */
-static bool add_quoted(struct label_pairs *pairs, struct span rest)
+static bool add_quoted(struct label_pairs *pairs, struct slice rest)
 {
 	trim(&rest);
 	do {
 		while (rest.at < rest.end && is_space(*rest.at))
 			rest.at++;
-		struct span key = take_name(&rest), value;
+		struct slice key = take_name(&rest), value;
 
 		if (key.at == key.end || rest.end - rest.at < 3 || rest.at[0] != '=' || rest.at[1] != '\'')
 			return false;
@@ -131,10 +131,10 @@ static bool add_quoted(struct label_pairs *pairs, struct span rest)
 
 /* --- key:value -------------------------------------------------------------------------- */
 
-static bool add_plain(struct label_pairs *pairs, struct span rest)
+static bool add_plain(struct label_pairs *pairs, struct slice rest)
 {
 	do {
-		struct span key = take_name(&rest), value;
+		struct slice key = take_name(&rest), value;
 
 		if (key.at == key.end || rest.at == rest.end || *rest.at != ':')
 			return false;
@@ -153,9 +153,9 @@ static bool add_plain(struct label_pairs *pairs, struct span rest)
 /* --- the comments ------------------------------------------------------------------------- */
 
 /* All of the comment's labels, or none. */
-static void add_comment(struct label_pairs *pairs, struct span comment)
+static void add_comment(struct label_pairs *pairs, struct slice comment)
 {
-	bool (*const formats[])(struct label_pairs *, struct span) = { add_quoted, add_plain };
+	bool (*const formats[])(struct label_pairs *, struct slice) = { add_quoted, add_plain };
 
 	if (comment.at >= comment.end || comment.end - comment.at > COMMENT_MAX)
 		return;
@@ -198,11 +198,11 @@ static const char *comment_end(const char *at, const char *end)
 #define COMMENTS_MAX 8
 
 struct comments {
-	struct span items[COMMENTS_MAX];
+	struct slice items[COMMENTS_MAX];
 	size_t count;
 };
 
-static void note(struct comments *comments, struct span comment)
+static void note(struct comments *comments, struct slice comment)
 {
 	if (comments->count == COMMENTS_MAX)
 		memmove(comments->items, comments->items + 1, (COMMENTS_MAX - 1) * sizeof(comment));
@@ -228,7 +228,7 @@ char *comment_labels(const char *sql, size_t size)
 
 			if (!close)
 				break;
-			note(begun ? &behind : &before, (struct span){ at + 2, close });
+			note(begun ? &behind : &before, (struct slice){ at + 2, close });
 			at = close + 2;
 		} else if (at + 1 < end && at[0] == '-' && at[1] == '-') {
 			at = skip_line(at, end);

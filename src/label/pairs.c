@@ -117,7 +117,7 @@ struct reader {
 
 static bool take_value(struct reader *reader, const char *key)
 {
-	const char *text = json_take_text(&reader->at, &reader->room);
+	const char *text = json_read_text(&reader->at, &reader->room);
 	bool is_negative = reader->at[strspn(reader->at, " \t\r\n")] == '-';
 	uint64_t number;
 
@@ -127,9 +127,9 @@ static bool take_value(struct reader *reader, const char *key)
 		reader->has_memory &= label_pairs_add(reader->pairs, key, strlen(key), text, strlen(text));
 		return true;
 	}
-	if (json_take_null(&reader->at))
+	if (json_read_null(&reader->at))
 		return true;
-	if (!json_take_integer(&reader->at, &number) || (!is_negative && number > INT64_MAX))
+	if (!json_read_integer(&reader->at, &number) || (!is_negative && number > INT64_MAX))
 		return false; /* a number of another kind, or something else */
 	reader->has_memory &= label_pairs_add_number(reader->pairs, key, (int64_t)number, NULL);
 	return true;
@@ -138,7 +138,7 @@ static bool take_value(struct reader *reader, const char *key)
 /* Only of the labels that came with it. */
 static bool take_unit(struct reader *reader, const char *key)
 {
-	const char *unit = json_take_text(&reader->at, &reader->room);
+	const char *unit = json_read_text(&reader->at, &reader->room);
 	struct label_pair *pair = find(reader->pairs, key);
 
 	if (unit && pair && pair->is_number && !pair->unit)
@@ -150,16 +150,16 @@ static bool take_object(struct reader *reader, bool (*take_member)(struct reader
 {
 	const char *key;
 
-	if (!json_take(&reader->at, OPEN))
+	if (!json_read(&reader->at, OPEN))
 		return false;
-	if (json_take(&reader->at, CLOSE))
+	if (json_read(&reader->at, CLOSE))
 		return true;
 	do {
-		key = json_take_text(&reader->at, &reader->room);
-		if (!key || !json_take(&reader->at, ':') || !take_member(reader, key))
+		key = json_read_text(&reader->at, &reader->room);
+		if (!key || !json_read(&reader->at, ':') || !take_member(reader, key))
 			return false;
-	} while (json_take(&reader->at, ','));
-	return json_take(&reader->at, CLOSE);
+	} while (json_read(&reader->at, ','));
+	return json_read(&reader->at, CLOSE);
 }
 
 /* `*is_sound`: all of the text was objects as they have to be. False: no memory. */
@@ -168,10 +168,10 @@ static bool read_objects(struct label_pairs *pairs, const char *text, bool is_se
 	char *room = malloc(strlen(text) + 1);
 	struct reader reader = { text, room, pairs, is_set, room != NULL };
 
-	*is_sound = room && (json_take(&reader.at, 0) ||
+	*is_sound = room && (json_read(&reader.at, 0) ||
 	                     (take_object(&reader, take_value) &&
-	                      (json_take(&reader.at, 0) ||
-	                       (is_set && take_object(&reader, take_unit) && json_take(&reader.at, 0)))));
+	                      (json_read(&reader.at, 0) ||
+	                       (is_set && take_object(&reader, take_unit) && json_read(&reader.at, 0)))));
 	free(room);
 	return reader.has_memory;
 }

@@ -70,7 +70,7 @@ static void give_trampoline(uint32_t trampoline)
 
 /* --- the table, under the lock --------------------------------------------------------- */
 
-static struct qp_label_set **place_of(uint64_t number)
+static struct qp_label_set **slot_of(uint64_t number)
 {
 	struct qp_label_set **at = &buckets[number % BUCKETS];
 
@@ -128,7 +128,7 @@ struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs)
 
 	if (size) {
 		lock_acquire(&lock);
-		at = place_of(number);
+		at = slot_of(number);
 		is_new = !*at;
 		if (is_new)
 			*at = make(text, size, number);
@@ -156,7 +156,7 @@ void label_set_release(struct qp_label_set *set)
 	lock_acquire(&lock);
 	if (--set->count == 0) {
 		now = clock_ns(CLOCK_REALTIME);
-		*place_of(set->number) = set->next;
+		*slot_of(set->number) = set->next;
 		give_trampoline(set->trampoline);
 		publish(set, now > set->from_ns ? now : set->from_ns);
 		count(LABEL_SETS, -1);
@@ -171,7 +171,7 @@ char *label_set_text(uint64_t number)
 	char *text;
 
 	lock_acquire(&lock);
-	set = *place_of(number);
+	set = *slot_of(number);
 	text = set ? strdup(set->text) : NULL;
 	lock_release(&lock);
 	return text;

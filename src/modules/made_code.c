@@ -6,13 +6,13 @@ static size_t count; /* atomic */
 
 bool made_code_add(const struct made_code *code)
 {
-	size_t place = __atomic_load_n(&count, __ATOMIC_RELAXED);
+	size_t index = __atomic_load_n(&count, __ATOMIC_RELAXED);
 
-	if (place == MADE_CODE_MAX)
+	if (index == MADE_CODE_MAX)
 		return false;
-	all[place] = *code;
+	all[index] = *code;
 	/* Release: with made_code_all(). */
-	__atomic_store_n(&count, place + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&count, index + 1, __ATOMIC_RELEASE);
 	return true;
 }
 

@@ -81,7 +81,7 @@ static struct code_map *make_map(const struct scan *scan)
 static uint64_t *make_cache(void)
 {
 	/* The handler would fault twice for each page, at the first look-up and at the first rule, and
-	 * the addresses of one trace lie in most of the pages. Without memory there is no cache, only
+	 * the addresses of one stack lie in most of the pages. Without memory there is no cache, only
 	 * a slower unwinder. */
 	void *memory = mmap(NULL, unwind_cache_bytes, PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -16,8 +16,8 @@
 #pragma weak sampler_quiesce
 
 LOCK_DEFINE(turning, LOCK_CODE_MAPS);
-WAIT_DEFINE(for_readers, "a code map that is replaced: its readers", NS_PER_S,
-            "nothing, so it looks every 0.1 ms; a reader takes microseconds");
+BOUNDED_WAIT_DEFINE(for_readers, "a code map that is replaced: its readers", NS_PER_S,
+                    "nothing, so it looks every 0.1 ms; a reader takes microseconds");
 #define NAP_NS 100000
 
 /* A reader counts itself on the open one of two sides. */

@@ -14,7 +14,7 @@
 void publish_code_map(const struct code_map *map);
 
 /* Waits until no handler reads an earlier map. False when one still seems to: its thread is stopped or
- * starves, a handler of the host may have left a trace with longjmp(), or its thread did not survive fork().
+ * starves, a handler of the host may have left a walk by longjmp(), or its thread did not survive fork().
  */
 bool publish_wait(void);
 

@@ -8,7 +8,7 @@
  * chosen that equal the number of additions at the first scan, and a later scan drops those
  * that do not equal it any more. Which of them is the counter does not matter.
  *
- * A word that has the number by chance may change when no object was mapped; some traces
+ * A word that has the number by chance may change when no object was mapped; some stacks
  * then lose their cached rules, until the next scan drops the word. In practice that is
  * glibc's count of symbol look-ups, which grows with nearly each first call of a function.
  * So watch_init() scans twice with a symbol look-up in between. The counter itself changes

@@ -56,7 +56,7 @@ static void describe(struct query_run *run)
 	};
 
 	if (!run->open)
-		query_place(run);
+		query_find_frame(run);
 	if (run->open == &run->own_open)
 		return;
 	query_key_copy(&run->open->key, &run->key);
@@ -87,16 +87,16 @@ static bool has_samples(const struct query_counts *counts)
 {
 	uint64_t samples = 0;
 
-	for (int type = 0; type < TRACE_TYPES; type++)
+	for (int type = 0; type < SAMPLE_TYPES; type++)
 		samples += __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
 	return samples != 0;
 }
 
-void query_forget_program(struct query_run *run)
+void query_forget_bytecode(struct query_run *run)
 {
-	run->counts.start.program = 0;
+	run->counts.start.bytecode = 0;
 	if (run->open && run->open != &run->own_open)
-		open_runs_forget_program(run->open);
+		open_runs_forget_bytecode(run->open);
 }
 
 void query_show(struct query_run *run)
@@ -121,7 +121,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 	/* A thread that inspects all runs may be at `to`: the way to the next one stays. */
 	memcpy(to, from, offsetof(struct query_run, version));
 	if (!to->open)
-		query_place(to);
+		query_find_frame(to);
 	to->counts.start.run = run;
 }
 
@@ -191,18 +191,18 @@ static void read_clocks(struct query_view *view, const struct query_clocks *cloc
 
 /* As opcode_start(), of a statement that may go at any moment; 0 while a trigger runs. */
 __attribute__((no_sanitize("thread"))) static uint64_t
-read_program(const volatile struct query_counts *counts)
+read_bytecode(const volatile struct query_counts *counts)
 {
 	const struct opcode_locations *at = counts->opcodes;
 	const uintptr_t statement = (uintptr_t)counts->statement;
 	uintptr_t opcodes, frame;
 
-	if (!counts->start.program || !at || !statement ||
+	if (!counts->start.bytecode || !at || !statement ||
 	    !stack_copy_part(statement + at->a_op, &opcodes, sizeof(opcodes)) ||
 	    !stack_copy_part(statement + at->frame, &frame, sizeof(frame)) || frame ||
 	    opcodes != (uintptr_t)counts->start.opcodes)
 		return 0;
-	return counts->start.program;
+	return counts->start.bytecode;
 }
 
 /* A run may be written while it is read here: the copy is thrown away then. */
@@ -230,7 +230,7 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 		.is_logged = seen->is_logged,
 		.publish_after_ns = seen->publish_after_ns,
 	};
-	for (int type = 0; type < TRACE_TYPES; type++)
+	for (int type = 0; type < SAMPLE_TYPES; type++)
 		view->samples[type] = seen->counts.samples[type];
 	struct query_clocks clocks = {
 		.start_monotonic_ns = seen->start_monotonic_ns,
@@ -241,7 +241,7 @@ __attribute__((no_sanitize("thread"))) static bool look(const struct query_run *
 	};
 	for (size_t i = 0; i < sizeof(mark); i++)
 		mark[i] = seen->mark[i];
-	view->program = read_program(&seen->counts);
+	view->bytecode = read_bytecode(&seen->counts);
 	view->text = copy_text(seen->text);
 	view->database = copy_text(seen->database);
 	view->query_id = copy_text(seen->query_id);
@@ -301,7 +301,7 @@ static void publish(const struct query_view *view)
 		                                  .initial = view->initial,
 		                                  .parent = view->parent,
 		                                  .run = view->run,
-		                                  .program = view->program },
+		                                  .bytecode = view->bytecode },
 		                         .open_until_ns = view->start_realtime_ns + view->elapsed_ns,
 		                         .outside_ns = view->outside_ns,
 		                         .text_size = size };

@@ -83,8 +83,8 @@ __attribute__((no_sanitize("address"))) static inline bool query_is_marked(const
 	return !((*(const word *)run->text ^ mark) & of);
 }
 
-/* Its statement has another program than the one that was published. */
-void query_forget_program(struct query_run *run);
+/* Its statement has another bytecode than the one that was published. */
+void query_forget_bytecode(struct query_run *run);
 
 /* Makes `to` the run that `from` was; hidden both. */
 void query_hand_over(struct query_run *to, const struct query_run *from);
@@ -100,13 +100,13 @@ struct query_view {
 	uint64_t start_realtime_ns, elapsed_ns;
 	uint64_t entered_ns; /* its present call, CLOCK_MONOTONIC */
 	uint64_t cpu_time_ns;
-	uint64_t rows, samples[TRACE_TYPES];
+	uint64_t rows, samples[SAMPLE_TYPES];
 	char *text, *database, *query_id;
 	const char *library;
 	bool is_logged;
 	uint64_t publish_after_ns;
 	uint64_t outside_ns; /* of elapsed_ns: between its calls */
-	uint64_t program;    /* as in struct query_record */
+	uint64_t bytecode;   /* as in struct query_record */
 };
 void query_view_free(struct query_view *view);
 

@@ -57,7 +57,7 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 	};
 }
 
-void query_place(struct query_run *run)
+void query_find_frame(struct query_run *run)
 {
 	struct open_run *shared = open_runs_take();
 
@@ -101,7 +101,7 @@ HOT_PATH void query_start(struct query_run *run, struct thread *thread)
 	uint64_t now;
 
 	if (__builtin_expect(!run->open, 0))
-		query_place(run);
+		query_find_frame(run);
 	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
 	clear_counts(&run->counts);
 	run->counts.start.thread_id = thread->id;
@@ -266,7 +266,7 @@ __attribute__((no_sanitize("thread"))) HOT_PATH bool query_count_plain(const str
 					       .fullscan_steps = fullscan_steps,
 					       .seen_ns = run->counts.start.realtime_ns,
 				       });
-	statement_stats_leave(to);
+	statement_stats_detach(to);
 	return true;
 }
 
@@ -366,9 +366,9 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->sorts = end->work.sorts;
 	record->autoindexes = end->work.autoindexes;
 	record->memory_usage = end->memory_usage;
-	record->program = end->program;
+	record->bytecode = end->bytecode;
 	record->off_cpu_period_ns = end->off_cpu_period_ns;
-	for (int type = 0; type < TRACE_TYPES; type++) {
+	for (int type = 0; type < SAMPLE_TYPES; type++) {
 		record->samples[type] = load(&run->counts.samples[type]);
 		record->weights[type] = load(&run->counts.weights[type]);
 	}
@@ -381,7 +381,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->samples_dropped = load(&run->counts.dropped);
 	record->profiler_cost_ns =
 		load(&run->counts.cost_ns) +
-		(load(&run->counts.samples[TRACE_CPU]) + load(&run->counts.samples[TRACE_REAL])) *
+		(load(&run->counts.samples[SAMPLE_CPU]) + load(&run->counts.samples[SAMPLE_REAL])) *
 			budget_figure(BUDGET_SIGNAL_NS) +
 		watch_cost_of(1, end->work.rows);
 	record->samples_truncated = load(&run->counts.truncated);

@@ -74,7 +74,7 @@ static inline void query_share(struct query_run *run)
 void query_start_clocks(struct query_run *run, struct thread *thread);
 
 /* Gives the run its `open`. Cold: once for each place. */
-COLD_PATH void query_place(struct query_run *run);
+COLD_PATH void query_find_frame(struct query_run *run);
 
 /* A call that works for the run begins, and has ended. The run's execution time and CPU time
  * are those of its calls, without what the program does in between. Costs one fast clock each;
@@ -167,7 +167,7 @@ struct query_end {
 	const char *library;    /* the SQLite library: version, a space, path */
 	const char *expanded;   /* the text with the values that were bound */
 	bool was_prepared_only; /* all of its time was preparation */
-	uint64_t program;       /* as in struct program_record; 0: not known */
+	uint64_t bytecode;      /* as in struct bytecode_record; 0: not known */
 	uint64_t off_cpu_period_ns;
 	const char *exception;
 	uint64_t memory_usage;
@@ -189,7 +189,7 @@ HOT_INLINE bool query_has_samples(const struct query_run *run)
 	uint64_t any = 0;
 
 #pragma GCC unroll 3
-	for (int type = 0; type < TRACE_TYPES; type++)
+	for (int type = 0; type < SAMPLE_TYPES; type++)
 		any |= __atomic_load_n(&run->counts.samples[type], __ATOMIC_RELAXED);
 	return any != 0;
 }

@@ -80,7 +80,7 @@ HOT_INLINE struct statement_counts *statement_stats_enter(uint64_t statement, ui
 	return NULL;
 }
 
-HOT_INLINE void statement_stats_leave(struct statement_counts *own)
+HOT_INLINE void statement_stats_detach(struct statement_counts *own)
 {
 	struct statement_counter *counter =
 		(struct statement_counter *)((char *)own - offsetof(struct statement_counter, own));

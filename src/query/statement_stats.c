@@ -228,21 +228,22 @@ uint64_t statement_stats_find(const struct statement_name *name)
 {
 	const char *text = name->text ? name->text : "", *database = name->database ? name->database : "";
 	size_t size = strlen(text);
-	struct hash place = hash_bytes(database, strlen(database)), key = hash_bytes(text, size), shape;
+	struct hash of_database = hash_bytes(database, strlen(database)), key = hash_bytes(text, size), shape;
 	struct statement_part part = { .layout = name->layout };
 	uint64_t statement, hash;
 
 	if (!statement_stats_max())
 		return 0;
 	/* A text may be the name of a database: the two are not exchanged, and do not cancel each other. */
-	key.first += 3 * place.first + part.layout;
-	key.second += 3 * place.second + part.layout;
+	key.first += 3 * of_database.first + part.layout;
+	key.second += 3 * of_database.second + part.layout;
 	statement = cache_find(key);
 	if (statement)
 		return statement;
 	hash = normalize_hash(text, size);
 	part.labels = normalize_comments(text, size);
-	shape = hash_words((uint64_t[]){ hash, place.first, place.second, part.layout, part.labels }, 5);
+	shape = hash_words(
+		(uint64_t[]){ hash, of_database.first, of_database.second, part.layout, part.labels }, 5);
 	statement = cache_find(shape);
 	if (!statement) {
 		statement = find_or_add(hash, text, size, database, &part);

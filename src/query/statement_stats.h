@@ -28,7 +28,7 @@
 /* The key of a statement. */
 struct statement_name {
 	const char *text, *database; /* NULL: "" */
-	uint64_t layout;             /* of the program: programs_layout(); 0: not known */
+	uint64_t layout;             /* of the program: bytecode_layout(); 0: not known */
 };
 
 /* The statement's number; 0: nothing is counted. */

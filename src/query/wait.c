@@ -321,7 +321,7 @@ __attribute__((noinline)) void wait_end_long(const struct wait_call *call, int f
 		periods = tag && tag->off_cpu_period_ns ? periods_in(thread, tag->off_cpu_period_ns, waited)
 		                                        : 0;
 		if (periods != 0) {
-			struct observation seen = { .type = TRACE_OFF_CPU,
+			struct observation seen = { .type = SAMPLE_OFF_CPU,
 				                    .weight = periods,
 				                    .period_ns = tag->off_cpu_period_ns,
 				                    .value = (int64_t)(periods * tag->off_cpu_period_ns),

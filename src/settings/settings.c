@@ -58,12 +58,12 @@ const struct setting *settings_next(const struct setting *before)
 	return next;
 }
 
-static void *place_of(const struct setting *setting, const struct session_settings *of)
+static void *storage_of(const struct setting *setting, const struct session_settings *of)
 {
 	return of && !setting->is_process_wide ? (char *)of + setting->offset : setting->value;
 }
 
-static void *default_place_of(const struct setting *setting, const struct session_settings *of)
+static void *default_storage_of(const struct setting *setting, const struct session_settings *of)
 {
 	return of && !setting->is_process_wide ? setting->value : setting->base;
 }
@@ -142,21 +142,22 @@ const char *settings_environment_error(void)
 
 /* --- changing -------------------------------------------------------------- */
 
-static void write_value(const struct setting *setting, void *place, const struct setting_value *value)
+static void write_value(const struct setting *setting, void *storage, const struct setting_value *value)
 {
 	lock_acquire(&values);
-	setting_write(setting, place, value);
+	setting_write(setting, storage, value);
 	lock_release(&values);
 }
 
-static int apply(const struct setting *setting, void *place, const struct setting_value *value, char **reason)
+static int apply(const struct setting *setting, void *storage, const struct setting_value *value,
+                 char **reason)
 {
 	int rc;
 
 	lock_acquire(&changing);
 	rc = setting->apply(value, reason);
 	if (!rc)
-		write_value(setting, place, value);
+		write_value(setting, storage, value);
 	lock_release(&changing);
 	return rc;
 }
@@ -167,14 +168,14 @@ static int change(const struct setting *setting, struct session_settings *of, co
 	value->setting = setting;
 	if (!strcasecmp(text, "DEFAULT")) {
 		lock_acquire(&values);
-		setting_read(setting, default_place_of(setting, of), value);
+		setting_read(setting, default_storage_of(setting, of), value);
 		lock_release(&values);
 	} else if (!setting_parse(setting, text, value)) {
 		return QP_INVALID;
 	}
 	if (setting->apply)
-		return apply(setting, place_of(setting, of), value, reason);
-	write_value(setting, place_of(setting, of), value);
+		return apply(setting, storage_of(setting, of), value, reason);
+	write_value(setting, storage_of(setting, of), value);
 	return QP_OK;
 }
 
@@ -264,7 +265,7 @@ void settings_copy(void *to, const void *from, size_t size)
 	lock_release(&values);
 }
 
-static char *value_text(const struct setting *setting, const void *place)
+static char *value_text(const struct setting *setting, const void *storage)
 {
 	struct setting_value *value = calloc(1, sizeof(*value));
 	char *text;
@@ -272,7 +273,7 @@ static char *value_text(const struct setting *setting, const void *place)
 	if (!value)
 		return NULL;
 	lock_acquire(&values);
-	setting_read(setting, place, value);
+	setting_read(setting, storage, value);
 	lock_release(&values);
 	text = setting_is_text(setting) ? strdup(value->text) : text_format("%lld", (long long)value->number);
 	free(value);
@@ -284,7 +285,7 @@ char *settings_get(const struct session_settings *of, const char *name)
 	const struct setting *setting = settings_find(name);
 
 	settings_init();
-	return setting ? value_text(setting, place_of(setting, of)) : NULL;
+	return setting ? value_text(setting, storage_of(setting, of)) : NULL;
 }
 
 char *settings_get_default(const struct session_settings *of, const char *name)
@@ -292,5 +293,5 @@ char *settings_get_default(const struct session_settings *of, const char *name)
 	const struct setting *setting = settings_find(name);
 
 	settings_init();
-	return setting ? value_text(setting, default_place_of(setting, of)) : NULL;
+	return setting ? value_text(setting, default_storage_of(setting, of)) : NULL;
 }

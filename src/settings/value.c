@@ -137,22 +137,22 @@ bool setting_parse(const struct setting *setting, const char *text, struct setti
 
 /* --- where values stand ---------------------------------------------------- */
 
-void setting_write(const struct setting *setting, void *place, const struct setting_value *value)
+void setting_write(const struct setting *setting, void *storage, const struct setting_value *value)
 {
 	if (setting_is_text(setting))
-		memcpy(place, value->text, strlen(value->text) + 1);
+		memcpy(storage, value->text, strlen(value->text) + 1);
 	else if (setting->form == SETTING_IS_SWITCH)
-		__atomic_store_n((bool *)place, value->number != 0, __ATOMIC_RELAXED);
+		__atomic_store_n((bool *)storage, value->number != 0, __ATOMIC_RELAXED);
 	else
-		__atomic_store_n((int64_t *)place, value->number, __ATOMIC_RELAXED);
+		__atomic_store_n((int64_t *)storage, value->number, __ATOMIC_RELAXED);
 }
 
-void setting_read(const struct setting *setting, const void *place, struct setting_value *value)
+void setting_read(const struct setting *setting, const void *storage, struct setting_value *value)
 {
 	if (setting_is_text(setting))
-		memcpy(value->text, place, strlen((const char *)place) + 1);
+		memcpy(value->text, storage, strlen((const char *)storage) + 1);
 	else if (setting->form == SETTING_IS_SWITCH)
-		value->number = __atomic_load_n((const bool *)place, __ATOMIC_RELAXED);
+		value->number = __atomic_load_n((const bool *)storage, __ATOMIC_RELAXED);
 	else
-		value->number = __atomic_load_n((const int64_t *)place, __ATOMIC_RELAXED);
+		value->number = __atomic_load_n((const int64_t *)storage, __ATOMIC_RELAXED);
 }

@@ -15,8 +15,8 @@ bool setting_parse(const struct setting *setting, const char *text, struct setti
 
 /* Where a value of the setting stands. Scalars are read by other threads without a lock, hence stored
  * atomically. */
-void setting_write(const struct setting *setting, void *place, const struct setting_value *value);
-void setting_read(const struct setting *setting, const void *place, struct setting_value *value);
+void setting_write(const struct setting *setting, void *storage, const struct setting_value *value);
+void setting_read(const struct setting *setting, const void *storage, struct setting_value *value);
 
 /* `name = value: reason`, which frees the reason; of QP_INVALID: what is allowed. Malloc'ed, NULL without
  * memory. */

@@ -16,8 +16,8 @@
 #include "span/keep.h"
 #include "wire/record.h"
 
-WAIT_DEFINE(for_room, "the end of a trace: room in the ring", WAIT_MS(60000),
-            "nothing: it wakes the flusher, and looks every 0.1 ms");
+BOUNDED_WAIT_DEFINE(for_room, "the end of a trace: room in the ring", BOUND_MS(60000),
+                    "nothing: it wakes the flusher, and looks every 0.1 ms");
 #define NAP_NS 100000
 
 SETTING_NUMBER(wait_ms, "ms", 0, 60000, 0, .name = "trace_wait_ms",
@@ -100,7 +100,7 @@ static bool has_room(const struct ring *ring, size_t size)
 
 static bool wait_for_room(struct ring *ring, size_t size)
 {
-	uint64_t limit = WAIT_MS(__atomic_load_n(&wait_ms, __ATOMIC_RELAXED));
+	uint64_t limit = BOUND_MS(__atomic_load_n(&wait_ms, __ATOMIC_RELAXED));
 	struct bounded_wait wait;
 	bool is_there = has_room(ring, size);
 

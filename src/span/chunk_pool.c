@@ -42,7 +42,7 @@ void chunk_pool_use(void *memory)
 
 static bool is_left;
 
-void chunk_pool_leave_in_child(void)
+void chunk_pool_detach_in_child(void)
 {
 	chunk_pool_use(NULL);
 	is_left = true;

@@ -26,7 +26,7 @@ size_t chunk_pool_bytes(void);
 void chunk_pool_use(void *memory);
 
 /* In a forked child that gets no such memory. */
-void chunk_pool_leave_in_child(void);
+void chunk_pool_detach_in_child(void);
 
 /* Whether chunks may lie there, or have lain in the parent's. */
 bool chunk_pool_is_used(void);

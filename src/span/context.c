@@ -408,15 +408,15 @@ static struct qp_span_context *context_of(const struct span_chunk *chunk, struct
 
 void context_take_back(struct span_chunk *chunk, struct span_entry *span)
 {
-	const uint32_t place = (uint32_t)(span - chunk->entry);
-	const uint64_t number = chunk->first + place, parent = span->parent ? number - span->parent : 0;
+	const uint32_t index = (uint32_t)(span - chunk->entry);
+	const uint64_t number = chunk->first + index, parent = span->parent ? number - span->parent : 0;
 	struct span_chunk *newer;
 	struct qp_span_context *context = context_of(chunk, &newer);
 
 	/* Two entries that say nothing. */
 	span->site = ENTRY_STATEMENT;
 	for (struct span_chunk *at = context ? context->chunk : NULL; at; at = at == chunk ? NULL : at->older)
-		for (uint32_t i = at == chunk ? place : 0; i < at->count; i += entry_group(&at->entry[i])) {
+		for (uint32_t i = at == chunk ? index : 0; i < at->count; i += entry_group(&at->entry[i])) {
 			struct span_entry *entry = &at->entry[i];
 
 			if (entry_is_span(entry) && entry->parent && at->first + i - entry->parent == number)

@@ -8,37 +8,37 @@
 #include "frames/collapse.h"
 #include "frames/stack_text.h"
 
-static bool is_trace(const char *trace)
+static bool is_stack(const char *stack)
 {
-	struct trace_reader reader = { .at = trace };
+	struct address_reader reader = { .at = stack };
 	uint64_t address;
 	int next;
 
-	while ((next = trace_next(&reader, &address)) > 0)
+	while ((next = address_reader_next(&reader, &address)) > 0)
 		;
 	return next == 0;
 }
 
-bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad)
+bool flame_graph_add(struct flame_graph *graph, const char *stack, int64_t weight, bool *bad)
 {
-	size_t known = graph->traces.list.count;
+	size_t known = graph->stacks.list.count;
 
 	*bad = false;
-	if (!text_sums_add(&graph->traces, trace, weight))
+	if (!text_sums_add(&graph->stacks, stack, weight))
 		return false;
-	*bad = graph->traces.list.count > known && !is_trace(trace);
+	*bad = graph->stacks.list.count > known && !is_stack(stack);
 	return !*bad;
 }
 
-static bool collapse_trace(struct collapse *collapse, const struct address_space *space,
-                           const struct text_sum *trace)
+static bool collapse_text(struct collapse *collapse, const struct address_space *space,
+                          const struct text_sum *stack)
 {
-	struct trace_reader reader = { .at = trace->text };
+	struct address_reader reader = { .at = stack->text };
 	VECTOR(uint64_t) addresses = { 0 }; /* leaf first */
 	uint64_t address;
 	bool fine = true;
 
-	while (fine && trace_next(&reader, &address) > 0)
+	while (fine && address_reader_next(&reader, &address) > 0)
 		fine = vector_push(&addresses, address);
 	for (size_t i = addresses.count; fine && i-- > 0;) {
 		char *text = address_text(space, addresses.items[i]);
@@ -46,7 +46,7 @@ static bool collapse_trace(struct collapse *collapse, const struct address_space
 		free(text);
 	}
 	vector_free(&addresses);
-	return fine && collapse_stack(collapse, trace->sum);
+	return fine && collapse_stack(collapse, stack->sum);
 }
 
 char *flame_graph_lines(const struct flame_graph *graph, const struct address_space *space)
@@ -57,8 +57,8 @@ char *flame_graph_lines(const struct flame_graph *graph, const struct address_sp
 	FILE *out = open_memstream(&text, &size);
 	bool written = out;
 
-	for (size_t i = 0; written && i < graph->traces.list.count; i++)
-		written = collapse_trace(&collapse, space, &graph->traces.list.items[i]);
+	for (size_t i = 0; written && i < graph->stacks.list.count; i++)
+		written = collapse_text(&collapse, space, &graph->stacks.list.items[i]);
 	written = written && collapse_write(&collapse, out);
 	collapse_free(&collapse);
 	if (out && fclose(out) != 0)
@@ -74,5 +74,5 @@ char *flame_graph_lines(const struct flame_graph *graph, const struct address_sp
 
 void flame_graph_free(struct flame_graph *graph)
 {
-	text_sums_free(&graph->traces);
+	text_sums_free(&graph->stacks);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The aggregate behind flameGraph(): traces with weights go in, collapsed stacks
- * come out. A trace's names are looked up once, however often it came.
+ * The aggregate behind flameGraph(): stacks with weights go in, collapsed stacks
+ * come out. A stack's names are looked up once, however often it came.
  */
 #ifndef QUERYPROF_SQL_FLAME_GRAPH_H
 #define QUERYPROF_SQL_FLAME_GRAPH_H
@@ -15,12 +15,12 @@ struct address_space;
 
 /* Start with a zeroed struct. */
 struct flame_graph {
-	struct text_sums traces;
+	struct text_sums stacks;
 };
 
-/* False: with *bad `trace` is no JSON array of addresses, without there is no
+/* False: with *bad `stack` is no JSON array of addresses, without there is no
  * memory. Either ends the aggregate. */
-bool flame_graph_add(struct flame_graph *graph, const char *trace, int64_t weight, bool *bad);
+bool flame_graph_add(struct flame_graph *graph, const char *stack, int64_t weight, bool *bad);
 
 /* The lines, with the names that the addresses have in `space`, without an end of the last
  * one; malloc'ed, NULL: no memory. */

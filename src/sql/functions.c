@@ -102,7 +102,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 
 		if (!text)
 			return;
-		if (!trace_parse_address(text, &address)) {
+		if (!address_parse(text, &address)) {
 			result_error(context, "%s: '%.*s' is no address; expected an integer", function,
 			             shown(text), text);
 			return;
@@ -126,7 +126,7 @@ static void address_to_line(sqlite3_context *context, int argc, sqlite3_value **
 static void address_to_line_with_inlines(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc;
-	call_with_address(context, "addressToLineWithInlines", argv[0], trace_line_with_inlines);
+	call_with_address(context, "addressToLineWithInlines", argv[0], address_line_with_inlines);
 }
 
 static void build_id(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -153,7 +153,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		             (long long)strlen(separator), SEPARATOR_MAX);
 		return;
 	}
-	text = trace_text(space_of(context), trace, separator, &bad);
+	text = stack_text(space_of(context), trace, separator, &bad);
 	if (bad)
 		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
 		             shown(trace), trace);

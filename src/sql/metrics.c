@@ -55,7 +55,7 @@ GETTER(get_budget, budget_figure, budget_figure)
 GETTER(get_sampler, sampler_counter, sampler_counter)
 GETTER(get_store, store_counter, store_counter)
 GETTER(get_queries, runs_counter, run_counter)
-GETTER(get_programs, programs_counter, programs_counter)
+GETTER(get_bytecode, bytecode_counter, bytecode_counter)
 GETTER(get_statements, statement_stats_counter, statement_counter_name)
 GETTER(get_spans, keep_counter, keep_counter)
 GETTER(get_session, session_counter, session_counter)
@@ -334,10 +334,10 @@ static const struct metric {
 	  "Queries that ended unseen, without a row for query_log" },
 	{ "queries_untracked", get_queries, NULL, RUNS_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
-	{ "plans_read", get_programs, NULL, PROGRAMS_READ,
+	{ "plans_read", get_bytecode, NULL, BYTECODE_READ,
 	  "Programs and plans of statements read and published" },
 #define PLAN_METRIC(name, metric, is_lasting, sentence)                                                      \
-	{ metric, get_programs, NULL, name, "Plans not read: " sentence },
+	{ metric, get_bytecode, NULL, name, "Plans not read: " sentence },
 	PLANS_MISSING(PLAN_METRIC)
 #undef PLAN_METRIC
 		{ "plans_lost", get_store, NULL, STORE_PLANS_LOST,

@@ -162,8 +162,8 @@ static void add_process(struct table_rows *rows, const struct query_view *view)
 	table_add_integer(rows, (int64_t)view->elapsed_ns);
 	table_add_integer(rows, (int64_t)view->cpu_time_ns);
 	table_add_integer(rows, (int64_t)view->rows);
-	table_add_integer(rows, (int64_t)view->samples[TRACE_CPU]);
-	table_add_integer(rows, (int64_t)view->samples[TRACE_REAL]);
+	table_add_integer(rows, (int64_t)view->samples[SAMPLE_CPU]);
+	table_add_integer(rows, (int64_t)view->samples[SAMPLE_REAL]);
 	table_add_text(rows, view->text);
 	table_add_text(rows, view->database);
 	add_library(rows, view->library);
@@ -197,7 +197,7 @@ static const struct column stack_trace_columns[] = {
 /* The stacks are copied while the sampler collects them, and become rows afterwards. */
 struct kept_stack {
 	struct thread_stack stack;
-	uint64_t *trace;
+	uint64_t *addresses;
 };
 
 struct stacks {
@@ -208,13 +208,13 @@ struct stacks {
 static void keep_stack(void *context, const struct thread_stack *stack)
 {
 	struct stacks *stacks = context;
-	uint64_t *trace = calloc((size_t)stack->depth + 1, sizeof(*trace));
+	uint64_t *addresses = calloc((size_t)stack->depth + 1, sizeof(*addresses));
 
-	if (!trace || !vector_push(&stacks->kept, (struct kept_stack){ *stack, trace })) {
-		free(trace);
+	if (!addresses || !vector_push(&stacks->kept, (struct kept_stack){ *stack, addresses })) {
+		free(addresses);
 		stacks->failed = true;
 	} else if (stack->depth) {
-		memcpy(trace, stack->trace, (size_t)stack->depth * sizeof(*trace));
+		memcpy(addresses, stack->addresses, (size_t)stack->depth * sizeof(*addresses));
 	}
 }
 
@@ -233,15 +233,15 @@ static void add_query_id(struct table_rows *rows, const struct thread_stack *sta
 	add_id(rows, key);
 }
 
-static void add_trace(struct table_rows *rows, struct kept_stack *kept)
+static void add_stack(struct table_rows *rows, struct kept_stack *kept)
 {
-	char text[TRACE_MAX_FRAMES * 21 + 3];
+	char text[STACK_FRAMES_MAX * 21 + 3];
 	size_t size = 0;
 
-	store_location(kept->trace, (size_t)kept->stack.depth, kept->stack.generation);
+	store_location(kept->addresses, (size_t)kept->stack.depth, kept->stack.generation);
 	text[size++] = '[';
 	for (int i = 0; i < kept->stack.depth; i++)
-		size += (size_t)sprintf(text + size, "%s%lld", i ? "," : "", (long long)kept->trace[i]);
+		size += (size_t)sprintf(text + size, "%s%lld", i ? "," : "", (long long)kept->addresses[i]);
 	text[size++] = ']';
 	text[size] = 0;
 	table_add_text(rows, text);
@@ -260,17 +260,17 @@ static void fill_stack_trace(struct table_rows *rows, struct session *session)
 		/* A session may always see its own thread. */
 		if (kept->stack.thread_id != (uint32_t)gettid() &&
 		    !session_may_see(session, query_key_session(kept->stack.query))) {
-			free(kept->trace);
+			free(kept->addresses);
 			continue;
 		}
 		table_add_text(rows, read_thread_name(kept->stack.thread_id, name) ? name : NULL);
 		table_add_integer(rows, kept->stack.thread_id);
 		add_query_id(rows, &kept->stack);
-		add_trace(rows, kept);
+		add_stack(rows, kept);
 		table_add_integer(rows, kept->stack.truncated);
-		table_add_text(rows, NULL); /* symbols, lines: made of the trace */
+		table_add_text(rows, NULL); /* symbols, lines: made of the stack */
 		table_add_text(rows, NULL);
-		free(kept->trace);
+		free(kept->addresses);
 	}
 	vector_free(&stacks.kept);
 	if (stacks.failed)

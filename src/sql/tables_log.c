@@ -102,12 +102,12 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 struct cursor {
 	sqlite3_vtab_cursor base;
 	struct store_cursor *rows;
-	int place[TABLE_COLUMNS_MAX]; /* column to column of the SELECT, -1: not in it */
-	int trace;                    /* the column `trace` in the SELECT */
+	int position[TABLE_COLUMNS_MAX]; /* column to column of the SELECT, -1: not in it */
+	int trace;                       /* the column `trace` in the SELECT */
 	bool drained, done;
 	/* The newest trace made into symbols or lines: it often comes again. */
 	struct {
-		char *trace, *text;
+		char *stack, *text;
 	} made[2];
 };
 
@@ -135,7 +135,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 
 	close_rows(cursor);
 	for (int i = 0; i < 2; i++) {
-		free(cursor->made[i].trace);
+		free(cursor->made[i].stack);
 		free(cursor->made[i].text);
 	}
 	free(cursor);
@@ -204,7 +204,7 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 	int count = 0, trace = -1;
 
 	for (int i = 0; i < table->column_count; i++) {
-		cursor->place[i] = -1;
+		cursor->position[i] = -1;
 		if (!strcmp(table->columns[i].name, "trace"))
 			trace = i;
 		/* The mask's last bit stands for all columns from there on; no bit is for the row's number.
@@ -213,20 +213,20 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 			continue;
 		if (table->columns[i].flags & (COLUMN_SYMBOLS | COLUMN_LINES)) {
 			used |= 1ull << trace; /* which stands before them */
-			if (cursor->place[trace] >= 0)
+			if (cursor->position[trace] >= 0)
 				continue;
-			cursor->place[trace] = count;
+			cursor->position[trace] = count;
 		} else {
-			cursor->place[i] = count;
+			cursor->position[i] = count;
 		}
-		column = &table->columns[cursor->place[i] < 0 ? trace : i];
+		column = &table->columns[cursor->position[i] < 0 ? trace : i];
 		fputs(count++ ? "," : "", sql);
 		if (column->flags & COLUMN_OF_HOLDER && !shows_all(cursor))
 			fputs("''", sql);
 		else
 			fprintf(sql, "t.%s", column->name);
 	}
-	cursor->trace = trace < 0 ? -1 : cursor->place[trace];
+	cursor->trace = trace < 0 ? -1 : cursor->position[trace];
 }
 
 /* Whether the store may compare with this value of the condition. It takes no blobs, and no integer is equal
@@ -342,12 +342,12 @@ static int made_column(struct cursor *cursor, sqlite3_context *context, const st
 	trace = store_column_bytes(cursor->rows, cursor->trace, &size);
 	if (!trace)
 		return SQLITE_OK;
-	if (!cursor->made[lines].trace || strcmp(cursor->made[lines].trace, trace)) {
-		free(cursor->made[lines].trace);
+	if (!cursor->made[lines].stack || strcmp(cursor->made[lines].stack, trace)) {
+		free(cursor->made[lines].stack);
 		free(cursor->made[lines].text);
-		cursor->made[lines].trace = strdup(trace);
-		cursor->made[lines].text = lines ? trace_lines(process_space(), trace, &bad)
-		                                 : trace_symbols(process_space(), trace, &bad);
+		cursor->made[lines].stack = strdup(trace);
+		cursor->made[lines].text = lines ? stack_lines(process_space(), trace, &bad)
+		                                 : stack_symbols(process_space(), trace, &bad);
 	}
 	if (cursor->made[lines].text)
 		sqlite3_result_text(context, cursor->made[lines].text, -1, SQLITE_TRANSIENT);
@@ -358,24 +358,24 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
 {
 	struct cursor *cursor = (struct cursor *)base;
 	const struct column *described = &table_of(base)->columns[index];
-	int place = cursor->place[index];
+	int position = cursor->position[index];
 	const char *bytes;
 	size_t size;
 
 	if (described->flags & (COLUMN_SYMBOLS | COLUMN_LINES))
 		return made_column(cursor, context, described);
-	if (place < 0)
+	if (position < 0)
 		return SQLITE_OK;
-	switch (store_column_type(cursor->rows, place)) {
+	switch (store_column_type(cursor->rows, position)) {
 	case STORE_NULL: break;
-	case STORE_INT64: sqlite3_result_int64(context, store_column_int64(cursor->rows, place)); break;
-	case STORE_DOUBLE: sqlite3_result_double(context, store_column_double(cursor->rows, place)); break;
+	case STORE_INT64: sqlite3_result_int64(context, store_column_int64(cursor->rows, position)); break;
+	case STORE_DOUBLE: sqlite3_result_double(context, store_column_double(cursor->rows, position)); break;
 	case STORE_TEXT:
-		bytes = store_column_bytes(cursor->rows, place, &size);
+		bytes = store_column_bytes(cursor->rows, position, &size);
 		sqlite3_result_text64(context, bytes, size, SQLITE_TRANSIENT, SQLITE_UTF8);
 		break;
 	case STORE_BLOB:
-		bytes = store_column_bytes(cursor->rows, place, &size);
+		bytes = store_column_bytes(cursor->rows, position, &size);
 		sqlite3_result_blob64(context, bytes, size, SQLITE_TRANSIENT);
 		break;
 	}
@@ -396,7 +396,7 @@ static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *result)
 
 		if (!(table->columns[i].flags & COLUMN_KEY))
 			continue;
-		bytes = store_column_bytes(cursor->rows, cursor->place[i], &size);
+		bytes = store_column_bytes(cursor->rows, cursor->position[i], &size);
 		hash_word(&hash, hash_bytes(bytes ? bytes : "", size).first);
 	}
 	*result = (sqlite3_int64)hash_end(hash).first;

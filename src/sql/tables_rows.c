@@ -199,8 +199,8 @@ static int made_column(const struct cursor *cursor, sqlite3_context *context, co
 	for (int i = 0; i < table->column_count; i++)
 		if (!strcmp(table->columns[i].name, "trace") && row[i].text)
 			text = column->flags & COLUMN_LINES
-			               ? trace_lines(process_space(), row[i].text, &bad)
-			               : trace_symbols(process_space(), row[i].text, &bad);
+			               ? stack_lines(process_space(), row[i].text, &bad)
+			               : stack_symbols(process_space(), row[i].text, &bad);
 	if (!text)
 		return SQLITE_NOMEM;
 	sqlite3_result_text(context, text, -1, free);

@@ -18,7 +18,7 @@ static const struct column symbols_columns[] = {
 	{ "module", "TEXT", 0 },
 };
 
-struct place {
+struct listing {
 	struct table_rows *rows;
 	const struct module *module;
 	uint64_t shift; /* from an ELF address to one of a trace */
@@ -26,22 +26,22 @@ struct place {
 
 static void add_symbol(void *context, const char *name, uint64_t start, uint64_t end)
 {
-	const struct place *place = context;
+	const struct listing *listing = context;
 
-	table_add_text(place->rows, name);
-	table_add_integer(place->rows, (int64_t)(start + place->shift));
-	table_add_integer(place->rows, (int64_t)(end + place->shift));
-	table_add_text(place->rows, place->module->path);
+	table_add_text(listing->rows, name);
+	table_add_integer(listing->rows, (int64_t)(start + listing->shift));
+	table_add_integer(listing->rows, (int64_t)(end + listing->shift));
+	table_add_text(listing->rows, listing->module->path);
 }
 
 static bool add_module(void *context, const struct module *module)
 {
 	const struct symbol_object object = symbol_object_of(module);
-	struct place place = { .rows = context, .module = module, .shift = module->start };
+	struct listing listing = { .rows = context, .module = module, .shift = module->start };
 
-	store_location(&place.shift, 1, modules_generation());
-	place.shift -= module->start - module->bias;
-	symbol_each(&object, add_symbol, &place);
+	store_location(&listing.shift, 1, modules_generation());
+	listing.shift -= module->start - module->bias;
+	symbol_each(&object, add_symbol, &listing);
 	return true;
 }
 

@@ -31,7 +31,7 @@ struct frame {
 	struct symbol_frame symbol; /* strings are in `texts` */
 };
 
-struct trace_names {
+struct trace_file_functions {
 	struct address_space space; /* first: the callbacks get this */
 	struct session session;     /* what the functions need of one */
 	struct module_map modules;
@@ -43,12 +43,12 @@ struct trace_names {
 
 /* --- reading the file --------------------------------------------------------- */
 
-static bool add_module(struct trace_names *names, sqlite3_stmt *row)
+static bool add_module(struct trace_file_functions *names, sqlite3_stmt *row)
 {
 	return module_rows_add(&names->modules, row);
 }
 
-static bool add_text(struct trace_names *names, sqlite3_stmt *row)
+static bool add_text(struct trace_file_functions *names, sqlite3_stmt *row)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 1);
 	struct text *text = vector_add(&names->texts);
@@ -62,7 +62,7 @@ static bool add_text(struct trace_names *names, sqlite3_stmt *row)
 
 COMPARE_BY(compare_texts, struct text, id)
 
-static const char *text_of(const struct trace_names *names, int64_t id)
+static const char *text_of(const struct trace_file_functions *names, int64_t id)
 {
 	const struct text wanted = { id, NULL }, *found = NULL;
 
@@ -72,7 +72,7 @@ static const char *text_of(const struct trace_names *names, int64_t id)
 	return found ? found->text : NULL;
 }
 
-static bool add_frame(struct trace_names *names, sqlite3_stmt *row)
+static bool add_frame(struct trace_file_functions *names, sqlite3_stmt *row)
 {
 	struct frame *frame = vector_add(&names->frames);
 	int line = sqlite3_column_int(row, 3);
@@ -88,8 +88,8 @@ static bool add_frame(struct trace_names *names, sqlite3_stmt *row)
 }
 
 /* Calls `add` for each row. An SQLite result. */
-static int read_rows(struct trace_names *names, const char *sql,
-                     bool (*add)(struct trace_names *names, sqlite3_stmt *row))
+static int read_rows(struct trace_file_functions *names, const char *sql,
+                     bool (*add)(struct trace_file_functions *names, sqlite3_stmt *row))
 {
 	sqlite3_stmt *row = NULL;
 	int code = sqlite3_prepare_v2(names->session.db, sql, -1, &row, NULL);
@@ -112,12 +112,12 @@ static int64_t read_number(sqlite3 *db, const char *sql)
 	return number;
 }
 
-static int64_t find_newest_module(const struct trace_names *names)
+static int64_t find_newest_module(const struct trace_file_functions *names)
 {
 	return read_number(names->session.db, "SELECT max(id) FROM modules");
 }
 
-static void read_new_modules(struct trace_names *names)
+static void read_new_modules(struct trace_file_functions *names)
 {
 	int64_t newest = find_newest_module(names);
 	char *sql = newest > names->newest_module
@@ -132,7 +132,7 @@ static void read_new_modules(struct trace_names *names)
 }
 
 /* Addresses that cannot be read in a damaged file have no name. */
-static void read_names(struct trace_names *names)
+static void read_names(struct trace_file_functions *names)
 {
 	names->names_were_read = true;
 	if (read_rows(names, "SELECT id, name FROM names ORDER BY id", add_text) == SQLITE_OK)
@@ -145,7 +145,7 @@ static void read_names(struct trace_names *names)
 
 static const struct module *locate(const struct address_space *space, uint64_t address)
 {
-	struct trace_names *names = (struct trace_names *)space;
+	struct trace_file_functions *names = (struct trace_file_functions *)space;
 	const struct module *module = module_map_find(&names->modules, address);
 
 	if (module || address & STORE_NOWHERE)
@@ -157,7 +157,7 @@ static const struct module *locate(const struct address_space *space, uint64_t a
 static size_t recall(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
                      size_t room)
 {
-	struct trace_names *names = (struct trace_names *)space;
+	struct trace_file_functions *names = (struct trace_file_functions *)space;
 	size_t at, count = 0;
 
 	if (!names->names_were_read)
@@ -173,7 +173,7 @@ static size_t recall(const struct address_space *space, uint64_t address, struct
 /* SQLite calls it when the functions and statements of the connection are gone. */
 static void detach(void *context)
 {
-	struct trace_names *names = context;
+	struct trace_file_functions *names = context;
 
 	for (size_t i = 0; i < names->texts.count; i++)
 		free(names->texts.items[i].text);
@@ -196,7 +196,7 @@ static int compare_bytes(void *context, int size, const void *left, int other_si
 
 static int attach(sqlite3 *db, char **error, const struct address_space **space)
 {
-	struct trace_names *names;
+	struct trace_file_functions *names;
 	int code;
 
 	if (read_number(db, "PRAGMA main.application_id") != STORE_APPLICATION_ID) {
@@ -229,8 +229,8 @@ static int attach(sqlite3 *db, char **error, const struct address_space **space)
 	return functions_register(&names->session, error);
 }
 
-int trace_names_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
-                       const struct address_space **space)
+int trace_file_functions_attach(sqlite3 *db, char **error, const sqlite3_api_routines *api,
+                                const struct address_space **space)
 {
 	const struct host_library *library = host_adopt(api, error);
 	struct call call;

@@ -18,7 +18,7 @@ struct sqlite3_api_routines;
  * the connection is closed; no sampling, no hooks, no schema. Each such connection reads its
  * own file. `*space`, unless `space` is NULL, becomes the address space of the file, for as long.
  * An SQLite result; `*error` is sqlite3_malloc'ed by the library of `api`. */
-int trace_names_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api,
-                       const struct address_space **space);
+int trace_file_functions_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api,
+                                const struct address_space **space);
 
 #endif

@@ -119,10 +119,10 @@
 	STORED(sorts, INTEGER, COLUMN_ZERO, 0, record->sorts) \
 	STORED(autoindexes, INTEGER, COLUMN_ZERO, 0, record->autoindexes) \
 	STORED(memory_usage, INTEGER, COLUMN_ZERO, 0, record->memory_usage) \
-	STORED(samples_cpu, INTEGER, COLUMN_ZERO, 0, record->samples[TRACE_CPU]) \
-	STORED(samples_real, INTEGER, COLUMN_ZERO, 0, record->samples[TRACE_REAL]) \
-	STORED(weight_cpu, INTEGER, COLUMN_ZERO, 0, record->weights[TRACE_CPU]) \
-	STORED(weight_real, INTEGER, COLUMN_ZERO, 0, record->weights[TRACE_REAL]) \
+	STORED(samples_cpu, INTEGER, COLUMN_ZERO, 0, record->samples[SAMPLE_CPU]) \
+	STORED(samples_real, INTEGER, COLUMN_ZERO, 0, record->samples[SAMPLE_REAL]) \
+	STORED(weight_cpu, INTEGER, COLUMN_ZERO, 0, record->weights[SAMPLE_CPU]) \
+	STORED(weight_real, INTEGER, COLUMN_ZERO, 0, record->weights[SAMPLE_REAL]) \
 	STORED(samples_dropped, INTEGER, COLUMN_ZERO, 0, record->samples_dropped) \
 	STORED(samples_truncated, INTEGER, COLUMN_ZERO, 0, record->samples_truncated) \
 	STORED(prepare_time_ns, INTEGER, COLUMN_ZERO, 0, record->prepare_time_ns) \
@@ -162,7 +162,7 @@
 	STORED(minor_faults, INTEGER, COLUMN_ZERO, 0, record->account.minor_faults) \
 	STORED(voluntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.voluntary_switches) \
 	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
-	FILED(program, INTEGER, COLUMN_ZERO, record->program) \
+	FILED(program, INTEGER, COLUMN_ZERO, record->bytecode) \
 	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)") \
 	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns) \
 	STORED(profiler_cost_ns, INTEGER, COLUMN_ZERO, 0, record->profiler_cost_ns)

@@ -71,8 +71,8 @@ int64_t control_now_ns(void)
 	return (int64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
-WAIT_DEFINE(for_process, "a thread of the store: the end of the process", WAIT_NO_LIMIT,
-            "nothing: it ends with the process");
+BOUNDED_WAIT_DEFINE(for_process, "a thread of the store: the end of the process", BOUND_NONE,
+                    "nothing: it ends with the process");
 
 static void *thread_main(void *argument)
 {
@@ -86,7 +86,7 @@ static void *thread_main(void *argument)
 	__atomic_store_n(&thread->is_done, 1, __ATOMIC_RELEASE);
 	futex_wake(&thread->is_done, 1);
 	while (__atomic_load_n(&store_control.threads_stay, __ATOMIC_ACQUIRE))
-		bounded_wait_futex(&wait, &never, 0, WAIT_NO_LIMIT);
+		bounded_wait_futex(&wait, &never, 0, BOUND_NONE);
 	return NULL;
 }
 
@@ -109,8 +109,8 @@ int control_make_thread(struct store_thread *thread, void (*work)(void))
 	return error;
 }
 
-WAIT_DEFINE(for_end, "a thread of the store: its end", NS_PER_S,
-            "the thread when its work is done; then nothing, so it is looked for: ever less often");
+BOUNDED_WAIT_DEFINE(for_end, "a thread of the store: its end", NS_PER_S,
+                    "the thread when its work is done; then nothing, so it is looked for: ever less often");
 #define FIRST_NAP_NS 20000
 
 void control_join_thread(struct store_thread *thread)
@@ -119,7 +119,7 @@ void control_join_thread(struct store_thread *thread)
 	uint64_t nap_ns = FIRST_NAP_NS;
 
 	while (!__atomic_load_n(&thread->is_done, __ATOMIC_ACQUIRE) &&
-	       bounded_wait_futex(&wait, &thread->is_done, 0, WAIT_NO_LIMIT))
+	       bounded_wait_futex(&wait, &thread->is_done, 0, BOUND_NONE))
 		;
 	if (__atomic_load_n(&store_control.threads_stay, __ATOMIC_RELAXED))
 		return;

@@ -373,7 +373,7 @@ REQUIRES(store_control.lock) static void serve_request(void)
 	condition_change(&store_control.changed);
 }
 
-WAIT_DEFINE(parked, "the flusher: the end of a fork()", WAIT_NO_LIMIT, "the thread that forked");
+BOUNDED_WAIT_DEFINE(parked, "the flusher: the end of a fork()", BOUND_NONE, "the thread that forked");
 
 REQUIRES(store_control.lock) static void park(void)
 {
@@ -390,7 +390,7 @@ REQUIRES(store_control.lock) static void park(void)
 		return;
 	control_set_state(STORE_PARKED);
 	while (store_control.pauses)
-		condition_wait(&store_control.changed, &store_control.lock, &wait, WAIT_NO_LIMIT);
+		condition_wait(&store_control.changed, &store_control.lock, &wait, BOUND_NONE);
 	if (store_control.state == STORE_PARKED) /* a shutdown may have been quicker */
 		control_set_state(STORE_RUNNING);
 }

@@ -31,8 +31,8 @@ static bool look(void)
 	return budget_update(sampler_ring());
 }
 
-WAIT_DEFINE(for_work, "the pacer: something to do", WAIT_NO_LIMIT, "the flusher");
-WAIT_DEFINE(for_look, "the pacer: the time of its next look", NS_PER_S, "the flusher, to end it");
+BOUNDED_WAIT_DEFINE(for_work, "the pacer: something to do", BOUND_NONE, "the flusher");
+BOUNDED_WAIT_DEFINE(for_look, "the pacer: the time of its next look", NS_PER_S, "the flusher, to end it");
 
 static void pacer_main(void)
 {
@@ -49,11 +49,11 @@ static void pacer_main(void)
 		if (calm == CALM_LOOKS) {
 			calm = 0;
 			if (change(AWAKE, ASLEEP))
-				bounded_wait_futex(&calm_wait, &state, ASLEEP, WAIT_NO_LIMIT);
+				bounded_wait_futex(&calm_wait, &state, ASLEEP, BOUND_NONE);
 			continue;
 		}
 		look_wait = bounded_wait_begin_within(&for_look, pause != 0 ? pause : BUDGET_LOOK_NS);
-		bounded_wait_futex(&look_wait, &state, AWAKE, WAIT_NO_LIMIT);
+		bounded_wait_futex(&look_wait, &state, AWAKE, BOUND_NONE);
 	}
 }
 

@@ -162,10 +162,10 @@ static struct ring *fill(uint64_t position)
 	front->identity = *writer_identity_here();
 	state_place_counters(front->counters);
 	module_log_make(log_here(), LOG_BYTES);
-	open_waits_place(here.memory + waits_offset(front->ring_bytes));
-	open_runs_place(here.memory + runs_offset(front->ring_bytes));
-	statement_memory_place(here.memory + statements_offset(front->ring_bytes), here.statements_bytes);
-	return ring_place(here.memory + PAGE_BYTES, here.ring_bytes, position);
+	open_waits_attach(here.memory + waits_offset(front->ring_bytes));
+	open_runs_attach(here.memory + runs_offset(front->ring_bytes));
+	statement_memory_attach(here.memory + statements_offset(front->ring_bytes), here.statements_bytes);
+	return ring_init(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
 
 static size_t size_for(size_t ring_bytes, size_t statements)
@@ -254,7 +254,7 @@ static struct ring *spare_ring(uint64_t position)
 	static _Alignas(PAGE_BYTES) char memory[PAGE_BYTES + SPARE_BYTES];
 
 	memset(memory, 0, sizeof(memory));
-	return ring_place(memory, SPARE_BYTES, position);
+	return ring_init(memory, SPARE_BYTES, position);
 }
 
 /* Memory that is still mapped here is the parent's. */
@@ -263,10 +263,10 @@ static struct ring *leave_memory(uint64_t position)
 	here.memory = NULL;
 	state_place_counters(NULL);
 	modules_log_to_nobody_in_child();
-	open_waits_leave_in_child();
-	open_runs_leave_in_child();
-	chunk_pool_leave_in_child();
-	statement_memory_leave_in_child();
+	open_waits_detach_in_child();
+	open_runs_detach_in_child();
+	chunk_pool_detach_in_child();
+	statement_memory_detach_in_child();
 	return spare_ring(position);
 }
 

@@ -38,16 +38,16 @@
 
 /* The flusher may be inside fsync(). */
 #define FLUSHER "the flusher, which ring_wake() has woken"
-WAIT_DEFINE(for_request, "a new trace file: the flusher has it", WAIT_MS(10000), FLUSHER);
-WAIT_DEFINE(for_drain, "a flush: the records are stored", WAIT_OF_CALLER, FLUSHER);
-WAIT_DEFINE(for_last_drain, "exec(), _exit(): the records are stored", WAIT_MS(1000), FLUSHER);
-WAIT_DEFINE(for_shutdown, "qp_shutdown(): the flusher has ended", WAIT_MS(10000), FLUSHER);
-WAIT_DEFINE(at_exit, "the end of the process: the flusher has ended", WAIT_MS(2000), FLUSHER);
-WAIT_DEFINE(for_watch, "a seccomp filter: the watch thread has ended", WAIT_MS(200),
-            "the watch thread: it looks");
-WAIT_DEFINE(for_fork, "fork(): the flusher has closed the file", WAIT_MS(1000), FLUSHER);
-WAIT_DEFINE(between_looks, "the watch thread: the host's last thread ends", WAIT_NO_LIMIT,
-            "nothing, so it looks every 50 ms");
+BOUNDED_WAIT_DEFINE(for_request, "a new trace file: the flusher has it", BOUND_MS(10000), FLUSHER);
+BOUNDED_WAIT_DEFINE(for_drain, "a flush: the records are stored", BOUND_OF_CALLER, FLUSHER);
+BOUNDED_WAIT_DEFINE(for_last_drain, "exec(), _exit(): the records are stored", BOUND_MS(1000), FLUSHER);
+BOUNDED_WAIT_DEFINE(for_shutdown, "qp_shutdown(): the flusher has ended", BOUND_MS(10000), FLUSHER);
+BOUNDED_WAIT_DEFINE(at_exit, "the end of the process: the flusher has ended", BOUND_MS(2000), FLUSHER);
+BOUNDED_WAIT_DEFINE(for_watch, "a seccomp filter: the watch thread has ended", BOUND_MS(200),
+                    "the watch thread: it looks");
+BOUNDED_WAIT_DEFINE(for_fork, "fork(): the flusher has closed the file", BOUND_MS(1000), FLUSHER);
+BOUNDED_WAIT_DEFINE(between_looks, "the watch thread: the host's last thread ends", BOUND_NONE,
+                    "nothing, so it looks every 50 ms");
 
 /* After a refused pthread_create(). */
 #define RETRY_THREAD_NS (1000 * NS_PER_MS)
@@ -175,7 +175,7 @@ static void watch_main(void)
 		control_unlock();
 		if (last_thread_is_ours(ours))
 			break;
-		wait_pause(&between_looks, LOOK_INTERVAL_NS);
+		bounded_wait_pause(&between_looks, LOOK_INTERVAL_NS);
 	}
 	sampler_include_thread();
 	pthread_setname_np(pthread_self(), watch_starters_name);
@@ -510,7 +510,7 @@ static bool is_locked_for_long(void *context)
 
 	if (!store_waits_for_file())
 		drain->stored_ns = left_ns;
-	return drain->stored_ns - left_ns > WAIT_MS(LOCKED_PATIENCE_MS);
+	return drain->stored_ns - left_ns > BOUND_MS(LOCKED_PATIENCE_MS);
 }
 
 static void drain_before_destructors(void)

@@ -25,8 +25,8 @@ struct waiting {
 	struct bounded_wait bound;
 };
 
-struct waiting waiting_begin(const struct wait_kind *kind, const struct store_wait *wait);
-struct waiting waiting_begin_ms(const struct wait_kind *kind, int timeout_ms);
+struct waiting waiting_begin(const struct bounded_wait_kind *kind, const struct store_wait *wait);
+struct waiting waiting_begin_ms(const struct bounded_wait_kind *kind, int timeout_ms);
 
 /* Whether the limit is over. */
 bool waiting_is_over(const struct waiting *waiting);

@@ -156,10 +156,10 @@ bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_ima
 	if (name[0] == '/')
 		return try_file(&search, name);
 	/* The debug file may have been reached by a link elsewhere. */
-	char *place = debug->path ? realpath(debug->path, NULL) : NULL;
-	const char *slash = place ? strrchr(place, '/') : NULL;
-	bool found = slash && try_format(&search, "%.*s/%s", (int)(slash - place), place, name);
-	free(place);
+	char *folder = debug->path ? realpath(debug->path, NULL) : NULL;
+	const char *slash = folder ? strrchr(folder, '/') : NULL;
+	bool found = slash && try_format(&search, "%.*s/%s", (int)(slash - folder), folder, name);
+	free(folder);
 	return found;
 }
 

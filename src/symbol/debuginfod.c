@@ -61,7 +61,7 @@ static bool load(void)
 	const struct {
 		void *from;
 		const char *name;
-		void *place;
+		void *target;
 	} functions[] = {
 		{ RTLD_DEFAULT, "free", &client.free },
 		{ library, "debuginfod_find_debuginfo", &client.find_debuginfo },
@@ -73,7 +73,7 @@ static bool load(void)
 		void *function = dlsym(functions[i].from, functions[i].name);
 		if (!function)
 			return false;
-		memcpy(functions[i].place, &function, sizeof(function));
+		memcpy(functions[i].target, &function, sizeof(function));
 	}
 	return true;
 }

@@ -22,7 +22,7 @@ static const struct known {
 	uint8_t rex, map, opcode, operand;
 	enum {
 		LEAVES_MAIN,  /* leaves the first argument as it is */
-		PASSES_PLACE, /* sets the first argument to the place that it names */
+		PASSES_FIELD, /* sets the first argument to the place that it names */
 		PASSES_VALUE, /* sets it to a constant of 32 bits */
 		CALLS,        /* calls through a slot */
 	} effect;
@@ -41,7 +41,7 @@ static const struct known {
 	{ 0x4c, X86_ONE_BYTE, 0x8d, 0x05, LEAVES_MAIN },  /* lea …(%rip),%r8 */
 	{ 0x48, X86_ONE_BYTE, 0xc7, 0xc1, LEAVES_MAIN },  /* mov $…,%rcx */
 	{ 0x48, X86_ONE_BYTE, 0x8d, 0x0d, LEAVES_MAIN },  /* lea …(%rip),%rcx */
-	{ 0x48, X86_ONE_BYTE, 0x8d, 0x3d, PASSES_PLACE }, /* lea …(%rip),%rdi */
+	{ 0x48, X86_ONE_BYTE, 0x8d, 0x3d, PASSES_FIELD }, /* lea …(%rip),%rdi */
 	{ 0x48, X86_ONE_BYTE, 0xc7, 0xc7, PASSES_VALUE }, /* mov $…,%rdi */
 	{ 0, X86_ONE_BYTE, 0xbf, 0, PASSES_VALUE },       /* mov $…,%edi */
 	{ 0, X86_ONE_BYTE, 0xff, 0x15, CALLS },           /* call *…(%rip) */
@@ -75,13 +75,13 @@ static bool decode_start(const unsigned char *code, size_t size, uint64_t addres
 			return false;
 		switch (known->effect) {
 		case LEAVES_MAIN: break;
-		case PASSES_PLACE: start->main = x86_place(&instruction, code + at, address + at); break;
+		case PASSES_FIELD: start->main = x86_address(&instruction, code + at, address + at); break;
 		case PASSES_VALUE:
 			memcpy(&value, code + at + instruction.constants, sizeof(value));
 			start->main = (uint64_t)(int64_t)value;
 			break;
 		case CALLS:
-			start->slot = x86_place(&instruction, code + at, address + at);
+			start->slot = x86_address(&instruction, code + at, address + at);
 			start->size = at + instruction.length;
 			return start->main != 0;
 		}
@@ -149,7 +149,7 @@ static uint64_t find_size(const struct elf_image *image, uint64_t address)
 	return 0;
 }
 
-bool entry_collect(const struct elf_image *image, struct symbol_collector *collector)
+bool entry_collect(const struct elf_image *image, struct symbol_table_builder *builder)
 {
 	struct start start = { 0 };
 	if (!is_program(image) || !read_start(image, &start) ||
@@ -159,7 +159,7 @@ bool entry_collect(const struct elf_image *image, struct symbol_collector *colle
 	uint64_t start_size = find_size(image, entry), main_size = find_size(image, start.main);
 	/* Without an entry _start is the decoded code, and the instruction at which the
 	 * call would return. */
-	return symbol_collector_add(collector, entry, start_size ? start_size : start.size + 1, "_start",
-	                            "") &&
-	       (!main_size || symbol_collector_add(collector, start.main, main_size, "main", ""));
+	return symbol_table_builder_add(builder, entry, start_size ? start_size : start.size + 1, "_start",
+	                                "") &&
+	       (!main_size || symbol_table_builder_add(builder, start.main, main_size, "main", ""));
 }

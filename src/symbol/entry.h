@@ -10,6 +10,6 @@
 #include "symbol/table_builder.h"
 
 /* Adds _start and main of a program, where its code proves them. False: no memory. */
-bool entry_collect(const struct elf_image *image, struct symbol_collector *collector);
+bool entry_collect(const struct elf_image *image, struct symbol_table_builder *builder);
 
 #endif

@@ -116,13 +116,13 @@ uint64_t plt_decode(const unsigned char *code, size_t size, uint64_t address)
 	}
 	/* jmp *…(%rip), also with the prefix bnd */
 	if (instruction.map != X86_ONE_BYTE || instruction.opcode != 0xff ||
-	    x86_register(&instruction) != 4 || !instruction.place)
+	    x86_register(&instruction) != 4 || !instruction.field)
 		return 0;
-	return x86_place(&instruction, code + at, address + at);
+	return x86_address(&instruction, code + at, address + at);
 }
 
 static bool name_stubs(const struct slots *slots, const Elf64_Shdr *section,
-                       struct symbol_collector *collector)
+                       struct symbol_table_builder *builder)
 {
 	const Elf_Data *code = elf_image_data(slots->image, section);
 	uint64_t step = section->sh_entsize == 8 ? 8 : STUB_BYTES;
@@ -131,16 +131,16 @@ static bool name_stubs(const struct slots *slots, const Elf64_Shdr *section,
 		uint64_t address = section->sh_addr + at;
 		const unsigned char *stub = (unsigned char *)code->d_buf + at;
 		const struct slot *slot = find_slot(slots, plt_decode(stub, step, address));
-		const char *name = slot && slot->chooser ? symbol_collector_find(collector, slot->chooser)
+		const char *name = slot && slot->chooser ? symbol_table_builder_find(builder, slot->chooser)
 		                                         : slot_name(slots, slot);
 		char *copy = name ? strdup(name) : NULL; /* adding may move what was collected */
-		good = !name || (copy && symbol_collector_add(collector, address, step, copy, "@plt"));
+		good = !name || (copy && symbol_table_builder_add(builder, address, step, copy, "@plt"));
 		free(copy);
 	}
 	return good;
 }
 
-bool plt_collect(const struct elf_image *image, struct symbol_collector *collector)
+bool plt_collect(const struct elf_image *image, struct symbol_table_builder *builder)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 	struct slots slots;
@@ -148,7 +148,7 @@ bool plt_collect(const struct elf_image *image, struct symbol_collector *collect
 	for (size_t i = 0; good && slots.list.count && i < sizeof(sections) / sizeof(sections[0]); i++) {
 		const Elf64_Shdr *section = elf_image_section(image, sections[i]);
 		if (section)
-			good = name_stubs(&slots, section, collector);
+			good = name_stubs(&slots, section, builder);
 	}
 	vector_free(&slots.list);
 	return good;

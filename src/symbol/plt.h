@@ -12,7 +12,7 @@
 
 /* Adds the stubs of the procedure linkage table, as "name@plt", for an image whose
  * functions have been collected. False: no memory. */
-bool plt_collect(const struct elf_image *image, struct symbol_collector *collector);
+bool plt_collect(const struct elf_image *image, struct symbol_table_builder *builder);
 
 /* The slot that the stub at `address` jumps through, of which `code` are the first bytes; 0
  * when it is no such stub. */

@@ -117,31 +117,31 @@ static bool open_embedded(const struct search *search, const char *needed, struc
 
 /* --- names ------------------------------------------------------------------------ */
 
-static bool collect_own(const struct search *search, struct symbol_collector *collector)
+static bool collect_own(const struct search *search, struct symbol_table_builder *builder)
 {
 	if (!elf_image_section_of_type(search->image, SHT_SYMTAB))
 		why_add(search->why, "stripped");
-	return symbol_collector_add_section(collector, search->image, SHT_SYMTAB);
+	return symbol_table_builder_add_section(builder, search->image, SHT_SYMTAB);
 }
 
-static bool collect_archived(const struct search *search, struct symbol_collector *collector)
+static bool collect_archived(const struct search *search, struct symbol_table_builder *builder)
 {
-	return archive_collect(search->image, search->object->path, collector, search->why);
+	return archive_collect(search->image, search->object->path, builder, search->why);
 }
 
-static bool collect_dynamic(const struct search *search, struct symbol_collector *collector)
+static bool collect_dynamic(const struct search *search, struct symbol_table_builder *builder)
 {
-	return symbol_collector_add_section(collector, search->image, SHT_DYNSYM);
+	return symbol_table_builder_add_section(builder, search->image, SHT_DYNSYM);
 }
 
-static bool collect_stubs(const struct search *search, struct symbol_collector *collector)
+static bool collect_stubs(const struct search *search, struct symbol_table_builder *builder)
 {
-	return plt_collect(search->image, collector);
+	return plt_collect(search->image, builder);
 }
 
-static bool collect_start(const struct search *search, struct symbol_collector *collector)
+static bool collect_start(const struct search *search, struct symbol_table_builder *builder)
 {
-	return entry_collect(search->image, collector);
+	return entry_collect(search->image, builder);
 }
 
 static const struct name_source {
@@ -152,7 +152,7 @@ static const struct name_source {
 	/* The file whose symbol table is read; NULL: the object's own file has them, where it is
 	 * there, and `collect` finds them. False: no memory. */
 	open_debug open;
-	bool (*collect)(const struct search *search, struct symbol_collector *collector);
+	bool (*collect)(const struct search *search, struct symbol_table_builder *builder);
 } sources[] = {
 	{ "symbol table", NAMES_AT_ONCE, true, true, NULL, collect_own },
 	{ "debug file", NAMES_AT_ONCE, true, true, open_debug_file, NULL },
@@ -166,29 +166,29 @@ static const struct name_source {
 #define SOURCES (sizeof(sources) / sizeof(sources[0]))
 
 static bool collect_from(const struct search *search, const struct name_source *source,
-                         struct symbol_collector *collector)
+                         struct symbol_table_builder *builder)
 {
 	struct elf_image debug;
 	if (!source->open)
-		return !search->image || source->collect(search, collector);
+		return !search->image || source->collect(search, builder);
 	if (!source->open(search, ".symtab", &debug))
 		return true;
-	bool good = symbol_collector_add_section(collector, &debug, SHT_SYMTAB);
+	bool good = symbol_table_builder_add_section(builder, &debug, SHT_SYMTAB);
 	elf_image_close(&debug);
 	return good;
 }
 
 static bool collect(const struct search *search, enum name_stage stage, struct names_found *found,
-                    struct symbol_collector *collector)
+                    struct symbol_table_builder *builder)
 {
 	for (size_t i = 0; i < SOURCES; i++) {
 		const struct name_source *source = &sources[i];
-		size_t before = collector->candidates.count;
+		size_t before = builder->candidates.count;
 		if (source->stage != stage || (source->is_substitute && found->has_locals))
 			continue;
-		if (!collect_from(search, source, collector))
+		if (!collect_from(search, source, builder))
 			return false;
-		if (collector->candidates.count > before) {
+		if (builder->candidates.count > before) {
 			found->sources |= 1u << i;
 			found->has_locals |= source->knows_locals;
 		}
@@ -199,22 +199,22 @@ static bool collect(const struct search *search, enum name_stage stage, struct n
 struct symbol_table *sources_read_names(const struct symbol_object *object, const char *folders,
                                         enum name_stage stage, struct names_found *found)
 {
-	struct symbol_collector collector = { 0 };
+	struct symbol_table_builder builder = { 0 };
 	struct elf_image image;
 	struct why no_file = { "" };
 	bool has_image = open_object(object, &image, &no_file);
 	const struct search search = { object, folders, has_image ? &image : NULL, &found->why_not };
 	if (stage == NAMES_AT_ONCE && !has_image)
 		why_add(&found->why_not, "%s", no_file.text);
-	bool good = collect(&search, stage, found, &collector);
+	bool good = collect(&search, stage, found, &builder);
 	const char *best = sources_best(found), *why = found->has_locals ? "" : found->why_not.text;
 	debug_log(DEBUG_SYMBOLS, "%s (%s): names from %s%s%s", object->path, object->build_id,
 	          best ? best : "nowhere", why[0] ? "; " : "", why);
 	if (has_image)
 		elf_image_close(&image);
-	if (good && collector.candidates.count)
-		return symbol_collector_finish(&collector);
-	symbol_collector_free(&collector);
+	if (good && builder.candidates.count)
+		return symbol_table_builder_finish(&builder);
+	symbol_table_builder_free(&builder);
 	return NULL;
 }
 

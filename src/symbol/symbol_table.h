@@ -14,7 +14,7 @@ struct symbol_range {
 	uint32_t name; /* offset in the table's names */
 };
 
-/* Made by symbol_collector_finish(), and immutable since: any number of threads may
+/* Made by symbol_table_builder_finish(), and immutable since: any number of threads may
  * look up at once. */
 struct symbol_table {
 	char *names;

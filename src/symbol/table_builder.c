@@ -41,28 +41,28 @@ struct candidate {
 /* Of names that no symbol table has: from an archive, and of stubs. */
 #define NAMES_BESIDE (UINT64_C(64) << 20)
 
-static bool add_names(struct symbol_collector *collector, const char *bytes, size_t size)
+static bool add_names(struct symbol_table_builder *builder, const char *bytes, size_t size)
 {
-	size_t before = collector->names.count;
+	size_t before = builder->names.count;
 	/* All symbols may have one long name, which is in the file once. Then its copies would fill the
 	 * memory; a name that is shared in earnest is shorter than its symbols. */
-	if (before + size > collector->file_bytes + NAMES_BESIDE || size > UINT32_MAX - before ||
-	    !vector_reserve(&collector->names, before + size))
+	if (before + size > builder->file_bytes + NAMES_BESIDE || size > UINT32_MAX - before ||
+	    !vector_reserve(&builder->names, before + size))
 		return false;
-	memcpy(collector->names.items + before, bytes, size);
-	collector->names.count += size;
+	memcpy(builder->names.items + before, bytes, size);
+	builder->names.count += size;
 	return true;
 }
 
-bool symbol_collector_add(struct symbol_collector *collector, uint64_t start, uint64_t size, const char *name,
-                          const char *suffix)
+bool symbol_table_builder_add(struct symbol_table_builder *builder, uint64_t start, uint64_t size,
+                              const char *name, const char *suffix)
 {
-	size_t at = collector->names.count;
-	return add_names(collector, name, strlen(name)) && add_names(collector, suffix, strlen(suffix) + 1) &&
-	       vector_push(&collector->candidates, (struct candidate){ .start = start,
-	                                                               .end = start + size,
-	                                                               .name = (uint32_t)at,
-	                                                               .reach = REACH_SIZE });
+	size_t at = builder->names.count;
+	return add_names(builder, name, strlen(name)) && add_names(builder, suffix, strlen(suffix) + 1) &&
+	       vector_push(&builder->candidates, (struct candidate){ .start = start,
+	                                                             .end = start + size,
+	                                                             .name = (uint32_t)at,
+	                                                             .reach = REACH_SIZE });
 }
 
 static uint8_t rank_of(const Elf64_Sym *symbol)
@@ -119,8 +119,8 @@ static bool has_local_functions(const struct libdw *libdw, Elf_Data *symbols)
 	return false;
 }
 
-bool symbol_collector_add_section(struct symbol_collector *collector, const struct elf_image *image,
-                                  uint32_t type)
+bool symbol_table_builder_add_section(struct symbol_table_builder *builder, const struct elf_image *image,
+                                      uint32_t type)
 {
 	const struct libdw *libdw = image->libdw;
 	const Elf64_Shdr *section = elf_image_section_of_type(image, type);
@@ -128,7 +128,7 @@ bool symbol_collector_add_section(struct symbol_collector *collector, const stru
 	bool is_complete = symbols && has_local_functions(libdw, symbols);
 	size_t count = symbols ? symbols->d_size / sizeof(Elf64_Sym) : 0;
 	GElf_Sym symbol;
-	collector->file_bytes += image->size;
+	builder->file_bytes += image->size;
 	for (size_t i = 0; i < count && libdw->gelf_getsym(symbols, (int)i, &symbol); i++) {
 		const char *name = libdw->elf_strptr(image->elf, section->sh_link, symbol.st_name);
 		struct candidate candidate;
@@ -136,9 +136,9 @@ bool symbol_collector_add_section(struct symbol_collector *collector, const stru
 			continue;
 		/* Newer linkers append the version: "name@@VERSION". */
 		size_t length = name[0] ? 1 + strcspn(name + 1, "@") : 0;
-		candidate.name = (uint32_t)collector->names.count;
-		if (!add_names(collector, name, length) || !add_names(collector, "", 1) ||
-		    !vector_push(&collector->candidates, candidate))
+		candidate.name = (uint32_t)builder->names.count;
+		if (!add_names(builder, name, length) || !add_names(builder, "", 1) ||
+		    !vector_push(&builder->candidates, candidate))
 			return false;
 	}
 	return true;
@@ -172,21 +172,21 @@ static int compare_candidates(const void *left, const void *right, void *names)
 	return compare_names((char *)names + a->name, (char *)names + b->name);
 }
 
-const char *symbol_collector_find(const struct symbol_collector *collector, uint64_t start)
+const char *symbol_table_builder_find(const struct symbol_table_builder *builder, uint64_t start)
 {
 	const struct candidate *found = NULL;
-	for (size_t i = 0; i < collector->candidates.count; i++) {
-		const struct candidate *candidate = &collector->candidates.items[i];
+	for (size_t i = 0; i < builder->candidates.count; i++) {
+		const struct candidate *candidate = &builder->candidates.items[i];
 		if (candidate->start == start && candidate->reach != REACH_NOTHING &&
-		    (!found || compare_candidates(candidate, found, collector->names.items) < 0))
+		    (!found || compare_candidates(candidate, found, builder->names.items) < 0))
 			found = candidate;
 	}
-	return found ? collector->names.items + found->name : NULL;
+	return found ? builder->names.items + found->name : NULL;
 }
 
 /* Settles how far symbols of unknown size reach and drops what names nothing:
  * second names for a range, labels. Returns the number left. */
-static size_t settle(struct candidate *candidates, size_t count)
+static size_t commit(struct candidate *candidates, size_t count)
 {
 	size_t kept = 0;
 	uint64_t claimed = 0; /* end of what sized symbols cover so far */
@@ -247,33 +247,33 @@ static void flatten(struct symbol_table *table, const struct candidate *candidat
 	}
 }
 
-struct symbol_table *symbol_collector_finish(struct symbol_collector *collector)
+struct symbol_table *symbol_table_builder_finish(struct symbol_table_builder *builder)
 {
-	size_t count = collector->candidates.count;
+	size_t count = builder->candidates.count;
 	if (count) {
-		qsort_r(collector->candidates.items, count, sizeof(*collector->candidates.items),
-		        compare_candidates, collector->names.items);
-		count = settle(collector->candidates.items, count);
+		qsort_r(builder->candidates.items, count, sizeof(*builder->candidates.items),
+		        compare_candidates, builder->names.items);
+		count = commit(builder->candidates.items, count);
 	}
 	/* Each candidate opens one range and, at its end, lets the outer one go on. */
 	struct symbol_table *table = malloc(sizeof(*table) + (2 * count + 1) * sizeof(table->ranges[0]));
 	uint32_t *open = malloc((count + 1) * sizeof(*open));
 	if (table && open) {
 		table->count = 0;
-		flatten(table, collector->candidates.items, count, open);
-		table->names = collector->names.items;
-		collector->names.items = NULL; /* the table's now */
+		flatten(table, builder->candidates.items, count, open);
+		table->names = builder->names.items;
+		builder->names.items = NULL; /* the table's now */
 	} else {
 		free(table);
 		table = NULL;
 	}
 	free(open);
-	symbol_collector_free(collector);
+	symbol_table_builder_free(builder);
 	return table;
 }
 
-void symbol_collector_free(struct symbol_collector *collector)
+void symbol_table_builder_free(struct symbol_table_builder *builder)
 {
-	vector_free(&collector->candidates);
-	vector_free(&collector->names);
+	vector_free(&builder->candidates);
+	vector_free(&builder->names);
 }

@@ -115,7 +115,7 @@ static size_t mapped_large;
 static __thread unsigned char chosen;
 static __thread bool has_all; /* it forks and has the locks of all */
 
-static void place_of(size_t size, unsigned *power, unsigned *list)
+static void slot_of(size_t size, unsigned *power, unsigned *list)
 {
 	unsigned log;
 
@@ -133,7 +133,7 @@ static void list_add(struct arena *arena, struct block *block)
 {
 	unsigned power, list;
 
-	place_of(size_of(block), &power, &list);
+	slot_of(size_of(block), &power, &list);
 	block->previous_free = NULL;
 	block->next_free = arena->free[power][list];
 	if (block->next_free)
@@ -153,7 +153,7 @@ static void list_remove(struct arena *arena, struct block *block)
 		block->previous_free->next_free = block->next_free;
 		return;
 	}
-	place_of(size_of(block), &power, &list);
+	slot_of(size_of(block), &power, &list);
 	arena->free[power][list] = block->next_free;
 	if (!block->next_free) {
 		arena->lists[power] &= ~(1u << list);
@@ -170,7 +170,7 @@ static struct block *list_find(const struct arena *arena, size_t size)
 
 	if (size >= 1u << LINEAR_LOG)
 		size += (1ul << (63 - __builtin_clzl(size) - LISTS_LOG)) - 1;
-	place_of(size, &power, &list);
+	slot_of(size, &power, &list);
 	if (power >= POWERS)
 		return NULL;
 	lists = arena->lists[power] & ~0u << list;
@@ -279,8 +279,8 @@ static bool drop_region(struct arena *arena, struct block *block)
 
 /* --- locks ----------------------------------------------------------------------------------------- */
 
-WAIT_DEFINE(for_arena, "any thread: memory", NS_PER_S,
-            "the thread that has the arena, after some instructions");
+BOUNDED_WAIT_DEFINE(for_arena, "any thread: memory", NS_PER_S,
+                    "the thread that has the arena, after some instructions");
 
 static bool arena_try(struct arena *arena)
 {
@@ -297,7 +297,7 @@ static bool arena_wait(struct arena *arena)
 	while (__atomic_exchange_n(&arena->lock, 2, __ATOMIC_ACQUIRE) != 0) {
 		if (__atomic_load_n(&arena->is_left, __ATOMIC_RELAXED))
 			return false;
-		if (!bounded_wait_futex(&wait, &arena->lock, 2, WAIT_NO_LIMIT))
+		if (!bounded_wait_futex(&wait, &arena->lock, 2, BOUND_NONE))
 			__atomic_store_n(&arena->is_left, 1, __ATOMIC_RELAXED);
 	}
 	return true;
@@ -470,7 +470,7 @@ static void *resize_large(struct block *block, size_t size)
 }
 
 /* False: it stands where it cannot have that size. */
-static bool resize_in_place(struct block *block, size_t size)
+static bool resize_in_slot(struct block *block, size_t size)
 {
 	struct arena *arena = &arenas[block->word >> ARENA_SHIFT];
 	struct block *next;
@@ -560,7 +560,7 @@ void *realloc(void *memory, size_t size)
 		copy = resize_large(block, size);
 		return copy ? copy : refuse();
 	}
-	if (!(block->word & IS_LARGE) && size < LARGE && resize_in_place(block, block_size_for(size)))
+	if (!(block->word & IS_LARGE) && size < LARGE && resize_in_slot(block, block_size_for(size)))
 		return memory;
 	copy = malloc(size);
 	if (!copy)

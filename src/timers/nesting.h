@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tags of a thread's running queries: places that are free, taken, or left in between.
+ * The tags of a thread's running queries: slots that are free, taken, or left in between.
  */
 #ifndef QUERYPROF_TIMERS_NESTING_H
 #define QUERYPROF_TIMERS_NESTING_H
@@ -12,7 +12,7 @@
 
 static inline bool nesting_has_ended(const struct query_tag *tag)
 {
-	/* Relaxed: the place is all that it publishes. */
+	/* Relaxed: the slot is all that it publishes. */
 	return __atomic_load_n(&tag->ended, __ATOMIC_RELAXED);
 }
 
@@ -22,22 +22,22 @@ static inline void nesting_set(struct thread *thread, uint32_t nesting)
 	__atomic_store_n(&thread->nesting, nesting, __ATOMIC_RELAXED);
 }
 
-/* The index of a free place; QUERY_NESTING: there is none. */
+/* The index of a free slot; QUERY_NESTING: there is none. */
 static inline uint32_t nesting_find_slot(const struct thread *thread)
 {
-	uint32_t place = thread->nesting;
+	uint32_t slot = thread->nesting;
 
-	if (place < QUERY_NESTING)
-		return place;
-	for (place = 0; place < QUERY_NESTING && !nesting_has_ended(&thread->queries[place]);)
-		place++;
-	return place;
+	if (slot < QUERY_NESTING)
+		return slot;
+	for (slot = 0; slot < QUERY_NESTING && !nesting_has_ended(&thread->queries[slot]);)
+		slot++;
+	return slot;
 }
 
 /* The tag that was pushed under `number`, NULL: none. */
 struct query_tag *nesting_find(struct thread *thread, uint64_t number);
 
-/* Places behind the last running query become free without a mark. */
+/* Slots behind the last running query become free without a mark. */
 void nesting_trim(struct thread *thread);
 
 /* The newest tag whose query has not ended, NULL when there is none. */

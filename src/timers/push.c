@@ -10,10 +10,10 @@
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 {
-	uint32_t place = nesting_find_slot(thread);
-	struct query_tag *to = &thread->queries[place];
+	uint32_t slot = nesting_find_slot(thread);
+	struct query_tag *to = &thread->queries[slot];
 
-	if (place == QUERY_NESTING) {
+	if (slot == QUERY_NESTING) {
 		nesting_set(thread, thread->nesting + 1);
 		return 0;
 	}
@@ -27,8 +27,8 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	HANDLER_BARRIER();
 	/* Before the look at the timers: a signal in between finds the query, so it
 	 * cannot disarm what was just seen armed. */
-	if (place == thread->nesting)
-		nesting_set(thread, place + 1);
+	if (slot == thread->nesting)
+		nesting_set(thread, slot + 1);
 	timers_follow(thread, tag);
 	if (__builtin_expect(thread->name_due, 0))
 		threads_publish_name(thread);

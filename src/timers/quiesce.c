@@ -4,8 +4,8 @@
 #include "base/bounded_wait.h"
 #include "collect/slots.h"
 
-WAIT_DEFINE(for_handlers, "a code map that is replaced, the sampler's end: handlers of other threads",
-            NS_PER_S, "nothing, so it looks every 20 us; a handler takes microseconds");
+BOUNDED_WAIT_DEFINE(for_handlers, "a code map that is replaced, the sampler's end: handlers of other threads",
+                    NS_PER_S, "nothing, so it looks every 20 us; a handler takes microseconds");
 #define NAP_NS 20000
 
 bool sampler_quiesce(void)

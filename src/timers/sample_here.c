@@ -19,7 +19,7 @@ __attribute__((noinline)) bool sampler_record_observed(struct thread *thread, st
 	bool taken = false;
 
 	/* Blocked like in the handler: the handler must not interrupt this code, which uses the thread's
-	 * memo and trace, nor may a handler of the host's leave it by a longjmp. */
+	 * memo and stack, nor may a handler of the host's leave it by a longjmp. */
 	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask)) != 0) {
 		errno = saved_errno;
 		return false;

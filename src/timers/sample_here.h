@@ -18,8 +18,8 @@
 bool sampler_record_observed(struct thread *thread, struct observation *seen);
 
 /* The same with `value` in the type's unit, for tests. It has no frame of its own in any build. */
-__attribute__((always_inline)) static inline bool sampler_record(struct thread *thread, enum trace_type type,
-                                                                 int64_t value)
+__attribute__((always_inline)) static inline bool sampler_record(struct thread *thread,
+                                                                 enum sample_type_number type, int64_t value)
 {
 	struct observation seen = { .type = type, .weight = 1, .value = value };
 

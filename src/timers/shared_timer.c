@@ -26,7 +26,7 @@
 #define COUNT_NS NS_PER_S /* the threads are counted anew after so long */
 #define LOOK_MOST_NS NS_PER_S
 
-#define REAL_PLACES 2
+#define REAL_SLOTS 2
 
 #define NO_TIMER (-1)
 
@@ -42,16 +42,16 @@ static struct visitor {
 	uint64_t point_ns;
 	int64_t left_ns;          /* until the point, on its clock */
 	uint64_t seen_ns, ran_ns; /* the CPU clock, and when it was last seen to go on */
-} visitors[SHARED_TIMER_PLACES] = { [0 ... SHARED_TIMER_PLACES - 1] = { .id = NO_TIMER } };
+} visitors[SHARED_TIMER_SLOTS] = { [0 ... SHARED_TIMER_SLOTS - 1] = { .id = NO_TIMER } };
 
-static bool is_open, lacks_places; /* atomic */
-static bool opening, is_arming;    /* atomic */
-static uint32_t members;           /* atomic: as counted last, and those that came since */
+static bool is_open, lacks_slots; /* atomic */
+static bool opening, is_arming;   /* atomic */
+static uint32_t members;          /* atomic: as counted last, and those that came since */
 
 /* Written by the pacer; before it runs, by the thread in shared_timer_open(). */
-static int places[SHARED_TIMER_PLACES]; /* the numbers of timers that do nothing */
-static int kept;                        /* how many there are */
-static uint32_t cursor;                 /* the next timer to look at: slot × TIMER_CLOCKS + clock */
+static int reserved[SHARED_TIMER_SLOTS]; /* the numbers of timers that do nothing */
+static int kept;                         /* how many there are */
+static uint32_t cursor;                  /* the next timer to look at: slot × TIMER_CLOCKS + clock */
 static uint64_t counted_ns;
 
 static int create(clockid_t clock, struct sigevent *event)
@@ -71,24 +71,24 @@ static void delete_timer(int id)
 }
 
 /* As many as can be had. */
-static void keep_places(void)
+static void keep_slots(void)
 {
 	struct sigevent event;
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_NONE;
-	while (kept < SHARED_TIMER_PLACES && (places[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
+	while (kept < SHARED_TIMER_SLOTS && (reserved[kept] = create(CLOCK_MONOTONIC, &event)) != NO_TIMER)
 		kept++;
-	__atomic_store_n(&lacks_places, kept < SHARED_TIMER_PLACES, __ATOMIC_RELAXED);
+	__atomic_store_n(&lacks_slots, kept < SHARED_TIMER_SLOTS, __ATOMIC_RELAXED);
 }
 
-/* In a free place, or in one that was kept. */
+/* In a free slot, or in one that was kept. */
 static int create_somewhere(clockid_t clock, struct sigevent *event)
 {
 	int id = create(clock, event);
 
 	while (id == NO_TIMER && errno == EAGAIN && kept > 0) {
-		delete_timer(places[--kept]);
+		delete_timer(reserved[--kept]);
 		id = create(clock, event);
 	}
 	return id;
@@ -100,14 +100,14 @@ void shared_timer_open(void)
 	if (__atomic_load_n(&is_open, __ATOMIC_RELAXED) || sampler_counter(SAMPLER_TIMERS) < MANY_TIMERS ||
 	    __atomic_exchange_n(&opening, true, __ATOMIC_ACQUIRE))
 		return;
-	keep_places();
+	keep_slots();
 	__atomic_store_n(&is_open, kept > 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&opening, false, __ATOMIC_RELEASE);
 }
 
 bool shared_timer_comes_first(void)
 {
-	return shared_timer_members() != 0 && __atomic_load_n(&lacks_places, __ATOMIC_RELAXED);
+	return shared_timer_members() != 0 && __atomic_load_n(&lacks_slots, __ATOMIC_RELAXED);
 }
 
 /* The kernel looks at CPU clocks in its ticks: of N timers each has one signal in so many ticks of its
@@ -212,18 +212,18 @@ static bool is_over(struct visitor *visitor, uint64_t now)
 
 static void delete_over(uint64_t now)
 {
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
+	for (int i = 0; i < SHARED_TIMER_SLOTS; i++)
 		if (visitors[i].id != NO_TIMER && is_over(&visitors[i], now))
 			delete_visitor(&visitors[i]);
 }
 
 /* For a point that is `left` away. Behind its point a timer stays: its signal may be on its way, or wait for
- * a tick, so a CPU clock has not the first places. NULL: all points are nearer. */
+ * a tick, so a CPU clock has not the first slots. NULL: all points are nearer. */
 static struct visitor *find_free(enum timer_clock clock, int64_t left)
 {
 	struct visitor *last = NULL;
 
-	for (int i = clock == TIMER_CPU ? REAL_PLACES : 0; i < SHARED_TIMER_PLACES; i++) {
+	for (int i = clock == TIMER_CPU ? REAL_SLOTS : 0; i < SHARED_TIMER_SLOTS; i++) {
 		if (visitors[i].id == NO_TIMER)
 			return &visitors[i];
 		if (visitors[i].left_ns > 0 && visitors[i].left_ns > left &&
@@ -237,7 +237,7 @@ static struct visitor *find_free(enum timer_clock clock, int64_t left)
 
 static bool is_visited(const struct thread *slot, enum timer_clock clock)
 {
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
+	for (int i = 0; i < SHARED_TIMER_SLOTS; i++)
 		if (visitors[i].id != NO_TIMER && visitors[i].of == slot && visitors[i].clock == clock)
 			return true;
 	return false;
@@ -320,12 +320,12 @@ uint64_t shared_timer_visit(void)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint32_t all = slots_count() * TIMER_CLOCKS;
 
-	/* Acquire: the pacer reads `places` as shared_timer_open() left it. */
+	/* Acquire: the pacer reads `reserved` as shared_timer_open() left it. */
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE))
 		return 0;
 	count_members(now);
 	delete_over(now);
-	keep_places();
+	keep_slots();
 	if (shared_timer_members() == 0) {
 		counted_ns = 0;
 		return 0;
@@ -337,8 +337,8 @@ uint64_t shared_timer_visit(void)
 	return VISIT_NS;
 }
 
-WAIT_DEFINE(for_pacer, "a signal that is given up: the pacer arms a timer", NS_PER_S,
-            "nothing, so it looks every 20 us; the pacer takes microseconds");
+BOUNDED_WAIT_DEFINE(for_pacer, "a signal that is given up: the pacer arms a timer", NS_PER_S,
+                    "nothing, so it looks every 20 us; the pacer takes microseconds");
 
 void shared_timer_silence(int number)
 {
@@ -346,7 +346,7 @@ void shared_timer_silence(int number)
 
 	while (__atomic_load_n(&is_arming, __ATOMIC_SEQ_CST) && bounded_wait_nap(&wait, 20000))
 		;
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++) {
+	for (int i = 0; i < SHARED_TIMER_SLOTS; i++) {
 		int id = __atomic_load_n(&visitors[i].id, __ATOMIC_SEQ_CST);
 		if (id != NO_TIMER && __atomic_load_n(&visitors[i].signal, __ATOMIC_RELAXED) == number)
 			sys_timer_settime(id, 0, 0, 0);
@@ -355,10 +355,10 @@ void shared_timer_silence(int number)
 
 void shared_timer_after_fork(void)
 {
-	for (int i = 0; i < SHARED_TIMER_PLACES; i++)
+	for (int i = 0; i < SHARED_TIMER_SLOTS; i++)
 		visitors[i].id = NO_TIMER;
 	kept = 0;
-	is_open = lacks_places = opening = is_arming = false;
+	is_open = lacks_slots = opening = is_arming = false;
 	members = 0;
 	counted_ns = 0;
 }

@@ -9,7 +9,7 @@
  * a turn that ends between two ticks has none of them, which is so for each thread that reads its CPU clock.)
  *
  * The kernel ties a timer to a thread when it makes it, so each is made anew. Some timers that do nothing
- * keep places for them from before the limit is reached. A CPU clock is never faster than the wall's: a
+ * keep slots for them from before the limit is reached. A CPU clock is never faster than the wall's: a
  * thread whose point is far away is not looked at until it can be near.
  */
 #ifndef QUERYPROF_TIMERS_SHARED_TIMER_H
@@ -20,7 +20,7 @@
 
 #include "handler/thread.h"
 
-#define SHARED_TIMER_PLACES 8
+#define SHARED_TIMER_SLOTS 8
 
 /* Any thread that has made a timer: with many of them, takes places, for when there are no others
  * any more. */
@@ -31,7 +31,7 @@ void shared_timer_open(void);
 bool shared_timer_prepare(struct thread_timer *timer, enum timer_clock clock, uint64_t period_ns);
 void shared_timer_join(void);
 
-/* Whether threads that want timers of their own must wait: not all places are kept. */
+/* Whether threads that want timers of their own must wait: not all slots are kept. */
 bool shared_timer_comes_first(void);
 
 /* How many timers it visits. */

@@ -159,8 +159,8 @@ static int install_handler(int number)
 
 /* With all signals blocked, so that no handler of the host's that sets a signal comes
  * in between on this thread. Waits a while at most: false, nothing may be changed. */
-WAIT_DEFINE(for_choice, "the choice of the signal: another thread chooses", WAIT_MS(250),
-            "that thread, when it is done");
+BOUNDED_WAIT_DEFINE(for_choice, "the choice of the signal: another thread chooses", BOUND_MS(250),
+                    "that thread, when it is done");
 
 ACQUIRES_IF(true, lock) static bool take_lock(sigset_t *mask)
 {
@@ -200,8 +200,8 @@ int signal_start(void)
 
 /* --- giving it away ----------------------------------------------------------------- */
 
-WAIT_DEFINE(for_arming, "a signal that is given up: other threads arm their timers", NS_PER_S,
-            "nothing, so it looks every 20 us; they take microseconds");
+BOUNDED_WAIT_DEFINE(for_arming, "a signal that is given up: other threads arm their timers", NS_PER_S,
+                    "nothing, so it looks every 20 us; they take microseconds");
 
 /* Waits until no thread but this one is where timers_arm() was at the call; a second at
  * most. */
@@ -357,9 +357,10 @@ bool signal_is_silent(void)
 	return __atomic_load_n(&is_silent, __ATOMIC_SEQ_CST);
 }
 
-WAIT_DEFINE(for_handlers,
-            "a seccomp filter: threads that were preempted at the first or last instruction of a handler",
-            WAIT_MS(20), "nothing: such a thread cannot be seen");
+BOUNDED_WAIT_DEFINE(
+	for_handlers,
+	"a seccomp filter: threads that were preempted at the first or last instruction of a handler",
+	BOUND_MS(20), "nothing: such a thread cannot be seen");
 
 /* The signal is ignored from then on: what is pending goes, and one that comes late starts no handler. */
 void signal_silence(void)
@@ -379,7 +380,7 @@ void signal_silence(void)
 	sampler_quiesce();
 	silence_timers(sampler_signal());
 	sigaction(sampler_signal(), &ignore, NULL);
-	wait_pause(&for_handlers, WAIT_MS(20));
+	bounded_wait_pause(&for_handlers, BOUND_MS(20));
 	if (is_taken)
 		release_lock(&mask);
 }

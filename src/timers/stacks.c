@@ -135,8 +135,9 @@ static bool send_requests(struct request *requests, uint32_t count)
 	return all;
 }
 
-WAIT_DEFINE(for_responses, "the table system.stack_trace: responses of other threads", WAIT_MS(60000),
-            "each thread, with its response; every look finds those that have ended");
+BOUNDED_WAIT_DEFINE(for_responses, "the table system.stack_trace: responses of other threads",
+                    BOUND_MS(60000),
+                    "each thread, with its response; every look finds those that have ended");
 
 /* --- waiting -------------------------------------------------------------------------- */
 
@@ -185,7 +186,7 @@ static void deliver(const struct request *request, void (*each)(void *, const st
 		stack.generation = response->generation;
 		stack.truncated = response->truncated;
 		stack.depth = response->depth;
-		stack.trace = response->trace;
+		stack.addresses = response->addresses;
 	} else if (!is_there(request)) {
 		return;
 	}
@@ -218,7 +219,7 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 	/* 0 is the response of a new slot. */
 	newest = newest + 1 != 0 ? newest + 1 : 1;
 	if (!signal_is_silent() && sampler_ring() != NULL && timers_in_process() && sampler_keep_signal()) {
-		struct bounded_wait wait = bounded_wait_begin_within(&for_responses, WAIT_MS(timeout_ms));
+		struct bounded_wait wait = bounded_wait_begin_within(&for_responses, BOUND_MS(timeout_ms));
 		if (!send_requests(requests, count)) {
 			bounded_wait_nap(&wait, LOOK_NS);
 			send_requests(requests, count);
@@ -234,8 +235,8 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 
 /* --- another program, another process ------------------------------------------------- */
 
-WAIT_DEFINE(for_sending, "exec(): a thread that requests stacks by signals", WAIT_MS(50),
-            "nothing, so it looks every 20 us; that thread takes microseconds");
+BOUNDED_WAIT_DEFINE(for_sending, "exec(): a thread that requests stacks by signals", BOUND_MS(50),
+                    "nothing, so it looks every 20 us; that thread takes microseconds");
 
 void stacks_before_exec(void)
 {

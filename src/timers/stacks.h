@@ -11,14 +11,14 @@
 #include "wire/record.h"
 
 /* The stack of a thread. A thread that has the signal blocked, cannot be sent it or did not
- * respond in time has no trace: `depth` is 0. */
+ * respond in time has no stack: `depth` is 0. */
 struct thread_stack {
 	uint32_t thread_id;
 	struct query_key query; /* that ran, 0: none */
-	uint32_t generation;    /* of the code map that the trace is read against */
+	uint32_t generation;    /* of the code map that the stack is read against */
 	bool truncated;
 	int depth;
-	const uint64_t *trace; /* valid during the call, leaf first */
+	const uint64_t *addresses; /* valid during the call, leaf first */
 };
 
 /* Sends a request to every thread that has a slot, the calling one included, and calls `each` for

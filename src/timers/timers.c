@@ -143,7 +143,7 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 
 	timer->idle_ns = 0;
 	timer->armed_ns = at_tick ? now : 0;
-	timer->waits = at_tick ? sys_waits() : 0;
+	timer->waits = at_tick ? sys_voluntary_switches() : 0;
 	HANDLER_BARRIER();
 	TIMER_SET(timer, armed, true);
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
@@ -243,7 +243,7 @@ void timers_stop(struct thread *thread)
 	}
 }
 
-bool sampler_took_signal(const siginfo_t *info)
+bool sampler_acquired_signal(const siginfo_t *info)
 {
 	struct thread *thread = thread_current;
 	int saved_errno = errno;

@@ -19,7 +19,7 @@
 
 /* Whether a signal that the calling thread took by waiting for it (sigwaitinfo) is a
  * timer's; then that timer is stopped, or taking it would have made it go on. */
-bool sampler_took_signal(const siginfo_t *info);
+bool sampler_acquired_signal(const siginfo_t *info);
 
 /* The calling thread, on which no query runs, is about to wait: its timer of real time is
  * stopped now, if it still ticks, instead of by its next signal, which would cut the wait

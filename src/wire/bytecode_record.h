@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of a statement's program: one that names it, and after it as many as its rows
- * need. A program is published once a process. A run's counts of its loops are in rows, too.
+ * The records of a statement's bytecode: one that names it, and after it as many as its rows
+ * need. Bytecode is published once a process. A run's counts of its loops are in rows, too.
  */
 #ifndef QUERYPROF_WIRE_BYTECODE_RECORD_H
 #define QUERYPROF_WIRE_BYTECODE_RECORD_H
@@ -9,11 +9,11 @@
 #include "wire/record.h"
 
 /* Its texts stand one behind the other, as in struct query_record. */
-struct program_record {
-	uint64_t program; /* hash of the opcodes, the text and the library; as in struct query_record */
-	uint64_t plan;    /* hash of the plan */
-	uint64_t layout;  /* as struct statement_part has it */
-	uint64_t seen_ns; /* CLOCK_REALTIME */
+struct bytecode_record {
+	uint64_t bytecode; /* hash of the opcodes, the text and the library; as in struct query_record */
+	uint64_t plan;     /* hash of the plan */
+	uint64_t layout;   /* as struct statement_part has it */
+	uint64_t seen_ns;  /* CLOCK_REALTIME */
 	uint32_t query_size;
 	uint32_t library_size;
 	uint32_t plan_size; /* the plan as text, a line a node, indented by its depth */
@@ -21,37 +21,37 @@ struct program_record {
 	char text[];
 };
 
-/* Rows of one program, or of what SQLite has counted in one run: each begins with struct program_row at a
- * multiple of eight bytes. */
-struct program_rows_record {
-	uint64_t program;
-	struct query_key query; /* zero: the rows are the program's own */
+/* Rows of a statement's bytecode, or of what SQLite has counted in one run: each begins with struct
+ * bytecode_row at a multiple of eight bytes. */
+struct bytecode_rows_record {
+	uint64_t bytecode;
+	struct query_key query; /* zero: the rows are the bytecode's own */
 	uint64_t size;          /* of all rows */
 	char rows[];
 };
 
-enum program_row_kind {
+enum bytecode_row_kind {
 	ROW_NODE = 1, /* of the plan, or of what the plan does not name */
 	ROW_OPCODE,
-	ROW_LOOP,         /* of a run; the others are of the program */
+	ROW_LOOP,         /* of a run; the others are of the bytecode */
 	ROW_MISSING_PLAN, /* in place of the others */
 };
 
-struct program_row {
+struct bytecode_row {
 	uint16_t kind;
 	uint16_t size; /* of the whole row, a multiple of eight */
 	int32_t node;  /* 0: the statement's own */
 };
 
 struct node_row {
-	struct program_row row;
+	struct bytecode_row row;
 	int32_t parent;
 	uint16_t detail_size, compared_size;
 	char text[]; /* detail, then compared */
 };
 
 struct opcode_row {
-	struct program_row row;
+	struct bytecode_row row;
 	uint64_t address;
 	int32_t p1, p2, p3;
 	uint16_t p5;
@@ -60,17 +60,17 @@ struct opcode_row {
 };
 
 struct loop_row {
-	struct program_row row;
+	struct bytecode_row row;
 	int64_t loops, rows;
 };
 
 struct missing_plan_row {
-	struct program_row row;
+	struct bytecode_row row;
 	uint64_t reason_size;
-	char reason[]; /* a sentence: why the program's plan was not read */
+	char reason[]; /* a sentence: why the bytecode's plan was not read */
 };
 
 /* Bytes of rows in one record: all loops of a run fit. */
-#define PROGRAM_ROWS_BYTES 1536u
+#define BYTECODE_ROWS_BYTES 1536u
 
 #endif

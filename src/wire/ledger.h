@@ -20,7 +20,7 @@ enum ledger_counter {
 	LEDGER_FOREIGN,   /* not queryprof's: forwarded to the handler that was there */
 	LEDGER_REENTERED, /* arrived inside the handler */
 	LEDGER_OVERRUNS,  /* periods on top of a stored sample's first */
-	LEDGER_TRUNCATED, /* stored samples whose trace is truncated */
+	LEDGER_TRUNCATED, /* stored samples whose stack is truncated */
 	LEDGER_NO_OPCODE, /* samples of SQLite's statements that are at no opcode, see handler/opcode.h */
 	LEDGER_SHARED,    /* stored samples that a shared timer took, see timers/shared_timer.h */
 	LEDGER_COST_NS,   /* what the handler's samples took */
@@ -32,8 +32,8 @@ enum ledger_counter {
 enum unwind_counter {
 	UNWIND_CACHE_MISSES,   /* rules taken from the CFI parser */
 	UNWIND_FULL_STEPS,     /* frames that needed all registers */
-	UNWIND_NO_RULE,        /* traces that ended at code without a rule */
-	UNWIND_BAD_READ,       /* traces that ended at a slot outside the stack */
+	UNWIND_NO_RULE,        /* walks that ended at code without a rule */
+	UNWIND_BAD_READ,       /* walks that ended at a slot outside the stack */
 	UNWIND_UNKNOWN_STACKS, /* traces of stacks other than the thread's own */
 	UNWIND_COUNTERS,
 };

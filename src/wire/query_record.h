@@ -46,9 +46,9 @@ struct query_record {
 	uint64_t worker_cpu_time_ns; /* of threads that SQLite made for the query */
 	uint64_t result_rows;
 	uint64_t vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
-	uint64_t samples[TRACE_TYPES]; /* records committed to the ring */
-	uint64_t weights[TRACE_TYPES]; /* their weights added up */
-	uint64_t labels[2];            /* numbers of its label sets, innermost first; 0: none */
+	uint64_t samples[SAMPLE_TYPES]; /* records committed to the ring */
+	uint64_t weights[SAMPLE_TYPES]; /* their weights added up */
+	uint64_t labels[2];             /* numbers of its label sets, innermost first; 0: none */
 	struct trace_context context;
 	uint64_t samples_dropped; /* ring full */
 	uint64_t samples_truncated;
@@ -58,7 +58,7 @@ struct query_record {
 	uint64_t off_cpu_period_ns;    /* of the samples of its waits, 0: none */
 	uint64_t rest_ns;              /* of the execution time: neither CPU time, wait nor run delay */
 	struct thread_account account; /* what came while it ran; zero where it was not read */
-	uint64_t program;              /* see bytecode_record.h; 0: not known */
+	uint64_t bytecode;             /* see bytecode_record.h; 0: not known */
 	int64_t exception_code;        /* 0: finished well */
 	uint32_t thread_id;
 	uint32_t threads;       /* that worked for it */

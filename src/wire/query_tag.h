@@ -19,8 +19,8 @@ struct opcode_locations;
  * unmapped. Written with relaxed atomics: a run may have several threads. */
 struct query_counts {
 	struct run_start start; /* its `state` is atomic, with release and acquire */
-	uint64_t samples[TRACE_TYPES];
-	uint64_t weights[TRACE_TYPES];
+	uint64_t samples[SAMPLE_TYPES];
+	uint64_t weights[SAMPLE_TYPES];
 	uint64_t dropped;
 	uint64_t truncated;
 	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */

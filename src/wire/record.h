@@ -5,7 +5,7 @@
  * new thread (wire/query_record.h, wire/thread_record.h). The only reader, the flusher, has
  * them in their thread's order: a query's own follows its samples, a name precedes them.
  *
- * A sample is a fixed head, its trace, and optional fields (enum sample_field_tag), each with its tag
+ * A sample is a fixed head, its stack, and optional fields (enum sample_field_tag), each with its tag
  * and its size: a reader skips those that it does not know.
  */
 #ifndef QUERYPROF_WIRE_RECORD_H
@@ -29,11 +29,11 @@ enum record_kind {
 	RECORD_LABELS = 8,      /* wire/label_record.h */
 	RECORD_SPANS = 10,      /* wire/span_record.h */
 	RECORD_SPAN_SITE = 11,  /* the same */
-	RECORD_PROGRAM = 12,
-	RECORD_PROGRAM_ROWS = 13,
+	RECORD_BYTECODE = 12,
+	RECORD_BYTECODE_ROWS = 13,
 };
 
-#define TRACE_MAX_FRAMES 512
+#define STACK_FRAMES_MAX 512
 
 /* Identifies one run of a query: the 128 bits of a UUID version 7. Both words
  * zero: no query. */
@@ -71,7 +71,7 @@ struct run_start {
 	struct query_run *run;            /* whose start it is, in the process that published it */
 	/* As in struct query_record, and where its opcodes lie; in a record 0 if the statement has other ones
 	 * now. */
-	uint64_t program;
+	uint64_t bytecode;
 	const void *opcodes;
 };
 struct start_record {
@@ -85,7 +85,7 @@ struct start_record {
 #define START_TEXT_MAX 1920u /* a longer text is cut there: a record of the smallest ring */
 
 enum sample_flags {
-	SAMPLE_TRUNCATED = 1, /* the trace does not reach the bottom of the stack */
+	SAMPLE_TRUNCATED = 1, /* the addresses do not reach the bottom of the stack */
 };
 
 struct sample_record {
@@ -96,11 +96,11 @@ struct sample_record {
 	uint32_t weight;     /* periods this sample stands for */
 	uint32_t generation; /* of the code map in force, see code_map.h */
 	uint32_t cpu_id;
-	uint32_t fields;    /* optional fields behind the trace: how many */
-	uint16_t depth;     /* entries of trace */
-	uint8_t trace_type; /* enum trace_type */
-	uint8_t flags;      /* enum sample_flags */
-	uint64_t trace[];   /* leaf first, see qp_unwind() in queryprof.h */
+	uint32_t fields;      /* optional fields behind the stack: how many */
+	uint16_t depth;       /* entries of stack */
+	uint8_t type;         /* enum sample_type_number */
+	uint8_t flags;        /* enum sample_flags */
+	uint64_t addresses[]; /* leaf first, see qp_unwind() in queryprof.h */
 };
 
 /* The tags of optional fields. A number keeps its meaning for ever. */
@@ -139,7 +139,7 @@ struct sample_field {
 #define SAMPLE_FIELD_BYTES(content_size) (sizeof(struct sample_field) + ((content_size) + 7ul) / 8 * 8)
 
 /* Writes a field at `at`, which has SAMPLE_FIELD_BYTES(size) bytes, and counts it. The
- * first field belongs at record->trace + record->depth. Returns the place of the next
+ * first field belongs at record->stack + record->depth. Returns the place of the next
  * one. */
 static inline void *sample_field_put(struct sample_record *record, void *at, uint32_t tag,
                                      const void *content, uint32_t size)

@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <time.h>
 
-enum trace_type {
-	TRACE_CPU = 0,
-	TRACE_REAL = 1,
-	TRACE_OFF_CPU = 2,
-	TRACE_TYPES = 3,
+enum sample_type_number {
+	SAMPLE_CPU = 0,
+	SAMPLE_REAL = 1,
+	SAMPLE_OFF_CPU = 2,
+	SAMPLE_TYPES = 3,
 };
 
 #define SAMPLE_TYPE_NO_CLOCK ((clockid_t)-1)

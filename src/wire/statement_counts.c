@@ -134,8 +134,8 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 
 /* A thread may have been taken away while it was at the counter (a signal handler of the host's that jumps),
  * and will never leave it. */
-WAIT_DEFINE(for_counter, "a reader of statements: a thread that counts a run", WAIT_MS(250),
-            "nothing, so it looks every 50 us; that thread takes nanoseconds");
+BOUNDED_WAIT_DEFINE(for_counter, "a reader of statements: a thread that counts a run", BOUND_MS(250),
+                    "nothing, so it looks every 50 us; that thread takes nanoseconds");
 #define NAP_NS 50000
 
 /* False: no thread can release it. The counts there stand still then. */

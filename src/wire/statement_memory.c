@@ -54,7 +54,7 @@ size_t statement_memory_bytes(size_t most)
 	return texts_offset(blocks) + (size_t)blocks * STATEMENT_BLOCK * TEXT_BYTES;
 }
 
-void statement_memory_place(void *at, size_t size)
+void statement_memory_attach(void *at, size_t size)
 {
 	memory = at;
 	memory->here = (uintptr_t)at;
@@ -65,7 +65,7 @@ void statement_memory_place(void *at, size_t size)
 
 static bool has_none; /* no memory for entries */
 
-void statement_memory_leave_in_child(void)
+void statement_memory_detach_in_child(void)
 {
 	/* Runs of the parent may look here for theirs. */
 	static struct statement_entry none[STATEMENT_BLOCK];

@@ -110,10 +110,10 @@ size_t statement_memory_bytes(size_t most);
 
 /* Before any statement is counted; in a forked child before anything else. `memory` is zeroed,
  * and stays. */
-void statement_memory_place(void *memory, size_t size);
+void statement_memory_attach(void *memory, size_t size);
 
 /* In a forked child that gets no such memory, before anything else: statements are not counted. */
-void statement_memory_leave_in_child(void);
+void statement_memory_detach_in_child(void);
 
 /* `memory` is a copy of another process's, which is gone or runs. Calls `each` for each statement whose
  * counts are not all stored; `counts` has the missing ones. Counts of an unknown statement are "(other)"'s.

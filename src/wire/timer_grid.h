@@ -82,7 +82,7 @@ struct thread_timer {
 	/* The clock when the timer was armed, until its first signal; then 0. Only where the
 	 * clock is looked at in ticks. */
 	volatile uint64_t armed_ns;
-	uint64_t waits;           /* of the thread until then, see sys_waits() */
+	uint64_t waits;           /* of the thread until then, see sys_voluntary_switches() */
 	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
 	uint64_t idle_max_ns;     /* the timer is disarmed after so many */
 	bool whole;               /* the grid began with the thread, see above */

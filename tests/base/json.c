@@ -55,7 +55,7 @@ static void made_json_stays(void **state)
 static void check_text(const char *json, const char *expected)
 {
 	char *copy = strdup(json), *room = malloc(strlen(json) + 1), *end = room;
-	const char *at = copy, *text = json_take_text(&at, &end);
+	const char *at = copy, *text = json_read_text(&at, &end);
 
 	if (!expected) {
 		assert_null(text);
@@ -99,7 +99,7 @@ static void check_integer(const char *json, bool is_one, uint64_t expected)
 	const char *at = json;
 	uint64_t number;
 
-	if (json_take_integer(&at, &number) != is_one || (is_one && number != expected))
+	if (json_read_integer(&at, &number) != is_one || (is_one && number != expected))
 		fail_msg("'%s' is read as %llu", json, (unsigned long long)number);
 	assert_string_equal(at, is_one ? "" : json + strspn(json, " "));
 }

@@ -102,8 +102,8 @@ NOT_ANALYSED static void run_child(void)
 	const char *failed;
 
 	alarm(20); /* a lock that no thread releases ends the child */
-	for (int place = 0; place < LOCK_PLACES; place++) {
-		const struct lock *lock = lock_at(place);
+	for (int rank = 0; rank < LOCK_RANKS; rank++) {
+		const struct lock *lock = lock_at(rank);
 
 		if (lock && lock->mutex && !lock_try(lock->mutex)) {
 			fprintf(stderr, "%s is held in the child\n", lock->name);
@@ -138,15 +138,15 @@ static bool child_is_good(void)
 
 struct holder {
 	pthread_t thread;
-	int first, last; /* places */
+	int first, last; /* ranks */
 	int hold_ms;     /* -1: until `release` */
 	sem_t held, release;
 };
 
-/* A lock that fork() itself takes or leaves; NULL: the place has none. */
-NOT_ANALYSED static struct mutex *mutex_at(int place)
+/* A lock that fork() itself takes or leaves; NULL: the rank has none. */
+NOT_ANALYSED static struct mutex *mutex_at(int rank)
 {
-	const struct lock *lock = lock_at(place);
+	const struct lock *lock = lock_at(rank);
 
 	return lock && lock->at_fork != LOCK_GROUPED ? lock->mutex : NULL;
 }
@@ -155,17 +155,17 @@ NOT_ANALYSED static void *hold(void *context)
 {
 	struct holder *holder = context;
 
-	for (int place = holder->first; place <= holder->last; place++)
-		if (mutex_at(place))
-			lock_acquire(mutex_at(place));
+	for (int rank = holder->first; rank <= holder->last; rank++)
+		if (mutex_at(rank))
+			lock_acquire(mutex_at(rank));
 	sem_post(&holder->held);
 	if (holder->hold_ms < 0)
 		sem_wait(&holder->release);
 	else
 		usleep((useconds_t)holder->hold_ms * 1000);
-	for (int place = holder->last; place >= holder->first; place--)
-		if (mutex_at(place))
-			lock_release(mutex_at(place));
+	for (int rank = holder->last; rank >= holder->first; rank--)
+		if (mutex_at(rank))
+			lock_release(mutex_at(rank));
 	return NULL;
 }
 
@@ -186,19 +186,19 @@ static void holder_stop(struct holder *holder)
 
 /* --- tests ------------------------------------------------------------------------ */
 
-static void every_place_has_its_lock(void **state)
+static void every_rank_has_its_lock(void **state)
 {
 	(void)state;
-	for (int place = 0; place < LOCK_PLACES; place++) {
-		const struct lock *lock = lock_at(place);
+	for (int rank = 0; rank < LOCK_RANKS; rank++) {
+		const struct lock *lock = lock_at(rank);
 
 		if (!lock)
-			fail_msg("no lock at place %d", place);
+			fail_msg("no lock at place %d", rank);
 		assert_true((lock->mutex != NULL) != (lock->group != NULL));
 	}
 }
 
-/* How a process ends that takes the second place's lock with the first one's. */
+/* How a process ends that takes the second rank's lock with the first one's. */
 static int status_of(int first, int second)
 {
 	pid_t child = fork();
@@ -235,7 +235,7 @@ static void locks_are_taken_in_order(void **state)
 	struct holder holder;
 
 	(void)state;
-	holder_start(&holder, 0, LOCK_PLACES - 1, 0);
+	holder_start(&holder, 0, LOCK_RANKS - 1, 0);
 	holder_stop(&holder);
 	failed = use_everything();
 	if (failed)
@@ -245,15 +245,15 @@ static void locks_are_taken_in_order(void **state)
 static void a_child_has_every_lock(void **state)
 {
 	(void)state;
-	for (int place = 0; place < LOCK_PLACES; place++) {
+	for (int rank = 0; rank < LOCK_RANKS; rank++) {
 		struct holder holder;
 		bool good;
 
-		holder_start(&holder, place, place, 20);
+		holder_start(&holder, rank, rank, 20);
 		good = child_is_good();
 		holder_stop(&holder);
 		if (!good)
-			fail_msg("%s", lock_at(place)->name);
+			fail_msg("%s", lock_at(rank)->name);
 	}
 }
 
@@ -266,7 +266,7 @@ static void locks_that_are_never_released(void **state)
 	bool good;
 
 	(void)state;
-	holder_start(&holder, 0, LOCK_PLACES - 1, -1);
+	holder_start(&holder, 0, LOCK_RANKS - 1, -1);
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	good = child_is_good();
 	clock_gettime(CLOCK_MONOTONIC, &after);
@@ -354,7 +354,7 @@ static void a_lock_holds_a_cancellation_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_place_has_its_lock),
+		cmocka_unit_test(every_rank_has_its_lock),
 		cmocka_unit_test(a_wrong_order_is_found),
 		cmocka_unit_test(locks_are_taken_in_order),
 		cmocka_unit_test(a_lock_holds_a_cancellation_back),

@@ -24,7 +24,7 @@
 #include "queryprof.h"
 
 #define DAY_NS (86400 * NS_PER_S)
-#define LIMIT_NS WAIT_MS(10)
+#define LIMIT_NS BOUND_MS(10)
 #define LONG_NS (20 * NS_PER_S) /* on a busy machine */
 
 enum { RIGHT, JUMPS, STANDS_STILL, BACKWARDS, FAST, SLOW, UNREADABLE, CLOCKS };
@@ -48,7 +48,7 @@ static int broken_clock(clockid_t clock, struct timespec *now)
 	uint64_t shown = is;
 
 	switch (__atomic_load_n(&kind, __ATOMIC_RELAXED)) {
-	case JUMPS: shown = is + (passed / WAIT_MS(7) % 2 ? DAY_NS : 2 * DAY_NS); break;
+	case JUMPS: shown = is + (passed / BOUND_MS(7) % 2 ? DAY_NS : 2 * DAY_NS); break;
 	case STANDS_STILL: shown = 1000 * DAY_NS; break;
 	case BACKWARDS: shown = 1000 * DAY_NS - passed; break;
 	case FAST: shown = is + 9 * passed; break;
@@ -75,17 +75,17 @@ static bool is_of_library(const char *name)
 
 static void list_is_printed(void **state)
 {
-	const struct wait_kind *const *waits;
-	uint32_t count = wait_kinds(&waits);
+	const struct bounded_wait_kind *const *waits;
+	uint32_t count = bounded_wait_kinds(&waits);
 
 	(void)state;
 	assert_in_range(count, 25, 100);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct wait_kind *wait = waits[i];
+		const struct bounded_wait_kind *wait = waits[i];
 
-		if (wait->limit_ns == WAIT_NO_LIMIT)
+		if (wait->limit_ns == BOUND_NONE)
 			printf("%-10s", "no limit");
-		else if (wait->limit_ns == WAIT_OF_CALLER)
+		else if (wait->limit_ns == BOUND_OF_CALLER)
 			printf("%-10s", "caller's");
 		else
 			printf("%7" PRIu64 " ms", wait->limit_ns / 1000000);
@@ -93,12 +93,12 @@ static void list_is_printed(void **state)
 		assert_non_null(strchr(wait->name, ':'));
 		assert_true(wait->limit_ns != 0 && *wait->woken_by);
 		/* A thread of the host's waits for a limited time. */
-		assert_true(wait->limit_ns != WAIT_NO_LIMIT || is_of_library(wait->name));
+		assert_true(wait->limit_ns != BOUND_NONE || is_of_library(wait->name));
 	}
-	for (int place = 0; place < LOCK_PLACES; place++)
-		if (lock_at(place))
+	for (int rank = 0; rank < LOCK_RANKS; rank++)
+		if (lock_at(rank))
 			printf("  holder's %s\n           ended by the thread that releases it\n",
-			       lock_at(place)->name);
+			       lock_at(rank)->name);
 }
 
 /* One that another thread wakes again and again. */
@@ -114,28 +114,28 @@ static void *wake(void *unused)
 	return unused;
 }
 
-static void run_out(const struct wait_kind *of, int way)
+static void run_out(const struct bounded_wait_kind *of, int way)
 {
 	struct bounded_wait wait = bounded_wait_begin_within(of, LIMIT_NS);
 	uint32_t never = 0;
 
 	while (bounded_wait_left(&wait))
 		switch (way) {
-		case 0: bounded_wait_futex(&wait, &never, 0, WAIT_NO_LIMIT); break;
-		case 1: bounded_wait_futex(&wait, &never, 0, WAIT_MS(1)); break;
+		case 0: bounded_wait_futex(&wait, &never, 0, BOUND_NONE); break;
+		case 1: bounded_wait_futex(&wait, &never, 0, BOUND_MS(1)); break;
 		case 2: bounded_wait_nap(&wait, 100000); break;
 		case 3: bounded_wait_nap(&wait, 0); break;
 		case 4:
 			bounded_wait_futex(&wait, &word, __atomic_load_n(&word, __ATOMIC_RELAXED),
-			                   WAIT_NO_LIMIT);
+			                   BOUND_NONE);
 		}
 	assert_false(bounded_wait_nap(&wait, 1));
 }
 
 static void each_ends_on_any_clock(void **state)
 {
-	const struct wait_kind *const *waits;
-	uint32_t count = wait_kinds(&waits);
+	const struct bounded_wait_kind *const *waits;
+	uint32_t count = bounded_wait_kinds(&waits);
 	pthread_t waker;
 
 	(void)state;
@@ -146,7 +146,7 @@ static void each_ends_on_any_clock(void **state)
 			const int way = (int)i % 5;
 			uint64_t begin, took;
 
-			if (waits[i]->limit_ns < LIMIT_NS || waits[i]->limit_ns == WAIT_NO_LIMIT)
+			if (waits[i]->limit_ns < LIMIT_NS || waits[i]->limit_ns == BOUND_NONE)
 				continue;
 			set_clock(clock);
 			begin = kernel_ns(CLOCK_MONOTONIC);
@@ -166,7 +166,7 @@ static void each_ends_on_any_clock(void **state)
 
 static struct mutex mutex;
 static struct condition condition;
-WAIT_DEFINE(of_test, "this test: a mutex", LIMIT_NS, "nothing");
+BOUNDED_WAIT_DEFINE(of_test, "this test: a mutex", LIMIT_NS, "nothing");
 
 static void *hold(void *ready)
 {
@@ -198,7 +198,7 @@ static void locks_and_conditions_end_on_any_clock(void **state)
 		__atomic_store_n(&ready, 2, __ATOMIC_RELEASE);
 		lock_acquire(&mutex);
 		wait = bounded_wait_begin(&of_test);
-		while (condition_wait(&condition, &mutex, &wait, WAIT_NO_LIMIT))
+		while (condition_wait(&condition, &mutex, &wait, BOUND_NONE))
 			;
 		lock_release(&mutex);
 		pthread_join(holder, NULL);
@@ -211,7 +211,7 @@ static void locks_and_conditions_end_on_any_clock(void **state)
 static void run_a_query(void)
 {
 	qp_query_begin(NULL);
-	for (uint64_t end = kernel_ns(CLOCK_MONOTONIC) + WAIT_MS(20); kernel_ns(CLOCK_MONOTONIC) < end;)
+	for (uint64_t end = kernel_ns(CLOCK_MONOTONIC) + BOUND_MS(20); kernel_ns(CLOCK_MONOTONIC) < end;)
 		;
 	qp_query_end(0, NULL);
 }

@@ -39,7 +39,7 @@ static struct thread *thread;
 static struct query_counts counts;
 static struct query_tag tag = { .counts = &counts };
 static volatile sig_atomic_t is_stepping;
-static uint64_t trace[TRACE_MAX_FRAMES];
+static uint64_t trace[STACK_FRAMES_MAX];
 static char *evict_memory;
 static long samples;
 
@@ -55,7 +55,7 @@ static struct pair hot = { .name = "hot" }, behind = { .name = "behind the signa
 __attribute__((noinline)) static bool take(const void *ucontext, bool finds)
 {
 	const struct unwind_result result =
-		unwind_trace(ucontext, &thread->stack, thread_memo(thread), trace, TRACE_MAX_FRAMES);
+		unwind_addresses(ucontext, &thread->stack, thread_memo(thread), trace, STACK_FRAMES_MAX);
 
 	return finds ? opcode_running(thread, &tag, ucontext, &result) != OPCODE_UNKNOWN : result.depth > 0;
 }
@@ -210,7 +210,7 @@ int main(void)
 	opcode_library_learn(host, thread);
 	if (!opcode_library(host))
 		return fprintf(stderr, "the opcodes of this SQLite are not known\n"), 2;
-	counts.opcodes = &opcode_library(host)->places;
+	counts.opcodes = &opcode_library(host)->locations;
 	sigaction(SIGPROF, &action, NULL);
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &period, NULL))
 		return perror("timer"), 2;

@@ -17,8 +17,8 @@
 struct unwind_stack peer_stack;
 struct unwind_memo *peer_memo;
 
-static uint64_t trace[TRACE_MAX_FRAMES];
-static void *addresses[TRACE_MAX_FRAMES];
+static uint64_t trace[STACK_FRAMES_MAX];
+static void *addresses[STACK_FRAMES_MAX];
 
 static struct code_map *without_cache; /* the current map, but without rules */
 static int (*nongnu_backtrace)(void **, int);
@@ -35,7 +35,7 @@ static int walk_frame_pointers(const void *context)
 	int n = 0;
 
 	trace[n++] = (uint64_t)at->uc_mcontext.gregs[REG_RIP];
-	while (fp >= low && fp < end && fp % 8 == 0 && n < TRACE_MAX_FRAMES) {
+	while (fp >= low && fp < end && fp % 8 == 0 && n < STACK_FRAMES_MAX) {
 		const uintptr_t *frame = (const uintptr_t *)fp;
 		if (frame[1] == 0)
 			break;
@@ -48,12 +48,12 @@ static int walk_frame_pointers(const void *context)
 
 static int walk_cache(const void *context)
 {
-	return unwind_trace(context, &peer_stack, NULL, trace, TRACE_MAX_FRAMES).depth;
+	return unwind_addresses(context, &peer_stack, NULL, trace, STACK_FRAMES_MAX).depth;
 }
 
 static int walk_memo(const void *context)
 {
-	return unwind_trace(context, &peer_stack, peer_memo, trace, TRACE_MAX_FRAMES).depth;
+	return unwind_addresses(context, &peer_stack, peer_memo, trace, STACK_FRAMES_MAX).depth;
 }
 
 /* Every frame goes through the parser, as at its first sight. */
@@ -70,23 +70,23 @@ static int walk_miss(const void *context)
 static int walk_nongnu(const void *context)
 {
 	(void)context;
-	return nongnu_backtrace(addresses, TRACE_MAX_FRAMES);
+	return nongnu_backtrace(addresses, STACK_FRAMES_MAX);
 }
 
 static int walk_glibc(const void *context)
 {
 	(void)context;
-	return backtrace(addresses, TRACE_MAX_FRAMES);
+	return backtrace(addresses, STACK_FRAMES_MAX);
 }
 
 static int walk_llvm(const void *context)
 {
-	return llvm_walk(context, trace, TRACE_MAX_FRAMES);
+	return llvm_walk(context, trace, STACK_FRAMES_MAX);
 }
 
 static int walk_gperftools(const void *context)
 {
-	return gperftools_trace(addresses, TRACE_MAX_FRAMES, 0, context);
+	return gperftools_trace(addresses, STACK_FRAMES_MAX, 0, context);
 }
 
 struct peer peers[PEERS] = {

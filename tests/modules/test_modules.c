@@ -263,7 +263,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	uint64_t trace[64];
 	const unsigned side = publish_enter_reader();
-	struct unwind_result result = unwind_trace(context, &stack, NULL, trace, 64);
+	struct unwind_result result = unwind_addresses(context, &stack, NULL, trace, 64);
 
 	publish_leave_reader(side);
 	(void)signal;

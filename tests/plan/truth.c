@@ -38,7 +38,7 @@ static volatile sig_atomic_t is_stepping;
 static struct {
 	long samples, outside, between, equal, unknown, wrong, measured, ns;
 } found;
-static uint64_t trace[TRACE_MAX_FRAMES];
+static uint64_t trace[STACK_FRAMES_MAX];
 
 /* The time of reading the clock twice. */
 static long clock_cost_ns(void)
@@ -86,7 +86,7 @@ static void on_signal(int number, siginfo_t *info, void *ucontext)
 	(void)number, (void)info;
 	if (!is_stepping)
 		return;
-	result = unwind_trace(ucontext, &thread->stack, thread_memo(thread), trace, TRACE_MAX_FRAMES);
+	result = unwind_addresses(ucontext, &thread->stack, thread_memo(thread), trace, STACK_FRAMES_MAX);
 	found.samples++;
 	if (!is_inside(&result)) {
 		found.outside++;
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 	learning_ns += (long)cpu_ns();
 	if (!(opcodes = opcode_library(host)))
 		return printf("%s: not known\n", given->libversion()), 1;
-	counts.opcodes = &opcodes->places;
+	counts.opcodes = &opcodes->locations;
 	given->exec(
 		db,
 		"CREATE TABLE t (a INTEGER PRIMARY KEY, b, c TEXT); CREATE TABLE u (k INTEGER PRIMARY "

@@ -70,7 +70,7 @@ static void count(const char *text)
 static int begin(void **state)
 {
 	(void)state;
-	statement_memory_place(memset(memory, 0, size), size);
+	statement_memory_attach(memset(memory, 0, size), size);
 	statement_stats_reset_in_child();
 	statement_reading_reset(&reading);
 	statement_stats_set_max(STATEMENTS_MAX_DEFAULT);

@@ -212,7 +212,7 @@ static void a_plain_run_is_counted_as_any(void **state)
 		}
 		assert_non_null(own);
 		statement_counts_add_plain(own, run);
-		statement_stats_leave(own);
+		statement_stats_detach(own);
 	}
 	one = find("SELECT plain", "d");
 	other = find("SELECT any_other", "d");

@@ -10,16 +10,16 @@
 
 static void drain_sample(const struct sample_record *sample, size_t size, struct drained *to)
 {
-	if (size != sizeof(*sample) + sample->depth * sizeof(uint64_t) || sample->trace_type >= TRACE_TYPES ||
+	if (size != sizeof(*sample) + sample->depth * sizeof(uint64_t) || sample->type >= SAMPLE_TYPES ||
 	    sample->weight == 0 || sample->period_ns == 0) {
 		to->wrong++;
 		return;
 	}
 	for (int i = 0; i < sample->depth; i++)
-		to->wrong += sample->trace[i] != (uint64_t)i + 1;
-	to->samples[sample->trace_type]++;
-	to->weights[sample->trace_type] += sample->weight;
-	to->time_ns[sample->trace_type] += sample->weight * sample->period_ns;
+		to->wrong += sample->addresses[i] != (uint64_t)i + 1;
+	to->samples[sample->type]++;
+	to->weights[sample->type] += sample->weight;
+	to->time_ns[sample->type] += sample->weight * sample->period_ns;
 	to->newest = *sample;
 }
 

@@ -56,7 +56,7 @@ extern void (*fake_unwind_hook)(void);
 
 /* The records that drain() took from the ring, added up. */
 struct drained {
-	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], time_ns[TRACE_TYPES];
+	uint64_t samples[SAMPLE_TYPES], weights[SAMPLE_TYPES], time_ns[SAMPLE_TYPES];
 	uint64_t queries, threads, starts;
 	uint64_t wrong; /* records that contradict themselves */
 	struct {

@@ -13,8 +13,8 @@ int fake_depth = 5;
 bool fake_truncated;
 void (*fake_unwind_hook)(void);
 
-struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
-                                  struct unwind_memo *memo, uint64_t *trace, int max)
+struct unwind_result unwind_addresses(const void *ucontext, const struct unwind_stack *stack,
+                                      struct unwind_memo *memo, uint64_t *trace, int max)
 {
 	int depth = fake_depth < max ? fake_depth : max;
 	(void)ucontext;

@@ -86,8 +86,8 @@ static void test_long_query(void **state)
 		cpu = cpu_now() - cpu;
 		wall = clock_ns(CLOCK_MONOTONIC) - wall;
 		drain(ring, &seen);
-		double cpu_share = share(seen.time_ns[TRACE_CPU], cpu);
-		double real_share = share(seen.time_ns[TRACE_REAL], wall);
+		double cpu_share = share(seen.time_ns[SAMPLE_CPU], cpu);
+		double real_share = share(seen.time_ns[SAMPLE_REAL], wall);
 		printf("period %8llu: CPU %.4f of %.3f s, Real %.4f of %.3f s\n",
 		       (unsigned long long)periods[i], cpu_share, (double)cpu / 1e9, real_share,
 		       (double)wall / 1e9);
@@ -95,8 +95,8 @@ static void test_long_query(void **state)
 		/* Exact but for a period and a tick at each end. */
 		assert_true(fabs(cpu_share - 1) < 0.005 + 0.025 / factor);
 		assert_true(fabs(real_share - 1) < 0.005 + 0.025 / factor);
-		assert_int_equal(run.counts.weights[TRACE_CPU], seen.weights[TRACE_CPU]);
-		assert_int_equal(run.counts.samples[TRACE_REAL], seen.samples[TRACE_REAL]);
+		assert_int_equal(run.counts.weights[SAMPLE_CPU], seen.weights[SAMPLE_CPU]);
+		assert_int_equal(run.counts.samples[SAMPLE_REAL], seen.samples[SAMPLE_REAL]);
 	}
 }
 
@@ -119,10 +119,10 @@ static void test_half_asleep(void **state)
 	cpu = cpu_now() - cpu;
 	wall = clock_ns(CLOCK_MONOTONIC) - wall;
 	drain(ring, &seen);
-	printf("half asleep: CPU %.4f, Real %.4f\n", share(seen.time_ns[TRACE_CPU], cpu),
-	       share(seen.time_ns[TRACE_REAL], wall));
-	assert_true(fabs(share(seen.time_ns[TRACE_CPU], cpu) - 1) < 0.05);
-	assert_true(fabs(share(seen.time_ns[TRACE_REAL], wall) - 1) < 0.05);
+	printf("half asleep: CPU %.4f, Real %.4f\n", share(seen.time_ns[SAMPLE_CPU], cpu),
+	       share(seen.time_ns[SAMPLE_REAL], wall));
+	assert_true(fabs(share(seen.time_ns[SAMPLE_CPU], cpu) - 1) < 0.05);
+	assert_true(fabs(share(seen.time_ns[SAMPLE_REAL], wall) - 1) < 0.05);
 }
 
 /* Queries of `query_ns` of CPU with `host_ns` on the average between them. The CPU clock is
@@ -143,7 +143,7 @@ static int short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns
 	query_start(&run, thread);
 	struct query_tag tag = tag_of(&run, period_ns, 0);
 	for (int part = 0; part < PARTS; part++) {
-		uint64_t sampled = seen.time_ns[TRACE_CPU], queries = 0, all = 0, start = cpu_now();
+		uint64_t sampled = seen.time_ns[SAMPLE_CPU], queries = 0, all = 0, start = cpu_now();
 		while ((double)all < seconds * 1e9 / PARTS) {
 			/* Its length is random, or it might keep step with the tick. */
 			uint64_t host = host_ns / 2 + (uint64_t)rand_r(&seed) % host_ns;
@@ -160,7 +160,7 @@ static int short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns
 		drain(ring, &seen);
 		total += cpu;
 		parts.exact[part] = (double)cpu * share(queries, all);
-		parts.sampled[part] = (double)(seen.time_ns[TRACE_CPU] - sampled);
+		parts.sampled[part] = (double)(seen.time_ns[SAMPLE_CPU] - sampled);
 	}
 	double p = total_of(parts.exact) / (double)total;
 	/* Ticks that hit a query, or points of the grid, whichever are fewer. */
@@ -232,14 +232,14 @@ static void test_short_threads(void **state)
 	struct query_tag tag = tag_of(&run, 1000000, 0);
 	int count = (int)(800 * factor);
 	for (int i = 0; i < count; i++) {
-		uint64_t cpu = threads_cpu_ns, sampled = seen.time_ns[TRACE_CPU];
+		uint64_t cpu = threads_cpu_ns, sampled = seen.time_ns[SAMPLE_CPU];
 		int part = i * PARTS / count;
 		pthread_t thread;
 		assert_int_equal(pthread_create(&thread, NULL, live_shortly, &tag), 0);
 		pthread_join(thread, NULL);
 		drain(ring, &seen);
 		parts.exact[part] += (double)(threads_cpu_ns - cpu);
-		parts.sampled[part] += (double)(seen.time_ns[TRACE_CPU] - sampled);
+		parts.sampled[part] += (double)(seen.time_ns[SAMPLE_CPU] - sampled);
 	}
 	printf("%d threads of 1.5 ms, %d preempted, period 1 ms\n", count, preempted);
 	/* The kernel ends a turn that has lasted long enough where the query arms the timer, and
@@ -289,7 +289,7 @@ static void test_busy_threads(void **state)
 			cpu += busy_cpu_ns[t];
 		}
 		drain(ring, &seen);
-		double found = share(seen.time_ns[TRACE_CPU], cpu);
+		double found = share(seen.time_ns[SAMPLE_CPU], cpu);
 		printf("%d threads, period %8llu: CPU %.4f of %.3f s\n", BUSY, (unsigned long long)periods[i],
 		       found, (double)cpu / 1e9);
 		assert_int_equal(seen.wrong, 0);

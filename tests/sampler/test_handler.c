@@ -99,7 +99,7 @@ static void test_stored(void **state)
 	assert_only(LEDGER_STORED, before);
 	drain(ring, &seen);
 	assert_int_equal(seen.wrong, 0);
-	assert_int_equal(seen.samples[TRACE_REAL], 1);
+	assert_int_equal(seen.samples[SAMPLE_REAL], 1);
 	assert_int_equal(seen.newest.weight, 7);
 	assert_int_equal(seen.newest.depth, 5);
 	assert_int_equal(seen.newest.flags, 0);
@@ -108,8 +108,8 @@ static void test_stored(void **state)
 	assert_int_equal(seen.newest.query.hi, 11);
 	assert_int_equal(seen.newest.query.lo, 12);
 	assert_in_range(seen.newest.timestamp_ns, now, now + 10 * NS_PER_S);
-	assert_int_equal(run.counts.samples[TRACE_REAL], 1);
-	assert_int_equal(run.counts.weights[TRACE_REAL], 7);
+	assert_int_equal(run.counts.samples[SAMPLE_REAL], 1);
+	assert_int_equal(run.counts.weights[SAMPLE_REAL], 7);
 	assert_int_equal(ledger_read(LEDGER_OVERRUNS) - before[LEDGER_OVERRUNS], 6);
 
 	fire(thread, TIMER_CPU, INT_MAX); /* the kernel's most */
@@ -150,7 +150,7 @@ static void test_start(void **state)
 		fire(thread, TIMER_REAL, 0);
 	drain(ring, &seen);
 	assert_int_equal(seen.wrong, 0);
-	assert_int_equal(seen.samples[TRACE_REAL], 2);
+	assert_int_equal(seen.samples[SAMPLE_REAL], 2);
 	assert_int_equal(seen.starts, 1);
 	assert_string_equal(seen.text, "SELECT 1");
 	assert_int_equal(seen.start.query.hi, 11);
@@ -233,7 +233,7 @@ static void test_truncated(void **state)
 	fake_depth = 10000;
 	fire(thread, TIMER_CPU, 0);
 	drain(ring, &seen);
-	assert_int_equal(seen.newest.depth, TRACE_MAX_FRAMES);
+	assert_int_equal(seen.newest.depth, STACK_FRAMES_MAX);
 	assert_int_equal(seen.newest.flags, SAMPLE_TRUNCATED);
 
 	/* A trace that a tiny ring cannot hold is cut, not lost. */
@@ -245,7 +245,7 @@ static void test_truncated(void **state)
 	assert_int_equal(seen.wrong, 0);
 
 	fake_depth = 5;
-	uint64_t before[LEDGER_COUNTERS], stored = run.counts.samples[TRACE_CPU];
+	uint64_t before[LEDGER_COUNTERS], stored = run.counts.samples[SAMPLE_CPU];
 	do {
 		note(before);
 		fire(thread, TIMER_CPU, 0);
@@ -253,7 +253,7 @@ static void test_truncated(void **state)
 	assert_only(LEDGER_DROPPED, before);
 	assert_int_equal(run.counts.dropped, 1);
 	assert_int_equal(ring_dropped(tiny), 1);
-	assert_true(run.counts.samples[TRACE_CPU] > stored);
+	assert_true(run.counts.samples[SAMPLE_CPU] > stored);
 	thread->ring = ring;
 	ring_destroy(tiny);
 }
@@ -631,7 +631,7 @@ static void test_many_threads(void **state)
 		pthread_join(threads[i], NULL);
 	drain(ring, &seen);
 	for (int i = 0; i < THREADS; i++) {
-		for (int type = 0; type < TRACE_TYPES; type++)
+		for (int type = 0; type < SAMPLE_TYPES; type++)
 			samples += runs[i].counts.samples[type];
 		dropped += runs[i].counts.dropped;
 	}
@@ -767,7 +767,7 @@ static void test_stale(void **state)
 	note(before);
 	fire(thread, TIMER_REAL, 0);
 	assert_only(LEDGER_STORED, before);
-	assert_int_equal(run.counts.weights[TRACE_REAL], 3600000);
+	assert_int_equal(run.counts.weights[SAMPLE_REAL], 3600000);
 	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 }
 
@@ -849,10 +849,11 @@ static void test_shared(void **state)
 		uint64_t last = now;
 		while (now = clock_ns(CLOCK_THREAD_CPUTIME_ID), now - last < (i % 10) * 10000u)
 			;
-		uint64_t cell_ns = timer->cell_ns, weights = run.counts.weights[TRACE_CPU];
+		uint64_t cell_ns = timer->cell_ns, weights = run.counts.weights[SAMPLE_CPU];
 		fire(thread, TIMER_CPU, 1000); /* which says nothing: it is the kernel's of another grid */
 		drain(ring, &seen);
-		assert_int_equal((run.counts.weights[TRACE_CPU] - weights) * 10000, timer->cell_ns - cell_ns);
+		assert_int_equal((run.counts.weights[SAMPLE_CPU] - weights) * 10000,
+		                 timer->cell_ns - cell_ns);
 		samples += timer->cell_ns != cell_ns;
 	}
 	assert_int_equal((timer->cell_ns - start - 20000) % 30000, 0);

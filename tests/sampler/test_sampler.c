@@ -234,7 +234,7 @@ static void nesting(void)
 		CHECK(timer->period_ns == 1000000 + (uint64_t)innermost);
 	}
 	burn_for_samples(3);
-	CHECK(runs[QUERY_NESTING - 1].counts.samples[TRACE_CPU] >= 1);
+	CHECK(runs[QUERY_NESTING - 1].counts.samples[SAMPLE_CPU] >= 1);
 	for (int i = 39; i >= 0; i--) {
 		sampler_pop(thread);
 		int innermost = i - 1 < QUERY_NESTING ? i - 1 : QUERY_NESTING - 1;
@@ -361,7 +361,7 @@ static void queries(void)
 	query_start(&run, thread);
 	uint64_t cpu = cpu_now();
 	burn(20000000);
-	run.counts.samples[TRACE_REAL] = 3;
+	run.counts.samples[SAMPLE_REAL] = 3;
 	query_leave(&run, thread);
 	query_finish(&run, &(struct query_end){ .query_id = "mine",
 	                                        .query = "select 1",
@@ -375,7 +375,7 @@ static void queries(void)
 	CHECK(record->cpu_time_ns >= 20000000 - 2 * CPU_CLOCK_VALID_NS &&
 	      record->cpu_time_ns <= cpu + 1000000);
 	CHECK(record->duration_ns >= 20000000 && record->result_rows == 8);
-	CHECK(record->samples[TRACE_REAL] == 3 && record->exception_code == 5);
+	CHECK(record->samples[SAMPLE_REAL] == 3 && record->exception_code == 5);
 	CHECK(record->thread_id == sys_gettid() && record->flags == 0);
 	CHECK(record->query_id_size == 4 && record->query_size == 8 && record->database_size == 6 &&
 	      record->exception_size == 6);

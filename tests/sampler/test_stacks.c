@@ -46,7 +46,7 @@ static void note(void *context, const struct thread_stack *stack)
 	responses->of[responses->count++] = *stack;
 	responses->empty += stack->depth == 0;
 	for (int i = 0; i < stack->depth; i++)
-		assert_int_equal(stack->trace[i], i + 1);
+		assert_int_equal(stack->addresses[i], i + 1);
 }
 
 static struct responses request_stacks(uint64_t timeout_ms)

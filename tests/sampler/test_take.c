@@ -11,7 +11,7 @@
 
 #include "modules/modules.h"
 
-#define TYPE ((enum trace_type)(TRACE_TYPES + 3)) /* unknown to the handler */
+#define TYPE ((enum sample_type_number)(SAMPLE_TYPES + 3)) /* unknown to the handler */
 #define TAKES 20000
 
 static struct ring *ring;
@@ -50,7 +50,7 @@ struct seen {
 
 static void check_taken(const struct sample_record *sample, size_t size, struct seen *seen)
 {
-	const void *at = sample->trace + sample->depth, *end = (const char *)sample + size;
+	const void *at = sample->addresses + sample->depth, *end = (const char *)sample + size;
 	const struct sample_field *field = sample_field_next(&at, end);
 
 	assert_non_null(field);
@@ -63,8 +63,8 @@ static void check_taken(const struct sample_record *sample, size_t size, struct 
 	assert_int_equal(sample->flags, 0);
 	/* sampler_record(), take(), inner(), outer() */
 	assert_true(sample->depth > 4);
-	assert_int_equal(sample->trace[2], (uintptr_t)returns_to_inner - 1);
-	assert_int_equal(sample->trace[3], (uintptr_t)returns_to_outer - 1);
+	assert_int_equal(sample->addresses[2], (uintptr_t)returns_to_inner - 1);
+	assert_int_equal(sample->addresses[3], (uintptr_t)returns_to_outer - 1);
 	seen->next_value++;
 	seen->taken++;
 }
@@ -77,7 +77,7 @@ static void drain_all(struct seen *seen)
 
 	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
 		const struct sample_record *sample = record;
-		if (kind == RECORD_SAMPLE && sample->trace_type == TYPE) {
+		if (kind == RECORD_SAMPLE && sample->type == TYPE) {
 			check_taken(sample, size, seen);
 		} else if (kind == RECORD_SAMPLE) {
 			assert_int_equal(sample->fields, 0);
@@ -113,10 +113,10 @@ static void test_take(void **state)
 	printf("%llu samples taken, %llu of timers in %.3f s\n", (unsigned long long)seen.taken,
 	       (unsigned long long)seen.timed, (double)wall / 1e9);
 	assert_int_equal(ledger_read(LEDGER_TAKEN), seen.taken);
-	assert_int_equal(seen.weights, run.counts.weights[TRACE_CPU] + run.counts.weights[TRACE_REAL]);
+	assert_int_equal(seen.weights, run.counts.weights[SAMPLE_CPU] + run.counts.weights[SAMPLE_REAL]);
 	assert_int_equal(ledger_read(LEDGER_REENTERED), 0);
 	/* Real time is counted in full, but for what is on its way at the end. */
-	assert_true(run.counts.weights[TRACE_REAL] + 10 > wall / 1000000);
+	assert_true(run.counts.weights[SAMPLE_REAL] + 10 > wall / 1000000);
 	assert_true(ledger_read(LEDGER_IDLE) - idle < 10);
 	assert_ledger();
 }

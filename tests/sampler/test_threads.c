@@ -44,9 +44,9 @@ static void assert_nothing_left(void)
 	       (unsigned long long)sampler_counter(SAMPLER_TIMERS), kernel_timers());
 	assert_int_equal(sampler_counter(SAMPLER_THREADS), 0);
 	/* None, or those that keep places. */
-	assert_true(sampler_counter(SAMPLER_TIMERS) % SHARED_TIMER_PLACES == 0);
-	assert_true(sampler_counter(SAMPLER_TIMERS) <= SHARED_TIMER_PLACES);
-	assert_true(kernel_timers() <= SHARED_TIMER_PLACES);
+	assert_true(sampler_counter(SAMPLER_TIMERS) % SHARED_TIMER_SLOTS == 0);
+	assert_true(sampler_counter(SAMPLER_TIMERS) <= SHARED_TIMER_SLOTS);
+	assert_true(kernel_timers() <= SHARED_TIMER_SLOTS);
 	assert_ledger();
 }
 
@@ -82,14 +82,14 @@ static void test_thousand(void **state)
 			drain(ring, &seen);
 			pthread_join(threads[t], NULL);
 		}
-		assert_true(kernel_timers() <= SHARED_TIMER_PLACES);
+		assert_true(kernel_timers() <= SHARED_TIMER_SLOTS);
 	}
 	drain(ring, &seen);
-	printf("%llu CPU and %llu Real samples, %llu names\n", (unsigned long long)seen.samples[TRACE_CPU],
-	       (unsigned long long)seen.samples[TRACE_REAL], (unsigned long long)seen.threads);
+	printf("%llu CPU and %llu Real samples, %llu names\n", (unsigned long long)seen.samples[SAMPLE_CPU],
+	       (unsigned long long)seen.samples[SAMPLE_REAL], (unsigned long long)seen.threads);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.threads + ledger_read(LEDGER_DROPPED) >= THREADS, 1);
-	assert_true(seen.samples[TRACE_CPU] + seen.samples[TRACE_REAL] > THREADS / 2);
+	assert_true(seen.samples[SAMPLE_CPU] + seen.samples[SAMPLE_REAL] > THREADS / 2);
 	/* Theirs and this thread's: a slot is made only while all others are taken. */
 	assert_in_range(sampler_counter(SAMPLER_SLOTS), 1, AT_ONCE + 1);
 	assert_int_equal(seeds, sampler_counter(SAMPLER_SLOTS));

@@ -85,7 +85,7 @@ static void test_line_with_inlines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *seen = trace_line_with_inlines(NULL, cases[i].address);
+		char *seen = address_line_with_inlines(NULL, cases[i].address);
 
 		if (!seen != !cases[i].json || (seen && strcmp(seen, cases[i].json)))
 			fail_msg("%d: expected %s, seen %s", (int)cases[i].address, cases[i].json, seen);
@@ -140,7 +140,7 @@ static void test_text(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-		char *text = trace_text(NULL, good[i].trace, ";", &is_bad);
+		char *text = stack_text(NULL, good[i].trace, ";", &is_bad);
 
 		if (!text || is_bad || strcmp(text, good[i].text))
 			fail_msg("%s gave %s, expected %s", good[i].trace, text ? text : "NULL",
@@ -148,7 +148,7 @@ static void test_text(void **state)
 		free(text);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		char *text = trace_text(NULL, bad[i], ";", &is_bad);
+		char *text = stack_text(NULL, bad[i], ";", &is_bad);
 
 		if (text || !is_bad)
 			fail_msg("'%s' was taken and gave %s", bad[i], text ? text : "NULL");
@@ -158,7 +158,7 @@ static void test_text(void **state)
 static void test_json(void **state)
 {
 	bool bad;
-	char *symbols = trace_symbols(NULL, "[11,10,9]", &bad), *lines = trace_lines(NULL, "[11,9]", &bad);
+	char *symbols = stack_symbols(NULL, "[11,10,9]", &bad), *lines = stack_lines(NULL, "[11,9]", &bad);
 
 	(void)state;
 	assert_string_equal(symbols, "[\"f11\",\"op\\\"\\\\\\u000a\",\"0x9\"]");
@@ -194,7 +194,7 @@ static void test_address(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		uint64_t address = 0;
-		bool taken = trace_parse_address(cases[i].text, &address);
+		bool taken = address_parse(cases[i].text, &address);
 
 		if (taken != cases[i].taken || (taken && address != cases[i].address))
 			fail_msg("'%s': taken %d, %llx", cases[i].text, taken, (unsigned long long)address);

@@ -312,7 +312,7 @@ static void put_other_rows(void)
 		{ RECORD_LOCK_WAIT, sizeof(struct lock_wait_record) },
 		{ RECORD_LOCK_WAIT, sizeof(struct lock_wait_record) },
 		{ RECORD_TRANSACTION, sizeof(struct transaction_record) },
-		{ RECORD_PROGRAM, sizeof(struct program_record) },
+		{ RECORD_BYTECODE, sizeof(struct bytecode_record) },
 	};
 
 	for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++) {

@@ -413,7 +413,7 @@ static void path_is_that_of_the_start(void **state)
 	stop_store();
 }
 
-WAIT_DEFINE(of_test, "this test", WAIT_OF_CALLER, "the flusher");
+BOUNDED_WAIT_DEFINE(of_test, "this test", BOUND_OF_CALLER, "the flusher");
 
 /* As during a fork. */
 static void park_flusher(void)

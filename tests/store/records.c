@@ -58,7 +58,7 @@ static void every_column_of_a_sample(void **state)
 	set_modules(&module, 1);
 	put_thread(77, "worker");
 	sample.thread_id = 77;
-	sample.trace_type = TRACE_REAL;
+	sample.trace_type = SAMPLE_REAL;
 	sample.period_ns = 1000000;
 	sample.weight = 5;
 	sample.cpu_id = 3;
@@ -185,7 +185,7 @@ static void query_that_has_not_ended(void **state)
 
 	(void)state;
 	sample.query = KEY(3);
-	sample.trace_type = TRACE_CPU;
+	sample.trace_type = SAMPLE_CPU;
 	sample.weight = 2;
 	sample.period_ns = 1000000;
 	put_sample(sample);
@@ -196,7 +196,7 @@ static void query_that_has_not_ended(void **state)
 	sample.timestamp_ns += 3000000;
 	put_sample(sample);
 	sample.timestamp_ns++;
-	sample.trace_type = TRACE_REAL;
+	sample.trace_type = SAMPLE_REAL;
 	put_sample(sample);
 	drain();
 	assert_string_equal(ask_text(known),
@@ -487,8 +487,8 @@ static void fields_that_lie_are_left_out(void **state)
 		*record = (struct sample_record){
 			.timestamp_ns = T0 + (uint64_t)i, .period_ns = 10, .weight = 1, .depth = 1
 		};
-		record->trace[0] = 0x1000;
-		field = (struct sample_field *)(void *)(record->trace + 1);
+		record->addresses[0] = 0x1000;
+		field = (struct sample_field *)(void *)(record->addresses + 1);
 		sample_field_put(record, field, FIELD_VALUE, &value, i < 3 ? sizeof(value) : 0);
 		if (i)
 			field->size = i == 1 ? 9 : i == 2 ? UINT32_MAX : sizeof(value);
@@ -559,21 +559,21 @@ static void any_order_of_times(void **state)
 
 static void deep_and_empty_traces(void **state)
 {
-	uint64_t deep[TRACE_MAX_FRAMES];
+	uint64_t deep[STACK_FRAMES_MAX];
 	struct a_sample sample = sample_at(0);
 
 	(void)state;
-	for (int i = 0; i < TRACE_MAX_FRAMES; i++)
+	for (int i = 0; i < STACK_FRAMES_MAX; i++)
 		deep[i] = UINT64_MAX - (uint64_t)i;
 	sample.trace = deep;
-	sample.depth = TRACE_MAX_FRAMES;
+	sample.depth = STACK_FRAMES_MAX;
 	put_sample(sample);
 	sample.depth = 0;
 	sample.timestamp_ns++;
 	put_sample(sample);
 	drain();
 	assert_int_equal(ask("SELECT json_array_length(trace) FROM trace_log ORDER BY timestamp_ns"),
-	                 TRACE_MAX_FRAMES);
+	                 STACK_FRAMES_MAX);
 	assert_string_equal(ask_text("SELECT trace FROM trace_log ORDER BY timestamp_ns DESC"), "[]");
 	/* In no module: bit 62 says so, and nothing is negative. */
 	assert_int_equal(

@@ -260,11 +260,11 @@ bool put_sample(struct a_sample sample)
 		.generation = sample.generation ? sample.generation : 1,
 		.cpu_id = sample.cpu_id,
 		.depth = sample.depth,
-		.trace_type = sample.trace_type,
+		.type = sample.trace_type,
 		.flags = sample.flags,
 	};
-	memcpy(record->trace, sample.trace, sample.depth * sizeof(sample.trace[0]));
-	at = record->trace + sample.depth;
+	memcpy(record->addresses, sample.trace, sample.depth * sizeof(sample.trace[0]));
+	at = record->addresses + sample.depth;
 	for (const struct a_field *field = sample.fields; field->tag; field++)
 		at = sample_field_put(record, at, field->tag, field->content, field->size);
 	ring_commit(ring, record, RECORD_SAMPLE);

@@ -33,12 +33,12 @@ static void put_wait_span(uint64_t start_ns, uint32_t thread)
 static void put_loops(struct query_key key)
 {
 	static const struct loop_row row = { { ROW_LOOP, sizeof(row), 1 }, 10, 20 };
-	struct program_rows_record *record = reserve(sizeof(*record) + sizeof(row));
+	struct bytecode_rows_record *record = reserve(sizeof(*record) + sizeof(row));
 
 	record->query = key;
 	record->size = sizeof(row);
 	memcpy(record->rows, &row, sizeof(row));
-	ring_commit(ring, record, RECORD_PROGRAM_ROWS);
+	ring_commit(ring, record, RECORD_BYTECODE_ROWS);
 }
 
 /* --- queries that only others name --------------------------------------------------------- */
@@ -220,17 +220,17 @@ static void sites_stay_with_their_spans(void **state)
 /* So that they are published again, by this process and by others that write to the file. */
 static void removed_programs_are_counted(void **state)
 {
-	struct program_record *program = reserve(sizeof(*program) + 8);
+	struct bytecode_record *bytecode = reserve(sizeof(*bytecode) + 8);
 	const uint64_t removed = store_counter(STORE_PLANS_REMOVED);
 	const struct a_query query = {
-		.record = { .query = KEY(T0, 1), .start_realtime_ns = T0, .program = 5 }, .query = "SELECT 1"
+		.record = { .query = KEY(T0, 1), .start_realtime_ns = T0, .bytecode = 5 }, .query = "SELECT 1"
 	};
 
 	(void)state;
-	program->program = 5;
-	program->query_size = 8;
-	memcpy(program->text, "SELECT 1", 8);
-	ring_commit(ring, program, RECORD_PROGRAM);
+	bytecode->bytecode = 5;
+	bytecode->query_size = 8;
+	memcpy(bytecode->text, "SELECT 1", 8);
+	ring_commit(ring, bytecode, RECORD_BYTECODE);
 	put_query(&query);
 	flush(MB);
 	assert_int_equal(number("SELECT count(*) FROM programs"), 1);

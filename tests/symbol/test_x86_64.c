@@ -17,7 +17,7 @@
 
 /* One line of objdump's: where an instruction starts, and the place that it names. */
 struct line {
-	uint64_t address, place; /* 0: it names none */
+	uint64_t address, field; /* 0: it names none */
 	bool is_strange;         /* objdump has no instruction for it */
 };
 
@@ -36,13 +36,13 @@ static bool read_line(FILE *listing, struct line *line)
 			continue;
 		const char *comment = strchr(end, '#'), *symbol = strchr(end, '<'), *target = symbol;
 		line->is_strange = strstr(end, "(bad)") != NULL;
-		line->place = comment ? strtoull(comment + 1, NULL, 16) : 0;
+		line->field = comment ? strtoull(comment + 1, NULL, 16) : 0;
 		while (!comment && target && target > end && target[-1] == ' ')
 			target--;
 		while (!comment && target && target > end && strchr("0123456789abcdef", target[-1]))
 			target--;
 		if (!comment && symbol)
-			line->place = strtoull(target, NULL, 16);
+			line->field = strtoull(target, NULL, 16);
 	}
 	free(text);
 	return found;
@@ -55,12 +55,12 @@ static void check_line(const struct line *line, const struct line *next, const E
 	const unsigned char *bytes = code + (line->address - section->sh_addr);
 	if (!x86_decode(bytes, section->sh_size - (line->address - section->sh_addr), &seen))
 		fail_msg("0x%llx: not decoded", (unsigned long long)line->address);
-	uint64_t place = seen.place ? x86_place(&seen, bytes, line->address) : 0;
-	if (line->address + seen.length != next->address || place != line->place)
+	uint64_t field = seen.field ? x86_address(&seen, bytes, line->address) : 0;
+	if (line->address + seen.length != next->address || field != line->field)
 		fail_msg("0x%llx: expected %llu bytes and place 0x%llx, seen %u and 0x%llx",
 		         (unsigned long long)line->address,
-		         (unsigned long long)(next->address - line->address), (unsigned long long)line->place,
-		         seen.length, (unsigned long long)place);
+		         (unsigned long long)(next->address - line->address), (unsigned long long)line->field,
+		         seen.length, (unsigned long long)field);
 }
 
 static void check_library(void **state)
@@ -106,7 +106,7 @@ static void test_any_bytes(void **state)
 		}
 		if (x86_decode(bytes, size, &seen)) {
 			assert_true(seen.length > 0 && seen.length <= size && seen.length <= X86_BYTES_MAX);
-			assert_true(seen.place + seen.place_size <= seen.length);
+			assert_true(seen.field + seen.field_size <= seen.length);
 		}
 		free(bytes);
 	}

@@ -37,7 +37,7 @@ static struct {
 	struct call calls[DEEPEST];
 	int depth;
 	uintptr_t last_pc;
-	uintptr_t tail[TRACE_MAX_FRAMES]; /* the callers of step_run's work */
+	uintptr_t tail[STACK_FRAMES_MAX]; /* the callers of step_run's work */
 	int tail_count;
 	struct unwind_stack stack;
 	struct unwind_memo *memo;
@@ -150,7 +150,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	ucontext_t *at = context;
 	const uintptr_t pc = (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
 	const uintptr_t sp = (uintptr_t)at->uc_mcontext.gregs[REG_RSP];
-	uint64_t trace[TRACE_MAX_FRAMES], with_memo[TRACE_MAX_FRAMES];
+	uint64_t trace[STACK_FRAMES_MAX], with_memo[STACK_FRAMES_MAX];
 
 	(void)signal;
 	(void)info;
@@ -168,8 +168,9 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	now.last_pc = pc;
 
 	const int expected = 1 + now.depth + now.tail_count;
-	struct unwind_result got = unwind_trace(context, &now.stack, NULL, trace, TRACE_MAX_FRAMES);
-	struct unwind_result memo = unwind_trace(context, &now.stack, now.memo, with_memo, TRACE_MAX_FRAMES);
+	struct unwind_result got = unwind_addresses(context, &now.stack, NULL, trace, STACK_FRAMES_MAX);
+	struct unwind_result memo =
+		unwind_addresses(context, &now.stack, now.memo, with_memo, STACK_FRAMES_MAX);
 
 	now.result->steps++;
 	if ((uint64_t)expected > now.result->deepest)
@@ -200,8 +201,8 @@ extern void trap_off(void);
  * and its callers are the tail. */
 __attribute__((noinline)) static void run_stepped(void (*work)(void *), void *argument)
 {
-	void *callers[TRACE_MAX_FRAMES];
-	const int count = backtrace(callers, TRACE_MAX_FRAMES);
+	void *callers[STACK_FRAMES_MAX];
+	const int count = backtrace(callers, STACK_FRAMES_MAX);
 
 	/* callers[0] is here. */
 	now.tail_count = count - 1;

@@ -114,20 +114,20 @@ static void test_well_formed(void **state)
 	(void)state;
 	assert_int_equal(cfi_find_row(&section, function, &row), CFI_FOUND);
 	assert_int_equal(row.cfa_offset, 8);
-	assert_int_equal(row.frame_pointer.place, CFI_SAME);
+	assert_int_equal(row.frame_pointer.saved, CFI_SAME);
 	/* The row in force at the very address where it begins. */
 	assert_int_equal(cfi_find_row(&section, function + 3, &row), CFI_FOUND);
 	assert_int_equal(row.cfa_offset, 8);
 	assert_int_equal(cfi_find_row(&section, function + 4, &row), CFI_FOUND);
 	assert_int_equal(row.cfa_offset, 16);
 	assert_int_equal(row.cfa_register, CFI_STACK_POINTER);
-	assert_int_equal(row.frame_pointer.place, CFI_AT_CFA);
+	assert_int_equal(row.frame_pointer.saved, CFI_AT_CFA);
 	assert_int_equal(row.frame_pointer.value, -16);
 	assert_int_equal(row.return_address.value, -8);
 	assert_int_equal(cfi_find_register(&section, function + 3, CFI_FRAME_POINTER, &saved), CFI_FOUND);
-	assert_int_equal(saved.place, CFI_SAME);
+	assert_int_equal(saved.saved, CFI_SAME);
 	assert_int_equal(cfi_find_register(&section, function + 4, CFI_FRAME_POINTER, &saved), CFI_FOUND);
-	assert_int_equal(saved.place, CFI_AT_CFA);
+	assert_int_equal(saved.saved, CFI_AT_CFA);
 	assert_int_equal(saved.value, -16);
 	assert_int_equal(cfi_find_register(&section, function - 1, CFI_FRAME_POINTER, &saved), CFI_NO_ENTRY);
 	assert_int_equal(cfi_find_row(&section, function - 1, &row), CFI_NO_ENTRY);

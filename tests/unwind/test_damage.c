@@ -204,8 +204,8 @@ static bool is_same(const struct unwind_result *one, const uint64_t *trace, cons
 static void test_damaged_stacks(void **state)
 {
 	const long count = test_rounds(300000);
-	static uint64_t trace[TRACE_MAX_FRAMES + 1], plain_trace[TRACE_MAX_FRAMES + 1];
-	static uint64_t unknown_trace[TRACE_MAX_FRAMES + 1];
+	static uint64_t trace[STACK_FRAMES_MAX + 1], plain_trace[STACK_FRAMES_MAX + 1];
+	static uint64_t unknown_trace[STACK_FRAMES_MAX + 1];
 	/* No stack known, or another one. */
 	const struct unwind_stack elsewhere[2] = {
 		{ 0, 0 }, { (uintptr_t)whole_words, (uintptr_t)(whole_words + word_count) }
@@ -221,7 +221,8 @@ static void test_damaged_stacks(void **state)
 	random_state = test_seed(0x9e3779b97f4a7c15u);
 	print_message("%zu words of stack\n", word_count);
 	const struct unwind_stack stack = { (uintptr_t)words, (uintptr_t)(words + word_count) };
-	const struct unwind_result first = unwind_trace(&whole, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
+	const struct unwind_result first =
+		unwind_addresses(&whole, &stack, NULL, plain_trace, STACK_FRAMES_MAX);
 	assert_false(first.truncated);
 	assert_true(first.depth > 28);
 	const uint64_t full_steps = unwind_counter(UNWIND_FULL_STEPS);
@@ -244,14 +245,14 @@ static void test_damaged_stacks(void **state)
 			value = reg == REG_RIP && next_random() % 2 ? random_code() : damage(value);
 			registers.uc_mcontext.gregs[reg] = (greg_t)value;
 		}
-		trace[TRACE_MAX_FRAMES] = plain_trace[TRACE_MAX_FRAMES] = 77;
-		unknown_trace[TRACE_MAX_FRAMES] = 77;
-		const int max = next_random() % 8 ? TRACE_MAX_FRAMES : (int)(next_random() % 40);
-		struct unwind_result with = unwind_trace(&registers, &stack, memo, trace, max);
-		struct unwind_result plain = unwind_trace(&registers, &stack, NULL, plain_trace, max);
+		trace[STACK_FRAMES_MAX] = plain_trace[STACK_FRAMES_MAX] = 77;
+		unknown_trace[STACK_FRAMES_MAX] = 77;
+		const int max = next_random() % 8 ? STACK_FRAMES_MAX : (int)(next_random() % 40);
+		struct unwind_result with = unwind_addresses(&registers, &stack, memo, trace, max);
+		struct unwind_result plain = unwind_addresses(&registers, &stack, NULL, plain_trace, max);
 
 		assert_in_range(plain.depth, max > 0, max);
-		assert_int_equal(trace[TRACE_MAX_FRAMES], 77);
+		assert_int_equal(trace[STACK_FRAMES_MAX], 77);
 		if (max > 0)
 			assert_true(plain_trace[0] == (uint64_t)registers.uc_mcontext.gregs[REG_RIP]);
 		if (!is_same(&with, trace, &plain, plain_trace) && differs++ == 0)
@@ -259,12 +260,12 @@ static void test_damaged_stacks(void **state)
 			              with.depth, with.truncated ? " truncated" : "", plain.depth,
 			              plain.truncated ? " truncated" : "");
 		if (round % UNKNOWN_EVERY == 0) {
-			struct unwind_result unknown = unwind_trace(
+			struct unwind_result unknown = unwind_addresses(
 				&registers, &elsewhere[round / UNKNOWN_EVERY % 2], NULL, unknown_trace, max);
 			const uintptr_t sp = (uintptr_t)registers.uc_mcontext.gregs[REG_RSP];
 
 			assert_in_range(unknown.depth, max > 0, max);
-			assert_int_equal(unknown_trace[TRACE_MAX_FRAMES], 77);
+			assert_int_equal(unknown_trace[STACK_FRAMES_MAX], 77);
 			unknown_complete += !unknown.truncated;
 			if (comparable && sp >= stack.start && sp < stack.end && !plain.truncated &&
 			    !is_same(&unknown, unknown_trace, &plain, plain_trace) && unknown_differs++ == 0)

@@ -30,7 +30,7 @@
 /* Not static: what the handler writes the compiler must not know. */
 struct unwind_stack bounds;
 struct unwind_memo *memo;
-uint64_t with_memo[TRACE_MAX_FRAMES], plain[TRACE_MAX_FRAMES];
+uint64_t with_memo[STACK_FRAMES_MAX], plain[STACK_FRAMES_MAX];
 struct unwind_result seen;
 uint64_t attacks, effects, differences;
 void (*attack)(const ucontext_t *context);
@@ -43,9 +43,9 @@ extern void frame_by_rax(void);
 /* One trace each way; whether they are equal is counted. */
 static void compare_at_most(const ucontext_t *context, int max)
 {
-	const struct unwind_result a = unwind_trace(context, &bounds, memo, with_memo, max);
+	const struct unwind_result a = unwind_addresses(context, &bounds, memo, with_memo, max);
 
-	seen = unwind_trace(context, &bounds, NULL, plain, max);
+	seen = unwind_addresses(context, &bounds, NULL, plain, max);
 	attacks++;
 	if (a.depth == seen.depth && a.truncated == seen.truncated &&
 	    memcmp(with_memo, plain, (size_t)a.depth * sizeof(plain[0])) == 0)
@@ -58,10 +58,10 @@ static void compare_at_most(const ucontext_t *context, int max)
 
 static void compare(const ucontext_t *context)
 {
-	compare_at_most(context, TRACE_MAX_FRAMES);
+	compare_at_most(context, STACK_FRAMES_MAX);
 }
 
-static uint64_t whole[TRACE_MAX_FRAMES];
+static uint64_t whole[STACK_FRAMES_MAX];
 static int whole_depth;
 
 static void keep_whole(void)
@@ -458,7 +458,7 @@ static uint64_t count_misses(const ucontext_t *context, struct unwind_memo *chos
 	const uint64_t before = unwind_counter(UNWIND_CACHE_MISSES);
 
 	memset(code_map_current()->rules, 0, unwind_cache_bytes);
-	seen = unwind_trace(context, &bounds, chosen, plain, TRACE_MAX_FRAMES);
+	seen = unwind_addresses(context, &bounds, chosen, plain, STACK_FRAMES_MAX);
 	return unwind_counter(UNWIND_CACHE_MISSES) - before;
 }
 

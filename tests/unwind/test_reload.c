@@ -50,7 +50,7 @@ static bool stop;
 static __thread volatile int frames;
 static __thread struct unwind_stack stack;
 static __thread struct unwind_memo *memo;
-static __thread uint64_t trace[TRACE_MAX_FRAMES];
+static __thread uint64_t trace[STACK_FRAMES_MAX];
 
 static void count(uint64_t *counter)
 {
@@ -71,7 +71,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)info;
 	const unsigned side = publish_enter_reader();
 	const bool moved = code_map_moved(code_map_current());
-	const struct unwind_result result = unwind_trace(context, &stack, memo, trace, TRACE_MAX_FRAMES);
+	const struct unwind_result result = unwind_addresses(context, &stack, memo, trace, STACK_FRAMES_MAX);
 	publish_leave_reader(side);
 	count(&samples);
 	if (result.truncated)

@@ -30,7 +30,7 @@ static void work(void *argument)
 }
 
 static struct unwind_result seen;
-static uint64_t trace[TRACE_MAX_FRAMES];
+static uint64_t trace[STACK_FRAMES_MAX];
 
 static void look(void)
 {
@@ -38,7 +38,7 @@ static void look(void)
 	ucontext_t context;
 
 	registers_here(&context);
-	seen = unwind_trace(&context, &unknown, NULL, trace, TRACE_MAX_FRAMES);
+	seen = unwind_addresses(&context, &unknown, NULL, trace, STACK_FRAMES_MAX);
 }
 
 /* A trace that ends in code without a frame pointer is not whole, whatever is in that register. */

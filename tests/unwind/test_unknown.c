@@ -40,7 +40,7 @@
 #define SEEN __attribute__((noinline, visibility("default")))
 #define STACK_BYTES (768u * 1024) /* room for a sanitizer's frames */
 
-uint64_t trace[TRACE_MAX_FRAMES];
+uint64_t trace[STACK_FRAMES_MAX];
 struct unwind_result seen;
 struct unwind_stack known;
 struct unwind_memo *memo;
@@ -57,7 +57,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)info;
 	memcpy(&interrupted, context, sizeof(interrupted));
 	errno = 77;
-	seen = unwind_trace(context, &known, memo, trace, TRACE_MAX_FRAMES);
+	seen = unwind_addresses(context, &known, memo, trace, STACK_FRAMES_MAX);
 	errno_inside = errno;
 }
 
@@ -210,7 +210,7 @@ static void test_coroutine(void **state)
 	/* More of them than fit in a trace. */
 	coroutine_depth = 900;
 	run_coroutine(stack, STACK_BYTES);
-	expect(seen.truncated && seen.depth == TRACE_MAX_FRAMES);
+	expect(seen.truncated && seen.depth == STACK_FRAMES_MAX);
 	free_stack(stack, STACK_BYTES);
 	free(memo);
 }
@@ -417,13 +417,13 @@ static void test_no_stack(void **state)
 	ucontext_t context = interrupted;
 	for (size_t i = 0; i < sizeof(sps) / sizeof(sps[0]); i++) {
 		context.uc_mcontext.gregs[REG_RSP] = (greg_t)sps[i];
-		seen = unwind_trace(&context, &known, NULL, trace, TRACE_MAX_FRAMES);
+		seen = unwind_addresses(&context, &known, NULL, trace, STACK_FRAMES_MAX);
 		expect(seen.depth == 1 && seen.truncated);
 	}
 	/* Its last words. */
 	for (uintptr_t back = 1; back <= page; back += back < 32 ? 1 : 8) {
 		context.uc_mcontext.gregs[REG_RSP] = (greg_t)((uintptr_t)guarded + page - back);
-		seen = unwind_trace(&context, &known, NULL, trace, TRACE_MAX_FRAMES);
+		seen = unwind_addresses(&context, &known, NULL, trace, STACK_FRAMES_MAX);
 		expect(seen.depth >= 1 && seen.depth < 5);
 	}
 	/* The host's signals were left alone. */
@@ -448,7 +448,7 @@ static void test_cut_file(void **state)
 	ucontext_t context = interrupted;
 	for (size_t at = 0; at < 3 * page; at += 512) {
 		context.uc_mcontext.gregs[REG_RSP] = (greg_t)((uintptr_t)mapped + at);
-		seen = unwind_trace(&context, &known, NULL, trace, TRACE_MAX_FRAMES);
+		seen = unwind_addresses(&context, &known, NULL, trace, STACK_FRAMES_MAX);
 		expect(seen.depth >= 1 && seen.depth < 5);
 	}
 	munmap(mapped, 3 * page);
@@ -489,7 +489,7 @@ static void test_unmapped(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, take_pages_away, from), 0);
 	errno = 0;
 	for (int round = 0; round < 2000000 && (whole < 300 || cut < 300); round++) {
-		seen = unwind_trace(&context, &known, NULL, trace, TRACE_MAX_FRAMES);
+		seen = unwind_addresses(&context, &known, NULL, trace, STACK_FRAMES_MAX);
 		/* take_trace() and dive(); what called them has returned since. */
 		whole += seen.depth >= 62;
 		cut += seen.truncated && seen.depth < 62;
@@ -560,7 +560,8 @@ static void test_cost(void **state)
 	for (int i = 0; i < 2; i++) {
 		const uint64_t begin = now_ns();
 		for (int round = 0; round < ROUNDS; round++)
-			seen = unwind_trace(&context, i == 0 ? &own : &given, NULL, trace, TRACE_MAX_FRAMES);
+			seen = unwind_addresses(&context, i == 0 ? &own : &given, NULL, trace,
+			                        STACK_FRAMES_MAX);
 		print_message("%s stack: %.0f ns for %d frames\n", i == 0 ? "unknown" : "known",
 		              (double)(now_ns() - begin) / ROUNDS, seen.depth);
 		assert_true(seen.depth >= 32);

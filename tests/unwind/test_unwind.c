@@ -38,12 +38,12 @@ extern void frame_taken_early(void (*callee)(void));
 
 /* The signal handler's arguments and findings. Not static: the compiler would know
  * that nothing it calls changes them, as it does not know of the handler. */
-uint64_t trace[TRACE_MAX_FRAMES];
+uint64_t trace[STACK_FRAMES_MAX];
 struct unwind_result seen;
 struct unwind_stack bounds;
 struct unwind_memo *memo;
 int max_frames;
-uint64_t plain_trace[TRACE_MAX_FRAMES];
+uint64_t plain_trace[STACK_FRAMES_MAX];
 int memo_differs;
 static volatile int sink;
 
@@ -67,9 +67,10 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)signal;
 	(void)info;
 	memset(trace, 0xee, sizeof(trace));
-	seen = unwind_trace(context, &bounds, memo, trace, max_frames);
+	seen = unwind_addresses(context, &bounds, memo, trace, max_frames);
 	if (memo != NULL) {
-		struct unwind_result plain = unwind_trace(context, &bounds, NULL, plain_trace, max_frames);
+		struct unwind_result plain =
+			unwind_addresses(context, &bounds, NULL, plain_trace, max_frames);
 		memo_differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
 		                memcmp(plain_trace, trace, (size_t)plain.depth * sizeof(trace[0])) != 0;
 	}
@@ -116,7 +117,7 @@ static int setup(void **state)
 	sigaction(SIGUSR2, &action, NULL);
 	memo = NULL;
 	bounds = thread_bounds();
-	max_frames = TRACE_MAX_FRAMES;
+	max_frames = STACK_FRAMES_MAX;
 	return 0;
 }
 
@@ -408,9 +409,9 @@ static void test_limit(void **state)
 		expect(seen.truncated == (limit < whole));
 		assert_true(trace[seen.depth] == UINT64_C(0xeeeeeeeeeeeeeeee));
 	}
-	max_frames = TRACE_MAX_FRAMES;
+	max_frames = STACK_FRAMES_MAX;
 	own_recursion(1000);
-	expect(seen.depth == TRACE_MAX_FRAMES && seen.truncated);
+	expect(seen.depth == STACK_FRAMES_MAX && seen.truncated);
 }
 
 /* Once seen, a stack needs no parser, and the memo changes nothing. */
@@ -444,7 +445,7 @@ __attribute__((noinline)) static size_t measure_stack(const void *context)
 	__asm__ volatile("movq %%rsp, %0" : "=r"(here));
 	for (int i = 32; i < SPAN / 8; i++)
 		here[-i] = pattern;
-	seen = unwind_trace(context, &bounds, memo, trace, TRACE_MAX_FRAMES);
+	seen = unwind_addresses(context, &bounds, memo, trace, STACK_FRAMES_MAX);
 	for (int i = SPAN / 8 - 1; i >= 32; i--)
 		if (here[-i] != pattern)
 			return (size_t)i * 8;

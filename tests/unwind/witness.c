@@ -16,14 +16,14 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-SHOWN uint64_t witness_trace[TRACE_MAX_FRAMES];
+SHOWN uint64_t witness_trace[STACK_FRAMES_MAX];
 SHOWN volatile struct {
 	int64_t depth, truncated, memo_differs;
 } witness_result;
 
 static struct unwind_stack stack;
 static struct unwind_memo *memo;
-static uint64_t again[TRACE_MAX_FRAMES];
+static uint64_t again[STACK_FRAMES_MAX];
 
 SHOWN void witness_stop(void);
 
@@ -34,9 +34,9 @@ __attribute__((noinline)) void witness_stop(void)
 
 static void on_tick(int signal, siginfo_t *info, void *context)
 {
-	const struct unwind_result plain = unwind_trace(context, &stack, NULL, again, TRACE_MAX_FRAMES);
+	const struct unwind_result plain = unwind_addresses(context, &stack, NULL, again, STACK_FRAMES_MAX);
 	const struct unwind_result result =
-		unwind_trace(context, &stack, memo, witness_trace, TRACE_MAX_FRAMES);
+		unwind_addresses(context, &stack, memo, witness_trace, STACK_FRAMES_MAX);
 
 	(void)signal;
 	(void)info;

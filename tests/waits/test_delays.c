@@ -21,7 +21,7 @@
 
 static const struct sample_field *field_of(const union delay_sample *sample, size_t size, uint32_t tag)
 {
-	const void *at = sample->record.trace, *end = (const char *)sample + size;
+	const void *at = sample->record.addresses, *end = (const char *)sample + size;
 	const struct sample_field *field;
 
 	for (uint32_t i = 0; i < sample->record.fields && (field = sample_field_next(&at, end)); i++)

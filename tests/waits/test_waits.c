@@ -256,7 +256,7 @@ static void wait_in_query(sqlite3_context *context, int count, sqlite3_value **v
 
 /* --- cause and length ------------------------------------------------------------------- */
 
-#define WAIT_MS 30
+#define BOUND_MS 30
 
 /* How far the length of the wait is from the truth: the wall time around it, less the CPU time that
  * the thread used there. (Taking the sample needs some: 110 us under AddressSanitizer.) The thread
@@ -269,7 +269,7 @@ static int64_t try_kind(sqlite3 *db, size_t i, int trial)
 
 	snprintf(sql, sizeof(sql), "PRAGMA query_id = '%s-%d'", kinds[i].name, trial);
 	must_exec(db, sql);
-	number(db, "SELECT wait(%d, %d)", (int)i, WAIT_MS);
+	number(db, "SELECT wait(%d, %d)", (int)i, BOUND_MS);
 	truth = (int64_t)truth_ns;
 	without_cpu = truth - (int64_t)truth_cpu_ns;
 	samples =
@@ -285,7 +285,7 @@ static int64_t try_kind(sqlite3 *db, size_t i, int trial)
 	sum = number(db, "SELECT %s FROM system.query_log WHERE query_id = '%s-%d'", kinds[i].column,
 	             kinds[i].name, trial);
 	assert_true(length <= truth);
-	return samples == 1 && sum > WAIT_MS * NS_PER_MS / 2 ? llabs(without_cpu - length) : INT64_MAX;
+	return samples == 1 && sum > BOUND_MS * NS_PER_MS / 2 ? llabs(without_cpu - length) : INT64_MAX;
 }
 
 static void test_causes(void **state)

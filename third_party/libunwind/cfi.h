@@ -48,7 +48,7 @@ enum cfi_result {
 	CFI_BAD_READ, /* a stack slot outside the stack */
 };
 
-enum cfi_place {
+enum cfi_rule {
 	CFI_SAME,   /* unchanged */
 	CFI_AT_CFA, /* saved at CFA + value */
 	CFI_UNDEFINED,
@@ -56,7 +56,7 @@ enum cfi_place {
 };
 
 struct cfi_register {
-	enum cfi_place place;
+	enum cfi_rule saved;
 	int64_t value;
 };
 
@@ -77,7 +77,7 @@ enum cfi_result cfi_find_row(const struct cfi_section *section, uintptr_t pc, st
 
 /* Where one register of the caller's is, by its DWARF number. */
 enum cfi_result cfi_find_register(const struct cfi_section *section, uintptr_t pc, unsigned number,
-                                  struct cfi_register *place);
+                                  struct cfi_register *saved);
 
 /* Where the stack may be read. `read` is NULL when it can be as it stands; else it is
  * what it is read with, and may refuse. */

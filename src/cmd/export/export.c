@@ -200,7 +200,7 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 	if (result == COMMAND_FINE && export->format->add_span)
 		result = export_spans(export->db, path, export->format, export->writer);
 	sqlite3_finalize(export->samples);
-	export_reader_leave(&export->reader);
+	export_reader_detach(&export->reader);
 	export->samples = NULL;
 	trace_file_close(export->db);
 	return result;
@@ -412,7 +412,7 @@ const struct command command_export = {
 		    "        $frames[$stacks[.stack].frames[0]].lines[0].function] | @tsv'\n",
 	.options = options,
 	.shared = selection_options,
-	.reads_trace = true,
+	.reads_file = true,
 	.arguments_max = 1,
 	.run = run,
 };

@@ -49,7 +49,7 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	return complain("%s: %s", path, sqlite3_errmsg(db));
 }
 
-void export_reader_leave(struct export_reader *reader)
+void export_reader_detach(struct export_reader *reader)
 {
 	sqlite3_finalize(reader->labels_of);
 	sqlite3_finalize(reader->stack_of);

@@ -38,7 +38,7 @@ void export_reader_free(struct export_reader *reader);
 /* From now on rows are of this file, opened by trace_file_open(), with temp.selected_statements. `side`: see
  * export_labels. A command_result. */
 int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *path, uint32_t side);
-void export_reader_leave(struct export_reader *reader);
+void export_reader_detach(struct export_reader *reader);
 
 /* The sample of a row with the columns of sql/export/samples.sql. False after a complaint. */
 bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const char *unit,

@@ -147,7 +147,7 @@ const struct command command_embed = {
 	.examples = "  queryprof embed app.trace\n"
 		    "  queryprof embed app.trace && scp app.trace desk:\n",
 	.options = options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
 	.run = run,

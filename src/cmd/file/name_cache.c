@@ -301,20 +301,20 @@ size_t name_cache_frames(void *context, const struct symbol_object *object, uint
 /* --- storing ----------------------------------------------------------------------- */
 
 /* Where ranges begin and end. */
-struct places {
+struct extents {
 	VECTOR(uint64_t) list;
 	bool is_short; /* of memory */
 };
 
-static void add_places(void *context, const char *name, uint64_t start, uint64_t end)
+static void add_extents(void *context, const char *name, uint64_t start, uint64_t end)
 {
-	struct places *places = context;
+	struct extents *extents = context;
 
 	(void)name;
-	places->is_short |= !vector_push(&places->list, start) || !vector_push(&places->list, end);
+	extents->is_short |= !vector_push(&extents->list, start) || !vector_push(&extents->list, end);
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_extents(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
@@ -335,14 +335,14 @@ static int store_function(struct name_cache *cache, int64_t row, uint64_t start,
 
 /* The sources' ranges may lie over each other: symbol_name() says which one counts. */
 static int store_functions(struct name_cache *cache, const struct entry *entry, int64_t row,
-                           const struct places *places)
+                           const struct extents *extents)
 {
-	const uint64_t *at = places->list.items;
+	const uint64_t *at = extents->list.items;
 	const char *name = NULL;
 	uint64_t start = 0;
 	int code = SQLITE_OK;
 
-	for (size_t i = 0; !code && i < places->list.count; i++) {
+	for (size_t i = 0; !code && i < extents->list.count; i++) {
 		const char *next = symbol_name(&entry->object, at[i]);
 		if (next == name)
 			continue;
@@ -404,15 +404,15 @@ static int forget(struct name_cache *cache, const struct entry *entry)
 static int store_entry(struct name_cache *cache, const struct entry *entry)
 {
 	sqlite3_stmt *add = cache->statements[ADD_OBJECT];
-	struct places places = { 0 };
+	struct extents extents = { 0 };
 	bool has_all = symbol_is_read(&entry->object);
 	int code = is_as_read(cache, entry) && !has_all ? SQLITE_OK : forget(cache, entry);
 
 	if (has_all)
-		symbol_each(&entry->object, add_places, &places);
-	has_all &= !places.is_short && places.list.count <= 2 * FUNCTIONS_MAX;
-	if (places.list.count)
-		qsort(places.list.items, places.list.count, sizeof(*places.list.items), compare_places);
+		symbol_each(&entry->object, add_extents, &extents);
+	has_all &= !extents.is_short && extents.list.count <= 2 * FUNCTIONS_MAX;
+	if (extents.list.count)
+		qsort(extents.list.items, extents.list.count, sizeof(*extents.list.items), compare_extents);
 	sqlite3_bind_text(add, 1, entry->key, -1, SQLITE_STATIC);
 	sqlite3_bind_text(add, 2, entry->files, -1, SQLITE_STATIC);
 	sqlite3_bind_int(add, 3, has_all);
@@ -424,9 +424,9 @@ static int store_entry(struct name_cache *cache, const struct entry *entry)
 		code = sqlite3_errcode(cache->db);
 	sqlite3_reset(add);
 	if (!code)
-		code = has_all ? store_functions(cache, entry, row, &places)
+		code = has_all ? store_functions(cache, entry, row, &extents)
 		               : store_frames(cache, entry, row);
-	vector_free(&places.list);
+	vector_free(&extents.list);
 	return code;
 }
 

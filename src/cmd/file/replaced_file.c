@@ -24,7 +24,7 @@ static struct {
 	char *aside; /* NULL: no file was set aside */
 } old;
 
-void trace_remove(const char *path)
+void trace_file_remove(const char *path)
 {
 	for (size_t i = 0; i < ENDS; i++) {
 		char *name = text_format("%s%s", path, ends[i]);
@@ -102,7 +102,7 @@ static void put_back(void)
 	old.aside = NULL;
 }
 
-int old_trace_set_aside(const char *path, const char *given)
+int replaced_file_set_aside(const char *path, const char *given)
 {
 	program_hold_signals();
 	if (set_aside(path))
@@ -112,17 +112,17 @@ int old_trace_set_aside(const char *path, const char *given)
 	return complain("record: %s: cannot be renamed, as --new requires: %s", given, strerror(error));
 }
 
-void old_trace_put_back(void)
+void replaced_file_put_back(void)
 {
 	if (old.aside)
-		trace_remove(old.path); /* a log that is left there would count for the old file */
+		trace_file_remove(old.path); /* a log that is left there would count for the old file */
 	put_back();
 }
 
-void old_trace_remove(void)
+void replaced_file_remove(void)
 {
 	if (old.aside)
-		trace_remove(old.aside);
+		trace_file_remove(old.aside);
 	free(old.aside);
 	old.aside = NULL;
 }

@@ -8,14 +8,14 @@
 
 /* Renames the file and what SQLite has beside it. Signals wait from then on (program_hold_signals()), so that
  * none ends this process in between. `given`: the path for messages. A command_result. */
-int old_trace_set_aside(const char *path, const char *given);
+int replaced_file_set_aside(const char *path, const char *given);
 
 /* One of the two: the first removes what was made in its place. Neither does anything where no file was set
  * aside. */
-void old_trace_put_back(void);
-void old_trace_remove(void);
+void replaced_file_put_back(void);
+void replaced_file_remove(void);
 
 /* Removes a trace file and what SQLite has beside it. */
-void trace_remove(const char *path);
+void trace_file_remove(const char *path);
 
 #endif

@@ -119,7 +119,7 @@ int selection_check(const char *command, const struct selection *one)
 {
 	int64_t ns;
 
-	if (one->min_duration && !moment_parse_span(one->min_duration, &ns)) {
+	if (one->min_duration && !moment_parse_duration(one->min_duration, &ns)) {
 		complain("%s: --min-duration %s; expected a time as 50ms, 2s or 1min", command,
 		         one->min_duration);
 		return COMMAND_MISUSED;
@@ -207,7 +207,8 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 	/* selection_check() has seen that they can be read. */
 	const bool has_since = one->since && moment_parse(one->since, bases, &since),
 		   has_until = one->until && moment_parse(one->until, bases, &until),
-		   has_duration = one->min_duration && moment_parse_span(one->min_duration, &min_duration);
+		   has_duration =
+			   one->min_duration && moment_parse_duration(one->min_duration, &min_duration);
 	const struct sql_parameter parameters[] = {
 		{ ":query_id", resolved->query },
 		{ ":statement", resolved->statement },

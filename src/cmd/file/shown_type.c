@@ -32,7 +32,7 @@ struct shown_type shown_type_of(const char *name)
 	struct shown_type type = { .clock = NULL };
 	type.is_wall = name && strcasecmp(name, SHOWN_TYPE_WALL) == 0;
 	const struct sample_type *known =
-		type.is_wall ? sample_type_at(TRACE_REAL) : find_known(name ? name : SHOWN_TYPE_DEFAULT);
+		type.is_wall ? sample_type_at(SAMPLE_REAL) : find_known(name ? name : SHOWN_TYPE_DEFAULT);
 
 	snprintf(type.name, sizeof(type.name), "%s",
 	         type.is_wall ? SHOWN_TYPE_WALL
@@ -41,7 +41,7 @@ struct shown_type shown_type_of(const char *name)
 	if (!known)
 		return type;
 	if (known->clock != SAMPLE_TYPE_NO_CLOCK)
-		type.clock = known == sample_type_at(TRACE_REAL) ? "wall" : known->name;
+		type.clock = known == sample_type_at(SAMPLE_REAL) ? "wall" : known->name;
 	type.is_timed = type.clock;
 	set_unit(&type, known->unit);
 	return type;
@@ -55,7 +55,7 @@ static void read_wall(struct shown_type *type, sqlite3 *db)
 
 	type->is_timed = !database_number(db, have_waits, 0);
 	snprintf(type->name, sizeof(type->name), "%s",
-	         type->is_timed ? sample_type_at(TRACE_REAL)->name : SHOWN_TYPE_WALL);
+	         type->is_timed ? sample_type_at(SAMPLE_REAL)->name : SHOWN_TYPE_WALL);
 }
 
 bool shown_type_read(struct shown_type *type, sqlite3 *db)

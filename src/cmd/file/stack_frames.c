@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * traceFrames(trace), the command's own SQL function: the functions on a stack as
+ * stackFrames(trace), the command's own SQL function: the functions on a stack as
  * the exports name them, so that a report and an export of one file say the same.
  *
  * A JSON array, leaf first, one element a function: [function, module, has a name].
@@ -42,7 +42,7 @@ static void write_stack(FILE *json, const struct export_stack *stack)
 	fputc(']', json);
 }
 
-static void trace_frames(sqlite3_context *context, int argc, sqlite3_value **argv)
+static void stack_frames(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	struct names *names = sqlite3_user_data(context);
 	const char *trace = (const char *)sqlite3_value_text(argv[0]);
@@ -69,7 +69,7 @@ static void free_names(void *names)
 	names_free(names);
 }
 
-int trace_frames_add(sqlite3 *db)
+int stack_frames_add(sqlite3 *db)
 {
 	struct names *names = names_create(true);
 
@@ -77,6 +77,6 @@ int trace_frames_add(sqlite3 *db)
 		return SQLITE_NOMEM;
 	names_enter(names, trace_file_space(db));
 	/* The destructor runs when that fails, too. */
-	return sqlite3_create_function_v2(db, "traceFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, names,
-	                                  trace_frames, NULL, NULL, free_names);
+	return sqlite3_create_function_v2(db, "stackFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, names,
+	                                  stack_frames, NULL, NULL, free_names);
 }

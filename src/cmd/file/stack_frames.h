@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-/* Gives `db`, the open file, the SQL function traceFrames(). An SQLite result. */
-int trace_frames_add(sqlite3 *db);
+/* Gives `db`, the open file, the SQL function stackFrames(). An SQLite result. */
+int stack_frames_add(sqlite3 *db);
 
 #endif

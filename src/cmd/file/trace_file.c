@@ -153,7 +153,7 @@ static int add_functions(sqlite3 *db, char **error)
 		sqlite3_close(scratch);
 		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
 	}
-	code = routines ? trace_names_attach(db, error, routines, &file.space) : SQLITE_NOMEM;
+	code = routines ? trace_file_functions_attach(db, error, routines, &file.space) : SQLITE_NOMEM;
 	return code == SQLITE_OK && !vector_push(&files, file) ? SQLITE_NOMEM : code;
 }
 
@@ -186,7 +186,7 @@ static bool adopt(sqlite3 *db, const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (add_functions(db, &error) != SQLITE_OK) {
 		complain("%s: %s", path, error ? error : "out of memory");
-	} else if (trace_frames_add(db) != SQLITE_OK) {
+	} else if (stack_frames_add(db) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
 		progress_watch(db);

@@ -60,7 +60,7 @@ struct command {
 	const struct command_option *options;
 	const struct command_option *shared; /* a second table, of several commands, or NULL */
 	int arguments_min, arguments_max;
-	bool reads_trace;   /* its first argument is a trace file, TRACE_FILE_DEFAULT if missing */
+	bool reads_file;    /* its first argument is a trace file, TRACE_FILE_DEFAULT if missing */
 	bool pages;         /* long output goes through a pager */
 	bool wraps_command; /* options end at the first argument: the rest is another's */
 	int (*take)(const struct command_option *option, const char *value); /* a command_result */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times on the command line: a base (a date, now, the end of the file, …), with a
- * span added or taken away; or a span alone, which is so long ago. All in UTC.
+ * duration added or taken away; or a duration alone, which is so long ago. All in UTC.
  */
 #include "cmd/line/moment.h"
 
@@ -21,7 +21,7 @@ static const struct {
 	{ "w", 7 * DAY },
 };
 
-bool moment_parse_span(const char *text, int64_t *ns)
+bool moment_parse_duration(const char *text, int64_t *ns)
 {
 	char *end;
 
@@ -56,7 +56,7 @@ static bool parse_character(const char **at, char wanted)
 	return true;
 }
 
-/* Z, +01:00, or nothing: +350ms is a span. Moves on past it. */
+/* Z, +01:00, or nothing: +350ms is a duration. Moves on past it. */
 static void parse_zone(const char **at, int64_t *ns)
 {
 	int sign = **at == '-' ? 1 : -1, hours, minutes;
@@ -129,15 +129,15 @@ static bool parse_base(const char **at, const struct moment_bases *bases, int64_
 bool moment_parse(const char *text, const struct moment_bases *bases, int64_t *ns)
 {
 	const char *at = text;
-	int64_t span;
+	int64_t duration;
 
-	if (moment_parse_span(text, &span))
-		return !__builtin_sub_overflow(bases->now, span, ns);
+	if (moment_parse_duration(text, &duration))
+		return !__builtin_sub_overflow(bases->now, duration, ns);
 	if (!parse_base(&at, bases, ns))
 		return false;
 	if (!*at)
 		return true;
-	if ((*at != '+' && *at != '-') || !moment_parse_span(at + 1, &span))
+	if ((*at != '+' && *at != '-') || !moment_parse_duration(at + 1, &duration))
 		return false;
-	return !__builtin_add_overflow(*ns, *at == '-' ? -span : span, ns);
+	return !__builtin_add_overflow(*ns, *at == '-' ? -duration : duration, ns);
 }

@@ -13,8 +13,8 @@ struct moment_bases {
 	int64_t now, start, end; /* start, end: of the file */
 };
 
-/* A number with its unit, as 50ms. False: the text is no span. */
-bool moment_parse_span(const char *text, int64_t *ns);
+/* A number with its unit, as 50ms. False: the text is no duration. */
+bool moment_parse_duration(const char *text, int64_t *ns);
 
 /* ns since 1970. False: the text is not a time. */
 bool moment_parse(const char *text, const struct moment_bases *bases, int64_t *ns);

@@ -121,7 +121,7 @@ int options_read(const struct command *command, int *count, char **argv, bool *w
 		if (result)
 			return result;
 	}
-	if (kept == 0 && command->reads_trace)
+	if (kept == 0 && command->reads_file)
 		argv[kept++] = (char *)TRACE_FILE_DEFAULT; /* in the place of the NULL behind, at least */
 	if (kept < command->arguments_min)
 		return misuse(command, "usage:", command->arguments);

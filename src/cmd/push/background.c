@@ -50,13 +50,13 @@ static int start(char **argv, bool quiet)
 	return error;
 }
 
-bool push_background_start(const char *trace, const char *url, bool quiet)
+bool push_background_start(const char *trace_file, const char *url, bool quiet)
 {
 	char *argv[] = { (char *)"queryprof",
 		         (char *)"push",
 		         (char *)"--follow",
 		         (char *)"--",
-		         (char *)trace,
+		         (char *)trace_file,
 		         (char *)url,
 		         NULL };
 	int error = start(argv, quiet);

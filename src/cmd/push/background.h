@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* Its messages go to stderr; `quiet`: only complaints do. False after a complaint. */
-bool push_background_start(const char *trace, const char *url, bool quiet);
+bool push_background_start(const char *trace_file, const char *url, bool quiet);
 
 /* It sends what is there still, and ends. */
 void push_background_end(void);

@@ -28,7 +28,7 @@
 
 static const struct {
 	const char *name, *sql;
-	enum push_place place; /* what :since and :until are */
+	enum push_position_part part; /* what :since and :until are */
 } tables[PUSH_TABLES] = {
 	[PUSH_TRACE_LOG] = { "trace_log_rows", sql_push_trace_log, PUSH_BATCH },
 	[PUSH_QUERY_LOG] = { "query_log_rows", sql_push_query_log, PUSH_BATCH },
@@ -408,10 +408,10 @@ static void put_numbers(struct clickhouse_column *column, const char *json)
 {
 	size_t count = 0;
 
-	json_take(&json, '[');
-	for (uint64_t number; json_take_integer(&json, &number); count++) {
+	json_read(&json, '[');
+	for (uint64_t number; json_read_integer(&json, &number); count++) {
 		clickhouse_put_number(&column->values[0], (int64_t)number);
-		json_take(&json, ',');
+		json_read(&json, ',');
 	}
 	clickhouse_end_row(column, count);
 }
@@ -448,7 +448,7 @@ static char *make_url(const struct table_rows *rows, const struct push_position 
 	char *sql = NULL, *url = NULL, token[120] = "";
 	size_t size;
 	FILE *out = open_memstream(&sql, &size);
-	enum push_place place = tables[rows->table].place;
+	enum push_position_part part = tables[rows->table].part;
 
 	if (!out)
 		return NULL;
@@ -461,8 +461,8 @@ static char *make_url(const struct table_rows *rows, const struct push_position 
 	if (target.version >= 2202) /* older ones refuse what they do not know */
 		snprintf(token, sizeof(token),
 		         "&insert_deduplication_token=%s-%016" PRIx64 "-%" PRId64 "-%" PRId64,
-		         tables[rows->table].name, (uint64_t)until->at[PUSH_FILE], since->at[place],
-		         until->at[place]);
+		         tables[rows->table].name, (uint64_t)until->at[PUSH_FILE], since->at[part],
+		         until->at[part]);
 	char *encoded = url_encode(sql);
 	if (encoded)
 		url = text_format(
@@ -523,19 +523,19 @@ int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_positi
 
 	*batch = (struct push_batch){ .missed = 0 };
 	for (enum push_table i = 0; result == COMMAND_FINE && i < PUSH_TABLES; i++) {
-		enum push_place place = tables[i].place;
+		enum push_position_part part = tables[i].part;
 		struct table_rows *rows;
 
 		clear_request(&target.requests[i]);
-		if (since->at[place] == until->at[place])
+		if (since->at[part] == until->at[part])
 			continue;
 		rows = begin_rows(db, i);
 		if (!rows)
 			return complain("%s: %s", path, sqlite3_errmsg(db));
 		rows->stacks = stacks;
 		rows->block = ++target.block;
-		bind(rows->rows, ":since", since->at[place]);
-		bind(rows->rows, ":until", until->at[place]);
+		bind(rows->rows, ":since", since->at[part]);
+		bind(rows->rows, ":until", until->at[part]);
 		bind(rows->rows, ":missed", batch->missed);
 		int index = sqlite3_bind_parameter_index(rows->rows, ":service");
 		if (index)

@@ -241,7 +241,7 @@ static bool add_folder(const char *folder)
 	return fine;
 }
 
-int push_files_take(int count, char **paths)
+int push_files_acquire(int count, char **paths)
 {
 	struct stat status;
 

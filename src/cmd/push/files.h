@@ -44,7 +44,7 @@ struct push_files {
 extern struct push_files push_files;
 
 /* Files and folders of the command line. A command_result, after a complaint. */
-int push_files_take(int count, char **paths);
+int push_files_acquire(int count, char **paths);
 
 /* Takes what is new in the folders, and forgets files of theirs that were removed. False: no memory. */
 bool push_files_scan(void);

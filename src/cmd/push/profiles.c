@@ -415,7 +415,7 @@ static int read_samples(struct reading *reading, sqlite3 *db, const char *path, 
 		result = export_reader_enter(&reading->reader, db, path, 0);
 	if (result == COMMAND_FINE)
 		result = add_samples(reading, count);
-	export_reader_leave(&reading->reader);
+	export_reader_detach(&reading->reader);
 	export_reader_free(&reading->reader);
 	return result;
 }

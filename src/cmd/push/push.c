@@ -122,10 +122,10 @@ static int look(struct push_file *file, struct push_position *since, struct push
 {
 	static const struct {
 		const char *name;
-		enum push_place place;
+		enum push_position_part part;
 	} parameters[] = { { ":batch", PUSH_BATCH }, { ":samples", PUSH_SAMPLES }, { ":spans", PUSH_SPANS } };
-	static const enum push_place columns[] = { PUSH_FILE,  PUSH_BATCH, PUSH_SAMPLES, PUSH_MODULES,
-		                                   PUSH_SPANS, PUSH_WAITS, PUSH_STATS };
+	static const enum push_position_part columns[] = { PUSH_FILE,  PUSH_BATCH, PUSH_SAMPLES, PUSH_MODULES,
+		                                           PUSH_SPANS, PUSH_WAITS, PUSH_STATS };
 	sqlite3_stmt *row = NULL;
 	int64_t identity;
 
@@ -143,7 +143,7 @@ static int look(struct push_file *file, struct push_position *since, struct push
 		return complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, parameters[i].name),
-		                   since->at[parameters[i].place]);
+		                   since->at[parameters[i].part]);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":most"), SAMPLES_A_ROUND);
 	int code = sqlite3_step(row);
 	for (size_t i = 0; code == SQLITE_ROW && i < sizeof(columns) / sizeof(columns[0]); i++)
@@ -209,13 +209,13 @@ static int prepare_piece(struct push_file *file, struct push_position *since, st
 /* One failure of a file is printed once, also where it is tried again and again. */
 static enum piece leave_out(struct push_file *file)
 {
-	push_files_leave_out(file, complain_take(), follow != NULL);
+	push_files_leave_out(file, complain_detach(), follow != NULL);
 	return PIECE_NONE;
 }
 
 static void print_held(void)
 {
-	char *held = complain_take();
+	char *held = complain_detach();
 
 	if (held)
 		complain("%s", held);
@@ -384,7 +384,7 @@ static int check_command_line(int count)
 /* A command_result. */
 static int take_files(int count, char **paths)
 {
-	int result = push_files_take(count, paths);
+	int result = push_files_acquire(count, paths);
 
 	if (result != COMMAND_FINE || !state_path || !push_files.folders.count)
 		return result;

@@ -77,14 +77,14 @@ static struct push_stack *make_stack(struct push_stacks *stacks, const struct ex
 static int read_stack(struct push_stacks *stacks, int64_t id, struct push_stack **read)
 {
 	const struct export_stack *stack;
-	const char *trace = NULL;
+	const char *stack_json = NULL;
 	bool bad = false;
 	int code;
 
 	sqlite3_bind_int64(stacks->read, 1, id);
 	if (sqlite3_step(stacks->read) == SQLITE_ROW)
-		trace = (const char *)sqlite3_column_text(stacks->read, 0);
-	stack = names_stack(stacks->names, trace ? trace : "[]", false, &bad);
+		stack_json = (const char *)sqlite3_column_text(stacks->read, 0);
+	stack = names_stack(stacks->names, stack_json ? stack_json : "[]", false, &bad);
 	if (bad) /* the sample still took its time */
 		stack = names_stack(stacks->names, "[]", false, &bad);
 	code = sqlite3_reset(stacks->read);

@@ -29,9 +29,9 @@ static void make_record(const struct push_state *state, const char *head, char r
 	const struct push_position *const positions[] = { &state->sent, &state->next };
 	int used = snprintf(record, RECORD_BYTES, "%s", head);
 
-	for (int i = 0; i < 2 * PUSH_PLACES; i++)
+	for (int i = 0; i < 2 * PUSH_POSITIONS; i++)
 		used += snprintf(record + used, (size_t)(RECORD_BYTES - used), " %" PRId64,
-		                 positions[i / PUSH_PLACES]->at[i % PUSH_PLACES]);
+		                 positions[i / PUSH_POSITIONS]->at[i % PUSH_POSITIONS]);
 	used += snprintf(record + used, (size_t)(RECORD_BYTES - used), " %016" PRIx64,
 	                 hash_bytes(record, (size_t)used).first);
 	memset(record + used, ' ', (size_t)(RECORD_BYTES - used));
@@ -49,8 +49,8 @@ static void parse_record(struct push_state *state, const char *record)
 	if (strncmp(record, head, strlen(head)) != 0)
 		return;
 	at = (char *)record + strlen(head);
-	for (int i = 0; i < 2 * PUSH_PLACES; i++)
-		positions[i / PUSH_PLACES]->at[i % PUSH_PLACES] = strtoll(at, &at, 10);
+	for (int i = 0; i < 2 * PUSH_POSITIONS; i++)
+		positions[i / PUSH_POSITIONS]->at[i % PUSH_POSITIONS] = strtoll(at, &at, 10);
 	make_record(state, head, again);
 	if (strcmp(again, record) != 0)
 		state->sent = state->next = (struct push_position){ { 0 } };
@@ -58,14 +58,14 @@ static void parse_record(struct push_state *state, const char *record)
 		state->sent.at[PUSH_STATS] = state->next.at[PUSH_STATS] = 0;
 }
 
-bool push_state_open(struct push_state *state, const char *trace, const char *target, const char *path)
+bool push_state_open(struct push_state *state, const char *trace_file, const char *target, const char *path)
 {
 	char record[RECORD_BYTES + 1] = "";
 
 	*state = (struct push_state){ .fd = -1 };
-	state->path =
-		path ? text_format("%s", path)
-		     : text_format("%s-push-%08x", trace, (unsigned)hash_bytes(target, strlen(target)).first);
+	state->path = path ? text_format("%s", path)
+	                   : text_format("%s-push-%08x", trace_file,
+	                                 (unsigned)hash_bytes(target, strlen(target)).first);
 	if (!state->path) {
 		complain("out of memory");
 		return false;

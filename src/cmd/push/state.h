@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum push_place {
+enum push_position_part {
 	PUSH_FILE, /* the file's identity */
 	PUSH_BATCH,
 	PUSH_SAMPLES, /* of the file, up to and including the batch */
@@ -17,11 +17,11 @@ enum push_place {
 	PUSH_SPANS,   /* rows */
 	PUSH_WAITS,   /* ns since 1970 */
 	PUSH_STATS,   /* statement_counters.batch that is sent next */
-	PUSH_PLACES
+	PUSH_POSITIONS
 };
 
 struct push_position {
-	int64_t at[PUSH_PLACES];
+	int64_t at[PUSH_POSITIONS];
 };
 
 struct push_state {
@@ -34,7 +34,7 @@ struct push_state {
 
 /* Reads the file, or makes it; NULL `path`: beside the trace file, named after the target. False
  * after a complaint: it cannot be written, or another push holds it. */
-bool push_state_open(struct push_state *state, const char *trace, const char *target, const char *path);
+bool push_state_open(struct push_state *state, const char *trace_file, const char *target, const char *path);
 
 /* False after a complaint. */
 bool push_state_write(struct push_state *state);

@@ -281,7 +281,7 @@ const struct command command_diff = {
 		    "  queryprof diff app.trace --at '2026-11-20 09:30'\n",
 	.options = options,
 	.shared = selection_options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
 	.run = run,

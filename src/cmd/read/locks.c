@@ -47,7 +47,7 @@ const struct command command_locks = {
 		   "the rows of the view lock_waits: `queryprof sql FILE 'SELECT * FROM lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n",
 	.options = options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
 	.run = run,

@@ -127,7 +127,7 @@ const struct command command_plan = {
 		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n",
 	.options = options,
 	.shared = selection_options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
 	.run = run,

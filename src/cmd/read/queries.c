@@ -156,7 +156,7 @@ const struct command command_queries = {
 		"literals only are one statement. `share` is its part of the time of all that is listed or "
 		"not, `wall` and `cpu` its time inside SQLite, preparing included, all exact; `each` is the "
 		"mean of a run without preparing, and 99 of 100 runs took no longer than `p99`, which is "
-	        "exact to a factor of "
+		"exact to a factor of "
 		"2. "
 		"`waits` are the largest causes of waits, as shares of the wall time: lock, read, write, "
 		"sync, mutex, "
@@ -194,7 +194,7 @@ const struct command command_queries = {
 		    "  queryprof queries app.trace --runs --by start --last 1\n",
 	.options = options,
 	.shared = selection_options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
 	.run = run,

@@ -157,7 +157,7 @@ const struct command command_report = {
 		    "  queryprof report app.trace --like 'FROM orders' --type wall --last 10\n",
 	.options = options,
 	.shared = selection_options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
 	.run = run,

@@ -70,7 +70,7 @@ bool span_tree_read(struct span_tree *tree, sqlite3 *db, const char *sql, const 
 
 /* --- by id ----------------------------------------------------------------------------------------- */
 
-struct place {
+struct entry {
 	struct hash key;
 	struct span *span;
 };
@@ -82,23 +82,23 @@ static struct hash key_of(uint64_t id)
 
 static struct hash_table index_spans(struct span_tree *tree)
 {
-	struct hash_table index = HASH_TABLE_OF(struct place, SIZE_MAX);
+	struct hash_table index = HASH_TABLE_OF(struct entry, SIZE_MAX);
 
 	for (size_t i = 0; i < tree->spans.count; i++) {
 		struct hash key = key_of(tree->spans.items[i].id);
-		struct place *place = hash_table_find(&index, key);
+		struct entry *entry = hash_table_find(&index, key);
 
-		if (!place && (place = hash_table_add(&index, key)))
-			place->span = &tree->spans.items[i];
+		if (!entry && (entry = hash_table_add(&index, key)))
+			entry->span = &tree->spans.items[i];
 	}
 	return index;
 }
 
 static struct span *find(const struct hash_table *index, uint64_t id)
 {
-	const struct place *place = id ? hash_table_find(index, key_of(id)) : NULL;
+	const struct entry *entry = id ? hash_table_find(index, key_of(id)) : NULL;
 
-	return place ? place->span : NULL;
+	return entry ? entry->span : NULL;
 }
 
 bool span_tree_read_stacks(struct span_tree *tree, sqlite3 *db, const char *sql, const char *id)

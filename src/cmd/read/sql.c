@@ -109,7 +109,7 @@ const struct command command_sql = {
 		    "      demangle(addressToSymbol(trace->>0)) AS symbol\n"
 		    "    FROM trace_log GROUP BY symbol ORDER BY n DESC LIMIT 10\"\n",
 	.options = options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
 	.run = run,

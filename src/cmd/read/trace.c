@@ -241,7 +241,7 @@ const struct command command_trace = {
 	.examples = "  queryprof trace app.trace 4bf92f3577b34da6\n"
 		    "  queryprof trace app.trace 4bf92f3577b34da6 --samples\n",
 	.options = options,
-	.reads_trace = false,
+	.reads_file = false,
 	.pages = true,
 	.arguments_min = 2,
 	.arguments_max = 2,

@@ -88,7 +88,7 @@ static int read_duration(struct time_value *to)
 
 	if (!min_duration)
 		return COMMAND_FINE;
-	if (!moment_parse_span(min_duration, &ns)) {
+	if (!moment_parse_duration(min_duration, &ns)) {
 		complain("traces: --min-duration %s; expected a time as 50ms, 2s or 1min", min_duration);
 		return COMMAND_MISUSED;
 	}
@@ -172,7 +172,7 @@ const struct command command_traces = {
 		    "  queryprof traces app.trace --min-duration 100ms --since end-10min\n"
 		    "  queryprof traces app.trace --by cpu --like checkout --limit 5\n",
 	.options = options,
-	.reads_trace = true,
+	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
 	.run = run,

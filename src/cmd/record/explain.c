@@ -153,7 +153,7 @@ void explain_losses(struct losses *losses)
 
 #define CONFINED_SHOWN 3
 
-void explain_confinement(const char *trace)
+void explain_confinement(const char *path)
 {
 	FILE *lines = open_marks();
 	char *line;
@@ -161,11 +161,11 @@ void explain_confinement(const char *trace)
 
 	while ((line = next_line(lines, MARK_CONFINED))) {
 		if (count++ < CONFINED_SHOWN)
-			complain("%s: %s", trace, line);
+			complain("%s: %s", path, line);
 		free(line);
 	}
 	if (count > CONFINED_SHOWN)
-		complain("%s: %d more messages of this kind", trace, count - CONFINED_SHOWN);
+		complain("%s: %d more messages of this kind", path, count - CONFINED_SHOWN);
 	if (lines)
 		fclose(lines);
 }
@@ -228,9 +228,9 @@ static bool is_off(const char *variable)
 }
 
 /* Runs are counted where they are not logged, too. */
-static bool has_counted(const char *trace)
+static bool has_counted(const char *path)
 {
-	sqlite3 *db = trace_file_open(trace);
+	sqlite3 *db = trace_file_open(path);
 	bool counted = db && database_number(db, "SELECT EXISTS (SELECT 1 FROM statement_counters)", 0);
 
 	trace_file_close(db);
@@ -273,7 +273,7 @@ bool explain_refused(const char *before)
 	return count > 0;
 }
 
-bool explain_no_query(const char *trace)
+bool explain_no_query(const char *path)
 {
 	int process = find_process();
 
@@ -281,26 +281,26 @@ bool explain_no_query(const char *trace)
 	if (!process && explain_refused("nothing was recorded"))
 		return true;
 	if (process)
-		complain("%s: no query was recorded yet; process %d runs and goes on recording", trace,
+		complain("%s: no query was recorded yet; process %d runs and goes on recording", path,
 		         process);
 	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS") &&
 	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS") &&
 	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
-		complain("%s: nothing was sampled, nor any query followed: all periods are 0", trace);
-	else if (!has_counted(trace) && !has_line(MARK_STARTED))
+		complain("%s: nothing was sampled, nor any query followed: all periods are 0", path);
+	else if (!has_counted(path) && !has_line(MARK_STARTED))
 		complain("%s: nothing was recorded: SQLite was loaded, and no query was reported: none ran, "
 		         "or the "
 		         "process could open no file (ulimit -n)",
-		         trace);
-	else if (!has_counted(trace))
+		         path);
+	else if (!has_counted(path))
 		complain("%s: nothing was recorded: SQLite ran, and its process ended before anything was "
 		         "stored",
-		         trace);
+		         path);
 	else
 		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
 		         "queryprof queries %s has counted all of them "
 		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
-		         trace, trace);
+		         path, path);
 	return false;
 }
 

@@ -28,11 +28,11 @@ void explain_losses(struct losses *losses);
 bool explain_refused(const char *before);
 
 /* Says what seccomp filters of recorded processes have left out. */
-void explain_confinement(const char *trace);
+void explain_confinement(const char *path);
 
 /* There is no query in the trace file: with a SQLite library, and without one in `program` and
  * what it started, which has ended so. True: explain_refused() has explained it. */
-bool explain_no_query(const char *trace);
+bool explain_no_query(const char *path);
 bool explain_no_sqlite(const char *program, int status);
 
 #endif

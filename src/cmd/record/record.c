@@ -218,7 +218,7 @@ static int set_preload(void)
 
 /* --- the trace file ------------------------------------------------------------------- */
 
-struct trace {
+struct recording {
 	const char *path;
 	bool is_new;
 	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
@@ -238,7 +238,7 @@ static int set_existing_aside(const char *path)
 	if (trace_file_is_in_use(path))
 		return complain("record: %s: another process has it open, so --new cannot remove it",
 		                path_as_given);
-	return old_trace_set_aside(path, path_as_given);
+	return replaced_file_set_aside(path, path_as_given);
 }
 
 /* No file, or what a record left that could not write to it. */
@@ -251,27 +251,27 @@ static bool is_empty(const char *path)
 
 /* Made now if need be: a file that cannot be written is to be known before hours of
  * work, not after. */
-static int prepare_trace(struct trace *trace)
+static int prepare_recording(struct recording *recording)
 {
 	const struct database_limits limits = { .wal_bytes = 1 << 20 };
 	struct database database;
 	char *error = NULL;
 
-	trace->path = getenv("QUERYPROF_TRACE_LOG_PATH");
-	if (begin_anew && !is_empty(trace->path) && set_existing_aside(trace->path))
+	recording->path = getenv("QUERYPROF_TRACE_LOG_PATH");
+	if (begin_anew && !is_empty(recording->path) && set_existing_aside(recording->path))
 		return COMMAND_FAILED;
-	trace->is_new = access(trace->path, F_OK) != 0;
-	if (database_open(&database, trace->path, &limits, &error)) {
+	recording->is_new = access(recording->path, F_OK) != 0;
+	if (database_open(&database, recording->path, &limits, &error)) {
 		complain("record: %s", error ? error : "out of memory");
 		free(error);
 		return COMMAND_FAILED;
 	}
-	trace->is_open = true;
-	trace->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
-	trace->runs_before = database_number(database.db, "SELECT sum(calls) FROM statement_counters", 0);
+	recording->is_open = true;
+	recording->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
+	recording->runs_before = database_number(database.db, "SELECT sum(calls) FROM statement_counters", 0);
 	database_close(&database, true);
 	/* A recording that grows by mistake shows the sum of two. */
-	if (!trace->is_new && !append && !quiet)
+	if (!recording->is_new && !append && !quiet)
 		complain("record: %s exists and grows (--new begins anew, --append leaves this out)",
 		         path_as_given);
 	return COMMAND_FINE;
@@ -298,13 +298,13 @@ static void note_end(sqlite3 *db, int code, struct summary *summary)
 }
 
 /* Adds those that are in the file. */
-static void sum_losses(sqlite3 *db, const struct trace *trace, struct summary *summary)
+static void sum_losses(sqlite3 *db, const struct recording *recording, struct summary *summary)
 {
 	sqlite3_stmt *row = NULL;
 	int code = sqlite3_prepare_v2(db, sql_record_losses, -1, &row, NULL);
 
 	if (row)
-		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), recording->before);
 	while (row && (code = sqlite3_step(row)) == SQLITE_ROW)
 		losses_note(&summary->losses, (const char *)sqlite3_column_text(row, 0),
 		            (uint64_t)sqlite3_column_int64(row, 1), (uint64_t)sqlite3_column_int64(row, 2));
@@ -312,7 +312,7 @@ static void sum_losses(sqlite3 *db, const struct trace *trace, struct summary *s
 	sqlite3_finalize(row);
 }
 
-static void sum_plans(sqlite3 *db, const struct trace *trace, struct summary *summary)
+static void sum_plans(sqlite3 *db, const struct recording *recording, struct summary *summary)
 {
 	sqlite3_stmt *row = NULL;
 	int code = sqlite3_exec(db, sql_run_plans, NULL, NULL, NULL);
@@ -320,7 +320,7 @@ static void sum_plans(sqlite3 *db, const struct trace *trace, struct summary *su
 	if (code == SQLITE_OK)
 		code = sqlite3_prepare_v2(db, sql_record_plans, -1, &row, NULL);
 	if (row)
-		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), recording->before);
 	if (row && (code = sqlite3_step(row)) == SQLITE_ROW)
 		summary->plans = text_format("plans: %lld of %lld statement%s none: %s",
 		                             (long long)sqlite3_column_int64(row, 0),
@@ -331,9 +331,9 @@ static void sum_plans(sqlite3 *db, const struct trace *trace, struct summary *su
 	sqlite3_finalize(row);
 }
 
-static bool summarize(const struct trace *trace, struct summary *summary)
+static bool summarize(const struct recording *recording, struct summary *summary)
 {
-	sqlite3 *db = trace_file_open_tables(trace->path);
+	sqlite3 *db = trace_file_open_tables(recording->path);
 	sqlite3_stmt *row = NULL;
 	bool found = false;
 	int code;
@@ -343,17 +343,17 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 	progress_limit(SUMMARY_SECONDS);
 	code = sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL);
 	if (row)
-		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), trace->before);
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), recording->before);
 	if (row)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":runs_before"),
-		                   trace->runs_before);
+		                   recording->runs_before);
 	if (row && (code = sqlite3_step(row)) == SQLITE_ROW) {
 		summary->samples = sqlite3_column_int64(row, 0);
 		summary->queries = sqlite3_column_int64(row, 1);
 		summary->processes = sqlite3_column_int64(row, 2);
 		summary->runs = sqlite3_column_int64(row, 3);
-		sum_losses(db, trace, summary);
-		sum_plans(db, trace, summary);
+		sum_losses(db, recording, summary);
+		sum_plans(db, recording, summary);
 		found = true;
 	} else {
 		note_end(db, code, summary);
@@ -364,21 +364,21 @@ static bool summarize(const struct trace *trace, struct summary *summary)
 }
 
 /* An empty file is of no use. */
-static void remove_trace(const struct trace *trace)
+static void remove_recording(const struct recording *recording)
 {
-	if (trace->is_new)
-		trace_remove(trace->path);
+	if (recording->is_new)
+		trace_file_remove(recording->path);
 }
 
 /* No program was started. */
-static int undo(const struct trace *trace, int result)
+static int undo(const struct recording *recording, int result)
 {
 	push_background_cancel();
 	explain_end();
 	rings_cancel();
-	if (trace->is_open)
-		remove_trace(trace);
-	old_trace_put_back();
+	if (recording->is_open)
+		remove_recording(recording);
+	replaced_file_put_back();
 	return result;
 }
 
@@ -408,16 +408,16 @@ static void tell_losses(const struct losses *losses)
 	}
 }
 
-static void tell_end(const struct trace *trace, const char *program, int status)
+static void tell_end(const struct recording *recording, const char *program, int status)
 {
-	struct summary found = { .losses = trace->collection->losses };
-	bool is_read = summarize(trace, &found); /* has complained if not */
+	struct summary found = { .losses = recording->collection->losses };
+	bool is_read = summarize(recording, &found); /* has complained if not */
 	bool is_empty = is_read && !found.is_late && !found.processes && !explain_has_sqlite();
 
 	if (is_empty)
-		remove_trace(trace);
+		remove_recording(recording);
 	else if (is_read && (found.processes || found.is_late) && !no_symbols)
-		embed_file(trace->path, EMBED_PATIENCE);
+		embed_file(recording->path, EMBED_PATIENCE);
 	if (quiet)
 		return;
 	explain_losses(&found.losses);
@@ -458,7 +458,7 @@ static int run(int argc, char **argv)
 {
 	int result = set_defaults(), status, error;
 	struct store_config store;
-	struct trace trace = { .path = NULL };
+	struct recording recording = { .path = NULL };
 
 	if (result)
 		return result;
@@ -467,24 +467,24 @@ static int run(int argc, char **argv)
 		return COMMAND_MISUSED;
 	}
 	argv[argc] = NULL; /* the options stood between */
-	if (set_preload() || prepare_trace(&trace) || explain_begin() ||
-	    (push_url && !push_background_start(trace.path, push_url, quiet != NULL)))
-		return undo(&trace, RECORD_FAILED);
+	if (set_preload() || prepare_recording(&recording) || explain_begin() ||
+	    (push_url && !push_background_start(recording.path, push_url, quiet != NULL)))
+		return undo(&recording, RECORD_FAILED);
 	rings_open();
 	error = program_start(argv);
 	if (error) {
 		complain("record: %s: %s", argv[0], strerror(error));
-		return undo(&trace, error == ENOENT ? NOT_FOUND : CANNOT_START);
+		return undo(&recording, error == ENOENT ? NOT_FOUND : CANNOT_START);
 	}
-	old_trace_remove();
+	replaced_file_remove();
 	store_settings(&store);
-	rings_watch(trace.path, store.max_bytes);
+	rings_watch(recording.path, store.max_bytes);
 	status = program_wait();
-	trace.collection = rings_finish();
+	recording.collection = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
 	push_background_end();
-	tell_end(&trace, argv[0], status);
+	tell_end(&recording, argv[0], status);
 	explain_end();
 	rings_go_on(explain_is_any_left, embed_later);
 	program_end_alike(status);

@@ -20,7 +20,7 @@ void complain_hold(void)
 	held.is_on = true;
 }
 
-char *complain_take(void)
+char *complain_detach(void)
 {
 	char *text = held.text;
 

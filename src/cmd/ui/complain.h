@@ -17,6 +17,6 @@ int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* From now on complaints are kept and not printed. The end of that: all of them in one line (malloc'ed),
  * NULL: there was none, or no memory. */
 void complain_hold(void);
-char *complain_take(void);
+char *complain_detach(void);
 
 #endif

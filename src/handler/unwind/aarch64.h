@@ -50,23 +50,23 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 
 	if (row->signal_frame)
 		return RULE_SIGNAL;
-	if (link->place == CFI_UNDEFINED)
+	if (link->saved == CFI_UNDEFINED)
 		return RULE_BOTTOM;
 	if (row->cfa_by_expression)
 		return RULE_FULL;
-	if (link->place == CFI_SAME)
-		return fp->place == CFI_SAME && row->cfa_register == CFI_STACK_POINTER
+	if (link->saved == CFI_SAME)
+		return fp->saved == CFI_SAME && row->cfa_register == CFI_STACK_POINTER
 		               ? rule_make_checked(RULE_LINK, row->cfa_offset, 0, 0)
 		               : RULE_FULL;
-	if (link->place != CFI_AT_CFA || link->value >= 0 || link->value % 8 != 0 ||
+	if (link->saved != CFI_AT_CFA || link->value >= 0 || link->value % 8 != 0 ||
 	    link->value < -8 * RULE_LINK_MAX_WORDS)
 		return RULE_FULL;
-	if (fp->place != CFI_SAME && (fp->place != CFI_AT_CFA || fp->value != link->value - 8))
+	if (fp->saved != CFI_SAME && (fp->saved != CFI_AT_CFA || fp->value != link->value - 8))
 		return RULE_FULL;
 	if (row->cfa_register != CFI_STACK_POINTER && row->cfa_register != CFI_FRAME_POINTER)
 		return RULE_FULL;
 	return rule_make_checked(row->cfa_register == CFI_STACK_POINTER ? RULE_SP : RULE_FP, row->cfa_offset,
-	                         -link->value / 8, fp->place == CFI_AT_CFA);
+	                         -link->value / 8, fp->saved == CFI_AT_CFA);
 }
 
 /* The kernel puts the registers of an interrupted program behind a siginfo_t and the head of

@@ -48,7 +48,7 @@ static inline int rule_is_plain(rule_t rule)
 }
 
 struct unwind_frame {
-	uintptr_t pc; /* its rule applies, and the trace reports it */
+	uintptr_t pc; /* its rule applies, and the stack shows it */
 	uintptr_t sp, fp;
 #ifdef ARCH_HAS_LINK
 	uintptr_t link;        /* the return address of an interrupted frame, else 0 */
@@ -56,7 +56,7 @@ struct unwind_frame {
 #endif
 };
 
-/* A frame of the last trace of a thread. fp_slot: how `at` follows from the frame before it. */
+/* A frame of the last stack of a thread. fp_slot: how `at` follows from the frame before it. */
 struct memo_frame {
 	struct unwind_frame at;
 	uintptr_t fp_slot;

@@ -31,7 +31,7 @@ static bool is_copying(const uint8_t *p, const uint8_t *end)
 static bool is_as_called(const struct cfi_row *row)
 {
 	return !row->cfa_by_expression && row->cfa_register == CFI_STACK_POINTER && row->cfa_offset == 8 &&
-	       row->frame_pointer.place == CFI_SAME;
+	       row->frame_pointer.saved == CFI_SAME;
 }
 
 /* The instruction behind the push that the function begins with; 0: it does not. */
@@ -101,7 +101,7 @@ static bool is_landing(const struct cfi_section *section, const struct cfi_row *
 	for (uintptr_t p = address; p < end && p < address + LANDING_BYTES; p++) {
 		if (is_copying((const uint8_t *)p, (const uint8_t *)end))
 			return false;
-		if (cfi_find_row(section, p, &ahead) != CFI_FOUND || ahead.frame_pointer.place == CFI_SAME)
+		if (cfi_find_row(section, p, &ahead) != CFI_FOUND || ahead.frame_pointer.saved == CFI_SAME)
 			return true;
 	}
 	return false;

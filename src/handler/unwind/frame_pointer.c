@@ -43,8 +43,8 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 			continue;
 		if (i.opcode == 0xff && (i.operand >> 3 & 7) == 2)
 			return true;
-		if (i.opcode == 0xe8 &&
-		    may_lead_to(map, (uintptr_t)x86_place(&i, at, address - length), frame, rule, is_newest))
+		if (i.opcode == 0xe8 && may_lead_to(map, (uintptr_t)x86_address(&i, at, address - length),
+		                                    frame, rule, is_newest))
 			return true;
 	}
 	return false;
@@ -78,9 +78,9 @@ static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_FP;
 /* --- the newest frame --------------------------------------------------------------------------- */
 
 /*
- * A compiler has the stack at one depth at each instruction. So any way from the interrupted one on
+ * A compiler has the stack at one depth at each instruction. So any path from the interrupted one on
  * shows where its frame lies, by what it does first: makes the frame, uses it, leaves it, or returns
- * without one. Branches are not taken at first; where a way shows nothing, the next one is gone.
+ * without one. Branches are not taken at first; where a path shows nothing, the next one is gone.
  */
 
 #define RSP 4u
@@ -88,7 +88,7 @@ static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_FP;
 #define WAYS 8
 #define INSTRUCTIONS 256
 
-struct way {
+struct path {
 	uintptr_t pc;
 	int32_t depth; /* bytes that were pushed on it */
 };
@@ -96,7 +96,7 @@ struct way {
 struct ahead {
 	const struct code_map *map;
 	const struct unwind_frame *frame;
-	struct way ways[WAYS];
+	struct path paths[WAYS];
 	uint32_t count;
 	uintptr_t start; /* of the code that was read */
 	uint32_t size;
@@ -120,7 +120,7 @@ static const uint8_t *code_at(struct ahead *ahead, uintptr_t pc, size_t *size)
 	return ahead->code + (pc - ahead->start);
 }
 
-/* Whether it changes the stack or the frame pointer in a way that is not followed. */
+/* Whether it changes the stack or the frame pointer in a path that is not followed. */
 static bool loses_frame(const struct x86_instruction *i)
 {
 	const unsigned at = i->operand >> 6 == 3 ? (i->operand & 7u) | (i->rex & 1u) << 3 : 16;
@@ -135,20 +135,20 @@ static bool loses_frame(const struct x86_instruction *i)
 	return changed == RSP || changed == RBP;
 }
 
-/* The rule that one instruction shows, or none yet. The way goes on at way->pc, which is 0 where it
+/* The rule that one instruction shows, or none yet. The path goes on at path->pc, which is 0 where it
  * ends. */
-static rule_t look_at(struct ahead *ahead, struct way *way)
+static rule_t look_at(struct ahead *ahead, struct path *path)
 {
 	struct x86_instruction i;
 	size_t size;
-	const uint8_t *bytes = code_at(ahead, way->pc, &size);
-	const struct way here = *way;
+	const uint8_t *bytes = code_at(ahead, path->pc, &size);
+	const struct path here = *path;
 
-	way->pc = 0;
+	path->pc = 0;
 	if (!x86_decode(bytes, size, &i))
 		return RULE_NONE;
 	const uintptr_t next = here.pc + i.length;
-	const uintptr_t place = i.is_branch ? (uintptr_t)x86_place(&i, bytes, here.pc) : 0;
+	const uintptr_t place = i.is_branch ? (uintptr_t)x86_address(&i, bytes, here.pc) : 0;
 	const bool is_plain = i.map == X86_ONE_BYTE && !i.is_vector, is_wide = i.rex & 8;
 	const bool is_call = i.opcode == 0xe8 || (i.opcode == 0xff && (i.operand >> 3 & 7) == 2);
 	const bool is_jump = i.opcode == 0xe9 || i.opcode == 0xeb;
@@ -163,9 +163,9 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 	    !(i.rex & 1))
 		return in_frame;
 	if (i.is_branch && !(is_plain && (is_call || is_jump)) && ahead->count < WAYS)
-		ahead->ways[ahead->count++] = (struct way){ place, here.depth };
+		ahead->paths[ahead->count++] = (struct path){ place, here.depth };
 	if (!is_plain) {
-		way->pc = i.map == X86_0F && !i.is_vector && i.opcode == 0x0b ? 0 : next; /* ud2 */
+		path->pc = i.map == X86_0F && !i.is_vector && i.opcode == 0x0b ? 0 : next; /* ud2 */
 	} else if ((i.opcode == 0x55 && !(i.rex & 1)) || i.opcode == 0xc2 || i.opcode == 0xc3) {
 		return here.depth == 0 ? as_called : (rule_t)RULE_NONE;
 	} else if (i.opcode == 0x5d && !(i.rex & 1)) {
@@ -173,9 +173,9 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 		               ? in_frame
 		               : (rule_t)RULE_NONE;
 	} else if ((i.opcode & 0xf8) == 0x50 || i.opcode == 0x68 || i.opcode == 0x6a) {
-		*way = (struct way){ next, here.depth + 8 };
+		*path = (struct path){ next, here.depth + 8 };
 	} else if ((i.opcode & 0xf8) == 0x58) {
-		*way = (struct way){ next, here.depth - 8 };
+		*path = (struct path){ next, here.depth - 8 };
 	} else if (makes) {
 		return here.depth == 0 ? pushed : (rule_t)RULE_NONE;
 	} else if (i.opcode == 0xc9 || leaves || is_call) {
@@ -186,7 +186,7 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 
 		if (i.opcode == 0x81)
 			memcpy(&constant, bytes + i.constants, sizeof(constant));
-		*way = (struct way){ next, here.depth + (i.operand == 0xec ? constant : -constant) };
+		*path = (struct path){ next, here.depth + (i.operand == 0xec ? constant : -constant) };
 	} else if (is_jump) {
 		/* It changes nothing: the rule of its target, as of a stub that displaced the beginning
 		 * of a function, is its own. */
@@ -194,27 +194,27 @@ static rule_t look_at(struct ahead *ahead, struct way *way)
 
 		if (rule_is_plain(rule))
 			return here.depth == 0 ? rule : (rule_t)RULE_NONE;
-		*way = (struct way){ place, here.depth };
+		*path = (struct path){ place, here.depth };
 	} else if (i.is_branch || (i.opcode != 0xcc && i.opcode != 0xf4 &&
 	                           !(i.opcode == 0xff && (i.operand >> 3 & 7) >= 4) && !loses_frame(&i))) {
-		way->pc = next;
+		path->pc = next;
 	}
 	return RULE_NONE;
 }
 
-/* RULE_NONE: no way shows it. */
+/* RULE_NONE: no path shows it. */
 static rule_t judge(const struct code_map *map, const struct unwind_frame *frame)
 {
-	struct ahead ahead = { .map = map, .frame = frame, .ways = { { frame->pc, 0 } }, .count = 1 };
-	struct way way = { 0, 0 };
+	struct ahead ahead = { .map = map, .frame = frame, .paths = { { frame->pc, 0 } }, .count = 1 };
+	struct path path = { 0, 0 };
 
 	for (int left = INSTRUCTIONS; left > 0; left--) {
-		if (way.pc == 0) {
+		if (path.pc == 0) {
 			if (ahead.count == 0)
 				break;
-			way = ahead.ways[--ahead.count];
+			path = ahead.paths[--ahead.count];
 		}
-		const rule_t rule = look_at(&ahead, &way);
+		const rule_t rule = look_at(&ahead, &path);
 		if (rule_is_plain(rule))
 			return rule;
 	}

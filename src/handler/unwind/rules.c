@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * glibc can name the object of an address without a lock (_dl_find_object, from 2.35 on). Where it
- * differs from the map, the loader is right, and the rule serves one trace and is not kept. With an older
+ * differs from the map, the loader is right, and the rule serves one stack and is not kept. With an older
  * glibc at run time, code newer than the map has no unwind information until the next map.
  */
 #include "handler/unwind/rules.h"
@@ -134,17 +134,17 @@ bool rules_find_saved(const struct code_map *map, uintptr_t address, unsigned nu
 	const uint64_t key = (uint64_t)address << 16 | number << 8;
 	const uint64_t kept = __atomic_load_n(slot, __ATOMIC_RELAXED);
 	struct cfi_section section;
-	struct cfi_register place = { CFI_OTHERWISE, 0 };
+	struct cfi_register saved = { CFI_OTHERWISE, 0 };
 
 	*words = (uint8_t)kept;
 	if (__builtin_expect((kept ^ *words) == key, 1))
 		return *words != SAVED_UNKNOWN;
 	if (rules_find_section(map, address, &section) != SECTION_LASTING)
 		return false;
-	cfi_find_register(&section, address, number, &place);
-	*words = place.place == CFI_SAME ? 0 : SAVED_UNKNOWN;
-	if (place.place == CFI_AT_CFA && place.value < 0 && place.value % 8 == 0 && place.value > -8 * 255)
-		*words = (unsigned)(-place.value / 8);
+	cfi_find_register(&section, address, number, &saved);
+	*words = saved.saved == CFI_SAME ? 0 : SAVED_UNKNOWN;
+	if (saved.saved == CFI_AT_CFA && saved.value < 0 && saved.value % 8 == 0 && saved.value > -8 * 255)
+		*words = (unsigned)(-saved.value / 8);
 	__atomic_store_n(slot, key | *words, __ATOMIC_RELAXED);
 	return *words != SAVED_UNKNOWN;
 }

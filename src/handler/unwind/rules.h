@@ -46,7 +46,7 @@ static inline uint64_t cache_tag(uintptr_t address)
 }
 
 /* A rule of an object that the map does not know yet is not lasting: it must not outlive
- * the trace. */
+ * the stack. */
 struct found_rule {
 	rule_t rule;
 	bool lasting;

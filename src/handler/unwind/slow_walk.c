@@ -131,10 +131,10 @@ static enum rule_result step(const struct walk *walk, struct view *view, rule_t 
 
 struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame frame, uint32_t n)
 {
-	/* Copies: no store through `trace` can change them. The usual case is a stack with known bounds and
-	 * without a memo: with few taken branches a turn, the processor foresees the last one. */
+	/* Copies: no store through `addresses` can change them. The usual case is a stack with known bounds
+	 * and without a memo: with few taken branches a turn, the processor foresees the last one. */
 	const struct code_map *const map = walk->map;
-	uint64_t *const trace = walk->trace, *const rules = map->rules;
+	uint64_t *const addresses = walk->addresses, *const rules = map->rules;
 	struct memo_frame *const frames = walk->frames;
 	const uint32_t max = walk->max;
 	struct view view; /* not zero-filled: nearly no walk begins `full` */
@@ -147,12 +147,12 @@ struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame fram
 	if (n != 0) {
 		view.bounds = walk_bounds(walk->stack, arch_interrupted_frame(walk->ucontext).sp);
 	} else if (!enter(walk, &view, frame.sp)) {
-		trace[n] = frame.pc;
+		addresses[n] = frame.pc;
 		unwind_count(UNWIND_BAD_READ);
 		return (struct unwind_result){ 1, true, map->generation, NULL };
 	}
 	do {
-		trace[n] = frame.pc;
+		addresses[n] = frame.pc;
 		if (__builtin_expect(frames != NULL, 0))
 			frames[n].at = frame;
 		const rule_t rule = rules_find(map, rules, frame.pc).rule;

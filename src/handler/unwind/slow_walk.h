@@ -17,8 +17,8 @@ struct walk {
 	const void *ucontext;
 	const struct code_map *map;
 	const struct unwind_stack *stack; /* whose bounds are known */
-	uint64_t *trace;
-	uint32_t max;              /* entries of the trace, not 0 */
+	uint64_t *addresses;
+	uint32_t max;              /* entries of the stack, not 0 */
 	struct memo_frame *frames; /* as many get the frames; NULL: not wanted */
 	unsigned char *page;       /* for struct stack_copy */
 };

@@ -12,7 +12,7 @@
  * another word (FP_SLOT_OPAQUE).
  *
  * The rule cache, for new frames. From the first frame on whose rule is not plain, the slow walk
- * (slow_walk.h), which is also that of a trace without a memo.
+ * (slow_walk.h), which is also that of a stack without a memo.
  */
 #include "handler/unwind/unwind.h"
 
@@ -35,8 +35,8 @@ struct unwind_memo {
 	struct unwind_stack stack; /* all slots are in it */
 	bool bottom;               /* by its rule, the last frame has no caller */
 	bool whole;                /* `bottom`, and only the first fp_slot is FP_SLOT_OPAQUE */
-	struct memo_frame frames[TRACE_MAX_FRAMES];
-	struct memo_frame fresh[TRACE_MAX_FRAMES]; /* the slow walk's page, when all are in place */
+	struct memo_frame frames[STACK_FRAMES_MAX];
+	struct memo_frame fresh[STACK_FRAMES_MAX]; /* the slow walk's page, when all are in place */
 };
 
 /* The walk prefetches the stack so far ahead. */
@@ -55,7 +55,7 @@ const unsigned unwind_memo_head_bytes = offsetof(struct unwind_memo, frames);
 const unsigned unwind_cache_bytes = (CACHE_WAYS * CACHE_SETS + SAVED_SLOTS) * sizeof(uint64_t);
 
 /* Moves the fresh frames before number `to` into place. */
-static void memo_settle(struct unwind_memo *memo, uint32_t to)
+static void memo_commit(struct unwind_memo *memo, uint32_t to)
 {
 	for (uint32_t i = memo->done; i < to; i++)
 		memo->frames[i] = memo->fresh[i];
@@ -65,7 +65,7 @@ static void memo_settle(struct unwind_memo *memo, uint32_t to)
 /* Moves the memo's frames from `from` on so that they begin at `to`. */
 static void memo_shift(struct unwind_memo *memo, uint32_t from, uint32_t to)
 {
-	const uint32_t all = memo->count - from, room = TRACE_MAX_FRAMES - to;
+	const uint32_t all = memo->count - from, room = STACK_FRAMES_MAX - to;
 	const uint32_t length = all < room ? all : room;
 	if (from == to)
 		return;
@@ -100,10 +100,10 @@ static bool same_frame(const struct unwind_frame *a, const struct unwind_frame *
  * frame before it. Returns the number of the first that is not. Frame n - 1 is in the
  * stack. */
 static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, uint32_t max,
-                                   const struct unwind_bounds *bounds, uint64_t *trace)
+                                   const struct unwind_bounds *bounds, uint64_t *addresses)
 {
 	const uint32_t count = memo->count < max ? memo->count : max;
-	const uintptr_t low = bounds->low, span = bounds->high - low;
+	const uintptr_t low = bounds->low, size = bounds->high - low;
 
 	for (; n < count; n++) {
 		const struct memo_frame *next = &memo->frames[n];
@@ -113,13 +113,13 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
 			break;
 		/* The first read found every slot aligned and below the end; this one may
 		 * be below what the walk may read now. */
-		if (next->fp_slot - low < span) {
+		if (next->fp_slot - low < size) {
 			if (*(const uintptr_t *)next->fp_slot != next->at.fp)
 				break;
 		} else if (next->fp_slot != 0) {
 			break;
 		}
-		trace[n] = next->at.pc;
+		addresses[n] = next->at.pc;
 	}
 	return n;
 }
@@ -128,13 +128,13 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
  * callers that still hold. Returns the number of frames written. `fp_slot` belongs to the
  * step from frame n - 1 to frame n. */
 static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, uint32_t max,
-                          const struct unwind_bounds *bounds, uintptr_t fp_slot, uint64_t *trace)
+                          const struct unwind_bounds *bounds, uintptr_t fp_slot, uint64_t *addresses)
 {
 	memo_shift(memo, old, n);
-	memo_settle(memo, n);
+	memo_commit(memo, n);
 	memo->frames[n].fp_slot = fp_slot;
-	trace[n] = memo->frames[n].at.pc;
-	memo->done = memo_follow(memo, n + 1, max, bounds, trace);
+	addresses[n] = memo->frames[n].at.pc;
+	memo->done = memo_follow(memo, n + 1, max, bounds, addresses);
 	return memo->done;
 }
 
@@ -142,9 +142,9 @@ static uint32_t memo_join(struct unwind_memo *memo, uint32_t old, uint32_t n, ui
 __attribute__((noinline)) static struct unwind_result
 fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame frame)
 {
-	/* Copies: no store through `trace` can change them. */
+	/* Copies: no store through `addresses` can change them. */
 	const struct code_map *const map = walk->map;
-	uint64_t *const trace = walk->trace, *const rules = map->rules;
+	uint64_t *const addresses = walk->addresses, *const rules = map->rules;
 	const struct unwind_bounds bounds = walk_bounds(walk->stack, frame.sp);
 	const uint32_t max = walk->max;
 	enum rule_result end;
@@ -160,7 +160,7 @@ fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame
 		while (old < memo->count && memo->frames[old].at.sp < frame.sp)
 			old++;
 		if (old < memo->count && same_frame(&memo->frames[old].at, &frame)) {
-			n = memo_join(memo, old, n, max, &bounds, fp_slot, trace);
+			n = memo_join(memo, old, n, max, &bounds, fp_slot, addresses);
 			frame = memo->frames[n - 1].at;
 			old = n;
 			if (n == memo->count && memo->bottom) {
@@ -170,7 +170,7 @@ fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame
 			}
 		} else {
 			memo->fresh[n] = (struct memo_frame){ frame, fp_slot };
-			trace[n++] = frame.pc;
+			addresses[n++] = frame.pc;
 		}
 		const struct found_rule found = rules_find(map, rules, frame.pc);
 		if (__builtin_expect(rule_is_plain(found.rule), 1)) {
@@ -192,7 +192,7 @@ fast_walk(const struct walk *walk, struct unwind_memo *memo, struct unwind_frame
 	}
 	if (memo->done > n)
 		memo->done = n;
-	memo_settle(memo, n);
+	memo_commit(memo, n);
 	memo->count = n;
 	memo->bottom = end == RULE_AT_BOTTOM && by_rule;
 	memo->whole = memo->bottom && !opaque;
@@ -223,7 +223,7 @@ static inline void memo_set_busy(struct unwind_memo *memo, bool busy)
  * so all slots can be read. Returns the depth; 0: a frame differs. */
 static inline uint32_t memo_repeat(struct unwind_memo *memo, const struct code_map *map,
                                    const struct unwind_stack *stack, const struct unwind_frame *leaf,
-                                   uint64_t *trace, int max)
+                                   uint64_t *addresses, int max)
 {
 	const struct memo_frame *next = memo->frames, *const end = next + memo->count;
 	uint32_t depth = 0;
@@ -232,12 +232,12 @@ static inline uint32_t memo_repeat(struct unwind_memo *memo, const struct code_m
 	    !same_frame(&next->at, leaf))
 		return 0;
 	memo_set_busy(memo, true);
-	for (*trace = leaf->pc;; *trace = next->at.pc) {
+	for (*addresses = leaf->pc;; *addresses = next->at.pc) {
 		if (++next == end) {
 			depth = memo->count;
 			break;
 		}
-		trace++;
+		addresses++;
 		if (arch_return_address(&next->at) - 1 != next->at.pc ||
 		    (next->fp_slot != 0 && *(const uintptr_t *)next->fp_slot != next->at.fp))
 			break;
@@ -259,10 +259,10 @@ __attribute__((always_inline)) static inline void fetch_ahead(const struct code_
 		__builtin_prefetch((const void *)(sp + ahead));
 }
 
-/* A trace that is not the memo's as a whole. Not inlined, as fast_walk(). */
+/* A stack that is not the memo's as a whole. Not inlined, as fast_walk(). */
 __attribute__((noinline)) static struct unwind_result
-trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct code_map *map,
-           struct unwind_memo *memo, uint64_t *trace, int max)
+walk_anew(const void *ucontext, const struct unwind_stack *stack, const struct code_map *map,
+          struct unwind_memo *memo, uint64_t *addresses, int max)
 {
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 	const bool is_usable = memo != NULL && !memo->busy;
@@ -280,8 +280,8 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	const struct walk walk = { .ucontext = ucontext,
 		                   .map = map,
 		                   .stack = stack,
-		                   .trace = trace,
-		                   .max = max < TRACE_MAX_FRAMES ? (uint32_t)max : TRACE_MAX_FRAMES,
+		                   .addresses = addresses,
+		                   .max = max < STACK_FRAMES_MAX ? (uint32_t)max : STACK_FRAMES_MAX,
 		                   .frames = is_usable ? memo->frames : NULL,
 		                   .page = is_usable ? (unsigned char *)memo->fresh : NULL };
 	fetch_ahead(map, leaf.sp); /* no prefetch faults, whatever the stack */
@@ -308,16 +308,16 @@ trace_anew(const void *ucontext, const struct unwind_stack *stack, const struct 
 	return result;
 }
 
-struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
-                                  struct unwind_memo *memo, uint64_t *trace, int max)
+struct unwind_result unwind_addresses(const void *ucontext, const struct unwind_stack *stack,
+                                      struct unwind_memo *memo, uint64_t *addresses, int max)
 {
 	const struct code_map *map = code_map_current();
 
 	if (memo != NULL && map != NULL && !code_map_moved(map)) {
 		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
-		const uint32_t depth = memo_repeat(memo, map, stack, &leaf, trace, max);
+		const uint32_t depth = memo_repeat(memo, map, stack, &leaf, addresses, max);
 		if (depth != 0)
 			return (struct unwind_result){ (int16_t)depth, false, map->generation, memo->frames };
 	}
-	return trace_anew(ucontext, stack, map, memo, trace, max);
+	return walk_anew(ucontext, stack, map, memo, addresses, max);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the registers of an interrupted thread to its stack trace.
+ * From the registers of an interrupted thread to the addresses of its stack.
  *
  * Async-signal-safe: no malloc, no lock, no loader call. It reads the thread's
  * stack within [sp - 128, stack_end); 128 is the ABI's red zone, to which the rule of an
@@ -43,8 +43,8 @@ struct unwind_result {
  * each caller an address inside its call instruction (the return address less one), so
  * that a reader can symbolize every address as it is. A frame that a signal interrupted
  * has its exact address. */
-struct unwind_result unwind_trace(const void *ucontext, const struct unwind_stack *stack,
-                                  struct unwind_memo *memo, uint64_t *trace, int max);
+struct unwind_result unwind_addresses(const void *ucontext, const struct unwind_stack *stack,
+                                      struct unwind_memo *memo, uint64_t *addresses, int max);
 
 /* Reads words of a frame, on the known stack or another one. */
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count);

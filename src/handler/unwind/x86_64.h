@@ -36,15 +36,15 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 
 	if (row->signal_frame)
 		return RULE_SIGNAL;
-	if (row->return_address.place == CFI_UNDEFINED)
+	if (row->return_address.saved == CFI_UNDEFINED)
 		return RULE_BOTTOM;
-	if (row->return_address.place != CFI_AT_CFA || row->return_address.value != -8)
+	if (row->return_address.saved != CFI_AT_CFA || row->return_address.value != -8)
 		return RULE_FULL;
 
-	if (row->frame_pointer.place == CFI_AT_CFA && row->frame_pointer.value < 0 &&
+	if (row->frame_pointer.saved == CFI_AT_CFA && row->frame_pointer.value < 0 &&
 	    row->frame_pointer.value % 8 == 0 && row->frame_pointer.value >= -8 * RBP_MAX_WORDS)
 		rbp = (uint32_t)(-row->frame_pointer.value / 8);
-	else if (row->frame_pointer.place != CFI_SAME)
+	else if (row->frame_pointer.saved != CFI_SAME)
 		return RULE_FULL;
 	if (row->cfa_by_expression ||
 	    (row->cfa_register != CFI_STACK_POINTER && row->cfa_register != CFI_FRAME_POINTER))

@@ -178,8 +178,8 @@ static const char *patch_late(struct host_library *library, bool alone)
 	return why;
 }
 
-WAIT_DEFINE(for_patching, "a SQLite that comes late: another thread patches one", WAIT_MS(2000),
-            "that thread, when it is done");
+BOUNDED_WAIT_DEFINE(for_patching, "a SQLite that comes late: another thread patches one", BOUND_MS(2000),
+                    "that thread, when it is done");
 
 LOCK_DEFINE(late_lock, LOCK_LATE_PATCH, .at_fork = LOCK_BRIEFLY); /* dlopen() waits for the loader's lock */
 

@@ -13,7 +13,7 @@
 
 /* Hooks the library, one of host_libraries, in every object that calls it. Again when
  * objects have come since; cheap when none has. True when the host's steps can be seen
- * now; false: use the trace fall-back for connections opened now. */
+ * now; false: use the trace callback for connections opened now. */
 bool hooks_install(const struct host_library *library);
 
 /* Hooks all libraries that are known, in what objects have come since. Never waits: safe

@@ -51,10 +51,10 @@ static void *queryprof_worker(void *context)
 static bool is_of_sqlite(void)
 {
 	struct calling *calling = calling_current;
-	const struct call_slot *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
-	const struct run *run = place ? place->run : NULL;
+	const struct call_slot *slot = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+	const struct run *run = slot ? slot->run : NULL;
 
-	return !run || !host_is_patched(place->library) ||
+	return !run || !host_is_patched(slot->library) ||
 	       (run->session && run->session->db &&
 	        sqlite3_limit(run->session->db, SQLITE_LIMIT_WORKER_THREADS, -1) > 0);
 }
@@ -71,7 +71,7 @@ static const struct query_tag *query_of_worker(void)
 	tag = thread ? query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits) : NULL;
 	if (!tag || !is_of_sqlite())
 		return NULL;
-	if (!trace_fallback_runs())
+	if (!trace_callback_runs())
 		return tag;
 	owner = tag->mutex_owner ? *tag->mutex_owner : NULL;
 	return owner && *owner == (int)thread->id ? tag : NULL;

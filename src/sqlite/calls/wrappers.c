@@ -95,7 +95,7 @@ WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
 	int rc = statement_is_reset(stmt) ? reset(stmt) : statement_reset(OF(number), stmt, reset, FRAME);
 
 	if (rc == SQLITE_OK)
-		programs_read(stmt, FRAME);
+		bytecode_read(stmt, FRAME);
 	return rc;
 }
 
@@ -152,7 +152,7 @@ WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *c
 	operation_end_exec(&operation, rc);
 	statement_exec_end(&exec.call);
 	if (rc == SQLITE_OK)
-		programs_read(db, FRAME);
+		bytecode_read(db, FRAME);
 	return rc;
 }
 

@@ -7,7 +7,7 @@
 
 #define CONNECTION_BYTES 0x400u /* as far as it is looked at */
 
-static bool was_authorizer_called, was_progress_called; /* one thread finds the places of one library */
+static bool was_authorizer_called, was_progress_called; /* one thread finds the locations of one library */
 
 static int on_authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
 {
@@ -55,14 +55,14 @@ void callbacks_find(struct callback_locations *found, const sqlite3_api_routines
 	api->progress_handler(db, 0, NULL, NULL);
 }
 
-bool callback_is_set(const struct callback_location *place, const sqlite3 *db)
+bool callback_is_set(const struct callback_location *location, const sqlite3 *db)
 {
 	const void *callback;
 
-	if (place->is_never_called)
+	if (location->is_never_called)
 		return false;
-	if (!place->at)
+	if (!location->at)
 		return true;
-	memcpy(&callback, (const char *)db + place->at, sizeof(callback));
+	memcpy(&callback, (const char *)db + location->at, sizeof(callback));
 	return callback != NULL;
 }

@@ -24,6 +24,6 @@ struct callback_locations {
 void callbacks_find(struct callback_locations *found, const sqlite3_api_routines *api, sqlite3 *db);
 
 /* Whether the connection has the callback, or may have it. */
-bool callback_is_set(const struct callback_location *place, const sqlite3 *db);
+bool callback_is_set(const struct callback_location *location, const sqlite3 *db);
 
 #endif

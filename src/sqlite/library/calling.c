@@ -103,7 +103,7 @@ struct calling *calling_begin_thread(void)
 	calling->traced = NULL;
 	calling->library = NULL;
 	for (uint32_t i = 0; i < calling->used; i++)
-		calling->places[i].is_orphan = true;
+		calling->slots[i].is_orphan = true;
 	/* Without a key the table stays the thread's when that has gone: 2 KiB. */
 	if (has_key)
 		pthread_setspecific(key, calling);
@@ -122,23 +122,23 @@ static struct unwind_stack own_stack(void)
 }
 
 /* One byte further up: a call in the very frame of one that was left is behind it, too. */
-static enum frame_location place_of(const struct call_slot *place, const struct unwind_stack *stack,
-                                    const void *frame)
+static enum frame_location slot_of(const struct call_slot *slot, const struct unwind_stack *stack,
+                                   const void *frame)
 {
-	return frame_location(place->frame, place->frame_return, stack, (uintptr_t)frame + 1);
+	return frame_location(slot->frame, slot->frame_return, stack, (uintptr_t)frame + 1);
 }
 
 /* On another stack, which may have been unmapped, or written over after a longjmp. */
-static bool is_written_over(const struct call_slot *place)
+static bool is_written_over(const struct call_slot *slot)
 {
 	uintptr_t now;
 
-	return !stack_copy_part(place->frame + sizeof(now), &now, sizeof(now)) || now != place->frame_return;
+	return !stack_copy_part(slot->frame + sizeof(now), &now, sizeof(now)) || now != slot->frame_return;
 }
 
 void calling_trim(struct calling *calling)
 {
-	while (calling->used && !call_slot_number(&calling->places[calling->used - 1]))
+	while (calling->used && !call_slot_number(&calling->slots[calling->used - 1]))
 		calling->used--;
 }
 
@@ -148,18 +148,18 @@ bool calling_reset_left(struct calling *calling, const void *frame, struct run *
 	bool is_full = calling->used == CALLS_MAX;
 
 	for (uint32_t i = calling->used; i-- > 0;) {
-		struct call_slot *place = &calling->places[i];
-		enum frame_location where = place_of(place, &stack, frame);
+		struct call_slot *slot = &calling->slots[i];
+		enum frame_location where = slot_of(slot, &stack, frame);
 
-		*number = call_slot_number(place);
+		*number = call_slot_number(slot);
 		if (!*number)
 			continue;
-		if (place->is_orphan || (where == FRAME_ELSEWHERE && is_full && is_written_over(place)))
+		if (slot->is_orphan || (where == FRAME_ELSEWHERE && is_full && is_written_over(slot)))
 			where = FRAME_LEFT;
 		if (where != FRAME_LEFT)
 			continue;
-		*run = place->run;
-		call_slot_free(place);
+		*run = slot->run;
+		call_slot_free(slot);
 		calling_trim(calling);
 		return true;
 	}
@@ -172,11 +172,11 @@ struct call_slot *calling_find(struct calling *calling, const void *frame)
 	struct call_slot *found = NULL;
 
 	for (uint32_t i = calling->used; i-- > 0;) {
-		struct call_slot *place = &calling->places[i];
+		struct call_slot *slot = &calling->slots[i];
 
-		if (call_slot_number(place) && place_of(place, &stack, frame) == FRAME_AROUND &&
-		    (!found || place->frame < found->frame))
-			found = place;
+		if (call_slot_number(slot) && slot_of(slot, &stack, frame) == FRAME_AROUND &&
+		    (!found || slot->frame < found->frame))
+			found = slot;
 	}
 	return found;
 }
@@ -184,10 +184,10 @@ struct call_slot *calling_find(struct calling *calling, const void *frame)
 static struct call_slot *find_free(struct calling *calling)
 {
 	if (calling->used < CALLS_MAX)
-		return &calling->places[calling->used++];
+		return &calling->slots[calling->used++];
 	for (uint32_t i = 0; i < CALLS_MAX; i++)
-		if (!call_slot_number(&calling->places[i]))
-			return &calling->places[i];
+		if (!call_slot_number(&calling->slots[i]))
+			return &calling->slots[i];
 	return NULL;
 }
 
@@ -205,13 +205,13 @@ static void see_around(struct call *call, struct call_slot *outer)
 
 void call_enter_among(struct call *call, struct calling *calling)
 {
-	struct call_slot *place = calling_find(calling, call->frame);
+	struct call_slot *slot = calling_find(calling, call->frame);
 
-	if (place)
-		see_around(call, place);
-	place = find_free(calling);
-	if (place)
-		call_acquire_slot(call, calling, place);
+	if (slot)
+		see_around(call, slot);
+	slot = find_free(calling);
+	if (slot)
+		call_acquire_slot(call, calling, slot);
 }
 
 struct call_slot *call_outer(const struct call *call)

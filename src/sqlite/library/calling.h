@@ -21,13 +21,13 @@
 
 struct host_library;
 struct lock_file;
-struct left_walk;
-struct program_due;
+struct orphan_walk;
+struct bytecode_due;
 struct run;
 
 /* One call, as the code finds it that runs inside. */
 struct call_slot {
-	uint64_t number;               /* atomic; 0: the place is free */
+	uint64_t number;               /* atomic; 0: the slot is free */
 	uintptr_t frame, frame_return; /* of the wrapper */
 	const struct host_library *library;
 	struct run *running; /* the outermost run that the call is part of, NULL: none */
@@ -51,16 +51,16 @@ struct lock_refusal {
 };
 
 struct calling {
-	uint32_t used; /* places up to here may be taken */
+	uint32_t used; /* slots up to here may be taken */
 	uint64_t numbers;
 	uint64_t runs; /* atomic: that calls of the table have begun */
-	struct call_slot places[CALLS_MAX];
+	struct call_slot slots[CALLS_MAX];
 	/* That calls of the thread worked for of late, by their statements: guesses, see run_call.h. */
 	struct run *recent[CALLS_RECENT];
 	struct run *traced; /* begun by the thread's newest trace event */
 	struct lock_refusal refused;
-	struct program_due *due;            /* see bytecode.h */
-	struct left_walk *walk;             /* see orphans.c */
+	struct bytecode_due *due;           /* see bytecode.h */
+	struct orphan_walk *walk;           /* see orphans.c */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */
@@ -74,9 +74,9 @@ static inline struct run **calling_recent(struct calling *calling, const void *s
 
 /* The record of a call, on the wrapper's frame. */
 struct call {
-	struct calling *calling; /* of the thread that began the call; NULL: there is no place */
-	struct call_slot *place;
-	uint64_t number; /* names the call in the process; 0: there is no place */
+	struct calling *calling; /* of the thread that began the call; NULL: there is no slot */
+	struct call_slot *slot;
+	uint64_t number; /* names the call in the process; 0: there is no slot */
 	const struct host_library *library;
 	const void *frame;
 	/* The call around it. */
@@ -103,18 +103,18 @@ static inline struct calling *calling_here(void)
 	return __builtin_expect(calling_current != 0, 1) ? calling_current : calling_begin_thread();
 }
 
-static inline uint64_t call_slot_number(const struct call_slot *place)
+static inline uint64_t call_slot_number(const struct call_slot *slot)
 {
-	/* Relaxed: another thread only ever frees a place. */
-	return __atomic_load_n(&place->number, __ATOMIC_RELAXED);
+	/* Relaxed: another thread only ever frees a slot. */
+	return __atomic_load_n(&slot->number, __ATOMIC_RELAXED);
 }
 
-static inline void call_slot_free(struct call_slot *place)
+static inline void call_slot_free(struct call_slot *slot)
 {
-	__atomic_store_n(&place->number, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->number, 0, __ATOMIC_RELAXED);
 }
 
-/* `used` goes down to the last place that is taken. */
+/* `used` goes down to the last slot that is taken. */
 void calling_trim(struct calling *calling);
 
 /* The low bits of every call's number are 0: a run's owner has flags there (runs.h). */
@@ -126,29 +126,29 @@ static inline uint64_t calling_number(struct calling *calling)
 	return calling->numbers += CALL_NUMBER_STEP;
 }
 
-/* Frees the place of one call of which the frame shows that it was left, and gives its run,
+/* Frees the slot of one call of which the frame shows that it was left, and gives its run,
  * NULL: none, and its number. False: there is none. `frame` is that of the calling code. */
 bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number);
 
 /* The innermost call that the code of `frame` is inside of, NULL: none. */
 struct call_slot *calling_find(struct calling *calling, const void *frame);
 
-/* call_enter()'s parts: the place that the call stands in, and that place and what is around
+/* call_enter()'s parts: the slot that the call stands in, and that slot and what is around
  * the call, where the thread is in other calls. */
-static inline void call_acquire_slot(struct call *call, struct calling *calling, struct call_slot *place)
+static inline void call_acquire_slot(struct call *call, struct calling *calling, struct call_slot *slot)
 {
 	call->calling = calling;
-	call->place = place;
+	call->slot = slot;
 	call->number = calling_number(calling);
-	place->frame = (uintptr_t)call->frame;
-	place->frame_return = frame_return_address((uintptr_t)call->frame);
-	place->library = call->library;
-	place->running = call->running;
-	place->run = call->around;
-	place->is_quiet = call->is_quiet;
-	place->is_exec = place->is_orphan = false;
-	place->newest_row = NULL;
-	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
+	slot->frame = (uintptr_t)call->frame;
+	slot->frame_return = frame_return_address((uintptr_t)call->frame);
+	slot->library = call->library;
+	slot->running = call->running;
+	slot->run = call->around;
+	slot->is_quiet = call->is_quiet;
+	slot->is_exec = slot->is_orphan = false;
+	slot->newest_row = NULL;
+	__atomic_store_n(&slot->number, call->number, __ATOMIC_RELAXED);
 }
 void call_enter_among(struct call *call, struct calling *calling);
 
@@ -167,16 +167,16 @@ static inline void call_enter(struct call *call, const struct host_library *libr
 		return;
 	}
 	calling->used = 1;
-	call_acquire_slot(call, calling, calling->places);
+	call_acquire_slot(call, calling, calling->slots);
 }
 
 static inline void call_leave(struct call *call)
 {
 	struct calling *calling = call->calling;
 
-	if (!calling || call_slot_number(call->place) != call->number)
+	if (!calling || call_slot_number(call->slot) != call->number)
 		return;
-	call_slot_free(call->place);
+	call_slot_free(call->slot);
 	/* The rest is the thread's own. */
 	if (calling != calling_current)
 		return;
@@ -191,21 +191,21 @@ static inline void call_enter_quiet(struct call *call, const struct host_library
 {
 	call_enter(call, library, frame);
 	if (call->number)
-		call->place->is_quiet = true;
+		call->slot->is_quiet = true;
 }
 
 /* The call works for the run from now on, NULL: no longer. */
 static inline void call_set_run(struct call *call, struct run *run)
 {
-	struct call_slot *place = call->place;
+	struct call_slot *slot = call->slot;
 
-	if (!place || call_slot_number(place) != call->number)
+	if (!slot || call_slot_number(slot) != call->number)
 		return;
-	place->run = run ? run : call->around;
-	place->running = call->running ? call->running : run;
+	slot->run = run ? run : call->around;
+	slot->running = call->running ? call->running : run;
 }
 
-/* The place of the call around this one, NULL: none, or it has gone. */
+/* The slot of the call around this one, NULL: none, or it has gone. */
 struct call_slot *call_outer(const struct call *call);
 
 #endif

@@ -32,8 +32,8 @@ LOCK_DEFINE(statics, LOCK_SQLITE, .at_fork = LOCK_BRIEFLY);
 static __thread unsigned statics_entered;
 static __thread bool has_statics;
 
-WAIT_DEFINE(for_statics, "a call of SQLite's that takes its mutexes: another thread's", NS_PER_S,
-            "that thread, when it is done");
+BOUNDED_WAIT_DEFINE(for_statics, "a call of SQLite's that takes its mutexes: another thread's", NS_PER_S,
+                    "that thread, when it is done");
 
 /* Whoever does not get it goes on: the lock is for fork() alone. */
 NOT_ANALYSED void host_enter_statics(void)
@@ -53,10 +53,10 @@ NOT_ANALYSED void host_leave_statics(void)
 const struct host_library *host_find_current(void)
 {
 	struct calling *calling = calling_here();
-	const struct call_slot *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+	const struct call_slot *mapping = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
 
-	if (place)
-		return place->library;
+	if (mapping)
+		return mapping->library;
 	return calling && calling->library ? calling->library : &host_libraries[0];
 }
 
@@ -72,15 +72,15 @@ const struct host_library *host_find(const sqlite3_api_routines *api)
 	return NULL;
 }
 
-struct place {
+struct mapping {
 	uintptr_t address, start, end;
 	const char *path;
 	bool is_bound;
 };
 
-static int find_place(struct dl_phdr_info *info, size_t size, void *context)
+static int find_mapping(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct place *place = context;
+	struct mapping *mapping = context;
 	uintptr_t start = UINTPTR_MAX, end = 0;
 
 	(void)size;
@@ -94,9 +94,9 @@ static int find_place(struct dl_phdr_info *info, size_t size, void *context)
 		if (info->dlpi_addr + segment->p_vaddr + segment->p_memsz > end)
 			end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
 	}
-	if (place->address < start || place->address >= end)
+	if (mapping->address < start || mapping->address >= end)
 		return 0;
-	*place = (struct place){ place->address, start, end, info->dlpi_name, library_is_bound(info) };
+	*mapping = (struct mapping){ mapping->address, start, end, info->dlpi_name, library_is_bound(info) };
 	return 1;
 }
 
@@ -109,10 +109,10 @@ struct function_search {
 static int find_function(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct function_search *search = context;
-	struct place place = { .address = search->library->start };
+	struct mapping mapping = { .address = search->library->start };
 	const ElfW(Sym) *symbol;
 
-	if (!find_place(info, size, &place))
+	if (!find_mapping(info, size, &mapping))
 		return 0;
 	symbol = loaded_symbol_find(info, search->name, STT_FUNC);
 	if (symbol)
@@ -199,14 +199,14 @@ static const sqlite3_api_routines *complete(const struct host_library *library)
 }
 
 /* `own`: the object that has this library. */
-static void fill(struct host_library *library, const sqlite3_api_routines *api, const struct place *place,
-                 const struct place *own)
+static void fill(struct host_library *library, const sqlite3_api_routines *api, const struct mapping *mapping,
+                 const struct mapping *own)
 {
-	library->start = place->start;
-	library->end = place->end;
-	library->is_bound = place->is_bound;
-	library->name = make_name(api->libversion(), place->path);
-	open_waits_add_engine(place->start, place->end);
+	library->start = mapping->start;
+	library->end = mapping->end;
+	library->is_bound = mapping->is_bound;
+	library->name = make_name(api->libversion(), mapping->path);
+	open_waits_add_engine(mapping->start, mapping->end);
 	/* A thread that waits for a connection as it enters a step does so in queryprof's name: SQLite's own
 	 * functions jump to pthread_mutex_lock(). A program with queryprof inside has functions of the host's
 	 * there, too. */
@@ -226,7 +226,8 @@ static struct host_library *find_free(void)
 
 const struct host_library *host_adopt(const sqlite3_api_routines *api, char **error)
 {
-	struct place place = { .address = (uintptr_t)api->libversion }, own = { .address = (uintptr_t)fill };
+	struct mapping mapping = { .address = (uintptr_t)api->libversion },
+		       own = { .address = (uintptr_t)fill };
 	const struct host_library *known = host_find(api);
 	struct host_library *added;
 
@@ -238,13 +239,13 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 		return NULL;
 	}
 	/* Before the lock, as the loader calls back. */
-	loader_each(find_place, &place);
-	loader_each(find_place, &own);
+	loader_each(find_mapping, &mapping);
+	loader_each(find_mapping, &own);
 	lock_acquire(&lock);
 	known = host_find(api);
 	added = known ? NULL : find_free();
 	if (added) {
-		fill(added, api, &place, &own);
+		fill(added, api, &mapping, &own);
 		/* For good: every call now stands in the table of calls, sampled or not. */
 		if (added != host_libraries)
 			sessions_watch_more(1);

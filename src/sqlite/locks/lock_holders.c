@@ -180,7 +180,7 @@ unsigned lock_file_locks(const struct lock_file *file)
 	       (unsigned)(load(&file->level) > LEVEL_PENDING) << LOCK_EXCLUSIVE;
 }
 
-void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run)
+void lock_file_acquired(struct lock_file *file, struct lock_request taken, const struct query_run *run)
 {
 	bool writes = load(&file->level) >= LEVEL_RESERVED || load(&file->exclusive);
 
@@ -208,13 +208,13 @@ bool lock_file_is_pending(struct lock_file *file, struct lock_request refused)
 	return true;
 }
 
-void lock_file_keeps_level(struct lock_file *file, int level)
+void lock_file_lowered_level(struct lock_file *file, int level)
 {
 	if ((uint32_t)level < load(&file->level))
 		store(&file->level, (uint32_t)level);
 }
 
-void lock_file_leaves_slots(struct lock_file *file, int first, int count)
+void lock_file_released_slots(struct lock_file *file, int first, int count)
 {
 	uint32_t mask = ((1u << count) - 1) << first;
 

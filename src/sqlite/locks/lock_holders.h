@@ -52,14 +52,14 @@ const char *lock_file_path(const struct lock_file *file);
 unsigned lock_file_locks(const struct lock_file *file);
 
 /* The file has the lock now; `run` NULL: no known run took it. */
-void lock_file_takes(struct lock_file *file, struct lock_request taken, const struct query_run *run);
+void lock_file_acquired(struct lock_file *file, struct lock_request taken, const struct query_run *run);
 
 /* True: being refused this lock, it has PENDING now. */
 bool lock_file_is_pending(struct lock_file *file, struct lock_request refused);
 
 /* The file has at most this level, or not the slot any more. */
-void lock_file_keeps_level(struct lock_file *file, int level);
-void lock_file_leaves_slots(struct lock_file *file, int first, int count);
+void lock_file_lowered_level(struct lock_file *file, int level);
+void lock_file_released_slots(struct lock_file *file, int first, int count);
 
 /* The holder of what stands against it. `text` gets the beginning of the statement. False: no other
  * file of this process. */

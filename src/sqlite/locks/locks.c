@@ -34,9 +34,9 @@ static struct lock_methods tables[TABLES_MAX];
 
 static struct run *current_run(struct calling *calling)
 {
-	struct call_slot *place = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
+	struct call_slot *slot = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
 
-	return place && place->run && !place->run->own ? place->run : NULL;
+	return slot && slot->run && !slot->run->own ? slot->run : NULL;
 }
 
 /* The file's entry; a database that was attached later is met here. */
@@ -162,7 +162,7 @@ static void take(struct lock_file *file, struct lock_request request, const stru
 
 	if (run && run->session && !(before >> LOCK_ANY & 1))
 		lock_file_set_session(file, &run->session->transaction, run->session->number);
-	lock_file_takes(file, request, run ? &run->query : NULL);
+	lock_file_acquired(file, request, run ? &run->query : NULL);
 	if (run)
 		session = session_of_file(file);
 	if (session)
@@ -242,7 +242,7 @@ static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int 
 	if (entry) {
 		unsigned before = lock_file_locks(entry);
 
-		lock_file_keeps_level(entry, level);
+		lock_file_lowered_level(entry, level);
 		see_release(entry, before);
 	}
 	return real->unlock(file, level);
@@ -258,7 +258,7 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 	if (!locks && (entry = lock_file_find(file))) {
 		unsigned before = lock_file_locks(entry);
 
-		lock_file_leaves_slots(entry, first, count);
+		lock_file_released_slots(entry, first, count);
 		see_release(entry, before);
 	}
 	if (thread)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define WORD 8
-#define SLOTS (STEP_PLACES - STEP_REGISTERS)
+#define SLOTS (STEP_LOCATIONS - STEP_REGISTERS)
 #define A 0x0001u
 #define AD 0x0005u   /* rax, rdx */
 #define TEXT 0x00c3u /* of instructions on strings: rax, rcx, rsi, rdi */
@@ -219,8 +219,8 @@ static void write_operand(struct step *step, const struct operand *operand, cons
 		step->kills |= (uint16_t)(1u << operand->base);
 }
 
-/* The place of a whole word, STEP_NO_PLACE: it is none that is followed. */
-static uint8_t place_of(const struct operand *operand, const struct step_frame *frame)
+/* The location of a whole word, STEP_NO_LOCATION: it is none that is followed. */
+static uint8_t location_of(const struct operand *operand, const struct step_frame *frame)
 {
 	const int64_t below = (int64_t)frame->offset - operand->distance;
 
@@ -228,13 +228,13 @@ static uint8_t place_of(const struct operand *operand, const struct step_frame *
 		return (uint8_t)operand->base;
 	if (!operand->is_plain || operand->base != frame->base || below <= 0 || below % WORD ||
 	    below / WORD >= SLOTS)
-		return STEP_NO_PLACE;
+		return STEP_NO_LOCATION;
 	return (uint8_t)(STEP_REGISTERS + below / WORD);
 }
 
 static void copy(struct step *step, const struct x86_instruction *instruction, uint8_t from, uint8_t to)
 {
-	if (instruction->rex & 8 && from != STEP_NO_PLACE && to != STEP_NO_PLACE) {
+	if (instruction->rex & 8 && from != STEP_NO_LOCATION && to != STEP_NO_LOCATION) {
 		step->from = from;
 		step->to = to;
 	}
@@ -289,13 +289,13 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		                     frame->base == STEP_STACK_POINTER ? -WORD : INT32_MIN / 2 };
 
 	*step = (struct step){ .flow = instruction->is_branch ? FLOW_NEXT | FLOW_TARGET : FLOW_NEXT,
-		               .from = STEP_NO_PLACE,
-		               .to = STEP_NO_PLACE,
-		               .indexed = STEP_NO_PLACE,
-		               .reads_byte_at = STEP_NO_PLACE,
-		               .looked_at = STEP_NO_PLACE,
-		               .looked_at_too = STEP_NO_PLACE,
-		               .approaches = STEP_NO_PLACE };
+		               .from = STEP_NO_LOCATION,
+		               .to = STEP_NO_LOCATION,
+		               .indexed = STEP_NO_LOCATION,
+		               .reads_byte_at = STEP_NO_LOCATION,
+		               .looked_at = STEP_NO_LOCATION,
+		               .looked_at_too = STEP_NO_LOCATION,
+		               .approaches = STEP_NO_LOCATION };
 	switch (effect_of(instruction)) {
 	case NOTHING: break;
 	case FILLS: step->fills = true; break;
@@ -305,7 +305,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		step->kills = (uint16_t)(1u << r);
 		break;
 	case ENTRY:
-		if (operand.is_memory && !operand.is_plain && !instruction->place)
+		if (operand.is_memory && !operand.is_plain && !instruction->field)
 			step->indexed = (uint8_t)operand.base;
 		step->kills = (uint16_t)(1u << r);
 		break;
@@ -332,18 +332,18 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		if (names_addresses(instruction, bytes))
 			step->names_table = WORD;
 		step->kills = (uint16_t)(1u << r);
-		copy(step, instruction, place_of(&operand, frame), (uint8_t)r);
+		copy(step, instruction, location_of(&operand, frame), (uint8_t)r);
 		break;
 	case STORE:
 		write_operand(step, &operand, frame, written);
-		copy(step, instruction, (uint8_t)r, place_of(&operand, frame));
+		copy(step, instruction, (uint8_t)r, location_of(&operand, frame));
 		break;
 	case STORE_VECTOR:
 		if (operand.is_memory)
 			write_slots(step, &operand, frame, VECTOR_BYTES);
 		break;
 	case ADDRESS:
-		if (instruction->place)
+		if (instruction->field)
 			step->names_table = sizeof(int32_t);
 		step->kills = (uint16_t)(1u << r);
 		break;
@@ -388,8 +388,8 @@ uintptr_t step_table(const unsigned char *bytes)
 	int32_t absolute;
 
 	x86_decode(bytes, X86_BYTES_MAX, &instruction);
-	if (instruction.place)
-		return x86_place(&instruction, bytes, (uintptr_t)bytes);
+	if (instruction.field)
+		return x86_address(&instruction, bytes, (uintptr_t)bytes);
 	memcpy(&absolute, bytes + instruction.operand_at + 2, sizeof(absolute));
 	return (uintptr_t)(intptr_t)absolute;
 }

@@ -11,13 +11,13 @@
 
 #include "base/x86_64.h"
 
-/* A place below STEP_REGISTERS is a register by its number in instructions, the others are slots: the first
- * is the CFA's, each next one is a word below. */
+/* A location below STEP_REGISTERS is a register by its number in instructions, the others are slots: the
+ * first is the CFA's, each next one is a word below. */
 #define STEP_REGISTERS 16
 #define STEP_STACK_POINTER 4
 #define STEP_CHANGED_BY_CALLS 0x0fc7 /* the registers that a call need not keep */
-#define STEP_PLACES 240
-#define STEP_NO_PLACE 255
+#define STEP_LOCATIONS 240
+#define STEP_NO_LOCATION 255
 
 enum step_flow { FLOW_NEXT = 1, FLOW_TARGET = 2, FLOW_TABLE = 4 };
 
@@ -29,7 +29,7 @@ struct step {
 	bool fills;            /* it does nothing, as what stands before loops */
 	uint16_t kills;        /* the registers that it writes */
 	uint8_t slot, slots;   /* and the slots, from one on */
-	uint8_t from, to;      /* it copies a word from one place to the other */
+	uint8_t from, to;      /* it copies a word from one location to the other */
 	uint8_t names_table;   /* the width of an entry of the table that it may name, 0: none */
 	uint8_t indexed;       /* the register that has the address of the table that it reads an entry of */
 	uint8_t reads_byte_at; /* the register that has the address of a byte that it reads */

@@ -8,19 +8,19 @@
 #include "sqlite/opcode/graph.h"
 #include "sqlite/opcode/tables.h"
 
-/* The register that the opcode will be looked at through, STEP_NO_PLACE: not on each way. */
+/* The register that the opcode will be looked at through, STEP_NO_LOCATION: not on each way. */
 static uint8_t approach_of(const struct graph *graph, uint32_t number)
 {
 	const struct step *step = &graph->steps[number];
 	const uint8_t target =
-		step->target != STEP_NONE ? graph->steps[step->target].approaches : STEP_NO_PLACE;
+		step->target != STEP_NONE ? graph->steps[step->target].approaches : STEP_NO_LOCATION;
 	const uint8_t next = step->flow & FLOW_NEXT ? step[1].approaches : target;
 
-	if (step->looked_at != STEP_NO_PLACE)
+	if (step->looked_at != STEP_NO_LOCATION)
 		return step->looked_at;
 	if (step->flow & FLOW_TABLE || (step->flow & FLOW_TARGET && target != next) || step->forgets ||
 	    graph_is_written(step, next) || step->to == next)
-		return STEP_NO_PLACE;
+		return STEP_NO_LOCATION;
 	return next;
 }
 
@@ -33,16 +33,16 @@ static void find_approaches(struct graph *graph)
 		for (uint32_t i = graph->count; i-- > 0;) {
 			struct step *step = &graph->steps[i];
 
-			if (step->approaches != STEP_NO_PLACE)
+			if (step->approaches != STEP_NO_LOCATION)
 				continue;
 			step->approaches = approach_of(graph, i);
-			graph->has_changed |= step->approaches != STEP_NO_PLACE;
+			graph->has_changed |= step->approaches != STEP_NO_LOCATION;
 		}
 	} while (graph->has_changed);
 }
 
 /* Slots first: reading a register of a frame that has called takes a walk. */
-static uint8_t place_of(const struct held *held, const struct step *step)
+static uint8_t location_of(const struct held *held, const struct step *step)
 {
 	const uint64_t registers = held->words[0] & ((1u << STEP_REGISTERS) - 1);
 
@@ -54,10 +54,10 @@ static uint8_t place_of(const struct held *held, const struct step *step)
 	}
 	if (registers)
 		return (uint8_t)(1 + step_dwarf(63u - (unsigned)__builtin_clzll(registers)));
-	return step->approaches != STEP_NO_PLACE ? (uint8_t)(1 + step_dwarf(step->approaches)) : 0;
+	return step->approaches != STEP_NO_LOCATION ? (uint8_t)(1 + step_dwarf(step->approaches)) : 0;
 }
 
-static void write_places(const struct graph *graph, uint8_t *places)
+static void write_locations(const struct graph *graph, uint8_t *locations)
 {
 	uint32_t known = 0;
 
@@ -66,17 +66,17 @@ static void write_places(const struct graph *graph, uint8_t *places)
 		uint32_t end = i + 1 < graph->count ? graph->steps[i + 1].at : graph->size;
 		struct held held = graph->in[i];
 
-		places[step->at] = place_of(&held, step);
-		known += places[step->at] != 0;
+		locations[step->at] = location_of(&held, step);
+		known += locations[step->at] != 0;
 		/* A frame that has called is at its call's last byte. */
 		graph_apply(step, &held);
-		memset(places + step->at + 1, place_of(&held, step), end - step->at - 1);
+		memset(locations + step->at + 1, location_of(&held, step), end - step->at - 1);
 	}
 	debug_log(DEBUG_HOOKS, "opcode: known at %u of %u instructions, %u tables", known, graph->count,
 	          graph->table_count);
 }
 
-bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *places)
+bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *locations)
 {
 	struct graph *graph = map ? calloc(1, sizeof(*graph)) : NULL;
 	bool is_found;
@@ -87,7 +87,7 @@ bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end
 	           graph_follow_rest(graph);
 	if (is_found) {
 		find_approaches(graph);
-		write_places(graph, places);
+		write_locations(graph, locations);
 	}
 	graph_free(graph);
 	free(graph);

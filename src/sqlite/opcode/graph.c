@@ -17,45 +17,46 @@
 #define CALLEES_DEEP 3
 #define CALLEES_MAX (1u << 20) /* bytes of all of them */
 
-bool graph_has(const struct held *held, uint32_t place)
+bool graph_has(const struct held *held, uint32_t location)
 {
-	return held->words[place / 64] >> place % 64 & 1;
+	return held->words[location / 64] >> location % 64 & 1;
 }
 
-static void add(struct held *held, uint32_t place)
+static void add(struct held *held, uint32_t location)
 {
-	held->words[place / 64] |= UINT64_C(1) << place % 64;
+	held->words[location / 64] |= UINT64_C(1) << location % 64;
 }
 
-static void drop(struct held *held, uint32_t place)
+static void drop(struct held *held, uint32_t location)
 {
-	held->words[place / 64] &= ~(UINT64_C(1) << place % 64);
+	held->words[location / 64] &= ~(UINT64_C(1) << location % 64);
 }
 
-bool graph_is_written(const struct step *step, uint32_t place)
+bool graph_is_written(const struct step *step, uint32_t location)
 {
-	return place < STEP_REGISTERS ? step->kills >> place & 1
-	                              : place >= step->slot && place < (uint32_t)step->slot + step->slots;
+	return location < STEP_REGISTERS
+	               ? step->kills >> location & 1
+	               : location >= step->slot && location < (uint32_t)step->slot + step->slots;
 }
 
 void graph_apply(const struct step *step, struct held *held)
 {
-	const bool copies = step->to != STEP_NO_PLACE && graph_has(held, step->from);
+	const bool copies = step->to != STEP_NO_LOCATION && graph_has(held, step->from);
 
 	if (step->forgets)
 		memset(held, 0, sizeof(*held));
 	held->words[0] &= ~(uint64_t)step->kills;
 	for (uint32_t i = 0; i < step->slots; i++)
 		drop(held, step->slot + i);
-	if (step->to != STEP_NO_PLACE)
+	if (step->to != STEP_NO_LOCATION)
 		drop(held, step->to);
 	if (copies)
 		add(held, step->to);
-	if (step->looked_at != STEP_NO_PLACE) {
+	if (step->looked_at != STEP_NO_LOCATION) {
 		if (!graph_has(held, step->looked_at))
 			memset(held, 0, sizeof(*held));
 		add(held, step->looked_at);
-		if (step->looked_at_too != STEP_NO_PLACE)
+		if (step->looked_at_too != STEP_NO_LOCATION)
 			add(held, step->looked_at_too);
 	}
 }
@@ -145,11 +146,11 @@ static uint16_t changed_in(struct graph *graph, const struct cfi_row *row, int d
 			return STEP_CHANGED_BY_CALLS;
 		step_read(&step, &instruction, bytes, &frame);
 		if (is_call(&instruction))
-			step.kills = changed_by(graph, x86_place(&instruction, bytes, at), deep - 1);
+			step.kills = changed_by(graph, x86_address(&instruction, bytes, at), deep - 1);
 		kills |= step.kills & STEP_CHANGED_BY_CALLS;
 		if (step.forgets || step.flow & FLOW_TABLE ||
 		    (step.flow & FLOW_TARGET &&
-		     x86_place(&instruction, bytes, at) - row->function_start >= size))
+		     x86_address(&instruction, bytes, at) - row->function_start >= size))
 			return STEP_CHANGED_BY_CALLS;
 		at += instruction.length;
 	}
@@ -208,12 +209,12 @@ static bool decode_part(struct graph *graph, const struct part *part)
 		frame.offset = row.cfa_offset;
 		step_read(&step, &instruction, code + at, &frame);
 		if (is_call(&instruction))
-			step.kills =
-				changed_by(graph, x86_place(&instruction, code + at, address), CALLEES_DEEP);
+			step.kills = changed_by(graph, x86_address(&instruction, code + at, address),
+			                        CALLEES_DEEP);
 		step.at = part->at + at;
 		step.target = STEP_NONE;
 		if (step.flow & FLOW_TARGET) {
-			const uintptr_t target = x86_place(&instruction, code + at, address);
+			const uintptr_t target = x86_address(&instruction, code + at, address);
 
 			step.target = (uint32_t)(target - address);
 			follow_branch(graph, &step, target);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function's code as steps from instruction to instruction, and which places hold one value at each of
+ * A function's code as steps from instruction to instruction, and which locations hold one value at each of
  * them.
  */
 #ifndef QUERYPROF_SQLITE_OPCODE_GRAPH_H
@@ -15,7 +15,7 @@
 #define PARTS_MAX 4
 #define CALLEES_KNOWN 512
 
-/* The places that hold the address: bits 0 to 15 are registers, the others slots. */
+/* The locations that hold the address: bits 0 to 15 are registers, the others slots. */
 struct held {
 	uint64_t words[4];
 };
@@ -68,10 +68,10 @@ uint32_t graph_step_at(const struct graph *graph, uintptr_t address);
 
 const unsigned char *graph_code_of(const struct graph *graph, uint32_t offset);
 
-bool graph_has(const struct held *held, uint32_t place);
-bool graph_is_written(const struct step *step, uint32_t place);
+bool graph_has(const struct held *held, uint32_t location);
+bool graph_is_written(const struct step *step, uint32_t location);
 
-/* Applies the step to the places that hold the address. */
+/* Applies the step to the locations that hold the address. */
 void graph_apply(const struct step *step, struct held *held);
 
 /* Follows all ways from the first step; the value is known at a step that has looked_at. False: it does

@@ -21,7 +21,7 @@
 
 #define WORD sizeof(uintptr_t)
 #define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are looked at */
-#define PROGRAM_MAX 200
+#define BYTECODE_MAX 200
 #define SLOTS 128 /* of the frame */
 #define NEAR 12   /* frames between the interpreter and look_here() */
 #define OP_BYTES_MAX (8 * WORD)
@@ -46,24 +46,24 @@ struct learning {
 	/* The statement being tried. */
 	enum trial_kind kind;
 	const void *statement;
-	uintptr_t program; /* its opcodes */
+	uintptr_t bytecode; /* its opcodes */
 	uint32_t count;
 	uint32_t caller;        /* the opcode that calls queryprof's function */
 	bool looks, has_looked; /* in its calls of that */
 	bool failed;
 	/* Which words of the structures are each of these, until now. */
 	struct {
-		bool frame[STRUCT_BYTES / WORD], parent[STRUCT_BYTES / WORD], program[STRUCT_BYTES / WORD];
+		bool frame[STRUCT_BYTES / WORD], parent[STRUCT_BYTES / WORD], bytecode[STRUCT_BYTES / WORD];
 		bool count[STRUCT_BYTES / 4], pc[STRUCT_BYTES / 4], counter[STRUCT_BYTES / 4];
 	} is;
-	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each place held in each call */
+	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each location held in each call */
 	uintptr_t called_from[TRIAL_CALLS];          /* in the interpreter */
 	struct {
 		const char *name; /* the library's own */
 		struct opcode_bytes bytes;
-	} rows[PROGRAM_MAX];
-	unsigned char copy[PROGRAM_MAX * OP_BYTES_MAX]; /* of the program */
-	const char *names[256];                         /* of the opcodes that were met, as in `rows` */
+	} rows[BYTECODE_MAX];
+	unsigned char copy[BYTECODE_MAX * OP_BYTES_MAX]; /* of the bytecode */
+	const char *names[256];                          /* of the opcodes that were met, as in `rows` */
 };
 
 static struct opcode_library libraries[HOST_LIBRARIES_MAX];
@@ -114,7 +114,7 @@ static uint32_t explain(struct learning *learning, const char *sql)
 
 		/* Those of its triggers follow, numbered from 0. */
 		is_main = is_main && (uint32_t)api->column_int(stmt, 0) == count;
-		if (!is_main || count == PROGRAM_MAX || !name)
+		if (!is_main || count == BYTECODE_MAX || !name)
 			continue;
 		learning->rows[count].name = name;
 		learning->rows[count].bytes.p1 = api->column_int(stmt, 2);
@@ -135,8 +135,8 @@ static bool is_row(const struct learning *learning, uint32_t number, const void 
 	return bytes.p1 == row->p1 && bytes.p2 == row->p2 && bytes.p3 == row->p3;
 }
 
-/* Whether the program is there. Then it is in `copy`. */
-static bool copy_program(struct learning *learning, uintptr_t at, uint32_t op_bytes, uint32_t count)
+/* Whether the bytecode is there. Then it is in `copy`. */
+static bool copy_bytecode(struct learning *learning, uintptr_t at, uint32_t op_bytes, uint32_t count)
 {
 	if (!count || !stack_copy_part(at, learning->copy, count * op_bytes))
 		return false;
@@ -146,19 +146,19 @@ static bool copy_program(struct learning *learning, uintptr_t at, uint32_t op_by
 	return true;
 }
 
-static void set_op_bytes(struct opcode_locations *places, uint32_t bytes)
+static void set_op_bytes(struct opcode_locations *locations, uint32_t bytes)
 {
-	places->op_bytes = bytes;
-	places->op_shift = (uint32_t)__builtin_ctz(bytes);
-	places->op_inverse = bytes >> places->op_shift;
+	locations->op_bytes = bytes;
+	locations->op_shift = (uint32_t)__builtin_ctz(bytes);
+	locations->op_inverse = bytes >> locations->op_shift;
 	/* Each step doubles the bits that are right, three at first. */
 	for (int i = 0; i < 5; i++)
-		places->op_inverse *= 2 - (bytes >> places->op_shift) * places->op_inverse;
+		locations->op_inverse *= 2 - (bytes >> locations->op_shift) * locations->op_inverse;
 }
 
-static void find_program(struct learning *learning, const void *const *words, size_t size, uint32_t count)
+static void find_bytecode(struct learning *learning, const void *const *words, size_t size, uint32_t count)
 {
-	struct opcode_locations *places = &learning->found->places;
+	struct opcode_locations *locations = &learning->found->locations;
 	struct opcode_bytes first;
 
 	for (uint32_t i = 0; i < size / WORD; i++) {
@@ -168,9 +168,9 @@ static void find_program(struct learning *learning, const void *const *words, si
 		    !is_row(learning, 0, &first))
 			continue;
 		for (uint32_t bytes = sizeof(first); bytes <= OP_BYTES_MAX; bytes += WORD)
-			if (copy_program(learning, at, bytes, count)) {
-				places->a_op = i * WORD;
-				set_op_bytes(places, bytes);
+			if (copy_bytecode(learning, at, bytes, count)) {
+				locations->a_op = i * WORD;
+				set_op_bytes(locations, bytes);
 				return;
 			}
 	}
@@ -180,25 +180,25 @@ static void find_program(struct learning *learning, const void *const *words, si
 /* Before its first step: opcodes change as they run. */
 static bool look_at_statement(struct learning *learning, const sqlite3_stmt *stmt, uint32_t count)
 {
-	const struct opcode_locations *places = &learning->found->places;
+	const struct opcode_locations *locations = &learning->found->locations;
 	union {
 		const void *words[STRUCT_BYTES / WORD];
 		uint32_t numbers[STRUCT_BYTES / 4];
 	} now = { { NULL } };
 	size_t size = read_struct(stmt, &now);
 
-	if (!places->op_bytes)
-		find_program(learning, now.words, size, count);
-	if (learning->failed ||
-	    !copy_program(learning, (uintptr_t)now.words[places->a_op / WORD], places->op_bytes, count))
+	if (!locations->op_bytes)
+		find_bytecode(learning, now.words, size, count);
+	if (learning->failed || !copy_bytecode(learning, (uintptr_t)now.words[locations->a_op / WORD],
+	                                       locations->op_bytes, count))
 		return false;
 	learning->statement = stmt;
-	learning->program = (uintptr_t)now.words[places->a_op / WORD];
+	learning->bytecode = (uintptr_t)now.words[locations->a_op / WORD];
 	learning->count = count;
 	for (uint32_t i = 0; i < STRUCT_BYTES / 4; i++)
 		learning->is.count[i] &= i < size / 4 && now.numbers[i] == count;
 	for (uint32_t i = 0; i < count; i++)
-		learning->names[learning->copy[i * places->op_bytes]] = learning->rows[i].name;
+		learning->names[learning->copy[i * locations->op_bytes]] = learning->rows[i].name;
 	return true;
 }
 
@@ -212,7 +212,7 @@ static bool is_among(const char *name, const char *names)
 	return false;
 }
 
-/* The one opcode of the program that calls queryprof's function; 0: there are several. */
+/* The one opcode of the bytecode that calls queryprof's function; 0: there are several. */
 static uint32_t find_caller(const struct learning *learning, const char *names)
 {
 	uint32_t caller = 0, calls = 0;
@@ -227,7 +227,7 @@ static uint32_t find_caller(const struct learning *learning, const char *names)
 
 /* --- what the interpreter's frame has -------------------------------------------------------- */
 
-static bool find_function(const struct code_map *map, uintptr_t pc, struct opcode_locations *places)
+static bool find_function(const struct code_map *map, uintptr_t pc, struct opcode_locations *locations)
 {
 	struct cfi_section section;
 	struct cfi_row row;
@@ -235,40 +235,40 @@ static bool find_function(const struct code_map *map, uintptr_t pc, struct opcod
 	if (rules_find_section(map, pc, &section) > SECTION_NEWER || !section.header ||
 	    cfi_find_row(&section, pc, &row) != CFI_FOUND)
 		return false;
-	places->start = row.function_start;
-	places->end = row.function_end;
+	locations->start = row.function_start;
+	locations->end = row.function_end;
 	return true;
 }
 
-static void compare_place(struct learning *learning, int number, uintptr_t value)
+static void compare_location(struct learning *learning, int number, uintptr_t value)
 {
-	const struct opcode_locations *places = &learning->found->places;
-	uintptr_t offset = value - learning->program;
+	const struct opcode_locations *locations = &learning->found->locations;
+	uintptr_t offset = value - learning->bytecode;
 
-	if (offset == (uintptr_t)learning->caller * places->op_bytes)
+	if (offset == (uintptr_t)learning->caller * locations->op_bytes)
 		learning->held[learning->found->calls][number] = HELD_RIGHT;
-	else if (offset && offset < (uintptr_t)learning->count * places->op_bytes &&
-	         offset % places->op_bytes == 0)
+	else if (offset && offset < (uintptr_t)learning->count * locations->op_bytes &&
+	         offset % locations->op_bytes == 0)
 		learning->held[learning->found->calls][number] = HELD_WRONG;
 }
 
 /* `registers`: of the interpreter's frame. */
-static void compare_places(struct learning *learning, const uint64_t *registers, uintptr_t cfa)
+static void compare_locations(struct learning *learning, const uint64_t *registers, uintptr_t cfa)
 {
 	uintptr_t value;
 
 	for (int i = 0; i < REGISTERS; i++)
-		compare_place(learning, i, registers[kept_registers[i]]);
+		compare_location(learning, i, registers[kept_registers[i]]);
 	for (int i = 0; i < SLOTS && (i + 1) * WORD <= cfa - registers[CFI_STACK_POINTER]; i++) {
 		memcpy(&value, (const void *)(cfa - (i + 1) * WORD), sizeof(value));
-		compare_place(learning, REGISTERS + i, value);
+		compare_location(learning, REGISTERS + i, value);
 	}
 }
 
 /* From queryprof's function to the interpreter. The first function of all is called by it directly. */
 static void walk(struct learning *learning, const struct code_map *map, const ucontext_t *context)
 {
-	struct opcode_locations *places = &learning->found->places;
+	struct opcode_locations *locations = &learning->found->locations;
 	struct full_frame frame;
 
 	full_begin(&frame, context);
@@ -277,14 +277,14 @@ static void walk(struct learning *learning, const struct code_map *map, const uc
 	for (uint32_t i = 0; i < NEAR; i++) {
 		const struct full_frame callee = frame;
 		/* Frame 0 is look_here(), 1 the callback, 2 its caller. */
-		if (i == 2 && !places->end && !find_function(map, callee.pc, places))
+		if (i == 2 && !locations->end && !find_function(map, callee.pc, locations))
 			return;
-		bool is_there = callee.pc - places->start < places->end - places->start;
+		bool is_there = callee.pc - locations->start < locations->end - locations->start;
 
 		if (full_step(&frame, map, &bounds) != RULE_STEPPED)
 			return;
 		if (is_there && learning->found->calls < TRIAL_CALLS) {
-			compare_places(learning, callee.registers, frame.registers[CFI_STACK_POINTER]);
+			compare_locations(learning, callee.registers, frame.registers[CFI_STACK_POINTER]);
 			learning->called_from[learning->found->calls++] = callee.pc;
 			return;
 		}
@@ -319,7 +319,7 @@ static void look_for_frame(struct learning *learning)
 			const void *word = j < inner_size / WORD ? inner.words[j] : NULL;
 
 			if (learning->kind == TRIAL_TRIGGER)
-				learning->is.program[j] &= (uintptr_t)word == learning->program;
+				learning->is.bytecode[j] &= (uintptr_t)word == learning->bytecode;
 			learning->is.parent[j] =
 				learning->is.parent[j] &&
 				(learning->kind == TRIAL_NESTED
@@ -397,7 +397,7 @@ static void run_trial(struct learning *learning, const struct trial *trial)
 	sqlite3_stmt *stmt = prepare(learning, "", trial->sql);
 
 	learning->kind = trial->kind;
-	if (stmt && count < PROGRAM_MAX && look_at_statement(learning, stmt, count) &&
+	if (stmt && count < BYTECODE_MAX && look_at_statement(learning, stmt, count) &&
 	    (learning->caller = find_caller(learning, trial->opcodes))) {
 		learning->looks = true;
 		learning->has_looked = false;
@@ -417,15 +417,15 @@ static uint32_t first_of(const bool *is, uint32_t count, uint32_t unit)
 	return 0;
 }
 
-/* The place's number in struct opcode_locations. */
-static uint8_t place_of(int candidate)
+/* The location's number in struct opcode_locations. */
+static uint8_t location_of(int candidate)
 {
 	return (uint8_t)(candidate < REGISTERS ? 1 + kept_registers[candidate]
 	                                       : OPCODE_SLOT + 1 + candidate - REGISTERS);
 }
 
-/* In how many calls the place was right, 0: it was wrong in one. */
-static uint32_t weigh_place(const struct learning *learning, int candidate)
+/* In how many calls the location was right, 0: it was wrong in one. */
+static uint32_t weigh_location(const struct learning *learning, int candidate)
 {
 	uint32_t right = 0;
 
@@ -437,18 +437,18 @@ static uint32_t weigh_place(const struct learning *learning, int candidate)
 	return right;
 }
 
-/* Whether the code was understood: it says no place that another opcode, or none, was in. */
+/* Whether the code was understood: it says no location that another opcode, or none, was in. */
 static bool is_confirmed(const struct learning *learning)
 {
-	const struct opcode_locations *places = &learning->found->places;
+	const struct opcode_locations *locations = &learning->found->locations;
 	const uint32_t calls = learning->found->calls;
 	uint32_t confirmed = 0;
 
 	for (uint32_t call = 0; call < calls; call++) {
-		const uint8_t place = places->places[learning->called_from[call] - places->start];
+		const uint8_t location = locations->locations[learning->called_from[call] - locations->start];
 		int candidate = 0;
 
-		while (candidate < CANDIDATES && place != place_of(candidate))
+		while (candidate < CANDIDATES && location != location_of(candidate))
 			candidate++;
 		if (candidate < CANDIDATES && learning->held[call][candidate] != HELD_RIGHT)
 			return false;
@@ -458,41 +458,42 @@ static bool is_confirmed(const struct learning *learning)
 	return confirmed > calls / 2;
 }
 
-/* False: there is no such place. */
-static bool choose_places(struct learning *learning, struct opcode_locations *places)
+/* False: there is no such location. */
+static bool choose_locations(struct learning *learning, struct opcode_locations *locations)
 {
-	const size_t size = places->end - places->start;
+	const size_t size = locations->end - locations->start;
 	unsigned side = publish_enter_reader();
 
-	places->places = size ? malloc(size) : NULL;
-	const bool is_followed =
-		places->places &&
-		opcode_flow_find(code_map_current(), places->start, places->end, places->places) &&
-		is_confirmed(learning);
+	locations->locations = size ? malloc(size) : NULL;
+	const bool is_followed = locations->locations &&
+	                         opcode_flow_find(code_map_current(), locations->start, locations->end,
+	                                          locations->locations) &&
+	                         is_confirmed(learning);
 	publish_leave_reader(side);
-	if (is_followed || !places->places)
+	if (is_followed || !locations->locations)
 		return is_followed;
 	int best = 0;
 	for (int i = 1; i < CANDIDATES; i++)
-		if (weigh_place(learning, i) > weigh_place(learning, best))
+		if (weigh_location(learning, i) > weigh_location(learning, best))
 			best = i;
-	memset(places->places, place_of(best), size);
-	return weigh_place(learning, best) != 0;
+	memset(locations->locations, location_of(best), size);
+	return weigh_location(learning, best) != 0;
 }
 
 /* False: something was not found. */
 static bool conclude(struct learning *learning)
 {
-	struct opcode_locations *places = &learning->found->places;
+	struct opcode_locations *locations = &learning->found->locations;
 
-	places->n_op = first_of(learning->is.count, STRUCT_BYTES / 4, 4);
+	locations->n_op = first_of(learning->is.count, STRUCT_BYTES / 4, 4);
 	learning->found->counters = first_of(learning->is.counter, STRUCT_BYTES / 4, 4);
-	places->frame = first_of(learning->is.frame, STRUCT_BYTES / WORD, WORD);
-	places->frame_parent = first_of(learning->is.parent, STRUCT_BYTES / WORD, WORD);
-	places->frame_pc = first_of(learning->is.pc, STRUCT_BYTES / 4, 4);
-	places->frame_a_op = first_of(learning->is.program, STRUCT_BYTES / WORD, WORD);
-	return !learning->failed && places->end && places->n_op && places->frame && places->frame_pc &&
-	       places->frame_parent && places->frame_a_op && choose_places(learning, places);
+	locations->frame = first_of(learning->is.frame, STRUCT_BYTES / WORD, WORD);
+	locations->frame_parent = first_of(learning->is.parent, STRUCT_BYTES / WORD, WORD);
+	locations->frame_pc = first_of(learning->is.pc, STRUCT_BYTES / 4, 4);
+	locations->frame_a_op = first_of(learning->is.bytecode, STRUCT_BYTES / WORD, WORD);
+	return !learning->failed && locations->end && locations->n_op && locations->frame &&
+	       locations->frame_pc && locations->frame_parent && locations->frame_a_op &&
+	       choose_locations(learning, locations);
 }
 
 static bool open_connection(struct learning *learning)
@@ -522,7 +523,7 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	learning->thread = thread;
 	learning->found = found;
 	memset(&learning->is, 1, sizeof(learning->is));
-	learning->is.parent[0] = learning->is.program[0] = false;
+	learning->is.parent[0] = learning->is.bytecode[0] = false;
 	if (open_connection(learning)) {
 		for (const struct trial *trial = opcode_trials; trial->sql && !learning->failed; trial++)
 			run_trial(learning, trial);
@@ -536,10 +537,10 @@ static bool learn(const struct host_library *library, const struct thread *threa
 	debug_log(DEBUG_HOOKS,
 	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "
 	          "counters %u, authorizer %u, progress %u",
-	          library->name, (unsigned long)found->places.start, (unsigned long)found->places.end,
-	          found->places.op_bytes, found->places.a_op, found->places.n_op, found->places.frame,
-	          found->places.frame_parent, found->places.frame_pc, found->counters,
-	          found->callbacks.authorizer.at, found->callbacks.progress.at);
+	          library->name, (unsigned long)found->locations.start, (unsigned long)found->locations.end,
+	          found->locations.op_bytes, found->locations.a_op, found->locations.n_op,
+	          found->locations.frame, found->locations.frame_parent, found->locations.frame_pc,
+	          found->counters, found->callbacks.authorizer.at, found->callbacks.progress.at);
 	host_api(library)->close(learning->db);
 	free(learning);
 	return is_found;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The places where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
+ * The locations where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
  * private in-memory connection runs statements whose functions and collations are queryprof's. Each is
  * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
  * compared with what the interpreter's code says (flow.h). Where that is not understood, the
- * place is the one that had the address in most calls, and never another opcode's. Nothing is assumed of the
- * library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
+ * location is the one that had the address in most calls, and never another opcode's. Nothing is assumed of
+ * the library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
  */
 #ifndef QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
 #define QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
@@ -29,9 +29,9 @@ struct opcode_bytes {
 /* sqlite3_stmt_scanstatus() */
 typedef int scan_status_function(sqlite3_stmt *stmt, int loop, int what, void *to);
 
-/* The places that were found in one library. */
+/* The locations that were found in one library. */
 struct opcode_library {
-	struct opcode_locations places;
+	struct opcode_locations locations;
 	struct callback_locations callbacks;
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
 	uint32_t calls;    /* of the library's that were looked at */
@@ -40,18 +40,18 @@ struct opcode_library {
 };
 
 /* Builds with comments or counters have these behind it. */
-static inline const struct opcode_bytes *opcode_at(const struct opcode_library *library, const void *program,
+static inline const struct opcode_bytes *opcode_at(const struct opcode_library *library, const void *bytecode,
                                                    uint32_t number)
 {
-	return (const void *)((const char *)program + (size_t)number * library->places.op_bytes);
+	return (const void *)((const char *)bytecode + (size_t)number * library->locations.op_bytes);
 }
 
 /* The opcodes of a statement, and how many. */
-static inline const void *opcode_program(const struct opcode_library *library, const void *stmt,
-                                         uint32_t *count)
+static inline const void *opcode_bytecode(const struct opcode_library *library, const void *stmt,
+                                          uint32_t *count)
 {
-	memcpy(count, (const char *)stmt + library->places.n_op, sizeof(*count));
-	return *(const void *const *)((const char *)stmt + library->places.a_op);
+	memcpy(count, (const char *)stmt + library->locations.n_op, sizeof(*count));
+	return *(const void *const *)((const char *)stmt + library->locations.a_op);
 }
 
 /* The library's, NULL: not known. */

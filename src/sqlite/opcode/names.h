@@ -2,7 +2,7 @@
 /*
  * The names of a library's opcodes.
  *
- * EXPLAIN gives the names of those that a program has. The text that it gives is the library's own
+ * EXPLAIN gives the names of those that bytecode has. The text that it gives is the library's own
  * constant, and the library has such texts in a table by the opcodes' numbers: it is found where it
  * has all the names that are known.
  */

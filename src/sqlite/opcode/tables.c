@@ -75,7 +75,7 @@ static void find_near_table(struct graph *graph, uint32_t jump)
 static uint32_t entry_of(const struct graph *graph, uint32_t jump)
 {
 	for (uint32_t i = jump; i-- > 0 && i + WINDOW > jump;)
-		if (graph->steps[i].indexed != STEP_NO_PLACE)
+		if (graph->steps[i].indexed != STEP_NO_LOCATION)
 			return i;
 	return STEP_NONE;
 }
@@ -95,7 +95,7 @@ static bool find_far_jumps(struct graph *graph, uint32_t naming)
 
 	step->looked_at = (uint8_t)__builtin_ctz(step->kills);
 	const bool is_followed = graph_follow(graph);
-	step->looked_at = STEP_NO_PLACE;
+	step->looked_at = STEP_NO_LOCATION;
 	for (uint32_t i = 0; is_followed && i < graph->count; i++) {
 		const uint32_t entry = is_open(graph, i) ? entry_of(graph, i) : STEP_NONE;
 
@@ -106,7 +106,7 @@ static bool find_far_jumps(struct graph *graph, uint32_t naming)
 }
 
 /* Right before the look, what the register has may lie elsewhere, too. */
-static void find_second_place(struct graph *graph, uint32_t look)
+static void find_second_location(struct graph *graph, uint32_t look)
 {
 	struct step *at = &graph->steps[look];
 
@@ -114,11 +114,11 @@ static void find_second_place(struct graph *graph, uint32_t look)
 		const struct step *step = &graph->steps[i];
 		uint32_t other = step->to == at->looked_at     ? step->from
 		                 : step->from == at->looked_at ? step->to
-		                                               : STEP_NO_PLACE;
+		                                               : STEP_NO_LOCATION;
 
 		if (!(step->flow & FLOW_NEXT))
 			return;
-		if (step->to != STEP_NO_PLACE && other != STEP_NO_PLACE) {
+		if (step->to != STEP_NO_LOCATION && other != STEP_NO_LOCATION) {
 			for (uint32_t between = i + 1; between < look; between++)
 				if (graph_is_written(&graph->steps[between], other) ||
 				    graph->steps[between].to == other)
@@ -137,10 +137,10 @@ static bool find_look(struct graph *graph, uint32_t jump)
 	for (uint32_t i = jump; i-- > 0 && i + WINDOW > jump;) {
 		struct step *step = &graph->steps[i];
 
-		if (step->reads_byte_at == STEP_NO_PLACE)
+		if (step->reads_byte_at == STEP_NO_LOCATION)
 			continue;
 		step->looked_at = step->reads_byte_at;
-		find_second_place(graph, i);
+		find_second_location(graph, i);
 		return true;
 	}
 	return false;

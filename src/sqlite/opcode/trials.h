@@ -7,14 +7,14 @@
 
 /* The kinds of trial statements. */
 enum trial_kind {
-	TRIAL_MAIN,    /* the statement's own program calls queryprof's function */
+	TRIAL_MAIN,    /* the statement's own bytecode calls queryprof's function */
 	TRIAL_TRIGGER, /* by a trigger's, */
 	TRIAL_NESTED,  /* by one that a trigger fires */
 };
 
 struct trial {
 	enum trial_kind kind;
-	const char *opcodes; /* that call us, of which the program has one */
+	const char *opcodes; /* that call us, of which the bytecode has one */
 	const char *sql;
 };
 

@@ -18,59 +18,59 @@
 #include "store/counters.h"
 #include "store/shared_ring.h"
 
-/* More than any program of use; what is hashed, copied and stored of one is bounded. */
+/* More than any bytecode of use; what is hashed, copied and stored of one is bounded. */
 #define OPCODES_MAX 100000u
 #define KNOWN_MAX 65536
 
-struct program_due {
-	uint64_t program, layout;
+struct bytecode_due {
+	uint64_t bytecode, layout;
 	struct hash known; /* its key in the table */
 	const struct host_library *library;
 	const void *stmt;
 	sqlite3 *db;
 	uint32_t session; /* its number: another connection may come to be at this address */
 	char *text;
-	struct program_copy programs;
+	struct bytecode_copy bytecodes;
 };
 
-/* A program that was published, or is due: for the trace file that was open, when so many losses and removals
- * of programs were known. One that comes later may have been this one's. */
+/* Bytecode that was published, or is due: for the trace file that was open, when so many losses and removals
+ * of bytecode were known. One that comes later may have been this one's. */
 struct known {
 	struct hash key;
 	uint64_t lost;
-	enum programs_counter reason; /* that was published, PROGRAMS_READ: none */
+	enum bytecode_counter reason; /* that was published, BYTECODE_READ: none */
 };
 
 /* No number of losses. */
 #define NOT_PUBLISHED UINT64_MAX
 
-LOCK_DEFINE(lock, LOCK_PROGRAMS);
+LOCK_DEFINE(lock, LOCK_BYTECODE);
 static struct hash_table known = HASH_TABLE_OF(struct known, KNOWN_MAX); /* under the lock */
-static uint64_t counters[PROGRAMS_COUNTERS];
+static uint64_t counters[BYTECODE_COUNTERS];
 
 static const struct {
 	const char *sentence;
 	bool is_lasting;
-} reasons[PROGRAMS_COUNTERS] = {
+} reasons[BYTECODE_COUNTERS] = {
 #define PLAN_REASON(name, metric, is_lasting, sentence) [name] = { sentence, is_lasting },
 	PLANS_MISSING(PLAN_REASON)
 #undef PLAN_REASON
 };
 
-static void count(enum programs_counter which)
+static void count(enum bytecode_counter which)
 {
 	__atomic_add_fetch(&counters[which], 1, __ATOMIC_RELAXED);
 }
 
-uint64_t programs_counter(enum programs_counter which)
+uint64_t bytecode_counter(enum bytecode_counter which)
 {
 	return __atomic_load_n(&counters[which], __ATOMIC_RELAXED);
 }
 
-static struct hash key_of(struct hash program)
+static struct hash key_of(struct hash bytecode)
 {
-	program.first ^= control_epoch() * 0x9E3779B97F4A7C15ull;
-	return program;
+	bytecode.first ^= control_epoch() * 0x9E3779B97F4A7C15ull;
+	return bytecode;
 }
 
 /* Whether it is to be published: for the first time for the trace file that is open, or again. */
@@ -87,7 +87,7 @@ static bool note(struct hash key)
 	if (!entry)
 		entry = hash_table_add(&known, key);
 	if (entry && is_due && entry->lost != NOT_PUBLISHED)
-		entry->reason = PROGRAMS_READ; /* for another file, or it may have been lost */
+		entry->reason = BYTECODE_READ; /* for another file, or it may have been lost */
 	if (entry)
 		entry->lost = lost;
 	lock_release(&lock);
@@ -107,7 +107,7 @@ static void forget(struct hash key)
 }
 
 /* The plan is missing for this reason. */
-static void leave(uint64_t program, struct hash key, enum programs_counter reason)
+static void leave(uint64_t bytecode, struct hash key, enum bytecode_counter reason)
 {
 	struct known *entry;
 	bool is_new;
@@ -118,21 +118,21 @@ static void leave(uint64_t program, struct hash key, enum programs_counter reaso
 	if (entry)
 		entry->reason = reason;
 	lock_release(&lock);
-	if ((is_new && !publish_missing(program, reasons[reason].sentence)) || !reasons[reason].is_lasting)
+	if ((is_new && !publish_missing(bytecode, reasons[reason].sentence)) || !reasons[reason].is_lasting)
 		forget(key);
 }
 
 /* Until the plan comes, which it may never. */
-static void announce(uint64_t program, struct hash key)
+static void announce(uint64_t bytecode, struct hash key)
 {
-	leave(program, key, PLAN_NOT_REACHED);
+	leave(bytecode, key, PLAN_NOT_REACHED);
 	note(key);
 }
 
-static void leave_due(const struct program_due *due, enum programs_counter reason)
+static void leave_due(const struct bytecode_due *due, enum bytecode_counter reason)
 {
 	count(reason);
-	leave(due->program, due->known, reason);
+	leave(due->bytecode, due->known, reason);
 }
 
 /* --- at the end of a run ----------------------------------------------------------------------- */
@@ -148,8 +148,8 @@ static void hash_opcodes(struct hash *hash, const struct opcode_library *library
 	}
 }
 
-static struct hash hash_program(const struct opcode_library *library, const void *opcodes, uint32_t count,
-                                const char *text, const char *name)
+static struct hash hash_of_bytecode(const struct opcode_library *library, const void *opcodes, uint32_t count,
+                                    const char *text, const char *name)
 {
 	struct hash hash = hash_bytes(text, strlen(text)), of = hash_bytes(name, strlen(name));
 
@@ -157,7 +157,7 @@ static struct hash hash_program(const struct opcode_library *library, const void
 	hash_opcodes(&hash, library, opcodes, count);
 	for (uint32_t i = 0, size; i < count; i++)
 		if (opcode_calls(library, opcode_at(library, opcodes, i))) {
-			void *called = program_copy_called(library, opcode_at(library, opcodes, i), &size);
+			void *called = bytecode_copy_called(library, opcode_at(library, opcodes, i), &size);
 
 			if (called)
 				hash_opcodes(&hash, library, called, size);
@@ -184,7 +184,7 @@ static bool has_plan(const char *text)
  * cookie. */
 #define LAYOUT_OPCODES 4096u
 
-uint64_t programs_layout(const struct host_library *of, const void *stmt, const char *text)
+uint64_t bytecode_layout(const struct host_library *of, const void *stmt, const char *text)
 {
 	const struct opcode_library *library = opcode_library(of);
 	uint64_t layout = 0;
@@ -193,7 +193,7 @@ uint64_t programs_layout(const struct host_library *of, const void *stmt, const 
 
 	if (!library || !text || !has_plan(text))
 		return 0;
-	opcodes = opcode_program(library, stmt, &number);
+	opcodes = opcode_bytecode(library, stmt, &number);
 	if (!opcodes || number > OPCODES_MAX)
 		return 0;
 	for (uint32_t i = 0; i < number && i < LAYOUT_OPCODES; i++)
@@ -202,14 +202,14 @@ uint64_t programs_layout(const struct host_library *of, const void *stmt, const 
 	return (layout ^ number) * 0x9E3779B97F4A7C15ull;
 }
 
-static void free_due(struct program_due *due)
+static void free_due(struct bytecode_due *due)
 {
-	program_copy_free(&due->programs);
+	bytecode_copy_free(&due->bytecodes);
 	free(due->text);
 	free(due);
 }
 
-/* A statement that was prepared, and what is known of its program. */
+/* A statement that was prepared, and what is known of its bytecode. */
 struct subject {
 	const struct session *session;
 	const sqlite3_stmt *stmt;
@@ -217,13 +217,13 @@ struct subject {
 	const struct opcode_library *opcodes_of;
 	const void *opcodes;
 	uint32_t number;              /* of opcodes */
-	enum programs_counter reason; /* why its plan cannot be read */
-	struct hash program, key;
+	enum bytecode_counter reason; /* why its plan cannot be read */
+	struct hash bytecode, key;
 };
 
 /* False: nothing is known of it. */
-static bool find_program(struct subject *of, const struct session *session, const sqlite3_stmt *stmt,
-                         const char *text)
+static bool find_bytecode(struct subject *of, const struct session *session, const sqlite3_stmt *stmt,
+                          const char *text)
 {
 	*of = (struct subject){
 		.session = session, .stmt = stmt, .text = text, .opcodes_of = opcode_library(session->library)
@@ -237,23 +237,24 @@ static bool find_program(struct subject *of, const struct session *session, cons
 	else if (!of->opcodes_of)
 		of->reason = PLAN_LAYOUT_UNKNOWN;
 	else
-		of->opcodes = opcode_program(of->opcodes_of, stmt, &of->number);
+		of->opcodes = opcode_bytecode(of->opcodes_of, stmt, &of->number);
 	if (of->number > OPCODES_MAX) {
 		of->reason = PLAN_TOO_LARGE;
 		of->number = 0;
 	}
 	if (!of->reason && (!of->opcodes || !of->number))
 		return false;
-	of->program = hash_program(of->opcodes_of, of->opcodes, of->number, text, session->library->name);
-	of->key = key_of(of->program);
+	of->bytecode =
+		hash_of_bytecode(of->opcodes_of, of->opcodes, of->number, text, session->library->name);
+	of->key = key_of(of->bytecode);
 	return true;
 }
 
 /* NULL: of->reason says why. */
-static struct program_due *make_due(struct subject *of)
+static struct bytecode_due *make_due(struct subject *of)
 {
 	const struct session *session = of->session;
-	struct program_due *due;
+	struct bytecode_due *due;
 
 	if (!of->reason)
 		of->reason = virtual_tables_check(session->library, of->opcodes_of, session->db, of->opcodes,
@@ -263,14 +264,14 @@ static struct program_due *make_due(struct subject *of)
 		of->reason = of->reason ? of->reason : PLAN_NOT_REACHED;
 		return NULL;
 	}
-	*due = (struct program_due){ .program = of->program.first,
-		                     .layout = programs_layout(session->library, of->stmt, of->text),
-		                     .known = of->key,
-		                     .library = session->library,
-		                     .stmt = of->stmt,
-		                     .db = session->db,
-		                     .session = session->number };
-	if (program_copy_read(&due->programs, of->opcodes_of, of->opcodes, of->number, OPCODES_MAX) &&
+	*due = (struct bytecode_due){ .bytecode = of->bytecode.first,
+		                      .layout = bytecode_layout(session->library, of->stmt, of->text),
+		                      .known = of->key,
+		                      .library = session->library,
+		                      .stmt = of->stmt,
+		                      .db = session->db,
+		                      .session = session->number };
+	if (bytecode_copy_read(&due->bytecodes, of->opcodes_of, of->opcodes, of->number, OPCODES_MAX) &&
 	    (due->text = strdup(of->text)))
 		return due;
 	free_due(due);
@@ -281,37 +282,37 @@ static struct program_due *make_due(struct subject *of)
 static void leave_subject(const struct subject *of)
 {
 	count(of->reason);
-	leave(of->program.first, of->key, of->reason);
+	leave(of->bytecode.first, of->key, of->reason);
 }
 
-uint64_t programs_see(const struct session *session, const sqlite3_stmt *stmt, const char *text)
+uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text)
 {
 	struct calling *calling = calling_here();
-	struct program_due *due;
+	struct bytecode_due *due;
 	struct subject of;
 
-	if (!calling || !find_program(&of, session, stmt, text))
+	if (!calling || !find_bytecode(&of, session, stmt, text))
 		return 0;
 	if (!note(of.key))
-		return of.program.first;
+		return of.bytecode.first;
 	due = make_due(&of);
 	if (!due) {
 		leave_subject(&of);
-		return of.program.first;
+		return of.bytecode.first;
 	}
 	if (calling->due) {
 		leave_due(calling->due, PLAN_NOT_REACHED);
 		free_due(calling->due);
 	}
 	calling->due = due;
-	announce(of.program.first, of.key);
-	return of.program.first;
+	announce(of.bytecode.first, of.key);
+	return of.bytecode.first;
 }
 
 /* --- reading it ---------------------------------------------------------------------------------- */
 
-/* Whether the connection is the one that the program ran on. */
-static bool is_open(const struct program_due *due)
+/* Whether the connection is the one that the bytecode ran on. */
+static bool is_open(const struct bytecode_due *due)
 {
 	const struct session *session = session_of(due->db);
 
@@ -320,44 +321,44 @@ static bool is_open(const struct program_due *due)
 
 /* Whether the host may still read the connection's error, which the preparation would clear. A
  * preparation of its own clears it, too. */
-static bool has_error(const struct program_due *due, const void *subject)
+static bool has_error(const struct bytecode_due *due, const void *subject)
 {
 	int code = host_api(due->library)->errcode(due->db);
 
 	return subject != due->db && code != SQLITE_OK && code != SQLITE_DONE;
 }
 
-/* The callback of the host's that the preparation might call, PROGRAMS_READ: none. */
-static enum programs_counter callback_of(const struct opcode_library *library, const sqlite3 *db)
+/* The callback of the host's that the preparation might call, BYTECODE_READ: none. */
+static enum bytecode_counter callback_of(const struct opcode_library *library, const sqlite3 *db)
 {
 	if (callback_is_set(&library->callbacks.authorizer, db))
 		return library->callbacks.authorizer.at ? PLAN_AUTHORIZER : PLAN_LAYOUT_UNKNOWN;
 	if (callback_is_set(&library->callbacks.progress, db))
 		return library->callbacks.progress.at ? PLAN_PROGRESS_HANDLER : PLAN_LAYOUT_UNKNOWN;
-	return PROGRAMS_READ;
+	return BYTECODE_READ;
 }
 
-static void read_plan(const struct program_due *due, const struct opcode_library *library)
+static void read_plan(const struct bytecode_due *due, const struct opcode_library *library)
 {
 	const sqlite3_api_routines *api = host_api(due->library);
 	char *text = api->mprintf("EXPLAIN QUERY PLAN %s", due->text);
 	sqlite3_stmt *explained = NULL;
 	struct plan plan = { .nodes = { 0 } };
-	enum programs_counter reason = PLAN_REFUSED;
+	enum bytecode_counter reason = PLAN_REFUSED;
 
 	/* A text that the host allows to be no longer would be reported to its error log. */
 	if (text && strlen(text) <= (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1) &&
 	    api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained) {
 		reason = plan_read(&plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
-		if (reason == PLAN_DIFFERENT && plan_match(&plan, library, &due->programs)) {
-			reason = PROGRAMS_READ;
+		if (reason == PLAN_DIFFERENT && plan_match(&plan, library, &due->bytecodes)) {
+			reason = BYTECODE_READ;
 			plan_columns_name(&plan, library, api, due->db, due->text);
 			for (size_t i = 0; i < plan.called.count; i++)
 				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
-			if (publish_program(&(struct published_program){ due->program, due->layout, due->text,
-			                                                 due->library->name },
-			                    &plan))
-				count(PROGRAMS_READ);
+			if (publish_bytecode(&(struct published_bytecode){ due->bytecode, due->layout,
+			                                                   due->text, due->library->name },
+			                     &plan))
+				count(BYTECODE_READ);
 			else
 				forget(due->known);
 		}
@@ -374,11 +375,12 @@ static void read_plan(const struct program_due *due, const struct opcode_library
 }
 
 /* The host does not notice now that its connection prepares a statement. `subject` as in has_error(). */
-static void read_now(const struct program_due *due, const struct opcode_library *library, const void *subject)
+static void read_now(const struct bytecode_due *due, const struct opcode_library *library,
+                     const void *subject)
 {
 	const sqlite3_api_routines *api = host_api(due->library);
 	sqlite3_mutex *mutex = api->db_mutex(due->db);
-	enum programs_counter reason;
+	enum bytecode_counter reason;
 	struct call quiet;
 
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
@@ -392,9 +394,9 @@ static void read_now(const struct program_due *due, const struct opcode_library 
 	call_leave(&quiet);
 }
 
-void programs_read_due(struct calling *calling, const void *subject, const void *frame)
+void bytecode_read_due(struct calling *calling, const void *subject, const void *frame)
 {
-	struct program_due *due = calling->due;
+	struct bytecode_due *due = calling->due;
 	const struct opcode_library *library = opcode_library(due->library);
 	const struct call_slot *around = calling_find(calling, frame);
 
@@ -417,7 +419,7 @@ void programs_read_due(struct calling *calling, const void *subject, const void 
  * first. */
 #define EARLY_SHARE 100
 #define EARLY_ALLOWANCE_NS 5000000
-/* Plans read there, and those of programs that differ in their literals alone. */
+/* Plans read there, and those of bytecode that differ in their literals alone. */
 #define EARLY_MAX 4000
 #define EARLY_MAX_ALIKE 4
 #define EARLY_SHAPES 4096
@@ -450,7 +452,7 @@ static bool is_double_quoted(const char *text, const char *string)
 	return false;
 }
 
-/* Whether SQLite reports something to the host's error log when it prepares the program: an automatic index,
+/* Whether SQLite reports something to the host's error log when it prepares the bytecode: an automatic index,
  * or a string in double quotes. It would be there twice. */
 static bool is_reported(const struct opcode_library *library, const void *opcodes, uint32_t count,
                         const char *text)
@@ -462,7 +464,7 @@ static bool is_reported(const struct opcode_library *library, const void *opcode
 		const char *name = library->names[opcode->opcode];
 
 		if (text && opcode_calls(library, opcode)) {
-			void *called = program_copy_called(library, opcode, &size);
+			void *called = bytecode_copy_called(library, opcode, &size);
 
 			is = !called || is_reported(library, called, size, NULL);
 			free(called);
@@ -478,7 +480,7 @@ static bool is_reported(const struct opcode_library *library, const void *opcode
 /* Whether it was never met, and may be read now. */
 static bool is_early(const struct subject *of)
 {
-	uint64_t layout = programs_layout(of->session->library, of->stmt, of->text);
+	uint64_t layout = bytecode_layout(of->session->library, of->stmt, of->text);
 	uint8_t *alike = &early_alike[(layout >> 32) % EARLY_SHAPES];
 	bool is_new;
 
@@ -490,18 +492,18 @@ static bool is_early(const struct subject *of)
 	return is_new && note(of->key);
 }
 
-void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start)
+void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start)
 {
-	struct program_due *due;
+	struct bytecode_due *due;
 	struct subject of;
 	uint64_t began;
 
 	if (!is_affordable(clock_ns(CLOCK_MONOTONIC_COARSE)))
 		return;
 	began = clock_ns(CLOCK_MONOTONIC);
-	if (find_program(&of, session, stmt, host_api(session->library)->sql((sqlite3_stmt *)stmt)) &&
+	if (find_bytecode(&of, session, stmt, host_api(session->library)->sql((sqlite3_stmt *)stmt)) &&
 	    !of.reason) {
-		start->program = of.program.first;
+		start->bytecode = of.bytecode.first;
 		start->opcodes = of.opcodes;
 		if (!is_reported(of.opcodes_of, of.opcodes, of.number, of.text) && is_early(&of)) {
 			due = make_due(&of);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The programs and plans of statements that had samples, published once each.
+ * The bytecode and plans of statements that had samples, published once each.
  *
  * At the end of such a run the statement's opcodes are hashed. When the hash is new, the plan is
  * read (plan.h) at the next moment at which the host cannot notice that its connection prepares
@@ -16,36 +16,37 @@
 #include "sqlite/library/calling.h"
 #include "sqlite/session/session.h"
 
-/* A run of the statement has ended, with samples. The hash of its program, 0: not known. */
-uint64_t programs_see(const struct session *session, const sqlite3_stmt *stmt, const char *text);
+/* A run of the statement has ended, with samples. The hash of its bytecode, 0: not known. */
+uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text);
 
-/* The host has just prepared this statement, in a call that is quiet. Sets start->program and its opcodes, 0:
- * not known. A program that is new has its plan read at once: a run that never ends, or fails, has one then.
+/* The host has just prepared this statement, in a call that is quiet. Sets start->bytecode and its opcodes,
+ * 0: not known. Bytecode that is new has its plan read at once: a run that never ends, or fails, has one
+ * then.
  */
-void programs_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start);
+void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start);
 
-/* Of the statement's program, without what changes with the schema and with literals: two plans have two
+/* Of the statement's bytecode, without what changes with the schema and with literals: two plans have two
  * layouts, and one plan has the same one as long as its tables and indexes lie where they are. 0: not known.
  * In a call that has the statement. */
-uint64_t programs_layout(const struct host_library *library, const void *stmt, const char *text);
+uint64_t bytecode_layout(const struct host_library *library, const void *stmt, const char *text);
 
 /* A plan that the calling thread is to read, and the statement or connection that it is due
  * for. */
-struct program_due;
+struct bytecode_due;
 
-void programs_read_due(struct calling *calling, const void *subject, const void *frame);
+void bytecode_read_due(struct calling *calling, const void *subject, const void *frame);
 
 /* The host has just reset this statement, or ended sqlite3_exec() on this connection; or it is about to
  * finalize the statement, or to prepare with the connection. */
-static inline void programs_read(const void *subject, const void *frame)
+static inline void bytecode_read(const void *subject, const void *frame)
 {
 	struct calling *calling = calling_current;
 
 	if (__builtin_expect(calling && calling->due, 0))
-		programs_read_due(calling, subject, frame);
+		bytecode_read_due(calling, subject, frame);
 }
 
 /* How often a plan was read, or was missing for that reason. */
-uint64_t programs_counter(enum programs_counter which);
+uint64_t bytecode_counter(enum bytecode_counter which);
 
 #endif

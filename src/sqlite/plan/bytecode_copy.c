@@ -7,14 +7,14 @@
 
 #define CALLED_MAX 100000u /* opcodes */
 
-/* SQLite's structure of such a program begins so. It is not public, and has not changed since 3.7. */
+/* SQLite's structure of such bytecode begins so. It is not public, and has not changed since 3.7. */
 struct program_in_memory {
 	const void *opcodes;
 	int32_t count;
 };
 
-void *program_copy_called(const struct opcode_library *library, const struct opcode_bytes *caller,
-                          uint32_t *count)
+void *bytecode_copy_called(const struct opcode_library *library, const struct opcode_bytes *caller,
+                           uint32_t *count)
 {
 	struct program_in_memory called;
 	size_t size;
@@ -24,7 +24,7 @@ void *program_copy_called(const struct opcode_library *library, const struct opc
 	    (uint32_t)called.count > CALLED_MAX)
 		return NULL;
 	*count = (uint32_t)called.count;
-	size = *count * (size_t)library->places.op_bytes;
+	size = *count * (size_t)library->locations.op_bytes;
 	copy = malloc(size);
 	if (copy && stack_copy_part((uintptr_t)called.opcodes, copy, size))
 		return copy;
@@ -32,7 +32,7 @@ void *program_copy_called(const struct opcode_library *library, const struct opc
 	return NULL;
 }
 
-static bool add(struct program_copy *copy, const struct opcode_library *library, const void *program,
+static bool add(struct bytecode_copy *copy, const struct opcode_library *library, const void *bytecode,
                 uint32_t count, size_t most)
 {
 	if (count > most - copy->opcodes.count ||
@@ -40,18 +40,18 @@ static bool add(struct program_copy *copy, const struct opcode_library *library,
 	    !vector_push(&copy->counts, count))
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		copy->opcodes.items[copy->opcodes.count++] = *opcode_at(library, program, i);
+		copy->opcodes.items[copy->opcodes.count++] = *opcode_at(library, bytecode, i);
 	return true;
 }
 
-bool program_copy_read(struct program_copy *copy, const struct opcode_library *library, const void *program,
-                       uint32_t count, size_t most)
+bool bytecode_copy_read(struct bytecode_copy *copy, const struct opcode_library *library,
+                        const void *bytecode, uint32_t count, size_t most)
 {
-	bool fine = add(copy, library, program, count, most);
+	bool fine = add(copy, library, bytecode, count, most);
 
 	for (uint32_t i = 0, size; fine && i < count; i++)
-		if (opcode_calls(library, opcode_at(library, program, i))) {
-			void *called = program_copy_called(library, opcode_at(library, program, i), &size);
+		if (opcode_calls(library, opcode_at(library, bytecode, i))) {
+			void *called = bytecode_copy_called(library, opcode_at(library, bytecode, i), &size);
 
 			fine = called && add(copy, library, called, size, most);
 			free(called);
@@ -59,7 +59,7 @@ bool program_copy_read(struct program_copy *copy, const struct opcode_library *l
 	return fine;
 }
 
-void program_copy_free(struct program_copy *copy)
+void bytecode_copy_free(struct bytecode_copy *copy)
 {
 	vector_free(&copy->opcodes);
 	vector_free(&copy->counts);

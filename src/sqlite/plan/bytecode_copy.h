@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The programs that a statement executes: its own, and those that it calls, which are its triggers and
+ * The bytecode that a statement executes: its own, and those that it calls, which are its triggers and
  * the actions of foreign keys.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_BYTECODE_COPY_H
@@ -9,28 +9,28 @@
 #include "base/vector.h"
 #include "sqlite/opcode/locations.h"
 
-/* Whether the opcode calls a program, which its P4 names. */
+/* Whether the opcode calls bytecode, which its P4 names. */
 static inline bool opcode_calls(const struct opcode_library *library, const struct opcode_bytes *opcode)
 {
 	return !strcmp(library->names[opcode->opcode], "Program");
 }
 
-/* A copy of that program's opcodes, for opcode_at(), and how many. NULL: it cannot be read, or there is no
+/* A copy of that bytecode's opcodes, for opcode_at(), and how many. NULL: it cannot be read, or there is no
  * memory. */
-void *program_copy_called(const struct opcode_library *library, const struct opcode_bytes *caller,
-                          uint32_t *count);
+void *bytecode_copy_called(const struct opcode_library *library, const struct opcode_bytes *caller,
+                           uint32_t *count);
 
 /* The statement's own opcodes, then those of what each of them calls, in their order; and how many
  * each has. Starts as { 0 }. */
-struct program_copy {
+struct bytecode_copy {
 	VECTOR(struct opcode_bytes) opcodes;
 	VECTOR(uint32_t) counts;
 };
 
 /* False: as above, or they are more opcodes than `most`. */
-bool program_copy_read(struct program_copy *copy, const struct opcode_library *library, const void *program,
-                       uint32_t count, size_t most);
+bool bytecode_copy_read(struct bytecode_copy *copy, const struct opcode_library *library,
+                        const void *bytecode, uint32_t count, size_t most);
 
-void program_copy_free(struct program_copy *copy);
+void bytecode_copy_free(struct bytecode_copy *copy);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define NEAR 12        /* opcodes between a column and its comparison */
 #define COMPARED_MAX 8 /* columns of a node */
-/* The host waits: scans of a program, bytes of its text, and names of a table, each perhaps a preparation. */
+/* The host waits: scans of bytecode, bytes of its text, and names of a table, each perhaps a preparation. */
 #define SCANS_MAX 16
 #define TEXT_MAX 20000
 #define NAMES_TRIED 8
@@ -210,7 +210,7 @@ static void find_compared(const struct plan *plan, const struct plan_node *node,
 
 /* --- their names ---------------------------------------------------------------------------------- */
 
-/* A table, as a program opens it. */
+/* A table, as bytecode opens it. */
 struct tree {
 	int32_t root, database;
 };
@@ -236,21 +236,21 @@ static void add_name(struct plan_node *node, const char *separator, const char *
 			*at = ' ';
 }
 
-/* The program of SELECT * FROM a table. */
+/* The bytecode of SELECT * FROM a table. */
 struct all_columns {
 	const struct opcode_library *library;
 	const sqlite3_api_routines *api;
 	sqlite3_stmt *stmt;
-	const void *program;
+	const void *bytecode;
 	uint32_t count;
 	int32_t cursor, first; /* of the table, and of the registers of a row */
 };
 
-/* NULL: the program does not read that column. */
+/* NULL: the bytecode does not read that column. */
 static const char *name_of(const struct all_columns *all, int32_t number)
 {
 	for (uint32_t i = 0; i < all->count; i++) {
-		const struct opcode_bytes *bytes = opcode_at(all->library, all->program, i);
+		const struct opcode_bytes *bytes = opcode_at(all->library, all->bytecode, i);
 		const enum work work = work_of(all->library->names[bytes->opcode]);
 		const int at = (work == READS ? bytes->p3 : bytes->p2) - all->first;
 
@@ -277,7 +277,7 @@ static void add_names(struct plan_node *node, const struct compared *compared, e
 	}
 }
 
-/* From the program of SELECT * FROM a table. False: it is another table. */
+/* From the bytecode of SELECT * FROM a table. False: it is another table. */
 static bool name_columns(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
                          const struct opcode_library *library, const sqlite3_api_routines *api,
                          sqlite3_stmt *stmt)
@@ -285,9 +285,9 @@ static bool name_columns(struct plan_node *node, const struct compared *compared
 	struct all_columns all = { .library = library, .api = api, .stmt = stmt };
 	struct tree tree = { 0, 0 };
 
-	all.program = opcode_program(library, stmt, &all.count);
+	all.bytecode = opcode_bytecode(library, stmt, &all.count);
 	for (uint32_t i = 0; i < all.count; i++) {
-		const struct opcode_bytes *bytes = opcode_at(library, all.program, i);
+		const struct opcode_bytes *bytes = opcode_at(library, all.bytecode, i);
 
 		if (!tree.root && opens(bytes, library->names[bytes->opcode], bytes->p1, &tree))
 			all.cursor = bytes->p1;

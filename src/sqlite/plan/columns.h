@@ -4,7 +4,7 @@
  *
  * The statement's own opcodes show it: a value that Column reads goes, as it is or through functions and
  * arithmetic, into a comparison. Column has a number only; its name comes from SELECT * FROM the table, which
- * is prepared and never run: that program must open the same b-tree, so a name is never a guess.
+ * is prepared and never run: that bytecode must open the same b-tree, so a name is never a guess.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_COLUMNS_H
 #define QUERYPROF_SQLITE_PLAN_COLUMNS_H

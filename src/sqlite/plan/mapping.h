@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which node of its plan each opcode of a program works for.
+ * Which node of its plan each opcode of bytecode works for.
  *
  * An opcode that uses a cursor belongs to the node that moves the cursor, as SQLite's own
  * SQLITE_ENABLE_STMT_SCANSTATUS has it; any other one to the loop or step whose code it stands in.

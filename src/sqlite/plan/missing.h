@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a plan was not read: name, metric, whether a later run of the program cannot change it, and the
+ * Why a plan was not read: name, metric, whether a later run of the bytecode cannot change it, and the
  * sentence that the trace file and the metric have.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_MISSING_H
@@ -29,12 +29,12 @@
 	REASON(PLAN_OF_NO_QUERY, "plans_of_no_queries", true,                                                \
 	       "only SELECT, VALUES, INSERT, REPLACE, UPDATE and DELETE are explained")
 
-enum programs_counter {
-	PROGRAMS_READ,
+enum bytecode_counter {
+	BYTECODE_READ,
 #define PLAN_ENUM(name, metric, is_lasting, sentence) name,
 	PLANS_MISSING(PLAN_ENUM)
 #undef PLAN_ENUM
-		PROGRAMS_COUNTERS,
+		BYTECODE_COUNTERS,
 };
 
 #endif

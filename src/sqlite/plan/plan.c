@@ -29,7 +29,7 @@ static int32_t moved_address(const int32_t *moved, uint32_t count, int32_t addre
 	return address > 0 && (uint32_t)address < count ? moved[address] : address;
 }
 
-static bool read_opcodes(struct plan *plan, const struct opcode_library *library, const void *program,
+static bool read_opcodes(struct plan *plan, const struct opcode_library *library, const void *bytecode,
                          uint32_t count, int *regions, int32_t *moved)
 {
 	const int32_t before = plan->last_id;
@@ -37,7 +37,7 @@ static bool read_opcodes(struct plan *plan, const struct opcode_library *library
 
 	plan->last_id += (int32_t)count;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct opcode_bytes *opcode = opcode_at(library, program, i);
+		const struct opcode_bytes *opcode = opcode_at(library, bytecode, i);
 
 		moved[i] = (int32_t)plan->opcodes.count;
 		if (is_explain(library, opcode)) {
@@ -75,12 +75,12 @@ static bool read_opcodes(struct plan *plan, const struct opcode_library *library
 	return plan_map(plan, regions);
 }
 
-static bool read_own(struct plan *plan, const struct opcode_library *library, const void *program,
+static bool read_own(struct plan *plan, const struct opcode_library *library, const void *bytecode,
                      uint32_t count)
 {
 	int *regions = malloc((count + 1) * sizeof(*regions));
 	int32_t *moved = malloc((count + 1) * sizeof(*moved));
-	bool fine = regions && moved && read_opcodes(plan, library, program, count, regions, moved);
+	bool fine = regions && moved && read_opcodes(plan, library, bytecode, count, regions, moved);
 
 	free(regions);
 	free(moved);
@@ -89,7 +89,7 @@ static bool read_own(struct plan *plan, const struct opcode_library *library, co
 
 static bool read_calls(struct plan *plan, const struct opcode_library *library);
 
-/* The first opcode of a trigger's program says its name. */
+/* The first opcode of a trigger's bytecode says its name. */
 static void name_called(struct plan_node *node, const struct opcode_bytes *first)
 {
 	static const char mark[] = "-- ";
@@ -104,26 +104,26 @@ static void name_called(struct plan_node *node, const struct opcode_bytes *first
 static bool read_called(struct plan *plan, const struct opcode_library *library, struct plan_opcode *caller)
 {
 	uint32_t count;
-	void *program = program_copy_called(library, &caller->bytes, &count);
-	struct plan *called = program ? vector_add(&plan->called) : NULL;
+	void *bytecode = bytecode_copy_called(library, &caller->bytes, &count);
+	struct plan *called = bytecode ? vector_add(&plan->called) : NULL;
 	struct plan_node *root = called ? vector_add(&called->nodes) : NULL;
 	bool fine = root != NULL;
 
 	if (fine) {
 		root->id = called->root = called->last_id = plan->last_id + 1;
 		root->parent = plan->root;
-		name_called(root, opcode_at(library, program, 0));
+		name_called(root, opcode_at(library, bytecode, 0));
 		caller->calls = (uint32_t)plan->called.count;
 		caller->node = root->id;
 		fine = plan->root ||
-		       (read_own(called, library, program, count) && read_calls(called, library));
+		       (read_own(called, library, bytecode, count) && read_calls(called, library));
 		plan->last_id = called->last_id;
 	}
-	free(program);
+	free(bytecode);
 	return fine;
 }
 
-/* Several opcodes may call one program. */
+/* Several opcodes may call the same bytecode. */
 static bool read_calls(struct plan *plan, const struct opcode_library *library)
 {
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
@@ -146,9 +146,9 @@ static bool read_calls(struct plan *plan, const struct opcode_library *library)
 bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained)
 {
 	uint32_t count;
-	const void *program = opcode_program(library, explained, &count);
+	const void *bytecode = opcode_bytecode(library, explained, &count);
 
-	return read_own(plan, library, program, count) && read_calls(plan, library);
+	return read_own(plan, library, bytecode, count) && read_calls(plan, library);
 }
 
 /* --- matching ------------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static bool match_own(struct plan *plan, const struct opcode_library *library,
 	}
 }
 
-bool plan_match(struct plan *plan, const struct opcode_library *library, const struct program_copy *live)
+bool plan_match(struct plan *plan, const struct opcode_library *library, const struct bytecode_copy *live)
 {
 	const struct opcode_bytes *opcodes = live->opcodes.items;
 	size_t number = 0;

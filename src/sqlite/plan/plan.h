@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A statement's plan, and which of its nodes each opcode of its program works for.
+ * A statement's plan, and which of its nodes each opcode of its bytecode works for.
  *
- * Both come from EXPLAIN QUERY PLAN of the statement, which is prepared and never run. Its program is
+ * Both come from EXPLAIN QUERY PLAN of the statement, which is prepared and never run. Its bytecode is
  * the statement's own, with one opcode Explain for each node, in front of the code that SQLite made for
- * the node (mapping.h). The programs of triggers that the statement calls, and of the actions of
+ * the node (mapping.h). The bytecode of triggers that the statement calls, and of the actions of
  * foreign keys, lie beside it in the same form. So each has a plan of its own, below a node that is made
- * here. A program that such a program calls in turn has that node only.
+ * here. Bytecode that such bytecode calls in turn has that node only.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_PLAN_H
 #define QUERYPROF_SQLITE_PLAN_PLAN_H
@@ -27,7 +27,7 @@ struct plan_node {
 struct plan_opcode {
 	struct opcode_bytes bytes;
 	const char *name;
-	uint32_t address;  /* in the program that is executed */
+	uint32_t address;  /* in the bytecode that is executed */
 	int32_t node;      /* an id, 0: the statement's own */
 	int32_t to, to_p3; /* the opcodes at P2 and at P3, if they are jumps */
 	uint32_t calls;    /* the plan of that number in `called`, from 1 on; 0: none */
@@ -42,13 +42,13 @@ struct plan {
 	int32_t last_id;
 };
 
-/* Reads the program of a prepared EXPLAIN QUERY PLAN. Nothing of it is used later. False: no
- * memory, or a program that it calls cannot be read. */
+/* Reads the bytecode of a prepared EXPLAIN QUERY PLAN. Nothing of it is used later. False: no
+ * memory, or bytecode that it calls cannot be read. */
 bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained);
 
-/* Whether the statement whose opcodes these are executes these programs; then the plan has its
+/* Whether the statement whose opcodes these are executes this bytecode; then the plan has its
  * opcodes. */
-bool plan_match(struct plan *plan, const struct opcode_library *library, const struct program_copy *live);
+bool plan_match(struct plan *plan, const struct opcode_library *library, const struct bytecode_copy *live);
 
 void plan_free(struct plan *plan);
 

@@ -18,11 +18,11 @@
 #define REASON_MAX 159
 
 struct rows {
-	uint64_t program;
+	uint64_t bytecode;
 	struct ring *ring;
 	bool is_refused; /* the ring was full; a record that never fits is left out */
 	size_t used;
-	_Alignas(struct program_row) char memory[PROGRAM_ROWS_BYTES];
+	_Alignas(struct bytecode_row) char memory[BYTECODE_ROWS_BYTES];
 };
 
 static void *reserve(struct rows *rows, size_t size)
@@ -35,28 +35,28 @@ static void *reserve(struct rows *rows, size_t size)
 
 static void send_rows(struct rows *rows)
 {
-	struct program_rows_record *record = rows->used ? reserve(rows, sizeof(*record) + rows->used) : NULL;
+	struct bytecode_rows_record *record = rows->used ? reserve(rows, sizeof(*record) + rows->used) : NULL;
 
 	if (record) {
-		*record = (struct program_rows_record){ .program = rows->program, .size = rows->used };
+		*record = (struct bytecode_rows_record){ .bytecode = rows->bytecode, .size = rows->used };
 		memcpy(record->rows, rows->memory, rows->used);
-		ring_commit(rows->ring, record, RECORD_PROGRAM_ROWS);
+		ring_commit(rows->ring, record, RECORD_BYTECODE_ROWS);
 	}
 	rows->used = 0;
 }
 
 /* A row of that size, zeroed but for its head. */
-static void *add_row(struct rows *rows, enum program_row_kind kind, int32_t node, size_t size)
+static void *add_row(struct rows *rows, enum bytecode_row_kind kind, int32_t node, size_t size)
 {
-	struct program_row *row;
+	struct bytecode_row *row;
 
 	size = (size + 7) / 8 * 8;
 	if (rows->used + size > sizeof(rows->memory))
 		send_rows(rows);
-	row = (struct program_row *)(rows->memory + rows->used);
+	row = (struct bytecode_row *)(rows->memory + rows->used);
 	rows->used += size;
 	memset(row, 0, size);
-	*row = (struct program_row){ (uint16_t)kind, (uint16_t)size, node };
+	*row = (struct bytecode_row){ (uint16_t)kind, (uint16_t)size, node };
 	return row;
 }
 
@@ -115,33 +115,33 @@ static uint64_t hash_plan(const char *text, size_t size)
 	return hash_end(hash).first;
 }
 
-static void send_program(const struct published_program *of, const struct plan *plan, struct rows *rows)
+static void send_bytecode(const struct published_bytecode *of, const struct plan *plan, struct rows *rows)
 {
 	size_t plan_size = 0, query_size = strlen(of->text), library_size = strlen(of->library);
 	char *text = write_plan(plan, &plan_size);
 	size_t room = ring_max_payload(rows->ring) / RING_SHARE;
-	struct program_record *record;
+	struct bytecode_record *record;
 	bool is_cut;
 
-	room = room < PROGRAM_ROWS_BYTES ? PROGRAM_ROWS_BYTES : room;
+	room = room < BYTECODE_ROWS_BYTES ? BYTECODE_ROWS_BYTES : room;
 	library_size = library_size < room / 4 ? library_size : room / 4;
 	plan_size = text_cut(text ? text : "", plan_size < room / 2 ? plan_size : room / 2);
 	is_cut = query_size > room / 4;
 	query_size = is_cut ? text_cut(of->text, room / 4) : query_size;
 	record = text ? reserve(rows, sizeof(*record) + query_size + library_size + plan_size) : NULL;
 	if (record) {
-		*record = (struct program_record){ .program = of->program,
-			                           .plan = hash_plan(text, plan_size),
-			                           .layout = of->layout,
-			                           .seen_ns = clock_ns(CLOCK_REALTIME),
-			                           .query_size = (uint32_t)query_size,
-			                           .library_size = (uint32_t)library_size,
-			                           .plan_size = (uint32_t)plan_size,
-			                           .flags = is_cut ? QUERY_TEXT_CUT : 0 };
+		*record = (struct bytecode_record){ .bytecode = of->bytecode,
+			                            .plan = hash_plan(text, plan_size),
+			                            .layout = of->layout,
+			                            .seen_ns = clock_ns(CLOCK_REALTIME),
+			                            .query_size = (uint32_t)query_size,
+			                            .library_size = (uint32_t)library_size,
+			                            .plan_size = (uint32_t)plan_size,
+			                            .flags = is_cut ? QUERY_TEXT_CUT : 0 };
 		memcpy(record->text, of->text, query_size);
 		memcpy(record->text + query_size, of->library, library_size);
 		memcpy(record->text + query_size + library_size, text, plan_size);
-		ring_commit(rows->ring, record, RECORD_PROGRAM);
+		ring_commit(rows->ring, record, RECORD_BYTECODE);
 	}
 	free(text);
 }
@@ -163,7 +163,7 @@ static void add_nodes(struct rows *rows, const struct plan *plan)
 		add_nodes(rows, &plan->called.items[i]);
 }
 
-/* `caller`: the opcode of the statement that calls the program, NULL: it is the statement's own. Their
+/* `caller`: the opcode of the statement that calls the bytecode, NULL: it is the statement's own. Their
  * addresses are as in a sample (handler/opcode.h). */
 static void add_opcodes(struct rows *rows, const struct plan *plan, const struct plan_opcode *caller)
 {
@@ -184,22 +184,22 @@ static void add_opcodes(struct rows *rows, const struct plan *plan, const struct
 	}
 }
 
-bool publish_program(const struct published_program *of, const struct plan *plan)
+bool publish_bytecode(const struct published_bytecode *of, const struct plan *plan)
 {
-	struct rows rows = { .program = of->program, .ring = sampler_ring() };
+	struct rows rows = { .bytecode = of->bytecode, .ring = sampler_ring() };
 
 	if (!rows.ring)
 		return false;
-	send_program(of, plan, &rows);
+	send_bytecode(of, plan, &rows);
 	add_nodes(&rows, plan);
 	add_opcodes(&rows, plan, NULL);
 	send_rows(&rows);
 	return !rows.is_refused;
 }
 
-bool publish_missing(uint64_t program, const char *reason)
+bool publish_missing(uint64_t bytecode, const char *reason)
 {
-	struct rows rows = { .program = program, .ring = sampler_ring() };
+	struct rows rows = { .bytecode = bytecode, .ring = sampler_ring() };
 	const size_t size = text_cut(reason, strnlen(reason, REASON_MAX));
 	struct missing_plan_row *row;
 

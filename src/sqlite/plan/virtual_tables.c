@@ -29,7 +29,7 @@ struct walk {
 	const sqlite3 *db;
 	const void *called[CALLED_MAX]; /* the programs that were walked, as one may call itself */
 	uint32_t called_count;
-	enum programs_counter reason; /* why it ended early */
+	enum bytecode_counter reason; /* why it ended early */
 };
 
 /* A program that has SQLite inside, or an extension, has its own modules in the same image. */
@@ -64,13 +64,13 @@ static bool is_own(const struct walk *walk, const void *p4)
 	return is_own_name(name);
 }
 
-static bool end(struct walk *walk, enum programs_counter reason)
+static bool end(struct walk *walk, enum bytecode_counter reason)
 {
 	walk->reason = reason;
 	return false;
 }
 
-static bool walk_program(struct walk *walk, const void *program, uint32_t count);
+static bool walk_bytecode(struct walk *walk, const void *bytecode, uint32_t count);
 
 static bool walk_called(struct walk *walk, const struct opcode_bytes *caller)
 {
@@ -84,16 +84,16 @@ static bool walk_called(struct walk *walk, const struct opcode_bytes *caller)
 	if (walk->called_count == CALLED_MAX)
 		return end(walk, PLAN_TOO_LARGE);
 	walk->called[walk->called_count++] = caller->p4;
-	copy = program_copy_called(walk->opcodes, caller, &count);
-	is_fine = copy ? walk_program(walk, copy, count) : end(walk, PLAN_TOO_LARGE);
+	copy = bytecode_copy_called(walk->opcodes, caller, &count);
+	is_fine = copy ? walk_bytecode(walk, copy, count) : end(walk, PLAN_TOO_LARGE);
 	free(copy);
 	return is_fine;
 }
 
-static bool walk_program(struct walk *walk, const void *program, uint32_t count)
+static bool walk_bytecode(struct walk *walk, const void *bytecode, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		const struct opcode_bytes *opcode = opcode_at(walk->opcodes, program, i);
+		const struct opcode_bytes *opcode = opcode_at(walk->opcodes, bytecode, i);
 		const char *name = walk->opcodes->names[opcode->opcode];
 
 		if (!*name)
@@ -109,12 +109,12 @@ static bool walk_program(struct walk *walk, const void *program, uint32_t count)
 	return true;
 }
 
-enum programs_counter virtual_tables_check(const struct host_library *library,
+enum bytecode_counter virtual_tables_check(const struct host_library *library,
                                            const struct opcode_library *opcodes, const sqlite3 *db,
-                                           const void *program, uint32_t count)
+                                           const void *bytecode, uint32_t count)
 {
 	struct walk walk = { .library = library, .opcodes = opcodes, .db = db };
 
-	walk_program(&walk, program, count);
+	walk_bytecode(&walk, bytecode, count);
 	return walk.reason;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a program's virtual tables are SQLite's own.
+ * Whether a statement's virtual tables are SQLite's own.
  *
  * Preparing a statement calls the modules of its virtual tables, for the best index and for functions.
  * Calls of SQLite's own modules have no effect that the host notices. A module of the host or of an
@@ -12,10 +12,10 @@
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/missing.h"
 
-/* PROGRAMS_READ if all virtual tables of the program and of its triggers are of SQLite's own modules; else
+/* BYTECODE_READ if all virtual tables of the bytecode and of its triggers are of SQLite's own modules; else
  * why that is not so, or not known. The statement that has the opcodes lives. */
-enum programs_counter virtual_tables_check(const struct host_library *library,
+enum bytecode_counter virtual_tables_check(const struct host_library *library,
                                            const struct opcode_library *opcodes, const sqlite3 *db,
-                                           const void *program, uint32_t count);
+                                           const void *bytecode, uint32_t count);
 
 #endif

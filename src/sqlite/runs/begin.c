@@ -93,7 +93,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->query.text = NULL;
 	run->query.publish_after_ns = QUERY_NOT_PUBLISHED; /* it may be a preparation */
 	run->vm_steps = 0;
-	run->query.counts.start.program = 0;
+	run->query.counts.start.bytecode = 0;
 }
 
 HOT_INLINE void start(struct run *run)
@@ -113,7 +113,7 @@ HOT_INLINE void start(struct run *run)
 
 /* Finds the statement's values that are read where they lie: its counters, and, by the handler, which
  * opcode it executes. */
-static void find_places(struct run *run)
+static void find_statement_places(struct run *run)
 {
 	const struct opcode_library *opcodes = opcode_library(run->session->library);
 	const char *stmt = (const char *)run->stmt;
@@ -122,7 +122,7 @@ static void find_places(struct run *run)
 	                        ? (const volatile int *)(stmt + opcodes->counters) + FIRST_COUNTER
 	                        : NULL;
 	run->query.counts.statement = stmt;
-	run->query.counts.opcodes = opcodes ? &opcodes->places : NULL;
+	run->query.counts.opcodes = opcodes ? &opcodes->locations : NULL;
 }
 
 static void start_query(struct run *run, struct thread *thread)
@@ -157,13 +157,13 @@ struct run *runs_begin_anew(const struct run_begin *how)
 	if (!is_again || !runs_has_settings_of(run, session))
 		copy_settings(run);
 	run->kind = (uint8_t)how->kind;
-	find_places(run);
+	find_statement_places(run);
 	start(run);
 	start_query(run, how->thread);
 	return run;
 }
 
-void runs_take_set_query_id(struct run *run)
+void runs_acquire_set_query_id(struct run *run)
 {
 	struct session_settings *settings = &run->session->settings;
 
@@ -176,7 +176,7 @@ void runs_take_set_query_id(struct run *run)
 static uint64_t find_statement(const struct run *run, const char *text, const sqlite3_stmt *stmt)
 {
 	return statement_stats_find(&(const struct statement_name){
-		text, run->query.database, stmt ? programs_layout(run->session->library, stmt, text) : 0 });
+		text, run->query.database, stmt ? bytecode_layout(run->session->library, stmt, text) : 0 });
 }
 
 #define FLAGS_AT (sizeof("00-") - 1 + 32 + 1 + 16 + 1)
@@ -216,7 +216,7 @@ HOT_INLINE void name_again(struct run *run)
 		run->statement = 0;
 		runs_name_statement(run, run->stmt);
 	}
-	runs_take_query_id(run);
+	runs_acquire_query_id(run);
 }
 
 void runs_announce(struct run *run)
@@ -314,8 +314,8 @@ struct run *runs_leave_ended(struct run *preparation, sqlite3_stmt *stmt)
 	}
 	if (!run)
 		return NULL;
-	find_places(run);
-	run->query.counts.start.program = start->program;
+	find_statement_places(run);
+	run->query.counts.start.bytecode = start->bytecode;
 	run->query.counts.start.opcodes = start->opcodes;
 	run->query.text = preparation->query.text;
 	run->query.is_logged = run->settings.log;
@@ -335,7 +335,7 @@ static void pause_prepared(struct run *run, sqlite3_stmt *stmt)
 		query_make_due(&run->query); /* the host may free its own text */
 	runs_name_statement(run, stmt);
 	runs_set_statement(run, stmt);
-	find_places(run);
+	find_statement_places(run);
 	run->prepared = true;
 	read_at_start(run);
 }

@@ -80,12 +80,12 @@ void runs_describe(struct run *run);
 bool runs_is_current(const struct run *run);
 
 /* Under the connection's mutex: takes the user's own id for the session's next query. */
-COLD_PATH void runs_take_set_query_id(struct run *run);
+COLD_PATH void runs_acquire_set_query_id(struct run *run);
 
-static inline void runs_take_query_id(struct run *run)
+static inline void runs_acquire_query_id(struct run *run)
 {
 	if (__builtin_expect(run->session->settings.query_id[0], 0))
-		runs_take_set_query_id(run);
+		runs_acquire_set_query_id(run);
 }
 
 /* The same for an operation. Its text and its database are copied. */

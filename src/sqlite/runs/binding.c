@@ -9,7 +9,7 @@ void session_end(struct session *session)
 {
 	if (!session_remove(session))
 		return;
-	trace_fallback_end(session);
+	trace_callback_end(session);
 	runs_forget(session);
 	session_unwatch(session);
 	session_release(session);

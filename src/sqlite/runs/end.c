@@ -105,9 +105,9 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		end.query = sqlite3_sql(run->stmt);
 		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && query_has_samples(&run->query))
-			end.program = programs_see(run->session, run->stmt, end.query);
-		if (end.program && !run->session->traced)
-			scan_counts_publish(run, end.program, work->reprepares != 0);
+			end.bytecode = bytecode_see(run->session, run->stmt, end.query);
+		if (end.bytecode && !run->session->traced)
+			scan_counts_publish(run, end.bytecode, work->reprepares != 0);
 		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
 			end.expanded = expanded = expand(session->db, run->stmt);
@@ -139,7 +139,7 @@ static void count(struct run *run, const struct thread *thread, const struct que
 		runs_name_statement(run, NULL);
 	} else if (work && work->reprepares) {
 		runs_name_anew(run);
-		query_forget_program(&run->query);
+		query_forget_bytecode(&run->query);
 	}
 	statement_stats_add(run->statement, thread->id, &counted);
 }

@@ -57,7 +57,7 @@ static void describe(struct run_call *call, sqlite3 *db, const char *label, cons
 
 	runs_announce_operation(call->run, label);
 	sqlite3_mutex_enter(mutex);
-	runs_take_query_id(call->run);
+	runs_acquire_query_id(call->run);
 	runs_describe_operation(call->run, sqlite3_db_filename(db, schema));
 	sqlite3_mutex_leave(mutex);
 }
@@ -221,7 +221,7 @@ void operation_begin_close(struct run_call *call, const struct host_library *lib
 	enter_call(call, library, frame);
 	/* Virtual tables finalize their statements while their connection goes. */
 	if (call->call.number)
-		call->call.place->is_quiet = true;
+		call->call.slot->is_quiet = true;
 	if (!db || !is_at_top(call))
 		return;
 	begin(call, session_of(db), RUN_CLOSE);

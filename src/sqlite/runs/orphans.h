@@ -13,6 +13,6 @@
 
 /* Marks the calls of the table, the calling thread's, that code in `frame` seems to be inside of
  * and is not. */
-void left_mark(struct calling *calling, const void *frame);
+void orphans_mark(struct calling *calling, const void *frame);
 
 #endif

@@ -7,9 +7,9 @@
 static struct run *find_run(const void *frame)
 {
 	struct calling *calling = sessions_idle() ? NULL : calling_here();
-	struct call_slot *place = calling ? calling_find(calling, frame) : NULL;
+	struct call_slot *slot = calling ? calling_find(calling, frame) : NULL;
 
-	return place && place->run ? place->run : calling ? calling->traced : NULL;
+	return slot && slot->run ? slot->run : calling ? calling->traced : NULL;
 }
 
 static void disown(struct run *run, const sqlite3 *db)
@@ -47,7 +47,7 @@ void own_statements_begin_quiet(struct call *call, const void *frame)
 {
 	runs_enter_call(call, host_library(), frame);
 	if (call->number)
-		call->place->is_quiet = true;
+		call->slot->is_quiet = true;
 }
 
 void own_statements_end_quiet(struct call *call)

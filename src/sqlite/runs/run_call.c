@@ -25,7 +25,7 @@ static void set_around(struct run *run, const struct call *call, const struct th
 
 static void begin_counts(struct run_call *call, const struct query_counts *counts)
 {
-	for (int type = 0; type < TRACE_TYPES; type++) {
+	for (int type = 0; type < SAMPLE_TYPES; type++) {
 		call->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
 		call->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
 	}
@@ -37,7 +37,7 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 {
 	struct query_counts *own = &call->run->query.counts;
 
-	for (int type = 0; type < TRACE_TYPES; type++) {
+	for (int type = 0; type < SAMPLE_TYPES; type++) {
 		own->samples[type] +=
 			__atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - call->samples[type];
 		own->weights[type] +=
@@ -74,7 +74,7 @@ void run_call_leave(struct run_call *call, struct thread *thread)
 	if (thread)
 		query_leave(&call->run->query, thread);
 	if (call->is_nested) {
-		/* It may have been lost, and its place may be another one's. */
+		/* It may have been lost, and its slot may be another one's. */
 		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
 			add_counts(call, &outermost->counts);
 		if (thread)
@@ -123,7 +123,7 @@ void run_call_return(struct run_call *call, int rc)
 struct run_call hot_call_spill(struct hot_call call, const struct host_library *library, const void *frame)
 {
 	return (struct run_call){ .call = { .calling = call.calling,
-		                            .place = call.calling->places,
+		                            .slot = call.calling->slots,
 		                            .number = call.number,
 		                            .library = library,
 		                            .frame = frame },
@@ -133,7 +133,7 @@ struct run_call hot_call_spill(struct hot_call call, const struct host_library *
 HOT_PATH bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number,
                            int rc)
 {
-	if (thread != thread_current || calling->used != 1 || call_slot_number(calling->places) != number ||
+	if (thread != thread_current || calling->used != 1 || call_slot_number(calling->slots) != number ||
 	    !runs_is_own(run, number) || thread->nesting != 1 || thread->queries[0].number != run->tag ||
 	    !sampler_ring())
 		return false;
@@ -141,6 +141,6 @@ HOT_PATH bool hot_call_end(struct run *run, struct thread *thread, struct callin
 	query_leave(&run->query, thread);
 	run->tag_thread = NULL;
 	pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc });
-	hot_call_leave_place(calling);
+	hot_call_release_slot(calling);
 	return true;
 }

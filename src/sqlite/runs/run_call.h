@@ -7,7 +7,7 @@
  * A hot call: on a statement that the thread worked for of late, its next row, its reset, or its next run, of
  * a thread that is in no other call, and on a session that is private to it. Nearly all steps of all hosts
  * are such calls, so nothing is looked up, and what the calls before have left is used again: the thread's
- * place among its calls (calling.h), its tag (timers/push.h), and the run.
+ * slot among its calls (calling.h), its tag (timers/push.h), and the run.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_RUN_CALL_H
 #define QUERYPROF_SQLITE_RUNS_RUN_CALL_H
@@ -38,7 +38,7 @@ struct run_call {
 	sqlite3_mutex *mutex;
 	/* The outermost run had these at the beginning. */
 	struct query_key outermost;
-	uint64_t samples[TRACE_TYPES], weights[TRACE_TYPES], waits[WAIT_SUMS];
+	uint64_t samples[SAMPLE_TYPES], weights[SAMPLE_TYPES], waits[WAIT_SUMS];
 	struct lock_around lock_around;
 };
 
@@ -90,27 +90,27 @@ HOT_INLINE bool hot_call_take(const struct hot_call *call, struct session *sessi
 	return true;
 }
 
-/* Takes the thread's first place, which is free. Its fields stay the same from row to row. */
-HOT_INLINE void hot_call_take_place(const struct hot_call *call, const struct host_library *library,
-                                    const void *frame)
+/* Takes the thread's first slot, which is free. Its fields stay the same from row to row. */
+HOT_INLINE void hot_call_acquire_slot(const struct hot_call *call, const struct host_library *library,
+                                      const void *frame)
 {
-	struct call_slot *place = call->calling->places;
+	struct call_slot *slot = call->calling->slots;
 
-	if (place->run != call->run) {
-		place->library = library;
-		place->running = place->run = call->run;
-		place->is_quiet = place->is_exec = place->is_orphan = false;
-		place->newest_row = NULL;
+	if (slot->run != call->run) {
+		slot->library = library;
+		slot->running = slot->run = call->run;
+		slot->is_quiet = slot->is_exec = slot->is_orphan = false;
+		slot->newest_row = NULL;
 	}
-	place->frame = (uintptr_t)frame;
-	place->frame_return = frame_return_address(place->frame);
-	__atomic_store_n(&place->number, call->number, __ATOMIC_RELAXED);
+	slot->frame = (uintptr_t)frame;
+	slot->frame_return = frame_return_address(slot->frame);
+	__atomic_store_n(&slot->number, call->number, __ATOMIC_RELAXED);
 	call->calling->used = 1;
 }
 
-HOT_INLINE void hot_call_leave_place(struct calling *calling)
+HOT_INLINE void hot_call_release_slot(struct calling *calling)
 {
-	call_slot_free(calling->places);
+	call_slot_free(calling->slots);
 	calling->used = 0;
 }
 
@@ -131,11 +131,11 @@ HOT_INLINE bool hot_call_enter(struct hot_call *call, const struct host_library 
 	if (!session || !session_enter_private_again(session, thread->id))
 		return false;
 	*call = (struct hot_call){ calling, thread, run, calling_number(calling) };
-	hot_call_take_place(call, library, frame);
+	hot_call_acquire_slot(call, library, frame);
 	is_taken = hot_call_take(call, session, library, stmt, may_begin);
 	session_leave_private(session);
 	if (!is_taken) {
-		hot_call_leave_place(calling);
+		hot_call_release_slot(calling);
 		return false;
 	}
 	runs_push_alone(run, thread, frame);

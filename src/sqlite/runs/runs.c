@@ -173,8 +173,8 @@ void runs_drop_ended(const sqlite3_stmt *stmt)
 
 /* The one that ends reads some numbers and writes a record. In a forked child it may be a
  * thread that is not there. */
-WAIT_DEFINE(for_end, "a statement that is finalized: another thread ends its run", NS_PER_S,
-            "nothing, so it looks again and again; that thread takes microseconds");
+BOUNDED_WAIT_DEFINE(for_end, "a statement that is finalized: another thread ends its run", NS_PER_S,
+                    "nothing, so it looks again and again; that thread takes microseconds");
 
 static void wait_for_end(const struct run *run, uint64_t owner)
 {
@@ -336,7 +336,7 @@ void runs_lose_left(struct calling *calling, const struct host_library *library,
 
 	/* SQLite's own code calls it inside of what the host has called. */
 	if (site_is_hosts(library, (const void *)frame_return_address((uintptr_t)frame)))
-		left_mark(calling, frame);
+		orphans_mark(calling, frame);
 	while (calling->used && calling_reset_left(calling, frame, &run, &number))
 		if (run)
 			runs_lose(run, number);

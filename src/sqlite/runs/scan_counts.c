@@ -9,7 +9,7 @@
 #include "wire/bytecode_record.h"
 
 #define LOOPS_MAX 64 /* as many tables as SQLite joins */
-_Static_assert(LOOPS_MAX * sizeof(struct loop_row) <= PROGRAM_ROWS_BYTES,
+_Static_assert(LOOPS_MAX * sizeof(struct loop_row) <= BYTECODE_ROWS_BYTES,
                "the loops of a run are one record");
 
 struct scan_counts {
@@ -63,12 +63,12 @@ static bool write_rows(const struct scan_counts *from, const struct scan_counts 
 	return true;
 }
 
-void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
+void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
 {
 	static const struct scan_counts none;
 	scan_status_function *status = function_of(run);
 	struct ring *ring = sampler_ring();
-	struct program_rows_record *record;
+	struct bytecode_rows_record *record;
 	struct loop_row rows[LOOPS_MAX];
 	struct scan_counts now;
 	size_t size;
@@ -82,7 +82,7 @@ void scan_counts_publish(const struct run *run, uint64_t program, bool is_anew)
 	record = size ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 	if (!record)
 		return;
-	*record = (struct program_rows_record){ program, run->query.key, size };
+	*record = (struct bytecode_rows_record){ bytecode, run->query.key, size };
 	memcpy(record->rows, rows, size);
-	ring_commit(ring, record, RECORD_PROGRAM_ROWS);
+	ring_commit(ring, record, RECORD_BYTECODE_ROWS);
 }

@@ -31,7 +31,7 @@ static bool is_hosts(const struct call *call, const void *caller)
 	return call->is_in_exec || site_is_hosts(call->library, caller);
 }
 
-/* A call from outside of SQLite shows a place of the host's. */
+/* A call from outside of SQLite shows a slot of the host's. */
 static void see_caller(const struct call *call, const void *caller)
 {
 	if (__builtin_expect(host_is_patched(call->library), 0) && !call->outer)
@@ -73,7 +73,7 @@ static bool describe_continued(struct run *run)
 		return false;
 	if (run->prepared) {
 		run->prepared = false;
-		runs_take_query_id(run);
+		runs_acquire_query_id(run);
 		runs_publish_if_open(run);
 		if (!run->own)
 			query_show(&run->query);
@@ -286,14 +286,14 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	struct run_call call;
 
 	if (!session && calling_is_alone(calling_current)) {
-		programs_read(stmt, frame);
+		bytecode_read(stmt, frame);
 		return finalize(stmt);
 	}
 	runs_enter_call(&call.call, library, frame);
 	if (!statement_has_ended(calling_current, stmt) && take_run_to_end(&call, session, stmt, &is_taken))
 		reset_rc = reset_and_end(&call, reset);
 	if (reset_rc == SQLITE_OK)
-		programs_read(stmt, frame);
+		bytecode_read(stmt, frame);
 	if (is_taken)
 		runs_statement_goes(stmt);
 	if (session)
@@ -311,7 +311,7 @@ void statement_exec_begin(struct call *exec, const struct host_library *library,
 	runs_enter_call(exec, library, frame);
 	see_caller(exec, caller);
 	if (exec->number)
-		exec->place->is_exec = exec->running && is_hosts(exec, caller);
+		exec->slot->is_exec = exec->running && is_hosts(exec, caller);
 }
 
 void statement_exec_end(struct call *exec)
@@ -321,7 +321,7 @@ void statement_exec_end(struct call *exec)
 
 sqlite3_stmt *statement_exec_row(const struct call *exec)
 {
-	return exec->number ? exec->place->newest_row : NULL;
+	return exec->number ? exec->slot->newest_row : NULL;
 }
 
 void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
@@ -355,13 +355,13 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	bool is_private;
 
 	*prepare = (struct run_call){ .run = NULL };
-	programs_read(db, frame);
+	bytecode_read(db, frame);
 	if (sessions_idle())
 		return;
 	runs_enter_call(&prepare->call, library, frame);
 	if (!prepare->call.number)
 		return;
-	prepare->call.place->is_quiet = true;
+	prepare->call.slot->is_quiet = true;
 	if (prepare->call.is_quiet || prepare->call.running)
 		return;
 	session = recording_meets(library, db);
@@ -397,7 +397,7 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 		return;
 	}
 	if (run->settings.log && !run->own)
-		programs_prepared(run->session, stmt, &run->query.counts.start);
+		bytecode_prepared(run->session, stmt, &run->query.counts.start);
 	if (runs_worth_logging(run)) {
 		run_move(run, stmt);
 		return;

@@ -11,7 +11,7 @@
 #include "sqlite/session/watch_sql.h"
 #include "timers/threads.h"
 
-/* The events that the fall-back needs. */
+/* The events that are needed. */
 #define OURS (SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE)
 
 static void leave_traced(struct calling *calling)
@@ -77,10 +77,10 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 static void follow(struct session *session, unsigned event, void *subject, void *detail,
                    struct calling *calling)
 {
-	const struct call_slot *place = calling_find(calling, __builtin_frame_address(0));
+	const struct call_slot *slot = calling_find(calling, __builtin_frame_address(0));
 	struct thread *thread;
 
-	if (place && place->is_quiet)
+	if (slot && slot->is_quiet)
 		return;
 	if (event == SQLITE_TRACE_STMT && detail == sqlite3_sql(subject) && watch_sql() &&
 	    watch_sql()->run_pragma(session, detail))
@@ -108,7 +108,7 @@ static bool is_of(const struct session *session, unsigned event, void *subject)
 	                                          : host_api(session->library)->db_handle(subject));
 }
 
-static int on_trace(unsigned event, void *context, void *subject, void *detail)
+static int on_callback(unsigned event, void *context, void *subject, void *detail)
 {
 	struct session *session = context;
 	struct calling *calling = calling_here();
@@ -121,18 +121,19 @@ static int on_trace(unsigned event, void *context, void *subject, void *detail)
 		calling->library = session->library;
 	if (calling && (event & OURS))
 		follow(session, event, subject, detail, calling);
-	if (event & session->host_trace.mask)
-		return session->host_trace.callback(event, session->host_trace.context, subject, detail);
+	if (event & session->host_callback.mask)
+		return session->host_callback.callback(event, session->host_callback.context, subject,
+		                                       detail);
 	return 0;
 }
 
-void trace_fallback_set(struct session *session, unsigned mask,
+void trace_callback_set(struct session *session, unsigned mask,
                         int (*callback)(unsigned, void *, void *, void *), void *context)
 {
-	session->host_trace.callback = callback;
-	session->host_trace.context = context;
-	session->host_trace.mask = mask;
-	sqlite3_trace_v2(session->db, OURS | mask, on_trace, session);
+	session->host_callback.callback = callback;
+	session->host_callback.context = context;
+	session->host_callback.mask = mask;
+	sqlite3_trace_v2(session->db, OURS | mask, on_callback, session);
 }
 
 /* Finds the owner and the depth inside the connection's mutex, if it is the usual
@@ -161,21 +162,21 @@ static void read_mutex(struct session *session)
 	sqlite3_mutex_leave(mutex);
 }
 
-void session_trace(struct session *session)
+void session_set_trace_callback(struct session *session)
 {
 	read_mutex(session);
 	session->traced = true;
-	trace_fallback_set(session, 0, NULL, NULL);
+	trace_callback_set(session, 0, NULL, NULL);
 }
 
-bool trace_fallback_runs(void)
+bool trace_callback_runs(void)
 {
 	const struct calling *calling = calling_here();
 
 	return calling && calling->traced;
 }
 
-void trace_fallback_end(const struct session *session)
+void trace_callback_end(const struct session *session)
 {
 	struct calling *calling = session->traced ? calling_here() : NULL;
 

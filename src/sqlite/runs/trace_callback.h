@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace fall-back: follows a connection's statements by sqlite3_trace_v2, for
+ * The trace callback: follows a connection's statements by sqlite3_trace_v2, for
  * hosts whose steps cannot be hooked.
  *
  * Its events say when a statement starts and ends, not when it is left between two
@@ -16,17 +16,17 @@
 #include "sqlite/session/session.h"
 
 /* Follows the session's connection so from now on. */
-void session_trace(struct session *session);
+void session_set_trace_callback(struct session *session);
 
 /* Takes the connection's one trace slot, and calls what the host would have there, with the
  * events in `mask`; again sets that anew. */
-void trace_fallback_set(struct session *session, unsigned mask,
+void trace_callback_set(struct session *session, unsigned mask,
                         int (*callback)(unsigned, void *, void *, void *), void *context);
 
 /* Whether the calling thread's newest query is followed by the trace. */
-bool trace_fallback_runs(void);
+bool trace_callback_runs(void);
 
 /* The session ends: so does what the calling thread runs of it. */
-void trace_fallback_end(const struct session *session);
+void trace_callback_end(const struct session *session);
 
 #endif

@@ -216,7 +216,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->mutex_owner = NULL;
 	session->mutex_count = NULL;
 	memset(&session->transaction, 0, offsetof(struct transaction, text));
-	memset(&session->host_trace, 0, sizeof(session->host_trace));
+	memset(&session->host_callback, 0, sizeof(session->host_callback));
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->private_runs = 0;
 	session->has_kept = false;

@@ -49,7 +49,7 @@ struct session {
 		int (*callback)(unsigned, void *, void *, void *);
 		void *context;
 		unsigned mask;
-	} host_trace;
+	} host_callback;
 	/* The host did not attach it: nothing was added to the connection. `closing` (atomic): the host
 	 * has closed it, statements are left; SQLite reports other calls of the connection to the host's
 	 * error log. `bound`: SQLite ends the session (runs/binding.c). */

@@ -54,7 +54,7 @@ uint32_t constant_returned(const struct static_object *object, uintptr_t functio
 uintptr_t constant_address_returned(const struct static_object *object, uintptr_t function)
 {
 	const uint8_t *at = (const uint8_t *)function;
-	uintptr_t place, value;
+	uintptr_t location, value;
 
 	if (!is_readable(object, function))
 		return 0;
@@ -63,13 +63,13 @@ uintptr_t constant_address_returned(const struct static_object *object, uintptr_
 		return (uint32_t)read_32(at + 1);
 	if (at[0] != 0x48 || at[2] != 0x05 || !returns(at + 7))
 		return 0;
-	place = (uintptr_t)(at + 7) + (uintptr_t)(intptr_t)read_32(at + 3);
+	location = (uintptr_t)(at + 7) + (uintptr_t)(intptr_t)read_32(at + 3);
 	if (at[1] == 0x8d) /* lea n(%rip),%rax */
-		return place;
+		return location;
 	/* mov n(%rip),%rax: from the GOT, where the text is exported. */
-	if (at[1] != 0x8b || place % sizeof(value) || !static_is_loaded(object, place, sizeof(value)))
+	if (at[1] != 0x8b || location % sizeof(value) || !static_is_loaded(object, location, sizeof(value)))
 		return 0;
-	memcpy(&value, (const void *)place, sizeof(value));
+	memcpy(&value, (const void *)location, sizeof(value));
 	return value;
 }
 

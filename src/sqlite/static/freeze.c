@@ -26,10 +26,10 @@
 /* So much of a thread's stack is looked through, from its newest frame on. */
 #define LOOKED_THROUGH ((size_t)256 << 10)
 
-WAIT_DEFINE(for_stop, "code that is patched: other threads stop", WAIT_MS(200),
-            "nothing, so it looks every 20 us; the kernel stops them");
-WAIT_DEFINE(for_all, "code that is patched: no other thread runs it", WAIT_MS(800),
-            "nothing, so it tries every ms");
+BOUNDED_WAIT_DEFINE(for_stop, "code that is patched: other threads stop", BOUND_MS(200),
+                    "nothing, so it looks every 20 us; the kernel stops them");
+BOUNDED_WAIT_DEFINE(for_all, "code that is patched: no other thread runs it", BOUND_MS(800),
+                    "nothing, so it tries every ms");
 #define STOP_PAUSE_NS 20000
 #define PAUSE_NS 1000000
 #define FORBIDDEN_MAX 10 /* attempts that end so */

@@ -183,7 +183,7 @@ static void put_32(struct making *making, uint32_t value)
 }
 
 /* The distance from behind it to `target`. */
-static void put_place(struct making *making, uintptr_t target)
+static void put_field(struct making *making, uintptr_t target)
 {
 	int64_t distance = (int64_t)(target - (here(making) + sizeof(int32_t)));
 
@@ -195,7 +195,7 @@ static void put_place(struct making *making, uintptr_t target)
 static void put_jump(struct making *making, uintptr_t target)
 {
 	put(making, "\xe9", 1);
-	put_place(making, target);
+	put_field(making, target);
 }
 
 static void add_row(struct making *making)
@@ -240,16 +240,16 @@ static void put_copy(struct making *making, const struct x86_instruction *instru
 {
 	const uint8_t *bytes = (const uint8_t *)pc;
 
-	if (!instruction->place) {
+	if (!instruction->field) {
 		put(making, bytes, instruction->length);
 		return;
 	}
 	/* It names a place, four bytes that constants may follow. */
-	const uintptr_t target = (uintptr_t)x86_place(instruction, bytes, pc);
-	const size_t behind = instruction->length - instruction->place - sizeof(int32_t);
+	const uintptr_t target = (uintptr_t)x86_address(instruction, bytes, pc);
+	const size_t behind = instruction->length - instruction->field - sizeof(int32_t);
 
-	put(making, bytes, instruction->place);
-	put_place(making, target - behind);
+	put(making, bytes, instruction->field);
+	put_field(making, target - behind);
 	put(making, bytes + instruction->length - behind, behind);
 }
 
@@ -294,13 +294,13 @@ static bool displace(struct making *making, const struct x86_instruction *instru
 {
 	const uint8_t *bytes = (const uint8_t *)pc;
 	enum effect effect = effect_of(instruction);
-	uintptr_t target = instruction->is_branch ? (uintptr_t)x86_place(instruction, bytes, pc) : 0;
+	uintptr_t target = instruction->is_branch ? (uintptr_t)x86_address(instruction, bytes, pc) : 0;
 
 	switch (effect) {
 	case UNKNOWN: making->refused = "it begins with an instruction that is not known"; break;
 	case BRANCHES:
 		put(making, (uint8_t[]){ 0x0f, 0x80 | (instruction->opcode & 0x0f) }, 2);
-		put_place(making, target);
+		put_field(making, target);
 		break;
 	case JUMPS: put_jump(making, target); return false;
 	case CALLS:
@@ -381,7 +381,7 @@ static bool has_branch_back(struct stub *stub, const struct static_range *code)
 		               (instruction.opcode == 0xff && (instruction.operand & 0x38) == 0x20);
 
 		if (instruction.is_branch && effect != CALLS) {
-			uintptr_t target = (uintptr_t)x86_place(&instruction, (const uint8_t *)pc, pc);
+			uintptr_t target = (uintptr_t)x86_address(&instruction, (const uint8_t *)pc, pc);
 
 			if (target > stub->at && target < stub->back)
 				return true;
@@ -472,12 +472,12 @@ uintptr_t stub_only_call(const struct static_range *code, uintptr_t entry, bool 
 			return 0;
 		if (effect != CALLS && effect != JUMPS)
 			continue;
-		target = (uintptr_t)x86_place(&instruction, (const uint8_t *)pc, pc);
+		target = (uintptr_t)x86_address(&instruction, (const uint8_t *)pc, pc);
 		if (is_prepare && !is_called_for_preparing(entry, pc))
 			return 0;
 		/* A jump to a jump. */
 		if (decode(code, target, &instruction) && effect_of(&instruction) == JUMPS)
-			target = (uintptr_t)x86_place(&instruction, (const uint8_t *)target, target);
+			target = (uintptr_t)x86_address(&instruction, (const uint8_t *)target, target);
 		return static_is_in(code, target) ? target : 0;
 	}
 	return 0;

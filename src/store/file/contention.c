@@ -4,20 +4,21 @@
 #include "base/bounded_wait.h"
 
 #define NAP_MS 2
-WAIT_DEFINE(for_process, "the flusher, the reading thread: a lock on the trace file",
-            WAIT_MS(NAP_MS *CONTENTION_NAPS_MAX), "nothing: another process has it, so it looks every 2 ms");
-WAIT_DEFINE(for_turn, "the flusher: another process takes a lock on the trace file", WAIT_MS(NAP_MS + 1),
-            "nothing: it takes 3 ms");
+BOUNDED_WAIT_DEFINE(for_process, "the flusher, the reading thread: a lock on the trace file",
+                    BOUND_MS(NAP_MS *CONTENTION_NAPS_MAX),
+                    "nothing: another process has it, so it looks every 2 ms");
+BOUNDED_WAIT_DEFINE(for_turn, "the flusher: another process takes a lock on the trace file",
+                    BOUND_MS(NAP_MS + 1), "nothing: it takes 3 ms");
 
 bool contention_nap(const struct database_limits *limits, int naps, int most)
 {
 	if (naps >= most || (limits->give_up && limits->give_up(limits->context)))
 		return false;
-	wait_pause(&for_process, WAIT_MS(NAP_MS));
+	bounded_wait_pause(&for_process, BOUND_MS(NAP_MS));
 	return true;
 }
 
 void contention_yield(void)
 {
-	wait_pause(&for_turn, WAIT_MS(NAP_MS + 1));
+	bounded_wait_pause(&for_turn, BOUND_MS(NAP_MS + 1));
 }

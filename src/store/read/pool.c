@@ -30,18 +30,20 @@
 
 #define IDLE_MAX 4
 
-WAIT_DEFINE(for_job, "a reader of the tables: the reading thread, as long as nothing is read", WAIT_OF_CALLER,
-            "the reading thread, with its job; every 5 ms the caller looks for an interrupt");
+BOUNDED_WAIT_DEFINE(for_job, "a reader of the tables: the reading thread, as long as nothing is read",
+                    BOUND_OF_CALLER,
+                    "the reading thread, with its job; every 5 ms the caller looks for an interrupt");
 /* An interrupted statement ends within this, unless the disk does not respond. */
-WAIT_DEFINE(for_interrupt, "a reader of the tables: a statement that was interrupted", WAIT_MS(100),
-            "the reading thread, with its job");
+BOUNDED_WAIT_DEFINE(for_interrupt, "a reader of the tables: a statement that was interrupted", BOUND_MS(100),
+                    "the reading thread, with its job");
 /* A fork() waits for readers no longer than this, in all. */
-WAIT_DEFINE(for_fork, "a reader of the tables: a fork() of another thread", NS_PER_S,
-            "the thread that forks");
-WAIT_DEFINE(for_readers, "fork(): readers of the tables", WAIT_MS(100), "each reader that ends");
-WAIT_DEFINE(for_reading_thread, "the flusher: the end of the reading thread", NS_PER_S, "the reading thread");
-WAIT_DEFINE(for_jobs, "the reading thread: jobs", WAIT_MS(5000),
-            "the reader that comes; the flusher, to end it");
+BOUNDED_WAIT_DEFINE(for_fork, "a reader of the tables: a fork() of another thread", NS_PER_S,
+                    "the thread that forks");
+BOUNDED_WAIT_DEFINE(for_readers, "fork(): readers of the tables", BOUND_MS(100), "each reader that ends");
+BOUNDED_WAIT_DEFINE(for_reading_thread, "the flusher: the end of the reading thread", NS_PER_S,
+                    "the reading thread");
+BOUNDED_WAIT_DEFINE(for_jobs, "the reading thread: jobs", BOUND_MS(5000),
+                    "the reader that comes; the flusher, to end it");
 
 /* Instructions of SQLite between two signs of progress: some 100 us. */
 #define PROGRESS_STEPS 10000
@@ -321,7 +323,7 @@ REQUIRES(pool.lock) static bool can_be_kept(const struct store_cursor *cursor)
 
 /* Into the pool, or closed before it counts as closed: a fork waits for that. The lock is
  * released while its connection is closed. */
-REQUIRES(pool.lock) static void settle(struct store_cursor *cursor)
+REQUIRES(pool.lock) static void commit(struct store_cursor *cursor)
 {
 	if (can_be_kept(cursor)) {
 		count_out(cursor);
@@ -424,9 +426,9 @@ void pool_give_back(struct store_cursor *cursor)
 		cursor->is_left = true;
 	} else if (cursor->is_remote && cursor->code == SQLITE_DONE && can_be_kept(cursor)) {
 		make_ready(cursor);
-		settle(cursor);
+		commit(cursor);
 	} else if (!cursor->is_remote || !cursor->db) {
-		settle(cursor);
+		commit(cursor);
 	} else {
 		add_returned(cursor);
 	}
@@ -448,7 +450,7 @@ REQUIRES(pool.lock) static bool serve_one(void)
 		lock_release(&pool.lock);
 		make_ready(cursor);
 		lock_acquire(&pool.lock);
-		settle(cursor);
+		commit(cursor);
 	} else if (job) {
 		pool.first_job = job->next_job;
 		pool.running = job;

@@ -58,8 +58,8 @@ void store_file_close(struct store_file *file)
 	free(file);
 }
 
-WAIT_DEFINE(for_file, "a reader of the tables: the flusher has opened the file", WAIT_OF_CALLER,
-            "the flusher");
+BOUNDED_WAIT_DEFINE(for_file, "a reader of the tables: the flusher has opened the file", BOUND_OF_CALLER,
+                    "the flusher");
 
 /* False: `*error`. */
 static bool find_path(const struct store_file *file, const struct store_wait *wait, char **path,

@@ -58,8 +58,8 @@ static int take_record(struct writer *writer, unsigned kind, const void *record,
 	case RECORD_LABELS: return labels_add(writer, record, size);
 	case RECORD_SPANS: return spans_add(writer, record, size);
 	case RECORD_SPAN_SITE: span_sites_add(writer, record, size); return SQLITE_OK;
-	case RECORD_PROGRAM: return programs_add(writer, record, size);
-	case RECORD_PROGRAM_ROWS: return programs_add_rows(writer, record, size);
+	case RECORD_BYTECODE: return bytecode_add(writer, record, size);
+	case RECORD_BYTECODE_ROWS: return bytecode_add_rows(writer, record, size);
 	case RECORD_TRANSACTION: return transactions_add(writer, record, size);
 	case RECORD_LOCK_WAIT: return lock_waits_add(writer, record, size);
 	default: return SQLITE_OK;
@@ -79,7 +79,7 @@ bool writer_is_row(unsigned kind)
 
 bool writer_is_plan(unsigned kind)
 {
-	return kind == RECORD_PROGRAM || kind == RECORD_PROGRAM_ROWS;
+	return kind == RECORD_BYTECODE || kind == RECORD_BYTECODE_ROWS;
 }
 
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size)

@@ -6,9 +6,9 @@
 #include "store/write/writer.h"
 #include "wire/query_record.h"
 
-void program_writer_init(struct program_writer *programs)
+void bytecode_writer_init(struct bytecode_writer *bytecode)
 {
-	*programs = (struct program_writer){
+	*bytecode = (struct bytecode_writer){
 		.sql = {
 			.add.sql = "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns, layout) VALUES"
 			           " (:id, :statement, :library, :plan_hash, :first_seen_ns, :layout)"
@@ -36,9 +36,9 @@ static int run(struct writer *writer, struct prepared *prepared)
 	return writer_run(writer, prepared);
 }
 
-int programs_add(struct writer *writer, const struct program_record *record, size_t size)
+int bytecode_add(struct writer *writer, const struct bytecode_record *record, size_t size)
 {
-	struct program_writer *programs = writer->programs;
+	struct bytecode_writer *bytecode = writer->bytecode;
 	struct prepared *add, *remove, *add_plan;
 	int64_t statement, library;
 	int code;
@@ -53,8 +53,8 @@ int programs_add(struct writer *writer, const struct program_record *record, siz
 	library = intern_library(writer, record->text + record->query_size, record->library_size);
 	if (library < 0)
 		return (int)-library;
-	add = writer_bind(writer, &programs->sql.add);
-	bind_number(add, "id", (int64_t)record->program);
+	add = writer_bind(writer, &bytecode->sql.add);
+	bind_number(add, "id", (int64_t)record->bytecode);
 	bind_number(add, "statement", statement);
 	bind_number(add, "library", library);
 	bind_number(add, "plan_hash", (int64_t)record->plan);
@@ -63,24 +63,24 @@ int programs_add(struct writer *writer, const struct program_record *record, siz
 	code = run(writer, add);
 	if (code)
 		return code;
-	remove = writer_bind(writer, &programs->sql.remove_missing);
-	bind_number(remove, "program", (int64_t)record->program);
+	remove = writer_bind(writer, &bytecode->sql.remove_missing);
+	bind_number(remove, "program", (int64_t)record->bytecode);
 	code = writer_run(writer, remove);
 	if (code)
 		return code;
-	add_plan = writer_bind(writer, &programs->sql.add_plan);
+	add_plan = writer_bind(writer, &bytecode->sql.add_plan);
 	bind_number(add_plan, "plan_hash", (int64_t)record->plan);
 	bind_text(add_plan, "plan", record->text + record->query_size + record->library_size,
 	          record->plan_size);
 	return run(writer, add_plan);
 }
 
-/* `key`: the program, of a loop the query. Each returns SQLITE_OK or the error; a row that is shorter than
+/* `key`: the bytecode, of a loop the query. Each returns SQLITE_OK or the error; a row that is shorter than
  * its fields say is left out. */
-static int take_node(struct writer *writer, int64_t key, const struct program_row *row)
+static int take_node(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct node_row *node = (const struct node_row *)row;
-	struct prepared *add = &writer->programs->sql.add_node;
+	struct prepared *add = &writer->bytecode->sql.add_node;
 
 	if (row->size < sizeof(*node) ||
 	    row->size - sizeof(*node) < (size_t)node->detail_size + node->compared_size)
@@ -94,10 +94,10 @@ static int take_node(struct writer *writer, int64_t key, const struct program_ro
 	return run(writer, add);
 }
 
-static int take_opcode(struct writer *writer, int64_t key, const struct program_row *row)
+static int take_opcode(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct opcode_row *opcode = (const struct opcode_row *)row;
-	struct prepared *add = &writer->programs->sql.add_opcode;
+	struct prepared *add = &writer->bytecode->sql.add_opcode;
 
 	if (row->size < sizeof(*opcode) || row->size - sizeof(*opcode) < opcode->name_size)
 		return SQLITE_OK;
@@ -113,10 +113,10 @@ static int take_opcode(struct writer *writer, int64_t key, const struct program_
 	return run(writer, add);
 }
 
-static int take_loop(struct writer *writer, int64_t key, const struct program_row *row)
+static int take_loop(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct loop_row *loop = (const struct loop_row *)row;
-	struct prepared *add = &writer->programs->sql.add_loop;
+	struct prepared *add = &writer->bytecode->sql.add_loop;
 
 	if (row->size < sizeof(*loop))
 		return SQLITE_OK;
@@ -128,10 +128,10 @@ static int take_loop(struct writer *writer, int64_t key, const struct program_ro
 	return run(writer, add);
 }
 
-static int take_missing(struct writer *writer, int64_t key, const struct program_row *row)
+static int take_missing(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct missing_plan_row *missing = (const struct missing_plan_row *)row;
-	struct prepared *add = &writer->programs->sql.add_missing;
+	struct prepared *add = &writer->bytecode->sql.add_missing;
 
 	if (row->size < sizeof(*missing) || row->size - sizeof(*missing) < missing->reason_size)
 		return SQLITE_OK;
@@ -141,22 +141,22 @@ static int take_missing(struct writer *writer, int64_t key, const struct program
 	return run(writer, add);
 }
 
-static int take_row(struct writer *writer, int64_t program, int64_t query, const struct program_row *row)
+static int take_row(struct writer *writer, int64_t bytecode, int64_t query, const struct bytecode_row *row)
 {
 	if ((row->kind == ROW_LOOP) != (query != 0))
 		return SQLITE_OK;
 	switch (row->kind) {
-	case ROW_NODE: return take_node(writer, program, row);
-	case ROW_OPCODE: return take_opcode(writer, program, row);
+	case ROW_NODE: return take_node(writer, bytecode, row);
+	case ROW_OPCODE: return take_opcode(writer, bytecode, row);
 	case ROW_LOOP: return take_loop(writer, query, row);
-	case ROW_MISSING_PLAN: return take_missing(writer, program, row);
+	case ROW_MISSING_PLAN: return take_missing(writer, bytecode, row);
 	default: return SQLITE_OK;
 	}
 }
 
-int programs_add_rows(struct writer *writer, const struct program_rows_record *record, size_t size)
+int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *record, size_t size)
 {
-	const struct program_row *row;
+	const struct bytecode_row *row;
 	int code = SQLITE_OK;
 	int64_t query = 0;
 	uint32_t span;
@@ -168,19 +168,19 @@ int programs_add_rows(struct writer *writer, const struct program_rows_record *r
 	if (query < 0)
 		return (int)-query;
 	for (size_t at = 0; !code && at + sizeof(*row) <= record->size; at += row->size) {
-		row = (const struct program_row *)(record->rows + at);
+		row = (const struct bytecode_row *)(record->rows + at);
 		if (row->size < sizeof(*row) || row->size % 8 || row->size > record->size - at)
 			break;
-		code = take_row(writer, (int64_t)record->program, query, row);
+		code = take_row(writer, (int64_t)record->bytecode, query, row);
 	}
 	return code;
 }
 
-int programs_remove_unused(struct writer *writer)
+int bytecode_remove_unused(struct writer *writer)
 {
-	enum { MISSING_DELETED, LOOPS_DELETED, PROGRAMS_DELETED };
+	enum { MISSING_DELETED, LOOPS_DELETED, BYTECODE_DELETED };
 	/* Its statement's queries first, by their index: all others are looked at only when none of
-	 * those has it. Nothing is left of a program whose row is gone. */
+	 * those has it. Nothing is left of bytecode whose row is gone. */
 	static const char *const sql[] = {
 		"DELETE FROM missing_plans WHERE program NOT IN (SELECT program FROM queries)",
 		"DELETE FROM plan_loops WHERE query NOT IN (SELECT id FROM queries)",
@@ -196,7 +196,7 @@ int programs_remove_unused(struct writer *writer)
 
 	for (size_t i = 0; !code && i < sizeof(sql) / sizeof(*sql); i++) {
 		code = writer_run_sql(writer, sql[i], 0, 0);
-		if (i == PROGRAMS_DELETED && !sqlite3_changes(writer->database.db))
+		if (i == BYTECODE_DELETED && !sqlite3_changes(writer->database.db))
 			break;
 	}
 	return code;

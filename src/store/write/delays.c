@@ -57,9 +57,9 @@ size_t delays_sample(struct delays *delays, int kind, const struct query_record 
 		.query = query->query,
 		.thread_id = query->thread_id,
 		.weight = periods,
-		.trace_type = TRACE_OFF_CPU,
+		.type = SAMPLE_OFF_CPU,
 	};
-	end = sample_field_put(&sample->record, sample->record.trace, FIELD_VALUE, &value, sizeof(value));
+	end = sample_field_put(&sample->record, sample->record.addresses, FIELD_VALUE, &value, sizeof(value));
 	end = sample_field_put(&sample->record, end, FIELD_WAIT, &wait, sizeof(wait));
 	/* The query's own label sets, innermost first. */
 	if (query->labels[0] || query->labels[1])

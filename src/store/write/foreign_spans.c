@@ -100,7 +100,7 @@ int foreign_spans_add(struct writer *writer, const struct query_record *record,
 	if (!find_trace(writer, names, &link, &code) || code)
 		return code;
 	if (!keep_decide_foreign(link.trace_lo, record->duration_ns,
-	                         record->samples[TRACE_CPU] || record->samples[TRACE_REAL]))
+	                         record->samples[SAMPLE_CPU] || record->samples[SAMPLE_REAL]))
 		return SQLITE_OK;
 	code = write_span(writer, record, &link, normalize_hash(text, size));
 	key = key_of(&link, record->query);
@@ -109,8 +109,8 @@ int foreign_spans_add(struct writer *writer, const struct query_record *record,
 	return code;
 }
 
-int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query,
-                        int64_t row)
+int foreign_spans_release(struct writer *writer, const struct span_link *trace, struct query_key query,
+                          int64_t row)
 {
 	struct prepared *remove;
 	int code;

@@ -27,7 +27,7 @@ int foreign_spans_add(struct writer *writer, const struct query_record *record,
 
 /* A span of this query has come with this trace, in the row of this number. The row is there before
  * the other one goes: a reader that follows the file by the numbers does not meet one of them again. */
-int foreign_spans_leave(struct writer *writer, const struct span_link *trace, struct query_key query,
-                        int64_t row);
+int foreign_spans_release(struct writer *writer, const struct span_link *trace, struct query_key query,
+                          int64_t row);
 
 #endif

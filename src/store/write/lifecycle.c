@@ -33,7 +33,7 @@
 	PART(span_sites, span_site_writer)                                                                   \
 	PART(counters, counter_writer)                                                                       \
 	PART(locks, lock_writer)                                                                             \
-	PART(programs, program_writer)                                                                       \
+	PART(bytecode, bytecode_writer)                                                                      \
 	PART(losses, loss_writer)
 
 #define DECLARE_PART(name, type) struct type name;
@@ -63,7 +63,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	span_site_writer_init(writer->span_sites);
 	counter_writer_init(writer->counters);
 	lock_writer_init(writer->locks);
-	program_writer_init(writer->programs);
+	bytecode_writer_init(writer->bytecode);
 	loss_writer_init(writer->losses);
 	if (!sample_writer_init(writer->samples)) {
 		writer_free(writer);

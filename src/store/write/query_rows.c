@@ -234,7 +234,7 @@ static int write_start(struct writer *writer, struct query_span *span)
 	bind_number(update, "query_start_ns", (int64_t)start->run.realtime_ns);
 	bind_number(update, "thread_id", start->run.thread_id);
 	bind_number(update, "batch", writer->stored_batch);
-	bind_number(update, "program", (int64_t)start->run.program);
+	bind_number(update, "program", (int64_t)start->run.bytecode);
 	bind_number(update, "id", rows->query);
 	return writer_run(writer, update);
 }
@@ -259,10 +259,10 @@ static int write_range(struct writer *writer, const struct query_span *span)
 
 	bind_number(update, "first_ns", span->first_ns);
 	bind_number(update, "last_ns", span->last_ns);
-	bind_number(update, "samples_cpu", span->samples[TRACE_CPU]);
-	bind_number(update, "samples_real", span->samples[TRACE_REAL]);
-	bind_number(update, "weight_cpu", span->weights[TRACE_CPU]);
-	bind_number(update, "weight_real", span->weights[TRACE_REAL]);
+	bind_number(update, "samples_cpu", span->samples[SAMPLE_CPU]);
+	bind_number(update, "samples_real", span->samples[SAMPLE_REAL]);
+	bind_number(update, "weight_cpu", span->weights[SAMPLE_CPU]);
+	bind_number(update, "weight_real", span->weights[SAMPLE_REAL]);
 	bind_number(update, "cpu_time_ns", span->cpu_time_ns);
 	if (span->seen_open)
 		bind_number(update, "outside_ns", (int64_t)span->seen_open->outside_ns);

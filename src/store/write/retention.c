@@ -184,7 +184,7 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 		                      0, 0);
 	if (!code)
 		code = span_sites_remove(writer);
-	return code ? code : programs_remove_unused(writer);
+	return code ? code : bytecode_remove_unused(writer);
 }
 
 /* ?1, ?2: the cut. The index alone says that a younger query has the text, for nearly all. */

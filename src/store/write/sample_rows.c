@@ -65,7 +65,7 @@ struct sample_fields {
 static struct sample_fields read_fields(const struct sample_record *record, size_t size)
 {
 	struct sample_fields fields = { .stretch = 1 };
-	const void *at = record->trace + record->depth, *end = (const char *)record + size;
+	const void *at = record->addresses + record->depth, *end = (const char *)record + size;
 	const struct sample_field *field;
 
 	for (uint32_t i = 0; i < record->fields && (field = sample_field_next(&at, end)); i++) {
@@ -97,7 +97,7 @@ static struct sample_fields read_fields(const struct sample_record *record, size
  * value counts what it stands for. */
 static int64_t beyond_periods(const struct sample_record *record, const struct sample_fields *fields)
 {
-	const struct sample_type *type = sample_type_at(record->trace_type);
+	const struct sample_type *type = sample_type_at(record->type);
 	bool is_timed = type && type->clock != SAMPLE_TYPE_NO_CLOCK;
 	int64_t product, beyond;
 
@@ -113,12 +113,12 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 {
 	struct query_span *span;
 
-	if (index >= writer->queries->spans.count || record->trace_type >= TRACE_TYPES)
+	if (index >= writer->queries->spans.count || record->type >= SAMPLE_TYPES)
 		return;
 	span = &writer->queries->spans.items[index];
-	span->samples[record->trace_type]++;
-	span->weights[record->trace_type] += record->weight;
-	if (record->trace_type == TRACE_CPU)
+	span->samples[record->type]++;
+	span->weights[record->type] += record->weight;
+	if (record->type == SAMPLE_CPU)
 		span->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
 }
 
@@ -156,7 +156,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 	struct pending_sample *sample = &writer->samples->pending[writer->samples->count];
 	int64_t row;
 
-	if (size < sizeof(*record) || size - sizeof(*record) < record->depth * sizeof(record->trace[0]))
+	if (size < sizeof(*record) || size - sizeof(*record) < record->depth * sizeof(record->addresses[0]))
 		return SQLITE_OK; /* not a sample; the handler never writes it */
 	struct sample_fields fields = read_fields(record, size);
 	*sample = (struct pending_sample){
@@ -167,7 +167,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 		.wait_ns = (int64_t)fields.wait.ns,
 		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
 		.opcode = (int64_t)fields.opcode,
-		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > TRACE_MAX_FRAMES,
+		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > STACK_FRAMES_MAX,
 		.span = UINT32_MAX,
 		.request_span = fields.span,
 	};

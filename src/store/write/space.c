@@ -135,7 +135,7 @@ static const struct module *module_of(struct writer *writer, uint64_t address, u
 	                                       : NULL;
 }
 
-int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed)
+int space_map_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed)
 {
 	const struct module *module = module_of(writer, address, generation);
 	struct placed_module *known;

@@ -23,6 +23,6 @@ void module_writer_init(struct module_writer *modules);
 void module_writer_free(struct module_writer *modules);
 
 /* The address of the writer's process in the file's address space; 0 on success. */
-int place_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
+int space_map_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
 
 #endif

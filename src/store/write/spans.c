@@ -414,9 +414,9 @@ static int leave_foreign(struct writer *writer, const struct span_batch *batch, 
 		const struct span_entry *entry = &batch->entry[i];
 
 		if (entry_is_span(entry) && entry->duration & SPAN_STATEMENT)
-			code = foreign_spans_leave(writer, &batch->of,
-			                           (struct query_key){ entry[1].start_ns, entry[1].duration },
-			                           row);
+			code = foreign_spans_release(
+				writer, &batch->of,
+				(struct query_key){ entry[1].start_ns, entry[1].duration }, row);
 	}
 	return code;
 }

@@ -66,15 +66,15 @@ static char *write_number(char *at, uint64_t number)
 	return at;
 }
 
-/* The trace as the file has it: JSON text in the file's address space. */
-static int write_trace(struct writer *writer, const struct sample_record *sample, size_t depth, size_t *size)
+/* The stack as the file has it: JSON text in the file's address space. */
+static int write_stack(struct writer *writer, const struct sample_record *sample, size_t depth, size_t *size)
 {
 	char *at = writer->stacks->text;
 
 	*at++ = '[';
 	for (size_t i = 0; i < depth; i++) {
 		uint64_t address;
-		int code = place_address(writer, sample->trace[i], sample->generation, &address);
+		int code = space_map_address(writer, sample->addresses[i], sample->generation, &address);
 
 		if (code)
 			return code;
@@ -103,7 +103,7 @@ static int64_t find_stack(struct writer *writer, const struct sample_record *sam
 	struct prepared *find, *add;
 	int64_t hash, row;
 	size_t size;
-	int code = write_trace(writer, sample, depth, &size);
+	int code = write_stack(writer, sample, depth, &size);
 
 	if (code)
 		return -code;
@@ -128,8 +128,8 @@ static int64_t find_stack(struct writer *writer, const struct sample_record *sam
 
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 {
-	size_t depth = sample->depth < TRACE_MAX_FRAMES ? sample->depth : TRACE_MAX_FRAMES;
-	struct hash key = hash_words(sample->trace, depth);
+	size_t depth = sample->depth < STACK_FRAMES_MAX ? sample->depth : STACK_FRAMES_MAX;
+	struct hash key = hash_words(sample->addresses, depth);
 	struct known_stack *known = hash_table_find(&writer->stacks->known, key);
 	int64_t row;
 	int code;

@@ -13,7 +13,7 @@ struct writer;
 
 struct stack_writer {
 	struct hash_table known; /* by the addresses as the process has them */
-	char text[TRACE_MAX_FRAMES * 21 + 3];
+	char text[STACK_FRAMES_MAX * 21 + 3];
 	struct {
 		struct prepared find, add, touch;
 	} sql;

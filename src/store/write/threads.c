@@ -238,15 +238,15 @@ static int64_t find_series(struct writer *writer, int64_t thread, unsigned numbe
 
 int64_t intern_series(struct writer *writer, const struct sample_record *sample, uint32_t stretch)
 {
-	uint8_t type = sample->trace_type;
+	uint8_t type = sample->type;
 	struct known_series *known, fresh = { .epoch = 0 };
 	int64_t thread;
 	struct hash key;
 	int code;
 
 	if (writer->threads->last.series && writer->threads->last.thread_id == sample->thread_id &&
-	    writer->threads->last.trace_type == type &&
-	    writer->threads->last.period_ns == sample->period_ns && writer->threads->last.stretch == stretch)
+	    writer->threads->last.type == type && writer->threads->last.period_ns == sample->period_ns &&
+	    writer->threads->last.stretch == stretch)
 		return writer->threads->last.series;
 	thread = intern_thread(writer, sample->thread_id);
 	if (thread < 0)
@@ -267,7 +267,7 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample,
 	if (known->epoch != writer->epoch && (code = touch_series(writer, known)))
 		return -code;
 	writer->threads->last.thread_id = sample->thread_id;
-	writer->threads->last.trace_type = type;
+	writer->threads->last.type = type;
 	writer->threads->last.period_ns = sample->period_ns;
 	writer->threads->last.stretch = stretch;
 	writer->threads->last.series = known->row;

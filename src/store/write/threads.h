@@ -20,7 +20,7 @@ struct thread_writer {
 	/* The thread and series of the sample before. */
 	struct {
 		uint32_t thread_id;
-		uint8_t trace_type;
+		uint8_t type;
 		uint64_t period_ns;
 		uint32_t stretch;
 		int64_t series; /* 0: none */

@@ -84,7 +84,7 @@ struct writer {
 	struct span_site_writer *span_sites;
 	struct counter_writer *counters;
 	struct lock_writer *locks;
-	struct program_writer *programs;
+	struct bytecode_writer *bytecode;
 	struct loss_writer *losses;
 };
 

@@ -39,33 +39,33 @@ static bool read_archive(struct code_side *archive, const char *path, const char
 	};
 	bool good = false;
 	for (size_t i = 0; !good && i < sizeof(folders) / sizeof(folders[0]); i++) {
-		char *place = text_format("%.*s%.*s.a", folders[i].length, folders[i].folder,
-		                          stem_length(name), name);
-		if (!place)
+		char *location = text_format("%.*s%.*s.a", folders[i].length, folders[i].folder,
+		                             stem_length(name), name);
+		if (!location)
 			return false;
-		good = side_read_archive(archive, place, machine);
+		good = side_read_archive(archive, location, machine);
 		if (!good)
 			side_free(archive);
-		free(place);
+		free(location);
 	}
 	return good;
 }
 
 static bool add_matches(const struct code_side *object, const struct code_side *archive,
-                        const uint32_t *matches, struct symbol_collector *collector)
+                        const uint32_t *matches, struct symbol_table_builder *builder)
 {
 	bool good = true;
 	for (uint32_t i = 0; good && i < archive->functions.count; i++) {
 		const struct code_function *function =
 			matches[i] == ARCHIVE_NONE ? NULL : &object->functions.items[matches[i]];
 		if (function && !function->name)
-			good = symbol_collector_add(collector, function->address, function->size,
-			                            archive->functions.items[i].name, "");
+			good = symbol_table_builder_add(builder, function->address, function->size,
+			                                archive->functions.items[i].name, "");
 	}
 	return good;
 }
 
-bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector,
+bool archive_collect(const struct elf_image *image, const char *path, struct symbol_table_builder *builder,
                      struct why *why)
 {
 	struct code_side object = { 0 }, archive = { 0 };
@@ -80,7 +80,7 @@ bool archive_collect(const struct elf_image *image, const char *path, struct sym
 	}
 	uint32_t *matches = side_read_object(&object, image) ? archive_match(&object, &archive) : NULL;
 	if (matches)
-		good = add_matches(&object, &archive, matches, collector);
+		good = add_matches(&object, &archive, matches, builder);
 	else
 		why_add(why, "%.*s.a is of another build", stem, name);
 	free(matches);

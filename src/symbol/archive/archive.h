@@ -17,7 +17,7 @@
  * libraries. Adds nothing, and says why, where there is no such archive or it does not
  * match; on machines other than x86-64 there are no names from archives. False: no memory
  * for the collector. */
-bool archive_collect(const struct elf_image *image, const char *path, struct symbol_collector *collector,
+bool archive_collect(const struct elf_image *image, const char *path, struct symbol_table_builder *builder,
                      struct why *why);
 
 #endif

@@ -11,29 +11,29 @@
 
 #define BLOCK_MAX 128u
 
-/* --- places that are known to be the same ------------------------------------------ */
+/* --- locations that are known to be the same ------------------------------------------ */
 
-bool places_put(struct hash_table *places, uint64_t place, uint64_t other)
+bool locations_put(struct hash_table *locations, uint64_t location, uint64_t other)
 {
-	struct hash key = hash_words(&place, 1);
-	struct place *known = hash_table_find(places, key);
-	if (!known && !(known = hash_table_add(places, key)))
+	struct hash key = hash_words(&location, 1);
+	struct location *known = hash_table_find(locations, key);
+	if (!known && !(known = hash_table_add(locations, key)))
 		return false;
 	known->other = other;
 	return true;
 }
 
-uint64_t places_get(const struct hash_table *places, uint64_t place)
+uint64_t locations_get(const struct hash_table *locations, uint64_t location)
 {
-	const struct place *known = hash_table_find(places, hash_words(&place, 1));
+	const struct location *known = hash_table_find(locations, hash_words(&location, 1));
 	return known ? known->other : 0;
 }
 
 /* --- equal -------------------------------------------------------------------------- */
 
-enum place_verdict { PLACE_DIFFERS, PLACE_MAY_BE, PLACE_IS };
+enum location_verdict { LOCATION_DIFFERS, LOCATION_MAY_BE, LOCATION_IS };
 
-/* Constants that linkers merge have no place of their own, only content. */
+/* Constants that linkers merge have no location of their own, only content. */
 static bool is_same_constant(const struct comparison *comparison, const struct code_section *section,
                              uint64_t archive, uint64_t object)
 {
@@ -49,44 +49,45 @@ static bool is_same_constant(const struct comparison *comparison, const struct c
 }
 
 /* `left` is a reference of the archive's function, `right` one of the object's. */
-static enum place_verdict compare_places(const struct comparison *comparison, uint32_t archive_function,
-                                         uint32_t object_function, const struct code_reference *left,
-                                         const struct code_reference *right)
+static enum location_verdict compare_locations(const struct comparison *comparison, uint32_t archive_function,
+                                               uint32_t object_function, const struct code_reference *left,
+                                               const struct code_reference *right)
 {
 	uint64_t archive = left->target, object = right->target;
 	uint32_t a = left->function, o = right->function;
 	if (a == archive_function || o == object_function)
-		return a == archive_function && o == object_function && archive == object ? PLACE_IS
-		                                                                          : PLACE_DIFFERS;
+		return a == archive_function && o == object_function && archive == object ? LOCATION_IS
+		                                                                          : LOCATION_DIFFERS;
 	if (archive == 0 || object == 0)
-		return PLACE_DIFFERS;
+		return LOCATION_DIFFERS;
 	if ((archive | object) & ARCHIVE_EXTERN)
-		return archive == object ? PLACE_IS : PLACE_DIFFERS;
+		return archive == object ? LOCATION_IS : LOCATION_DIFFERS;
 	if (a != ARCHIVE_NONE || o != ARCHIVE_NONE) {
 		if (a == ARCHIVE_NONE || o == ARCHIVE_NONE)
-			return PLACE_DIFFERS;
+			return LOCATION_DIFFERS;
 		bool is_start = comparison->archive->functions.items[a].address == archive;
 		if (is_start != (comparison->object->functions.items[o].address == object))
-			return PLACE_DIFFERS;
+			return LOCATION_DIFFERS;
 		if (comparison->to_object[a] == o)
 			return is_start || side_token(comparison->archive,
 			                              &comparison->archive->functions.items[a], archive) ==
 			                               side_token(comparison->object,
 			                                          &comparison->object->functions.items[o],
 			                                          object)
-			               ? PLACE_IS
-			               : PLACE_DIFFERS;
+			               ? LOCATION_IS
+			               : LOCATION_DIFFERS;
 		return comparison->to_object[a] == ARCHIVE_NONE && comparison->to_archive[o] == ARCHIVE_NONE
-		               ? PLACE_MAY_BE
-		               : PLACE_DIFFERS;
+		               ? LOCATION_MAY_BE
+		               : LOCATION_DIFFERS;
 	}
 	const struct code_section *section = side_section(comparison->archive, archive);
 	if (section && section->unit)
-		return is_same_constant(comparison, section, archive, object) ? PLACE_IS : PLACE_DIFFERS;
-	uint64_t known = places_get(&comparison->data_to_object, archive);
+		return is_same_constant(comparison, section, archive, object) ? LOCATION_IS
+		                                                              : LOCATION_DIFFERS;
+	uint64_t known = locations_get(&comparison->data_to_object, archive);
 	if (known)
-		return known == object ? PLACE_IS : PLACE_DIFFERS;
-	return places_get(&comparison->data_to_archive, object) ? PLACE_DIFFERS : PLACE_MAY_BE;
+		return known == object ? LOCATION_IS : LOCATION_DIFFERS;
+	return locations_get(&comparison->data_to_archive, object) ? LOCATION_DIFFERS : LOCATION_MAY_BE;
 }
 
 static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t object)
@@ -95,7 +96,7 @@ static void add_guess(struct comparison *comparison, uint64_t archive, uint64_t 
 	comparison->is_out_of_memory |= !vector_push(&comparison->guesses, guess);
 }
 
-/* The reference of that token; NULL when it names no place. */
+/* The reference of that token; NULL when it names no location. */
 static const struct code_reference *reference_at(const struct code_side *side,
                                                  const struct code_function *function, uint32_t token)
 {
@@ -178,7 +179,7 @@ COMPARE_BY_TWO(compare_guesses, struct code_guess, archive, object)
 
 COMPARE_BY_TWO(compare_guesses_by_object, struct code_guess, object, archive)
 
-/* Most functions guess a handful of places: too few for qsort() to pay. */
+/* Most functions guess a handful of locations: too few for qsort() to pay. */
 static void sort_guesses(struct code_guess *guesses, uint32_t count,
                          int (*compare)(const void *, const void *))
 {
@@ -195,7 +196,7 @@ static void sort_guesses(struct code_guess *guesses, uint32_t count,
 	}
 }
 
-/* One place may not be two at once, on neither side. Leaves each guess once. */
+/* One location may not be two at once, on neither side. Leaves each guess once. */
 static bool guesses_agree(struct comparison *comparison)
 {
 	struct code_guess *guesses = comparison->guesses.items;
@@ -233,10 +234,10 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
 			right = reference_at(os, o, comparison->partners.items[left->token]);
 		if (!right)
 			return false;
-		enum place_verdict verdict = compare_places(comparison, archive, object, left, right);
-		if (verdict == PLACE_DIFFERS)
+		enum location_verdict verdict = compare_locations(comparison, archive, object, left, right);
+		if (verdict == LOCATION_DIFFERS)
 			return false;
-		if (verdict == PLACE_MAY_BE)
+		if (verdict == LOCATION_MAY_BE)
 			add_guess(comparison, left->target, right->target);
 		else if (left->function != archive)
 			++*known;
@@ -300,7 +301,7 @@ void compare_context(struct comparison *comparison, uint32_t archive, uint32_t o
 				&as->references.items[a->reference + left[i].reference];
 			const struct code_reference *to =
 				&os->references.items[o->reference + right[j].reference];
-			if (compare_places(comparison, archive, object, from, to) == PLACE_MAY_BE)
+			if (compare_locations(comparison, archive, object, from, to) == LOCATION_MAY_BE)
 				add_guess(comparison, from->target, to->target);
 		}
 		i++;

@@ -180,7 +180,7 @@ static bool find_extents(struct matcher *matcher)
 	return true;
 }
 
-/* May the archive's function be that one, by its place? Sections without exported
+/* May the archive's function be that one, by its location? Sections without exported
  * function (.text.unlikely) may be anywhere. */
 static bool may_be_at(const struct matcher *matcher, uint32_t archive, uint32_t object)
 {
@@ -230,9 +230,10 @@ static void judge_function(struct matcher *matcher, uint32_t archive, uint32_t o
 	}
 }
 
-static uint32_t first_relocation(const struct code_side *side, uint64_t place)
+static uint32_t first_relocation(const struct code_side *side, uint64_t location)
 {
-	return (uint32_t)SEARCH_COUNT(side->relocations.count, i, side->relocations.items[i].place < place);
+	return (uint32_t)SEARCH_COUNT(side->relocations.count, i,
+	                              side->relocations.items[i].location < location);
 }
 
 /* Whether the object's data has the content of the archive's, apart from pointers,
@@ -251,8 +252,8 @@ static bool has_same_content(const struct matcher *matcher, const struct code_sy
 	uint64_t at = 0;
 	for (uint32_t i = first_relocation(as, data->address); at < data->size; i++) {
 		uint64_t next = i < as->relocations.count &&
-		                                as->relocations.items[i].place - data->address < data->size
-		                        ? as->relocations.items[i].place - data->address
+		                                as->relocations.items[i].location - data->address < data->size
+		                        ? as->relocations.items[i].location - data->address
 		                        : data->size;
 		if (next > at && memcmp(a + at, o + at, (size_t)(next - at)) != 0)
 			return false;
@@ -266,28 +267,28 @@ static bool has_same_content(const struct matcher *matcher, const struct code_sy
 static void judge_data(struct matcher *matcher, uint64_t archive, uint64_t object)
 {
 	struct comparison *comparison = &matcher->comparison;
-	if (places_get(&comparison->data_to_object, archive) ||
-	    places_get(&comparison->data_to_archive, object))
+	if (locations_get(&comparison->data_to_object, archive) ||
+	    locations_get(&comparison->data_to_archive, object))
 		return;
 	const struct code_section *section = side_section(comparison->archive, archive);
 	if (section && section->unit)
-		return; /* merged constants have no place of their own */
+		return; /* merged constants have no location of their own */
 	const struct code_symbol *data = side_object(comparison->archive, archive);
 	uint64_t start = data ? object - (archive - data->address) : object;
 	if (data && !has_same_content(matcher, data, start))
 		return;
-	comparison->is_out_of_memory |= !places_put(&comparison->data_to_object, archive, object) ||
-	                                !places_put(&comparison->data_to_archive, object, archive);
+	comparison->is_out_of_memory |= !locations_put(&comparison->data_to_object, archive, object) ||
+	                                !locations_put(&comparison->data_to_archive, object, archive);
 	matcher->has_changed = true;
 	if (!data)
 		return;
 	for (uint32_t i = first_relocation(comparison->archive, data->address);
 	     i < comparison->archive->relocations.count; i++) {
 		const struct code_relocation *from = &comparison->archive->relocations.items[i];
-		if (from->place - data->address >= data->size)
+		if (from->location - data->address >= data->size)
 			break;
 		const struct code_relocation *to =
-			side_relocation(comparison->object, start + (from->place - data->address));
+			side_relocation(comparison->object, start + (from->location - data->address));
 		if (to && from->value && !((to->value | from->value) & ARCHIVE_EXTERN))
 			push_guess(matcher,
 			           (struct code_guess){ .archive = from->value, .object = to->value });
@@ -511,8 +512,8 @@ uint32_t *archive_match(struct code_side *object, struct code_side *archive)
 {
 	struct matcher matcher = { .comparison = { .object = object,
 		                                   .archive = archive,
-		                                   .data_to_object = PLACES,
-		                                   .data_to_archive = PLACES } };
+		                                   .data_to_object = LOCATIONS,
+		                                   .data_to_archive = LOCATIONS } };
 	struct comparison *comparison = &matcher.comparison;
 	comparison->to_object = malloc((archive->functions.count + 1) * sizeof(uint32_t));
 	comparison->to_archive = malloc((object->functions.count + 1) * sizeof(uint32_t));

@@ -24,9 +24,9 @@
 /* Bounds the time that a file made to waste it can take. */
 #define FUNCTION_BYTES_MAX (UINT64_C(1) << 18)
 
-/* A symbol of neither side, as a place. Two names with one number would need a
+/* A symbol of neither side, as a location. Two names with one number would need a
  * collision of 63 bits. */
-static uint64_t extern_place(const char *name)
+static uint64_t extern_location(const char *name)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	for (; *name; name++)
@@ -171,8 +171,8 @@ static bool read_object_symbols(struct code_side *side, const struct file *file)
 	return true;
 }
 
-static uint64_t dynamic_symbol_place(const struct file *file, const Elf64_Shdr *table,
-                                     const Elf64_Shdr *strings, uint64_t index)
+static uint64_t dynamic_symbol_location(const struct file *file, const Elf64_Shdr *table,
+                                        const Elf64_Shdr *strings, uint64_t index)
 {
 	Elf64_Sym symbol;
 	if (index >= table->sh_size / sizeof(symbol) ||
@@ -180,7 +180,7 @@ static uint64_t dynamic_symbol_place(const struct file *file, const Elf64_Shdr *
 		return 0;
 	if (symbol.st_shndx != SHN_UNDEF)
 		return symbol.st_value;
-	return extern_place(read_string(file, strings, symbol.st_name));
+	return extern_location(read_string(file, strings, symbol.st_name));
 }
 
 static bool read_object_relocations(struct code_side *side, const struct file *file)
@@ -200,15 +200,15 @@ static bool read_object_relocations(struct code_side *side, const struct file *f
 			case R_X86_64_64:
 			case R_X86_64_GLOB_DAT:
 			case R_X86_64_JUMP_SLOT:
-				value = dynamic_symbol_place(file, &symbols, &strings,
-				                             ELF64_R_SYM(relocation.r_info));
+				value = dynamic_symbol_location(file, &symbols, &strings,
+				                                ELF64_R_SYM(relocation.r_info));
 				/* fall through */
 			case R_X86_64_RELATIVE: value += (uint64_t)relocation.r_addend; break;
 			default: continue;
 			}
-			if (!vector_push(
-				    &side->relocations,
-				    (struct code_relocation){ .place = relocation.r_offset, .value = value }))
+			if (!vector_push(&side->relocations,
+			                 (struct code_relocation){ .location = relocation.r_offset,
+			                                           .value = value }))
 				return false;
 		}
 	}
@@ -283,7 +283,7 @@ static bool read_frames(struct code_side *side, const struct code_section *secti
 /* --- order ------------------------------------------------------------------------ */
 
 COMPARE_BY(compare_sections, struct code_section, address)
-COMPARE_BY(compare_relocations, struct code_relocation, place)
+COMPARE_BY(compare_relocations, struct code_relocation, location)
 COMPARE_BY(compare_objects, struct code_symbol, address)
 
 static int compare_globals(const void *left, const void *right)
@@ -316,7 +316,7 @@ static void sort(void *items, uint32_t count, size_t size, int (*compare)(const 
 }
 
 /* Drops what lies in no code, in stubs, or over another function. */
-static void settle_functions(struct code_side *side)
+static void commit_functions(struct code_side *side)
 {
 	uint32_t kept = 0;
 	sort(side->functions.items, side->functions.count, sizeof(*side->functions.items), compare_functions);
@@ -341,14 +341,14 @@ static void settle_functions(struct code_side *side)
 	side->functions.count = kept;
 }
 
-static void settle(struct code_side *side)
+static void commit(struct code_side *side)
 {
 	sort(side->sections.items, side->sections.count, sizeof(*side->sections.items), compare_sections);
 	sort(side->relocations.items, side->relocations.count, sizeof(*side->relocations.items),
 	     compare_relocations);
 	sort(side->objects.items, side->objects.count, sizeof(*side->objects.items), compare_objects);
 	sort(side->globals.items, side->globals.count, sizeof(*side->globals.items), compare_globals);
-	settle_functions(side);
+	commit_functions(side);
 }
 
 bool side_read_object(struct code_side *side, const struct elf_image *image)
@@ -368,7 +368,7 @@ bool side_read_object(struct code_side *side, const struct elf_image *image)
 		if (side->sections.items[i].address == frames->sh_addr && side->sections.items[i].bytes &&
 		    !read_frames(side, &side->sections.items[i]))
 			return false;
-	settle(side);
+	commit(side);
 	return true;
 }
 
@@ -399,7 +399,7 @@ static bool open_member(struct member *member, const unsigned char *bytes, uint6
 
 /* Sections of all members one behind the other, with room between them: an address
  * one past the end must not be the start of the next. */
-static bool place_sections(struct code_side *side, struct member *member, uint64_t *next, bool add)
+static bool location_sections(struct code_side *side, struct member *member, uint64_t *next, bool add)
 {
 	for (unsigned i = 0; i < member->file.header.e_shnum; i++) {
 		Elf64_Shdr section;
@@ -442,8 +442,8 @@ static bool read_member_symbols(struct code_side *side, const struct member *mem
 	return true;
 }
 
-/* 0: at no known place. */
-static uint64_t symbol_place(const struct code_side *side, const struct member *member, uint64_t index)
+/* 0: at no known location. */
+static uint64_t symbol_location(const struct code_side *side, const struct member *member, uint64_t index)
 {
 	Elf64_Sym symbol;
 	if (!read_symbol(member, index, &symbol))
@@ -456,7 +456,7 @@ static uint64_t symbol_place(const struct code_side *side, const struct member *
 		return 0;
 	const char *name = read_string(&member->file, &member->strings, symbol.st_name);
 	const struct code_symbol *global = side_global(side, name);
-	return global ? global->address : extern_place(name);
+	return global ? global->address : extern_location(name);
 }
 
 static bool read_member_relocations(struct code_side *side, const struct member *member)
@@ -470,14 +470,14 @@ static bool read_member_relocations(struct code_side *side, const struct member 
 			Elf64_Rela relocation;
 			read_part(&member->file, section.sh_offset + at, &relocation, sizeof(relocation));
 			uint32_t type = ELF64_R_TYPE(relocation.r_info);
-			struct code_relocation item = { .place = member->addresses[section.sh_info] +
-				                                 relocation.r_offset };
+			struct code_relocation item = { .location = member->addresses[section.sh_info] +
+				                                    relocation.r_offset };
 			bool is_known = type == R_X86_64_64 || type == R_X86_64_PC32 ||
 			                type == R_X86_64_PLT32 || type == R_X86_64_32 || type == R_X86_64_32S;
 			item.is_slot = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX ||
 			               type == R_X86_64_REX_GOTPCRELX;
 			if (is_known || item.is_slot)
-				item.value = symbol_place(side, member, ELF64_R_SYM(relocation.r_info));
+				item.value = symbol_location(side, member, ELF64_R_SYM(relocation.r_info));
 			if (item.value)
 				item.value += (uint64_t)relocation.r_addend;
 			if (!vector_push(&side->relocations, item))
@@ -516,7 +516,7 @@ static bool read_members(struct code_side *side, uint16_t machine, bool is_first
 		struct member member;
 		if (!open_member(&member, side->file + start, size, machine))
 			continue;
-		bool good = place_sections(side, &member, &next, is_first) &&
+		bool good = location_sections(side, &member, &next, is_first) &&
 		            (is_first ? read_member_symbols(side, &member)
 		                      : read_member_relocations(side, &member));
 		close_member(&member);
@@ -554,7 +554,7 @@ bool side_read_archive(struct code_side *side, const char *path, uint16_t machin
 {
 	if (!load_file(side, path) || !read_members(side, machine, true))
 		return false;
-	settle(side);
+	commit(side);
 	if (!read_members(side, machine, false))
 		return false;
 	sort(side->relocations.items, side->relocations.count, sizeof(*side->relocations.items),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions as sequences of tokens and of the places that they name, and the
+ * Functions as sequences of tokens and of the locations that they name, and the
  * look-ups of a side.
  */
 #include "symbol/archive/side.h"
@@ -40,10 +40,10 @@ const struct code_section *side_section(const struct code_side *side, uint64_t a
 	return found && address - found->address < found->size ? found : NULL;
 }
 
-const struct code_relocation *side_relocation(const struct code_side *side, uint64_t place)
+const struct code_relocation *side_relocation(const struct code_side *side, uint64_t location)
 {
-	const struct code_relocation *found = FIND_LAST(side->relocations, place, place);
-	return found && found->place == place ? found : NULL;
+	const struct code_relocation *found = FIND_LAST(side->relocations, location, location);
+	return found && found->location == location ? found : NULL;
 }
 
 uint32_t side_function(const struct code_side *side, uint64_t address)
@@ -104,16 +104,16 @@ struct decoder {
 	uint32_t relocation;                /* the next one at or after the instruction */
 };
 
-/* The place that the instruction names, and its token's hash. */
+/* The location that the instruction names, and its token's hash. */
 static uint64_t resolve(const struct decoder *decoder, const struct code_instruction *instruction,
                         const unsigned char *bytes, uint64_t address, uint32_t *hash)
 {
 	const struct code_side *side = decoder->side;
-	uint64_t next = address + instruction->length, place = address + instruction->field;
+	uint64_t next = address + instruction->length, location = address + instruction->field;
 	const struct code_relocation *relocation = decoder->relocation < side->relocations.count
 	                                                   ? &side->relocations.items[decoder->relocation]
 	                                                   : NULL;
-	if (relocation && relocation->place == place && instruction->field_size == 4) {
+	if (relocation && relocation->location == location && instruction->field_size == 4) {
 		if (instruction->kind == CODE_ABSOLUTE) {
 			*hash = instruction->slot_hash;
 			return relocation->value;
@@ -122,7 +122,7 @@ static uint64_t resolve(const struct decoder *decoder, const struct code_instruc
 			*hash = instruction->slot_hash;
 		else if (relocation->is_slot)
 			return 0;
-		return relocation->value ? relocation->value + (next - place) : 0;
+		return relocation->value ? relocation->value + (next - location) : 0;
 	}
 	int32_t displacement;
 	if (instruction->field_size == 1) {
@@ -179,14 +179,14 @@ static bool decode_function(struct decoder *decoder, struct code_function *funct
 			break;
 		}
 		while (decoder->relocation < side->relocations.count &&
-		       side->relocations.items[decoder->relocation].place < address)
+		       side->relocations.items[decoder->relocation].location < address)
 			decoder->relocation++;
-		bool names_place = instruction.kind != CODE_PLAIN && instruction.kind != CODE_PADDING;
+		bool names_location = instruction.kind != CODE_PLAIN && instruction.kind != CODE_PADDING;
 		if (instruction.kind == CODE_ABSOLUTE)
-			names_place = decoder->relocation < side->relocations.count &&
-			              side->relocations.items[decoder->relocation].place ==
-			                      address + instruction.field;
-		if (names_place) {
+			names_location = decoder->relocation < side->relocations.count &&
+			                 side->relocations.items[decoder->relocation].location ==
+			                         address + instruction.field;
+		if (names_location) {
 			uint32_t plain_hash = instruction.hash;
 			uint64_t target =
 				resolve(decoder, &instruction, bytes + at, address, &instruction.hash);

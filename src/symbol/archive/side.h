@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two sides of code that were compiled from one source, in one form that can be compared:
- * functions as sequences of tokens and of the places that they name.
+ * functions as sequences of tokens and of the locations that they name.
  *
  * The object's side has the addresses of its file. The archive's side gets made-up
  * addresses, as if its members were linked one behind the other, so that on both sides a
- * place is one number. A symbol that neither side defines is a place too: a number made of
+ * location is one number. A symbol that neither side defines is a location too: a number made of
  * its name, the same on both sides.
  *
  * Everything in this folder belongs to one call of archive_collect().
@@ -35,9 +35,9 @@ struct code_section {
 };
 
 struct code_relocation {
-	uint64_t place; /* where the value goes */
-	uint64_t value; /* the place that it names, before the field's own offset */
-	bool is_slot;   /* through the offset table (archive's side) */
+	uint64_t location; /* where the value goes */
+	uint64_t value;    /* the location that it names, before the field's own offset */
+	bool is_slot;      /* through the offset table (archive's side) */
 };
 
 struct code_symbol {
@@ -89,7 +89,7 @@ void side_free(struct code_side *side);
 bool side_decode(struct code_side *side);
 
 const struct code_section *side_section(const struct code_side *side, uint64_t address);
-const struct code_relocation *side_relocation(const struct code_side *side, uint64_t place);
+const struct code_relocation *side_relocation(const struct code_side *side, uint64_t location);
 /* The function that holds the address; ARCHIVE_NONE when none does. */
 uint32_t side_function(const struct code_side *side, uint64_t address);
 const struct code_symbol *side_global(const struct code_side *side, const char *name);

@@ -98,13 +98,13 @@ bool code_decode(const unsigned char *bytes, size_t size, struct code_instructio
 	if (!x86_decode(bytes, size, &decoded))
 		return false;
 	judged->length = decoded.length;
-	judged->field = decoded.place;
-	judged->field_size = decoded.place_size;
+	judged->field = decoded.field;
+	judged->field_size = decoded.field_size;
 	if (is_padding(&decoded)) {
 		judged->kind = CODE_PADDING;
 		return true;
 	}
-	if (!decoded.place) {
+	if (!decoded.field) {
 		judged->hash = hash_bytes(UINT32_C(0x811c9dc5), bytes, decoded.length, size);
 		/* An absolute address of code that is not position-independent. */
 		if (decoded.has_wide_value && !(decoded.rex & 8) && !decoded.has_short) {
@@ -116,8 +116,8 @@ bool code_decode(const unsigned char *bytes, size_t size, struct code_instructio
 		}
 		return true;
 	}
-	size_t rest = (size_t)decoded.place + decoded.place_size;
-	judged->hash = hash_bytes(UINT32_C(0x811c9dc5), bytes, decoded.place, size);
+	size_t rest = (size_t)decoded.field + decoded.field_size;
+	judged->hash = hash_bytes(UINT32_C(0x811c9dc5), bytes, decoded.field, size);
 	if (rest < decoded.length)
 		judged->hash = hash_bytes(judged->hash, bytes + rest, decoded.length - rest, size - rest);
 	if (decoded.is_branch)

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memory = mmap(NULL, ring_memory_bytes(RING_MIN_BYTES), PROT_READ | PROT_WRITE,
 		              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memset(memory, 0, ring_memory_bytes(RING_MIN_BYTES));
-	struct ring *ring = ring_place(memory, RING_MIN_BYTES, 0);
+	struct ring *ring = ring_init(memory, RING_MIN_BYTES, 0);
 	memcpy(ring->block, data, size < ring->bytes ? size : ring->bytes);
 	__atomic_store_n(&ring->head, input.head * RING_WORD, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ring->next, input.next * RING_WORD, __ATOMIC_SEQ_CST);

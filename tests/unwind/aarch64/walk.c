@@ -39,7 +39,7 @@ extern void late_record(void (*callee)(void));
 extern void far_fp(void (*callee)(void));
 extern void return_from_signal(void);
 
-static uint64_t trace[TRACE_MAX_FRAMES], plain_trace[TRACE_MAX_FRAMES];
+static uint64_t trace[STACK_FRAMES_MAX], plain_trace[STACK_FRAMES_MAX];
 static struct unwind_result seen;
 static struct unwind_stack stack;
 static struct unwind_memo *memo;
@@ -104,8 +104,9 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)info;
-	seen = unwind_trace(context, &stack, memo, trace, TRACE_MAX_FRAMES);
-	const struct unwind_result plain = unwind_trace(context, &stack, NULL, plain_trace, TRACE_MAX_FRAMES);
+	seen = unwind_addresses(context, &stack, memo, trace, STACK_FRAMES_MAX);
+	const struct unwind_result plain =
+		unwind_addresses(context, &stack, NULL, plain_trace, STACK_FRAMES_MAX);
 	differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
 	           memcmp(trace, plain_trace, (size_t)seen.depth * sizeof(trace[0])) != 0;
 	if (record_as != NULL)
