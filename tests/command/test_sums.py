@@ -4,6 +4,7 @@
 usage: as tool.py"""
 
 import json
+import re
 import sqlite3
 
 import os
@@ -210,6 +211,29 @@ class Sums(Tool):
         for lines, failed in ((), " 1"), (("--runs",), ""):
             self.assertEqual([(row["waits"], row["notes"]) for row in self.rows("queries", self.trace, *lines)],
                              [(waits, notes % failed if "%s" in notes else notes) for waits, notes in wanted])
+
+    def test_report_begins_with_the_statements(self):
+        """Those that make up 90 % of the time, a line each; then waits, plans, and functions last."""
+        for statement, ms in (1, 20), (2, 500), (3, 450), (4, 30):
+            self.insert_statement(statement, "\n  SELECT %d" % statement)
+            self.insert("plans", plan_hash=statement, plan="SCAN t%d\n" % statement)
+            self.insert("programs", id=statement, statement=statement, plan_hash=statement)
+            self.insert("plan_nodes", program=statement, node=4, detail="SCAN t%d" % statement)
+            self.insert_samples(self.insert_run(statement, ms, program=statement, fullscan_steps=30000, lock_wait_ns=ms // 2 * MS), ms)
+        self.db.commit()
+        lines = self.output("report", self.trace).splitlines()
+        self.assertEqual(lines[0], "Statements with most of the time: 2 of 4")
+        self.assertRegex(lines[2], r"^ +50\.0 +500\.0 ms .* lock 50 %, scan 30k rows of t2 +SELECT 2$")
+        self.assertRegex(lines[3], r"^ +45\.0 +450\.0 ms .* lock 50 %, scan 30k rows of t3 +SELECT 3$")
+        self.assertEqual(lines[4], "")
+        titles = [line for line in lines if re.match("(Time|Plans|Top)", line)]
+        self.assertEqual(titles[:4], ["Time, as measured and as sampled", "Time by cause", "Plans, by time of their nodes",
+                                      "Top functions, by CPU time"])
+        plans = [line.rpartition(": ")[2] for line in lines if re.match(r"1 run, ", line)]
+        self.assertEqual(plans, ["SELECT 2", "SELECT 3", "SELECT 4"])
+        one = self.output("report", self.trace, "--like", "SELECT 2")
+        self.assertNotIn("Statements", one)
+        self.assertIn("\nPlan, by time of its nodes\nQUERY PLAN", one)
 
     def test_waits_of_short_runs(self):
         """Nothing tells what they waited for."""

@@ -149,7 +149,7 @@ class Fleet:
                     " GROUP BY 1"):
                 wanted[statement] += value
         pulled = self.pull("--service", "shop")
-        found = json.loads(self.read(pulled, "queries", "--format", "json", "--limit", "1000"))
+        found = json.loads(self.read(pulled, "queries", "--by", "cpu", "--format", "json", "--limit", "1000"))
         self.assertEqual({row["statement"]: round(row["sampled_ms"] * 1e6) for row in found if row["sampled_ms"]}, wanted)
         self.assertEqual({row["runs"] for row in found}, {7 * HOSTS})
         stacks = Counter()

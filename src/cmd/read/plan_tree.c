@@ -13,6 +13,7 @@
 #include "cmd/line/command.h"
 #include "cmd/ui/terminal.h"
 #include "sql_plan_nodes.h"
+#include "store/file/database.h"
 
 #define BAR 8    /* columns */
 #define INDENT 3 /* of a level */
@@ -307,7 +308,7 @@ static bool begin_tree(struct tree *tree, sqlite3_stmt *row)
 	return tree->query && tree->seen;
 }
 
-/* `is_only`: no other plan is printed. */
+/* `is_only`: no other plan is printed, and no other statement is selected. */
 static void print_heading(const struct tree *tree, const char *title, bool is_only)
 {
 	printf("\n");
@@ -315,8 +316,10 @@ static void print_heading(const struct tree *tree, const char *title, bool is_on
 		printf("%s\n", title);
 	if (tree->runs == 1 && is_only)
 		return;
+	const char *query = tree->query + strspn(tree->query, " \t\r\n");
+
 	printf("%lld run%s, %s: ", (long long)tree->runs, tree->runs == 1 ? "" : "s", tree->seen);
-	terminal_print(tree->query, strcspn(tree->query, "\n"), 0, INT_MAX);
+	terminal_print(query, strcspn(query, "\n"), 0, INT_MAX);
 	putchar('\n');
 }
 
@@ -348,6 +351,7 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 	size_t number = 0;
 	bool fine = true;
 	int code = sqlite3_prepare_v2(db, sql_plan_nodes, -1, &rows, NULL);
+	const bool is_one = database_number(db, "SELECT count(*) FROM temp.selected_statements", 0) == 1;
 
 	if (!code)
 		run_sql_bind(rows, parameters);
@@ -364,7 +368,7 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 		fine = fine && add_node(&tree, rows);
 	}
 	if (fine && tree.nodes.count) {
-		print_heading(&tree, number ? NULL : title, number == 0);
+		print_heading(&tree, number ? NULL : title, number == 0 && is_one);
 		number++;
 		fine = print_tree(&tree, type);
 	}

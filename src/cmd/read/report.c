@@ -5,6 +5,7 @@
 #include "cmd/line/command.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
@@ -12,16 +13,23 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/read/fold_stack.h"
 #include "cmd/read/plan_tree.h"
+#include "sql_causes.h"
 #include "sql_report_clocks.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
 #include "sql_report_query.h"
 #include "sql_report_samples.h"
 #include "sql_report_stacks.h"
+#include "sql_report_statements.h"
 #include "sql_report_times.h"
 #include "sql_report_wait_stacks.h"
 #include "sql_report_waits.h"
+#include "sql_statement_lines.h"
 #include "store/file/database.h"
+
+#define PART "0.9"          /* of the time, which the first statements make up */
+#define STATEMENTS_MAX "10" /* of them */
+#define PLANS_MAX "3"       /* of several statements */
 
 static const char *type_name, *limit, *full;
 
@@ -67,38 +75,78 @@ static bool has_rows(sqlite3 *db, const char *sql)
 	return has;
 }
 
-static int print_report(sqlite3 *db, const struct shown_type *type)
+/* What several statements' time went to, in a line each. */
+static int print_statements(sqlite3 *db, const struct shown_type *type)
+{
+	const struct sql_parameter parameters[] = {
+		{ ":by", type_name && type->clock && !strcmp(type->clock, "CPU") ? "cpu" : NULL },
+		{ ":part", PART },
+		{ ":limit", STATEMENTS_MAX },
+		{ ":label", selection.label },
+		{ ":database", selection.database },
+		{ NULL, NULL },
+	};
+	const struct output output = {
+		.hides_empty = true,
+		.folds_last = 2,
+		.spare = "statement each_ms",
+		.unit = "ns",
+	};
+	int result = run_sql(db, sql_statement_lines, parameters,
+	                     &(struct output){ .is_bare = true, .doing = "adding up statements" });
+
+	if (!result)
+		result = run_sql(db, sql_causes, NULL, &(struct output){ .is_bare = true });
+	if (result)
+		return result;
+	printf("Statements with most of the time: %lld of %lld\n",
+	       (long long)database_number(db, "SELECT count(*) FROM temp.lines", 0),
+	       (long long)database_number(db, "SELECT count(*) FROM temp.selected_statements", 0));
+	result = run_sql(db, sql_report_statements, NULL, &output);
+	putchar('\n');
+	return result;
+}
+
+static int print_part(sqlite3 *db, const struct shown_type *type, const struct part *part)
 {
 	const struct sql_parameter parameters[] = {
 		{ ":limit", limit },     { ":trace_type", type->name },
 		{ ":unit", type->unit }, { ":full", full },
 		{ NULL, NULL },
 	};
-	int result = COMMAND_FINE;
 	char empty[SHOWN_TYPE_NONE];
+	const struct output output = {
+		.doing = part->doing,
+		.is_bare = part->is_bare,
+		.hides_empty = !part->is_sampled,
+		.cuts_middle = part->is_sampled,
+		.spare = part->spare,
+		.unit = part->is_sampled ? type->unit : "ns",
+		.if_empty = part->is_sampled ? empty : NULL,
+	};
 
+	if (part->needs && !has_rows(db, part->needs))
+		return COMMAND_FINE;
 	shown_type_none(type, empty);
+	if (part->title)
+		printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
+		       part->is_sampled ? type->title : "");
+	return run_sql(db, part->sql, parameters, &output);
+}
+
+static int print_report(sqlite3 *db, const struct shown_type *type)
+{
+	const int64_t statements = database_number(db, "SELECT count(*) FROM temp.selected_statements", 0);
+	const bool is_one = statements == 1, has_plans = plan_tree_statements(db) > 0;
+	int result = statements > 1 ? print_statements(db, type) : COMMAND_FINE;
+
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
-		const struct part *part = &parts[i];
-		struct output output = {
-			.doing = part->doing,
-			.is_bare = part->is_bare,
-			.hides_empty = !part->is_sampled,
-			.cuts_middle = part->is_sampled,
-			.spare = part->spare,
-			.unit = part->is_sampled ? type->unit : "ns",
-		};
-		if (part->is_sampled)
-			output.if_empty = empty;
-		if (part->needs && !has_rows(db, part->needs))
-			continue;
-		if (part->title)
-			printf("\n%s%s%s\n", part->title, part->is_sampled ? ", by " : "",
-			       part->is_sampled ? type->title : "");
-		result = run_sql(db, part->sql, parameters, &output);
-		/* The plan is a single statement's: else it would be an arbitrary choice. */
-		if (!result && part->sql == sql_report_times && plan_tree_statements(db) == 1)
-			result = plan_tree_print(db, type, NULL, "Plan, by time of its nodes", NULL);
+		result = print_part(db, type, &parts[i]);
+		if (!result && parts[i].sql == sql_report_waits && has_plans)
+			result = plan_tree_print(db, type, is_one ? NULL : PLANS_MAX,
+			                         is_one ? "Plan, by time of its nodes"
+			                                : "Plans, by time of their nodes",
+			                         NULL);
 	}
 	return result;
 }
@@ -135,9 +183,13 @@ static int run(int argc, char **argv)
 const struct command command_report = {
 	.name = "report",
 	.arguments = "[FILE] [OPTION]...",
-	.summary = "Reports where the time went: functions and stacks",
+	.summary = "Reports where the time went: statements, waits, plans, functions",
 	.details =
-		"All runs of the file, or those that the options leave. Exact times are of all runs, logged "
+		"All runs of the file, or those that the options leave. Of several statements those that "
+		"make up "
+		"90 % of the wall time come first, with what queries shows of them in `why`; then all times, "
+		"waits by cause, the plans that took most, and functions. Exact times are of all runs, "
+		"logged "
 		"or not, unless an option chooses single ones; samples say how that time is split. What no "
 		"sample "
 		"can have seen is a line of its own, `not sampled`, and part of the error: if the samples "

@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The costliest statements of a report, with what their time went to in words: after read/statement_lines.sql and
+-- read/causes.sql.
+SELECT round(100 * share, 1) AS "share_%",
+       round(wall / 1e6, 4) AS wall_ms,
+       runs,
+       round(each / 1e6, 4) AS each_ms,
+       iif(runs IS NULL, nullif(logged, 0), NULL) AS logged,
+       substr(printf('%016x', hash), 1, 8) AS statement,
+       waits || iif(waits <> '' AND notes <> '', ', ', '') || notes AS why,
+       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+FROM temp.lines JOIN temp.line_causes USING (line)
+ORDER BY line;
