@@ -235,6 +235,44 @@ class Sums(Tool):
         self.assertNotIn("Statements", one)
         self.assertIn("\nPlan, by time of its nodes\nQUERY PLAN", one)
 
+    def insert_stack(self, number, *frames):
+        """Frames, leaf first: function, module, file and line. Each is at an address of its own."""
+        addresses = []
+        for i, (function, module, file, line) in enumerate(frames):
+            base = 0x100000 * (100 * number + i + 1)
+            self.insert("modules", id=100 * number + i, path="/opt/" + module, base=base, extent=0x1000)
+            for name in function, file:
+                self.db.execute("INSERT INTO names(name) SELECT ? WHERE NOT EXISTS (SELECT 1 FROM names WHERE name = ?)", (name, name))
+            self.db.execute("INSERT INTO frames(address, level, inlined, function, symbol, file, line) SELECT ?, 0, 0, f.id, f.id, p.id, ?"
+                            " FROM names AS f JOIN names AS p ON f.name = ? AND p.name = ?", (base + 16, line, function, file))
+            addresses.append(base + 16)
+        self.insert("stacks", id=number, trace=json.dumps(addresses))
+
+    def test_frames_of_the_program(self):
+        """Neither SQLite's, nor a driver's, nor an interpreter's: these are shown with their lines, and the nearest comes first."""
+        self.insert_statement(1, "SELECT 1")
+        sqlite = ("sqlite3VdbeExec", "libsqlite3.so.0", "sqlite3.c", 100), ("sqlite3_step", "libsqlite3.so.0", "sqlite3.c", 200)
+        driver = ("stmt_step", "_sqlite3.cpython-312.so", "", 0)
+        interpreter = [("_PyEval_EvalFrameDefault", "python3.12", "ceval.c", 7)] * 3
+        self.insert_stack(2, *sqlite, driver, *interpreter, ("py::search:/srv/app.py", "app", "", 0), *interpreter,
+                          ("py::get:/srv/lib/python3.12/site-packages/web.py", "app", "", 0), *interpreter, ("main", "python3.12", "", 0))
+        self.insert_stack(3, *sqlite, ("rusqlite::Statement::step", "shop", "/root/.cargo/registry/rusqlite/lib.rs", 3),
+                          ("shop::find", "shop", "/srv/shop/src/find.rs", 55), ("core::ops::function", "shop", "/rustc/library/core/ops.rs", 9),
+                          ("std::rt::lang_start", "shop", "/rustc/library/std/rt.rs", 9), ("main", "shop", "/srv/shop/src/main.rs", 7))
+        run = self.insert_run(1, 100)
+        for stack, count in (2, 60), (3, 40):
+            for _ in range(count):
+                self.time += 1
+                self.insert("samples", timestamp_ns=self.time, series=1, query=run, stack=stack, weight=1)
+        self.db.commit()
+        report = self.output("report", self.trace)
+        self.assertRegex(report, r"\nCallers in the program, by CPU time\n.*\n *60\.0 % +60\.0 ms +py::search:/srv/app\.py\n"
+                                 r" *40\.0 % +40\.0 ms  find\.rs:55  shop::find\n\nTop functions")
+        stacks = [line[17:] for line in report[report.index("Top stacks"):].splitlines()[2:]]
+        self.assertEqual(stacks, ["sqlite3VdbeExec", "sqlite3_step", "stmt_step", "… 3 frames", "py::search:/srv/app.py", "… 7 frames", "main",
+                                  "sqlite3VdbeExec", "sqlite3_step", "rusqlite::Statement::step", "shop::find (find.rs:55)", "… 2 frames",
+                                  "main (main.rs:7)"])
+
     def test_waits_of_short_runs(self):
         """Nothing tells what they waited for."""
         self.insert_statement(1, "SELECT 1")

@@ -2,8 +2,8 @@
 /*
  * A stack has three parts: what SQLite does, which is of interest; how the host came to
  * call it, often dozens of frames of an interpreter; and the C library's way to main().
- * The host's part shows the caller of SQLite and main(); between them stands how many
- * frames there are. queryprof's wrapper of the call is no part of the program at all.
+ * The host's part shows the caller of SQLite, the program's own frames, and main(); of the others between
+ * them it shows how many there are. queryprof's wrapper of the call is no part of the program at all.
  *
  * The frames that the stack then has in common with one that was shown before, towards the
  * root, are not shown again.
@@ -19,11 +19,12 @@
 #include "base/hash_table.h"
 #include "base/vector.h"
 
-#define FOLDED_SIZE 48 /* of the line that stands for others */
+#define FOLDED_SIZE 48    /* of a line that stands for others */
+#define OWN_FRAMES_MAX 10 /* of the program, the nearest ones: a recursion has thousands */
 
 struct lines {
 	char *text;   /* in which they lie */
-	char *folded; /* behind them: room for such a line */
+	char *folded; /* behind them: room for such lines */
 	VECTOR(char *) at;
 };
 
@@ -42,7 +43,7 @@ static void free_lines(struct lines *lines)
 static bool split(struct lines *lines, const char *text)
 {
 	size_t size = strlen(text) + 1;
-	char *rest = lines->text = malloc(size + FOLDED_SIZE);
+	char *rest = lines->text = malloc(size + (OWN_FRAMES_MAX + 1) * FOLDED_SIZE);
 
 	if (!rest)
 		return false;
@@ -59,54 +60,82 @@ static bool begins_with(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
+/* Whether it is the line of that function, with its place or without. */
+static bool is_function(const char *line, const char *name)
+{
+	size_t size = strlen(name);
+
+	return strncmp(line, name, size) == 0 && (!line[size] || strncmp(line + size, " (", 2) == 0);
+}
+
 /* The place of the function nearest to the root whose name is, or begins with, `name`; -1:
  * none. */
 static ssize_t find_outermost(const struct lines *functions, const char *name, bool is_start)
 {
 	for (size_t i = functions->at.count; i-- > 0;)
 		if (is_start ? begins_with(functions->at.items[i], name)
-		             : strcmp(functions->at.items[i], name) == 0)
+		             : is_function(functions->at.items[i], name))
 			return (ssize_t)i;
 	return -1;
 }
 
-static void remove_ours(struct lines *functions, const struct lines *modules)
+static void remove_ours(struct lines *functions, struct lines *owners, const struct lines *modules)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < functions->at.count; i++)
-		if (i >= modules->at.count || !begins_with(modules->at.items[i], "libqueryprof"))
+		if (i >= modules->at.count || !begins_with(modules->at.items[i], "libqueryprof")) {
+			if (i < owners->at.count)
+				owners->at.items[kept] = owners->at.items[i];
 			functions->at.items[kept++] = functions->at.items[i];
+		}
 	functions->at.count = kept;
+	owners->at.count = kept < owners->at.count ? kept : owners->at.count;
 }
 
-/* Replaces `count` lines at `first` by how many they are. */
-static void fold(struct lines *functions, size_t first, size_t count)
+static bool is_own(const struct lines *owners, size_t frame)
 {
-	size_t after = functions->at.count - first - count;
-
-	if (count < 2)
-		return;
-	snprintf(functions->folded, FOLDED_SIZE, "%s %zu frames", ellipsis(), count);
-	functions->at.items[first] = functions->folded;
-	memmove(&functions->at.items[first + 1], &functions->at.items[first + count],
-	        after * sizeof(functions->at.items[0]));
-	functions->at.count = first + 1 + after;
+	return frame < owners->at.count && owners->at.items[frame][0] == '1';
 }
 
-static void fold_host(struct lines *functions)
+/* Adds the frames from `first` up to `end` to those that are kept, or how many they are. */
+static void fold(struct lines *functions, size_t *kept, size_t first, size_t end)
+{
+	if (end - first < 2) {
+		if (first < end)
+			functions->at.items[(*kept)++] = functions->at.items[first];
+		return;
+	}
+	snprintf(functions->folded, FOLDED_SIZE, "%s %zu frames", ellipsis(), end - first);
+	functions->at.items[(*kept)++] = functions->folded;
+	functions->folded += FOLDED_SIZE;
+}
+
+static void fold_host(struct lines *functions, const struct lines *owners)
 {
 	ssize_t api = find_outermost(functions, "sqlite3_", true),
 		begin = find_outermost(functions, "main", false);
-	size_t first = (size_t)api + 2; /* behind the caller of SQLite */
+	size_t kept = (size_t)api + 2; /* behind the caller of SQLite */
+	size_t first = kept, shown = 0;
 
 	if (api < 0)
 		return;
 	if (begin > api)
 		functions->at.count = (size_t)begin + 1; /* main() is the last of interest */
 	size_t end = begin > api ? (size_t)begin : functions->at.count;
-	if (first < end)
-		fold(functions, first, end - first);
+	if (first >= end)
+		return;
+	for (size_t i = first; i < end; i++)
+		if (is_own(owners, i) && shown < OWN_FRAMES_MAX) {
+			fold(functions, &kept, first, i);
+			functions->at.items[kept++] = functions->at.items[i];
+			first = i + 1;
+			shown++;
+		}
+	fold(functions, &kept, first, end);
+	while (end < functions->at.count)
+		functions->at.items[kept++] = functions->at.items[end++];
+	functions->at.count = kept;
 }
 
 /* The largest number of lines towards the root that a shown stack ends with, too. `shown`: the ends of all
@@ -148,16 +177,17 @@ static char *join(const struct lines *lines, size_t common)
 }
 
 /* The text to show; NULL: no memory. */
-static char *show(struct hash_table *shown, const char *functions, const char *modules)
+static char *show(struct hash_table *shown, const char *functions, const char *modules, const char *owners)
 {
-	struct lines lines = { .text = NULL }, of_modules = { .text = NULL };
+	struct lines lines = { .text = NULL }, of_modules = { .text = NULL }, of_owners = { .text = NULL };
 	char *text = NULL;
 
-	if (split(&lines, functions) && split(&of_modules, modules)) {
-		remove_ours(&lines, &of_modules);
-		fold_host(&lines);
+	if (split(&lines, functions) && split(&of_modules, modules) && split(&of_owners, owners)) {
+		remove_ours(&lines, &of_owners, &of_modules);
+		fold_host(&lines, &of_owners);
 		text = join(&lines, count_common(shown, &lines));
 	}
+	free_lines(&of_owners);
 	free_lines(&of_modules);
 	free_lines(&lines);
 	return text;
@@ -166,12 +196,13 @@ static char *show(struct hash_table *shown, const char *functions, const char *m
 static void fold_stack(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	const char *functions = (const char *)sqlite3_value_text(argv[0]),
-		   *modules = (const char *)sqlite3_value_text(argv[1]);
+		   *modules = (const char *)sqlite3_value_text(argv[1]),
+		   *owners = (const char *)sqlite3_value_text(argv[2]);
 	char *text = NULL;
 
 	(void)argc;
-	if (functions && modules)
-		text = show(sqlite3_user_data(context), functions, modules);
+	if (functions && modules && owners)
+		text = show(sqlite3_user_data(context), functions, modules, owners);
 	if (text)
 		sqlite3_result_text(context, text, -1, free);
 	else
@@ -192,6 +223,6 @@ int fold_stack_add(sqlite3 *db)
 		return SQLITE_NOMEM;
 	*shown = (struct hash_table)HASH_TABLE_OF(struct hash, SIZE_MAX);
 	/* The destructor runs when that fails, too. */
-	return sqlite3_create_function_v2(db, "foldStack", 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, shown,
+	return sqlite3_create_function_v2(db, "foldStack", 3, SQLITE_UTF8 | SQLITE_DIRECTONLY, shown,
 	                                  fold_stack, NULL, NULL, free_shown);
 }

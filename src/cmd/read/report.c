@@ -14,6 +14,7 @@
 #include "cmd/read/fold_stack.h"
 #include "cmd/read/plan_tree.h"
 #include "sql_causes.h"
+#include "sql_report_callers.h"
 #include "sql_report_clocks.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
@@ -59,6 +60,8 @@ static const struct part {
 	  "share samples" },
 	{ "Time by cause", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
+	{ "Callers in the program", sql_report_callers, "adding up callers", false, true,
+	  "SELECT 1 FROM temp.report_frames WHERE is_of_program", NULL },
 	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL, NULL },
 	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL, NULL },
 	{ "Top waits, leaf first", sql_report_wait_stacks, "adding up waits", false, false,
@@ -118,7 +121,7 @@ static int print_part(sqlite3 *db, const struct shown_type *type, const struct p
 	const struct output output = {
 		.doing = part->doing,
 		.is_bare = part->is_bare,
-		.hides_empty = !part->is_sampled,
+		.hides_empty = !part->is_sampled || part->needs,
 		.cuts_middle = part->is_sampled,
 		.spare = part->spare,
 		.unit = part->is_sampled ? type->unit : "ns",
@@ -201,8 +204,11 @@ const struct command command_report = {
 		"called. `error` is one standard error of the column before it: the true value is no "
 		"farther away than twice that in 95 of 100 cases. `interval` is there where the time between "
 		"samples was longer than the period, to hold what sampling costs (see record).\n\n"
-		"A stack shows how many frames lie between the caller of SQLite and main(), not "
-		"which. It does not repeat what it has in common with one above it. Without --type, "
+		"Callers in the program are the frames nearest to SQLite that are neither its own nor a "
+		"driver's, an interpreter's or a language's, with file and line where debug information has "
+		"them. "
+		"A stack shows these frames between the caller of SQLite and main(), and of the others how "
+		"many there are. It does not repeat what it has in common with one above it. Without --type, "
 		"and without samples of CPU time, the report is by wall time.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"

@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Where the time of a report came from: the frame of each stack nearest to SQLite, or to what took the time, that is the
+-- program's own. :trace_type, :unit, :limit as in report/functions.sql. After report/frames.sql.
+WITH shown AS (
+	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
+	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
+-- min() chooses the row that the other columns come from.
+nearest AS (
+	SELECT value, function, place, min(depth) FROM temp.report_frames WHERE is_of_program GROUP BY stack_id)
+SELECT printf('%.1f %%', 100.0 * sum(value) / (
+	       SELECT sum(value) FROM temp.report_samples
+	       WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU')))) AS share,
+       printf(form, sum(value) / scale) AS ms,
+       place AS line,
+       function
+FROM nearest, shown
+GROUP BY function, place
+ORDER BY sum(value) DESC, function, place
+LIMIT coalesce(CAST(:limit AS INTEGER), 5);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A frame is known by its name where code has no module, as that of a just-in-time compiler, and by its
+ * module where an interpreter or a driver is a file of its own. What is in neither list is taken for the
+ * program's: a frame too many costs a line, and one too few is what its reader looks for.
+ */
+#include "cmd/file/frame_owner.h"
+
+#include <fnmatch.h>
+#include <stddef.h>
+#include <string.h>
+
+static const char *const modules[] = {
+	"libqueryprof*",
+	"libsqlite3*",
+	"libsqlcipher*",
+	"_sqlite3*.so",
+	"sqlite3*.so",
+	"pdo_sqlite*",
+	"SQLite.so",
+	"libtclsqlite*",
+	"better_sqlite3.node",
+	"node_sqlite3.node",
+	"ld-linux*",
+	"libc.so*",
+	"libc-*.so",
+	"libm.so*",
+	"libpthread*",
+	"libstdc++*",
+	"libgcc_s*",
+	"libuv*",
+	"python[23]*",
+	"libpython*",
+	"php*",
+	"libphp*",
+	"ruby*",
+	"libruby*",
+	"perl*",
+	"libperl*",
+	"tclsh*",
+	"libtcl*",
+	"sqlite3",
+	"node",
+	"bun",
+	"deno",
+	"\\[vdso\\]",
+};
+
+/* Of functions, as patterns. */
+static const char *const functions[] = {
+	"sqlite3*",
+	"_start",
+	"__libc_*",
+	"__start_context",
+	"clone*",
+	"start_thread",
+	"_Py*",
+	"Py_*",
+	"pysqlite_*",
+	"runtime.*",
+	"runtime/*",
+	"syscall.*",
+	"database/sql.*",
+	"testing.*",
+	"_cgo*",
+	"crosscall*",
+	"x_cgo_*",
+	"*mattn/go-sqlite3*",
+	"modernc.org/*",
+	"*ncruces/go-sqlite3*",
+	"zombiezen.com/go/sqlite*",
+	"*libsqlite3_sys*",
+	"rusqlite::*",
+	"<rusqlite::*",
+	"sqlx*::*",
+	"<sqlx*::*",
+	"diesel::*",
+	"<diesel::*",
+	"tokio::*",
+	"<tokio::*",
+	"std::*",
+	"<std::*",
+	"core::*",
+	"<core::*",
+	"alloc::*",
+	"<alloc::*",
+	"__rust_*",
+	"rust_*",
+	"__gnu_cxx::*",
+	"v8::*",
+	"node::*",
+	"Builtin:*",
+	"BytecodeHandler:*",
+	"Stub:*",
+	"RegExp:*",
+	"*node:internal/*",
+	"*node_modules/*",
+	"py::*:<frozen *",
+	"py::*/site-packages/*",
+	"py::*/lib/python[23]*",
+};
+
+/* Of sources: libraries of languages, and packages that others wrote. */
+static const char *const files[] = {
+	"*/node_modules/*", "node:*",          "*/site-packages/*", "*/.cargo/registry/*",
+	"/rustc/*",         "*/go/pkg/mod/*",  "*/go/src/*",        "*/sqlite3.c",
+	"sqlite3.c",        "*/library/std/*", "*/library/core/*",
+};
+
+static bool is_in(const char *text, const char *const *patterns, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fnmatch(patterns[i], text, 0) == 0)
+			return true;
+	return false;
+}
+#define IS_IN(text, patterns) is_in(text, patterns, sizeof(patterns) / sizeof(*(patterns)))
+
+bool frame_is_of_program(const char *function, const char *module, const char *file)
+{
+	return !IS_IN(module, modules) && !IS_IN(function, functions) && !IS_IN(file, files);
+}

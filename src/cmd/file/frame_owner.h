@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose a frame of a stack is.
+ */
+#ifndef QUERYPROF_CMD_FILE_FRAME_OWNER_H
+#define QUERYPROF_CMD_FILE_FRAME_OWNER_H
+
+#include <stdbool.h>
+
+/* Whether its reader can change the code: false for SQLite, its drivers, interpreters, the libraries of
+ * languages and of the system, and queryprof. `module` is the file's name without folders, "" if unknown;
+ * `file` the source, "" if unknown. */
+bool frame_is_of_program(const char *function, const char *module, const char *file);
+
+#endif
