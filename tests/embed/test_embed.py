@@ -220,7 +220,8 @@ class Formats(Known):
     def test_report(self):
         report = text(QUERYPROF, "report", self.trace)
         self.assertRegex(report, r"74\.1 .* 74\.1 .* known::small\(int\)\n")
-        self.assertRegex(report, r"known::small\(int\)\n +known::middle\(int\)\n +known::outer\(int\)\n +known::entry\(int\)\n")
+        self.assertRegex(report, r"known::small\(int\) \(\S+:\d+\)\n +known::middle\(int\) \(\S+:\d+\)\n +known::outer\(int\) \(\S+:\d+\)\n"
+                                 r" +known::entry\(int\) \(\S+:\d+\)\n")
 
     def test_sql_functions_of_the_command(self):
         self.assertEqual(json.loads(text(QUERYPROF, "sql", self.trace, "--format", "json",
