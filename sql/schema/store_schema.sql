@@ -14,14 +14,12 @@
 
 -- The processes that wrote, one row each. The start time distinguishes processes with
 -- recycled ids (or container ids, all of them 1).
--- statements_flush: the number of the process's newest flush that has counts of statements.
 CREATE TABLE processes (
 	id               INTEGER PRIMARY KEY,
 	hostname         TEXT    NOT NULL,
 	process_id       INTEGER NOT NULL,
 	start_time_ns    INTEGER NOT NULL,
-	executable       TEXT    NOT NULL,
-	statements_flush INTEGER NOT NULL DEFAULT 0
+	executable       TEXT    NOT NULL
 );
 
 CREATE TABLE threads (

@@ -144,17 +144,6 @@ size_t ring_passed(const struct ring *ring)
 	       __atomic_load_n(&ring->tail, __ATOMIC_RELAXED);
 }
 
-/* The fences below are for the compiler: a process that ends has done its stores in the
- * order of the program, and another reads them after that. */
-
-void ring_announce(struct ring *ring, uint64_t batch)
-{
-	__atomic_store_n(&ring->announced_batch, batch, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&ring->announced, __atomic_load_n(&ring->next, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
 /* The words are zeroed one by one as atomics: any of them may become a header, for which
  * zero has a meaning. */
 void ring_release(struct ring *ring)
@@ -162,7 +151,8 @@ void ring_release(struct ring *ring)
 	uint64_t next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
 	uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED);
 
-	/* First: what is half zeroed must not be read again. */
+	/* First: what is half zeroed must not be read again. The fence is for the compiler: a process that
+	 * ends has done its stores in the order of the program, and another reads them after that. */
 	__atomic_store_n(&ring->taken, next, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	for (uint64_t at = tail; at < next; at += RING_WORD)
@@ -247,23 +237,6 @@ bool ring_wait_for_first(struct ring *ring, int64_t timeout_ns)
 	struct bounded_wait wait = bounded_wait_begin_within(&for_first, (uint64_t)timeout_ns);
 
 	return wait_in(ring, &wait, true);
-}
-
-bool ring_wait_beside(struct ring *ring, int64_t timeout_ns)
-{
-	bool is_read = ring_used_bytes(ring) == 0;
-	/* Producers do not wake a stalled reader. */
-	uint32_t sleep = is_read ? RING_SLEEP_IDLE : RING_SLEEP_STALLED;
-	struct bounded_wait wait = is_read ? bounded_wait_begin(&for_record)
-	                                   : bounded_wait_begin_within(&for_interval, (uint64_t)timeout_ns);
-
-	__atomic_store_n(&ring->sleep, sleep, __ATOMIC_SEQ_CST);
-	if (__atomic_exchange_n(&ring->wake_requested, 0, __ATOMIC_SEQ_CST) == 0 &&
-	    (ring_used_bytes(ring) == 0) == is_read)
-		bounded_wait_futex(&wait, &ring->sleep, sleep, BOUND_NONE);
-	__atomic_store_n(&ring->sleep, RING_AWAKE, __ATOMIC_SEQ_CST);
-	/* A request that came late is left for the next call. */
-	return bounded_wait_left(&wait) != 0;
 }
 
 void ring_wake(struct ring *ring)

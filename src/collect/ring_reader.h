@@ -38,10 +38,8 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size);
 /* Moves on behind it, and keeps it. */
 void ring_pass(struct ring *ring);
 
-/* The bytes of what was passed, which is to be stored as batch number `batch`. A process that
- * reads on when this one is gone can look whether it was. */
+/* The bytes of what was passed. */
 size_t ring_passed(const struct ring *ring);
-void ring_announce(struct ring *ring, uint64_t batch);
 
 /* The records that were passed are stored, or lost: frees their room. */
 void ring_release(struct ring *ring);
@@ -65,10 +63,6 @@ bool ring_wait(struct ring *ring, int64_t timeout_ns);
 
 /* The same with a limit, and the first record ends it. */
 bool ring_wait_for_first(struct ring *ring, int64_t timeout_ns);
-
-/* Sleeps like ring_wait(), for a flusher that waits for ring_wake() while another process reads the
- * ring. Where all records are read, the next one ends the sleep, too. */
-bool ring_wait_beside(struct ring *ring, int64_t timeout_ns);
 
 /* Any thread: ends the reader's sleep, or its next one. */
 void ring_wake(struct ring *ring);

@@ -25,19 +25,13 @@ struct ring *ring_remains_find(void *memory, size_t size)
 		return NULL;
 	uint64_t tail = LOAD(ring->tail), taken = LOAD(ring->taken), head = LOAD(ring->head);
 	bool is_ordered = tail <= taken && taken <= head && head - tail <= bytes;
-	bool is_aligned = ((tail | taken | head | LOAD(ring->announced)) & (RING_WORD - 1)) == 0;
-	return is_ordered && is_aligned && LOAD(ring->announced) <= head ? ring : NULL;
+	bool is_aligned = ((tail | taken | head) & (RING_WORD - 1)) == 0;
+	return is_ordered && is_aligned ? ring : NULL;
 }
 
 bool ring_remains_empty(const struct ring *ring)
 {
 	return LOAD(ring->taken) == LOAD(ring->head);
-}
-
-bool ring_remains_announced(const struct ring *ring, uint64_t *batch)
-{
-	*batch = LOAD(ring->announced_batch);
-	return LOAD(ring->announced) > LOAD(ring->taken);
 }
 
 #define UNSOUND UINT64_MAX
@@ -122,11 +116,9 @@ static uint64_t find_header(struct ring *ring, uint64_t at, uint64_t limit)
 	return at;
 }
 
-size_t ring_remains_repair(struct ring *ring, bool announced_is_stored)
+size_t ring_remains_repair(struct ring *ring)
 {
-	uint64_t taken = LOAD(ring->taken), announced = LOAD(ring->announced);
-	uint64_t start = announced_is_stored && announced > taken ? announced : taken;
-	uint64_t head = LOAD(ring->head), end;
+	uint64_t start = LOAD(ring->taken), head = LOAD(ring->head), end;
 	size_t never_committed = 0;
 
 	for (uint64_t at = start; at < head; at = end) {

@@ -38,14 +38,9 @@ bool ring_remains_sound(struct ring *ring);
 /* Whether nothing is left that could be read. */
 bool ring_remains_empty(const struct ring *ring);
 
-/* True when the reader was about to store a batch, `*batch`: only the file shows whether the
- * reader did. */
-bool ring_remains_announced(const struct ring *ring, uint64_t *batch);
-
-/* Reading begins at the first record that was not stored, which is behind the announced batch
- * if that is stored. Records that were never committed are made padding, and their number
- * is the result. */
-size_t ring_remains_repair(struct ring *ring, bool announced_is_stored);
+/* Reading begins at the first record that was not stored. Records that were never committed are made padding,
+ * and their number is the result. */
+size_t ring_remains_repair(struct ring *ring);
 
 /* The records between these positions are stored: frees their room in the other process's ring at `memory`,
  * of which nothing is read. */

@@ -402,7 +402,7 @@ static void store_remains(struct recorded *recorded)
 	char *error = NULL;
 	int code = open_file(recorded, &error);
 
-	recorded->to->unfinished += ring_remains_repair(shared->ring, false);
+	recorded->to->unfinished += ring_remains_repair(shared->ring);
 	if (!code && store_records(recorded, &lost))
 		error = writer_failure(&recorded->writer);
 	/* Now the ring has room. */

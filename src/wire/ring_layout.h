@@ -51,10 +51,9 @@ struct ring {
 	uint64_t dropped;
 
 	_Alignas(RING_CACHE_LINE) uint64_t tail;
-	uint64_t next;                       /* the record that is read next */
-	uint64_t taken;                      /* everything before is stored, or lost */
-	uint64_t announced, announced_batch; /* ring_announce() */
-	uint32_t sleep;                      /* enum ring_sleep */
+	uint64_t next;  /* the record that is read next */
+	uint64_t taken; /* everything before is stored, or lost */
+	uint32_t sleep; /* enum ring_sleep */
 	uint32_t wake_requested;
 
 	_Alignas(RING_CACHE_LINE) size_t bytes; /* of the block, a power of two */

@@ -107,7 +107,7 @@ static void test_committed_only(void **state)
 			ring_pass(ring);
 
 		assert_ptr_equal(ring_remains_find(ring, ring_memory_bytes(RING_MIN_BYTES)), ring);
-		ring_remains_repair(ring, false);
+		ring_remains_repair(ring);
 		for (size_t i = taken; i < producers.count; i++) {
 			record = ring_peek(ring, &kind, &size);
 			assert_non_null(record);
@@ -115,36 +115,6 @@ static void test_committed_only(void **state)
 			ring_consume(ring);
 		}
 		assert_null(ring_peek(ring, &kind, &size));
-		ring_destroy(ring);
-	}
-}
-
-/* The batch that was announced is what was passed at that moment. */
-static void test_announced(void **state)
-{
-	(void)state;
-	for (int is_stored = 0; is_stored < 2; is_stored++) {
-		struct ring *ring = ring_create(RING_MIN_BYTES);
-		uint64_t *record, batch;
-		unsigned kind;
-		size_t size;
-
-		for (uint64_t i = 0; i < 5; i++) {
-			record = ring_reserve(ring, 8);
-			record[0] = i;
-			ring_commit(ring, record, 1);
-		}
-		assert_false(ring_remains_announced(ring, &batch));
-		for (int i = 0; i < 3; i++) {
-			ring_peek(ring, &kind, &size);
-			ring_pass(ring);
-		}
-		ring_announce(ring, 77);
-		assert_true(ring_remains_announced(ring, &batch));
-		assert_int_equal(batch, 77);
-		assert_int_equal(ring_remains_repair(ring, is_stored), 0);
-		record = ring_peek(ring, &kind, &size);
-		assert_int_equal(record[0], is_stored ? 3 : 0);
 		ring_destroy(ring);
 	}
 }
@@ -167,7 +137,7 @@ static void test_damage(void **state)
 					: seed;
 		struct ring *ring = ring_remains_find(words, ring_memory_bytes(RING_MIN_BYTES));
 		if (ring != NULL) {
-			ring_remains_repair(ring, next_random(2));
+			ring_remains_repair(ring);
 			while ((record = ring_peek(ring, &kind, &size)) != NULL) {
 				assert_true(record >= words && size <= RING_MIN_BYTES);
 				assert_true((char *)record + size <=
@@ -185,7 +155,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_committed_only),
-		cmocka_unit_test(test_announced),
 		cmocka_unit_test(test_damage),
 	};
 

@@ -163,7 +163,7 @@ int writer_begin(struct writer *writer)
 
 /* `has_rows`: of counters alone there is nothing new for followers of the file; they have a number of their
  * own. */
-static int finish(struct writer *writer, struct ring *ring, bool has_rows)
+static int finish(struct writer *writer, bool has_rows)
 {
 	const int64_t process = has_rows ? intern_process(writer) : 0;
 	int code = process < 0 ? (int)-process : sample_rows_insert(writer);
@@ -174,7 +174,6 @@ static int finish(struct writer *writer, struct ring *ring, bool has_rows)
 		code = query_rows_write(writer);
 	if (!code && has_rows)
 		code = write_batch(writer);
-	ring_announce(ring, (uint64_t)writer->stored_batch);
 	if (!code)
 		code = statements_write(writer);
 	if (!code)
@@ -220,7 +219,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		result->records++;
 	}
 	if (!code)
-		code = finish(writer, ring, writer->queries->spans.count || rows || spans);
+		code = finish(writer, writer->queries->spans.count || rows || spans);
 	statement_stats_commit(!code);
 	ring_release(ring);
 	if (code) {

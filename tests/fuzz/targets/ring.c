@@ -14,15 +14,13 @@
 
 /* The block, at its beginning; and the reader's words, which decide first, as multiples of words. */
 struct input {
-	uint16_t head, next, taken, tail, announced;
-	uint8_t announced_is_stored;
+	uint16_t head, next, taken, tail;
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char *memory;
 	struct input input;
-	uint64_t batch;
 
 	if (size < sizeof(input))
 		return 0;
@@ -39,13 +37,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	__atomic_store_n(&ring->next, input.next * RING_WORD, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ring->taken, input.taken * RING_WORD, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ring->tail, input.tail * RING_WORD, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&ring->announced, input.announced * RING_WORD, __ATOMIC_SEQ_CST);
 
 	ring = ring_remains_find(memory, ring_memory_bytes(RING_MIN_BYTES));
 	if (ring) {
 		ring_remains_sound(ring);
-		ring_remains_announced(ring, &batch);
-		ring_remains_repair(ring, input.announced_is_stored & 1);
+		ring_remains_repair(ring);
 		/* What was repaired can be read to its end. */
 		unsigned kind, sum = 0;
 		const unsigned char *payload;
