@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The nodes of the plans of the runs that are selected (see read/selected.sql), with their time: the
 -- plan that took most first. Other plans of those statements, and those of a statement that is the only one, come
--- after, without a time: short runs have no samples. node -1 is what is not known, node 0 the statement's own work. loops and
+-- after, without a time: short runs have no samples. node -1 is what is not known, -2 preparing the
+-- statement, -3 resetting or finalizing it, node 0 the statement's own work. loops and
 -- rows: in all of the runs, where SQLite has counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished
+	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished,
+	       iif(prepare_time_ns > 0, query_start_ns + prepare_time_ns, 0) AS stepped_ns
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
 -- A statement is prepared again and again, and a node's number is an address of the program. Programs
 -- whose plans are one have the same nodes in the same order; the newest program stands for all.
@@ -20,24 +22,37 @@ places AS MATERIALIZED (
 	SELECT program, node, row_number() OVER (PARTITION BY program ORDER BY node) AS place
 	FROM plan_nodes WHERE program IN (SELECT program FROM known)
 	UNION ALL SELECT program, 0, 0 FROM known
-	UNION ALL SELECT program, -1, -1 FROM known),
+	UNION ALL SELECT program, -1, -1 FROM known
+	UNION ALL SELECT program, -2, -2 FROM known
+	UNION ALL SELECT program, -3, -3 FROM known),
 nodes AS MATERIALIZED (
 	SELECT p.program, p.node, n.program AS newest, n.node AS newest_node
 	FROM known AS k
 	JOIN places AS p ON p.program = k.program
 	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
 samples_of AS MATERIALIZED (
-	SELECT runs.program, coalesce(o.node, -1) AS node,
+	SELECT runs.program, coalesce(o.node, iif(s.timestamp_ns < runs.stepped_ns, -2, -1)) AS node,
+	       iif(o.node IS NULL AND s.timestamp_ns >= runs.stepped_ns, s.stack_id, NULL) AS stack_id,
 	       sum(s.value) AS ns,
 	       sum(1.0 * s.value * s.value) AS square
 	FROM temp.selected_samples AS s
 	JOIN runs ON runs.id = s.run
 	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
 	WHERE s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU')
-	GROUP BY 1, 2),
+	GROUP BY 1, 2, 3),
+-- Outside of the interpreter the stack says what SQLite did.
+phases AS MATERIALIZED (
+	SELECT stack_id, CASE WHEN max(frame.value ->> 0 LIKE 'sqlite3\_prepare%' ESCAPE '\') THEN -2
+	                      WHEN max(frame.value ->> 0 IN ('sqlite3_reset', 'sqlite3_finalize', 'sqlite3_close', 'sqlite3_close_v2')) THEN -3
+	                      ELSE -1 END AS phase
+	FROM (SELECT DISTINCT stack_id FROM samples_of WHERE stack_id IS NOT NULL) JOIN stacks ON stacks.id = stack_id
+	JOIN json_each(stackFrames(stacks.trace)) AS frame
+	GROUP BY stack_id),
+phased AS (
+	SELECT program, coalesce(phase, node) AS node, ns, square FROM samples_of LEFT JOIN phases USING (stack_id)),
 times AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square
-	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
+	FROM phased JOIN nodes USING (program, node) GROUP BY 1, 2),
 counts AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
 	FROM runs JOIN plan_loops AS l ON l.query = runs.id
@@ -72,7 +87,9 @@ JOIN statements AS x ON x.id = g.statement
 JOIN (
 	SELECT program, node, parent, detail, compared FROM plan_nodes
 	UNION ALL SELECT id, 0, 0, '(statement)', '' FROM programs
-	UNION ALL SELECT id, -1, 0, '(not known)', '' FROM programs) AS n ON n.program = plan.newest
+	UNION ALL SELECT id, -1, 0, '(not known)', '' FROM programs
+	UNION ALL SELECT id, -2, 0, '(preparing)', '' FROM programs
+	UNION ALL SELECT id, -3, 0, '(closing)', '' FROM programs) AS n ON n.program = plan.newest
 LEFT JOIN times AS t ON t.newest = plan.newest AND t.node = n.node
 LEFT JOIN counts AS c ON c.newest = plan.newest AND c.node = n.node
 ORDER BY plan.ns DESC, plan.newest, n.node <= 0, abs(n.node);

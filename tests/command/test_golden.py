@@ -54,6 +54,23 @@ REPORTS = (
     ("diff_80", 80, ("diff", "now.trace", "later.trace", "--like", "orders", "--type", "Real")),
     ("diff_queries", 100, ("diff", "now.trace", "--query", SLOW, "--with", FAST)),
     ("diff_times", 100, ("diff", "now.trace", "--at", "start+1500ms", "--limit", "3")),
+    ("plan", None, ("plan", "plans.trace")),
+    *(("plan_%d" % columns, columns, ("plan", "plans.trace", "WHERE note")) for columns in (80, 120, 200)),
+    ("plan_opcodes", 120, ("plan", "plans.trace", "--limit", "1", "--opcodes")),
+    ("locks", None, ("locks", "plans.trace")),
+    *(("locks_%d" % columns, columns, ("locks", "plans.trace")) for columns in (80, 120, 200)),
+    ("queries_plans", None, ("queries", "plans.trace")),
+    *(("queries_plans_%d" % columns, columns, ("queries", "plans.trace")) for columns in (80, 120, 200)),
+    ("runs_plans_200", 200, ("queries", "plans.trace", "--runs")),
+    ("report_plans", None, ("report", "plans.trace", "--limit", "2")),
+    *(("report_plans_%d" % columns, columns, ("report", "plans.trace", "--limit", "2")) for columns in (80, 120, 200)),
+    ("failed", None, ("queries", "now.trace", "--failed")),
+    *(("failed_%d" % columns, columns, ("queries", "now.trace", "--failed")) for columns in (80, 120, 200)),
+    *(("diff_%d" % columns, columns, ("diff", "now.trace", "later.trace", "--limit", "3")) for columns in (120, 200)),
+    *(("traces_%d" % columns, columns, ("traces", "traces.trace")) for columns in (120, 200)),
+    ("trace_200", 200, ("trace", "traces.trace", "4bf9")),
+    ("sql_120", 120, ("sql", "now.trace", "SELECT query_id, query, cpu_time_ns, database FROM query_log LIMIT 2")),
+    ("sql_200", 200, ("sql", "now.trace", "SELECT query_id, query, cpu_time_ns, database FROM query_log LIMIT 2")),
     ("traces", None, ("traces", "traces.trace")),
     ("traces_80", 80, ("traces", "traces.trace", "--by", "spans", "--min-duration", "1ms", "--limit", "1")),
     ("traces.json", None, ("traces", "traces.trace", "--like", "POST", "--since", "end", "--format", "json")),
@@ -83,6 +100,7 @@ class Golden(Tool):
         make("now.trace", "fixed.sql")
         make("later.trace", "fixed.sql", "fixed_later.sql")
         make("large.trace", "fixed.sql", "fixed_large.sql")
+        make("plans.trace", "fixed.sql", "fixed_plans.sql")
         make("traces.trace", "fixed.sql", "fixed_traces.sql")
         for name, columns, arguments in REPORTS:
             with self.subTest(name):
@@ -97,7 +115,7 @@ class Golden(Tool):
                     self.assertLessEqual(max(map(len, out.splitlines())), columns)
 
     def test_nothing_else_is_there(self):
-        names = {name + ("" if "." in name else ".txt") for name, *_ in REPORTS}
+        names = {name + ("" if "." in name else ".txt") for name, *_ in REPORTS} | {"mistakes.txt"}
         self.assertEqual(set(os.listdir(os.path.join(HERE, "golden"))), names)
 
 

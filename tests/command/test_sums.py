@@ -273,6 +273,26 @@ class Sums(Tool):
                                   "sqlite3VdbeExec", "sqlite3_step", "rusqlite::Statement::step", "shop::find (find.rs:55)", "… 2 frames",
                                   "main (main.rs:7)"])
 
+    def test_outside_of_nodes(self):
+        """Before the first step, and where the stack says so, it is known what SQLite did."""
+        self.insert_statement(1, "SELECT 1")
+        self.insert("plans", plan_hash=1, plan="SCAN t\n")
+        self.insert("programs", id=1, statement=1, plan_hash=1)
+        self.insert("plan_nodes", program=1, node=4, detail="SCAN t")
+        self.insert("program_opcodes", program=1, address=7, node=4, opcode="Next")
+        self.insert_stack(2, ("malloc", "libc.so.6", "", 0), ("sqlite3_prepare_v2", "libsqlite3.so.0", "", 0))
+        self.insert_stack(3, ("free", "libc.so.6", "", 0), ("sqlite3_finalize", "libsqlite3.so.0", "", 0))
+        self.insert_stack(4, ("free", "libc.so.6", "", 0), ("sqlite3_step", "libsqlite3.so.0", "", 0))
+        run = self.insert_run(1, 100, program=1, prepare_time_ns=5)
+        for stack, opcode, count in (1, 0, 4), (1, 7, 40), (2, 0, 5), (3, 0, 20), (4, 0, 30):
+            for _ in range(count):
+                self.insert("samples", timestamp_ns=self.time, series=1, query=run, stack=stack, weight=1, opcode=opcode)
+                self.time += 1
+        self.db.commit()
+        plan = self.output("plan", self.trace)
+        self.assertEqual([(node, float(share)) for node, share in re.findall(r"─ (\S+(?: \w+\)?)?) .* ([0-9.]+) %  ", plan)],
+                         [("SCAN t", 40.4), ("(not known)", 30.3), ("(preparing)", 9.1), ("(closing)", 20.2)], plan)
+
     def test_waits_of_short_runs(self):
         """Nothing tells what they waited for."""
         self.insert_statement(1, "SELECT 1")

@@ -19,6 +19,8 @@ static int run(int argc, char **argv)
 	struct output output = {
 		.format = output_format_find(format_name),
 		.if_empty = "no lock was waited for",
+		.folds_last = 1,
+		.spare = "holder_session_id",
 		.unit = "ns",
 	};
 	const struct sql_parameter none[] = { { NULL, NULL } };

@@ -16,9 +16,12 @@
 #include "store/file/database.h"
 
 #define BAR 8    /* columns */
+#define GAP 2    /* between them */
 #define INDENT 3 /* of a level */
 #define DEPTH_MAX 40
+#define DETAIL_MIN 20
 #define DETAIL_MAX 70
+#define TIMES 45 /* columns of the times after a node */
 /* A scan or an index made for the query that takes so much of the time is marked. */
 #define MARKED_PERCENT 30
 /* So is a look-up without an index that visits so many rows in a run, and so many for one that is returned.
@@ -192,58 +195,78 @@ static size_t count_whole(const struct tree *tree)
 }
 
 /* Rows are counted of the statement, so they say something of a loop that is the only one. */
-static void print_visited(const struct tree *tree)
+static void write_visited(FILE *to, const struct tree *tree)
 {
 	if (tree->visited >= 1 && count_whole(tree) == 1)
-		printf(", %.0f row%s visited and %.0f returned a run", tree->visited,
-		       tree->visited < 1.5 ? "" : "s", tree->returned);
+		fprintf(to, ", %.0f row%s visited and %.0f returned a run", tree->visited,
+		        tree->visited < 1.5 ? "" : "s", tree->returned);
 }
 
-static void print_mark(const struct tree *tree, const struct node *node)
+static void write_mark(FILE *to, const struct tree *tree, const struct node *node)
 {
 	const double own = tree->whole > 0 ? 100 * node->own / tree->whole : 0;
 	const double looked = tree->whole > 0 ? 100 * node->looked / tree->whole : 0;
 
 	if (own >= MARKED_PERCENT && strstr(node->detail, "AUTOMATIC")) {
-		printf("  an index for this run alone");
+		fputs("an index for this run alone", to);
 	} else if (looked >= MARKED_PERCENT && is_scan(node) && !is_made(tree, node->detail + 5)) {
-		printf("  the whole %s%s", strstr(node->detail, " USING ") ? "index" : "table",
-		       *node->compared ? ", compares " : "");
-		terminal_print(node->compared, strlen(node->compared), 0, INT_MAX);
-		if (own < MARKED_PERCENT)
-			printf(", with a look-up for each row");
-		print_visited(tree);
+		fprintf(to, "the whole %s%s%s%s", strstr(node->detail, " USING ") ? "index" : "table",
+		        *node->compared ? ", compares " : "", node->compared,
+		        own < MARKED_PERCENT ? ", with a look-up for each row" : "");
+		write_visited(to, tree);
 	} else if (is_search_of_all(node) && tree->visited >= VISITED_MIN &&
 	           tree->visited >= VISITED_TIMES * tree->returned) {
-		printf("  the whole table");
-		print_visited(tree);
+		fputs("the whole table", to);
+		write_visited(to, tree);
 	}
+}
+
+/* After what has `used` so many columns of the line, or below it if there is no room. */
+static void print_mark(const struct tree *tree, const struct node *node, int used)
+{
+	const int room = terminal_width();
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	if (to)
+		write_mark(to, tree, node);
+	if (to && fclose(to) == 0 && size) {
+		const bool is_below = room && used + GAP + terminal_measure(text, size) > room;
+		const int indent = is_below ? INDENT * (node->depth + 1) + GAP : GAP;
+
+		if (is_below)
+			putchar('\n');
+		terminal_print_padding(indent);
+		terminal_print_cut(text, size, is_below ? room - indent : INT_MAX, false);
+	}
+	free(text);
 }
 
 static void print_node(const struct tree *tree, const struct node *node, int width, bool is_time)
 {
 	double whole = tree->whole;
-	int indent = INDENT * (node->depth + 1);
+	int indent = INDENT * (node->depth + 1), used = width;
 	double share = whole > 0 ? node->own / whole : 0;
 
 	print_branches(node);
+	const int printed = terminal_print_cut(node->detail, strlen(node->detail), width - indent, true);
 	if (whole <= 0) {
-		terminal_print_cut(node->detail, strlen(node->detail), width - indent, true);
-		print_mark(tree, node);
+		print_mark(tree, node, indent + printed);
 		printf("\n");
 		return;
 	}
-	terminal_print_padding(width - indent -
-	                       terminal_print_cut(node->detail, strlen(node->detail), width - indent, true));
-	fputs("  ", stdout);
+	terminal_print_padding(width - indent - printed + GAP);
 	print_bar(share);
-	printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
+	used += GAP + BAR +
+	        printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
 	if (is_time)
-		printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6);
+		used += printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6) - 1;
 	if (node->loops >= 0)
-		printf("  %lld loop%s, %lld row%s", (long long)node->loops, node->loops == 1 ? "" : "s",
-		       (long long)node->rows, node->rows == 1 ? "" : "s");
-	print_mark(tree, node);
+		used += printf("  %lld loop%s, %lld row%s", (long long)node->loops,
+		               node->loops == 1 ? "" : "s", (long long)node->rows,
+		               node->rows == 1 ? "" : "s");
+	print_mark(tree, node, used);
 	printf("\n");
 }
 
@@ -261,7 +284,10 @@ static bool print_tree(struct tree *tree, const struct shown_type *type)
 
 		width = wanted > width ? wanted : width;
 	}
-	width = width > DETAIL_MAX ? DETAIL_MAX : width;
+	int most = terminal_width() ? terminal_width() - TIMES : DETAIL_MAX;
+
+	most = most > DETAIL_MAX ? DETAIL_MAX : most < DETAIL_MIN ? DETAIL_MIN : most;
+	width = width > most ? most : width;
 	if (tree->whole > 0)
 		printf("%-*s  %*s    self     total\n", width, "QUERY PLAN", BAR, "");
 	else
@@ -318,8 +344,10 @@ static void print_heading(const struct tree *tree, const char *title, bool is_on
 		return;
 	const char *query = tree->query + strspn(tree->query, " \t\r\n");
 
-	printf("%lld run%s, %s: ", (long long)tree->runs, tree->runs == 1 ? "" : "s", tree->seen);
-	terminal_print(query, strcspn(query, "\n"), 0, INT_MAX);
+	const int used =
+		printf("%lld run%s, %s: ", (long long)tree->runs, tree->runs == 1 ? "" : "s", tree->seen);
+
+	terminal_print_cut(query, strcspn(query, "\n"), terminal_room(used), false);
 	putchar('\n');
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/ui/terminal.h"
 
+#include <limits.h>
 #include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,13 @@ int terminal_width(void)
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		return size.ws_col;
 	return 0;
+}
+
+int terminal_room(int used)
+{
+	const int width = terminal_width();
+
+	return !width ? INT_MAX : width > used + 8 ? width - used : 8;
 }
 
 bool terminal_is_bold(void)

@@ -9,6 +9,8 @@
 #include <stddef.h>
 
 int terminal_width(void); /* in columns; 0: any number fits */
+int terminal_room(
+	int used); /* columns that are left of a line for a text: 8 at least; INT_MAX: any number fits */
 bool terminal_is_bold(void);
 
 /* The width of a line of text. A character that cannot be shown is one wide. */

@@ -1,0 +1,27 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Plans of the statements of fixed.sql, and a wait for a lock: after that.
+INSERT INTO plans (plan_hash, plan) VALUES (1, 'SCAN orders' || char(10)), (2, 'SCAN orders' || char(10) || 'USE TEMP B-TREE FOR ORDER BY' || char(10));
+
+INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns)
+VALUES (1, 1, 0, 1, 0), (2, 2, 0, 2, 0), (4, 4, 0, 1, 0);
+
+INSERT INTO plan_nodes (program, node, parent, detail, compared)
+VALUES (1, 3, 0, 'SCAN orders', 'total; in expressions: note'), (4, 3, 0, 'SCAN orders', 'total; in expressions: note'),
+       (2, 3, 0, 'SCAN orders', ''), (2, 9, 0, 'USE TEMP B-TREE FOR ORDER BY', '');
+
+INSERT INTO program_opcodes (program, address, node, opcode, p1, p2, p3, p5)
+VALUES (1, 5, 3, 'Next', 0, 6, 0, 1), (4, 5, 3, 'Next', 0, 6, 0, 1), (2, 5, 3, 'Next', 0, 6, 0, 1), (2, 7, 9, 'SorterSort', 1, 8, 0, 0);
+
+UPDATE queries SET program = CASE statement WHEN 1 THEN 1 WHEN 2 THEN 2 WHEN 4 THEN 4 ELSE 0 END,
+                   fullscan_steps = iif(statement = 4, 5000, 0), sorts = statement = 2;
+UPDATE samples SET opcode = iif(query = 4, iif(timestamp_ns % 3, 7, 5), iif(stack = 3, 0, 5)) WHERE query IN (1, 2, 3, 4);
+UPDATE queries SET lock_wait_ns = 30000000, io_sync_ns = 20000000 WHERE id = 5;
+UPDATE statement_counters SET fullscan_steps = 50000, runs_8 = 1980, runs_18 = 23 WHERE normalized_query_hash = 901;
+UPDATE statement_counters SET sorts = 1, runs_19 = 1 WHERE normalized_query_hash = 902;
+UPDATE statement_counters SET duration_ns = execution_time_ns + 40000000, prepares = 1200, prepare_time_ns = 2000000
+WHERE normalized_query_hash = 914;
+
+INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process, database, holder, holder_query,
+                             holder_session, holder_process_id, holder_thread_id, holder_transaction)
+VALUES (5, 1795000004000000000, 30000000, 24, 0, 101, 1, '/opt/shop/orders.db', 4, 'BEGIN IMMEDIATE', 2, 100, 102, 7),
+       (5, 1795000004030000000, 15000000, 24, 1, 101, 1, '/opt/shop/orders.db', 0, '', 0, 4711, 0, 0);
