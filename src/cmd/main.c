@@ -11,6 +11,7 @@
 #include "cmd/complete.h"
 #include "cmd/line/command.h"
 #include "cmd/line/help.h"
+#include "cmd/line/nearest.h"
 #include "cmd/line/options.h"
 #include "cmd/ui/memory_limit.h"
 #include "cmd/ui/pager.h"
@@ -39,6 +40,17 @@ static int run_command(const struct command *command, int argc, char **argv)
 	if (command->pages)
 		pager_begin();
 	return command->run(argc, argv);
+}
+
+static void complain_of_command(const char *name)
+{
+	struct nearest nearest = { .word = name };
+
+	nearest_try(&nearest, "help");
+	for (size_t i = 0; command_at(i); i++)
+		nearest_try(&nearest, command_at(i)->name);
+	complain("there is no %s %s%s%s (see queryprof --help)", name[0] == '-' ? "option" : "command", name,
+	         nearest.best[0] ? "; did you mean queryprof " : "", nearest.best);
 }
 
 static int run(int argc, char **argv)
@@ -71,8 +83,7 @@ static int run(int argc, char **argv)
 	if (command)
 		return run_command(command, argc - 2, argv + 2);
 	if (argc > 1)
-		complain("there is no %s %s (see queryprof --help)", name[0] == '-' ? "option" : "command",
-		         name);
+		complain_of_command(name);
 	else
 		help_print(stderr);
 	return COMMAND_MISUSED;

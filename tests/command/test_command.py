@@ -47,11 +47,11 @@ class Command(Tool):
         plain = {name for name, in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_function_list")}
         known = self.output("sql", self.trace, "SELECT name FROM pragma_function_list", "--format", "csv").splitlines()[1:]
         listed = re.search(r"^Functions: (.*?)\n\n", self.output("sql", "--help"), re.MULTILINE | re.DOTALL)[1]
-        self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "traceframes"},
+        self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "stackframes"},
                          {name.lower() for name in re.split(r",\s+", listed)})
 
     def test_command_lines_that_make_no_sense(self):
-        for arguments in ([], ["unheard-of"], ["--unheard-of"], ["queries", self.trace, "more"],
+        for arguments in ([], ["unheard-of"], ["--unheard-of"], ["queries", self.trace, "more", "most"],
                           ["queries", self.trace, "--unheard-of"], ["queries", self.trace, "--limit"],
                           ["queries", self.trace, "--limit", "x"], ["queries", self.trace, "--by", "x"],
                           ["queries", self.trace, "--statements=1"],
@@ -90,6 +90,31 @@ class Command(Tool):
             self.assertEqual((code, out), (2, ""), arguments)
             for option in both:
                 self.assertIn(option, err)
+
+    def test_file_of_another_user(self):
+        if os.geteuid():
+            self.skipTest("only root becomes another user")
+        os.chmod(self.folder, 0o755)
+        path = os.path.join(self.folder, "private.trace")
+        shutil.copy(self.trace, path)
+        os.chmod(path, 0o600)
+        done = subprocess.run([QUERYPROF, "report", path], user=65534, group=65534, extra_groups=[], capture_output=True, text=True,
+                              timeout=300, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("private.trace: Permission denied: it belongs to user root, mode 0600: ", done.stderr)
+
+    def test_format_of_an_export_by_its_name(self):
+        for name, format_name in ("a.json", "json"), ("a.pb.gz", "pprof"):
+            paths = [os.path.join(self.folder, "%d%s" % (i, name)) for i in (1, 2)]
+            self.output("export", self.trace, "-o", paths[0])
+            self.output("export", self.trace, "-o", paths[1], "--format", format_name)
+            with open(paths[0], "rb") as one, open(paths[1], "rb") as other:
+                self.assertEqual(one.read(), other.read())
+
+    def test_statement_after_the_file(self):
+        for command in (["queries"], ["queries", "--runs"], ["report"]):
+            self.assertEqual(self.output(command[0], self.trace, "FROM orders", *command[1:]),
+                             self.output(command[0], self.trace, "--like", "FROM orders", *command[1:]))
 
     def test_short_options(self):
         self.assertEqual(self.output("-h"), self.output("--help"))

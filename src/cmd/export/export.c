@@ -59,7 +59,7 @@ static const struct command_option options[] = {
 	  .to = &format_name,
 	  .kind = OPTION_WORD,
 	  .word_at = format_at,
-	  .help = "one of those above" },
+	  .help = "one of those above; without it -o FILE.html is flamegraph, .pb.gz pprof, and .json json" },
 	{ .name = "o",
 	  .value = "OUT",
 	  .to = &out_path,
@@ -334,17 +334,39 @@ static bool check_options(const struct export_format *format)
 	return fine;
 }
 
+/* The format that a file's name says; NULL: several formats are written so, or none. */
+static const char *format_of_file(const char *path)
+{
+	static const struct {
+		const char *end, *format;
+	} ends[] = {
+		{ ".html", "flamegraph" },
+		{ ".pb.gz", "pprof" },
+		{ ".json", "json" },
+	};
+
+	for (size_t i = 0; path && i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (strlen(path) > strlen(ends[i].end) &&
+		    strcmp(path + strlen(path) - strlen(ends[i].end), ends[i].end) == 0)
+			return ends[i].format;
+	return NULL;
+}
+
 /* NULL after a complaint about the command line. */
 static const struct export_format *check_command_line(void)
 {
 	const struct export_format *format = NULL;
+
+	if (!format_name)
+		format_name = format_of_file(out_path);
 
 	for (size_t i = 0; format_name && !format && find_format(i); i++)
 		if (strcmp(format_at(i), format_name) == 0)
 			format = find_format(i);
 
 	if (!format)
-		complain("export: --format is missing (see queryprof export --help)");
+		complain("export: --format is missing, and only -o FILE.html, .pb.gz or .json says which "
+		         "(see queryprof export --help)");
 	else if (!out_path)
 		complain("export: -o is missing: the file to write, - for stdout");
 	else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
@@ -376,7 +398,7 @@ static int run(int argc, char **argv)
 
 const struct command command_export = {
 	.name = "export",
-	.arguments = "[FILE] --format FORMAT -o OUT [OPTION]...",
+	.arguments = "[FILE] -o OUT [--format FORMAT] [OPTION]...",
 	.summary = "Writes the samples for other programs and the browser",
 	.details =
 		"The page that flamegraph writes fetches nothing. Under its root are the statements, on top "
@@ -401,9 +423,9 @@ const struct command command_export = {
 		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
 		"samples name it by its place there, from 0.",
 	.print_details = print_formats,
-	.examples = "  queryprof export app.trace --format pprof -o app.pb.gz\n"
+	.examples = "  queryprof export app.trace -o app.pb.gz\n"
 		    "  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"
-		    "  queryprof export app.trace --format flamegraph -o app.html\n"
+		    "  queryprof export app.trace -o app.html\n"
 		    "  queryprof export app.trace --format flamegraph --plan -o plans.html\n"
 		    "  queryprof export a.trace --diff b.trace --format flamegraph -o ab.html\n"
 		    "  queryprof export app.trace --format json -o - --like 'FROM orders' |\n"

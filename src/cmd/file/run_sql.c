@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/file/run_sql.h"
 
+#include <string.h>
+
 #include "cmd/line/command.h"
+#include "cmd/line/nearest.h"
 
 void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters)
 {
@@ -10,6 +13,30 @@ void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameter
 		if (index && parameters->value)
 			sqlite3_bind_text(statement, index, parameters->value, -1, SQLITE_TRANSIENT);
 	}
+}
+
+/* The names of tables and views are what people mistype. */
+static void complain_of_sql(sqlite3 *db)
+{
+	static const char no_table[] = "no such table: ";
+	static const char names[] =
+		"SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
+		" UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view')";
+	char *message = sqlite3_mprintf("%s", sqlite3_errmsg(db));
+	struct nearest nearest = { .word = "" };
+	sqlite3_stmt *row = NULL;
+
+	if (message && strncmp(message, no_table, strlen(no_table)) == 0) {
+		nearest.word = message + strlen(no_table);
+		sqlite3_prepare_v2(db, names, -1, &row, NULL);
+		while (row && sqlite3_step(row) == SQLITE_ROW)
+			if (sqlite3_column_text(row, 0))
+				nearest_try(&nearest, (const char *)sqlite3_column_text(row, 0));
+		sqlite3_finalize(row);
+	}
+	complain("%s%s%s", message ? message : "out of memory", nearest.best[0] ? "; did you mean " : "",
+	         nearest.best);
+	sqlite3_free(message);
 }
 
 int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters, const struct output *output)
@@ -22,7 +49,7 @@ int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters
 			code = output_rows(statement, output);
 		}
 		if (code != SQLITE_OK) {
-			complain("%s", sqlite3_errmsg(db));
+			complain_of_sql(db);
 			sqlite3_finalize(statement);
 			return COMMAND_FAILED;
 		}

@@ -133,6 +133,18 @@ int selection_check(const char *command, const struct selection *one)
 	return selection_check_time(command, "until", one->until);
 }
 
+int selection_take_text(const char *command, const char *text, struct selection *one)
+{
+	if (text && one->like) {
+		complain("%s: STATEMENT %s and --like %s exclude each other: both are a part of the text",
+		         command, text, one->like);
+		return COMMAND_MISUSED;
+	}
+	if (text)
+		one->like = text;
+	return selection_check(command, one);
+}
+
 /* (An id of the user's own may have several runs.) */
 static const struct id_kind
 	query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"), "query" },

@@ -11,8 +11,12 @@
  */
 #include "cmd/file/trace_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +25,7 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "cmd/file/stack_frames.h"
+#include "cmd/line/nearest.h"
 #include "cmd/ui/complain.h"
 #include "cmd/ui/progress.h"
 #include "sql/trace_file_functions.h"
@@ -204,6 +209,24 @@ static bool adopt_tables(sqlite3 *db, const char *path)
 	return true;
 }
 
+/* A file in the same folder whose name is like that one's. */
+static bool find_near(const char *path, char *near, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+	const int folder = slash ? (int)(slash - path) + 1 : 0;
+	struct nearest nearest = { .word = path + folder };
+	char *name = text_format("%.*s", folder, path);
+	DIR *found = name ? opendir(folder ? name : ".") : NULL;
+
+	for (const struct dirent *file; found && (file = readdir(found)) != NULL;)
+		if (file->d_type == DT_REG)
+			nearest_try(&nearest, file->d_name);
+	if (found)
+		closedir(found);
+	free(name);
+	return nearest.best[0] && snprintf(near, size, "%.*s%s", folder, path, nearest.best) < (int)size;
+}
+
 int trace_file_complain(const char *path)
 {
 	const char *reason = strerror(errno);
@@ -213,7 +236,32 @@ int trace_file_complain(const char *path)
 			"%s: %s: commands read files; `queryprof pull URL` writes one of what push has "
 			"sent to ClickHouse",
 			path, reason);
+	if (errno == ENOENT) {
+		char near[PATH_MAX];
+
+		return find_near(path, near, sizeof(near))
+		               ? complain("%s: %s; did you mean %s?", path, reason, near)
+		               : complain("%s: %s", path, reason);
+	}
 	return complain("%s: %s", path, reason);
+}
+
+/* A trace file has the text of queries, and begins as its owner's alone. False after a complaint. */
+static bool check_right(const char *path, const struct stat *status)
+{
+	const struct passwd *owner;
+
+	if (access(path, R_OK) == 0)
+		return true;
+	if (errno != EACCES)
+		trace_file_complain(path);
+	else if (status->st_uid != geteuid() && (owner = getpwuid(status->st_uid)) != NULL)
+		complain("%s: %s: it belongs to user %s, mode %04o: run queryprof as that user, or ask for a "
+		         "copy",
+		         path, strerror(EACCES), owner->pw_name, (unsigned)status->st_mode & 07777);
+	else
+		complain("%s: %s", path, strerror(EACCES));
+	return false;
 }
 
 static sqlite3 *open_with(const char *path, bool (*prepare)(sqlite3 *db, const char *path))
@@ -229,6 +277,8 @@ static sqlite3 *open_with(const char *path, bool (*prepare)(sqlite3 *db, const c
 		complain("%s: not a file", path);
 		return NULL;
 	}
+	if (!check_right(path, &status))
+		return NULL;
 	if (open_connection(path, &db) != SQLITE_OK)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	else if (prepare(db, path))

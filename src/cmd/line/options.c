@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/line/nearest.h"
+
 static int misuse(const struct command *command, const char *what, const char *about)
 {
 	complain("%s: %s%s%s (see queryprof %s --help)", command->name, what, about ? " " : "",
@@ -20,6 +22,24 @@ const struct command_option *options_find(const struct command *command, const c
 			if (strlen(option->name) == size && memcmp(option->name, name, size) == 0)
 				return option;
 	return NULL;
+}
+
+static int complain_of_option(const struct command *command, const char *word, const char *name, size_t size)
+{
+	char given[NEAREST_SIZE], what[NEAREST_SIZE + 40] = "";
+	struct nearest nearest = { .word = given };
+	const struct command_option *const tables[] = { command->options, command->shared };
+
+	snprintf(given, sizeof(given), "%.*s", (int)(size < sizeof(given) ? size : 0), name);
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (const struct command_option *option = tables[i]; option && option->name; option++)
+			if (option->name[1])
+				nearest_try(&nearest, option->name);
+	if (nearest.best[0])
+		snprintf(what, sizeof(what), "; did you mean --%s", nearest.best);
+	complain("%s: there is no option %s%s (see queryprof %s --help)", command->name, word, what,
+	         command->name);
+	return COMMAND_MISUSED;
 }
 
 /* "a, b or c" */
@@ -64,10 +84,30 @@ static bool lacks_unit(const struct command_option *option, const char *value)
 static int check_value(const struct command *command, const struct command_option *option, const char *value)
 {
 	char words[256] = "a number";
+	const char *unit = value + strspn(value, "0123456789");
+	const bool is_time = unit > value && unit < value + 10 && *unit && !unit[strspn(unit, "usminhdw")];
 
 	if (lacks_unit(option, value)) {
 		complain("%s: --%s %s has no unit: --%s %sms?", command->name, option->name, value,
 		         option->name, value);
+		return COMMAND_MISUSED;
+	}
+	if (option->kind == OPTION_PERIOD && strchr("0123456789", value[0]) && *value &&
+	    !strcmp(value + strspn(value, "0123456789."), "m")) {
+		const int digits = (int)(unit - value);
+
+		complain("%s: --%s %s; m is not a unit: --%s %.*sms, or --%s %.*smin?", command->name,
+		         option->name, value, option->name, digits, value, option->name, digits, value);
+		return COMMAND_MISUSED;
+	}
+	if (strcmp(unit, "m") == 0)
+		unit = "min";
+	if (is_time && option->kind == OPTION_NUMBER && options_find(command, "since", 5)) {
+		complain("%s: --%s %s is a time; expected a number: --since end-%d%s for the last %d%s of "
+		         "the file, "
+		         "--since %d%s for the last %d%s until now",
+		         command->name, option->name, value, atoi(value), unit, atoi(value), unit,
+		         atoi(value), unit, atoi(value), unit);
 		return COMMAND_MISUSED;
 	}
 	if (option->kind == OPTION_WORD)
@@ -107,7 +147,7 @@ int options_read(const struct command *command, int *count, char **argv, bool *w
 		const struct command_option *option =
 			is_short == (size == 1) ? options_find(command, name, size) : NULL;
 		if (!option)
-			return misuse(command, "there is no option", word);
+			return complain_of_option(command, word, name, size);
 		if (!option->value && equals)
 			return misuse(command, "no value belongs to", word);
 		if (option->value && !equals && ++i == argc)

@@ -41,11 +41,13 @@ static int print_missing(sqlite3 *db)
 			if (found++ < most) {
 				const char *query = (const char *)sqlite3_column_text(row, 1);
 
-				printf("%sno plan: ", found == 1 ? "\n" : "");
-				terminal_print((const char *)sqlite3_column_text(row, 0),
-				               (size_t)sqlite3_column_bytes(row, 0), 0, INT_MAX);
-				printf(": ");
-				terminal_print(query, strcspn(query, "\n"), 0, INT_MAX);
+				query += strspn(query, " \t\r\n");
+				printf("%s", found == 1 ? "\n" : "");
+				int used = printf("no plan: ");
+				used += terminal_print((const char *)sqlite3_column_text(row, 0),
+				                       (size_t)sqlite3_column_bytes(row, 0), 0, INT_MAX);
+				used += printf(": ");
+				terminal_print_cut(query, strcspn(query, "\n"), terminal_room(used), false);
 				putchar('\n');
 			}
 	if (found > most)
@@ -86,14 +88,7 @@ static int run(int argc, char **argv)
 {
 	struct selection one = selection;
 
-	if (argc > 1 && one.like) {
-		complain("plan: STATEMENT %s and --like %s exclude each other: both are a part of the text",
-		         argv[1], one.like);
-		return COMMAND_MISUSED;
-	}
-	if (argc > 1)
-		one.like = argv[1];
-	if (selection_check("plan", &one) != COMMAND_FINE)
+	if (selection_take_text("plan", argc > 1 ? argv[1] : NULL, &one) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &one);
 	if (!db)
@@ -116,8 +111,11 @@ const struct command command_plan = {
 		"SQLite does not name there has nodes of its own: tables and indexes that are modified, and "
 		"triggers, with their own nodes below. `self` is the share of the time in the node itself, "
 		"`total` also in those below; the time is the total's, with one standard error. "
-		"`(statement)` is work of no node, `(not known)` what was outside of SQLite's interpreter, "
-		"or between two of its opcodes. Where SQLite counts them (SQLITE_ENABLE_STMT_SCANSTATUS), a "
+		"`(statement)` is work of no node, `(preparing)` what SQLite did before the first step, "
+		"`(closing)` "
+		"when the statement was reset or finalized, and `(not known)` what else was outside of its "
+		"interpreter, or between two of its opcodes. Where SQLite counts them "
+		"(SQLITE_ENABLE_STMT_SCANSTATUS), a "
 		"loop has how often it began and how many rows it visited. A scan of a table of the file, "
 		"or an index made for one run, that has 30 % of the time is marked, with the columns "
 		"that the statement compares.\n\n"

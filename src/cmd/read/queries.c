@@ -134,8 +134,8 @@ static int run(int argc, char **argv)
 		{ NULL, NULL },
 	};
 
-	(void)argc;
-	if (check_lines(by_label) != COMMAND_FINE || selection_check("queries", &selection) != COMMAND_FINE)
+	if (check_lines(by_label) != COMMAND_FINE ||
+	    selection_take_text("queries", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
@@ -149,7 +149,7 @@ static int run(int argc, char **argv)
 
 const struct command command_queries = {
 	.name = "queries",
-	.arguments = "[FILE] [OPTION]...",
+	.arguments = "[FILE [STATEMENT]] [OPTION]...",
 	.summary = "Lists statements and what they cost, the costliest first",
 	.details =
 		"Lists statements, all runs of each together, however short; queries that differ in their "
@@ -187,7 +187,7 @@ const struct command command_queries = {
 		"under a label "
 		"that the program sets.",
 	.examples = "  queryprof queries app.trace\n"
-		    "  queryprof queries app.trace --by cpu --like 'FROM orders' --limit 5\n"
+		    "  queryprof queries app.trace 'FROM orders' --by cpu --limit 5\n"
 		    "  queryprof queries app.trace --runs --since yesterday\n"
 		    "  queryprof queries app.trace --by label:route\n"
 		    "  queryprof queries app.trace --regressed\n"
@@ -196,6 +196,6 @@ const struct command command_queries = {
 	.shared = selection_options,
 	.reads_file = true,
 	.pages = true,
-	.arguments_max = 1,
+	.arguments_max = 2,
 	.run = run,
 };

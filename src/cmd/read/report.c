@@ -166,8 +166,7 @@ static const char *default_type(sqlite3 *db)
 
 static int run(int argc, char **argv)
 {
-	(void)argc;
-	if (selection_check("report", &selection) != COMMAND_FINE)
+	if (selection_take_text("report", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)
@@ -185,7 +184,7 @@ static int run(int argc, char **argv)
 
 const struct command command_report = {
 	.name = "report",
-	.arguments = "[FILE] [OPTION]...",
+	.arguments = "[FILE [STATEMENT]] [OPTION]...",
 	.summary = "Reports where the time went: statements, waits, plans, functions",
 	.details =
 		"All runs of the file, or those that the options leave. Of several statements those that "
@@ -209,14 +208,15 @@ const struct command command_report = {
 		"them. "
 		"A stack shows these frames between the caller of SQLite and main(), and of the others how "
 		"many there are. It does not repeat what it has in common with one above it. Without --type, "
-		"and without samples of CPU time, the report is by wall time.",
+		"and without samples of CPU time, the report is by wall time.\n\n"
+		"STATEMENT is a part of its text, as with --like.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
-		    "  queryprof report app.trace --like 'FROM orders' --type wall --last 10\n",
+		    "  queryprof report app.trace 'FROM orders' --type wall --last 10\n",
 	.options = options,
 	.shared = selection_options,
 	.reads_file = true,
 	.pages = true,
-	.arguments_max = 1,
+	.arguments_max = 2,
 	.run = run,
 };

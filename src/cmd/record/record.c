@@ -92,7 +92,8 @@ static const struct command_option options[] = {
 static const char *path_as_given = TRACE_FILE_DEFAULT;
 
 /* A command_result, after a complaint that names what is allowed. */
-static int set(const char *name, const char *value)
+/* `option`: what gave the value on the command line, NULL: --setting, or none. */
+static int set(const char *name, const char *value, const char *option)
 {
 	const struct setting *setting = settings_find(name);
 	char *error = NULL, *checked = NULL, variable[128];
@@ -103,7 +104,11 @@ static int set(const char *name, const char *value)
 		return COMMAND_MISUSED;
 	}
 	if (settings_set(NULL, name, value, SETTING_FROM_C, &error)) {
-		complain("record: %s", error ? error : "out of memory");
+		if (option && error)
+			complain("record: --%s %s; expected 0 (off) or a time with us, ms, s or min (%s)",
+			         option, value, error);
+		else
+			complain("record: %s", error ? error : "out of memory");
 		free(error);
 		return COMMAND_MISUSED;
 	}
@@ -139,7 +144,7 @@ static int set_defaults(void)
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
 		settings_variable(defaults[i].name, variable, sizeof(variable));
 		const char *known = getenv(variable);
-		int result = set(defaults[i].name, known && *known ? known : defaults[i].value);
+		int result = set(defaults[i].name, known && *known ? known : defaults[i].value, NULL);
 		if (result)
 			return result;
 	}
@@ -162,7 +167,7 @@ static int take_option(const struct command_option *option, const char *value)
 		return result;
 	for (size_t i = 0; i < sizeof(shorts) / sizeof(shorts[0]); i++)
 		if (strcmp(option->name, shorts[i].option) == 0)
-			return set(shorts[i].setting, value);
+			return set(shorts[i].setting, value, i ? shorts[i].option : NULL);
 
 	const char *equals = strchr(value, '=');
 	char *name = equals ? strndup(value, (size_t)(equals - value)) : NULL;
@@ -170,7 +175,7 @@ static int take_option(const struct command_option *option, const char *value)
 		complain("record: --setting %s; expected NAME=VALUE", value);
 		return COMMAND_MISUSED;
 	}
-	result = set(name, equals + 1);
+	result = set(name, equals + 1, NULL);
 	free(name);
 	return result;
 }
