@@ -40,10 +40,6 @@
 /* A process that does nothing for so long needs no connection. */
 #define IDLE_NS (10000 * NS_PER_MS)
 
-/* A sync is followed by a pause this many times as long as it took, and at least so long. */
-#define SYNC_INTERVAL_NS (10000 * NS_PER_MS)
-#define SYNC_PAUSE 10
-
 struct recorded {
 	int fd;
 	bool is_open; /* `shared` and `other` */
@@ -119,9 +115,9 @@ void recorded_rest(struct recorded *recorded)
 /* Open, and still the one that its path names. QP_OK, DATABASE_LOCKED, or an error. */
 static int open_file(struct recorded *recorded, char **error)
 {
-	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(recorded->to->max_bytes) };
+	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(recorded->to->file.max_bytes) };
 	struct writer *writer = &recorded->writer;
-	const char *path = recorded->to->path;
+	const char *path = recorded->to->file.path;
 	int code;
 
 	if (!make_writer(recorded)) {
@@ -141,43 +137,6 @@ static int open_file(struct recorded *recorded, char **error)
 	return code;
 }
 
-/* Over the bound although trimmed: a reader holds an old state, so that the log cannot start again. */
-static bool is_over_bound(struct recorded *recorded)
-{
-	struct writer *writer = &recorded->writer;
-	const int64_t most = recorded->to->max_bytes;
-	int64_t bytes = most > 0 ? database_bytes(&writer->database, recorded->to->path) : 0;
-
-	if (bytes <= most || bytes <= RETENTION_MIN_BYTES)
-		return false;
-	sqlite3_busy_timeout(writer->database.db, 0);
-	sqlite3_wal_checkpoint_v2(writer->database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-	writer_wait_when_busy(writer);
-	bytes = database_bytes(&writer->database, recorded->to->path);
-	return bytes - retention_free_bytes(writer) > most + most / 16;
-}
-
-/* When the next turn is due. The pause is `times` as long as the turn that began at `start`, and at least
- * `least`. */
-static int64_t next_turn(int64_t start, int64_t times, int64_t least)
-{
-	int64_t end = control_now_ns(), pause = (end - start) * times;
-
-	return end + (pause > least ? pause : least);
-}
-
-/* Stored rows are to survive the machine. */
-static void sync_file(struct recorded *recorded)
-{
-	struct collection *to = recorded->to;
-	int64_t start = control_now_ns();
-
-	if (!to->is_unsynced || start < to->sync_at_ns)
-		return;
-	to->is_unsynced = writer_sync(&recorded->writer) != SQLITE_OK;
-	to->sync_at_ns = next_turn(start, SYNC_PAUSE, SYNC_INTERVAL_NS);
-}
-
 /* --- records ---------------------------------------------------------------------------- */
 
 /* Until nothing is left, or one batch cannot be stored. */
@@ -191,7 +150,7 @@ static int store_records(struct recorded *recorded, uint64_t *lost)
 	int code = SQLITE_OK;
 
 	while (!code && result.more) {
-		code = writer_store(writer, shared->ring, WRITER_BATCH, retention_batch_bytes(to->max_bytes),
+		code = writer_store(writer, shared->ring, WRITER_BATCH, retention_batch_bytes(to->file.max_bytes),
 		                    &result);
 		shared_ring_free(shared);
 		to->samples += result.samples;
@@ -200,8 +159,8 @@ static int store_records(struct recorded *recorded, uint64_t *lost)
 		store_count(STORE_PLANS_LOST, result.plans_lost);
 		if (!code) {
 			to->locked_since_ns = 0;
-			to->is_unsynced |= result.records != 0;
-			code = retention_apply(&recorded->retention, writer, to->max_bytes, never, &trimmed);
+			to->file.is_unsynced |= result.records != 0;
+			code = retention_apply(&recorded->retention, writer, to->file.max_bytes, never, &trimmed);
 		} else if (result.busy && !give_up(recorded)) {
 			code = SQLITE_OK;
 			result.more = true;
@@ -292,12 +251,13 @@ static void store_committed(struct recorded *recorded)
 	uint64_t lost = 0;
 	char *error = NULL;
 	int code = open_file(recorded, &error);
+	int64_t bytes;
 
 	if (!code && !shared_ring_copy_committed(&recorded->shared)) {
 		losses_note(&recorded->losses, "what a process has recorded cannot be read", 0, 1);
-	} else if (!code && is_over_bound(recorded)) {
+	} else if (!code && written_file_is_over_bound(&recorded->to->file, &recorded->writer, &bytes)) {
 		error = text_format("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
-		                    recorded->to->path, recorded->to->max_bytes);
+		                    recorded->to->file.path, recorded->to->file.max_bytes);
 		lost = discard_records(&recorded->shared);
 	} else if (!code && store_records(recorded, &lost)) {
 		error = writer_failure(&recorded->writer);
@@ -359,7 +319,7 @@ enum recorded_load recorded_store(struct recorded *recorded, struct collection *
 		if (losses_wait(&recorded->losses))
 			writer_store_losses(&recorded->writer, &recorded->losses);
 		if (load == LOAD_NONE)
-			sync_file(recorded);
+			written_file_sync(&to->file, &recorded->writer, false);
 		if (control_now_ns() - recorded->stored_at_ns > IDLE_NS)
 			recorded_rest(recorded);
 	}
@@ -468,12 +428,12 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 
 void collection_fold(const struct collection *collection)
 {
-	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(collection->max_bytes) };
+	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(collection->file.max_bytes) };
 	struct database database;
 	char *error = NULL;
 
 	/* An error was told where something was to be stored. */
-	if (!database_open(&database, collection->path, &limits, &error))
+	if (!database_open(&database, collection->file.path, &limits, &error))
 		database_close(&database, true);
 	free(error);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "store/write/losses.h"
+#include "store/written_file.h"
 
 /* How long other processes may keep the file locked without a break: after that, the records of a process
  * that is gone are lost. A program's end is delayed by this much at most, however many processes it had. */
@@ -20,15 +21,12 @@
 
 /* The trace file, and what has come to it. */
 struct collection {
-	const char *path;          /* the caller's */
-	int64_t max_bytes;         /* of the file and its log, near; 0: no bound */
+	struct written_file file;
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* records that a process was writing when it ended */
 	struct losses losses;      /* that the file does not have */
 	/* When other processes had the file locked, without a break; 0: the newest try went well. */
 	int64_t locked_since_ns, locked_until_ns;
-	bool is_unsynced; /* stored since the newest sync */
-	int64_t sync_at_ns;
 };
 
 struct recorded; /* a process */

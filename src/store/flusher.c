@@ -41,11 +41,6 @@
 #define NS_PER_MS 1000000ll
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
-/* While samples come. A sync is followed by a pause this many times as long as it took, too: a slow
- * disk has the host's own work to do. */
-#define SYNC_INTERVAL_NS (10000 * NS_PER_MS)
-#define SYNC_PAUSE 10
-
 /* A record that is still being written is looked at again this soon while a caller waits for
  * it. */
 #define STALL_NS (1 * NS_PER_MS)
@@ -123,32 +118,16 @@ static void discard_ring(uint64_t until)
 	lose(lost);
 }
 
-/* Over the bound although trimmed: a reader holds an old state, so that the log
- * cannot start again. A file from before the bound was lowered is over it, too, but takes
- * samples into its free pages while it is made smaller: all samples were lost there once. */
-static bool is_over_bound(void)
-{
-	int64_t bytes = database_bytes(&flusher.writer.database, flusher.path);
-
-	store_set_counter(STORE_BYTES, (uint64_t)bytes);
-	if (flusher.max_bytes <= 0 || bytes <= flusher.max_bytes || bytes <= RETENTION_MIN_BYTES)
-		return false;
-	/* Without waiting for another thread. */
-	sqlite3_busy_timeout(flusher.writer.database.db, 0);
-	sqlite3_wal_checkpoint_v2(flusher.writer.database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-	writer_wait_when_busy(&flusher.writer);
-	bytes = database_bytes(&flusher.writer.database, flusher.path);
-	store_set_counter(STORE_BYTES, (uint64_t)bytes);
-	return bytes - retention_free_bytes(&flusher.writer) > flusher.max_bytes + flusher.max_bytes / 16;
-}
-
 static bool check_bound(void)
 {
-	flusher.over_bound = is_over_bound();
+	int64_t bytes;
+
+	flusher.over_bound = written_file_is_over_bound(&flusher.file, &flusher.writer, &bytes);
+	store_set_counter(STORE_BYTES, (uint64_t)bytes);
 	if (flusher.over_bound)
 		flusher_note_failure(text_format("%s: at its bound of %" PRId64
 		                                 " bytes while a reader holds the log",
-		                                 flusher.path, flusher.max_bytes));
+		                                 flusher.file.path, flusher.file.max_bytes));
 	return !flusher.over_bound;
 }
 
@@ -156,7 +135,7 @@ static bool check_bound(void)
 static bool trim(void)
 {
 	uint64_t trimmed = 0;
-	int code = retention_apply(&flusher.retention, &flusher.writer, flusher.max_bytes,
+	int code = retention_apply(&flusher.retention, &flusher.writer, flusher.file.max_bytes,
 	                           flusher_is_interrupted, &trimmed);
 
 	store_count(STORE_TRIMMED, trimmed);
@@ -177,7 +156,7 @@ static void settle_batch(const struct writer_result *result)
 	store_count(STORE_FLUSHES, 1);
 	control_wait_for_file(false);
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
-	flusher.unsynced = true;
+	flusher.file.is_unsynced = true;
 	store_set_counter(STORE_STACKS, flusher.writer.stacks->known.count);
 	if (trim() && check_bound())
 		flusher_clear_failure();
@@ -196,7 +175,7 @@ static void settle_failure(int code, const struct writer_result *result)
 {
 	if (result->busy) {
 		if (!flusher_is_interrupted())
-			flusher_note_failure(text_format("%s: locked by another process", flusher.path));
+			flusher_note_failure(text_format("%s: locked by another process", flusher.file.path));
 		settle_locked();
 		return;
 	}
@@ -209,23 +188,13 @@ static void settle_failure(int code, const struct writer_result *result)
 		flusher_close_file(false);
 }
 
-/* Stored rows are to survive the machine. `last`: nothing more comes for now. */
-static void sync_file(bool last)
+/* `is_last`: nothing more comes for now. */
+static void sync_file(bool is_last)
 {
-	int64_t start = control_now_ns(), end, pause;
-	int number;
-
-	if (!flusher.unsynced || !flusher.writer.database.db || !flusher.settings_path ||
-	    (!last && start < flusher.sync_at))
-		return;
-	errno = 0;
-	flusher.unsynced = writer_sync(&flusher.writer) != SQLITE_OK;
-	number = errno;
-	if (flusher.unsynced)
-		flusher_note_failure(text_format("%s: cannot be synced: %s", flusher.path, strerror(number)));
-	end = control_now_ns();
-	pause = SYNC_PAUSE * (end - start);
-	flusher.sync_at = end + (pause > SYNC_INTERVAL_NS ? pause : SYNC_INTERVAL_NS);
+	if (flusher.writer.database.db && flusher.settings_path &&
+	    !written_file_sync(&flusher.file, &flusher.writer, is_last))
+		flusher_note_failure(
+			text_format("%s: cannot be synced: %s", flusher.file.path, strerror(errno)));
 }
 
 static void store_losses(void)
@@ -270,7 +239,7 @@ static void flush(bool urgent)
 		/* A caller that waits gets one new try. */
 		urgent = false;
 		code = writer_store(&flusher.writer, ring, WRITER_BATCH,
-		                    retention_batch_bytes(flusher.max_bytes), &result);
+		                    retention_batch_bytes(flusher.file.max_bytes), &result);
 		if (code) {
 			settle_failure(code, &result);
 			if (result.busy)
@@ -532,8 +501,8 @@ void flusher_reset_in_child(void)
 	flusher.failure[0] = '\0';
 	pacer_after_fork();
 	tempdir_forget(&flusher.tempdir);
-	free_text_later(flusher.path);
-	flusher.path = NULL;
+	free_text_later(flusher.file.path);
+	flusher.file.path = NULL;
 	/* A store in memory is open still; it is the parent's. */
 	writer_leave_statements(&flusher.writer);
 	flusher.writer.database = (struct database){ .guard = -1 };

@@ -100,12 +100,12 @@ void flusher_take_limits(int64_t max_bytes)
 {
 	bool is_too_much = max_bytes <= 0 || max_bytes > MEMORY_MAX_BYTES;
 
-	flusher.max_bytes = flusher.table_error && is_too_much ? MEMORY_MAX_BYTES : max_bytes;
+	flusher.file.max_bytes = flusher.table_error && is_too_much ? MEMORY_MAX_BYTES : max_bytes;
 }
 
 void flusher_set_limits(struct database_limits *limits)
 {
-	*limits = (struct database_limits){ .wal_bytes = retention_wal_bytes(flusher.max_bytes),
+	*limits = (struct database_limits){ .wal_bytes = retention_wal_bytes(flusher.file.max_bytes),
 		                            .temporary = !flusher.settings_path };
 }
 
@@ -116,8 +116,8 @@ void flusher_close_file(bool last)
 		show_file(NULL, 0);
 		writer_close(&flusher.writer, last && flusher.settings_path);
 	}
-	free(flusher.path);
-	flusher.path = NULL;
+	free(flusher.file.path);
+	flusher.file.path = NULL;
 	flusher.over_bound = false;
 }
 
@@ -169,16 +169,17 @@ int flusher_open_file(char **error)
 		*error = text_format("no memory for the flusher");
 		return QP_NOMEM;
 	}
-	flusher.path = make_path(error);
-	if (!flusher.path)
+	flusher.file.path = make_path(error);
+	if (!flusher.file.path)
 		return QP_STORE;
 	flusher_set_limits(&limits);
-	code = writer_open(&flusher.writer, flusher.path, &limits, error);
+	code = writer_open(&flusher.writer, flusher.file.path, &limits, error);
 	if (code) {
 		flusher_close_file(false);
 		return code;
 	}
-	show_file(flusher.path, database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
+	show_file(flusher.file.path,
+	          database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
 	tell_refusal();
 	return QP_OK;
 }
@@ -233,15 +234,15 @@ int flusher_try_file(const struct settings_of_store *wanted, char **error)
 
 bool flusher_has_current_file(void)
 {
-	return flusher.writer.database.db && (database_is_in_memory(flusher.path) ||
-	                                      database_is_at(&flusher.writer.database, flusher.path));
+	return flusher.writer.database.db && (database_is_in_memory(flusher.file.path) ||
+	                                      database_is_at(&flusher.writer.database, flusher.file.path));
 }
 
 /* The file has another name than the process can reach: it has changed its root, or its
  * user. A file that is open can be written all the same. */
 static bool is_kept_elsewhere(void)
 {
-	struct settings_of_store here = { .path = flusher.path, .max_bytes = flusher.max_bytes };
+	struct settings_of_store here = { .path = flusher.file.path, .max_bytes = flusher.file.max_bytes };
 	char *error = NULL;
 	bool kept = database_is_linked(&flusher.writer.database) && flusher_try_file(&here, &error) != QP_OK;
 
@@ -251,9 +252,9 @@ static bool is_kept_elsewhere(void)
 
 bool flusher_keeps_file(void)
 {
-	return flusher.table_error ||
-	       (flusher.writer.database.db && faccessat(AT_FDCWD, flusher.path, R_OK | W_OK, AT_EACCESS) &&
-	        database_is_linked(&flusher.writer.database));
+	return flusher.table_error || (flusher.writer.database.db &&
+	                               faccessat(AT_FDCWD, flusher.file.path, R_OK | W_OK, AT_EACCESS) &&
+	                               database_is_linked(&flusher.writer.database));
 }
 
 int flusher_ensure_file(void)

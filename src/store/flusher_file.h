@@ -14,6 +14,7 @@
 #include "store/write/losses.h"
 #include "store/write/retention.h"
 #include "store/write/writer.h"
+#include "store/written_file.h"
 
 /* The thread's own; others touch it only when there is no thread. */
 struct flusher {
@@ -21,11 +22,11 @@ struct flusher {
 	bool has_writer;
 	struct retention retention;
 	struct tempdir tempdir;
-	int table_error;     /* errno of descriptors_separate(): the store is in memory */
-	char *path;          /* of the open file */
-	char *settings_path; /* of the settings in force, NULL: temporary */
+	int table_error;          /* errno of descriptors_separate(): the store is in memory */
+	struct written_file file; /* its path: malloc'ed, of the open one */
+	char *settings_path;      /* of the settings in force, NULL: temporary */
 	char settings_text[PATH_MAX];
-	int64_t max_bytes, interval_ns;
+	int64_t interval_ns;
 	bool does_chores;
 	struct losses losses;
 	struct refusals refusals; /* that are noted there */
@@ -33,8 +34,6 @@ struct flusher {
 	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
 	int64_t retry_at, retry_pause;
 	int64_t reaped_at;
-	bool unsynced;   /* stored since the newest sync */
-	int64_t sync_at; /* no sync before, while more comes */
 };
 extern struct flusher flusher;
 

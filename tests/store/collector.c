@@ -142,7 +142,7 @@ static void store_all(int fd, int looks, struct collection *to)
 {
 	struct recorded *recorded = recorded_open(fd);
 
-	to->path = trace_path;
+	to->file.path = trace_path;
 	if (!recorded)
 		return;
 	for (int i = 0; i < looks; i++)
@@ -407,7 +407,7 @@ static void test_strict_memory(void **state)
 
 static void test_no_memory_for_a_copy(void **state)
 {
-	struct collection to = { .path = trace_path };
+	struct collection to = { .file.path = trace_path };
 	struct recorded *recorded;
 	struct rlimit before, none;
 	int fd = run_and_kill(false);
@@ -501,7 +501,7 @@ static void work_in_turns(int to_parent, int from_parent)
 static void test_running(void **state)
 {
 	static const int64_t expected[] = { 0, FLUSHED, FLUSHED, FLUSHED + LATER };
-	struct collection to = { .path = trace_path };
+	struct collection to = { .file.path = trace_path };
 	struct recorded *recorded;
 	int to_parent[2], to_child[2], fd, status;
 	char path[64], byte;
@@ -545,7 +545,7 @@ static void test_running(void **state)
 static void test_no_file(void **state)
 {
 	char *nowhere = in_folder("none/x.db");
-	struct collection to = { .path = nowhere };
+	struct collection to = { .file.path = nowhere };
 	int fd = run_and_kill(true);
 
 	(void)state;

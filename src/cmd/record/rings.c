@@ -260,8 +260,8 @@ static void *watch(void *unused)
 
 void rings_watch(const char *path, int64_t max_bytes)
 {
-	rings.collection.path = path;
-	rings.collection.max_bytes = max_bytes;
+	rings.collection.file.path = (char *)path;
+	rings.collection.file.max_bytes = max_bytes;
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	file_limit_raise();
 	rings.has_thread = rings.is_open && rings.end >= 0 && shared_ring_guard() &&
@@ -277,7 +277,7 @@ const struct collection *rings_finish(void)
 	for (size_t i = 0; i < rings.guests.count; i++)
 		if (rings.guests.items[i].connection < 0)
 			recorded_rest(rings.guests.items[i].recorded);
-	if (rings.collection.path)
+	if (rings.collection.file.path)
 		collection_fold(&rings.collection);
 	return &rings.collection;
 }
@@ -335,6 +335,6 @@ void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 	} while (rings.guests.count != 0);
 	sockets_remove(&rings.sockets);
 	collection_fold(&rings.collection);
-	at_end(rings.collection.path);
+	at_end(rings.collection.file.path);
 	_exit(0);
 }

@@ -76,7 +76,7 @@ static void remove_files(void)
 
 static void store_all(bool ran)
 {
-	struct collection to = { .path = trace_path };
+	struct collection to = { .file.path = trace_path };
 	struct recorded *recorded = recorded_open(fd);
 
 	if (!recorded)
