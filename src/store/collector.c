@@ -104,18 +104,15 @@ static bool make_writer(struct recorded *recorded)
 
 void recorded_rest(struct recorded *recorded)
 {
-	if (!recorded->has_writer)
-		return;
-	if (recorded->writer.database.db)
+	if (recorded->has_writer && recorded->writer.database.db)
 		writer_close(&recorded->writer, false);
-	writer_free(&recorded->writer);
-	recorded->has_writer = false;
 }
 
 /* Open, and still the one that its path names. QP_OK, DATABASE_LOCKED, or an error. */
 static int open_file(struct recorded *recorded, char **error)
 {
-	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(recorded->to->file.max_bytes) };
+	const struct database_limits limits = { .wal_bytes =
+		                                        retention_wal_bytes(recorded->to->file.max_bytes) };
 	struct writer *writer = &recorded->writer;
 	const char *path = recorded->to->file.path;
 	int code;
@@ -126,8 +123,7 @@ static int open_file(struct recorded *recorded, char **error)
 	}
 	if (writer->database.db && database_is_at(&writer->database, path))
 		return QP_OK;
-	if (writer->database.db)
-		writer_close(writer, false);
+	recorded_rest(recorded);
 	code = writer_open(writer, path, &limits, error);
 	while (code == DATABASE_LOCKED && !give_up(recorded)) {
 		free(*error);
@@ -150,8 +146,8 @@ static int store_records(struct recorded *recorded, uint64_t *lost)
 	int code = SQLITE_OK;
 
 	while (!code && result.more) {
-		code = writer_store(writer, shared->ring, WRITER_BATCH, retention_batch_bytes(to->file.max_bytes),
-		                    &result);
+		code = writer_store(writer, shared->ring, WRITER_BATCH,
+		                    retention_batch_bytes(to->file.max_bytes), &result);
 		shared_ring_free(shared);
 		to->samples += result.samples;
 		to->queries += result.queries;
@@ -160,7 +156,8 @@ static int store_records(struct recorded *recorded, uint64_t *lost)
 		if (!code) {
 			to->locked_since_ns = 0;
 			to->file.is_unsynced |= result.records != 0;
-			code = retention_apply(&recorded->retention, writer, to->file.max_bytes, never, &trimmed);
+			code = retention_apply(&recorded->retention, writer, to->file.max_bytes, never,
+			                       &trimmed);
 		} else if (result.busy && !give_up(recorded)) {
 			code = SQLITE_OK;
 			result.more = true;
@@ -169,14 +166,18 @@ static int store_records(struct recorded *recorded, uint64_t *lost)
 	return code;
 }
 
-/* All that is left, when the file cannot be had. */
-static uint64_t discard_records(struct shared_ring *shared)
+/* All that is left, when the file cannot be had. What other records need is remembered. */
+static uint64_t discard_records(struct recorded *recorded)
 {
+	struct shared_ring *shared = &recorded->shared;
 	uint64_t count = 0;
+	const void *record;
 	unsigned kind;
 	size_t size;
 
-	for (; ring_peek(shared->ring, &kind, &size); ring_consume(shared->ring)) {
+	for (; (record = ring_peek(shared->ring, &kind, &size)); ring_consume(shared->ring)) {
+		if (recorded->has_writer)
+			writer_discard(&recorded->writer, kind, record, size);
 		count += writer_is_row(kind);
 		store_count(STORE_PLANS_LOST, writer_is_plan(kind));
 	}
@@ -201,6 +202,21 @@ static uint64_t uncounted_runs(struct recorded *recorded)
 	                      &recorded->statements, add_runs, &runs);
 	statement_reading_commit(&recorded->statements, false);
 	return runs;
+}
+
+static int stop_at_runs(void *unused, const struct statement_stats *stats)
+{
+	(void)unused;
+	return stats->counts->sums[STATEMENT_CALLS] != 0;
+}
+
+static bool has_uncounted_runs(struct recorded *recorded)
+{
+	int found = statement_memory_read(recorded->shared.statements, recorded->shared.statements_size,
+	                                  &recorded->statements, stop_at_runs, NULL);
+
+	statement_reading_commit(&recorded->statements, false);
+	return found != 0;
 }
 
 static int store_statements(struct recorded *recorded)
@@ -258,7 +274,7 @@ static void store_committed(struct recorded *recorded)
 	} else if (!code && written_file_is_over_bound(&recorded->to->file, &recorded->writer, &bytes)) {
 		error = text_format("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
 		                    recorded->to->file.path, recorded->to->file.max_bytes);
-		lost = discard_records(&recorded->shared);
+		lost = discard_records(recorded);
 	} else if (!code && store_records(recorded, &lost)) {
 		error = writer_failure(&recorded->writer);
 		/* A file that is damaged, full or gone is best looked at afresh. */
@@ -272,7 +288,7 @@ static void store_committed(struct recorded *recorded)
 static void store_counters(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
-	bool has_statements = shared_ring_copy_statements(shared) && uncounted_runs(recorded);
+	bool has_statements = shared_ring_copy_statements(shared) && has_uncounted_runs(recorded);
 	bool is_copied = shared_ring_copy_committed(shared);
 	/* It may have become another program. */
 	const uint64_t until_ns = open_waits_until(shared->waits);
@@ -372,11 +388,11 @@ static void store_remains(struct recorded *recorded)
 		error = writer_failure(&recorded->writer);
 	if (!code && !error && store_open_runs(recorded, open_waits_until(shared->waits), &lost))
 		error = writer_failure(&recorded->writer);
-	if (!code && !error && uncounted_runs(recorded) && store_statements(recorded))
+	if (!code && !error && has_uncounted_runs(recorded) && store_statements(recorded))
 		error = writer_failure(&recorded->writer);
 	if (error)
 		note_uncounted(recorded, error);
-	lost += discard_records(shared);
+	lost += discard_records(recorded);
 	losses_note(&recorded->losses, error ? error : "cannot be read", lost, 0);
 	note_losses(recorded);
 	losses_note(&recorded->losses, "a forked child could open no file", 0, shared->lost_children);
@@ -390,7 +406,7 @@ static bool has_remains(struct recorded *recorded)
 	const struct shared_ring *shared = &recorded->shared;
 
 	return !ring_remains_empty(shared->ring) || losses_wait(&recorded->losses) ||
-	       uncounted_runs(recorded) || chunk_pool_has_remains(shared->spans) ||
+	       has_uncounted_runs(recorded) || chunk_pool_has_remains(shared->spans) ||
 	       open_waits_has_remains(shared->waits) ||
 	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) || shared->lost_children;
 }
@@ -419,6 +435,8 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 		losses_note(&to->losses, "no memory for a copy of what a process has recorded", 0, 1);
 	}
 	recorded_rest(recorded);
+	if (recorded->has_writer)
+		writer_free(&recorded->writer);
 	statement_reading_free(&recorded->statements);
 	module_log_free(&recorded->other.modules);
 	if (recorded->is_open)
@@ -428,7 +446,8 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 
 void collection_fold(const struct collection *collection)
 {
-	const struct database_limits limits = { .wal_bytes = retention_wal_bytes(collection->file.max_bytes) };
+	const struct database_limits limits = { .wal_bytes =
+		                                        retention_wal_bytes(collection->file.max_bytes) };
 	struct database database;
 	char *error = NULL;
 

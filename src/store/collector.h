@@ -42,7 +42,7 @@ enum recorded_load { LOAD_NONE, LOAD_SOME, LOAD_HIGH };
 /* Stores what the process has committed. If the file cannot be opened now, the records stay in the ring. */
 enum recorded_load recorded_store(struct recorded *recorded, struct collection *to);
 
-/* Closes the file until something is to be stored. */
+/* Closes the file until something is to be stored. What is known of the process stays. */
 void recorded_rest(struct recorded *recorded);
 
 /* The process is gone, or its memory is not its own any more: stores all that is left, or counts it as lost.

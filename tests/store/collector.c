@@ -21,8 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "label/sets.h"
 #include "span/chunk.h"
 #include "span/chunk_pool.h"
+#include "wire/label_record.h"
 #include "wire/span_record.h"
 #include "store/collector.h"
 #include "store/shared_ring.h"
@@ -125,6 +127,13 @@ static int64_t count(const char *what)
 	return strtoll(ask_file(trace_path, what), NULL, 10);
 }
 
+static void remove_trace(void)
+{
+	unlink(trace_path);
+	unlink(in_folder("x.db-wal"));
+	unlink(in_folder("x.db-shm"));
+}
+
 /* Another process writes to the file meanwhile, with the next batch's number. */
 static void write_another_batch(void)
 {
@@ -182,9 +191,7 @@ static void test_once(void **state)
 		              " = stacks.id WHERE s.thread_name = 'worker' AND a.value & 0x4000000000000000"),
 			0);
 		assert_intact(trace_path);
-		unlink(trace_path);
-		unlink(in_folder("x.db-wal"));
-		unlink(in_folder("x.db-shm"));
+		remove_trace();
 	}
 }
 
@@ -200,9 +207,7 @@ static void test_spans_once(void **state)
 		store_all(fd, looks, &to);
 		close(fd);
 		assert_int_equal(count("SELECT count(*) FROM span_log"), SPANS);
-		unlink(trace_path);
-		unlink(in_folder("x.db-wal"));
-		unlink(in_folder("x.db-shm"));
+		remove_trace();
 	}
 	put_instead = NULL;
 }
@@ -497,48 +502,159 @@ static void work_in_turns(int to_parent, int from_parent)
 	_exit(0);
 }
 
+/* A process that does this in turns, the first of which it has done. */
+struct worker {
+	pid_t process;
+	int fd, to_parent[2], to_child[2];
+	struct recorded *recorded;
+};
+
+static void begin_work(struct worker *worker, void (*work)(int to_parent, int from_parent))
+{
+	char path[64];
+	int fd;
+
+	set_modules(modules, 1);
+	assert_int_equal(pipe(worker->to_parent) | pipe(worker->to_child), 0);
+	worker->process = fork();
+	if (!worker->process)
+		work(worker->to_parent[1], worker->to_child[0]);
+	assert_int_equal(read(worker->to_parent[0], &fd, sizeof(fd)), sizeof(fd));
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)worker->process, fd);
+	worker->fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(worker->fd >= 0);
+	worker->recorded = recorded_open(worker->fd);
+	assert_non_null(worker->recorded);
+}
+
+static void await_turn(struct worker *worker)
+{
+	char byte;
+
+	assert_int_equal(read(worker->to_parent[0], &byte, 1), 1);
+}
+
+static void let_work(struct worker *worker)
+{
+	assert_int_equal(write(worker->to_child[1], "", 1), 1);
+}
+
+/* Its exit status. */
+static int end_work(struct worker *worker, struct collection *to)
+{
+	int status;
+
+	assert_int_equal(waitpid(worker->process, &status, 0), worker->process);
+	recorded_end(worker->recorded, to);
+	close(worker->fd);
+	for (int i = 0; i < 2; i++) {
+		close(worker->to_parent[i]);
+		close(worker->to_child[i]);
+	}
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 /* Its ring is read as the process goes on: what is committed, up to what is being written. */
 static void test_running(void **state)
 {
 	static const int64_t expected[] = { 0, FLUSHED, FLUSHED, FLUSHED + LATER };
 	struct collection to = { .file.path = trace_path };
-	struct recorded *recorded;
-	int to_parent[2], to_child[2], fd, status;
-	char path[64], byte;
-	pid_t child;
+	struct worker worker;
 
 	(void)state;
-	set_modules(modules, 1);
-	assert_int_equal(pipe(to_parent) | pipe(to_child), 0);
-	child = fork();
-	if (!child)
-		work_in_turns(to_parent[1], to_child[0]);
-	assert_int_equal(read(to_parent[0], &fd, sizeof(fd)), sizeof(fd));
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	recorded = recorded_open(fd);
-	assert_non_null(recorded);
+	begin_work(&worker, work_in_turns);
 	for (size_t turn = 0; turn < sizeof(expected) / sizeof(*expected); turn++) {
-		assert_int_equal(read(to_parent[0], &byte, 1), 1);
+		await_turn(&worker);
 		for (int i = 0; i < 2; i++)
-			recorded_store(recorded, &to);
+			recorded_store(worker.recorded, &to);
 		assert_int_equal(to.samples, expected[turn]);
-		assert_int_equal(write(to_child[1], &byte, 1), 1);
+		let_work(&worker);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	recorded_end(recorded, &to);
-	close(fd);
-	for (int i = 0; i < 2; i++) {
-		close(to_parent[i]);
-		close(to_child[i]);
-	}
+	assert_int_equal(end_work(&worker, &to), 0);
 	assert_int_equal(to.samples, FLUSHED + LATER);
 	assert_int_equal(to.unfinished, 0);
 	assert_int_equal(count("SELECT count(*) FROM trace_log"), FLUSHED + LATER);
 	assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
 	assert_int_equal(count("SELECT count(*) FROM threads WHERE thread_name IN ('worker', 'late')"), 2);
 	assert_intact(trace_path);
+}
+
+#define LABELS "{\"route\":\"users#show\"}"
+#define SITE 7
+
+static void put_labelled(uint64_t timestamp_ns)
+{
+	const uint64_t trace[] = { 0x7f0000000123 }, number = label_set_number(LABELS, strlen(LABELS));
+	struct span_batch *batch = ring_reserve(ring, sizeof(*batch) + sizeof(batch->entry[0]));
+
+	put_sample((struct a_sample){ .timestamp_ns = timestamp_ns,
+	                              .thread_id = 4242,
+	                              .trace = trace,
+	                              .depth = 1,
+	                              .fields = { { FIELD_LABELS, sizeof(number), &number } } });
+	*batch = (struct span_batch){
+		.first = timestamp_ns - T0 + 1, .began_ns = timestamp_ns, .thread_id = 4242, .entries = 1
+	};
+	batch->entry[0] = (struct span_entry){ .start_ns = timestamp_ns, .duration = 1000, .site = SITE };
+	ring_commit(ring, batch, RECORD_SPANS);
+}
+
+/* The thread's name, the label set and the site of the spans are told once. */
+static void tell_once(int to_parent, int from_parent)
+{
+	const size_t size = strlen(LABELS), name_size = strlen("checkout");
+	int fd = shared_ring_memory(shared_ring_size(RING_BYTES));
+	struct span_site_record *site;
+	struct label_record *labels;
+
+	ring = shared_ring_make(RING_BYTES, fd);
+	if (!ring || write(to_parent, &fd, sizeof(fd)) != sizeof(fd))
+		_exit(1);
+	put_thread(4242, "worker");
+	labels = ring_reserve(ring, sizeof(*labels) + size);
+	*labels = (struct label_record){ .number = label_set_number(LABELS, size),
+		                         .from_ns = T0,
+		                         .size = (uint32_t)size };
+	memcpy(labels->text, LABELS, size);
+	ring_commit(ring, labels, RECORD_LABELS);
+	site = ring_reserve(ring, sizeof(*site) + name_size);
+	*site = (struct span_site_record){ .number = SITE, .name_size = (uint32_t)name_size };
+	memcpy(site->text, "checkout", name_size);
+	ring_commit(ring, site, RECORD_SPAN_SITE);
+	for (uint64_t turn = 0; turn < 2; turn++) {
+		put_labelled(T0 + turn * 1000000);
+		take_turn(to_parent, from_parent);
+	}
+	_exit(shared_ring_plans_lost() != 0); /* it is to publish plans again */
+}
+
+/* It is known later, too: after the process was idle for long, and in another file. */
+static void test_told_once(void **state)
+{
+	struct collection to = { .file.path = trace_path };
+	struct worker worker;
+
+	(void)state;
+	for (int has_other_file = 0; has_other_file < 2; has_other_file++) {
+		begin_work(&worker, tell_once);
+		for (int turn = 0; turn < 2; turn++) {
+			await_turn(&worker);
+			recorded_store(worker.recorded, &to);
+			recorded_rest(worker.recorded);
+			if (has_other_file && !turn)
+				remove_trace();
+			let_work(&worker);
+		}
+		assert_int_equal(end_work(&worker, &to), has_other_file);
+		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE thread_name = 'worker'"
+		                       " AND labels ->> 'route' = 'users#show'"),
+		                 2 - has_other_file);
+		assert_int_equal(count("SELECT count(*) FROM span_log WHERE operation_name = 'checkout'"),
+		                 2 - has_other_file);
+		assert_intact(trace_path);
+		remove_trace();
+	}
 }
 
 /* The file must show that not all is there. */
@@ -607,6 +723,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_memory_for_a_copy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_sites, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_running, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_told_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_sizes, set_up, tear_down),

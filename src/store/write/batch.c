@@ -88,6 +88,8 @@ void writer_discard(struct writer *writer, unsigned kind, const void *record, si
 		intern_thread_name(writer, record);
 	else if (kind == RECORD_SPAN_SITE)
 		span_sites_add(writer, record, size);
+	else if (kind == RECORD_LABELS)
+		labels_remember(writer, record, size);
 }
 
 /* --- the batch's own rows --------------------------------------------------------- */
@@ -120,10 +122,13 @@ static void begin_parts(struct writer *writer)
 static void read_state(struct writer *writer, sqlite3_stmt *state)
 {
 	int64_t removals = sqlite3_column_int64(state, 0), identity = sqlite3_column_int64(state, 2);
+	int64_t program_removals = sqlite3_column_int64(state, 6);
 
-	if (identity == writer->file_identity && sqlite3_column_int64(state, 6) != writer->program_removals)
+	/* A flusher's own process knows of another file. */
+	if (identity == writer->file_identity ? program_removals != writer->program_removals
+	                                      : writer->other && writer->file_identity)
 		store_count(STORE_PLANS_REMOVED, 1);
-	writer->program_removals = sqlite3_column_int64(state, 6);
+	writer->program_removals = program_removals;
 	if (removals != writer->removals || identity != writer->file_identity) {
 		writer_forget(writer);
 		writer->removals = removals;

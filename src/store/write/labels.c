@@ -22,11 +22,20 @@ struct known_labels {
 	int64_t row, epoch;
 };
 
+/* More sets than are in use in any program. */
+#define TEXTS_MAX (1 << 14)
+
+struct known_text {
+	struct hash key;
+	char *text; /* NULL: the set is gone */
+};
+
 void label_writer_init(struct label_writer *labels)
 {
 	*labels = (struct label_writer){
 		.known = HASH_TABLE_OF(struct known_labels, 1 << 16),
 		.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
+		.texts = HASH_TABLE_OF(struct known_text, SIZE_MAX),
 		.sql = {
 			.find.sql = "SELECT id FROM label_sets WHERE hash = :hash",
 			.add.sql = "INSERT INTO label_sets (hash, epoch, labels, units, otel_trace_id, otel_span_id) VALUES"
@@ -49,8 +58,16 @@ void label_writer_init(struct label_writer *labels)
 	};
 }
 
+static void free_text(void *context, void *known)
+{
+	(void)context;
+	free(((struct known_text *)known)->text);
+}
+
 void label_writer_free(struct label_writer *labels)
 {
+	hash_table_each(&labels->texts, free_text, NULL);
+	hash_table_free(&labels->texts);
 	hash_table_free(&labels->known);
 	hash_table_free(&labels->contexts);
 }
@@ -215,6 +232,14 @@ int64_t labels_intern(struct writer *writer, const char *text)
 	return remember(writer, key, row);
 }
 
+/* malloc'ed; NULL: none is known. */
+static char *find_text(struct writer *writer, struct hash key)
+{
+	const struct known_text *known = hash_table_find(&writer->labels->texts, key);
+
+	return known && known->text ? strdup(known->text) : NULL;
+}
+
 static int64_t find_one(struct writer *writer, uint64_t number)
 {
 	struct hash key = key_of(&number, 1);
@@ -223,10 +248,10 @@ static int64_t find_one(struct writer *writer, uint64_t number)
 
 	if (!row)
 		row = remember(writer, key, find_in_file(writer, (int64_t)number));
-	if (row || writer->other)
+	if (row)
 		return row;
-	/* Its record was lost, or is still to come. */
-	text = label_set_text(number);
+	/* Its record was lost, is still to come, or came when another file was open. */
+	text = writer->other ? find_text(writer, key) : label_set_text(number);
 	if (text)
 		row = labels_intern(writer, text);
 	else
@@ -316,13 +341,42 @@ static int take_use(struct writer *writer, const struct label_record *record, in
 	return record->until_ns ? end_use(writer, record, process) : begin_use(writer, record, process, row);
 }
 
+static bool is_whole(const struct label_record *record, size_t size)
+{
+	return size >= sizeof(*record) && record->size <= size - sizeof(*record);
+}
+
+void labels_remember(struct writer *writer, const void *bytes, size_t size)
+{
+	struct hash_table *texts = &writer->labels->texts;
+	const struct label_record *record = bytes;
+	struct known_text *known;
+	struct hash key;
+
+	if (!writer->other || !is_whole(record, size))
+		return;
+	key = key_of(&record->number, 1);
+	known = hash_table_find(texts, key);
+	if (!known && texts->count >= TEXTS_MAX) {
+		hash_table_each(texts, free_text, NULL);
+		hash_table_clear(texts);
+	}
+	if (!known && record->size)
+		known = hash_table_add(texts, key);
+	if (!known)
+		return;
+	free(known->text);
+	known->text = record->size ? strndup(record->text, record->size) : NULL;
+}
+
 int labels_add(struct writer *writer, const void *bytes, size_t size)
 {
 	const struct label_record *record = bytes;
 	int64_t row = 0;
 
-	if (size < sizeof(*record) || record->size > size - sizeof(*record))
+	if (!is_whole(record, size))
 		return SQLITE_OK;
+	labels_remember(writer, record, size);
 	if (record->size) {
 		char *text = strndup(record->text, record->size);
 

@@ -17,6 +17,7 @@ struct writer;
 struct label_writer {
 	struct hash_table known;    /* by a set's number, or those of several sets that are combined */
 	struct hash_table contexts; /* by the two ids */
+	struct hash_table texts;    /* of the sets of another process, by number */
 	struct {
 		struct prepared find, add, text, touch;
 		struct prepared add_value, add_use, end_use;
@@ -40,6 +41,10 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 
 /* A record of the kind RECORD_LABELS. */
 int labels_add(struct writer *writer, const void *record, size_t size);
+
+/* The text of such a record, at any time: the process may use the set later, in another file, or behind a
+ * batch that failed. Not of this process's own, which it can be asked for. */
+void labels_remember(struct writer *writer, const void *record, size_t size);
 
 /* The set that is in the comments of the statement, if the setting query_comment_labels is on. */
 int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size);
