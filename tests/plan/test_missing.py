@@ -64,6 +64,20 @@ class Missing(unittest.TestCase):
                 self.trace = os.path.join(self.folder.name, str(len(reason)))
                 self.check(reason, self.record("/usr/bin/python3", "-c", PROGRAM.format(setting=setting)))
 
+    def test_interrupted_by_the_handler(self):
+        """The handler is the reason, before the error that it made: without the error there would be no plan, either."""
+        setting = """
+stop = time.thread_time() + 0.5
+db.set_progress_handler(lambda: time.thread_time() > stop, 1000)
+try:
+    db.execute("SELECT count(*) FROM t AS a, t AS b WHERE a.i < b.i").fetchall()
+except sqlite3.OperationalError:
+    pass
+db.set_progress_handler(None, 0)
+"""
+        self.check("the connection has a progress handler",
+                   self.record("/usr/bin/python3", "-c", PROGRAM[:PROGRAM.index("end =")].format(setting=setting)))
+
     def test_foreign_table(self):
         said = self.record("sqlite3", ":memory:", "SELECT count(*) FROM generate_series(1, 20000000)")
         self.check("the statement uses a virtual table of the program or of an extension", said)

@@ -385,7 +385,9 @@ static void read_now(const struct bytecode_due *due, const struct opcode_library
 
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
 	api->mutex_enter(mutex);
-	reason = has_error(due, subject) ? PLAN_ERROR_IN_USE : callback_of(library, due->db);
+	reason = callback_of(library, due->db); /* before the error, which the callback may have made */
+	if (!reason && has_error(due, subject))
+		reason = PLAN_ERROR_IN_USE;
 	if (reason)
 		leave_due(due, reason);
 	else
