@@ -1,26 +1,40 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What failed of the runs that are selected (see read/selected.sql): a line for each statement and result code. failed
--- is the number of all runs of the statement that failed, with any code, and NULL where single runs are chosen;
--- logged that of its logged runs with the code. error is the name of SQLite's extended result code. Parameters: those of selected.sql, :by (start: the newest first; else the most), :limit, :for_table (shorter: times without the year, ids
--- cut).
+-- What failed of the runs that are selected (see read/selected.sql): a line for each statement and result code. logged
+-- is the number of its logged runs with the code, failed that of all of its runs with the code, all_failed that of all
+-- of its runs that failed, with any code. failed and all_failed are NULL if single runs are chosen. failed is also NULL if
+-- the file does not tell: only a sum over all codes is counted, and of each code the first 10 runs of a process are logged
+-- (see statement_stats_is_first_failure()). error is the name of SQLite's extended result code. Parameters:
+-- :by (start: the newest first; else the most), :limit, :for_table (shorter: times without the year, ids
+-- cut, no all_failed that is the same as failed).
 WITH failures AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, exception_code, library, count(*) AS logged,
 	       max(query_start_ns) AS newest, query_id, exception, query
 	FROM temp.selected_runs WHERE exception_code <> 0
 	GROUP BY normalized_query_hash, exception_code),
-counted AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, sum(errors) AS failed FROM statement_stats
-	WHERE coalesce(:query_id, :since, :until, :min_duration, :database, :process, :thread, :last, :label, :host, :service) IS NULL
-	GROUP BY 1)
+codes AS MATERIALIZED (
+	SELECT hash, sum(logged) AS logged, count(*) AS codes, sum(logged >= 10) AS cut
+	FROM (SELECT normalized_query_hash AS hash, exception_code, count(*) AS logged
+	      FROM queries JOIN statements ON statements.id = statement
+	      WHERE exception_code <> 0 AND normalized_query_hash IN (SELECT hash FROM failures) GROUP BY 1, 2)
+	GROUP BY 1),
+-- If nothing was lost, and one code alone may have more runs than are logged, it has the rest.
+known AS MATERIALIZED (
+	SELECT f.*, c.failed AS all_failed,
+	       CASE WHEN c.failed = k.logged THEN f.logged
+	            WHEN is_whole AND k.cut = 1 THEN iif(f.logged < 10, f.logged, c.failed - k.logged + f.logged) END AS failed
+	FROM failures AS f
+	JOIN (SELECT *, codes <= 3 AND (SELECT removals = 0 FROM state) AND NOT EXISTS (SELECT 1 FROM losses WHERE samples) AS is_whole
+	      FROM codes) AS k USING (hash)
+	LEFT JOIN temp.selected_failures AS c ON c.hash = f.hash AND c.failed >= k.logged)
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 newest / 1000000000, 'unixepoch') AS newest,
-       logged, failed,
+       logged, failed, nullif(all_failed, iif(:for_table, failed, NULL)) AS all_failed,
        iif(library, coalesce(name, ''), '') AS error, exception_code AS code, exception AS message,
        substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
        -- of the newest run; as much of a UUID as differs from the others
        CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
             THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
-FROM failures LEFT JOIN counted USING (hash) LEFT JOIN temp.error_names ON error_names.code = exception_code
-ORDER BY iif(:by = 'start', failures.newest, logged) DESC, failures.newest DESC, exception_code
+FROM known LEFT JOIN temp.error_names ON error_names.code = exception_code
+ORDER BY iif(:by = 'start', known.newest, coalesce(failed, logged)) DESC, known.newest DESC, exception_code
 LIMIT coalesce(CAST(:limit AS INTEGER), 20);

@@ -18,6 +18,7 @@ DROP TABLE IF EXISTS temp.error_names;
 DROP VIEW IF EXISTS temp.selected_parts;
 DROP TABLE IF EXISTS temp.selected_periods;
 DROP TABLE IF EXISTS temp.selected_counts;
+DROP TABLE IF EXISTS temp.selected_failures;
 DROP TABLE IF EXISTS temp.selected_statements;
 DROP TABLE IF EXISTS temp.selected;
 DROP TABLE IF EXISTS temp.selected_labels;
@@ -199,6 +200,15 @@ ON CONFLICT (hash) DO UPDATE SET
 	(excluded.runs, excluded.newest, excluded.wall, excluded.cpu, excluded.outside, excluded.nested_wall, excluded.nested_cpu,
 	 excluded.longest, excluded.wall_square, excluded.cpu_square, excluded.rows, excluded.failed,
 	 excluded.vm_steps, excluded.fullscan_steps, excluded.sorts, excluded.autoindexes, excluded.prepare);
+
+-- Under :failed, of each statement how many of all runs failed, if no other option chooses some of them.
+CREATE TEMP TABLE selected_failures AS
+SELECT normalized_query_hash AS hash, sum(errors) AS failed FROM statement_stats
+WHERE :failed IS NOT NULL
+  AND coalesce(:query_id, :since, :until, :min_duration, :database, :process, :thread, :last, :label, :host, :service) IS NULL
+  AND (:like IS NULL OR normalized_query_hash IN (
+	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
+GROUP BY 1;
 
 -- Those that make up the whole: what is in "(other)" counts there. own_…: without the part that
 -- others of them have, too.

@@ -234,10 +234,13 @@ class Selections(Tool):
                 self.assertAlmostEqual(ms_of(out.splitlines()[-1]), sums[which + "wall"], delta=0.06)
         for key in ("route", "none"):
             rows = self.rows("queries", self.trace, *chosen, "--by", "label:" + key)
-            self.assertAlmostEqual(total("cpu_ms"), sums["CPU"], places=3)
-            self.assertAlmostEqual(total("wall_ms"), sums["Wall"], places=3)
+            self.assertAlmostEqual(total("sampled_cpu_ms"), sums["CPU"], places=3)
+            self.assertAlmostEqual(total("sampled_wall_ms"), sums["Wall"], places=3)
+            self.assertEqual({(row["runs"] is None) + (row["wall_ms"] is None) + (row["cpu_ms"] is None) for row in rows} - {0, 3}, set())
         if any(row["runs"] for row in rows):
             self.assertEqual(total("runs"), sums["all runs"])
+            self.assertAlmostEqual(total("wall_ms"), sums["all wall"], places=3)
+            self.assertAlmostEqual(total("cpu_ms"), sums["all cpu"], places=3)
         self.output("queries", self.trace, *chosen, "--regressed")
 
     def of_report(self, chosen, sums):

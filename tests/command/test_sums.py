@@ -109,6 +109,32 @@ class Sums(Tool):
         self.db.commit()
         self.assertIn("SEARCH t USING INDEX i", self.output("plan", self.trace))
 
+    def test_plans_of_other_texts(self):
+        """A text that only some runs of a statement have does not tell which plans the others had: a line says so."""
+        self.insert_statement(1, "SELECT x FROM t WHERE y LIKE 'a%'")
+        self.insert_statement(2, "SELECT x FROM t WHERE y LIKE ?")
+        self.db.execute("UPDATE statements SET normalized_query_hash = ?", (0xA001,))
+        for program, detail in ((1, "SEARCH t USING INDEX i (y>? AND y<?)"), (2, "SCAN t")):
+            self.insert("plans", plan_hash=program, plan=detail + "\n")
+            self.insert("programs", id=program, statement=program, plan_hash=program, layout=10 + program)
+            self.insert("plan_nodes", program=program, node=4, detail=detail)
+            self.insert("program_opcodes", program=program, address=7, node=4, opcode="Next")
+        self.insert_samples(self.insert_run(2, 30, program=2), 30, opcode=7)
+        self.count(1, 500, {})
+        for layout, calls in (11, 480), (12, 20):
+            self.insert("statement_parts", normalized_query_hash=0xA001, database="/a.db", program="/usr/bin/app", layout=layout,
+                        period=0, labels=0, calls=calls, execution_time_ns=calls * MS, first_seen_ns=START, last_seen_ns=START)
+        self.db.commit()
+        out = self.output("plan", self.trace, "LIKE ?")
+        self.assertIn("SCAN t", out)
+        self.assertNotIn("SEARCH", out)
+        self.assertIn("\n1 more plan, of runs with other literals or values: --statement 000000000000a001\n", out)
+        self.assertIn("\n1 more plan, ", self.output("report", self.trace, "--like", "LIKE ?"))
+        out = self.output("plan", self.trace, "--statement", "a001".zfill(16))
+        self.assertIn("SEARCH", out)
+        self.assertNotIn("more plan", out)
+        self.assertNotIn("more plan", self.output("plan", self.trace))
+
     def test_databases_of_a_statement(self):
         """One has another plan now, in which it is slower; the other one is always the slowest."""
         self.insert_statement(1, "SELECT x FROM t WHERE y = 1")
@@ -169,7 +195,8 @@ class Sums(Tool):
         self.assertEqual([(row["runs"], row["logged"], row["wall_ms"], row["cpu_ms"], row["rows"], row["notes"]) for row in of_label],
                          [(600, 1, 1200, 600, 1800, ""), (70, 0, 140, 70, 210, "scan 140k rows")])
         by_label, = (row for row in self.rows("queries", self.trace, "--by", "label:route") if row["label"] == "users")
-        self.assertEqual(by_label["runs"], sum(row["runs"] for row in of_label))
+        for column in "runs", "wall_ms", "cpu_ms":
+            self.assertEqual(by_label[column], sum(row[column] for row in of_label))
         report = self.output("report", self.trace, "--label", "route=users")
         self.assertRegex(report, r"(?m)^runs +670$")
         self.assertRegex(report, r"(?m)^wall +1340\.0 ms ")
@@ -323,6 +350,37 @@ class Sums(Tool):
         self.db.execute("UPDATE statement_counters SET cpu_time_ns = 9 * cpu_time_ns WHERE statement = 2")
         self.assertEqual([row["share_%"] for row in self.rows("queries", self.trace, "--limit", "1")], [75])
         self.assertEqual([row["share_%"] for row in self.rows("queries", self.trace, "--by", "cpu")], [75, 25])
+
+    def failures(self, counted, **logged):
+        """What --failed shows of a statement with these logged runs for each code: failed and all_failed for each."""
+        self.insert_statement(1, "INSERT INTO t VALUES (1)")
+        self.count(1, 1000, {}, errors=counted)
+        for code, count in logged.items():
+            for _ in range(count):
+                self.insert_run(1, 1, exception_code=int(code[1:]), database="/a.db")
+        return {"e%d" % row["code"]: (row["failed"], row["all_failed"]) for row in self.rows("queries", self.trace, "--failed")}
+
+    def test_failures_that_are_all_logged(self):
+        self.assertEqual(self.failures(5, e5=2, e19=3), {"e5": (2, 5), "e19": (3, 5)})
+        self.assertEqual(self.rows("queries", self.trace, "--failed", "--like", "INSERT")[0]["failed"], 3)
+        for option in ("--process", "100"), ("--last", "5"), ("--database", "/a.db"):
+            self.assertEqual({row["failed"] for row in self.rows("queries", self.trace, "--failed", *option)}, {None}, option)
+        self.db.commit()
+        self.assertRegex(self.output("queries", self.trace, "--failed"), r"logged +failed +all_failed +")
+
+    def test_failures_of_one_code(self):
+        """Ten are logged for each code of each process: only one code can have more."""
+        self.assertEqual(self.failures(500, e5=2, e19=10), {"e5": (2, 500), "e19": (498, 500)})
+
+    def test_failures_of_a_single_code(self):
+        self.assertEqual(self.failures(500, e19=10), {"e19": (500, 500)})
+        self.db.commit()
+        self.assertNotIn("all_failed", self.output("queries", self.trace, "--failed"))
+        self.db.execute("UPDATE state SET removals = 1")  # other codes may have been there
+        self.assertEqual([(row["failed"], row["all_failed"]) for row in self.rows("queries", self.trace, "--failed")], [(None, 500)])
+
+    def test_failures_that_are_not_known(self):
+        self.assertEqual(self.failures(500, e5=10, e19=10), {"e5": (None, 500), "e19": (None, 500)})
 
     def test_only_prepared(self):
         self.insert_statement(1, "SELECT set_setting('a', 'b')")

@@ -46,8 +46,9 @@ class Shown(Recording):
         self.assertEqual({code for code, _, _ in wanted}, {517, 1299, 2067})
         rows = list(csv.DictReader(self.ask("queries", "--failed", "--format", "csv", self.trace).splitlines()))
         self.assertEqual({(int(row["code"]), row["error"], row["message"]): int(row["logged"]) for row in rows}, wanted)
-        # One statement, but for the literals: NULL is none.
-        self.assertEqual(sorted({int(row["failed"]) for row in rows}), [1, 3])
+        # Two errors belong to one statement, as its literals do not count (NULL is no literal).
+        self.assertEqual({(int(row["code"]), row["failed"], row["all_failed"]) for row in rows},
+                         {(517, "1", "3"), (2067, "2", "3"), (1299, "1", "1")})
         report = self.ask("report", self.trace)
         for _, name, message in wanted:
             self.assertIn("%s, %s" % (name, message), report)

@@ -57,7 +57,7 @@ static int print_missing(sqlite3 *db)
 	return found;
 }
 
-static int print(sqlite3 *db, const char *path, const struct shown_type *type)
+static int print(sqlite3 *db, const char *path, const struct shown_type *type, const char *like)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
 		                                    { ":unit", type->unit },
@@ -76,8 +76,10 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 		shown_type_none(type, none);
 		return complain("%s: %s of these runs", path, none);
 	}
-	if (!result)
+	if (!result) {
+		plan_tree_print_others(db, like);
 		print_missing(db);
+	}
 	if (result || !opcodes)
 		return result;
 	printf("\n");
@@ -96,7 +98,7 @@ static int run(int argc, char **argv)
 	struct shown_type type = shown_type_of(type_name);
 	int result = selection_require(db, argv[0], &one);
 	if (!result)
-		result = shown_type_read(&type, db) ? print(db, argv[0], &type)
+		result = shown_type_read(&type, db) ? print(db, argv[0], &type, one.like)
 		                                    : shown_type_refuse(&type, "plan");
 	trace_file_close(db);
 	return result;

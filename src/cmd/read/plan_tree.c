@@ -409,3 +409,27 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 	return code == SQLITE_DONE ? COMMAND_FINE
 	                           : complain("the plans cannot be read: %s", sqlite3_errmsg(db));
 }
+
+void plan_tree_print_others(sqlite3 *db, const char *like)
+{
+	static const char sql[] =
+		"WITH shown AS (SELECT hash, plan_hash FROM temp.selected_periods"
+		" UNION SELECT normalized_query_hash, plan_hash FROM temp.selected_runs AS r"
+		" JOIN programs ON programs.id = r.program)"
+		" SELECT printf('%016x', s.hash), count(DISTINCT plan_hash) FROM temp.selected_statements AS "
+	        "s"
+		" JOIN statements AS x ON x.normalized_query_hash = s.hash JOIN programs AS g ON g.statement "
+	        "= x.id"
+		" WHERE (s.hash, g.plan_hash) NOT IN (SELECT * FROM shown) GROUP BY 1 ORDER BY s.wall DESC";
+	sqlite3_stmt *row = NULL;
+
+	if (like && sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK)
+		for (const char *before = "\n"; sqlite3_step(row) == SQLITE_ROW; before = "") {
+			const int count = sqlite3_column_int(row, 1);
+
+			printf("%s%d more plan%s, of runs with other literals or values: --statement %s\n",
+			       before, count, count == 1 ? "" : "s",
+			       (const char *)sqlite3_column_text(row, 0));
+		}
+	sqlite3_finalize(row);
+}

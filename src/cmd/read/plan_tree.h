@@ -17,4 +17,8 @@ int plan_tree_statements(sqlite3 *db);
 int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title,
                     size_t *printed);
 
+/* If runs were selected by a part of their text (`like`, else NULL): says in a line for each of their
+ * statements how many plans other texts of the statement had, which are not printed. */
+void plan_tree_print_others(sqlite3 *db, const char *like);
+
 #endif

@@ -145,11 +145,13 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		result = print_part(db, type, &parts[i]);
-		if (!result && parts[i].sql == sql_report_waits && has_plans)
-			result = plan_tree_print(db, type, is_one ? NULL : PLANS_MAX,
-			                         is_one ? "Plan, by time of its nodes"
-			                                : "Plans, by time of their nodes",
-			                         NULL);
+		if (result || parts[i].sql != sql_report_waits || !has_plans)
+			continue;
+		result = plan_tree_print(
+			db, type, is_one ? NULL : PLANS_MAX,
+			is_one ? "Plan, by time of its nodes" : "Plans, by time of their nodes", NULL);
+		if (is_one)
+			plan_tree_print_others(db, selection.like);
 	}
 	return result;
 }
