@@ -65,6 +65,11 @@ class Nothing(Recording):
                                       " nothing was reported")
         self.assertRegex(done.stderr, r"another root \(chroot, bubblewrap, a container\): that needs %s and %s at the same paths"
                          % (os.path.join(os.path.dirname(QUERYPROF), "libqueryprof-preload.so"), tempfile.gettempdir()))
+        # A child's program, as that of bubblewrap.
+        done = self.nothing("unshare", "-m", "sh", "-c", script.replace("exec ", "") + "; true", root + "2")
+        self.assertEqual((done.returncode, done.stdout), (0, "42\n"), self.seen)
+        self.assertRegex(done.stderr, r"nor is a program that has another root \(chroot, bubblewrap, a container\): that needs /.*so"
+                                      r" and %s at the same paths" % tempfile.gettempdir())
 
     def test_trace_that_cannot_be_written(self):
         """In a root that is read-only, by a process that does not reach the command."""

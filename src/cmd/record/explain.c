@@ -524,25 +524,29 @@ static struct programs find_programs(void)
 	return programs;
 }
 
-static void explain_unseen(const struct programs *programs, const char *program)
+/* What a program in another root needs: the end of the line. */
+static void explain_root(const char *line)
 {
 	char preload[PATH_MAX];
 	int folder = (int)(strrchr(marks.path, '/') - marks.path);
 
 	if (!library_find("libqueryprof-preload.so", preload))
 		*preload = '\0';
+	complain(
+		"%s another root (chroot, bubblewrap, a container): that needs %s and %.*s at the same paths",
+		line, preload, folder, marks.path);
+}
+
+static void explain_unseen(const struct programs *programs, const char *program)
+{
 	if (programs->names)
 		complain("queryprof was in %s, which loaded no SQLite. %s became %s, of which nothing was "
 		         "reported",
 		         programs->names, program, program_last_name());
 	else
 		complain("nothing was reported of %s", program);
-	complain("either queryprof is not in it, as env -i, sudo and other set-user-id programs take the "
-	         "preload "
-	         "away: then put queryprof record directly before it; or it has another root (chroot, "
-	         "bubblewrap, "
-	         "a container): that needs %s and %.*s at the same paths",
-	         preload, folder, marks.path);
+	explain_root("either queryprof is not in it, as env -i, sudo and other set-user-id programs take the "
+	             "preload away: then put queryprof record directly before it; or it has");
 }
 
 static void explain_seen(const struct programs *programs, const char *program, int status)
@@ -558,9 +562,9 @@ static void explain_seen(const struct programs *programs, const char *program, i
 		complain("queryprof was in %s%s, and no SQLite was loaded there; %s ended with status %d",
 		         programs->names, others, program, WEXITSTATUS(status));
 	if (!status)
-		complain("what was started without queryprof (env -i, sudo, another root) is not seen, nor "
-		         "what a "
-		         "server runs: put queryprof record before that");
+		explain_root(
+			"what was started without queryprof (env -i, sudo) is not seen, nor what a server "
+			"runs: put queryprof record before that; nor is a program that has");
 }
 
 /* The program's process has the name of its newest program to its end, or of one that reported nothing. */
