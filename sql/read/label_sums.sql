@@ -2,8 +2,8 @@
 -- Sums of the selected runs' samples (see read/selected.sql), by the text of one label: :key. :limit; :for_table (not
 -- NULL: several lines end with their sum). The label of a statement's comment counts first.
 -- runs, wall_ms, cpu_ms: of all of them, exact and inside SQLite, as the label of a comment is counted (see
--- statement_parts); NULL where the label is one of the program's own, or single runs are chosen. sampled_…: what the
--- samples add up to; of wall time those of type Real, or of CPU and OffCPU, where waits were sampled. percent: of all of
+-- statement_parts); NULL where the label is one of the program's own, or single runs are chosen. sampled_runs: those with
+-- samples under it. sampled_…_ms: what the samples add up to; of wall time those of type Real, or of CPU and OffCPU, where waits were sampled. percent: of all of
 -- these samples' time, of CPU time where there is some.
 WITH sums AS (
 	SELECT coalesce((SELECT statements.labels FROM queries JOIN statements ON statements.id = statement WHERE queries.id = run), 0)
@@ -41,14 +41,15 @@ lines AS MATERIALIZED (
 	       iif(is_counted, CAST(sum(runs) AS INTEGER), NULL) AS runs,
 	       iif(is_counted, round(sum(wall) / 1e6, 4), NULL) AS wall_ms,
 	       iif(is_counted, round(sum(cpu) / 1e6, 4), NULL) AS cpu_ms,
+	       count(DISTINCT nullif(run, 0)) AS sampled_runs,
 	       round(sum(value) FILTER (WHERE trace_type = 'CPU') / 1e6, 1) AS sampled_cpu_ms,
 	       round(coalesce(sum(value) FILTER (WHERE trace_type = 'Real'),
 	                      iif(waits, sum(value) FILTER (WHERE trace_type IN ('CPU', 'OffCPU')), NULL)) / 1e6, 1) AS sampled_wall_ms,
 	       sum(samples) AS samples,
 	       round(100 * total(value) FILTER (WHERE trace_type = main) / max(whole, 1), 1) AS percent
 	FROM (SELECT *, NOT (max(is_own) OVER (PARTITION BY label) OR (label = '' AND any_own) OR any_logged) AS is_counted
-	      FROM (SELECT label, is_own, trace_type, samples, value, NULL AS runs, NULL AS wall, NULL AS cpu FROM named
-	            UNION ALL SELECT label, 0, NULL, 0, NULL, runs, wall, cpu FROM counted),
+	      FROM (SELECT label, is_own, run, trace_type, samples, value, NULL AS runs, NULL AS wall, NULL AS cpu FROM named
+	            UNION ALL SELECT label, 0, NULL, NULL, 0, NULL, runs, wall, cpu FROM counted),
 	           main, (SELECT EXISTS (SELECT 1 FROM temp.selected_parts WHERE runs IS NULL AND logged > 0) AS any_logged),
 	           (SELECT total(value) FILTER (WHERE trace_type = main) AS whole FROM named, main))
 	GROUP BY 1 ORDER BY percent DESC, samples DESC, label
@@ -56,5 +57,5 @@ lines AS MATERIALIZED (
 SELECT * FROM lines
 UNION ALL
 SELECT 'sum of ' || count(*), iif(count(runs) = count(*), sum(runs), NULL), iif(count(runs) = count(*), sum(wall_ms), NULL),
-       iif(count(runs) = count(*), sum(cpu_ms), NULL), sum(sampled_cpu_ms), sum(sampled_wall_ms), sum(samples), round(sum(percent), 1)
+       iif(count(runs) = count(*), sum(cpu_ms), NULL), sum(sampled_runs), sum(sampled_cpu_ms), sum(sampled_wall_ms), sum(samples), round(sum(percent), 1)
 FROM lines WHERE :for_table HAVING count(*) > 1;

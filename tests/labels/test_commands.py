@@ -83,16 +83,16 @@ class Commands(unittest.TestCase):
         self.assertRegex(changed, r"(?m)^runs +2 +2 ")
 
     def test_sums(self):
-        # The labels are the program's own: only logged runs are known by them.
+        # The labels are the program's own: only runs with samples are known by them.
         rows = {row["label"]: row for row in self.table("queries", "--by", "label:tenant")}
         # On a busy machine the PRAGMA that ends the samples has one, too.
         runs = self.table("queries", "--by", "label:tenant", "--like", "RECURSIVE")
-        self.assertEqual({row["label"]: row["logged"] for row in runs if row["label"]}, {"a": "2", "b": "1"})
+        self.assertEqual({row["label"]: row["sampled_runs"] for row in runs if row["label"]}, {"a": "2", "b": "1"})
         self.assertAlmostEqual(sum(float(row["percent"]) for row in rows.values()), 100, delta=0.5)
         with sqlite3.connect(self.trace) as db:
             total, = db.execute("SELECT sum(value) / 1e6 FROM trace_log WHERE labels->>'tenant' = 'a'").fetchone()
-        self.assertAlmostEqual(float(rows["a"]["cpu_ms"]), total, delta=0.1)
-        routes = {row["label"]: row["logged"]
+        self.assertAlmostEqual(float(rows["a"]["sampled_cpu_ms"]), total, delta=0.1)
+        routes = {row["label"]: row["sampled_runs"]
                   for row in self.table("queries", "--by", "label:route", "--label", "tenant=a", "--like", "RECURSIVE")}
         self.assertEqual(routes, {"users": "1", "posts": "1"})
         self.assertIn("label:KEY", self.run_command("queries", "--by", "label:", fails=True))

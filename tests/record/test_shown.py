@@ -32,6 +32,16 @@ if len(sys.argv) > 1:
 """.replace("import sqlite3", "import sqlite3, sys")
 
 
+# Its own clock around the process's first statement.
+FIRST = """
+import sqlite3, time
+db = sqlite3.connect(':memory:', isolation_level=None)
+start = time.monotonic_ns()
+db.execute('SELECT 1').fetchall()
+print(time.monotonic_ns() - start)
+"""
+
+
 class Shown(Recording):
     def ask(self, *arguments):
         return subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, check=True).stdout
@@ -54,6 +64,18 @@ class Shown(Recording):
             self.assertIn("%s, %s" % (name, message), report)
         self.assertEqual(sorted(self.rows("SELECT exception_code, exception FROM query_log WHERE exception_code <> 0")),
                          sorted((code, message) for (code, _, message), count in wanted.items() for _ in range(count)))
+
+    def test_first_statement(self):
+        """What a process's first statement waits for queryprof is no part of its time: it is most of what the program waits."""
+        shares = []
+        for _ in range(5):  # in one of them the statement itself was not interrupted by other programs
+            done = self.record(PYTHON, "-c", FIRST)
+            self.assertEqual(done.returncode, 0, self.seen)
+            (ns, cpu_ns), = self.rows("SELECT execution_time_ns, cpu_time_ns FROM statement_stats WHERE query = 'SELECT 1'")
+            self.assertGreater(ns, 0)
+            shares.append(max(ns, cpu_ns) / int(done.stdout))
+            os.remove(self.trace)
+        self.assertLess(min(shares), 0.5)
 
     def test_headings_of_plans(self):
         done = self.record(PYTHON, "-c", PLANS, "both")

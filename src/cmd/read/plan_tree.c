@@ -417,9 +417,9 @@ void plan_tree_print_others(sqlite3 *db, const char *like)
 		" UNION SELECT normalized_query_hash, plan_hash FROM temp.selected_runs AS r"
 		" JOIN programs ON programs.id = r.program)"
 		" SELECT printf('%016x', s.hash), count(DISTINCT plan_hash) FROM temp.selected_statements AS "
-	        "s"
+		"s"
 		" JOIN statements AS x ON x.normalized_query_hash = s.hash JOIN programs AS g ON g.statement "
-	        "= x.id"
+		"= x.id"
 		" WHERE (s.hash, g.plan_hash) NOT IN (SELECT * FROM shown) GROUP BY 1 ORDER BY s.wall DESC";
 	sqlite3_stmt *row = NULL;
 

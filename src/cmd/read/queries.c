@@ -188,8 +188,8 @@ const struct command command_queries = {
 		"the other.\n\n"
 		"--by label:KEY has one line for each text of the label. `runs`, `wall` and `cpu` are of all "
 		"runs whose comment has it; they are empty if the program sets the label itself, or if an "
-		"option selects single runs. `sampled_cpu` and `sampled_wall` are what the samples add up "
-		"to.",
+		"option selects single runs. `sampled_runs` are those with samples under the label, "
+		"`sampled_cpu` and `sampled_wall` what these samples add up to.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace 'FROM orders' --by cpu --limit 5\n"
 		    "  queryprof queries app.trace --runs --since yesterday\n"
