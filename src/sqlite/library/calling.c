@@ -11,9 +11,6 @@
 #include "handler/unwind/stack_copy.h"
 #include "timers/threads.h"
 
-/* A number has the table's own number above this many bits. */
-#define NUMBER_BITS 48
-
 __thread struct calling *calling_current;
 
 /* --- the tables of threads --------------------------------------------------------- */
@@ -70,7 +67,7 @@ static struct calling *make_calling(void)
 
 	if (!calling)
 		return NULL;
-	calling->numbers = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED) << NUMBER_BITS;
+	calling->numbers = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED) << CALL_NUMBER_BITS;
 	calling->older = __atomic_load_n(&newest, __ATOMIC_RELAXED);
 	/* Release: with calling_runs(). */
 	while (!__atomic_compare_exchange_n(&newest, &calling->older, calling, true, __ATOMIC_RELEASE,

@@ -120,6 +120,14 @@ void calling_trim(struct calling *calling);
 /* The low bits of every call's number are 0: a run's owner has flags there (runs.h). */
 #define CALL_NUMBER_STEP 4
 
+/* A call's number has that of its thread's table above this many bits. */
+#define CALL_NUMBER_BITS 48
+
+static inline uint64_t call_number_table(uint64_t number)
+{
+	return number >> CALL_NUMBER_BITS;
+}
+
 /* A number that no other call of the process has. */
 static inline uint64_t calling_number(struct calling *calling)
 {

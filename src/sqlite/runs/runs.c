@@ -74,14 +74,15 @@ static uint32_t window_of(const void *key)
 	return hash_pointer(key) & (RUNS - 1) & ~(WINDOW - 1);
 }
 
-/* Until the run has its owner it is RUN_FREE: no call takes it. */
-struct run *runs_claim(const void *key, uint64_t owner)
+static uint32_t window_of_number(uint64_t number)
 {
-	struct run_table *runs = get_table();
-	uint32_t first =
-		key ? window_of(key) : (uint32_t)(owner / CALL_NUMBER_STEP) & (RUNS - 1) & ~(WINDOW - 1);
+	return (uint32_t)number * WINDOW & (RUNS - 1);
+}
 
-	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
+/* Until the run has its owner it is RUN_FREE: no call takes it. */
+static struct run *claim_in(struct run_table *runs, uint32_t first, const void *key, uint64_t owner)
+{
+	for (uint32_t i = first; i < first + WINDOW; i++) {
 		const void *empty = NULL;
 
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED))
@@ -93,8 +94,23 @@ struct run *runs_claim(const void *key, uint64_t owner)
 		__atomic_store_n(&runs->runs[i].owner, owner, __ATOMIC_RELAXED);
 		return &runs->runs[i];
 	}
-	runs_count(RUNS_UNTRACKED);
 	return NULL;
+}
+
+/* A thread's preparations take the same place again and again, which is in the caches and has its entry of
+ * collect/open_runs.h. Only where so many of its runs without a key are open do they go elsewhere. */
+struct run *runs_claim(const void *key, uint64_t owner)
+{
+	struct run_table *runs = get_table();
+	struct run *run = NULL;
+
+	if (runs && key)
+		run = claim_in(runs, window_of(key), key, owner);
+	else if (runs && !(run = claim_in(runs, window_of_number(call_number_table(owner)), NULL, owner)))
+		run = claim_in(runs, window_of_number(owner / CALL_NUMBER_STEP), NULL, owner);
+	if (!run)
+		runs_count(RUNS_UNTRACKED);
+	return run;
 }
 
 const void **runs_key(const struct run *run)
