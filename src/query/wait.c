@@ -178,9 +178,11 @@ __attribute__((noinline)) void wait_describe(struct thread *thread)
 
 	open_waits_describe(thread);
 	thread->wait.frame = 0;
-	if (thread->nesting != 1 || thread->is_worker || tag->counts->has_threads || tag->mutex_owner ||
-	    tag->frame < sp || tag->frame >= thread->stack.end ||
+	if (thread->nesting != 1 || thread->is_worker || tag->frame < sp || tag->frame >= thread->stack.end ||
 	    query_running(thread, sp, &is_between) != tag)
+		return;
+	/* A run that is not around this code may be another thread's by now. */
+	if (tag->counts->has_threads || tag->mutex_owner)
 		return;
 	begin_sums(tag->counts);
 	thread->wait.sums = tag->counts->waits;
