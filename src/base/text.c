@@ -33,15 +33,17 @@ size_t text_fit(const char *text, size_t most)
 
 const char *text_skip_comments(const char *sql)
 {
-	for (;;) {
+	/* A letter comes after all that is skipped, and begins nearly every statement. */
+	while (*sql <= ';') {
 		sql += strspn(sql, " \t\n\f\r;");
 		if (!strncmp(sql, "--", 2))
 			sql += strcspn(sql, "\n");
 		else if (!strncmp(sql, "/*", 2) && strstr(sql + 2, "*/"))
 			sql = strstr(sql + 2, "*/") + 2;
 		else
-			return sql;
+			break;
 	}
+	return sql;
 }
 
 size_t text_character_within(const char *text, size_t left)

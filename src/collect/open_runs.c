@@ -46,11 +46,14 @@ struct open_run *open_runs_take(void)
 	return &table->entries[index].run;
 }
 
-/* One that is too long is not known. */
+/* One that is too long is not known. It is nearly always the one of the run before. */
 static void copy_name(char *to, size_t most, const char *name)
 {
-	size_t size = name ? strnlen(name, most) : most;
+	size_t size;
 
+	if (name && !strcmp(to, name))
+		return;
+	size = name ? strnlen(name, most) : most;
 	*to = '\0';
 	if (size < most)
 		memcpy(to, name, size + 1);

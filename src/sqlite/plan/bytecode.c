@@ -175,7 +175,7 @@ static bool has_plan(const char *text)
 
 	text = text_skip_comments(text);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (!strncasecmp(text, words[i], strlen(words[i])))
+		if ((*text | 0x20) == *words[i] && !strncasecmp(text, words[i], strlen(words[i])))
 			return true;
 	return false;
 }
@@ -432,12 +432,12 @@ static uint8_t early_alike[EARLY_SHAPES];       /* by the layout's hash */
 
 static bool is_affordable(uint64_t now)
 {
-	uint64_t began = 0, spent = __atomic_load_n(&early_spent_ns, __ATOMIC_RELAXED);
+	uint64_t began = __atomic_load_n(&early_began_ns, __ATOMIC_RELAXED),
+		 spent = __atomic_load_n(&early_spent_ns, __ATOMIC_RELAXED);
 
-	if (!__atomic_compare_exchange_n(&early_began_ns, &began, now, false, __ATOMIC_RELAXED,
-	                                 __ATOMIC_RELAXED) &&
-	    spent > EARLY_ALLOWANCE_NS + (now - began) / EARLY_SHARE)
-		return false;
+	if (began)
+		return spent <= EARLY_ALLOWANCE_NS + (now - began) / EARLY_SHARE;
+	__atomic_store_n(&early_began_ns, now, __ATOMIC_RELAXED);
 	return true;
 }
 
