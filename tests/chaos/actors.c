@@ -20,7 +20,7 @@ extern char **environ;
 
 atomic_int deeds[DEEDS];
 
-static void count_deed(enum deed deed)
+void count_deed(enum deed deed)
 {
 	atomic_fetch_add(&deeds[deed], 1);
 }
@@ -38,34 +38,6 @@ void pause_us(unsigned us)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
 }
-
-/* --- the clock ----------------------------------------------------------------------------- */
-
-#ifndef __SANITIZE_ADDRESS__ /* which has this function itself */
-static _Atomic int64_t clock_offset_s;
-
-/* The library asks this one. */
-__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *time)
-{
-	int rc = (int)syscall(SYS_clock_gettime, clock, time);
-
-	if (clock == CLOCK_REALTIME && atomic_load(&clock_offset_s)) {
-		time->tv_sec += atomic_load(&clock_offset_s);
-		count_deed(CLOCK_SET);
-	}
-	return rc;
-}
-
-void set_clock(int64_t offset_s)
-{
-	atomic_store(&clock_offset_s, offset_s);
-}
-#else
-void set_clock(int64_t offset_s)
-{
-	(void)offset_s;
-}
-#endif
 
 /* --- those who query -------------------------------------------------------------------------- */
 
@@ -169,68 +141,6 @@ void *query_on(void *context)
 	}
 	return NULL;
 }
-
-/* --- the disk ---------------------------------------------------------------------------------- */
-
-#define HANG_MOST_MS 30000 /* the host waits for the disk */
-
-atomic_bool is_hanging, host_waited;
-static atomic_bool disk_hangs, disk_is_full;
-static atomic_int forking; /* with the others outside of SQLite */
-
-static int64_t runs_ended(void)
-{
-	int64_t sum = 0;
-
-	for (int i = 0; i < WORKERS; i++)
-		sum += atomic_load(&counts[i].ended);
-	return sum;
-}
-
-static bool is_flusher(void)
-{
-	char name[16] = "";
-
-	return !pthread_getname_np(pthread_self(), name, sizeof(name)) && !strcmp(name, "queryprof");
-}
-
-/* Prints nothing: the descriptors of the library's threads are their own. */
-static void hang(void)
-{
-	int64_t until = runs_ended() + HANG_RUNS;
-	int ms = 0;
-
-	if (!atomic_load(&disk_hangs) || !is_flusher())
-		return;
-	count_deed(HUNG);
-	atomic_store(&is_hanging, true);
-	for (; ms < HANG_MOST_MS && runs_ended() < until && !atomic_load(&over) && !atomic_load(&forking);
-	     ms++)
-		pause_us(1000);
-	if (ms == HANG_MOST_MS)
-		atomic_store(&host_waited, true);
-	atomic_store(&is_hanging, false);
-}
-
-/* The library asks these. */
-__attribute__((visibility("default"))) int fdatasync(int fd)
-{
-	hang();
-	return (int)syscall(SYS_fdatasync, fd);
-}
-
-#ifndef __SANITIZE_ADDRESS__ /* which has this function itself */
-__attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
-{
-	hang();
-	if (atomic_load(&disk_is_full) && is_flusher()) {
-		count_deed(FULL);
-		errno = ENOSPC;
-		return -1;
-	}
-	return syscall(SYS_pwrite64, fd, bytes, size, at);
-}
-#endif
 
 /* --- those who disturb --------------------------------------------------------------------------- */
 
@@ -412,17 +322,16 @@ void *disturb(void *context)
 	while (!atomic_load(&over)) {
 		const char *path = trace[random_below(&state, 2)];
 
-		switch (random_below(&state, CAN_FORK ? 12 : 9)) {
+		switch (random_below(&state, CAN_FORK ? 11 : 8)) {
 		case 0: replace_file(&state, path); break;
 		case 1: lock_file(path, random_below(&state, 200)); break;
 		case 2: limit_size(random_below(&state, 50)); break;
 		case 3: fill_disk(random_below(&state, 200)); break;
-		case 4: set_clock((int64_t)random_below(&state, 7200) - 3600); break;
-		case 5: change_setting(&state); break;
-		case 6: hang_disk(random_below(&state, 200)); break;
-		case 9: fork_and_end(); break;
-		case 10: fork_and_execute(); break;
-		case 11: fork_and_query(); break;
+		case 4: change_setting(&state); break;
+		case 5: hang_disk(random_below(&state, 200)); break;
+		case 8: fork_and_end(); break;
+		case 9: fork_and_execute(); break;
+		case 10: fork_and_query(); break;
 		default: load_and_query(&state);
 		}
 		pause_us(random_below(&state, 20000));

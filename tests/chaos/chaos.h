@@ -51,7 +51,6 @@ enum deed {
 	SIZE_LIMITED,
 	FULL,
 	HUNG,
-	CLOCK_SET,
 	SETTING_CHANGED,
 	RENAMED,
 	REMOVED,
@@ -66,13 +65,19 @@ struct run_counts {
 };
 extern struct run_counts counts[WORKERS + 1];
 
-/* A write or a sync of the flusher hangs; the host waited for one. */
+/* disk.c: a write or a sync of the flusher hangs; the host waited for one. */
 extern atomic_bool is_hanging, host_waited;
 
-void pause_us(unsigned us);
+/* What the disk is like, and whether the flusher may be waited for with the others outside of SQLite. */
+extern atomic_bool disk_hangs, disk_is_full;
+extern atomic_int forking;
 
-/* As seen by the library. */
-void set_clock(int64_t offset_s);
+/* False: the kernel does not let it be full, or hang. */
+bool disk_begin(void);
+
+void count_deed(enum deed deed);
+
+void pause_us(unsigned us);
 
 /* Around calls of SQLite, without others inside. */
 void enter_sqlite(void);
