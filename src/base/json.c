@@ -111,7 +111,7 @@ bool json_read_integer(const char **at, uint64_t *number)
 }
 
 /* Takes the \uXXXX at `*at`. False: there is none. */
-static bool take_unit(const char **at, unsigned *unit)
+static bool parse_unit(const char **at, unsigned *unit)
 {
 	char digits[5] = "";
 
@@ -137,7 +137,7 @@ static char *put_code_point(char *to, unsigned code)
 }
 
 /* From a backslash on; NULL: no escape. Half of a pair, and a zero, is no character. */
-static char *take_escape(const char **at, char *to)
+static char *parse_escape(const char **at, char *to)
 {
 	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
 	const char *letter = (*at)[1] ? strchr(letters, (*at)[1]) : NULL, *behind;
@@ -148,10 +148,10 @@ static char *take_escape(const char **at, char *to)
 		*at += 2;
 		return to + 1;
 	}
-	if (!take_unit(at, &code))
+	if (!parse_unit(at, &code))
 		return NULL;
 	behind = *at;
-	if (code >> 10 == 0x36 && take_unit(&behind, &low) && low >> 10 == 0x37) {
+	if (code >> 10 == 0x36 && parse_unit(&behind, &low) && low >> 10 == 0x37) {
 		code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
 		*at = behind;
 	}
@@ -170,7 +170,7 @@ char *json_read_text(const char **at, char **room)
 			return NULL;
 		if (*next != '\\')
 			*to++ = *next++;
-		else if (!(to = take_escape(&next, to)))
+		else if (!(to = parse_escape(&next, to)))
 			return NULL;
 	}
 	*at = next + 1;

@@ -110,7 +110,7 @@ __attribute__((constructor)) static void find_locks(void)
 }
 
 /* As pthread_mutex_trylock(), which a host may have replaced. */
-static bool try_take(pthread_mutex_t *mutex)
+static bool try_acquire(pthread_mutex_t *mutex)
 {
 	const int thread_id = (int)sys_gettid();
 	int free_lock = 0;
@@ -130,7 +130,7 @@ bool loader_acquire(uint64_t ns)
 {
 	struct bounded_wait wait = bounded_wait_begin_within(&for_dlopen, ns);
 
-	while (loader.of_dlopen && !try_take(loader.of_dlopen))
+	while (loader.of_dlopen && !try_acquire(loader.of_dlopen))
 		if (!bounded_wait_nap(&wait, NAP_NS))
 			return false;
 	return true;
@@ -155,7 +155,7 @@ void loader_release(void)
 
 /* Sequentially consistent, as is loader_before_fork(): of a look-up and a fork that begin at the same moment
  * one sees the other. After a second it goes on: the fork waits no longer either. */
-static void begin_look(void)
+static void begin_visit(void)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_forks);
 
@@ -169,7 +169,7 @@ static void begin_look(void)
 	nested++;
 }
 
-static void end_look(void)
+static void end_visit(void)
 {
 	if (!--nested)
 		__atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
@@ -217,9 +217,9 @@ int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context
 {
 	int cancel = cancel_hold(), result;
 
-	begin_look();
+	begin_visit();
 	result = loader.list_is_lost ? walk_list(see, context) : dl_iterate_phdr(see, context);
-	end_look();
+	end_visit();
 	cancel_release(cancel);
 	return result;
 }

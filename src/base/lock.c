@@ -117,7 +117,7 @@ static bool try_word(struct mutex *mutex)
 }
 
 /* NULL: waits as long as another thread has it. */
-static bool take_word(struct mutex *mutex, struct bounded_wait *wait)
+static bool acquire_word(struct mutex *mutex, struct bounded_wait *wait)
 {
 	if (try_word(mutex))
 		return true;
@@ -147,7 +147,7 @@ static void took(const struct mutex *mutex)
 NOT_ANALYSED void lock_acquire(struct mutex *mutex)
 {
 	check_order(mutex);
-	take_word(mutex, NULL);
+	acquire_word(mutex, NULL);
 	took(mutex);
 }
 
@@ -162,7 +162,7 @@ NOT_ANALYSED bool lock_try(struct mutex *mutex)
 
 NOT_ANALYSED bool lock_acquire_within(struct mutex *mutex, struct bounded_wait *wait)
 {
-	bool has_it = take_word(mutex, wait);
+	bool has_it = acquire_word(mutex, wait);
 
 	if (has_it)
 		took(mutex);
@@ -187,7 +187,7 @@ NOT_ANALYSED bool condition_wait(struct condition *condition, struct mutex *mute
 
 	give_word(mutex);
 	is_woken = bounded_wait_futex(wait, &condition->changes, changes, most_ns);
-	take_word(mutex, NULL);
+	acquire_word(mutex, NULL);
 	return is_woken;
 }
 
@@ -228,12 +228,12 @@ void once_do(struct once *once, void (*work)(void))
 
 /* --- fork ------------------------------------------------------------------------------------------ */
 
-static bool is_taken(const struct lock *lock)
+static bool is_held(const struct lock *lock)
 {
 	return taken >> lock->rank & 1;
 }
 
-static bool take_briefly(struct mutex *mutex)
+static bool acquire_briefly(struct mutex *mutex)
 {
 	struct bounded_wait wait = bounded_wait_begin(&before_fork_briefly);
 
@@ -254,7 +254,7 @@ NOT_ANALYSED void locks_before_fork(void)
 		if (lock->group)
 			lock->group->before_fork();
 		else if ((lock->at_fork == LOCK_WAITED && lock_acquire_within(lock->mutex, &wait)) ||
-		         (lock->at_fork == LOCK_BRIEFLY && take_briefly(lock->mutex)))
+		         (lock->at_fork == LOCK_BRIEFLY && acquire_briefly(lock->mutex)))
 			taken |= 1ull << rank;
 	}
 }
@@ -266,7 +266,7 @@ NOT_ANALYSED void locks_after_fork_in_parent(void)
 
 		if (lock && lock->group)
 			lock->group->after_fork_in_parent();
-		else if (lock && is_taken(lock))
+		else if (lock && is_held(lock))
 			lock_release(lock->mutex);
 	}
 	taken = 0;
@@ -276,7 +276,7 @@ NOT_ANALYSED void locks_after_fork_in_parent(void)
 /* Makes the lock new; whether another thread held it. */
 static bool renew(const struct lock *lock)
 {
-	bool is_held_here = is_taken(lock) || lock_try(lock->mutex);
+	bool is_held_here = is_held(lock) || lock_try(lock->mutex);
 
 	if (is_held_here)
 		lock_release(lock->mutex);

@@ -20,7 +20,7 @@ void open_runs_attach(void *memory)
 	struct open_runs *table = memory;
 
 	table->used = __atomic_load_n(&used, __ATOMIC_RELAXED);
-	/* Release: with open_runs_take(). */
+	/* Release: with open_runs_acquire(). */
 	__atomic_store_n(&here, table, __ATOMIC_RELEASE);
 }
 
@@ -31,7 +31,7 @@ void open_runs_detach_in_child(void)
 	__atomic_store_n(&here, NULL, __ATOMIC_RELAXED);
 }
 
-struct open_run *open_runs_take(void)
+struct open_run *open_runs_acquire(void)
 {
 	struct open_runs *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 	uint32_t index;

@@ -29,7 +29,7 @@ void open_runs_attach(void *memory);
 void open_runs_detach_in_child(void);
 
 /* A new entry; NULL: there is no such memory, or no room. */
-struct open_run *open_runs_take(void);
+struct open_run *open_runs_acquire(void);
 
 struct open_run_description {
 	const char *text, *database, *library; /* NULL: none */

@@ -41,7 +41,7 @@ struct thread *slots_get(uint32_t index)
 	return (struct thread *)(void *)(block + index % THREADS_PER_BLOCK * thread_slot_bytes());
 }
 
-static struct thread *take_free(void)
+static struct thread *acquire_free(void)
 {
 	/* Acquire: the slot as it was given back. */
 	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_ACQUIRE);
@@ -110,12 +110,12 @@ static struct thread *add_slot(void)
 
 struct thread *slots_acquire(void)
 {
-	struct thread *slot = take_free();
+	struct thread *slot = acquire_free();
 
 	if (slot != NULL)
 		return slot;
 	lock_acquire(&grow_lock);
-	slot = take_free(); /* another thread may have given one back */
+	slot = acquire_free(); /* another thread may have given one back */
 	if (!slot)
 		slot = add_slot();
 	lock_release(&grow_lock);

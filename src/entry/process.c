@@ -152,7 +152,7 @@ static int change(int which, const char *value, char **error)
 	return code;
 }
 
-static void settle_changes(bool is_kept)
+static void apply_changes(bool is_kept)
 {
 	for (int i = 0; i < CHANGES; i++) {
 		char *error = NULL;
@@ -262,7 +262,7 @@ int qp_init(const qp_config *config)
 	lock_acquire(&lock);
 	if (!running) {
 		code = start(config);
-		settle_changes(code == QP_OK);
+		apply_changes(code == QP_OK);
 		__atomic_store_n(&running, code == QP_OK, __ATOMIC_RELEASE);
 	}
 	lock_release(&lock);

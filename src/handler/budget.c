@@ -48,8 +48,8 @@ SETTING_NUMBER(
 		"it there are fewer, of more weight");
 static uint64_t in_queries, threads_then, cost_ppm, signal_ns; /* atomic */
 static uint64_t storing_now, stored_now;                       /* atomic; budget_note_storing() */
-static uint64_t looked_at_ns; /* atomic, CLOCK_REALTIME: the last one of a handler */
-static uint32_t is_looking;   /* atomic */
+static uint64_t checked_ns;  /* atomic, CLOCK_REALTIME: the last one of a handler */
+static uint32_t is_checking; /* atomic */
 
 /* Only the thread that looks uses this. */
 static struct {
@@ -71,7 +71,7 @@ void budget_after_fork(void)
 	memset(&budget, 0, sizeof(budget));
 	budget.crowd = 1;
 	budget.overhead = 1;
-	is_looking = 0;
+	is_checking = 0;
 	storing_now = stored_now = 0;
 	timer_stretch[TIMER_CPU] = timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 	in_queries = threads_then = cost_ppm = 0;
@@ -276,7 +276,7 @@ static void update(const struct ring *ring, uint64_t now)
 	struct seen seen;
 
 	if (budget.at_ns == 0)
-		budget.at_ns = now - BUDGET_LOOK_NS;
+		budget.at_ns = now - BUDGET_CHECK_NS;
 	see_slots(&seen);
 	double ratio = measure(now, seen.ledger,
 	                       seen.in_queries > budget.threads ? seen.in_queries - budget.threads : 0);
@@ -297,22 +297,22 @@ bool budget_update(const struct ring *ring)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	bool busy;
 
-	if (__atomic_exchange_n(&is_looking, 1, __ATOMIC_ACQUIRE))
+	if (__atomic_exchange_n(&is_checking, 1, __ATOMIC_ACQUIRE))
 		return true;
-	if (budget.at_ns == 0 || now - budget.at_ns >= BUDGET_LOOK_NS / 2)
+	if (budget.at_ns == 0 || now - budget.at_ns >= BUDGET_CHECK_NS / 2)
 		update(ring, now);
 	busy = is_busy();
-	__atomic_store_n(&is_looking, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&is_checking, 0, __ATOMIC_RELEASE);
 	return busy;
 }
 
 /* A clock that was set back shows a long time. */
-void budget_look(const struct ring *ring, uint64_t realtime_ns)
+void budget_check(const struct ring *ring, uint64_t realtime_ns)
 {
-	uint64_t before = __atomic_load_n(&looked_at_ns, __ATOMIC_RELAXED);
+	uint64_t before = __atomic_load_n(&checked_ns, __ATOMIC_RELAXED);
 
-	if (realtime_ns - before < BUDGET_LOOK_NS ||
-	    !__atomic_compare_exchange_n(&looked_at_ns, &before, realtime_ns, false, __ATOMIC_RELAXED,
+	if (realtime_ns - before < BUDGET_CHECK_NS ||
+	    !__atomic_compare_exchange_n(&checked_ns, &before, realtime_ns, false, __ATOMIC_RELAXED,
 	                                 __ATOMIC_RELAXED))
 		return;
 	budget_update(ring);

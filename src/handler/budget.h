@@ -38,7 +38,7 @@
 
 #include "handler/thread.h"
 
-#define BUDGET_LOOK_NS 250000000ll
+#define BUDGET_CHECK_NS 250000000ll
 
 /* Measures what the kernel takes for a signal, about: by a hundred system calls. Before timers are armed. */
 void budget_calibrate(void);
@@ -49,7 +49,7 @@ void budget_calibrate(void);
 bool budget_update(const struct ring *ring);
 
 /* The handler's, at each signal: looks when it is time to. */
-void budget_look(const struct ring *ring, uint64_t realtime_ns);
+void budget_check(const struct ring *ring, uint64_t realtime_ns);
 
 /* The CPU time that the flusher has used so far, and the samples that it stored. */
 void budget_note_storing(uint64_t storing_ns, uint64_t stored);

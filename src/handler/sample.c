@@ -216,7 +216,7 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	thread_count(thread, LEDGER_COST_NS, cost_ns);
 	if (tag != NULL)
 		add(&tag->counts->cost_ns, cost_ns);
-	budget_look(thread->ring, start);
+	budget_check(thread->ring, start);
 }
 
 bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context)

@@ -346,7 +346,7 @@ struct scope {
 	void *handle, *program;
 	const struct import_table *table;
 	enum found_first first;
-	bool is_looked_at, is_unsure;
+	bool is_inspected, is_unsure;
 };
 
 static enum found_first find_first(const struct scope *scope)
@@ -382,9 +382,9 @@ static void *find_target(struct scope *scope, const char *symbol)
 
 	if (!for_all || !own || for_all == own)
 		return own ? own : for_all;
-	if (!scope->is_looked_at)
+	if (!scope->is_inspected)
 		scope->first = find_first(scope);
-	scope->is_looked_at = true;
+	scope->is_inspected = true;
 	scope->is_unsure |= scope->first == NOT_KNOWN;
 	return scope->first == FOR_ALL ? for_all : scope->first == ITS_OWN ? own : NULL;
 }

@@ -43,7 +43,7 @@ static int digit(char c)
 
 /* The byte of %20, or of %%20: sqlcommenter doubles each percent sign for drivers that format the
  * statement, and others get it doubled. Below 0: it is no encoding. */
-static int take_byte(struct slice *from)
+static int parse_byte(struct slice *from)
 {
 	const char *at = from->at + 1;
 
@@ -63,7 +63,7 @@ static size_t decode(struct slice from, char *to, size_t most)
 	char *start = to;
 
 	while (from.at < from.end && (size_t)(to - start) < most) {
-		const int byte = take_byte(&from);
+		const int byte = parse_byte(&from);
 
 		if (byte >= 0) {
 			*to++ = (char)byte;
@@ -75,7 +75,7 @@ static size_t decode(struct slice from, char *to, size_t most)
 	return (size_t)(to - start);
 }
 
-static struct slice take_name(struct slice *rest)
+static struct slice parse_name(struct slice *rest)
 {
 	struct slice name = { rest->at, rest->at };
 
@@ -86,7 +86,7 @@ static struct slice take_name(struct slice *rest)
 }
 
 /* A label follows each comma. */
-static bool take_comma(struct slice *rest)
+static bool parse_comma(struct slice *rest)
 {
 	bool found = rest->at < rest->end && *rest->at == ',';
 
@@ -113,7 +113,7 @@ static bool add_quoted(struct label_pairs *pairs, struct slice rest)
 	do {
 		while (rest.at < rest.end && is_space(*rest.at))
 			rest.at++;
-		struct slice key = take_name(&rest), value;
+		struct slice key = parse_name(&rest), value;
 
 		if (key.at == key.end || rest.end - rest.at < 3 || rest.at[0] != '=' || rest.at[1] != '\'')
 			return false;
@@ -125,7 +125,7 @@ static bool add_quoted(struct label_pairs *pairs, struct slice rest)
 		rest.at = value.end + 1;
 		while (rest.at < rest.end && is_space(*rest.at))
 			rest.at++;
-	} while (take_comma(&rest));
+	} while (parse_comma(&rest));
 	return rest.at == rest.end;
 }
 
@@ -134,7 +134,7 @@ static bool add_quoted(struct label_pairs *pairs, struct slice rest)
 static bool add_plain(struct label_pairs *pairs, struct slice rest)
 {
 	do {
-		struct slice key = take_name(&rest), value;
+		struct slice key = parse_name(&rest), value;
 
 		if (key.at == key.end || rest.at == rest.end || *rest.at != ':')
 			return false;
@@ -146,7 +146,7 @@ static bool add_plain(struct label_pairs *pairs, struct slice rest)
 		                     (size_t)(value.end - value.at)))
 			return false;
 		rest.at = value.end;
-	} while (take_comma(&rest));
+	} while (parse_comma(&rest));
 	return rest.at == rest.end;
 }
 

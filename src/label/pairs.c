@@ -45,7 +45,7 @@ static void free_pair(struct label_pair *pair)
 }
 
 /* Takes the three texts over. */
-static bool take(struct label_pairs *pairs, struct label_pair pair, bool has_unit)
+static bool parse(struct label_pairs *pairs, struct label_pair pair, bool has_unit)
 {
 	bool is_whole = pair.key && pair.text && (pair.unit || !has_unit);
 	bool is_wanted =
@@ -60,20 +60,20 @@ static bool take(struct label_pairs *pairs, struct label_pair pair, bool has_uni
 bool label_pairs_add(struct label_pairs *pairs, const char *key, size_t key_size, const char *text,
                      size_t text_size)
 {
-	return take(pairs,
-	            (struct label_pair){ .key = copy(key, key_size, LABEL_KEY_MAX),
-	                                 .text = copy(text, text_size, LABEL_TEXT_MAX) },
-	            false);
+	return parse(pairs,
+	             (struct label_pair){ .key = copy(key, key_size, LABEL_KEY_MAX),
+	                                  .text = copy(text, text_size, LABEL_TEXT_MAX) },
+	             false);
 }
 
 bool label_pairs_add_number(struct label_pairs *pairs, const char *key, int64_t number, const char *unit)
 {
-	return take(pairs,
-	            (struct label_pair){ .key = copy_key(key),
-	                                 .text = text_format("%lld", (long long)number),
-	                                 .unit = unit ? copy_key(unit) : NULL,
-	                                 .is_number = true },
-	            unit != NULL);
+	return parse(pairs,
+	             (struct label_pair){ .key = copy_key(key),
+	                                  .text = text_format("%lld", (long long)number),
+	                                  .unit = unit ? copy_key(unit) : NULL,
+	                                  .is_number = true },
+	             unit != NULL);
 }
 
 bool label_pairs_move(struct label_pairs *pairs, struct label_pairs *from)
@@ -81,7 +81,7 @@ bool label_pairs_move(struct label_pairs *pairs, struct label_pairs *from)
 	bool has_memory = true;
 
 	for (size_t i = 0; i < from->items.count; i++)
-		has_memory &= take(pairs, from->items.items[i], false);
+		has_memory &= parse(pairs, from->items.items[i], false);
 	vector_free(&from->items);
 	return has_memory;
 }
@@ -115,7 +115,7 @@ struct reader {
 	bool has_memory;
 };
 
-static bool take_value(struct reader *reader, const char *key)
+static bool parse_value(struct reader *reader, const char *key)
 {
 	const char *text = json_read_text(&reader->at, &reader->room);
 	bool is_negative = reader->at[strspn(reader->at, " \t\r\n")] == '-';
@@ -136,7 +136,7 @@ static bool take_value(struct reader *reader, const char *key)
 }
 
 /* Only of the labels that came with it. */
-static bool take_unit(struct reader *reader, const char *key)
+static bool parse_unit(struct reader *reader, const char *key)
 {
 	const char *unit = json_read_text(&reader->at, &reader->room);
 	struct label_pair *pair = find(reader->pairs, key);
@@ -146,7 +146,7 @@ static bool take_unit(struct reader *reader, const char *key)
 	return unit != NULL;
 }
 
-static bool take_object(struct reader *reader, bool (*take_member)(struct reader *reader, const char *key))
+static bool parse_object(struct reader *reader, bool (*parse_member)(struct reader *reader, const char *key))
 {
 	const char *key;
 
@@ -156,7 +156,7 @@ static bool take_object(struct reader *reader, bool (*take_member)(struct reader
 		return true;
 	do {
 		key = json_read_text(&reader->at, &reader->room);
-		if (!key || !json_read(&reader->at, ':') || !take_member(reader, key))
+		if (!key || !json_read(&reader->at, ':') || !parse_member(reader, key))
 			return false;
 	} while (json_read(&reader->at, ','));
 	return json_read(&reader->at, CLOSE);
@@ -169,9 +169,9 @@ static bool read_objects(struct label_pairs *pairs, const char *text, bool is_se
 	struct reader reader = { text, room, pairs, is_set, room != NULL };
 
 	*is_sound = room && (json_read(&reader.at, 0) ||
-	                     (take_object(&reader, take_value) &&
+	                     (parse_object(&reader, parse_value) &&
 	                      (json_read(&reader.at, 0) ||
-	                       (is_set && take_object(&reader, take_unit) && json_read(&reader.at, 0)))));
+	                       (is_set && parse_object(&reader, parse_unit) && json_read(&reader.at, 0)))));
 	free(room);
 	return reader.has_memory;
 }

@@ -53,7 +53,7 @@ static void begin_trampolines(void)
 	                 __ATOMIC_RELEASE);
 }
 
-static uint32_t take_trampoline(void)
+static uint32_t acquire_trampoline(void)
 {
 	if (taken == given) {
 		count(LABEL_SETS_WITHOUT, 1);
@@ -113,7 +113,7 @@ static struct qp_label_set *make(const char *text, size_t size, uint64_t number)
 static void set_trampoline(struct qp_label_set *set)
 {
 	begin_trampolines();
-	set->trampoline = take_trampoline();
+	set->trampoline = acquire_trampoline();
 	set->run = (__typeof__(set->run))(uintptr_t)(label_trampolines +
 	                                             (size_t)set->trampoline * LABEL_TRAMPOLINE_BYTES);
 }

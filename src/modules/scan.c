@@ -211,7 +211,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 		scan->adds = info->dlpi_adds;
 		scan->subs = info->dlpi_subs;
 		if (scan->objects.count == 0)
-			scan->watches = watch_take(scan->adds, scan->subs, scan->watch);
+			scan->watches = watch_adopt(scan->adds, scan->subs, scan->watch);
 	}
 	add_object(scan, info);
 	return scan->cut;

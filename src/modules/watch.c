@@ -46,7 +46,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *context)
 
 	(void)context;
 	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
-		watch_take(info->dlpi_adds, info->dlpi_subs, watch);
+		watch_adopt(info->dlpi_adds, info->dlpi_subs, watch);
 	return 1;
 }
 
@@ -132,7 +132,7 @@ LOCKED_BY_LOADER static void choose(uint64_t adds)
 	}
 }
 
-LOCKED_BY_LOADER uint32_t watch_take(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES])
+LOCKED_BY_LOADER uint32_t watch_adopt(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES])
 {
 	uint32_t count = 0, kept = 0;
 

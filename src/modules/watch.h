@@ -16,6 +16,6 @@ void watch_init(void);
 
 /* Fills `watch` with the words and their present values; returns their number. Only in a
  * callback of loader_each(), which holds the loader's lock and gives the counters. */
-uint32_t watch_take(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES]);
+uint32_t watch_adopt(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES]);
 
 #endif

@@ -206,7 +206,8 @@ read_bytecode(const volatile struct query_counts *counts)
 }
 
 /* A run may be written while it is read here: the copy is thrown away then. */
-__attribute__((no_sanitize("thread"))) static bool look(const struct query_run *run, struct query_view *view)
+__attribute__((no_sanitize("thread"))) static bool inspect_run(const struct query_run *run,
+                                                               struct query_view *view)
 {
 	/* Acquire: with query_show(). */
 	uint64_t version = __atomic_load_n(&run->version, __ATOMIC_ACQUIRE);
@@ -263,14 +264,14 @@ struct query_run *query_next_shown(struct query_run *last, struct query_view *vi
 {
 	struct query_run *run = last != NULL ? last->next : __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
 
-	while (run != NULL && !look(run, view))
+	while (run != NULL && !inspect_run(run, view))
 		run = run->next;
 	return run;
 }
 
 bool query_inspect(const struct query_run *run, struct query_key key, struct query_view *view)
 {
-	if (!look(run, view))
+	if (!inspect_run(run, view))
 		return false;
 	if (view->key.hi == key.hi && view->key.lo == key.lo)
 		return true;
@@ -339,7 +340,7 @@ int64_t query_youngest_open_ns(void)
 	return (int64_t)youngest_ns; /* UINT64_MAX: -1 */
 }
 
-__attribute__((no_sanitize("thread"))) /* as look() */
+__attribute__((no_sanitize("thread"))) /* as inspect_run() */
 bool query_any_open(void)
 {
 	const struct query_run *run = __atomic_load_n(&listed, __ATOMIC_ACQUIRE);

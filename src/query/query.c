@@ -59,7 +59,7 @@ static struct query_key make_key(struct thread *thread, uint32_t session, uint64
 
 void query_find_frame(struct query_run *run)
 {
-	struct open_run *shared = open_runs_take();
+	struct open_run *shared = open_runs_acquire();
 
 	run->open = shared ? shared : &run->own_open;
 }

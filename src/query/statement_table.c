@@ -37,7 +37,7 @@ bool statement_table_begin(void)
 	return true;
 }
 
-static uint32_t take_free(void)
+static uint32_t acquire_free(void)
 {
 	uint32_t index = first_free;
 
@@ -81,7 +81,7 @@ void statement_table_link(uint32_t index)
 static uint32_t add_entry(size_t most, uint64_t hash, const char *text, size_t size, const char *database,
                           const struct statement_part *part)
 {
-	uint32_t index = statement_table_kept() < most ? take_free() : NO_ENTRY;
+	uint32_t index = statement_table_kept() < most ? acquire_free() : NO_ENTRY;
 	struct statement_entry *entry;
 	const char *text_copy, *database_copy;
 

@@ -352,7 +352,7 @@ static struct thread *find_thread(uint32_t thread_id)
 }
 
 /* SQLite's busy handler sleeps again and again: the wait for a lock is all of that. */
-static void look_at_lock(const struct thread *thread, uint64_t entered_ns, uint64_t now,
+static void inspect_lock(const struct thread *thread, uint64_t entered_ns, uint64_t now,
                          struct wait_view *view)
 {
 	uint32_t lock = __atomic_load_n(&thread->waiting->lock, __ATOMIC_RELAXED);
@@ -387,6 +387,6 @@ struct wait_view wait_inspect(uint32_t thread_id, uint64_t entered_ns)
 		view.cause = wait_cause_name(__atomic_load_n(&thread->waiting->cause, __ATOMIC_RELAXED));
 		view.ns = ns < now - entered_ns ? ns : now - entered_ns;
 	}
-	look_at_lock(thread, entered_ns, now, &view);
+	inspect_lock(thread, entered_ns, now, &view);
 	return view;
 }

@@ -54,7 +54,7 @@ static bool divide(__int128 *number, int64_t divisor)
 }
 
 /* Digits and fraction; gives the text behind them, NULL when there are none. */
-static const char *take_digits(const char *text, __int128 *number, int *exponent)
+static const char *parse_digits(const char *text, __int128 *number, int *exponent)
 {
 	bool fraction = false, any = false;
 
@@ -81,7 +81,7 @@ bool settings_number(const char *text, const char *unit, int64_t *result)
 	int exponent;
 
 	text += *text == '-' || *text == '+';
-	text = take_digits(text, &number, &exponent);
+	text = parse_digits(text, &number, &exponent);
 	if (!text)
 		return false;
 	if (*text == 'e' || *text == 'E') {

@@ -42,7 +42,7 @@ void chunk_clear(struct span_chunk *chunk)
 {
 	uint32_t count = chunk->count;
 
-	/* A signal handler may have written behind a place that was taken back (chunk_take()). */
+	/* A signal handler may have written behind a place that was taken back (chunk_acquire()). */
 	while (count < CHUNK_ENTRIES && (chunk->entry[count].start_ns || chunk->entry[count].site))
 		count++;
 	memset(chunk->entry, 0, count * sizeof(chunk->entry[0]));

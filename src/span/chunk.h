@@ -22,7 +22,7 @@ struct span_chunk {
 
 /* The place of the first of `count` new entries, for which there is room. Read once: a signal handler
  * may take a place in between (wait.h), which then is taken back. */
-static inline uint32_t chunk_take(struct span_chunk *chunk, uint32_t count)
+static inline uint32_t chunk_acquire(struct span_chunk *chunk, uint32_t count)
 {
 	uint32_t at = __atomic_load_n(&chunk->count, __ATOMIC_RELAXED);
 

@@ -53,7 +53,7 @@ bool chunk_pool_is_used(void)
 	return is_left || __atomic_load_n(&pool, __ATOMIC_RELAXED) != NULL;
 }
 
-struct span_chunk *chunk_pool_take(void)
+struct span_chunk *chunk_pool_acquire(void)
 {
 	struct pool *here = __atomic_load_n(&pool, __ATOMIC_ACQUIRE);
 

@@ -32,7 +32,7 @@ void chunk_pool_detach_in_child(void);
 bool chunk_pool_is_used(void);
 
 /* NULL: there is none, or all are taken. */
-struct span_chunk *chunk_pool_take(void);
+struct span_chunk *chunk_pool_acquire(void);
 
 /* False: it is none of the pool's. */
 bool chunk_pool_give(const struct span_chunk *chunk);

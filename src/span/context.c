@@ -29,13 +29,13 @@ static bool has_key;
 
 /* --- chunks ----------------------------------------------------------------------------------- */
 
-static struct span_chunk *take_chunk(struct span_thread *thread, struct span_chunk *older)
+static struct span_chunk *acquire_chunk(struct span_thread *thread, struct span_chunk *older)
 {
 	struct span_chunk *chunk = thread->unused;
 
 	if (chunk)
 		thread->unused = chunk->older;
-	else if (!(chunk = chunk_pool_take()))
+	else if (!(chunk = chunk_pool_acquire()))
 		chunk = calloc(1, sizeof(*chunk)); /* zeroes, as chunk_clear() leaves them */
 	if (!chunk)
 		return NULL;
@@ -242,7 +242,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 		.samples = span_current.samples,
 	};
 	if (!is_silent && (link_count > LINKS_MAX || copy_links(context, links, link_count) ||
-	                   !(context->chunk = take_chunk(thread, NULL)))) {
+	                   !(context->chunk = acquire_chunk(thread, NULL)))) {
 		free(context->links);
 		return error_set(link_count > LINKS_MAX ? QP_INVALID : QP_NOMEM, "a trace cannot begin: %s",
 		                 link_count > LINKS_MAX ? "1 to 1000 handles are allowed" : "no memory");
@@ -361,7 +361,7 @@ static bool renew_chunk(struct qp_span_context *context)
 		set_part(context);
 		return true;
 	}
-	fresh = context->held < HELD_MAX ? take_chunk(here, chunk) : NULL;
+	fresh = context->held < HELD_MAX ? acquire_chunk(here, chunk) : NULL;
 	if (!fresh)
 		return false;
 	context->chunk = fresh;
@@ -388,7 +388,7 @@ struct span_entry *context_room(struct qp_span_context *context, uint32_t count,
 		}
 		chunk = context->chunk;
 	}
-	at = chunk_take(chunk, count);
+	at = chunk_acquire(chunk, count);
 	*number = chunk->first + at;
 	return &chunk->entry[at];
 }

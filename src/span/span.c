@@ -40,7 +40,7 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
 	if (__builtin_expect(!number || chunk->count == CHUNK_ENTRIES, 0))
 		return begin_slowly(context, site);
-	at = chunk_take(chunk, 1);
+	at = chunk_acquire(chunk, 1);
 	entry = &chunk->entry[at];
 	id = chunk->first + at;
 	entry->duration = SPAN_OPEN;

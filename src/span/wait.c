@@ -25,7 +25,7 @@ void span_wait_put(uint64_t start_ns, const struct wait_field *wait)
 		context_put_alone(context, &entry);
 		return;
 	}
-	at = chunk_take(chunk, 1);
+	at = chunk_acquire(chunk, 1);
 	entry.parent = span_distance(chunk->first + at, span_current.id);
 	chunk->entry[at] = entry;
 }

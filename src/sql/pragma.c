@@ -32,7 +32,7 @@ struct rest {
 
 /* The character `i` places on; 0: the text has ended by then. Those before it must
  * have been looked at. */
-static char look(const struct rest *text, size_t i)
+static char peek(const struct rest *text, size_t i)
 {
 	return text->end && (size_t)(text->end - text->start) <= i ? 0 : text->start[i];
 }
@@ -52,16 +52,16 @@ static bool is_word(char c)
 static void skip_blank(struct rest *text)
 {
 	for (;;) {
-		if (is_space(look(text, 0))) {
+		if (is_space(peek(text, 0))) {
 			text->start++;
-		} else if (look(text, 0) == '-' && look(text, 1) == '-') {
-			while (look(text, 0) && look(text, 0) != '\n')
+		} else if (peek(text, 0) == '-' && peek(text, 1) == '-') {
+			while (peek(text, 0) && peek(text, 0) != '\n')
 				text->start++;
-		} else if (look(text, 0) == '/' && look(text, 1) == '*' && look(text, 2)) {
-			for (text->start += 3; look(text, 0); text->start++)
-				if (look(text, 0) == '/' && text->start[-1] == '*')
+		} else if (peek(text, 0) == '/' && peek(text, 1) == '*' && peek(text, 2)) {
+			for (text->start += 3; peek(text, 0); text->start++)
+				if (peek(text, 0) == '/' && text->start[-1] == '*')
 					break;
-			text->start += look(text, 0) != 0;
+			text->start += peek(text, 0) != 0;
 		} else {
 			break;
 		}
@@ -71,27 +71,27 @@ static void skip_blank(struct rest *text)
 static bool skip_char(struct rest *text, char c)
 {
 	skip_blank(text);
-	if (look(text, 0) != c)
+	if (peek(text, 0) != c)
 		return false;
 	text->start++;
 	return true;
 }
 
 /* A text in quotes of any of SQLite's four kinds. */
-static bool take_quoted(struct rest *text, char *value, size_t room)
+static bool parse_quoted(struct rest *text, char *value, size_t room)
 {
 	static const char quotes[][2] = { { '"', '"' }, { '\'', '\'' }, { '`', '`' }, { '[', ']' } };
 	size_t size = 0;
 	char close = 0;
 
 	for (size_t i = 0; i < sizeof(quotes) / sizeof(*quotes); i++)
-		if (look(text, 0) == quotes[i][0])
+		if (peek(text, 0) == quotes[i][0])
 			close = quotes[i][1];
 	if (!close)
 		return false;
-	for (text->start++; look(text, 0); text->start++) {
-		if (look(text, 0) == close) {
-			if (close == ']' || look(text, 1) != close) {
+	for (text->start++; peek(text, 0); text->start++) {
+		if (peek(text, 0) == close) {
+			if (close == ']' || peek(text, 1) != close) {
 				text->start++;
 				value[size] = 0;
 				return true;
@@ -100,22 +100,22 @@ static bool take_quoted(struct rest *text, char *value, size_t room)
 		}
 		if (size == room - 1)
 			return false;
-		value[size++] = look(text, 0);
+		value[size++] = peek(text, 0);
 	}
 	return false;
 }
 
-static bool take_name(struct rest *text, char *name, size_t room)
+static bool parse_name(struct rest *text, char *name, size_t room)
 {
 	size_t size = 0;
 
 	skip_blank(text);
-	if (!is_word(look(text, 0)))
-		return take_quoted(text, name, room);
-	for (; is_word(look(text, 0)); text->start++) {
+	if (!is_word(peek(text, 0)))
+		return parse_quoted(text, name, room);
+	for (; is_word(peek(text, 0)); text->start++) {
 		if (size == room - 1)
 			return false;
-		name[size++] = look(text, 0);
+		name[size++] = peek(text, 0);
 	}
 	name[size] = 0;
 	return true;
@@ -123,22 +123,22 @@ static bool take_name(struct rest *text, char *name, size_t room)
 
 /* A text, a word or a number, which may have a sign, a fraction, an exponent and,
  * beyond SQLite's own, a unit. */
-static bool take_value(struct rest *text, char *value, size_t room)
+static bool parse_value(struct rest *text, char *value, size_t room)
 {
 	size_t size = 0;
 	char c;
 
 	skip_blank(text);
-	c = look(text, 0);
+	c = peek(text, 0);
 	if (c == '+' || c == '-') {
 		value[size++] = c;
 		text->start++;
 		skip_blank(text);
 	} else if (!is_word(c) && c != '.') {
-		return take_quoted(text, value, room);
+		return parse_quoted(text, value, room);
 	}
 	for (char before = 0; size < room - 1; text->start++) {
-		c = look(text, 0);
+		c = peek(text, 0);
 		if (!is_word(c) && c != '.' && !((c == '+' || c == '-') && (before | 0x20) == 'e'))
 			break;
 		value[size++] = before = c;
@@ -170,10 +170,10 @@ static bool parse(struct rest text, struct pragma *pragma)
 	char *name = pragma->name;
 	bool closing;
 
-	if (is_word(look(&text, 0)) || !take_name(&text, name, sizeof(pragma->name)))
+	if (is_word(peek(&text, 0)) || !parse_name(&text, name, sizeof(pragma->name)))
 		return false;
 	if (skip_char(&text, '.') &&
-	    (strcasecmp(name, "system") || !take_name(&text, name, sizeof(pragma->name))))
+	    (strcasecmp(name, "system") || !parse_name(&text, name, sizeof(pragma->name))))
 		return false;
 	if (!settings_find(name))
 		return false;
@@ -184,11 +184,11 @@ static bool parse(struct rest text, struct pragma *pragma)
 	if (closing || skip_char(&text, '=')) {
 		size_t room = (text.end ? (size_t)(text.end - text.start) : strlen(text.start)) + 2;
 		pragma->value = malloc(room);
-		if (!pragma->value || !take_value(&text, pragma->value, room) ||
+		if (!pragma->value || !parse_value(&text, pragma->value, room) ||
 		    (closing && !skip_char(&text, ')')))
 			return false;
 	}
-	if (!skip_char(&text, ';') && look(&text, 0))
+	if (!skip_char(&text, ';') && peek(&text, 0))
 		return false;
 	pragma->tail = text.start;
 	return true;
@@ -203,7 +203,7 @@ bool pragma_parse(const char *sql, int bytes, struct pragma *pragma)
 	while (skip_char(&text, ';')) {
 	} /* and all that is blank */
 	for (int i = 0; word[i]; i++, text.start++)
-		if ((look(&text, 0) | 0x20) != word[i])
+		if ((peek(&text, 0) | 0x20) != word[i])
 			return false;
 	if (parse(text, pragma))
 		return true;

@@ -43,7 +43,7 @@ struct search {
 	bool is_any, is_found; /* a PRAGMA was listed at all; that name */
 };
 
-static int look_at_pragma(void *context, int argc, char **values, char **names)
+static int inspect_pragma(void *context, int argc, char **values, char **names)
 {
 	struct search *search = context;
 
@@ -60,7 +60,7 @@ static bool is_sqlites(sqlite3 *db, const char *name)
 	struct call quiet;
 
 	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
-	sqlite3_exec(db, "PRAGMA pragma_list", look_at_pragma, &search, NULL);
+	sqlite3_exec(db, "PRAGMA pragma_list", inspect_pragma, &search, NULL);
 	own_statements_end_quiet(&quiet);
 	return search.is_found || !search.is_any;
 }

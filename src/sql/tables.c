@@ -296,6 +296,12 @@ int table_disconnect(sqlite3_vtab *vtab)
 	return SQLITE_OK;
 }
 
+int table_new_cursor(size_t bytes, sqlite3_vtab_cursor **cursor)
+{
+	*cursor = calloc(1, bytes);
+	return *cursor ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 /* A table is the schema's as long as that is attached. SQLite has a message of its own only. */
 int table_refuse_destroy(sqlite3_vtab *vtab)
 {
@@ -303,7 +309,8 @@ int table_refuse_destroy(sqlite3_vtab *vtab)
 	return SQLITE_READONLY;
 }
 
-bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column)
+bool table_may_introspect(sqlite3_context *context, const struct table_vtab *vtab,
+                          const struct column *column)
 {
 	char text[128];
 

@@ -90,10 +90,14 @@ int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *arg
                         char **error);
 int table_disconnect(sqlite3_vtab *vtab);
 
+/* Zeroed, with a sqlite3_vtab_cursor at its beginning; free() ends it. */
+int table_new_cursor(size_t bytes, sqlite3_vtab_cursor **cursor);
+
 #define NOT_ALLOWED ": not allowed while allow_introspection_functions is 0"
 
 /* Whether a column that shows the program's code may be read; an error if not. */
-bool table_may_look(sqlite3_context *context, const struct table_vtab *vtab, const struct column *column);
+bool table_may_introspect(sqlite3_context *context, const struct table_vtab *vtab,
+                          const struct column *column);
 
 /* Makes `text` (malloc'ed or NULL) the message of the table's next error. */
 int table_fail(sqlite3_vtab *vtab, char *text);

@@ -113,13 +113,8 @@ struct cursor {
 
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **result)
 {
-	struct cursor *cursor = calloc(1, sizeof(*cursor));
-
 	(void)vtab;
-	if (!cursor)
-		return SQLITE_NOMEM;
-	*result = &cursor->base;
-	return SQLITE_OK;
+	return table_new_cursor(sizeof(struct cursor), result);
 }
 
 static void close_rows(struct cursor *cursor)
@@ -337,7 +332,7 @@ static int made_column(struct cursor *cursor, sqlite3_context *context, const st
 	const char *trace;
 	size_t size;
 
-	if (!table_may_look(context, (const struct table_vtab *)cursor->base.pVtab, column))
+	if (!table_may_introspect(context, (const struct table_vtab *)cursor->base.pVtab, column))
 		return SQLITE_OK;
 	trace = store_column_bytes(cursor->rows, cursor->trace, &size);
 	if (!trace)

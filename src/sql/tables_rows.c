@@ -106,13 +106,8 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **result)
 {
-	struct cursor *cursor = calloc(1, sizeof(*cursor));
-
 	(void)vtab;
-	if (!cursor)
-		return SQLITE_NOMEM;
-	*result = &cursor->base;
-	return SQLITE_OK;
+	return table_new_cursor(sizeof(struct cursor), result);
 }
 
 static int close_cursor(sqlite3_vtab_cursor *base)
@@ -194,7 +189,7 @@ static int made_column(const struct cursor *cursor, sqlite3_context *context, co
 	char *text = NULL;
 	bool bad;
 
-	if (!table_may_look(context, vtab, column))
+	if (!table_may_introspect(context, vtab, column))
 		return SQLITE_OK;
 	for (int i = 0; i < table->column_count; i++)
 		if (!strcmp(table->columns[i].name, "trace") && row[i].text)

@@ -4,7 +4,7 @@
  *   - the tables `samples`, `queries` and `statement_counters` and the three views in
  * sql/schema/store_schema.sql: the target `store_schema` writes them there (file/make_schema.c), and the test
  * store_schema fails while they differ;
- *   - the statements that store a record, and their values (write/sample_source.c, write/query_rows.c,
+ *   - the statements that store a record, and their values (write/sample_rows.c, write/query_rows.c,
  *     write/statements.c);
  *   - the virtual tables of the `system` schema (src/sql/tables.c).
  *
@@ -58,7 +58,7 @@
 	SHOWN(timestamp_ns, INTEGER, COLUMN_SEARCHED | COLUMN_ORDERED | COLUMN_KEY, "s.timestamp_ns") \
 	SHOWN(trace_type, TEXT, 0, "r.trace_type") \
 	FILED(series, INTEGER, "NOT NULL", sample->series) \
-	FILED(query, INTEGER, "NOT NULL", query) \
+	FILED(query, INTEGER, "NOT NULL", query_of(writer, sample)) \
 	FILED(stack, INTEGER, "NOT NULL", sample->stack) \
 	STORED(cpu_id, INTEGER, "NOT NULL", 0, sample->cpu_id) \
 	SHOWN(thread_id, INTEGER, 0, "t.thread_id") \

@@ -62,7 +62,7 @@ static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), i
 	int64_t start = control_now_ns(), now = start, end = start + timeout_ns;
 
 	while (pacer_check() || timeout_ns >= 0) {
-		int64_t until = now + BUDGET_LOOK_NS;
+		int64_t until = now + BUDGET_CHECK_NS;
 		if (timeout_ns >= 0 && until >= end) {
 			wait(store_control.ring, end > now ? end - now : 0);
 			return;

@@ -52,7 +52,7 @@ static void pacer_main(void)
 				bounded_wait_futex(&calm_wait, &state, ASLEEP, BOUND_NONE);
 			continue;
 		}
-		look_wait = bounded_wait_begin_within(&for_look, pause != 0 ? pause : BUDGET_LOOK_NS);
+		look_wait = bounded_wait_begin_within(&for_look, pause != 0 ? pause : BUDGET_CHECK_NS);
 		bounded_wait_futex(&look_wait, &state, AWAKE, BOUND_NONE);
 	}
 }

@@ -121,7 +121,7 @@ static bool read_rest(struct map *map, int fd, off_t size)
 /* --- its lines ------------------------------------------------------------------ */
 
 /* Takes a number and the blank behind it. */
-static bool take_hex(char **at, uint64_t *number)
+static bool parse_hex(char **at, uint64_t *number)
 {
 	char *end;
 	if (!strchr("0123456789abcdefABCDEF", **at) || !**at) /* no sign, no blank */
@@ -136,7 +136,7 @@ static bool take_hex(char **at, uint64_t *number)
 static bool add_line(struct map *map, char *line)
 {
 	struct code code = { .order = (uint32_t)map->codes.count };
-	if (!take_hex(&line, &code.start) || !take_hex(&line, &code.size) || code.size == 0 ||
+	if (!parse_hex(&line, &code.start) || !parse_hex(&line, &code.size) || code.size == 0 ||
 	    code.size > CODE_BYTES_MAX || !line[0])
 		return true;
 	code.name = (uint32_t)(line - map->text);

@@ -305,7 +305,7 @@ static bool arena_wait(struct arena *arena)
 
 static bool fork_has[ARENAS]; /* under their locks */
 
-static bool arena_take(struct arena *arena)
+static bool arena_acquire(struct arena *arena)
 {
 	return has_all ? fork_has[arena - arenas] : arena_try(arena) || arena_wait(arena);
 }
@@ -346,7 +346,7 @@ static struct arena *arena_any(void)
 static void before_fork(void)
 {
 	for (unsigned i = 0; i < ARENAS; i++)
-		fork_has[i] = arena_take(&arenas[i]);
+		fork_has[i] = arena_acquire(&arenas[i]);
 	has_all = true;
 }
 
@@ -393,7 +393,7 @@ static void split(struct arena *arena, struct block *block, size_t size)
 	list_add(arena, rest);
 }
 
-static void *take(size_t size)
+static void *acquire(size_t size)
 {
 	struct arena *arena = arena_any();
 	struct block *block;
@@ -419,7 +419,7 @@ static void give(struct block *block)
 	struct arena *arena = &arenas[block->word >> ARENA_SHIFT];
 	struct block *next;
 
-	if (!arena_take(arena))
+	if (!arena_acquire(arena))
 		return;
 	if (block->word & BEFORE_IS_FREE) {
 		struct block *before = block->before;
@@ -441,7 +441,7 @@ static void give(struct block *block)
 }
 
 /* The size of a large block is that of its mapping. */
-static void *take_large(size_t size)
+static void *acquire_large(size_t size)
 {
 	const size_t whole = round_to_pages(size + HEADER);
 	struct block *block = map(whole);
@@ -476,7 +476,7 @@ static bool resize_in_slot(struct block *block, size_t size)
 	struct block *next;
 	bool fits = true;
 
-	if (!arena_take(arena))
+	if (!arena_acquire(arena))
 		return false;
 	if (size > size_of(block)) {
 		next = behind(block);
@@ -516,7 +516,7 @@ void *malloc(size_t size)
 
 	if (size > PTRDIFF_MAX - PAGE)
 		return refuse();
-	memory = size < LARGE ? take(block_size_for(size)) : take_large(size);
+	memory = size < LARGE ? acquire(block_size_for(size)) : acquire_large(size);
 	return memory ? memory : refuse();
 }
 

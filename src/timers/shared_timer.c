@@ -24,7 +24,7 @@
 #define AHEAD_NS (VISIT_NS * 3 / 2)
 
 #define COUNT_NS NS_PER_S /* the threads are counted anew after so long */
-#define LOOK_MOST_NS NS_PER_S
+#define VISIT_MOST_NS NS_PER_S
 
 #define REAL_SLOTS 2
 
@@ -289,7 +289,7 @@ static void look_at(struct thread *slot, enum timer_clock clock, uint64_t now)
 	if (left > (int64_t)AHEAD_NS) {
 		uint64_t pause = (uint64_t)left - AHEAD_NS;
 		/* No clock is faster than that of the wall. */
-		__atomic_store_n(&timer->look_ns, now + (pause < LOOK_MOST_NS ? pause : LOOK_MOST_NS),
+		__atomic_store_n(&timer->look_ns, now + (pause < VISIT_MOST_NS ? pause : VISIT_MOST_NS),
 		                 __ATOMIC_RELAXED);
 		timer->seen_ns = clock_now;
 		return;

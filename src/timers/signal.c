@@ -162,7 +162,7 @@ static int install_handler(int number)
 BOUNDED_WAIT_DEFINE(for_choice, "the choice of the signal: another thread chooses", BOUND_MS(250),
                     "that thread, when it is done");
 
-ACQUIRES_IF(true, lock) static bool take_lock(sigset_t *mask)
+ACQUIRES_IF(true, lock) static bool acquire_lock(sigset_t *mask)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_choice);
 	sigset_t all;
@@ -186,7 +186,7 @@ int signal_start(void)
 	sigset_t mask;
 	int number, error;
 
-	if (!take_lock(&mask))
+	if (!acquire_lock(&mask))
 		return EBUSY;
 	number = sampler_signal();
 	if (number == 0)
@@ -278,7 +278,7 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 	sigset_t mask;
 	bool done = true;
 
-	if (!timers_in_process() || is_ours(action) || signal_is_silent() || !take_lock(&mask))
+	if (!timers_in_process() || is_ours(action) || signal_is_silent() || !acquire_lock(&mask))
 		return false;
 	*result = 0;
 	if (number != sampler_signal()) {
@@ -306,7 +306,7 @@ bool sampler_host_reads_action(int number, struct sigaction *action)
 	sigset_t mask;
 	bool known;
 
-	if (!timers_in_process() || signal_is_silent() || !take_lock(&mask))
+	if (!timers_in_process() || signal_is_silent() || !acquire_lock(&mask))
 		return false;
 	known = number == sampler_signal() && host_has_set;
 	if (known)
@@ -320,7 +320,7 @@ bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without)
 	sigset_t mask;
 	int number;
 
-	if (!timers_in_process() || signal_is_silent() || !take_lock(&mask))
+	if (!timers_in_process() || signal_is_silent() || !acquire_lock(&mask))
 		return false;
 	number = sampler_signal();
 	if (sigismember(set, number) == 1) {
@@ -371,7 +371,7 @@ void signal_silence(void)
 
 	if (sampler_signal() == 0)
 		return;
-	is_taken = take_lock(&mask);
+	is_taken = acquire_lock(&mask);
 	/* Sequentially consistent: with `arming` of each thread. */
 	__atomic_store_n(&is_silent, true, __ATOMIC_SEQ_CST);
 	wait_for_arming();

@@ -32,7 +32,7 @@
 
 #define NS_PER_MS 1000000ull
 /* Between two looks at threads that do not respond or block the signal. */
-#define LOOK_NS (5 * NS_PER_MS)
+#define CHECK_NS (5 * NS_PER_MS)
 #define EXEC_PAUSE_NS NS_PER_S
 
 LOCK_DEFINE(requesting, LOCK_STACKS, .at_fork = LOCK_LEFT);
@@ -152,26 +152,26 @@ static bool is_there(const struct request *request)
 	return is_owner(request) && syscall(SYS_tgkill, getpid(), request->id, 0) == 0;
 }
 
-static uint32_t count_missing(const struct request *requests, uint32_t count, bool look)
+static uint32_t count_missing(const struct request *requests, uint32_t count, bool check)
 {
 	uint32_t missing = 0;
 
 	for (uint32_t i = 0; i < count; i++)
 		missing +=
-			requests[i].sent && !has_response(&requests[i]) && (!look || is_there(&requests[i]));
+			requests[i].sent && !has_response(&requests[i]) && (!check || is_there(&requests[i]));
 	return missing;
 }
 
 static void wait_for_responses(const struct request *requests, uint32_t count, struct bounded_wait *wait)
 {
-	bool look = false;
+	bool check = false;
 
 	for (;;) {
 		/* Acquire: before the look at them, so that none is slept through. */
 		uint32_t responses = __atomic_load_n(&response_count, __ATOMIC_ACQUIRE);
-		if (count_missing(requests, count, look) == 0 || bounded_wait_left(wait) == 0)
+		if (count_missing(requests, count, check) == 0 || bounded_wait_left(wait) == 0)
 			return;
-		look = !bounded_wait_futex(wait, &response_count, responses, LOOK_NS);
+		check = !bounded_wait_futex(wait, &response_count, responses, CHECK_NS);
 	}
 }
 
@@ -221,7 +221,7 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 	if (!signal_is_silent() && sampler_ring() != NULL && timers_in_process() && sampler_keep_signal()) {
 		struct bounded_wait wait = bounded_wait_begin_within(&for_responses, BOUND_MS(timeout_ms));
 		if (!send_requests(requests, count)) {
-			bounded_wait_nap(&wait, LOOK_NS);
+			bounded_wait_nap(&wait, CHECK_NS);
 			send_requests(requests, count);
 		}
 		wait_for_responses(requests, count, &wait);

@@ -152,7 +152,7 @@ static int text_class(size_t size)
 	return class > TEXT_CLASS_MIN ? class : TEXT_CLASS_MIN;
 }
 
-static void *take_shared(int class)
+static void *acquire_shared(int class)
 {
 	uint64_t at = memory->free_texts[class];
 
@@ -168,7 +168,7 @@ static void *take_shared(int class)
 const char *statement_memory_copy(const char *text, size_t size)
 {
 	int class = text_class(size + 1);
-	char *copy = class < TEXT_CLASSES ? take_shared(class) : NULL;
+	char *copy = class < TEXT_CLASSES ? acquire_shared(class) : NULL;
 
 	if (!copy)
 		copy = malloc(size < FREE_LATER_MIN ? FREE_LATER_MIN : size + 1);

@@ -263,7 +263,7 @@ static void test_names(void **state)
 
 #define MANY 100 /* so many timers have the shared one keep places */
 #define VISITED 4
-#define LOOKS_NS (3 * BUDGET_LOOK_NS)
+#define LOOKS_NS (3 * BUDGET_CHECK_NS)
 
 static void *be_visited(void *context)
 {

@@ -168,7 +168,7 @@ static void a_signal_before_a_span_is_written(void **state)
 	two_spans();
 	qp_trace_end();
 	begin();
-	chunk_take(qp_span_here->chunk, 1);
+	chunk_acquire(qp_span_here->chunk, 1);
 	raise(SIGUSR1);
 	assert_kept(before, 2, 2);
 	qp_trace_end();

@@ -433,10 +433,10 @@ static void test_no_memory_for_a_copy(void **state)
 
 static void put_chunk(void)
 {
-	struct span_chunk *chunk = chunk_pool_take();
+	struct span_chunk *chunk = chunk_pool_acquire();
 	const struct span_batch part = { .began_ns = T0, .thread_id = 4242 };
 
-	chunk->entry[chunk_take(chunk, 1)] = (struct span_entry){ .start_ns = T0, .duration = 1000 };
+	chunk->entry[chunk_acquire(chunk, 1)] = (struct span_entry){ .start_ns = T0, .duration = 1000 };
 	chunk_pool_set_part(chunk, &part);
 }
 

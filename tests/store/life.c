@@ -144,7 +144,7 @@ static void hold_task(int from, int to)
 	    ptrace(PTRACE_INTERRUPT, task, 0, 0) || waitpid(task, NULL, __WALL) != task ||
 	    write(to, &task, sizeof(task)) != sizeof(task) || read(from, &task, sizeof(task)) != sizeof(task))
 		_exit(1);
-	usleep(BUDGET_LOOK_NS / 1000 + 100000);
+	usleep(BUDGET_CHECK_NS / 1000 + 100000);
 	ptrace(PTRACE_DETACH, task, 0, 0);
 	_exit(0);
 }

@@ -31,7 +31,7 @@
 #define BYTES_MAX (16 << 20)
 #define FUNCTIONS_MAX 20000
 #define LOCK_MS 100
-#define SETTLED_S 2
+#define STABLE_S 2
 
 /* --- statements -------------------------------------------------------------------- */
 
@@ -132,7 +132,7 @@ static char *state_of(const char *path, bool *is_new)
 	if (stat(path, &file) != 0)
 		return strdup("-");
 	clock_gettime(CLOCK_REALTIME, &now);
-	*is_new |= file.st_ctim.tv_sec > now.tv_sec - SETTLED_S;
+	*is_new |= file.st_ctim.tv_sec > now.tv_sec - STABLE_S;
 	return text_format("%llx:%llx:%llx:%lld.%ld:%lld.%ld", (long long)file.st_dev, (long long)file.st_ino,
 	                   (long long)file.st_size, (long long)file.st_mtim.tv_sec, file.st_mtim.tv_nsec,
 	                   (long long)file.st_ctim.tv_sec, file.st_ctim.tv_nsec);

@@ -28,8 +28,8 @@ static const struct topic {
 	  "and push need a name. pull writes a file of what push has sent to ClickHouse." },
 	{ "times", "A TIME is UTC: a date and time as 2026-11-20, '2026-11-20 09:30' or "
 	           "2026-11-20T09:30:15.25+01:00; today or yesterday (midnight); now; start or end (when the "
-	           "first and the last run of the file began). A span may be added or subtracted, as in "
-	           "end-10min. A span alone, as 2h, is that long ago. A span is a number with us, ms, s, "
+	           "first and the last run of the file began). A duration may be added or subtracted, as in "
+	           "end-10min. A duration alone, as 2h, is that long ago. It is a number with us, ms, s, "
 	           "min, h, d or w." },
 	{ "exit status",
 	  "0: success. 1: failure (the file cannot be read or written, the SQL is wrong, no query has the "

@@ -105,7 +105,7 @@ static int output_csv(sqlite3_stmt *statement)
 {
 	int count = sqlite3_column_count(statement), code;
 
-	progress_make_way();
+	progress_clear();
 	for (int i = 0; i < count; i++) {
 		fputs(i ? "," : "", stdout);
 		print_csv_cell(sqlite3_column_name(statement, i));
@@ -151,7 +151,7 @@ static int output_json(sqlite3_stmt *statement)
 	int count = sqlite3_column_count(statement), code;
 	bool first = true;
 
-	progress_make_way();
+	progress_clear();
 	putchar('[');
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
 		fputs(first ? "\n{" : ",\n{", stdout);
@@ -202,7 +202,7 @@ static int output_line(sqlite3_stmt *statement)
 		if (width > widest)
 			widest = width;
 	}
-	progress_make_way();
+	progress_clear();
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
 		if (!first)
 			putchar('\n');

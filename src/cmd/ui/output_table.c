@@ -354,7 +354,7 @@ static int print_table(struct table *table, const struct output *output, const c
 		measure_titles(table);
 	leave_out_spare(table);
 	fit_columns(table);
-	progress_make_way();
+	progress_clear();
 	if (table->rows == 0 && output->if_empty)
 		puts(output->if_empty);
 	else if (!output->is_bare)

@@ -95,7 +95,7 @@ void progress_stop(void)
 	progress.is_stopped = true;
 }
 
-void progress_make_way(void)
+void progress_clear(void)
 {
 	if (isatty(STDOUT_FILENO))
 		progress_end();

@@ -21,7 +21,7 @@ void progress_end(void);
 void progress_stop(void); /* and nothing is shown after that */
 
 /* Ends it where stdout is a terminal, too: output that comes now would stand in its line. */
-void progress_make_way(void);
+void progress_clear(void);
 
 /* Statements of this connection show it while they run. */
 void progress_watch(sqlite3 *db);

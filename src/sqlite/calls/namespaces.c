@@ -14,7 +14,7 @@
 
 #define SAID_MAX 16
 
-struct look {
+struct visit {
 	void (*found)(const char *path);
 	const struct r_debug_extended *spaces;
 };
@@ -71,14 +71,14 @@ static bool has_sqlite(const struct dl_phdr_info *info)
 /* In the callback, as the loader's lock is held there. */
 static int see_first(struct dl_phdr_info *first, size_t size, void *context)
 {
-	const struct look *look = context;
+	const struct visit *visit = context;
 	struct dl_phdr_info info;
 
 	(void)first, (void)size;
-	for (const struct r_debug_extended *space = look->spaces; space; space = space->r_next)
+	for (const struct r_debug_extended *space = visit->spaces; space; space = space->r_next)
 		for (const struct link_map *map = space->base.r_map; map; map = map->l_next)
 			if (describe(map, &info) && has_sqlite(&info) && !is_said(map->l_name))
-				look->found(map->l_name);
+				visit->found(map->l_name);
 	return 1;
 }
 
@@ -87,9 +87,9 @@ extern const struct r_debug_extended spaces __asm__("_r_debug");
 
 void namespaces_check(void (*found)(const char *path))
 {
-	struct look look = { .found = found };
+	struct visit visit = { .found = found };
 
 	/* Without a second namespace it has no next one. */
-	if (spaces.base.r_version > 1 && (look.spaces = spaces.r_next))
-		loader_each(see_first, &look);
+	if (spaces.base.r_version > 1 && (visit.spaces = spaces.r_next))
+		loader_each(see_first, &visit);
 }

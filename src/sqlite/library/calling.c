@@ -31,7 +31,7 @@ static void give_back(struct calling *first, struct calling *last)
 
 /* Takes all of them for a moment: a list whose first element is removed alone could have
  * changed and changed back in between. */
-static struct calling *take_unused(void)
+static struct calling *acquire_unused(void)
 {
 	/* Acquire: with give_back(). */
 	struct calling *all = __atomic_exchange_n(&unused, NULL, __ATOMIC_ACQUIRE), *last;
@@ -91,7 +91,7 @@ struct calling *calling_begin_thread(void)
 	struct calling *calling;
 
 	once_do(&once, make_key);
-	calling = take_unused();
+	calling = acquire_unused();
 	if (!calling)
 		calling = make_calling();
 	if (!calling)

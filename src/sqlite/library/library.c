@@ -81,7 +81,7 @@ static bool is_followed_inside(const struct dl_phdr_info *info)
 
 /* --- where one is -------------------------------------------------------------------- */
 
-struct look {
+struct visit {
 	struct library_search *search;
 	struct sqlite_library *library;
 	size_t at;
@@ -89,16 +89,16 @@ struct look {
 
 static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct look *look = context;
-	struct sqlite_library *library = look->library;
+	struct visit *visit = context;
+	struct sqlite_library *library = visit->library;
 	const ElfW(Sym) *symbol;
 
 	(void)size;
-	if (look->at == 0 && info->dlpi_subs != look->search->gone)
-		*look->search = (struct library_search){ 0, info->dlpi_subs };
-	if (look->at++ < look->search->seen)
+	if (visit->at == 0 && info->dlpi_subs != visit->search->gone)
+		*visit->search = (struct library_search){ 0, info->dlpi_subs };
+	if (visit->at++ < visit->search->seen)
 		return 0;
-	look->search->seen++;
+	visit->search->seen++;
 	if (!info->dlpi_name || !strchr(info->dlpi_name, '/') ||
 	    !(symbol = loaded_symbol_find(info, "sqlite3_step", STT_FUNC)) || is_followed_inside(info))
 		return 0;
@@ -109,7 +109,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 
 bool library_next(struct library_search *search, struct sqlite_library *library)
 {
-	struct look look = { .search = search, .library = library };
+	struct visit visit = { .search = search, .library = library };
 
-	return loader_each(see_object, &look) == 1;
+	return loader_each(see_object, &visit) == 1;
 }

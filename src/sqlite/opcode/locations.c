@@ -23,7 +23,7 @@
 #define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are looked at */
 #define BYTECODE_MAX 200
 #define SLOTS 128 /* of the frame */
-#define NEAR 12   /* frames between the interpreter and look_here() */
+#define NEAR 12   /* frames between the interpreter and inspect_here() */
 #define OP_BYTES_MAX (8 * WORD)
 
 /* By DWARF number: those that a call keeps. */
@@ -48,8 +48,8 @@ struct learning {
 	const void *statement;
 	uintptr_t bytecode; /* its opcodes */
 	uint32_t count;
-	uint32_t caller;        /* the opcode that calls queryprof's function */
-	bool looks, has_looked; /* in its calls of that */
+	uint32_t caller;          /* the opcode that calls queryprof's function */
+	bool looks, has_searched; /* in its calls of that */
 	bool failed;
 	/* Which words of the structures are each of these, until now. */
 	struct {
@@ -178,7 +178,7 @@ static void find_bytecode(struct learning *learning, const void *const *words, s
 }
 
 /* Before its first step: opcodes change as they run. */
-static bool look_at_statement(struct learning *learning, const sqlite3_stmt *stmt, uint32_t count)
+static bool inspect_statement(struct learning *learning, const sqlite3_stmt *stmt, uint32_t count)
 {
 	const struct opcode_locations *locations = &learning->found->locations;
 	union {
@@ -276,7 +276,7 @@ static void walk(struct learning *learning, const struct code_map *map, const uc
 		walk_bounds(&learning->thread->stack, frame.registers[CFI_STACK_POINTER]);
 	for (uint32_t i = 0; i < NEAR; i++) {
 		const struct full_frame callee = frame;
-		/* Frame 0 is look_here(), 1 the callback, 2 its caller. */
+		/* Frame 0 is inspect_here(), 1 the callback, 2 its caller. */
 		if (i == 2 && !locations->end && !find_function(map, callee.pc, locations))
 			return;
 		bool is_there = callee.pc - locations->start < locations->end - locations->start;
@@ -291,7 +291,7 @@ static void walk(struct learning *learning, const struct code_map *map, const uc
 	}
 }
 
-static void look_for_frame(struct learning *learning)
+static void search_frame(struct learning *learning)
 {
 	union {
 		const void *words[STRUCT_BYTES / WORD];
@@ -334,7 +334,7 @@ static void look_for_frame(struct learning *learning)
 }
 
 /* In the library's callback. Not inlined: it is a frame of its own. */
-__attribute__((noinline)) static void look_here(struct learning *learning)
+__attribute__((noinline)) static void inspect_here(struct learning *learning)
 {
 	unsigned side = publish_enter_reader();
 	const struct code_map *map = code_map_current();
@@ -345,9 +345,9 @@ __attribute__((noinline)) static void look_here(struct learning *learning)
 		if (learning->kind == TRIAL_MAIN)
 			walk(learning, map, &context);
 		/* Without a trigger it has no frame in any call. */
-		if (learning->kind != TRIAL_MAIN || !learning->has_looked)
-			look_for_frame(learning);
-		learning->has_looked = true;
+		if (learning->kind != TRIAL_MAIN || !learning->has_searched)
+			search_frame(learning);
+		learning->has_searched = true;
 	}
 	publish_leave_reader(side);
 	__asm__ volatile("" ::: "memory"); /* no tail call */
@@ -358,7 +358,7 @@ static void on_call(sqlite3_context *context, int count, sqlite3_value **values)
 	struct learning *learning = sqlite3_user_data(context);
 
 	(void)count, (void)values;
-	look_here(learning);
+	inspect_here(learning);
 	learning->api->result_int(context, 1);
 }
 
@@ -371,14 +371,14 @@ static int on_compare(void *context, int a_size, const void *a, int b_size, cons
 {
 	int order = memcmp(a, b, (size_t)(a_size < b_size ? a_size : b_size));
 
-	look_here(context);
+	inspect_here(context);
 	return order ? order : a_size - b_size;
 }
 
 /* --- trials --------------------------------------------------------------------------------- */
 
 /* The statement's counts differ from trial to trial. */
-static void look_for_counters(struct learning *learning, sqlite3_stmt *stmt)
+static void search_counters(struct learning *learning, sqlite3_stmt *stmt)
 {
 	enum { FIRST = SQLITE_STMTSTATUS_FULLSCAN_STEP, LAST = SQLITE_STMTSTATUS_REPREPARE };
 	uint32_t numbers[STRUCT_BYTES / 4] = { 0 }, counted;
@@ -397,14 +397,14 @@ static void run_trial(struct learning *learning, const struct trial *trial)
 	sqlite3_stmt *stmt = prepare(learning, "", trial->sql);
 
 	learning->kind = trial->kind;
-	if (stmt && count < BYTECODE_MAX && look_at_statement(learning, stmt, count) &&
+	if (stmt && count < BYTECODE_MAX && inspect_statement(learning, stmt, count) &&
 	    (learning->caller = find_caller(learning, trial->opcodes))) {
 		learning->looks = true;
-		learning->has_looked = false;
+		learning->has_searched = false;
 		while (learning->api->step(stmt) == SQLITE_ROW)
 			;
 		learning->looks = false;
-		look_for_counters(learning, stmt);
+		search_counters(learning, stmt);
 	}
 	learning->api->finalize(stmt);
 }

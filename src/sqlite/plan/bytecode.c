@@ -107,7 +107,7 @@ static void forget(struct hash key)
 }
 
 /* The plan is missing for this reason. */
-static void leave(uint64_t bytecode, struct hash key, enum bytecode_counter reason)
+static void refuse(uint64_t bytecode, struct hash key, enum bytecode_counter reason)
 {
 	struct known *entry;
 	bool is_new;
@@ -125,14 +125,14 @@ static void leave(uint64_t bytecode, struct hash key, enum bytecode_counter reas
 /* Until the plan comes, which it may never. */
 static void announce(uint64_t bytecode, struct hash key)
 {
-	leave(bytecode, key, PLAN_NOT_REACHED);
+	refuse(bytecode, key, PLAN_NOT_REACHED);
 	note(key);
 }
 
-static void leave_due(const struct bytecode_due *due, enum bytecode_counter reason)
+static void refuse_due(const struct bytecode_due *due, enum bytecode_counter reason)
 {
 	count(reason);
-	leave(due->bytecode, due->known, reason);
+	refuse(due->bytecode, due->known, reason);
 }
 
 /* --- at the end of a run ----------------------------------------------------------------------- */
@@ -279,10 +279,10 @@ static struct bytecode_due *make_due(struct subject *of)
 	return NULL;
 }
 
-static void leave_subject(const struct subject *of)
+static void refuse_subject(const struct subject *of)
 {
 	count(of->reason);
-	leave(of->bytecode.first, of->key, of->reason);
+	refuse(of->bytecode.first, of->key, of->reason);
 }
 
 uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text)
@@ -297,11 +297,11 @@ uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, c
 		return of.bytecode.first;
 	due = make_due(&of);
 	if (!due) {
-		leave_subject(&of);
+		refuse_subject(&of);
 		return of.bytecode.first;
 	}
 	if (calling->due) {
-		leave_due(calling->due, PLAN_NOT_REACHED);
+		refuse_due(calling->due, PLAN_NOT_REACHED);
 		free_due(calling->due);
 	}
 	calling->due = due;
@@ -364,7 +364,7 @@ static void read_plan(const struct bytecode_due *due, const struct opcode_librar
 		}
 	}
 	if (reason)
-		leave_due(due, reason);
+		refuse_due(due, reason);
 	api->finalize(explained);
 	api->free(text);
 	plan_free(&plan);
@@ -389,7 +389,7 @@ static void read_now(const struct bytecode_due *due, const struct opcode_library
 	if (!reason && has_error(due, subject))
 		reason = PLAN_ERROR_IN_USE;
 	if (reason)
-		leave_due(due, reason);
+		refuse_due(due, reason);
 	else
 		read_plan(due, library);
 	api->mutex_leave(mutex);
@@ -409,7 +409,7 @@ void bytecode_read_due(struct calling *calling, const void *subject, const void 
 	/* It may have been closed; then these are another statement and another connection. */
 	if (!is_open(due) ||
 	    (subject == due->stmt && host_api(due->library)->db_handle((sqlite3_stmt *)subject) != due->db))
-		leave_due(due, PLAN_CLOSED);
+		refuse_due(due, PLAN_CLOSED);
 	else
 		read_now(due, library, subject);
 	free_due(due);
@@ -512,7 +512,7 @@ void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 			if (due)
 				read_now(due, of.opcodes_of, NULL);
 			else
-				leave_subject(&of);
+				refuse_subject(&of);
 			if (due)
 				free_due(due);
 		}

@@ -68,9 +68,9 @@ HOT_INLINE bool is_same_text(const struct run *run, const sqlite3_api_routines *
 static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
 {
 	struct run *run;
-	bool is_taken;
+	bool is_busy;
 
-	run = runs_any_kept() ? runs_acquire_from(stmt, RUN_ENDED, owner, &is_taken) : NULL;
+	run = runs_any_kept() ? runs_acquire_from(stmt, RUN_ENDED, owner, &is_busy) : NULL;
 	if (!run || (run->session == session && runs_is_of_session(run, session) &&
 	             is_same_text(run, host_api(session->library))))
 		return run;

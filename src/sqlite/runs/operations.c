@@ -167,12 +167,12 @@ void operation_use(struct run_call *call, const struct host_library *library, co
                    const void *frame)
 {
 	struct thread *thread;
-	bool is_taken;
+	bool is_busy;
 
 	enter_call(call, library, frame);
 	if (!handle || !is_at_top(call) || !(thread = sampler_thread()))
 		return;
-	call->run = runs_acquire(handle, call->call.number, &is_taken);
+	call->run = runs_acquire(handle, call->call.number, &is_busy);
 	if (!call->run)
 		return;
 	query_enter(&call->run->query, thread);
@@ -193,12 +193,12 @@ void operation_finish(struct run_call *call, const struct host_library *library,
                       const void *frame)
 {
 	struct thread *thread = sampler_thread();
-	bool is_taken;
+	bool is_busy;
 
 	enter_call(call, library, frame);
 	if (!handle || !call->call.number)
 		return;
-	call->run = runs_acquire(handle, call->call.number, &is_taken);
+	call->run = runs_acquire(handle, call->call.number, &is_busy);
 	if (!call->run)
 		return;
 	runs_hide_key(call->run);

@@ -72,8 +72,8 @@ struct hot_call {
 
 /* While the session is private. The run is the call's then, and its clocks run. A statement that was freed
  * unseen leaves another one at its address, which is not in the middle of a run. */
-HOT_INLINE bool hot_call_take(const struct hot_call *call, struct session *session,
-                              const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
+HOT_INLINE bool hot_call_acquire(const struct hot_call *call, struct session *session,
+                                 const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
 {
 	struct run *run = call->run;
 
@@ -122,7 +122,7 @@ HOT_INLINE bool hot_call_enter(struct hot_call *call, const struct host_library 
 	struct thread *thread = thread_current;
 	struct session *session;
 	struct run *run;
-	bool is_taken;
+	bool is_busy;
 
 	if (!calling || !(run = *calling_recent(calling, stmt)) || calling->used || !thread ||
 	    thread->nesting || !sampler_ring())
@@ -132,9 +132,9 @@ HOT_INLINE bool hot_call_enter(struct hot_call *call, const struct host_library 
 		return false;
 	*call = (struct hot_call){ calling, thread, run, calling_number(calling) };
 	hot_call_acquire_slot(call, library, frame);
-	is_taken = hot_call_take(call, session, library, stmt, may_begin);
+	is_busy = hot_call_acquire(call, session, library, stmt, may_begin);
 	session_leave_private(session);
-	if (!is_taken) {
+	if (!is_busy) {
 		hot_call_release_slot(calling);
 		return false;
 	}

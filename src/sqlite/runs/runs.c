@@ -147,19 +147,19 @@ static bool take(struct run *run, uint64_t from, uint64_t to)
 }
 
 /* `from`: RUN_OPEN or RUN_ENDED. */
-struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken)
+struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bool *is_busy)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 	uint32_t first = window_of(key);
 
-	*is_taken = false;
+	*is_busy = false;
 	for (uint32_t i = first; runs && i < first + WINDOW; i++) {
 		struct run *run = &runs->runs[i];
 
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != key)
 			continue;
 		if (!take(run, from, owner)) {
-			*is_taken = !runs_has_ended(run);
+			*is_busy = !runs_has_ended(run);
 			return NULL;
 		}
 		/* It cannot change hands any more, but may have before. */
@@ -173,15 +173,15 @@ struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bo
 	return NULL;
 }
 
-struct run *runs_acquire(const void *key, uint64_t owner, bool *is_taken)
+struct run *runs_acquire(const void *key, uint64_t owner, bool *is_busy)
 {
-	return runs_acquire_from(key, RUN_OPEN, owner, is_taken);
+	return runs_acquire_from(key, RUN_OPEN, owner, is_busy);
 }
 
 void runs_drop_ended(const sqlite3_stmt *stmt)
 {
-	bool is_taken;
-	struct run *run = runs_any_kept() ? runs_acquire_from(stmt, RUN_ENDED, RUN_FREE, &is_taken) : NULL;
+	bool is_busy;
+	struct run *run = runs_any_kept() ? runs_acquire_from(stmt, RUN_ENDED, RUN_FREE, &is_busy) : NULL;
 
 	if (run)
 		runs_free(run);

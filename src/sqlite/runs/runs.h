@@ -103,9 +103,9 @@ struct run {
 #define OWNER_GONE 2ull /* the statement is being finalized by another call */
 #define OWNER_FLAGS (OWNER_ENDS | OWNER_GONE)
 
-/* The open run of a statement or handle. NULL: none, or, `*is_taken`, another call is inside
+/* The open run of a statement or handle. NULL: none, or, `*is_busy`, another call is inside
  * of it. The run is the call's then. */
-struct run *runs_acquire(const void *key, uint64_t owner, bool *is_taken);
+struct run *runs_acquire(const void *key, uint64_t owner, bool *is_busy);
 
 /* The session of that run, NULL: it is another statement's, or not private. The run may have
  * ended. */
@@ -196,7 +196,7 @@ struct run *runs_claim(const void *key, uint64_t owner);
 void runs_free(struct run *run);
 
 /* runs_acquire() of a run that is RUN_OPEN, or RUN_ENDED. */
-struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bool *is_taken);
+struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bool *is_busy);
 
 /* Whether there may be runs that have ended. Counts one more; false: there are too many. */
 bool runs_any_kept(void);

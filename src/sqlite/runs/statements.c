@@ -47,9 +47,9 @@ static bool may_run(const struct call *call, const void *caller)
 }
 
 static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
-                                struct thread *thread, bool *is_taken)
+                                struct thread *thread, bool *is_busy)
 {
-	struct run *run = runs_acquire(stmt, step->call.number, is_taken);
+	struct run *run = runs_acquire(stmt, step->call.number, is_busy);
 
 	if (!run)
 		return NULL;
@@ -83,7 +83,7 @@ static bool describe_continued(struct run *run)
 
 static void step_session(struct run_call *step, struct session *session, sqlite3_stmt *stmt)
 {
-	bool samples = session_wants_samples(&session->settings), is_taken = false;
+	bool samples = session_wants_samples(&session->settings), is_busy = false;
 	bool has_runs = session_has_runs(session);
 	struct thread *thread;
 	struct run *run;
@@ -100,8 +100,8 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 		opcode_library_learn(session->library, thread);
 	is_private = session_enter_private(session, thread->id);
 	/* The clocks run, and the tag is there, while another thread has the connection. */
-	run = has_runs ? continue_run(step, session, stmt, thread, &is_taken) : NULL;
-	if (is_taken) {
+	run = has_runs ? continue_run(step, session, stmt, thread, &is_busy) : NULL;
+	if (is_busy) {
 		runs_count(RUNS_UNTRACKED); /* another thread steps it, too */
 	} else if (run) {
 		if (!is_private)
@@ -112,7 +112,7 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 			runs_lose(run, step->call.number);
 		}
 	}
-	if (!is_taken && !step->run && samples &&
+	if (!is_busy && !step->run && samples &&
 	    run_call_begin(step, (struct run_begin){ .session = session,
 	                                             .thread = thread,
 	                                             .stmt = stmt,
@@ -177,14 +177,14 @@ static struct session *session_to_end(const struct host_library *library, sqlite
 }
 
 /* Takes the statement's open run, if its end can be seen in this call. */
-static struct run *take_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt,
-                                   bool *is_taken)
+static struct run *acquire_run_to_end(struct run_call *call, struct session *session, sqlite3_stmt *stmt,
+                                      bool *is_busy)
 {
 	const struct thread *thread = sampler_thread();
 	struct run *recent = call->call.calling ? *calling_recent(call->call.calling, stmt) : NULL;
 	bool is_private, is_current;
 
-	*is_taken = false;
+	*is_busy = false;
 	call->run = NULL;
 	call->mutex = NULL;
 	if (!session || !call->call.number || call->call.is_quiet)
@@ -193,7 +193,7 @@ static struct run *take_run_to_end(struct run_call *call, struct session *sessio
 	if (is_private && recent && runs_acquire_private(recent, session, stmt, call->call.number))
 		call->run = recent;
 	else
-		call->run = runs_acquire(stmt, call->call.number, is_taken);
+		call->run = runs_acquire(stmt, call->call.number, is_busy);
 	is_current = call->run && call->run->stmt == stmt && runs_is_current(call->run);
 	if (is_private)
 		session_leave_private(session);
@@ -249,13 +249,13 @@ static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stm
 {
 	struct session *session = session_to_end(library, stmt, false);
 	struct run_call call;
-	bool is_taken;
+	bool is_busy;
 	int rc;
 
 	if (!session && calling_is_alone(calling_current))
 		return reset(stmt);
 	runs_enter_call(&call.call, library, frame);
-	if (!take_run_to_end(&call, session, stmt, &is_taken))
+	if (!acquire_run_to_end(&call, session, stmt, &is_busy))
 		rc = reset(stmt);
 	else
 		rc = call.run->prepared ? reset_prepared(&call, stmt, reset) : reset_and_end(&call, reset);
@@ -282,7 +282,7 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 {
 	struct session *session = session_to_end(library, stmt, true);
 	int reset_rc = SQLITE_OK, rc;
-	bool is_taken = false;
+	bool is_busy = false;
 	struct run_call call;
 
 	if (!session && calling_is_alone(calling_current)) {
@@ -290,11 +290,11 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 		return finalize(stmt);
 	}
 	runs_enter_call(&call.call, library, frame);
-	if (!statement_has_ended(calling_current, stmt) && take_run_to_end(&call, session, stmt, &is_taken))
+	if (!statement_has_ended(calling_current, stmt) && acquire_run_to_end(&call, session, stmt, &is_busy))
 		reset_rc = reset_and_end(&call, reset);
 	if (reset_rc == SQLITE_OK)
 		bytecode_read(stmt, frame);
-	if (is_taken)
+	if (is_busy)
 		runs_statement_goes(stmt);
 	if (session)
 		runs_drop_ended(stmt);
@@ -328,9 +328,9 @@ void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 {
 	struct run_call call = { .call = *exec };
 	struct thread *thread = sampler_thread();
-	bool is_taken;
+	bool is_busy;
 
-	if (!take_run_to_end(&call, session_to_end(exec->library, stmt, false), stmt, &is_taken))
+	if (!acquire_run_to_end(&call, session_to_end(exec->library, stmt, false), stmt, &is_busy))
 		return;
 	/* It ends now. */
 	if (thread) {

@@ -36,15 +36,15 @@ static bool is_nested(const struct session *session, const struct calling *calli
 static void start(struct session *session, sqlite3_stmt *stmt, struct calling *calling, struct thread *thread)
 {
 	uint64_t number = calling_number(calling);
-	bool is_taken;
+	bool is_busy;
 	struct run *run;
 
 	if (is_nested(session, calling, thread))
 		return;
-	run = runs_acquire(stmt, number, &is_taken);
+	run = runs_acquire(stmt, number, &is_busy);
 	if (run)
 		runs_give_back(run); /* prepared anew in the middle of its run */
-	if (run || is_taken)
+	if (run || is_busy)
 		return;
 	run = run_begin(NULL, (struct run_begin){
 				      .session = session, .thread = thread, .stmt = stmt, .owner = number });
@@ -62,8 +62,8 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
  * an earlier call, maybe of another statement. So none is known. */
 static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *thread)
 {
-	bool is_taken;
-	struct run *run = runs_acquire(stmt, calling_number(calling), &is_taken);
+	bool is_busy;
+	struct run *run = runs_acquire(stmt, calling_number(calling), &is_busy);
 
 	if (!run)
 		return;

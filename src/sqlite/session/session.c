@@ -69,7 +69,7 @@ static struct session *add_session(void)
 	return session_at(index);
 }
 
-static struct session *take_free(void)
+static struct session *acquire_free(void)
 {
 	struct session *session;
 
@@ -237,7 +237,7 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 	session_defaults(&settings);
 	lock_acquire(&table_lock);
 	session = session_of(db);
-	if (!session && (slot = choose_slot(db)) != POINTER_SLOT_NONE && (session = take_free())) {
+	if (!session && (slot = choose_slot(db)) != POINTER_SLOT_NONE && (session = acquire_free())) {
 		fill(session, db, copy, recorded, &settings);
 		copy = NULL;
 		table_add(slot, session);

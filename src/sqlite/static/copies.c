@@ -33,7 +33,7 @@ static bool is_other(const struct dl_phdr_info *info)
 	       (library_is_called_by_name(info) || library_object_defines(info, "qp_record"));
 }
 
-struct look {
+struct visit {
 	struct copies_search *search;
 	struct static_copy *copies;
 	size_t room, count, at;
@@ -42,13 +42,13 @@ struct look {
 
 static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct look *look = context;
-	struct copies_search *search = look->search;
+	struct visit *visit = context;
+	struct copies_search *search = visit->search;
 	struct static_table tables[STATIC_TABLES_MAX];
 	struct static_object object;
 	enum static_found found;
 	char path[PATH_MAX];
-	size_t count, at = look->at++;
+	size_t count, at = visit->at++;
 
 	(void)size;
 	if (at == 0 && info->dlpi_subs != search->gone) {
@@ -57,7 +57,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	}
 	if (at < search->seen)
 		return 0;
-	if (look->room - look->count < STATIC_TABLES_MAX)
+	if (visit->room - visit->count < STATIC_TABLES_MAX)
 		return 1;
 	search->seen++;
 	search->has_seen_program = true;
@@ -68,12 +68,12 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	case STATIC_NO_TABLE:
 	case STATIC_UNKNOWN_TABLE:
 		take_path(path, info);
-		look->no_table(path, found);
+		visit->no_table(path, found);
 		return 0;
 	case STATIC_TABLE: break;
 	}
 	for (size_t i = 0; i < count; i++) {
-		struct static_copy *copy = &look->copies[look->count++];
+		struct static_copy *copy = &visit->copies[visit->count++];
 
 		copy->object = object;
 		copy->table = tables[i];
@@ -86,10 +86,10 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 size_t copies_find(struct copies_search *search, struct static_copy *copies, size_t room,
                    void (*no_table)(const char *path, enum static_found found))
 {
-	struct look look = { search, copies, room, 0, 0, no_table };
+	struct visit visit = { search, copies, room, 0, 0, no_table };
 
-	loader_each(see_object, &look);
-	return look.count;
+	loader_each(see_object, &visit);
+	return visit.count;
 }
 
 struct wanted {

@@ -103,7 +103,7 @@ static void sweep(const char *parent)
 
 /* A sweep of another process may find the directory before the lock is held, and
  * remove it: then the lock file has no name any more. */
-static int take_lock(const char *folder, struct tempdir *directory)
+static int acquire_lock(const char *folder, struct tempdir *directory)
 {
 	char *path = text_format("%s/%s", folder, LOCK);
 	struct stat status;
@@ -145,7 +145,7 @@ int tempdir_make(struct tempdir *directory)
 			return error;
 		}
 		chmod(path, 0700); /* whatever the umask */
-		error = take_lock(path, directory);
+		error = acquire_lock(path, directory);
 		if (error) {
 			rmdir(path);
 			free(path);

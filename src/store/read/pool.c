@@ -286,7 +286,7 @@ REQUIRES(pool.lock) static void count_out(struct store_cursor *cursor)
 	}
 }
 
-struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch)
+struct store_cursor *pool_acquire(const char *sql, char *path, uint64_t epoch)
 {
 	struct waiting waiting = waiting_begin_ms(&for_fork, INT_MAX);
 	struct store_cursor *cursor;

@@ -45,7 +45,7 @@ struct store_cursor {
 
 /* A cursor, with the same statement prepared if the pool has such. Takes over `path`. NULL:
  * no memory. */
-struct store_cursor *pool_take(const char *sql, char *path, uint64_t epoch);
+struct store_cursor *pool_acquire(const char *sql, char *path, uint64_t epoch);
 
 /* The owner does not use it any more. */
 void pool_give_back(struct store_cursor *cursor);

@@ -146,7 +146,7 @@ struct store_cursor *store_select(struct store_file *file, const char *sql, cons
 	*error = NULL;
 	if (!find_path(file, wait ? wait : &otherwise, &path, &epoch, error))
 		return NULL;
-	cursor = pool_take(sql, path, epoch);
+	cursor = pool_acquire(sql, path, epoch);
 	if (!cursor) {
 		*error = text_format("no memory for reading the trace log");
 		return NULL;

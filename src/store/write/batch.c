@@ -37,7 +37,7 @@ static bool is_full(const struct writer *writer)
 }
 
 /* Its row is made at once: when the process is gone, its name cannot be found out any more. */
-static int take_thread(struct writer *writer, const struct thread_record *record, size_t size)
+static int store_thread(struct writer *writer, const struct thread_record *record, size_t size)
 {
 	int64_t row;
 
@@ -48,13 +48,13 @@ static int take_thread(struct writer *writer, const struct thread_record *record
 	return row < 0 ? (int)-row : SQLITE_OK;
 }
 
-static int take_record(struct writer *writer, unsigned kind, const void *record, size_t size)
+static int store_record(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
 	switch (kind) {
 	case RECORD_SAMPLE: return sample_rows_add(writer, record, size);
 	case RECORD_QUERY: return query_rows_add(writer, record, size);
 	case RECORD_START: return query_rows_add_start(writer, record, size);
-	case RECORD_THREAD: return take_thread(writer, record, size);
+	case RECORD_THREAD: return store_thread(writer, record, size);
 	case RECORD_LABELS: return labels_add(writer, record, size);
 	case RECORD_SPANS: return spans_add(writer, record, size);
 	case RECORD_SPAN_SITE: span_sites_add(writer, record, size); return SQLITE_OK;
@@ -215,7 +215,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 			result->more = true;
 			break;
 		}
-		code = take_record(writer, kind, record, size);
+		code = store_record(writer, kind, record, size);
 		wanted += is_counted(kind);
 		rows += writer_is_row(kind);
 		spans += kind == RECORD_SPANS;

@@ -77,7 +77,7 @@ int bytecode_add(struct writer *writer, const struct bytecode_record *record, si
 
 /* `key`: the bytecode, of a loop the query. Each returns SQLITE_OK or the error; a row that is shorter than
  * its fields say is left out. */
-static int take_node(struct writer *writer, int64_t key, const struct bytecode_row *row)
+static int add_node(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct node_row *node = (const struct node_row *)row;
 	struct prepared *add = &writer->bytecode->sql.add_node;
@@ -94,7 +94,7 @@ static int take_node(struct writer *writer, int64_t key, const struct bytecode_r
 	return run(writer, add);
 }
 
-static int take_opcode(struct writer *writer, int64_t key, const struct bytecode_row *row)
+static int add_opcode(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct opcode_row *opcode = (const struct opcode_row *)row;
 	struct prepared *add = &writer->bytecode->sql.add_opcode;
@@ -113,7 +113,7 @@ static int take_opcode(struct writer *writer, int64_t key, const struct bytecode
 	return run(writer, add);
 }
 
-static int take_loop(struct writer *writer, int64_t key, const struct bytecode_row *row)
+static int add_loop(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct loop_row *loop = (const struct loop_row *)row;
 	struct prepared *add = &writer->bytecode->sql.add_loop;
@@ -128,7 +128,7 @@ static int take_loop(struct writer *writer, int64_t key, const struct bytecode_r
 	return run(writer, add);
 }
 
-static int take_missing(struct writer *writer, int64_t key, const struct bytecode_row *row)
+static int add_missing(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct missing_plan_row *missing = (const struct missing_plan_row *)row;
 	struct prepared *add = &writer->bytecode->sql.add_missing;
@@ -141,15 +141,15 @@ static int take_missing(struct writer *writer, int64_t key, const struct bytecod
 	return run(writer, add);
 }
 
-static int take_row(struct writer *writer, int64_t bytecode, int64_t query, const struct bytecode_row *row)
+static int add_row(struct writer *writer, int64_t bytecode, int64_t query, const struct bytecode_row *row)
 {
 	if ((row->kind == ROW_LOOP) != (query != 0))
 		return SQLITE_OK;
 	switch (row->kind) {
-	case ROW_NODE: return take_node(writer, bytecode, row);
-	case ROW_OPCODE: return take_opcode(writer, bytecode, row);
-	case ROW_LOOP: return take_loop(writer, query, row);
-	case ROW_MISSING_PLAN: return take_missing(writer, bytecode, row);
+	case ROW_NODE: return add_node(writer, bytecode, row);
+	case ROW_OPCODE: return add_opcode(writer, bytecode, row);
+	case ROW_LOOP: return add_loop(writer, query, row);
+	case ROW_MISSING_PLAN: return add_missing(writer, bytecode, row);
 	default: return SQLITE_OK;
 	}
 }
@@ -171,7 +171,7 @@ int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *
 		row = (const struct bytecode_row *)(record->rows + at);
 		if (row->size < sizeof(*row) || row->size % 8 || row->size > record->size - at)
 			break;
-		code = take_row(writer, (int64_t)record->bytecode, query, row);
+		code = add_row(writer, (int64_t)record->bytecode, query, row);
 	}
 	return code;
 }

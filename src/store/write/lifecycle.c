@@ -12,7 +12,6 @@
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
 #include "store/write/sample_rows.h"
-#include "store/write/sample_source.h"
 #include "store/write/span_sites.h"
 #include "store/write/spans.h"
 #include "store/write/stacks.h"

@@ -6,9 +6,9 @@
 
 #include "base/search.h"
 #include "collect/sample_reader.h"
+#include "store/columns.h"
 #include "store/write/labels.h"
 #include "store/write/queries.h"
-#include "store/write/sample_source.h"
 #include "store/write/stacks.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
@@ -16,6 +16,25 @@
 /* Room in the file that a row takes, about; for the bounds of a batch. */
 #define SAMPLE_BYTES 40
 #define LATE_BYTES 16
+
+struct pending_sample {
+	int64_t timestamp_ns;
+	int64_t series, stack;
+	int64_t beyond; /* what the value has beyond weight × period */
+	int64_t labels, context;
+	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
+	uint32_t span;         /* index into the batch's queries; UINT32_MAX: no query */
+	uint32_t cpu_id, weight;
+	int64_t opcode;
+	bool truncated;
+	uint64_t request_span; /* that the sample fell into, 0: none */
+};
+
+/* The columns of samples, in the order of store/columns.h. */
+#define NAME_STORED(name, type, definition, flags, value) ", " #name
+#define NAME_FILED(name, type, definition, value) ", " #name
+#define SAMPLE_ROW_COLUMNS                                                                                   \
+	"timestamp_ns" TRACE_LOG_COLUMNS(NAME_STORED, NAME_FILED, WRITER_NOTHING, WRITER_NOTHING)
 
 bool sample_writer_init(struct sample_writer *samples)
 {
@@ -191,6 +210,58 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 	writer->bytes += SAMPLE_BYTES;
 	return SQLITE_OK;
 }
+
+/* --- the rows as a table ------------------------------------------------------------ */
+
+/* The columns of the table. */
+#define COLUMN_STORED(name, type, definition, flags, value) COLUMN_##name,
+#define COLUMN_FILED(name, type, definition, value) COLUMN_##name,
+enum sample_column {
+	COLUMN_timestamp_ns,
+	TRACE_LOG_COLUMNS(COLUMN_STORED, COLUMN_FILED, WRITER_NOTHING, WRITER_NOTHING)
+};
+
+#define VALUE_STORED(name, type, definition, flags, value) VALUE_FILED(name, type, definition, value)
+#define VALUE_FILED(name, type, definition, value)                                                           \
+	case COLUMN_##name: return value;
+
+static int64_t query_of(const struct writer *writer, const struct pending_sample *sample)
+{
+	return sample->span < writer->queries->spans.count
+	               ? writer->queries->spans.items[sample->span].rows.query
+	               : 0;
+}
+
+static int64_t value_of(const struct writer *writer, const struct pending_sample *sample,
+                        enum sample_column column)
+{
+	switch (column) {
+	case COLUMN_timestamp_ns:
+		return sample->timestamp_ns;
+		TRACE_LOG_COLUMNS(VALUE_STORED, VALUE_FILED, WRITER_NOTHING, WRITER_NOTHING)
+	}
+	return 0;
+}
+
+static size_t count_rows(const void *memory)
+{
+	const struct writer *writer = memory;
+
+	return writer->samples->count - writer->samples->inserted;
+}
+
+/* The statement begins with the first row that is not there yet. */
+static void read_value(void *memory, size_t row, int column, sqlite3_context *result)
+{
+	struct writer *writer = memory;
+	size_t at = writer->samples->inserted + row;
+
+	writer->samples->at = at;
+	sqlite3_result_int64(result,
+	                     value_of(writer, &writer->samples->pending[at], (enum sample_column)column));
+}
+
+const struct row_source sample_source = { "samples_to_write", SAMPLE_ROW_COLUMNS, count_rows, read_value };
 
 /* --- into its table --------------------------------------------------------------- */
 

@@ -10,22 +10,11 @@
 
 #include "store/write/delays.h"
 #include "store/write/prepared.h"
+#include "store/write/row_source.h"
 #include "wire/record.h"
 
+struct pending_sample;
 struct writer;
-
-struct pending_sample {
-	int64_t timestamp_ns;
-	int64_t series, stack;
-	int64_t beyond; /* what the value has beyond weight × period */
-	int64_t labels, context;
-	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
-	uint32_t span;         /* index into the batch's queries; UINT32_MAX: no query */
-	uint32_t cpu_id, weight;
-	int64_t opcode;
-	bool truncated;
-	uint64_t request_span; /* that the sample fell into, 0: none */
-};
 
 struct sample_writer {
 	struct pending_sample *pending; /* the batch's, WRITER_BATCH at most */
@@ -54,5 +43,8 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 
 /* Sorts and writes what the batch has gathered. SQLITE_OK or the error. */
 int sample_rows_insert(struct writer *writer);
+
+/* What it writes, as a virtual table; its memory is the struct writer. */
+extern const struct row_source sample_source;
 
 #endif

@@ -97,8 +97,10 @@ static int touch_stack(struct writer *writer, int64_t row)
 	return writer_run(writer, touch);
 }
 
-/* Its row after a look into the file; its epoch is the present one then. */
-static int64_t find_stack(struct writer *writer, const struct sample_record *sample, size_t depth)
+/* Its row after a look into the file; its epoch is the present one then. Not inlined: the hash of every
+ * sample's addresses would lack registers. */
+static __attribute__((noinline)) int64_t find_stack(struct writer *writer, const struct sample_record *sample,
+                                                    size_t depth)
 {
 	struct prepared *find, *add;
 	int64_t hash, row;
