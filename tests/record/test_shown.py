@@ -32,13 +32,13 @@ if len(sys.argv) > 1:
 """.replace("import sqlite3", "import sqlite3, sys")
 
 
-# Its own clock around the process's first statement.
+# Its thread's own CPU clock around the process's first statement.
 FIRST = """
 import sqlite3, time
 db = sqlite3.connect(':memory:', isolation_level=None)
-start = time.monotonic_ns()
+start = time.thread_time_ns()
 db.execute('SELECT 1').fetchall()
-print(time.monotonic_ns() - start)
+print(time.thread_time_ns() - start)
 """
 
 
@@ -67,15 +67,10 @@ class Shown(Recording):
 
     def test_first_statement(self):
         """What a process's first statement waits for queryprof is no part of its time: it is most of what the program waits."""
-        shares = []
-        for _ in range(5):  # in one of them the statement itself was not interrupted by other programs
-            done = self.record(PYTHON, "-c", FIRST)
-            self.assertEqual(done.returncode, 0, self.seen)
-            (ns, cpu_ns), = self.rows("SELECT execution_time_ns, cpu_time_ns FROM statement_stats WHERE query = 'SELECT 1'")
-            self.assertGreater(ns, 0)
-            shares.append(max(ns, cpu_ns) / int(done.stdout))
-            os.remove(self.trace)
-        self.assertLess(min(shares), 0.5)
+        done = self.record(PYTHON, "-c", FIRST)
+        self.assertEqual(done.returncode, 0, self.seen)
+        (cpu_ns,), = self.rows("SELECT cpu_time_ns FROM statement_stats WHERE query = 'SELECT 1'")
+        self.assertLess(cpu_ns, int(done.stdout) / 4)
 
     def test_headings_of_plans(self):
         done = self.record(PYTHON, "-c", PLANS, "both")
