@@ -93,11 +93,12 @@ enum own_loss {
 	X(futex, BY_HOST | BY_STORE, LOST_NOTHING) /* locks; waking the flusher */                                   \
 	X(getcwd, BY_STORE | BY_START, LOST_NOTHING) /* a trace file with a relative path */                         \
 	X(getdents64, BY_HOST | BY_STORE, LOST_NOTHING) /* names in a folder */                                      \
-	X(geteuid, BY_STORE, LOST_NOTHING) /* whether the trace file may be given to its folder's owner */           \
+	X(geteuid, BY_STORE | BY_START, LOST_CHILDREN) /* whose the trace file may be; whether the command listens */\
 	X(getpid, BY_HOST | BY_STORE, LOST_NOTHING) /* whether this is a forked child */                             \
 	X(getppid, BY_STORE, LOST_NOTHING) /* the time that a call takes that does nothing */                        \
 	X(getrandom, BY_HOST | BY_STORE, LOST_NOTHING) /* phases of timers; names of files; libc's malloc */         \
 	X(getrusage, BY_HOST, LOST_SWITCHES) /* how often the thread waited */                                       \
+	X(getsockopt, BY_START, LOST_CHILDREN) /* whether the command listens at the socket */                       \
 	X(gettid, BY_HOST | BY_STORE, LOST_THREADS) /* the thread's number */                                        \
 	X(lseek, BY_HOST | BY_STORE, LOST_NOTHING) /* folders that are read again */                                 \
 	X(madvise, BY_HOST | BY_STORE | BY_THREAD, LOST_NOTHING) /* memory goes back */                              \

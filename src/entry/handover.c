@@ -83,13 +83,26 @@ socklen_t handover_address(const struct handover_key *of, enum handover_socket w
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size + 1);
 }
 
+/* When the command has ended anybody can take the abstract name, and would get the text of all queries. The
+ * command's user is this process's, or root, from whom it got its own; in a user namespace the kernel gives
+ * the number that the command's user has there. */
+static bool is_command(int to)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return syscall(SYS_getsockopt, to, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
 /* Does not wait: the command has a queue. -1: refused, or the command has ended. */
 static int connect_to_command(void)
 {
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	for (int i = 0; to >= 0 && i < HANDOVER_SOCKETS; i++)
-		if (connect(to, (struct sockaddr *)&sockets[i].address, sockets[i].size) == 0)
+		if (connect(to, (struct sockaddr *)&sockets[i].address, sockets[i].size) == 0 &&
+		    is_command(to))
 			return to;
 	if (to >= 0)
 		close(to);

@@ -22,7 +22,7 @@ SOME = ("clock_gettime", "futex", "getrusage", "openat", "process_vm_readv", "rt
 
 UNSEEN = "it has a seccomp filter that queryprof has not seen"
 # That a program with SQLite need not make, and the library does.
-UNUSUAL = ("clone", "clone3", "close_range", "connect", "getrusage", "membarrier", "memfd_create", "pidfd_open", "ppoll",
+UNUSUAL = ("clone", "clone3", "close_range", "connect", "getrusage", "getsockopt", "membarrier", "memfd_create", "pidfd_open", "ppoll",
            "process_vm_readv", "ptrace", "rt_sigpending", "rt_tgsigqueueinfo", "sched_getaffinity", "sendmsg", "socket",
            "timer_create", "timer_delete", "timer_settime", "uname", "unshare")
 ANSWERS = {"kill": 0x80000000, errno.EPERM: 0x00050000 | errno.EPERM}

@@ -76,6 +76,38 @@ print(sent, len(messages), flush=True)
 """
 
 
+# When the command has been killed, another user takes the place of its abstract socket. A child would hand its ring over there.
+IMPOSTOR = r"""
+import os, signal, socket, sqlite3, sys, time
+address = '\0queryprof-' + os.environ['QUERYPROF_RECORD_KEY'][:16]
+db = sqlite3.connect(':memory:')
+db.execute('SELECT 1').fetchall()
+os.kill(int(sys.argv[1]), signal.SIGKILL)
+ready, is_ready = os.pipe()
+if os.fork() == 0:
+    os.setresuid(65534, 65534, 65534)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    while True:
+        try:
+            listening.bind(address)
+            break
+        except OSError:  # the command has it still
+            time.sleep(0.01)
+    listening.listen()
+    os.write(is_ready, b'x')
+    came, _ = listening.accept()
+    text, descriptors, _, _ = socket.recv_fds(came, 100, 2)
+    print(len(text), len(descriptors), flush=True)
+    os._exit(0)
+os.read(ready, 1)
+if os.fork() == 0:
+    db.execute('SELECT 2').fetchall()
+    os._exit(0)
+os.wait()
+os.wait()
+"""
+
+
 def numbers(*names):
     """By the compiler: Python has no table of them."""
     source = "#include <sys/syscall.h>\n" + "".join("number SYS_%s\n" % name for name in names)
@@ -163,6 +195,15 @@ class Handover(Recording):
             self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* %s%%'" % who), [(2 * RUNS,)],
                              who + self.seen)
         self.assertEqual(self.temporary_names(), [], self.seen)
+
+    @unittest.skipIf(os.getuid(), "only root can become another user")
+    def test_impostor(self):
+        """Nothing is handed over to another user."""
+        process = subprocess.Popen(self.arguments("sh", "-c", '"$@" $PPID & wait', "sh", PYTHON, "-c", IMPOSTOR,
+                                                  options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                   env={**os.environ, "TMPDIR": self.folder})
+        self.assertEqual(process.stdout.read(), "0 0\n")
+        self.assertEqual(process.wait(300), -signal.SIGKILL)
 
     def test_nothing_is_left(self):
         """Where the program does not begin, and where another process of it goes on."""
