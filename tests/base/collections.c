@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vector, index, interner, sums by text and binary search: they grow, keep their order, and
+ * Vector, index, interner, tally, sums by text and binary search: they grow, keep their order, and
  * find again.
  */
 #include <setjmp.h>
@@ -15,6 +15,7 @@
 #include "base/index.h"
 #include "base/interner.h"
 #include "base/search.h"
+#include "base/tally.h"
 #include "base/text.h"
 #include "base/text_sums.h"
 #include "base/vector.h"
@@ -105,6 +106,31 @@ static void index_gives_each_key_an_item(void **state)
 	index_free(&index);
 }
 
+static void tally_finds_rows_by_their_key(void **state)
+{
+	struct tally tally = { .keys = 2, .width = 4 };
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++)
+		for (int64_t i = 0; i < MANY; i++) {
+			const size_t row = tally_row(&tally, (const int64_t[]){ i / 7, -i });
+
+			assert_int_equal(row, i);
+			tally_at(&tally, row)[2] += i;
+			tally_add(&tally_at(&tally, row)[3], 0.5);
+		}
+	assert_int_equal(tally.count, MANY);
+	for (int64_t i = 0; i < MANY; i++) {
+		const int64_t *words = tally_at(&tally, (size_t)i);
+
+		assert_true(words[0] == i / 7 && words[1] == -i && words[2] == 2 * i);
+		assert_true(tally_number(words[3]) == 1.0);
+	}
+	tally_free(&tally);
+	assert_int_equal(tally_row(&tally, (const int64_t[]){ 1, 1 }), 0);
+	tally_free(&tally);
+}
+
 static void search_counts_those_before(void **state)
 {
 	const int sorted[] = { 1, 3, 3, 7 };
@@ -178,6 +204,7 @@ int main(void)
 		cmocka_unit_test(vector_refuses_more_than_memory),
 		cmocka_unit_test(index_numbers_keys),
 		cmocka_unit_test(index_gives_each_key_an_item),
+		cmocka_unit_test(tally_finds_rows_by_their_key),
 		cmocka_unit_test(search_counts_those_before),
 		cmocka_unit_test(sums_stay_in_range),
 		cmocka_unit_test(interner_keeps_texts_once),

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of 64-bit words, found by their first words: what GROUP BY makes, for millions of groups.
+ *
+ *	struct tally sums = { .keys = 2, .width = 3 };
+ *	size_t row = tally_row(&sums, (int64_t[]){ thread, stack });
+ *	if (row != TALLY_NONE)
+ *		tally_at(&sums, row)[2] += value;   // 0 at first
+ */
+#ifndef QUERYPROF_BASE_TALLY_H
+#define QUERYPROF_BASE_TALLY_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/vector.h"
+
+#define TALLY_NONE SIZE_MAX
+
+struct tally {
+	size_t keys, width;    /* words of the key, of a row */
+	VECTOR(int64_t) words; /* the rows, in the order in which they came */
+	uint32_t *places;      /* of rows, counted from 1; 0: empty */
+	size_t capacity, count;
+};
+
+/* The number of the row with that key; a new one has zeros behind its key. TALLY_NONE: no memory. */
+size_t tally_row(struct tally *tally, const int64_t *key);
+
+/* Its words, until the next row is made. */
+static inline int64_t *tally_at(const struct tally *tally, size_t row)
+{
+	return &tally->words.items[row * tally->width];
+}
+
+/* A word as a number with a fraction. */
+static inline double tally_number(int64_t word)
+{
+	double number;
+
+	memcpy(&number, &word, sizeof(number));
+	return number;
+}
+
+static inline void tally_add(int64_t *word, double number)
+{
+	number += tally_number(*word);
+	memcpy(word, &number, sizeof(number));
+}
+
+void tally_free(struct tally *tally);
+
+#endif
