@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One side of a comparison (see sides.sql). After report/samples.sql.
+-- One side of a comparison (see sides.sql). After diff/stacks.sql.
 SELECT coalesce(sum(known), 0), coalesce(sum(own_wall), 0), coalesce(sum(own_cpu), 0),
-       (SELECT coalesce(sum(samples), 0) FROM temp.report_samples WHERE (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))),
-       (SELECT coalesce(sum(value), 0) FROM temp.report_samples WHERE (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))),
+       (SELECT coalesce(sum(samples), 0) FROM temp.report_stacks),
+       (SELECT coalesce(sum(value), 0) FROM temp.report_stacks),
        count(runs) > 0,
        (SELECT count(*) FROM temp.selected_runs WHERE NOT finished)
 FROM temp.selected_parts;

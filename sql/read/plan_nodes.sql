@@ -6,8 +6,7 @@
 -- rows: in all of the runs, where SQLite has counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished,
-	       iif(prepare_time_ns > 0, query_start_ns + prepare_time_ns, 0) AS stepped_ns
+	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
 -- A statement is prepared again and again, and a node's number is an address of the program. Programs
 -- whose plans are one have the same nodes in the same order; the newest program stands for all.
@@ -31,23 +30,22 @@ nodes AS MATERIALIZED (
 	JOIN places AS p ON p.program = k.program
 	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
 samples_of AS MATERIALIZED (
-	SELECT runs.program, coalesce(o.node, iif(s.timestamp_ns < runs.stepped_ns, -2, -1)) AS node,
-	       iif(o.node IS NULL AND s.timestamp_ns >= runs.stepped_ns, s.stack_id, NULL) AS stack_id,
-	       sum(s.value) AS ns,
-	       sum(1.0 * s.value * s.value) AS square
-	FROM temp.selected_samples AS s
-	JOIN runs ON runs.id = s.run
-	LEFT JOIN program_opcodes AS o ON o.program = runs.program AND o.address = nullif(s.opcode, 0)
-	WHERE s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU')
+	SELECT s.program, coalesce(o.node, iif(preparing, -2, -1)) AS node,
+	       iif(o.node IS NULL AND NOT preparing, outside_stack_id, NULL) AS stack_id,
+	       sum(s.value) AS ns, sum(s.square) AS square
+	FROM temp.selected_sums AS s
+	LEFT JOIN program_opcodes AS o ON o.program = s.program AND o.address = nullif(s.opcode, 0)
+	WHERE s.logged AND (s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY 1, 2, 3),
 -- Outside of the interpreter the stack says what SQLite did.
 phases AS MATERIALIZED (
-	SELECT stack_id, CASE WHEN max(frame.value ->> 0 LIKE 'sqlite3\_prepare%' ESCAPE '\') THEN -2
-	                      WHEN max(frame.value ->> 0 IN ('sqlite3_reset', 'sqlite3_finalize', 'sqlite3_close', 'sqlite3_close_v2')) THEN -3
+	SELECT stack_id, CASE WHEN lines LIKE '%' || char(10) || 'sqlite3\_prepare%' ESCAPE '\' THEN -2
+	                      WHEN instr(lines, char(10) || 'sqlite3_reset' || char(10)) OR instr(lines, char(10) || 'sqlite3_finalize' || char(10))
+	                           OR instr(lines, char(10) || 'sqlite3_close' || char(10)) OR instr(lines, char(10) || 'sqlite3_close_v2' || char(10))
+	                      THEN -3
 	                      ELSE -1 END AS phase
-	FROM (SELECT DISTINCT stack_id FROM samples_of WHERE stack_id IS NOT NULL) JOIN stacks ON stacks.id = stack_id
-	JOIN json_each(stackFrames(stacks.trace)) AS frame
-	GROUP BY stack_id),
+	FROM (SELECT CAST(stack_id AS INTEGER) AS stack_id, char(10) || stackFunctions(trace, NULL) || char(10) AS lines
+	      FROM (SELECT DISTINCT stack_id FROM samples_of WHERE stack_id IS NOT NULL) JOIN stacks ON stacks.id = stack_id)),
 phased AS (
 	SELECT program, coalesce(phase, node) AS node, ns, square FROM samples_of LEFT JOIN phases USING (stack_id)),
 times AS MATERIALIZED (

@@ -4,9 +4,9 @@
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
--- min() chooses the row that the other columns come from.
 nearest AS (
-	SELECT value, function, place, min(depth) FROM temp.report_frames WHERE is_of_program GROUP BY stack_id)
+	SELECT value, substr(caller, 1, instr(caller, char(10)) - 1) AS function, substr(caller, instr(caller, char(10)) + 1) AS place
+	FROM temp.report_stacks JOIN temp.report_shapes USING (stack_id) WHERE caller IS NOT NULL)
 SELECT printf('%.1f %%', 100.0 * sum(value) / (
 	       SELECT sum(value) FROM temp.report_samples
 	       WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU')))) AS share,

@@ -1,20 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The functions on each stack of a report's samples, in temp.report_frames, for
--- those that come after: of the samples of :trace_type, of which Wall is CPU and
--- OffCPU together. After report/samples.sql.
--- depth: 0 is the leaf. place: file and line, '' where they are not known. is_of_program: neither SQLite's, nor a driver's,
--- an interpreter's or a language's.
-DROP TABLE IF EXISTS temp.report_frames;
+-- The stacks of a report's samples, in temp.report_stacks, for those that come after: of the samples of :trace_type, of
+-- which Wall is CPU and OffCPU together; and their functions, in temp.report_functions (src/cmd/file/stack_frames.h).
+-- shape: one number for all stacks with the same functions, NULL for those of none. caller: see stackCaller(). After report/samples.sql. hash: 0; diff/stacks.sql has the statements' own.
+DROP TABLE IF EXISTS temp.report_functions;
+DROP TABLE IF EXISTS temp.report_stacks;
+DROP TABLE IF EXISTS temp.report_shapes;
 
-CREATE TEMP TABLE report_frames AS
-SELECT stack_id, sums.value AS value, frame.key AS depth,
-       frame.value ->> 0 AS function,
-       coalesce(frame.value ->> 1, '') AS module,
-       frame.value ->> 2 AS has_name,
-       frame.value ->> 3 AS place,
-       frame.value ->> 4 AS is_of_program
-FROM (SELECT stack_id, sum(value) AS value FROM temp.report_samples
-      WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
-      GROUP BY stack_id) AS sums
-LEFT JOIN stacks ON stacks.id = stack_id
-JOIN json_each(stackFrames(coalesce(stacks.trace, '[]'))) AS frame;
+CREATE TEMP TABLE report_stacks AS
+SELECT 0 AS hash, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
+FROM temp.report_samples
+WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
+GROUP BY stack_id;
+
+CREATE VIRTUAL TABLE temp.report_functions USING report_functions;
+
+CREATE TEMP TABLE report_shapes (stack_id INTEGER PRIMARY KEY, shape INTEGER, caller TEXT);
+INSERT INTO report_shapes
+SELECT id, stackShape(trace, :full), stackCaller(trace) FROM (SELECT DISTINCT stack_id FROM temp.report_samples) JOIN stacks ON id = stack_id;

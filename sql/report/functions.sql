@@ -16,19 +16,9 @@ WITH shown AS (
 all_samples AS MATERIALIZED (
 	SELECT sum(value) AS value, 1.0 * sum(value) * sum(value) / sum(square) AS n FROM temp.report_samples
 	WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))),
--- Each function once a stack, however often it recurs there.
-functions AS (
-	SELECT CASE WHEN has_name THEN function
-	            WHEN module = '' THEN '(no module)'
-	            ELSE '(' || module || ')' END AS name,
-	       module, value, min(depth) = 0 AS is_leaf
-	FROM temp.report_frames
-	GROUP BY stack_id, name, module),
 sums AS (
-	SELECT name, sum(functions.value * is_leaf) AS self, sum(functions.value) AS total,
-	       1.0 * sum(functions.value * is_leaf) / all_samples.value AS share
-	FROM functions, all_samples
-	GROUP BY name, module)
+	SELECT name, self, total, 1.0 * self / all_samples.value AS share
+	FROM (SELECT name, module, self, total FROM temp.report_functions), all_samples)
 SELECT printf('%.1f', 100.0 * share) AS "self_%",
        printf('%.1f', 100.0 * sqrt(share * (1 - share) / n + unseen * unseen * max(share, 1 - share) * max(share, 1 - share))) AS "error_%",
        printf('%.1f', 100.0 * total / all_samples.value) AS "total_%",

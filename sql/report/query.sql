@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a report is about: the statements and runs that are selected (see read/selected.sql).
+-- What a report is about: the statements and runs that are selected (see read/selected.sql). After report/samples.sql.
 WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
 times AS (
 	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
@@ -75,15 +75,14 @@ SELECT what, value FROM (
 	SELECT 12, 'no plan', max(known_reason) FROM temp.selected_without_plan
 	HAVING (SELECT count(*) FROM temp.selected_statements) = 1
 	UNION ALL
-	-- The samples are read for it only where there may be such a one.
-	SELECT 13, 'interval', CASE WHEN EXISTS (SELECT 1 FROM series WHERE stretch > 1) THEN (
+	SELECT 13, 'interval', (
 		SELECT group_concat(clock || printf(iif(low < high, ' %g to %g', ' %g') || ' ms', low / 1e6, high / 1e6)
 		                    || printf(' for a period of %g ms', period / 1e6), '; ')
 		       || ', to keep the limits of what sampling costs'
 		FROM (SELECT iif(series.trace_type = 'CPU', 'on CPU', 'wall') AS clock, min(series.period_ns) AS period,
 		             min(series.period_ns * stretch) AS low, max(series.period_ns * stretch) AS high
-		      FROM temp.selected_samples AS samples JOIN series ON series.id = samples.series
-		      WHERE series.trace_type IN ('CPU', 'Real') GROUP BY 1 HAVING max(stretch) > 1)) END
+		      FROM series WHERE id IN (SELECT series FROM temp.report_parts) AND series.trace_type IN ('CPU', 'Real')
+		      GROUP BY 1 HAVING max(stretch) > 1))
 	UNION ALL
 	-- Not where some samples are of a query whose text is not known.
 	SELECT 14, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))

@@ -5,36 +5,15 @@
 --
 -- value: the sum of the samples' values, in the unit of their type. square: of their
 -- squares; of OffCPU the value of each times its period, as such a sample stands for one wait that
--- was seen as a whole, and only the last period of it is chance.
+-- was seen as a whole, and only the last period of it is chance. longest: the longest wait.
 DROP TABLE IF EXISTS temp.report_samples;
 DROP TABLE IF EXISTS temp.report_parts;
 
--- By number first: texts are slow to sort.
 CREATE TEMP TABLE report_samples AS
-SELECT trace_type, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
-FROM (SELECT stack_id, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * iif(trace_type = 'OffCPU', period_ns, value)) AS square
-      FROM temp.selected_samples GROUP BY stack_id, series)
-JOIN series ON series.id = series
-GROUP BY trace_type, stack_id;
+SELECT trace_type, stack_id, wait, samples, value, spread AS square, longest FROM temp.selected_sums;
 
--- By run and thread, each a stretch of time that samples were taken from. is_worker: the
--- thread helped the run's own, as those that sort for `PRAGMA threads` do. (A statement
+-- By series. stretches: how many threads of runs, each a stretch of time that samples were taken from. (A statement
 -- may be continued on another thread; that is the run's own then.) changes: how often the time between
 -- its signals became another one, each time with a new phase (see query_profiler_max_threads).
 CREATE TEMP TABLE report_parts AS
-SELECT trace_type, run, coalesce(finished, 1) AS finished,
-       coalesce(threads.thread_id <> queries.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker,
-       samples, value, square, coalesce(changes, 0) AS changes
-FROM (SELECT trace_type, run, thread, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
-      FROM (SELECT run, series, count(*) AS samples, sum(value) AS value, sum(1.0 * value * iif(trace_type = 'OffCPU', period_ns, value)) AS square
-            FROM temp.selected_samples GROUP BY run, series)
-      JOIN series ON series.id = series
-      GROUP BY trace_type, run, thread)
-LEFT JOIN (SELECT trace_type, run, thread, count(*) AS changes
-           FROM (SELECT trace_type, run, thread, series,
-                        lag(series) OVER (PARTITION BY trace_type, run, thread ORDER BY timestamp_ns) AS before
-                 FROM temp.selected_samples WHERE EXISTS (SELECT 1 FROM series WHERE stretch > 1))
-           WHERE series <> before
-           GROUP BY trace_type, run, thread) USING (trace_type, run, thread)
-LEFT JOIN queries ON queries.id = run AND run <> 0
-LEFT JOIN threads ON threads.id = thread;
+SELECT series, trace_type, finished, is_worker, samples, value, spread AS square, stretches, changes FROM temp.selected_sums;

@@ -5,21 +5,23 @@
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
-stacks AS (
-	SELECT value, group_concat(function || iif(place <> '' AND (is_of_program OR :full IS NOT NULL), ' (' || place || ')', ''), char(10)) AS stack,
-	       group_concat(module, char(10)) AS modules, group_concat(is_of_program, char(10)) AS owners
-	FROM (SELECT * FROM temp.report_frames ORDER BY stack_id, depth)
-	GROUP BY stack_id),
--- In the order in which they are shown, and no others: foldStack() counts on it.
+sums AS MATERIALIZED (
+	SELECT shape, sum(value) AS value, max(stack_id) AS one FROM temp.report_stacks JOIN temp.report_shapes USING (stack_id)
+	WHERE shape IS NOT NULL GROUP BY shape),
+-- In the order in which they are shown, and no others: foldStack() counts on it. Texts are made of these alone.
 top AS MATERIALIZED (
-	SELECT sum(value) AS value, stack, max(modules) AS modules, max(owners) AS owners
-	FROM stacks
-	GROUP BY stack
-	ORDER BY sum(value) DESC, stack
-	LIMIT coalesce(CAST(:limit AS INTEGER), 5))
+	SELECT value, shape, stackFunctions((SELECT trace FROM stacks WHERE id = one), :full) AS stack
+	FROM sums
+	WHERE value >= (SELECT min(value) FROM (SELECT value FROM sums ORDER BY value DESC LIMIT coalesce(CAST(:limit AS INTEGER), 5)))
+	ORDER BY value DESC, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5)),
+texts AS (
+	SELECT top.value AS value, stack, max(stackModules(trace)) AS modules, max(stackOwners(trace)) AS owners
+	FROM top CROSS JOIN temp.report_shapes USING (shape) CROSS JOIN temp.report_stacks USING (stack_id)
+	CROSS JOIN stacks ON stacks.id = report_stacks.stack_id
+	GROUP BY shape ORDER BY top.value DESC, stack)
 SELECT printf('%.1f %%', 100.0 * value / (
 	       SELECT sum(value) FROM temp.report_samples
 	       WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU')))) AS share,
        printf(form, value / scale) AS ms,
        iif(:full IS NULL, foldStack(stack, modules, owners), stack) AS stack
-FROM top, shown;
+FROM texts, shown;

@@ -1,27 +1,28 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The waits of a report by cause, object and stack, leaf first: those that took most. longest is the
--- longest single wait that was sampled. :limit; :full as in report/stacks.sql. After read/selected.sql.
+-- longest single wait that was sampled. :limit; :full as in report/stacks.sql. After report/samples.sql.
 WITH waits AS MATERIALIZED (
-	SELECT wait, stack_id, sum(value) AS value, max(wait_ns) AS longest
-	FROM temp.selected_samples WHERE trace_type = 'OffCPU' GROUP BY wait, stack_id),
-frames AS MATERIALIZED (
-	SELECT stack_id, group_concat((frame.value ->> 0) || iif(frame.value ->> 3 <> '' AND (frame.value ->> 4 OR :full IS NOT NULL),
-	                                                        ' (' || (frame.value ->> 3) || ')', ''), char(10)) AS stack,
-	       group_concat(coalesce(frame.value ->> 1, ''), char(10)) AS modules, group_concat(frame.value ->> 4, char(10)) AS owners
-	FROM (SELECT DISTINCT stack_id FROM waits) LEFT JOIN stacks ON stacks.id = stack_id
-	JOIN json_each(stackFrames(coalesce(stacks.trace, '[]'))) AS frame
-	GROUP BY stack_id),
--- In the order in which they are shown, and no others: foldStack() counts on it.
+	SELECT wait, stack_id, value, longest FROM temp.report_samples WHERE trace_type = 'OffCPU'),
+sums AS MATERIALIZED (
+	SELECT wait, shape, sum(value) AS value, max(longest) AS longest, max(stack_id) AS one
+	FROM waits LEFT JOIN temp.report_shapes USING (stack_id) GROUP BY wait, shape),
+-- In the order in which they are shown, and no others: foldStack() counts on it. Texts are made of these alone.
 top AS MATERIALIZED (
-	SELECT wait, sum(value) AS value, max(longest) AS longest, coalesce(stack, '') AS stack,
-	       coalesce(max(modules), '') AS modules, coalesce(max(owners), '') AS owners
-	FROM waits LEFT JOIN frames USING (stack_id)
-	GROUP BY wait, stack ORDER BY sum(value) DESC, wait, stack
-	LIMIT coalesce(CAST(:limit AS INTEGER), 5))
+	SELECT *, coalesce(stackFunctions((SELECT trace FROM stacks WHERE id = one), :full), '') AS stack
+	FROM sums
+	WHERE value >= (SELECT min(value) FROM (SELECT value FROM sums ORDER BY value DESC LIMIT coalesce(CAST(:limit AS INTEGER), 5)))
+	ORDER BY value DESC, wait, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5)),
+shown AS MATERIALIZED (
+	SELECT shape, max(stackModules(trace)) AS modules, max(stackOwners(trace)) AS owners
+	FROM temp.report_shapes AS s JOIN stacks ON stacks.id = stack_id
+	WHERE shape IN (SELECT shape FROM top) AND stack_id IN (SELECT stack_id FROM waits) GROUP BY shape),
+texts AS (
+	SELECT top.*, coalesce(modules, '') AS modules, coalesce(owners, '') AS owners
+	FROM top LEFT JOIN shown USING (shape) ORDER BY value DESC, wait, stack)
 SELECT printf('%.1f %%', 100.0 * value / (SELECT sum(value) FROM waits)) AS share,
        printf('%.1f', value / 1e6) AS ms,
        printf('%.1f', longest / 1e6) AS longest_ms,
        coalesce((SELECT name FROM wait_causes WHERE cause = wait & 255)
                 || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = wait >> 8), ''), '') AS wait,
        iif(:full IS NULL, foldStack(stack, modules, owners), stack) AS stack
-FROM top;
+FROM texts;

@@ -176,8 +176,7 @@ static struct frame_with_lines *make_frame(struct names *names, uint64_t address
 	return NULL;
 }
 
-/* NULL: no memory. */
-static const struct export_frame *find_frame(struct names *names, uint64_t address)
+const struct export_frame *names_frame(struct names *names, uint64_t address)
 {
 	struct frame_with_lines **frame =
 		index_item(&names->frame_index, key_at(names, address), &names->frames);
@@ -209,7 +208,7 @@ const struct export_stack *names_stack(struct names *names, const char *json, bo
 	stack->frames = (const struct export_frame **)(stack + 1);
 	addresses = (struct address_reader){ .at = json };
 	while (address_reader_next(&addresses, &address) > 0) {
-		const struct export_frame *frame = find_frame(names, address);
+		const struct export_frame *frame = names_frame(names, address);
 		if (!frame)
 			return NULL;
 		stack->frames[stack->count++] = frame;

@@ -20,6 +20,9 @@ void names_free(struct names *names);
  * one. Names from others stay as they are, and numbers go on. */
 void names_enter(struct names *names, const struct address_space *space);
 
+/* The frame at an address of the current space. NULL: no memory. */
+const struct export_frame *names_frame(struct names *names, uint64_t address);
+
 /* The stack of a JSON array of addresses, leaf first. The caller keeps it
  * and calls once a stack. NULL: no memory, or with *bad no such array. */
 const struct export_stack *names_stack(struct names *names, const char *json, bool is_truncated, bool *bad);

@@ -47,7 +47,8 @@ class Command(Tool):
         plain = {name for name, in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_function_list")}
         known = self.output("sql", self.trace, "SELECT name FROM pragma_function_list", "--format", "csv").splitlines()[1:]
         listed = re.search(r"^Functions: (.*?)\n\n", self.output("sql", "--help"), re.MULTILINE | re.DOTALL)[1]
-        self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "stackframes"},
+        self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "stackfunctions", "stackmodules",
+                          "stackowners", "stackcaller", "stackshape"},
                          {name.lower() for name in re.split(r",\s+", listed)})
 
     def test_command_lines_that_make_no_sense(self):
@@ -323,7 +324,7 @@ class Command(Tool):
                                "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table", "label",
                                "with_plan", "with_links", "slower", "part", "host", "service"))
         for name in ("read/run_plans", "read/selected", "read/run_lines", "read/causes",
-                     "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/query", "report/samples",
+                     "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/samples", "report/query",
                      "report/clocks", "report/times", "export/samples", "read/plan_runs", "read/plan_changes"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:
                 for sql in file.read().rstrip().rstrip(";").split(";\n"):

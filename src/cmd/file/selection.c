@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "cmd/file/run_sql.h"
+#include "cmd/file/selected_sums.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/moment.h"
 #include "sql_run_plans.h"
@@ -239,9 +240,12 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 		{ NULL, NULL },
 	};
 	int result = run_sql(db, sql_run_plans, NULL, &(struct output){ .is_bare = true });
-	return result ? result
-	              : run_sql(db, sql_selected, parameters,
-	                        &(struct output){ .is_bare = true, .doing = "reading queries" });
+	if (!result)
+		result = run_sql(db, sql_selected, parameters,
+		                 &(struct output){ .is_bare = true, .doing = "reading queries" });
+	if (!result && selected_sums_replace(db) != SQLITE_OK)
+		result = complain("%s", sqlite3_errmsg(db));
+	return result;
 }
 
 /* A command_result. */

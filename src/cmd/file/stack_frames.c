@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stackFrames(trace), the command's own SQL function: the functions on a stack as
- * the exports name them, so that a report and an export of one file say the same.
- *
- * A JSON array, leaf first, one element a function: [function, module, has a name, place, is the program's].
- * A function without a name is module+0x12, module is NULL where the address is in
- * none, place is "file.c:12", "" where lines are not known; and see frame_owner.h. Inlined functions come
- * before the one that they were inlined into.
+ * Texts of names.h are kept once, so a function is two pointers.
  */
 #include "cmd/file/stack_frames.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash_table.h"
+#include "base/tally.h"
 #include "base/text.h"
+#include "base/vector.h"
 #include "cmd/file/frame_owner.h"
+#include "cmd/file/made_table.h"
 #include "cmd/file/trace_file.h"
 #include "export/export.h"
 #include "export/names.h"
-#include "export/text.h"
-#include "sql/trace_file_functions.h"
+#include "frames/stack_text.h"
+#include "wire/record.h"
+
+#define NO_STACK "a trace is no array of addresses" /* SQLITE_MISMATCH */
 
 /* Lines are made once, and are of many stacks. */
 struct owned_line {
@@ -34,8 +32,8 @@ struct frame_names {
 	struct hash_table owned;
 };
 
-static bool is_of_program(struct frame_names *frames, const struct export_line *line,
-                          const struct export_module *module)
+/* `module`: its name, "" where there is none. */
+static bool is_of_program(struct frame_names *frames, const struct export_line *line, const char *module)
 {
 	struct hash key = hash_begin(0);
 
@@ -45,75 +43,296 @@ static bool is_of_program(struct frame_names *frames, const struct export_line *
 	if (known)
 		return known->is_of_program;
 	/* A number in the place of a name is no function that anybody looks for. */
-	bool is = line->symbol[0] &&
-	          frame_is_of_program(line->function, module ? module->name : "", line->file);
+	bool is = line->symbol[0] && frame_is_of_program(line->function, module, line->file);
 	struct owned_line *added = hash_table_add(&frames->owned, key);
 	if (added)
 		added->is_of_program = is;
 	return is;
 }
 
-static void write_place(FILE *json, const struct export_line *line)
+/* Calls for each function on the stack, leaf first, until a call returns false. An SQLite result:
+ * SQLITE_MISMATCH if the trace is no array of addresses. */
+static int each_line(struct names *names, const char *trace,
+                     bool (*call)(void *context, const struct export_line *line, const char *module),
+                     void *context)
+{
+	struct address_reader addresses = { .at = trace };
+	uint64_t address;
+	size_t count = 0;
+	int next;
+
+	while ((next = address_reader_next(&addresses, &address)) > 0)
+		count++;
+	if (next < 0 || count > STACK_FRAMES_MAX)
+		return SQLITE_MISMATCH;
+	for (addresses = (struct address_reader){ .at = trace };
+	     address_reader_next(&addresses, &address) > 0;) {
+		const struct export_frame *frame = names_frame(names, address);
+
+		for (size_t i = 0; i < (frame ? frame->line_count : 1); i++)
+			if (!frame ||
+			    !call(context, &frame->lines[i], frame->module ? frame->module->name : ""))
+				return SQLITE_NOMEM;
+	}
+	return SQLITE_OK;
+}
+
+/* --- the SQL functions ----------------------------------------------------------------------------- */
+
+enum part { FUNCTIONS, MODULES, OWNERS, CALLER, SHAPE };
+
+struct stack_text {
+	struct frame_names *frames;
+	FILE *to;
+	enum part part;
+	bool has_all_places, is_empty;
+	struct hash shape;
+};
+
+static const char *file_name(const struct export_line *line)
 {
 	const char *slash = strrchr(line->file, '/');
-	char *place =
-		line->line > 0 ? text_format("%s:%d", slash ? slash + 1 : line->file, line->line) : NULL;
 
-	export_write_text(json, place ? place : "");
-	free(place);
+	return slash ? slash + 1 : line->file;
 }
 
-static void write_line(FILE *json, const struct export_line *line, const struct export_module *module,
-                       bool is_of_program)
+static bool add_part(void *context, const struct export_line *line, const char *module)
 {
-	fputc('[', json);
-	export_write_text(json, line->function);
-	fputc(',', json);
-	if (module)
-		export_write_text(json, module->name);
-	else
-		fputs("null", json);
-	fputs(line->symbol[0] ? ",1," : ",0,", json);
-	write_place(json, line);
-	fputs(is_of_program ? ",1]" : ",0]", json);
-}
+	struct stack_text *text = context;
+	const bool is_own = text->part != MODULES && is_of_program(text->frames, line, module);
+	const bool has_place = line->line > 0 && (is_own || text->has_all_places);
+	const char *between = text->is_empty ? "" : "\n";
 
-static void write_stack(FILE *json, struct frame_names *frames, const struct export_stack *stack)
-{
-	const char *between = "";
-
-	fputc('[', json);
-	for (size_t i = 0; i < stack->count; i++)
-		for (size_t k = 0; k < stack->frames[i]->line_count; k++, between = ",") {
-			const struct export_line *line = &stack->frames[i]->lines[k];
-
-			fputs(between, json);
-			write_line(json, line, stack->frames[i]->module,
-			           is_of_program(frames, line, stack->frames[i]->module));
+	if (text->part == CALLER && (!text->is_empty || !is_own))
+		return true;
+	text->is_empty = false;
+	switch (text->part) {
+	case FUNCTIONS:
+		fprintf(text->to, has_place ? "%s%s (%s:%d)" : "%s%s", between, line->function,
+		        file_name(line), line->line);
+		break;
+	case MODULES: fprintf(text->to, "%s%s", between, module); break;
+	case OWNERS: fprintf(text->to, "%s%d", between, is_own); break;
+	case CALLER:
+		fprintf(text->to, has_place ? "%s\n%s:%d" : "%s\n", line->function, file_name(line),
+		        line->line);
+		break;
+	case SHAPE: /* names are kept once, so equal texts have equal pointers */
+		hash_word(&text->shape, (uintptr_t)line->function);
+		if (has_place) {
+			hash_word(&text->shape, hash_bytes(file_name(line), strlen(file_name(line))).first);
+			hash_word(&text->shape, (uint64_t)line->line);
 		}
-	fputc(']', json);
+	}
+	return true;
 }
 
-static void stack_frames(sqlite3_context *context, int argc, sqlite3_value **argv)
+/* NULL for a stack without such frames. */
+static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, enum part part)
 {
-	struct frame_names *frames = sqlite3_user_data(context);
 	const char *trace = (const char *)sqlite3_value_text(argv[0]);
-	bool bad = false;
-	char *text = NULL;
+	char *made = NULL;
 	size_t size;
+	struct stack_text text = {
+		.frames = sqlite3_user_data(context),
+		.to = part == SHAPE ? NULL : open_memstream(&made, &size),
+		.part = part,
+		.has_all_places = argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL,
+		.is_empty = true,
+		.shape = hash_begin(0),
+	};
+	int code = text.to || part == SHAPE
+	                   ? each_line(text.frames->names, trace ? trace : "[]", add_part, &text)
+	                   : SQLITE_NOMEM;
 
-	(void)argc;
-	const struct export_stack *stack = names_stack(frames->names, trace ? trace : "[]", false, &bad);
-	FILE *json = stack ? open_memstream(&text, &size) : NULL;
-	if (json)
-		write_stack(json, frames, stack);
-	if (bad)
-		sqlite3_result_error(context, "a trace is no array of addresses", -1);
-	else if (!json || fclose(json))
-		sqlite3_result_error_nomem(context);
-	else
-		sqlite3_result_text(context, text, (int)size, SQLITE_TRANSIENT);
+	if (text.to && fclose(text.to) && !code)
+		code = SQLITE_NOMEM;
+	if (code == SQLITE_MISMATCH)
+		sqlite3_result_error(context, NO_STACK, -1);
+	else if (code)
+		sqlite3_result_error_code(context, code);
+	else if (part == SHAPE && !text.is_empty)
+		sqlite3_result_int64(context, (int64_t)hash_end(text.shape).first);
+	else if (!text.is_empty)
+		sqlite3_result_text(context, made, (int)size, SQLITE_TRANSIENT);
+	free(made);
+}
+
+#define STACK_FUNCTION(name, part)                                                                           \
+	static void name(sqlite3_context *context, int argc, sqlite3_value **argv)                           \
+	{                                                                                                    \
+		set_part(context, argc, argv, part);                                                         \
+	}
+STACK_FUNCTION(stack_functions, FUNCTIONS)
+STACK_FUNCTION(stack_modules, MODULES)
+STACK_FUNCTION(stack_owners, OWNERS)
+STACK_FUNCTION(stack_caller, CALLER)
+STACK_FUNCTION(stack_shape, SHAPE)
+
+/* --- the table ------------------------------------------------------------------------------------- */
+
+enum column {
+	HASH,
+	NAME,
+	MODULE,
+	LIBRARY,
+	SELF,
+	SELF_SAMPLES,
+	SELF_SQUARE,
+	TOTAL,
+	TOTAL_SAMPLES,
+	TOTAL_SQUARE
+};
+
+static const char columns[] =
+	"hash INTEGER, name TEXT, module TEXT, library TEXT, self INTEGER, self_samples INTEGER, "
+	"self_square REAL, total INTEGER, total_samples INTEGER, total_square REAL";
+
+/* The words of a function, and of a row. */
+enum { OF_NAME, OF_MODULE, OF_STACK, OF_FUNCTION };
+enum {
+	ROW_HASH,
+	ROW_FUNCTION,
+	ROW_SELF,
+	ROW_SELF_SAMPLES,
+	ROW_SELF_SQUARE,
+	ROW_TOTAL,
+	ROW_TOTAL_SAMPLES,
+	ROW_TOTAL_SQUARE,
+	ROW_WORDS
+};
+
+struct rows {
+	struct tally functions; /* by name and module, two pointers; with the last stack that had it */
+	struct tally sums;      /* by hash and function */
+	/* The stack that is added up. */
+	struct names *names;
+	int64_t number, hash, samples, value;
+	double square;
+	bool is_leaf, is_by_library;
+};
+
+static void free_rows(void *given)
+{
+	struct rows *rows = given;
+
+	tally_free(&rows->functions);
+	tally_free(&rows->sums);
+}
+
+static size_t count_rows(const void *given)
+{
+	return ((const struct rows *)given)->sums.count;
+}
+
+/* NULL: no memory. */
+static const char *keep_library(struct names *names, const char *module)
+{
+	const char *version = strstr(module, ".so.");
+	char *text = version ? strndup(module, (size_t)(version - module) + 3) : NULL;
+	const char *kept = version ? text ? names_keep(names, text) : NULL : module;
+
 	free(text);
+	return kept;
+}
+
+/* NULL: no memory. */
+static const char *keep_module_as_name(struct names *names, const char *module)
+{
+	char *text = text_format(module[0] ? "(%s)" : "(no module)", module);
+	const char *kept = text ? names_keep(names, text) : NULL;
+
+	free(text);
+	return kept;
+}
+
+static bool add_line(void *context, const struct export_line *line, const char *module)
+{
+	struct rows *rows = context;
+	const bool is_leaf = rows->is_leaf;
+
+	rows->is_leaf = false;
+	if (rows->is_by_library && !(module = keep_library(rows->names, module)))
+		return false;
+	const char *name = line->symbol[0] ? line->function : keep_module_as_name(rows->names, module);
+	const int64_t function_key[] = { (int64_t)(intptr_t)name, (int64_t)(intptr_t)module };
+	const size_t function = name ? tally_row(&rows->functions, function_key) : TALLY_NONE;
+	if (function == TALLY_NONE)
+		return false;
+	int64_t *newest = &tally_at(&rows->functions, function)[OF_STACK];
+	if (*newest == rows->number)
+		return true;
+	*newest = rows->number;
+	const size_t row = tally_row(&rows->sums, (const int64_t[]){ rows->hash, (int64_t)function });
+	if (row == TALLY_NONE)
+		return false;
+	int64_t *words = tally_at(&rows->sums, row);
+	for (int part = is_leaf ? ROW_SELF : ROW_TOTAL; part <= ROW_TOTAL; part += ROW_TOTAL - ROW_SELF) {
+		words[part] += rows->value;
+		words[part + 1] += rows->samples;
+		tally_add(&words[part + 2], rows->square);
+	}
+	return true;
+}
+
+static int make_rows(sqlite3 *db, void *names, void *memory, void *made, uint64_t used, char **error)
+{
+	static const char sql[] =
+		"SELECT r.hash, samples, value, square, coalesce(trace, '[]') FROM temp.report_stacks AS r"
+		" LEFT JOIN stacks ON stacks.id = stack_id";
+	struct rows *rows = made;
+	sqlite3_stmt *stack = NULL;
+	int code = sqlite3_prepare_v2(db, sql, -1, &stack, NULL);
+
+	(void)memory;
+	*rows = (struct rows){
+		.functions = { .keys = OF_STACK, .width = OF_FUNCTION },
+		.sums = { .keys = ROW_SELF, .width = ROW_WORDS },
+		.names = names,
+		.is_by_library = used >> LIBRARY & 1,
+	};
+	while (!code && (code = sqlite3_step(stack)) == SQLITE_ROW) {
+		rows->number++;
+		rows->hash = sqlite3_column_int64(stack, 0);
+		rows->samples = sqlite3_column_int64(stack, 1);
+		rows->value = sqlite3_column_int64(stack, 2);
+		rows->square = sqlite3_column_double(stack, 3);
+		rows->is_leaf = true;
+		code = each_line(rows->names, (const char *)sqlite3_column_text(stack, 4), add_line, rows);
+	}
+	sqlite3_finalize(stack);
+	if (code == SQLITE_MISMATCH)
+		*error = sqlite3_mprintf("%s", NO_STACK);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static void read_value(const void *memory, const void *made, size_t row, int column, sqlite3_context *result)
+{
+	const struct rows *rows = made;
+	const int64_t *words = tally_at(&rows->sums, row);
+	const int64_t *function = tally_at(&rows->functions, (size_t)words[ROW_FUNCTION]);
+
+	(void)memory;
+	switch ((enum column)column) {
+	case HASH: sqlite3_result_int64(result, words[ROW_HASH]); break;
+	case NAME:
+		sqlite3_result_text(result, (const char *)(intptr_t)function[OF_NAME], -1, SQLITE_STATIC);
+		break;
+	case MODULE:
+	case LIBRARY:
+		sqlite3_result_text(result, (const char *)(intptr_t)function[OF_MODULE], -1, SQLITE_STATIC);
+		break;
+	case SELF_SQUARE:
+	case TOTAL_SQUARE:
+		sqlite3_result_double(result, tally_number(words[column - SELF + ROW_SELF]));
+		break;
+	default: sqlite3_result_int64(result, words[column - SELF + ROW_SELF]);
+	}
+}
+
+static void free_nothing(void *memory)
+{
+	(void)memory;
 }
 
 static void free_frames(void *data)
@@ -125,10 +344,31 @@ static void free_frames(void *data)
 	free(frames);
 }
 
+static const struct {
+	const char *name;
+	int arguments;
+	void (*call)(sqlite3_context *context, int argc, sqlite3_value **argv);
+} functions[] = {
+	{ "stackFunctions", 2, stack_functions }, { "stackModules", 1, stack_modules },
+	{ "stackOwners", 1, stack_owners },       { "stackCaller", 1, stack_caller },
+	{ "stackShape", 2, stack_shape },
+};
+
 int stack_frames_add(sqlite3 *db)
 {
+	static const struct made_table report_functions = {
+		.name = "report_functions",
+		.columns = columns,
+		.rows_size = sizeof(struct rows),
+		.make = make_rows,
+		.count = count_rows,
+		.read = read_value,
+		.free_rows = free_rows,
+		.free_memory = free_nothing,
+	};
 	struct frame_names *frames = malloc(sizeof(*frames));
 	struct names *names = frames ? names_create(true) : NULL;
+	int code = SQLITE_OK;
 
 	if (!names) {
 		free(frames);
@@ -136,7 +376,10 @@ int stack_frames_add(sqlite3 *db)
 	}
 	*frames = (struct frame_names){ names, HASH_TABLE_OF(struct owned_line, SIZE_MAX) };
 	names_enter(names, trace_file_space(db));
-	/* The destructor runs when that fails, too. */
-	return sqlite3_create_function_v2(db, "stackFrames", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, frames,
-	                                  stack_frames, NULL, NULL, free_frames);
+	/* The first one's destructor runs when that fails, too. */
+	for (size_t i = 0; !code && i < sizeof(functions) / sizeof(functions[0]); i++)
+		code = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments,
+		                                  SQLITE_UTF8 | SQLITE_DIRECTONLY, frames, functions[i].call,
+		                                  NULL, NULL, i ? NULL : free_frames);
+	return code ? code : made_table_add(db, &report_functions, names);
 }

@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions on the stacks of the open trace file.
+ * The functions on the stacks of the open trace file, as the exports name them, so that a report and an
+ * export of one file say the same.
+ *
+ * The command's own SQL functions of a stack, a JSON array of addresses; NULL if it has no such frame:
+ * stackFunctions(trace, full): its functions, a line each, leaf first. A function without a name is
+ * module+0x12, or 0x12 in no module; behind one of the program's (frame_owner.h), or with `full` behind any,
+ * is its place: (file.c:12). Inlined functions come before the one that they were inlined into.
+ * stackModules(trace), stackOwners(trace): the module of each, and 1 for one of the program's, else 0.
+ * stackCaller(trace): the program's function that is nearest to the leaf, and its place or nothing in the
+ * next line. stackShape(trace, full): a number that stands for what stackFunctions() has, until the file is
+ * closed.
+ *
+ * The virtual table temp.report_functions sums up the table temp.report_stacks (hash, stack_id, samples,
+ * value, square) by hash and function: self_… of stacks whose leaf is the function, total_… of all stacks
+ * with it, each counted once. Code without a name is one function a module: (module), or (no module). A
+ * function is its name and the column that the statement reads, either `module` or `library`: the module up
+ * to ".so", whatever its version is.
  */
 #ifndef QUERYPROF_CMD_FILE_STACK_FRAMES_H
 #define QUERYPROF_CMD_FILE_STACK_FRAMES_H
 
 #include <sqlite3.h>
 
-/* Gives `db`, the open file, the SQL function stackFrames(). An SQLite result. */
+/* Gives `db`, the open file, these. An SQLite result. */
 int stack_frames_add(sqlite3 *db);
 
 #endif

@@ -93,7 +93,11 @@ static int open_connection(const char *path, sqlite3 **db)
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		database_distrust(*db);
-		sqlite3_exec(*db, "PRAGMA cell_size_check = 1", NULL, NULL, NULL);
+		/* What is read more than once, and sorted, mostly stays in memory. */
+		sqlite3_exec(*db,
+		             "PRAGMA cell_size_check = 1; PRAGMA cache_size = -32000; PRAGMA temp.cache_size "
+		             "= -32000",
+		             NULL, NULL, NULL);
 		sqlite3_busy_timeout(*db, 5000);
 	}
 	return code;

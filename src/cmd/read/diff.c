@@ -20,11 +20,10 @@
 #include "sql_diff_side_statements.h"
 #include "sql_diff_side_totals.h"
 #include "sql_diff_sides.h"
+#include "sql_diff_stacks.h"
 #include "sql_diff_statements.h"
 #include "sql_diff_totals.h"
 #include "sql_plan_changes.h"
-#include "sql_report_frames.h"
-#include "sql_report_samples.h"
 #include "store/file/database.h"
 
 static const char *type_name, *limit, *with, *at;
@@ -85,12 +84,6 @@ static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char 
 static int read_side(sqlite3 *both, const struct side *side)
 {
 	static const struct {
-		const char *sql, *doing;
-	} steps[] = {
-		{ sql_report_samples, "reading samples" },
-		{ sql_report_frames, "looking up names" },
-	};
-	static const struct {
 		const char *select, *insert;
 	} copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
@@ -105,9 +98,9 @@ static int read_side(sqlite3 *both, const struct side *side)
 
 	if (db)
 		shown_type_read(&type, db); /* its name first: it binds below */
-	for (size_t i = 0; !result && i < sizeof(steps) / sizeof(steps[0]); i++)
-		result = run_sql(db, steps[i].sql, parameters,
-		                 &(struct output){ .is_bare = true, .doing = steps[i].doing });
+	if (!result)
+		result = run_sql(db, sql_diff_stacks, parameters,
+		                 &(struct output){ .is_bare = true, .doing = "reading samples" });
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
 		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
 	if (db)

@@ -53,19 +53,21 @@ static const struct part {
 	const char *needs; /* rows of this, else neither it nor its title is shown; NULL: it always is */
 	const char *spare;
 } parts[] = {
-	{ NULL, sql_report_query, "reading queries", true, false, NULL, NULL },
 	{ NULL, sql_report_samples, "reading samples", true, false, NULL, NULL }, /* for those that follow */
+	{ NULL, sql_report_query, "reading queries", true, false, NULL, NULL },
 	{ NULL, sql_report_clocks, "adding up", true, false, NULL, NULL },
 	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
 	  "share samples" },
 	{ "Time by cause", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
 	{ "Callers in the program", sql_report_callers, "adding up callers", false, true,
-	  "SELECT 1 FROM temp.report_frames WHERE is_of_program", NULL },
+	  "SELECT 1 FROM temp.report_stacks JOIN temp.report_shapes USING (stack_id) WHERE caller IS NOT "
+	  "NULL",
+	  NULL },
 	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL, NULL },
 	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL, NULL },
 	{ "Top waits, leaf first", sql_report_wait_stacks, "adding up waits", false, false,
-	  "SELECT 1 FROM temp.selected_samples WHERE trace_type = 'OffCPU'", NULL },
+	  "SELECT 1 FROM temp.report_samples WHERE trace_type = 'OffCPU'", NULL },
 };
 
 static bool has_rows(sqlite3 *db, const char *sql)

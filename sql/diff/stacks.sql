@@ -1,0 +1,12 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The stacks of a side's samples by statement, in temp.report_stacks, as report/frames.sql has them of all.
+DROP TABLE IF EXISTS temp.report_functions;
+DROP TABLE IF EXISTS temp.report_stacks;
+
+CREATE TEMP TABLE report_stacks AS
+SELECT hash, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
+FROM temp.selected_sums
+WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
+GROUP BY hash, stack_id;
+
+CREATE VIRTUAL TABLE temp.report_functions USING report_functions;

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/file/made_table.h"
+
+#include <stdlib.h>
+
+/* Of a connection. */
+struct module {
+	const struct made_table *made;
+	void *data;
+};
+
+struct table {
+	sqlite3_vtab base;
+	const struct made_table *made;
+	sqlite3 *db;
+	void *data, *memory;
+};
+
+struct cursor {
+	sqlite3_vtab_cursor base; /* its table is a struct table */
+	size_t at, count;
+	void *rows;
+};
+
+static struct table *table_of(const struct cursor *cursor)
+{
+	return (struct table *)cursor->base.pVtab;
+}
+
+static int connect_table(sqlite3 *db, void *given_module, int argc, const char *const *argv,
+                         sqlite3_vtab **given, char **error)
+{
+	const struct module *module = given_module;
+	const struct made_table *made = module->made;
+	struct table *table = calloc(1, sizeof(*table));
+	void *memory = calloc(1, made->memory_size + 1);
+	char *sql = sqlite3_mprintf("CREATE TABLE made (%s)", made->columns);
+	int code = table && memory && sql ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
+
+	(void)argc, (void)argv, (void)error;
+	sqlite3_free(sql);
+	if (code) {
+		free(table);
+		free(memory);
+		return code;
+	}
+	*table = (struct table){ .made = made, .db = db, .data = module->data, .memory = memory };
+	*given = &table->base;
+	return SQLITE_OK;
+}
+
+/* With the same function in both places there would be a table without CREATE, of the file's names. */
+static int create_table(sqlite3 *db, void *module, int argc, const char *const *argv, sqlite3_vtab **given,
+                        char **error)
+{
+	return connect_table(db, module, argc, argv, given, error);
+}
+
+static int disconnect_table(sqlite3_vtab *base)
+{
+	struct table *table = (struct table *)base;
+
+	table->made->free_memory(table->memory);
+	free(table->memory);
+	free(table);
+	return SQLITE_OK;
+}
+
+/* A scan is dear: it is the outermost loop of a join. */
+static int plan_scan(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+	(void)base;
+	info->idxNum = (int)info->colUsed;
+	info->estimatedCost = 1e9;
+	info->estimatedRows = 100000;
+	return SQLITE_OK;
+}
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **given)
+{
+	const struct table *table = (struct table *)base;
+	struct cursor *cursor = calloc(1, sizeof(*cursor));
+	void *rows = calloc(1, table->made->rows_size);
+
+	if (!cursor || !rows) {
+		free(cursor);
+		free(rows);
+		return SQLITE_NOMEM;
+	}
+	cursor->rows = rows;
+	*given = &cursor->base;
+	return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+	struct cursor *cursor = (struct cursor *)base;
+
+	table_of(cursor)->made->free_rows(cursor->rows);
+	free(cursor->rows);
+	free(cursor);
+	return SQLITE_OK;
+}
+
+static int begin_scan(sqlite3_vtab_cursor *base, int used, const char *text, int argc, sqlite3_value **argv)
+{
+	struct cursor *cursor = (struct cursor *)base;
+	struct table *table = table_of(cursor);
+
+	(void)text, (void)argc, (void)argv;
+	table->made->free_rows(cursor->rows);
+	char *error = NULL;
+	int code = table->made->make(table->db, table->data, table->memory, cursor->rows, (unsigned)used,
+	                             &error);
+	if (code && !error && code != SQLITE_NOMEM)
+		error = sqlite3_mprintf("%s", sqlite3_errmsg(table->db));
+	if (code) {
+		sqlite3_free(table->base.zErrMsg);
+		table->base.zErrMsg = error;
+	}
+	cursor->at = 0;
+	cursor->count = code ? 0 : table->made->count(cursor->rows);
+	return code;
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+	((struct cursor *)base)->at++;
+	return SQLITE_OK;
+}
+
+static int is_at_end(sqlite3_vtab_cursor *base)
+{
+	const struct cursor *cursor = (struct cursor *)base;
+
+	return cursor->at >= cursor->count;
+}
+
+static int read_column(sqlite3_vtab_cursor *base, sqlite3_context *result, int column)
+{
+	const struct cursor *cursor = (struct cursor *)base;
+	const struct table *table = table_of(cursor);
+
+	table->made->read(table->memory, cursor->rows, cursor->at, column, result);
+	return SQLITE_OK;
+}
+
+static int read_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+	*rowid = (sqlite3_int64)((struct cursor *)base)->at;
+	return SQLITE_OK;
+}
+
+int made_table_add(sqlite3 *db, const struct made_table *made, void *data)
+{
+	static const sqlite3_module methods = {
+		.xCreate = create_table,
+		.xConnect = connect_table,
+		.xBestIndex = plan_scan,
+		.xDisconnect = disconnect_table,
+		.xDestroy = disconnect_table,
+		.xOpen = open_cursor,
+		.xClose = close_cursor,
+		.xFilter = begin_scan,
+		.xNext = next_row,
+		.xEof = is_at_end,
+		.xColumn = read_column,
+		.xRowid = read_rowid,
+	};
+	struct module *module = malloc(sizeof(*module));
+
+	if (!module)
+		return SQLITE_NOMEM;
+	*module = (struct module){ made, data };
+	/* Frees it with the connection, and where it fails. */
+	return sqlite3_create_module_v2(db, made->name, &methods, module, free);
+}

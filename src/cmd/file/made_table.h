@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A virtual table whose rows are made when a statement reads it, for what SQL alone would sum up too slowly.
+ */
+#ifndef QUERYPROF_CMD_FILE_MADE_TABLE_H
+#define QUERYPROF_CMD_FILE_MADE_TABLE_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct made_table {
+	const char *name;    /* of the module */
+	const char *columns; /* their declarations, with commas between */
+	size_t memory_size;  /* of what a table keeps from one scan to the next, zeroed at first */
+	size_t rows_size;    /* of what a scan keeps, zeroed at first */
+	/* Makes the rows of a scan; bit i of `used`: the statement reads column i. An SQLite result. *error:
+	 * its message, sqlite3_malloc'ed; NULL: that of the connection. */
+	int (*make)(sqlite3 *db, void *data, void *memory, void *rows, uint64_t used, char **error);
+	size_t (*count)(const void *rows);
+	void (*read)(const void *memory, const void *rows, size_t row, int column, sqlite3_context *result);
+	void (*free_rows)(void *rows);
+	void (*free_memory)(void *memory);
+};
+
+/* The module, for CREATE VIRTUAL TABLE. make() gets `data`. An SQLite result. */
+int made_table_add(sqlite3 *db, const struct made_table *made, void *data);
+
+#endif
