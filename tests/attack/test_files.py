@@ -179,7 +179,7 @@ class Files(Tool):
         """30,000, each with a sample. OTLP has a resource for each."""
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 31000) "
         changes = [numbers + insert for insert in (
-            "INSERT INTO processes SELECT i, 'host', i, 0, '/usr/bin/app', 0 FROM n",
+            "INSERT INTO processes SELECT i, 'host', i, 0, '/usr/bin/app' FROM n",
             "INSERT INTO threads SELECT i, i, i, 'main' FROM n",
             "INSERT INTO series (id, thread, trace_type, period_ns, epoch) SELECT i, i, 'CPU', 1000, 1 FROM n",
             "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"

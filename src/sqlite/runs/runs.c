@@ -97,7 +97,7 @@ static struct run *claim_in(struct run_table *runs, uint32_t first, const void *
 	return NULL;
 }
 
-/* A thread's preparations take the same place again and again, which is in the caches and has its entry of
+/* A thread's preparations take the same slot again and again, which is in the caches and has its entry of
  * collect/open_runs.h. Only where so many of its runs without a key are open do they go elsewhere. */
 struct run *runs_claim(const void *key, uint64_t owner)
 {
