@@ -166,9 +166,9 @@ static int read_memory(sqlite3 *db, struct memory *memory)
 {
 	static const char runs[] =
 		"SELECT s.id, s.first_ns, s.last_ns, s.id AND (q.finished OR q.statement), q.finished OR NOT "
-	        "s.id,"
+		"s.id,"
 		" iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, x.normalized_query_hash, "
-	        "x.labels,"
+		"x.labels,"
 		" iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL)"
 		" FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id"
 		" LEFT JOIN statements AS x ON x.id = q.statement ORDER BY s.id";
