@@ -3,7 +3,7 @@
 -- temp.line_causes. waits: the two largest causes of waits that have 5 % of the line's time, with their shares of it;
 -- `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and what else
 -- has a share of 5 %. prepare and checkpoint are parts of the time, whatever the thread did meanwhile; between rows is
--- beside it, and its share is of both. After read/selected.sql.
+-- beside it, and a time: its share would be 100 % of a cursor that is left open, however long. After read/selected.sql.
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
@@ -57,5 +57,5 @@ SELECT line,
              || iif(sorts > 0, ', sort' || coalesce(' for ' || whats, ''), '') || iif(autoindexes > 0, ', automatic index', '')
              || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall), '')
              || iif(ns >= 0.05 * wall, printf(', checkpoint %.0f %%', min(100, 100.0 * ns / wall)), '')
-             || iif(outside > max(1000000, wall / 10), printf(', between rows %.0f %%', 100.0 * outside / (outside + wall)), ''), ', ') AS notes
+             || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms', ', between rows %.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)), ''), ', ') AS notes
 FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line);

@@ -232,7 +232,7 @@ class Sums(Tool):
             self.insert("plan_nodes", program=9, node=node, detail=detail)
         self.insert_samples(self.insert_run(4, 40, io_sync_ns=30 * MS), 20, series=3, wait=6 | 34 << 8)
         self.insert_run(5, 1, exception_code=19, exception="UNIQUE constraint failed:\nt.id")
-        wanted = [("lock 60 %, sync 20 %", ""), ("run queue 20 %", "prepare 25 %, between rows 75 %"),
+        wanted = [("lock 60 %, sync 20 %", ""), ("run queue 20 %", "prepare 25 %, between rows 180 ms"),
                   ("", "scan 50k rows of t, sort for ORDER BY, automatic index"), ("sync 75 %", "checkpoint 50 %"),
                   ("", "failed%s: UNIQUE constraint failed: t.id")]
         for lines, failed in ((), " 1"), (("--runs",), ""):

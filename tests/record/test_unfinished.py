@@ -259,7 +259,7 @@ os.kill(os.getpid(), signal.SIGKILL)
             self.assertLess(start_ns - offset_ns, after + 10_000_000)
             self.assertEqual(others, [0, "QueryStart", 1])
             yield where, before, duration_ns, ended
-            self.assertRegex(self.command("queries", self.trace, "--like", where), r"unfinished, .*between rows \d+ %")
+            self.assertRegex(self.command("queries", self.trace, "--like", where), r"unfinished, .*between rows [0-9.]+ m?s")
             self.assertIn("SCAN t", self.command("plan", self.trace, where))
 
     def test_open_cursor_killed_at_once(self):
