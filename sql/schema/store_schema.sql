@@ -741,20 +741,33 @@ LEFT JOIN trace_contexts AS c ON c.id = s.context;
 -- The transactions that other processes waited for. A process that waits knows the process of the holder,
 -- not more: of that process's transactions with the database, the one that was open for the longest part of
 -- the wait and had such a lock. A wait whose holder is not recorded, or has not ended yet, has no row.
+-- Few transactions last much longer than the mean: the others are looked for near the wait.
 CREATE VIEW foreign_lock_holders AS
+WITH
+typical AS MATERIALIZED (SELECT CAST(coalesce(30 * avg(duration_ns), 0) AS INTEGER) AS most_ns FROM transactions),
+long AS MATERIALIZED (SELECT * FROM transactions WHERE duration_ns > (SELECT most_ns FROM typical))
 SELECT
 	l.id AS wait,
 	l.wait_ns AS wait_ns,
 	(SELECT id FROM (
-		SELECT t.id AS id, max(min(t.start_ns + t.duration_ns, l.start_ns + l.wait_ns) - max(t.start_ns, l.start_ns))
-		FROM processes AS h CROSS JOIN transactions AS t ON t.process = h.id
-		WHERE h.process_id = l.holder_process_id AND h.hostname = p.hostname AND h.id <> l.process
-		AND t.database = l.database
-		AND t.start_ns BETWEEN l.start_ns - (SELECT max(duration_ns) FROM transactions) AND l.start_ns + l.wait_ns
+		SELECT t.id AS id, t.process AS process, t.start_ns AS start_ns,
+		       min(t.start_ns + t.duration_ns, l.start_ns + l.wait_ns) - max(t.start_ns, l.start_ns) AS overlap_ns
+		FROM (
+			SELECT t.id, t.process, t.start_ns, t.duration_ns, t.write_ns, t.pending_ns, t.database
+			FROM processes AS h CROSS JOIN transactions AS t ON t.process = h.id
+			WHERE h.process_id = l.holder_process_id AND h.hostname = p.hostname AND h.id <> l.process
+			AND t.start_ns BETWEEN l.start_ns - (SELECT most_ns FROM typical) AND l.start_ns + l.wait_ns
+			AND t.duration_ns <= (SELECT most_ns FROM typical)
+			UNION ALL
+			SELECT t.id, t.process, t.start_ns, t.duration_ns, t.write_ns, t.pending_ns, t.database
+			FROM long AS t CROSS JOIN processes AS h ON h.id = t.process
+			WHERE h.process_id = l.holder_process_id AND h.hostname = p.hostname AND h.id <> l.process
+			AND t.start_ns <= l.start_ns + l.wait_ns) AS t
+		WHERE t.database = l.database
 		AND t.start_ns + t.duration_ns > l.start_ns
 		AND CASE o.name WHEN 'WAL write' THEN t.write_ns WHEN 'RESERVED' THEN t.write_ns
 			WHEN 'SHARED' THEN t.pending_ns ELSE 1 END > 0)
-	) AS holder
+	ORDER BY overlap_ns DESC, process, start_ns, id LIMIT 1) AS holder
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN wait_objects AS o ON o.object = l.lock

@@ -198,7 +198,7 @@ def make(path, schema, version, samples, runs):
             holder_session, holder_process_id, holder_thread_id, holder_transaction)
         SELECT i, 1 + {mix("i", 9)} % {runs}, {START} + {whole} / {2 * WAITS} * i, {whole} / {10 * WAITS}, 24, i % 7 = 0, 5000 + i % {THREADS}, 1 + i % {PROCESSES},
             '/var/lib/app' || (i % 2) || '.db', iif(i % 2, 1 + {mix("i", 8)} % {runs}, 0), iif(i % 2, 'BEGIN IMMEDIATE', ''),
-            iif(i % 2, 77000 + i % {THREADS}, 0), 4001 + (i + i % 2 + 1) % {PROCESSES}, iif(i % 2, 5000 + i % {THREADS}, 0), iif(i % 2, 10 * i, 0)
+            iif(i % 2, 77000 + i % {THREADS}, 0), 4001 + (i + i % 2 + 2) % {PROCESSES}, iif(i % 2, 5000 + i % {THREADS}, 0), iif(i % 2, 10 * i, 0)
         FROM n""")
     for site in range(1, 7):
         db.execute("INSERT INTO span_sites VALUES (?, ?, 'app.c', ?, 'handle', 0, 0)", (site, "request" if site == 1 else f"part {site}", site * 10))
