@@ -120,7 +120,7 @@ class Files(Tool):
                     "'id INTEGER PRIMARY KEY CHECK (length(hex(zeroblob(50000000))) < id)') WHERE name = 'processes'")
         with contextlib.closing(sqlite3.connect(self.evil)) as db:
             with self.assertRaises(sqlite3.IntegrityError):
-                db.execute("INSERT INTO processes VALUES (99, '', 1, 1, '', 0)")
+                db.execute("INSERT INTO processes VALUES (99, '', 1, 1, '')")
             count = db.execute("SELECT count(*) FROM processes").fetchone()[0]
         script = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1').fetchall()"
         run_time = os.environ.get("QUERYPROF_TEST_RUN_TIME")  # of a sanitizer

@@ -129,7 +129,7 @@ class Parts(Recording):
         self.assertLess(abs(float(row["slower_times"]) / (after[1] / LONG / (before[1] / SHORT)) - 1), 0.05, self.seen)
         plan = self.command("plan", self.trace, "sum(c)")
         for runs, ms in before, after:
-            self.assertIn("%d runs, %s ms each" % (runs, ("%.3g" if ms < runs else "%.1f") % (ms / runs)), plan)
+            self.assertIn("%d runs, %s each" % (runs, "%.1f us" % (1e3 * ms / runs) if ms / runs < 0.1 else "%.1f ms" % (ms / runs)), plan)
 
     def test_change_and_back(self):
         self.program(THERE_AND_BACK)
