@@ -2,7 +2,7 @@
 -- The spans of the traces that a selected run is in (see read/selected.sql), all spans where none are selected: a run is in
 -- the trace of its own span, and of those that its samples fell into. By process and thread, as they began; of
 -- two that begin together the longer one first. attributes, events: as OTLP has them, JSON arrays. process: the row
--- of it. After span_texts.sql.
+-- of it. :with_runs (not NULL): also the selected runs that are in no trace. After span_texts.sql.
 WITH sampled AS MATERIALIZED (
 	SELECT DISTINCT span FROM temp.selected_samples CROSS JOIN samples USING (timestamp_ns) WHERE span <> 0),
 wanted AS MATERIALIZED (
@@ -21,4 +21,12 @@ SELECT trace_id, span_id, parent_span_id, operation_name, start_time_ns, finish_
        file, line, executable, process
 FROM temp.span_texts
 WHERE EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) OR trace_id IN (SELECT trace_id FROM wanted)
+UNION ALL
+SELECT '', printf('%016x', r.id), '', trim(replace(replace(r.query, char(10), ' '), char(13), ' ')), r.query_start_ns,
+       r.query_start_ns + r.query_duration_ns, p.process_id, r.thread_id,
+       coalesce((SELECT thread_name FROM threads WHERE threads.process = r.process AND threads.thread_id = r.thread_id LIMIT 1), ''),
+       p.hostname, r.query_id, 0, iif(r.exception_code = 0, 0, 2), NOT r.finished, '{}', '[]', '[]', '', 0, p.executable, r.process
+FROM temp.selected_runs AS r JOIN processes AS p ON p.id = r.process
+WHERE :with_runs IS NOT NULL AND r.query_start_ns > 0
+  AND r.id NOT IN (SELECT query FROM temp.span_texts WHERE query IS NOT NULL)
 ORDER BY process, thread_id, start_time_ns, finish_time_ns DESC, span_id;

@@ -131,6 +131,7 @@ struct export_format {
 	bool has_root;       /* its stacks stand on export_labels.root */
 	bool compares;       /* takes a second file, see export_labels.side */
 	bool has_links;      /* of samples, to the spans that go to the same place */
+	bool has_runs;       /* logged runs that no span stands for come as spans of no trace */
 	const char *missing; /* why this build does not have it; NULL: it does */
 	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
 	/* False: no memory. NULL: it takes no samples, or no spans. */

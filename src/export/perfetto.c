@@ -158,8 +158,8 @@ static void write_details(FILE *out, const struct export_span *span)
 	static const char *const statuses[] = { "", "ok", "error" };
 
 	fputs(",\"args\":{", out);
-	write_member(out, "trace_id", span->trace_id, "");
-	write_member(out, "span_id", span->span_id, ",");
+	write_member(out, "span_id", span->span_id, "");
+	write_member(out, "trace_id", span->trace_id, ",");
 	write_member(out, "parent_span_id", span->parent_id, ",");
 	write_member(out, "query_id", span->query_id, ",");
 	write_member(out, "status", statuses[span->status < 3 ? span->status : 0], ",");
@@ -269,8 +269,9 @@ static bool end_perfetto(void *ended, bool complete)
 
 const struct export_format export_perfetto = {
 	.name = "perfetto",
-	.summary = "spans and samples, Chrome trace events: ui.perfetto.dev; us",
+	.summary = "runs, spans and samples, Chrome trace events: ui.perfetto.dev; us",
 	.writer_size = sizeof(struct writer),
+	.has_runs = true,
 	.add = add_sample,
 	.add_span = add_span,
 	.end = end_perfetto,

@@ -4,7 +4,9 @@
 
 usage: test_spans.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
+import contextlib
 import json
+import sqlite3
 import os
 
 import support
@@ -16,7 +18,13 @@ class Spans(support.Spans):
         file = json.loads(self.export(self.spans, "perfetto"))
         events = file["traceEvents"]
         base = int(file["otherData"]["start_ns"])
-        self.assertEqual(base, row("SELECT min(timestamp_ns) FROM samples", path=self.spans)[0])
+        self.assertEqual(base, row("SELECT min(timestamp_ns, (SELECT min(query_start_ns) FROM queries WHERE query_start_ns > 0))"
+                                   " FROM samples ORDER BY 1 LIMIT 1", path=self.spans)[0])
+        # The runs that no span stands for.
+        runs = [event for event in events if event["ph"] in "Xb" and "trace_id" not in event["args"]]
+        events = [event for event in events if event["ph"] not in "Xbe" or "trace_id" in event["args"]]
+        self.assertEqual({event["args"]["query_id"] for event in runs},
+                         {id for id, in self.rows("SELECT query_id FROM query_log EXCEPT SELECT query_id FROM span_log")})
         whole = [event for event in events if event["ph"] == "X"]
         found = sorted((event["args"]["span_id"], base + round(event["ts"] * 1000), round(event["dur"] * 1000), event["tid"],
                         event["name"]) for event in whole)
@@ -64,8 +72,14 @@ class Spans(support.Spans):
     def test_without_spans(self):
         self.assertEqual(json.loads(self.export(self.trace, "otlp-traces")), {"resourceSpans": []})
         events = json.loads(self.export(self.trace, "perfetto"))["traceEvents"]
-        self.assertEqual({event["ph"] for event in events}, {"i", "M"})
-        self.assertEqual([event["args"]["name"] for event in events if event["ph"] == "M"], ["/usr/bin/app"])
+        self.assertEqual({event["ph"] for event in events}, {"i", "M", "X"})
+        self.assertEqual([event["args"]["name"] for event in events if event["ph"] == "M"], ["/usr/bin/app", "main"])
+        runs = [(event["args"]["query_id"], event["args"].get("status", ""), round(event["dur"] * 1000), event["cat"])
+                for event in events if event["ph"] == "X"]
+        with contextlib.closing(sqlite3.connect(self.trace)) as db:
+            wanted = db.execute("SELECT query_id, iif(exception_code, 'error', ''), query_duration_ns, 'statement' FROM queries"
+                                " WHERE id > 0 AND (finished OR statement)").fetchall()
+        self.assertEqual(sorted(runs), sorted(wanted))
 
 
 def otlp_spans(text):
@@ -96,7 +110,7 @@ class Selected(support.Spans):
         if form == "otlp-traces":
             return {(span["traceId"], span["spanId"]) for _, span in otlp_spans(text)}
         return {(event["args"]["trace_id"], event["args"]["span_id"])
-                for event in json.loads(text)["traceEvents"] if event["ph"] in "Xb"}
+                for event in json.loads(text)["traceEvents"] if event["ph"] in "Xb" and "trace_id" in event["args"]}
 
     def test_spans_are_those_of_the_selected_runs_traces(self):
         for form in ("otlp-traces", "perfetto"):
@@ -157,7 +171,8 @@ class Processes(support.Spans):
         events = json.loads(self.export(self.several, "perfetto"))["traceEvents"]
         names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
         self.assertEqual(len(names), len([event for event in events if event["name"] == "process_name"]))
-        spans = {int(event["args"]["trace_id"], 16) & 0xffff: event["pid"] for event in events if event["ph"] == "X"}
+        spans = {int(event["args"]["trace_id"], 16) & 0xffff: event["pid"] for event in events
+                 if event["ph"] == "X" and "trace_id" in event["args"]}
         base = row("SELECT min(start_ns) FROM span_batches", path=self.several)[0]
         first = row("SELECT min(timestamp_ns) - 1 FROM samples", path=self.several)[0]
         samples = {base + round(event["ts"] * 1000) - first: event["pid"] for event in events if event["ph"] == "i"}

@@ -46,7 +46,8 @@ int64_t export_spans_first(sqlite3 *db)
 	return database_number(
 		db,
 		"SELECT coalesce(min(ns), 0) FROM (SELECT min(timestamp_ns) AS ns FROM samples "
-		"UNION ALL SELECT min(start_ns) FROM span_batches)",
+		"UNION ALL SELECT min(start_ns) FROM span_batches "
+		"UNION ALL SELECT min(query_start_ns) FROM queries WHERE query_start_ns > 0)",
 		0);
 }
 
@@ -76,6 +77,8 @@ int export_spans(sqlite3 *db, const char *path, const struct export_format *form
 	if (sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, sql_export_spans, -1, &rows, NULL) != SQLITE_OK)
 		return complain("%s: %s", path, sqlite3_errmsg(db));
+	if (format->has_runs)
+		sqlite3_bind_int(rows, sqlite3_bind_parameter_index(rows, ":with_runs"), 1);
 	result = add_spans(rows, path, format, writer);
 	sqlite3_finalize(rows);
 	return result;
