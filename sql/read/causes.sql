@@ -2,18 +2,23 @@
 -- What the time of each line of temp.lines went to (see read/statement_lines.sql and run_lines.sql), in words, in
 -- temp.line_causes. waits: the two largest causes of waits that have 5 % of the line's time, with their shares of it;
 -- `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and what else
--- has a share of 5 %. prepare and checkpoint are parts of the time, whatever the thread did meanwhile; between rows is
--- beside it, and a time: its share would be 100 % of a cursor that is left open, however long. After read/selected.sql.
+-- has a share of 5 %; of locks the statement that held them longest. prepare and checkpoint are parts of the time, whatever
+-- the thread did meanwhile; between rows is beside it, and a time: its share would be 100 % of a cursor that is left
+-- open, however long. After read/selected.sql.
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
-WITH checkpoints AS MATERIALIZED (
+-- The CPU time of checkpoints is known where the stacks have names.
+WITH checkpoint_stacks AS MATERIALIZED (
+	SELECT DISTINCT s.id AS stack FROM names AS n JOIN frames AS f ON f.function = n.id JOIN stacks AS s ON instr(s.trace, f.address)
+	WHERE n.name IN ('walCheckpoint', 'sqlite3WalCheckpoint')),
+checkpoints AS MATERIALIZED (
 	SELECT line, sum(value) AS ns
 	FROM sample_values AS s JOIN temp.selected_runs AS r ON r.id = s.query AND s.timestamp_ns BETWEEN r.first_ns AND r.last_ns
 	JOIN temp.lines AS l ON l.hash = r.normalized_query_hash AND (l.run IS NULL OR l.run = r.id)
-	WHERE s.wait & 255 = 6
+	WHERE (s.wait & 255 = 6 OR s.trace_type = 'CPU' AND s.stack_id IN (SELECT stack FROM checkpoint_stacks))
 	  -- The samples are read for it only where there may be some.
-	  AND EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * wall)
+	  AND (EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * wall) OR EXISTS (SELECT 1 FROM checkpoint_stacks))
 	GROUP BY 1),
 waits AS MATERIALIZED (
 	SELECT line, what, 1.0 * ns / wall AS share, row_number() OVER (PARTITION BY line ORDER BY ns DESC, what) AS place
@@ -27,6 +32,22 @@ waits AS MATERIALIZED (
 	      UNION ALL SELECT line, wall, 'run queue', queue FROM temp.lines
 	      UNION ALL SELECT line, wall, 'unknown', unknown FROM temp.lines)
 	WHERE ns >= 0.05 * wall AND ns > 0),
+-- Of a holder in another process its statement may not be known.
+holders AS MATERIALIZED (
+	SELECT line, holder, row_number() OVER (PARTITION BY line ORDER BY ns DESC, holder) AS place
+	FROM (SELECT line, trim(replace(replace(w.holder_query, char(10), ' '), char(13), ' ')) AS holder, sum(w.wait_ns) AS ns
+	      FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
+	      JOIN waits_for_locks AS w ON w.query = r.id
+	      WHERE l.locks >= 0.05 * l.wall AND w.holder_query <> ''
+	      GROUP BY 1, 2)),
+-- Of the plan that took most: how much longer a run takes than with the fastest one.
+plans AS MATERIALIZED (
+	SELECT hash, 1.0 * sum(ns) / sum(runs) AS each, sum(ns) AS ns
+	FROM temp.selected_periods WHERE hash IN (SELECT hash FROM temp.lines WHERE run IS NULL) AND plan_hash IS NOT NULL
+	GROUP BY hash, plan_hash HAVING sum(runs) > 0),
+slower AS MATERIALIZED (
+	SELECT hash, each / (SELECT min(each) FROM plans AS p WHERE p.hash = plans.hash) AS times, max(ns)
+	FROM plans GROUP BY hash HAVING count(*) > 1),
 nodes AS MATERIALIZED (
 	SELECT DISTINCT line, detail FROM temp.lines AS l JOIN statements AS x ON x.normalized_query_hash = l.hash
 	JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
@@ -34,8 +55,9 @@ nodes AS MATERIALIZED (
 -- What a part of the statement made is no table.
 scans AS (
 	SELECT line, group_concat(name, ' and ') AS tables
-	FROM (SELECT DISTINCT line, substr(detail, 6, instr(substr(detail, 6) || ' ', ' ') - 1) AS name
-	      FROM nodes WHERE detail LIKE 'SCAN %' AND detail NOT LIKE '%VIRTUAL TABLE%' AND detail NOT LIKE 'SCAN (%'
+	FROM (SELECT DISTINCT line, substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name
+	      -- SQLite before 3.36 says SCAN TABLE.
+	      FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM nodes) WHERE detail LIKE 'SCAN %' AND detail NOT LIKE '%VIRTUAL TABLE%' AND detail NOT LIKE 'SCAN (%'
 	                   AND detail NOT LIKE '%CONSTANT ROW%')
 	WHERE name NOT IN (SELECT substr(detail, instr(detail, ' ') + 1) FROM nodes
 	                   WHERE detail LIKE 'CO-ROUTINE %' OR detail LIKE 'MATERIALIZE %')
@@ -51,11 +73,16 @@ SELECT line,
        ltrim(iif(is_unfinished, ', unfinished', '')
              || iif(failed > 0, ', failed' || iif(run IS NULL, ' ' || failed, '') || coalesce(': ' || nullif(
 			trim(replace(replace(substr(error, 1, 60), char(10), ' '), char(13), ' ')), ''), ''), '')
+             || coalesce((SELECT ', lock held by ' || iif(length(holder) > 40, substr(holder, 1, 37) || '...', holder)
+                          FROM holders WHERE holders.line = lines.line AND place = 1), '')
+             || iif(run IS NULL AND times >= 2, printf(iif(times < 10, ', another plan is %.1f times faster', ', another plan is %.0f times faster'), times), '')
              || iif(fullscan_steps > max(1000, 10 * coalesce(rows, 0)),
                     ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k', (fullscan_steps / 1000000) || 'M')
                     || ' rows' || coalesce(' of ' || tables, ''), '')
              || iif(sorts > 0, ', sort' || coalesce(' for ' || whats, ''), '') || iif(autoindexes > 0, ', automatic index', '')
-             || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall), '')
+             || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall)
+                 || iif(prepares > 1, printf(' (%d times)', prepares), ''), '')
              || iif(ns >= 0.05 * wall, printf(', checkpoint %.0f %%', min(100, 100.0 * ns / wall)), '')
              || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms', ', between rows %.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)), ''), ', ') AS notes
-FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line);
+FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line)
+LEFT JOIN slower ON slower.hash = lines.hash;

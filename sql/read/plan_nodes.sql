@@ -58,7 +58,7 @@ counts AS MATERIALIZED (
 -- All runs with the plan, whether they have samples or not.
 seen AS MATERIALIZED (
 	SELECT newest, sum(runs) AS runs,
-	       printf('%s ms each, %s to %s', printf(iif(sum(ns) < 1000000 * sum(runs), '%.3g', '%.1f'), sum(ns) / 1e6 / sum(runs)),
+	       printf('%s each, %s to %s', iif(sum(ns) < 100000 * sum(runs), printf('%.1f us', sum(ns) / 1e3 / sum(runs)), printf('%.1f ms', sum(ns) / 1e6 / sum(runs))),
 	              strftime('%Y-%m-%d %H:%M:%S', min(start_ns) / 1000000000, 'unixepoch'),
 	              strftime('%Y-%m-%d %H:%M:%S', max(last_ns) / 1000000000, 'unixepoch')) AS seen
 	FROM (SELECT DISTINCT newest, hash, plan_hash FROM known) JOIN temp.selected_periods USING (hash, plan_hash)

@@ -152,7 +152,7 @@ CREATE TEMP TABLE selected_statements (
 	hash INTEGER PRIMARY KEY, query TEXT, runs INTEGER, logged INTEGER, samples INTEGER, newest INTEGER,
 	wall INTEGER, cpu INTEGER, outside INTEGER, nested_wall INTEGER, nested_cpu INTEGER, longest INTEGER,
 	wall_square REAL, cpu_square REAL, rows INTEGER, failed INTEGER, vm_steps INTEGER,
-	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER, prepare INTEGER);
+	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER, prepares INTEGER, prepare INTEGER);
 
 INSERT INTO selected_statements
 SELECT normalized_query_hash, min(query), NULL, count(*) FILTER (WHERE finished), sum(samples_cpu + samples_real),
@@ -163,7 +163,7 @@ SELECT normalized_query_hash, min(query), NULL, count(*) FILTER (WHERE finished)
        sum(1.0 * execution_time_ns * execution_time_ns) FILTER (WHERE finished),
        sum(1.0 * cpu_time_ns * cpu_time_ns) FILTER (WHERE finished), sum(result_rows) FILTER (WHERE finished),
        sum(exception_code <> 0), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes),
-       sum(prepare_time_ns) FILTER (WHERE finished)
+       NULL, sum(prepare_time_ns) FILTER (WHERE finished)
 FROM temp.selected_runs
 GROUP BY normalized_query_hash;
 
@@ -177,7 +177,8 @@ WITH whole AS MATERIALIZED (
 	       sum(nested_time_ns) AS nested_wall, sum(nested_cpu_time_ns) AS nested_cpu, max(max_ns) AS longest,
 	       sum(execution_time_square) AS wall_square, sum(cpu_time_square) AS cpu_square, sum(rows) AS rows,
 	       sum(errors) AS failed, sum(vm_steps) AS vm_steps, sum(fullscan_steps) AS fullscan_steps,
-	       sum(sorts) AS sorts, sum(autoindexes) AS autoindexes, sum(prepare_time_ns) AS prepare
+	       sum(sorts) AS sorts, sum(autoindexes) AS autoindexes, sum(prepares) AS prepares,
+	       sum(prepare_time_ns) AS prepare
 	FROM statement_stats
 	WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :host, :service) IS NULL
 	  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
@@ -202,24 +203,26 @@ parts AS MATERIALIZED (
 	       sum(errors) FILTER (WHERE matches) AS failed
 	FROM matching GROUP BY 1)
 SELECT hash, query, calls, 0, 0, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows,
-       failed, vm_steps, fullscan_steps, sorts, autoindexes, prepare
+       failed, vm_steps, fullscan_steps, sorts, autoindexes, prepares, prepare
 FROM whole WHERE :label IS NULL
 UNION ALL
 SELECT w.hash, w.query, p.calls, 0, 0, p.newest, p.wall, p.cpu, p.outside, p.nested_wall, p.nested_cpu, p.longest,
        1.0 * p.calls / w.calls * (w.wall_square - 1.0 * w.wall * w.wall / w.calls) + 1.0 * p.wall * p.wall / p.calls,
        1.0 * p.calls / w.calls * (w.cpu_square - 1.0 * w.cpu * w.cpu / w.calls) + 1.0 * p.cpu * p.cpu / p.calls, p.rows,
        p.failed, iif(p.calls = w.calls, vm_steps, NULL), iif(p.calls = w.calls, fullscan_steps, NULL),
-       iif(p.calls = w.calls, sorts, NULL), iif(p.calls = w.calls, autoindexes, NULL), iif(p.calls = w.calls, prepare, NULL)
+       iif(p.calls = w.calls, sorts, NULL), iif(p.calls = w.calls, autoindexes, NULL), iif(p.calls = w.calls, prepares, NULL),
+       iif(p.calls = w.calls, prepare, NULL)
 FROM whole AS w JOIN parts AS p USING (hash)
 WHERE p.calls > 0 AND p.all_calls = w.calls AND w.hash NOT IN (
 	SELECT r.normalized_query_hash FROM temp.selected_runs AS r JOIN statements AS s ON s.id = r.statement
 	WHERE s.labels NOT IN (SELECT labels FROM temp.selected_labels WHERE matches))
 ON CONFLICT (hash) DO UPDATE SET
 	(runs, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows, failed, vm_steps,
-	 fullscan_steps, sorts, autoindexes, prepare) =
+	 fullscan_steps, sorts, autoindexes, prepares, prepare) =
 	(excluded.runs, excluded.newest, excluded.wall, excluded.cpu, excluded.outside, excluded.nested_wall, excluded.nested_cpu,
 	 excluded.longest, excluded.wall_square, excluded.cpu_square, excluded.rows, excluded.failed,
-	 excluded.vm_steps, excluded.fullscan_steps, excluded.sorts, excluded.autoindexes, excluded.prepare);
+	 excluded.vm_steps, excluded.fullscan_steps, excluded.sorts, excluded.autoindexes, excluded.prepares,
+	 excluded.prepare);
 
 -- Under :failed, of each statement how many of all runs failed, if no other option chooses some of them.
 CREATE TEMP TABLE selected_failures AS

@@ -51,7 +51,7 @@ placed AS MATERIALIZED (
 	       count(*) OVER (PARTITION BY normalized_query_hash) AS count
 	FROM temp.selected_runs WHERE finished AND normalized_query_hash IN (SELECT hash FROM chosen WHERE runs IS NULL))
 SELECT line, c.hash AS hash, NULL AS run, query, runs, c.logged AS logged, rows, failed, error, fullscan_steps, sorts, autoindexes,
-       all_wall AS wall, all_cpu AS cpu, all_longest AS longest, is_unfinished, ended_wall, all_outside AS outside, prepare,
+       all_wall AS wall, all_cpu AS cpu, all_longest AS longest, is_unfinished, ended_wall, all_outside AS outside, prepares, prepare,
        iif(time > 0, coalesce(iif(:by = 'cpu', all_cpu, all_wall), 0) / time, NULL) AS share,
        -- The longest of all runs is one without its preparation.
        1.0 * (coalesce(ended_wall, all_wall) - iif(runs IS NULL, 0, prepare)) / nullif(coalesce(runs, c.logged), 0) AS each,

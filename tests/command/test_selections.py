@@ -358,7 +358,7 @@ class AllRuns(Selections):
         for statement in (1, 2, 3, 4):
             calls, ns = self.db.execute("SELECT sum(calls), sum(execution_time_ns) FROM statement_counters WHERE"
                                         " normalized_query_hash = 0xa000 + ?", (statement,)).fetchone()
-            self.assertIn("\n%d runs, %.3g ms each" % (calls, ns / calls / 1e6), "\n" + out)
+            self.assertIn("\n%d runs, %s each" % (calls, "%.1f us" % (ns / calls / 1e3) if ns / calls < 100000 else "%.1f ms" % (ns / calls / 1e6)), "\n" + out)
 
 
 if __name__ == "__main__":

@@ -99,9 +99,11 @@ class Sums(Tool):
             self.insert("statement_parts", normalized_query_hash=0xA001, database="/a.db", program="/usr/bin/app", layout=layout,
                         period=0, labels=0, calls=calls, execution_time_ns=ns, first_seen_ns=START, last_seen_ns=START)
         self.db.commit()
+        row, = self.rows("queries", self.trace)
+        self.assertEqual(row["notes"], "another plan is 3000 times faster")
         for command in "plan", "report":
             out = self.output(command, self.trace, "--like", "LIKE")
-            first, second = out.index("1 run, "), out.index("499 runs, 0.01 ms each")
+            first, second = out.index("1 run, "), out.index("499 runs, 10.0 us each")
             self.assertRegex(out[first:second], r"SCAN t .* 100.0 %")
             self.assertRegex(out[second:], r"\n└─ SEARCH t USING INDEX i \(y>\? AND y<\?\)\n")
         self.db.execute("DELETE FROM samples")
@@ -227,7 +229,7 @@ class Sums(Tool):
         self.insert_run(2, 60, query_duration_ns=240 * MS, run_delay_ns=12 * MS, prepare_time_ns=15 * MS)
         self.insert_run(3, 50, fullscan_steps=50000, sorts=1, autoindexes=7)
         self.insert("programs", id=9, statement=3, plan_hash=1)
-        for node, detail in enumerate(("SCAN t", "MATERIALIZE made", "SCAN made", "SCAN (subquery-2)", "SCAN json_each VIRTUAL TABLE INDEX 1:",
+        for node, detail in enumerate(("SCAN TABLE t", "SCAN t", "MATERIALIZE made", "SCAN made", "SCAN (subquery-2)", "SCAN json_each VIRTUAL TABLE INDEX 1:",
                                        "USE TEMP B-TREE FOR ORDER BY"), 1):
             self.insert("plan_nodes", program=9, node=node, detail=detail)
         self.insert_samples(self.insert_run(4, 40, io_sync_ns=30 * MS), 20, series=3, wait=6 | 34 << 8)
@@ -238,6 +240,21 @@ class Sums(Tool):
         for lines, failed in ((), " 1"), (("--runs",), ""):
             self.assertEqual([(row["waits"], row["notes"]) for row in self.rows("queries", self.trace, *lines)],
                              [(waits, notes % failed if "%s" in notes else notes) for waits, notes in wanted])
+
+    def test_holders_and_prepares(self):
+        """Who held the lock for longest, and how often the statement was prepared."""
+        self.insert_statement(1, "INSERT INTO t VALUES (?)")
+        run = self.insert_run(1, 100, lock_wait_ns=90 * MS)
+        for holder, ns in ("", 70 * MS), ("BEGIN\nIMMEDIATE", 10 * MS), ("UPDATE t SET a = 1 WHERE b = 2 AND c = 3 AND d", 20 * MS):
+            self.insert("waits_for_locks", query=run, holder_query=holder, wait_ns=ns)
+        row, = self.rows("queries", self.trace)
+        self.assertEqual(row["notes"], "lock held by UPDATE t SET a = 1 WHERE b = 2 AND c ...")
+        self.db.execute("DELETE FROM waits_for_locks WHERE wait_ns = ?", (20 * MS,))
+        row, = self.rows("queries", self.trace, "--runs")
+        self.assertEqual(row["notes"], "lock held by BEGIN IMMEDIATE")
+        self.insert_statement(2, "SELECT 1")
+        self.count(2, 100, {}, prepares=90, prepare_time_ns=50 * MS)
+        self.assertIn("prepare 25 % (90 times)", [row["notes"] for row in self.rows("queries", self.trace)])
 
     def test_report_begins_with_the_statements(self):
         """Those that make up 90 % of the time, a line each; then waits, plans, and functions last."""
@@ -283,6 +300,7 @@ class Sums(Tool):
         interpreter = [("_PyEval_EvalFrameDefault", "python3.12", "ceval.c", 7)] * 3
         self.insert_stack(2, *sqlite, driver, *interpreter, ("py::search:/srv/app.py", "app", "", 0), *interpreter,
                           ("py::get:/srv/lib/python3.12/site-packages/web.py", "app", "", 0), *interpreter, ("main", "python3.12", "", 0))
+        sqlite = ("unixRead", "shop", "/src/os_unix.c", 9), ("sqlite3_step", "shop", "/src/vdbe.c", 9)  # linked
         self.insert_stack(3, *sqlite, ("rusqlite::Statement::step", "shop", "/root/.cargo/registry/rusqlite/lib.rs", 3),
                           ("shop::find", "shop", "/srv/shop/src/find.rs", 55), ("core::ops::function", "shop", "/rustc/library/core/ops.rs", 9),
                           ("std::rt::lang_start", "shop", "/rustc/library/std/rt.rs", 9), ("main", "shop", "/srv/shop/src/main.rs", 7))
@@ -297,7 +315,7 @@ class Sums(Tool):
                                  r" *40\.0 % +40\.0 ms  find\.rs:55  shop::find\n\nTop functions")
         stacks = [line[17:] for line in report[report.index("Top stacks"):].splitlines()[2:]]
         self.assertEqual(stacks, ["sqlite3VdbeExec", "sqlite3_step", "stmt_step", "… 3 frames", "py::search:/srv/app.py", "… 7 frames", "main",
-                                  "sqlite3VdbeExec", "sqlite3_step", "rusqlite::Statement::step", "shop::find (find.rs:55)", "… 2 frames",
+                                  "unixRead (os_unix.c:9)", "sqlite3_step", "rusqlite::Statement::step", "shop::find (find.rs:55)", "… 2 frames",
                                   "main (main.rs:7)"])
 
     def test_outside_of_nodes(self):
@@ -319,6 +337,19 @@ class Sums(Tool):
         plan = self.output("plan", self.trace)
         self.assertEqual([(node, float(share)) for node, share in re.findall(r"─ (\S+(?: \w+\)?)?) .* ([0-9.]+) %  ", plan)],
                          [("SCAN t", 40.4), ("(not known)", 30.3), ("(preparing)", 9.1), ("(closing)", 20.2)], plan)
+
+    def test_cpu_time_of_checkpoints(self):
+        """Their stacks have the function, if names are known."""
+        self.insert_statement(1, "COMMIT")
+        self.insert_stack(2, ("pwrite64", "libc.so.6", "", 0), ("sqlite3WalCheckpoint", "libsqlite3.so.0", "", 0))
+        run = self.insert_run(1, 100, cpu_time_ns=100 * MS)
+        self.insert_samples(run, 60)
+        for _ in range(40):
+            self.time += 1
+            self.insert("samples", timestamp_ns=self.time, series=1, query=run, stack=2, weight=1)
+        for lines in (), ("--runs",):
+            row, = self.rows("queries", self.trace, *lines)
+            self.assertEqual(row["notes"], "checkpoint 40 %")
 
     def test_waits_of_short_runs(self):
         """Nothing tells what they waited for."""

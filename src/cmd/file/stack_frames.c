@@ -87,6 +87,8 @@ struct stack_text {
 	enum part part;
 	bool has_all_places, is_empty;
 	struct hash shape;
+	const struct export_line *caller; /* NULL: none so far */
+	const char *caller_module;
 };
 
 static const char *file_name(const struct export_line *line)
@@ -96,6 +98,19 @@ static const char *file_name(const struct export_line *line)
 	return slash ? slash + 1 : line->file;
 }
 
+/* The nearest frame of the program. One that SQLite's function of the same module called is SQLite's. */
+static void find_caller(struct stack_text *text, const struct export_line *line, const char *module,
+                        bool is_own)
+{
+	if (text->caller && strncmp(line->function, "sqlite3_", 8) == 0 &&
+	    strcmp(module, text->caller_module) == 0) {
+		text->caller = NULL;
+	} else if (is_own && !text->caller) {
+		text->caller = line;
+		text->caller_module = module;
+	}
+}
+
 static bool add_part(void *context, const struct export_line *line, const char *module)
 {
 	struct stack_text *text = context;
@@ -103,8 +118,10 @@ static bool add_part(void *context, const struct export_line *line, const char *
 	const bool has_place = line->line > 0 && (is_own || text->has_all_places);
 	const char *between = text->is_empty ? "" : "\n";
 
-	if (text->part == CALLER && (!text->is_empty || !is_own))
+	if (text->part == CALLER) {
+		find_caller(text, line, module, is_own);
 		return true;
+	}
 	text->is_empty = false;
 	switch (text->part) {
 	case FUNCTIONS:
@@ -113,10 +130,7 @@ static bool add_part(void *context, const struct export_line *line, const char *
 		break;
 	case MODULES: fprintf(text->to, "%s%s", between, module); break;
 	case OWNERS: fprintf(text->to, "%s%d", between, is_own); break;
-	case CALLER:
-		fprintf(text->to, has_place ? "%s\n%s:%d" : "%s\n", line->function, file_name(line),
-		        line->line);
-		break;
+	case CALLER: break;
 	case SHAPE: /* names are kept once, so equal texts have equal pointers */
 		hash_word(&text->shape, (uintptr_t)line->function);
 		if (has_place) {
@@ -145,6 +159,11 @@ static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, e
 	                   ? each_line(text.frames->names, trace ? trace : "[]", add_part, &text)
 	                   : SQLITE_NOMEM;
 
+	if (text.caller) {
+		text.is_empty = false;
+		fprintf(text.to, text.caller->line > 0 ? "%s\n%s:%d" : "%s\n", text.caller->function,
+		        file_name(text.caller), text.caller->line);
+	}
 	if (text.to && fclose(text.to) && !code)
 		code = SQLITE_NOMEM;
 	if (code == SQLITE_MISMATCH)
