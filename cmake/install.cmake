@@ -11,10 +11,10 @@ include(CMakePackageConfigHelpers)
 
 # Everything that `cmake --install` copies from the build, without the tests: what tools/demo builds.
 add_custom_target(installed)
-add_dependencies(installed queryprof queryprof_preload)
+add_dependencies(installed queryprof queryprof_recorder queryprof_preload)
 
 install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS queryprof_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS queryprof_preload queryprof_recorder LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h ${PROJECT_SOURCE_DIR}/src/queryprof.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

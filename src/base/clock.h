@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/of_recorder.h"
 #include "base/own_calls.h"
 
 #define NS_PER_S 1000000000ull
@@ -34,7 +35,12 @@ static inline uint64_t ns_of_timespec(struct timespec time)
  * it cannot read itself. 0 or -errno. NULL: there is no vdso (valgrind hides it), or it was not looked for
  * yet. Tests put other clocks here. */
 typedef int clock_function(clockid_t clock, struct timespec *now);
+ADDRESS_OF_RECORDER(clock_function *, clock_in_vdso);
+#ifdef QUERYPROF_REST
+#define clock_in_vdso (*clock_in_vdso_address())
+#else
 extern clock_function *clock_in_vdso __attribute__((visibility("hidden")));
+#endif
 
 /* False: the clock cannot be read. */
 static inline bool clock_read(clockid_t clock, struct timespec *now)

@@ -19,6 +19,7 @@
 #define LINE_BYTES 1024
 
 unsigned debug_topics;
+DEFINE_ADDRESS_OF_RECORDER(unsigned, debug_topics)
 
 static const char *const topic_names[DEBUG_TOPICS] = {
 	[DEBUG_HOOKS] = "hooks",

@@ -13,6 +13,8 @@
 #ifndef QUERYPROF_BASE_DEBUG_H
 #define QUERYPROF_BASE_DEBUG_H
 
+#include "base/of_recorder.h"
+
 enum debug_topic {
 	DEBUG_HOOKS,   /* which slots were patched, which were not, and why */
 	DEBUG_SYMBOLS, /* why a name or a line is missing */
@@ -21,7 +23,13 @@ enum debug_topic {
 	DEBUG_TOPICS,
 };
 
-extern unsigned debug_topics; /* one bit each; set while the library is loaded */
+/* One bit each; set while the library is loaded. */
+ADDRESS_OF_RECORDER(unsigned, debug_topics);
+#ifdef QUERYPROF_REST
+#define debug_topics (*debug_topics_address())
+#else
+extern unsigned debug_topics;
+#endif
 
 #define debug_log(topic, ...)                                                                                \
 	do {                                                                                                 \

@@ -18,17 +18,36 @@ BOUNDED_WAIT_DEFINE(before_fork_briefly, "fork(): a lock whose holder may wait f
 extern const struct lock *const __start_queryprof_locks[] __attribute__((weak, visibility("hidden")));
 extern const struct lock *const __stop_queryprof_locks[] __attribute__((weak, visibility("hidden")));
 
-_Static_assert(LOCK_RANKS <= 64, "a bit for each place");
+_Static_assert(LOCK_RANKS <= 64, "a bit for each rank");
 
 /* Which locks this thread has taken for its fork(). One a thread: two can fork at once. */
 static __thread uint64_t taken;
 
-const struct lock *lock_at(enum lock_rank rank)
+/* Of another library, which calls this one's functions. */
+static const struct lock *const *joined; /* atomic */
+static const struct lock *const *joined_end;
+
+void locks_join(const struct lock *const *first, const struct lock *const *end)
 {
-	for (const struct lock *const *at = __start_queryprof_locks; at < __stop_queryprof_locks; at++)
+	joined_end = end;
+	__atomic_store_n(&joined, first, __ATOMIC_RELEASE);
+}
+
+static const struct lock *find(const struct lock *const *at, const struct lock *const *end,
+                               enum lock_rank rank)
+{
+	for (; at < end; at++)
 		if ((*at)->rank == rank)
 			return *at;
 	return NULL;
+}
+
+const struct lock *lock_at(enum lock_rank rank)
+{
+	const struct lock *const *others = __atomic_load_n(&joined, __ATOMIC_ACQUIRE);
+	const struct lock *lock = find(__start_queryprof_locks, __stop_queryprof_locks, rank);
+
+	return lock || !others ? lock : find(others, joined_end, rank);
 }
 
 /* --- cancellation ------------------------------------------------------------------------------ */
@@ -66,9 +85,12 @@ static __thread uint64_t held;
 
 static const struct lock *lock_of(const struct mutex *mutex)
 {
-	for (const struct lock *const *at = __start_queryprof_locks; at < __stop_queryprof_locks; at++)
-		if ((*at)->mutex == mutex)
-			return *at;
+	for (int rank = 0; rank < LOCK_RANKS; rank++) {
+		const struct lock *lock = lock_at((enum lock_rank)rank);
+
+		if (lock && lock->mutex == mutex)
+			return lock;
+	}
 	return NULL;
 }
 

@@ -44,12 +44,12 @@
 enum lock_rank {
 	LOCK_OFFER,  /* entry/extension.c: requesting SQLite's routines */
 	LOCK_SQLITE, /* sqlite/library/host.c: calls of queryprof's own that take SQLite's mutexes for all */
-	LOCK_RECORD, /* entry/record.c: libraries being taken on */
+	LOCK_RECORD, /* recorder/record.c: libraries being taken on */
 	LOCK_LATE_PATCH,       /* sqlite/calls/adopt.c: code being patched that threads run */
-	LOCK_PROCESS,          /* entry/process.c: starting and stopping */
+	LOCK_PROCESS,          /* recorder/process.c: starting and stopping */
 	LOCK_HOOKS,            /* hook/hook.c: slots being patched */
 	LOCK_LIBRARIES,        /* sqlite/library/host.c: the SQLite libraries */
-	LOCK_ENGINE,           /* entry/engine_query.c: queries to be used again */
+	LOCK_ENGINE,           /* recorder/engine_query.c: queries to be used again */
 	LOCK_SETTINGS_CHANGE,  /* settings: one change at a time */
 	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */
 	LOCK_SESSIONS,         /* sqlite/session/session.c: the table of sessions */
@@ -139,6 +139,11 @@ struct lock {
 void locks_before_fork(void);
 void locks_after_fork_in_parent(void);
 void locks_after_fork_in_child(void);
+
+/* Locks of another library that calls these functions: its list, of which those count whose ranks are free
+ * here.
+ */
+void locks_join(const struct lock *const *first, const struct lock *const *end);
 
 /* The lock at a rank, NULL when this program has none there. */
 const struct lock *lock_at(enum lock_rank rank);

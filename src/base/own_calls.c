@@ -2,6 +2,7 @@
 #include "base/own_calls.h"
 
 uint64_t own_calls_forbidden[OWN_CALL_NUMBERS / 64];
+DEFINE_ADDRESS_OF_RECORDER(uint64_t, own_calls_forbidden)
 
 #define ENTRY(name, callers, loss) { #name, SYS_##name, callers, loss },
 const struct own_call own_calls[] = { OWN_CALLS(ENTRY) };

@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/of_recorder.h"
+
 /* Older headers do not know them. */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -155,7 +157,12 @@ enum own_loss {
 
 /* Bit by bit: calls that would be punished. Relaxed: a thread that installs a filter sees its own stores, and
  * other threads are ordered by the system call that installs it. */
+ADDRESS_OF_RECORDER(uint64_t, own_calls_forbidden);
+#ifdef QUERYPROF_REST
+#define own_calls_forbidden (own_calls_forbidden_address())
+#else
 extern uint64_t own_calls_forbidden[OWN_CALL_NUMBERS / 64] __attribute__((visibility("hidden")));
+#endif
 
 static inline bool own_call_is_forbidden(long number)
 {

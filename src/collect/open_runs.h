@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs that have not ended, in memory that another process holds, too (store/shared_ring.h). A cursor that
+ * Runs that have not ended, in memory that another process holds, too (handover/shared_ring.h). A cursor that
  * is open and that nobody steps has no sample: when its process is gone, however that ended, the other
  * process writes what is known of it.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits that have not ended, in memory that another process holds, too (store/shared_ring.h). A
+ * Waits that have not ended, in memory that another process holds, too (handover/shared_ring.h). A
  * thread that never comes back from a call has no sample of it: when the process is gone, the other
  * process writes the sample, and what is known of the query.
  *

@@ -2,10 +2,12 @@
 #include "collect/state.h"
 
 struct ring *state_ring;
+DEFINE_ADDRESS_OF_RECORDER(struct ring *, state_ring)
 int sampler_signal_number;
 
 static uint64_t own_counters[SAMPLER_COUNTERS];
 uint64_t *sampler_counters = own_counters;
+DEFINE_ADDRESS_OF_RECORDER(uint64_t *, sampler_counters)
 
 void state_place_counters(uint64_t counters[SAMPLER_COUNTERS])
 {

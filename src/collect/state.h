@@ -7,9 +7,17 @@
 
 #include <stdint.h>
 
+#include "base/of_recorder.h"
+
 struct ring;
 
-extern struct ring *state_ring; /* atomic; sampler_ring() */
+/* Atomic; sampler_ring(). */
+ADDRESS_OF_RECORDER(struct ring *, state_ring);
+#ifdef QUERYPROF_REST
+#define state_ring (*state_ring_address())
+#else
+extern struct ring *state_ring;
+#endif
 
 /* The ring that samples go to, NULL while stopped. */
 static inline struct ring *sampler_ring(void)
@@ -39,7 +47,12 @@ enum sampler_counter {
 uint64_t sampler_counter(enum sampler_counter which);
 
 /* Counters of sampler_counter(). Relaxed: they say nothing about other memory. */
+ADDRESS_OF_RECORDER(uint64_t *, sampler_counters);
+#ifdef QUERYPROF_REST
+#define sampler_counters (*sampler_counters_address())
+#else
 extern uint64_t *sampler_counters;
+#endif
 
 /* From now on they are here, in memory that another process holds, too; NULL: in this process's own. Before
  * the first thread is followed, and in a forked child, which begins with zeros. */

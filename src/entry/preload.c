@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The preload of `queryprof record`: loads the library as soon as the process has
+ * The preload of `queryprof record`: loads the recorder as soon as the process has
  * SQLite, and notifies it when modules have come. Most processes that a command starts
  * (shells, compilers) never have SQLite; they carry these functions and nothing
  * else. A SQLite inside the program or a module brings the library when it opens its first
@@ -30,7 +30,8 @@
 #include "base/filters.h"
 #include "base/loader.h"
 #include "base/memory_headroom.h"
-#include "entry/mark.h"
+#include "recorder/mark.h"
+#include "recorder_table.h"
 #include "sqlite/library/library.h"
 #include "sqlite/calls/namespaces.h"
 #include "sqlite/static/opening.h"
@@ -39,6 +40,12 @@ __attribute__((visibility("default"))) void __gmon_start__(void);
 __attribute__((visibility("default"))) void *dlmopen(Lmid_t space, const char *file, int mode);
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+
+/* One for all libraries of the process that have it: the first one counts, and that is this one. */
+struct qp_span_context;
+extern __thread struct qp_span_context *qp_span_here
+	__attribute__((visibility("default"), tls_model("initial-exec")));
+__thread struct qp_span_context *qp_span_here;
 
 static bool active;
 static int (*record)(void); /* qp_record() */
@@ -51,18 +58,34 @@ static int read_adds(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-/* The library lies beside the preload. */
+/* The recorder that a host's own libqueryprof.so contains, if it is of this build; NULL: none. One that comes
+ * later uses the recorder of the process (entry/linked_recorder.c). */
+static void *find_hosts_library(void)
+{
+	void *handle = dlopen("libqueryprof.so.0", RTLD_NOW | RTLD_NOLOAD);
+
+	if (handle && !dlsym(handle, RECORDER_TABLE_NAME)) {
+		dlclose(handle);
+		handle = NULL;
+	}
+	return handle;
+}
+
+/* The recorder lies beside the preload. */
 static void *open_library(void)
 {
 	char path[PATH_MAX];
+	void *hosts = find_hosts_library();
 	const char *slash;
 	Dl_info info;
 
+	if (hosts)
+		return hosts;
 	if (!dladdr((void *)__gmon_start__, &info) || !info.dli_fname)
 		return NULL;
 	slash = strrchr(info.dli_fname, '/');
-	if (!slash || snprintf(path, sizeof(path), "%.*s/libqueryprof.so", (int)(slash - info.dli_fname),
-	                       info.dli_fname) >= (int)sizeof(path))
+	if (!slash || snprintf(path, sizeof(path), "%.*s/libqueryprof-recorder.so",
+	                       (int)(slash - info.dli_fname), info.dli_fname) >= (int)sizeof(path))
 		return NULL;
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/process_start.h"
 #include "store/store.h"
 #include "symbol/perf_map.h"
 
@@ -23,7 +24,7 @@ static int64_t own_start_time(void)
 	pid_t now = getpid();
 	/* Acquire, release: a thread that reads the process's id here also reads its start. */
 	if (__atomic_load_n(&process, __ATOMIC_ACQUIRE) != now) {
-		__atomic_store_n(&start, store_process_start(), __ATOMIC_RELAXED);
+		__atomic_store_n(&start, process_start_ns(), __ATOMIC_RELAXED);
 		__atomic_store_n(&process, now, __ATOMIC_RELEASE);
 	}
 	return __atomic_load_n(&start, __ATOMIC_RELAXED);

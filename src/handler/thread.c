@@ -4,6 +4,7 @@
 #include <signal.h>
 
 __thread struct thread *thread_current;
+DEFINE_ADDRESS_OF_RECORDER(struct thread *, thread_current)
 __thread struct span_current span_current;
 
 #define SLOT_ALIGN 64 /* a cache line: neighbours' counters do not share one */

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/of_recorder.h"
 #include "base/fast_clock.h"
 #include "handler/labels.h"
 #include "handler/unwind/unwind.h"
@@ -135,8 +136,13 @@ static inline struct unwind_memo *thread_memo(struct thread *thread)
 }
 
 /* The calling thread's slot, NULL while it is not registered. */
+ADDRESS_OF_RECORDER(struct thread *, thread_current);
+#ifdef QUERYPROF_REST
+#define thread_current (*thread_current_address())
+#else
 extern __thread struct thread *thread_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+#endif
 
 /* The span that runs on the calling thread, and how many samples fell into spans of the thread.
  * The thread writes the first, its handler the second. Not of the slot: src/span outlives it. */

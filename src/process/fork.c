@@ -16,6 +16,7 @@
 
 #include "base/lock.h"
 #include "base/own_calls.h"
+#include "base/own_process.h"
 #include "collect/ledger_reader.h"
 #include "collect/ring_reader.h"
 #include "collect/slots.h"
@@ -58,6 +59,7 @@ static void after_in_child(void)
 	struct thread *thread = thread_current;
 	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
 
+	own_process_renew();
 	own_calls_renew_in_child();
 	empty_ring();
 	ledger_reset_in_child();

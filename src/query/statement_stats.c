@@ -35,7 +35,7 @@
 #define FAILURES_LOGGED 10u
 
 LOCK_DEFINE(fold_lock, LOCK_STATEMENTS_FOLD);
-LOCK_DEFINE(table_lock, LOCK_STATEMENTS);
+LOCK_DEFINE(table_lock, LOCK_STATEMENTS, .in_child = statement_stats_reset_in_child);
 static uint64_t folded; /* atomic */
 
 size_t statement_stats_most = STATEMENTS_MAX_DEFAULT;

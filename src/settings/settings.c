@@ -23,10 +23,25 @@
 extern const struct setting *const __start_queryprof_settings[] __attribute__((weak, visibility("hidden")));
 extern const struct setting *const __stop_queryprof_settings[] __attribute__((weak, visibility("hidden")));
 
+/* Of another library, which calls this one's functions. */
+static const struct setting *const *joined; /* atomic */
+static const struct setting *const *joined_end;
+
+/* NULL: that was the last. Of two with one name the first counts. */
+static const struct setting *const *next_in_list(const struct setting *const *at)
+{
+	const struct setting *const *others = __atomic_load_n(&joined, __ATOMIC_ACQUIRE);
+
+	at = at ? at + 1 : __start_queryprof_settings;
+	if (at == __stop_queryprof_settings)
+		at = others;
+	return at == joined_end ? NULL : at;
+}
+
 #define EACH_SETTING(at)                                                                                     \
-	const struct setting *const *at = __start_queryprof_settings;                                        \
-	at < __stop_queryprof_settings;                                                                      \
-	at++
+	const struct setting *const *at = next_in_list(NULL);                                                \
+	at;                                                                                                  \
+	at = next_in_list(at)
 
 /* Lock order: `changing`, then `values`. The first is held while the room takes a
  * change over, which may last; the second only to copy. */
@@ -116,22 +131,38 @@ static void read_environment(const struct setting *setting, struct setting_value
 		write_both(setting, value);
 }
 
+static void read_default(const struct setting *setting, struct setting_value *value)
+{
+	value->setting = setting;
+	value->number = setting->default_value;
+	strcpy(value->text, setting->default_text ? setting->default_text : "");
+	write_both(setting, value);
+	read_environment(setting, value);
+}
+
 static void read_defaults(void)
 {
 	static struct setting_value value; /* it must not fail, and is too large for a small stack */
 
-	for (const struct setting *setting = NULL; (setting = settings_next(setting));) {
-		value.setting = setting;
-		value.number = setting->default_value;
-		strcpy(value.text, setting->default_text ? setting->default_text : "");
-		write_both(setting, &value);
-		read_environment(setting, &value);
-	}
+	for (const struct setting *setting = NULL; (setting = settings_next(setting));)
+		read_default(setting, &value);
 }
 
 void settings_init(void)
 {
 	once_do(&once, read_defaults);
+}
+
+void settings_join(const struct setting *const *first, const struct setting *const *end)
+{
+	static struct setting_value value;
+
+	settings_init();
+	joined_end = end;
+	__atomic_store_n(&joined, first, __ATOMIC_RELEASE);
+	for (; first < end; first++)
+		if (settings_find((*first)->name) == *first)
+			read_default(*first, &value);
 }
 
 const char *settings_environment_error(void)

@@ -20,6 +20,10 @@ struct session_settings;
 void settings_init(void);
 const char *settings_environment_error(void); /* NULL: none */
 
+/* Settings of another library that calls these functions: its list, of which those count whose names are new
+ * here. They are read from the environment, too. */
+void settings_join(const struct setting *const *first, const struct setting *const *end);
+
 /* The environment's variable for a setting, in `variable`, which has room for `size` bytes. */
 void settings_variable(const char *name, char *variable, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks in memory that another process holds, too (store/shared_ring.h). If the process is gone,
+ * Chunks in memory that another process holds, too (handover/shared_ring.h). If the process is gone,
  * killed or by exec, before its threads have handed over what they recorded there, it is not lost: the
  * other process closes the spans that ran and stores them.
  *

@@ -24,6 +24,8 @@
 #include "label/sets.h"
 #include "query/statement_stats.h"
 #include "query/watch_cost.h"
+#include "recorder/confined.h"
+#include "recorder/process.h"
 #include "settings/settings.h"
 #include "span/keep.h"
 #include "sqlite/library/host.h"
@@ -34,13 +36,6 @@
 #include "handler/budget.h"
 #include "timers/shared_timer.h"
 #include "wire/ledger.h"
-
-static const struct ring *the_ring;
-
-void metrics_set_ring(const struct ring *ring)
-{
-	__atomic_store_n(&the_ring, ring, __ATOMIC_RELEASE);
-}
 
 /* The counters of one part, which numbers them by an enum of its own. */
 #define GETTER(name, read, counter)                                                                          \
@@ -81,7 +76,7 @@ enum { RING_SIZE, RING_USED, RING_DROPPED };
 
 static uint64_t get_ring(int which)
 {
-	const struct ring *ring = __atomic_load_n(&the_ring, __ATOMIC_ACQUIRE);
+	const struct ring *ring = process_ring();
 	uint64_t tail;
 
 	if (!ring)
@@ -164,17 +159,10 @@ static char *text_of_libraries(int which)
 	return text;
 }
 
-static const char *confinement; /* atomic */
-
-void metrics_set_confinement(const char *sentence)
-{
-	__atomic_store_n(&confinement, sentence, __ATOMIC_RELEASE);
-}
-
 /* What a filter leaves out, or that there is one which cannot be read. */
 static char *text_of_confinement(int which)
 {
-	const char *sentence = __atomic_load_n(&confinement, __ATOMIC_ACQUIRE);
+	const char *sentence = confined_sentence();
 	char names[1200];
 
 	(void)which;
@@ -190,7 +178,7 @@ static char *text_of_confinement(int which)
 /* A person whose queries were all short sees two empty tables. */
 static char *text_of_emptiness(int which)
 {
-	const char *confined = __atomic_load_n(&confinement, __ATOMIC_ACQUIRE);
+	const char *confined = confined_sentence();
 
 	(void)which;
 	if (ledger_read(LEDGER_STORED))

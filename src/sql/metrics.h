@@ -8,14 +8,6 @@
 
 #include "queryprof.h"
 
-struct ring;
-
-/* The ring to report on; NULL: none (yet). It must outlive all calls below. */
-void metrics_set_ring(const struct ring *ring);
-
-/* What the host's seccomp filter leaves out: a text that stays; NULL: nothing. */
-void metrics_set_confinement(const char *sentence);
-
 /* Calls `each` until it returns non-zero. */
 void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context);
 

@@ -17,7 +17,7 @@
 #include "span/chunk_pool.h"
 #include "store/control.h"
 #include "store/counters.h"
-#include "store/shared_ring.h"
+#include "handover/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/lifecycle.h"
 #include "store/write/retention.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stores what other processes record, in their name and as a flusher of their own would: while they run, what
- * they have committed to their shared rings (store/shared_ring.h), and the rest when they are gone, however
- * they ended. They never wait for it: a ring that is not read in time is full, and counts what it drops.
+ * they have committed to their shared rings (handover/shared_ring.h), and the rest when they are gone,
+ * however they ended. They never wait for it: a ring that is not read in time is full, and counts what it
+ * drops.
  *
  * One thread at a time.
  */

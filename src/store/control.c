@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "collect/ring_reader.h"
+#include "handover/storing.h"
 #include "queryprof.h"
 #include "store/read/pool.h"
 #include "timers/threads.h"
@@ -45,6 +46,8 @@ void control_set_state(enum store_state state)
 	          store_control.open_path ? store_control.open_path : "none",
 	          store_control.error ? store_control.error : "none");
 	/* Relaxed: store_start() that reads an older state only takes the lock. */
+	if ((state == STORE_READY) != (store_control.state == STORE_READY))
+		storing_await_first_record(state == STORE_READY);
 	__atomic_store_n(&store_control.state, state, __ATOMIC_RELAXED);
 	condition_change(&store_control.changed);
 }

@@ -25,7 +25,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/lock.h"
 #include "store/waiting.h"
@@ -38,21 +37,12 @@ struct sqlite3;
  * transaction, and `file` identifies the file. True: there is more to do. */
 typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 
-/* Storing fails from now on; called by the flusher, once until it goes on. */
-typedef void (*store_failure)(const char *sentence);
-
 /* Where and how to store; `path` NULL: a temporary file. */
 struct settings_of_store {
 	char *path; /* absolute, malloc'ed */
 	int64_t max_bytes, flush_interval_ns;
 	bool does_chores;
 	bool is_elsewhere;
-};
-
-/* What the store calls; NULL: nothing. */
-struct store_callbacks {
-	store_chore chore;
-	store_failure on_failure;
 };
 
 enum store_state {
@@ -85,7 +75,7 @@ struct control {
 	/* Written under the lock; store_start() reads it without. */
 	enum store_state state;
 
-	struct store_callbacks callbacks; /* store_follow() */
+	store_chore chore; /* NULL: none */
 
 	/* Written by API calls, under the lock. */
 	struct ring *ring; /* NULL: none, whatever the state */
@@ -93,7 +83,6 @@ struct control {
 	bool (*start_thread)(void); /* READY to RUNNING; called with the lock held */
 	struct store_thread thread;
 	int64_t retry_thread_at;
-	pid_t owner;
 	enum watch_state watch;
 	unsigned pauses;       /* forks under way */
 	uint64_t drain_target; /* ring position that a caller waits for */

@@ -400,7 +400,7 @@ static bool is_requested(void)
 /* Work that can wait, while there is room for samples to wait, too. */
 static void do_chores(void)
 {
-	store_chore chore = store_control.callbacks.chore;
+	store_chore chore = store_control.chore;
 	bool more =
 		flusher.does_chores && chore && flusher.writer.database.db && flusher_ensure_file() == QP_OK;
 
@@ -495,7 +495,6 @@ void flusher_discard(void)
 
 void flusher_reset_in_child(void)
 {
-	statement_stats_reset_in_child();
 	flusher.losses = (struct losses){ .ring_dropped = 0 };
 	flusher.refusals = (struct refusals){ .timers = 0 };
 	flusher.failure[0] = '\0';

@@ -143,16 +143,6 @@ static char *make_path(char **error)
 	return text_format("%s/trace.db", flusher.tempdir.path);
 }
 
-/* What is in memory ends with the process. */
-static void tell_refusal(void)
-{
-	char *sentence = flusher_refusal();
-
-	if (sentence && store_control.callbacks.on_failure)
-		store_control.callbacks.on_failure(sentence);
-	free(sentence);
-}
-
 int flusher_open_file(char **error)
 {
 	struct database_limits limits;
@@ -180,7 +170,6 @@ int flusher_open_file(char **error)
 	}
 	show_file(flusher.file.path,
 	          database_number(flusher.writer.database.db, "SELECT identity FROM state", 0));
-	tell_refusal();
 	return QP_OK;
 }
 
@@ -207,11 +196,8 @@ void flusher_note_failure(char *sentence)
 	store_count(STORE_ERRORS, 1);
 	if (sentence)
 		snprintf(flusher.failure, sizeof(flusher.failure), "%s", sentence);
-	if (!flusher.failing) {
+	if (!flusher.failing)
 		flusher.retry_pause = RETRY_FIRST_NS;
-		if (store_control.callbacks.on_failure && sentence)
-			store_control.callbacks.on_failure(sentence);
-	}
 	show_error(sentence);
 	flusher.failing = true;
 	flusher.retry_at = control_now_ns() + flusher.retry_pause;

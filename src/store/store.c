@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/free_later.h"
 #include "base/lock.h"
+#include "base/own_process.h"
 #include "base/text.h"
-#include "base/hot_path.h"
 #include "collect/ring_reader.h"
 #include "collect/state.h"
 #include "query/inspect.h"
@@ -82,11 +82,6 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 	return settings->path ? 0 : ENOMEM;
 }
 
-bool store_is_here(void)
-{
-	return __atomic_load_n(&store_control.owner, __ATOMIC_RELAXED) == getpid();
-}
-
 bool store_is_elsewhere(void)
 {
 	return __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) == STORE_ELSEWHERE;
@@ -99,9 +94,9 @@ bool store_waits_for_file(void)
 
 REQUIRES(store_control.lock) static bool start_thread(void);
 
-void store_follow(const struct store_callbacks *callbacks)
+void store_set_chore(store_chore chore)
 {
-	store_control.callbacks = *callbacks;
+	store_control.chore = chore;
 }
 
 /* What readers here read is what the other process has stored. */
@@ -131,7 +126,7 @@ int store_init(struct ring *ring, const struct store_config *config)
 		store_control.reading_wanted = false;
 		store_control.drained = store_control.drain_target = ring_tail(ring);
 		store_control.retry_thread_at = 0;
-		__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
+		own_process_renew();
 		if (store_control.state == STORE_NONE && settings.is_elsewhere)
 			begin_elsewhere();
 		else if (store_control.state == STORE_NONE)
@@ -215,7 +210,7 @@ REQUIRES(store_control.lock) static bool start_thread(void)
 	return true;
 }
 
-HOT_PATH void store_start(void)
+void store_start(void)
 {
 	/* Relaxed: the state is read again under the lock. */
 	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) != STORE_READY)
@@ -238,18 +233,12 @@ int store_open(char **error)
 	return control_request(REQUEST_OPEN, &none, &waiting, error);
 }
 
-/* Until store_init(), and the hooks of fork(), say so. */
-__attribute__((constructor)) static void on_load(void)
-{
-	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
-}
-
 void store_open_ahead(void)
 {
 	char *error = NULL;
 
 	/* An error is the flusher's to report, when there is something to store. */
-	if (store_is_here() && !control_epoch())
+	if (own_process_is_here() && !control_epoch())
 		store_open(&error);
 	free(error);
 }
@@ -346,7 +335,7 @@ bool store_drain(int timeout_ms)
 	return store_drain_waiting(&(struct store_wait){ .timeout_ms = timeout_ms });
 }
 
-/* Where store_is_here(). */
+/* In the process itself. */
 static void drain_for_end(struct waiting *waiting)
 {
 	uint64_t target;
@@ -376,7 +365,7 @@ void store_leader_ends(void)
 {
 	bool watched;
 
-	if (!store_is_here() || syscall(SYS_gettid) != getpid())
+	if (!own_process_is_here() || syscall(SYS_gettid) != getpid())
 		return;
 	control_lock();
 	if (store_control.watch == WATCH_NONE)
@@ -430,7 +419,7 @@ static void shut_down(struct waiting waiting)
 
 	/* A child that came without queryprof's hooks: the lock may be held by a thread that it
 	 * does not have. */
-	if (!store_is_here())
+	if (!own_process_is_here())
 		return;
 	control_lock();
 	if (!store_control.ring || is_ending() || !stop_thread(&waiting)) {
@@ -527,7 +516,7 @@ static void drain_before_destructors(void)
 static void on_end_of_destructors(void *unused)
 {
 	(void)unused;
-	if (store_is_here())
+	if (own_process_is_here())
 		control_keep_threads();
 	shut_down(waiting_begin_ms(&at_exit, left_ms));
 }
@@ -536,7 +525,7 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 {
 	struct waiting ending = waiting_begin_ms(&at_exit, INT_MAX);
 
-	if (store_is_here())
+	if (own_process_is_here())
 		drain_before_destructors();
 	left_ms = (int)(bounded_wait_left(&ending.bound) / NS_PER_MS);
 	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
@@ -609,13 +598,11 @@ REQUIRES(store_control.lock) static void reset_control(void)
 	store_control.request = REQUEST_NONE;
 	store_control.reading_wanted = false;
 	store_control.retry_thread_at = 0;
-	__atomic_store_n(&store_control.owner, getpid(), __ATOMIC_RELAXED);
+	own_process_renew();
 	__atomic_store_n(&store_control.epoch, 0, __ATOMIC_RELEASE);
 	free_text_later(store_control.open_path);
 	store_control.open_path = NULL;
 	if (store_control.is_confined) { /* without a thread, and with the reason */
-		if (store_control.state == STORE_ELSEWHERE && !store_control.settings.is_elsewhere)
-			control_set_state(STORE_DISABLED);
 		return;
 	}
 	free_text_later(store_control.error);
@@ -626,11 +613,10 @@ REQUIRES(store_control.lock) static void reset_control(void)
 		control_set_state(store_control.ring ? STORE_READY : STORE_NONE);
 }
 
-void store_adopt_ring_in_child(struct ring *ring, bool is_elsewhere)
+void store_adopt_ring_in_child(struct ring *ring)
 {
 	if (store_control.ring)
 		store_control.ring = ring;
-	store_control.settings.is_elsewhere = is_elsewhere;
 }
 
 RELEASES(store_control.lock) void store_after_fork_child(void)
@@ -651,3 +637,10 @@ RELEASES(store_control.lock) void store_after_fork_child(void)
 	}
 	control_unlock();
 }
+
+static const struct lock_group locks = {
+	.before_fork = store_before_fork,
+	.after_fork_in_parent = store_after_fork_parent,
+	.after_fork_in_child = store_after_fork_child,
+};
+LOCK_DEFINE_GROUP(store, LOCK_STORE, &locks);

@@ -21,7 +21,6 @@
 
 #include "store/control.h"
 #include "store/counters.h"
-#include "store/process_start.h"
 #include "store/read/reader.h"
 #include "store/read/space.h"
 
@@ -36,7 +35,7 @@ struct store_config {
 };
 
 /* Before store_init(). */
-void store_follow(const struct store_callbacks *callbacks);
+void store_set_chore(store_chore chore);
 
 /* Remembers where to store. The file comes with the first record, the flusher with
  * store_start() (store_open() makes both come at once). 0 or an errno value. */
@@ -64,9 +63,6 @@ int store_open(char **error);
  * and is written to through what is open then. Does nothing in a child of vfork(). */
 void store_open_ahead(void);
 
-/* Whether the store's memory is this process's: not in a child of vfork(). */
-bool store_is_here(void);
-
 /* New configuration. Records that the ring holds go to the old file first. On failure
  * (as for store_open) the old configuration stays in force. */
 int store_configure(const struct store_config *config, char **error);
@@ -81,7 +77,7 @@ bool store_drain_waiting(const struct store_wait *wait);
 /* Whether another process, or a reader, has the file: the flusher has waited for it since it last stored. */
 bool store_waits_for_file(void);
 
-/* For _exit(), where store_is_here(): what is in the ring is stored within a second, or not. May be called in
+/* For _exit(), in the process itself: what is in the ring is stored within a second, or not. May be called in
  * a signal handler. */
 void store_drain_for_exit(void);
 
@@ -114,7 +110,7 @@ void store_before_fork(void);
 void store_after_fork_parent(void);
 void store_after_fork_child(void);
 
-/* Before that: where the child's ring is, and whether another process has it. */
-void store_adopt_ring_in_child(struct ring *ring, bool is_elsewhere);
+/* Before that, where another process has the ring or its parent's: the child's own. */
+void store_adopt_ring_in_child(struct ring *ring);
 
 #endif

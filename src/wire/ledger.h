@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "base/of_recorder.h"
+
 /* In the end signals + taken = stored + dropped + idle + stacks + late + foreign +
  * reentered. */
 enum ledger_counter {
@@ -39,7 +41,12 @@ enum unwind_counter {
 };
 
 /* Defined by handler/unwind/unwind.c. */
+ADDRESS_OF_RECORDER(uint64_t, unwind_counters);
+#ifdef QUERYPROF_REST
+#define unwind_counters (unwind_counters_address())
+#else
 extern uint64_t unwind_counters[UNWIND_COUNTERS] __attribute__((visibility("hidden")));
+#endif
 
 /* Async-signal-safe. Relaxed: each counter is a number by itself. */
 static inline void unwind_count(enum unwind_counter which)

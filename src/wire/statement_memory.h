@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of the counters of statements and their texts. Under `record` that is memory that the
- * command holds, too (store/shared_ring.h): what has not come to the file yet is there when the
+ * command holds, too (handover/shared_ring.h): what has not come to the file yet is there when the
  * process is gone. Statements that do not fit in there, and elsewhere all, are in private memory.
  */
 #ifndef QUERYPROF_WIRE_STATEMENT_MEMORY_H

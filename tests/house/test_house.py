@@ -3,6 +3,7 @@
 """The order of the house, read from the sources of src/:
 
 - a room includes only rooms before it (ROOMS), so no circle of files crosses rooms;
+- what a recorded program loads has the rooms up to `recorder` in it, and nothing of those after (NOT_RECORDED);
 - the rooms up to `hook` name nothing of SQLite (WITHOUT_SQLITE);
 - what waits, or takes the loader's lock, is called only where the list of waits has it (WAITS_IN);
 - a header's functions are defined in the .c, .inc or .S of the same base name, or in one for each
@@ -13,7 +14,7 @@ What is a matter of judgement is printed for the reader and fails nothing: the l
 link into the signal handler, from the build; files of more than 600 lines, the .inc files that they include counted;
 files that include each other in a circle (a file is a base name: x.c and x.h); folders of a room that include each other.
 
-usage: test_house.py SOURCE_DIR [BUILD_DIR HANDLER_OBJECT...]"""
+usage: test_house.py SOURCE_DIR [BUILD_DIR RECORDER PRELOAD HANDLER_OBJECT...]"""
 
 import os
 import re
@@ -23,12 +24,13 @@ import unittest
 
 ROOT = os.path.abspath(sys.argv.pop(1))
 SOURCE = os.path.join(ROOT, "src")
-BUILD, HANDLER = sys.argv[1:2], sys.argv[2:]
+BUILD, RECORDED, HANDLER = sys.argv[1:2], sys.argv[2:4], sys.argv[4:]
 del sys.argv[1:]
 ROOMS = ("base", "settings", "wire", "system", "handler", "collect", "timers", "process", "span", "query", "label", "modules",
-         "hook", "symbol", "store", "frames", "sqlite", "sqlite/calls", "sql", "export", "entry", "cmd/ui",
+         "handover", "hook", "sqlite", "sqlite/calls", "recorder", "symbol", "store", "frames", "sql", "export", "entry", "cmd/ui",
          "cmd/line", "cmd/http", "cmd/file", "cmd/read", "cmd/export", "cmd/push", "cmd/pull", "cmd/record", "cmd")
 WITHOUT_SQLITE = ROOMS[:ROOMS.index("hook") + 1]
+NOT_RECORDED = "symbol", "store", "frames", "sql", "export", "cmd"
 LINES = 600
 PROCESSORS = "", "_aarch64", "_x86_64"
 
@@ -46,8 +48,7 @@ WAITS_IN = {
     "base/bounded_wait.c": {"futex_wait", "sched_yield"},
     "base/lock.c": {"futex_wait"},  # a mutex's holder, and what is done once, by another thread
     "base/loader.c": {"dl_iterate_phdr"},  # a forked child finds that lock taken
-    "entry/handover.c": {"ppoll"},  # in the list
-    "store/detach.c": {"poll"},  # without waiting
+    "handover/handover.c": {"ppoll"},  # in the list
     "sqlite/static/freeze.c": {"wait4"},  # a child that has ended, or without waiting
 }
 HOSTS_CALLS = {"hook/calls.c", "hook/signals.c", "hook/waits.c"}
@@ -277,6 +278,21 @@ class House(unittest.TestCase):
         self.assertTrue(any(base(path) == "handler/sample" for path in TEXTS), "no sources in " + SOURCE)
         print_judgements()
         self.assertEqual(sorted(violations()), [], "see the head of test_house.py")
+
+    @unittest.skipUnless(RECORDED, "without a build")
+    def test_recorded_program(self):
+        """By the symbols of the two files that it loads."""
+        defined = {}
+        for library in RECORDED:
+            for line in subprocess.run(["nm", "--defined-only", "--format=posix", library], capture_output=True, text=True,
+                                       check=True).stdout.splitlines():
+                defined[line.split()[0]] = os.path.basename(library)
+        self.assertIn("qp_record", defined)
+        headers = [path for path in TEXTS if path.endswith(".h") and room(path).split("/")[0] in NOT_RECORDED]
+        functions = [name for header in headers for name in declared(header)]
+        self.assertGreater(len(functions), 300)
+        self.assertEqual([(name, defined[name]) for name in functions if name in defined], [])
+        self.assertEqual([name for name in defined if name.startswith("sqlite3_") and "queryprof" not in name], [])
 
     def test_reads_c(self):
         """The little reader of C finds what it must."""

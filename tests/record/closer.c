@@ -34,7 +34,7 @@ static int sessions(void)
 
 int main(int argc, char **argv)
 {
-	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) : NULL;
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
 	sqlite3_stmt *first, *second;
 	sqlite3 *db;
 	int seen[4];

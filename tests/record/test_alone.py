@@ -81,7 +81,7 @@ class Alone(Recording):
             self.assertEqual(len(descriptors.split(",")), len(without.split("|")[2].split(",")), self.seen)
             self.assertNotIn("queryprof", descriptors)
             files = {re.sub(r"\.so.*", "", os.path.basename(name)) for name in re.findall(r"'([^']+)'", maps)}
-            self.assertLessEqual(files, {"libqueryprof", "libqueryprof-preload", "memfd:queryprof (deleted)"}, self.seen)
+            self.assertLessEqual(files, {"libqueryprof-recorder", "libqueryprof-preload", "memfd:queryprof (deleted)"}, self.seen)
         # The one that becomes another program stays the same process.
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM processes"), [(3,)])
 

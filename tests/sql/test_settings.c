@@ -14,6 +14,7 @@
 
 #include "fake_store.h"
 #include "queryprof.h"
+#include "recorder/ring_size.h"
 #include "settings/settings.h"
 #include "sqlite/session/session_settings.h"
 #include "store/settings.h"
@@ -258,14 +259,14 @@ static void test_store(void **state)
 	expect_set(&session, "trace_log_flush_interval_ms", "100", "100");
 	assert_int_equal(fake_store_calls, 0);
 	expect_set(&session, "trace_log_ring_bytes", "64KiB", "65536");
-	assert_int_equal(store_ring_bytes(), 65536);
+	assert_int_equal(ring_size(), 65536);
 
 	store_settings(&config);
 	assert_int_equal(config.flush_interval_ns, 100000000);
 	assert_int_equal(config.max_bytes, 1 << 30);
 	assert_string_equal(config.path, "");
 	free((char *)config.path);
-	store_ring_is_made();
+	ring_size_fix();
 	fake_store_is_started = true;
 
 	expect_set(&session, "trace_log_path", "/x.trace", "/x.trace");

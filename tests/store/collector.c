@@ -27,7 +27,7 @@
 #include "wire/label_record.h"
 #include "wire/span_record.h"
 #include "store/collector.h"
-#include "store/shared_ring.h"
+#include "handover/shared_ring.h"
 #include "store/write/batch.h"
 #include "store/write/lifecycle.h"
 

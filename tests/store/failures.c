@@ -522,30 +522,6 @@ static void configure_keeps_the_old_file_on_failure(void **state)
 	free(second);
 }
 
-static int reports; /* atomic */
-
-static void count_report(const char *sentence)
-{
-	(void)sentence;
-	__atomic_add_fetch(&reports, 1, __ATOMIC_RELAXED);
-}
-
-static void failures_are_reported_after_a_change(void **state)
-{
-	const struct store_callbacks callbacks = { .on_failure = count_report };
-	const char *path = in_folder("later/x.db");
-
-	(void)state;
-	store_follow(&callbacks);
-	start_store(path, 0);
-	configure_store(path, 1 << 30);
-	sample(1);
-	drain();
-	assert_eventually(__atomic_load_n(&reports, __ATOMIC_RELAXED) == 1);
-	stop_store();
-	store_follow(&(struct store_callbacks){ .chore = NULL });
-}
-
 static void mode_is_private_whatever_the_umask(void **state)
 {
 	const char *names[] = { "x.db", "x.db-wal", "x.db-shm" };
@@ -652,7 +628,6 @@ int main(void)
 		TEST(deleted_file_is_made_again),
 		TEST(full_disk),
 		TEST(configure_keeps_the_old_file_on_failure),
-		TEST(failures_are_reported_after_a_change),
 		TEST(mode_is_private_whatever_the_umask),
 		TEST(locked_by_another_program),
 		TEST(ring_stays_open_while_locked),

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "store/store.h"
+#include "base/process_start.h"
 #include "frames/process_space.h"
 #include "symbol/perf_map.h"
 
@@ -30,7 +31,7 @@ const struct module *store_locate(uint64_t address)
 	return NULL;
 }
 
-int64_t store_process_start(void)
+int64_t process_start_ns(void)
 {
 	return began;
 }

@@ -23,7 +23,7 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/ui/program.h"
-#include "entry/mark.h"
+#include "recorder/mark.h"
 #include "store/file/database.h"
 #include "store/write/losses.h"
 

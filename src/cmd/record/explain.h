@@ -9,7 +9,7 @@
 
 struct losses;
 
-/* Makes the pipe to which recorded processes write what is to be said (entry/mark.h), and
+/* Makes the pipe to which recorded processes write what is to be said (recorder/mark.h), and
  * names it in the environment. A command_result. */
 int explain_begin(void);
 /* Removes it, if there is one. */

@@ -30,7 +30,7 @@
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
 #include "cmd/ui/progress.h"
-#include "entry/record.h"
+#include "recorder/agreement.h"
 #include "queryprof.h"
 #include "settings/settings.h"
 #include "store/settings.h"
@@ -202,9 +202,11 @@ static int set_preload(void)
 	const char *others = getenv("LD_PRELOAD");
 	char *both = NULL, filters[12];
 
-	if (!library_find("libqueryprof.so", library) || !library_find("libqueryprof-preload.so", preload))
-		return complain("record: libqueryprof.so and libqueryprof-preload.so are neither beside "
-		                "this command nor in " QUERYPROF_LIBDIR " from there");
+	if (!library_find("libqueryprof-recorder.so", library) ||
+	    !library_find("libqueryprof-preload.so", preload))
+		return complain(
+			"record: libqueryprof-recorder.so and libqueryprof-preload.so are neither beside "
+			"this command nor in " QUERYPROF_LIBDIR " from there");
 	if (!is_ours(library))
 		return complain("record: %s is of another version than this command (" QUERYPROF_VERSION "): "
 		                "install both from one build",

@@ -20,8 +20,8 @@
 #include "base/vector.h"
 #include "cmd/file/file_limit.h"
 #include "cmd/record/sockets.h"
-#include "entry/handover.h"
-#include "store/shared_ring.h"
+#include "handover/handover.h"
+#include "handover/shared_ring.h"
 
 /* A process that was killed together with the command may take so long to be gone. */
 #define END_NS 200000000ull

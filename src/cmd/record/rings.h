@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rings of the processes of a recording: what comes there is stored here, by a thread of the command's,
- * and the rest when a process is gone. See entry/handover.h.
+ * and the rest when a process is gone. See handover/handover.h.
  */
 #ifndef QUERYPROF_CMD_RECORD_RINGS_H
 #define QUERYPROF_CMD_RECORD_RINGS_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets to which the processes of a recording bring their rings (entry/handover.h).
+ * The sockets to which the processes of a recording bring their rings (handover/handover.h).
  */
 #ifndef QUERYPROF_CMD_RECORD_SOCKETS_H
 #define QUERYPROF_CMD_RECORD_SOCKETS_H
 
 #include <stdbool.h>
 
-#include "entry/handover.h"
+#include "handover/handover.h"
 
 struct sockets {
 	struct handover_key key;

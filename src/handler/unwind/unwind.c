@@ -46,6 +46,7 @@ struct unwind_memo {
 
 const struct code_map *code_map_published;
 uint64_t unwind_counters[UNWIND_COUNTERS];
+DEFINE_ADDRESS_OF_RECORDER(uint64_t, unwind_counters)
 
 /* An empty map: the loader looks up each address. */
 static const struct code_map no_map;

@@ -12,6 +12,7 @@
 #include "timers/threads.h"
 
 __thread struct calling *calling_current;
+DEFINE_ADDRESS_OF_RECORDER(struct calling *, calling_current)
 
 /* --- the tables of threads --------------------------------------------------------- */
 

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/of_recorder.h"
 #include "base/hash.h"
 #include "handler/running.h"
 #include "wire/lock_record.h"
@@ -90,8 +91,13 @@ struct call {
 uint64_t calling_runs(void);
 
 /* The calling thread's table, NULL: not made yet. */
+ADDRESS_OF_RECORDER(struct calling *, calling_current);
+#ifdef QUERYPROF_REST
+#define calling_current (*calling_current_address())
+#else
 extern __thread struct calling *calling_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+#endif
 
 /* Makes it. NULL: no memory. */
 struct calling *calling_begin_thread(void);

@@ -24,6 +24,7 @@
 #include "sqlite/library/calling.h"
 
 struct host_library host_libraries[HOST_LIBRARIES_MAX];
+DEFINE_ADDRESS_OF_RECORDER(struct host_library, host_libraries)
 
 LOCK_DEFINE(lock, LOCK_LIBRARIES);
 

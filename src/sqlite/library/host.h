@@ -15,6 +15,8 @@
 #include <sqlite3ext.h>
 #include <stdint.h>
 
+#include "base/of_recorder.h"
+
 #define HOST_LIBRARIES_MAX 4
 
 /* SQLCipher's in Debian 12. sqlite3_trace_v2 and persistent loading are older. */
@@ -38,7 +40,12 @@ struct host_library {
 };
 
 /* In the order in which they were adopted, up to the first without `api`. */
+ADDRESS_OF_RECORDER(struct host_library, host_libraries);
+#ifdef QUERYPROF_REST
+#define host_libraries (host_libraries_address())
+#else
 extern struct host_library host_libraries[HOST_LIBRARIES_MAX] __attribute__((visibility("hidden")));
+#endif
 
 static inline const sqlite3_api_routines *host_api(const struct host_library *library)
 {

@@ -10,13 +10,12 @@
 #include "base/hash_table.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "handover/shared_ring.h"
+#include "handover/storing.h"
 #include "sqlite/plan/columns.h"
 #include "sqlite/plan/plan.h"
 #include "sqlite/plan/publish.h"
 #include "sqlite/plan/virtual_tables.h"
-#include "store/control.h"
-#include "store/counters.h"
-#include "store/shared_ring.h"
 
 /* More than any bytecode of use; what is hashed, copied and stored of one is bounded. */
 #define OPCODES_MAX 100000u
@@ -69,15 +68,14 @@ uint64_t bytecode_counter(enum bytecode_counter which)
 
 static struct hash key_of(struct hash bytecode)
 {
-	bytecode.first ^= control_epoch() * 0x9E3779B97F4A7C15ull;
+	bytecode.first ^= storing_here()->file_epoch() * 0x9E3779B97F4A7C15ull;
 	return bytecode;
 }
 
 /* Whether it is to be published: for the first time for the trace file that is open, or again. */
 static bool note(struct hash key)
 {
-	uint64_t lost = store_counter(STORE_PLANS_LOST) + store_counter(STORE_PLANS_REMOVED) +
-	                shared_ring_plans_lost();
+	uint64_t lost = storing_here()->programs_lost() + shared_ring_plans_lost();
 	struct known *entry;
 	bool is_due;
 

@@ -12,7 +12,7 @@
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/scan_counts.h"
-#include "store/store.h"
+#include "handover/storing.h"
 
 #define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP
 _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
@@ -103,7 +103,7 @@ HOT_INLINE void start(struct run *run)
 	run->query.query_id = NULL;
 	run->query.is_logged = run->settings.log;
 	run->query.rows = 0;
-	store_start(); /* samples will be written */
+	storing_begin(); /* samples will be written */
 	if (run->settings.log)
 		statement_stats_announce_open();
 	/* The thread's own, as begin_run()'s call is. */

@@ -7,7 +7,7 @@
 #include "sqlite/opcode/locations.h"
 #include "sqlite/runs/binding.h"
 #include "sqlite/session/recording.h"
-#include "store/store.h"
+#include "handover/storing.h"
 #include "timers/threads.h"
 
 void recording_learn(const struct host_library *library, const void *frame)
@@ -40,7 +40,7 @@ struct session *session_follow(sqlite3 *db)
 		session_watch(session);
 	if (!session) {
 		counter_add(SAMPLER_SESSIONS_REFUSED, 1);
-		store_start(); /* which notifies it */
+		storing_begin(); /* which notifies it */
 	}
 	return session;
 }

@@ -13,7 +13,6 @@
 #include "base/sys.h"
 #include "store/control.h"
 #include "store/file/contention.h"
-#include "store/process_start.h"
 
 /* --- prepared statements ------------------------------------------------------- */
 
@@ -162,23 +161,6 @@ void writer_init_transaction(struct writer *writer)
 		" coalesce((SELECT max(id) FROM threads), 0))";
 	writer->sql.begin_epoch.sql =
 		"INSERT INTO epochs (start_ns) SELECT 1 + coalesce(max(timestamp_ns), 0) FROM samples";
-}
-
-const struct writer_identity *writer_identity_here(void)
-{
-	static struct writer_identity identity; /* one row a process, however many writers it has */
-	ssize_t size;
-
-	if (identity.process_id == getpid())
-		return &identity;
-	if (gethostname(identity.hostname, sizeof(identity.hostname)))
-		identity.hostname[0] = '\0';
-	identity.hostname[sizeof(identity.hostname) - 1] = '\0';
-	size = readlink("/proc/self/exe", identity.executable, sizeof(identity.executable) - 1);
-	identity.executable[size > 0 ? size : 0] = '\0';
-	identity.start_time_ns = store_process_start();
-	identity.process_id = getpid();
-	return &identity;
 }
 
 /* --- connection -------------------------------------------------------------------- */

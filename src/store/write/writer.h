@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
+#include "handover/identity.h"
 #include "modules/module_history.h"
 #include "store/columns.h"
 #include "store/file/database.h"
@@ -21,14 +22,6 @@
 #define WRITER_BATCH 16384
 
 #define WRITER_NOTHING(...)
-
-/* How the file names a process. */
-struct writer_identity {
-	char hostname[65];
-	char executable[256];
-	int64_t process_id;
-	int64_t start_time_ns;
-};
 
 /* Another process, whose records this one writes. */
 struct writer_other {
@@ -90,9 +83,6 @@ struct writer {
 
 /* The statements of the transaction. */
 void writer_init_transaction(struct writer *writer);
-
-/* This process. One thread at a time. */
-const struct writer_identity *writer_identity_here(void);
 
 /* A sentence (malloc'ed) for the error of the call before. */
 char *writer_failure(struct writer *writer);

@@ -19,7 +19,7 @@
 
 #include "handler/ring.h"
 #include "store/collector.h"
-#include "store/shared_ring.h"
+#include "handover/shared_ring.h"
 #include "target.h"
 
 #define DAMAGE_MAX 8

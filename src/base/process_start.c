@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/process_start.h"
+#include "base/process_start.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 /* Start of the process by the kernel's account. The clocks move against each other, so the
  * caller reads it once a process. */
-int64_t store_process_start(void)
+int64_t process_start_ns(void)
 {
 	unsigned long long ticks;
 	char text[1024];

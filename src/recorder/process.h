@@ -2,12 +2,17 @@
 /*
  * Starts and stops the parts in the order in which samples pass through them.
  */
-#ifndef QUERYPROF_ENTRY_PROCESS_H
-#define QUERYPROF_ENTRY_PROCESS_H
+#ifndef QUERYPROF_RECORDER_PROCESS_H
+#define QUERYPROF_RECORDER_PROCESS_H
 
 #include <stdbool.h>
 
 /* Between qp_init() and qp_shutdown(). Any thread. */
 bool process_running(void);
+
+struct ring;
+
+/* The ring that samples go to, from the first start on; NULL before. */
+const struct ring *process_ring(void);
 
 #endif

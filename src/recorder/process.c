@@ -4,7 +4,7 @@
  * from its end backwards (a writer finds its reader in place) and stopped
  * from its beginning.
  */
-#include "entry/process.h"
+#include "recorder/process.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,9 +16,11 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/memory_headroom.h"
-#include "entry/confined.h"
-#include "entry/handover.h"
-#include "entry/mark.h"
+#include "base/own_process.h"
+#include "recorder/confined.h"
+#include "handover/handover.h"
+#include "handover/shared_ring.h"
+#include "handover/storing.h"
 #include "hook/confine.h"
 #include "hook/exit.h"
 #include "hook/rights.h"
@@ -26,69 +28,66 @@
 #include "modules/modules.h"
 #include "process/start.h"
 #include "query/watch_cost.h"
+#include "recorder/ring_size.h"
 #include "span/context.h"
 #include "span/site.h"
 #include "settings/settings.h"
-#include "sql/metrics.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/labels.h"
 #include "sqlite/session/recording.h"
 #include "sqlite/session/setting_change.h"
-#include "store/settings.h"
-#include "store/shared_ring.h"
-#include "store/store.h"
-#include "symbol/symbol.h"
 #include "timers/quiesce.h"
 #include "timers/threads.h"
-#include "frames/embed.h"
 
 static void start_was_cut(void);
 LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut);
-
-static const struct lock_group store_locks = {
-	.before_fork = store_before_fork,
-	.after_fork_in_parent = store_after_fork_parent,
-	.after_fork_in_child = store_after_fork_child,
-};
-LOCK_DEFINE_GROUP(store, LOCK_STORE, &store_locks);
 
 /* All that is recorded is stored before the process ends in its own way, too. A child of vfork() has its
  * parent's memory, traces included. */
 static void process_ends(void)
 {
-	if (!store_is_here())
+	if (!own_process_is_here())
 		return;
 	contexts_before_end();
-	store_drain_for_exit();
+	storing_here()->process_ends();
+}
+
+static void thread_ends(void)
+{
+	storing_here()->first_thread_ends();
 }
 
 static const struct exit_callbacks exit_callbacks = {
 	.process_ends = process_ends,
-	.thread_ends = store_leader_ends,
+	.thread_ends = thread_ends,
 };
 
 static bool running;
-static struct ring *ring; /* made once: handlers may hold it for ever */
+static struct ring *ring; /* atomic; made once: handlers may hold it for ever */
 
 bool process_running(void)
 {
 	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
 }
 
-/* Mostly it is where the parent's was. */
-static void take_ring_in_child(struct ring *own, bool is_handed_over)
+const struct ring *process_ring(void)
 {
-	ring = own;
-	metrics_set_ring(own);
-	store_adopt_ring_in_child(own, is_handed_over);
+	return __atomic_load_n(&ring, __ATOMIC_ACQUIRE);
+}
+
+/* Mostly it is where the parent's was. */
+static void take_ring_in_child(struct ring *own)
+{
+	__atomic_store_n(&ring, own, __ATOMIC_RELEASE);
+	storing_here()->adopt_ring_in_child(own);
 	sampler_adopt_ring_in_child(own);
 }
 
 static void rights_change(void)
 {
-	if (store_is_here() && (process_running() || session_start_recording()))
-		store_open_ahead();
+	if (own_process_is_here() && (process_running() || session_start_recording()))
+		storing_here()->open_ahead();
 }
 
 static bool runs_when_confined(void)
@@ -102,18 +101,6 @@ static void stop_when_confined(void)
 	sampler_stop();
 	sampler_quiesce();
 }
-
-/* Of a process's own flusher, under `record`. */
-static void report_failure(const char *sentence)
-{
-	if (session_recording() && !mark_write(MARK_LOST, sentence))
-		shared_ring_lose_child();
-}
-
-static const struct store_callbacks store_callbacks = {
-	.chore = embed_chore,
-	.on_failure = report_failure,
-};
 
 static void start_after_refusal(void);
 
@@ -130,7 +117,6 @@ __attribute__((constructor)) static void follow_process(void)
 	handover_on_fork(take_ring_in_child);
 	rights_follow(rights_change);
 	confined_follow(&confined_process);
-	store_follow(&store_callbacks);
 }
 
 /* What a start has changed: all of it stays, or nothing. */
@@ -195,10 +181,25 @@ static int apply_config(const qp_config *config)
 	return code ? error_detach(code, error, "the configuration was refused") : QP_OK;
 }
 
-static int start(const qp_config *config)
+/* A QP_ code. */
+static int make_ring(void)
 {
 	char why[MEMORY_SENTENCE_SIZE];
-	struct store_config store;
+	const size_t bytes = ring_size();
+	struct ring *made;
+
+	if (session_recording() && !memory_has_headroom(shared_ring_size(bytes) + MEMORY_OF_DATA, why))
+		return error_set(QP_NOMEM, "%s", why);
+	made = handover_ring(bytes);
+	if (!made)
+		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", bytes, strerror(errno));
+	ring_size_fix();
+	__atomic_store_n(&ring, made, __ATOMIC_RELEASE);
+	return QP_OK;
+}
+
+static int start(const qp_config *config)
+{
 	int code, error;
 
 	if (confined_refusal())
@@ -207,31 +208,24 @@ static int start(const qp_config *config)
 	settings_init();
 	if (config && (code = apply_config(config)))
 		return code;
-	if (!ring && session_recording() &&
-	    !memory_has_headroom(shared_ring_size(store_ring_bytes()) + MEMORY_OF_DATA, why))
-		return error_set(QP_NOMEM, "%s", why);
-	if (!ring && !(ring = handover_ring(store_ring_bytes())))
-		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", store_ring_bytes(),
-		                 strerror(errno));
-	store_ring_is_made();
-	metrics_set_ring(ring);
-	store_settings(&store);
-	store.is_elsewhere = handover_is_done();
-	error = store.path ? store_init(ring, &store) : ENOMEM;
-	free((char *)store.path);
-	if (error)
+	if (!ring && (code = make_ring()))
+		return code;
+	if (handover_is_refused())
+		return error_set(QP_SYSTEM, "its ring cannot be handed over to `queryprof record`: %s",
+		                 handover_is_refused());
+	if ((error = storing_here()->start(ring, handover_is_done())))
 		return error_set(QP_SYSTEM, "the store cannot be started: %s", strerror(error));
 	if (config && config->trace_log_path) {
 		char *sentence = NULL;
 
-		code = store_open(&sentence);
+		code = storing_here()->open(&sentence);
 		if (code) {
-			store_shutdown();
+			storing_here()->stop();
 			return error_detach(code, sentence, "the trace file cannot be opened");
 		}
 	}
 	if ((error = sampler_init(ring))) {
-		store_shutdown();
+		storing_here()->stop();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
 	watch_cost_calibrate();
@@ -246,7 +240,7 @@ static void start_was_cut(void)
 {
 	__atomic_store_n(&running, false, __ATOMIC_RELEASE);
 	sampler_stop();
-	store_shutdown();
+	storing_here()->stop();
 }
 
 int qp_init(const qp_config *config)
@@ -272,16 +266,12 @@ int qp_init(const qp_config *config)
 /* The store may have ended, and the sampler. */
 static void start_after_refusal(void)
 {
-	struct store_config store;
-
 	lock_acquire(&lock);
-	if (ring) {
-		store_settings(&store);
-		store.is_elsewhere = handover_is_done();
-		__atomic_store_n(&running, store_init(ring, &store) != ENOMEM && !sampler_init(ring),
+	if (ring)
+		__atomic_store_n(&running,
+		                 storing_here()->start(ring, handover_is_done()) != ENOMEM &&
+		                         !sampler_init(ring),
 		                 __ATOMIC_RELEASE);
-		free((char *)store.path);
-	}
 	lock_release(&lock);
 }
 
@@ -293,7 +283,7 @@ int qp_shutdown(void)
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);
 		sampler_stop();
 		sampler_quiesce();
-		store_shutdown();
+		storing_here()->stop();
 	}
 	lock_release(&lock);
 	return QP_OK;
@@ -305,8 +295,8 @@ int qp_flush(int timeout_ms)
 
 	if (!process_running())
 		return error_set(QP_NOT_RUNNING, "qp_flush: queryprof is not running, call qp_init() first");
-	if (!store_drain(timeout_ms))
+	if (!storing_here()->drain(timeout_ms))
 		return error_set(QP_STORE, "qp_flush: not all was stored within %d ms", timeout_ms);
-	reason = store_error();
+	reason = storing_here()->error();
 	return reason ? error_detach(QP_STORE, reason, "") : QP_OK;
 }

@@ -7,8 +7,8 @@
  * A pipe, because RLIMIT_FSIZE does not apply to it: a host that may not write files is killed by SIGXFSZ
  * where it does. No process reads it before the end, so it keeps what fits, and the rest is dropped.
  */
-#ifndef QUERYPROF_ENTRY_MARK_H
-#define QUERYPROF_ENTRY_MARK_H
+#ifndef QUERYPROF_RECORDER_MARK_H
+#define QUERYPROF_RECORDER_MARK_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
  * The lines for `queryprof record`. Also compiled into the preload, which has nothing else of
  * the library: many processes have no SQLite.
  */
-#include "entry/mark.h"
+#include "recorder/mark.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,8 +7,8 @@
  * query has used of its threads' CPU time is what its samples stand for.
  */
 #include "base/error.h"
-#include "entry/engine_query.h"
-#include "entry/process.h"
+#include "recorder/engine_query.h"
+#include "recorder/process.h"
 #include "handler/labels.h"
 #include "span/context.h"
 #include "span/handle.h"

@@ -7,18 +7,17 @@
  * mounts, and the one in the file system from other network namespaces. The environment has a key of 32
  * digits, which names both, and the folder of the second one. The key is the message, so that the command
  * listens only to processes of the recording. With it go two descriptors: the shared ring
- * (store/shared_ring.h), and a pidfd. The process keeps none of them open.
+ * (handover/shared_ring.h), and a pidfd. The process keeps none of them open.
  *
  * A process that cannot make both requests the memory: RLIMIT_FSIZE is smaller, or a seccomp filter or the
  * kernel refuses one of them. Its message has the size and no descriptor. The command opens the pidfd of its
  * peer, which waits, and its response brings the memory's descriptor. The process waits for it no longer than
  * HANDOVER_WAIT_MS.
  *
- * Where any of this is refused, the ring is as private as without `record`, and a flusher of the process's
- * own stores.
+ * If any of this is refused, the process is not recorded. `record` says so at its end.
  */
-#ifndef QUERYPROF_ENTRY_HANDOVER_H
-#define QUERYPROF_ENTRY_HANDOVER_H
+#ifndef QUERYPROF_HANDOVER_HANDOVER_H
+#define QUERYPROF_HANDOVER_HANDOVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,9 +66,12 @@ struct ring *handover_ring(size_t ring_bytes);
 /* Whether the command has it, and stores what this process records. */
 bool handover_is_done(void);
 
+/* There is a command, and it has not got the ring: why, a constant text. NULL: all is well. */
+const char *handover_is_refused(void);
+
 /* Called in a forked child, before anything else there: the ring of the child. Set before
  * handover_ring(). */
-void handover_on_fork(void (*take)(struct ring *ring, bool is_handed_over));
+void handover_on_fork(void (*take)(struct ring *ring));
 
 /* Sends the bytes with so many descriptors, without waiting. */
 bool handover_send(int to, const void *bytes, size_t size, const int *descriptors, size_t count);

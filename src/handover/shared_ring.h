@@ -4,17 +4,17 @@
  * its records need to be understood without this process. It is a sealed memfd of one size, mapped for good;
  * store/collector.h stores what comes there.
  *
- * Only where another process requests it (entry/handover.h): elsewhere the ring's memory is
+ * Only where another process requests it (handover/handover.h): elsewhere the ring's memory is
  * private.
  */
-#ifndef QUERYPROF_STORE_SHARED_RING_H
-#define QUERYPROF_STORE_SHARED_RING_H
+#ifndef QUERYPROF_HANDOVER_SHARED_RING_H
+#define QUERYPROF_HANDOVER_SHARED_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "collect/state.h"
-#include "store/write/writer.h"
+#include "handover/identity.h"
 
 struct module_log;
 struct ring;
@@ -36,9 +36,9 @@ size_t shared_ring_size(size_t ring_bytes);
 /* How many this process shares; 0: none. */
 size_t shared_ring_size_here(void);
 
-/* In a forked child that shares no memory, and can neither store what it runs nor tell so: once, in the
- * memory of its parent. */
-void shared_ring_lose_child(void);
+/* In a forked child whose ring is not shared: counts it as lost, once, in the memory of its parent. False:
+ * not such a child. */
+bool shared_ring_lose_child(void);
 
 /* Once a process. `fd`: the memory, which stays the caller's to close. NULL: it cannot be mapped; the caller
  * uses private memory. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entry/handover.h"
+#include "handover/handover.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,10 @@
 #include "base/bounded_wait.h"
 #include "collect/ring_reader.h"
 #include "process/fork.h"
-#include "store/shared_ring.h"
+#include "handover/shared_ring.h"
+#include "handover/storing.h"
 
-/* Copies: the host may change its environment before it forks. */
+/* Copies, made when the library is loaded: the host may change its environment. */
 static char key[HANDOVER_KEY_SIZE];
 static struct {
 	struct sockaddr_un address;
@@ -20,6 +22,8 @@ static struct {
 } sockets[HANDOVER_SOCKETS];
 
 static bool is_done;
+static bool is_key_known;
+static const char *refusal; /* constant; NULL: no command expects the ring, or it has it */
 
 /* Room for the descriptors of a message. */
 union control {
@@ -100,6 +104,8 @@ static int connect_to_command(void)
 {
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+	if (to < 0 && (errno == EMFILE || errno == ENFILE))
+		refusal = "it can open no more descriptors (ulimit -n)";
 	for (int i = 0; to >= 0 && i < HANDOVER_SOCKETS; i++)
 		if (connect(to, (struct sockaddr *)&sockets[i].address, sockets[i].size) == 0 &&
 		    is_command(to))
@@ -156,12 +162,16 @@ static int share_memory(size_t size)
 	int memory = process >= 0 ? shared_ring_memory(size) : -1;
 	const int descriptors[] = { [HANDOVER_PROCESS] = process, [HANDOVER_RING] = memory };
 	bool is_requested = memory < 0;
-	int to = send_message((struct handover_message){ .memory_bytes = is_requested ? size : 0 },
-	                      descriptors, is_requested ? 0 : HANDOVER_DESCRIPTORS);
+	int to;
 
+	refusal = "none of its sockets can be reached";
+	to = send_message((struct handover_message){ .memory_bytes = is_requested ? size : 0 }, descriptors,
+	                  is_requested ? 0 : HANDOVER_DESCRIPTORS);
 	if (to >= 0 && is_requested)
 		memory = await_memory(to);
 	is_done = to >= 0 && memory >= 0;
+	if (to >= 0)
+		refusal = is_done ? NULL : "there is no memory for it";
 	if (!is_done)
 		close_if_open(memory);
 	close_if_open(to);
@@ -174,9 +184,14 @@ bool handover_is_done(void)
 	return is_done;
 }
 
-static void (*take_ring)(struct ring *ring, bool is_handed_over);
+const char *handover_is_refused(void)
+{
+	return refusal;
+}
 
-void handover_on_fork(void (*take)(struct ring *ring, bool is_handed_over))
+static void (*take_ring)(struct ring *ring);
+
+void handover_on_fork(void (*take)(struct ring *ring))
 {
 	take_ring = take;
 }
@@ -189,7 +204,8 @@ static void renew_in_child(void)
 	struct ring *ring = shared_ring_renew(memory, &is_shared);
 
 	is_done = is_done && is_shared;
-	take_ring(ring, is_done);
+	storing_await_first_record(!is_done);
+	take_ring(ring);
 	if (memory >= 0)
 		close(memory);
 }
@@ -208,18 +224,27 @@ static bool find_sockets(const char *value)
 	return true;
 }
 
+__attribute__((constructor)) static void read_environment(void)
+{
+	is_key_known = find_sockets(secure_getenv(HANDOVER_VARIABLE));
+	if (!is_key_known && secure_getenv("QUERYPROF_RECORD"))
+		refusal = HANDOVER_VARIABLE " is not in its environment";
+}
+
 struct ring *handover_ring(size_t ring_bytes)
 {
 	struct ring *ring = NULL;
 	int memory = -1;
 
-	if (find_sockets(secure_getenv(HANDOVER_VARIABLE)))
+	if (is_key_known)
 		memory = share_memory(shared_ring_size(ring_bytes));
 	if (memory >= 0) {
 		ring = shared_ring_make(ring_bytes, memory);
 		close(memory);
 	}
 	if (!ring) {
+		if (is_done)
+			refusal = "its memory cannot be mapped";
 		is_done = false;
 		return ring_create(ring_bytes);
 	}

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entry/confined.h"
+#include "recorder/confined.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/own_calls.h"
-#include "entry/handover.h"
-#include "entry/mark.h"
+#include "base/own_process.h"
+#include "handover/handover.h"
+#include "handover/storing.h"
+#include "recorder/mark.h"
 #include "hook/confine.h"
-#include "sql/metrics.h"
 #include "sqlite/session/recording.h"
-#include "store/shared_ring.h"
-#include "store/store.h"
 #include "timers/signal.h"
 
 static const struct confined_process *process;
 
 /* Written before the filter is there, by the thread that installs it. */
 static char sentence[1600];
-static bool is_refused; /* atomic: nothing is recorded */
+static bool is_sentence_set; /* atomic */
+static bool is_refused;      /* atomic: nothing is recorded */
+
+const char *confined_sentence(void)
+{
+	return __atomic_load_n(&is_sentence_set, __ATOMIC_ACQUIRE) ? sentence : NULL;
+}
 
 const char *confined_refusal(void)
 {
@@ -64,16 +69,16 @@ static void make_sentence(const struct confinement *confinement, const char *sto
 			add(storing || strchr(sentence, ':') ? "; " : ": ", losses[i]);
 	if (!strchr(sentence, ':'))
 		add(": ", "all is recorded without them");
-	metrics_set_confinement(sentence);
+	__atomic_store_n(&is_sentence_set, true, __ATOMIC_RELEASE);
 }
 
 static const char *end_store(void)
 {
-	bool is_elsewhere = store_is_elsewhere();
+	bool is_elsewhere = handover_is_done();
 
 	if (!is_elsewhere)
 		process->stop();
-	store_confine("the program's seccomp filter forbids the system calls of the store");
+	storing_here()->confine("the program's seccomp filter forbids the system calls of the store");
 	if (is_elsewhere)
 		return "queryprof record stores what comes later";
 	__atomic_store_n(&is_refused, true, __ATOMIC_RELEASE);
@@ -101,14 +106,14 @@ static void was_refused(void)
 	*sentence = '\0';
 	all_losses = 0;
 	signal_speak_again();
-	metrics_set_confinement(NULL);
-	store_confine_no_more();
+	__atomic_store_n(&is_sentence_set, false, __ATOMIC_RELEASE);
+	storing_here()->confine_no_more();
 	__atomic_store_n(&is_refused, false, __ATOMIC_RELEASE);
 	process->start_again();
 }
 
 static const struct confine_callbacks callbacks = {
-	.is_here = store_is_here,
+	.is_here = own_process_is_here,
 	.begins = begins,
 	.was_refused = was_refused,
 };

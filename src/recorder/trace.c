@@ -4,17 +4,17 @@
  * themselves are in src/span.
  */
 #include "base/error.h"
-#include "entry/process.h"
+#include "recorder/process.h"
 #include "span/context.h"
 #include "span/handle.h"
-#include "store/store.h"
+#include "handover/storing.h"
 
 static int check(const char *function)
 {
 	if (!process_running())
 		return error_set(QP_NOT_RUNNING, "%s: queryprof is not running, call qp_init() first",
 		                 function);
-	store_start(); /* traces will be written */
+	storing_begin(); /* traces will be written */
 	return QP_OK;
 }
 

@@ -20,9 +20,9 @@
 #include "base/filters.h"
 #include "base/lock.h"
 #include "base/text.h"
-#include "entry/mark.h"
-#include "entry/process.h"
-#include "entry/record.h"
+#include "recorder/mark.h"
+#include "recorder/process.h"
+#include "recorder/agreement.h"
 #include "hook/confine.h"
 #include "modules/modules.h"
 #include "sqlite/calls/hooks.h"
@@ -112,7 +112,11 @@ static bool start_sampling(void)
 	    __atomic_compare_exchange_n(&state, &now, TRYING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		now = try_to_start() ? STARTED : FAILED;
 		mark_write(now == FAILED ? MARK_LOST : MARK_STARTED, now == FAILED ? qp_error() : "");
-		__atomic_store_n(&state, now, __ATOMIC_RELEASE);
+		/* Of follow() on another thread either this look sees the objects that came, or that one sees
+		 * the state. */
+		__atomic_store_n(&state, now, __ATOMIC_SEQ_CST);
+		if (now == STARTED)
+			modules_refresh(false);
 	}
 	is_starting = false;
 	/* A few milliseconds. Not without end, as the thread that starts may need a lock that the
@@ -190,7 +194,7 @@ static int follow(void)
 			begin_recording(library.path);
 	}
 	if (recording) {
-		if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == STARTED)
+		if (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == STARTED)
 			modules_refresh(false); /* objects have come; no thread of the library's looks */
 		hooks_follow();
 		return QP_OK;

@@ -5,8 +5,8 @@
  */
 #include "base/code_map.h"
 #include "base/error.h"
-#include "entry/engine_query.h"
-#include "entry/process.h"
+#include "recorder/engine_query.h"
+#include "recorder/process.h"
 #include "modules/publish.h"
 #include "timers/push.h"
 #include "timers/threads.h"

@@ -3,8 +3,8 @@
  * A query of an engine other than SQLite: what qp_query_begin() (engine.c) and qp_query_start()
  * (handles.c) have in common.
  */
-#ifndef QUERYPROF_ENTRY_ENGINE_QUERY_H
-#define QUERYPROF_ENTRY_ENGINE_QUERY_H
+#ifndef QUERYPROF_RECORDER_ENGINE_QUERY_H
+#define QUERYPROF_RECORDER_ENGINE_QUERY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/shared_ring.h"
+#include "handover/shared_ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,11 +141,12 @@ uint64_t shared_ring_plans_lost(void)
 static struct front *of_parent;
 static bool is_noted; /* there, of this process */
 
-void shared_ring_lose_child(void)
+bool shared_ring_lose_child(void)
 {
 	if (of_parent && !is_noted)
 		__atomic_fetch_add(&of_parent->lost_children, 1, __ATOMIC_RELAXED);
 	is_noted = true;
+	return of_parent != NULL;
 }
 
 static char *log_here(void)

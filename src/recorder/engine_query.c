@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entry/engine_query.h"
+#include "recorder/engine_query.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "base/lock.h"
-#include "entry/process.h"
+#include "handover/storing.h"
+#include "recorder/process.h"
 #include "handler/running.h"
 #include "label/pairs.h"
 #include "query/inspect.h"
 #include "query/statement_stats.h"
-#include "store/store.h"
 #include "timers/threads.h"
 
 static struct qp_query_handle *unused;
@@ -61,7 +61,7 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 	const struct query_tag *around;
 	bool waits;
 
-	store_start(); /* samples will be written */
+	storing_begin(); /* samples will be written */
 	run->text = query->text;
 	run->database = query->database;
 	run->query_id = query->query_id;

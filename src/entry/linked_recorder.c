@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library contains a recorder: everything up to the room of that name. A process that `queryprof record`
+ * records may have loaded one before (libqueryprof-recorder.so). Then that one goes on, as there can be only
+ * one that follows SQLite's functions, and all calls of the rest of the library go there. So a connection of
+ * a recorded process that loads the extension has all of SQL, and labels and settings of its program are
+ * recorded.
+ *
+ * The calls pass stubs (make_interface), which jump through the table of one recorder or the other.
+ */
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "base/lock.h"
+#include "recorder_table.h"
+#include "settings/settings.h"
+
+extern const void *const RECORDER_TABLE[];
+
+__attribute__((visibility("hidden"))) const void *const *recorder_functions = RECORDER_TABLE;
+
+/* The linker names the ends of a section. */
+extern const struct lock *const __start_queryprof_locks[] __attribute__((visibility("hidden")));
+extern const struct lock *const __stop_queryprof_locks[] __attribute__((visibility("hidden")));
+extern const struct setting *const __start_queryprof_settings[] __attribute__((visibility("hidden")));
+extern const struct setting *const __stop_queryprof_settings[] __attribute__((visibility("hidden")));
+
+/* Before the other constructors of the rest. */
+__attribute__((constructor(101))) static void choose(void)
+{
+	void *recorder = dlopen("libqueryprof-recorder.so", RTLD_LAZY | RTLD_NOLOAD);
+	const void *const *table = recorder ? dlsym(recorder, RECORDER_TABLE_NAME) : NULL;
+
+	if (!table)
+		return;
+	recorder_functions = table;
+	locks_join(__start_queryprof_locks, __stop_queryprof_locks);
+	settings_join(__start_queryprof_settings, __stop_queryprof_settings);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the trace file names a process: a row of its table of processes.
+ */
+#ifndef QUERYPROF_HANDOVER_IDENTITY_H
+#define QUERYPROF_HANDOVER_IDENTITY_H
+
+#include <stdint.h>
+
+struct writer_identity {
+	char hostname[65];
+	char executable[256];
+	int64_t process_id;
+	int64_t start_time_ns; /* since 1970 */
+};
+
+/* This process. One thread at a time. */
+const struct writer_identity *writer_identity_here(void);
+
+#endif

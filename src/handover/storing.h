@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this process does with its ring itself: the store, where it is linked in. The recorder has none, as
+ * the command reads the rings of the processes that it records: there each of these functions does nothing.
+ */
+#ifndef QUERYPROF_HANDOVER_STORING_H
+#define QUERYPROF_HANDOVER_STORING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ring;
+
+struct storing {
+	/* From now on: the ring is stored or, where the command has it, what is stored can be read. 0 or an
+	 * errno value. */
+	int (*start)(struct ring *ring, bool is_elsewhere);
+	void (*stop)(void);
+	int (*open)(char **error); /* a QP_ code, with a malloc'ed sentence */
+	void (*open_ahead)(void);  /* the process is about to give up rights */
+	void (*first_record)(void);
+	bool (*drain)(int timeout_ms);
+	char *(*error)(void); /* malloc'ed; NULL: none */
+	void (*confine)(const char *why);
+	void (*confine_no_more)(void);
+	/* May be called in a signal handler. */
+	void (*process_ends)(void);
+	void (*first_thread_ends)(void);
+	void (*adopt_ring_in_child)(struct ring *ring);
+	uint64_t (*file_epoch)(void); /* of the open file; 0: none is open */
+	uint64_t (*programs_lost)(
+		void); /* how often programs were lost or removed, and are to be published again */
+};
+
+/* At the load of the library. */
+void storing_follow(const struct storing *storing);
+
+/* Never NULL. */
+const struct storing *storing_here(void);
+
+/* Called before a thread writes a record, on an ordinary thread. One relaxed load, except while the process's
+ * first record is awaited: then it calls first_record(), and a forked child that could not hand its ring over
+ * is counted as lost. */
+void storing_begin(void);
+void storing_await_first_record(bool is_awaited);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The setting trace_log_ring_bytes.
+ */
+#ifndef QUERYPROF_RECORDER_RING_SIZE_H
+#define QUERYPROF_RECORDER_RING_SIZE_H
+
+#include <stddef.h>
+
+size_t ring_size(void);
+
+/* A ring has been made: it stays as large as it is. */
+void ring_size_fix(void);
+
+#endif
