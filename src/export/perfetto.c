@@ -269,7 +269,7 @@ static bool end_perfetto(void *ended, bool complete)
 
 const struct export_format export_perfetto = {
 	.name = "perfetto",
-	.summary = "runs, spans and samples, Chrome trace events: ui.perfetto.dev; us",
+	.summary = "runs, spans, samples, Chrome trace: ui.perfetto.dev; us",
 	.writer_size = sizeof(struct writer),
 	.has_runs = true,
 	.add = add_sample,
