@@ -216,8 +216,10 @@ int main(int argc, char **argv)
 	int status = 0;
 	sqlite3 *db;
 	pid_t child;
+	int ends[2];
+	char byte;
 
-	if (argc < 3)
+	if (argc < 3 || pipe(ends))
 		return 2;
 	if (is_early)
 		confine(argv[1], argv[2], argv + 3);
@@ -251,8 +253,12 @@ int main(int argc, char **argv)
 		work(db, "in a child");
 		_exit(4);
 	}
+	close(ends[1]);
 	if (child > 0 && waitpid(child, &status, 0) == child)
 		say(WIFEXITED(status) && WEXITSTATUS(status) == 4 ? "child ended\n" : "child was killed\n");
+	else if (child > 0)
+		while (read(ends[0], &byte, 1) > 0) /* to its end, as a refused wait does not */
+			;
 	work(db, "last");
 	sqlite3_close(db);
 	say("end\n");
