@@ -37,8 +37,33 @@ bool control_wait(struct waiting *waiting)
 	return waiting_goes_on(waiting, &store_control.changed, &store_control.lock);
 }
 
-void control_set_state(enum store_state state)
+/* The picture is in control.h. An event that has no meaning in a state does not change it: a shutdown may
+ * have been quicker than a fork. */
+REQUIRES(store_control.lock) static enum store_state state_after(enum store_event event)
 {
+	const enum store_state now = store_control.state;
+
+	switch (event) {
+	case EVENT_INIT: return now == STORE_NONE ? STORE_READY : now;
+	case EVENT_INIT_ELSEWHERE: return now == STORE_NONE ? STORE_ELSEWHERE : now;
+	case EVENT_THREAD: return now == STORE_READY ? STORE_RUNNING : now;
+	case EVENT_FORK: return now == STORE_RUNNING ? STORE_PARKED : now;
+	case EVENT_FORK_OVER: return now == STORE_PARKED ? STORE_RUNNING : now;
+	case EVENT_CHILD: return STORE_NONE;
+	case EVENT_STOP: return STORE_STOPPING;
+	case EVENT_STOP_SEEN: return STORE_FINISHING;
+	case EVENT_STORED: return STORE_FINISHED;
+	case EVENT_FREED: return now == STORE_DISABLED ? now : STORE_NONE;
+	case EVENT_READER_HANGS: return STORE_DISABLED;
+	case EVENT_FORBIDDEN: return STORE_DISABLED;
+	case EVENT_ALLOWED: return now == STORE_DISABLED && !pool_has_thread() ? STORE_NONE : now;
+	}
+	return now;
+}
+
+void control_happens(enum store_event event)
+{
+	const enum store_state state = state_after(event);
 	static const char *const names[] = { "none",     "elsewhere", "ready",    "running", "parked",
 		                             "stopping", "finishing", "finished", "disabled" };
 

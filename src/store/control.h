@@ -10,14 +10,13 @@
  *       │          joined                   all is stored    ▼          seen
  *       └──────────────────── STORE_FINISHED ◀──── STORE_FINISHING ◀──── STORE_STOPPING
  *
- * Where another process reads the ring, store_init() leads to STORE_ELSEWHERE, and store_shutdown() back. A
- * forked child whose ring no other process has is READY instead.
+ * Where another process reads the ring, store_init() leads to STORE_ELSEWHERE, and store_shutdown() back.
  *
  * In a forked child RUNNING, PARKED and what follows them are READY: the child has no
  * flusher. Where the parent could not close its connections before the fork, the child never
  * uses its private SQLite (`no_file`): its flusher counts what is lost. A process whose reading thread hangs
  * in the file system at the end is STORE_DISABLED: its SQLite is in an unknown state, and nothing is stored
- * any more, ever.
+ * any more, ever. control_happens() has all of that in one switch.
  */
 #ifndef QUERYPROF_STORE_CONTROL_H
 #define QUERYPROF_STORE_CONTROL_H
@@ -55,6 +54,23 @@ enum store_state {
 	STORE_FINISHING, /* it does */
 	STORE_FINISHED,  /* it has, and is to be joined */
 	STORE_DISABLED,  /* no thread, for good */
+};
+
+/* What happens to the store. control.c says what becomes of its state. */
+enum store_event {
+	EVENT_INIT,           /* a ring to store, and no thread yet */
+	EVENT_INIT_ELSEWHERE, /* a ring that another process stores */
+	EVENT_THREAD,         /* the flusher has been made, for the first record or a request */
+	EVENT_FORK,           /* the flusher has closed its connections for a fork */
+	EVENT_FORK_OVER,      /* in the parent */
+	EVENT_CHILD,          /* in the child, which has no flusher */
+	EVENT_STOP,           /* the flusher is to end */
+	EVENT_STOP_SEEN,      /* it stores the rest */
+	EVENT_STORED,         /* it has, and ends */
+	EVENT_FREED,          /* all is freed, and there is no ring */
+	EVENT_READER_HANGS,   /* the same, but for a reading thread in the file system */
+	EVENT_FORBIDDEN,      /* by the host: threads of the store */
+	EVENT_ALLOWED,        /* by the host, which has not installed its filter */
 };
 
 /* After the host's first thread has ended a thread of the library looks for the last one. */
@@ -119,8 +135,8 @@ void control_unlock(void) RELEASES(store_control.lock);
 /* Waits until something changes. Returns what waiting_goes_on() returns. */
 bool control_wait(struct waiting *waiting) REQUIRES(store_control.lock);
 
-/* Sets the state and wakes all threads that wait. */
-void control_set_state(enum store_state state) REQUIRES(store_control.lock);
+/* Brings the state up to date and wakes all threads that wait. */
+void control_happens(enum store_event event) REQUIRES(store_control.lock);
 
 /* Whether the flusher takes records from the ring, and whether there is
  * a thread at all. */

@@ -355,13 +355,12 @@ REQUIRES(store_control.lock) static void park(void)
 		flusher_close_file(false);
 	control_lock();
 	store_control.is_open_at_fork = keeps && !flusher.table_error;
-	if (store_control.state != STORE_RUNNING)
+	control_happens(EVENT_FORK);
+	if (store_control.state != STORE_PARKED) /* a shutdown was quicker */
 		return;
-	control_set_state(STORE_PARKED);
 	while (store_control.pauses)
 		condition_wait(&store_control.changed, &store_control.lock, &wait, BOUND_NONE);
-	if (store_control.state == STORE_PARKED) /* a shutdown may have been quicker */
-		control_set_state(STORE_RUNNING);
+	control_happens(EVENT_FORK_OVER);
 }
 
 /* --- the thread ------------------------------------------------------------------------ */
@@ -421,7 +420,7 @@ static bool has_records(void)
 static void finish(void)
 {
 	control_lock();
-	control_set_state(STORE_FINISHING); /* the flush is not interrupted */
+	control_happens(EVENT_STOP_SEEN); /* the flush is not interrupted */
 	control_unlock();
 	if (statement_stats_are_due())
 		statement_stats_announce(); /* there is no later flush */
@@ -433,7 +432,7 @@ static void finish(void)
 		flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
 	control_lock();
-	control_set_state(STORE_FINISHED);
+	control_happens(EVENT_STORED);
 	control_unlock();
 }
 

@@ -102,9 +102,11 @@ void store_set_chore(store_chore chore)
 /* What readers here read is what the other process has stored. */
 REQUIRES(store_control.lock) static void begin_elsewhere(void)
 {
+	control_happens(EVENT_INIT_ELSEWHERE);
+	if (store_control.state != STORE_ELSEWHERE)
+		return;
 	store_control.open_path = store_control.settings.path ? strdup(store_control.settings.path) : NULL;
 	__atomic_store_n(&store_control.epoch, 1, __ATOMIC_RELEASE);
-	control_set_state(STORE_ELSEWHERE);
 }
 
 int store_init(struct ring *ring, const struct store_config *config)
@@ -127,10 +129,10 @@ int store_init(struct ring *ring, const struct store_config *config)
 		store_control.drained = store_control.drain_target = ring_tail(ring);
 		store_control.retry_thread_at = 0;
 		own_process_renew();
-		if (store_control.state == STORE_NONE && settings.is_elsewhere)
+		if (settings.is_elsewhere)
 			begin_elsewhere();
-		else if (store_control.state == STORE_NONE)
-			control_set_state(STORE_READY);
+		else
+			control_happens(EVENT_INIT);
 	}
 	control_unlock();
 	return error;
@@ -206,7 +208,7 @@ REQUIRES(store_control.lock) static bool start_thread(void)
 		store_count(STORE_ERRORS, 1);
 		return false;
 	}
-	control_set_state(STORE_RUNNING);
+	control_happens(EVENT_THREAD);
 	return true;
 }
 
@@ -390,7 +392,7 @@ REQUIRES(store_control.lock) static bool stop_thread(struct waiting *waiting)
 		control_start_thread();
 	if (!control_has_thread())
 		return true;
-	control_set_state(STORE_STOPPING);
+	control_happens(EVENT_STOP);
 	ring_wake(store_control.ring);
 	while (in_time && store_control.state != STORE_FINISHED)
 		in_time = control_wait(waiting);
@@ -436,8 +438,7 @@ static void shut_down(struct waiting waiting)
 	free_all();
 	control_lock();
 	store_control.ring = NULL;
-	if (store_control.state != STORE_DISABLED)
-		control_set_state(pool_has_thread() ? STORE_DISABLED : STORE_NONE);
+	control_happens(pool_has_thread() ? EVENT_READER_HANGS : EVENT_FREED);
 	control_unlock();
 }
 
@@ -463,7 +464,7 @@ void store_confine(const char *why)
 	control_lock();
 	free(store_control.error);
 	store_control.error = text_format("%s", why);
-	control_set_state(STORE_DISABLED);
+	control_happens(EVENT_FORBIDDEN);
 	control_unlock();
 }
 
@@ -471,8 +472,7 @@ void store_confine_no_more(void)
 {
 	__atomic_store_n(&store_control.is_confined, false, __ATOMIC_RELAXED);
 	control_lock();
-	if (store_control.state == STORE_DISABLED && !pool_has_thread())
-		control_set_state(STORE_NONE);
+	control_happens(EVENT_ALLOWED);
 	control_unlock();
 }
 
@@ -602,15 +602,15 @@ REQUIRES(store_control.lock) static void reset_control(void)
 	__atomic_store_n(&store_control.epoch, 0, __ATOMIC_RELEASE);
 	free_text_later(store_control.open_path);
 	store_control.open_path = NULL;
-	if (store_control.is_confined) { /* without a thread, and with the reason */
+	if (store_control.is_confined) /* without a thread, and with the reason */
 		return;
-	}
 	free_text_later(store_control.error);
 	store_control.error = NULL;
+	control_happens(EVENT_CHILD);
 	if (store_control.ring && store_control.settings.is_elsewhere)
 		begin_elsewhere();
-	else
-		control_set_state(store_control.ring ? STORE_READY : STORE_NONE);
+	else if (store_control.ring)
+		control_happens(EVENT_INIT);
 }
 
 void store_adopt_ring_in_child(struct ring *ring)
