@@ -30,6 +30,7 @@ static uint64_t programs_lost(void)
 }
 
 static const struct storing the_store = {
+	.stores = true,
 	.start = start,
 	.stop = store_shutdown,
 	.open = store_open,

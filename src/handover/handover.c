@@ -186,6 +186,8 @@ bool handover_is_done(void)
 
 const char *handover_is_refused(void)
 {
+	if (!is_key_known && !storing_here()->stores)
+		return HANDOVER_VARIABLE " is not in its environment";
 	return refusal;
 }
 
@@ -227,8 +229,6 @@ static bool find_sockets(const char *value)
 __attribute__((constructor)) static void read_environment(void)
 {
 	is_key_known = find_sockets(secure_getenv(HANDOVER_VARIABLE));
-	if (!is_key_known && secure_getenv("QUERYPROF_RECORD"))
-		refusal = HANDOVER_VARIABLE " is not in its environment";
 }
 
 struct ring *handover_ring(size_t ring_bytes)

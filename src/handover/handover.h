@@ -66,7 +66,8 @@ struct ring *handover_ring(size_t ring_bytes);
 /* Whether the command has it, and stores what this process records. */
 bool handover_is_done(void);
 
-/* There is a command, and it has not got the ring: why, a constant text. NULL: all is well. */
+/* Why nothing reads the ring, a constant text: the command has not got it, or there is none and this process
+ * does not store. NULL: all is well. */
 const char *handover_is_refused(void);
 
 /* Called in a forked child, before anything else there: the ring of the child. Set before

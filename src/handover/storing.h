@@ -13,6 +13,7 @@
 struct ring;
 
 struct storing {
+	bool stores;
 	/* From now on: the ring is stored or, where the command has it, what is stored can be read. 0 or an
 	 * errno value. */
 	int (*start)(struct ring *ring, bool is_elsewhere);

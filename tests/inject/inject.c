@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: makes calls of one library fail, or of the program where INJECT_PROGRAM is set, as INJECT says.
+ * Preloaded: makes calls of one library fail (libqueryprof.so, or INJECT_LIBRARY), or of the program where
+ * INJECT_PROGRAM is set, as INJECT says.
  *
  *   INJECT=list:FILE         none; the places that call, "FUNCTION OFFSET" a line, go to FILE
  *   INJECT=once:OFFSET       the first call from that place in the library
@@ -29,7 +30,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define LIBRARY "libqueryprof.so"
 #define PLACES 4096
 
 static enum { UNKNOWN, NOTHING, LIST, ONCE, ALWAYS } mode;
@@ -37,6 +37,7 @@ static uintptr_t wanted;
 static _Atomic bool has_failed;
 static const char *list;
 static bool in_program;
+static const char *library = "libqueryprof.so"; /* the beginning of its name */
 static _Atomic uintptr_t places[PLACES];
 
 /* syscall() itself is among what fails here. */
@@ -52,7 +53,10 @@ static long raw_call(long number, long a, long b, long c, long d, long e, long f
 static void read_environment(void)
 {
 	const char *text = getenv("INJECT"), *colon = text ? strchr(text, ':') : NULL;
+	const char *other = getenv("INJECT_LIBRARY");
 
+	if (other)
+		library = other;
 	if (!colon)
 		mode = NOTHING;
 	else if (strncmp(text, "list", 4) == 0)
@@ -102,7 +106,7 @@ static bool fails(const char *function, void *address)
 		return false;
 	name = found.dlfo_link_map->l_name; /* empty: the program */
 	slash = strrchr(name, '/');
-	if (in_program ? *name != '\0' : !slash || strncmp(slash + 1, LIBRARY, strlen(LIBRARY)) != 0)
+	if (in_program ? *name != '\0' : !slash || strncmp(slash + 1, library, strlen(library)) != 0)
 		return false;
 	place = (uintptr_t)address - found.dlfo_link_map->l_addr;
 	if (mode == LIST)

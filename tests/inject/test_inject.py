@@ -52,6 +52,7 @@ if os.fork() == 0:
 print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 MARKED = 41
+RECORDER = os.path.join(os.path.dirname(LIBRARY), "libqueryprof-recorder.so")
 
 # With the extension: a file, a label, a wait for a lock, and reads of what queryprof has. What these say goes to
 # standard error: an error is one of SQLite's.
@@ -111,10 +112,11 @@ def name_places(places, of=LIBRARY):
 
 
 class Inject(Recording):
-    def run_injected(self, command, what):
+    def run_injected(self, command, what, library):
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER, check=False,
-                                  env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what))
+                                  env=dict(os.environ, LD_PRELOAD=INJECT, INJECT=what,
+                                           INJECT_LIBRARY=os.path.basename(library)))
         except subprocess.TimeoutExpired:
             raise AssertionError("%s: no end after %d s" % (what, HANGS_AFTER)) from None
 
@@ -125,7 +127,7 @@ class Inject(Recording):
         done = self.run_injected([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--real", "2ms",
                                   "--setting", "log_queries_min_query_duration_ns=0",
                                   "--setting", "query_profiler_max_overhead_percent=0", "--", PYTHON, "-c", PROGRAM],
-                                 what)
+                                 what, RECORDER)
         stored = (0, 0)
         if os.path.exists(trace):
             with contextlib.closing(sqlite3.connect(trace)) as db:
@@ -135,10 +137,10 @@ class Inject(Recording):
 
     def run_extended(self, what):
         """The same of a program with the extension."""
-        done = self.run_injected([PYTHON, "-c", EXTENDED, LIBRARY, tempfile.mktemp(dir=self.folder)], what)
+        done = self.run_injected([PYTHON, "-c", EXTENDED, LIBRARY, tempfile.mktemp(dir=self.folder)], what, LIBRARY)
         return done, tuple(int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("stored"))
 
-    def places(self, run, marked):
+    def places(self, run, library, marked):
         path = os.path.join(self.folder, run.__name__)
         done, stored = run("list:" + path)
         self.assertEqual((done.returncode, stored[0]), (0, marked), done.stderr)
@@ -146,16 +148,17 @@ class Inject(Recording):
         with open(path, encoding="ascii") as file:
             # A place of two processes is one.
             places = sorted(set(tuple(line.split()) for line in file))
-        self.named.update(name_places([place for _, place in places]))
+        self.named.update(((run, place), name) for place, name in
+                          name_places([place for _, place in places], library).items())
         # The hooks' calls are the program's own.
-        return [place for place in places if not self.named[place[1]].startswith("queryprof_") and
+        return [place for place in places if not self.named[run, place[1]].startswith("queryprof_") and
                 (not OWN or place[0] in MEMORY)], done.stdout
 
     def choose(self, rounds, functions, short):
         """Those of this run. A round ends with function and place."""
         seed, count = int(os.environ.get("QUERYPROF_TEST_SEED", "1")), len(rounds)
         if ONLY:
-            rounds = [entry for entry in rounds if self.named[entry[-1]].split()[0] == ONLY]
+            rounds = [entry for entry in rounds if self.named[entry[0], entry[-1]].split()[0] == ONLY]
         elif not LONG:
             # In turns, each of another function.
             random.Random(seed).shuffle(rounds)
@@ -170,10 +173,10 @@ class Inject(Recording):
 
     def test_each_place(self):
         self.named = {}
-        hosts = ((self.run_recorded, MARKED), (self.run_extended, EXTENDED_MARKED))
+        hosts = ((self.run_recorded, RECORDER, MARKED), (self.run_extended, LIBRARY, EXTENDED_MARKED))
         rounds, wanted, functions = [], {}, set()
-        for run, marked in hosts:
-            places, wanted[run] = self.places(run, marked)
+        for run, library, marked in hosts:
+            places, wanted[run] = self.places(run, library, marked)
             functions.update(function for function, _ in places)
             rounds += [(run, marked, how, *place) for place in places for how in ("once", "always")]
         for function in MEMORY + (() if OWN else OTHERS):
@@ -182,7 +185,8 @@ class Inject(Recording):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
             runs = threads.map(lambda entry: entry[0](entry[2] + ":" + entry[4]), rounds)
             for (run, marked, how, function, place), (done, stored) in zip(rounds, runs):
-                with self.subTest(run=run.__name__, how=how, function=function, place=place, name=self.named[place]):
+                with self.subTest(run=run.__name__, how=how, function=function, place=place,
+                                  name=self.named[run, place]):
                     self.assertEqual((done.returncode, done.stdout), (0, wanted[run]), done.stderr)
                     if stored[0] < marked or not stored[1]:
                         self.assertRegex(done.stderr, "lost|missing|refused|cannot|nothing was recorded",
@@ -203,12 +207,13 @@ class Inject(Recording):
             with open(path, encoding="ascii") as file:
                 places = sorted(set(tuple(line.split()) for line in file))
             rounds += [(command, how, *place) for place in places for how in ("once", "always")]
-        self.named = name_places([entry[-1] for entry in rounds], QUERYPROF)
+        names = name_places([entry[-1] for entry in rounds], QUERYPROF)
+        self.named = {(entry[0], entry[-1]): names[entry[-1]] for entry in rounds}
         functions = {entry[-2] for entry in rounds}
         for function in "malloc", "calloc", "strdup", "open64", "pread64":
             self.assertIn(function, functions)
         for command, how, function, place in self.choose(rounds, functions, SHORT_COMMANDS):
-            with self.subTest(command=command, how=how, function=function, place=place, name=self.named[place]):
+            with self.subTest(command=command, how=how, function=function, place=place, name=self.named[command, place]):
                 done = self.run_command(command, how + ":" + place)
                 if done.returncode:
                     self.assertEqual(done.returncode, 1, done.stderr)

@@ -142,16 +142,17 @@ static int print_part(sqlite3 *db, const struct shown_type *type, const struct p
 static int print_report(sqlite3 *db, const struct shown_type *type)
 {
 	const int64_t statements = database_number(db, "SELECT count(*) FROM temp.selected_statements", 0);
-	const bool is_one = statements == 1, has_plans = plan_tree_statements(db) > 0;
+	const int64_t planned = plan_tree_statements(db);
+	const bool is_one = statements == 1;
 	int result = statements > 1 ? print_statements(db, type) : COMMAND_FINE;
 
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		result = print_part(db, type, &parts[i]);
-		if (result || parts[i].sql != sql_report_waits || !has_plans)
+		if (result || parts[i].sql != sql_report_waits || planned == 0)
 			continue;
 		result = plan_tree_print(
 			db, type, is_one ? NULL : PLANS_MAX,
-			is_one ? "Plan, by time of its nodes" : "Plans, by time of their nodes", NULL);
+			planned == 1 ? "Plan, by time of its nodes" : "Plans, by time of their nodes", NULL);
 		if (is_one)
 			plan_tree_print_others(db, selection.like);
 	}

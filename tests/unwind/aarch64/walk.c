@@ -86,8 +86,8 @@ static void record(const void *context)
 		printf("\t\t{%#" PRIx64 ", {.signal_frame = %d, .cfa_register = %u, .cfa_offset = %d, "
 		       ".return_address = {%d, %" PRId64 "}, .frame_pointer = {%d, %" PRId64
 		       "}}}, /* %s */\n",
-		       trace[i], row.signal_frame, row.cfa_register, row.cfa_offset, row.return_address.place,
-		       row.return_address.value, row.frame_pointer.place, row.frame_pointer.value,
+		       trace[i], row.signal_frame, row.cfa_register, row.cfa_offset, row.return_address.saved,
+		       row.return_address.value, row.frame_pointer.saved, row.frame_pointer.value,
 		       name_of(trace[i]));
 	}
 	printf("\t},\n\t.depth = %d,\n\t.words = {", seen.depth);
