@@ -37,8 +37,23 @@ struct query {
 	int64_t value;
 };
 
+struct program {
+	const char *path; /* "": not known */
+	uint32_t side;
+	int64_t value;
+};
+
+/* From the first sample to the last, since 1970. */
+struct side {
+	bool has_samples;
+	int64_t first_ns, last_ns;
+};
+
 struct writer {
 	EXPORT_WRITER;
+	struct side sides[2];
+	struct index program_index;
+	VECTOR(struct program) programs;
 	struct sums sums;
 	struct groups statements;
 	struct index query_index;
@@ -84,6 +99,24 @@ static const struct export_labels *find_part(struct writer *writer, const struct
 	return *part;
 }
 
+/* For the page's title. False: no memory. */
+static bool add_title(struct writer *writer, const struct export_sample *sample)
+{
+	const struct export_labels *labels = sample->labels;
+	struct side *side = &writer->sides[labels->side];
+	uint64_t words[] = { labels->side, (uintptr_t)labels->program };
+	struct program *program = index_item(&writer->program_index, hash_words(words, 2), &writer->programs);
+
+	if (!side->has_samples || sample->time_ns < side->first_ns)
+		side->first_ns = sample->time_ns;
+	if (!side->has_samples || sample->time_ns > side->last_ns)
+		side->last_ns = sample->time_ns;
+	side->has_samples = true;
+	if (program)
+		*program = (struct program){ labels->program, labels->side, program->value + sample->value };
+	return program;
+}
+
 static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
@@ -98,7 +131,7 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 	query->value += sample->value;
 	struct export_sample bare = *sample;
 	bare.labels = find_part(writer, sample->labels);
-	return bare.labels && sums_add(&writer->sums, &bare);
+	return bare.labels && sums_add(&writer->sums, &bare) && add_title(writer, sample);
 }
 
 /* --- the tree -------------------------------------------------------------------- */
@@ -249,6 +282,23 @@ static bool write_queries(const struct writer *writer)
 	return fine;
 }
 
+/* Times in ms: a number of JavaScript has not room for ns. */
+static void write_title(const struct writer *writer)
+{
+	fputs("\"times\":[", writer->out);
+	for (size_t i = 0; i < 2 && writer->sides[i].has_samples; i++)
+		fprintf(writer->out, "%s[%" PRId64 ",%" PRId64 "]", i ? "," : "",
+		        writer->sides[i].first_ns / 1000000, writer->sides[i].last_ns / 1000000);
+	fputs("],\n\"programs\":[", writer->out);
+	for (size_t i = 0; i < writer->programs.count; i++) {
+		const struct program *program = &writer->programs.items[i];
+		fputs(i ? ",\n[" : "\n[", writer->out);
+		export_write_text(writer->out, program->path);
+		fprintf(writer->out, ",%" PRIu32 ",%" PRId64 "]", program->side, program->value);
+	}
+	fputs("],\n", writer->out);
+}
+
 static bool write_data(struct writer *writer)
 {
 	const char *const sides[] = { writer->info->title, writer->info->compared };
@@ -262,6 +312,7 @@ static bool write_data(struct writer *writer)
 	fputs(",\"unit\":", writer->out);
 	export_write_text(writer->out, writer->info->unit);
 	fputs(",\n", writer->out);
+	write_title(writer);
 	/* The samples first: they make the nodes, which make the functions. */
 	if (!write_samples(writer))
 		return false;
@@ -298,10 +349,12 @@ static bool end_flamegraph(void *ended, bool complete)
 	index_free(&writer->set_index);
 	index_free(&writer->part_index);
 	index_free(&writer->node_index);
+	index_free(&writer->program_index);
 	vector_free(&writer->queries);
 	vector_free(&writer->sets);
 	vector_free(&writer->parts);
 	vector_free(&writer->nodes);
+	vector_free(&writer->programs);
 	return fine;
 }
 #endif

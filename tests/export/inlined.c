@@ -49,6 +49,7 @@ int main(int argc, char **argv)
 		.thread = "t (1)",
 		.database = "",
 		.statement = "SELECT 1",
+		.program = "",
 		.labels = "",
 		.root = "",
 		.statement_hash = 1,

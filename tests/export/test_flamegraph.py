@@ -57,6 +57,10 @@ class Data(support.Exports):
         self.assertEqual(data["queries"], [[0, SLOW, "", 100 * MS, 0], [1, RUNNING, "", 3 * MS, 0]])
         self.assertEqual(data["runs"], [0, 0, 0, 0])
         self.assertEqual(data["sides"], [self.trace])
+        first, last = support.row("SELECT min(timestamp_ns), max(timestamp_ns) FROM samples JOIN series ON series.id = series"
+                                  " WHERE trace_type = 'CPU'", path=self.trace)
+        self.assertEqual(data["times"], [[first // MS, last // MS]])
+        self.assertEqual(data["programs"], [[*support.row("SELECT executable FROM processes", path=self.trace), 0, 103 * MS]])
         self.assertEqual(data["modules"], ["full.so"])
         self.assertEqual({name: (module, os.path.basename(file)) for name, module, file in data["functions"]},
                          {"fixture_calls_out": (0, "fixture.c"), "fixture_visit": (0, "fixture.c"),
@@ -294,6 +298,32 @@ class Browser(support.Exports):
         self.assertEqual(menu[1], ["180 ms \u00b7 all 60 runs with samples, of 20,000", False])
         self.assertEqual([text for text, is_disabled in menu if is_disabled], ["30.0 ms \u00b7 10 more runs, not listed"])
         self.assertEqual(len(menu), 1 + 1 + RUNS_SHOWN + 1 + 1)
+
+    def test_title(self):
+        page, seen = self.open(self.before, """
+            const first = new Date(START), two = (number) => String(number).padStart(2, "0");
+            seen.start = `${first.getFullYear()}-${two(first.getMonth() + 1)}-${two(first.getDate())} `
+                + `${two(first.getHours())}:${two(first.getMinutes())}`;
+            seen.title = document.title; seen.heading = document.getElementById("title").textContent;
+            seen.files = document.getElementById("files").textContent;"""
+                               .replace("START", str((START + 10**9) // MS)))
+        self.assertEqual(seen["heading"], f"app, {seen['start']}, 60 s")
+        self.assertEqual(seen["title"], seen["heading"] + " \u00b7 queryprof")
+        self.assertEqual(seen["files"], self.before)
+
+    def test_search_in_folded_frames(self):
+        """Nothing is opened for it: the frame that has it inside is marked, and the name is shown."""
+        _, seen = self.open(self.before, """
+            look("first"); set("search", "^run$"); look("search"); set("query", "1"); look("statement");
+            set("host", true); look("opened");""")
+        self.assertEqual(seen["search"]["names"], seen["first"]["names"])
+        self.assertEqual(seen["search"]["found"], "2 frames, 100.0 %, folded: run")
+        self.assertEqual({name for name, fill in seen["search"]["fills"].items() if fill != seen["first"]["fills"][name]},
+                         {"host frames"})
+        self.assertEqual(seen["statement"]["found"], "1 frames, 100.0 %, folded: run")
+        self.assertEqual(seen["opened"]["found"], "1 frames, 100.0 %")
+        _, again = self.open(self.before, 'look("page");', "#search=%5Erun%24")
+        self.assertEqual(again["page"]["found"], seen["search"]["found"])
 
     def test_address(self):
         """Choices, search and zoom are in the address, and come from there."""

@@ -6,8 +6,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HOST, buildTree, changeOf, moduleHue, readTables } from "../../src/export/page/tree.mjs";
+import { HOST, buildTree, changeOf, findFrames, moduleHue, readTables } from "../../src/export/page/tree.mjs";
 import { labelChoices } from "../../src/export/page/labels.mjs";
+import { showTitle } from "../../src/export/page/title.mjs";
 
 const MODULES = ["app", "libsqlite3.so.0", "libqueryprof.so.0", "libc.so.6"];
 
@@ -77,6 +78,28 @@ test("host frames and the wrapper are there when they are requested", () => {
 		{ "SELECT 1": [5, { "host frames": [5, { queryprof_step: [5, inside] }] }] });
 	assert.deepEqual(shape(treeOf(one, { wanted, showsHost: true, showsOwn: true }).root),
 		{ "SELECT 1": [5, { main: [5, { run: [5, { queryprof_step: [5, inside] }] }] }] });
+});
+
+test("a search looks into folded frames, and counts the samples that have what it found", () => {
+	const two = makeTables(["a.trace"], [
+		[0, "q", "q1", 6, "main@app", "load@app", "sqlite3_step@libsqlite3.so.0", "sort@libsqlite3.so.0"],
+		[0, "q", "q1", 4, "main@app", "save@app", "sqlite3_step@libsqlite3.so.0", "scan@libsqlite3.so.0"],
+	]);
+	const find = (pattern, options = {}) => {
+		const tree = treeOf(two, options);
+		const { branches, folded, value } = findFrames(two, { wanted: () => true, ...options }, tree, (name) => pattern.test(name));
+		return [[...branches].map(({ name }) => name), folded, value];
+	};
+	for (const isInverted of [false, true]) {
+		const hosts = isInverted ? ["host frames", "host frames"] : ["host frames"];
+		assert.deepEqual(find(/load/, { isInverted }), [["host frames"], ["load"], 6]);
+		assert.deepEqual(find(/main/, { isInverted }), [hosts, ["main"], 10]);
+		assert.deepEqual(find(/load|scan/, { isInverted }).slice(1), [["load"], 10]);
+		assert.deepEqual(find(/load/, { isInverted, showsHost: true }), [["load"], [], 6]);
+	}
+	assert.deepEqual(find(/scan/), [["scan"], [], 4]);
+	assert.deepEqual(find(/q/).slice(1), [[], 10]);
+	assert.deepEqual(find(/all|none/), [[], [], 0]);
 });
 
 test("what the host does inside SQLite is not folded", () => {
@@ -185,4 +208,16 @@ test("a module's colour depends on nothing but its name", () => {
 		const hue = moduleHue(`lib${i}.so`);
 		assert.ok(hue >= 0 && hue < 280 || hue >= 320 && hue < 360, hue);
 	}
+});
+
+test("the title is the program, when its first sample was, and how long it was sampled", () => {
+	const first = new Date(2026, 10, 28, 10, 2, 30).getTime();
+	const title = (programs, ms, sides = ["/tmp/a.trace"]) => showTitle({ sides, programs, times: sides.map(() => [first, first + ms]) });
+	const app = ["/opt/app", 0, 2];
+	assert.equal(title([app], 12e3), "app, 2026-11-28 10:02, 12 s");
+	assert.deepEqual([0, 1, 1999, 2000, 119e3, 120e3, 7200e3].map((ms) => title([app], ms).split(", ")[2]),
+		[undefined, "1 ms", "1999 ms", "2 s", "119 s", "2 min", "2 h"]);
+	assert.equal(title([app, ["/opt/most", 0, 9], ["", 0, 99]], 0), "most and 1 more, 2026-11-28 10:02");
+	assert.equal(title([["", 0, 9]], 0), "a.trace, 2026-11-28 10:02");
+	assert.equal(title([app, ["/opt/new", 1, 1]], 2e3, ["a", "b"]), "app, 2026-11-28 10:02, 2 s → new, 2026-11-28 10:02, 2 s");
 });

@@ -6,8 +6,9 @@
  */
 import { select } from "d3-selection";
 import flamegraph from "d3-flame-graph";
-import { HOST, buildTree, changeOf, moduleHue, nameShade, readTables } from "./tree.mjs";
+import { HOST, buildTree, changeOf, findFrames, moduleHue, nameShade, readTables } from "./tree.mjs";
 import { labelChoices } from "./labels.mjs";
+import { baseName, showTitle } from "./title.mjs";
 import "./flame_graph.css";
 
 const element = (id) => document.getElementById(id);
@@ -17,6 +18,7 @@ const form = element("controls");
 const controls = form.elements;
 const RUNS_SHOWN = 50; // in the menu, of each statement
 const LABELS_SHOWN = 50; // of each key
+const FOLDED_SHOWN = 3; // names that a search found
 const GROUP = "label:"; // before a key in `by`
 
 /* --- words ------------------------------------------------------------------- */
@@ -38,7 +40,7 @@ function showShare(part, whole) {
 }
 
 const what = { CPU: "CPU time", Real: "wall time", Wall: "wall time", OffCPU: "waited time" }[tables.trace_type] || tables.trace_type;
-const sideNames = tables.sides.map((path) => path.replace(/.*\/(?=.)/, ""));
+const sideNames = tables.sides.map(baseName);
 
 /* `show` of each side's number, with the side's name where there are two. */
 function showSides(show) {
@@ -90,7 +92,7 @@ function showLegend() {
 
 /* --- the chart --------------------------------------------------------------- */
 
-let tree;
+let tree, options; // what is shown
 let zoomed = []; // the names of the frames from the root's child to the one that is zoomed to
 
 function describe({ data: branch }) {
@@ -99,6 +101,12 @@ function describe({ data: branch }) {
 	const hint = branch.frame === HOST ? ["click to open them"] : [];
 	return [name, module, file, ...hint].filter(Boolean).join(" · ") + " · "
 		+ showSides((side) => `${showValue(branch.sides[side])}, ${showShare(branch.sides[side], tree.totals[side])}`) + self;
+}
+
+/* Which frames a search found inside those that are folded. */
+function showFolded(names) {
+	const rest = names.length - FOLDED_SHOWN;
+	return names.length ? ["folded: " + names.slice(0, FOLDED_SHOWN).join(", ") + (rest > 0 ? ` and ${rest} more` : "")] : [];
 }
 
 function search() {
@@ -114,7 +122,11 @@ function search() {
 	chart.clear();
 	if (!pattern)
 		return;
-	chart.setSearchMatch((node) => Boolean(node.parent) && pattern.test(node.data.name));
+	const found = findFrames(tables, options, tree, (name) => pattern.test(name));
+	chart.setSearchMatch((node) => found.branches.has(node.data));
+	chart.setSearchHandler(() => {
+		element("found").textContent = [`${found.branches.size} frames`, showShare(found.value, tree.root.value), ...showFolded(found.folded)].join(", ");
+	});
 	chart.search(text);
 }
 
@@ -143,9 +155,6 @@ const chart = flamegraph().inverted(true).sort(true).minFrameSize(0.5).cellHeigh
 	.getChildren((branch) => branch.children.values())
 	.setLabelHandler(describe)
 	.setDetailsElement(element("details"))
-	.setSearchHandler((found, sum, total) => {
-		element("found").textContent = `${found.length} frames, ${showShare(sum, total)}`;
-	})
 	.setColorMapper(frameColor)
 	.onClick(onZoom);
 
@@ -153,7 +162,7 @@ const chart = flamegraph().inverted(true).sort(true).minFrameSize(0.5).cellHeigh
 function show() {
 	const { name, wanted } = choices[Number(controls.query.value)];
 	const label = labels.get(controls.label.value), by = controls.by.value;
-	tree = buildTree(tables, {
+	options = {
 		name: label ? `${name}, ${label.name}` : name,
 		wanted: (query, set) => wanted(query) && (!label || label.wanted(set)),
 		groupKey: by ? by.slice(GROUP.length) : undefined,
@@ -161,7 +170,8 @@ function show() {
 		showsHost: controls.host.checked,
 		showsOwn: controls.own.checked,
 		showsShares: controls.compare.value === "shares",
-	});
+	};
+	tree = buildTree(tables, options);
 	element("totals").textContent = showSides((side) =>
 		`${showValue(tree.totals[side])} of ${what} in ${tree.counts[side]} samples`);
 	// What moves is zooming; what is new is there at once.
@@ -292,8 +302,9 @@ function readAddress() {
 	show();
 }
 
-element("title").textContent = tables.sides.join(" → ");
-document.title = sideNames.join(" → ") + " · queryprof";
+element("title").textContent = showTitle(tables);
+element("files").textContent = tables.sides.join(" → ");
+document.title = showTitle(tables) + " · queryprof";
 element("compare").hidden = !isCompared;
 fillMenu();
 fillLabels();

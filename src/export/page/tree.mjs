@@ -7,7 +7,9 @@
  * function's, parents before their children. `samples` are, five by five, a node in which
  * time was spent itself (-1: its stack is unknown), the query, the label set, samples, and the
  * value. A query has a statement and one of the `sides`: the files, two where they are compared.
- * `runs` are, two by two, how often each statement ran on each side, 0: not known.
+ * `runs` are, two by two, how often each statement ran on each side, 0: not known. Of each side,
+ * `times` are those of the first and the last sample, in ms since 1970. `programs` are the samples'
+ * programs, each with its side and its value.
  */
 
 import { valueOf, without } from "./labels.mjs";
@@ -102,15 +104,15 @@ function sumSamples(tables, wanted, groups) {
 	return { sums: sums.values(), totals, counts };
 }
 
-/* From the root to the node, as it is to be shown. */
+/* From the root to the node, as it is to be shown, and the frames that HOST stands for there. */
 function findPath(tables, node, { showsHost, showsOwn }) {
 	const path = [];
 	for (let at = node; at >= 0; at = tables.nodes[2 * at])
 		path.push(tables.frames[tables.nodes[2 * at + 1]]);
 	path.reverse();
 	const inside = path.findIndex((frame) => frame.isSqlite || frame.isOwn);
-	const folded = !showsHost && inside > 0 ? [HOST, ...path.slice(inside)] : path;
-	return showsOwn ? folded : folded.filter((frame) => !frame.isOwn);
+	const folded = !showsHost && inside > 0 ? path.splice(0, inside, HOST) : [];
+	return { path: showsOwn ? path : path.filter((frame) => !frame.isOwn), folded };
 }
 
 class Branch {
@@ -136,6 +138,13 @@ class Branch {
 	}
 }
 
+/* All frames of a sum of samples, in the order in which the tree has them on its root. */
+function framesOf(tables, { node, statement, group }, options) {
+	const { path, folded } = findPath(tables, node, options);
+	path.unshift(...(group ? [group] : []), tables.statementFrames[statement]);
+	return { path: options.isInverted ? path.reverse() : path, folded };
+}
+
 /*
  * The tree of the samples for which options.wanted(query, labels) says so, named options.name:
  * under the root the statements, and on top of them their stacks; with `groupKey` the values of that
@@ -148,23 +157,50 @@ export function buildTree(tables, options) {
 	const weights = totals.map((total) => options.showsShares && total ? 1 / total : 1);
 	const root = new Branch({ name: options.name, module: "", file: "" });
 	const modules = new Map(); // their own time, of hidden frames, too
-	for (const { node, statement, side, group, value } of sums) {
-		const path = [tables.statementFrames[statement], ...findPath(tables, node, options)];
+	for (const sum of sums) {
+		const { node, side, value } = sum;
 		const module = node < 0 ? "" : tables.frames[tables.nodes[2 * node + 1]].module;
 		modules.set(module, (modules.get(module) ?? 0) + value);
-		if (group)
-			path.unshift(group);
-		if (options.isInverted)
-			path.reverse();
 		let branch = root;
 		branch.add(side, value, weights[side]);
-		for (const frame of path) {
+		for (const frame of framesOf(tables, sum, options).path) {
 			branch = branch.child(frame);
 			branch.add(side, value, weights[side]);
 		}
 		branch.self += value;
 	}
 	return { root, weights, totals, counts, modules };
+}
+
+/*
+ * What a search finds in the tree that buildTree has built with the same options: the `branches` whose
+ * names match, those of folded frames among them, the names of these as `folded`, and the `value` of the
+ * samples with such a frame. Only some of the samples of "host frames" may have the frame.
+ */
+export function findFrames(tables, options, { root, weights }, matches) {
+	const { sums } = sumSamples(tables, options.wanted, groupSets(tables, options.groupKey));
+	const branches = new Set(), foldedNames = new Set(), known = new Map();
+	const isFound = (frame) => {
+		if (!known.has(frame))
+			known.set(frame, matches(frame.name));
+		return known.get(frame);
+	};
+	let found = 0;
+	for (const sum of sums) {
+		const { path, folded } = framesOf(tables, sum, options);
+		const inside = folded.filter(isFound);
+		let branch = root, isHere = false;
+		for (const frame of path) {
+			branch = branch.children.get(frame);
+			if (!isFound(frame) && !(frame === HOST && inside.length))
+				continue;
+			branches.add(branch);
+			isHere = true;
+		}
+		inside.forEach(({ name }) => foldedNames.add(name));
+		found += isHere ? sum.value * weights[sum.side] : 0;
+	}
+	return { branches, folded: [...foldedNames], value: found };
 }
 
 /* From -1, only on the first side, to 1, only on the second. */
