@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/lock.h"
+#include "process/fork.h"
 #include "recorder_table.h"
 #include "settings/settings.h"
 
@@ -33,6 +34,8 @@ __attribute__((constructor(101))) static void choose(void)
 
 	if (!table)
 		return;
+	fork_disable(); /* of the library's own recorder: the one function of it that is not called by the
+	                   table */
 	recorder_functions = table;
 	locks_join(__start_queryprof_locks, __stop_queryprof_locks);
 	settings_join(__start_queryprof_settings, __stop_queryprof_settings);

@@ -82,9 +82,15 @@ __attribute__((constructor)) static void follow_forks(void)
 	fork_init();
 }
 
+static bool done;
+
+void fork_disable(void)
+{
+	done = true;
+}
+
 int fork_init(void)
 {
-	static bool done;
 	int error = done ? 0 : pthread_atfork(locks_before_fork, locks_after_fork_in_parent, after_in_child);
 
 	done |= error == 0;

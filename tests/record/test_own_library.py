@@ -44,7 +44,13 @@ import sqlite3
 sqlite3.connect(':memory:').execute(%r).fetchall()
 work()
 maps()
+if os.fork() == 0:
+    sqlite3.connect(':memory:').execute('SELECT 3 AS of_child').fetchall()
+    os._exit(0)
+assert os.wait()[1] == 0
 """ % OF_PROGRAM)
+        self.assertEqual(self.rows("SELECT calls FROM statement_stats WHERE query = 'SELECT 3 AS of_child'"), [(1,)], self.seen)
+        self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM processes"), [(2,)], self.seen)
 
     def test_before_sqlite(self):
         """The library's own recorder is the one of the process."""
