@@ -2,14 +2,19 @@
 -- The samples of the runs that are selected (see read/selected.sql), in the order of
 -- time: :trace_type (Wall: CPU and OffCPU together). `run`, `thread` and `stack_id` are row numbers, see
 -- export/labels.sql. program and node: where :with_plan is not NULL, for export/plan.sql. context: of
--- OpenTelemetry. span: where :with_links is not NULL, for export/link.sql.
+-- OpenTelemetry. span: where :with_links is not NULL, for export/link.sql. Where :with_times is not NULL the
+-- other times are there, too: is_other.
 SELECT timestamp_ns, weight, period_ns, value, stack_id, truncated, run, thread, labels,
        program, (SELECT node FROM program_opcodes AS o WHERE o.program = runs.program AND o.address = nullif(s.opcode, 0)),
        coalesce((SELECT name FROM wait_causes WHERE cause = wait & 255)
                 || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = wait >> 8), ''), '') AS wait,
        (SELECT context FROM samples WHERE samples.timestamp_ns = s.timestamp_ns) AS context,
-       iif(:with_links IS NOT NULL, (SELECT span FROM samples WHERE samples.timestamp_ns = s.timestamp_ns), 0) AS span
+       iif(:with_links IS NOT NULL, (SELECT span FROM samples WHERE samples.timestamp_ns = s.timestamp_ns), 0) AS span,
+       trace_type,
+       NOT (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU')) AS is_other
 FROM temp.selected_samples AS s
 LEFT JOIN (SELECT id, program FROM queries WHERE :with_plan IS NOT NULL) AS runs ON runs.id = run
-WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
+WHERE trace_type = coalesce(:trace_type, 'CPU')
+   OR coalesce(:with_times, iif(:trace_type = 'Wall', 1, NULL)) IS NOT NULL AND trace_type IN ('CPU', 'OffCPU')
+   OR :with_times IS NOT NULL AND trace_type = 'Real'
 ORDER BY timestamp_ns;

@@ -88,6 +88,8 @@ struct export_sample {
 	/* Neither negative nor, all those of a stream together, too large. */
 	int64_t weight; /* periods, or events, that it stands for */
 	int64_t value;  /* in the unit of the stream */
+	const char *trace_type;
+	bool is_other; /* not of the stream's type, see export_format.has_times */
 };
 
 /* A span of a request. Spans come behind the samples, by process and thread, as they began.
@@ -103,8 +105,8 @@ struct export_span {
 	bool is_server, is_unended;
 };
 
-/* A stream has samples of one type; where two files are compared, all of one come before those
- * of the other. */
+/* A stream has samples of one type, and others where the format has_times; where two files are compared, all
+ * of one come before those of the other. */
 struct export_info {
 	const char *trace_type;
 	const char *unit;       /* of the values: "ns", "bytes", or another, which a format shows as it is */
@@ -128,10 +130,11 @@ struct export_format {
 	const char *name;
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
-	bool has_root;       /* its stacks stand on export_labels.root */
-	bool compares;       /* takes a second file, see export_labels.side */
-	bool has_links;      /* of samples, to the spans that go to the same place */
-	bool has_runs;       /* logged runs that no span stands for come as spans of no trace */
+	bool has_root;  /* its stacks stand on export_labels.root */
+	bool compares;  /* takes a second file, see export_labels.side */
+	bool has_times; /* samples of all types that are times come, of one file, not only the stream's */
+	bool has_links; /* of samples, to the spans that go to the same place */
+	bool has_runs;  /* logged runs that no span stands for come as spans of no trace */
 	const char *missing; /* why this build does not have it; NULL: it does */
 	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
 	/* False: no memory. NULL: it takes no samples, or no spans. */

@@ -49,12 +49,18 @@ struct side {
 	int64_t first_ns, last_ns;
 };
 
+/* The samples of a type. */
+struct type {
+	const char *trace_type;
+	struct sums sums;
+};
+
 struct writer {
 	EXPORT_WRITER;
 	struct side sides[2];
 	struct index program_index;
 	VECTOR(struct program) programs;
-	struct sums sums;
+	VECTOR(struct type) types;
 	struct groups statements;
 	struct index query_index;
 	VECTOR(struct query) queries;
@@ -104,6 +110,7 @@ static bool add_title(struct writer *writer, const struct export_sample *sample)
 {
 	const struct export_labels *labels = sample->labels;
 	struct side *side = &writer->sides[labels->side];
+	int64_t value = sample->is_other ? 0 : sample->value;
 	uint64_t words[] = { labels->side, (uintptr_t)labels->program };
 	struct program *program = index_item(&writer->program_index, hash_words(words, 2), &writer->programs);
 
@@ -113,25 +120,41 @@ static bool add_title(struct writer *writer, const struct export_sample *sample)
 		side->last_ns = sample->time_ns;
 	side->has_samples = true;
 	if (program)
-		*program = (struct program){ labels->program, labels->side, program->value + sample->value };
+		*program = (struct program){ labels->program, labels->side, program->value + value };
 	return program;
+}
+
+/* NULL: no memory. There are few. */
+static struct sums *find_sums(struct writer *writer, const char *trace_type)
+{
+	for (size_t i = 0; i < writer->types.count; i++)
+		if (strcmp(writer->types.items[i].trace_type, trace_type) == 0)
+			return &writer->types.items[i].sums;
+	struct type *type = vector_add(&writer->types);
+	if (type)
+		type->trace_type = trace_type;
+	return type ? &type->sums : NULL;
 }
 
 static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 	struct query *query = index_item(&writer->query_index, query_key(sample->labels), &writer->queries);
-	uint32_t statement = groups_add(&writer->statements, sample);
+	struct export_sample bare = *sample;
+	struct sums *sums = find_sums(writer, sample->trace_type);
 
-	if (!query || statement == GROUPS_NO_MEMORY)
+	/* The order is that of the type that is shown at first. */
+	bare.value = sample->is_other ? 0 : sample->value;
+	uint32_t statement = groups_add(&writer->statements, &bare);
+	if (!query || !sums || statement == GROUPS_NO_MEMORY)
 		return false;
 	if (!query->labels)
 		query->labels = sample->labels;
 	query->statement = statement;
-	query->value += sample->value;
-	struct export_sample bare = *sample;
+	query->value += bare.value;
+	bare.value = sample->value;
 	bare.labels = find_part(writer, sample->labels);
-	return bare.labels && sums_add(&writer->sums, &bare) && add_title(writer, sample);
+	return bare.labels && sums_add(sums, &bare) && add_title(writer, sample);
 }
 
 /* --- the tree -------------------------------------------------------------------- */
@@ -174,21 +197,36 @@ static int64_t page_node(uint32_t node)
 
 /* --- the data -------------------------------------------------------------------- */
 
+static bool write_sum(struct writer *writer, const struct sum *sum)
+{
+	uint32_t node = find_leaf(writer, sum->stack);
+
+	if (node == NODE_NO_MEMORY)
+		return false;
+	fprintf(writer->out, "%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%" PRId64 ",%" PRId64, page_node(node),
+	        index_find(&writer->query_index, query_key(sum->labels)),
+	        index_find(&writer->set_index, set_key(sum->labels)), sum->samples, sum->value);
+	return true;
+}
+
 static bool write_samples(struct writer *writer)
 {
-	fputs("\"samples\":[", writer->out);
-	for (size_t i = 0; i < writer->sums.list.count; i++) {
-		const struct sum *sum = &writer->sums.list.items[i];
-		uint32_t node = find_leaf(writer, sum->stack);
-		if (node == NODE_NO_MEMORY)
-			return false;
-		fprintf(writer->out, "%s%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%" PRId64 ",%" PRId64,
-		        i ? ",\n" : "\n", page_node(node),
-		        index_find(&writer->query_index, query_key(sum->labels)),
-		        index_find(&writer->set_index, set_key(sum->labels)), sum->samples, sum->value);
+	bool fine = true;
+
+	fputs("\"types\":[", writer->out);
+	for (size_t i = 0; i < writer->types.count; i++) {
+		fputs(i ? ",[" : "[", writer->out);
+		export_write_text(writer->out, writer->types.items[i].trace_type);
+		fprintf(writer->out, ",%zu]", writer->types.items[i].sums.list.count);
 	}
+	fputs("],\n\"samples\":[", writer->out);
+	for (size_t i = 0; fine && i < writer->types.count; i++)
+		for (size_t j = 0; fine && j < writer->types.items[i].sums.list.count; j++) {
+			fputs(i || j ? ",\n" : "\n", writer->out);
+			fine = write_sum(writer, &writer->types.items[i].sums.list.items[j]);
+		}
 	fputs("],\n", writer->out);
-	return true;
+	return fine;
 }
 
 static void write_nodes(const struct writer *writer)
@@ -342,7 +380,9 @@ static bool end_flamegraph(void *ended, bool complete)
 	struct writer *writer = ended;
 	bool fine = !complete || write_page(writer);
 
-	sums_free(&writer->sums);
+	for (size_t i = 0; i < writer->types.count; i++)
+		sums_free(&writer->types.items[i].sums);
+	vector_free(&writer->types);
 	groups_free(&writer->statements);
 	functions_free(&writer->functions);
 	index_free(&writer->query_index);
@@ -362,6 +402,7 @@ static bool end_flamegraph(void *ended, bool complete)
 const struct export_format export_flamegraph = {
 	.name = "flamegraph",
 	.compares = true,
+	.has_times = true,
 	.summary = "an HTML page, all in one file, for the browser; time",
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
 	.writer_size = sizeof(struct writer),

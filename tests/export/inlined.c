@@ -61,6 +61,7 @@ int main(int argc, char **argv)
 		.period_ns = 10,
 		.weight = 2,
 		.value = 20,
+		.trace_type = "CPU",
 	};
 	struct export_labels other = labels;
 	struct export_sample second = sample;

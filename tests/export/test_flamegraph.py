@@ -35,10 +35,19 @@ class Data(support.Exports):
         self.assertEqual(len(found), 1)
         return json.loads(found[0])
 
+    def shown(self, data):
+        """The samples of the type that is shown, five by five."""
+        self.assertEqual(sum(5 * count for _, count in data["types"]), len(data["samples"]))
+        at, found = 0, []
+        for name, count in data["types"]:
+            found += data["samples"][at:at + 5 * count] if name == data["trace_type"] else []
+            at += 5 * count
+        return found
+
     def test_stacks(self):
         data = self.data(self.trace)
         found = {}
-        for node, query, _, samples, ns in zip(*(data["samples"][i::5] for i in range(5))):
+        for node, query, _, samples, ns in zip(*(self.shown(data)[i::5] for i in range(5))):
             names = []
             while node >= 0:
                 self.assertLess(data["nodes"][2 * node], node)
@@ -58,7 +67,7 @@ class Data(support.Exports):
         self.assertEqual(data["runs"], [0, 0, 0, 0])
         self.assertEqual(data["sides"], [self.trace])
         first, last = support.row("SELECT min(timestamp_ns), max(timestamp_ns) FROM samples JOIN series ON series.id = series"
-                                  " WHERE trace_type = 'CPU'", path=self.trace)
+                                  " WHERE unit = 'ns'", path=self.trace)
         self.assertEqual(data["times"], [[first // MS, last // MS]])
         self.assertEqual(data["programs"], [[*support.row("SELECT executable FROM processes", path=self.trace), 0, 103 * MS]])
         self.assertEqual(data["modules"], ["full.so"])
@@ -72,7 +81,8 @@ class Data(support.Exports):
             for trace_type in ("CPU", "Real"):
                 data = self.data(path, "--type", trace_type)
                 samples, _, ns = self.totals(path, trace_type)
-                self.assertEqual((sum(data["samples"][3::5]), sum(data["samples"][4::5])), (samples, ns))
+                shown = self.shown(data)
+                self.assertEqual((sum(shown[3::5]), sum(shown[4::5])), (samples, ns))
                 self.assertEqual(sum(query[3] for query in data["queries"]), ns)
 
     def test_odd(self):
@@ -298,6 +308,40 @@ class Browser(support.Exports):
         self.assertEqual(menu[1], ["180 ms \u00b7 all 60 runs with samples, of 20,000", False])
         self.assertEqual([text for text, is_disabled in menu if is_disabled], ["30.0 ms \u00b7 10 more runs, not listed"])
         self.assertEqual(len(menu), 1 + 1 + RUNS_SHOWN + 1 + 1)
+
+    def test_times(self):
+        """The page has a switch where the file has more than one of CPU, wall and waits."""
+        _, none = self.open(self.before, """
+            seen.hidden = [...document.querySelectorAll(".times")].every((part) => !part.getClientRects().length);""")
+        self.assertTrue(none["hidden"])
+        path = support.changed_copy(self.before, self.before + ".waits", f"""
+            INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (2, 1, 'OffCPU', {MS}, 1);
+            INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, wait)
+              SELECT timestamp_ns + 1000, 2, query, stack, 0, 0, 0, {12 * MS}, 1 FROM samples WHERE query <= 60;""")
+        actions = """
+            seen.times = [["first", document.getElementById("times").textContent]];
+            const time = (value) => { set("type", value); look(value);
+                seen.times.push([value, document.getElementById("times").textContent]); };
+            look("first"); time("wall"); time("waits"); set("query", "1"); time("wall"); time("");
+            set("query", "0"); set("type", "wall");"""
+        page, seen = self.open(path, actions)
+        everything = "CPU 240 ms \u00b7 wall 1.68 s (14.3 % on CPU) \u00b7 waits 1.44 s"
+        a = "CPU 180 ms \u00b7 wall 1.62 s (11.1 % on CPU) \u00b7 waits 1.44 s"
+        self.assertEqual(seen["times"], [["first", everything], ["wall", everything], ["waits", everything], ["wall", a], ["", a]])
+        self.assertEqual(seen["first"]["totals"], "240 ms of CPU time in 121 samples")
+        self.assertEqual(seen["waits"]["totals"], "1.44 s of waited time in 120 samples")
+        self.assertEqual(seen["waits"]["menu"][0][0], "all: 60 runs with samples")
+        self.assertNotIn("SELECT b", seen["waits"]["names"])
+        self.assertEqual(seen["wall"]["totals"], "1.62 s of wall time in 240 samples")
+        self.assertIn("type=wall&query=1", seen["wall"]["address"])
+        self.assertTrue(any(name.startswith("[wait: ") for name in seen["wall"]["names"]))
+        self.assertEqual(seen[""]["totals"], "180 ms of CPU time in 120 samples")
+        _, again = self.open(path, 'look("page");', "#type=wall&query=1")
+        self.assertEqual(sorted(again["page"]["titles"]), sorted(seen["wall"]["titles"]))
+        _, wall = self.open(path, 'look("page");', arguments=("--type", "wall"))
+        self.assertEqual(wall["page"]["totals"], "1.68 s of wall time in 241 samples")
+        self.assertIn("no OffCPU samples of these queries",
+                      self.refused(1, path, "--type", "offcpu", "--like", "SELECT b", "--format", "flamegraph", "-o", path + ".html"))
 
     def test_title(self):
         page, seen = self.open(self.before, """

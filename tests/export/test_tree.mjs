@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { HOST, buildTree, changeOf, findFrames, moduleHue, readTables } from "../../src/export/page/tree.mjs";
 import { labelChoices } from "../../src/export/page/labels.mjs";
 import { showTitle } from "../../src/export/page/title.mjs";
+import { sumOf, tablesOf, timeChoices } from "../../src/export/page/types.mjs";
 
 const MODULES = ["app", "libsqlite3.so.0", "libqueryprof.so.0", "libc.so.6"];
 
@@ -34,6 +35,7 @@ function makeTables(sides, samples, modules = MODULES, sets = []) {
 		}
 		data.samples.push(node, query, numberOf(data.labels, sets[at] ? JSON.stringify(sets[at]) : ""), 1, value);
 	}
+	data.types = [["CPU", samples.length]];
 	return readTables(data);
 }
 
@@ -220,4 +222,27 @@ test("the title is the program, when its first sample was, and how long it was s
 	assert.equal(title([app, ["/opt/most", 0, 9], ["", 0, 99]], 0), "most and 1 more, 2026-11-28 10:02");
 	assert.equal(title([["", 0, 9]], 0), "a.trace, 2026-11-28 10:02");
 	assert.equal(title([app, ["/opt/new", 1, 1]], 2e3, ["a", "b"]), "app, 2026-11-28 10:02, 2 s → new, 2026-11-28 10:02, 2 s");
+});
+
+test("the times that can be chosen are those of the samples", () => {
+	const of = (trace_type, types, sides = ["a"]) => timeChoices({ sides, trace_type, types, samples: types.flatMap(([, count], type) => Array(5 * count).fill(type)) })
+		.map(({ value, text, samples }) => [value, text, [...new Set(samples)].map((type) => types[type][0]).join("+")]);
+	const both = [["CPU", 2], ["OffCPU", 3]];
+	assert.deepEqual(of("CPU", both), [["", "CPU", "CPU"], ["wall", "wall", "CPU+OffCPU"], ["waits", "waits", "OffCPU"]]);
+	assert.deepEqual(of("Wall", both), [["", "wall", "CPU+OffCPU"], ["cpu", "CPU", "CPU"], ["waits", "waits", "OffCPU"]]);
+	assert.deepEqual(of("OffCPU", both).map(([, text]) => text), ["waits", "CPU", "wall"]);
+	assert.deepEqual(of("CPU", [["CPU", 1], ["Real", 1]]), [["", "CPU", "CPU"], ["wall", "wall", "Real"]]);
+	assert.deepEqual(of("Real", [...both, ["Real", 1]]), [["", "wall time", "Real"]]);
+	assert.deepEqual(of("CPU", [["CPU", 1]]), [["", "CPU time", "CPU"]]);
+	assert.deepEqual(of("Memory", [["Memory", 1]]), [["", "Memory", "Memory"]]);
+	assert.deepEqual(of("Wall", both, ["a", "b"]), [["", "wall time", "CPU+OffCPU"]]);
+});
+
+test("a time has its own values, and queries keep their places", () => {
+	const tables = tablesOf(one, one.samples.slice(5, 15));
+	assert.deepEqual(tables.queries.map(({ id, value, samples }) => [id, value, samples]),
+		[["q1", 0, 0], ["q2", 3, 1], ["q3", 2, 1], ["q4", 0, 0]]);
+	assert.equal(sumOf(tables, one.samples, ({ id }) => id === "q4"), 10);
+	assert.deepEqual(labelChoices(tablesOf(labelled, labelled.samples.slice(0, 5))).map(({ choices }) => choices.map(({ value }) => value)),
+		[["n=1"], ["route=users"]]);
 });

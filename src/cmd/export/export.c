@@ -25,6 +25,7 @@
 #include "export/resource.h"
 #include "sql_export_samples.h"
 #include "store/store.h"
+#include "wire/sample_type.h"
 
 static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan;
 
@@ -93,7 +94,9 @@ struct export
 	void *writer;
 	struct export_reader reader;
 	struct shown_type type;
-	int64_t count; /* samples */
+	int64_t count;          /* samples */
+	bool has_shown;         /* a sample of the type */
+	const char *trace_type; /* of the sample before */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
@@ -108,6 +111,15 @@ static int complain_of_memory(void)
 
 /* --- reading --------------------------------------------------------------------- */
 
+/* Most samples have the type of the one before. NULL: no memory. */
+static const char *find_trace_type(struct export *export, const char *text)
+{
+	text = text ? text : "";
+	if (!export->trace_type || strcmp(export->trace_type, text) != 0)
+		export->trace_type = names_keep(export->reader.names, text);
+	return export->trace_type;
+}
+
 /* From the first row, which has been read, to the last. False after a complaint. */
 static bool add_samples(struct export *export)
 {
@@ -118,7 +130,10 @@ static bool add_samples(struct export *export)
 	do {
 		if (!export_reader_sample(&export->reader, row, export->type.unit, &sample))
 			return false;
-		if (!export->format->add(export->writer, &sample)) {
+		sample.trace_type = find_trace_type(export, (const char *)sqlite3_column_text(row, 14));
+		sample.is_other = sqlite3_column_int(row, 15);
+		export->has_shown |= !sample.is_other;
+		if (!sample.trace_type || !export->format->add(export->writer, &sample)) {
 			complain_of_memory();
 			return false;
 		}
@@ -127,6 +142,11 @@ static bool add_samples(struct export *export)
 	if (code != SQLITE_DONE)
 		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
 	return code == SQLITE_DONE;
+}
+
+static int complain_of_none(const struct export *export)
+{
+	return complain("%s: no %s samples of these queries", export->path, export->type.name);
 }
 
 /* "" when it is not known; NULL: no memory. */
@@ -155,16 +175,21 @@ static int complete_info(struct export *export)
 	return export->info.executable ? COMMAND_FINE : complain_of_memory();
 }
 
+/* Two files may not have the same types. */
+static bool has_times(const struct export *export)
+{
+	return export->format->has_times && !compared_path && strcmp(export->type.unit, UNIT_NS) == 0;
+}
+
 static int add_open_file(struct export *export)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name },
 		                                    { ":with_plan", with_plan },
+		                                    { ":with_times", has_times(export) ? "" : NULL },
 		                                    { ":with_links", export->format->has_links ? "" : NULL },
 		                                    { NULL, NULL } };
 	sqlite3 *db = export->db;
 
-	if (!shown_type_read(&export->type, db))
-		return shown_type_refuse(&export->type, "export");
 	export->info.is_timed = export->type.is_timed;
 	if (complete_info(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
@@ -172,11 +197,15 @@ static int add_open_file(struct export *export)
 		return complain("%s: %s", export->path, sqlite3_errmsg(db));
 	run_sql_bind(export->samples, parameters);
 	switch (sqlite3_step(export->samples)) {
-	case SQLITE_ROW: return add_samples(export) ? COMMAND_FINE : COMMAND_FAILED;
+	case SQLITE_ROW:
+		export->has_shown = false;
+		if (!add_samples(export))
+			return COMMAND_FAILED;
+		return export->has_shown ? COMMAND_FINE : complain_of_none(export);
 	case SQLITE_DONE:
 		if (export->format->add_span) /* they may be there without samples */
 			return COMMAND_FINE;
-		return complain("%s: no %s samples of these queries", export->path, export->type.name);
+		return complain_of_none(export);
 	default: return complain("%s: %s", export->path, sqlite3_errmsg(db));
 	}
 }
@@ -194,7 +223,9 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 	if (result == COMMAND_FINE)
 		result = export_reader_enter(&export->reader, export->db, path, side);
 	if (result == COMMAND_FINE && export->format->add)
-		result = add_open_file(export);
+		result = shown_type_read(&export->type, export->db)
+		                 ? add_open_file(export)
+		                 : shown_type_refuse(&export->type, "export");
 	else if (result == COMMAND_FINE)
 		result = complete_info(export);
 	if (result == COMMAND_FINE && export->format->add_span)
@@ -407,7 +438,8 @@ const struct command command_export = {
 		"queryprof itself are hidden. Where samples have labels, one can be chosen, and the values "
 		"of a label can lie under the root, with their statements on top of them. The colour of a "
 		"module is the same on every page. A search looks into the host's frames, too, when they are "
-		"one. What is chosen, searched for and zoomed to is in the page's address.\n\n"
+		"one. Where the file has samples of several times, CPU, wall and waits can be chosen. What "
+		"is chosen, searched for and zoomed to is in the page's address.\n\n"
 		"With --diff the page has two files, and red is what takes more time in the second one, "
 		"blue what takes less; a frame is as wide as its time in both. Functions are the same where "
 		"their name and their module's are. Where the files do not have the same work in them, "

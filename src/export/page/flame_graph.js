@@ -9,10 +9,14 @@ import flamegraph from "d3-flame-graph";
 import { HOST, buildTree, changeOf, findFrames, moduleHue, nameShade, readTables } from "./tree.mjs";
 import { labelChoices } from "./labels.mjs";
 import { baseName, showTitle } from "./title.mjs";
+import { sumOf, tablesOf, timeChoices } from "./types.mjs";
 import "./flame_graph.css";
 
 const element = (id) => document.getElementById(id);
-const tables = readTables(JSON.parse(element("data").textContent));
+const file = readTables(JSON.parse(element("data").textContent));
+const times = timeChoices(file);
+let time, tables; // what is chosen of them, and the tables of that
+useTime(times[0]);
 const isCompared = tables.sides.length > 1;
 const form = element("controls");
 const controls = form.elements;
@@ -20,6 +24,11 @@ const RUNS_SHOWN = 50; // in the menu, of each statement
 const LABELS_SHOWN = 50; // of each key
 const FOLDED_SHOWN = 3; // names that a search found
 const GROUP = "label:"; // before a key in `by`
+
+function useTime(choice) {
+	time = choice;
+	tables = tablesOf(file, choice.samples);
+}
 
 /* --- words ------------------------------------------------------------------- */
 
@@ -39,7 +48,6 @@ function showShare(part, whole) {
 	return (whole ? 100 * part / whole : 0).toFixed(1) + " %";
 }
 
-const what = { CPU: "CPU time", Real: "wall time", Wall: "wall time", OffCPU: "waited time" }[tables.trace_type] || tables.trace_type;
 const sideNames = tables.sides.map(baseName);
 
 /* `show` of each side's number, with the side's name where there are two. */
@@ -158,6 +166,16 @@ const chart = flamegraph().inverted(true).sort(true).minFrameSize(0.5).cellHeigh
 	.setColorMapper(frameColor)
 	.onClick(onZoom);
 
+/* "CPU 1.20 s · wall 9.80 s (12.2 % on CPU)", of what is chosen. */
+function showTimes() {
+	if (times.length < 2)
+		return;
+	const sums = new Map(times.map(({ text, samples }) => [text, sumOf(tables, samples, options.wanted)]));
+	element("times").textContent = ["CPU", "wall", "waits"].filter((text) => sums.has(text)).map((text) =>
+		`${text} ${showValue(sums.get(text))}` + (text === "wall" && sums.has("CPU") && sums.get("wall") >= sums.get("CPU")
+			? ` (${showShare(sums.get("CPU"), sums.get("wall"))} on CPU)` : "")).join(" · ");
+}
+
 /* What is chosen. */
 function show() {
 	const { name, wanted } = choices[Number(controls.query.value)];
@@ -173,7 +191,8 @@ function show() {
 	};
 	tree = buildTree(tables, options);
 	element("totals").textContent = showSides((side) =>
-		`${showValue(tree.totals[side])} of ${what} in ${tree.counts[side]} samples`);
+		`${showValue(tree.totals[side])} of ${time.what} in ${tree.counts[side]} samples`);
+	showTimes();
 	// What moves is zooming; what is new is there at once.
 	chart.transitionDuration(0).height(null).width(element("chart").clientWidth);
 	if (select("#chart svg").empty())
@@ -192,9 +211,10 @@ function show() {
 const choices = []; // by the value of the menu's option
 const labels = new Map(); // likewise
 
-function addChoice(menu, text, name, wanted) {
+/* key: the same in the menu of another time. */
+function addChoice(menu, text, name, key, wanted) {
 	const option = new Option(text, choices.length);
-	choices.push({ name, wanted });
+	choices.push({ name, key, wanted });
 	menu.append(option);
 	return option;
 }
@@ -217,7 +237,7 @@ function showRuns(runs, statement) {
 function addRuns(group, runs) {
 	for (const run of runs.slice(0, RUNS_SHOWN)) {
 		const text = [showTime([run]), run.id, run.database].filter(Boolean).join(" · ");
-		addChoice(group, text, `run ${run.id}`, (query) => query === run);
+		addChoice(group, text, `run ${run.id}`, JSON.stringify([run.statement, run.id, run.database]), (query) => query === run);
 	}
 	const rest = runs.slice(RUNS_SHOWN);
 	if (rest.length) {
@@ -228,21 +248,24 @@ function addRuns(group, runs) {
 }
 
 function fillMenu() {
-	const runs = tables.statements.map(() => []);
-	tables.queries.forEach((query) => runs[query.statement].push(query));
-	addChoice(controls.query, `all: ${tables.queries.length} runs with samples`, "all queries", () => true);
-	tables.statements.forEach((text, statement) => {
+	const runs = tables.statements.map(() => []), sampled = tables.queries.filter(({ samples }) => samples !== 0);
+	sampled.forEach((query) => runs[query.statement].push(query));
+	addChoice(controls.query, `all: ${sampled.length} runs with samples`, "all queries", "all", () => true);
+	const values = runs.map((mine) => mine.reduce((sum, { value }) => sum + value, 0));
+	const order = [...tables.statements.keys()].filter((statement) => runs[statement].length).sort((a, b) => values[b] - values[a]);
+	order.forEach((statement) => {
+		const text = tables.statements[statement];
 		const mine = runs[statement].sort((a, b) => b.value - a.value);
 		const isMine = (query) => query.statement === statement;
 		const name = mine.length === 1 ? `run ${mine[0].id}` : `${mine.length} runs`;
 		const counted = showRuns(mine, statement);
 		if (mine.length === 1 || isCompared) {
-			addChoice(controls.query, `${showTime(mine)} · ${text}`, name, isMine).title = counted;
+			addChoice(controls.query, `${showTime(mine)} · ${text}`, name, "statement" + statement, isMine).title = counted;
 			return;
 		}
 		const group = document.createElement("optgroup");
 		group.label = text;
-		addChoice(group, `${showTime(mine)} · all ${counted}`, name, isMine);
+		addChoice(group, `${showTime(mine)} · all ${counted}`, name, "statement" + statement, isMine);
 		addRuns(group, mine);
 		controls.query.append(group);
 	});
@@ -269,6 +292,30 @@ function fillLabels() {
 		control.hidden = !labels.size;
 }
 
+/* The menus of the chosen time. */
+function fillMenus() {
+	useTime(times[controls.type.selectedIndex]);
+	controls.query.replaceChildren();
+	controls.label.replaceChildren(controls.label.options[0]);
+	controls.by.replaceChildren(controls.by.options[0]);
+	choices.length = 0;
+	labels.clear();
+	fillMenu();
+	fillLabels();
+}
+
+/* Another time, and what was chosen of the one before, where it has samples. */
+function changeTime() {
+	const { key } = choices[Number(controls.query.value)], label = controls.label.value, by = controls.by.value;
+	fillMenus();
+	const find = (control, value) => control.value = [...control.options].some((option) => option.value === value) ? value : control.options[0].value;
+	find(controls.query, String(choices.findIndex((choice) => choice.key === key)));
+	find(controls.label, label);
+	find(controls.by, by);
+	show();
+	writeAddress();
+}
+
 function useScheme() {
 	const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 	document.documentElement.dataset.scheme = controls.scheme.value || system;
@@ -288,7 +335,7 @@ function writeAddress() {
 
 function readAddress() {
 	const state = new URLSearchParams(location.hash.slice(1));
-	for (const control of [...controls].filter(({ name }) => name)) {
+	for (const control of [...controls].filter(({ name }) => name)) { // the time comes first: the menus are of it
 		const value = state.get(control.name) ?? "";
 		if (control.type === "checkbox")
 			control.checked = value === control.value;
@@ -296,6 +343,8 @@ function readAddress() {
 			control.value = value;
 		if (control.selectedIndex < 0)
 			control.selectedIndex = 0;
+		if (control === controls.type)
+			fillMenus();
 	}
 	zoomed = state.getAll("zoom");
 	useScheme();
@@ -306,12 +355,14 @@ element("title").textContent = showTitle(tables);
 element("files").textContent = tables.sides.join(" → ");
 document.title = showTitle(tables) + " · queryprof";
 element("compare").hidden = !isCompared;
-fillMenu();
-fillLabels();
+times.forEach(({ value, text }) => controls.type.append(new Option(text, value)));
+for (const control of document.querySelectorAll(".times"))
+	control.hidden = times.length < 2;
 readAddress();
 form.addEventListener("submit", (event) => event.preventDefault());
 for (const name of ["query", "label", "by", "inverted", "host", "own", "compare"])
 	controls[name].addEventListener("change", show);
+controls.type.addEventListener("change", changeTime);
 controls.search.addEventListener("input", search);
 controls.scheme.addEventListener("change", useScheme);
 form.addEventListener("input", writeAddress);

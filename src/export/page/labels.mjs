@@ -14,13 +14,17 @@ export const valueOf = (labels, key) => Object.hasOwn(labels, key) ? String(labe
  * it adds up to, and `wanted(labels)`. Its `value` is KEY=VALUE as --label has it, with the key's own
  * "=" encoded, and KEY alone for what has no such label. */
 export function labelChoices(tables) {
-	const sums = tables.labels.map(() => [0, 0]);
-	for (let i = 0; i < tables.samples.length; i += 5)
+	const sums = tables.labels.map(() => [0, 0]), sampled = new Set();
+	for (let i = 0; i < tables.samples.length; i += 5) {
+		sampled.add(tables.labels[tables.samples[i + 2]]);
 		sums[tables.samples[i + 2]][tables.queries[tables.samples[i + 1]].side] += tables.samples[i + 4];
-	const keys = [...new Set(tables.labels.flatMap(Object.keys))].sort();
+	}
+	const keys = [...new Set([...sampled].flatMap(Object.keys))].sort();
 	return keys.map((key) => {
 		const choices = new Map();
 		tables.labels.forEach((labels, number) => {
+			if (!sampled.has(labels))
+				return;
 			const text = valueOf(labels, key), name = encodeURIComponent(key);
 			if (!choices.has(text))
 				choices.set(text, {

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPU, wall and waits: what can be chosen of the types that a file has samples of. Nothing of a browser
+ * is in it, so tests run it in node.
+ */
+
+const WHAT = { cpu: "CPU time", wall: "wall time", waits: "waited time" };
+
+/* The first one is what is shown at first; it is the only one where there is nothing to choose. Each
+ * has its samples, as tables.samples has them. */
+export function timeChoices({ sides, trace_type, types, samples }) {
+	const parts = new Map();
+	let at = 0;
+	for (const [type, count] of types)
+		parts.set(type, types.length > 1 ? samples.slice(at, at += 5 * count) : samples);
+	const has = (type) => parts.has(type);
+	const wall = has("OffCPU") && (has("CPU") || !has("Real")) ? ["CPU", "OffCPU"] : ["Real"];
+	const choices = [["cpu", "CPU", ["CPU"]], ["wall", "wall", wall], ["waits", "waits", ["OffCPU"]]]
+		.map(([value, text, wanted]) => [value, text, wanted.filter(has)])
+		.filter(([,, wanted]) => wanted.length)
+		.map(([value, text, wanted]) => ({ value, text, types: wanted, what: WHAT[value], samples: wanted.length > 1 ? [].concat(...wanted.map((type) => parts.get(type))) : parts.get(wanted[0]) }));
+	const shown = (trace_type === "Wall" ? ["CPU", "OffCPU"] : [trace_type]).filter(has).join();
+	const first = choices.find((choice) => choice.types.join() === shown);
+	const what = { CPU: WHAT.cpu, Real: WHAT.wall, Wall: WHAT.wall, OffCPU: WHAT.waits }[trace_type] ?? trace_type;
+	if (sides.length > 1 || !first || parts.size < 2)
+		return [{ value: "", text: what, what, samples: sides.length > 1 || !has(trace_type) ? samples : parts.get(trace_type) }];
+	return [first, ...choices.filter((choice) => choice !== first)].map((choice) => ({ ...choice, value: choice === first ? "" : choice.value }));
+}
+
+/* The tables with these samples alone. A query without any stays in its place. */
+export function tablesOf(tables, samples) {
+	if (samples === tables.samples)
+		return tables;
+	const queries = tables.queries.map((query) => ({ ...query, value: 0, samples: 0 }));
+	for (let i = 0; i < samples.length; i += 5) {
+		const query = queries[samples[i + 1]];
+		query.samples += samples[i + 3];
+		query.value += samples[i + 4];
+	}
+	return { ...tables, samples, queries };
+}
+
+/* The value of the samples for which wanted(query, labels) says so. */
+export function sumOf(tables, samples, wanted) {
+	let sum = 0;
+	for (let i = 0; i < samples.length; i += 5)
+		if (wanted(tables.queries[samples[i + 1]], tables.labels[samples[i + 2]]))
+			sum += samples[i + 4];
+	return sum;
+}
