@@ -114,7 +114,8 @@ static void *wake(void *unused)
 	return unused;
 }
 
-static void run_out(const struct bounded_wait_kind *of, int way)
+/* A clock that jumps back may show that time is left again. */
+static void run_out(const struct bounded_wait_kind *of, int way, bool is_jumping)
 {
 	struct bounded_wait wait = bounded_wait_begin_within(of, LIMIT_NS);
 	uint32_t never = 0;
@@ -129,7 +130,8 @@ static void run_out(const struct bounded_wait_kind *of, int way)
 			bounded_wait_futex(&wait, &word, __atomic_load_n(&word, __ATOMIC_RELAXED),
 			                   BOUND_NONE);
 		}
-	assert_false(bounded_wait_nap(&wait, 1));
+	if (!is_jumping)
+		assert_false(bounded_wait_nap(&wait, 1));
 }
 
 static void each_ends_on_any_clock(void **state)
@@ -150,7 +152,7 @@ static void each_ends_on_any_clock(void **state)
 				continue;
 			set_clock(clock);
 			begin = kernel_ns(CLOCK_MONOTONIC);
-			run_out(waits[i], way);
+			run_out(waits[i], way, clock == JUMPS);
 			took = kernel_ns(CLOCK_MONOTONIC) - begin;
 			if (took > LONG_NS)
 				fail_msg("a clock that %s: %s: %" PRIu64 " ns", names[clock], waits[i]->name,
