@@ -15,6 +15,7 @@
 #include "base/regular_file.h"
 #include "base/signal_hold.h"
 #include "base/sys.h"
+#include "base/text.h"
 
 #define LINE_BYTES 1024
 
@@ -114,14 +115,11 @@ void debug_write(enum debug_topic topic, const char *format, ...)
 	errno = saved_errno;
 }
 
-const char *debug_error(void)
+char *debug_error(void)
 {
-	static __thread char sentence[160];
 	int error = __atomic_load_n(&write_errno, __ATOMIC_RELAXED);
 
 	if (*bad_value || !error)
-		return *bad_value ? bad_value : NULL;
-	snprintf(sentence, sizeof(sentence), "the debug log cannot be written: %s (QUERYPROF_DEBUG_FILE)",
-	         strerror(error));
-	return sentence;
+		return *bad_value ? strdup(bad_value) : NULL;
+	return text_format("the debug log cannot be written: %s (QUERYPROF_DEBUG_FILE)", strerror(error));
 }

@@ -40,7 +40,7 @@ extern unsigned debug_topics;
 void debug_write(enum debug_topic topic, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The error in the two variables, or why the file cannot be written; NULL:
- * nothing. For system.metrics. */
-const char *debug_error(void);
+ * nothing. For system.metrics; free() it. */
+char *debug_error(void);
 
 #endif

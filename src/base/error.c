@@ -1,18 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread has memory for its sentence from its first error on. The sentence itself would take most of what
+ * the loader has left for the thread-locals of libraries that come late.
+ */
 #include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static __thread char newest[512];
+#include "base/lock.h"
+#include "base/thread_key.h"
+
+#define SENTENCE_SIZE 512
+
+static __thread char *newest; /* NULL: none yet, or no memory */
+static pthread_key_t key;
+static bool has_key;
+static struct once once;
+
+static void on_thread_end(void *unused)
+{
+	(void)unused;
+	free(newest);
+	newest = NULL;
+}
+
+static void make_key(void)
+{
+	has_key = thread_key_create(&key, on_thread_end) == 0;
+}
+
+static bool has_room(void)
+{
+	if (newest)
+		return true;
+	once_do(&once, make_key);
+	newest = has_key ? malloc(SENTENCE_SIZE) : NULL;
+	if (newest && pthread_setspecific(key, newest) != 0)
+		on_thread_end(NULL);
+	return newest != NULL;
+}
 
 int error_set(int code, const char *format, ...)
 {
 	va_list arguments;
 
+	if (!has_room())
+		return code;
 	va_start(arguments, format);
-	vsnprintf(newest, sizeof(newest), format, arguments);
+	vsnprintf(newest, SENTENCE_SIZE, format, arguments);
 	va_end(arguments);
 	return code;
 }
@@ -26,5 +63,5 @@ int error_detach(int code, char *sentence, const char *fallback)
 
 const char *qp_error(void)
 {
-	return newest;
+	return newest ? newest : "";
 }

@@ -113,18 +113,23 @@ static char *text_of_store(int which)
 	return which ? store_error() : store_path();
 }
 
-enum { TEXT_VERSION, TEXT_ENVIRONMENT_ERROR, TEXT_DEBUG_ERROR, TEXT_CLOCK };
+enum { TEXT_VERSION, TEXT_ENVIRONMENT_ERROR, TEXT_CLOCK };
 
 static char *text_copy(int which)
 {
 	const char *const texts[] = {
 		[TEXT_VERSION] = QUERYPROF_VERSION,
 		[TEXT_ENVIRONMENT_ERROR] = settings_environment_error(),
-		[TEXT_DEBUG_ERROR] = debug_error(),
 		[TEXT_CLOCK] = fast_clock_source(),
 	};
 
 	return texts[which] ? strdup(texts[which]) : NULL;
+}
+
+static char *text_of_debug(int which)
+{
+	(void)which;
+	return debug_error();
 }
 
 static char *text_of_setting(int which)
@@ -355,8 +360,7 @@ static const struct metric {
 	{ "settings_environment_error", NULL, text_copy, TEXT_ENVIRONMENT_ERROR,
 	  "Settings in the environment that were not taken, and why" },
 	{ "settings_error", NULL, text_of_setting, 0, "The newest change of a setting that was refused" },
-	{ "debug_error", NULL, text_copy, TEXT_DEBUG_ERROR,
-	  "Why the debug log (QUERYPROF_DEBUG) is not written" },
+	{ "debug_error", NULL, text_of_debug, 0, "Why the debug log (QUERYPROF_DEBUG) is not written" },
 };
 
 void metrics_each(int (*each)(void *context, const qp_metric *metric), void *context)

@@ -31,6 +31,7 @@ static void *log_cancelled(void *argument)
 static int log_something(void)
 {
 	pthread_t thread;
+	char *error;
 	void *result;
 
 	debug_log(DEBUG_STORE, "the store says %d", 1);
@@ -44,7 +45,9 @@ static int log_something(void)
 	pthread_join(thread, &result);
 	if (result == PTHREAD_CANCELED)
 		printf("cancelled");
-	printf("%s", debug_error() ? debug_error() : "");
+	error = debug_error();
+	printf("%s", error ? error : "");
+	free(error);
 	return 0;
 }
 
