@@ -5,15 +5,10 @@
 -- statement_parts); NULL where the label is one of the program's own, or single runs are chosen. sampled_runs: those with
 -- samples under it. sampled_…_ms: what the samples add up to; of wall time those of type Real, or of CPU and OffCPU, where waits were sampled. percent: of all of
 -- these samples' time, of CPU time where there is some.
-WITH sums AS (
-	SELECT coalesce((SELECT statements.labels FROM queries JOIN statements ON statements.id = statement WHERE queries.id = run), 0)
-	       AS comment, labels, run, trace_type, count(*) AS samples, sum(value) AS value
-	FROM temp.selected_samples GROUP BY 1, 2, 3, 4),
+WITH texts_of AS MATERIALIZED (SELECT labels, value FROM label_values WHERE key = :key),
 texts AS MATERIALIZED (
-	SELECT (SELECT value FROM label_values AS v WHERE v.labels = comment AND key = :key) AS of_comment,
-	       (SELECT value FROM label_values AS v WHERE v.labels = sums.labels AND key = :key) AS own,
-	       run, trace_type, samples, value
-	FROM sums),
+	SELECT c.value AS of_comment, o.value AS own, run, trace_type, samples, s.value AS value
+	FROM temp.selected_sums AS s LEFT JOIN texts_of AS c ON c.labels = comment LEFT JOIN texts_of AS o ON o.labels = s.labels),
 named AS MATERIALIZED (
 	SELECT coalesce(of_comment, own, '') || '' AS label, of_comment IS NULL AND own IS NOT NULL AS is_own,
 	       run, trace_type, samples, value

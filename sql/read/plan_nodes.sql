@@ -39,13 +39,8 @@ samples_of AS MATERIALIZED (
 	GROUP BY 1, 2, 3),
 -- Outside of the interpreter the stack says what SQLite did.
 phases AS MATERIALIZED (
-	SELECT stack_id, CASE WHEN lines LIKE '%' || char(10) || 'sqlite3\_prepare%' ESCAPE '\' THEN -2
-	                      WHEN instr(lines, char(10) || 'sqlite3_reset' || char(10)) OR instr(lines, char(10) || 'sqlite3_finalize' || char(10))
-	                           OR instr(lines, char(10) || 'sqlite3_close' || char(10)) OR instr(lines, char(10) || 'sqlite3_close_v2' || char(10))
-	                      THEN -3
-	                      ELSE -1 END AS phase
-	FROM (SELECT CAST(stack_id AS INTEGER) AS stack_id, char(10) || stackFunctions(trace, NULL) || char(10) AS lines
-	      FROM (SELECT DISTINCT stack_id FROM samples_of WHERE stack_id IS NOT NULL) JOIN stacks ON stacks.id = stack_id)),
+	SELECT CAST(stack_id AS INTEGER) AS stack_id, stackPhase(trace) AS phase
+	FROM (SELECT DISTINCT stack_id FROM samples_of WHERE stack_id IS NOT NULL) JOIN stacks ON stacks.id = stack_id),
 phased AS (
 	SELECT program, coalesce(phase, node) AS node, ns, square FROM samples_of LEFT JOIN phases USING (stack_id)),
 times AS MATERIALIZED (

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a report is about: the statements and runs that are selected (see read/selected.sql). After report/samples.sql.
-WITH runs AS MATERIALIZED (SELECT * FROM temp.selected_runs),
+WITH runs AS MATERIALIZED (
+	SELECT query_id, query_start_ns, query_duration_ns, program, exception_code, exception, library, samples_dropped, query
+	FROM temp.selected_runs),
 times AS (
 	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
 	FROM runs),

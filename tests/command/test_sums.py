@@ -444,6 +444,33 @@ class Sums(Tool):
         row, = self.rows("locks", self.trace)
         self.assertEqual((row["waits"], row["victims"]), (4, 2))
 
+    def test_virtual_table(self):
+        """It has the sums of the view that it replaces."""
+        for number, tenant in enumerate(("acme", "other"), 1):
+            self.insert("label_sets", id=number, labels='{"tenant":"%s"}' % tenant)
+            self.insert("label_values", labels=number, key="tenant", value=tenant, member='"tenant":"%s"' % tenant)
+        self.insert("threads", id=3, process=1, thread_id=103, thread_name="sorter")
+        self.insert("series", id=4, thread=3, trace_type="CPU", period_ns=MS)
+        self.insert("series", id=5, thread=1, trace_type="CPU", period_ns=2 * MS)
+        self.insert("stacks", id=2, trace="[4660,17]")
+        self.insert_statement(1, "SELECT 1")
+        self.insert_statement(2, "SELECT 2 /* tenant='acme' */", labels=1)
+        self.insert("program_opcodes", program=1, address=7, node=0, opcode="Next")
+        for number in range(6):
+            run = self.insert_run(1 + number % 2, 30, program=number % 3, finished=number != 5,
+                                  worker_cpu_time_ns=number % 2, prepare_time_ns=5 * (number % 2))
+            for series in 1, 2, 4, 5, 1, 3:
+                self.insert_samples(run, 3, series, opcode=7 * (number % 2), labels=series % 3,
+                                    wait=series == 3 and 4 | 3 << 8, wait_ns=series == 3 and number)
+        self.insert_samples(0, 4)
+        self.insert_samples(1, 2)  # not in its time
+        self.db.commit()
+        for label in (), ("tenant=acme",), ("tenant=other",):
+            done = subprocess.run([os.environ["SELECTED_SUMS"], self.trace, *label], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertGreater(int(done.stdout), 5)
+
 
 if __name__ == "__main__":
     main()

@@ -56,18 +56,20 @@ static int each_line(struct names *names, const char *trace,
                      bool (*call)(void *context, const struct export_line *line, const char *module),
                      void *context)
 {
-	struct address_reader addresses = { .at = trace };
-	uint64_t address;
+	struct address_reader reader = { .at = trace };
+	uint64_t addresses[STACK_FRAMES_MAX], address;
 	size_t count = 0;
 	int next;
 
-	while ((next = address_reader_next(&addresses, &address)) > 0)
-		count++;
-	if (next < 0 || count > STACK_FRAMES_MAX)
+	while ((next = address_reader_next(&reader, &address)) > 0) {
+		if (count == STACK_FRAMES_MAX)
+			return SQLITE_MISMATCH;
+		addresses[count++] = address;
+	}
+	if (next < 0)
 		return SQLITE_MISMATCH;
-	for (addresses = (struct address_reader){ .at = trace };
-	     address_reader_next(&addresses, &address) > 0;) {
-		const struct export_frame *frame = names_frame(names, address);
+	for (size_t at = 0; at < count; at++) {
+		const struct export_frame *frame = names_frame(names, addresses[at]);
 
 		for (size_t i = 0; i < (frame ? frame->line_count : 1); i++)
 			if (!frame ||
@@ -78,6 +80,9 @@ static int each_line(struct names *names, const char *trace,
 }
 
 /* --- the SQL functions ----------------------------------------------------------------------------- */
+
+/* The numbers of plan_nodes.sql. */
+enum { NO_PHASE = -1, PREPARING = -2, CLOSING = -3 };
 
 enum part { FUNCTIONS, MODULES, OWNERS, CALLER, SHAPE };
 
@@ -114,7 +119,9 @@ static void find_caller(struct stack_text *text, const struct export_line *line,
 static bool add_part(void *context, const struct export_line *line, const char *module)
 {
 	struct stack_text *text = context;
-	const bool is_own = text->part != MODULES && is_of_program(text->frames, line, module);
+	const bool is_own = (text->part == OWNERS || text->part == CALLER ||
+	                     (text->part != MODULES && line->line > 0 && !text->has_all_places)) &&
+	                    is_of_program(text->frames, line, module);
 	const bool has_place = line->line > 0 && (is_own || text->has_all_places);
 	const char *between = text->is_empty ? "" : "\n";
 
@@ -175,6 +182,35 @@ static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, e
 	else if (!text.is_empty)
 		sqlite3_result_text(context, made, (int)size, SQLITE_TRANSIENT);
 	free(made);
+}
+
+static bool add_phase(void *context, const struct export_line *line, const char *module)
+{
+	int *phase = context;
+	const char *name = line->function;
+
+	(void)module;
+	if (strncmp(name, "sqlite3_prepare", strlen("sqlite3_prepare")) == 0)
+		*phase = PREPARING;
+	else if (*phase == NO_PHASE && (!strcmp(name, "sqlite3_reset") || !strcmp(name, "sqlite3_finalize") ||
+	                                !strcmp(name, "sqlite3_close") || !strcmp(name, "sqlite3_close_v2")))
+		*phase = CLOSING;
+	return true;
+}
+
+static void stack_phase(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	const struct frame_names *frames = sqlite3_user_data(context);
+	const char *trace = (const char *)sqlite3_value_text(argv[0]);
+	int phase = NO_PHASE, code = each_line(frames->names, trace ? trace : "[]", add_phase, &phase);
+
+	(void)argc;
+	if (code == SQLITE_MISMATCH)
+		sqlite3_result_error(context, NO_STACK, -1);
+	else if (code)
+		sqlite3_result_error_code(context, code);
+	else
+		sqlite3_result_int(context, phase);
 }
 
 #define STACK_FUNCTION(name, part)                                                                           \
@@ -370,7 +406,7 @@ static const struct {
 } functions[] = {
 	{ "stackFunctions", 2, stack_functions }, { "stackModules", 1, stack_modules },
 	{ "stackOwners", 1, stack_owners },       { "stackCaller", 1, stack_caller },
-	{ "stackShape", 2, stack_shape },
+	{ "stackShape", 2, stack_shape },         { "stackPhase", 1, stack_phase },
 };
 
 int stack_frames_add(sqlite3 *db)

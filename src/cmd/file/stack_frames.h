@@ -10,7 +10,8 @@
  * stackModules(trace), stackOwners(trace): the module of each, and 1 for one of the program's, else 0.
  * stackCaller(trace): the program's function that is nearest to the leaf, and its place or nothing in the
  * next line. stackShape(trace, full): a number that stands for what stackFunctions() has, until the file is
- * closed.
+ * closed. stackPhase(trace): -2 with sqlite3_prepare…() on it, else -3 with a function that resets or
+ * finalizes statements, else -1.
  *
  * The virtual table temp.report_functions sums up the table temp.report_stacks (hash, stack_id, samples,
  * value, square) by hash and function: self_… of stacks whose leaf is the function, total_… of all stacks

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * selected_sums FILE [LABEL]: whether the virtual table selected_sums has the sums of the view of that name,
+ * which it replaces, for the samples of the file, or those under LABEL. Prints how many groups were compared.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/file/selection.h"
+#include "cmd/file/trace_file.h"
+#include "sql_selected.h"
+#include "store/file/database.h"
+
+#define VIEW "CREATE TEMP VIEW selected_sums"
+#define KEYS                                                                                                 \
+	"series, trace_type, thread, run, logged, hash, program, finished, is_worker, comment, preparing, "  \
+	"labels, stack_id, outside_stack_id, opcode, wait"
+/* The order of additions is not the same. */
+#define SUMS                                                                                                 \
+	"sum(samples), sum(value), printf('%%.12g', sum(square)), printf('%%.12g', sum(spread)), "           \
+	"max(longest), sum(stretches), sum(changes)"
+
+static void run(sqlite3 *db, const char *sql)
+{
+	char *error = NULL;
+
+	if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK) {
+		fprintf(stderr, "%s: %s\n", error, sql);
+		exit(1);
+	}
+}
+
+static void keep(sqlite3 *db, const char *name)
+{
+	static const char *const keys[] = { KEYS, "trace_type",
+		                            "program, preparing, opcode, outside_stack_id",
+		                            "comment, labels, run, trace_type" };
+	const size_t count = sizeof(keys) / sizeof(keys[0]);
+
+	for (size_t i = 0; i < count; i++) {
+		char *sql = sqlite3_mprintf("CREATE TEMP TABLE %s_%d AS SELECT %s, " SUMS
+		                            " FROM temp.selected_sums GROUP BY %s",
+		                            name, (int)i, keys[i], keys[i]);
+		run(db, sql);
+		sqlite3_free(sql);
+	}
+}
+
+static int compare(sqlite3 *db, int number)
+{
+	char *sql = sqlite3_mprintf(
+		"SELECT (SELECT count(*) FROM (SELECT * FROM made_%d EXCEPT SELECT * FROM plain_%d))"
+		" + (SELECT count(*) FROM (SELECT * FROM plain_%d EXCEPT SELECT * FROM made_%d))"
+		" + abs((SELECT count(*) FROM plain_%d) - (SELECT count(*) FROM made_%d))",
+		number, number, number, number, number, number);
+	const int differ = (int)database_number(db, sql, -1);
+
+	sqlite3_free(sql);
+	if (differ)
+		fprintf(stderr, "grouping %d: %d rows differ\n", number, differ);
+	return differ;
+}
+
+int main(int argc, char **argv)
+{
+	const struct selection one = { .label = argc > 2 ? argv[2] : NULL };
+	sqlite3 *db = argc > 1 ? selection_open(argv[1], &one) : NULL;
+	const char *from = strstr(sql_selected, VIEW), *end = from ? strchr(from, ';') : NULL;
+
+	if (!db || !end)
+		return 1;
+	char *view = sqlite3_mprintf("DROP TABLE temp.selected_sums; %.*s", (int)(end - from), from);
+	keep(db, "made");
+	run(db, view);
+	keep(db, "plain");
+	sqlite3_free(view);
+	int differ = 0;
+	for (int i = 0; i < 4; i++)
+		differ |= compare(db, i);
+	printf("%lld\n", (long long)database_number(db, "SELECT count(*) FROM temp.plain_0", 0));
+	trace_file_close(db);
+	return differ != 0;
+}
