@@ -33,21 +33,28 @@ void locks_join(const struct lock *const *first, const struct lock *const *end)
 	__atomic_store_n(&joined, first, __ATOMIC_RELEASE);
 }
 
-static const struct lock *find(const struct lock *const *at, const struct lock *const *end,
-                               enum lock_rank rank)
+/* NULL: that was the last. Of two with one rank the first counts. */
+static const struct lock *const *next_in_list(const struct lock *const *at)
 {
-	for (; at < end; at++)
-		if ((*at)->rank == rank)
-			return *at;
-	return NULL;
+	const struct lock *const *others = __atomic_load_n(&joined, __ATOMIC_ACQUIRE);
+
+	at = at ? at + 1 : __start_queryprof_locks;
+	if (at == __stop_queryprof_locks)
+		at = others;
+	return at == joined_end ? NULL : at;
 }
+
+#define EACH_LOCK(at)                                                                                        \
+	const struct lock *const *at = next_in_list(NULL);                                                   \
+	at;                                                                                                  \
+	at = next_in_list(at)
 
 const struct lock *lock_at(enum lock_rank rank)
 {
-	const struct lock *const *others = __atomic_load_n(&joined, __ATOMIC_ACQUIRE);
-	const struct lock *lock = find(__start_queryprof_locks, __stop_queryprof_locks, rank);
-
-	return lock || !others ? lock : find(others, joined_end, rank);
+	for (EACH_LOCK(at))
+		if ((*at)->rank == rank)
+			return *at;
+	return NULL;
 }
 
 /* --- cancellation ------------------------------------------------------------------------------ */
@@ -85,12 +92,9 @@ static __thread uint64_t held;
 
 static const struct lock *lock_of(const struct mutex *mutex)
 {
-	for (int rank = 0; rank < LOCK_RANKS; rank++) {
-		const struct lock *lock = lock_at((enum lock_rank)rank);
-
-		if (lock && lock->mutex == mutex)
-			return lock;
-	}
+	for (EACH_LOCK(at))
+		if ((*at)->mutex == mutex)
+			return *at;
 	return NULL;
 }
 
