@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the memory that a function sees is its own process's. In a child of vfork() it is the parent's, and
- * so it is in a child that came without fork()'s hooks.
+ * Whether the calling process owns the memory that it sees. A child of vfork() sees its parent's memory, and
+ * a child that was made without fork()'s hooks still has the state of its parent.
  */
 #ifndef QUERYPROF_BASE_OWN_PROCESS_H
 #define QUERYPROF_BASE_OWN_PROCESS_H
@@ -11,7 +11,7 @@
 /* Async-signal-safe. */
 bool own_process_is_here(void);
 
-/* From now on it is the calling process's: at the start, and in a forked child. */
+/* From now on the calling process owns it. Called at the start and in a forked child. */
 void own_process_renew(void);
 
 #endif

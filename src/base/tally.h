@@ -24,7 +24,8 @@ struct tally {
 	size_t capacity, count;
 };
 
-/* The number of the row with that key; a new one has zeros behind its key. TALLY_NONE: no memory. */
+/* The number of the row with that key, which is added if there is none: all words after its key are 0.
+ * TALLY_NONE: no memory. */
 size_t tally_row(struct tally *tally, const int64_t *key);
 
 /* Its words, until the next row is made. */

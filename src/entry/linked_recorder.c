@@ -34,8 +34,8 @@ __attribute__((constructor(101))) static void choose(void)
 
 	if (!table)
 		return;
-	fork_disable(); /* of the library's own recorder: the one function of it that is not called by the
-	                   table */
+	/* The one call that does not pass the table: it is for the library's own recorder. */
+	fork_disable();
 	recorder_functions = table;
 	locks_join(__start_queryprof_locks, __stop_queryprof_locks);
 	settings_join(__start_queryprof_settings, __stop_queryprof_settings);

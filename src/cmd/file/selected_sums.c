@@ -274,7 +274,7 @@ static int prepare_samples(sqlite3 *db, const struct memory *memory, const struc
 	return SQLITE_OK;
 }
 
-/* Whether it is under the label that is asked for: that of the statement's comment counts first. */
+/* Whether the sample has the label that is asked for. A label in the statement's comment comes first. */
 static bool is_under_label(const struct memory *memory, int64_t comment, int64_t labels)
 {
 	const struct label_set *sets = memory->labels.items;
