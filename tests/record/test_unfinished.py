@@ -69,7 +69,7 @@ class Unfinished(Recording):
         os.unlink(self.trace)
         self.kill(signal.SIGKILL, "WITH", "sqlite3", "-init", "/dev/null", ":memory:", "SELECT 42; " + ENDLESS)
         (query_id, *_), = self.expect_unfinished(ENDLESS)
-        self.assertRegex(self.command("queries", self.trace), r"unfinished,.* " + re.escape(ENDLESS))
+        self.assertRegex(self.command("queries", self.trace), r"unfinished\b.* " + re.escape(ENDLESS))
         table = self.command("queries", self.trace, "--runs")
         self.assertRegex(table, r"unfinished\b.* " + re.escape(ENDLESS))
         self.assertIn(query_id[:18], table)
