@@ -108,6 +108,8 @@ CREATE TABLE IF NOT EXISTS query_log_rows (
 	samples_truncated UInt64,
 	library_version LowCardinality(String),
 	plan_hash UInt64,
+	caller LowCardinality(String),
+	caller_function LowCardinality(String),
 	labels Map(LowCardinality(String), String) CODEC(ZSTD(1)),
 	otel_trace_id String,
 	otel_span_id String

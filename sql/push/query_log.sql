@@ -49,6 +49,8 @@ SELECT
 	q.samples_truncated AS samples_truncated,
 	l.version AS library_version,
 	u.plan_hash AS plan_hash,
+	b.caller AS caller,
+	b.caller_function AS caller_function,
 	h.labels AS statement_labels,
 	g.labels AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id) AS otel_trace_id,
@@ -63,4 +65,5 @@ LEFT JOIN label_sets AS g ON g.id = q.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = q.context
 LEFT JOIN programs AS u ON u.id = q.program
+LEFT JOIN call_stacks AS b ON b.id = q.call_stack
 WHERE q.batch > :since AND q.batch <= :until AND q.id > 0 AND q.query_start_ns > 0;

@@ -4,7 +4,7 @@
 -- `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and what else
 -- has a share of 5 %; of locks the statement that held them longest. prepare and checkpoint are parts of the time, whatever
 -- the thread did meanwhile; between rows is beside it, and a time: its share would be 100 % of a cursor that is left
--- open, however long. After read/selected.sql.
+-- open, however long. Last comes where the program called it. After read/selected.sql.
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
@@ -39,6 +39,14 @@ holders AS MATERIALIZED (
 	      FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
 	      JOIN waits_for_locks AS w ON w.query = r.id
 	      WHERE l.locks >= 0.05 * l.wall AND w.holder_query <> ''
+	      GROUP BY 1, 2)),
+-- Where the application called it, by the time of the logged runs whose call stack is known.
+callers AS MATERIALIZED (
+	SELECT line, place, count(*) OVER (PARTITION BY line) AS places, row_number() OVER (PARTITION BY line ORDER BY ns DESC, place) AS rank
+	FROM (SELECT line, replace(caller, rtrim(caller, replace(caller, '/', '')), '') || ' (' || caller_function || ')' AS place,
+	             sum(r.execution_time_ns) AS ns
+	      FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
+	      JOIN queries AS q ON q.id = r.id JOIN call_stacks AS b ON b.id = q.call_stack
 	      GROUP BY 1, 2)),
 -- Of the plan that took most: how much longer a run takes than with the fastest one.
 plans AS MATERIALIZED (
@@ -83,6 +91,7 @@ SELECT line,
              || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall)
                  || iif(prepares > 1, printf(' (%d times)', prepares), ''), '')
              || iif(ns >= 0.05 * wall, printf(', checkpoint %.0f %%', min(100, 100.0 * ns / wall)), '')
-             || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms', ', between rows %.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)), ''), ', ') AS notes
+             || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms', ', between rows %.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)), '')
+             || coalesce((SELECT iif(places > 1, ', most from ', ', from ') || place FROM callers WHERE callers.line = lines.line AND rank = 1), ''), ', ') AS notes
 FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line)
 LEFT JOIN slower ON slower.hash = lines.hash;

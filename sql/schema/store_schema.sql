@@ -245,6 +245,18 @@ CREATE TABLE libraries (
 	version TEXT    NOT NULL
 );
 
+-- Where the application called SQLite, in its own language; queries.call_stack names them, 0: not known. frames: a JSON
+-- array of [file, line, function], newest first; line 0: not known. caller: file:line of the newest frame that is neither a
+-- library's nor the language's own, or else of the newest one. hash: of the frames.
+CREATE TABLE call_stacks (
+	id              INTEGER PRIMARY KEY,
+	hash            INTEGER NOT NULL,
+	frames          TEXT NOT NULL,
+	caller          TEXT NOT NULL,
+	caller_function TEXT NOT NULL
+);
+CREATE INDEX call_stacks_by_hash ON call_stacks (hash);
+
 -- The programs that SQLite executed for statements with samples, and their plans; queries.program
 -- names them. id: a hash of the text, the library and the opcodes. plan_hash: of the plan as a
 -- tree, without numbers that move. first_seen_ns is for people: no code reads it. layout: of the program without
@@ -367,7 +379,8 @@ CREATE TABLE queries (
 	involuntary_switches INTEGER NOT NULL DEFAULT 0,
 	program            INTEGER NOT NULL DEFAULT 0,
 	worker_wait_ns     INTEGER NOT NULL DEFAULT 0,
-	profiler_cost_ns   INTEGER NOT NULL DEFAULT 0
+	profiler_cost_ns   INTEGER NOT NULL DEFAULT 0,
+	call_stack         INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -896,7 +909,10 @@ SELECT
 	q.involuntary_switches AS involuntary_switches,
 	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash,
 	q.worker_wait_ns AS worker_wait_ns,
-	q.profiler_cost_ns AS profiler_cost_ns
+	q.profiler_cost_ns AS profiler_cost_ns,
+	coalesce(b.caller, '') AS caller,
+	coalesce(b.caller_function, '') AS caller_function,
+	q.call_stack AS call_stack_id
 	-- end of columns.h
 FROM queries AS q
 	-- columns.h: query_log_joins
@@ -908,6 +924,7 @@ LEFT JOIN label_sets AS g ON g.id = q.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = q.context
 LEFT JOIN programs AS u ON u.id = q.program
+LEFT JOIN call_stacks AS b ON b.id = q.call_stack
 	-- end of columns.h
 WHERE q.finished OR q.statement;
 

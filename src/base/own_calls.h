@@ -119,7 +119,7 @@ enum own_loss {
 	X(prctl, BY_HOST | BY_STORE, LOST_NOTHING) /* names of threads; whether there is a filter */                 \
 	X(pread64, BY_HOST | BY_STORE, LOST_NOTHING) /* the trace file; ELF files */                                 \
 	X(prlimit64, BY_HOST | BY_STORE, LOST_NOTHING) /* bounds of the stack, of files */                           \
-	X(process_vm_readv, BY_HOST, LOST_NOTHING) /* a stack whose bounds are not known, page by page */            \
+	X(process_vm_readv, BY_HOST, LOST_NOTHING) /* a stack whose bounds are not known, and an interpreter's frames, page by page */            \
 	X(ptrace, BY_HOST, LOST_NOTHING) /* stops other threads to patch code, without a filter only */              \
 	X(pwrite64, BY_HOST | BY_STORE, LOST_NOTHING) /* the trace file; code that is patched */                     \
 	X(read, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* files in /proc */                                    \

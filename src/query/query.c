@@ -287,7 +287,16 @@ void query_finish_span(struct query_run *run, const struct query_span_end *end)
 
 /* --- the record ------------------------------------------------------------------- */
 
-enum { TEXT_QUERY_ID, TEXT_QUERY, TEXT_DATABASE, TEXT_EXCEPTION, TEXT_LIBRARY, TEXT_EXPANDED, TEXTS };
+enum {
+	TEXT_QUERY_ID,
+	TEXT_QUERY,
+	TEXT_DATABASE,
+	TEXT_EXCEPTION,
+	TEXT_LIBRARY,
+	TEXT_CALL_STACK,
+	TEXT_EXPANDED,
+	TEXTS
+};
 
 struct text {
 	const char *start;
@@ -315,9 +324,13 @@ static void fit_texts(struct text texts[TEXTS], size_t room, uint32_t *flags)
 		room -= text->size;
 	}
 	cut_text(&texts[TEXT_QUERY], room, flags);
-	/* Where there is no room for all of it, the statement's text has to do. */
-	if (texts[TEXT_EXPANDED].size > room - texts[TEXT_QUERY].size)
-		texts[TEXT_EXPANDED].size = 0;
+	room -= texts[TEXT_QUERY].size;
+	/* These are whole, or not there. */
+	for (int i = TEXT_CALL_STACK; i <= TEXT_EXPANDED; i++) {
+		if (texts[i].size > room)
+			texts[i].size = 0;
+		room -= texts[i].size;
+	}
 }
 
 static struct text text_of(const char *start)
@@ -396,9 +409,13 @@ void query_finish(const struct query_run *run, const struct query_end *end)
 	uint64_t duration_ns = run->left_ns - run->start_monotonic_ns;
 	struct ring *ring = sampler_ring();
 	struct text texts[TEXTS] = {
-		[TEXT_QUERY_ID] = text_of(end->query_id), [TEXT_QUERY] = text_of(end->query),
-		[TEXT_DATABASE] = text_of(end->database), [TEXT_EXCEPTION] = text_of(end->exception),
-		[TEXT_LIBRARY] = text_of(end->library),   [TEXT_EXPANDED] = text_of(end->expanded),
+		[TEXT_QUERY_ID] = text_of(end->query_id),
+		[TEXT_QUERY] = text_of(end->query),
+		[TEXT_DATABASE] = text_of(end->database),
+		[TEXT_EXCEPTION] = text_of(end->exception),
+		[TEXT_LIBRARY] = text_of(end->library),
+		[TEXT_EXPANDED] = text_of(end->expanded),
+		[TEXT_CALL_STACK] = { end->call_stack, end->call_stack_size },
 	};
 	size_t size = sizeof(struct query_record);
 	uint32_t flags = 0;
@@ -426,6 +443,7 @@ void query_finish(const struct query_run *run, const struct query_end *end)
 	record->database_size = (uint32_t)texts[TEXT_DATABASE].size;
 	record->exception_size = (uint32_t)texts[TEXT_EXCEPTION].size;
 	record->library_size = (uint32_t)texts[TEXT_LIBRARY].size;
+	record->call_stack_size = (uint32_t)texts[TEXT_CALL_STACK].size;
 	record->expanded_size = (uint32_t)texts[TEXT_EXPANDED].size;
 	char *to = record->text;
 	for (int i = 0; i < TEXTS; i++) {

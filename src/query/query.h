@@ -170,6 +170,8 @@ struct query_end {
 	uint64_t bytecode;      /* as in struct bytecode_record; 0: not known */
 	uint64_t off_cpu_period_ns;
 	const char *exception;
+	const char *call_stack; /* as in wire/call_frame.h */
+	size_t call_stack_size; /* 0: not known */
 	uint64_t memory_usage;
 };
 

@@ -165,7 +165,11 @@
 	FILED(program, INTEGER, COLUMN_ZERO, record->bytecode) \
 	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)") \
 	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns) \
-	STORED(profiler_cost_ns, INTEGER, COLUMN_ZERO, 0, record->profiler_cost_ns)
+	STORED(profiler_cost_ns, INTEGER, COLUMN_ZERO, 0, record->profiler_cost_ns) \
+	FILED(call_stack, INTEGER, COLUMN_ZERO, rows->call_stack) \
+	SHOWN(caller, TEXT, 0, "coalesce(b.caller, '')") \
+	SHOWN(caller_function, TEXT, 0, "coalesce(b.caller_function, '')") \
+	SHOWN(call_stack_id, INTEGER, 0, "q.call_stack")
 
 /* The tables that query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
 #define QUERY_LOG_JOINS(JOIN) \
@@ -176,7 +180,8 @@
 	JOIN("label_sets AS g ON g.id = q.labels") \
 	JOIN("label_sets AS h ON h.id = x.labels") \
 	JOIN("trace_contexts AS c ON c.id = q.context") \
-	JOIN("programs AS u ON u.id = q.program")
+	JOIN("programs AS u ON u.id = q.program") \
+	JOIN("call_stacks AS b ON b.id = q.call_stack")
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

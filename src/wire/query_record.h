@@ -67,7 +67,8 @@ struct query_record {
 	uint32_t query_size;
 	uint32_t database_size;
 	uint32_t exception_size;
-	uint32_t library_size; /* version, a space, path */
+	uint32_t library_size;    /* version, a space, path */
+	uint32_t call_stack_size; /* wire/call_frame.h */
 	uint32_t expanded_size;
 	char text[];
 };

@@ -23,7 +23,7 @@ NOT_SENT = {
     "trace_log": TIMES | {"session_id", "interval_ns", "trigger_opcode"},
     "query_log": {"query_start_time_microseconds", "session_id", "expanded_query", "library_path", "threads",
                   "weight_cpu", "weight_real", "reads", "writes", "syncs", "major_faults", "minor_faults",
-                  "voluntary_switches", "involuntary_switches", "worker_wait_ns", "profiler_cost_ns"},
+                  "voluntary_switches", "involuntary_switches", "worker_wait_ns", "profiler_cost_ns", "call_stack_id"},
     "statement_stats": {"cpu_time_estimated_ns", "reprepares"},
 }
 
@@ -41,7 +41,7 @@ SENT_AS = {"stack": ["trace", "symbols", "lines"], "statement_labels": []}
 # The query of sql/pull/ that reads ClickHouse's table, and the table's columns that it leaves out.
 PULLED = {
     "trace_log": ("samples", {"service", "normalized_query_hash", "query", "database", "stack_id", "symbols", "lines", "span_id"}),
-    "query_log": ("queries", {"service", "version", "library_version", "plan_hash", "otel_trace_id", "otel_span_id"}),
+    "query_log": ("queries", {"service", "version", "library_version", "plan_hash", "caller", "caller_function", "otel_trace_id", "otel_span_id"}),
     "statement_stats": ("statements", {"file", "hour_ns", "service", "version", "histogram", "hostname"}),
 }
 

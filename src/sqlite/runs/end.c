@@ -8,6 +8,7 @@
 #include "sqlite/locks/locks.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/plan/bytecode.h"
+#include "sqlite/runs/run_caller.h"
 #include "sqlite/runs/scan_counts.h"
 #include "sqlite/runs/begin.h"
 
@@ -99,6 +100,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 	};
 	char *expanded = NULL;
 
+	end.call_stack_size = run_caller(run, &end.call_stack);
 	if (run->stmt && is_locked) {
 		/* Not as it was when the run began: SQLite has another copy when it has prepared the
 		 * statement anew. */
@@ -190,6 +192,8 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 	end_span(run, is_logged, run->prepared || runs_is_preparation(run), work.exception_code != 0);
 	if (!is_logged)
 		return;
+	if (result.is_in_call || run->kind == RUN_OPERATION || runs_is_preparation(run))
+		run_caller_read(run);
 	if (result.is_locked || run->kind != RUN_STATEMENT)
 		write_line(run, &work, result.is_locked);
 	else

@@ -12,6 +12,7 @@ struct run_result {
 	struct thread *thread; /* NULL: it is not sampled any more, and the run has no line */
 	int rc;
 	bool is_locked;     /* under the mutex of the statement's connection since before the real call */
+	bool is_in_call;    /* of the host, which works for the run: no reset */
 	bool has_statement; /* a preparation: it has made the statement that it is named after */
 };
 

@@ -2,6 +2,7 @@
 #include "sqlite/runs/run_call.h"
 
 #include "handler/running.h"
+#include "sqlite/runs/run_caller.h"
 #include "timers/nesting.h"
 
 /* --- the run of any call -------------------------------------------------------------------- */
@@ -104,6 +105,7 @@ HOT_INLINE void pause_or_end(struct run *run, struct run_result result)
 		run_end(run, result);
 	} else {
 		run->query.rows++;
+		run_caller_see_row(run);
 		runs_give_back_private(run, result.thread);
 	}
 }
@@ -115,7 +117,8 @@ void run_call_return(struct run_call *call, int rc)
 	run_call_leave(call, thread);
 	if (call->call.calling == calling_current)
 		*calling_recent(calling_current, call->run->stmt) = call->run;
-	pause_or_end(call->run, (struct run_result){ thread, rc, .is_locked = call->mutex != NULL });
+	pause_or_end(call->run,
+	             (struct run_result){ thread, rc, .is_locked = call->mutex != NULL, .is_in_call = true });
 }
 
 /* --- of a hot call ------------------------------------------------------------------------- */
@@ -140,7 +143,7 @@ HOT_PATH bool hot_call_end(struct run *run, struct thread *thread, struct callin
 	nesting_set(thread, 0);
 	query_leave(&run->query, thread);
 	run->tag_thread = NULL;
-	pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc });
+	pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc, .is_in_call = true });
 	hot_call_release_slot(calling);
 	return true;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write/call_stacks.h"
 #include "store/write/lifecycle.h"
 
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 	PART(threads, thread_writer)                                                                         \
 	PART(stacks, stack_writer)                                                                           \
 	PART(modules, module_writer)                                                                         \
+	PART(call_stacks, call_stack_writer)                                                                 \
 	PART(texts, text_writer)                                                                             \
 	PART(queries, query_writer)                                                                          \
 	PART(samples, sample_writer)                                                                         \
@@ -55,6 +57,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	thread_writer_init(writer->threads);
 	stack_writer_init(writer->stacks);
 	module_writer_init(writer->modules);
+	call_stack_writer_init(writer->call_stacks);
 	text_writer_init(writer->texts);
 	query_writer_init(writer->queries);
 	label_writer_init(writer->labels);
@@ -82,6 +85,7 @@ void writer_free(struct writer *writer)
 	thread_writer_free(writer->threads);
 	stack_writer_free(writer->stacks);
 	module_writer_free(writer->modules);
+	call_stack_writer_free(writer->call_stacks);
 	text_writer_free(writer->texts);
 	query_writer_free(writer->queries);
 	sample_writer_free(writer->samples);
@@ -118,6 +122,7 @@ void writer_forget(struct writer *writer)
 	query_writer_forget(writer->queries);
 	writer_forget_before(writer, INT64_MAX, INT64_MAX);
 	hash_table_clear(&writer->texts->libraries);
+	hash_table_clear(&writer->call_stacks->known);
 	hash_table_clear(&writer->modules->known);
 	span_site_writer_forget(writer->span_sites);
 	writer->removals = -1;

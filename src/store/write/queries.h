@@ -19,12 +19,12 @@ struct query_texts {
 	struct text {
 		const char *bytes;
 		size_t size;
-	} query_id, query, database, exception, library, expanded;
+	} query_id, query, database, exception, library, call_stack, expanded;
 };
 
 /* Rows that a query's row names. */
 struct query_rows {
-	int64_t query, initial, parent, statement, library, labels, context;
+	int64_t query, initial, parent, statement, library, labels, context, call_stack;
 };
 
 /* One query in the batch: its first and last time, its samples, and its records. */

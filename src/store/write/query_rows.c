@@ -2,6 +2,7 @@
 #include "store/write/query_rows.h"
 
 #include "base/text.h"
+#include "store/write/call_stacks.h"
 #include "store/write/foreign_spans.h"
 #include "store/write/labels.h"
 #include "store/write/running.h"
@@ -18,7 +19,8 @@
 static bool find_texts(const struct query_record *record, size_t size, struct query_texts *texts)
 {
 	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size +
-	                 record->exception_size + record->library_size + record->expanded_size;
+	                 record->exception_size + record->library_size + record->call_stack_size +
+	                 record->expanded_size;
 	const char *at = record->text;
 
 	if (total > size - sizeof(*record))
@@ -28,7 +30,8 @@ static bool find_texts(const struct query_record *record, size_t size, struct qu
 	texts->database = (struct text){ at += record->query_size, record->database_size };
 	texts->exception = (struct text){ at += record->database_size, record->exception_size };
 	texts->library = (struct text){ at += record->exception_size, record->library_size };
-	texts->expanded = (struct text){ at += record->library_size, record->expanded_size };
+	texts->call_stack = (struct text){ at += record->library_size, record->call_stack_size };
+	texts->expanded = (struct text){ at += record->call_stack_size, record->expanded_size };
 	return true;
 }
 
@@ -145,6 +148,9 @@ int query_rows_add(struct writer *writer, const struct query_record *record, siz
 	rows.library = intern_library(writer, texts.library.bytes, texts.library.size);
 	if (rows.library < 0)
 		return (int)-rows.library;
+	rows.call_stack = intern_call_stack(writer, texts.call_stack.bytes, texts.call_stack.size);
+	if (rows.call_stack < 0)
+		return (int)-rows.call_stack;
 	code = find_labels(writer, record, &rows);
 	if (code)
 		return code;

@@ -69,6 +69,7 @@ struct writer {
 	struct thread_writer *threads;
 	struct stack_writer *stacks;
 	struct module_writer *modules;
+	struct call_stack_writer *call_stacks;
 	struct text_writer *texts;
 	struct query_writer *queries;
 	struct sample_writer *samples;

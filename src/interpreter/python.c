@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "interpreter/python.h"
+
+#include <link.h>
+#include <string.h>
+
+#include "base/loaded_symbol.h"
+#include "base/loader.h"
+#include "handler/unwind/stack_copy.h"
+
+#define FRAMES_WALKED_MAX 256
+#define NAME_BYTES 160
+#define FILE_BYTES 512
+#define LINES_BYTES 65536
+
+/* Same in all versions: of an object its type; of a str or bytes their length; of a str its flags; of bytes
+ * the first. */
+enum { OBJECT_TYPE = 8, OBJECT_SIZE = 16, TEXT_FLAGS = 32, BYTES_FIRST = 32 };
+
+/* The flags of a str. */
+#define TEXT_KIND(flags) ((flags) >> 2 & 7u) /* bytes of a character */
+#define TEXT_IS_COMPACT(flags) ((flags) >> 5 & 1u)
+#define TEXT_IS_ASCII(flags) ((flags) >> 6 & 1u)
+
+/* The first frame owner that is no code of Python's. */
+#define OWNER_NATIVE 3
+
+/* --- which interpreter is loaded ------------------------------------------------------------- */
+
+static const struct {
+	unsigned minor;
+	struct python_layout layout;
+} versions[] = {
+	{ 8,
+	  { PYTHON_LINES_3_8, .thread_frame = 24, .frame_back = 24, .frame_code = 32,
+	    .frame_instruction = 104, .code_first_line = 40, .code_file = 104, .code_function = 112,
+	    .code_lines = 120, .text_ascii = 48, .text_wide = 72 } },
+	{ 10,
+	  { PYTHON_LINES_3_10, .thread_frame = 24, .frame_back = 24, .frame_code = 32,
+	    .frame_instruction = 96, .code_first_line = 40, .code_file = 104, .code_function = 112,
+	    .code_lines = 120, .text_ascii = 48, .text_wide = 72 } },
+	{ 11,
+	  { PYTHON_LINES_3_11, .thread_frame = 56, .has_cframe = true, .cframe_frame = 8, .frame_back = 48,
+	    .frame_code = 32, .frame_instruction = 56, .code_first_line = 72, .code_file = 112,
+	    .code_function = 128, .code_lines = 136, .code_bytes = 184, .text_ascii = 48, .text_wide = 72 } },
+	{ 12,
+	  { PYTHON_LINES_3_11, .thread_frame = 56, .has_cframe = true, .cframe_frame = 0, .frame_back = 8,
+	    .frame_code = 0, .frame_instruction = 56, .frame_owner = 70, .code_first_line = 68,
+	    .code_file = 112, .code_function = 128, .code_lines = 136, .code_bytes = 192, .text_ascii = 40,
+	    .text_wide = 56 } },
+};
+
+/* Of _Py_DebugOffsets in 3.13, in words from its beginning; the sizes of structures bound the offsets in
+ * them. */
+enum {
+	PUBLISHED_VERSION = 1,
+	PUBLISHED_IS_FREE_THREADED = 2,
+	PUBLISHED_THREAD_SIZE = 19,
+	PUBLISHED_THREAD_FRAME = 23,
+	PUBLISHED_FRAME_SIZE = 28,
+	PUBLISHED_FRAME_BACK,
+	PUBLISHED_FRAME_CODE,
+	PUBLISHED_FRAME_INSTRUCTION,
+	PUBLISHED_FRAME_OWNER = 33,
+	PUBLISHED_CODE_SIZE,
+	PUBLISHED_CODE_FILE,
+	PUBLISHED_CODE_FUNCTION = 37,
+	PUBLISHED_CODE_LINES,
+	PUBLISHED_CODE_FIRST_LINE,
+	PUBLISHED_CODE_BYTES = 43,
+	PUBLISHED_WORDS,
+};
+
+static bool read_published(const uint64_t words[PUBLISHED_WORDS], struct python_layout *layout)
+{
+	static const uint8_t fields[][2] = {
+		{ PUBLISHED_THREAD_FRAME, PUBLISHED_THREAD_SIZE },
+		{ PUBLISHED_FRAME_BACK, PUBLISHED_FRAME_SIZE },
+		{ PUBLISHED_FRAME_CODE, PUBLISHED_FRAME_SIZE },
+		{ PUBLISHED_FRAME_INSTRUCTION, PUBLISHED_FRAME_SIZE },
+		{ PUBLISHED_FRAME_OWNER, PUBLISHED_FRAME_SIZE },
+		{ PUBLISHED_CODE_FILE, PUBLISHED_CODE_SIZE },
+		{ PUBLISHED_CODE_FUNCTION, PUBLISHED_CODE_SIZE },
+		{ PUBLISHED_CODE_LINES, PUBLISHED_CODE_SIZE },
+		{ PUBLISHED_CODE_FIRST_LINE, PUBLISHED_CODE_SIZE },
+		{ PUBLISHED_CODE_BYTES, PUBLISHED_CODE_SIZE },
+	};
+
+	if (memcmp(words, "xdebugpy", 8) != 0 || words[PUBLISHED_VERSION] >> 16 != 0x30d ||
+	    words[PUBLISHED_IS_FREE_THREADED])
+		return false;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (words[fields[i][0]] > words[fields[i][1]] || words[fields[i][1]] > 65536)
+			return false;
+	*layout = (struct python_layout){
+		.lines = PYTHON_LINES_3_11,
+		.thread_frame = (uint32_t)words[PUBLISHED_THREAD_FRAME],
+		.frame_back = (uint32_t)words[PUBLISHED_FRAME_BACK],
+		.frame_code = (uint32_t)words[PUBLISHED_FRAME_CODE],
+		.frame_instruction = (uint32_t)words[PUBLISHED_FRAME_INSTRUCTION],
+		.frame_owner = (uint32_t)words[PUBLISHED_FRAME_OWNER],
+		.code_first_line = (uint32_t)words[PUBLISHED_CODE_FIRST_LINE],
+		.code_file = (uint32_t)words[PUBLISHED_CODE_FILE],
+		.code_function = (uint32_t)words[PUBLISHED_CODE_FUNCTION],
+		.code_lines = (uint32_t)words[PUBLISHED_CODE_LINES],
+		.code_bytes = (uint32_t)words[PUBLISHED_CODE_BYTES],
+		.text_ascii = 40,
+		.text_wide = 56,
+	};
+	return true;
+}
+
+static uintptr_t address_of(const struct dl_phdr_info *info, const char *name, unsigned type)
+{
+	const ElfW(Sym) *symbol = loaded_symbol_find(info, name, type);
+
+	return symbol ? info->dlpi_addr + symbol->st_value : 0;
+}
+
+/* 0: before 3.8, or not known. Py_Version is there from 3.11 on; before, what a version has added tells. */
+static unsigned minor_version(const struct dl_phdr_info *info)
+{
+	uintptr_t at = address_of(info, "Py_Version", STT_OBJECT);
+
+	if (at)
+		return *(const unsigned long *)at >> 24 == 3 ? *(const unsigned long *)at >> 16 & 255 : 0;
+	if (address_of(info, "PyModule_AddObjectRef", STT_FUNC))
+		return 10;
+	/* 3.9's structures are those of 3.8. */
+	return address_of(info, "PyCode_NewWithPosOnlyArgs", STT_FUNC) ? 8 : 0;
+}
+
+static bool find_layout(const struct dl_phdr_info *info, struct python_layout *layout)
+{
+	unsigned minor = minor_version(info);
+	uintptr_t runtime = minor == 13 ? address_of(info, "_PyRuntime", STT_OBJECT) : 0;
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+		if (versions[i].minor == minor) {
+			*layout = versions[i].layout;
+			return true;
+		}
+	return runtime && read_published((const uint64_t *)runtime, layout);
+}
+
+/* A build for debugging has other structures. */
+static bool is_debug_build(const struct dl_phdr_info *info)
+{
+	return address_of(info, "_Py_RefTotal", STT_OBJECT) || address_of(info, "_Py_GetRefTotal", STT_FUNC);
+}
+
+static int find_in(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct python *python = context;
+	uintptr_t thread_state = address_of(info, "PyGILState_GetThisThreadState", STT_FUNC);
+
+	(void)size;
+	if (!thread_state)
+		return 0;
+	python->thread_state = (void *(*)(void))thread_state;
+	python->unloads = info->dlpi_subs;
+	python->code_type = address_of(info, "PyCode_Type", STT_OBJECT);
+	python->text_type = address_of(info, "PyUnicode_Type", STT_OBJECT);
+	python->bytes_type = address_of(info, "PyBytes_Type", STT_OBJECT);
+	return python->code_type && python->text_type && python->bytes_type && !is_debug_build(info) &&
+	       find_layout(info, &python->layout);
+}
+
+bool python_find(struct python *python)
+{
+	return loader_each(find_in, python) != 0;
+}
+
+static int compare_unloads(struct dl_phdr_info *info, size_t size, void *context)
+{
+	(void)size;
+	return info->dlpi_subs == *(unsigned long long *)context ? 1 : -1;
+}
+
+bool python_is_loaded(const struct python *python)
+{
+	unsigned long long unloads = python->unloads;
+
+	return loader_each(compare_unloads, &unloads) == 1;
+}
+
+/* --- its memory ------------------------------------------------------------------------------- */
+
+/* A page each for the frames, which lie together, and for the objects. */
+struct reader {
+	const struct python *python;
+	struct stack_copy frames, objects;
+	unsigned char pages[2][STACK_COPY_BYTES];
+};
+
+static uintptr_t word_at(struct stack_copy *copy, uintptr_t at)
+{
+	uintptr_t word;
+
+	return at && stack_copy_read(copy, at, &word, sizeof(word)) ? word : 0;
+}
+
+static bool has_type(struct reader *reader, uintptr_t object, uintptr_t type)
+{
+	return object && word_at(&reader->objects, object + OBJECT_TYPE) == type;
+}
+
+static size_t put_utf8(char *to, uint32_t c)
+{
+	if (c < 0x80) {
+		to[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		to[0] = (char)(0xc0 | c >> 6);
+		to[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		to[0] = (char)(0xe0 | c >> 12);
+		to[1] = (char)(0x80 | (c >> 6 & 63));
+		to[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	to[0] = (char)(0xf0 | (c >> 18 & 7));
+	to[1] = (char)(0x80 | (c >> 12 & 63));
+	to[2] = (char)(0x80 | (c >> 6 & 63));
+	to[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
+/* The text of a str as UTF-8, cut to `room` bytes between two characters. 0: it is empty, or none. */
+static size_t read_text(struct reader *reader, uintptr_t text, char *to, size_t room)
+{
+	uintptr_t length = has_type(reader, text, reader->python->text_type)
+	                           ? word_at(&reader->objects, text + OBJECT_SIZE)
+	                           : 0;
+	uint32_t flags = 0;
+	size_t size = 0;
+
+	if (!length || !stack_copy_read(&reader->objects, text + TEXT_FLAGS, &flags, sizeof(flags)) ||
+	    !TEXT_IS_COMPACT(flags))
+		return 0;
+	if (TEXT_IS_ASCII(flags)) {
+		size = length < room ? length : room;
+		return stack_copy_read(&reader->objects, text + reader->python->layout.text_ascii, to, size)
+		               ? size
+		               : 0;
+	}
+	for (uintptr_t i = 0; i < length && size + 4 <= room; i++) {
+		uint32_t c = 0;
+
+		if (!stack_copy_read(&reader->objects,
+		                     text + reader->python->layout.text_wide + i * TEXT_KIND(flags), &c,
+		                     TEXT_KIND(flags)))
+			return 0;
+		size += put_utf8(to + size, c);
+	}
+	return size;
+}
+
+/* --- lines ------------------------------------------------------------------------------------- */
+
+/* The bytes of a table of lines, one by one. */
+struct bytes {
+	struct reader *reader;
+	uintptr_t at, end;
+};
+
+static bool bytes_begin(struct bytes *bytes, struct reader *reader, uintptr_t object)
+{
+	uintptr_t size;
+
+	if (!has_type(reader, object, reader->python->bytes_type))
+		return false;
+	size = word_at(&reader->objects, object + OBJECT_SIZE);
+	*bytes = (struct bytes){ reader, object + BYTES_FIRST, object + BYTES_FIRST + size };
+	return size <= LINES_BYTES;
+}
+
+static unsigned next_byte(struct bytes *bytes)
+{
+	unsigned char byte = 0;
+
+	if (bytes->at >= bytes->end || !stack_copy_read(&bytes->reader->objects, bytes->at, &byte, 1))
+		bytes->at = bytes->end;
+	else
+		bytes->at++;
+	return byte;
+}
+
+/* co_lnotab of Python 3.6 (Objects/lnotab_notes.txt): pairs of a step in bytes and a signed step in lines. */
+static uint32_t line_3_8(struct bytes *bytes, int64_t line, int64_t position)
+{
+	for (int64_t at = 0; bytes->at < bytes->end;) {
+		at += next_byte(bytes);
+		if (at > position)
+			break;
+		line += (int8_t)next_byte(bytes);
+	}
+	return (uint32_t)line;
+}
+
+/* co_linetable of 3.10: pairs of a length in bytes and a signed step in lines, which comes first; -128: no
+ * line. */
+static uint32_t line_3_10(struct bytes *bytes, int64_t line, int64_t position)
+{
+	for (int64_t at = 0; bytes->at < bytes->end;) {
+		int64_t length = next_byte(bytes);
+		int8_t step = (int8_t)next_byte(bytes);
+
+		line += step == -128 ? 0 : step;
+		at += length;
+		if (position < at)
+			return step == -128 ? 0 : (uint32_t)line;
+	}
+	return 0;
+}
+
+static uint32_t next_number(struct bytes *bytes)
+{
+	uint32_t number = 0, byte;
+	unsigned shift = 0;
+
+	do {
+		byte = next_byte(bytes);
+		number |= (byte & 63) << (shift & 31);
+		shift += 6;
+	} while (byte & 64 && bytes->at < bytes->end);
+	return number;
+}
+
+static int32_t next_signed_number(struct bytes *bytes)
+{
+	uint32_t number = next_number(bytes);
+
+	return number & 1 ? -(int32_t)(number >> 1) : (int32_t)(number >> 1);
+}
+
+/* The location table of 3.11 (Objects/locations.md): entries of a byte with kind and length in code units,
+ * and by its kind the step in lines and the columns. */
+static uint32_t line_3_11(struct bytes *bytes, int64_t line, int64_t position)
+{
+	enum { SHORT_END = 10, ONE_LINE_END = 13, NO_COLUMNS = 13, LONG = 14, NO_LOCATION = 15 };
+
+	for (int64_t at = 0; bytes->at < bytes->end;) {
+		unsigned head = next_byte(bytes), kind = head >> 3 & 15;
+
+		if (kind < SHORT_END) {
+			next_byte(bytes);
+		} else if (kind < ONE_LINE_END) {
+			line += kind - SHORT_END;
+			next_byte(bytes);
+			next_byte(bytes);
+		} else if (kind != NO_LOCATION) {
+			line += next_signed_number(bytes);
+			for (int i = 0; kind == LONG && i < 3; i++)
+				next_number(bytes);
+		}
+		at += 2 * ((head & 7) + 1);
+		if (position < at)
+			return kind == NO_LOCATION ? 0 : (uint32_t)line;
+	}
+	return 0;
+}
+
+/* --- frames ------------------------------------------------------------------------------------ */
+
+/* 0: not known. */
+static uint32_t line_of(struct reader *reader, uintptr_t frame, uintptr_t code)
+{
+	const struct python_layout *layout = &reader->python->layout;
+	int64_t position = (int64_t)word_at(&reader->frames, frame + layout->frame_instruction);
+	struct bytes bytes;
+	int32_t first = 0;
+
+	if (!bytes_begin(&bytes, reader, word_at(&reader->objects, code + layout->code_lines)) ||
+	    !stack_copy_read(&reader->objects, code + layout->code_first_line, &first, sizeof(first)))
+		return 0;
+	switch (layout->lines) {
+	case PYTHON_LINES_3_8: return line_3_8(&bytes, first, (int32_t)position);
+	case PYTHON_LINES_3_10: return line_3_10(&bytes, first, 2ll * (int32_t)position);
+	case PYTHON_LINES_3_11:
+		return line_3_11(&bytes, first, position - (int64_t)(code + layout->code_bytes));
+	}
+	return 0;
+}
+
+static bool is_python_frame(struct reader *reader, uintptr_t frame)
+{
+	unsigned char owner = 0;
+
+	return !reader->python->layout.frame_owner ||
+	       (stack_copy_read(&reader->frames, frame + reader->python->layout.frame_owner, &owner, 1) &&
+	        owner < OWNER_NATIVE);
+}
+
+/* Writes a frame at `to`, which has room for `room` bytes. 0: no room, or what looks like a frame is none. */
+static size_t put_frame(struct reader *reader, uintptr_t frame, char *to, size_t room)
+{
+	const struct python_layout *layout = &reader->python->layout;
+	uintptr_t code = word_at(&reader->frames, frame + layout->frame_code);
+	struct call_frame head;
+	char *text = to + sizeof(head);
+
+	if (room < sizeof(head) + FILE_BYTES + NAME_BYTES ||
+	    !has_type(reader, code, reader->python->code_type))
+		return 0;
+	head.line = line_of(reader, frame, code);
+	head.file_size = (uint16_t)read_text(reader, word_at(&reader->objects, code + layout->code_file),
+	                                     text, FILE_BYTES);
+	head.function_size =
+		(uint16_t)read_text(reader, word_at(&reader->objects, code + layout->code_function),
+	                            text + head.file_size, NAME_BYTES);
+	memcpy(to, &head, sizeof(head));
+	return sizeof(head) + head.file_size + head.function_size;
+}
+
+static uintptr_t newest_frame(struct reader *reader)
+{
+	const struct python_layout *layout = &reader->python->layout;
+	uintptr_t state = (uintptr_t)reader->python->thread_state();
+	uintptr_t frame;
+
+	if (!state || !stack_copy_begin(&reader->frames, state) || !stack_copy_begin(&reader->objects, state))
+		return 0;
+	frame = word_at(&reader->frames, state + layout->thread_frame);
+	return layout->has_cframe ? word_at(&reader->frames, frame + layout->cframe_frame) : frame;
+}
+
+size_t python_call_stack(const struct python *python, char to[CALL_STACK_BYTES])
+{
+	struct reader reader;
+	size_t size = 0, added = 1;
+	unsigned frames = 0;
+	uintptr_t frame;
+
+	reader.python = python;
+	reader.frames = (struct stack_copy){ .page = reader.pages[0] };
+	reader.objects = (struct stack_copy){ .page = reader.pages[1] };
+	frame = newest_frame(&reader);
+	for (int walked = 0; frame && added && frames < CALL_FRAMES_MAX && walked < FRAMES_WALKED_MAX;
+	     walked++) {
+		if (is_python_frame(&reader, frame)) {
+			added = put_frame(&reader, frame, to + size, CALL_STACK_BYTES - size);
+			size += added;
+			frames++;
+		}
+		frame = word_at(&reader.frames, frame + python->layout.frame_back);
+	}
+	return size;
+}

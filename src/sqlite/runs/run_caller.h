@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the application called SQLite for a run: the call stack of its language (interpreter/call_stack.h) at
+ * the end of the first call in which the run had a sample, or else of its last call. A reset, which may come
+ * from a destructor far from the query, is not asked.
+ */
+#ifndef QUERYPROF_SQLITE_RUNS_RUN_CALLER_H
+#define QUERYPROF_SQLITE_RUNS_RUN_CALLER_H
+
+#include "base/hot_path.h"
+#include "sqlite/runs/runs.h"
+
+/* In a call of the host that works for the run, which is the call's, after SQLite has returned. */
+COLD_PATH void run_caller_read(struct run *run);
+
+/* The bytes of wire/call_frame.h; 0: not known. Valid as long as the run. */
+size_t run_caller(const struct run *run, const char **bytes);
+
+/* The same after a row. */
+HOT_INLINE void run_caller_see_row(struct run *run)
+{
+	if (__builtin_expect(query_has_samples(&run->query), 0))
+		run_caller_read(run);
+}
+
+#endif

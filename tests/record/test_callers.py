@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Where a Python program called SQLite: file, line and function, as the program knows them itself.
+
+usage: test_callers.py QUERYPROF"""
+
+import glob
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import *
+
+# Debian's own, and what pyenv has: each from the first version that is understood on.
+PYTHONS = [PYTHON] + [path for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))
+                      if int(path.split("/versions/3.")[1].split(".")[0]) in range(8, 14)]
+
+# Each query has an id, and the program prints, for each, the frames that its own interpreter says it has: newest first.
+HEAD = '''
+import sqlite3, sys, json
+SLOW = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) SELECT sum(x), '%s' FROM c"
+told = {}
+def slow(name, db):
+    frame, frames = sys._getframe(1), []
+    while frame:
+        frames.append([frame.f_code.co_filename, frame.f_lineno, getattr(frame.f_code, "co_qualname", frame.f_code.co_name)])
+        frame = frame.f_back
+    told[name] = frames
+    return SLOW % name
+db = sqlite3.connect(":memory:", check_same_thread=False)
+'''
+TAIL = '''
+print(json.dumps(told))
+'''
+
+
+class Callers(Recording):
+    names = ("--no-symbols",)
+
+    def told_and_seen(self, python, script, *options, setup=""):
+        """What the program says of each query's call, and what is stored: lists of [file, line, function]."""
+        if os.path.exists(self.trace):
+            os.unlink(self.trace)
+        path = self.file("app.py", HEAD + setup + script + TAIL)
+        done = subprocess.run([QUERYPROF, "record", "-o", self.trace, *OPTIONS, *options, *self.names, "--", python, "-B", path],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        seen = {}
+        for query, frames in self.rows("SELECT query, frames FROM query_log JOIN call_stacks AS b ON b.id = call_stack_id"
+                                       " WHERE query LIKE 'WITH RECURSIVE%'"):
+            seen[query.split("'")[1]] = json.loads(frames)
+        return json.loads(done.stdout), seen
+
+    def expect_all(self, python, script, **more):
+        told, seen = self.told_and_seen(python, script, **more)
+        self.assertTrue(told)
+        for name, frames in told.items():
+            with self.subTest(python=python, query=name):
+                self.assertEqual(seen.get(name), frames[:32])
+        return told
+
+    def test_every_version(self):
+        """Functions, methods, comprehensions, generators, rows in a loop, many lines a statement, other alphabets."""
+        script = '''
+class Cart:
+    def total(self):
+        return db.execute(slow("method", db)).fetchone()
+    @staticmethod
+    def rows():
+        for row in db.execute(slow("rows", db)): pass
+def größe_数_𐌰():
+    return db.execute(slow("unicode", db)).fetchall()
+def generator():
+    yield db.execute(slow("generator", db)).fetchall()
+    yield db.execute(slow("generator again", db)).fetchall()
+Cart().total()
+Cart.rows()
+größe_数_𐌰()
+list(generator())
+[db.execute(slow("list %d" % i, db)).fetchall() for i in range(2)]
+(lambda: db.execute(slow("lambda", db)).fetchall())()
+if len(told) > 3:
+    x = 1
+
+
+    db.execute(slow("module", db)).fetchall()
+'''
+        for python in PYTHONS:
+            self.expect_all(python, script)
+
+    def test_threads_and_exceptions(self):
+        script = '''
+import threading
+def work(i):
+    db = sqlite3.connect(":memory:")
+    db.execute(slow("thread %d" % i, db)).fetchall()
+def fails():
+    try:
+        raise ValueError
+    except ValueError:
+        db.execute(slow("while handling", db)).fetchall()
+    finally:
+        db.execute(slow("finally", db)).fetchall()
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+fails()
+'''
+        for python in PYTHONS:
+            self.expect_all(python, script)
+
+    def test_deep(self):
+        """The newest frames of a deep stack, which is cut."""
+        script = '''
+sys.setrecursionlimit(20000)
+import threading
+threading.stack_size(256 << 20)
+def deep(n):
+    if n:
+        return deep(n - 1)
+    return db.execute(slow("deep", db)).fetchall()
+t = threading.Thread(target=deep, args=(10000,)); t.start(); t.join()
+told["deep"] = told["deep"][:32]
+'''
+        for python in PYTHONS:
+            told = self.expect_all(python, script)
+            self.assertEqual(len(told["deep"]), 32)
+
+    def test_collector_and_tracing(self):
+        script = '''
+import gc
+gc.set_threshold(1)
+sys.settrace(lambda *a: None)
+def f():
+    garbage = [[] for _ in range(100)]
+    for g in garbage: g.append(g)
+    return db.execute(slow("collected", db)).fetchall()
+f()
+'''
+        for python in PYTHONS:
+            self.expect_all(python, script)
+
+    def test_callback_and_fork(self):
+        """A query inside of a function of another query, and one of a forked child."""
+        script = '''
+import os
+other = sqlite3.connect(":memory:")
+def nested(x):
+    return other.execute(slow("nested", other)).fetchone()[0]
+db.create_function("nested", 1, nested)
+db.execute("SELECT nested(1)").fetchall()
+pid = os.fork()
+if not pid:
+    def child(): sqlite3.connect(":memory:").execute(SLOW % "child").fetchall()
+    child()
+    os._exit(0)
+os.waitpid(pid, 0)
+'''
+        told, seen = self.told_and_seen(PYTHON, script)
+        self.assertEqual(seen["nested"], told["nested"])
+        self.assertEqual([frame[2] for frame in seen["child"]], ["child", "<module>"])
+
+    def test_caller(self):
+        """The application's frame, not its library's; and the command names it."""
+        packages = os.path.join(self.folder, "site-packages")
+        os.mkdir(packages)
+        self.file("site-packages/orm.py", "def query(db, text):\n    return run(db, text)\n"
+                                          "def run(db, text):\n    return db.execute(text).fetchall()\n")
+        script = '''
+sys.path.insert(0, %r)
+import orm
+def orders():
+    return orm.query(db, slow("orm", db))
+for i in range(5):
+    orders()
+''' % packages
+        told, seen = self.told_and_seen(PYTHON, script)
+        file, line, function = told["orm"][0]
+        self.assertEqual(seen["orm"][:3], [[packages + "/orm.py", 4, "run"], [packages + "/orm.py", 2, "query"], [file, line, function]])
+        self.assertEqual(set(self.rows("SELECT caller, caller_function FROM query_log WHERE query LIKE '%orm%'")),
+                         {("%s:%d" % (file, line), "orders")})
+        done = subprocess.run([QUERYPROF, "queries", self.trace], capture_output=True, text=True, timeout=300, check=True)
+        self.assertIn("from app.py:%d (orders)" % line, done.stdout.splitlines()[1])
+
+    def test_failure_and_unknown(self):
+        """A statement that does not compile has a caller; a program without an interpreter has none."""
+        self.told_and_seen(PYTHON, '''
+try: db.execute("SELECT nothing FROM nowhere")
+except sqlite3.OperationalError: pass
+''')
+        (caller, function), = self.rows("SELECT caller, caller_function FROM query_log WHERE query LIKE '%nowhere%'")
+        self.assertRegex(caller, r"/app\.py:\d+$")
+        self.assertEqual(function, "<module>")
+        os.unlink(self.trace)
+        self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
+        self.assertEqual(set(self.rows("SELECT caller, caller_function, call_stack_id FROM query_log")), {("", "", 0)})
+
+
+if __name__ == "__main__":
+    unittest.main()
