@@ -3,42 +3,105 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 
-#include "interpreter/python.h"
+#include "base/loader.h"
+#include "interpreter/language.h"
 
-/* What was found; never freed, as another thread may read it. */
-static const struct python *found; /* atomic; NULL: nothing yet */
-static uint32_t looks;             /* atomic: how often it was looked for */
+static const struct language *const languages[] = { &language_python };
+#define LANGUAGES (sizeof(languages) / sizeof(languages[0]))
 
-/* A program may load an interpreter late, and one that has none is not searched at each call: the 1st, 2nd,
- * 4th, … call that is worth a stack looks. */
-static bool is_due(void)
+/* What is known of each. */
+static struct {
+	enum { UNKNOWN, FOUND, GONE } state; /* atomic; GONE: it was unloaded, and is not looked for again */
+	uintptr_t code;
+	bool is_seen;
+} known[LANGUAGES];
+
+static uint32_t looks;             /* atomic: how often was looked */
+static bool is_looking;            /* atomic: a thread is */
+static unsigned long long unloads; /* atomic: objects that had been unloaded when was looked last */
+
+static bool is_in(const struct dl_phdr_info *info, uintptr_t address)
 {
-	uint32_t before = __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
-
-	return (before & (before + 1)) == 0;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+		    address - (info->dlpi_addr + info->dlpi_phdr[i].p_vaddr) < info->dlpi_phdr[i].p_memsz)
+			return true;
+	return false;
 }
 
-static const struct python *find(void)
+static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct python *python = is_due() ? malloc(sizeof(*python)) : NULL;
+	(void)size;
+	*(unsigned long long *)context = info->dlpi_subs;
+	for (size_t i = 0; i < LANGUAGES; i++)
+		if (known[i].state == FOUND)
+			known[i].is_seen |= is_in(info, known[i].code);
+		else if (known[i].state == UNKNOWN && !known[i].is_seen &&
+		         (known[i].code = languages[i]->find(info)))
+			known[i].is_seen = true;
+	return 0;
+}
 
-	if (python && !python_find(python)) {
-		free(python);
-		return NULL;
+static void look(void)
+{
+	unsigned long long now = 0;
+
+	/* Acquire: with the release of the thread that looked before. */
+	if (__atomic_exchange_n(&is_looking, true, __ATOMIC_ACQUIRE))
+		return;
+	for (size_t i = 0; i < LANGUAGES; i++)
+		known[i].is_seen = false;
+	loader_each(see_object, &now);
+	for (size_t i = 0; i < LANGUAGES; i++)
+		/* Release: what find() has kept is there for who finds it FOUND. */
+		if (known[i].is_seen)
+			__atomic_store_n(&known[i].state, FOUND, __ATOMIC_RELEASE);
+		else if (known[i].state == FOUND)
+			__atomic_store_n(&known[i].state, GONE, __ATOMIC_RELAXED);
+	__atomic_store_n(&unloads, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&is_looking, false, __ATOMIC_RELEASE);
+}
+
+static int count_unloads(struct dl_phdr_info *info, size_t size, void *context)
+{
+	(void)size;
+	*(unsigned long long *)context = info->dlpi_subs;
+	return 1;
+}
+
+/* An interpreter may be loaded late, and a program without one is not searched at each call: the 1st, 2nd,
+ * 4th, … call looks. The functions of one that was unloaded must not be called: so each call looks behind an
+ * unloading. */
+static bool is_due(bool is_any_found)
+{
+	unsigned long long now = 0;
+
+	if (!is_any_found) {
+		uint32_t before = __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
+
+		return (before & (before + 1)) == 0;
 	}
-	if (python) /* release: with the acquire of the threads that use it */
-		__atomic_store_n(&found, python, __ATOMIC_RELEASE);
-	return python;
+	loader_each(count_unloads, &now);
+	return now != __atomic_load_n(&unloads, __ATOMIC_RELAXED);
+}
+
+static bool is_found(size_t language)
+{
+	return __atomic_load_n(&known[language].state, __ATOMIC_ACQUIRE) == FOUND;
 }
 
 size_t call_stack_read(char to[CALL_STACK_BYTES])
 {
-	const struct python *python = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+	bool is_any_found = false;
+	size_t size = 0;
 
-	/* An unloaded library's functions must not be called. */
-	if (!python || !python_is_loaded(python))
-		python = find();
-	return python ? python_call_stack(python, to) : 0;
+	for (size_t i = 0; i < LANGUAGES; i++)
+		is_any_found |= is_found(i);
+	if (is_due(is_any_found))
+		look();
+	for (size_t i = 0; !size && i < LANGUAGES; i++)
+		if (is_found(i))
+			size = languages[i]->read(to);
+	return size;
 }

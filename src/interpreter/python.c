@@ -1,15 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "interpreter/python.h"
-
-#include <link.h>
+/*
+ * Frames of CPython 3.8 to 3.13, by the offsets of its structures. 3.13 publishes them (_Py_DebugOffsets);
+ * before, they are those of Include/cpython/ and Include/internal/ of each minor version, which never change
+ * within one.
+ */
+#include <stdbool.h>
 #include <string.h>
 
-#include "base/loaded_symbol.h"
-#include "base/loader.h"
 #include "handler/unwind/stack_copy.h"
+#include "interpreter/language.h"
+
+/* How a version keeps the position in a code object, and its lines. */
+enum python_lines {
+	PYTHON_LINES_3_8,  /* offset of the last instruction; co_lnotab of 3.6 */
+	PYTHON_LINES_3_10, /* its number; co_linetable of 3.10 */
+	PYTHON_LINES_3_11, /* its address; the location table of 3.11 */
+};
+
+/* Offsets in bytes. */
+struct python_layout {
+	enum python_lines lines;
+	uint32_t thread_frame; /* of a thread state: its newest frame, or what has it */
+	uint32_t cframe_frame; /* of that */
+	bool has_cframe;
+	uint32_t frame_back, frame_code, frame_instruction;
+	uint32_t frame_owner; /* 0: all frames are Python's */
+	uint32_t code_first_line, code_file, code_function, code_lines, code_bytes;
+	uint32_t text_ascii, text_wide; /* of a str: its characters, if all are ASCII, and else */
+};
+
+/* What the loaded interpreter has. */
+static struct {
+	struct python_layout layout;
+	void *(*thread_state)(void); /* PyGILState_GetThisThreadState(): a thread-local word, no lock */
+	uintptr_t code_type, text_type, bytes_type;
+} python;
 
 #define FRAMES_WALKED_MAX 256
-#define NAME_BYTES 160
+#define FUNCTION_BYTES 160
 #define FILE_BYTES 512
 #define LINES_BYTES 65536
 
@@ -110,30 +138,23 @@ static bool read_published(const uint64_t words[PUBLISHED_WORDS], struct python_
 	return true;
 }
 
-static uintptr_t address_of(const struct dl_phdr_info *info, const char *name, unsigned type)
-{
-	const ElfW(Sym) *symbol = loaded_symbol_find(info, name, type);
-
-	return symbol ? info->dlpi_addr + symbol->st_value : 0;
-}
-
 /* 0: before 3.8, or not known. Py_Version is there from 3.11 on; before, what a version has added tells. */
 static unsigned minor_version(const struct dl_phdr_info *info)
 {
-	uintptr_t at = address_of(info, "Py_Version", STT_OBJECT);
+	uintptr_t at = language_symbol(info, "Py_Version", STT_OBJECT);
 
 	if (at)
 		return *(const unsigned long *)at >> 24 == 3 ? *(const unsigned long *)at >> 16 & 255 : 0;
-	if (address_of(info, "PyModule_AddObjectRef", STT_FUNC))
+	if (language_symbol(info, "PyModule_AddObjectRef", STT_FUNC))
 		return 10;
 	/* 3.9's structures are those of 3.8. */
-	return address_of(info, "PyCode_NewWithPosOnlyArgs", STT_FUNC) ? 8 : 0;
+	return language_symbol(info, "PyCode_NewWithPosOnlyArgs", STT_FUNC) ? 8 : 0;
 }
 
 static bool find_layout(const struct dl_phdr_info *info, struct python_layout *layout)
 {
 	unsigned minor = minor_version(info);
-	uintptr_t runtime = minor == 13 ? address_of(info, "_PyRuntime", STT_OBJECT) : 0;
+	uintptr_t runtime = minor == 13 ? language_symbol(info, "_PyRuntime", STT_OBJECT) : 0;
 
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
 		if (versions[i].minor == minor) {
@@ -146,49 +167,30 @@ static bool find_layout(const struct dl_phdr_info *info, struct python_layout *l
 /* A build for debugging has other structures. */
 static bool is_debug_build(const struct dl_phdr_info *info)
 {
-	return address_of(info, "_Py_RefTotal", STT_OBJECT) || address_of(info, "_Py_GetRefTotal", STT_FUNC);
+	return language_symbol(info, "_Py_RefTotal", STT_OBJECT) ||
+	       language_symbol(info, "_Py_GetRefTotal", STT_FUNC);
 }
 
-static int find_in(struct dl_phdr_info *info, size_t size, void *context)
+static uintptr_t find(const struct dl_phdr_info *info)
 {
-	struct python *python = context;
-	uintptr_t thread_state = address_of(info, "PyGILState_GetThisThreadState", STT_FUNC);
+	uintptr_t thread_state = language_symbol(info, "PyGILState_GetThisThreadState", STT_FUNC);
 
-	(void)size;
 	if (!thread_state)
 		return 0;
-	python->thread_state = (void *(*)(void))thread_state;
-	python->unloads = info->dlpi_subs;
-	python->code_type = address_of(info, "PyCode_Type", STT_OBJECT);
-	python->text_type = address_of(info, "PyUnicode_Type", STT_OBJECT);
-	python->bytes_type = address_of(info, "PyBytes_Type", STT_OBJECT);
-	return python->code_type && python->text_type && python->bytes_type && !is_debug_build(info) &&
-	       find_layout(info, &python->layout);
-}
-
-bool python_find(struct python *python)
-{
-	return loader_each(find_in, python) != 0;
-}
-
-static int compare_unloads(struct dl_phdr_info *info, size_t size, void *context)
-{
-	(void)size;
-	return info->dlpi_subs == *(unsigned long long *)context ? 1 : -1;
-}
-
-bool python_is_loaded(const struct python *python)
-{
-	unsigned long long unloads = python->unloads;
-
-	return loader_each(compare_unloads, &unloads) == 1;
+	python.thread_state = (void *(*)(void))thread_state;
+	python.code_type = language_symbol(info, "PyCode_Type", STT_OBJECT);
+	python.text_type = language_symbol(info, "PyUnicode_Type", STT_OBJECT);
+	python.bytes_type = language_symbol(info, "PyBytes_Type", STT_OBJECT);
+	return python.code_type && python.text_type && python.bytes_type && !is_debug_build(info) &&
+	                       find_layout(info, &python.layout)
+	               ? thread_state
+	               : 0;
 }
 
 /* --- its memory ------------------------------------------------------------------------------- */
 
 /* A page each for the frames, which lie together, and for the objects. */
 struct reader {
-	const struct python *python;
 	struct stack_copy frames, objects;
 	unsigned char pages[2][STACK_COPY_BYTES];
 };
@@ -232,9 +234,8 @@ static size_t put_utf8(char *to, uint32_t c)
 /* The text of a str as UTF-8, cut to `room` bytes between two characters. 0: it is empty, or none. */
 static size_t read_text(struct reader *reader, uintptr_t text, char *to, size_t room)
 {
-	uintptr_t length = has_type(reader, text, reader->python->text_type)
-	                           ? word_at(&reader->objects, text + OBJECT_SIZE)
-	                           : 0;
+	uintptr_t length =
+		has_type(reader, text, python.text_type) ? word_at(&reader->objects, text + OBJECT_SIZE) : 0;
 	uint32_t flags = 0;
 	size_t size = 0;
 
@@ -243,16 +244,14 @@ static size_t read_text(struct reader *reader, uintptr_t text, char *to, size_t 
 		return 0;
 	if (TEXT_IS_ASCII(flags)) {
 		size = length < room ? length : room;
-		return stack_copy_read(&reader->objects, text + reader->python->layout.text_ascii, to, size)
-		               ? size
-		               : 0;
+		return stack_copy_read(&reader->objects, text + python.layout.text_ascii, to, size) ? size
+		                                                                                    : 0;
 	}
 	for (uintptr_t i = 0; i < length && size + 4 <= room; i++) {
 		uint32_t c = 0;
 
-		if (!stack_copy_read(&reader->objects,
-		                     text + reader->python->layout.text_wide + i * TEXT_KIND(flags), &c,
-		                     TEXT_KIND(flags)))
+		if (!stack_copy_read(&reader->objects, text + python.layout.text_wide + i * TEXT_KIND(flags),
+		                     &c, TEXT_KIND(flags)))
 			return 0;
 		size += put_utf8(to + size, c);
 	}
@@ -271,7 +270,7 @@ static bool bytes_begin(struct bytes *bytes, struct reader *reader, uintptr_t ob
 {
 	uintptr_t size;
 
-	if (!has_type(reader, object, reader->python->bytes_type))
+	if (!has_type(reader, object, python.bytes_type))
 		return false;
 	size = word_at(&reader->objects, object + OBJECT_SIZE);
 	*bytes = (struct bytes){ reader, object + BYTES_FIRST, object + BYTES_FIRST + size };
@@ -369,7 +368,7 @@ static uint32_t line_3_11(struct bytes *bytes, int64_t line, int64_t position)
 /* 0: not known. */
 static uint32_t line_of(struct reader *reader, uintptr_t frame, uintptr_t code)
 {
-	const struct python_layout *layout = &reader->python->layout;
+	const struct python_layout *layout = &python.layout;
 	int64_t position = (int64_t)word_at(&reader->frames, frame + layout->frame_instruction);
 	struct bytes bytes;
 	int32_t first = 0;
@@ -390,36 +389,33 @@ static bool is_python_frame(struct reader *reader, uintptr_t frame)
 {
 	unsigned char owner = 0;
 
-	return !reader->python->layout.frame_owner ||
-	       (stack_copy_read(&reader->frames, frame + reader->python->layout.frame_owner, &owner, 1) &&
+	return !python.layout.frame_owner ||
+	       (stack_copy_read(&reader->frames, frame + python.layout.frame_owner, &owner, 1) &&
 	        owner < OWNER_NATIVE);
 }
 
 /* Writes a frame at `to`, which has room for `room` bytes. 0: no room, or what looks like a frame is none. */
 static size_t put_frame(struct reader *reader, uintptr_t frame, char *to, size_t room)
 {
-	const struct python_layout *layout = &reader->python->layout;
+	const struct python_layout *layout = &python.layout;
 	uintptr_t code = word_at(&reader->frames, frame + layout->frame_code);
-	struct call_frame head;
-	char *text = to + sizeof(head);
+	char file[FILE_BYTES], function[FUNCTION_BYTES];
+	size_t file_size, function_size;
 
-	if (room < sizeof(head) + FILE_BYTES + NAME_BYTES ||
-	    !has_type(reader, code, reader->python->code_type))
+	if (!has_type(reader, code, python.code_type))
 		return 0;
-	head.line = line_of(reader, frame, code);
-	head.file_size = (uint16_t)read_text(reader, word_at(&reader->objects, code + layout->code_file),
-	                                     text, FILE_BYTES);
-	head.function_size =
-		(uint16_t)read_text(reader, word_at(&reader->objects, code + layout->code_function),
-	                            text + head.file_size, NAME_BYTES);
-	memcpy(to, &head, sizeof(head));
-	return sizeof(head) + head.file_size + head.function_size;
+	file_size =
+		read_text(reader, word_at(&reader->objects, code + layout->code_file), file, sizeof(file));
+	function_size = read_text(reader, word_at(&reader->objects, code + layout->code_function), function,
+	                          sizeof(function));
+	return language_put_frame(to, room, line_of(reader, frame, code), file, file_size, function,
+	                          function_size);
 }
 
 static uintptr_t newest_frame(struct reader *reader)
 {
-	const struct python_layout *layout = &reader->python->layout;
-	uintptr_t state = (uintptr_t)reader->python->thread_state();
+	const struct python_layout *layout = &python.layout;
+	uintptr_t state = (uintptr_t)python.thread_state();
 	uintptr_t frame;
 
 	if (!state || !stack_copy_begin(&reader->frames, state) || !stack_copy_begin(&reader->objects, state))
@@ -428,14 +424,13 @@ static uintptr_t newest_frame(struct reader *reader)
 	return layout->has_cframe ? word_at(&reader->frames, frame + layout->cframe_frame) : frame;
 }
 
-size_t python_call_stack(const struct python *python, char to[CALL_STACK_BYTES])
+static size_t read_stack(char to[CALL_STACK_BYTES])
 {
 	struct reader reader;
 	size_t size = 0, added = 1;
 	unsigned frames = 0;
 	uintptr_t frame;
 
-	reader.python = python;
 	reader.frames = (struct stack_copy){ .page = reader.pages[0] };
 	reader.objects = (struct stack_copy){ .page = reader.pages[1] };
 	frame = newest_frame(&reader);
@@ -446,7 +441,9 @@ size_t python_call_stack(const struct python *python, char to[CALL_STACK_BYTES])
 			size += added;
 			frames++;
 		}
-		frame = word_at(&reader.frames, frame + python->layout.frame_back);
+		frame = word_at(&reader.frames, frame + python.layout.frame_back);
 	}
 	return size;
 }
+
+const struct language language_python = { find, read_stack };
