@@ -18,9 +18,10 @@ install(TARGETS queryprof_preload queryprof_recorder LIBRARY DESTINATION ${CMAKE
 install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h ${PROJECT_SOURCE_DIR}/src/queryprof.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-foreach(document LICENSE THIRD-PARTY.md LIMITS.md CHANGELOG.md)
+foreach(document LICENSE THIRD-PARTY.md README.md CHANGELOG.md)
   install(FILES ${PROJECT_SOURCE_DIR}/${document} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/sql/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql)
 
 # SQL that a person can paste; the demo's own files need the demo.

@@ -89,7 +89,7 @@ QP_API int qp_shutdown(void);
  * that the caller would reach by name, or else of libsqlite3.so.0.
  *
  * A static copy's code is patched, as by `queryprof record`; other threads are stopped for that
- * (LIMITS.md). Where it cannot be patched (the metric `libraries` says why), its calls are not
+ * (docs/host-contract.md). Where it cannot be patched (the metric `libraries` says why), its calls are not
  * seen. There sqlite3_trace_v2() reports statements, and this is different:
  *   - the connection's one trace callback is taken: set yours by qp_trace(). One that was
  *     set before is lost; one that is set by sqlite3_trace_v2() later ends the sampling;

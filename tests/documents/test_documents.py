@@ -15,8 +15,10 @@ import unittest
 
 SOURCE, BUILD, COMPILER = sys.argv[1:4]
 LIBRARY = os.path.join(BUILD, "libqueryprof")
-DOCUMENTS = ("README.md", "LIMITS.md", "CONTRIBUTING.md", "CHANGELOG.md", "THIRD-PARTY.md", "sql/README.md",
-             "src/README.md", "tests/bench/README.md", "third_party/libunwind/README.md")
+REFERENCE = "docs/sql-reference.md"
+DOCS = sorted("docs/" + name for name in os.listdir(os.path.join(SOURCE, "docs")) if name.endswith(".md"))
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "THIRD-PARTY.md", "sql/README.md", "src/README.md",
+             "tests/bench/README.md", "third_party/libunwind/README.md", *DOCS)
 
 # How the reference shows defaults.
 UNITS = {"": 1, "ms": 10**6, "MiB": 2**20, "GiB": 2**30}
@@ -30,14 +32,13 @@ db = sqlite3.connect("app.db")
 db.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER)")
 db.execute("%s").fetchall()
 db.execute("SELECT count(*) FROM orders, (%s)").fetchall()
+db.execute("SELECT count(*) FROM orders /*route='users'*/").fetchall()
+try:
+    db.execute("SELECT abs(-9223372036854775807 - 1)").fetchall()
+except sqlite3.OperationalError:
+    pass
 """ % (WORK, WORK)
-SEARCH = """\
-WITH RECURSIVE topics(topic) AS (SELECT 'a' UNION ALL SELECT topic || 'a' FROM topics WHERE length(topic) < 60)
-SELECT topic, count(*) AS packages, sum(installed_size_kib) / 1024 AS mib
-FROM topics JOIN packages
-  ON name || ' ' || description || ' ' || tags LIKE '%' || topic || '%'
-GROUP BY topic ORDER BY packages DESC LIMIT 5;
-"""
+
 
 
 def read(name):
@@ -46,7 +47,8 @@ def read(name):
 
 
 def blocks(text, language):
-    return re.findall(r"^```%s\n(.*?)^```$" % language, text, re.MULTILINE | re.DOTALL)
+    fences = re.findall(r"^```([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for of, block in fences if of == language]
 
 
 def quoted(text):
@@ -64,12 +66,6 @@ class Documents(unittest.TestCase):
         os.makedirs(os.path.join(self.folder, "build"))
         os.symlink(BUILD, os.path.join(self.folder, "build", "release"))
         self.write("app.py", APPLICATION)
-        self.write("search.sql", SEARCH)
-        db = sqlite3.connect(os.path.join(self.folder, "packages.db"))
-        db.execute("CREATE TABLE packages (name, description, tags, installed_size_kib)")
-        db.executemany("INSERT INTO packages VALUES (?, ?, '', 5)", (("package %d" % i, "x" * 200) for i in range(5000)))
-        db.commit()
-        db.close()
 
     def write(self, name, text):
         with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
@@ -91,37 +87,64 @@ class Documents(unittest.TestCase):
 
     # --- examples ------------------------------------------------------------------
 
-    def test_first_screen(self):
-        shown = blocks(read("README.md"), "")[0]
-        output = "".join(self.run_command(line[2:]) for line in shown.splitlines() if line.startswith("$ "))
-        # The lines above depend on which statements of the shell were sampled, too.
-        shown = shown[shown.index("Time, as measured"):]
-        for heading in (line for line in shown.splitlines() if not re.search(r"[0-9$…]", line)):
-            words = heading.split()
-            self.assertTrue(any(line.split()[:len(words)] == words for line in output.splitlines()),
-                            (heading, output))
+    def test_quick_start(self):
+        """README's program, and the commands about it: their headings and what does not depend on the machine."""
+        text = read("README.md")
+        self.write("app.py", blocks(text, "python")[0])
+        shown = next(block for block in blocks(text, "") if block.startswith("$ "))
+        lines = iter(shown.splitlines())
+        output, seen = "", []
+        for line in lines:
+            if line.startswith("$ "):
+                output = self.run_command(line[2:].replace("python3", "/usr/bin/python3"))
+                seen.append(line)
+            elif not re.search(r"[0-9…]", line) and line.strip():
+                words = line.split()
+                self.assertTrue(any(each.split()[:len(words)] == words for each in output.splitlines()), (line, output))
+        self.assertGreater(len(seen), 2)
+        # What the reader is to find.
+        self.assertRegex(output, r"SCAN orders .*the whole table.*customer")
 
     def test_commands(self):
-        for name in ("before.trace", "after.trace"):
-            self.run_command(["queryprof", "record", "-o", name, "--cpu", "1ms", "--", "/usr/bin/python3", "app.py"])
-        lines = [line for block in blocks(read("README.md"), "sh") for line in block.splitlines()]
-        self.assertGreater(len(lines), 8)
+        for name in ("README.md", *DOCS):
+            with self.subTest(name):
+                self.run_lines(name)
+
+    def run_lines(self, name):
+        lines = [line for block in blocks(read(name), "sh") for line in block.splitlines()]
+        if not lines:
+            return
+        for trace in ("app.trace", "before.trace", "after.trace"):
+            self.run_command(["queryprof", "record", "-o", trace, "--new", "--cpu", "1ms", "--", "/usr/bin/python3", "app.py"])
         if "not in this build" in self.run_command("queryprof export --help"):
             lines = [line for line in lines if "flamegraph" not in line and ".html" not in line]
         for line in lines:
             self.run_command(line.replace("python3", "/usr/bin/python3"))
 
     def test_sql(self):
-        for block in blocks(read("README.md"), "sql"):
-            out = self.run_command(["sqlite3", "-init", "/dev/null", "-batch", "-bail", "app.db"], block)
-            self.assertIn("sqlite3VdbeExec", out)
+        """What loads the library is for the shell, what names the connection's own for a connection, the rest for both."""
+        db = self.load()
+        db.execute("PRAGMA query_profiler_cpu_time_period_ns = '1ms'").fetchall()
+        db.execute(WORK).fetchall()
+        self.run_command(["queryprof", "record", "-o", "app.trace", "--cpu", "1ms", "--", "/usr/bin/python3", "app.py"])
+        recipes = [block for name in ("README.md", *DOCS) for block in blocks(read(name), "sql")]
+        self.assertGreater(len(recipes), 5)
+        for recipe in recipes:
+            if recipe.startswith(".load"):
+                out = self.run_command(["sqlite3", "-init", "/dev/null", "-batch", "-bail", "app.db"], recipe)
+                self.assertIn("sqlite3VdbeExec", out)
+                continue
+            self.assertIsNotNone(db.execute(recipe).description, recipe)
+            if "system." not in recipe and "set_label" not in recipe:
+                self.run_command(["queryprof", "sql", "app.trace"], recipe)
 
     def test_python(self):
-        for block in blocks(read("README.md"), "python"):
-            self.run_command(["/usr/bin/python3", "-c", block])
+        for name in DOCS:
+            for block in blocks(read(name), "python"):
+                self.run_command(["/usr/bin/python3", "-c", block])
 
     def test_c(self):
-        parts = blocks(read("README.md"), "c")
+        parts = [part for name in DOCS for part in blocks(read(name), "c")]
         self.assertEqual(len(parts), 3)
         for part in parts:
             includes = "".join(re.findall(r"^#.*\n", part, re.MULTILINE))
@@ -131,26 +154,35 @@ class Documents(unittest.TestCase):
                              includes + "void work(void); void example(struct sqlite3 *db);\n"
                              "void example(struct sqlite3 *db) { (void)db;\n" + body + "}\n")
 
-    def test_recipes(self):
-        recipes = blocks(read("sql/README.md"), "sql")
-        self.assertGreater(len(recipes), 2)
-        db = self.load()
-        db.execute("PRAGMA query_profiler_cpu_time_period_ns = '1ms'").fetchall()
-        db.execute(WORK).fetchall()
-        for recipe in recipes:
-            self.assertIsNotNone(db.execute(recipe).description, recipe)
-        self.run_command(["queryprof", "record", "-o", "app.trace", "--cpu", "1ms", "--", "/usr/bin/python3", "app.py"])
-        for recipe in recipes:
-            self.run_command(["queryprof", "sql", "app.trace"], recipe)
+    def test_contents(self):
+        for name in DOCS:
+            text = read(name)
+            titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+            self.assertEqual(titles[0], "Contents", name)
+            contents = text[text.index("## Contents"):].split("\n## ", 1)[0]
+            self.assertEqual(re.findall(r"^- \[(.*)\]\(#", contents, re.MULTILINE), titles[1:], name)
+
+    def test_manual(self):
+        """The man page has what --help says of each command, and no other options."""
+        def words(text):
+            return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+
+        with open(os.path.join(BUILD, "queryprof.1"), encoding="utf-8") as file:
+            manual = re.sub(r"\\f[BIR]|\\&", "", file.read()).replace("\\-", "-")
+        shown = self.run_command("queryprof --help")
+        commands = re.findall(r"^  ([a-z]+)  +\S", shown, re.MULTILINE)
+        self.assertGreater(len(commands), 10)
+        helps = "".join([shown] + [self.run_command(["queryprof", command, "--help"]) for command in commands])
+        self.assertEqual(words(helps) - {"--help", "--version"}, words(manual) - {"--help", "--version"})
 
     # --- the reference -----------------------------------------------------------------
 
     def assertNamed(self, names, text, what):
         self.assertTrue(names, what)
-        self.assertEqual(sorted(set(names) - quoted(text)), [], "%s that sql/README.md does not name" % what)
+        self.assertEqual(sorted(set(names) - quoted(text)), [], "%s that the reference does not name" % what)
 
     def section(self, title, level="##"):
-        text = read("sql/README.md")
+        text = read(REFERENCE)
         found = re.search(r"^%s %s.*?(?=^%s |\Z)" % (level, re.escape(title), level), text, re.MULTILINE | re.DOTALL)
         self.assertTrue(found, title)
         return found.group()
@@ -194,7 +226,7 @@ class Documents(unittest.TestCase):
 
     def test_metrics(self):
         metrics = {row[0] for row in self.load().execute("SELECT metric FROM system.metrics")}
-        for name in ("sql/README.md", "LIMITS.md"):
+        for name in DOCS:
             named = {word for word in quoted(read(name))
                      if re.match(r"(samples_dropped|timers_|store_|unwind_|settings_e)[a-z_]+$", word)}
             self.assertEqual(sorted(named - metrics - {"store_schema"}), [], name)

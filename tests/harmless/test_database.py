@@ -16,7 +16,7 @@ import unittest
 QUERYPROF, LIBRARY, OBSERVER = map(os.path.abspath, sys.argv[1:4])
 
 # Under `.load`: the kinds of lines that differ, and why. Each does differ: what no longer
-# differs is to go from here, and from LIMITS.md. The schema comes when it is named.
+# differs is to go from here, and from docs/host-contract.md. The schema comes when it is named.
 SCHEMA = {
     "PRAGMA database_list": "one database more, `system`",
     "SELECT schema, name FROM pragma_table_list ORDER BY 1, 2": "its tables",

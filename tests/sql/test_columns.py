@@ -62,7 +62,7 @@ def clickhouse_columns(log):
 
 
 def documented_columns(log):
-    section = re.search(r"\n### %s: .*?\n(.*?)(?=\n### )" % log, read("sql", "README.md"), re.S).group(1)
+    section = re.search(r"\n### %s: .*?\n(.*?)(?=\n### )" % log, read("docs", "sql-reference.md"), re.S).group(1)
     table = section[section.index("| column |"):]
     rows = table[:table.index("\n\n")].splitlines()[2:]
     return [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]

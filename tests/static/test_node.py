@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""README's first example for node, run as it stands there, where a node with node:sqlite is.
+"""The example for node of docs/recipes.md, run as it stands there, where a node with node:sqlite is.
 
-usage: test_node.py QUERYPROF README NODE..."""
+usage: test_node.py QUERYPROF DOCUMENT NODE..."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-QUERYPROF, README, *NODES = sys.argv[1:]
+QUERYPROF, DOCUMENT, *NODES = sys.argv[1:]
 APP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "app.js")
 SKIP = 77
 
@@ -32,7 +32,7 @@ def main():
     if not node:
         print("no node with node:sqlite")
         return SKIP
-    with open(README, encoding="utf-8") as file:
+    with open(DOCUMENT, encoding="utf-8") as file:
         example = re.search(r"```\n(\$ queryprof record [^\n]* node [^\n]* app\.js\n.*?)```", file.read(), re.S).group(1)
     known = {"queryprof": os.path.abspath(QUERYPROF), "node": os.path.abspath(node), "app.js": APP}
     with tempfile.TemporaryDirectory() as folder:
