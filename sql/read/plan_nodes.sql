@@ -30,12 +30,9 @@ nodes AS MATERIALIZED (
 	JOIN places AS p ON p.program = k.program
 	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
 samples_of AS MATERIALIZED (
-	SELECT s.program, coalesce(o.node, iif(preparing, -2, -1)) AS node,
-	       iif(o.node IS NULL AND NOT preparing, outside_stack_id, NULL) AS stack_id,
-	       sum(s.value) AS ns, sum(s.square) AS square
-	FROM temp.selected_sums AS s
-	LEFT JOIN program_opcodes AS o ON o.program = s.program AND o.address = nullif(s.opcode, 0)
-	WHERE s.logged AND (s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU'))
+	SELECT program, node, outside_stack_id AS stack_id, sum(value) AS ns, sum(square) AS square
+	FROM temp.selected_sums
+	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY 1, 2, 3),
 -- Outside of the interpreter the stack says what SQLite did.
 phases AS MATERIALIZED (

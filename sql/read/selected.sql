@@ -121,20 +121,22 @@ WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(
 -- The same for statements that sum up: with sum() and, for longest, max(), whatever rows there are. The command
 -- has the sums by what a statement reads in a virtual table of this name (src/cmd/file/selected_sums.h), which is faster.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- comment: the label set of the statement's comments. outside_stack_id: of a sample in no known opcode. spread: the squared value, of a wait the value times the period.
+-- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; outside_stack_id: where that is -1. spread: the squared value, of a wait the value times the period.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
-       coalesce(program, 0) AS program, run = 0 OR finished AS finished,
+       coalesce(q.program, 0) AS program, run = 0 OR finished AS finished,
        coalesce(threads.thread_id <> q.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker, coalesce(x.labels, 0) AS comment,
-       coalesce(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, 0) AS preparing,
-       s.labels AS labels, stack_id, iif(EXISTS (SELECT 1 FROM program_opcodes AS o WHERE o.program = q.program AND o.address = nullif(s.opcode, 0)), NULL, stack_id) AS outside_stack_id, opcode, wait, 1 AS samples, value, 1.0 * value * value AS square,
+       s.labels AS labels, stack_id,
+       coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2, -1)) AS node,
+       iif(o.node IS NULL AND NOT coalesce(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, 0), stack_id, NULL) AS outside_stack_id, wait, 1 AS samples, value, 1.0 * value * value AS square,
        1.0 * value * iif(trace_type = 'OffCPU', period_ns, value) AS spread, wait_ns AS longest,
        lag(series) OVER stretch IS NULL AS stretches, coalesce(lag(series) OVER stretch <> series, 0) AS changes
 FROM temp.selected_samples AS s
 LEFT JOIN queries AS q ON q.id = run AND run <> 0
 LEFT JOIN statements AS x ON x.id = statement
 LEFT JOIN threads ON threads.id = thread
+LEFT JOIN program_opcodes AS o ON o.program = q.program AND o.address = nullif(s.opcode, 0)
 WINDOW stretch AS (PARTITION BY trace_type, run, thread ORDER BY timestamp_ns);
 
 -- The types whose values are wall time together: CPU time and waits where both were sampled.

@@ -8,12 +8,21 @@
 
 #include "base/hash.h"
 
+/* Inline: a key is a few words. */
+static inline bool is_equal(const int64_t *one, const int64_t *other, size_t keys)
+{
+	for (size_t i = 0; i < keys; i++)
+		if (one[i] != other[i])
+			return false;
+	return true;
+}
+
 static uint32_t *find_place(const struct tally *tally, const int64_t *key)
 {
-	const size_t mask = tally->capacity - 1, size = tally->keys * sizeof(*key);
+	const size_t mask = tally->capacity - 1;
 	size_t at = hash_words((const uint64_t *)key, tally->keys).first & mask;
 
-	while (tally->places[at] && memcmp(tally_at(tally, tally->places[at] - 1), key, size) != 0)
+	while (tally->places[at] && !is_equal(tally_at(tally, tally->places[at] - 1), key, tally->keys))
 		at = (at + 1) & mask;
 	return &tally->places[at];
 }

@@ -69,7 +69,10 @@ static int disconnect_table(sqlite3_vtab *base)
 /* A scan is dear: it is the outermost loop of a join. */
 static int plan_scan(sqlite3_vtab *base, sqlite3_index_info *info)
 {
-	(void)base;
+	const struct table *table = (struct table *)base;
+
+	if (table->made->ask)
+		table->made->ask(table->memory, info->colUsed);
 	info->idxNum = (int)info->colUsed;
 	info->estimatedCost = 1e9;
 	info->estimatedRows = 100000;

@@ -57,3 +57,11 @@ int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters
 	}
 	return COMMAND_FINE;
 }
+
+void run_sql_prepare(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+
+	while (*sql && sqlite3_prepare_v2(db, sql, -1, &statement, &sql) == SQLITE_OK)
+		sqlite3_finalize(statement);
+}

@@ -22,4 +22,8 @@ void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameter
 int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
             const struct output *output);
 
+/* Prepares the statements, up to one that cannot be prepared yet, and runs none: for virtual tables that are
+ * told what they will be asked (made_table.h). */
+void run_sql_prepare(sqlite3 *db, const char *sql);
+
 #endif

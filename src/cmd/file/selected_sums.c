@@ -27,11 +27,10 @@ enum column {
 	FINISHED,
 	IS_WORKER,
 	COMMENT,
-	PREPARING,
 	LABELS,
 	STACK_ID,
+	NODE,
 	OUTSIDE_STACK_ID, /* -1: none */
-	OPCODE,
 	WAIT,
 	KEYS,
 	/* sums */
@@ -45,11 +44,14 @@ enum column {
 	COLUMNS
 };
 
+/* Those of samples outside of the known opcodes; see read/plan_nodes.sql. */
+enum { NODE_UNKNOWN = -1, NODE_PREPARING = -2 };
+
 static const char columns[] = "series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
 			      "hash INTEGER, program INTEGER, "
-			      "finished INTEGER, is_worker INTEGER, comment INTEGER, preparing INTEGER, "
+			      "finished INTEGER, is_worker INTEGER, comment INTEGER, "
 			      "labels INTEGER, stack_id INTEGER, "
-			      "outside_stack_id INTEGER, opcode INTEGER, wait INTEGER, samples INTEGER, "
+			      "node INTEGER, outside_stack_id INTEGER, wait INTEGER, samples INTEGER, "
 			      "value INTEGER, square REAL, spread REAL, "
 			      "longest INTEGER, stretches INTEGER, changes INTEGER";
 
@@ -83,10 +85,8 @@ struct memory {
 	VECTOR(char *) types;
 };
 
-static void free_memory(void *given)
+static void free_memory(struct memory *memory)
 {
-	struct memory *memory = given;
-
 	for (size_t i = 0; i < memory->types.count; i++)
 		free(memory->types.items[i]);
 	vector_free(&memory->types);
@@ -206,64 +206,105 @@ static size_t find_run(const struct memory *memory, size_t near, int64_t id)
 	return low + SEARCH_COUNT(high - low, i, runs[low + i].id < id);
 }
 
-/* --- a scan ------------------------------------------------------------------------------------------- */
+/* --- groups ----------------------------------------------------------------------------------------- */
 
-struct rows {
-	uint64_t used;
+/* The sums by some key columns, for statements that read no other columns than these. */
+struct grouping {
+	uint64_t used; /* bits of columns */
+	bool is_made;
 	struct tally groups;
-	int place[COLUMNS]; /* the word of a row that has it; -1: none */
+	enum column keys[KEYS]; /* of the groups, in the order of their words */
+	int place[COLUMNS];     /* the word of a group that has it; -1: none */
 	/* For STRETCHES and CHANGES: type, run and thread, then the series of the newest sample. */
 	struct tally stretches;
-	/* For OUTSIDE_STACK_ID: program and address of an opcode, then 1 if it is known, -1 if it is not. */
-	struct tally opcodes;
-	sqlite3_stmt *opcode;
 };
 
-static void free_rows(void *given)
-{
-	struct rows *rows = given;
+struct groupings {
+	struct memory memory;
+	VECTOR(struct grouping *) all;
+};
 
-	tally_free(&rows->groups);
-	tally_free(&rows->stretches);
-	tally_free(&rows->opcodes);
+/* What finds the node of a sample's opcode. */
+struct nodes {
+	struct tally known; /* by program and address: 1 if it is known, -1 if it is not, and the node */
+	sqlite3_stmt *look_up;
+};
+
+static void free_grouping(struct grouping *grouping)
+{
+	tally_free(&grouping->groups);
+	tally_free(&grouping->stretches);
+	free(grouping);
 }
 
-static size_t count_rows(const void *given)
+static void free_groupings(void *given)
 {
-	return ((const struct rows *)given)->groups.count;
+	struct groupings *groupings = given;
+
+	for (size_t i = 0; i < groupings->all.count; i++)
+		free_grouping(groupings->all.items[i]);
+	vector_free(&groupings->all);
+	free_memory(&groupings->memory);
 }
 
-static bool uses(const struct rows *rows, enum column column)
+static bool uses(uint64_t used, enum column column)
 {
-	return rows->used >> column & 1;
+	return used >> column & 1;
 }
 
-static void place_columns(struct rows *rows)
+static struct grouping *make_grouping(uint64_t used)
 {
+	struct grouping *grouping = calloc(1, sizeof(*grouping));
 	int words = 0;
 
+	if (!grouping)
+		return NULL;
+	*grouping = (struct grouping){ .used = used, .stretches = { .keys = 3, .width = 4 } };
 	for (int i = 0; i < COLUMNS; i++) {
 		if (i == KEYS)
-			rows->groups.keys = (size_t)words;
-		rows->place[i] = uses(rows, i) ? words++ : -1;
+			grouping->groups.keys = (size_t)words;
+		else if (i < KEYS && uses(used, i))
+			grouping->keys[words] = i;
+		grouping->place[i] = uses(used, i) ? words++ : -1;
 	}
-	rows->groups.width = (size_t)words;
-	rows->stretches.keys = 3;
-	rows->stretches.width = 4;
-	rows->opcodes.keys = 2;
-	rows->opcodes.width = 3;
+	grouping->groups.width = (size_t)words;
+	return grouping;
 }
 
-/* The columns of the samples that the statement does not need are not read. */
-static int prepare_samples(sqlite3 *db, const struct memory *memory, const struct rows *rows,
-                           sqlite3_stmt **made)
+/* The one that has these columns, with the fewest others. NULL: none. */
+static struct grouping *find_grouping(const struct groupings *groupings, uint64_t used)
+{
+	struct grouping *best = NULL;
+
+	for (size_t i = 0; i < groupings->all.count; i++) {
+		struct grouping *one = groupings->all.items[i];
+
+		if (!(used & ~one->used) &&
+		    (!best || __builtin_popcountll(one->used) < __builtin_popcountll(best->used)))
+			best = one;
+	}
+	return best;
+}
+
+/* Without memory for it now it is asked for again when it is read. */
+static void ask(void *given, uint64_t used)
+{
+	struct groupings *groupings = given;
+	struct grouping *grouping = find_grouping(groupings, used) ? NULL : make_grouping(used);
+
+	if (grouping && !vector_push(&groupings->all, grouping))
+		free_grouping(grouping);
+}
+
+/* The columns of the samples that are not needed are not read. */
+static int prepare_samples(sqlite3 *db, const struct memory *memory, uint64_t used, sqlite3_stmt **made)
 {
 	char *sql = sqlite3_mprintf("SELECT timestamp_ns, series, query, weight, size, %s, %s, %s, %s, %s "
 	                            "FROM samples WHERE timestamp_ns BETWEEN ? AND ?",
-	                            uses(rows, STACK_ID) || uses(rows, OUTSIDE_STACK_ID) ? "stack" : "0",
-	                            uses(rows, LABELS) || memory->labels.count ? "labels" : "0",
-	                            uses(rows, OPCODE) || uses(rows, OUTSIDE_STACK_ID) ? "opcode" : "0",
-	                            uses(rows, WAIT) ? "wait" : "0", uses(rows, LONGEST) ? "wait_ns" : "0");
+	                            uses(used, STACK_ID) || uses(used, OUTSIDE_STACK_ID) ? "stack" : "0",
+	                            uses(used, LABELS) || memory->labels.count ? "labels" : "0",
+	                            uses(used, NODE) || uses(used, OUTSIDE_STACK_ID) ? "opcode" : "0",
+	                            uses(used, WAIT) ? "wait" : "0", uses(used, LONGEST) ? "wait_ns" : "0");
 	int code = sql ? sqlite3_prepare_v2(db, sql, -1, made, NULL) : SQLITE_NOMEM;
 
 	sqlite3_free(sql);
@@ -290,45 +331,80 @@ static bool is_under_label(const struct memory *memory, int64_t comment, int64_t
 }
 
 /* False: no memory. */
-static bool add_stretch(struct rows *rows, int64_t *words, const struct run *run, const struct series *series)
+static bool add_stretch(struct grouping *grouping, int64_t *words, const struct run *run,
+                        const struct series *series)
 {
 	const int64_t key[] = { series->type, run->id, series->thread };
-	const size_t before = rows->stretches.count, at = tally_row(&rows->stretches, key);
+	const size_t before = grouping->stretches.count, at = tally_row(&grouping->stretches, key);
 
 	if (at == TALLY_NONE)
 		return false;
-	int64_t *newest = tally_at(&rows->stretches, at) + 3;
-	if (rows->place[STRETCHES] >= 0)
-		words[rows->place[STRETCHES]] += at == before;
-	if (rows->place[CHANGES] >= 0)
-		words[rows->place[CHANGES]] += at != before && *newest != series->id;
+	int64_t *newest = tally_at(&grouping->stretches, at) + 3;
+	if (grouping->place[STRETCHES] >= 0)
+		words[grouping->place[STRETCHES]] += at == before;
+	if (grouping->place[CHANGES] >= 0)
+		words[grouping->place[CHANGES]] += at != before && *newest != series->id;
 	*newest = series->id;
 	return true;
 }
 
-/* -1: the sample is in a known opcode. */
-static int64_t find_outside(struct rows *rows, sqlite3_stmt *sample, int64_t program)
+/* The node of an opcode's address, or `unknown`. */
+static int64_t find_node(struct nodes *nodes, int64_t program, int64_t address, int64_t unknown)
 {
-	const int64_t key[] = { program, sqlite3_column_int64(sample, 7) };
-	const size_t row = rows->opcode && key[1] ? tally_row(&rows->opcodes, key) : TALLY_NONE;
+	const int64_t key[] = { program, address };
+	const size_t row = nodes->look_up && address ? tally_row(&nodes->known, key) : TALLY_NONE;
 
 	if (row == TALLY_NONE)
-		return sqlite3_column_int64(sample, 5);
-	int64_t *is_known = tally_at(&rows->opcodes, row) + 2;
-	if (!*is_known) {
-		sqlite3_bind_int64(rows->opcode, 1, key[0]);
-		sqlite3_bind_int64(rows->opcode, 2, key[1]);
-		*is_known = sqlite3_step(rows->opcode) == SQLITE_ROW ? 1 : -1;
-		sqlite3_reset(rows->opcode);
+		return unknown;
+	int64_t *words = tally_at(&nodes->known, row);
+	if (!words[2]) {
+		sqlite3_bind_int64(nodes->look_up, 1, program);
+		sqlite3_bind_int64(nodes->look_up, 2, address);
+		words[2] = sqlite3_step(nodes->look_up) == SQLITE_ROW ? 1 : -1;
+		words[3] = words[2] > 0 ? sqlite3_column_int64(nodes->look_up, 0) : 0;
+		sqlite3_reset(nodes->look_up);
 	}
-	return *is_known > 0 ? -1 : sqlite3_column_int64(sample, 5);
+	return words[2] > 0 ? words[3] : unknown;
 }
 
-/* False: no memory. */
-static bool add_sample(struct rows *rows, sqlite3_stmt *sample, const struct run *run,
-                       const struct series *series)
+/* `keys`: its key columns. False: no memory. */
+static bool add_sample(struct grouping *grouping, const int64_t *keys, int64_t value, int64_t wait_ns,
+                       const struct run *run, const struct series *series)
 {
-	const int64_t values[KEYS] = {
+	const int *place = grouping->place;
+	int64_t key[KEYS];
+
+	for (size_t i = 0; i < grouping->groups.keys; i++)
+		key[i] = keys[grouping->keys[i]];
+	const size_t row = tally_row(&grouping->groups, key);
+	if (row == TALLY_NONE)
+		return false;
+	int64_t *words = tally_at(&grouping->groups, row);
+	if (place[SAMPLES] >= 0)
+		words[place[SAMPLES]]++;
+	if (place[VALUE] >= 0)
+		words[place[VALUE]] += value;
+	if (place[SQUARE] >= 0)
+		tally_add(&words[place[SQUARE]], (double)value * (double)value);
+	if (place[SPREAD] >= 0)
+		tally_add(&words[place[SPREAD]],
+		          (double)value * (double)(series->is_wait ? series->period_ns : value));
+	if (place[LONGEST] >= 0 && wait_ns > words[place[LONGEST]])
+		words[place[LONGEST]] = wait_ns;
+	return (place[STRETCHES] < 0 && place[CHANGES] < 0) || add_stretch(grouping, words, run, series);
+}
+
+/* To all that are not made yet. An SQLite result. */
+static int add_to_all(struct groupings *groupings, struct nodes *nodes, sqlite3_stmt *sample,
+                      const struct run *run, const struct series *series)
+{
+	const bool preparing = sqlite3_column_int64(sample, 0) < run->stepped_ns;
+	const int64_t stack = sqlite3_column_int64(sample, 5),
+		      node = find_node(nodes, run->program, sqlite3_column_int64(sample, 7),
+	                               preparing ? NODE_PREPARING : NODE_UNKNOWN),
+		      value = sqlite3_column_int64(sample, 4) +
+	                      sqlite3_column_int64(sample, 3) * series->period_ns;
+	const int64_t keys[KEYS] = {
 		[SERIES] = series->id,
 		[TRACE_TYPE] = series->type,
 		[THREAD] = series->thread,
@@ -339,95 +415,126 @@ static bool add_sample(struct rows *rows, sqlite3_stmt *sample, const struct run
 		[FINISHED] = run->is_finished,
 		[IS_WORKER] = run->owner != -1 && run->owner != series->thread_id,
 		[COMMENT] = run->comment,
-		[PREPARING] = sqlite3_column_int64(sample, 0) < run->stepped_ns,
-		[STACK_ID] = sqlite3_column_int64(sample, 5),
-		[OUTSIDE_STACK_ID] = find_outside(rows, sample, run->program),
+		[STACK_ID] = stack,
+		[NODE] = node,
+		[OUTSIDE_STACK_ID] = node == NODE_UNKNOWN ? stack : -1,
 		[LABELS] = sqlite3_column_int64(sample, 6),
-		[OPCODE] = sqlite3_column_int64(sample, 7),
 		[WAIT] = sqlite3_column_int64(sample, 8),
 	};
-	const int64_t value =
-		sqlite3_column_int64(sample, 4) + sqlite3_column_int64(sample, 3) * series->period_ns;
-	int64_t key[KEYS];
 
-	for (int i = 0; i < KEYS; i++)
-		if (rows->place[i] >= 0)
-			key[rows->place[i]] = values[i];
-	const size_t row = tally_row(&rows->groups, key);
-	if (row == TALLY_NONE)
-		return false;
-	int64_t *words = tally_at(&rows->groups, row);
-	const int *place = rows->place;
-	if (place[SAMPLES] >= 0)
-		words[place[SAMPLES]]++;
-	if (place[VALUE] >= 0)
-		words[place[VALUE]] += value;
-	if (place[SQUARE] >= 0)
-		tally_add(&words[place[SQUARE]], (double)value * (double)value);
-	if (place[SPREAD] >= 0)
-		tally_add(&words[place[SPREAD]],
-		          (double)value * (double)(series->is_wait ? series->period_ns : value));
-	if (place[LONGEST] >= 0 && sqlite3_column_int64(sample, 9) > words[place[LONGEST]])
-		words[place[LONGEST]] = sqlite3_column_int64(sample, 9);
-	return (place[STRETCHES] < 0 && place[CHANGES] < 0) || add_stretch(rows, words, run, series);
+	for (size_t i = 0; i < groupings->all.count; i++)
+		if (!groupings->all.items[i]->is_made &&
+		    !add_sample(groupings->all.items[i], keys, value, sqlite3_column_int64(sample, 9), run,
+		                series))
+			return SQLITE_NOMEM;
+	return SQLITE_OK;
 }
 
-static int make_rows(sqlite3 *db, void *data, void *given, void *made, uint64_t used, char **error)
+/* The pass over the samples. An SQLite result. */
+static int read_samples(struct groupings *groupings, struct nodes *nodes, sqlite3_stmt *sample)
 {
 	static const struct run no_run = { .is_finished = true, .owner = -1, .stepped_ns = INT64_MIN };
-	struct memory *memory = given;
-	struct rows *rows = made;
-	sqlite3_stmt *sample = NULL;
+	const struct memory *memory = &groupings->memory;
 	size_t near = 0;
-	int code = read_memory(db, memory);
+	int code = SQLITE_OK;
 
-	(void)data, (void)error;
-	*rows = (struct rows){ .used = used };
-	place_columns(rows);
-	if (!code && uses(rows, OUTSIDE_STACK_ID))
-		code = sqlite3_prepare_v2(db,
-		                          "SELECT 1 FROM program_opcodes WHERE program = ? AND address = ?",
-		                          -1, &rows->opcode, NULL);
-	if (!code)
-		code = prepare_samples(db, memory, rows, &sample);
 	while (!code && (code = sqlite3_step(sample)) == SQLITE_ROW) {
 		const int64_t time = sqlite3_column_int64(sample, 0),
-			      number = sqlite3_column_int64(sample, 1);
+			      number = sqlite3_column_int64(sample, 1), id = sqlite3_column_int64(sample, 2);
 		const size_t at = SEARCH_COUNT(memory->series.count, i, memory->series.items[i].id < number);
 		const struct run *run = &no_run;
 
 		code = SQLITE_OK;
 		if (at == memory->series.count || memory->series.items[at].id != number)
 			continue;
-		near = find_run(memory, near, sqlite3_column_int64(sample, 2));
-		if (near < memory->runs.count &&
-		    memory->runs.items[near].id == sqlite3_column_int64(sample, 2) &&
-		    time >= memory->runs.items[near].first_ns && time <= memory->runs.items[near].last_ns)
-			run = &memory->runs.items[near];
+		near = find_run(memory, near, id);
+		const struct run *found = near < memory->runs.count ? &memory->runs.items[near] : &no_run;
+		if (found->id == id && found != &no_run && time >= found->first_ns && time <= found->last_ns)
+			run = found;
 		else if (!memory->is_all)
 			continue;
-		if (memory->labels.count &&
-		    !is_under_label(memory, run->comment, sqlite3_column_int64(sample, 6)))
-			continue;
-		if (!add_sample(rows, sample, run, &memory->series.items[at]))
-			code = SQLITE_NOMEM;
+		if (!memory->labels.count ||
+		    is_under_label(memory, run->comment, sqlite3_column_int64(sample, 6)))
+			code = add_to_all(groupings, nodes, sample, run, &memory->series.items[at]);
 	}
-	sqlite3_finalize(sample);
-	sqlite3_finalize(rows->opcode);
-	rows->opcode = NULL;
 	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* Makes all groupings that were asked for and are not made. An SQLite result. */
+static int make_all(sqlite3 *db, struct groupings *groupings)
+{
+	struct nodes nodes = { .known = { .keys = 2, .width = 4 } };
+	sqlite3_stmt *sample = NULL;
+	uint64_t used = 0;
+	int code = read_memory(db, &groupings->memory);
+
+	for (size_t i = 0; i < groupings->all.count; i++)
+		if (!groupings->all.items[i]->is_made)
+			used |= groupings->all.items[i]->used;
+	if (!code && (uses(used, NODE) || uses(used, OUTSIDE_STACK_ID)))
+		code = sqlite3_prepare_v2(
+			db, "SELECT node FROM program_opcodes WHERE program = ? AND address = ?", -1,
+			&nodes.look_up, NULL);
+	if (!code)
+		code = prepare_samples(db, &groupings->memory, used, &sample);
+	if (!code)
+		code = read_samples(groupings, &nodes, sample);
+	sqlite3_finalize(sample);
+	sqlite3_finalize(nodes.look_up);
+	tally_free(&nodes.known);
+	for (size_t i = 0; i < groupings->all.count; i++) {
+		struct grouping *one = groupings->all.items[i];
+
+		tally_free(&one->stretches);
+		if (code && !one->is_made)
+			tally_free(&one->groups);
+		else
+			one->is_made = true;
+	}
+	return code;
+}
+
+/* --- a scan ------------------------------------------------------------------------------------------- */
+
+struct rows {
+	const struct grouping *grouping;
+};
+
+static int make_rows(sqlite3 *db, void *data, void *given, void *made, uint64_t used, char **error)
+{
+	struct groupings *groupings = given;
+
+	(void)data, (void)error;
+	ask(groupings, used);
+	struct grouping *grouping = find_grouping(groupings, used);
+	int code = !grouping ? SQLITE_NOMEM : grouping->is_made ? SQLITE_OK : make_all(db, groupings);
+	if (!code)
+		((struct rows *)made)->grouping = grouping;
+	return code;
+}
+
+static size_t count_rows(const void *made)
+{
+	return ((const struct rows *)made)->grouping->groups.count;
+}
+
+static void free_rows(void *made)
+{
+	(void)made; /* the table keeps them */
 }
 
 static void read_value(const void *given, const void *made, size_t row, int column, sqlite3_context *result)
 {
-	const struct memory *memory = given;
-	const struct rows *rows = made;
-	const int place = rows->place[column];
-	const int64_t *word = tally_at(&rows->groups, row) + (place < 0 ? 0 : place);
+	const struct groupings *groupings = given;
+	const struct grouping *grouping = ((const struct rows *)made)->grouping;
+	const int place = grouping->place[column];
+	const int64_t *word = tally_at(&grouping->groups, row) + (place < 0 ? 0 : place);
 
 	switch (place < 0 ? COLUMNS : (enum column)column) {
 	case COLUMNS: break; /* the statement does not read it */
-	case TRACE_TYPE: sqlite3_result_text(result, memory->types.items[*word], -1, SQLITE_STATIC); break;
+	case TRACE_TYPE:
+		sqlite3_result_text(result, groupings->memory.types.items[*word], -1, SQLITE_STATIC);
+		break;
 	case OUTSIDE_STACK_ID:
 		if (*word != -1)
 			sqlite3_result_int64(result, *word);
@@ -443,13 +550,14 @@ int selected_sums_replace(sqlite3 *db)
 	static const struct made_table made = {
 		.name = "selected_sums",
 		.columns = columns,
-		.memory_size = sizeof(struct memory),
+		.memory_size = sizeof(struct groupings),
 		.rows_size = sizeof(struct rows),
+		.ask = ask,
 		.make = make_rows,
 		.count = count_rows,
 		.read = read_value,
 		.free_rows = free_rows,
-		.free_memory = free_memory,
+		.free_memory = free_groupings,
 	};
 
 	int code = made_table_add(db, &made, NULL);

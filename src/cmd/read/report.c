@@ -14,6 +14,7 @@
 #include "cmd/read/fold_stack.h"
 #include "cmd/read/plan_tree.h"
 #include "sql_causes.h"
+#include "sql_plan_nodes.h"
 #include "sql_report_callers.h"
 #include "sql_report_clocks.h"
 #include "sql_report_frames.h"
@@ -144,6 +145,10 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	const int64_t statements = database_number(db, "SELECT count(*) FROM temp.selected_statements", 0);
 	const int64_t planned = plan_tree_statements(db);
 	const bool is_one = statements == 1;
+
+	/* What these need of the samples is summed up in one pass. */
+	run_sql_prepare(db, sql_report_samples);
+	run_sql_prepare(db, sql_plan_nodes);
 	int result = statements > 1 ? print_statements(db, type) : COMMAND_FINE;
 
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
