@@ -60,7 +60,7 @@ static const struct command_option options[] = {
 	  .to = &format_name,
 	  .kind = OPTION_WORD,
 	  .word_at = format_at,
-	  .help = "one of those above; without it -o FILE.html is flamegraph, .pb.gz pprof, and .json json" },
+	  .help = "one of the above; by default -o FILE.html is flamegraph, .pb.gz pprof, and .json json" },
 	{ .name = "o",
 	  .value = "OUT",
 	  .to = &out_path,
@@ -73,16 +73,16 @@ static const struct command_option options[] = {
 	  .help = "flamegraph: a second file; red takes more time there, blue less" },
 	{ .name = "no-inlines",
 	  .to = &no_inlines,
-	  .help = "inlined functions count as the one that they were inlined into" },
+	  .help = "count inlined functions as the function that contains them" },
 	{ .name = "root",
 	  .value = "label:KEY",
 	  .to = &root_name,
 	  .kind = OPTION_WORD,
 	  .word_at = root_at,
-	  .help = "collapsed, speedscope: stacks stand on what that label says" },
+	  .help = "collapsed, speedscope: the label's value is the root of each stack" },
 	{ .name = "plan",
 	  .to = &with_plan,
-	  .help = "the nodes of the statement's plan are frames, below those of SQLite's interpreter" },
+	  .help = "show the nodes of the statement's plan as frames, below those of SQLite's interpreter" },
 	SHOWN_TYPE_OPTION(&type_name),
 	{ 0 },
 };
@@ -432,28 +432,26 @@ const struct command command_export = {
 	.arguments = "[FILE] -o OUT [--format FORMAT] [OPTION]...",
 	.summary = "Writes the samples for other programs and the browser",
 	.details =
-		"The page that flamegraph writes fetches nothing. Under its root are the statements, on top "
-		"of them their stacks, or inverted: the functions that used the time, on top of them what "
-		"called them. The host's frames before SQLite are one until it is clicked, and those of "
-		"queryprof itself are hidden. Where samples have labels, one can be chosen, and the values "
-		"of a label can lie under the root, with their statements on top of them. The colour of a "
-		"module is the same on every page. A search looks into the host's frames, too, when they are "
-		"one. Where the file has samples of several times, CPU, wall and waits can be chosen. What "
-		"is chosen, searched for and zoomed to is in the page's address.\n\n"
-		"With --diff the page has two files, and red is what takes more time in the second one, "
-		"blue what takes less; a frame is as wide as its time in both. Functions are the same where "
-		"their name and their module's are. Where the files do not have the same work in them, "
-		"compare shares.\n\n"
-		"Collapsed stacks have numbers of sampling periods, which flame graph tools call samples; "
-		"where periods differ, a number counts the longest time that all of them are multiples of. "
-		"Samples that no timer took, and wall time made up of CPU time and waits, have the type's "
-		"unit, as ns or bytes.\n\n"
-		"Where options select runs, spans are those of the traces that a selected run is in: whose "
-		"span it is, or whose spans its samples fell into. Perfetto distinguishes processes by their "
-		"ids: where two have the same one, the later gets a number from 4194304 on, and its name has "
-		"its id and host.\n\n"
-		"JSON has what samples share once, in tables (modules, frames, stacks, statements, labels); "
-		"samples name it by its place there, from 0.",
+		"The flamegraph page is one file and loads nothing from the network. Below its root are "
+		"the statements, and above each statement its stacks. Inverted, it has the functions that "
+		"used the time, and above each its callers. The host's frames before SQLite are one frame "
+		"until you click it, and queryprof's own frames are hidden. If samples have labels, you "
+		"can select one, and the values of a label can be the level below the root. The colour of "
+		"a module is the same on every page. A search also finds frames inside the host's folded "
+		"frame. If the file has samples of several times, you can select CPU, wall or waits. The "
+		"page's address contains the selection, the search and the zoom.\n\n"
+		"With --diff the page compares two files: red takes more time in the second file, blue "
+		"less. A frame is as wide as its time in both. Functions are the same if their name and "
+		"their module's name are. If the files contain different amounts of work, compare shares.\n\n"
+		"Collapsed stacks count sampling periods, which flame graph tools call samples. If "
+		"periods differ, the number counts the longest time that divides all of them. Samples "
+		"that no timer took, and wall time made of CPU time and waits, have the type's unit, such "
+		"as ns or bytes.\n\n"
+		"If options select runs, spans are those of the traces that contain a selected run or its "
+		"samples. Perfetto distinguishes processes by their ids: if two have the same id, the "
+		"later one gets a number from 4194304 on, and its name contains its id and host.\n\n"
+		"JSON has shared data in tables (modules, frames, stacks, statements, labels). Samples "
+		"refer to them by position, from 0.",
 	.print_details = print_formats,
 	.examples = "  queryprof export app.trace -o app.pb.gz\n"
 		    "  go tool pprof -top -tagfocus=query_id=0193a5b2-77c1 app.pb.gz\n"

@@ -111,7 +111,7 @@ int embed_file(const char *path, int patience)
 static const char *all;
 
 static const struct command_option options[] = {
-	{ .name = "all", .to = &all, .help = "list every module, also one whose names are all known" },
+	{ .name = "all", .to = &all, .help = "list every module, also those without missing names" },
 	{ 0 },
 };
 
@@ -137,13 +137,14 @@ const struct command command_embed = {
 	.name = "embed",
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Puts the names of functions, and lines, into a trace file",
-	.details = "Then the file can be read where the programs are not, and with any sqlite3. `record` "
-		   "does it at its end; embed does it later, for programs that went on and for debug "
-		   "information that came later. Names that the file has already stay. A program or library "
-		   "is used only if it is the one that was sampled, by its build id, or else by size and "
-		   "time. What was found is kept in $XDG_CACHE_HOME/queryprof-names or "
-		   "~/.cache/queryprof-names, for the next recording; the folder may be removed.\n\n"
-		   "Prints which modules have addresses without a name, or without lines.",
+	.details = "With names in the file you can copy it to another machine and read it there, with any "
+		   "sqlite3. record does this at its end. Run embed for programs that continued after that, "
+		   "and for debug information that you installed later. It keeps names that the file already "
+		   "has. It uses a program or library only if it is the one that was sampled: by its build "
+		   "id, or else by size and time. It keeps the names that it found in "
+		   "$XDG_CACHE_HOME/queryprof-names or ~/.cache/queryprof-names for the next recording. You "
+		   "may remove that folder.\n\n"
+		   "Prints the modules that have addresses without a name, or without lines.",
 	.examples = "  queryprof embed app.trace\n"
 		    "  queryprof embed app.trace && scp app.trace desk:\n",
 	.options = options,

@@ -14,7 +14,7 @@
 #define SHOWN_TYPE_OPTION(variable)                                                                          \
 	{                                                                                                    \
 		.name = "type", .value = "TYPE",                                                             \
-		.help = "samples of this type: cpu (default), wall, offcpu, or another of the file",         \
+		.help = "samples of this type: cpu (default), wall, offcpu, or another type in the file",    \
 		.to = (variable), .kind = OPTION_TYPE                                                        \
 	}
 

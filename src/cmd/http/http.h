@@ -22,7 +22,7 @@
 #define HTTP_AUTHORITIES_OPTION(variable)                                                                    \
 	{                                                                                                    \
 		.name = "ca", .value = "PEM", .to = (variable), .kind = OPTION_FILE,                         \
-		.help = "the certificates that https servers are checked by; the system's otherwise"         \
+		.help = "the certificates to check https servers with; default: the system's"                \
 	}
 
 struct http_settings {

@@ -24,26 +24,32 @@ static const struct topic {
 	const char *text;
 } topics[] = {
 	{ "files",
-	  "A command that reads a trace file takes ./" TRACE_FILE_DEFAULT " where none is named; trace "
-	  "and push need a name. pull writes a file of what push has sent to ClickHouse." },
-	{ "times", "A TIME is UTC: a date and time as 2026-11-20, '2026-11-20 09:30' or "
-	           "2026-11-20T09:30:15.25+01:00; today or yesterday (midnight); now; start or end (when the "
-	           "first and the last run of the file began). A duration may be added or subtracted, as in "
-	           "end-10min. A duration alone, as 2h, is that long ago. It is a number with us, ms, s, "
-	           "min, h, d or w." },
+	  "Without FILE, a command that reads a trace file reads ./" TRACE_FILE_DEFAULT "; trace and push "
+	  "require FILE. pull writes a file of what push sent to ClickHouse." },
+	{ "times",
+	  "A TIME is UTC: a date and time such as 2026-11-20, '2026-11-20 09:30' or "
+	  "2026-11-20T09:30:15.25+01:00; today or yesterday (midnight); now; start or end (when the "
+	  "first and the last run of the file began). You may add or subtract a duration, as in "
+	  "end-10min. A duration alone, such as 2h, is that long ago. A duration is a number with us, "
+	  "ms, s, min, h, d or w." },
 	{ "exit status",
 	  "0: success. 1: failure (the file cannot be read or written, the SQL is wrong, no query has the "
-	  "id). 2: the command line makes no sense. record returns the status of its command." },
+	  "id). 2: usage error. record returns the status of its command." },
 	{ "environment",
-	  "COLUMNS: the width of tables; else the terminal's, and no limit where the output is no "
-	  "terminal. PAGER: what shows output that is longer than the terminal; else less. NO_COLOR: "
-	  "headings are not bold. QUERYPROF_NAME: the setting NAME, for record and the "
-	  "programs that it starts. QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug "
-	  "if not set. DEBUGINFOD_URLS: servers that missing debug files are fetched from; "
-	  "DEBUGINFOD_TIMEOUT: seconds to wait for one, 10 if not set. XDG_CACHE_HOME: the folder in which "
-	  "queryprof-names has the names that were found, ~/.cache if not set. OTEL_SERVICE_NAME, "
-	  "OTEL_RESOURCE_ATTRIBUTES: the service and its other attributes, for push and export in OTLP. "
-	  "QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: for the server of push and pull." },
+	  "COLUMNS: the width of tables. If it is not set, that of the terminal; no limit if the output is "
+	  "no "
+	  "terminal. PAGER: the program that shows output longer than the terminal, less if not set. "
+	  "NO_COLOR: "
+	  "no bold headings. QUERYPROF_NAME: the setting NAME, for record and the programs that it starts. "
+	  "QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug if not set. "
+	  "DEBUGINFOD_URLS: servers to fetch missing debug files from. DEBUGINFOD_TIMEOUT: seconds to wait "
+	  "for "
+	  "one, 10 if not set. XDG_CACHE_HOME: the folder for queryprof-names, the cache of names, ~/.cache "
+	  "if "
+	  "not set. OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: the service and its other attributes, for "
+	  "push "
+	  "and for export in OTLP. QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: name and password for the "
+	  "server of push and pull." },
 };
 #define TOPICS (sizeof(topics) / sizeof(topics[0]))
 

@@ -44,12 +44,12 @@ static const struct command_option options[] = {
 	  .value = "FILE",
 	  .to = &out_path,
 	  .kind = OPTION_FILE,
-	  .help = "the file to write (default " TRACE_FILE_DEFAULT "); one that exists is not replaced" },
+	  .help = "the file to write (default " TRACE_FILE_DEFAULT "); an existing file is not replaced" },
 	{ .name = "host", .value = "NAME", .to = &chosen.host, .help = "what was sent from this host" },
 	{ .name = "service",
 	  .value = "NAME",
 	  .to = &chosen.service,
-	  .help = "what was sent for this service: push's --service, else the program's name" },
+	  .help = "what was sent for this service: push's --service, or the program's name" },
 	{ .name = "statement",
 	  .value = "ID",
 	  .to = &chosen.statement,
@@ -62,12 +62,12 @@ static const struct command_option options[] = {
 	  .value = "TIME",
 	  .to = &chosen.since,
 	  .kind = OPTION_TIME,
-	  .help = "the runs begun then or later; start and end are those of the host and service" },
+	  .help = "the runs that began at TIME or later; start and end are those of the host and service" },
 	{ .name = "until",
 	  .value = "TIME",
 	  .to = &chosen.until,
 	  .kind = OPTION_TIME,
-	  .help = "the runs begun before" },
+	  .help = "the runs that began before TIME" },
 	HTTP_CREDENTIALS_OPTION(&credentials),
 	HTTP_AUTHORITIES_OPTION(&authorities),
 	{ 0 },
@@ -440,14 +440,13 @@ const struct command command_pull = {
 	.name = "pull",
 	.arguments = "URL [OPTION]...",
 	.summary = "Writes a trace file of what push has sent to ClickHouse",
-	.details =
-		"All commands read that file as any other. What they print of a host is what they print of "
-		"the host's own file, but for what ClickHouse does not have (plans, inlined functions, units "
-		"of labels, stretched intervals) and what is not pulled (spans, waits for locks). The server "
-		"selects by the options; commands that read the file select further. A file has five million "
-		"samples at most.\n\n"
-		"If --query, --since or --until selects single runs, the file has the logged ones only, and "
-		"not what statements count of all runs.",
+	.details = "All commands read that file as any other. What they print of a host is what they print "
+		   "of the host's own file, except for data that ClickHouse does not have (plans, inlined "
+		   "functions, units of labels, stretched intervals) and data that is not pulled (spans, "
+		   "lock waits). The server selects by the options; commands that read the file select "
+		   "further. A file has at most five million samples.\n\n"
+		   "If --query, --since or --until selects single runs, the file has only the logged ones, "
+		   "and no counters of all runs.",
 	.examples = "  queryprof pull http://clickhouse:8123/ --since yesterday -o fleet.trace\n"
 		    "  queryprof queries fleet.trace\n"
 		    "  queryprof pull 'http://clickhouse:8123/?database=profiles' --host web3\n",

@@ -45,45 +45,45 @@ static const struct command_option options[] = {
 	  .help = "the kind of URL: clickhouse (default), otlp or pyroscope" },
 	{ .name = "follow",
 	  .to = &follow,
-	  .help = "goes on while the files grow; SIGTERM or Ctrl+C: sends what is there and ends" },
+	  .help = "continue while the files grow; SIGTERM or Ctrl+C sends the rest and ends" },
 	{ .name = "every",
 	  .value = "SECONDS",
 	  .to = &every,
 	  .kind = OPTION_NUMBER,
-	  .help = "with --follow, how often it looks for more; 1 otherwise" },
-	{ .name = "once", .to = &once, .help = "sends what is there and ends, as without --follow" },
+	  .help = "with --follow, how often to look for new data (default 1)" },
+	{ .name = "once", .to = &once, .help = "send what is there and end, as without --follow" },
 	{ .name = "dry-run",
 	  .to = &dry_run,
-	  .help = "says what would be sent, without a request to a server" },
+	  .help = "print what would be sent, without a request to a server" },
 	{ .name = "state",
 	  .value = "STATE",
 	  .to = &state_path,
 	  .kind = OPTION_FILE,
-	  .help = "the file for push's position in FILE; FILE-push-… otherwise" },
+	  .help = "the file for push's position in FILE (default FILE-push-…)" },
 	{ .name = "service",
 	  .value = "NAME",
 	  .to = &service,
-	  .help = "the rows' service; OTEL_SERVICE_NAME or the program's name otherwise" },
+	  .help = "the rows' service (default OTEL_SERVICE_NAME or the program's name)" },
 	HTTP_CREDENTIALS_OPTION(&credentials),
 	HTTP_AUTHORITIES_OPTION(&authorities),
 	{ .name = "timeout",
 	  .value = "SECONDS",
 	  .to = &timeout,
 	  .kind = OPTION_NUMBER,
-	  .help = "how long one request may take; 60 otherwise" },
+	  .help = "how long one request may take (default 60)" },
 	{ .name = "retry-for",
 	  .value = "SECONDS",
 	  .to = &retry_for,
 	  .kind = OPTION_NUMBER,
-	  .help = "how long push tries a request again; 60 otherwise, without end with --follow" },
+	  .help = "how long to retry a request (default 60; with --follow without end)" },
 	{ .name = "max-bytes-per-second",
 	  .value = "BYTES",
 	  .to = &bytes_per_second,
 	  .kind = OPTION_NUMBER,
-	  .help = "sends no faster" },
+	  .help = "send no faster" },
 	{ .name = "zstd",
 	  .to = &with_zstd,
-	  .help = "compresses by zstd: fewer bytes and more CPU time than LZ4" },
+	  .help = "compress with zstd: fewer bytes and more CPU time than LZ4" },
 	{ 0 },
 };
 
@@ -463,27 +463,26 @@ const struct command command_push = {
 	.name = "push",
 	.arguments = "FILE... URL [OPTION]...",
 	.summary = "Sends what is new in trace files to a server",
-	.details =
-		"URL is ClickHouse's HTTP interface, with ?database=NAME, whose tables "
-		"sql/clickhouse/tables.sql has made. With --format otlp it is that of an OpenTelemetry "
-		"collector: samples go to /v1development/profiles, with links to their spans where the file "
-		"has these by then, spans to /v1/traces. With --format pyroscope it is that of Pyroscope or "
-		"Alloy: /push.v1.PusherService/Push. FILE may be a folder: all trace files in it, also "
-		"those that come later. A file that cannot be read is left out until it changes, and the "
-		"exit status is 1 then.\n\n"
-		"In ClickHouse each row has a key of its own, so what is sent twice counts once: kill push "
-		"at any moment and start it again. It goes on where it was, which it keeps in FILE-push-…, "
-		"a small file for each target. The other two count what they are sent: nothing is left out, "
-		"but what was on its way when push or the connection ended may be there twice. While the "
-		"target is away, the trace file is what waits; samples that its size bound removes "
-		"meanwhile are counted: in the table losses, and in what push says.\n\n"
-		"The service is --service, OTEL_SERVICE_NAME or the program's name; --format otlp and "
-		"pyroscope send the attributes of OTEL_RESOURCE_ATTRIBUTES, too. Pyroscope makes a series "
-		"of each set of labels: of the samples' labels it gets the texts, the statement's id and "
-		"the database.\n\n"
-		"Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a "
-		"file that --credentials names, which may have headers, too, as X-Scope-OrgID. Proxies come "
-		"from http_proxy, https_proxy and no_proxy.",
+	.details = "URL is ClickHouse's HTTP interface, with ?database=NAME. sql/clickhouse/tables.sql makes "
+		   "its tables. With --format otlp, URL is an OpenTelemetry collector: samples go to "
+		   "/v1development/profiles, with links to their spans if the file has them by then, and "
+		   "spans to /v1/traces. With --format pyroscope, URL is Pyroscope or Alloy: "
+		   "/push.v1.PusherService/Push. FILE may be a folder: push sends all trace files in it, "
+		   "including those that appear later. push skips a file that it cannot read until the file "
+		   "changes; the exit status is then 1.\n\n"
+		   "In ClickHouse each row has a key, so a row that is sent twice counts once. You can kill "
+		   "push at any moment and start it again: it continues from the position in FILE-push-…, a "
+		   "small file for each target. The other two targets have no keys. Nothing is left out, but "
+		   "what was in flight when push or the connection ended may count twice. While the target "
+		   "is away, data wait in the trace file. If the file's size bound removes samples "
+		   "meanwhile, the table losses and push's messages count them.\n\n"
+		   "The service is --service, OTEL_SERVICE_NAME or the program's name. --format otlp and "
+		   "pyroscope also send the attributes of OTEL_RESOURCE_ATTRIBUTES. Pyroscope makes a series "
+		   "of each set of labels. It gets the samples' labels that are texts, the statement's id "
+		   "and the database.\n\n"
+		   "Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from the "
+		   "file of --credentials. That file may also contain headers, such as X-Scope-OrgID. "
+		   "Proxies come from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
 		    "  queryprof push --follow traces https://clickhouse/?database=profiles\n"
 		    "  queryprof push --format otlp app.trace http://collector:4318\n"

@@ -34,7 +34,7 @@ static const struct command_option options[] = {
 	  .value = "ID",
 	  .to = &with,
 	  .kind = OPTION_QUERY,
-	  .help = "B is this query, --query is A: of two files or of one" },
+	  .help = "compare the query of --query (A) with this one (B), of one file or of two" },
 	{ .name = "at",
 	  .value = "TIME",
 	  .to = &at,
@@ -257,17 +257,16 @@ const struct command command_diff = {
 	.name = "diff",
 	.arguments = "[A [B]] [OPTION]...",
 	.summary = "Compares two files, queries or times: what got slower, what faster",
-	.details =
-		"Statements are compared by the exact times of all their runs, short ones included; where "
-		"an option chooses single runs, by time or process for one, by those of logged runs. "
-		"Functions are compared by the times that samples stand for, B's for as many runs of each "
-		"statement as A has. `change` is from A to B. Statements that differ in literals only are "
-		"one; functions are the same where their name and their module's are, so files from before "
-		"and after a new build can be compared.\n\n"
-		"`noise` is ~ where chance alone makes such a difference: for a statement, runs differ too "
-		"much among themselves (Welch's t-test, 5 %); for a function, it is less than two standard "
-		"errors of the difference of two Poisson counts. ? marks a statement with one run on a "
-		"side: one run shows no variation.",
+	.details = "Compares statements by the exact times of all their runs, including short ones. If an "
+		   "option selects single runs, such as a time or a process, it compares logged runs. It "
+		   "compares functions by the times of their samples, scaled to as many runs of each "
+		   "statement as A has. `change` is from A to B. Statements that differ only in literals are "
+		   "one. Functions are the same if their name and their module's name are, so you can "
+		   "compare files from before and after a new build.\n\n"
+		   "`noise` is ~ if chance alone makes such a difference. For a statement, its runs differ "
+		   "too much among themselves (Welch's t-test, 5 %). For a function, the difference is less "
+		   "than two standard errors of the difference of two Poisson counts. ? marks a statement "
+		   "with one run on a side, because one run shows no variation.",
 	.examples = "  queryprof diff before.trace after.trace\n"
 		    "  queryprof diff before.trace after.trace --like 'FROM orders' --type wall\n"
 		    "  queryprof diff app.trace --query 0193a5b2-77c1 --with 0193a5b2-8d40\n"

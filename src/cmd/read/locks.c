@@ -42,11 +42,11 @@ const struct command command_locks = {
 	.name = "locks",
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Lists who kept others waiting for locks of databases",
-	.details = "A line for each holder and lock, by how long others waited for it in all: in "
-		   "`waited`, with the longest single wait, how many there were, how many ended with "
-		   "SQLITE_BUSY, and how many connections waited. The holder is the statement that took "
-		   "the lock, as BEGIN IMMEDIATE; its process is 0 where it is unknown. Single waits are "
-		   "the rows of the view lock_waits: `queryprof sql FILE 'SELECT * FROM lock_waits'`.",
+	.details = "Has a line for each holder and lock. `waited` is how long others waited for it in all; "
+		   "the other columns are the longest single wait, the number of waits, how many of them "
+		   "ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "
+		   "that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. The view "
+		   "lock_waits has the single waits: `queryprof sql FILE 'SELECT * FROM lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n",
 	.options = options,
 	.reads_file = true,

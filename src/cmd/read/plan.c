@@ -108,21 +108,19 @@ const struct command command_plan = {
 	.name = "plan",
 	.arguments = "[FILE [STATEMENT]] [OPTION]...",
 	.summary = "Shows the plans of queries, with the time of each node",
-	.details =
-		"The nodes are those of EXPLAIN QUERY PLAN; a loop inside another one stands below it. What "
-		"SQLite does not name there has nodes of its own: tables and indexes that are modified, and "
-		"triggers, with their own nodes below. `self` is the share of the time in the node itself, "
-		"`total` also in those below; the time is the total's, with one standard error. "
-		"`(statement)` is work of no node, `(preparing)` what SQLite did before the first step, "
-		"`(closing)` "
-		"when the statement was reset or finalized, and `(not known)` what else was outside of its "
-		"interpreter, or between two of its opcodes. Where SQLite counts them "
-		"(SQLITE_ENABLE_STMT_SCANSTATUS), a "
-		"loop has how often it began and how many rows it visited. A scan of a table of the file, "
-		"or an index made for one run, that has 30 % of the time is marked, with the columns "
-		"that the statement compares.\n\n"
-		"A statement without a plan has a line with the reason.\n\n"
-		"STATEMENT is a part of its text, as with --like.",
+	.details = "The nodes are those of EXPLAIN QUERY PLAN. A nested loop appears below its enclosing "
+		   "loop. Work that SQLite does not name there has nodes of its own: modified tables and "
+		   "indexes, and triggers with their own nodes below.\n\n"
+		   "`self` is the share of the time in the node itself; `total` includes the nodes below it. "
+		   "The time is that of `total`, with one standard error. `(statement)` is work of no node, "
+		   "`(preparing)` the work before the first step, and `(closing)` resetting and finalizing. "
+		   "`(not known)` is other work outside SQLite's interpreter, or between two of its opcodes. "
+		   "If SQLite counts them (SQLITE_ENABLE_STMT_SCANSTATUS), a loop has the number of its "
+		   "starts and of the rows that it visited. A note marks a scan of a table of the file, or "
+		   "an index made for one run, that takes 30 % of the time, and names the columns that the "
+		   "statement compares.\n\n"
+		   "A statement without a plan has a line with the reason.\n\n"
+		   "STATEMENT is a part of the statement's text, as with --like.",
 	.examples = "  queryprof plan app.trace 'FROM orders'\n"
 		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n",
 	.options = options,

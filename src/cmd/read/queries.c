@@ -36,13 +36,13 @@ static const struct command_option options[] = {
 	  .kind = OPTION_WORD,
 	  .word_at = order_at,
 	  .help = "the order: wall (default), cpu, off (time off the CPU), samples or start (newest first); "
-	          "label:KEY: a line for each text of that label, with what its samples add up to, and an "
-	          "empty one for what has none" },
-	{ .name = "statements", .to = &statements, .help = "one line a statement: the default" },
-	{ .name = "runs", .to = &runs, .help = "one line a logged run" },
+	          "label:KEY: a line for each text of that label, with the sum of its samples, and an "
+	          "empty line for work without it" },
+	{ .name = "statements", .to = &statements, .help = "one line for each statement: the default" },
+	{ .name = "runs", .to = &runs, .help = "one line for each logged run" },
 	{ .name = "regressed",
 	  .to = &regressed,
-	  .help = "one line a change of a statement's plan after which it takes longer" },
+	  .help = "one line for each change of a plan that made a statement slower" },
 	LIMIT_OPTION(&limit, "lines at most (default 20)"),
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
@@ -151,48 +151,36 @@ const struct command command_queries = {
 	.name = "queries",
 	.arguments = "[FILE [STATEMENT]] [OPTION]...",
 	.summary = "Lists statements and what they cost, the costliest first",
-	.details =
-		"Lists statements, all runs of each together, however short; queries that differ in their "
-		"literals only are one statement. `share` is its part of the time of all that is listed or "
-		"not, `wall` and `cpu` its time inside SQLite, preparing included, all exact; `each` is the "
-		"mean of a run without preparing, and 99 of 100 runs took no longer than `p99`, which is "
-		"exact to a factor of "
-		"2. "
-		"`waits` are the largest causes of waits, as shares of the wall time: lock, read, write, "
-		"sync, mutex, "
-		"sleep, run queue (ready, and no processor free), other; `unknown` is time off the CPU in "
-		"runs "
-		"that were not logged. `notes` says what may explain the time: failed, unfinished (no end "
-		"was "
-		"recorded), another plan that is faster (of the same statement, by the mean of a run), scan "
-		"(that many rows of whole tables), sort, automatic index (one that "
-		"SQLite built for the run alone), prepare and checkpoint (parts of the wall time), the "
-		"statement that held the lock, and "
-		"between rows: the program's own time while a statement was open, beside the wall time. An "
-		"id, "
-		"or "
-		"its beginning, is what --statement takes.\n\n"
-		"Where an option chooses single runs, by time or process for one, the numbers are of the "
-		"logged "
-		"runs (with --label of all runs of a statement whose comments have the label). Logged are "
-		"runs with samples, those that took 10 ms, and the first that failed. --runs lists these. "
-		"Their "
-		"ids are what --query takes. `sampled` is what their samples add up to, on the CPU clock "
-		"with --by "
-		"cpu, else on the wall clock.\n\n"
-		"--failed has one line for each statement and error: `failed` are the runs with that error, "
-		"`logged` those of them in query_log, with the id of the newest. `all_failed` are the "
-		"statement's runs with any error, if there are more: queryprof counts these, so `failed` is "
-		"empty if several errors have more runs than are logged.\n\n"
-		"--regressed compares all runs before and after a change of the plan, up to the next change; "
-		"a plan "
-		"is known if one of its runs had samples. `was` and `now` are the lines that only the one "
-		"plan has, or "
-		"the other.\n\n"
-		"--by label:KEY has one line for each text of the label. `runs`, `wall` and `cpu` are of all "
-		"runs whose comment has it; they are empty if the program sets the label itself, or if an "
-		"option selects single runs. `sampled_runs` are those with samples under the label, "
-		"`sampled_cpu` and `sampled_wall` what these samples add up to.",
+	.details = "Lists statements. All runs of a statement count together, however short. Queries that "
+		   "differ only in their literals are one statement.\n\n"
+		   "`share` is the statement's part of the time of all statements, also of those not listed. "
+		   "`wall` and `cpu` are exact: the time inside SQLite, including preparing. `each` is the "
+		   "mean of a run without preparing. 99 of 100 runs took no longer than `p99`, which is "
+		   "exact to a factor of 2. `waits` are the largest causes of waits, as shares of the wall "
+		   "time: lock, read, write, sync, mutex, sleep, run queue (ready, but no processor was "
+		   "free), other. `unknown` is time off the CPU in runs that were not logged.\n\n"
+		   "`notes` names what may explain the time: failed; unfinished (no end was recorded); "
+		   "another plan of the same statement that is faster, by the mean of a run; scan (so many "
+		   "rows of whole tables); sort; automatic index (SQLite built one for the run); prepare and "
+		   "checkpoint (parts of the wall time); the statement that held the lock; and between rows "
+		   "(the program's own time while a statement was open, in addition to the wall time). The "
+		   "column `statement` is an id for --statement; its beginning is enough.\n\n"
+		   "If an option selects single runs, such as a time or a process, the numbers are of the "
+		   "logged runs. With --label they are of all runs of a statement whose comments have the "
+		   "label. Logged runs are those with samples, those that took 10 ms, and the first ones "
+		   "that failed. --runs lists them, with ids for --query. `sampled` is the sum of their "
+		   "samples, on the CPU clock with --by cpu, otherwise on the wall clock.\n\n"
+		   "--failed has one line for each statement and error. `failed` counts the runs with that "
+		   "error, `logged` those of them in query_log, with the id of the newest. `all_failed` "
+		   "counts the statement's runs with any error, if there are more. queryprof counts only "
+		   "these, so `failed` is empty if several errors have more runs than are logged.\n\n"
+		   "--regressed compares all runs before and after a change of the plan, up to the next "
+		   "change. A plan is known if one of its runs had samples. `was` and `now` are the lines "
+		   "that only the old plan has, and only the new one.\n\n"
+		   "--by label:KEY has one line for each text of the label. `runs`, `wall` and `cpu` are of "
+		   "all runs whose comment has it. They are empty if the program sets the label itself, or "
+		   "if an option selects single runs. `sampled_runs` are the runs with samples under the "
+		   "label, and `sampled_cpu` and `sampled_wall` the sums of these samples.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace 'FROM orders' --by cpu --limit 5\n"
 		    "  queryprof queries app.trace --runs --since yesterday\n"

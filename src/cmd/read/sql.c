@@ -92,15 +92,15 @@ const struct command command_sql = {
 	.name = "sql",
 	.arguments = "[FILE] [SQL]",
 	.summary = "Runs SQL on a trace file, with queryprof's functions",
-	.details = "SQL comes from standard input if it is -, or if it is missing and standard input is no "
-		   "terminal. The first error ends it, with exit status 1. "
-		   "Without SQL on a terminal, the system's sqlite3 shell opens the file, with queryprof's "
-		   "functions loaded; .help, .tables and .quit are commands of that shell.\n\n"
-		   "The file is opened for reading only. "
-		   "Tables: trace_log, query_log, and the views that sum them up.\n\n"
-		   "In JSON, a blob is a string of hexadecimal digits, as hex() gives them, and an "
-		   "infinity the number 1e999 or -1e999, which is too large for any double. Bytes of a text "
-		   "that are no UTF-8 become U+FFFD.",
+	.details = "SQL comes from standard input if SQL is -, or if it is missing and standard input is not "
+		   "a terminal. The first error ends the command with exit status 1. Without SQL on a "
+		   "terminal, the system's sqlite3 shell opens the file, with queryprof's functions loaded; "
+		   ".help, .tables and .quit are commands of that shell.\n\n"
+		   "The file is opened read-only. Tables: trace_log, query_log, and the views that sum them "
+		   "up.\n\n"
+		   "In JSON, a blob is a string of hexadecimal digits, as from hex(), and an infinity is the "
+		   "number 1e999 or -1e999, which is too large for any double. Bytes of a text that are not "
+		   "UTF-8 become U+FFFD.",
 	.print_details = print_functions,
 	.examples = "  queryprof sql app.trace\n"
 		    "  queryprof sql app.trace \"SELECT query_id, query FROM query_log\"\n"

@@ -27,7 +27,7 @@ static const char *samples, *limit, *all;
 static const struct command_option options[] = {
 	{ .name = "samples", .to = &samples, .help = "the top stacks of the samples in each span" },
 	LIMIT_OPTION(&limit, "spans at most (default 1000)"),
-	{ .name = "all", .to = &all, .help = "a line for each span, also for many alike" },
+	{ .name = "all", .to = &all, .help = "a line for each span, also for many similar ones" },
 	{ 0 },
 };
 
@@ -233,11 +233,12 @@ const struct command command_trace = {
 	.name = "trace",
 	.arguments = "FILE ID [OPTION]...",
 	.summary = "Shows what happened in one traced request",
-	.details = "A line a span, in the order of the tree: when it began, how long it took, how long "
-		   "without its children on the same thread, and the CPU time of its thread meanwhile, as "
-		   "samples of queries show it. The bar shows it within the whole. Spans with * are the "
-		   "critical path: without them the request would have ended earlier. Spans of other threads "
-		   "name them. ID is the trace's, or its beginning: queryprof traces lists them.",
+	.details = "Has a line for each span, in the order of the tree: its start, its duration, its "
+		   "duration without its children on the same thread, and the CPU time of its thread "
+		   "meanwhile, estimated from samples of queries. The bar shows the span's place within the "
+		   "whole. Spans with * are the critical path: if they were shorter, the request would end "
+		   "earlier. A span of another thread names that thread. ID is the trace's id, or its "
+		   "beginning: queryprof traces lists them.",
 	.examples = "  queryprof trace app.trace 4bf92f3577b34da6\n"
 		    "  queryprof trace app.trace 4bf92f3577b34da6 --samples\n",
 	.options = options,

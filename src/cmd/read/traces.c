@@ -37,12 +37,12 @@ static const struct command_option options[] = {
 	  .value = "TIME",
 	  .to = &until,
 	  .kind = OPTION_TIME,
-	  .help = "traces that began before" },
+	  .help = "traces that began before TIME" },
 	{ .name = "min-duration",
 	  .value = "TIME",
 	  .to = &min_duration,
 	  .kind = OPTION_PERIOD,
-	  .help = "traces that took this long, or longer: 50ms" },
+	  .help = "traces that took at least TIME, such as 50ms" },
 	{ .name = "process",
 	  .value = "PROCESS",
 	  .to = &process,
@@ -162,12 +162,11 @@ const struct command command_traces = {
 	.name = "traces",
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Lists traced requests, the slowest first",
-	.details =
-		"A trace is the tree of what happened in one request of a program that uses queryprof.h, "
-		"or in one statement (the setting trace_statements). It is listed when it has ended and "
-		"was kept (the setting trace_keep). `root` is its first span; `cpu` is what CPU samples in "
-		"its spans add up to, and `wait` what its statements waited. An id, or its beginning, is "
-		"what queryprof trace takes.",
+	.details = "A trace is the tree of what happened in one request of a program that uses queryprof.h, "
+		   "or in one statement (the setting trace_statements). The list has traces that ended and "
+		   "were kept (the setting trace_keep). `root` is the first span. `cpu` is the sum of the "
+		   "CPU samples in its spans, and `wait` the waits of its statements. Give the id, or its "
+		   "beginning, to queryprof trace.",
 	.examples = "  queryprof traces app.trace\n"
 		    "  queryprof traces app.trace --min-duration 100ms --since end-10min\n"
 		    "  queryprof traces app.trace --by cpu --like checkout --limit 5\n",

@@ -50,12 +50,12 @@ static const struct command_option options[] = {
 	{ .name = "o",
 	  .value = "FILE",
 	  .kind = OPTION_FILE,
-	  .help = "the trace file (default " TRACE_FILE_DEFAULT "); one that exists grows, and record "
+	  .help = "the trace file (default " TRACE_FILE_DEFAULT "); if it exists, it grows, and record "
 	          "says so" },
-	{ .name = "append", .to = &append, .help = "the trace file may exist: nothing is said" },
+	{ .name = "append", .to = &append, .help = "add to an existing trace file without a message" },
 	{ .name = "new",
 	  .to = &begin_anew,
-	  .help = "a trace file that exists is removed when COMMAND has started" },
+	  .help = "remove an existing trace file when COMMAND has started" },
 	{ .name = "cpu",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
@@ -63,7 +63,8 @@ static const struct command_option options[] = {
 	{ .name = "real",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
-	  .help = "wall time from one sample to the next (default 0: none; CPU time and waits make it up)" },
+	  .help = "wall time from one sample to the next (default 0: none, because CPU time and waits add up "
+	          "to it)" },
 	{ .name = "off-cpu",
 	  .value = "PERIOD",
 	  .kind = OPTION_PERIOD,
@@ -71,15 +72,15 @@ static const struct command_option options[] = {
 	{ .name = "setting",
 	  .value = "NAME=VALUE",
 	  .kind = OPTION_SETTING,
-	  .help = "any other setting; as often as you like" },
+	  .help = "any other setting; may be repeated" },
 	{ .name = "no-symbols",
 	  .to = &no_symbols,
-	  .help = "leave names and lines out of the file; queryprof embed brings them in" },
+	  .help = "leave names and lines out of the file; queryprof embed adds them later" },
 	{ .name = "push",
 	  .value = "URL",
 	  .to = &push_url,
-	  .help = "sends the trace file to ClickHouse while it grows (see push)" },
-	{ .name = "quiet", .to = &quiet, .help = "say nothing at the end" },
+	  .help = "send the trace file to ClickHouse while it grows (see push)" },
+	{ .name = "quiet", .to = &quiet, .help = "print nothing at the end" },
 	{ 0 },
 };
 
@@ -501,23 +502,22 @@ const struct command command_record = {
 	.name = "record",
 	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
 	.summary = "Runs a command and records what its queries do",
-	.details =
-		"COMMAND need not be changed, nor do the programs that it starts: whatever uses SQLite is "
-		"sampled, as a shared library, however late it loads it, or with one inside of it. Their "
-		"connections stay as they are: no table, no function, no setting is added. Standard input, "
-		"output and terminal are COMMAND's. Signals reach it once, and its exit status or signal "
-		"becomes queryprof's. A daemon goes on recording after COMMAND has ended. Each process that "
-		"runs "
-		"SQLite uses some 13 ms of CPU time more once, which is no part of any statement's "
-		"time.\n\n"
-		"At the end names and lines of what was sampled are put into the file (see embed). If no "
-		"SQLite was found, the last lines say why and what to do.\n\n"
-		"A period is a time as 10ms, 500us or 1s. Settings are those of system.settings. Two of them "
-		"hold what sampling costs: with more than query_profiler_max_threads (16) threads in queries "
-		"there are fewer samples of wall time, and above query_profiler_max_overhead_percent (2) of "
-		"the queries' CPU time fewer of both; each stands for more. 0 is no limit.\n\n"
-		"The exit status is 127 when COMMAND is not found, 126 when it cannot be started, and 125 "
-		"when record itself fails, as where the trace file cannot be written.",
+	.details = "COMMAND and the programs that it starts need no change. queryprof samples every process "
+		   "that uses SQLite, as a shared library, however late it loads it, or inside the program. "
+		   "It adds no table, no function and no setting to their connections. Standard input, "
+		   "output and terminal belong to COMMAND. Each signal reaches COMMAND once, and queryprof "
+		   "ends with its exit status or signal. If COMMAND leaves a daemon behind, recording "
+		   "continues in the background until the daemon ends. Each process that runs SQLite uses "
+		   "about 13 ms of CPU time more, once; no statement's time includes that.\n\n"
+		   "At the end, record adds names of functions and lines to the file (see embed). If it "
+		   "found no SQLite, its last lines say why and what to do.\n\n"
+		   "A period is a time such as 10ms, 500us or 1s. Settings are those of system.settings. Two "
+		   "settings limit the cost of sampling: with more than query_profiler_max_threads (16) "
+		   "threads in queries, record takes fewer samples of wall time. Above "
+		   "query_profiler_max_overhead_percent (2) of the queries' CPU time, it takes fewer samples "
+		   "of both clocks. Each sample then represents more time. 0 is no limit.\n\n"
+		   "The exit status is 127 if COMMAND is not found, 126 if it cannot be started, and 125 if "
+		   "record itself fails, for example because it cannot write the trace file.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
 		    "  queryprof record --new -- ./server\n"
 		    "  queryprof record --cpu 1ms -- sqlite3 app.db '.read report.sql'\n"
