@@ -57,6 +57,23 @@ class Connections(Recording):
         SELECT count(*) FROM sqlite_schema;
         PRAGMA query_profiler_cpu_time_period_ns;"""
 
+    def test_memory(self):
+        """SQLite has no more memory in use when the only connection is closed than without queryprof."""
+        script = self.file("memory.py", """
+import ctypes
+lib = ctypes.CDLL("libsqlite3.so.0")
+lib.sqlite3_memory_used.restype = ctypes.c_longlong
+db = ctypes.c_void_p()
+assert lib.sqlite3_open(b":memory:", ctypes.byref(db)) == 0
+assert lib.sqlite3_exec(db, b"CREATE TABLE t (a); SELECT * FROM t", None, None, None) == 0
+assert lib.sqlite3_close(db) == 0
+print(lib.sqlite3_memory_used())
+""")
+        alone = subprocess.run([PYTHON, script], capture_output=True, text=True, timeout=300, check=True).stdout
+        recorded = subprocess.run([QUERYPROF, "record", "-o", self.trace, "--", PYTHON, script], capture_output=True, text=True,
+                                  timeout=300, check=True).stdout
+        self.assertEqual(recorded, alone)
+
     def test_nothing_added(self):
         command = ["sqlite3", "-init", "/dev/null", os.path.join(self.folder, "a.db"), self.SQL]
         plain = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)

@@ -20,6 +20,8 @@ struct search {
 	const struct host_library *library;
 	struct range data[DATA_MAX]; /* the library's */
 	int data_count;
+	int others;      /* extensions that are not queryprof's; -1: the list was not found */
+	uintptr_t *list; /* SQLite's: a number in half of a word, and the array in the next one */
 };
 
 static uintptr_t own[OWN_EXTENSIONS_MAX]; /* atomic */
@@ -105,8 +107,7 @@ static int count_others(uint32_t count, uintptr_t array)
 	return has_probe ? others : -1;
 }
 
-/* The number is half of a word, the array is the next one. */
-static int search_data(const struct range *data)
+static void search_data(struct search *search, const struct range *data)
 {
 	uintptr_t words[STACK_COPY_BYTES / WORD], before = 0;
 	uintptr_t at = data->start & ~(WORD - 1), end = data->end & ~(WORD - 1), size;
@@ -119,28 +120,39 @@ static int search_data(const struct range *data)
 		if (!stack_copy_part(at, words, size))
 			continue;
 		for (size_t i = 0; i < size / WORD; before = words[i++]) {
-			int others = count_others((uint32_t)before, words[i]);
-
-			if (others >= 0)
-				return others;
+			search->others = count_others((uint32_t)before, words[i]);
+			if (search->others >= 0) {
+				search->list = (uintptr_t *)at + i - 1;
+				return;
+			}
 		}
 	}
-	return -1;
+}
+
+/* A list that is emptied keeps its memory, which the host can see (sqlite3_memory_used()), unless it is
+ * reset. */
+static void remove_probe(const sqlite3_api_routines *api, const uintptr_t *list)
+{
+	uintptr_t number;
+
+	if (list && stack_copy_part((uintptr_t)list, &number, WORD) && (uint32_t)number == 1)
+		api->reset_auto_extension();
+	else
+		api->cancel_auto_extension((void (*)(void))probe);
 }
 
 bool auto_extensions_are_own(const struct host_library *library)
 {
 	const sqlite3_api_routines *api = host_api(library);
-	struct search search = { .library = library };
-	int others = -1;
+	struct search search = { .library = library, .others = -1 };
 
 	if (api->auto_extension((void (*)(void))probe) != SQLITE_OK)
 		return false;
 	loader_each(see_object, &search);
-	for (int i = 0; i < search.data_count && others < 0; i++)
-		others = search_data(&search.data[i]);
-	api->cancel_auto_extension((void (*)(void))probe);
+	for (int i = 0; i < search.data_count && search.others < 0; i++)
+		search_data(&search, &search.data[i]);
+	remove_probe(api, search.list);
 	debug_log(DEBUG_HOOKS, "%s: automatic extensions that are not queryprof's: %d", library->name,
-	          others);
-	return others == 0;
+	          search.others);
+	return search.others == 0;
 }
