@@ -380,7 +380,8 @@ CREATE TABLE queries (
 	program            INTEGER NOT NULL DEFAULT 0,
 	worker_wait_ns     INTEGER NOT NULL DEFAULT 0,
 	profiler_cost_ns   INTEGER NOT NULL DEFAULT 0,
-	call_stack         INTEGER NOT NULL DEFAULT 0
+	call_stack         INTEGER NOT NULL DEFAULT 0,
+	execution_time_error_ns INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
@@ -912,7 +913,8 @@ SELECT
 	q.profiler_cost_ns AS profiler_cost_ns,
 	coalesce(b.caller, '') AS caller,
 	coalesce(b.caller_function, '') AS caller_function,
-	q.call_stack AS call_stack_id
+	q.call_stack AS call_stack_id,
+	q.execution_time_error_ns AS execution_time_error_ns
 	-- end of columns.h
 FROM queries AS q
 	-- columns.h: query_log_joins

@@ -109,6 +109,8 @@ HOT_PATH void query_start(struct query_run *run, struct thread *thread)
 	run->account = thread->account;
 	run->labels = labels_entered;
 	run->threads = 0;
+	run->row_times.is_on = false;
+	run->row_times.from = ROWS_LEARNED_FROM;
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
 	key = make_key(thread, run->session, run->counts.start.realtime_ns);
@@ -154,6 +156,105 @@ void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t n
 	query_leave_at(run, took, cpu_ns);
 	if (thread->cpu_read_at_ns < now)
 		run->cpu_estimated_ns += cpu_ns;
+}
+
+/* --- rows that are not all measured --------------------------------------------------------- */
+
+/* Right before the reading that ends a part: the thread has its flag from here on, so what takes the
+ * processor from it is seen in the next part, however much of that it is. Whether the part was not disturbed.
+ */
+static bool renew_flag(const struct query_run *run, const struct thread *thread)
+{
+	bool is_whole = query_is_undisturbed(run, thread);
+
+	switch_flag_set();
+	return is_whole;
+}
+
+/* The next part begins with the newest reading: what a reading of the CPU clock took is of none. */
+static void start_part(struct query_run *run, const struct thread *thread)
+{
+	run->entered_ns = thread->clock.newest;
+	run->entered_cpu_ns = cpu_clock_estimate(thread, run->entered_ns);
+}
+
+void query_enter_among_rows(struct query_run *run, struct thread *thread, bool is_step)
+{
+	bool is_whole = renew_flag(run, thread);
+	uint64_t now = fast_clock_ns(&thread->clock);
+
+	if (is_whole)
+		thread->seen_ns = now;
+	if (!cpu_clock_is_valid(thread, now)) {
+		cpu_clock_before(thread, NULL);
+		now = fast_clock_ns(&thread->clock);
+	}
+	rows_pass(&run->row_times, &(struct rows_passed){ .ns = (double)query_since(run->entered_ns, now),
+	                                                  .part = ROWS_PROGRAM,
+	                                                  .is_whole = is_whole,
+	                                                  .is_likely = !is_step });
+	query_enter_at(run, thread, now);
+}
+
+/* The sums of all rows until now. */
+static void sum_rows(struct query_run *run)
+{
+	uint64_t most = run->left_ns - run->start_monotonic_ns, cpu_ns;
+
+	run->execution_ns = rows_execution_ns(&run->row_times);
+	if (run->execution_ns > most)
+		run->execution_ns = most;
+	cpu_ns = rows_cpu_ns(&run->row_times);
+	if (cpu_ns > run->execution_ns)
+		cpu_ns = run->execution_ns;
+	run->cpu_estimated_ns += cpu_ns - run->cpu_ns;
+	run->cpu_ns = cpu_ns;
+}
+
+void query_leave_among_rows(struct query_run *run, struct thread *thread, bool is_chosen)
+{
+	struct row_times *rows = &run->row_times;
+	bool is_whole = renew_flag(run, thread);
+	uint64_t now = fast_clock_ns(&thread->clock), took = query_since(run->entered_ns, now), cpu_ns;
+
+	span_run_leave(&run->span);
+	if (is_whole)
+		thread->seen_ns = now;
+	cpu_ns = query_since(run->entered_cpu_ns, cpu_time_at(run, thread, now));
+	rows_pass(rows,
+	          &(struct rows_passed){ .ns = (double)took, .part = ROWS_INSIDE, .is_whole = is_whole });
+	rows->off_ns += cpu_ns < took ? (double)(took - cpu_ns) : 0;
+	run->left_ns = now;
+	if (rows->is_measured) {
+		rows_plan(rows, run->rows + 1, (double)(now - run->start_monotonic_ns));
+		is_chosen = rows_choose(rows); /* with another N than before, maybe */
+	}
+	rows->is_measured = is_chosen;
+	sum_rows(run);
+	run->open->entered_ns = 0;
+	run->open->execution_ns = run->execution_ns;
+	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
+	start_part(run, thread);
+}
+
+void query_leave_learning(struct query_run *run, struct thread *thread)
+{
+	struct row_times *rows = &run->row_times;
+	uint64_t program_ns = query_since(run->left_ns, run->entered_ns), before_ns = run->execution_ns;
+
+	query_leave(run, thread);
+	if (run->span.id || run->counts.has_threads || !switch_flag_is_possible()) {
+		rows->from = ROWS_ALL;
+		return;
+	}
+	rows_learn(rows, run->rows, (double)program_ns, (double)(run->execution_ns - before_ns));
+	if (run->rows + 1 < ROWS_EXACT)
+		return;
+	rows_start(rows, random_next(thread), run->execution_ns, run->cpu_ns);
+	rows->is_measured = true;
+	switch_flag_set();
+	fast_clock_ns(&thread->clock);
+	start_part(run, thread);
 }
 
 /* While it is paused a run holds how long it has run instead of when it began. */
@@ -434,6 +535,7 @@ void query_finish(const struct query_run *run, const struct query_end *end)
 	fill_record(record, run, end);
 	record->duration_ns = duration_ns;
 	record->execution_time_ns = run->execution_ns;
+	record->execution_error_ns = rows_error_ns(&run->row_times);
 	fill_waits(record, run);
 	record->cpu_time_ns = run->cpu_ns;
 	record->prepare_time_ns = end->was_prepared_only ? duration_ns : run->prepare_ns;

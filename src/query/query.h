@@ -15,6 +15,7 @@
 #include "base/hot_path.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
+#include "query/rows.h"
 #include "span/run.h"
 #include "wire/open_run.h"
 #include "wire/statement_counts.h"
@@ -43,6 +44,8 @@ struct query_run {
 	bool is_logged;              /* its text may be stored; set before query_start() */
 	uint64_t publish_after_ns;   /* it is published when it has been open so long, see inspect.h */
 	struct span_run span;        /* where the thread has a trace */
+	struct row_times
+		row_times; /* with it on, entered_ns is the newest reading, of a beginning or an end */
 
 	/* inspect.c only. From `version` on they belong to this place in memory, whatever run is in it. */
 	char mark[8];     /* how `text` began, */
@@ -85,6 +88,11 @@ COLD_PATH void query_find_frame(struct query_run *run);
 COLD_PATH void query_enter_slowly(struct query_run *run, struct thread *thread);
 COLD_PATH void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
 
+/* The same for a run of which not each row is measured. `is_step`: a call for the next row. `is_chosen`: the
+ * row that begins then is to be measured. */
+void query_enter_among_rows(struct query_run *run, struct thread *thread, bool is_step);
+void query_leave_among_rows(struct query_run *run, struct thread *thread, bool is_chosen);
+
 static inline void query_enter_at(struct query_run *run, const struct thread *thread, uint64_t now)
 {
 	run->entered_ns = now;
@@ -95,9 +103,14 @@ static inline void query_enter_at(struct query_run *run, const struct thread *th
 
 static inline void query_enter_clocks(struct query_run *run, struct thread *thread)
 {
-	/* The time is taken last: it is no more than the query's own. */
-	uint64_t now = fast_clock_ns(&thread->clock);
+	uint64_t now;
 
+	if (__builtin_expect(run->row_times.is_on, 0)) {
+		query_enter_among_rows(run, thread, false);
+		return;
+	}
+	/* The time is taken last: it is no more than the query's own. */
+	now = fast_clock_ns(&thread->clock);
 	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
 		query_enter_at(run, thread, now);
 	else
@@ -127,9 +140,14 @@ static inline void query_leave_at(struct query_run *run, uint64_t took, uint64_t
 
 HOT_INLINE void query_leave(struct query_run *run, struct thread *thread)
 {
-	/* First of all: what follows is not the query's. */
-	uint64_t now = fast_clock_ns(&thread->clock), took, cpu_ns;
+	uint64_t now, took, cpu_ns;
 
+	if (__builtin_expect(run->row_times.is_on, 0)) {
+		query_leave_among_rows(run, thread, rows_choose(&run->row_times));
+		return;
+	}
+	/* First of all: what follows is not the query's. */
+	now = fast_clock_ns(&thread->clock);
 	span_run_leave(&run->span);
 	if (__builtin_expect(run->working != thread->id || !cpu_clock_is_valid(thread, now), 0)) {
 		query_leave_slowly(run, thread, now);
@@ -143,6 +161,50 @@ HOT_INLINE void query_leave(struct query_run *run, struct thread *thread)
 	}
 	query_leave_at(run, took, cpu_ns);
 	run->cpu_estimated_ns += cpu_ns;
+}
+
+/* Whether nothing has happened on the thread since the newest reading but rows that were not measured. */
+HOT_INLINE bool query_is_undisturbed(const struct query_run *run, const struct thread *thread)
+{
+	return thread->clock.newest == run->entered_ns && switch_flag_is_set();
+}
+
+/* query_enter() and query_leave() around a row, which may pass unmeasured (query/rows.h). */
+HOT_INLINE void query_enter_row(struct query_run *run, struct thread *thread)
+{
+	if (!run->row_times.is_on) {
+		query_enter(run, thread);
+	} else if (!run->row_times.is_measured && query_is_undisturbed(run, thread)) {
+		run->open->entered_ns = run->entered_ns;
+		__atomic_store_n(&run->working, thread->id, __ATOMIC_RELAXED); /* only to be seen */
+	} else {
+		query_enter_among_rows(run, thread, true);
+	}
+}
+
+/* A run has had ROWS_LEARNED_FROM rows, and all of them are measured. */
+void query_leave_learning(struct query_run *run, struct thread *thread);
+
+HOT_INLINE void query_leave_row(struct query_run *run, struct thread *thread)
+{
+	struct row_times *rows = &run->row_times;
+	bool is_chosen;
+
+	if (!rows->is_on) {
+		if (__builtin_expect(run->rows < rows->from, 1))
+			query_leave(run, thread);
+		else
+			query_leave_learning(run, thread);
+		return;
+	}
+	is_chosen = rows_choose(rows);
+	if (rows->is_measured || is_chosen || !query_is_undisturbed(run, thread)) {
+		query_leave_among_rows(run, thread, is_chosen);
+		return;
+	}
+	rows->unmeasured++;
+	run->open->entered_ns = 0;
+	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
 }
 
 /* The run is inside another query, `parent`, whose initial query it shares. */

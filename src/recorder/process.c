@@ -17,6 +17,7 @@
 #include "base/lock.h"
 #include "base/memory_headroom.h"
 #include "base/own_process.h"
+#include "base/switch_flag.h"
 #include "recorder/confined.h"
 #include "handover/handover.h"
 #include "handover/shared_ring.h"
@@ -228,6 +229,7 @@ static int start(const qp_config *config)
 		storing_here()->stop();
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
+	switch_flag_begin();
 	watch_cost_calibrate();
 	session_labels_follow(NULL);
 	label_sets_publish();

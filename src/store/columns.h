@@ -169,7 +169,8 @@
 	FILED(call_stack, INTEGER, COLUMN_ZERO, rows->call_stack) \
 	SHOWN(caller, TEXT, 0, "coalesce(b.caller, '')") \
 	SHOWN(caller_function, TEXT, 0, "coalesce(b.caller_function, '')") \
-	SHOWN(call_stack_id, INTEGER, 0, "q.call_stack")
+	SHOWN(call_stack_id, INTEGER, 0, "q.call_stack") \
+	STORED(execution_time_error_ns, INTEGER, COLUMN_ZERO, 0, record->execution_error_ns)
 
 /* The tables that query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
 #define QUERY_LOG_JOINS(JOIN) \

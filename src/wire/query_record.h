@@ -41,6 +41,8 @@ struct query_record {
 	uint64_t start_realtime_ns;
 	uint64_t duration_ns;        /* CLOCK_MONOTONIC, first step to the end */
 	uint64_t execution_time_ns;  /* the part of the duration in which a thread was inside its calls */
+	uint64_t execution_error_ns; /* its standard error: not all rows of long runs are measured
+	                                (query/rows.h) */
 	uint64_t cpu_time_ns;        /* the CPU time of that part, see query.h */
 	uint64_t prepare_time_ns;    /* the part of the duration before the first step */
 	uint64_t worker_cpu_time_ns; /* of threads that SQLite made for the query */

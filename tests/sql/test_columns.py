@@ -23,7 +23,8 @@ NOT_SENT = {
     "trace_log": TIMES | {"session_id", "interval_ns", "trigger_opcode"},
     "query_log": {"query_start_time_microseconds", "session_id", "expanded_query", "library_path", "threads",
                   "weight_cpu", "weight_real", "reads", "writes", "syncs", "major_faults", "minor_faults",
-                  "voluntary_switches", "involuntary_switches", "worker_wait_ns", "profiler_cost_ns", "call_stack_id"},
+                  "voluntary_switches", "involuntary_switches", "worker_wait_ns", "profiler_cost_ns", "call_stack_id",
+                  "execution_time_error_ns"},
     "statement_stats": {"cpu_time_estimated_ns", "reprepares"},
 }
 

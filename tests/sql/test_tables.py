@@ -22,7 +22,8 @@ QUERY_LOG = """query_id initial_query_id type query_start_time_microseconds quer
     parent_query_id execution_time_ns threads labels otel_trace_id otel_span_id
     lock_wait_ns io_read_ns io_write_ns io_sync_ns mutex_wait_ns sleep_ns other_wait_ns run_delay_ns rest_ns
     reads read_bytes writes write_bytes syncs major_faults minor_faults voluntary_switches
-    involuntary_switches plan_hash worker_wait_ns profiler_cost_ns caller caller_function call_stack_id""".split()
+    involuntary_switches plan_hash worker_wait_ns profiler_cost_ns caller caller_function call_stack_id
+    execution_time_error_ns""".split()
 SLOW = """WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 400000)
     SELECT count(*) FROM c WHERE printf('%d', i) LIKE '%9%'"""
 

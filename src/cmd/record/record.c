@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/filters.h"
+#include "base/switch_flag.h"
 #include "base/text.h"
 #include "cmd/file/embed.h"
 #include "cmd/file/file_map.h"
@@ -201,7 +202,7 @@ static int set_preload(void)
 {
 	char library[PATH_MAX], preload[PATH_MAX];
 	const char *others = getenv("LD_PRELOAD");
-	char *both = NULL, filters[12];
+	char *both = NULL, filters[12], flag[12];
 
 	if (!library_find("libqueryprof-recorder.so", library) ||
 	    !library_find("libqueryprof-preload.so", preload))
@@ -216,9 +217,11 @@ static int set_preload(void)
 		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded",
 		                preload);
 	snprintf(filters, sizeof(filters), "%d", filters_here());
+	snprintf(flag, sizeof(flag), "%u", switch_flag_test());
 	/* Last: some preloads must come first, and none of them defines queryprof's functions. */
 	if (asprintf(&both, "%s%s%s", others ? others : "", others && *others ? ":" : "", preload) < 0 ||
-	    setenv("LD_PRELOAD", both, 1) || setenv(FILTERS_VARIABLE, filters, 1))
+	    setenv("LD_PRELOAD", both, 1) || setenv(FILTERS_VARIABLE, filters, 1) ||
+	    setenv(SWITCH_FLAG_VARIABLE, flag, 0)) /* a test may have said no */
 		return complain("record: out of memory");
 	free(both);
 	return COMMAND_FINE;

@@ -141,7 +141,10 @@ HOT_PATH bool hot_call_end(struct run *run, struct thread *thread, struct callin
 	    !sampler_ring())
 		return false;
 	nesting_set(thread, 0);
-	query_leave(&run->query, thread);
+	if (rc == SQLITE_ROW)
+		query_leave_row(&run->query, thread);
+	else
+		query_leave(&run->query, thread);
 	run->tag_thread = NULL;
 	pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc, .is_in_call = true });
 	hot_call_release_slot(calling);

@@ -86,7 +86,10 @@ HOT_INLINE bool hot_call_acquire(const struct hot_call *call, struct session *se
 	if (run->prepared || !host_api(library)->stmt_busy(stmt) ||
 	    !runs_acquire_private(run, session, stmt, call->number))
 		return false;
-	query_enter(&run->query, call->thread);
+	if (may_begin) /* a step */
+		query_enter_row(&run->query, call->thread);
+	else
+		query_enter(&run->query, call->thread);
 	return true;
 }
 

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/rows.h"
+
+#include <string.h>
+
+#include "base/fast_clock.h"
+
+/* A part that is disturbed is long if it takes so much more than twice the usual; one that is not disturbed,
+ * if it is that much more. */
+#define LONG_NS 1000
+#define LONG_WHOLE_NS 50000
+
+#define ERROR_MOST 0.01
+#define DISTURBED_MOST 4 /* rows of which one is */
+
+/* --- what a reading takes --------------------------------------------------------------------- */
+
+#define TRIES 8
+#define READINGS 16
+
+/* The fastest of some tries: ns of a reading that another one follows. */
+static double measure_reading(void)
+{
+	struct fast_clock clock = { 0 };
+	double least = 0;
+
+	fast_clock_ns(&clock);
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t start = fast_clock_ns(&clock), took;
+		for (int reading = 1; reading < READINGS; reading++)
+			fast_clock_ns(&clock);
+		took = fast_clock_ns(&clock) - start;
+		if (i == 0 || (double)took < least)
+			least = (double)took;
+	}
+	return least / READINGS;
+}
+
+static double reading_ns(void)
+{
+	/* Atomic; of the kernel's clock, and of the processor's counter. */
+	static double known[2];
+	double *ns = &known[__atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED) != 0], now;
+
+	__atomic_load(ns, &now, __ATOMIC_RELAXED);
+	if (now == 0) {
+		now = measure_reading();
+		__atomic_store(ns, &now, __ATOMIC_RELAXED);
+	}
+	return now;
+}
+
+/* --- measured rows ------------------------------------------------------------------------------- */
+
+static double mean(const struct row_times *rows, enum rows_part part)
+{
+	return rows->sum[part] / rows->count;
+}
+
+static double variance(const struct row_times *rows, enum rows_part part)
+{
+	double square = rows->squares[part] / rows->count - mean(rows, part) * mean(rows, part);
+
+	return square > 0 ? square : 0;
+}
+
+/* As it would have been without the readings. */
+static void add_measured(struct row_times *rows, double program_ns, double inside_ns)
+{
+	const double parts[ROWS_PARTS] = {
+		[ROWS_PROGRAM] = program_ns - rows->reading_ns, [ROWS_INSIDE] = inside_ns - rows->reading_ns
+	};
+
+	rows->count++;
+	for (int part = 0; part < ROWS_PARTS; part++) {
+		rows->sum[part] += parts[part];
+		rows->squares[part] += parts[part] * parts[part];
+	}
+}
+
+void rows_learn(struct row_times *rows, uint64_t count, double program_ns, double inside_ns)
+{
+	if (count == ROWS_LEARNED_FROM) {
+		rows->count = 0;
+		rows->reading_ns = reading_ns();
+		memset(rows->sum, 0, sizeof(rows->sum));
+		memset(rows->squares, 0, sizeof(rows->squares));
+	}
+	add_measured(rows, program_ns, inside_ns);
+}
+
+void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, uint64_t cpu_ns)
+{
+	rows->is_on = true;
+	rows->is_measured = false;
+	rows->halves = 0;
+	rows->unmeasured = 0;
+	rows->random = random | 1;
+	rows->planned_at = 2 * ROWS_EXACT;
+	rows->has_program = variance(rows, ROWS_PROGRAM) < variance(rows, ROWS_INSIDE);
+	rows->disturbed = 0;
+	rows->exact_ns = execution_ns;
+	rows->exact_cpu_ns = cpu_ns;
+	rows->inside_ns = rows->off_ns = rows->square = rows->program_ns = 0;
+}
+
+/* Each row is taken to be as those that were measured before it. */
+static void add_rows(struct row_times *rows, uint32_t count)
+{
+	if (rows->has_program)
+		rows->inside_ns -= count * mean(rows, ROWS_PROGRAM);
+	else
+		rows->inside_ns += count * mean(rows, ROWS_INSIDE);
+}
+
+/* By what a measured row differs from that, N of them do, of which the others have no readings. */
+static void use_measured(struct row_times *rows, double program_ns, double inside_ns)
+{
+	enum rows_part part = rows->has_program ? ROWS_PROGRAM : ROWS_INSIDE;
+	double n = (double)(1u << rows->halves), ns = rows->has_program ? program_ns : inside_ns;
+	double off = ns - rows->reading_ns - mean(rows, part), of_n = n * off + rows->reading_ns;
+
+	rows->inside_ns += rows->has_program ? -of_n : of_n;
+	rows->square += n * (n - 1) * off * off;
+	add_measured(rows, program_ns, inside_ns);
+}
+
+/* --- what has passed -------------------------------------------------------------------------- */
+
+/* What belongs to the part, and stands for nothing else. */
+static void add_once(struct row_times *rows, enum rows_part part, double ns)
+{
+	if (rows->has_program && part == ROWS_PROGRAM)
+		rows->inside_ns -= ns;
+	else if (!rows->has_program && part == ROWS_INSIDE)
+		rows->inside_ns += ns;
+}
+
+void rows_pass(struct row_times *rows, const struct rows_passed *passed)
+{
+	double row_ns = mean(rows, ROWS_PROGRAM) + mean(rows, ROWS_INSIDE);
+	double usual_ns = rows->is_measured ? mean(rows, passed->part) : (rows->unmeasured + 1) * row_ns;
+	double ns = passed->ns, beyond = ns - usual_ns;
+	bool is_long = ns > 2 * usual_ns + (passed->is_whole ? LONG_WHOLE_NS : LONG_NS);
+
+	if (rows->has_program)
+		rows->inside_ns += ns;
+	rows->disturbed += !passed->is_whole;
+	add_rows(rows, rows->unmeasured + (passed->part == ROWS_INSIDE));
+	rows->unmeasured = 0;
+	if (!rows->is_measured) /* this one is in no other row of the part */
+		add_once(rows, passed->part, rows->reading_ns);
+	if (is_long && (!passed->is_whole || passed->is_likely)) {
+		add_once(rows, passed->part, beyond);
+		ns = usual_ns;
+	}
+	if (is_long && passed->is_whole && !rows->is_measured)
+		rows->square += beyond * beyond;
+	if (rows->is_measured && passed->part == ROWS_PROGRAM)
+		rows->program_ns = ns;
+	else if (rows->is_measured)
+		use_measured(rows, rows->program_ns, ns);
+}
+
+void rows_plan(struct row_times *rows, uint64_t count, double duration_ns)
+{
+	double program = variance(rows, ROWS_PROGRAM), inside = variance(rows, ROWS_INSIDE), room;
+
+	if (count < rows->planned_at)
+		return;
+	if (rows->disturbed * DISTURBED_MOST > count - rows->planned_at / 2) {
+		rows->is_on = false;
+		rows->from = ROWS_ALL_AGAIN;
+		return;
+	}
+	rows->disturbed = 0;
+	rows->planned_at = 2 * count;
+	rows->has_program = program < inside;
+	/* The run is twice as long then. So the error is at most half of what is allowed at that moment, and
+	 * never more in between. */
+	room = ERROR_MOST * duration_ns;
+	room = room * room - rows->square;
+	rows->halves = 0;
+	while (2u << rows->halves <= ROWS_MOST &&
+	       (double)((2u << rows->halves) - 1) * (double)count * (rows->has_program ? program : inside) <=
+	               room)
+		rows->halves++;
+}
+
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static uint64_t at_least_none(double ns)
+{
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
+uint64_t rows_execution_ns(const struct row_times *rows)
+{
+	return rows->exact_ns + at_least_none(rows->inside_ns);
+}
+
+uint64_t rows_cpu_ns(const struct row_times *rows)
+{
+	return rows->exact_cpu_ns + at_least_none(rows->inside_ns - rows->off_ns);
+}
+
+uint64_t rows_error_ns(const struct row_times *rows)
+{
+	return rows->is_on || rows->from == ROWS_ALL_AGAIN ? at_least_none(__builtin_sqrt(rows->square)) : 0;
+}

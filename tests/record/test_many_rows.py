@@ -1,0 +1,64 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Of a run with many rows not each one is measured. Its time is that of the program's own clocks, within the error that is
+stated; what was long is found, whichever row it was in, or between which ones.
+
+usage: test_many_rows.py QUERYPROF MANY_ROWS"""
+
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import *
+
+MANY_ROWS = os.path.abspath(sys.argv.pop(1))
+ROWS = 60000
+SEEDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", 3))
+FLAG = "QUERYPROF_RECORD_SWITCH_FLAG"
+
+
+class ManyRows(Recording):
+    def run_many(self, seed, **environment):
+        done = self.record(MANY_ROWS, str(ROWS), str(seed), options=("--append",), env={**os.environ, **environment})
+        self.assertEqual(done.returncode, 0, self.seen)
+        inside, lasted, longer, own_cpu = map(int, done.stdout.split())
+        rows, duration, execution, error, cpu, sleep = self.rows("""SELECT result_rows, query_duration_ns, execution_time_ns,
+            execution_time_error_ns, cpu_time_ns, sleep_ns FROM query_log ORDER BY query_duration_ns DESC LIMIT 1""")[0]
+        os.remove(self.trace)
+        self.seen += "\nseed %d: inside %d of %d, program's clocks %d of %d, error %d, CPU %d" % (
+            seed, execution, duration, inside, lasted, error, cpu)
+        self.assertEqual(rows, ROWS, self.seen)
+        # Of a row the program's clocks have what the wrapper does, too, and so a part of the turns that others had.
+        self.assertTrue(-1000000 < lasted - duration < 0.03 * lasted + 5000000, self.seen)
+        others = max(0, lasted - own_cpu - 120000000)
+        near = 5 * error + 0.03 * inside + 150 * ROWS + 0.15 * others
+        self.assertLess(abs(execution - inside), near, self.seen)
+        # Two sleeps and a long row: one is the program's.
+        self.assertGreater(longer, 170000000)
+        self.assertGreater(duration - execution, 59000000, self.seen)
+        self.assertGreater(sleep, 59000000, self.seen)
+        self.assertLess(sleep + cpu, execution + 1000000, self.seen)
+        return error, duration
+
+    def test_clocks_agree(self):
+        is_proven = self.record("sh", "-c", "echo $" + FLAG, options=()).stdout.strip() != "0"
+        for seed in range(1, SEEDS + 1):
+            error, duration = self.run_many(seed)
+            # An error of 0: a kernel or a libc with which each row is measured.
+            self.assertEqual(error > 0, is_proven, self.seen)
+            # Less than the sleep between two rows, which would not have been found.
+            self.assertLess(error, 20000000 + 0.005 * duration, self.seen)
+
+    def test_rows_with_other_statements_between_are_exact(self):
+        done = self.record("/usr/bin/python3", "-c", """
+import sqlite3
+c = sqlite3.connect(':memory:')
+for row in c.execute('WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r LIMIT 3000) SELECT i FROM r'):
+    c.execute('SELECT ?', row).fetchall()""", options=("--setting", "log_queries_min_query_duration_ns=0"))
+        self.assertEqual(self.rows("""SELECT result_rows, execution_time_error_ns FROM query_log
+            WHERE query LIKE 'WITH%'"""), [(3000, 0)], self.seen)
+
+    def test_each_row_is_measured(self):
+        self.assertEqual(self.run_many(1, **{FLAG: "0"})[0], 0, self.seen)
+
+
+unittest.main()
