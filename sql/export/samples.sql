@@ -5,11 +5,8 @@
 -- OpenTelemetry. span: where :with_links is not NULL, for export/link.sql. Where :with_times is not NULL the
 -- other times are there, too: is_other.
 SELECT timestamp_ns, weight, period_ns, value, stack_id, truncated, run, thread, labels,
-       program, (SELECT node FROM program_opcodes AS o WHERE o.program = runs.program AND o.address = nullif(s.opcode, 0)),
-       coalesce((SELECT name FROM wait_causes WHERE cause = wait & 255)
-                || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = wait >> 8), ''), '') AS wait,
-       (SELECT context FROM samples WHERE samples.timestamp_ns = s.timestamp_ns) AS context,
-       iif(:with_links IS NOT NULL, (SELECT span FROM samples WHERE samples.timestamp_ns = s.timestamp_ns), 0) AS span,
+       program, iif(program, (SELECT node FROM program_opcodes AS o WHERE o.program = runs.program AND o.address = nullif(s.opcode, 0)), NULL),
+       wait, context, iif(:with_links IS NOT NULL, span, 0) AS span,
        trace_type,
        NOT (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU')) AS is_other
 FROM temp.selected_samples AS s

@@ -4,7 +4,7 @@
 -- two that begin together the longer one first. attributes, events: as OTLP has them, JSON arrays. process: the row
 -- of it. :with_runs (not NULL): also the selected runs that are in no trace. After span_texts.sql.
 WITH sampled AS MATERIALIZED (
-	SELECT DISTINCT span FROM temp.selected_samples CROSS JOIN samples USING (timestamp_ns) WHERE span <> 0),
+	SELECT DISTINCT span FROM temp.selected_samples WHERE span <> 0),
 wanted AS MATERIALIZED (
 	SELECT DISTINCT trace_id FROM temp.span_texts
 	WHERE query IN (SELECT id FROM temp.selected) OR span IN (SELECT span FROM sampled))

@@ -6,13 +6,19 @@
 -- samples under it. sampled_…_ms: what the samples add up to; of wall time those of type Real, or of CPU and OffCPU, where waits were sampled. percent: of all of
 -- these samples' time, of CPU time where there is some.
 WITH texts_of AS MATERIALIZED (SELECT labels, value FROM label_values WHERE key = :key),
+sums AS MATERIALIZED (
+	SELECT comment, labels, trace_type, sum(samples) AS samples, sum(value) AS value FROM temp.selected_sums GROUP BY 1, 2, 3),
 texts AS MATERIALIZED (
-	SELECT c.value AS of_comment, o.value AS own, run, trace_type, samples, s.value AS value
-	FROM temp.selected_sums AS s LEFT JOIN texts_of AS c ON c.labels = comment LEFT JOIN texts_of AS o ON o.labels = s.labels),
-named AS MATERIALIZED (
-	SELECT coalesce(of_comment, own, '') || '' AS label, of_comment IS NULL AND own IS NOT NULL AS is_own,
-	       run, trace_type, samples, value
+	SELECT DISTINCT comment, s.labels AS labels, c.value AS of_comment, o.value AS own
+	FROM sums AS s LEFT JOIN texts_of AS c ON c.labels = comment LEFT JOIN texts_of AS o ON o.labels = s.labels),
+names AS MATERIALIZED (
+	SELECT comment, labels, coalesce(of_comment, own, '') || '' AS label, of_comment IS NULL AND own IS NOT NULL AS is_own
 	FROM texts),
+named AS MATERIALIZED (
+	SELECT label, is_own, trace_type, samples, value FROM sums JOIN names USING (comment, labels)),
+sampled AS MATERIALIZED (
+	SELECT label AS of_label, count(DISTINCT nullif(run, 0)) AS runs
+	FROM (SELECT run, comment, labels FROM temp.selected_sums) JOIN names USING (comment, labels) GROUP BY 1),
 main AS MATERIALIZED (
 	SELECT CASE WHEN sum(trace_type = 'CPU') THEN 'CPU' WHEN sum(trace_type = 'Real') THEN 'Real' ELSE 'OffCPU' END AS main,
 	       sum(trace_type = 'OffCPU') AS waits, max(is_own) AS any_own
@@ -36,15 +42,15 @@ lines AS MATERIALIZED (
 	       iif(is_counted, CAST(sum(runs) AS INTEGER), NULL) AS runs,
 	       iif(is_counted, round(sum(wall) / 1e6, 4), NULL) AS wall_ms,
 	       iif(is_counted, round(sum(cpu) / 1e6, 4), NULL) AS cpu_ms,
-	       count(DISTINCT nullif(run, 0)) AS sampled_runs,
+	       coalesce((SELECT sampled.runs FROM sampled WHERE of_label = label), 0) AS sampled_runs,
 	       round(sum(value) FILTER (WHERE trace_type = 'CPU') / 1e6, 1) AS sampled_cpu_ms,
 	       round(coalesce(sum(value) FILTER (WHERE trace_type = 'Real'),
 	                      iif(waits, sum(value) FILTER (WHERE trace_type IN ('CPU', 'OffCPU')), NULL)) / 1e6, 1) AS sampled_wall_ms,
 	       sum(samples) AS samples,
 	       round(100 * total(value) FILTER (WHERE trace_type = main) / max(whole, 1), 1) AS percent
 	FROM (SELECT *, NOT (max(is_own) OVER (PARTITION BY label) OR (label = '' AND any_own) OR any_logged) AS is_counted
-	      FROM (SELECT label, is_own, run, trace_type, samples, value, NULL AS runs, NULL AS wall, NULL AS cpu FROM named
-	            UNION ALL SELECT label, 0, NULL, NULL, 0, NULL, runs, wall, cpu FROM counted),
+	      FROM (SELECT label, is_own, trace_type, samples, value, NULL AS runs, NULL AS wall, NULL AS cpu FROM named
+	            UNION ALL SELECT label, 0, NULL, 0, NULL, runs, wall, cpu FROM counted),
 	           main, (SELECT EXISTS (SELECT 1 FROM temp.selected_parts WHERE runs IS NULL AND logged > 0) AS any_logged),
 	           (SELECT total(value) FILTER (WHERE trace_type = main) AS whole FROM named, main))
 	GROUP BY 1 ORDER BY percent DESC, samples DESC, label

@@ -57,10 +57,9 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
        OR iif(finished, query_duration_ns, last_ns - first_ns) >= CAST(:min_duration AS INTEGER))
   AND (:label IS NULL
        OR coalesce((SELECT matches FROM statements JOIN selected_labels USING (labels) WHERE statements.id = statement),
-                   (SELECT max(matches) FROM selected_labels
-                    WHERE labels = runs.labels OR matches AND labels IN (
-			SELECT samples.labels FROM samples
-			WHERE timestamp_ns BETWEEN first_ns AND last_ns AND samples.query = runs.id))))
+                   (SELECT matches FROM selected_labels WHERE labels = runs.labels AND matches), id IN (
+			SELECT q.id FROM samples AS s CROSS JOIN queries AS q ON q.id = s.query AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
+			WHERE s.labels IN (SELECT labels FROM selected_labels WHERE matches))))
   AND (:failed IS NULL OR exception_code <> 0)
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
   AND (:process IS NULL OR process IN (
@@ -106,17 +105,17 @@ WHERE place = 1 AND NOT has_plan GROUP BY hash;
 
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS
-SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run, stack_id, truncated, weight,
-       period_ns, value, labels, wait, wait_ns, opcode
-FROM sample_values LEFT JOIN selected
+SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run, stack AS stack_id, truncated, weight,
+       period_ns, size + weight * period_ns AS value, s.labels AS labels, wait, wait_ns, opcode, s.context AS context, s.span AS span
+FROM samples AS s JOIN series ON series.id = s.series LEFT JOIN selected
   ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
 WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(last_ns) FROM selected)
   AND (selected.id IS NOT NULL OR EXISTS (SELECT 1 FROM selected WHERE id = 0))
   AND (NOT EXISTS (SELECT 1 FROM selected_labels)
        OR coalesce((SELECT matches FROM selected_labels
                     WHERE labels = (SELECT statements.labels FROM queries JOIN statements ON statements.id = statement
-                                    WHERE queries.id = sample_values.query)),
-                   (SELECT matches FROM selected_labels WHERE labels = sample_values.labels)));
+                                    WHERE queries.id = s.query)),
+                   (SELECT matches FROM selected_labels WHERE labels = s.labels)));
 
 -- The same for statements that sum up: with sum() and, for longest, max(), whatever rows there are. The command
 -- has the sums by what a statement reads in a virtual table of this name (src/cmd/file/selected_sums.h), which is faster.

@@ -4,14 +4,10 @@
 -- sampled_ms is what the samples add up to, on the CPU clock with :by cpu, else on the wall clock.
 -- statement is the normalized_query_hash in hexadecimal, in a table its beginning.
 WITH sampled AS MATERIALIZED (
-	-- The cast gives the column a type, without which the join below has no index.
-	SELECT CAST(normalized_query_hash AS INTEGER) AS hash, sum(value) AS value
-	FROM temp.selected_samples JOIN temp.selected_runs AS runs ON runs.id = run
-	WHERE :for_table IS NULL
+	SELECT hash, sum(value) AS value FROM temp.selected_sums
+	WHERE :for_table IS NULL AND logged AND NOT is_worker
 	  AND iif(:by = 'cpu', trace_type = 'CPU', trace_type IN (SELECT trace_type FROM temp.wall_types))
-	  AND (worker_cpu_time_ns = 0 OR thread IN (
-	        SELECT id FROM threads WHERE process = runs.process AND thread_id = runs.thread_id))
-	GROUP BY normalized_query_hash),
+	GROUP BY hash),
 shown AS MATERIALIZED (
 	SELECT round(100 * share, 1) AS "share_%",
 	       round(wall / 1e6, 4) AS wall_ms,

@@ -25,15 +25,21 @@ void export_reader_free(struct export_reader *reader)
 	vector_free(&reader->labels);
 	vector_free(&reader->stacks);
 	vector_free(&reader->links);
+	vector_free(&reader->waits);
 	plan_paths_free(&reader->paths);
 	index_free(&reader->label_index);
 	index_free(&reader->stack_index);
 	index_free(&reader->link_index);
+	index_free(&reader->wait_index);
 	names_free(reader->names);
 }
 
 int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *path, uint32_t side)
 {
+	static const char wait_sql[] =
+		"SELECT coalesce('[wait: ' || (SELECT name FROM wait_causes WHERE cause = ?1 & 255)"
+		" || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = ?1 >> 8), '') || ']', '')";
+
 	reader->path = path;
 	reader->side = side;
 	reader->db = db;
@@ -43,6 +49,7 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	    (!reader->has_links ||
 	     (sqlite3_exec(db, sql_export_links, NULL, NULL, NULL) == SQLITE_OK &&
 	      sqlite3_prepare_v2(db, sql_export_link, -1, &reader->link_of, NULL) == SQLITE_OK)) &&
+	    sqlite3_prepare_v2(db, wait_sql, -1, &reader->wait_of, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &reader->stack_of, NULL) ==
 	            SQLITE_OK)
 		return COMMAND_FINE;
@@ -54,8 +61,9 @@ void export_reader_detach(struct export_reader *reader)
 	sqlite3_finalize(reader->labels_of);
 	sqlite3_finalize(reader->stack_of);
 	sqlite3_finalize(reader->link_of);
+	sqlite3_finalize(reader->wait_of);
 	plan_paths_close(&reader->paths);
-	reader->labels_of = reader->stack_of = reader->link_of = NULL;
+	reader->labels_of = reader->stack_of = reader->link_of = reader->wait_of = NULL;
 }
 
 /* --- stacks and labels ------------------------------------------------ */
@@ -239,14 +247,26 @@ static const struct export_stack *find_bare_stack(struct export_reader *reader, 
 	return stack ? *stack : NULL;
 }
 
-/* The frame that stands for what the thread waited for, as code that it was in. `wait`: the cause,
- * a space, and the object. "" for no wait; NULL: no memory. */
-static const char *find_leaf(struct export_reader *reader, const char *wait)
+/* The frame that stands for what the thread waited for, as code that it was in: the cause and the
+ * object. "" for no wait; NULL after a complaint. */
+static const char *find_leaf(struct export_reader *reader, int64_t wait)
 {
-	char text[96];
-
-	snprintf(text, sizeof(text), wait[0] ? "[wait: %s]" : "%s", wait);
-	return names_keep(reader->names, text);
+	if (!wait)
+		return "";
+	const char **leaf =
+		index_item(&reader->wait_index,
+	                   hash_words((const uint64_t[]){ reader->side, (uint64_t)wait }, 2), &reader->waits);
+	if (leaf && !*leaf) {
+		sqlite3_bind_int64(reader->wait_of, 1, wait);
+		sqlite3_step(reader->wait_of);
+		*leaf = names_keep(reader->names, column_text(reader->wait_of, 0));
+		sqlite3_reset(reader->wait_of);
+	}
+	if (!leaf || !*leaf) {
+		complain_of_memory();
+		return NULL;
+	}
+	return *leaf;
 }
 
 /* With the plan's nodes, the wait for a leaf, on the root that the labels say. NULL after a
@@ -316,15 +336,13 @@ bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const
 	const struct plan_path *path;
 	int code = plan_paths_find(&reader->paths, reader->names, reader->side, sqlite3_column_int64(row, 9),
 	                           sqlite3_column_int64(row, 10), &path);
-	const char *leaf = find_leaf(reader, column_text(row, 11));
+	const char *leaf = find_leaf(reader, sqlite3_column_int64(row, 11));
 	if (code != SQLITE_OK) {
 		complain("%s: %s", reader->path, sqlite3_errstr(code));
 		return false;
 	}
-	if (!leaf) {
-		complain_of_memory();
+	if (!leaf)
 		return false;
-	}
 	sample->stack = find_stack(reader, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5),
 	                           sample->labels->root, path, leaf);
 	if (!sample->stack)

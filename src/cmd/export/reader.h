@@ -18,17 +18,18 @@ struct export_reader {
 	const char *root_key; /* of the label that stacks stand on; NULL: none */
 	bool has_links;       /* samples are wanted with the spans that they fell into */
 	struct names *names;
-	struct index label_index, stack_index, link_index; /* by side and row number; or by span */
+	struct index label_index, stack_index, link_index,
+		wait_index; /* by side and row number; by span, by wait */
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
-	VECTOR(const char *) links;
+	VECTOR(const char *) links, waits;
 	struct plan_paths paths;
 	int64_t weight, value; /* of all samples so far */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *labels_of, *stack_of, *link_of;
+	sqlite3_stmt *labels_of, *stack_of, *link_of, *wait_of;
 };
 
 /* `reader` is zeroed, but for root_key and has_links. A command_result. */
