@@ -7,7 +7,7 @@
 #include "base/loader.h"
 #include "interpreter/language.h"
 
-static const struct language *const languages[] = { &language_python };
+static const struct language *const languages[] = { &language_python, &language_perl, &language_php };
 #define LANGUAGES (sizeof(languages) / sizeof(languages[0]))
 
 /* What is known of each. */

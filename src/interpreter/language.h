@@ -22,6 +22,8 @@ struct language {
 };
 
 extern const struct language language_python;
+extern const struct language language_perl;
+extern const struct language language_php;
 
 /* The address of what the object defines for others; 0: it defines none of that name and type (STT_…). */
 uintptr_t language_symbol(const struct dl_phdr_info *info, const char *name, unsigned type);

@@ -39,8 +39,10 @@ static bool contains(const struct call_frame_view *view, const char *part)
 /* Whether the frame is a library's, or the language's own, by where such files lie. Not an application's. */
 static bool is_library(const struct call_frame_view *view)
 {
-	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ",
-		                             "<string>" };
+	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/lib/python3",
+		                             "<frozen ",        "<string>",        "/vendor/",
+		                             "/usr/share/php/", "/usr/share/perl", "/perl5/",
+		                             "/perl/5.",        "/perl-base/" };
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (contains(view, parts[i]))

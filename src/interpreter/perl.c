@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of Perl 5.32 to 5.40 with threads (ithreads), whose interpreter is a structure of its thread.
+ * Nothing of Perl's is called: pthread_getspecific() returns the interpreter, and the rest is read.
+ *
+ * Without threads Perl has no PL_thr_key, so it has no call stacks.
+ *
+ * The structures of contexts, instructions and names are those of Perl's public headers. Where the
+ * interpreter has its newest instruction and its context stack is found: one word leads to what is executed
+ * as a nextstate, and one to a stack that the word before it names, too. Each context must lead to such an
+ * instruction, and each sub must have a sub's type: so in a build with other structures a stack ends.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "handler/unwind/stack_copy.h"
+#include "interpreter/language.h"
+
+#define CONTEXTS_WALKED_MAX 4096
+#define FUNCTION_BYTES 160
+#define FILE_BYTES 512
+#define INTERPRETER_WORDS 64   /* those that are searched */
+#define INTERPRETER_BYTES 8192 /* PL_compiling lies within them */
+#define CONTEXT_BYTES 104
+#define NAME_BYTES_MAX 4096
+
+/* Offsets in bytes. */
+enum {
+	COP_CODE = 16, /* the function that executes it */
+	COP_LINE = 36,
+	COP_FILE = 48,
+	STACK_ARRAY = 0,
+	STACK_CONTEXTS = 8,
+	STACK_BACK = 16,
+	STACK_NEWEST = 32,
+	STACK_MAX = 36,
+	STACK_TYPE = 44,
+	CONTEXT_TYPE = 0,
+	CONTEXT_COP = 16, /* of the caller */
+	CONTEXT_SUB = 72,
+	VALUE_BODY = 0,
+	VALUE_FLAGS = 12,
+	VALUE_ARRAY = 16,
+	SUB_PACKAGE = 32, /* of the bodies */
+	SUB_NAME = 56,
+	SUB_FLAGS = 92,
+	GLOB_NAME = 32,
+	GLOB_PACKAGE = 40,
+	PACKAGE_MAX = 24,
+	PACKAGE_BYTES = 32,
+	NAMES_COUNT = 28, /* of what a package has beside a hash, which begins with the name */
+	NAME_SIZE = 4,
+	NAME_FIRST = 8,
+};
+
+enum { TYPE_GLOB = 9, TYPE_PACKAGE = 12, TYPE_SUB = 13, TYPE_FORMAT = 14 }; /* the low byte of flags */
+enum { CONTEXT_IS_SUB = 9, CONTEXT_IS_FORMAT = 10, CONTEXT_IS_EVAL = 11, CONTEXT_LAST = 13 };
+enum { CONTEXT_TYPES = 15, EVAL_IS_BLOCK = 0x40, SUB_IS_FAKE = 0x80 };
+enum { SUB_HAS_NAME = 0x8000, SUB_IS_LEXICAL = 0x10000 };
+enum { STACK_MAIN = 1, STACK_TYPE_LAST = 16 };
+
+/* What the loaded interpreter has. */
+static struct {
+	const pthread_key_t *key;
+	uintptr_t nextstate, dbstate;
+	bool packages_have_bodies; /* 5.36 on: the name lies behind the hash's body, not behind its array */
+	uint32_t offsets; /* atomic; of the newest instruction and, shifted, of the stack; 0: not found */
+	uint32_t trials;  /* atomic */
+} perl;
+
+static uintptr_t find(const struct dl_phdr_info *info)
+{
+	uintptr_t key = language_symbol(info, "PL_thr_key", STT_OBJECT);
+	uintptr_t revision = language_symbol(info, "PL_revision", STT_OBJECT);
+	uintptr_t version = language_symbol(info, "PL_version", STT_OBJECT);
+	unsigned minor;
+
+	if (!key || !revision || !version || *(const unsigned char *)revision != 5)
+		return 0;
+	minor = *(const unsigned char *)version;
+	perl.key = (const pthread_key_t *)key;
+	perl.nextstate = language_symbol(info, "Perl_pp_nextstate", STT_FUNC);
+	perl.dbstate = language_symbol(info, "Perl_pp_dbstate", STT_FUNC);
+	perl.packages_have_bodies = minor >= 36;
+	return minor >= 32 && minor <= 40 && minor % 2 == 0 && perl.dbstate ? perl.nextstate : 0;
+}
+
+/* A page each for the stack, for instructions, and for values and texts. */
+struct reader {
+	uintptr_t interpreter;
+	struct stack_copy stack, code, values;
+	unsigned char pages[3][STACK_COPY_BYTES];
+};
+
+static uintptr_t word_at(struct stack_copy *copy, uintptr_t at)
+{
+	uintptr_t word;
+
+	return at && stack_copy_read(copy, at, &word, sizeof(word)) ? word : 0;
+}
+
+static uint32_t number_at(struct stack_copy *copy, uintptr_t at)
+{
+	uint32_t number;
+
+	return stack_copy_read(copy, at, &number, sizeof(number)) ? number : 0;
+}
+
+/* --- where the interpreter has what is looked for ------------------------------------------------ */
+
+static bool is_statement(struct reader *reader, uintptr_t cop)
+{
+	uintptr_t code = cop && cop % sizeof(uintptr_t) == 0 ? word_at(&reader->code, cop + COP_CODE) : 0;
+
+	return code && (code == perl.nextstate || code == perl.dbstate);
+}
+
+/* While code is compiled, the statement is PL_compiling, which is never executed. */
+static bool is_cop(struct reader *reader, uintptr_t cop)
+{
+	return cop - reader->interpreter < INTERPRETER_BYTES || is_statement(reader, cop);
+}
+
+/* Whether it is the end of a chain of stacks that ends with the main one. */
+static bool is_stack(struct reader *reader, uintptr_t stack, uintptr_t array)
+{
+	for (int walked = 0; stack && walked < CONTEXTS_WALKED_MAX; walked++) {
+		int32_t newest = (int32_t)number_at(&reader->stack, stack + STACK_NEWEST);
+		uint32_t type = number_at(&reader->stack, stack + STACK_TYPE);
+
+		if (!array || word_at(&reader->stack, stack + STACK_ARRAY) != array || newest < -1 ||
+		    newest > (int32_t)number_at(&reader->stack, stack + STACK_MAX) || !type ||
+		    type > STACK_TYPE_LAST)
+			return false;
+		if (type == STACK_MAIN)
+			return true;
+		stack = word_at(&reader->stack, stack + STACK_BACK);
+		array = word_at(&reader->stack, stack + STACK_ARRAY);
+	}
+	return false;
+}
+
+/* Exactly one word each must lead to them. What could not be told apart at one call may be at another: the
+ * 1st, 2nd, 4th, … call tries. */
+static uint32_t find_offsets(struct reader *reader)
+{
+	uint32_t offsets = __atomic_load_n(&perl.offsets, __ATOMIC_RELAXED), before;
+	uint32_t cop = 0, stack = 0, cops = 0, stacks = 0;
+	uintptr_t words[INTERPRETER_WORDS];
+
+	if (offsets)
+		return offsets;
+	before = __atomic_fetch_add(&perl.trials, 1, __ATOMIC_RELAXED);
+	if ((before & (before + 1)) != 0 ||
+	    !stack_copy_read(&reader->values, reader->interpreter, words, sizeof(words)))
+		return 0;
+	for (uint32_t i = 1; i < INTERPRETER_WORDS; i++) {
+		if (is_statement(reader, words[i])) {
+			cop = i * (uint32_t)sizeof(uintptr_t);
+			cops++;
+		}
+		if (is_stack(reader, words[i], words[i - 1])) {
+			stack = i * (uint32_t)sizeof(uintptr_t);
+			stacks++;
+		}
+	}
+	if (cops != 1 || stacks != 1)
+		return 0;
+	offsets = cop | stack << 16;
+	__atomic_store_n(&perl.offsets, offsets, __ATOMIC_RELAXED);
+	return offsets;
+}
+
+/* --- names --------------------------------------------------------------------------------------- */
+
+static bool has_type(struct reader *reader, uintptr_t value, unsigned type)
+{
+	return value && (number_at(&reader->values, value + VALUE_FLAGS) & 255) == type;
+}
+
+/* Of a name as UTF-8, cut to `room`; the byte behind its zero says whether it is so already, else it is
+ * Latin-1. 0: it is none. */
+static size_t read_name(struct reader *reader, uintptr_t name, char *to, size_t room)
+{
+	uint32_t length = name ? number_at(&reader->values, name + NAME_SIZE) : 0;
+	unsigned char end[2] = { 1, 0 }, byte;
+	size_t size = 0;
+
+	if (!length || length > NAME_BYTES_MAX ||
+	    !stack_copy_read(&reader->values, name + NAME_FIRST + length, end, sizeof(end)) || end[0])
+		return 0;
+	for (uint32_t i = 0; i < length && size + 2 <= room; i++) {
+		if (!stack_copy_read(&reader->values, name + NAME_FIRST + i, &byte, 1))
+			return 0;
+		if (byte < 0x80 || end[1] & 1) {
+			to[size++] = (char)byte;
+		} else {
+			to[size++] = (char)(0xc0 | byte >> 6);
+			to[size++] = (char)(0x80 | (byte & 63));
+		}
+	}
+	return size;
+}
+
+static size_t read_package(struct reader *reader, uintptr_t package, char *to, size_t room)
+{
+	uintptr_t body, more, name;
+
+	if (!has_type(reader, package, TYPE_PACKAGE))
+		return 0;
+	body = word_at(&reader->values, package + VALUE_BODY);
+	more = perl.packages_have_bodies
+	               ? body + PACKAGE_BYTES
+	               : word_at(&reader->values, package + VALUE_ARRAY) +
+	                         (word_at(&reader->values, body + PACKAGE_MAX) + 1) * sizeof(uintptr_t);
+	name = word_at(&reader->values, more);
+	if (number_at(&reader->values, more + NAMES_COUNT))
+		name = word_at(&reader->values, name);
+	return read_name(reader, name, to, room);
+}
+
+/* Package::sub, as caller() returns it; 0: it has no name any more. */
+static size_t read_function(struct reader *reader, uintptr_t sub, char to[FUNCTION_BYTES])
+{
+	uintptr_t body = word_at(&reader->values, sub + VALUE_BODY);
+	uintptr_t name = word_at(&reader->values, body + SUB_NAME);
+	uintptr_t package = word_at(&reader->values, body + SUB_PACKAGE);
+	uint32_t flags = number_at(&reader->values, body + SUB_FLAGS);
+	size_t size = 0, added;
+
+	if (!(flags & SUB_HAS_NAME)) {
+		if (!has_type(reader, name, TYPE_GLOB))
+			return 0;
+		body = word_at(&reader->values, name + VALUE_BODY);
+		name = word_at(&reader->values, body + GLOB_NAME);
+		package = word_at(&reader->values, body + GLOB_PACKAGE);
+	}
+	if (!(flags & SUB_IS_LEXICAL) || !(flags & SUB_HAS_NAME))
+		size = read_package(reader, package, to, FUNCTION_BYTES - 2);
+	if (size) {
+		memcpy(to + size, "::", 2);
+		size += 2;
+	}
+	added = read_name(reader, name, to + size, FUNCTION_BYTES - size);
+	return added ? size + added : 0;
+}
+
+/* --- frames -------------------------------------------------------------------------------------- */
+
+/* Stacks are written here. */
+struct writing {
+	struct reader *reader;
+	char *to;
+	size_t size;
+	unsigned frames;
+	uintptr_t cop; /* where the next frame is */
+};
+
+/* False: the stack is full, or has no place. */
+static bool put_frame(struct writing *writing, const char *function, size_t function_size)
+{
+	struct reader *reader = writing->reader;
+	uintptr_t text = word_at(&reader->code, writing->cop + COP_FILE);
+	char file[FILE_BYTES];
+	size_t file_size, added;
+
+	if (writing->frames == CALL_FRAMES_MAX || !text ||
+	    !stack_copy_text((const char *)text, file, sizeof(file), &file_size) || !file_size)
+		return false;
+	added = language_put_frame(writing->to + writing->size, CALL_STACK_BYTES - writing->size,
+	                           number_at(&reader->code, writing->cop + COP_LINE), file, file_size,
+	                           function, function_size);
+	writing->size += added;
+	writing->frames++;
+	return added != 0;
+}
+
+/* A frame begins at a sub, a format, and what a text or a file is compiled to, and not at eval {}. False:
+ * the stack ends here, or is not understood. */
+static bool put_context(struct writing *writing, uintptr_t context)
+{
+	struct reader *reader = writing->reader;
+	unsigned char type = 0;
+	char name[FUNCTION_BYTES];
+	uintptr_t cop, sub;
+	size_t size;
+	bool is_eval;
+
+	if (!stack_copy_read(&reader->stack, context + CONTEXT_TYPE, &type, 1) ||
+	    (type & CONTEXT_TYPES) > CONTEXT_LAST)
+		return false;
+	is_eval = (type & CONTEXT_TYPES) == CONTEXT_IS_EVAL;
+	if (is_eval ? type & EVAL_IS_BLOCK
+	            : ((type & CONTEXT_TYPES) != CONTEXT_IS_SUB || type & SUB_IS_FAKE) &&
+	                      (type & CONTEXT_TYPES) != CONTEXT_IS_FORMAT)
+		return true;
+	cop = word_at(&reader->stack, context + CONTEXT_COP);
+	if (!is_cop(reader, cop))
+		return false;
+	if (is_eval) {
+		memcpy(name, "(eval)", size = 6);
+	} else {
+		sub = word_at(&reader->stack, context + CONTEXT_SUB);
+		if (!has_type(reader, sub, TYPE_SUB) && !has_type(reader, sub, TYPE_FORMAT))
+			return false;
+		size = read_function(reader, sub, name);
+		if (!size)
+			memcpy(name, "(unknown)", size = 9);
+	}
+	if (!put_frame(writing, name, size))
+		return false;
+	writing->cop = cop;
+	return true;
+}
+
+static void put_stacks(struct writing *writing, uintptr_t stack)
+{
+	struct reader *reader = writing->reader;
+	int walked = 0;
+
+	for (; stack; stack = word_at(&reader->stack, stack + STACK_BACK)) {
+		uintptr_t contexts = word_at(&reader->stack, stack + STACK_CONTEXTS);
+		int32_t newest = (int32_t)number_at(&reader->stack, stack + STACK_NEWEST);
+		bool is_main = number_at(&reader->stack, stack + STACK_TYPE) == STACK_MAIN;
+
+		for (int32_t i = newest; i >= 0; i--)
+			if (walked++ == CONTEXTS_WALKED_MAX ||
+			    !put_context(writing, contexts + (uintptr_t)i * CONTEXT_BYTES))
+				return;
+		if (is_main) {
+			put_frame(writing, "(main)", 6);
+			return;
+		}
+	}
+}
+
+static size_t read_stack(char to[CALL_STACK_BYTES])
+{
+	struct reader reader;
+	struct writing writing = { .reader = &reader, .to = to };
+	uint32_t offsets;
+
+	reader.interpreter = (uintptr_t)pthread_getspecific(*perl.key);
+	reader.stack = (struct stack_copy){ .page = reader.pages[0] };
+	reader.code = (struct stack_copy){ .page = reader.pages[1] };
+	reader.values = (struct stack_copy){ .page = reader.pages[2] };
+	if (!reader.interpreter || !stack_copy_begin(&reader.stack, reader.interpreter) ||
+	    !stack_copy_begin(&reader.code, reader.interpreter) ||
+	    !stack_copy_begin(&reader.values, reader.interpreter))
+		return 0;
+	offsets = find_offsets(&reader);
+	if (!offsets)
+		return 0;
+	writing.cop = word_at(&reader.code, reader.interpreter + (offsets & 0xffff));
+	if (is_cop(&reader, writing.cop))
+		put_stacks(&writing, word_at(&reader.stack, reader.interpreter + (offsets >> 16)));
+	return writing.size;
+}
+
+const struct language language_perl = { find, read_stack };

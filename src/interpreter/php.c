@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of PHP 7.4 to 8.4 without threads (NTS), whose one virtual machine runs on the main thread.
+ *
+ * A build with threads (ZTS) does not export executor_globals, so it has no call stacks.
+ *
+ * The head of a frame, of an instruction, of a function and of a class have been the same since 7.4. Two
+ * offsets differ, and are found: where executor_globals has the newest frame, and where a function has its
+ * file. They count once they have led to the file and line that zend_get_executed_filename_ex() and
+ * zend_get_executed_lineno() return: both only load fields of the newest frame.
+ */
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/loaded_symbol.h"
+#include "base/sys.h"
+#include "handler/unwind/stack_copy.h"
+#include "interpreter/language.h"
+
+#define FRAMES_WALKED_MAX 256
+#define GENERATORS_MAX 16
+#define GENERATOR_BYTES_MAX 512
+#define FUNCTION_BYTES 160
+#define FILE_BYTES 512
+
+/* Offsets in bytes. */
+enum {
+	FRAME_INSTRUCTION = 0,
+	FRAME_FUNCTION = 24,
+	FRAME_THIS = 32, /* a zval: the value, then its type */
+	FRAME_THIS_TYPE = 40,
+	FRAME_BACK = 48,
+	INSTRUCTION_LINE = 24,
+	FUNCTION_TYPE = 0,
+	FUNCTION_NAME = 8,
+	FUNCTION_CLASS = 16,
+	FUNCTION_FILE_FIRST = 48, /* the range in which the file is searched */
+	FUNCTION_FILE_LAST = 256,
+	CLASS_NAME = 8,
+	TEXT_TYPE = 4,
+	TEXT_SIZE = 16,
+	TEXT_FIRST = 24,
+	OBJECT_CLASS = 16,
+	GENERATOR_FRAME = 56,
+	GENERATOR_NODE_BYTES = 32, /* which begins with its parent, before the frame that stands for it */
+};
+
+enum { IS_STRING = 6, IS_OBJECT = 8 };
+enum { INTERNAL_FUNCTION = 1, USER_FUNCTION = 2, EVAL_CODE = 4 };
+
+/* What the loaded interpreter has. */
+static struct {
+	uintptr_t globals;
+	size_t globals_size;
+	uintptr_t generator_class; /* where the pointer to the class is */
+	void *(*executed_file)(void);
+	uint32_t (*executed_line)(void);
+	uint32_t newest_frame, function_file; /* 0: not found yet. Of the main thread */
+	uint32_t trials;
+} php;
+
+static uintptr_t find(const struct dl_phdr_info *info)
+{
+	const ElfW(Sym) *globals = loaded_symbol_find(info, "executor_globals", STT_OBJECT);
+	uintptr_t file = language_symbol(info, "zend_get_executed_filename_ex", STT_FUNC);
+	uintptr_t line = language_symbol(info, "zend_get_executed_lineno", STT_FUNC);
+
+	if (!globals || !file || !line)
+		return 0;
+	php.globals = info->dlpi_addr + globals->st_value;
+	php.globals_size = globals->st_size;
+	php.generator_class = language_symbol(info, "zend_ce_generator", STT_OBJECT);
+	php.executed_file = (void *(*)(void))file;
+	php.executed_line = (uint32_t(*)(void))line;
+	return file;
+}
+
+/* A page each for the frames, which lie together, for functions and objects, and for texts. */
+struct reader {
+	struct stack_copy frames, objects, texts;
+	unsigned char pages[3][STACK_COPY_BYTES];
+};
+
+static uintptr_t word_at(struct stack_copy *copy, uintptr_t at)
+{
+	uintptr_t word;
+
+	return at && stack_copy_read(copy, at, &word, sizeof(word)) ? word : 0;
+}
+
+/* The characters of a zend_string up to a zero, which a class without a name has, cut to `room`. 0: it is
+ * empty, or none. */
+static size_t read_text(struct reader *reader, uintptr_t text, char *to, size_t room)
+{
+	uint32_t type = 0;
+	size_t size = word_at(&reader->texts, text + TEXT_SIZE);
+	char end = 1;
+
+	if (!text || !size || !stack_copy_read(&reader->texts, text + TEXT_TYPE, &type, sizeof(type)) ||
+	    (type & 15) != IS_STRING || !stack_copy_read(&reader->texts, text + TEXT_FIRST + size, &end, 1) ||
+	    end)
+		return 0;
+	size = size < room ? size : room;
+	return stack_copy_read(&reader->texts, text + TEXT_FIRST, to, size) ? strnlen(to, size) : 0;
+}
+
+/* 0: there is no such code, or it is not code. */
+static unsigned function_type(struct reader *reader, uintptr_t function)
+{
+	unsigned char type = 0;
+
+	return function && stack_copy_read(&reader->objects, function + FUNCTION_TYPE, &type, 1) ? type : 0;
+}
+
+static bool is_user_code(unsigned type)
+{
+	return type == USER_FUNCTION || type == EVAL_CODE;
+}
+
+/* 0: not known. While an exception is handled, the instruction is one of executor_globals. */
+static uint32_t line_of(struct reader *reader, uintptr_t frame)
+{
+	uintptr_t instruction = word_at(&reader->frames, frame + FRAME_INSTRUCTION);
+	uint32_t line = 0;
+
+	if (!instruction || instruction - php.globals < php.globals_size ||
+	    !stack_copy_read(&reader->objects, instruction + INSTRUCTION_LINE, &line, sizeof(line)))
+		return 0;
+	return line;
+}
+
+/* --- the two offsets ---------------------------------------------------------------------------- */
+
+/* Where the function of the newest frame of user code, at or before `frame`, has the file; 0: nowhere, or
+ * the frame is at another line, or is none. */
+static uint32_t find_file(struct reader *reader, uintptr_t frame, uintptr_t file, uint32_t line)
+{
+	uintptr_t function = 0;
+	unsigned type = 0;
+
+	for (int walked = 0; frame && walked < FRAMES_WALKED_MAX; walked++) {
+		function = word_at(&reader->frames, frame + FRAME_FUNCTION);
+		type = function_type(reader, function);
+		if (function && type != INTERNAL_FUNCTION)
+			break;
+		frame = word_at(&reader->frames, frame + FRAME_BACK);
+	}
+	if (!frame || !is_user_code(type) || line_of(reader, frame) != line)
+		return 0;
+	for (uint32_t at = FUNCTION_FILE_FIRST; at <= FUNCTION_FILE_LAST; at += sizeof(uintptr_t))
+		if (word_at(&reader->objects, function + at) == file)
+			return at;
+	return 0;
+}
+
+/* Whether the offsets are known. Exactly one word of executor_globals must lead to the file and line. What
+ * could not be told apart at one call may be at another: the 1st, 2nd, 4th, … call tries. */
+static bool find_offsets(struct reader *reader)
+{
+	uint32_t newest = 0, file_at = 0, before = php.trials;
+	uintptr_t file;
+	uint32_t line;
+	int found = 0;
+
+	if (php.newest_frame)
+		return true;
+	php.trials++;
+	if ((before & (before + 1)) != 0)
+		return false;
+	file = (uintptr_t)php.executed_file();
+	line = php.executed_line();
+	if (!file || !line)
+		return false;
+	for (uint32_t at = 0; at + sizeof(uintptr_t) <= php.globals_size; at += sizeof(uintptr_t)) {
+		uint32_t file_of = find_file(reader, word_at(&reader->objects, php.globals + at), file, line);
+
+		if (file_of) {
+			newest = at;
+			file_at = file_of;
+			found++;
+		}
+	}
+	if (found != 1)
+		return false;
+	php.newest_frame = newest;
+	php.function_file = file_at;
+	return true;
+}
+
+/* --- frames ------------------------------------------------------------------------------------- */
+
+/* Stacks are written here. */
+struct writing {
+	struct reader *reader;
+	char *to;
+	size_t size;
+	unsigned frames;
+};
+
+/* Class::function; code outside of functions is {main}, as in PHP's own traces. */
+static size_t read_function(struct reader *reader, uintptr_t function, char to[FUNCTION_BYTES])
+{
+	uintptr_t name = word_at(&reader->objects, function + FUNCTION_NAME);
+	uintptr_t class = word_at(&reader->objects, function + FUNCTION_CLASS);
+	size_t size = 0;
+
+	if (!name) {
+		memcpy(to, "{main}", 6);
+		return 6;
+	}
+	if (class)
+		size = read_text(reader, word_at(&reader->objects, class + CLASS_NAME), to,
+		                 FUNCTION_BYTES - 2);
+	if (size) {
+		memcpy(to + size, "::", 2);
+		size += 2;
+	}
+	return size + read_text(reader, name, to + size, FUNCTION_BYTES - size);
+}
+
+/* False: the stack is full, or what looks like a frame is none. An internal function has no place in a file,
+ * and is left out. */
+static bool put_frame(struct writing *writing, uintptr_t frame)
+{
+	struct reader *reader = writing->reader;
+	uintptr_t function = word_at(&reader->frames, frame + FRAME_FUNCTION);
+	unsigned type = function_type(reader, function);
+	char file[FILE_BYTES], name[FUNCTION_BYTES];
+	size_t file_size, added;
+
+	if (!function || type == INTERNAL_FUNCTION)
+		return true;
+	if (!is_user_code(type) || writing->frames == CALL_FRAMES_MAX)
+		return false;
+	file_size = read_text(reader, word_at(&reader->objects, function + php.function_file), file,
+	                      sizeof(file));
+	if (!file_size)
+		return false;
+	added = language_put_frame(writing->to + writing->size, CALL_STACK_BYTES - writing->size,
+	                           line_of(reader, frame), file, file_size, name,
+	                           read_function(reader, function, name));
+	writing->size += added;
+	writing->frames++;
+	return added != 0;
+}
+
+static bool is_generator(struct reader *reader, uintptr_t object)
+{
+	return object && php.generator_class &&
+	       word_at(&reader->objects, object + OBJECT_CLASS) ==
+	               word_at(&reader->texts, php.generator_class);
+}
+
+/* The generator that the frame stands for, instead of all that delegate (yield from) to the one that runs; 0:
+ * none. */
+static uintptr_t delegating(struct reader *reader, uintptr_t frame)
+{
+	uintptr_t object = word_at(&reader->frames, frame + FRAME_THIS);
+	unsigned char type = 0;
+
+	return !word_at(&reader->frames, frame + FRAME_FUNCTION) &&
+	                       stack_copy_read(&reader->frames, frame + FRAME_THIS_TYPE, &type, 1) &&
+	                       type == IS_OBJECT && is_generator(reader, object)
+	               ? object
+	               : 0;
+}
+
+/* The frames of generators that delegate, from the oldest, which is given, up to that below the one that runs
+ * and that was written. False: they are not understood, so the stack ends there. */
+static bool put_delegating(struct writing *writing, uintptr_t frame, uintptr_t generator)
+{
+	struct reader *reader = writing->reader;
+	uintptr_t parent_at = frame - generator - GENERATOR_NODE_BYTES;
+	uintptr_t frames[GENERATORS_MAX], parent;
+	int count = 0;
+
+	/* One that has delegated has a parent. Older versions have a longer node, so none is found. */
+	if (parent_at > GENERATOR_BYTES_MAX || !word_at(&reader->objects, generator + parent_at))
+		return false;
+	for (; (parent = word_at(&reader->objects, generator + parent_at)); generator = parent) {
+		if (!is_generator(reader, parent) || count == GENERATORS_MAX)
+			return false;
+		frames[count] = word_at(&reader->objects, generator + GENERATOR_FRAME);
+		if (!is_user_code(
+			    function_type(reader, word_at(&reader->frames, frames[count] + FRAME_FUNCTION))))
+			return false;
+		count++;
+	}
+	while (count)
+		if (!put_frame(writing, frames[--count]))
+			return false;
+	return true;
+}
+
+/* executor_globals are the main thread's. */
+static bool is_main_thread(void)
+{
+	uint32_t thread = sys_gettid();
+
+	return thread != UINT32_MAX && thread == (uint32_t)getpid();
+}
+
+static size_t read_stack(char to[CALL_STACK_BYTES])
+{
+	struct reader reader;
+	struct writing writing = { .reader = &reader, .to = to };
+	uintptr_t frame, generator;
+
+	reader.frames = (struct stack_copy){ .page = reader.pages[0] };
+	reader.objects = (struct stack_copy){ .page = reader.pages[1] };
+	reader.texts = (struct stack_copy){ .page = reader.pages[2] };
+	if (!is_main_thread() || !stack_copy_begin(&reader.frames, php.globals) ||
+	    !stack_copy_begin(&reader.objects, php.globals) ||
+	    !stack_copy_begin(&reader.texts, php.globals) || !find_offsets(&reader))
+		return 0;
+	frame = word_at(&reader.frames, php.globals + php.newest_frame);
+	for (int walked = 0; frame && walked < FRAMES_WALKED_MAX; walked++) {
+		generator = delegating(&reader, frame);
+		if (generator ? !put_delegating(&writing, frame, generator) : !put_frame(&writing, frame))
+			break;
+		frame = word_at(&reader.frames, frame + FRAME_BACK);
+	}
+	return writing.size;
+}
+
+const struct language language_php = { find, read_stack };
