@@ -32,14 +32,29 @@ waits AS MATERIALIZED (
 	      UNION ALL SELECT line, wall, 'run queue', queue FROM temp.lines
 	      UNION ALL SELECT line, wall, 'unknown', unknown FROM temp.lines)
 	WHERE ns >= 0.05 * wall AND ns > 0),
--- Of a holder in another process its statement may not be known.
+-- The longest ones: they are enough to see who held the locks.
+line_waits AS MATERIALIZED (
+	SELECT * FROM (
+		SELECT l.line AS line, w.id AS wait, w.wait_ns AS ns, coalesce(nullif(w.holder_query, ''), x.query, '') AS holder, w.holder_process_id AS process_id,
+		       row_number() OVER (PARTITION BY l.line ORDER BY w.wait_ns DESC, w.id) AS place
+		FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
+		JOIN waits_for_locks AS w ON w.query = r.id
+		LEFT JOIN queries AS q ON q.id = w.holder LEFT JOIN statements AS x ON x.id = q.statement
+		WHERE l.locks >= 0.05 * l.wall)
+	WHERE place <= 100),
+-- As in lock_waits: of a holder in another process the first statement of its transaction.
+foreign_holders AS MATERIALIZED (
+	SELECT f.wait AS wait, t.first_query AS query
+	FROM foreign_lock_holders AS f JOIN transactions AS t ON t.id = f.holder
+	WHERE EXISTS (SELECT 1 FROM line_waits WHERE holder = '')),
 holders AS MATERIALIZED (
 	SELECT line, holder, row_number() OVER (PARTITION BY line ORDER BY ns DESC, holder) AS place
-	FROM (SELECT line, trim(replace(replace(w.holder_query, char(10), ' '), char(13), ' ')) AS holder, sum(w.wait_ns) AS ns
-	      FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
-	      JOIN waits_for_locks AS w ON w.query = r.id
-	      WHERE l.locks >= 0.05 * l.wall AND w.holder_query <> ''
-	      GROUP BY 1, 2)),
+	FROM (SELECT line, trim(replace(replace(coalesce(nullif(w.holder, ''), f.query,
+			iif(process_id NOT IN (SELECT process_id FROM processes UNION SELECT 0), 'process ' || process_id || ' (not recorded)', '')),
+			char(10), ' '), char(13), ' ')) AS holder, sum(ns) AS ns
+	      FROM line_waits AS w LEFT JOIN foreign_holders AS f ON f.wait = w.wait
+	      GROUP BY 1, 2)
+	WHERE holder <> ''),
 -- Where the application called it, by the time of the logged runs whose call stack is known.
 callers AS MATERIALIZED (
 	SELECT line, place, count(*) OVER (PARTITION BY line) AS places, row_number() OVER (PARTITION BY line ORDER BY ns DESC, place) AS rank
