@@ -235,7 +235,19 @@ test("the times that can be chosen are those of the samples", () => {
 	assert.deepEqual(of("Real", [...both, ["Real", 1]]), [["", "wall time", "Real"]]);
 	assert.deepEqual(of("CPU", [["CPU", 1]]), [["", "CPU time", "CPU"]]);
 	assert.deepEqual(of("Memory", [["Memory", 1]]), [["", "Memory", "Memory"]]);
-	assert.deepEqual(of("Wall", both, ["a", "b"]), [["", "wall time", "CPU+OffCPU"]]);
+});
+
+test("of two files the times that both have can be chosen", () => {
+	const queries = [{ side: 0 }, { side: 1 }];
+	const of = (trace_type, ...types) => timeChoices({ sides: ["a", "b"], trace_type, queries,
+		types: types.map(([type, ...sides]) => [type, sides.length]),
+		samples: types.flatMap(([type, ...sides]) => sides.flatMap((side) => [0, side, 0, 1, type])) })
+		.map(({ text, samples }) => [text, [...new Set(samples.filter((_, i) => i % 5 === 4))].join("+")]);
+	assert.deepEqual(of("CPU", ["CPU", 0, 1], ["OffCPU", 0, 1, 1]),
+		[["CPU", "CPU"], ["wall", "CPU+OffCPU"], ["waits", "OffCPU"]]);
+	assert.deepEqual(of("CPU", ["CPU", 0, 1], ["OffCPU", 1]), [["CPU time", "CPU"]]);
+	assert.deepEqual(of("Wall", ["CPU", 0, 1], ["OffCPU", 1]), [["wall time", "CPU+OffCPU"]]);
+	assert.deepEqual(of("CPU", ["CPU", 0, 1], ["OffCPU", 1], ["Real", 1, 0]), [["CPU", "CPU"], ["wall", "Real"]]);
 });
 
 test("a time has its own values, and queries keep their places", () => {

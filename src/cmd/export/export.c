@@ -175,10 +175,9 @@ static int complete_info(struct export *export)
 	return export->info.executable ? COMMAND_FINE : complain_of_memory();
 }
 
-/* Two files may not have the same types. */
 static bool has_times(const struct export *export)
 {
-	return export->format->has_times && !compared_path && strcmp(export->type.unit, UNIT_NS) == 0;
+	return export->format->has_times && strcmp(export->type.unit, UNIT_NS) == 0;
 }
 
 static int add_open_file(struct export *export)

@@ -170,10 +170,14 @@ const chart = flamegraph().inverted(true).sort(true).minFrameSize(0.5).cellHeigh
 function showTimes() {
 	if (times.length < 2)
 		return;
-	const sums = new Map(times.map(({ text, samples }) => [text, sumOf(tables, samples, options.wanted)]));
+	const sums = new Map(times.map(({ text, samples }) => [text, tables.sides.map((_, side) =>
+		sumOf(tables, samples, (query, set) => query.side === side && options.wanted(query, set)))]));
+	const showSum = (text, side) => {
+		const [sum, cpu] = [sums.get(text)[side], sums.get("CPU")?.[side]];
+		return showValue(sum) + (text === "wall" && sum >= cpu ? ` (${showShare(cpu, sum)} on CPU)` : "");
+	};
 	element("times").textContent = ["CPU", "wall", "waits"].filter((text) => sums.has(text)).map((text) =>
-		`${text} ${showValue(sums.get(text))}` + (text === "wall" && sums.has("CPU") && sums.get("wall") >= sums.get("CPU")
-			? ` (${showShare(sums.get("CPU"), sums.get("wall"))} on CPU)` : "")).join(" · ");
+		`${text} ${showSides((side) => showSum(text, side))}`).join(" · ");
 }
 
 /* What is chosen. */

@@ -7,23 +7,27 @@
 const WHAT = { cpu: "CPU time", wall: "wall time", waits: "waited time" };
 
 /* The first one is what is shown at first; it is the only one where there is nothing to choose. Each
- * has its samples, as tables.samples has them. */
-export function timeChoices({ sides, trace_type, types, samples }) {
+ * has its samples, as tables.samples has them. Files that are compared may not have the same types: those that
+ * only one of them has cannot be chosen. */
+export function timeChoices({ sides, trace_type, types, samples, queries }) {
 	const parts = new Map();
 	let at = 0;
 	for (const [type, count] of types)
 		parts.set(type, types.length > 1 ? samples.slice(at, at += 5 * count) : samples);
-	const has = (type) => parts.has(type);
+	const sidesOf = (type) => new Set(parts.get(type).filter((_, i) => i % 5 === 1).map((query) => queries[query].side));
+	const common = new Set([...parts.keys()].filter((type) => sides.length === 1 || sidesOf(type).size === sides.length));
+	const has = (type) => common.has(type);
+	const samplesOf = (wanted) => wanted.length > 1 ? [].concat(...wanted.map((type) => parts.get(type))) : parts.get(wanted[0]);
 	const wall = has("OffCPU") && (has("CPU") || !has("Real")) ? ["CPU", "OffCPU"] : ["Real"];
 	const choices = [["cpu", "CPU", ["CPU"]], ["wall", "wall", wall], ["waits", "waits", ["OffCPU"]]]
 		.map(([value, text, wanted]) => [value, text, wanted.filter(has)])
 		.filter(([,, wanted]) => wanted.length)
-		.map(([value, text, wanted]) => ({ value, text, types: wanted, what: WHAT[value], samples: wanted.length > 1 ? [].concat(...wanted.map((type) => parts.get(type))) : parts.get(wanted[0]) }));
-	const shown = (trace_type === "Wall" ? ["CPU", "OffCPU"] : [trace_type]).filter(has).join();
-	const first = choices.find((choice) => choice.types.join() === shown);
+		.map(([value, text, wanted]) => ({ value, text, types: wanted, what: WHAT[value], samples: samplesOf(wanted) }));
+	const shown = (trace_type === "Wall" ? ["CPU", "OffCPU"] : [trace_type]).filter((type) => parts.has(type));
+	const first = choices.find((choice) => choice.types.join() === shown.join());
 	const what = { CPU: WHAT.cpu, Real: WHAT.wall, Wall: WHAT.wall, OffCPU: WHAT.waits }[trace_type] ?? trace_type;
-	if (sides.length > 1 || !first || parts.size < 2)
-		return [{ value: "", text: what, what, samples: sides.length > 1 || !has(trace_type) ? samples : parts.get(trace_type) }];
+	if (!first || common.size < 2)
+		return [{ value: "", text: what, what, samples: shown.length ? samplesOf(shown) : samples }];
 	return [first, ...choices.filter((choice) => choice !== first)].map((choice) => ({ ...choice, value: choice === first ? "" : choice.value }));
 }
 
