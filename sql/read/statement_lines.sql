@@ -42,7 +42,7 @@ logged AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu,
 	       sum(lock_wait_ns) AS locks, sum(io_read_ns) AS reads, sum(io_write_ns) AS writes, sum(io_sync_ns) AS syncs,
 	       sum(mutex_wait_ns) AS mutexes, sum(sleep_ns) AS sleeps, sum(other_wait_ns) AS others, sum(run_delay_ns) AS queue,
-	       max(iif(exception_code = 0, NULL, exception)) AS error, max(memory_usage) AS memory
+	       max(iif(exception_code = 0, NULL, exception)) AS error
 	FROM temp.selected_runs WHERE finished AND normalized_query_hash IN (SELECT hash FROM chosen) GROUP BY 1),
 -- Where no counter has all runs.
 placed AS MATERIALIZED (

@@ -110,7 +110,9 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 			end.bytecode = bytecode_see(run->session, run->stmt, end.query);
 		if (end.bytecode && !run->session->traced)
 			scan_counts_publish(run, end.bytecode, work->reprepares != 0);
-		end.memory_usage = (uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
+		if (!work->sorts) /* SQLite's number leaves out the sorter's memory */
+			end.memory_usage =
+				(uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
 			end.expanded = expanded = expand(session->db, run->stmt);
 	}
