@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The data of the query in row :query, the thread in row :thread, the label set in row :labels and
--- the context in row :context; columns 5 and 6 are label sets, that of the statement's comments counts first; the
--- last but one is the trace and the span of others, as in trace_log, the last the row of the process. After read/selected.sql.
+-- the context in row :context; columns 5 and 6 are label sets, that of the statement's comments counts first;
+-- column 12 is the trace and the span of others, as in trace_log, 13 the row of the process, 14 its script. After read/selected.sql.
 SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id || ')', ''),
        coalesce(database, ''), trim(coalesce(statements.query, '')), coalesce(normalized_query_hash, 0),
        coalesce(h.labels || h.units, ''), coalesce(g.labels || g.units, ''),
@@ -10,7 +10,7 @@ SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id
        coalesce(processes.executable, ''), coalesce(processes.hostname, ''),
        coalesce(c.otel_trace_id || c.otel_span_id, nullif(h.otel_trace_id || h.otel_span_id, ''),
                 g.otel_trace_id || g.otel_span_id, ''),
-       coalesce(threads.process, 0)
+       coalesce(threads.process, 0), coalesce(processes.script, '')
 FROM (SELECT :query AS query, :thread AS thread, :labels AS labels, :context AS context) AS wanted
 LEFT JOIN queries ON queries.id = wanted.query
 LEFT JOIN statements ON statements.id = statement

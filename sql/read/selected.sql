@@ -64,8 +64,9 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
   AND (:process IS NULL OR process IN (
 	SELECT id FROM processes
-	WHERE :process IN (process_id || '', executable,
-	                   substr(executable, 1 + length(rtrim(executable, replace(executable, '/', '')))))))
+	WHERE :process IN (process_id || '', executable, nullif(script, ''),
+	                   substr(executable, 1 + length(rtrim(executable, replace(executable, '/', '')))),
+	                   substr(script, 1 + length(rtrim(script, replace(script, '/', '')))))))
   AND (:thread IS NULL OR :thread = thread_id || '' OR EXISTS (
 	SELECT 1 FROM threads
 	WHERE threads.process = runs.process AND threads.thread_id = runs.thread_id AND thread_name = :thread))

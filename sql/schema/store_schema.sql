@@ -19,7 +19,8 @@ CREATE TABLE processes (
 	hostname         TEXT    NOT NULL,
 	process_id       INTEGER NOT NULL,
 	start_time_ns    INTEGER NOT NULL,
-	executable       TEXT    NOT NULL
+	executable       TEXT    NOT NULL,
+	script           TEXT    NOT NULL DEFAULT '' -- that the executable, an interpreter, runs; '' not known
 );
 
 CREATE TABLE threads (
@@ -914,7 +915,9 @@ SELECT
 	coalesce(b.caller, '') AS caller,
 	coalesce(b.caller_function, '') AS caller_function,
 	q.call_stack AS call_stack_id,
-	q.execution_time_error_ns AS execution_time_error_ns
+	q.execution_time_error_ns AS execution_time_error_ns,
+	o.process_id AS process_id,
+	o.executable AS program
 	-- end of columns.h
 FROM queries AS q
 	-- columns.h: query_log_joins
@@ -927,6 +930,7 @@ LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = q.context
 LEFT JOIN programs AS u ON u.id = q.program
 LEFT JOIN call_stacks AS b ON b.id = q.call_stack
+LEFT JOIN processes AS o ON o.id = q.process
 	-- end of columns.h
 WHERE q.finished OR q.statement;
 

@@ -56,7 +56,8 @@ static const char *const rows_of[] = {
 	[OPTION_DATABASE] =
 		"SELECT DISTINCT database FROM queries WHERE database GLOB ?1 || '*' AND database <> ''",
 	[OPTION_PROCESS] = "SELECT process_id AS number FROM processes WHERE number GLOB ?1 || '*' "
-			   "UNION SELECT executable FROM processes WHERE executable GLOB ?1 || '*'",
+			   "UNION SELECT executable FROM processes WHERE executable GLOB ?1 || '*' "
+			   "UNION SELECT script FROM processes WHERE script GLOB ?1 || '*' AND script <> ''",
 	[OPTION_THREAD] = "SELECT DISTINCT thread_name FROM threads WHERE thread_name GLOB ?1 || '*' "
 			  "AND thread_name <> ''",
 };

@@ -74,6 +74,7 @@ struct export_labels {
 	int64_t statement_runs;        /* all of them, with samples or not; 0: not known */
 	const char *labels;            /* a set of labels as label/pairs.h has it */
 	const char *program, *host;    /* where the thread runs: the program's path */
+	const char *script;            /* that the program, an interpreter, runs */
 	const char *root;              /* what its stacks stand on, the command's --root */
 	/* OpenTelemetry's ids of trace and span, 32 + 16 characters: where the format has_links of the span
 	 * of span_log that the samples fell into, and else of others, as in trace_log. */
@@ -130,11 +131,11 @@ struct export_format {
 	const char *name;
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
-	bool has_root;  /* its stacks stand on export_labels.root */
-	bool compares;  /* takes a second file, see export_labels.side */
-	bool has_times; /* samples of all types that are times come, of one file, not only the stream's */
-	bool has_links; /* of samples, to the spans that go to the same place */
-	bool has_runs;  /* logged runs that no span stands for come as spans of no trace */
+	bool has_root;       /* its stacks stand on export_labels.root */
+	bool compares;       /* takes a second file, see export_labels.side */
+	bool has_times;      /* samples of all types that are times come, not only the stream's */
+	bool has_links;      /* of samples, to the spans that go to the same place */
+	bool has_runs;       /* logged runs that no span stands for come as spans of no trace */
 	const char *missing; /* why this build does not have it; NULL: it does */
 	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
 	/* False: no memory. NULL: it takes no samples, or no spans. */

@@ -38,7 +38,7 @@ struct query {
 };
 
 struct program {
-	const char *path; /* "": not known */
+	const char *path; /* of an interpreter its script's, "": not known */
 	uint32_t side;
 	int64_t value;
 };
@@ -111,7 +111,8 @@ static bool add_title(struct writer *writer, const struct export_sample *sample)
 	const struct export_labels *labels = sample->labels;
 	struct side *side = &writer->sides[labels->side];
 	int64_t value = sample->is_other ? 0 : sample->value;
-	uint64_t words[] = { labels->side, (uintptr_t)labels->program };
+	const char *path = labels->script[0] ? labels->script : labels->program;
+	uint64_t words[] = { labels->side, (uintptr_t)path };
 	struct program *program = index_item(&writer->program_index, hash_words(words, 2), &writer->programs);
 
 	if (!side->has_samples || sample->time_ns < side->first_ns)
@@ -120,7 +121,7 @@ static bool add_title(struct writer *writer, const struct export_sample *sample)
 		side->last_ns = sample->time_ns;
 	side->has_samples = true;
 	if (program)
-		*program = (struct program){ labels->program, labels->side, program->value + value };
+		*program = (struct program){ path, labels->side, program->value + value };
 	return program;
 }
 

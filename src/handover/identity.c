@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/process_start.h"
+#include "handover/script.h"
 
 const struct writer_identity *writer_identity_here(void)
 {
@@ -18,6 +19,7 @@ const struct writer_identity *writer_identity_here(void)
 	identity.hostname[sizeof(identity.hostname) - 1] = '\0';
 	size = readlink("/proc/self/exe", identity.executable, sizeof(identity.executable) - 1);
 	identity.executable[size > 0 ? size : 0] = '\0';
+	script_here(identity.executable, identity.script, sizeof(identity.script));
 	identity.start_time_ns = process_start_ns();
 	identity.process_id = getpid();
 	return &identity;

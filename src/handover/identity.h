@@ -10,6 +10,7 @@
 struct writer_identity {
 	char hostname[65];
 	char executable[256];
+	char script[256]; /* that the executable, an interpreter, runs; "" not known */
 	int64_t process_id;
 	int64_t start_time_ns; /* since 1970 */
 };

@@ -330,7 +330,8 @@ static bool find_parts(struct shared_ring *shared)
 	shared->statements_size = shared->size - statements_offset(ring_bytes);
 	return shared->ring && shared->statements_size <= statement_memory_bytes(STATEMENTS_MAX_MOST) &&
 	       memchr(shared->identity.hostname, 0, sizeof(shared->identity.hostname)) &&
-	       memchr(shared->identity.executable, 0, sizeof(shared->identity.executable));
+	       memchr(shared->identity.executable, 0, sizeof(shared->identity.executable)) &&
+	       memchr(shared->identity.script, 0, sizeof(shared->identity.script));
 }
 
 static size_t offset_of(const struct shared_ring *shared, const void *part)

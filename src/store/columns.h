@@ -170,7 +170,9 @@
 	SHOWN(caller, TEXT, 0, "coalesce(b.caller, '')") \
 	SHOWN(caller_function, TEXT, 0, "coalesce(b.caller_function, '')") \
 	SHOWN(call_stack_id, INTEGER, 0, "q.call_stack") \
-	STORED(execution_time_error_ns, INTEGER, COLUMN_ZERO, 0, record->execution_error_ns)
+	STORED(execution_time_error_ns, INTEGER, COLUMN_ZERO, 0, record->execution_error_ns) \
+	SHOWN(process_id, INTEGER, 0, "o.process_id") \
+	SHOWN(program, TEXT, 0, "o.executable")
 
 /* The tables that query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
 #define QUERY_LOG_JOINS(JOIN) \
@@ -182,7 +184,8 @@
 	JOIN("label_sets AS h ON h.id = x.labels") \
 	JOIN("trace_contexts AS c ON c.id = q.context") \
 	JOIN("programs AS u ON u.id = q.program") \
-	JOIN("call_stacks AS b ON b.id = q.call_stack")
+	JOIN("call_stacks AS b ON b.id = q.call_stack") \
+	JOIN("processes AS o ON o.id = q.process")
 
 /* runs_0, runs_1, …: the buckets of statement_counts.h. */
 #define STATEMENT_PARTS(PART) PART(0) STATEMENT_LATER_PARTS(PART)

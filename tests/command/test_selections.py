@@ -30,7 +30,8 @@ FILTERS = {
     "min-duration": [("40ms", "duration_ns >= 40000000")],
     "failed": [("", "exception_code <> 0")],
     "database": [("big.db", "database = '/data/big.db'"), ("/data/small.db", "database = '/data/small.db'")],
-    "process": [("200", "process_id = 200"), ("app", "executable LIKE '%/app'")],
+    "process": [("200", "process_id = 200"), ("app", "executable LIKE '%/app'"), ("serve.py", "executable LIKE '%/other'"),
+                ("bin/serve.py", "executable LIKE '%/other'")],
     "thread": [("101", "thread_id = 101"), ("writer", "thread_name = 'writer'")],
     "label": [("route=items", None), ("route=users", None), ("route=api", None), ("tier=web", None)],
     "last": [("6", "number > (SELECT max(number) FROM runs) - 6")],
@@ -112,7 +113,8 @@ class Selections(Tool):
         cls.db.execute("PRAGMA application_id = %d" % 0x51505246)
         cls.db.execute("PRAGMA user_version = %d" % version(SCHEMA))
         for process, host, program in ((1, "near", "/usr/bin/app"), (2, "far", "/usr/bin/other")):
-            cls.insert("processes", id=process, hostname=host, process_id=100 * process, executable=program)
+            cls.insert("processes", id=process, hostname=host, process_id=100 * process, executable=program,
+                       script="bin/serve.py" if program == "/usr/bin/other" else "")
             for thread, name in ((1, "main"), (2, "writer")):
                 number = 2 * process + thread - 2
                 cls.insert("threads", id=number, process=process, thread_id=100 * process + thread, thread_name=name)

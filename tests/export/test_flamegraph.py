@@ -70,6 +70,8 @@ class Data(support.Exports):
                                   " WHERE unit = 'ns'", path=self.trace)
         self.assertEqual(data["times"], [[first // MS, last // MS]])
         self.assertEqual(data["programs"], [[*support.row("SELECT executable FROM processes", path=self.trace), 0, 103 * MS]])
+        script = support.changed_copy(self.trace, self.trace + ".script", "UPDATE processes SET script = 'bin/app.py'")
+        self.assertEqual(self.data(script)["programs"], [["bin/app.py", 0, 103 * MS]])
         self.assertEqual(data["modules"], ["full.so"])
         self.assertEqual({name: (module, os.path.basename(file)) for name, module, file in data["functions"]},
                          {"fixture_calls_out": (0, "fixture.c"), "fixture_visit": (0, "fixture.c"),
@@ -98,7 +100,7 @@ class Data(support.Exports):
         self.assertEqual(data["sides"], [self.trace, moved])
         self.assertEqual(data["queries"], [[statement, name, "", ns, side] for side in (0, 1)
                                            for statement, name, ns in ((0, SLOW, 100 * MS), (1, RUNNING, 3 * MS))])
-        self.assertEqual(sum(data["samples"][4::5]), 2 * 103 * MS)
+        self.assertEqual(sum(self.shown(data)[4::5]), 2 * 103 * MS)
         at = [support.AT[name] + 4 for name in ("fixture_calls_out", "fixture_visit", "fixture_static")]
         walk = support.AT[support.WALK_SYMBOL]
         self.assertEqual(self.names_of(data, 0), {"0x1234", "fixture_calls_out", "fixture_visit", "fixture_static", HOLE,
@@ -340,6 +342,13 @@ class Browser(support.Exports):
         self.assertEqual(sorted(again["page"]["titles"]), sorted(seen["wall"]["titles"]))
         _, wall = self.open(path, 'look("page");', arguments=("--type", "wall"))
         self.assertEqual(wall["page"]["totals"], "1.68 s of wall time in 241 samples")
+        _, both = self.open(path, """
+            set("type", "wall"); look("page"); seen.times = document.getElementById("times").textContent;""",
+                            arguments=("--diff", path))
+        side = "before.trace.waits"
+        self.assertEqual(both["times"], " \u00b7 ".join("%s %s %s \u2192 %s %s" % (text, side, value, side, value) for text, value in (
+            ("CPU", "240 ms"), ("wall", "1.68 s (14.3 % on CPU)"), ("waits", "1.44 s"))))
+        self.assertRegex(both["page"]["totals"], "^%s 1.68 s of wall time in 241 samples \u2192 " % side)
         self.assertIn("no OffCPU samples of these queries",
                       self.refused(1, path, "--type", "offcpu", "--like", "SELECT b", "--format", "flamegraph", "-o", path + ".html"))
 

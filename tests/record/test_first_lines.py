@@ -6,9 +6,11 @@ statement, with why in words.
 usage: test_first_lines.py QUERYPROF [unittest arguments]; node's hosts are those in QUERYPROF_TEST_NPM, a node_modules folder
 as tools/static-hosts makes it."""
 
+import contextlib
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import unittest
 
@@ -161,6 +163,9 @@ class FirstLines(Recording):
                 lines = self.shown("report", self.trace)
                 self.assertRegex(lines[0], r"^Statements with most of the time: \d+ of \d+")
                 self.assertRegex(lines[2], why)
+                with contextlib.closing(sqlite3.connect(self.trace)) as db:
+                    self.assertEqual(db.execute("SELECT script FROM processes").fetchall(),
+                                     [("" if name in ("rust", "go") else path,)])
                 seen.append(name)
         self.assertIn("python", seen)
         print(", ".join(seen), file=sys.stderr)

@@ -32,7 +32,7 @@ NOT_SENT = {
 # readers a join.
 ADDED = {
     "trace_log": {"file", "service", "program", "normalized_query_hash", "query", "database"},
-    "query_log": {"file", "run", "version", "query_start_ns", "hostname", "service", "program", "process_id"},
+    "query_log": {"file", "run", "version", "query_start_ns", "hostname", "service"},
     "statement_stats": {"file", "hour_ns", "version", "hostname", "service"},
 }
 

@@ -8,6 +8,7 @@ usage: test_tables.py LIBRARY
 
 import ast
 import json
+import os
 import unittest
 
 from library import Case, connect, in_new_process, rows, value
@@ -23,7 +24,7 @@ QUERY_LOG = """query_id initial_query_id type query_start_time_microseconds quer
     lock_wait_ns io_read_ns io_write_ns io_sync_ns mutex_wait_ns sleep_ns other_wait_ns run_delay_ns rest_ns
     reads read_bytes writes write_bytes syncs major_faults minor_faults voluntary_switches
     involuntary_switches plan_hash worker_wait_ns profiler_cost_ns caller caller_function call_stack_id
-    execution_time_error_ns""".split()
+    execution_time_error_ns process_id program""".split()
 SLOW = """WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 400000)
     SELECT count(*) FROM c WHERE printf('%d', i) LIKE '%9%'"""
 
@@ -54,6 +55,31 @@ class Tables(Case):
         self.assertEqual(columns(self.db, "system.settings"),
                          ["name", "value", "default", "changed", "min", "max", "unit", "scope", "description"])
         self.assertEqual(columns(self.db, "system.metrics"), ["metric", "value", "description"])
+
+    def test_process_of_a_query(self):
+        found = rows(self.db, "SELECT DISTINCT process_id, program FROM system.query_log WHERE query_id IN ('first', 'third')")
+        self.assertEqual(found, [(os.getpid(), os.readlink("/proc/self/exe"))])
+
+    def test_memory_of_a_sort(self):
+        """SQLite's number is that of the statement alone, so there is none of a run that sorted, in memory or not."""
+        found = in_new_process("""
+import json
+db = connect()
+db.execute("PRAGMA query_profiler_real_time_period_ns = 1000000")
+db.execute("PRAGMA log_queries_min_query_duration_ns = 0")
+db.execute("PRAGMA temp_store = FILE")
+db.execute("CREATE TABLE t AS WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 40000)"
+           " SELECT i * 7919 % 10007 AS a, printf('%040d', i) AS b FROM c")
+for name, pages in ("in memory", 100000), ("spilled", 10):
+    db.execute(f"PRAGMA cache_size = {pages}")
+    db.execute(f"PRAGMA query_id = '{name}'")
+    db.execute("SELECT b FROM t ORDER BY a").fetchall()
+db.execute("PRAGMA query_id = 'none'")
+db.execute("SELECT count(*) FROM t WHERE b LIKE '%9'").fetchall()
+print(json.dumps(rows(db, "SELECT query_id, sorts, memory_usage > 0, writes > 0 FROM system.query_log"
+                          " WHERE query LIKE 'SELECT%FROM t %' ORDER BY query_start_time_microseconds")))
+""")
+        self.assertEqual(json.loads(found), [["in memory", 1, 0, 0], ["spilled", 1, 0, 1], ["none", 0, 1, 0]])
 
     def test_there_is_something_to_compare(self):
         self.assertGreater(value(self.db, "SELECT count(*) FROM trace_copy WHERE query_id = 'second'"), 10)

@@ -165,6 +165,7 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 		.statement = names_keep(reader->names, column_text(row, 3)),
 		.program = names_keep(reader->names, column_text(row, 10)),
 		.host = names_keep(reader->names, column_text(row, 11)),
+		.script = names_keep(reader->names, column_text(row, 14)),
 		.statement_hash = sqlite3_column_int64(row, 4),
 		.statement_runs = sqlite3_column_int64(row, 7),
 		.process = sqlite3_column_int64(row, 13),
@@ -180,7 +181,7 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 	label_pairs_free(&pairs);
 	sqlite3_reset(row);
 	bool is_whole = read.query_id && read.thread && read.database && read.statement && read.program &&
-	                read.host && read.labels && read.root && read.link;
+	                read.host && read.script && read.labels && read.root && read.link;
 	struct export_labels *labels = is_whole ? malloc(sizeof(*labels)) : NULL;
 	if (labels)
 		*labels = read;

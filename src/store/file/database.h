@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #define STORE_APPLICATION_ID 0x51505246 /* "QPRF" */
-#define STORE_SCHEMA_VERSION 9
+#define STORE_SCHEMA_VERSION 10
 
 /* The file as the writer holds it. */
 struct database {

@@ -26,8 +26,8 @@ void thread_writer_init(struct thread_writer *threads)
 		.sql = {
 			.find_process.sql = "SELECT id FROM processes WHERE hostname = :hostname AND process_id = :process_id"
 			                    " AND start_time_ns = :start_time_ns",
-			.add_process.sql = "INSERT INTO processes (hostname, process_id, start_time_ns, executable) VALUES"
-			                   " (:hostname, :process_id, :start_time_ns, :executable)",
+			.add_process.sql = "INSERT INTO processes (hostname, process_id, start_time_ns, executable, script)"
+			                   " VALUES (:hostname, :process_id, :start_time_ns, :executable, :script)",
 			.find.sql = "SELECT id FROM threads WHERE process = :process AND thread_id = :thread_id"
 			            " AND thread_name = :thread_name",
 			.add.sql = "INSERT INTO threads (process, thread_id, thread_name) VALUES"
@@ -89,6 +89,7 @@ int64_t intern_process(struct writer *writer)
 	if (!row) {
 		add = bind_process(writer, &threads->sql.add_process);
 		bind_text(add, "executable", writer->identity.executable, SIZE_MAX);
+		bind_text(add, "script", writer->identity.script, SIZE_MAX);
 		row = writer_insert(writer, add);
 	}
 	if (row > 0)
