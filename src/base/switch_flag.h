@@ -66,6 +66,10 @@ static inline __attribute__((always_inline)) bool switch_flag_is_set(void)
  * code that must not be interrupted. */
 void switch_flag_set(void);
 
+/* The same, and whether it was set until then: in one instruction where the processor has one, so no switch
+ * comes in between. */
+bool switch_flag_renew(void);
+
 /* Finds out whether flags are reliable; once, before there are queries. */
 void switch_flag_begin(void);
 

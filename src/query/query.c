@@ -160,15 +160,18 @@ void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t n
 
 /* --- rows that are not all measured --------------------------------------------------------- */
 
-/* Right before the reading that ends a part: the thread has its flag from here on, so what takes the
- * processor from it is seen in the next part, however much of that it is. Whether the part was not disturbed.
- */
-static bool renew_flag(const struct query_run *run, const struct thread *thread)
+/* Reads the clock at the end of a part, which may be interrupted at any point: between the two the thread has
+ * its flag, and so what the reading has of an interruption makes the part that ends a disturbed one. */
+static uint64_t read_part(const struct query_run *run, struct thread *thread, bool *is_whole)
 {
-	bool is_whole = query_is_undisturbed(run, thread);
+	bool was_set = switch_flag_renew(), was_alone = thread->clock.newest == run->entered_ns;
+	uint64_t now = fast_clock_ns(&thread->clock);
 
-	switch_flag_set();
-	return is_whole;
+	*is_whole = was_set && was_alone && switch_flag_is_set();
+	/* A thread that still has its flag has not given its processor up since. */
+	if (*is_whole)
+		thread->seen_ns = now;
+	return now;
 }
 
 /* The next part begins with the newest reading: what a reading of the CPU clock took is of none. */
@@ -180,11 +183,9 @@ static void start_part(struct query_run *run, const struct thread *thread)
 
 void query_enter_among_rows(struct query_run *run, struct thread *thread, bool is_step)
 {
-	bool is_whole = renew_flag(run, thread);
-	uint64_t now = fast_clock_ns(&thread->clock);
+	bool is_whole;
+	uint64_t now = read_part(run, thread, &is_whole);
 
-	if (is_whole)
-		thread->seen_ns = now;
 	if (!cpu_clock_is_valid(thread, now)) {
 		cpu_clock_before(thread, NULL);
 		now = fast_clock_ns(&thread->clock);
@@ -214,12 +215,10 @@ static void sum_rows(struct query_run *run)
 void query_leave_among_rows(struct query_run *run, struct thread *thread, bool is_chosen)
 {
 	struct row_times *rows = &run->row_times;
-	bool is_whole = renew_flag(run, thread);
-	uint64_t now = fast_clock_ns(&thread->clock), took = query_since(run->entered_ns, now), cpu_ns;
+	bool is_whole;
+	uint64_t now = read_part(run, thread, &is_whole), took = query_since(run->entered_ns, now), cpu_ns;
 
 	span_run_leave(&run->span);
-	if (is_whole)
-		thread->seen_ns = now;
 	cpu_ns = query_since(run->entered_cpu_ns, cpu_time_at(run, thread, now));
 	rows_pass(rows,
 	          &(struct rows_passed){ .ns = (double)took, .part = ROWS_INSIDE, .is_whole = is_whole });
