@@ -4,7 +4,7 @@
  * pthread_mutex_lock, which do something beside their work. The environment names it:
  *
  *	PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64
- *	                lock:  each call holds one mutex
+ *	                lock:  each call holds one mutex, or takes it first if the call may wait
  *	                fork:  a child that ends at once, and is waited for
  *	                exit:  exit(0) at a call after the host has tried to open PRELOAD_BEGIN, once
  *	                thread: abort() where a thread ends after this file's destructor
@@ -34,6 +34,11 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 
 enum { MALLOC = 1, FSTAT = 2, OPEN = 4, READ = 8, CLOCK = 16, MUTEX = 32 };
+/*
+ * May wait for another thread of the host, which must not need our mutex meanwhile: Python takes a mutex
+ * while it holds the GIL's, and hung without queryprof, too.
+ */
+enum { WAITING = OPEN | READ | MUTEX };
 static const struct {
 	const char *name;
 	unsigned bit;
@@ -117,8 +122,11 @@ static bool enter(unsigned function)
 			real_lock(&mutex);
 		else
 			pthread_mutex_lock(&mutex);
-		errno = error;
-		return true;
+		if (!(function & WAITING)) {
+			errno = error;
+			return true;
+		}
+		pthread_mutex_unlock(&mutex);
 	}
 	due = (action != 'e' || has_begun) && __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % each == 0;
 	if (due && action == 'w')

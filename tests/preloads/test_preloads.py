@@ -210,8 +210,21 @@ class Done:
         return "status %d\n--- output\n%s--- errors\n%s" % (self.status, self.out, self.err)
 
 
+def print_stacks(session):
+    """Whose lock a hung thread waits for is seen nowhere else, and the run may not hang again."""
+    if not shutil.which("gdb") or not shutil.which("pgrep"):
+        print("no stacks: gdb or pgrep is not installed")
+        return
+    pids = subprocess.run(["pgrep", "-s", str(session)], capture_output=True, text=True, check=False).stdout.split()
+    for pid in pids:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            shown = subprocess.run(["gdb", "--batch", "-p", pid, "-ex", "thread apply all backtrace 16"], timeout=60,
+                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+            print("process %s\n%s%s" % (pid, shown.stdout, "" if shown.returncode == 0 else shown.stderr), flush=True)
+
+
 def run(command, environment):
-    """None: it hangs. What it has started goes with it."""
+    """None: it hangs, and its threads' stacks are printed. What it has started goes with it."""
     sweep()
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           errors="replace", env=environment, cwd=environment["TMPDIR"], start_new_session=True) as process:
@@ -219,6 +232,7 @@ def run(command, environment):
             out, err = process.communicate(timeout=TIMEOUT)
             return Done(process.returncode, out, err)
         except subprocess.TimeoutExpired:
+            print_stacks(process.pid)
             return None
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -367,7 +381,10 @@ class Matrix:
             for host, command in self.hosts(with_interpreters):
                 alone = run(preloaded(path, "before", given, command), self.environment)
                 if alone is None or alone.status not in (3, 0):
-                    self.skipped.append("%s does not work with %s alone: %s" % (host, name, alone))
+                    if path == OWN:
+                        self.fault("%s alone, %s without queryprof: %s" % (name, host, alone or "hangs"))
+                    else:
+                        self.skipped.append("%s does not work with %s alone: %s" % (host, name, alone))
                     continue
                 for place in ("before", "behind"):
                     trace, what = self.trace(), "%s %s us, %s recorded" % (name, place, host)
