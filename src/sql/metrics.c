@@ -212,7 +212,7 @@ static const struct metric {
 } metrics[] = {
 	{ "version", NULL, text_copy, TEXT_VERSION, "Version of queryprof" },
 	{ "signal_moves", get_sampler, NULL, SAMPLER_SIGNAL_MOVES,
-	  "Times that the host took the timers' signal for itself; queries that ran then on other threads "
+	  "How often the host took over the timers' signal; queries that ran then on other threads "
 	  "have no samples from there on" },
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
 
@@ -220,28 +220,27 @@ static const struct metric {
 	  "Why trace_log, or query_log, too, has no rows of this process yet, and what to do" },
 
 	{ "seccomp", NULL, text_of_confinement, 0,
-	  "What the program's seccomp filter leaves out, and the system calls that it would punish" },
+	  "What the program's seccomp filter prevents, and the system calls that it would punish" },
 
 	{ "query_profiler_runs", get_ledger, NULL, LEDGER_SIGNALS, "Signals that reached the handler" },
 	{ "query_profiler_signal_overruns", get_ledger, NULL, LEDGER_OVERRUNS,
-	  "Periods that passed on top of a sample's first; they are part of its weight" },
+	  "Periods of samples beyond their first one; they are part of the weight" },
 	{ "samples", get_ledger, NULL, LEDGER_STORED, "Samples taken and handed to the ring" },
 	{ "samples_taken", get_ledger, NULL, LEDGER_TAKEN,
-	  "Samples taken at a call of the host's, without a signal; samples and samples_dropped have them, "
-	  "too" },
+	  "Samples taken at a call of the host, without a signal; samples and samples_dropped include them" },
 	{ "samples_truncated", get_ledger, NULL, LEDGER_TRUNCATED,
 	  "Samples whose trace does not reach the bottom of the stack" },
 	{ "samples_without_opcode", get_ledger, NULL, LEDGER_NO_OPCODE,
-	  "Samples of SQLite's statements whose opcode is not known" },
+	  "Samples of SQLite's statements with an unknown opcode" },
 	{ "samples_dropped", get_ledger, NULL, LEDGER_DROPPED, "Samples lost because the ring was full" },
 	{ "signals_idle", get_ledger, NULL, LEDGER_IDLE,
 	  "Signals that found no query on the thread, or came before a period had ended" },
 	{ "signals_asked", get_ledger, NULL, LEDGER_STACKS,
-	  "Signals that system.stack_trace sent, and got a stack for" },
+	  "Signals of system.stack_trace that returned a stack" },
 	{ "signals_late", get_ledger, NULL, LEDGER_LATE,
-	  "Signals of a timer that the thread no longer had, or of a stack_trace that had its response" },
+	  "Signals of a removed timer, or of a stack_trace that already had its response" },
 	{ "signals_foreign", get_ledger, NULL, LEDGER_FOREIGN,
-	  "Signals of others with the same number, handed to the handler that was there" },
+	  "Signals of that number that are not queryprof's, forwarded to the previous handler" },
 	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
 	  "Signals that arrived inside the handler" },
 
@@ -256,7 +255,7 @@ static const struct metric {
 	  "The cost of samples and of storing them lately, in millionths of the queries' CPU time, or of one "
 	  "processor's where that is more; query_profiler_max_overhead_percent is its limit" },
 	{ "threads_in_queries", get_budget, NULL, BUDGET_IN_QUERIES,
-	  "Threads in queries that are sampled on the wall clock, at the last look, a quarter of a second "
+	  "Threads in queries that are sampled on the wall clock, at the last check, a quarter of a second "
 	  "ago or less" },
 	{ "cpu_stretch", get_budget, NULL, BUDGET_CPU_STRETCH,
 	  "Periods of CPU time from one signal to the next, rounded up, as some threads have one less: more "
@@ -274,28 +273,27 @@ static const struct metric {
 	{ "unwind_unknown_stacks", get_unwind, NULL, UNWIND_UNKNOWN_STACKS,
 	  "Traces of another stack than the thread's own: a signal stack, a coroutine's" },
 
-	{ "threads", get_sampler, NULL, SAMPLER_THREADS, "Threads that have run queries and still live" },
+	{ "threads", get_sampler, NULL, SAMPLER_THREADS, "Threads that have run queries and still run" },
 	{ "thread_slots", get_sampler, NULL, SAMPLER_SLOTS, "Slots made for such threads so far" },
 	{ "threads_failed", get_sampler, NULL, SAMPLER_THREADS_FAILED,
-	  "Threads that are not sampled for want of memory" },
+	  "Threads that are not sampled because memory ran out" },
 	{ "threads_blocked", get_sampler, NULL, SAMPLER_THREADS_BLOCKED,
 	  "Threads that had the timers' signal blocked at their first query and are not sampled" },
 	{ "timers", get_sampler, NULL, SAMPLER_TIMERS, "Kernel timers that exist now" },
 	{ "timers_failed", get_sampler, NULL, SAMPLER_TIMERS_FAILED,
 	  "Timers that the system refused; a shared one visits their threads, or they are not sampled" },
-	{ "timers_shared", get_shared_timers, NULL, 0,
-	  "Clocks of threads that the shared timer visits in turn" },
-	{ "samples_shared", get_ledger, NULL, LEDGER_SHARED, "Samples that it took" },
+	{ "timers_shared", get_shared_timers, NULL, 0, "Clocks of threads that the shared timer visits" },
+	{ "samples_shared", get_ledger, NULL, LEDGER_SHARED, "Samples that the shared timer took" },
 	{ "timer_error", NULL, text_of_errno, SAMPLER_TIMER_ERRNO,
-	  "Why it refused last (see RLIMIT_SIGPENDING, ulimit -i)" },
+	  "Why the system last refused a timer (see RLIMIT_SIGPENDING, ulimit -i)" },
 
 	{ "ring_bytes", get_ring, NULL, RING_SIZE, "Size of the ring between handlers and flusher" },
-	{ "ring_used_bytes", get_ring, NULL, RING_USED, "Records in it that wait to be stored" },
+	{ "ring_used_bytes", get_ring, NULL, RING_USED, "Records in the ring that wait to be stored" },
 	{ "ring_dropped", get_ring, NULL, RING_DROPPED,
-	  "Records refused because it was full, of samples and queries" },
+	  "Records of samples and queries refused because the ring was full" },
 
 	{ "store_samples", get_store, NULL, STORE_SAMPLES, "Samples written to the trace file" },
-	{ "store_queries", get_store, NULL, STORE_QUERIES, "Queries written to it" },
+	{ "store_queries", get_store, NULL, STORE_QUERIES, "Queries written to the trace file" },
 	{ "store_lost", get_store, NULL, STORE_LOST, "Records that could not be written" },
 	{ "store_trimmed", get_store, NULL, STORE_TRIMMED,
 	  "Samples removed, oldest first, to keep trace_log_max_bytes" },
@@ -309,13 +307,13 @@ static const struct metric {
 	{ "store_reader_cpu_time_ns", get_store, NULL, STORE_READER_CPU_TIME_NS,
 	  "CPU time of the thread that reads tables of the trace file for other threads" },
 	{ "store_pacer_cpu_time_ns", get_store, NULL, STORE_PACER_CPU_TIME_NS,
-	  "CPU time of the thread that looks at the limits of what sampling costs, and moves the shared "
+	  "CPU time of the thread that checks the limits of the sampling cost, and moves the shared "
 	  "timer" },
 	{ "store_fields_skipped", get_store, NULL, STORE_FIELDS_SKIPPED,
 	  "Optional fields of samples that this version does not know" },
-	{ "label_sets", get_labels, NULL, LABEL_SETS, "Label sets that are there" },
+	{ "label_sets", get_labels, NULL, LABEL_SETS, "Label sets that exist" },
 	{ "label_sets_without_trampoline", get_labels, NULL, LABEL_SETS_WITHOUT,
-	  "Label sets that were made while all trampolines were in use: they share one" },
+	  "Label sets made while all trampolines were in use; they share one" },
 	{ "label_sets_unknown", get_store, NULL, STORE_LABELS_UNKNOWN,
 	  "Label sets that a sample named, of which the store got no record" },
 	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
