@@ -99,10 +99,14 @@ class Command(Tool):
         path = os.path.join(self.folder, "private.trace")
         shutil.copy(self.trace, path)
         os.chmod(path, 0o600)
-        done = subprocess.run([QUERYPROF, "report", path], user=65534, group=65534, extra_groups=[], capture_output=True, text=True,
-                              timeout=300, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("private.trace: Permission denied: it belongs to user root, mode 0600: ", done.stderr)
+        for owner, mode, said in ((0, 0o600, "it belongs to user root, mode 0600: "), (54321, 0o600, "it belongs to user 54321, mode 0600: "),
+                                  (65534, 0, "its mode is 0000")):
+            os.chown(path, owner, -1)
+            os.chmod(path, mode)
+            done = subprocess.run([QUERYPROF, "report", path], user=65534, group=65534, extra_groups=[], capture_output=True, text=True,
+                                  timeout=300, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("private.trace: Permission denied: " + said, done.stderr)
 
     def test_format_of_an_export_by_its_name(self):
         for name, format_name in ("a.json", "json"), ("a.pb.gz", "pprof"):

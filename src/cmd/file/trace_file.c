@@ -250,21 +250,26 @@ int trace_file_complain(const char *path)
 	return complain("%s: %s", path, reason);
 }
 
-/* A trace file has the text of queries, and begins as its owner's alone. False after a complaint. */
+/* A trace file has the text of queries, and begins as its owner's alone. Containers have owners without a name. False
+ * after a complaint. */
 static bool check_right(const char *path, const struct stat *status)
 {
-	const struct passwd *owner;
-
 	if (access(path, R_OK) == 0)
 		return true;
-	if (errno != EACCES)
+	if (errno != EACCES) {
 		trace_file_complain(path);
-	else if (status->st_uid != geteuid() && (owner = getpwuid(status->st_uid)) != NULL)
+	} else if (status->st_uid != geteuid()) {
+		const struct passwd *owner = getpwuid(status->st_uid);
+		char number[16];
+
+		snprintf(number, sizeof(number), "%u", (unsigned)status->st_uid);
 		complain("%s: %s: it belongs to user %s, mode %04o: run queryprof as that user, or ask for a "
 		         "copy",
-		         path, strerror(EACCES), owner->pw_name, (unsigned)status->st_mode & 07777);
-	else
-		complain("%s: %s", path, strerror(EACCES));
+		         path, strerror(EACCES), owner ? owner->pw_name : number,
+		         (unsigned)status->st_mode & 07777);
+	} else {
+		complain("%s: %s: its mode is %04o", path, strerror(EACCES), (unsigned)status->st_mode & 07777);
+	}
 	return false;
 }
 
