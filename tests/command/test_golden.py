@@ -71,6 +71,10 @@ REPORTS = (
     ("trace_200", 200, ("trace", "traces.trace", "4bf9")),
     ("sql_120", 120, ("sql", "now.trace", "SELECT query_id, query, cpu_time_ns, database FROM query_log LIMIT 2")),
     ("sql_200", 200, ("sql", "now.trace", "SELECT query_id, query, cpu_time_ns, database FROM query_log LIMIT 2")),
+    *(("export" + name, columns, ("export", "now.trace", "--format", "collapsed", "-o", "-"))
+      for name, columns in (("", None), ("_80", 80), ("_120", 120), ("_200", 200))),
+    *(("embed" + name, columns, ("embed", "named.trace"))
+      for name, columns in (("", None), ("_80", 80), ("_120", 120), ("_200", 200))),
     ("traces", None, ("traces", "traces.trace")),
     ("traces_80", 80, ("traces", "traces.trace", "--by", "spans", "--min-duration", "1ms", "--limit", "1")),
     ("traces.json", None, ("traces", "traces.trace", "--like", "POST", "--since", "end", "--format", "json")),
@@ -102,6 +106,7 @@ class Golden(Tool):
         make("large.trace", "fixed.sql", "fixed_large.sql")
         make("plans.trace", "fixed.sql", "fixed_plans.sql")
         make("traces.trace", "fixed.sql", "fixed_traces.sql")
+        make("named.trace", "fixed.sql")
         for name, columns, arguments in REPORTS:
             with self.subTest(name):
                 out = self.output(*arguments, columns=columns)
@@ -111,10 +116,10 @@ class Golden(Tool):
                         file.write(out)
                 with open(path, encoding="utf-8") as file:
                     self.assertEqual(out, file.read())
-                if columns:
+                if columns and arguments[0] != "export":  # stacks are for programs
                     self.assertLessEqual(max(map(len, out.splitlines())), columns)
 
-    def test_nothing_else_is_there(self):
+    def test_that_nothing_else_is_there(self):
         names = {name + ("" if "." in name else ".txt") for name, *_ in REPORTS} | {"mistakes.txt"}
         self.assertEqual(set(os.listdir(os.path.join(HERE, "golden"))), names)
 
