@@ -162,6 +162,11 @@ class Documents(unittest.TestCase):
             contents = text[text.index("## Contents"):].split("\n## ", 1)[0]
             self.assertEqual(re.findall(r"^- \[(.*)\]\(#", contents, re.MULTILINE), titles[1:], name)
 
+    def test_format(self):
+        version = re.search(r"#define STORE_SCHEMA_VERSION (\d+)", read("src/store/file/database.h")).group(1)
+        self.assertIn("version of the format: %s." % version, read("docs/trace-file.md"))
+        self.assertIn("version %s of the format" % version, read("CHANGELOG.md"))
+
     def test_manual(self):
         """The man page has what --help says of each command, and no other options."""
         def words(text):
