@@ -250,8 +250,8 @@ int trace_file_complain(const char *path)
 	return complain("%s: %s", path, reason);
 }
 
-/* A trace file has the text of queries, and begins as its owner's alone. Containers have owners without a name. False
- * after a complaint. */
+/* A trace file has the text of queries, and begins as its owner's alone. Containers have owners without a
+ * name. False after a complaint. */
 static bool check_right(const char *path, const struct stat *status)
 {
 	if (access(path, R_OK) == 0)
@@ -268,7 +268,8 @@ static bool check_right(const char *path, const struct stat *status)
 		         path, strerror(EACCES), owner ? owner->pw_name : number,
 		         (unsigned)status->st_mode & 07777);
 	} else {
-		complain("%s: %s: its mode is %04o", path, strerror(EACCES), (unsigned)status->st_mode & 07777);
+		complain("%s: %s: its mode is %04o", path, strerror(EACCES),
+		         (unsigned)status->st_mode & 07777);
 	}
 	return false;
 }
