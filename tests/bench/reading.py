@@ -9,17 +9,21 @@ runs all the time; 200 statements, few of which make up most of the runs, half o
 tenth one; stacks that share their frames; waits, labels, spans, transactions, and waits for locks of other processes.
 It stays in the cache (QUERYPROF_CACHE_DIR) for the next round.
 
-  --samples N, --runs N   how large: 920000 and 26700 if not given
+  --samples N, --runs N   one file of this size. Without them two: 920000 and 26700, then 10 M and 1 M, which takes
+                          minutes to generate and 700 MB of the cache
   --only WORD             the commands with this word only
   --keep FOLDER           what each command printed, in a file each: to compare two builds
 
-A line a command: wall time, CPU time of user and system, and the largest resident memory. Budgets: 1 s and 300 MB for
-1 M samples, 8 s for 10 M (--samples 10000000 --runs 1000000); a line that is over has an asterisk."""
+A line a command: wall time, CPU time of user and system, the largest resident memory, and the budget, 1 s of CPU time
+up to 1 M samples, 8 s above that, 300 MB. A line that is over has an asterisk. A command that takes fifteen times its
+budget is ended, and the line says so."""
 import argparse
 import hashlib
 import os
 import random
 import re
+import resource
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -29,6 +33,7 @@ START = 1795000000 * 10**9
 STEP = 100000  # ns from sample to sample, of all threads
 THREADS, PROCESSES, HASHES, STACKS, BATCHES, LABELS = 32, 4, 200, 90, 5000, 100
 WAITS = 2000
+SIZES = ((920000, 26700), (10**7, 10**6))
 CAUSES = (1 | 24 << 8, 2 | 3 << 8, 3 | 1 << 8, 4 | 3 << 8, 7 | 10 << 8, 9, 17)
 
 # Functions of SQL for what looks like chance and is not: 0 to 2^31 - 1.
@@ -269,42 +274,55 @@ def commands(path):
     yield "export pprof --plan", ["export", path, "--format", "pprof", "--plan", "-o", "{out}"]
 
 
-def measure(words, out):
-    """Exit status, seconds, CPU seconds, MB."""
+def measure(words, out, limit):
+    """Exit status, seconds, CPU seconds, MB. It is ended after `limit` s of CPU time."""
     begin = time.monotonic()
-    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)))
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     return child.returncode, time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def print_table(arguments, samples, runs):
+    path = find_file(arguments.root, samples, runs)
+    budget = 1 if samples <= 10**6 else 8
+    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as db:
+        trace = db.execute("SELECT printf('%016x%016x', trace_hi, trace_lo) FROM span_batches WHERE id = 70").fetchone()[0]
+    half = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((START + samples * STEP // 2) / 1e9))
+    print(f"reading, {samples} samples, {runs} runs, {os.path.getsize(path) / 1e6:.0f} MB")
+    met = count = 0
+    for name, words in commands(path):
+        if arguments.only not in name:
+            continue
+        kept = os.path.join(arguments.keep, f"{samples}-" + re.sub(r"\W+", "-", name)) if arguments.keep else os.devnull
+        words = [word.format(trace=trace, half=half, out=kept + ".out" if arguments.keep else os.devnull) for word in words]
+        with open(kept, "wb") as out:
+            code, wall, cpu, memory = measure([arguments.queryprof, *words], out, 15 * budget)
+        ended = code == -signal.SIGKILL
+        if code and not ended:
+            sys.exit(f"{name}: exit status {code}: {' '.join(words)}")
+        is_met = not ended and cpu <= budget and memory <= 300
+        met, count = met + is_met, count + 1
+        print(f"  {name:32} {wall:7.2f} s {cpu:7.2f} s CPU {memory:7.0f} MB  (budget {budget} s CPU, 300 MB)"
+              + ("" if is_met else " * (ended)" if ended else " *"), flush=True)
+    print(f"  within the budget                {met:7}  (of {count})")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("queryprof")
     parser.add_argument("root")
-    parser.add_argument("--samples", type=int, default=920000)
-    parser.add_argument("--runs", type=int, default=26700)
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--runs", type=int)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep")
     arguments = parser.parse_args()
-    path = find_file(arguments.root, arguments.samples, arguments.runs)
-    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as db:
-        trace = db.execute("SELECT printf('%016x%016x', trace_hi, trace_lo) FROM span_batches WHERE id = 70").fetchone()[0]
-    half = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((START + arguments.samples * STEP // 2) / 1e9))
     if arguments.keep:
         os.makedirs(arguments.keep, exist_ok=True)
-    print(f"reading, {arguments.samples} samples, {arguments.runs} runs, {os.path.getsize(path) / 1e6:.0f} MB")
-    for name, words in commands(path):
-        if arguments.only not in name:
-            continue
-        kept = os.path.join(arguments.keep, re.sub(r"\W+", "-", name)) if arguments.keep else os.devnull
-        words = [word.format(trace=trace, half=half, out=kept + ".out" if arguments.keep else os.devnull) for word in words]
-        with open(kept, "wb") as out:
-            code, wall, cpu, memory = measure([arguments.queryprof, *words], out)
-        if code:
-            sys.exit(f"{name}: exit status {code}: {' '.join(words)}")
-        over = " *" if cpu > (1 if arguments.samples <= 10**6 else 8) or memory > 300 else ""
-        print(f"  {name:32} {wall:7.2f} s {cpu:7.2f} s CPU {memory:7.0f} MB{over}", flush=True)
+    one = arguments.samples or arguments.runs
+    for samples, runs in [(arguments.samples or 920000, arguments.runs or 26700)] if one else SIZES:
+        print_table(arguments, samples, runs)
 
 
 main()
