@@ -7,7 +7,7 @@
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
 -- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
 -- :failed (not NULL: ended with an error), :database (its file, whole or without
--- folders), :label (KEY=VALUE), :process (number or program), :thread (number or name), :host,
+-- folders), :label (KEY=VALUE), :process (number, program or script), :thread (number or name), :host,
 -- :service (the program without its folders), :last (of those that are left and have a text, so many of
 -- the newest).
 DROP VIEW IF EXISTS temp.wall_types;
