@@ -214,7 +214,8 @@ static double measure(uint64_t now, const uint64_t ledger[LEDGER_COUNTERS], doub
 /* Steps an octave. A thread has a series in the file for each stretch that it ever had. */
 #define STRETCH_STEPS 16
 
-double budget_round_stretch(double stretch)
+/* A stretch that a timer may have; a long one is a bit longer than requested. */
+static double round_stretch(double stretch)
 {
 	stretch = clip(stretch, 1, TIMER_STRETCH_MAX);
 
@@ -230,7 +231,7 @@ double budget_round_stretch(double stretch)
  * 1 / stretch of what they would be. */
 static void set_stretch(enum timer_clock clock, double wanted)
 {
-	double stretch = budget_round_stretch(wanted);
+	double stretch = round_stretch(wanted);
 	uint32_t whole = (uint32_t)stretch;
 	double longer = (stretch - whole) * (whole + 1) / stretch;
 
@@ -257,7 +258,7 @@ uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock
 		return stretch;
 	threads += __atomic_load_n(&in_queries, __ATOMIC_RELAXED) - then;
 	periods = threads / limit;
-	return (uint32_t)clip(budget_round_stretch((double)periods), stretch, TIMER_STRETCH_MAX);
+	return (uint32_t)clip(round_stretch((double)periods), stretch, TIMER_STRETCH_MAX);
 }
 
 /* Above half of a limit. */

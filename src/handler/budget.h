@@ -57,9 +57,6 @@ void budget_note_storing(uint64_t storing_ns, uint64_t stored);
 /* Periods from one signal of a timer to the next, to begin with. `threads`: that have a slot. */
 uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock, uint64_t threads);
 
-/* A stretch that a timer may have; a long one is a bit longer than requested. */
-double budget_round_stretch(double stretch);
-
 enum budget_figure {
 	BUDGET_IN_QUERIES,   /* threads in queries that are sampled on the wall clock, at the last look */
 	BUDGET_CPU_STRETCH,  /* periods from one signal to the next, rounded up */

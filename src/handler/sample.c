@@ -191,8 +191,6 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 		thread_count(thread, LEDGER_IDLE, 1);
 		return NULL;
 	}
-	if (timer_is_shared(timer))
-		thread_count(thread, LEDGER_SHARED, 1);
 	const struct observation seen = { .type = clock == TIMER_CPU ? SAMPLE_CPU : SAMPLE_REAL,
 		                          .is_timed = true,
 		                          .weight = points,

@@ -4,9 +4,9 @@
  * initial-exec thread-local pointer, so that the handler never touches dynamic TLS. Slots come from
  * mmap, are recycled and never unmapped: a late signal always finds readable memory.
  *
- * The owning thread and the handler that interrupts it write; what others read, and the pacer writes, too
- * (timers/shared_timer.c), is atomic. Between thread and handler, loads and stores in program order are
- * enough; the fields that the handler reads are volatile so that the compiler keeps that order.
+ * The owning thread and the handler that interrupts it write; what others read is atomic. Between thread and
+ * handler, loads and stores in program order are enough; the fields that the handler reads are volatile so
+ * that the compiler keeps that order.
  */
 #ifndef QUERYPROF_HANDLER_THREAD_H
 #define QUERYPROF_HANDLER_THREAD_H
@@ -56,7 +56,7 @@ struct thread_response {
 	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 3 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
 
 struct thread {
-	/* Written by the thread itself, the timers by its handler and the pacer, too. */
+	/* Written by the thread itself, the timers by its handler, too. */
 	struct {
 		/* Up to `waiting`: what each step of a statement touches (base/hot_path.h). */
 		uint32_t id;               /* kernel thread id */
@@ -84,7 +84,7 @@ struct thread {
 		char name[16];
 		uintptr_t context_at;     /* its variable, see context.h; 0: none */
 		uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
-		uint64_t retry_ns;        /* atomic; no timer is created before */
+		uint64_t retry_ns;        /* no timer is created before */
 		uint64_t retry_pause_ns;  /* doubled at each refusal */
 		uint64_t cpu_base_ns;     /* the CPU clock as the kernel gave it last, */
 		uint64_t cpu_base_at_ns;  /* on CLOCK_MONOTONIC; 0: not yet */

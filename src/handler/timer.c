@@ -116,12 +116,6 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 	/* The kernel caps an overrun at INT_MAX. */
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);
 	uint64_t periods = timer->repeats ? points * timer_step(timer) : 0;
-	if (__builtin_expect(timer_is_shared(timer), 0)) {
-		if (!timer_is_member(timer) || timer->period_ns == 0) /* its thread is arming it */
-			return 0;
-		return clip(
-			timer_pass(timer, clock_ns(timer_clock_id(clock)), TIMER_GET(timer, shared_stretch)));
-	}
 	timer->fired += points;
 	if (clock == TIMER_REAL)
 		keep_pace(timer, points > 1);

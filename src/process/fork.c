@@ -23,7 +23,6 @@
 #include "collect/state.h"
 #include "handler/budget.h"
 #include "timers/nesting.h"
-#include "timers/shared_timer.h"
 #include "timers/stacks.h"
 #include "timers/threads.h"
 #include "timers/timers.h"
@@ -67,7 +66,6 @@ static void after_in_child(void)
 	threads_after_fork();
 	reset_counters();
 	timers_after_fork();
-	shared_timer_after_fork();
 	stacks_after_fork();
 	locks_after_fork_in_child();
 	if (tag != NULL)

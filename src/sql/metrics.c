@@ -34,7 +34,6 @@
 #include "sqlite/session/session.h"
 #include "store/store.h"
 #include "handler/budget.h"
-#include "timers/shared_timer.h"
 #include "wire/ledger.h"
 
 /* The counters of one part, which numbers them by an enum of its own. */
@@ -87,12 +86,6 @@ static uint64_t get_ring(int which)
 		return ring_dropped(ring);
 	tail = ring_tail(ring); /* first: the head is never behind it */
 	return ring_head(ring) - tail;
-}
-
-static uint64_t get_shared_timers(int which)
-{
-	(void)which;
-	return shared_timer_members();
 }
 
 static uint64_t get_labels(int which)
@@ -281,9 +274,7 @@ static const struct metric {
 	  "Threads that had the timers' signal blocked at their first query and are not sampled" },
 	{ "timers", get_sampler, NULL, SAMPLER_TIMERS, "Kernel timers that exist now" },
 	{ "timers_failed", get_sampler, NULL, SAMPLER_TIMERS_FAILED,
-	  "Timers that the system refused; a shared one visits their threads, or they are not sampled" },
-	{ "timers_shared", get_shared_timers, NULL, 0, "Clocks of threads that the shared timer visits" },
-	{ "samples_shared", get_ledger, NULL, LEDGER_SHARED, "Samples that the shared timer took" },
+	  "Timers that the system refused; their threads have no samples until it grants one" },
 	{ "timer_error", NULL, text_of_errno, SAMPLER_TIMER_ERRNO,
 	  "Why the system last refused a timer (see RLIMIT_SIGPENDING, ulimit -i)" },
 
@@ -307,8 +298,7 @@ static const struct metric {
 	{ "store_reader_cpu_time_ns", get_store, NULL, STORE_READER_CPU_TIME_NS,
 	  "CPU time of the thread that reads tables of the trace file for other threads" },
 	{ "store_pacer_cpu_time_ns", get_store, NULL, STORE_PACER_CPU_TIME_NS,
-	  "CPU time of the thread that checks the limits of the sampling cost, and moves the shared "
-	  "timer" },
+	  "CPU time of the thread that checks the limits of the sampling cost" },
 	{ "store_fields_skipped", get_store, NULL, STORE_FIELDS_SKIPPED,
 	  "Optional fields of samples that this version does not know" },
 	{ "label_sets", get_labels, NULL, LABEL_SETS, "Label sets that exist" },

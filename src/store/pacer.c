@@ -9,7 +9,6 @@
 #include "store/control.h"
 #include "store/counters.h"
 #include "handler/budget.h"
-#include "timers/shared_timer.h"
 
 enum state { NONE, AWAKE, ASLEEP, ENDING };
 static uint32_t state; /* atomic, enum state, a futex. It says which thread may look */
@@ -41,18 +40,15 @@ static void pacer_main(void)
 	int calm = 0;
 
 	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != ENDING) {
-		uint64_t pause = shared_timer_visit();
-		bool busy = look() || pause != 0;
-
+		calm = look() ? 0 : calm + 1;
 		store_count_own_time(STORE_PACER_CPU_TIME_NS, &used_ns);
-		calm = busy ? 0 : calm + 1;
 		if (calm == CALM_LOOKS) {
 			calm = 0;
 			if (change(AWAKE, ASLEEP))
 				bounded_wait_futex(&calm_wait, &state, ASLEEP, BOUND_NONE);
 			continue;
 		}
-		look_wait = bounded_wait_begin_within(&for_look, pause != 0 ? pause : BUDGET_CHECK_NS);
+		look_wait = bounded_wait_begin_within(&for_look, BUDGET_CHECK_NS);
 		bounded_wait_futex(&look_wait, &state, AWAKE, BOUND_NONE);
 	}
 }
@@ -63,15 +59,14 @@ bool pacer_check(void)
 
 	if (now == AWAKE)
 		return false;
-	bool busy = look();
-	if (!busy && shared_timer_members() == 0)
+	if (!look())
 		return false;
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 	if (now == ASLEEP) {
 		futex_wake(&state, 1);
 	} else if (control_make_thread(&thread, pacer_main) != 0) {
 		__atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
-		return busy;
+		return true;
 	}
 	return false;
 }

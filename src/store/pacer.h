@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which thread looks at the budget (handler/budget.h) and moves the shared timer
- * (timers/shared_timer.h). As long as both have little to do, it is the flusher, between its
- * waits. Above half of a limit, or with a thread that has no timer of its own, it is a thread of
- * the store's own, the pacer: the flusher may wait for a disk, or for a processor. When there is
- * nothing to do for a while the pacer sleeps, and the flusher looks again.
+ * Which thread looks at the budget (handler/budget.h). While there is little to do, it is the
+ * flusher, between its waits. Above half of a limit it is a thread of the store's own, the pacer:
+ * the flusher may wait for a disk, or for a processor. When there is nothing to do for a while the
+ * pacer sleeps, and the flusher looks again.
  */
 #ifndef QUERYPROF_STORE_PACER_H
 #define QUERYPROF_STORE_PACER_H

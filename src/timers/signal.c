@@ -35,7 +35,6 @@
 #include "handler/forward.h"
 #include "timers/nesting.h"
 #include "timers/quiesce.h"
-#include "timers/shared_timer.h"
 #include "timers/timers.h"
 
 LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
@@ -223,7 +222,6 @@ static void silence_timers(int number)
 {
 	uint32_t slots = slots_count();
 
-	shared_timer_silence(number);
 	for (uint32_t i = 0; i < slots; i++) {
 		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 			/* Acquire: the timer as it was made. Read once: its thread may delete it right

@@ -122,12 +122,10 @@ static void fill_slot(struct thread *slot)
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		TIMER_SET(&slot->timers[clock], period_ns, 0); /* a new thread, a new phase */
 		slot->timers[clock].whole = false;
-		__atomic_store_n(&slot->timers[clock].look_ns, 0, __ATOMIC_RELAXED);
 	}
 	slot->named = false;
 	slot->name_checked_ns = 0;
-	__atomic_store_n(&slot->retry_ns, 0, __ATOMIC_RELAXED);
-	slot->retry_pause_ns = 0;
+	slot->retry_ns = slot->retry_pause_ns = 0;
 	slot->newest_key = 0;
 	slot->clock = (struct fast_clock){ .ns = 0 };
 	forget_cpu_clock(slot);

@@ -2,10 +2,9 @@
 /*
  * The kernel's timers: made when a thread first needs one, deleted with it.
  *
- * wire/timer_grid.h says how they are armed and why. The kernel refuses a timer
- * when the user has too many pending signals (RLIMIT_SIGPENDING): this is counted, the shared
- * timer visits the thread then, and the thread tries again after a pause that doubles, as
- * a try costs a system call.
+ * wire/timer_grid.h says how they are armed and why. The kernel refuses a timer when the user
+ * has too many pending signals (RLIMIT_SIGPENDING): this is counted, the thread has no samples,
+ * and it tries again after a pause that doubles, as a try costs a system call.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +15,6 @@
 #include "handler/timer.h"
 #include "handler/budget.h"
 #include "timers/random.h"
-#include "timers/shared_timer.h"
 #include "timers/signal.h"
 #include "timers/timers.h"
 
@@ -58,8 +56,7 @@ static void note_refusal(struct thread *thread, int error, uint64_t now)
 	else if (pause > RETRY_LAST_NS)
 		pause = RETRY_LAST_NS;
 	thread->retry_pause_ns = pause;
-	/* Relaxed: the pacer looks at it. */
-	__atomic_store_n(&thread->retry_ns, now + pause, __ATOMIC_RELAXED);
+	thread->retry_ns = now + pause;
 	counter_add(SAMPLER_TIMERS_FAILED, 1);
 	counter_set(SAMPLER_TIMER_ERRNO, (uint64_t)error);
 }
@@ -77,8 +74,6 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 	struct sigevent event;
 	int id;
 
-	if (now < thread->retry_ns || shared_timer_comes_first())
-		return false;
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
 	event.sigev_signo = sampler_signal();
@@ -90,14 +85,12 @@ static bool create_timer(struct thread *thread, enum timer_clock clock)
 		note_refusal(thread, errno, now);
 		return false;
 	}
-	__atomic_store_n(&thread->retry_ns, 0, __ATOMIC_RELAXED);
-	thread->retry_pause_ns = 0;
+	thread->retry_ns = thread->retry_pause_ns = 0;
 	TIMER_SET(timer, period_ns, 0);
 	timer->idle_max_ns = IDLE_FIRST_NS;
 	/* Release: silence_timers() of signal.c on another thread finds the timer as it was made. */
 	__atomic_store_n(&timer->kernel, word_of(id, event.sigev_signo), __ATOMIC_RELEASE);
 	counter_add(SAMPLER_TIMERS, 1);
-	shared_timer_open();
 	debug_log(DEBUG_TIMERS, "thread %u: made its %s timer, signal %d", thread->id,
 	          clock == TIMER_CPU ? "CPU" : "real-time", event.sigev_signo);
 	return true;
@@ -108,17 +101,14 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 {
 	struct thread_timer *timer = &thread->timers[clock];
 
-	/* A signal that comes meanwhile, which one of the shared timer's may, stands for nothing. */
+	/* A signal that comes meanwhile stands for nothing. */
 	if (TIMER_GET(timer, armed))
 		timer_disarm(timer);
 	TIMER_SET(timer, period_ns, 0);
 	HANDLER_BARRIER();
 	timer->fired = 0;
-	TIMER_SET(timer, stretch,
-	          timer_is_shared(timer)
-	                  ? TIMER_GET(timer, shared_stretch)
-	                  : budget_first_stretch(timer, clock, sampler_counter(SAMPLER_THREADS)));
-	timer->repeats = !timer_is_shared(timer) && (timer->stretch == 1 || timer->whole);
+	TIMER_SET(timer, stretch, budget_first_stretch(timer, clock, sampler_counter(SAMPLER_THREADS)));
+	timer->repeats = timer->stretch == 1 || timer->whole;
 	TIMER_SET(timer, slowed, 0);
 	timer->behind = timer->in_time = 0;
 	timer->cell_ns = timer->whole ? 0 : now;
@@ -176,30 +166,12 @@ bool timers_are_blocked(int number)
 	return pthread_sigmask(SIG_BLOCK, NULL, &mask) == 0 && sigismember(&mask, number) == 1;
 }
 
-/* `thread` was refused a timer. The time while it was not armed does not count. */
-static void arm_shared(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
-{
-	struct thread_timer *timer = &thread->timers[clock];
-	uint64_t now = clock_ns(timer_clock_id(clock));
-	bool is_new = !timer_is_member(timer);
-
-	if (timer->period_ns != period_ns)
-		choose_grid(thread, clock, period_ns, now);
-	else if (is_new)
-		timer_pass(timer, clock == TIMER_CPU ? now - timer_tick_ns : now,
-		           TIMER_GET(timer, shared_stretch));
-	timer->idle_ns = 0;
-	HANDLER_BARRIER();
-	TIMER_SET(timer, armed, true);
-	TIMER_SET(timer, is_due, false);
-	if (is_new)
-		shared_timer_join();
-}
-
 static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns)
 {
 	struct thread_timer *timer = &thread->timers[clock];
 
+	if (!timer_exists(timer) && clock_ns(CLOCK_MONOTONIC_COARSE) < thread->retry_ns)
+		return;
 	if (signal_is_silent() || !sampler_ring() || !timers_in_process() || !sampler_keep_signal() ||
 	    timers_are_blocked(sampler_signal()))
 		return;
@@ -216,8 +188,6 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 			note_refusal(thread, errno, clock_ns(CLOCK_MONOTONIC_COARSE));
 			timers_delete(thread);
 		}
-	} else if (shared_timer_prepare(timer, clock, period_ns)) {
-		arm_shared(thread, clock, period_ns);
 	}
 }
 

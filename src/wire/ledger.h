@@ -24,7 +24,6 @@ enum ledger_counter {
 	LEDGER_OVERRUNS,  /* periods on top of a stored sample's first */
 	LEDGER_TRUNCATED, /* stored samples whose stack is truncated */
 	LEDGER_NO_OPCODE, /* samples of SQLite's statements that are at no opcode, see handler/opcode.h */
-	LEDGER_SHARED,    /* stored samples that a shared timer took, see timers/shared_timer.h */
 	LEDGER_COST_NS,   /* what the handler's samples took */
 	LEDGER_CPU_NS,    /* CPU time of queries, as samples show it */
 	LEDGER_COUNTERS,

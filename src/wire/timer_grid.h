@@ -69,12 +69,11 @@ enum timer_clock {
 
 struct thread_timer {
 	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
-	 * of timers/timers.c packs them; 0: there is none, and the signal alone: the shared timer
-	 * visits it (timers/shared_timer.h). Other threads read it. */
+	 * of timers/timers.c packs them; 0: there is none. Other threads
+	 * read it. */
 	uint64_t kernel;
 	/* By TIMER_GET() and TIMER_SET(), also those below that say so. */
 	volatile bool armed; /* cleared by the handler when it disarms */
-	bool is_due; /* not armed: the next query requests a timer, and the shared one visits it until then */
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock; the next one, where none repeats */
 	uint64_t cell_ns; /* where the cell of that point begins */
@@ -91,31 +90,16 @@ struct thread_timer {
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above; TIMER_SET() */
 	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
-	/* The shared timer uses these: the stretch of cells to come (TIMER_SET()); until when on the
-	 * wall clock it need not look (atomic); and where it saw the CPU clock last (the pacer's). */
-	uint32_t shared_stretch;
-	uint64_t look_ns, seen_ns;
 };
 
-/* What the pacer reads or writes while the timer's thread does. Relaxed: each field stands for itself, and an
- * interval of about now will do. The only writer of a field may read it as it is. */
+/* What the thread that looks at the budget reads while the timer's thread writes. Relaxed: each field stands
+ * for itself, and an interval of about now will do. The only writer of a field may read it as it is. */
 #define TIMER_GET(timer, field) __atomic_load_n(&(timer)->field, __ATOMIC_RELAXED)
 #define TIMER_SET(timer, field, value) __atomic_store_n(&(timer)->field, (value), __ATOMIC_RELAXED)
 
 static inline bool timer_exists(const struct thread_timer *timer)
 {
 	return __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) >> 63 != 0;
-}
-
-static inline bool timer_is_shared(const struct thread_timer *timer)
-{
-	return !timer_exists(timer) && __atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) != 0;
-}
-
-/* Whether the shared timer visits it. Its thread changes it meanwhile: what is looked at is of about now. */
-static inline bool timer_is_member(const struct thread_timer *timer)
-{
-	return (TIMER_GET(timer, armed) || TIMER_GET(timer, is_due)) && timer_is_shared(timer);
 }
 
 /* `timer` exists. */
@@ -175,7 +159,6 @@ static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t n
 static inline void timer_mark_disarmed(struct thread_timer *timer)
 {
 	TIMER_SET(timer, armed, false);
-	TIMER_SET(timer, is_due, false);
 	timer->armed_ns = timer->idle_ns = 0;
 }
 

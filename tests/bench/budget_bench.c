@@ -2,11 +2,11 @@
 /*
  * The cost of sampling, and how right it is, by the number of threads in queries: signals a
  * second, the profiler's CPU time, and how far the samples' sums lie from the truth, in
- * standard errors. --pending: about so many timers can be made, other threads have the shared one.
+ * standard errors.
  * --check: ends with 1 where a bound of the budget does not hold.
  *
- *   budget_bench [--threads 1,4,16] [--seconds 10] [--period US] [--seeds N] [--pending N] [--percent 2]
- *                [--used 60] [--check]
+ *   budget_bench [--threads 1,4,16] [--seconds 10] [--period US] [--seeds N] [--percent 2] [--used 60]
+ * [--check]
  *
  * --used: CPU time of all queries, of one processor, in per cent. Where others keep the machine busy, 60 is
  * more than it has left, and threads wait for it between queries, too.
@@ -27,7 +27,7 @@
  * error_%: the standard error of all wall time, a minute. A sum of samples varies as that of as many
  * independent ones, at most. But the times in queries and between them add up to the time of the
  * threads, which their timers count to an interval: so it varies as the sum of the less of both, and of each
- * thread's last interval. (The shared timer has none: what its samples stand for is random.)
+ * thread's last interval.
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -69,7 +69,6 @@ static double seconds = 10;
 static unsigned long percent = 2;
 static const char *period_us = "10000";
 static int seeds = 1;
-static unsigned long pending; /* 0: as many as there may be */
 static bool check, failed;
 
 /* The results that a run sends its parent. */
@@ -174,7 +173,7 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 		_exit(1);
 	for (int type = 0; type < 2; type++) {
 		double seen_all = 0, is_all = 0;
-		double value = type ? load_cpu_value(&seen[1], truth) : load_value(&seen[0]);
+		double value = load_value(&seen[type]);
 		for (int text = 0; text < LOAD_TEXTS; text++) {
 			double is = type ? truth->cpu_ns[text]
 			                 : nearest(seen[0].sum[text], truth->real_ns[text],
@@ -190,7 +189,7 @@ static void compare(struct row *row, const struct load_truth *truth, const char 
 		double most = is_all * value;
 		double least =
 			between * value + read_ends(path, row->stretch * strtod(period_us, NULL) * 1e3);
-		double error = sqrt(type == 0 && !pending && least < most ? least : most);
+		double error = sqrt(type == 0 && least < most ? least : most);
 		row->ratio[type] = seen_all / is_all;
 		row->z_all[type] = (seen_all - is_all) / error;
 		if (type == 0)
@@ -259,8 +258,6 @@ static void run(struct row *row, uint64_t seed)
 	char path[64], period[32], most[32];
 	const qp_config config = { .size = sizeof(config), .trace_log_path = path };
 
-	if (pending && !load_limit_pending(pending))
-		_exit(1);
 	snprintf(path, sizeof(path), "/tmp/budget_bench.%d.trace", (int)getpid());
 	snprintf(period, sizeof(period), "%sus", period_us);
 	snprintf(most, sizeof(most), "%lu", percent);
@@ -389,7 +386,7 @@ static void check_row(const struct row *row, double worst)
 	fail_if(row->unknown, "the ledger");
 	fail_if(row->dropped || !row->flushed, "samples are missing");
 	fail_if(worst > 4, "a sum is more than 4 standard errors from the truth");
-	fail_if(row->error > 0.01 && !pending, "the error is more than 1 % a minute");
+	fail_if(row->error > 0.01, "the error is more than 1 % a minute");
 	fail_if(percent && row->cost - 3 * row->cost_error > (double)percent / 100,
 	        "the cost is above the budget");
 	fail_if(row->back > (double)BACK_NS / 1e9, "the full rate was not back after 2 s");
@@ -452,7 +449,7 @@ static bool pass(const char *numbers)
 			if (row.threads == FULL_RATE)
 				full = row;
 			check_row(&row, worst);
-			if (row.threads > FULL_RATE && full.threads && !pending)
+			if (row.threads > FULL_RATE && full.threads)
 				check_flat(&row, &full);
 		}
 		if (seeds > 1)
@@ -463,21 +460,19 @@ static bool pass(const char *numbers)
 
 int main(int argc, char **argv)
 {
-	double seed_count = seeds, pending_count = 0, most_percent = (double)percent, used = 100 * load_used;
+	double seed_count = seeds, most_percent = (double)percent, used = 100 * load_used;
 	const struct test_option options[] = {
 		{ "--check", NULL, .flag = &check },
 		{ "--threads", "N,...", .text = &counts },
 		{ "--seconds", "S", .number = &seconds, .least = 0.1 },
 		{ "--period", "US", .text = &period_us },
 		{ "--seeds", "N", .number = &seed_count, .least = 1 },
-		{ "--pending", "N", .number = &pending_count },
 		{ "--percent", "N", .number = &most_percent },
 		{ "--used", "N", .number = &used, .least = 0.1 },
 	};
 
 	read_options(argc, argv, options, sizeof(options) / sizeof(*options));
 	seeds = (int)seed_count;
-	pending = (unsigned long)pending_count;
 	percent = (unsigned long)most_percent;
 	load_used = used / 100;
 	if (!pass(counts ? counts : "1,4,16,64,256,1024,4096"))

@@ -3,13 +3,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -124,19 +121,8 @@ void load_begin(int threads, uint64_t seed)
 	pthread_attr_destroy(&attributes);
 }
 
-/* A tick in a visit stands for as many as there are clocks that are visited; half of them are CPU clocks. */
-static double shared_value(void)
-{
-	double shared = (double)load_metric("timers_shared");
-	struct timespec tick;
-
-	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	return shared / 2 / worker_count * shared * (double)tick.tv_nsec;
-}
-
 void load_end(struct load_truth *truth)
 {
-	truth->shared_value_ns = shared_value();
 	stopping = true;
 	for (int i = 0; i < worker_count; i++) {
 		pthread_join(workers[i].thread, NULL);
@@ -195,51 +181,6 @@ double load_value(const struct load_seen *seen)
 		square += seen->square[text];
 	}
 	return sum > 0 ? square / sum : 0;
-}
-
-double load_cpu_value(const struct load_seen *seen, const struct load_truth *truth)
-{
-	double value = load_value(seen);
-
-	return value > truth->shared_value_ns ? value : truth->shared_value_ns;
-}
-
-/* This user's, in all processes. */
-static unsigned long pending_signals(void)
-{
-	FILE *file = fopen("/proc/self/status", "re");
-	unsigned long used = 0;
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "SigQ: %lu/", &used) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return used;
-}
-
-/* From here on they are nobody's: systemd gives containers those below. */
-#define FREE_USERS 2000000000u
-
-/* Other processes' signals come and go: a limit that counts them is none. */
-static bool leave_others(void)
-{
-	if (unshare(CLONE_NEWUSER) == 0)
-		return pending_signals() == 0;
-	/* LeakSanitizer cannot look at a process that has no dumps, as after a change of its user. */
-	return setuid(FREE_USERS + (uid_t)getpid()) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0 &&
-	       pending_signals() == 0;
-}
-
-bool load_limit_pending(unsigned long most)
-{
-	struct rlimit limit;
-
-	if (!leave_others() || getrlimit(RLIMIT_SIGPENDING, &limit))
-		return false;
-	limit.rlim_cur = most;
-	return setrlimit(RLIMIT_SIGPENDING, &limit) == 0;
 }
 
 struct asked {

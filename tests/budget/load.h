@@ -23,7 +23,6 @@ extern double load_used;
  * outside of queries. */
 struct load_truth {
 	double real_ns[LOAD_TEXTS], around_ns[LOAD_TEXTS], cpu_ns[LOAD_TEXTS], between_ns;
-	double shared_value_ns; /* of a sample of CPU time of any thread, where some have the shared timer */
 	uint64_t queries;
 };
 void load_begin(int threads, uint64_t seed);
@@ -37,14 +36,8 @@ struct load_seen {
 bool load_read(const char *path, const char *type, struct load_seen *seen);
 
 /* The average value of a sample of a type: a sum `is` of them has the standard error
- * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came.
- * load_cpu_value() is at least shared_value_ns: perhaps no sample of the shared timer came. */
+ * sqrt(is * value). Unlike the root of their squares it does not depend on which of few came. */
 double load_value(const struct load_seen *seen);
-double load_cpu_value(const struct load_seen *seen, const struct load_truth *truth);
-
-/* Before the process has threads: from now on it has so many pending signals, and timers, at most. False: the
- * system counts those of others with them. */
-bool load_limit_pending(unsigned long most);
 
 /* One of system.metrics. */
 int64_t load_metric(const char *name);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The budget at work, one scenario a process: more threads than the limit, samples that cost more
- * than they may, threads without a timer of their own. Signals get fewer, and the sums of the
+ * than they may. Signals get fewer, and the sums of the
  * samples stay right. And what is reported of it: of the cost, of the intervals, of samples for which there
  * was no room as nothing held their number.
  */
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,8 +29,6 @@
 			exit(1);                                                                             \
 		}                                                                                            \
 	} while (0)
-
-#define SKIPPED 77 /* to ctest */
 
 /* Below, the error of a sum is not known well enough. */
 #define FEW_SAMPLES 12
@@ -116,7 +111,7 @@ static int64_t ask(sqlite3 *db, const char *sql)
 /* The sums of the texts' CPU time, and of all of it, as far as some samples are to be expected. */
 static void compare_cpu(const struct load_truth *truth, const struct load_seen *seen, double errors)
 {
-	double value = load_cpu_value(seen, truth), seen_all = 0, is_all = 0;
+	double value = load_value(seen), seen_all = 0, is_all = 0;
 
 	for (int text = 0; text <= LOAD_TEXTS; text++) {
 		double sum = text < LOAD_TEXTS ? seen->sum[text] : seen_all;
@@ -315,156 +310,16 @@ static void test_ring(void)
 	unlink(path);
 }
 
-static void limit_timers(unsigned long most)
-{
-	if (load_limit_pending(most))
-		return;
-	printf("skipped: this user's other processes share the limit of timers\n");
-	exit(SKIPPED);
-}
-
-/* Room for some timers; the other threads have the shared one. */
-static void test_shared(void)
-{
-	struct load_truth truth = { .queries = 0 };
-
-	limit_timers(30); /* 22 of threads, and the places */
-	start("10ms", "10ms");
-	set("query_profiler_max_threads", "0");
-	set("query_profiler_max_overhead_percent", "0");
-	load_begin(32, test_seed(5));
-	await("timers_failed", 1, INT64_MAX);
-	await("timers_shared", 2, 64);
-	await("samples_shared", 200, INT64_MAX);
-	load_end(&truth);
-	printf("%lld refused, %lld timers, %lld shared, %lld of %lld samples\n",
-	       (long long)load_metric("timers_failed"), (long long)load_metric("timers"),
-	       (long long)load_metric("timers_shared"), (long long)load_metric("samples_shared"),
-	       (long long)load_metric("samples"));
-	finish(&truth, 4.5);
-}
-
-#define OWNERS 16 /* of timers; the shared one keeps 8 places then */
-#define TURNS 2   /* threads that take turns */
-#define TURNS_S 0.7
-#define TURNS_MOST_S 10
-#define OTHERS 6 /* threads without queries that use the processor, too */
-
-static pthread_barrier_t owners_ready;
-static sem_t owners_go, turns_go;
-
-static void *own_timer(void *unused)
-{
-	const qp_query query = { .size = sizeof(query), .text = "own" };
-
-	(void)unused;
-	qp_query_begin(&query);
-	qp_query_end(0, NULL);
-	pthread_barrier_wait(&owners_ready);
-	sem_wait(&owners_go);
-	return NULL;
-}
-
-static double read_s(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static volatile bool spinning = true;
-
-static void *spin_there(void *cpu)
-{
-	CHECK(sched_setaffinity(0, sizeof(cpu_set_t), cpu) == 0);
-	while (spinning)
-		spin(1000000);
-	return NULL;
-}
-
-static void *take_turns(void *unused)
-{
-	const qp_query query = { .size = sizeof(query), .text = "half" };
-
-	qp_query_begin(&query);
-	sem_wait(&turns_go);
-	while (spinning)
-		spin(1000000);
-	qp_query_end(0, NULL);
-	return unused;
-}
-
-/* Threads without timers that share a processor with others: a tick often ends a turn, and its signal comes
- * with the thread's next one. */
-static void test_turns(void)
-{
-	pthread_t owners[OWNERS], threads[TURNS], others[OTHERS];
-	clockid_t clocks[TURNS];
-	struct load_seen seen;
-	double sum, is, next_s = TURNS_S;
-	cpu_set_t cpu, all;
-
-	limit_timers(OWNERS + 8);
-	start("0", "10ms");
-	set("query_profiler_max_overhead_percent", "0");
-	pthread_barrier_init(&owners_ready, NULL, OWNERS + 1);
-	sem_init(&owners_go, 0, 0);
-	sem_init(&turns_go, 0, 0);
-	for (int i = 0; i < OWNERS; i++)
-		CHECK(pthread_create(&owners[i], NULL, own_timer, NULL) == 0);
-	pthread_barrier_wait(&owners_ready);
-	CHECK(sched_getaffinity(0, sizeof(all), &all) == 0);
-	CPU_ZERO(&cpu);
-	CPU_SET((unsigned)sched_getcpu(), &cpu);
-	CHECK(sched_setaffinity(0, sizeof(cpu), &cpu) == 0); /* of the threads to be */
-	for (int i = 0; i < TURNS; i++)
-		CHECK(pthread_create(&threads[i], NULL, take_turns, NULL) == 0 &&
-		      pthread_getcpuclockid(threads[i], &clocks[i]) == 0);
-	CHECK(sched_setaffinity(0, sizeof(all), &all) == 0);
-	await("timers_shared", TURNS, TURNS); /* which the first visit has counted */
-	for (int i = 0; i < TURNS; i++)
-		sem_post(&turns_go);
-	for (int i = 0; i < OTHERS; i++)
-		CHECK(pthread_create(&others[i], NULL, spin_there, &cpu) == 0);
-	/* The points of a grid are as many as the thread used periods, but for what follows the last signal.
-	 * That is long where the pacer has no processor, but not longer and longer. */
-	do {
-		do {
-			load_pause(10000000);
-			is = 0;
-			for (int i = 0; i < TURNS; i++)
-				is += read_s(clocks[i]);
-		} while (is < next_s);
-		CHECK(qp_flush(60000) == QP_OK);
-		CHECK(load_read(path, "CPU", &seen));
-		sum = seen.sum[0] / 1e9;
-		printf("%.2f s of CPU time of %.2f\n", sum, is);
-		next_s *= 1.5;
-	} while (fabs(sum - is) >= 0.2 * is && next_s < TURNS_MOST_S);
-	CHECK(fabs(sum - is) < 0.2 * is);
-	spinning = false;
-	for (int i = 0; i < TURNS; i++)
-		pthread_join(threads[i], NULL);
-	for (int i = 0; i < OTHERS; i++)
-		pthread_join(others[i], NULL);
-	for (int i = 0; i < OWNERS; i++)
-		sem_post(&owners_go);
-	for (int i = 0; i < OWNERS; i++)
-		pthread_join(owners[i], NULL);
-	CHECK(qp_shutdown() == QP_OK);
-	unlink(path);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = { { "threads", test_threads },   { "overhead", test_overhead },
-		          { "reported", test_reported }, { "unlimited", test_unlimited },
-		          { "ring", test_ring },         { "shared", test_shared },
-		          { "turns", test_turns } };
+	} scenarios[] = { { "threads", test_threads },
+		          { "overhead", test_overhead },
+		          { "reported", test_reported },
+		          { "unlimited", test_unlimited },
+		          { "ring", test_ring } };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; argc == 2 && i < sizeof(scenarios) / sizeof(*scenarios); i++) {
@@ -473,6 +328,6 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	printf("usage: test_budget threads|overhead|reported|unlimited|ring|shared|turns\n");
+	printf("usage: test_budget threads|overhead|reported|unlimited|ring\n");
 	return 2;
 }

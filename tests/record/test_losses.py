@@ -42,6 +42,35 @@ for thread in threads:
 # No samples: the lines alone are counted.
 EVERY_QUERY = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
 
+# 20 threads run a query and end when 20 others have run one. These go on until each had time to ask again.
+LATER_THREADS = """
+import sqlite3, threading, time
+ready, later_ran = threading.Barrier(40), threading.Barrier(40)
+def query(db):
+    db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) SELECT max(x) FROM c").fetchall()
+def first():
+    db = sqlite3.connect(":memory:")
+    query(db)
+    ready.wait()
+    later_ran.wait()
+def later():
+    db = sqlite3.connect(":memory:")
+    ready.wait()
+    query(db)
+    later_ran.wait()
+    end = time.monotonic() + 5
+    while time.monotonic() < end or time.thread_time() < 0.3:
+        query(db)
+        time.sleep(0.01)
+    print(threading.get_native_id())
+threads = [threading.Thread(target=run) for run in [first] * 20 + [later] * 20]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
 
 class Losses(Recording):
     def lines(self):
@@ -110,23 +139,31 @@ class Losses(Recording):
             self.assertEqual((done.returncode, done.stdout), (125, ""), self.seen)
             self.assertRegex(done.stderr, "^queryprof: record: .*/disk/app.trace: database or disk is full\n", self.seen)
 
-    def expect_refused_timers(self, limit, *command):
+    def expect_refused_timers(self, limit, *command, options=OPTIONS):
         user = {}
         if not os.getuid():  # root may have all timers
             os.chmod(self.folder, 0o777)
             user = {"user": "nobody"}
-        done = self.record(*command, **user,
+        done = self.record(*command, options=options, **user,
                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_SIGPENDING, (limit, limit)))
         samples, refusals, reason = self.lost("reason LIKE '%timer%'")
         self.assertEqual(samples, 0)
         self.assertGreater(refusals, 0, self.seen)
         self.assertIn(reason, done.stderr.strip().splitlines()[-1])
+        return done
 
     def test_refused_timers(self):
         self.expect_refused_timers(0, PYTHON, "-c", MANY, "100", "10")
 
     def test_refused_timers_of_some_threads(self):
         self.expect_refused_timers(2, PYTHON, "-c", THREADS)
+
+    def test_refused_threads_ask_again(self):
+        """Some threads have all timers and end; the others, which were refused one, are sampled after that."""
+        done = self.expect_refused_timers(24, PYTHON, "-c", LATER_THREADS, options=("--cpu", "5ms", "--real", "0"))
+        db = sqlite3.connect(self.trace)
+        sampled = {row[0] for row in db.execute("SELECT DISTINCT thread_id FROM trace_log WHERE trace_type = 'CPU'")}
+        self.assertEqual(set(map(int, done.stdout.split())) - sampled, set())
 
     def test_refused_connection(self):
         """One that cannot be given queryprof's functions; another one has samples."""

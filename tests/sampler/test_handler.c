@@ -827,49 +827,6 @@ static void test_first_stretch(void **state)
 	set_max_threads("DEFAULT");
 }
 
-/* A signal of the shared timer stands for the cells whose points have passed, however late it comes; none
- * for nothing while the thread changes the timer. */
-static void test_shared(void **state)
-{
-	struct thread *thread = running_thread();
-	struct thread_timer *timer = &thread->timers[TIMER_CPU];
-	uint64_t shared = ledger_read(LEDGER_SHARED), idle = ledger_read(LEDGER_IDLE), samples = 0;
-	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = start;
-	struct drained seen = { 0 };
-	(void)state;
-
-	timer->kernel = (uint64_t)sampler_signal() << 32;
-	timer->period_ns = 10000;
-	timer->repeats = false;
-	timer->stretch = 2;
-	timer->shared_stretch = 3;
-	timer->cell_ns = start;
-	timer->grid_ns = start + 1;
-	for (int i = 0; i < 100; i++) {
-		uint64_t last = now;
-		while (now = clock_ns(CLOCK_THREAD_CPUTIME_ID), now - last < (i % 10) * 10000u)
-			;
-		uint64_t cell_ns = timer->cell_ns, weights = run.counts.weights[SAMPLE_CPU];
-		fire(thread, TIMER_CPU, 1000); /* which says nothing: it is the kernel's of another grid */
-		drain(ring, &seen);
-		assert_int_equal((run.counts.weights[SAMPLE_CPU] - weights) * 10000,
-		                 timer->cell_ns - cell_ns);
-		samples += timer->cell_ns != cell_ns;
-	}
-	assert_int_equal((timer->cell_ns - start - 20000) % 30000, 0);
-	assert_true(timer->cell_ns + 30000 > now && timer->grid_ns > now);
-	assert_int_equal(ledger_read(LEDGER_SHARED) - shared, samples);
-	timer->grid_ns = start;
-	timer->armed = false;
-	fire(thread, TIMER_CPU, 0);
-	timer->armed = true;
-	timer->period_ns = 0;
-	fire(thread, TIMER_CPU, 0);
-	assert_int_equal(timer->grid_ns, start);
-	assert_int_equal(ledger_read(LEDGER_IDLE) - idle, 102 - samples);
-	timer->kernel = 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -890,7 +847,6 @@ int main(void)
 		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_first_stretch),
-		cmocka_unit_test(test_shared),
 	};
 
 	ring = ring_create(1 << 20);

@@ -10,11 +10,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 
 #include "handler/timer.h"
 #include "handler/budget.h"
-#include "timers/shared_timer.h"
 
 static struct ring *ring;
 static struct query_run run;
@@ -43,10 +41,8 @@ static void assert_nothing_left(void)
 	       (unsigned long long)sampler_counter(SAMPLER_SLOTS),
 	       (unsigned long long)sampler_counter(SAMPLER_TIMERS), kernel_timers());
 	assert_int_equal(sampler_counter(SAMPLER_THREADS), 0);
-	/* None, or those that keep places. */
-	assert_true(sampler_counter(SAMPLER_TIMERS) % SHARED_TIMER_SLOTS == 0);
-	assert_true(sampler_counter(SAMPLER_TIMERS) <= SHARED_TIMER_SLOTS);
-	assert_true(kernel_timers() <= SHARED_TIMER_SLOTS);
+	assert_int_equal(sampler_counter(SAMPLER_TIMERS), 0);
+	assert_int_equal(kernel_timers(), 0);
 	assert_ledger();
 }
 
@@ -82,7 +78,7 @@ static void test_thousand(void **state)
 			drain(ring, &seen);
 			pthread_join(threads[t], NULL);
 		}
-		assert_true(kernel_timers() <= SHARED_TIMER_SLOTS);
+		assert_int_equal(kernel_timers(), 0);
 	}
 	drain(ring, &seen);
 	printf("%llu CPU and %llu Real samples, %llu names\n", (unsigned long long)seen.samples[SAMPLE_CPU],
@@ -259,47 +255,36 @@ static void test_names(void **state)
 	assert_nothing_left();
 }
 
-/* --- the pacer beside them --------------------------------------------------------------- */
+/* --- the budget beside them -------------------------------------------------------------- */
 
-#define MANY 100 /* so many timers have the shared one keep places */
-#define VISITED 4
+#define LIVING 4
 #define LOOKS_NS (3 * BUDGET_CHECK_NS)
 
-static void *be_visited(void *context)
+static void *live_on(void *context)
 {
 	while (!__atomic_load_n((bool *)context, __ATOMIC_RELAXED))
 		live(NULL);
 	return NULL;
 }
 
-/* ThreadSanitizer sees what the pacer and a thread do to a timer at once. */
-static void test_pacer(void **state)
+/* ThreadSanitizer sees what the look at the budget and a thread do to a timer at once. */
+static void test_budget(void **state)
 {
 	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + LOOKS_NS;
-	struct rlimit usual, none;
-	pthread_t threads[VISITED];
-	bool done = false, visited = false;
+	pthread_t threads[LIVING];
+	bool done = false;
 	(void)state;
 
-	assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &usual), 0);
-	counter_add(SAMPLER_TIMERS, MANY);
-	shared_timer_open();
-	counter_add(SAMPLER_TIMERS, -MANY);
-	none = usual;
-	none.rlim_cur = 0;
-	assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &none), 0);
-	for (int t = 0; t < VISITED; t++)
-		assert_int_equal(pthread_create(&threads[t], NULL, be_visited, &done), 0);
-	while (!visited || clock_ns(CLOCK_MONOTONIC) < end) {
-		visited |= shared_timer_visit() != 0;
+	for (int t = 0; t < LIVING; t++)
+		assert_int_equal(pthread_create(&threads[t], NULL, live_on, &done), 0);
+	while (clock_ns(CLOCK_MONOTONIC) < end) {
 		budget_update(ring);
 		drain(ring, &seen);
 		usleep(1000);
 	}
 	__atomic_store_n(&done, true, __ATOMIC_RELAXED);
-	for (int t = 0; t < VISITED; t++)
+	for (int t = 0; t < LIVING; t++)
 		pthread_join(threads[t], NULL);
-	assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &usual), 0);
 	drain(ring, &seen);
 	assert_nothing_left();
 }
@@ -307,8 +292,10 @@ static void test_pacer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_thousand), cmocka_unit_test(test_ends), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_pacer), /* last: threads that wait for the shared timer get none */
+		cmocka_unit_test(test_thousand),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_budget),
 	};
 
 	main_frame = (uintptr_t)__builtin_frame_address(0);

@@ -19,7 +19,6 @@
 #include "modules/modules.h"
 #include "query/inspect.h"
 #include "handler/budget.h"
-#include "timers/shared_timer.h"
 #include "collect/state.h"
 #include "timers/threads.h"
 
@@ -120,16 +119,6 @@ void sampler_include_thread(void)
 
 void sampler_reap(void)
 {
-}
-
-uint64_t shared_timer_visit(void)
-{
-	return 0;
-}
-
-uint32_t shared_timer_members(void)
-{
-	return 0;
 }
 
 bool budget_update(const struct ring *for_samples)
