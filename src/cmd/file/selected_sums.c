@@ -12,7 +12,7 @@
 #include "base/tally.h"
 #include "base/search.h"
 #include "base/vector.h"
-#include "cmd/file/made_table.h"
+#include "store/file/made_table.h"
 
 /* See selected.sql. */
 enum column {
@@ -549,6 +549,7 @@ int selected_sums_replace(sqlite3 *db)
 {
 	static const struct made_table made = {
 		.name = "selected_sums",
+		.needs_create = true,
 		.columns = columns,
 		.memory_size = sizeof(struct groupings),
 		.rows_size = sizeof(struct rows),

@@ -12,11 +12,11 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "cmd/file/frame_owner.h"
-#include "cmd/file/made_table.h"
 #include "cmd/file/trace_file.h"
 #include "export/export.h"
 #include "export/names.h"
 #include "frames/stack_text.h"
+#include "store/file/made_table.h"
 #include "wire/record.h"
 
 #define NO_STACK "a trace is no array of addresses" /* SQLITE_MISMATCH */
@@ -385,11 +385,6 @@ static void read_value(const void *memory, const void *made, size_t row, int col
 	}
 }
 
-static void free_nothing(void *memory)
-{
-	(void)memory;
-}
-
 static void free_frames(void *data)
 {
 	struct frame_names *frames = data;
@@ -413,13 +408,13 @@ int stack_frames_add(sqlite3 *db)
 {
 	static const struct made_table report_functions = {
 		.name = "report_functions",
+		.needs_create = true,
 		.columns = columns,
 		.rows_size = sizeof(struct rows),
 		.make = make_rows,
 		.count = count_rows,
 		.read = read_value,
 		.free_rows = free_rows,
-		.free_memory = free_nothing,
 	};
 	struct frame_names *frames = malloc(sizeof(*frames));
 	struct names *names = frames ? names_create(true) : NULL;

@@ -173,8 +173,8 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 	writer->path = path;
 	if (code)
 		return code;
-	row_source_open(writer->database.db, &span_rows_source, writer); /* the statements fail without */
-	row_source_open(writer->database.db, &sample_source, writer);
+	made_table_add(writer->database.db, &span_rows_to_write, writer); /* the statements fail without */
+	made_table_add(writer->database.db, &samples_to_write, writer);
 	writer_wait_when_busy(writer);
 	return QP_OK;
 }

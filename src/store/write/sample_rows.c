@@ -243,25 +243,33 @@ static int64_t value_of(const struct writer *writer, const struct pending_sample
 	return 0;
 }
 
-static size_t count_rows(const void *memory)
+static size_t count_rows(const void *rows)
 {
-	const struct writer *writer = memory;
+	const struct writer *writer = *(struct writer *const *)rows;
 
 	return writer->samples->count - writer->samples->inserted;
 }
 
 /* The statement begins with the first row that is not there yet. */
-static void read_value(void *memory, size_t row, int column, sqlite3_context *result)
+static void read_value(const void *memory, const void *rows, size_t row, int column, sqlite3_context *result)
 {
-	struct writer *writer = memory;
+	struct writer *writer = *(struct writer *const *)rows;
 	size_t at = writer->samples->inserted + row;
 
+	(void)memory;
 	writer->samples->at = at;
 	sqlite3_result_int64(result,
 	                     value_of(writer, &writer->samples->pending[at], (enum sample_column)column));
 }
 
-const struct row_source sample_source = { "samples_to_write", SAMPLE_ROW_COLUMNS, count_rows, read_value };
+const struct made_table samples_to_write = {
+	.name = "samples_to_write",
+	.columns = SAMPLE_ROW_COLUMNS,
+	.rows_size = sizeof(struct writer *),
+	.make = writer_rows,
+	.count = count_rows,
+	.read = read_value,
+};
 
 /* --- into its table --------------------------------------------------------------- */
 

@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
+#include "store/file/made_table.h"
 #include "store/write/delays.h"
 #include "store/write/prepared.h"
-#include "store/write/row_source.h"
 #include "wire/record.h"
 
 struct pending_sample;
@@ -44,7 +44,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 /* Sorts and writes what the batch has gathered. SQLITE_OK or the error. */
 int sample_rows_insert(struct writer *writer);
 
-/* What it writes, as a virtual table; its memory is the struct writer. */
-extern const struct row_source sample_source;
+/* What it writes, as a virtual table; its data is the struct writer. */
+extern const struct made_table samples_to_write;
 
 #endif

@@ -7,16 +7,17 @@
 #include "store/write/writer.h"
 #include "wire/span_record.h"
 
-static size_t count_rows(const void *memory)
+static size_t count_rows(const void *rows)
 {
-	return ((const struct writer *)memory)->spans->rows.count;
+	return (*(struct writer *const *)rows)->spans->rows.count;
 }
 
-static void read_value(void *memory, size_t at, int column, sqlite3_context *result)
+static void read_value(const void *memory, const void *rows, size_t at, int column, sqlite3_context *result)
 {
-	const struct writer *writer = memory;
+	const struct writer *writer = *(struct writer *const *)rows;
 	const struct span_row *row = &writer->spans->rows.items[at];
 
+	(void)memory;
 	if (column == SPAN_ROW_NUMBERS)
 		sqlite3_result_text(result, writer->spans->text.items + row->text, (int)row->text_size,
 		                    SQLITE_STATIC);
@@ -24,7 +25,14 @@ static void read_value(void *memory, size_t at, int column, sqlite3_context *res
 		sqlite3_result_int64(result, row->numbers[column]);
 }
 
-const struct row_source span_rows_source = { "span_rows_to_write", SPAN_ROW_COLUMNS, count_rows, read_value };
+const struct made_table span_rows_to_write = {
+	.name = "span_rows_to_write",
+	.columns = SPAN_ROW_COLUMNS,
+	.rows_size = sizeof(struct writer *),
+	.make = writer_rows,
+	.count = count_rows,
+	.read = read_value,
+};
 
 /* SQLite gives a row the number behind the largest one. */
 static int64_t find_newest(struct writer *writer)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/write/row_source.h"
+#include "store/file/made_table.h"
 
 struct writer;
 struct span_link;
@@ -25,8 +25,8 @@ struct span_row {
 	size_t text, text_size;            /* in spans.text */
 };
 
-/* The rows that wait, of a struct writer. */
-extern const struct row_source span_rows_source;
+/* The rows that wait, as a virtual table; its data is the struct writer. */
+extern const struct made_table span_rows_to_write;
 
 /* Inside a transaction, both: the id of the next row, > 0; else minus SQLite's code. */
 int64_t span_rows_next(struct writer *writer);

@@ -91,6 +91,9 @@ char *writer_failure(struct writer *writer);
 /* Stored rows survive a loss of power from now on. SQLITE_OK or the error. */
 int writer_sync(struct writer *writer);
 
+/* For struct made_table: rows that are a pointer to the writer, which is the table's data. */
+int writer_rows(sqlite3 *db, void *writer, void *memory, void *rows, uint64_t used, char **error);
+
 /* Sets how it waits for other writers, after another part changed that. */
 void writer_wait_when_busy(struct writer *writer);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/file/made_table.h"
+#include "store/file/made_table.h"
 
 #include <stdlib.h>
 
@@ -27,6 +27,14 @@ static struct table *table_of(const struct cursor *cursor)
 	return (struct table *)cursor->base.pVtab;
 }
 
+static void free_rows(struct cursor *cursor)
+{
+	const struct made_table *made = table_of(cursor)->made;
+
+	if (made->free_rows)
+		made->free_rows(cursor->rows);
+}
+
 static int connect_table(sqlite3 *db, void *given_module, int argc, const char *const *argv,
                          sqlite3_vtab **given, char **error)
 {
@@ -49,7 +57,8 @@ static int connect_table(sqlite3 *db, void *given_module, int argc, const char *
 	return SQLITE_OK;
 }
 
-/* With the same function in both places there would be a table without CREATE, of the file's names. */
+/* With the same function in both places there would be a table without CREATE too, which any table of the
+ * file could hide. */
 static int create_table(sqlite3 *db, void *module, int argc, const char *const *argv, sqlite3_vtab **given,
                         char **error)
 {
@@ -60,7 +69,8 @@ static int disconnect_table(sqlite3_vtab *base)
 {
 	struct table *table = (struct table *)base;
 
-	table->made->free_memory(table->memory);
+	if (table->made->free_memory)
+		table->made->free_memory(table->memory);
 	free(table->memory);
 	free(table);
 	return SQLITE_OK;
@@ -99,7 +109,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 {
 	struct cursor *cursor = (struct cursor *)base;
 
-	table_of(cursor)->made->free_rows(cursor->rows);
+	free_rows(cursor);
 	free(cursor->rows);
 	free(cursor);
 	return SQLITE_OK;
@@ -111,7 +121,7 @@ static int begin_scan(sqlite3_vtab_cursor *base, int used, const char *text, int
 	struct table *table = table_of(cursor);
 
 	(void)text, (void)argc, (void)argv;
-	table->made->free_rows(cursor->rows);
+	free_rows(cursor);
 	char *error = NULL;
 	int code = table->made->make(table->db, table->data, table->memory, cursor->rows, (unsigned)used,
 	                             &error);
@@ -154,27 +164,20 @@ static int read_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 	return SQLITE_OK;
 }
 
+#define METHODS                                                                                              \
+	.xConnect = connect_table, .xBestIndex = plan_scan, .xDisconnect = disconnect_table,                 \
+	.xDestroy = disconnect_table, .xOpen = open_cursor, .xClose = close_cursor, .xFilter = begin_scan,   \
+	.xNext = next_row, .xEof = is_at_end, .xColumn = read_column, .xRowid = read_rowid
+
 int made_table_add(sqlite3 *db, const struct made_table *made, void *data)
 {
-	static const sqlite3_module methods = {
-		.xCreate = create_table,
-		.xConnect = connect_table,
-		.xBestIndex = plan_scan,
-		.xDisconnect = disconnect_table,
-		.xDestroy = disconnect_table,
-		.xOpen = open_cursor,
-		.xClose = close_cursor,
-		.xFilter = begin_scan,
-		.xNext = next_row,
-		.xEof = is_at_end,
-		.xColumn = read_column,
-		.xRowid = read_rowid,
-	};
+	static const sqlite3_module with_create = { .xCreate = create_table, METHODS }, without = { METHODS };
 	struct module *module = malloc(sizeof(*module));
 
 	if (!module)
 		return SQLITE_NOMEM;
 	*module = (struct module){ made, data };
 	/* Frees it with the connection, and where it fails. */
-	return sqlite3_create_module_v2(db, made->name, &methods, module, free);
+	return sqlite3_create_module_v2(db, made->name, made->needs_create ? &with_create : &without, module,
+	                                free);
 }
