@@ -16,4 +16,5 @@ SELECT
 		UNION SELECT process FROM came)) AS processes,
 	max(coalesce((SELECT sum(calls) FROM statement_counters), 0) - :runs_before
 	    + (SELECT count(*) FROM used WHERE is_shown AND NOT finished),
-	    (SELECT count(*) FROM used WHERE is_shown)) AS runs;
+	    (SELECT count(*) FROM used WHERE is_shown)) AS runs,
+	EXISTS (SELECT 1 FROM stacks WHERE id > 0) AS has_stacks;

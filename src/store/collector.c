@@ -448,11 +448,10 @@ void collection_fold(const struct collection *collection)
 {
 	const struct database_limits limits = { .wal_bytes =
 		                                        retention_wal_bytes(collection->file.max_bytes) };
-	struct database database;
 	char *error = NULL;
+	bool is_made;
 
 	/* An error was told where something was to be stored. */
-	if (!database_open(&database, collection->file.path, &limits, &error))
-		database_close(&database, true);
+	database_touch(collection->file.path, &limits, &is_made, &error);
 	free(error);
 }

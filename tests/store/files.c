@@ -9,9 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "queryprof.h"
+#include "store/file/database.h"
 #include "support.h"
 
 #define KEY ((struct query_key){ 7, 7 })
+#define MB (1 << 20)
 
 /* A finished trace file with so many samples. */
 static void make_file(const char *name, size_t samples)
@@ -154,13 +157,64 @@ static void what_is_no_trace_file_is_refused(void **state)
 	assert_int_equal(access(in_folder("missing.db"), F_OK), -1);
 }
 
+#define SCHEMA                                                                                               \
+	"SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, ''), x'0a')"     \
+	" FROM (SELECT * FROM sqlite_schema ORDER BY type, name)"
+
+static char *text_in(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *statement;
+	char *text;
+
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	text = strdup((const char *)sqlite3_column_text(statement, 0));
+	sqlite3_finalize(statement);
+	return text;
+}
+
+/* A new file is a copy of the build's image: it has what the schema's SQL makes, and an identity of its own.
+ */
+static void new_file_has_the_schema(void **state)
+{
+	const struct database_limits limits = { .wal_bytes = MB };
+	char *error = NULL, *wanted, *found, *identities[2];
+	sqlite3 *model;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &model), SQLITE_OK);
+	assert_int_equal(database_make_tables(model), SQLITE_OK);
+	wanted = text_in(model, SCHEMA);
+	for (int i = 0; i < 2; i++) {
+		struct database made;
+
+		assert_int_equal(
+			database_open(&made, in_folder(i ? "made_2.db" : "made_1.db"), &limits, &error),
+			QP_OK);
+		assert_true(made.is_made);
+		found = text_in(made.db, SCHEMA);
+		assert_string_equal(found, wanted);
+		free(found);
+		identities[i] = text_in(made.db, "SELECT identity FROM state");
+		found = text_in(made.db, "SELECT (SELECT * FROM pragma_integrity_check) || ' ' ||"
+		                         " (SELECT * FROM pragma_journal_mode)");
+		assert_string_equal(found, "ok wal");
+		free(found);
+		database_close(&made, true);
+	}
+	assert_string_not_equal(identities[0], identities[1]);
+	free(identities[0]);
+	free(identities[1]);
+	free(wanted);
+	sqlite3_close(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(files_are_read_beside_each_other),
-		TEST(own_file_is_opened_like_others),
-		TEST(older_file_is_read_as_it_is),
+		TEST(files_are_read_beside_each_other), TEST(new_file_has_the_schema),
+		TEST(own_file_is_opened_like_others),   TEST(older_file_is_read_as_it_is),
 		TEST(what_is_no_trace_file_is_refused),
 	};
 

@@ -172,51 +172,56 @@ void explain_confinement(const char *path)
 
 /* --- processes that are left -------------------------------------------------------------- */
 
-/* Whether one of the texts in the file, each of which ends with a 0, is `wanted`. Of a stranger's process:
- * none of it is kept. */
-static bool has_text(FILE *file, const char *wanted)
+/* Whether `wanted` is in the file. Of a stranger's process: none of it is kept. */
+static bool has_bytes(int fd, const char *wanted, size_t size)
 {
-	size_t same = 0, size = strlen(wanted) + 1;
-	bool is_same = true;
+	char bytes[16384] = { 0 }; /* the first 0 is before the first text */
+	size_t kept = 1, all;
+	ssize_t got;
 
-	for (int byte; same < size && (byte = getc(file)) != EOF;) {
-		is_same = is_same && byte == (unsigned char)wanted[same];
-		same += is_same;
-		if (byte == 0 && !is_same) {
-			is_same = true;
-			same = 0;
-		}
+	while ((got = read(fd, bytes + kept, sizeof(bytes) - kept)) > 0) {
+		all = kept + (size_t)got;
+		if (memmem(bytes, all, wanted, size))
+			return true;
+		kept = all < size ? all : size - 1;
+		memmove(bytes, bytes + all - kept, kept);
 	}
-	return same == size;
+	return false;
 }
 
-static bool is_of_recording(const char *pid)
+static bool is_of_recording(const char *pid, const char *wanted, size_t size)
 {
-	char path[32 + NAME_MAX], *wanted = text_format("QUERYPROF_RECORD=%s", getenv("QUERYPROF_RECORD"));
-	FILE *environment;
+	char path[32 + NAME_MAX];
 	bool found;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
-	environment = fopen(path, "re");
-	found = environment && wanted && has_text(environment, wanted);
-	if (environment)
-		fclose(environment);
-	free(wanted);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	found = fd >= 0 && has_bytes(fd, wanted, size);
+	if (fd >= 0)
+		close(fd);
 	return found;
 }
 
 /* A process that still runs and has the preload; 0: none. */
 static int find_process(void)
 {
-	DIR *processes = opendir("/proc");
+	/* With the 0 that ends the text, and in place of the first byte the one that ends the text before it.
+	 */
+	char *wanted = text_format("-QUERYPROF_RECORD=%s", getenv("QUERYPROF_RECORD"));
+	DIR *processes = wanted ? opendir("/proc") : NULL;
+	size_t size = wanted ? strlen(wanted) + 1 : 0;
 	const struct dirent *entry;
 	int found = 0;
 
+	if (wanted)
+		*wanted = 0;
 	while (processes && !found && (entry = readdir(processes)))
-		if (isdigit((unsigned char)*entry->d_name) && is_of_recording(entry->d_name))
+		if (isdigit((unsigned char)*entry->d_name) && is_of_recording(entry->d_name, wanted, size))
 			found = atoi(entry->d_name);
 	if (processes)
 		closedir(processes);
+	free(wanted);
 	return found;
 }
 

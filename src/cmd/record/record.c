@@ -260,27 +260,42 @@ static bool is_empty(const char *path)
 	return stat(path, &status) ? errno == ENOENT : S_ISREG(status.st_mode) && status.st_size == 0;
 }
 
+/* What an older recording has left in the file. */
+static int read_before(struct recording *recording, const struct database_limits *limits, char **error)
+{
+	struct database database;
+	int code = database_open(&database, recording->path, limits, error);
+
+	if (code)
+		return code;
+	recording->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
+	recording->runs_before = database_number(database.db, "SELECT sum(calls) FROM statement_counters", 0);
+	database_close(&database, true);
+	return QP_OK;
+}
+
 /* Made now if need be: a file that cannot be written is to be known before hours of
  * work, not after. */
 static int prepare_recording(struct recording *recording)
 {
 	const struct database_limits limits = { .wal_bytes = 1 << 20 };
-	struct database database;
 	char *error = NULL;
+	bool is_made;
+	int code;
 
 	recording->path = getenv("QUERYPROF_TRACE_LOG_PATH");
 	if (begin_anew && !is_empty(recording->path) && set_existing_aside(recording->path))
 		return COMMAND_FAILED;
 	recording->is_new = access(recording->path, F_OK) != 0;
-	if (database_open(&database, recording->path, &limits, &error)) {
+	code = database_touch(recording->path, &limits, &is_made, &error);
+	if (!code && !is_made)
+		code = read_before(recording, &limits, &error);
+	if (code) {
 		complain("record: %s", error ? error : "out of memory");
 		free(error);
 		return COMMAND_FAILED;
 	}
 	recording->is_open = true;
-	recording->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
-	recording->runs_before = database_number(database.db, "SELECT sum(calls) FROM statement_counters", 0);
-	database_close(&database, true);
 	/* A recording that grows by mistake shows the sum of two. */
 	if (!recording->is_new && !append && !quiet)
 		complain("record: %s exists and grows (--new begins anew, --append leaves this out)",
@@ -291,8 +306,9 @@ static int prepare_recording(struct recording *recording)
 struct summary {
 	sqlite3_int64 samples, queries, processes, runs; /* queries: those that have a row */
 	struct losses losses;
-	char *plans;  /* which statements have none, NULL: not known, or all have one */
-	bool is_late; /* and its numbers are not known */
+	char *plans;     /* which statements have none, NULL: not known, or all have one */
+	bool has_stacks; /* of any recording: there are names to look up */
+	bool is_late;    /* and its numbers are not known */
 };
 
 /* Takes note of how a statement on the file has ended. Its head was in order: if the statement fails,
@@ -363,8 +379,10 @@ static bool summarize(const struct recording *recording, struct summary *summary
 		summary->queries = sqlite3_column_int64(row, 1);
 		summary->processes = sqlite3_column_int64(row, 2);
 		summary->runs = sqlite3_column_int64(row, 3);
+		summary->has_stacks = sqlite3_column_int(row, 4);
 		sum_losses(db, recording, summary);
-		sum_plans(db, recording, summary);
+		if (summary->samples) /* only their statements are to have plans */
+			sum_plans(db, recording, summary);
 		found = true;
 	} else {
 		note_end(db, code, summary);
@@ -427,7 +445,7 @@ static void tell_end(const struct recording *recording, const char *program, int
 
 	if (is_empty)
 		remove_recording(recording);
-	else if (is_read && (found.processes || found.is_late) && !no_symbols)
+	else if (is_read && ((found.processes && found.has_stacks) || found.is_late) && !no_symbols)
 		embed_file(recording->path, EMBED_PATIENCE);
 	if (quiet)
 		return;

@@ -7,8 +7,10 @@
  * SQLite's "shared" bytes, makes queryprof look like any other reader: no process can take the file for
  * unused. It is an ordinary lock of SQLite's protocol; so are those of the log's index (wal_index.c).
  *
- * The file is made in one transaction of a rollback journal, and set to WAL after that: its header says
- * what it is, whenever the process was killed. Only an empty database may be left in between.
+ * A new file is a copy of an image that the build has made (file_image.h): SQLite would parse the schema
+ * twice to make it. If another process has the empty file, SQLite makes it in one transaction of a rollback
+ * journal, and it is set to WAL after that. Either way only an empty database may be left, whenever the
+ * process was killed.
  *
  * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and
  * the flusher syncs the log now and then rather than at each transaction. A temporary file
@@ -31,6 +33,7 @@
 #include "base/text.h"
 #include "queryprof.h"
 #include "store/file/contention.h"
+#include "store/file/file_image.h"
 #include "store/file/upgrade.h"
 #include "store/file/wal_index.h"
 #include "store_schema.h"
@@ -173,13 +176,14 @@ static int check_identity(const char *path, uint32_t application, uint32_t versi
 }
 
 /* A database of one page, which holds no table, with neither id nor version: what
- * setting auto_vacuum leaves. Whether it is so is seen again before it is used. */
+ * setting auto_vacuum leaves, or a copy of the image that was not finished. Whether it is so is seen again
+ * before it is used. */
 static bool is_blank(const unsigned char *header, off_t size)
 {
 	off_t page = (off_t)header[16] << 8 | header[17];
+	bool is_one_page = size == (page == 1 ? 65536 : page) || read_big_endian(header + 28) == 1;
 
-	return size == (page == 1 ? 65536 : page) && !read_big_endian(header + 60) &&
-	       !read_big_endian(header + 68);
+	return is_one_page && !read_big_endian(header + 60) && !read_big_endian(header + 68);
 }
 
 /* From the header alone: opening a file with SQLite may already change things next
@@ -435,6 +439,17 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 	return QP_OK;
 }
 
+/* A statement that needs no table opens the log, and SQLite does not parse the schema, which takes 2 ms. */
+static int open_log(sqlite3 *db, const char *path, char **error)
+{
+	int code = sqlite3_exec(db, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL);
+
+	if (!code)
+		return QP_OK;
+	*error = database_error(db, path);
+	return (code & 0xff) == SQLITE_BUSY ? DATABASE_LOCKED : QP_STORE;
+}
+
 static int open_in_memory(struct database *database, const char *path, const struct database_limits *limits,
                           char **error)
 {
@@ -451,20 +466,21 @@ static int open_in_memory(struct database *database, const char *path, const str
 	return QP_OK;
 }
 
-int database_open(struct database *database, const char *path, const struct database_limits *limits,
-                  char **error)
+/* `is_checked`: the file is looked at with care, and has this version's tables and the limits then. */
+static int open_with(struct database *database, const char *path, const struct database_limits *limits,
+                     bool is_checked, char **error)
 {
 	int code;
 
 	*database = (struct database){ .guard = -1 };
-	if (database_is_in_memory(path))
-		return open_in_memory(database, path, limits, error);
 	code = open_file(path, limits, database, error);
 	if (!code)
 		code = open_connection(path, SQLITE_OPEN_READWRITE, &database->db, error);
 	if (!code) {
 		sqlite3_busy_handler(database->db, on_busy, (void *)limits);
-		code = prepare_file(database->db, path, limits, error);
+		database->is_made = file_image_write(database->db);
+		code = is_checked && !database->is_made ? prepare_file(database->db, path, limits, error)
+		                                        : open_log(database->db, path, error);
 	}
 	if (!code && !lock_guard(database->guard, limits)) {
 		*error = text_format("%s: locked by another process", path);
@@ -476,8 +492,29 @@ int database_open(struct database *database, const char *path, const struct data
 	}
 	set_lock(database->guard, F_UNLCK, SETUP_BYTE, 1);
 	sqlite3_busy_timeout(database->db, BUSY_TIMEOUT_MS);
-	database_set_limits(database, limits);
+	if (is_checked)
+		database_set_limits(database, limits);
 	return QP_OK;
+}
+
+int database_open(struct database *database, const char *path, const struct database_limits *limits,
+                  char **error)
+{
+	if (!database_is_in_memory(path))
+		return open_with(database, path, limits, true, error);
+	*database = (struct database){ .guard = -1 };
+	return open_in_memory(database, path, limits, error);
+}
+
+int database_touch(const char *path, const struct database_limits *limits, bool *is_made, char **error)
+{
+	struct database database;
+	int code = open_with(&database, path, limits, false, error);
+
+	*is_made = !code && database.is_made;
+	if (!code)
+		database_close(&database, true);
+	return code;
 }
 
 void database_set_limits(struct database *database, const struct database_limits *limits)

@@ -17,8 +17,9 @@
 
 /* The file as the writer holds it. */
 struct database {
-	sqlite3 *db; /* NULL: not open */
-	int guard;   /* see database.c */
+	sqlite3 *db;  /* NULL: not open */
+	int guard;    /* see database.c */
+	bool is_made; /* now, with no row in it */
 	dev_t device;
 	ino_t inode;
 };
@@ -42,6 +43,12 @@ struct database_limits {
  * that is no trace file is left as it was. */
 int database_open(struct database *database, const char *path, const struct database_limits *limits,
                   char **error);
+
+/* Opens the file and closes it at once, without a look at its tables: it is made if there is none or an empty
+ * one
+ * (`*is_made`: so it has no row), and its log is folded back if no other process has it open. Errors as for
+ * database_open(). */
+int database_touch(const char *path, const struct database_limits *limits, bool *is_made, char **error);
 
 /* The name of this process's database in memory (malloc'ed), for the functions that take a
  * path. All connections of the process with that name share it, and it goes with the last. */

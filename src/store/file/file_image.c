@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A disk that loses its power writes sectors, in any order, up to a sync. So the order is: the first sector
+ * of an empty database; all other sectors, of which that database has none; the first sector of the image.
+ */
+#include "store/file/file_image.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct piece {
+	uint32_t at, size; /* in the image; in `bytes` the pieces follow each other */
+};
+
+#include "file_image_bytes.h" /* made by the build, by make_file_image.c */
+
+#define SECTOR 512
+
+static void unpack(unsigned char *image)
+{
+	const unsigned char *bytes = file_image_bytes;
+
+	for (size_t i = 0; i < sizeof(file_image_pieces) / sizeof(*file_image_pieces); i++) {
+		memcpy(image + file_image_pieces[i].at, bytes, file_image_pieces[i].size);
+		bytes += file_image_pieces[i].size;
+	}
+	sqlite3_randomness(FILE_IMAGE_IDENTITY_SIZE, image + FILE_IMAGE_IDENTITY);
+}
+
+/* SQLite writes less than 128 KiB at a time. */
+#define WRITE_MAX (64 << 10)
+
+static bool put(sqlite3_file *file, const unsigned char *bytes, int size, int at)
+{
+	int code = SQLITE_OK;
+
+	for (int done = 0, part; done < size && !code; done += part) {
+		part = size - done < WRITE_MAX ? size - done : WRITE_MAX;
+		code = file->pMethods->xWrite(file, bytes + done, part, at + done);
+	}
+	return !code && !file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+}
+
+static bool write_image(sqlite3_file *file)
+{
+	unsigned char *image = calloc(1, FILE_IMAGE_SIZE);
+	sqlite3_int64 size;
+	bool is_written;
+
+	if (!image || file->pMethods->xFileSize(file, &size) || size) {
+		free(image);
+		return false;
+	}
+	unpack(image);
+	is_written = put(file, file_image_empty, SECTOR, 0) &&
+	             put(file, image + SECTOR, FILE_IMAGE_SIZE - SECTOR, SECTOR) &&
+	             put(file, image, SECTOR, 0);
+	if (!is_written)
+		file->pMethods->xTruncate(file, 0);
+	free(image);
+	return is_written;
+}
+
+bool file_image_write(sqlite3 *db)
+{
+	sqlite3_file *file = NULL;
+	bool is_written = false;
+
+	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) || !file || !file->pMethods)
+		return false;
+	if (!file->pMethods->xLock(file, SQLITE_LOCK_SHARED)) {
+		is_written = !file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) && write_image(file);
+		file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
+	}
+	return is_written;
+}
