@@ -93,6 +93,7 @@ static bool is_found(size_t language)
 
 size_t call_stack_read(char to[CALL_STACK_BYTES])
 {
+	struct memory *memory = NULL;
 	bool is_any_found = false;
 	size_t size = 0;
 
@@ -101,7 +102,8 @@ size_t call_stack_read(char to[CALL_STACK_BYTES])
 	if (is_due(is_any_found))
 		look();
 	for (size_t i = 0; !size && i < LANGUAGES; i++)
-		if (is_found(i))
-			size = languages[i]->read(to);
+		if (is_found(i) && (memory || (memory = memory_open())))
+			size = languages[i]->read(memory, to);
+	memory_close(memory);
 	return size;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "interpreter/memory.h"
 #include "wire/call_frame.h"
 
 struct language {
@@ -17,8 +18,9 @@ struct language {
 	 * not understood. Once it was found it is not called again. */
 	uintptr_t (*find)(const struct dl_phdr_info *info);
 
-	/* call_stack_read(), of an interpreter that was found and is still loaded. */
-	size_t (*read)(char to[CALL_STACK_BYTES]);
+	/* call_stack_read() with memory that was opened for it, of an interpreter that was found and is still
+	 * loaded. */
+	size_t (*read)(struct memory *memory, char to[CALL_STACK_BYTES]);
 };
 
 extern const struct language language_python;

@@ -16,6 +16,7 @@
 
 #include "handler/unwind/stack_copy.h"
 #include "interpreter/language.h"
+#include "interpreter/memory.h"
 
 #define CONTEXTS_WALKED_MAX 4096
 #define FUNCTION_BYTES 160
@@ -89,29 +90,22 @@ static uintptr_t find(const struct dl_phdr_info *info)
 /* A page each for the stack, for instructions, and for values and texts. */
 struct reader {
 	uintptr_t interpreter;
-	struct stack_copy stack, code, values;
-	unsigned char pages[3][STACK_COPY_BYTES];
+	struct memory *memory;
 };
 
-static uintptr_t word_at(struct stack_copy *copy, uintptr_t at)
-{
-	uintptr_t word;
-
-	return at && stack_copy_read(copy, at, &word, sizeof(word)) ? word : 0;
-}
-
-static uint32_t number_at(struct stack_copy *copy, uintptr_t at)
+static uint32_t number_at(struct memory *memory, uintptr_t at)
 {
 	uint32_t number;
 
-	return stack_copy_read(copy, at, &number, sizeof(number)) ? number : 0;
+	return memory_read(memory, at, &number, sizeof(number)) ? number : 0;
 }
 
 /* --- where the interpreter has what is looked for ------------------------------------------------ */
 
 static bool is_statement(struct reader *reader, uintptr_t cop)
 {
-	uintptr_t code = cop && cop % sizeof(uintptr_t) == 0 ? word_at(&reader->code, cop + COP_CODE) : 0;
+	uintptr_t code =
+		cop && cop % sizeof(uintptr_t) == 0 ? memory_word(reader->memory, cop + COP_CODE) : 0;
 
 	return code && (code == perl.nextstate || code == perl.dbstate);
 }
@@ -126,17 +120,17 @@ static bool is_cop(struct reader *reader, uintptr_t cop)
 static bool is_stack(struct reader *reader, uintptr_t stack, uintptr_t array)
 {
 	for (int walked = 0; stack && walked < CONTEXTS_WALKED_MAX; walked++) {
-		int32_t newest = (int32_t)number_at(&reader->stack, stack + STACK_NEWEST);
-		uint32_t type = number_at(&reader->stack, stack + STACK_TYPE);
+		int32_t newest = (int32_t)number_at(reader->memory, stack + STACK_NEWEST);
+		uint32_t type = number_at(reader->memory, stack + STACK_TYPE);
 
-		if (!array || word_at(&reader->stack, stack + STACK_ARRAY) != array || newest < -1 ||
-		    newest > (int32_t)number_at(&reader->stack, stack + STACK_MAX) || !type ||
+		if (!array || memory_word(reader->memory, stack + STACK_ARRAY) != array || newest < -1 ||
+		    newest > (int32_t)number_at(reader->memory, stack + STACK_MAX) || !type ||
 		    type > STACK_TYPE_LAST)
 			return false;
 		if (type == STACK_MAIN)
 			return true;
-		stack = word_at(&reader->stack, stack + STACK_BACK);
-		array = word_at(&reader->stack, stack + STACK_ARRAY);
+		stack = memory_word(reader->memory, stack + STACK_BACK);
+		array = memory_word(reader->memory, stack + STACK_ARRAY);
 	}
 	return false;
 }
@@ -153,7 +147,7 @@ static uint32_t find_offsets(struct reader *reader)
 		return offsets;
 	before = __atomic_fetch_add(&perl.trials, 1, __ATOMIC_RELAXED);
 	if ((before & (before + 1)) != 0 ||
-	    !stack_copy_read(&reader->values, reader->interpreter, words, sizeof(words)))
+	    !memory_read(reader->memory, reader->interpreter, words, sizeof(words)))
 		return 0;
 	for (uint32_t i = 1; i < INTERPRETER_WORDS; i++) {
 		if (is_statement(reader, words[i])) {
@@ -176,22 +170,22 @@ static uint32_t find_offsets(struct reader *reader)
 
 static bool has_type(struct reader *reader, uintptr_t value, unsigned type)
 {
-	return value && (number_at(&reader->values, value + VALUE_FLAGS) & 255) == type;
+	return value && (number_at(reader->memory, value + VALUE_FLAGS) & 255) == type;
 }
 
 /* Of a name as UTF-8, cut to `room`; the byte behind its zero says whether it is so already, else it is
  * Latin-1. 0: it is none. */
 static size_t read_name(struct reader *reader, uintptr_t name, char *to, size_t room)
 {
-	uint32_t length = name ? number_at(&reader->values, name + NAME_SIZE) : 0;
+	uint32_t length = name ? number_at(reader->memory, name + NAME_SIZE) : 0;
 	unsigned char end[2] = { 1, 0 }, byte;
 	size_t size = 0;
 
 	if (!length || length > NAME_BYTES_MAX ||
-	    !stack_copy_read(&reader->values, name + NAME_FIRST + length, end, sizeof(end)) || end[0])
+	    !memory_read(reader->memory, name + NAME_FIRST + length, end, sizeof(end)) || end[0])
 		return 0;
 	for (uint32_t i = 0; i < length && size + 2 <= room; i++) {
-		if (!stack_copy_read(&reader->values, name + NAME_FIRST + i, &byte, 1))
+		if (!memory_read(reader->memory, name + NAME_FIRST + i, &byte, 1))
 			return 0;
 		if (byte < 0x80 || end[1] & 1) {
 			to[size++] = (char)byte;
@@ -209,32 +203,32 @@ static size_t read_package(struct reader *reader, uintptr_t package, char *to, s
 
 	if (!has_type(reader, package, TYPE_PACKAGE))
 		return 0;
-	body = word_at(&reader->values, package + VALUE_BODY);
+	body = memory_word(reader->memory, package + VALUE_BODY);
 	more = perl.packages_have_bodies
 	               ? body + PACKAGE_BYTES
-	               : word_at(&reader->values, package + VALUE_ARRAY) +
-	                         (word_at(&reader->values, body + PACKAGE_MAX) + 1) * sizeof(uintptr_t);
-	name = word_at(&reader->values, more);
-	if (number_at(&reader->values, more + NAMES_COUNT))
-		name = word_at(&reader->values, name);
+	               : memory_word(reader->memory, package + VALUE_ARRAY) +
+	                         (memory_word(reader->memory, body + PACKAGE_MAX) + 1) * sizeof(uintptr_t);
+	name = memory_word(reader->memory, more);
+	if (number_at(reader->memory, more + NAMES_COUNT))
+		name = memory_word(reader->memory, name);
 	return read_name(reader, name, to, room);
 }
 
 /* Package::sub, as caller() returns it; 0: it has no name any more. */
 static size_t read_function(struct reader *reader, uintptr_t sub, char to[FUNCTION_BYTES])
 {
-	uintptr_t body = word_at(&reader->values, sub + VALUE_BODY);
-	uintptr_t name = word_at(&reader->values, body + SUB_NAME);
-	uintptr_t package = word_at(&reader->values, body + SUB_PACKAGE);
-	uint32_t flags = number_at(&reader->values, body + SUB_FLAGS);
+	uintptr_t body = memory_word(reader->memory, sub + VALUE_BODY);
+	uintptr_t name = memory_word(reader->memory, body + SUB_NAME);
+	uintptr_t package = memory_word(reader->memory, body + SUB_PACKAGE);
+	uint32_t flags = number_at(reader->memory, body + SUB_FLAGS);
 	size_t size = 0, added;
 
 	if (!(flags & SUB_HAS_NAME)) {
 		if (!has_type(reader, name, TYPE_GLOB))
 			return 0;
-		body = word_at(&reader->values, name + VALUE_BODY);
-		name = word_at(&reader->values, body + GLOB_NAME);
-		package = word_at(&reader->values, body + GLOB_PACKAGE);
+		body = memory_word(reader->memory, name + VALUE_BODY);
+		name = memory_word(reader->memory, body + GLOB_NAME);
+		package = memory_word(reader->memory, body + GLOB_PACKAGE);
 	}
 	if (!(flags & SUB_IS_LEXICAL) || !(flags & SUB_HAS_NAME))
 		size = read_package(reader, package, to, FUNCTION_BYTES - 2);
@@ -261,7 +255,7 @@ struct writing {
 static bool put_frame(struct writing *writing, const char *function, size_t function_size)
 {
 	struct reader *reader = writing->reader;
-	uintptr_t text = word_at(&reader->code, writing->cop + COP_FILE);
+	uintptr_t text = memory_word(reader->memory, writing->cop + COP_FILE);
 	char file[FILE_BYTES];
 	size_t file_size, added;
 
@@ -269,7 +263,7 @@ static bool put_frame(struct writing *writing, const char *function, size_t func
 	    !stack_copy_text((const char *)text, file, sizeof(file), &file_size) || !file_size)
 		return false;
 	added = language_put_frame(writing->to + writing->size, CALL_STACK_BYTES - writing->size,
-	                           number_at(&reader->code, writing->cop + COP_LINE), file, file_size,
+	                           number_at(reader->memory, writing->cop + COP_LINE), file, file_size,
 	                           function, function_size);
 	writing->size += added;
 	writing->frames++;
@@ -287,7 +281,7 @@ static bool put_context(struct writing *writing, uintptr_t context)
 	size_t size;
 	bool is_eval;
 
-	if (!stack_copy_read(&reader->stack, context + CONTEXT_TYPE, &type, 1) ||
+	if (!memory_read(reader->memory, context + CONTEXT_TYPE, &type, 1) ||
 	    (type & CONTEXT_TYPES) > CONTEXT_LAST)
 		return false;
 	is_eval = (type & CONTEXT_TYPES) == CONTEXT_IS_EVAL;
@@ -295,13 +289,13 @@ static bool put_context(struct writing *writing, uintptr_t context)
 	            : ((type & CONTEXT_TYPES) != CONTEXT_IS_SUB || type & SUB_IS_FAKE) &&
 	                      (type & CONTEXT_TYPES) != CONTEXT_IS_FORMAT)
 		return true;
-	cop = word_at(&reader->stack, context + CONTEXT_COP);
+	cop = memory_word(reader->memory, context + CONTEXT_COP);
 	if (!is_cop(reader, cop))
 		return false;
 	if (is_eval) {
 		memcpy(name, "(eval)", size = 6);
 	} else {
-		sub = word_at(&reader->stack, context + CONTEXT_SUB);
+		sub = memory_word(reader->memory, context + CONTEXT_SUB);
 		if (!has_type(reader, sub, TYPE_SUB) && !has_type(reader, sub, TYPE_FORMAT))
 			return false;
 		size = read_function(reader, sub, name);
@@ -319,10 +313,10 @@ static void put_stacks(struct writing *writing, uintptr_t stack)
 	struct reader *reader = writing->reader;
 	int walked = 0;
 
-	for (; stack; stack = word_at(&reader->stack, stack + STACK_BACK)) {
-		uintptr_t contexts = word_at(&reader->stack, stack + STACK_CONTEXTS);
-		int32_t newest = (int32_t)number_at(&reader->stack, stack + STACK_NEWEST);
-		bool is_main = number_at(&reader->stack, stack + STACK_TYPE) == STACK_MAIN;
+	for (; stack; stack = memory_word(reader->memory, stack + STACK_BACK)) {
+		uintptr_t contexts = memory_word(reader->memory, stack + STACK_CONTEXTS);
+		int32_t newest = (int32_t)number_at(reader->memory, stack + STACK_NEWEST);
+		bool is_main = number_at(reader->memory, stack + STACK_TYPE) == STACK_MAIN;
 
 		for (int32_t i = newest; i >= 0; i--)
 			if (walked++ == CONTEXTS_WALKED_MAX ||
@@ -335,26 +329,22 @@ static void put_stacks(struct writing *writing, uintptr_t stack)
 	}
 }
 
-static size_t read_stack(char to[CALL_STACK_BYTES])
+static size_t read_stack(struct memory *memory, char to[CALL_STACK_BYTES])
 {
 	struct reader reader;
 	struct writing writing = { .reader = &reader, .to = to };
 	uint32_t offsets;
 
 	reader.interpreter = (uintptr_t)pthread_getspecific(*perl.key);
-	reader.stack = (struct stack_copy){ .page = reader.pages[0] };
-	reader.code = (struct stack_copy){ .page = reader.pages[1] };
-	reader.values = (struct stack_copy){ .page = reader.pages[2] };
-	if (!reader.interpreter || !stack_copy_begin(&reader.stack, reader.interpreter) ||
-	    !stack_copy_begin(&reader.code, reader.interpreter) ||
-	    !stack_copy_begin(&reader.values, reader.interpreter))
+	reader.memory = memory;
+	if (!reader.interpreter)
 		return 0;
 	offsets = find_offsets(&reader);
 	if (!offsets)
 		return 0;
-	writing.cop = word_at(&reader.code, reader.interpreter + (offsets & 0xffff));
+	writing.cop = memory_word(reader.memory, reader.interpreter + (offsets & 0xffff));
 	if (is_cop(&reader, writing.cop))
-		put_stacks(&writing, word_at(&reader.stack, reader.interpreter + (offsets >> 16)));
+		put_stacks(&writing, memory_word(reader.memory, reader.interpreter + (offsets >> 16)));
 	return writing.size;
 }
 

@@ -15,8 +15,8 @@
 
 #include "base/loaded_symbol.h"
 #include "base/sys.h"
-#include "handler/unwind/stack_copy.h"
 #include "interpreter/language.h"
+#include "interpreter/memory.h"
 
 #define FRAMES_WALKED_MAX 256
 #define GENERATORS_MAX 16
@@ -76,41 +76,27 @@ static uintptr_t find(const struct dl_phdr_info *info)
 	return file;
 }
 
-/* A page each for the frames, which lie together, for functions and objects, and for texts. */
-struct reader {
-	struct stack_copy frames, objects, texts;
-	unsigned char pages[3][STACK_COPY_BYTES];
-};
-
-static uintptr_t word_at(struct stack_copy *copy, uintptr_t at)
-{
-	uintptr_t word;
-
-	return at && stack_copy_read(copy, at, &word, sizeof(word)) ? word : 0;
-}
-
 /* The characters of a zend_string up to a zero, which a class without a name has, cut to `room`. 0: it is
  * empty, or none. */
-static size_t read_text(struct reader *reader, uintptr_t text, char *to, size_t room)
+static size_t read_text(struct memory *memory, uintptr_t text, char *to, size_t room)
 {
 	uint32_t type = 0;
-	size_t size = word_at(&reader->texts, text + TEXT_SIZE);
+	size_t size = memory_word(memory, text + TEXT_SIZE);
 	char end = 1;
 
-	if (!text || !size || !stack_copy_read(&reader->texts, text + TEXT_TYPE, &type, sizeof(type)) ||
-	    (type & 15) != IS_STRING || !stack_copy_read(&reader->texts, text + TEXT_FIRST + size, &end, 1) ||
-	    end)
+	if (!text || !size || !memory_read(memory, text + TEXT_TYPE, &type, sizeof(type)) ||
+	    (type & 15) != IS_STRING || !memory_read(memory, text + TEXT_FIRST + size, &end, 1) || end)
 		return 0;
 	size = size < room ? size : room;
-	return stack_copy_read(&reader->texts, text + TEXT_FIRST, to, size) ? strnlen(to, size) : 0;
+	return memory_read(memory, text + TEXT_FIRST, to, size) ? strnlen(to, size) : 0;
 }
 
 /* 0: there is no such code, or it is not code. */
-static unsigned function_type(struct reader *reader, uintptr_t function)
+static unsigned function_type(struct memory *memory, uintptr_t function)
 {
 	unsigned char type = 0;
 
-	return function && stack_copy_read(&reader->objects, function + FUNCTION_TYPE, &type, 1) ? type : 0;
+	return function && memory_read(memory, function + FUNCTION_TYPE, &type, 1) ? type : 0;
 }
 
 static bool is_user_code(unsigned type)
@@ -119,13 +105,13 @@ static bool is_user_code(unsigned type)
 }
 
 /* 0: not known. While an exception is handled, the instruction is one of executor_globals. */
-static uint32_t line_of(struct reader *reader, uintptr_t frame)
+static uint32_t line_of(struct memory *memory, uintptr_t frame)
 {
-	uintptr_t instruction = word_at(&reader->frames, frame + FRAME_INSTRUCTION);
+	uintptr_t instruction = memory_word(memory, frame + FRAME_INSTRUCTION);
 	uint32_t line = 0;
 
 	if (!instruction || instruction - php.globals < php.globals_size ||
-	    !stack_copy_read(&reader->objects, instruction + INSTRUCTION_LINE, &line, sizeof(line)))
+	    !memory_read(memory, instruction + INSTRUCTION_LINE, &line, sizeof(line)))
 		return 0;
 	return line;
 }
@@ -134,29 +120,29 @@ static uint32_t line_of(struct reader *reader, uintptr_t frame)
 
 /* Where the function of the newest frame of user code, at or before `frame`, has the file; 0: nowhere, or
  * the frame is at another line, or is none. */
-static uint32_t find_file(struct reader *reader, uintptr_t frame, uintptr_t file, uint32_t line)
+static uint32_t find_file(struct memory *memory, uintptr_t frame, uintptr_t file, uint32_t line)
 {
 	uintptr_t function = 0;
 	unsigned type = 0;
 
 	for (int walked = 0; frame && walked < FRAMES_WALKED_MAX; walked++) {
-		function = word_at(&reader->frames, frame + FRAME_FUNCTION);
-		type = function_type(reader, function);
+		function = memory_word(memory, frame + FRAME_FUNCTION);
+		type = function_type(memory, function);
 		if (function && type != INTERNAL_FUNCTION)
 			break;
-		frame = word_at(&reader->frames, frame + FRAME_BACK);
+		frame = memory_word(memory, frame + FRAME_BACK);
 	}
-	if (!frame || !is_user_code(type) || line_of(reader, frame) != line)
+	if (!frame || !is_user_code(type) || line_of(memory, frame) != line)
 		return 0;
 	for (uint32_t at = FUNCTION_FILE_FIRST; at <= FUNCTION_FILE_LAST; at += sizeof(uintptr_t))
-		if (word_at(&reader->objects, function + at) == file)
+		if (memory_word(memory, function + at) == file)
 			return at;
 	return 0;
 }
 
 /* Whether the offsets are known. Exactly one word of executor_globals must lead to the file and line. What
  * could not be told apart at one call may be at another: the 1st, 2nd, 4th, … call tries. */
-static bool find_offsets(struct reader *reader)
+static bool find_offsets(struct memory *memory)
 {
 	uint32_t newest = 0, file_at = 0, before = php.trials;
 	uintptr_t file;
@@ -173,7 +159,7 @@ static bool find_offsets(struct reader *reader)
 	if (!file || !line)
 		return false;
 	for (uint32_t at = 0; at + sizeof(uintptr_t) <= php.globals_size; at += sizeof(uintptr_t)) {
-		uint32_t file_of = find_file(reader, word_at(&reader->objects, php.globals + at), file, line);
+		uint32_t file_of = find_file(memory, memory_word(memory, php.globals + at), file, line);
 
 		if (file_of) {
 			newest = at;
@@ -192,17 +178,17 @@ static bool find_offsets(struct reader *reader)
 
 /* Stacks are written here. */
 struct writing {
-	struct reader *reader;
+	struct memory *memory;
 	char *to;
 	size_t size;
 	unsigned frames;
 };
 
 /* Class::function; code outside of functions is {main}, as in PHP's own traces. */
-static size_t read_function(struct reader *reader, uintptr_t function, char to[FUNCTION_BYTES])
+static size_t read_function(struct memory *memory, uintptr_t function, char to[FUNCTION_BYTES])
 {
-	uintptr_t name = word_at(&reader->objects, function + FUNCTION_NAME);
-	uintptr_t class = word_at(&reader->objects, function + FUNCTION_CLASS);
+	uintptr_t name = memory_word(memory, function + FUNCTION_NAME);
+	uintptr_t class = memory_word(memory, function + FUNCTION_CLASS);
 	size_t size = 0;
 
 	if (!name) {
@@ -210,22 +196,21 @@ static size_t read_function(struct reader *reader, uintptr_t function, char to[F
 		return 6;
 	}
 	if (class)
-		size = read_text(reader, word_at(&reader->objects, class + CLASS_NAME), to,
-		                 FUNCTION_BYTES - 2);
+		size = read_text(memory, memory_word(memory, class + CLASS_NAME), to, FUNCTION_BYTES - 2);
 	if (size) {
 		memcpy(to + size, "::", 2);
 		size += 2;
 	}
-	return size + read_text(reader, name, to + size, FUNCTION_BYTES - size);
+	return size + read_text(memory, name, to + size, FUNCTION_BYTES - size);
 }
 
 /* False: the stack is full, or what looks like a frame is none. An internal function has no place in a file,
  * and is left out. */
 static bool put_frame(struct writing *writing, uintptr_t frame)
 {
-	struct reader *reader = writing->reader;
-	uintptr_t function = word_at(&reader->frames, frame + FRAME_FUNCTION);
-	unsigned type = function_type(reader, function);
+	struct memory *memory = writing->memory;
+	uintptr_t function = memory_word(memory, frame + FRAME_FUNCTION);
+	unsigned type = function_type(memory, function);
 	char file[FILE_BYTES], name[FUNCTION_BYTES];
 	size_t file_size, added;
 
@@ -233,35 +218,33 @@ static bool put_frame(struct writing *writing, uintptr_t frame)
 		return true;
 	if (!is_user_code(type) || writing->frames == CALL_FRAMES_MAX)
 		return false;
-	file_size = read_text(reader, word_at(&reader->objects, function + php.function_file), file,
-	                      sizeof(file));
+	file_size = read_text(memory, memory_word(memory, function + php.function_file), file, sizeof(file));
 	if (!file_size)
 		return false;
 	added = language_put_frame(writing->to + writing->size, CALL_STACK_BYTES - writing->size,
-	                           line_of(reader, frame), file, file_size, name,
-	                           read_function(reader, function, name));
+	                           line_of(memory, frame), file, file_size, name,
+	                           read_function(memory, function, name));
 	writing->size += added;
 	writing->frames++;
 	return added != 0;
 }
 
-static bool is_generator(struct reader *reader, uintptr_t object)
+static bool is_generator(struct memory *memory, uintptr_t object)
 {
 	return object && php.generator_class &&
-	       word_at(&reader->objects, object + OBJECT_CLASS) ==
-	               word_at(&reader->texts, php.generator_class);
+	       memory_word(memory, object + OBJECT_CLASS) == memory_word(memory, php.generator_class);
 }
 
 /* The generator that the frame stands for, instead of all that delegate (yield from) to the one that runs; 0:
  * none. */
-static uintptr_t delegating(struct reader *reader, uintptr_t frame)
+static uintptr_t delegating(struct memory *memory, uintptr_t frame)
 {
-	uintptr_t object = word_at(&reader->frames, frame + FRAME_THIS);
+	uintptr_t object = memory_word(memory, frame + FRAME_THIS);
 	unsigned char type = 0;
 
-	return !word_at(&reader->frames, frame + FRAME_FUNCTION) &&
-	                       stack_copy_read(&reader->frames, frame + FRAME_THIS_TYPE, &type, 1) &&
-	                       type == IS_OBJECT && is_generator(reader, object)
+	return !memory_word(memory, frame + FRAME_FUNCTION) &&
+	                       memory_read(memory, frame + FRAME_THIS_TYPE, &type, 1) && type == IS_OBJECT &&
+	                       is_generator(memory, object)
 	               ? object
 	               : 0;
 }
@@ -270,20 +253,19 @@ static uintptr_t delegating(struct reader *reader, uintptr_t frame)
  * and that was written. False: they are not understood, so the stack ends there. */
 static bool put_delegating(struct writing *writing, uintptr_t frame, uintptr_t generator)
 {
-	struct reader *reader = writing->reader;
+	struct memory *memory = writing->memory;
 	uintptr_t parent_at = frame - generator - GENERATOR_NODE_BYTES;
 	uintptr_t frames[GENERATORS_MAX], parent;
 	int count = 0;
 
 	/* One that has delegated has a parent. Older versions have a longer node, so none is found. */
-	if (parent_at > GENERATOR_BYTES_MAX || !word_at(&reader->objects, generator + parent_at))
+	if (parent_at > GENERATOR_BYTES_MAX || !memory_word(memory, generator + parent_at))
 		return false;
-	for (; (parent = word_at(&reader->objects, generator + parent_at)); generator = parent) {
-		if (!is_generator(reader, parent) || count == GENERATORS_MAX)
+	for (; (parent = memory_word(memory, generator + parent_at)); generator = parent) {
+		if (!is_generator(memory, parent) || count == GENERATORS_MAX)
 			return false;
-		frames[count] = word_at(&reader->objects, generator + GENERATOR_FRAME);
-		if (!is_user_code(
-			    function_type(reader, word_at(&reader->frames, frames[count] + FRAME_FUNCTION))))
+		frames[count] = memory_word(memory, generator + GENERATOR_FRAME);
+		if (!is_user_code(function_type(memory, memory_word(memory, frames[count] + FRAME_FUNCTION))))
 			return false;
 		count++;
 	}
@@ -301,25 +283,19 @@ static bool is_main_thread(void)
 	return thread != UINT32_MAX && thread == (uint32_t)getpid();
 }
 
-static size_t read_stack(char to[CALL_STACK_BYTES])
+static size_t read_stack(struct memory *memory, char to[CALL_STACK_BYTES])
 {
-	struct reader reader;
-	struct writing writing = { .reader = &reader, .to = to };
+	struct writing writing = { .memory = memory, .to = to };
 	uintptr_t frame, generator;
 
-	reader.frames = (struct stack_copy){ .page = reader.pages[0] };
-	reader.objects = (struct stack_copy){ .page = reader.pages[1] };
-	reader.texts = (struct stack_copy){ .page = reader.pages[2] };
-	if (!is_main_thread() || !stack_copy_begin(&reader.frames, php.globals) ||
-	    !stack_copy_begin(&reader.objects, php.globals) ||
-	    !stack_copy_begin(&reader.texts, php.globals) || !find_offsets(&reader))
+	if (!is_main_thread() || !find_offsets(memory))
 		return 0;
-	frame = word_at(&reader.frames, php.globals + php.newest_frame);
+	frame = memory_word(memory, php.globals + php.newest_frame);
 	for (int walked = 0; frame && walked < FRAMES_WALKED_MAX; walked++) {
-		generator = delegating(&reader, frame);
+		generator = delegating(memory, frame);
 		if (generator ? !put_delegating(&writing, frame, generator) : !put_frame(&writing, frame))
 			break;
-		frame = word_at(&reader.frames, frame + FRAME_BACK);
+		frame = memory_word(memory, frame + FRAME_BACK);
 	}
 	return writing.size;
 }

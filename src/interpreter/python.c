@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "handler/unwind/stack_copy.h"
 #include "interpreter/language.h"
+#include "interpreter/memory.h"
 
 /* How a version keeps the position in a code object, and its lines. */
 enum python_lines {
@@ -189,22 +189,9 @@ static uintptr_t find(const struct dl_phdr_info *info)
 
 /* --- its memory ------------------------------------------------------------------------------- */
 
-/* A page each for the frames, which lie together, and for the objects. */
-struct reader {
-	struct stack_copy frames, objects;
-	unsigned char pages[2][STACK_COPY_BYTES];
-};
-
-static uintptr_t word_at(struct stack_copy *copy, uintptr_t at)
+static bool has_type(struct memory *memory, uintptr_t object, uintptr_t type)
 {
-	uintptr_t word;
-
-	return at && stack_copy_read(copy, at, &word, sizeof(word)) ? word : 0;
-}
-
-static bool has_type(struct reader *reader, uintptr_t object, uintptr_t type)
-{
-	return object && word_at(&reader->objects, object + OBJECT_TYPE) == type;
+	return object && memory_word(memory, object + OBJECT_TYPE) == type;
 }
 
 static size_t put_utf8(char *to, uint32_t c)
@@ -232,26 +219,25 @@ static size_t put_utf8(char *to, uint32_t c)
 }
 
 /* The text of a str as UTF-8, cut to `room` bytes between two characters. 0: it is empty, or none. */
-static size_t read_text(struct reader *reader, uintptr_t text, char *to, size_t room)
+static size_t read_text(struct memory *memory, uintptr_t text, char *to, size_t room)
 {
 	uintptr_t length =
-		has_type(reader, text, python.text_type) ? word_at(&reader->objects, text + OBJECT_SIZE) : 0;
+		has_type(memory, text, python.text_type) ? memory_word(memory, text + OBJECT_SIZE) : 0;
 	uint32_t flags = 0;
 	size_t size = 0;
 
-	if (!length || !stack_copy_read(&reader->objects, text + TEXT_FLAGS, &flags, sizeof(flags)) ||
+	if (!length || !memory_read(memory, text + TEXT_FLAGS, &flags, sizeof(flags)) ||
 	    !TEXT_IS_COMPACT(flags))
 		return 0;
 	if (TEXT_IS_ASCII(flags)) {
 		size = length < room ? length : room;
-		return stack_copy_read(&reader->objects, text + python.layout.text_ascii, to, size) ? size
-		                                                                                    : 0;
+		return memory_read(memory, text + python.layout.text_ascii, to, size) ? size : 0;
 	}
 	for (uintptr_t i = 0; i < length && size + 4 <= room; i++) {
 		uint32_t c = 0;
 
-		if (!stack_copy_read(&reader->objects, text + python.layout.text_wide + i * TEXT_KIND(flags),
-		                     &c, TEXT_KIND(flags)))
+		if (!memory_read(memory, text + python.layout.text_wide + i * TEXT_KIND(flags), &c,
+		                 TEXT_KIND(flags)))
 			return 0;
 		size += put_utf8(to + size, c);
 	}
@@ -262,18 +248,18 @@ static size_t read_text(struct reader *reader, uintptr_t text, char *to, size_t 
 
 /* The bytes of a table of lines, one by one. */
 struct bytes {
-	struct reader *reader;
+	struct memory *memory;
 	uintptr_t at, end;
 };
 
-static bool bytes_begin(struct bytes *bytes, struct reader *reader, uintptr_t object)
+static bool bytes_begin(struct bytes *bytes, struct memory *memory, uintptr_t object)
 {
 	uintptr_t size;
 
-	if (!has_type(reader, object, python.bytes_type))
+	if (!has_type(memory, object, python.bytes_type))
 		return false;
-	size = word_at(&reader->objects, object + OBJECT_SIZE);
-	*bytes = (struct bytes){ reader, object + BYTES_FIRST, object + BYTES_FIRST + size };
+	size = memory_word(memory, object + OBJECT_SIZE);
+	*bytes = (struct bytes){ memory, object + BYTES_FIRST, object + BYTES_FIRST + size };
 	return size <= LINES_BYTES;
 }
 
@@ -281,7 +267,7 @@ static unsigned next_byte(struct bytes *bytes)
 {
 	unsigned char byte = 0;
 
-	if (bytes->at >= bytes->end || !stack_copy_read(&bytes->reader->objects, bytes->at, &byte, 1))
+	if (bytes->at >= bytes->end || !memory_read(bytes->memory, bytes->at, &byte, 1))
 		bytes->at = bytes->end;
 	else
 		bytes->at++;
@@ -366,15 +352,15 @@ static uint32_t line_3_11(struct bytes *bytes, int64_t line, int64_t position)
 /* --- frames ------------------------------------------------------------------------------------ */
 
 /* 0: not known. */
-static uint32_t line_of(struct reader *reader, uintptr_t frame, uintptr_t code)
+static uint32_t line_of(struct memory *memory, uintptr_t frame, uintptr_t code)
 {
 	const struct python_layout *layout = &python.layout;
-	int64_t position = (int64_t)word_at(&reader->frames, frame + layout->frame_instruction);
+	int64_t position = (int64_t)memory_word(memory, frame + layout->frame_instruction);
 	struct bytes bytes;
 	int32_t first = 0;
 
-	if (!bytes_begin(&bytes, reader, word_at(&reader->objects, code + layout->code_lines)) ||
-	    !stack_copy_read(&reader->objects, code + layout->code_first_line, &first, sizeof(first)))
+	if (!bytes_begin(&bytes, memory, memory_word(memory, code + layout->code_lines)) ||
+	    !memory_read(memory, code + layout->code_first_line, &first, sizeof(first)))
 		return 0;
 	switch (layout->lines) {
 	case PYTHON_LINES_3_8: return line_3_8(&bytes, first, (int32_t)position);
@@ -385,63 +371,58 @@ static uint32_t line_of(struct reader *reader, uintptr_t frame, uintptr_t code)
 	return 0;
 }
 
-static bool is_python_frame(struct reader *reader, uintptr_t frame)
+static bool is_python_frame(struct memory *memory, uintptr_t frame)
 {
 	unsigned char owner = 0;
 
 	return !python.layout.frame_owner ||
-	       (stack_copy_read(&reader->frames, frame + python.layout.frame_owner, &owner, 1) &&
-	        owner < OWNER_NATIVE);
+	       (memory_read(memory, frame + python.layout.frame_owner, &owner, 1) && owner < OWNER_NATIVE);
 }
 
 /* Writes a frame at `to`, which has room for `room` bytes. 0: no room, or what looks like a frame is none. */
-static size_t put_frame(struct reader *reader, uintptr_t frame, char *to, size_t room)
+static size_t put_frame(struct memory *memory, uintptr_t frame, char *to, size_t room)
 {
 	const struct python_layout *layout = &python.layout;
-	uintptr_t code = word_at(&reader->frames, frame + layout->frame_code);
+	uintptr_t code = memory_word(memory, frame + layout->frame_code);
 	char file[FILE_BYTES], function[FUNCTION_BYTES];
 	size_t file_size, function_size;
 
-	if (!has_type(reader, code, python.code_type))
+	if (!has_type(memory, code, python.code_type))
 		return 0;
-	file_size =
-		read_text(reader, word_at(&reader->objects, code + layout->code_file), file, sizeof(file));
-	function_size = read_text(reader, word_at(&reader->objects, code + layout->code_function), function,
+	file_size = read_text(memory, memory_word(memory, code + layout->code_file), file, sizeof(file));
+	function_size = read_text(memory, memory_word(memory, code + layout->code_function), function,
 	                          sizeof(function));
-	return language_put_frame(to, room, line_of(reader, frame, code), file, file_size, function,
+	return language_put_frame(to, room, line_of(memory, frame, code), file, file_size, function,
 	                          function_size);
 }
 
-static uintptr_t newest_frame(struct reader *reader)
+static uintptr_t newest_frame(struct memory *memory)
 {
 	const struct python_layout *layout = &python.layout;
 	uintptr_t state = (uintptr_t)python.thread_state();
 	uintptr_t frame;
 
-	if (!state || !stack_copy_begin(&reader->frames, state) || !stack_copy_begin(&reader->objects, state))
+	if (!state)
 		return 0;
-	frame = word_at(&reader->frames, state + layout->thread_frame);
-	return layout->has_cframe ? word_at(&reader->frames, frame + layout->cframe_frame) : frame;
+	frame = memory_word(memory, state + layout->thread_frame);
+	return layout->has_cframe ? memory_word(memory, frame + layout->cframe_frame) : frame;
 }
 
-static size_t read_stack(char to[CALL_STACK_BYTES])
+static size_t read_stack(struct memory *memory, char to[CALL_STACK_BYTES])
 {
-	struct reader reader;
 	size_t size = 0, added = 1;
 	unsigned frames = 0;
 	uintptr_t frame;
 
-	reader.frames = (struct stack_copy){ .page = reader.pages[0] };
-	reader.objects = (struct stack_copy){ .page = reader.pages[1] };
-	frame = newest_frame(&reader);
+	frame = newest_frame(memory);
 	for (int walked = 0; frame && added && frames < CALL_FRAMES_MAX && walked < FRAMES_WALKED_MAX;
 	     walked++) {
-		if (is_python_frame(&reader, frame)) {
-			added = put_frame(&reader, frame, to + size, CALL_STACK_BYTES - size);
+		if (is_python_frame(memory, frame)) {
+			added = put_frame(memory, frame, to + size, CALL_STACK_BYTES - size);
 			size += added;
 			frames++;
 		}
-		frame = word_at(&reader.frames, frame + python.layout.frame_back);
+		frame = memory_word(memory, frame + python.layout.frame_back);
 	}
 	return size;
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "interpreter/memory.h"
+
+#include <stdlib.h>
+
+#include "handler/unwind/stack_copy.h"
+
+#define PAGES 16
+
+struct memory {
+	int used, next; /* pages that hold something; the one to replace */
+	struct stack_copy copies[PAGES];
+	unsigned char pages[PAGES][STACK_COPY_BYTES];
+};
+
+struct memory *memory_open(void)
+{
+	struct memory *memory = malloc(sizeof(*memory));
+
+	if (memory)
+		memory->used = memory->next = 0;
+	return memory;
+}
+
+void memory_close(struct memory *memory)
+{
+	free(memory);
+}
+
+/* The copy that holds the page, or the oldest one, which will. */
+static struct stack_copy *find_copy(struct memory *memory, uintptr_t page)
+{
+	struct stack_copy *copy;
+
+	for (int i = 0; i < memory->used; i++)
+		if (memory->copies[i].held == page)
+			return &memory->copies[i];
+	copy = &memory->copies[memory->next];
+	if (memory->used == memory->next) {
+		*copy = (struct stack_copy){ .page = memory->pages[memory->used++] };
+		stack_copy_begin(copy, page); /* what cannot be read then, cannot be read later */
+	}
+	memory->next = (memory->next + 1) % PAGES;
+	return copy;
+}
+
+bool memory_read(struct memory *memory, uintptr_t at, void *to, size_t size)
+{
+	size_t part;
+
+	for (; size; at += part, to = (char *)to + part, size -= part) {
+		part = STACK_COPY_BYTES - at % STACK_COPY_BYTES;
+		part = part < size ? part : size;
+		if (!stack_copy_read(find_copy(memory, at - at % STACK_COPY_BYTES), at, to, part))
+			return false;
+	}
+	return true;
+}
+
+uintptr_t memory_word(struct memory *memory, uintptr_t at)
+{
+	uintptr_t word;
+
+	return at && memory_read(memory, at, &word, sizeof(word)) ? word : 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of an interpreter, read with handler/unwind/stack_copy.h: what cannot be read is no fault. A
+ * call stack goes back and forth between frames, code and texts, so some pages are kept.
+ */
+#ifndef QUERYPROF_INTERPRETER_MEMORY_H
+#define QUERYPROF_INTERPRETER_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* As it is at the first reading of each page: open one for each call stack. Not on the stack of the thread,
+ * which may be small. NULL: no memory. memory_close() frees it. */
+struct memory *memory_open(void);
+void memory_close(struct memory *memory);
+
+/* False: it cannot all be read. */
+bool memory_read(struct memory *memory, uintptr_t at, void *to, size_t size);
+
+/* The word there; 0: it is 0, or cannot be read. */
+uintptr_t memory_word(struct memory *memory, uintptr_t at);
+
+#endif
