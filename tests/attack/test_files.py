@@ -120,7 +120,7 @@ class Files(Tool):
                     "'id INTEGER PRIMARY KEY CHECK (length(hex(zeroblob(50000000))) < id)') WHERE name = 'processes'")
         with contextlib.closing(sqlite3.connect(self.evil)) as db:
             with self.assertRaises(sqlite3.IntegrityError):
-                db.execute("INSERT INTO processes VALUES (99, '', 1, 1, '')")
+                db.execute("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) VALUES (99, '', 1, 1, '')")
             count = db.execute("SELECT count(*) FROM processes").fetchone()[0]
         script = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1').fetchall()"
         run_time = os.environ.get("QUERYPROF_TEST_RUN_TIME")  # of a sanitizer
@@ -179,7 +179,7 @@ class Files(Tool):
         """30,000, each with a sample. OTLP has a resource for each."""
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 31000) "
         changes = [numbers + insert for insert in (
-            "INSERT INTO processes SELECT i, 'host', i, 0, '/usr/bin/app' FROM n",
+            "INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) SELECT i, 'host', i, 0, '/usr/bin/app' FROM n",
             "INSERT INTO threads SELECT i, i, i, 'main' FROM n",
             "INSERT INTO series (id, thread, trace_type, period_ns, epoch) SELECT i, i, 'CPU', 1000, 1 FROM n",
             "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"

@@ -50,7 +50,7 @@ REPORTS = [(["queries", "--runs"], ["queries.query_id", "statements.query"]),
            (["sql", "SELECT path AS 'a\x1b]0;\u202eb' FROM modules"], ["modules.path"])]
 FORMATS = ["table", "line", "json", "csv"]
 EXPORTS = [("collapsed", ["names.name"]), ("json", ["names.name", "statements.query", "label_sets.labels"]),
-           ("speedscope", ["names.name"]), ("flamegraph", ["names.name", "statements.query", "label_sets.labels", "processes.executable"]),
+           ("speedscope", ["names.name"]), ("flamegraph", ["names.name", "statements.query", "label_sets.labels", "processes.script"]),
            ("perfetto", ["span_sites.name", "threads.thread_name", "names.name", "span_notes.note"]),
            ("otlp-traces", ["span_sites.name", "processes.hostname", "span_notes.note"])]
 # After fixed.sql and fixed_traces.sql: what those have no rows of. Of orders there are two plans.

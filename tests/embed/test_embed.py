@@ -413,7 +413,7 @@ class Embedding(Known):
         other = os.path.join(self.folder, "other.trace")
         make(other, self.program)
         db = sqlite3.connect(other)
-        db.executescript("INSERT INTO processes SELECT 2, hostname, 0, start_time_ns, executable FROM processes;"
+        db.executescript("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) SELECT 2, hostname, 0, start_time_ns, executable FROM processes;"
                          "INSERT INTO threads VALUES (2, 2, 1, '');"
                          "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (2, 2, 'CPU', 1, 1);"
                          "INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"

@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 		.database = "",
 		.statement = "SELECT 1",
 		.program = "",
+		.script = "",
 		.labels = "",
 		.root = "",
 		.statement_hash = 1,

@@ -200,6 +200,7 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 		write_line(run, &work, result.is_locked);
 	else
 		write_statement_line(run, &work);
+	run_caller_forget(run);
 }
 
 /* Most runs are counted, and that is all. `has_stepped`: it is a statement's, and was more than prepared. */

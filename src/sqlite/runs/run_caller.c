@@ -5,36 +5,31 @@
 
 #include "interpreter/call_stack.h"
 
-/* Of a place in the table of runs, which keeps it. */
+/* malloc'ed; runs_free() frees it, too. */
 struct run_caller {
-	struct query_key run;
 	size_t size;
 	char bytes[CALL_STACK_BYTES];
 };
 
-static bool is_of_run(const struct run_caller *caller, const struct run *run)
-{
-	return caller && caller->run.hi == run->query.key.hi && caller->run.lo == run->query.key.lo;
-}
-
 void run_caller_read(struct run *run)
 {
-	struct run_caller *caller = run->caller;
-
-	if (run->own || is_of_run(caller, run))
+	if (run->caller || run->own || !run->settings.log)
 		return;
-	if (!caller)
-		run->caller = caller = malloc(sizeof(*caller));
-	if (!caller)
-		return;
-	caller->run = run->query.key;
-	caller->size = call_stack_read(caller->bytes);
+	run->caller = malloc(sizeof(*run->caller));
+	if (run->caller)
+		run->caller->size = call_stack_read(run->caller->bytes);
 }
 
 size_t run_caller(const struct run *run, const char **bytes)
 {
-	if (!is_of_run(run->caller, run))
+	if (!run->caller)
 		return 0;
 	*bytes = run->caller->bytes;
 	return run->caller->size;
+}
+
+void run_caller_forget(struct run *run)
+{
+	free(run->caller);
+	run->caller = NULL;
 }

@@ -13,7 +13,10 @@
 /* In a call of the host that works for the run, which is the call's, after SQLite has returned. */
 COLD_PATH void run_caller_read(struct run *run);
 
-/* The bytes of wire/call_frame.h; 0: not known. Valid as long as the run. */
+/* The run's record has it. */
+void run_caller_forget(struct run *run);
+
+/* The bytes of wire/call_frame.h; 0: not known. Valid until it is forgotten. */
 size_t run_caller(const struct run *run, const char **bytes);
 
 /* The same after a row. */

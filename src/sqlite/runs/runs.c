@@ -125,6 +125,8 @@ void runs_free(struct run *run)
 	if (run->database)
 		free(run->database);
 	run->database = NULL;
+	free(run->caller);
+	run->caller = NULL;
 	runs_set_statement(run, NULL);
 	__atomic_store_n(&run->session, NULL, __ATOMIC_RELAXED); /* runs_forget() looks */
 	if (run->kept) {

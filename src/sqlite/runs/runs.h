@@ -86,7 +86,7 @@ struct run {
 	const volatile int *mutex_owner; /* what a traced run's tag points to */
 	const volatile int *counters;    /* where SQLite has them, NULL: SQLite's function reads them */
 	struct scan_counts *scans; /* at the run's beginning; of the place in the table, which keeps it */
-	struct run_caller *caller; /* run_caller.h; of the place, too */
+	struct run_caller *caller; /* run_caller.h; NULL: not read */
 	int at_start[STATEMENT_COUNTERS];
 	int vm_steps;                    /* of them at the end of the run before */
 	char *database;                  /* of an operation, NULL: the session's */
