@@ -231,9 +231,9 @@ static size_t read_function(struct reader *reader, uintptr_t sub, char to[FUNCTI
 		package = memory_word(reader->memory, body + GLOB_PACKAGE);
 	}
 	if (!(flags & SUB_IS_LEXICAL) || !(flags & SUB_HAS_NAME))
-		size = read_package(reader, package, to, FUNCTION_BYTES - 2);
+		size = read_package(reader, package, to, FUNCTION_BYTES - sizeof("::"));
 	if (size) {
-		memcpy(to + size, "::", 2);
+		memcpy(to + size, "::", sizeof("::"));
 		size += 2;
 	}
 	added = read_name(reader, name, to + size, FUNCTION_BYTES - size);

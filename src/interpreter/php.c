@@ -192,13 +192,14 @@ static size_t read_function(struct memory *memory, uintptr_t function, char to[F
 	size_t size = 0;
 
 	if (!name) {
-		memcpy(to, "{main}", 6);
+		memcpy(to, "{main}", sizeof("{main}"));
 		return 6;
 	}
 	if (class)
-		size = read_text(memory, memory_word(memory, class + CLASS_NAME), to, FUNCTION_BYTES - 2);
+		size = read_text(memory, memory_word(memory, class + CLASS_NAME), to,
+		                 FUNCTION_BYTES - sizeof("::"));
 	if (size) {
-		memcpy(to + size, "::", 2);
+		memcpy(to + size, "::", sizeof("::"));
 		size += 2;
 	}
 	return size + read_text(memory, name, to + size, FUNCTION_BYTES - size);
