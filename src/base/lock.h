@@ -75,6 +75,7 @@ enum lock_rank {
 	LOCK_STACKS,           /* timers/stacks.c: requesting threads' stacks */
 	LOCK_SIGNAL,           /* timers/signal.c: the choice of the signal */
 	LOCK_THREADS,          /* collect/slots.c: more room for threads */
+	LOCK_INTERPRETERS,     /* interpreter/call_stack.c: looking for interpreters */
 	LOCK_LOADER,           /* base/loader.c: looking at the objects of the loader */
 	LOCK_MEMORY,           /* system/memory.c: the arenas */
 	LOCK_RANKS,

@@ -5,7 +5,10 @@
 #include <stdint.h>
 
 #include "base/loader.h"
+#include "base/lock.h"
 #include "interpreter/language.h"
+
+#define EAGER_LOOKS 16
 
 static const struct language *const languages[] = { &language_python, &language_perl, &language_php };
 #define LANGUAGES (sizeof(languages) / sizeof(languages[0]))
@@ -18,8 +21,14 @@ static struct {
 } known[LANGUAGES];
 
 static uint32_t looks;             /* atomic: how often was looked */
-static bool is_looking;            /* atomic: a thread is */
 static unsigned long long unloads; /* atomic: objects that had been unloaded when was looked last */
+
+/* Who looks. Left at any point, what was found is found again. */
+LOCK_DEFINE(lock, LOCK_INTERPRETERS, .at_fork = LOCK_BRIEFLY);
+
+/* A query of a signal handler may have interrupted the thread that looks. */
+BOUNDED_WAIT_DEFINE(for_look, "an interpreter that another thread looks for", BOUND_MS(5),
+                    "the thread that looks");
 
 static bool is_in(const struct dl_phdr_info *info, uintptr_t address)
 {
@@ -47,9 +56,6 @@ static void look(void)
 {
 	unsigned long long now = 0;
 
-	/* Acquire: with the release of the thread that looked before. */
-	if (__atomic_exchange_n(&is_looking, true, __ATOMIC_ACQUIRE))
-		return;
 	for (size_t i = 0; i < LANGUAGES; i++)
 		known[i].is_seen = false;
 	loader_each(see_object, &now);
@@ -60,7 +66,6 @@ static void look(void)
 		else if (known[i].state == FOUND)
 			__atomic_store_n(&known[i].state, GONE, __ATOMIC_RELAXED);
 	__atomic_store_n(&unloads, now, __ATOMIC_RELAXED);
-	__atomic_store_n(&is_looking, false, __ATOMIC_RELEASE);
 }
 
 static int count_unloads(struct dl_phdr_info *info, size_t size, void *context)
@@ -70,9 +75,9 @@ static int count_unloads(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-/* An interpreter may be loaded late, and a program without one is not searched at each call: the 1st, 2nd,
- * 4th, … call looks. The functions of one that was unloaded must not be called: so each call looks behind an
- * unloading. */
+/* An interpreter may be loaded late, and a program without one is not searched at each call: the first calls
+ * look, which may be of several threads, and then the 16th, 32nd, … The functions of one that was unloaded
+ * must not be called: so each call looks behind an unloading. */
 static bool is_due(bool is_any_found)
 {
 	unsigned long long now = 0;
@@ -80,7 +85,7 @@ static bool is_due(bool is_any_found)
 	if (!is_any_found) {
 		uint32_t before = __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
 
-		return (before & (before + 1)) == 0;
+		return before < EAGER_LOOKS || (before & (before + 1)) == 0;
 	}
 	loader_each(count_unloads, &now);
 	return now != __atomic_load_n(&unloads, __ATOMIC_RELAXED);
@@ -89,6 +94,20 @@ static bool is_due(bool is_any_found)
 static bool is_found(size_t language)
 {
 	return __atomic_load_n(&known[language].state, __ATOMIC_ACQUIRE) == FOUND;
+}
+
+static void look_once(bool is_again)
+{
+	struct bounded_wait wait = bounded_wait_begin(&for_look);
+	bool is_any_found = false;
+
+	if (!lock_acquire_within(&lock, &wait))
+		return;
+	for (size_t i = 0; i < LANGUAGES; i++)
+		is_any_found |= is_found(i);
+	if (is_again || !is_any_found)
+		look();
+	lock_release(&lock);
 }
 
 size_t call_stack_read(char to[CALL_STACK_BYTES])
@@ -100,7 +119,7 @@ size_t call_stack_read(char to[CALL_STACK_BYTES])
 	for (size_t i = 0; i < LANGUAGES; i++)
 		is_any_found |= is_found(i);
 	if (is_due(is_any_found))
-		look();
+		look_once(is_any_found);
 	for (size_t i = 0; !size && i < LANGUAGES; i++)
 		if (is_found(i) && (memory || (memory = memory_open())))
 			size = languages[i]->read(memory, to);
