@@ -28,6 +28,7 @@ def slow(name, db):
     told[name] = frames
     return SLOW % name
 db = sqlite3.connect(":memory:", check_same_thread=False)
+db.execute(SLOW % "first").fetchall()  # the interpreter is found: threads that come while one looks wait for a moment only
 '''
 TAIL = '''
 print(json.dumps(told))

@@ -33,6 +33,7 @@ sub slow {
 }
 our $db = DBI->connect("dbi:SQLite:dbname=:memory:", "", "", { RaiseError => 1 });
 sub query { my ($db, $sql) = @_; return $db->selectall_arrayref($sql); }
+query($db, sprintf $SLOW, "first");  # the interpreter is found: threads that come while one looks wait for a moment only
 '''
 TAIL = r'''
 print JSON::PP->new->utf8->encode(\%told);
