@@ -375,8 +375,12 @@ expect_announcement(void)
  */
 static uint32_t follow(struct statement_counts *other)
 {
-	uint32_t count = statement_memory_made(), followed = 0;
+	uint32_t count, followed = 0;
 
+	/* Under the lock: "(other)" has its texts a moment after its entry is made. */
+	lock_acquire(&table_lock);
+	count = statement_memory_made();
+	lock_release(&table_lock);
 	lock_acquire(&fold_lock);
 	while (followed < count &&
 	       statement_reading_follow(&stored, followed, entry_at(followed)->counter.generation))

@@ -598,6 +598,34 @@ static void threads_add_while_statements_are_folded(void **state)
 	assert_true(statement_stats_counter(STATEMENTS_FOLDED) > 0);
 }
 
+static void *find_one(void *number)
+{
+	const struct statement_name name = { .text = "SELECT 1", .database = "first.db" };
+
+	*(uint64_t *)number = statement_stats_find(&name);
+	return NULL;
+}
+
+/* For ThreadSanitizer: what the flusher reads of "(other)" was written before. */
+static void the_first_statement_comes_while_the_flusher_takes(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		struct sums taken = { 0 };
+		uint64_t number = 0;
+		pthread_t thread;
+
+		statement_stats_reset_in_child();
+		pthread_create(&thread, NULL, find_one, &number);
+		while (!statement_stats_counter(STATEMENTS_KEPT))
+			take(&taken);
+		take(&taken);
+		pthread_join(thread, NULL);
+		assert_true(number != 0);
+		assert_int_equal(taken.calls, 0);
+	}
+}
+
 /* A thread is interrupted while it counts, and others come, maybe on top of it. */
 static void a_taken_lock_stops_nobody(void **state)
 {
@@ -665,6 +693,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_add_and_the_flusher_takes, begin, end),
 		cmocka_unit_test_setup_teardown(threads_add_with_numbers, begin, end),
 		cmocka_unit_test_setup_teardown(threads_add_while_statements_are_folded, begin, end),
+		cmocka_unit_test_setup_teardown(the_first_statement_comes_while_the_flusher_takes, begin, end),
 		cmocka_unit_test(a_taken_lock_stops_nobody),
 		cmocka_unit_test(a_guest_that_never_leaves_stops_nobody),
 	};
