@@ -693,7 +693,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_add_and_the_flusher_takes, begin, end),
 		cmocka_unit_test_setup_teardown(threads_add_with_numbers, begin, end),
 		cmocka_unit_test_setup_teardown(threads_add_while_statements_are_folded, begin, end),
-		cmocka_unit_test_setup_teardown(the_first_statement_comes_while_the_flusher_takes, begin, end),
+		cmocka_unit_test_setup_teardown(the_first_statement_comes_while_the_flusher_takes, begin,
+		                                end),
 		cmocka_unit_test(a_taken_lock_stops_nobody),
 		cmocka_unit_test(a_guest_that_never_leaves_stops_nobody),
 	};
