@@ -20,7 +20,7 @@ static struct {
 	bool is_seen;
 } known[LANGUAGES];
 
-static uint32_t looks;             /* atomic: how often was looked */
+static uint32_t looks;             /* atomic: calls that might have looked */
 static unsigned long long unloads; /* atomic: objects that had been unloaded when was looked last */
 
 /* Who looks. Left at any point, what was found is found again. */
@@ -82,11 +82,8 @@ static bool is_due(bool is_any_found)
 {
 	unsigned long long now = 0;
 
-	if (!is_any_found) {
-		uint32_t before = __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
-
-		return before < EAGER_LOOKS || (before & (before + 1)) == 0;
-	}
+	if (!is_any_found)
+		return language_tries(&looks) || __atomic_load_n(&looks, __ATOMIC_RELAXED) <= EAGER_LOOKS;
 	loader_each(count_unloads, &now);
 	return now != __atomic_load_n(&unloads, __ATOMIC_RELAXED);
 }
@@ -96,33 +93,38 @@ static bool is_found(size_t language)
 	return __atomic_load_n(&known[language].state, __ATOMIC_ACQUIRE) == FOUND;
 }
 
-static void look_once(bool is_again)
+static bool is_any_found(void)
+{
+	for (size_t i = 0; i < LANGUAGES; i++)
+		if (is_found(i))
+			return true;
+	return false;
+}
+
+/* Threads that wait for the one that looks need not look after it. */
+static void look_once(bool was_any_found)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_look);
-	bool is_any_found = false;
 
 	if (!lock_acquire_within(&lock, &wait))
 		return;
-	for (size_t i = 0; i < LANGUAGES; i++)
-		is_any_found |= is_found(i);
-	if (is_again || !is_any_found)
+	if (was_any_found || !is_any_found())
 		look();
 	lock_release(&lock);
 }
 
 size_t call_stack_read(char to[CALL_STACK_BYTES])
 {
-	struct memory *memory = NULL;
-	bool is_any_found = false;
-	size_t size = 0;
+	bool was_any_found = is_any_found();
+	struct call_stack stack = { .bytes = to };
 
-	for (size_t i = 0; i < LANGUAGES; i++)
-		is_any_found |= is_found(i);
-	if (is_due(is_any_found))
-		look_once(is_any_found);
-	for (size_t i = 0; !size && i < LANGUAGES; i++)
-		if (is_found(i) && (memory || (memory = memory_open())))
-			size = languages[i]->read(memory, to);
-	memory_close(memory);
-	return size;
+	if (is_due(was_any_found))
+		look_once(was_any_found);
+	for (size_t i = 0; !stack.size && i < LANGUAGES; i++)
+		if (is_found(i) && (stack.memory || (stack.memory = memory_open()))) {
+			stack.language = languages[i];
+			languages[i]->read(&stack);
+		}
+	memory_close(stack.memory);
+	return stack.size;
 }

@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "base/loaded_symbol.h"
-
-#define FILE_BYTES 512
-#define FUNCTION_BYTES 160
+#include "base/text.h"
 
 uintptr_t language_symbol(const struct dl_phdr_info *info, const char *name, unsigned type)
 {
@@ -15,26 +13,50 @@ uintptr_t language_symbol(const struct dl_phdr_info *info, const char *name, uns
 	return symbol ? info->dlpi_addr + symbol->st_value : 0;
 }
 
-/* Not inside a UTF-8 character. */
-static uint16_t cut(const char *text, size_t size, size_t most)
+bool language_tries(uint32_t *calls)
 {
-	if (size > most)
-		for (size = most; size && ((unsigned char)text[size] & 0xc0) == 0x80;)
-			size--;
-	return (uint16_t)size;
+	uint32_t before = __atomic_fetch_add(calls, 1, __ATOMIC_RELAXED);
+
+	return (before & (before + 1)) == 0;
 }
 
-size_t language_put_frame(char *to, size_t room, uint32_t line, const char *file, size_t file_size,
-                          const char *function, size_t function_size)
+static bool is_library(const struct language *language, const char *file, size_t size)
 {
-	struct call_frame head = { line, cut(file, file_size, FILE_BYTES),
-		                   cut(function, function_size, FUNCTION_BYTES) };
-	size_t size = sizeof(head) + head.file_size + head.function_size;
+	for (const char *const *part = language->library_files; *part; part++)
+		if (memmem(file, size, *part, strlen(*part)))
+			return true;
+	return false;
+}
 
-	if (size > room)
-		return 0;
+void language_put_frames(struct call_stack *stack, uintptr_t newest, uint32_t back,
+                         bool (*put)(struct call_stack *stack, uintptr_t frame))
+{
+	uintptr_t frame = newest;
+
+	for (int walked = 0; frame && walked < LANGUAGE_FRAMES_WALKED_MAX && put(stack, frame); walked++)
+		frame = memory_word(stack->memory, frame + back);
+}
+
+bool language_put_frame(struct call_stack *stack, uint32_t line, const char *file, size_t file_size,
+                        const char *function, size_t function_size)
+{
+	char *to = stack->bytes + stack->size;
+	struct call_frame head = { .line = line };
+	size_t size;
+
+	file_size = file_size > CALL_FILE_BYTES ? text_cut(file, CALL_FILE_BYTES) : file_size;
+	function_size =
+		function_size > CALL_FUNCTION_BYTES ? text_cut(function, CALL_FUNCTION_BYTES) : function_size;
+	size = sizeof(head) + file_size + function_size;
+	if (stack->frames == CALL_FRAMES_MAX || size > CALL_STACK_BYTES - stack->size)
+		return false;
+	head.file_size = (uint16_t)file_size;
+	head.function_size = (uint8_t)function_size;
+	head.is_library = is_library(stack->language, file, file_size);
 	memcpy(to, &head, sizeof(head));
-	memcpy(to + sizeof(head), file, head.file_size);
-	memcpy(to + sizeof(head) + head.file_size, function, head.function_size);
-	return size;
+	memcpy(to + sizeof(head), file, file_size);
+	memcpy(to + sizeof(head) + file_size, function, function_size);
+	stack->size += size;
+	stack->frames++;
+	return stack->frames < CALL_FRAMES_MAX;
 }

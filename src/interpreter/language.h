@@ -6,11 +6,24 @@
 #define QUERYPROF_INTERPRETER_LANGUAGE_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "interpreter/memory.h"
 #include "wire/call_frame.h"
+
+/* A loop in damaged memory ends. */
+#define LANGUAGE_FRAMES_WALKED_MAX 256
+
+/* A call stack that is written. */
+struct call_stack {
+	const struct language *language;
+	struct memory *memory;
+	char *bytes; /* CALL_STACK_BYTES, of which are written: */
+	size_t size;
+	unsigned frames;
+};
 
 struct language {
 	/* Looks for the interpreter in one loaded object, inside loader_each(), and keeps what read() needs
@@ -18,9 +31,13 @@ struct language {
 	 * not understood. Once it was found it is not called again. */
 	uintptr_t (*find)(const struct dl_phdr_info *info);
 
-	/* call_stack_read() with memory that was opened for it, of an interpreter that was found and is still
+	/* Puts the calling thread's frames, newest first, of an interpreter that was found and is still
 	 * loaded. */
-	size_t (*read)(struct memory *memory, char to[CALL_STACK_BYTES]);
+	void (*read)(struct call_stack *stack);
+
+	/* What the names of files contain that belong to libraries or to the language itself; NULL ends them.
+	 */
+	const char *library_files[8];
 };
 
 extern const struct language language_python;
@@ -30,9 +47,16 @@ extern const struct language language_php;
 /* The address of what the object defines for others; 0: it defines none of that name and type (STT_…). */
 uintptr_t language_symbol(const struct dl_phdr_info *info, const char *name, unsigned type);
 
-/* Writes a frame at `to`, which has `room` bytes. Texts without terminators are cut after a whole character.
- * Returns its bytes; 0: there is no room. */
-size_t language_put_frame(char *to, size_t room, uint32_t line, const char *file, size_t file_size,
-                          const char *function, size_t function_size);
+/* What could not be told apart at one call may be at another: the 1st, 2nd, 4th, … call tries. */
+bool language_tries(uint32_t *calls);
+
+/* Puts the frames from the newest on; a frame has the next older one at the offset `back`. put() writes what
+ * belongs to a frame, or nothing; false: the stack ends there. */
+void language_put_frames(struct call_stack *stack, uintptr_t newest, uint32_t back,
+                         bool (*put)(struct call_stack *stack, uintptr_t frame));
+
+/* Puts a frame. Texts without terminators are cut after a whole character. False: the stack is full. */
+bool language_put_frame(struct call_stack *stack, uint32_t line, const char *file, size_t file_size,
+                        const char *function, size_t function_size);
 
 #endif

@@ -19,8 +19,6 @@
 #include "interpreter/memory.h"
 
 #define CONTEXTS_WALKED_MAX 4096
-#define FUNCTION_BYTES 160
-#define FILE_BYTES 512
 #define INTERPRETER_WORDS 64   /* those that are searched */
 #define INTERPRETER_BYTES 8192 /* PL_compiling lies within them */
 #define CONTEXT_BYTES 104
@@ -135,18 +133,16 @@ static bool is_stack(struct reader *reader, uintptr_t stack, uintptr_t array)
 	return false;
 }
 
-/* Exactly one word each must lead to them. What could not be told apart at one call may be at another: the
- * 1st, 2nd, 4th, … call tries. */
+/* Exactly one word each must lead to them. */
 static uint32_t find_offsets(struct reader *reader)
 {
-	uint32_t offsets = __atomic_load_n(&perl.offsets, __ATOMIC_RELAXED), before;
+	uint32_t offsets = __atomic_load_n(&perl.offsets, __ATOMIC_RELAXED);
 	uint32_t cop = 0, stack = 0, cops = 0, stacks = 0;
 	uintptr_t words[INTERPRETER_WORDS];
 
 	if (offsets)
 		return offsets;
-	before = __atomic_fetch_add(&perl.trials, 1, __ATOMIC_RELAXED);
-	if ((before & (before + 1)) != 0 ||
+	if (!language_tries(&perl.trials) ||
 	    !memory_read(reader->memory, reader->interpreter, words, sizeof(words)))
 		return 0;
 	for (uint32_t i = 1; i < INTERPRETER_WORDS; i++) {
@@ -215,7 +211,7 @@ static size_t read_package(struct reader *reader, uintptr_t package, char *to, s
 }
 
 /* Package::sub, as caller() returns it; 0: it has no name any more. */
-static size_t read_function(struct reader *reader, uintptr_t sub, char to[FUNCTION_BYTES])
+static size_t read_function(struct reader *reader, uintptr_t sub, char to[CALL_FUNCTION_BYTES])
 {
 	uintptr_t body = memory_word(reader->memory, sub + VALUE_BODY);
 	uintptr_t name = memory_word(reader->memory, body + SUB_NAME);
@@ -231,52 +227,43 @@ static size_t read_function(struct reader *reader, uintptr_t sub, char to[FUNCTI
 		package = memory_word(reader->memory, body + GLOB_PACKAGE);
 	}
 	if (!(flags & SUB_IS_LEXICAL) || !(flags & SUB_HAS_NAME))
-		size = read_package(reader, package, to, FUNCTION_BYTES - sizeof("::"));
+		size = read_package(reader, package, to, CALL_FUNCTION_BYTES - sizeof("::"));
 	if (size) {
 		memcpy(to + size, "::", sizeof("::"));
 		size += 2;
 	}
-	added = read_name(reader, name, to + size, FUNCTION_BYTES - size);
+	added = read_name(reader, name, to + size, CALL_FUNCTION_BYTES - size);
 	return added ? size + added : 0;
 }
 
 /* --- frames -------------------------------------------------------------------------------------- */
 
-/* Stacks are written here. */
-struct writing {
+struct walk {
 	struct reader *reader;
-	char *to;
-	size_t size;
-	unsigned frames;
+	struct call_stack *stack;
 	uintptr_t cop; /* where the next frame is */
 };
 
 /* False: the stack is full, or has no place. */
-static bool put_frame(struct writing *writing, const char *function, size_t function_size)
+static bool put_frame(struct walk *walk, const char *function, size_t function_size)
 {
-	struct reader *reader = writing->reader;
-	uintptr_t text = memory_word(reader->memory, writing->cop + COP_FILE);
-	char file[FILE_BYTES];
-	size_t file_size, added;
+	struct memory *memory = walk->stack->memory;
+	uintptr_t text = memory_word(memory, walk->cop + COP_FILE);
+	char file[CALL_FILE_BYTES];
+	size_t file_size;
 
-	if (writing->frames == CALL_FRAMES_MAX || !text ||
-	    !stack_copy_text((const char *)text, file, sizeof(file), &file_size) || !file_size)
-		return false;
-	added = language_put_frame(writing->to + writing->size, CALL_STACK_BYTES - writing->size,
-	                           number_at(reader->memory, writing->cop + COP_LINE), file, file_size,
-	                           function, function_size);
-	writing->size += added;
-	writing->frames++;
-	return added != 0;
+	return text && stack_copy_text((const char *)text, file, sizeof(file), &file_size) && file_size &&
+	       language_put_frame(walk->stack, number_at(memory, walk->cop + COP_LINE), file, file_size,
+	                          function, function_size);
 }
 
 /* A frame begins at a sub, a format, and what a text or a file is compiled to, and not at eval {}. False:
  * the stack ends here, or is not understood. */
-static bool put_context(struct writing *writing, uintptr_t context)
+static bool put_context(struct walk *walk, uintptr_t context)
 {
-	struct reader *reader = writing->reader;
+	struct reader *reader = walk->reader;
 	unsigned char type = 0;
-	char name[FUNCTION_BYTES];
+	char name[CALL_FUNCTION_BYTES];
 	uintptr_t cop, sub;
 	size_t size;
 	bool is_eval;
@@ -302,15 +289,15 @@ static bool put_context(struct writing *writing, uintptr_t context)
 		if (!size)
 			memcpy(name, "(unknown)", size = 9);
 	}
-	if (!put_frame(writing, name, size))
+	if (!put_frame(walk, name, size))
 		return false;
-	writing->cop = cop;
+	walk->cop = cop;
 	return true;
 }
 
-static void put_stacks(struct writing *writing, uintptr_t stack)
+static void put_stacks(struct walk *walk, uintptr_t stack)
 {
-	struct reader *reader = writing->reader;
+	struct reader *reader = walk->reader;
 	int walked = 0;
 
 	for (; stack; stack = memory_word(reader->memory, stack + STACK_BACK)) {
@@ -320,32 +307,30 @@ static void put_stacks(struct writing *writing, uintptr_t stack)
 
 		for (int32_t i = newest; i >= 0; i--)
 			if (walked++ == CONTEXTS_WALKED_MAX ||
-			    !put_context(writing, contexts + (uintptr_t)i * CONTEXT_BYTES))
+			    !put_context(walk, contexts + (uintptr_t)i * CONTEXT_BYTES))
 				return;
 		if (is_main) {
-			put_frame(writing, "(main)", 6);
+			put_frame(walk, "(main)", 6);
 			return;
 		}
 	}
 }
 
-static size_t read_stack(struct memory *memory, char to[CALL_STACK_BYTES])
+static void read_stack(struct call_stack *stack)
 {
-	struct reader reader;
-	struct writing writing = { .reader = &reader, .to = to };
-	uint32_t offsets;
+	struct reader reader = { (uintptr_t)pthread_getspecific(*perl.key), stack->memory };
+	struct walk walk = { &reader, stack, 0 };
+	uint32_t offsets = reader.interpreter ? find_offsets(&reader) : 0;
 
-	reader.interpreter = (uintptr_t)pthread_getspecific(*perl.key);
-	reader.memory = memory;
-	if (!reader.interpreter)
-		return 0;
-	offsets = find_offsets(&reader);
 	if (!offsets)
-		return 0;
-	writing.cop = memory_word(reader.memory, reader.interpreter + (offsets & 0xffff));
-	if (is_cop(&reader, writing.cop))
-		put_stacks(&writing, memory_word(reader.memory, reader.interpreter + (offsets >> 16)));
-	return writing.size;
+		return;
+	walk.cop = memory_word(reader.memory, reader.interpreter + (offsets & 0xffff));
+	if (is_cop(&reader, walk.cop))
+		put_stacks(&walk, memory_word(reader.memory, reader.interpreter + (offsets >> 16)));
 }
 
-const struct language language_perl = { find, read_stack };
+const struct language language_perl = {
+	find,
+	read_stack,
+	{ "/usr/share/perl", "/perl5/", "/perl/5.", "/perl-base/" },
+};

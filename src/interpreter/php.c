@@ -18,11 +18,8 @@
 #include "interpreter/language.h"
 #include "interpreter/memory.h"
 
-#define FRAMES_WALKED_MAX 256
 #define GENERATORS_MAX 16
 #define GENERATOR_BYTES_MAX 512
-#define FUNCTION_BYTES 160
-#define FILE_BYTES 512
 
 /* Offsets in bytes. */
 enum {
@@ -125,7 +122,7 @@ static uint32_t find_file(struct memory *memory, uintptr_t frame, uintptr_t file
 	uintptr_t function = 0;
 	unsigned type = 0;
 
-	for (int walked = 0; frame && walked < FRAMES_WALKED_MAX; walked++) {
+	for (int walked = 0; frame && walked < LANGUAGE_FRAMES_WALKED_MAX; walked++) {
 		function = memory_word(memory, frame + FRAME_FUNCTION);
 		type = function_type(memory, function);
 		if (function && type != INTERNAL_FUNCTION)
@@ -140,19 +137,17 @@ static uint32_t find_file(struct memory *memory, uintptr_t frame, uintptr_t file
 	return 0;
 }
 
-/* Whether the offsets are known. Exactly one word of executor_globals must lead to the file and line. What
- * could not be told apart at one call may be at another: the 1st, 2nd, 4th, … call tries. */
+/* Whether the offsets are known. Exactly one word of executor_globals must lead to the file and line. */
 static bool find_offsets(struct memory *memory)
 {
-	uint32_t newest = 0, file_at = 0, before = php.trials;
+	uint32_t newest = 0, file_at = 0;
 	uintptr_t file;
 	uint32_t line;
 	int found = 0;
 
 	if (php.newest_frame)
 		return true;
-	php.trials++;
-	if ((before & (before + 1)) != 0)
+	if (!language_tries(&php.trials))
 		return false;
 	file = (uintptr_t)php.executed_file();
 	line = php.executed_line();
@@ -176,16 +171,8 @@ static bool find_offsets(struct memory *memory)
 
 /* --- frames ------------------------------------------------------------------------------------- */
 
-/* Stacks are written here. */
-struct writing {
-	struct memory *memory;
-	char *to;
-	size_t size;
-	unsigned frames;
-};
-
 /* Class::function; code outside of functions is {main}, as in PHP's own traces. */
-static size_t read_function(struct memory *memory, uintptr_t function, char to[FUNCTION_BYTES])
+static size_t read_function(struct memory *memory, uintptr_t function, char to[CALL_FUNCTION_BYTES])
 {
 	uintptr_t name = memory_word(memory, function + FUNCTION_NAME);
 	uintptr_t class = memory_word(memory, function + FUNCTION_CLASS);
@@ -197,37 +184,33 @@ static size_t read_function(struct memory *memory, uintptr_t function, char to[F
 	}
 	if (class)
 		size = read_text(memory, memory_word(memory, class + CLASS_NAME), to,
-		                 FUNCTION_BYTES - sizeof("::"));
+		                 CALL_FUNCTION_BYTES - sizeof("::"));
 	if (size) {
 		memcpy(to + size, "::", sizeof("::"));
 		size += 2;
 	}
-	return size + read_text(memory, name, to + size, FUNCTION_BYTES - size);
+	return size + read_text(memory, name, to + size, CALL_FUNCTION_BYTES - size);
 }
 
 /* False: the stack is full, or what looks like a frame is none. An internal function has no place in a file,
  * and is left out. */
-static bool put_frame(struct writing *writing, uintptr_t frame)
+static bool put_frame(struct call_stack *stack, uintptr_t frame)
 {
-	struct memory *memory = writing->memory;
+	struct memory *memory = stack->memory;
 	uintptr_t function = memory_word(memory, frame + FRAME_FUNCTION);
 	unsigned type = function_type(memory, function);
-	char file[FILE_BYTES], name[FUNCTION_BYTES];
-	size_t file_size, added;
+	char file[CALL_FILE_BYTES], name[CALL_FUNCTION_BYTES];
+	size_t file_size;
 
 	if (!function || type == INTERNAL_FUNCTION)
 		return true;
-	if (!is_user_code(type) || writing->frames == CALL_FRAMES_MAX)
+	if (!is_user_code(type))
 		return false;
 	file_size = read_text(memory, memory_word(memory, function + php.function_file), file, sizeof(file));
 	if (!file_size)
 		return false;
-	added = language_put_frame(writing->to + writing->size, CALL_STACK_BYTES - writing->size,
-	                           line_of(memory, frame), file, file_size, name,
-	                           read_function(memory, function, name));
-	writing->size += added;
-	writing->frames++;
-	return added != 0;
+	return language_put_frame(stack, line_of(memory, frame), file, file_size, name,
+	                          read_function(memory, function, name));
 }
 
 static bool is_generator(struct memory *memory, uintptr_t object)
@@ -252,9 +235,9 @@ static uintptr_t delegating(struct memory *memory, uintptr_t frame)
 
 /* The frames of generators that delegate, from the oldest, which is given, up to that below the one that runs
  * and that was written. False: they are not understood, so the stack ends there. */
-static bool put_delegating(struct writing *writing, uintptr_t frame, uintptr_t generator)
+static bool put_delegating(struct call_stack *stack, uintptr_t frame, uintptr_t generator)
 {
-	struct memory *memory = writing->memory;
+	struct memory *memory = stack->memory;
 	uintptr_t parent_at = frame - generator - GENERATOR_NODE_BYTES;
 	uintptr_t frames[GENERATORS_MAX], parent;
 	int count = 0;
@@ -271,7 +254,7 @@ static bool put_delegating(struct writing *writing, uintptr_t frame, uintptr_t g
 		count++;
 	}
 	while (count)
-		if (!put_frame(writing, frames[--count]))
+		if (!put_frame(stack, frames[--count]))
 			return false;
 	return true;
 }
@@ -284,21 +267,22 @@ static bool is_main_thread(void)
 	return thread != UINT32_MAX && thread == (uint32_t)getpid();
 }
 
-static size_t read_stack(struct memory *memory, char to[CALL_STACK_BYTES])
+static bool put_frame_or_generators(struct call_stack *stack, uintptr_t frame)
 {
-	struct writing writing = { .memory = memory, .to = to };
-	uintptr_t frame, generator;
+	uintptr_t generator = delegating(stack->memory, frame);
 
-	if (!is_main_thread() || !find_offsets(memory))
-		return 0;
-	frame = memory_word(memory, php.globals + php.newest_frame);
-	for (int walked = 0; frame && walked < FRAMES_WALKED_MAX; walked++) {
-		generator = delegating(memory, frame);
-		if (generator ? !put_delegating(&writing, frame, generator) : !put_frame(&writing, frame))
-			break;
-		frame = memory_word(memory, frame + FRAME_BACK);
-	}
-	return writing.size;
+	return generator ? put_delegating(stack, frame, generator) : put_frame(stack, frame);
 }
 
-const struct language language_php = { find, read_stack };
+static void read_stack(struct call_stack *stack)
+{
+	if (is_main_thread() && find_offsets(stack->memory))
+		language_put_frames(stack, memory_word(stack->memory, php.globals + php.newest_frame),
+		                    FRAME_BACK, put_frame_or_generators);
+}
+
+const struct language language_php = {
+	find,
+	read_stack,
+	{ "/vendor/", "/usr/share/php/" },
+};

@@ -36,9 +36,6 @@ static struct {
 	uintptr_t code_type, text_type, bytes_type;
 } python;
 
-#define FRAMES_WALKED_MAX 256
-#define FUNCTION_BYTES 160
-#define FILE_BYTES 512
 #define LINES_BYTES 65536
 
 /* Same in all versions: of an object its type; of a str or bytes their length; of a str its flags; of bytes
@@ -371,6 +368,7 @@ static uint32_t line_of(struct memory *memory, uintptr_t frame, uintptr_t code)
 	return 0;
 }
 
+/* A frame of native code has no place in a file, and is left out. */
 static bool is_python_frame(struct memory *memory, uintptr_t frame)
 {
 	unsigned char owner = 0;
@@ -379,20 +377,23 @@ static bool is_python_frame(struct memory *memory, uintptr_t frame)
 	       (memory_read(memory, frame + python.layout.frame_owner, &owner, 1) && owner < OWNER_NATIVE);
 }
 
-/* Writes a frame at `to`, which has room for `room` bytes. 0: no room, or what looks like a frame is none. */
-static size_t put_frame(struct memory *memory, uintptr_t frame, char *to, size_t room)
+/* False: the stack is full, or what looks like a frame is none. */
+static bool put_frame(struct call_stack *stack, uintptr_t frame)
 {
 	const struct python_layout *layout = &python.layout;
+	struct memory *memory = stack->memory;
 	uintptr_t code = memory_word(memory, frame + layout->frame_code);
-	char file[FILE_BYTES], function[FUNCTION_BYTES];
+	char file[CALL_FILE_BYTES], function[CALL_FUNCTION_BYTES];
 	size_t file_size, function_size;
 
+	if (!is_python_frame(memory, frame))
+		return true;
 	if (!has_type(memory, code, python.code_type))
-		return 0;
+		return false;
 	file_size = read_text(memory, memory_word(memory, code + layout->code_file), file, sizeof(file));
 	function_size = read_text(memory, memory_word(memory, code + layout->code_function), function,
 	                          sizeof(function));
-	return language_put_frame(to, room, line_of(memory, frame, code), file, file_size, function,
+	return language_put_frame(stack, line_of(memory, frame, code), file, file_size, function,
 	                          function_size);
 }
 
@@ -408,23 +409,13 @@ static uintptr_t newest_frame(struct memory *memory)
 	return layout->has_cframe ? memory_word(memory, frame + layout->cframe_frame) : frame;
 }
 
-static size_t read_stack(struct memory *memory, char to[CALL_STACK_BYTES])
+static void read_stack(struct call_stack *stack)
 {
-	size_t size = 0, added = 1;
-	unsigned frames = 0;
-	uintptr_t frame;
-
-	frame = newest_frame(memory);
-	for (int walked = 0; frame && added && frames < CALL_FRAMES_MAX && walked < FRAMES_WALKED_MAX;
-	     walked++) {
-		if (is_python_frame(memory, frame)) {
-			added = put_frame(memory, frame, to + size, CALL_STACK_BYTES - size);
-			size += added;
-			frames++;
-		}
-		frame = memory_word(memory, frame + python.layout.frame_back);
-	}
-	return size;
+	language_put_frames(stack, newest_frame(stack->memory), python.layout.frame_back, put_frame);
 }
 
-const struct language language_python = { find, read_stack };
+const struct language language_python = {
+	find,
+	read_stack,
+	{ "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>" },
+};

@@ -13,10 +13,14 @@
 
 #define CALL_FRAMES_MAX 32
 #define CALL_STACK_BYTES 3072 /* a deeper stack is cut after a whole frame */
+#define CALL_FILE_BYTES 512   /* longer texts are cut */
+#define CALL_FUNCTION_BYTES 160
 
 struct call_frame {
 	uint32_t line; /* 0: not known */
-	uint16_t file_size, function_size;
+	uint16_t file_size;
+	uint8_t function_size;
+	uint8_t is_library; /* a library's code, or the language's own, and not the application's */
 };
 
 /* A frame of a record, which may be a stranger's. */

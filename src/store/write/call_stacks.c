@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "store/write/writer.h"
@@ -31,25 +30,6 @@ void call_stack_writer_free(struct call_stack_writer *stacks)
 	hash_table_free(&stacks->known);
 }
 
-static bool contains(const struct call_frame_view *view, const char *part)
-{
-	return memmem(view->file, view->frame.file_size, part, strlen(part)) != NULL;
-}
-
-/* Whether the frame is a library's, or the language's own, by where such files lie. Not an application's. */
-static bool is_library(const struct call_frame_view *view)
-{
-	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/lib/python3",
-		                             "<frozen ",        "<string>",        "/vendor/",
-		                             "/usr/share/php/", "/usr/share/perl", "/perl5/",
-		                             "/perl/5.",        "/perl-base/" };
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (contains(view, parts[i]))
-			return true;
-	return false;
-}
-
 /* The newest frame of the application; if there is none, the newest one. False: the stack has no frame. */
 static bool find_caller(const char *bytes, size_t size, struct call_frame_view *caller)
 {
@@ -57,7 +37,7 @@ static bool find_caller(const char *bytes, size_t size, struct call_frame_view *
 	bool is_found = call_frame_next(&bytes, &size, caller);
 
 	for (view = *caller; is_found;) {
-		if (!is_library(&view)) {
+		if (!view.frame.is_library) {
 			*caller = view;
 			return true;
 		}
