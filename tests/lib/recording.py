@@ -109,6 +109,20 @@ class Recording(unittest.TestCase):
             (SELECT max(process_id) FROM trace_log AS t WHERE t.query_id = q.query_id)
             FROM query_log AS q WHERE query <> 'sqlite3_close()' ORDER BY query_start_time_microseconds""")
 
+    def told_and_seen(self, name, program, *command):
+        """Records the command with the program, in a file of that name, as its last argument. What the program prints of
+        each query's call, as JSON, and what is stored of it: [file, line, function] of each frame, newest first. Queries
+        are told apart by the text that they have in quotes."""
+        if os.path.exists(self.trace):
+            os.unlink(self.trace)
+        done = self.record(*command, self.file(name, program))
+        self.assertEqual(done.returncode, 0, self.seen)
+        self.assertTrue(done.stdout, self.seen)
+        seen = {query.split("'")[1]: json.loads(frames) for query, frames in self.rows(
+            "SELECT query, frames FROM query_log JOIN call_stacks AS b ON b.id = call_stack_id"
+            " WHERE query LIKE 'WITH RECURSIVE%'")}
+        return json.loads(done.stdout), seen
+
     def describe(self, text):
         """All that is known of the text's runs, for a message."""
         db = sqlite3.connect(self.trace)

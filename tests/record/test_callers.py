@@ -36,24 +36,11 @@ print(json.dumps(told))
 
 
 class Callers(Recording):
-    names = ("--no-symbols",)
+    def run_python(self, python, script):
+        return self.told_and_seen("app.py", HEAD + script + TAIL, python, "-B")
 
-    def told_and_seen(self, python, script, *options, setup=""):
-        """What the program says of each query's call, and what is stored: lists of [file, line, function]."""
-        if os.path.exists(self.trace):
-            os.unlink(self.trace)
-        path = self.file("app.py", HEAD + setup + script + TAIL)
-        done = subprocess.run([QUERYPROF, "record", "-o", self.trace, *OPTIONS, *options, *self.names, "--", python, "-B", path],
-                              capture_output=True, text=True, timeout=300, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        seen = {}
-        for query, frames in self.rows("SELECT query, frames FROM query_log JOIN call_stacks AS b ON b.id = call_stack_id"
-                                       " WHERE query LIKE 'WITH RECURSIVE%'"):
-            seen[query.split("'")[1]] = json.loads(frames)
-        return json.loads(done.stdout), seen
-
-    def expect_all(self, python, script, **more):
-        told, seen = self.told_and_seen(python, script, **more)
+    def expect_all(self, python, script):
+        told, seen = self.run_python(python, script)
         self.assertTrue(told)
         for name, frames in told.items():
             with self.subTest(python=python, query=name):
@@ -156,7 +143,7 @@ if not pid:
     os._exit(0)
 os.waitpid(pid, 0)
 '''
-        told, seen = self.told_and_seen(PYTHON, script)
+        told, seen = self.run_python(PYTHON, script)
         self.assertEqual(seen["nested"], told["nested"])
         self.assertEqual([frame[2] for frame in seen["child"]], ["child", "<module>"])
 
@@ -174,7 +161,7 @@ def orders():
 for i in range(5):
     orders()
 ''' % packages
-        told, seen = self.told_and_seen(PYTHON, script)
+        told, seen = self.run_python(PYTHON, script)
         file, line, function = told["orm"][0]
         self.assertEqual(seen["orm"][:3], [[packages + "/orm.py", 4, "run"], [packages + "/orm.py", 2, "query"], [file, line, function]])
         self.assertEqual(set(self.rows("SELECT caller, caller_function FROM query_log WHERE query LIKE '%orm%'")),
@@ -184,7 +171,7 @@ for i in range(5):
 
     def test_failure_and_unknown(self):
         """A statement that does not compile has a caller; a program without an interpreter has none."""
-        self.told_and_seen(PYTHON, '''
+        self.run_python(PYTHON, '''
 try: db.execute("SELECT nothing FROM nowhere")
 except sqlite3.OperationalError: pass
 ''')

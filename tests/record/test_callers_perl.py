@@ -41,21 +41,8 @@ print JSON::PP->new->utf8->encode(\%told);
 
 
 class PerlCallers(Recording):
-    names = ("--no-symbols",)
-
-    def told_and_seen(self, script, file="app.pl"):
-        if os.path.exists(self.trace):
-            os.unlink(self.trace)
-        path = self.file(file, HEAD + script + TAIL)
-        done = subprocess.run([QUERYPROF, "record", "-o", self.trace, *OPTIONS, *self.names, "--", "perl", "-I", self.folder, path],
-                              capture_output=True, text=True, timeout=300, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        seen = {}
-        for query, frames in self.rows("SELECT query, frames FROM query_log JOIN call_stacks AS b ON b.id = call_stack_id"
-                                       " WHERE query LIKE 'WITH RECURSIVE%'"):
-            seen[query.split("'")[1]] = json.loads(frames)
-        self.assertTrue(done.stdout, done.stderr)
-        return json.loads(done.stdout), seen
+    def run_perl(self, script, file="app.pl"):
+        return self.told_and_seen(file, HEAD + script + TAIL, "perl", "-I", self.folder)
 
     def own(self, frames):
         """Without the newest frames, which are the driver's."""
@@ -65,7 +52,7 @@ class PerlCallers(Recording):
 
     def expect_all(self, script, **more):
         """query() runs the statement: its frame is one more than the program tells."""
-        told, seen = self.told_and_seen(script, **more)
+        told, seen = self.run_perl(script, **more)
         self.assertTrue(told)
         for name, frames in told.items():
             with self.subTest(query=name):
@@ -138,7 +125,7 @@ goes();
 
     def test_freed(self):
         """A sub whose name is gone while it runs."""
-        told, seen = self.told_and_seen(r'''
+        told, seen = self.run_perl(r'''
 sub freed { my ($me) = @_; no strict "refs"; undef &freed2; delete $main::{freed}; query($db, slow("freed")) }
 sub freed2 {}
 freed();
@@ -166,7 +153,7 @@ sub work { my ($i) = @_;
 my @threads = map { my $i = $_; threads->create({ context => "scalar" }, "work", $i) } 1 .. 3;
 $told{"thread " . ($_ + 1)} = $threads[$_]->join for 0 .. 2;
 '''
-        told, seen = self.told_and_seen(script)
+        told, seen = self.run_perl(script)
         self.assertEqual(sorted(told), ["thread 1", "thread 2", "thread 3"])
         for name, frames in told.items():
             own = self.own(seen[name])
@@ -175,7 +162,7 @@ $told{"thread " . ($_ + 1)} = $threads[$_]->join for 0 .. 2;
 
     def test_callback_and_fork(self):
         """A query inside of a function of another query, and one of a forked child."""
-        told, seen = self.told_and_seen(r'''
+        told, seen = self.run_perl(r'''
 my $other = DBI->connect("dbi:SQLite:dbname=:memory:", "", "", { RaiseError => 1 });
 $db->sqlite_create_function("nested", 1, sub { query($other, slow("nested")); 1 });
 sub asks { $db->selectall_arrayref("SELECT nested(1)") }
@@ -191,7 +178,7 @@ waitpid $pid, 0;
 
     def test_caller(self):
         """The application's frame, not its library's, in a file of another alphabet."""
-        told, _ = self.told_and_seen(r'''
+        told, _ = self.run_perl(r'''
 sub orders { return $db->selectall_arrayref(slow("driver")) }
 orders() for 1 .. 5;
 ''', file="заказы.pl")

@@ -46,26 +46,13 @@ function query($db, $sql) { return $db->query($sql)->fetchAll(); }
 
 
 class PhpCallers(Recording):
-    names = ("--no-symbols",)
-
-    def told_and_seen(self, script, *options, setup=DRIVERS["SQLite3"], file="app.php"):
-        if os.path.exists(self.trace):
-            os.unlink(self.trace)
-        path = self.file(file, HEAD + setup + script + TAIL)
-        done = subprocess.run([QUERYPROF, "record", "-o", self.trace, *OPTIONS, *self.names, "--", "php", *options, path],
-                              capture_output=True, text=True, timeout=300, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        seen = {}
-        for query, frames in self.rows("SELECT query, frames FROM query_log JOIN call_stacks AS b ON b.id = call_stack_id"
-                                       " WHERE query LIKE 'WITH RECURSIVE%'"):
-            seen[query.split("'")[1]] = json.loads(frames)
-        self.assertTrue(done.stdout, done.stderr)
-        return json.loads(done.stdout), seen
+    def run_php(self, script, *options, setup=DRIVERS["SQLite3"], file="app.php"):
+        return self.told_and_seen(file, HEAD + setup + script + TAIL, "php", *options)
 
     def expect_all(self, script, *options, drivers=DRIVERS, **more):
         """query() runs the statement: its frame is one more than the program tells."""
         for driver in drivers:
-            told, seen = self.told_and_seen(script, *options, setup=DRIVERS[driver], **more)
+            told, seen = self.run_php(script, *options, setup=DRIVERS[driver], **more)
             self.assertTrue(told)
             for name, frames in told.items():
                 with self.subTest(driver=driver, query=name):
@@ -186,7 +173,7 @@ if (function_exists("pcntl_fork")) {
     pcntl_waitpid($pid, $status);
 }
 '''
-        told, seen = self.told_and_seen(script)
+        told, seen = self.run_php(script)
         self.assertEqual(seen["nested"], told["nested"])
         if "child" in seen:
             self.assertEqual([frame[2] for frame in seen["child"]], ["child", "{main}"])
@@ -195,7 +182,7 @@ if (function_exists("pcntl_fork")) {
         """The application's frame, not its library's, in a file of another alphabet."""
         os.mkdir(os.path.join(self.folder, "vendor"))
         self.file("vendor/orm.php", "<?php\nfunction orm($db, $sql) { return query2($db, $sql); }\nfunction query2($db, $sql) { return $db->querySingle($sql); }\n")
-        told, _ = self.told_and_seen(r'''
+        told, _ = self.run_php(r'''
 require __DIR__ . "/vendor/orm.php";
 function orders($db) { return orm($db, slow("orm")); }
 for ($i = 0; $i < 5; $i++)
