@@ -25,6 +25,7 @@
 #include "queryprof.h"
 #include "span/chunk_pool.h"
 #include "wire/statement_memory.h"
+#include "wire/version.h"
 
 #define PAGE_BYTES 4096
 
@@ -45,7 +46,7 @@
 /* The memory begins with this, the ring follows at the next page, then the log, then waits, then runs,
  * then spans, then the counters of statements. */
 struct front {
-	char version[16];    /* WIRE_VERSION, of the build that made it */
+	char version[16];    /* wire_version, of the build that made it */
 	uint64_t ring_bytes; /* with the ring's own fields */
 	struct writer_identity identity;
 	uint64_t counters[SAMPLER_COUNTERS]; /* atomic */
@@ -53,7 +54,7 @@ struct front {
 	uint32_t lost_children;              /* atomic */
 };
 _Static_assert(sizeof(struct front) <= PAGE_BYTES, "the front takes one page");
-_Static_assert(sizeof(WIRE_VERSION) <= sizeof((struct front *)0)->version, "room for it");
+_Static_assert(sizeof(wire_version) == sizeof((struct front *)0)->version, "room for it");
 
 static struct {
 	char *memory;
@@ -158,7 +159,7 @@ static struct ring *fill(uint64_t position)
 {
 	struct front *front = (struct front *)here.memory;
 
-	memcpy(front->version, WIRE_VERSION, sizeof(WIRE_VERSION));
+	memcpy(front->version, wire_version, sizeof(wire_version));
 	front->ring_bytes = ring_memory_bytes(here.ring_bytes);
 	front->identity = *writer_identity_here();
 	state_place_counters(front->counters);
@@ -316,7 +317,7 @@ static bool find_parts(struct shared_ring *shared)
 	struct front *front = shared->memory;
 	const uint64_t ring_bytes = front->ring_bytes;
 
-	if (strncmp(front->version, WIRE_VERSION, sizeof(front->version)) != 0 || ring_bytes > shared->size ||
+	if (memcmp(front->version, wire_version, sizeof(wire_version)) != 0 || ring_bytes > shared->size ||
 	    ring_bytes % PAGE_BYTES != 0 || statements_offset(ring_bytes) > shared->size)
 		return false;
 	shared->identity = front->identity;

@@ -22,7 +22,6 @@
 #include "base/text.h"
 #include "recorder/mark.h"
 #include "recorder/process.h"
-#include "recorder/agreement.h"
 #include "hook/confine.h"
 #include "modules/modules.h"
 #include "sqlite/calls/hooks.h"
@@ -30,8 +29,6 @@
 #include "sqlite/runs/recorded.h"
 #include "sqlite/session/recording.h"
 #include "sqlite/calls/adopt.h"
-
-__attribute__((used)) static const char agreement[] = RECORD_AGREEMENT;
 
 /* A table of routines for each library. */
 static struct sqlite3_api_routines routines[HOST_LIBRARIES_MAX];

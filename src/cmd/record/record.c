@@ -31,7 +31,6 @@
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
 #include "cmd/ui/progress.h"
-#include "recorder/agreement.h"
 #include "queryprof.h"
 #include "settings/settings.h"
 #include "store/settings.h"
@@ -41,6 +40,7 @@
 #include "sql_run_plans.h"
 #include "store/file/database.h"
 #include "store/store.h"
+#include "wire/version.h"
 
 /* The numbers of env(1) and timeout(1), so that a program's own status is not mistaken. */
 enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
@@ -188,10 +188,9 @@ static int take_option(const struct command_option *option, const char *value)
  * a message. */
 static bool is_ours(const char *library)
 {
-	static const char agreement[] = RECORD_AGREEMENT;
 	struct stat status;
 	void *file = file_map(library, &status);
-	bool found = file && memmem(file, (size_t)status.st_size, agreement, sizeof(agreement));
+	bool found = file && memmem(file, (size_t)status.st_size, wire_agreement, wire_agreement_size);
 
 	if (file)
 		munmap(file, (size_t)status.st_size);
