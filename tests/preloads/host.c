@@ -110,7 +110,6 @@ static void *run_waiting(void *unused)
 	return unused;
 }
 
-/* Or has ended, if a preload has written to the pipe. */
 static void wait_until_it_sleeps(void)
 {
 	char path[64], state = 0;

@@ -3,7 +3,7 @@
  * A preload as other tools have them: its own malloc, fstat, open, read, clock_gettime and
  * pthread_mutex_lock, which do something beside their work. The environment names it:
  *
- *	PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64
+ *	PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64 except pipes
  *	                lock:  each call holds one mutex, or takes it first if the call may wait
  *	                fork:  a child that ends at once, and is waited for
  *	                exit:  exit(0) at a call after the host has tried to open PRELOAD_BEGIN, once
@@ -92,10 +92,19 @@ __attribute__((destructor)) static void end(void)
 	__atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
 }
 
+/* A host may read pointers from its own pipe: node does, for signals, and crashed without queryprof. */
+static bool is_pipe(int fd)
+{
+	struct stat status;
+
+	return syscall(SYS_fstat, fd, &status) || S_ISFIFO(status.st_mode);
+}
+
 static void write_everywhere(void)
 {
 	for (int fd = 1; fd <= 64; fd++)
-		(void)!syscall(SYS_write, fd, MARK, strlen(MARK));
+		if (fd <= 2 || !is_pipe(fd))
+			(void)!syscall(SYS_write, fd, MARK, strlen(MARK));
 }
 
 static void make_child(void)

@@ -382,7 +382,7 @@ class Matrix:
                 alone = run(preloaded(path, "before", given, command), self.environment)
                 if alone is None or alone.status not in (3, 0):
                     if path == OWN:
-                        self.fault("%s alone, %s without queryprof: %s" % (name, host, alone or "hangs"))
+                        self.fault("%s, %s: not queryprof's fault, the preload alone: %s" % (name, host, alone or "hangs"))
                     else:
                         self.skipped.append("%s does not work with %s alone: %s" % (host, name, alone))
                     continue
