@@ -14,6 +14,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/newer_glibc.h"
 
 #define CALIBRATION_NS 20000000ull
 #define REACH_NS 1000000ull
@@ -31,10 +32,6 @@ static enum state { UNKNOWN, STARTING, CALIBRATING, ROUGHLY, USED, VARIANT, DIST
 static struct fast_clock first; /* written in STARTING; ns and core are atomic */
 
 #if !defined(QUERYPROF_TEST_CORE)
-/* glibc's, from 2.35 on. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned __rseq_size __attribute__((weak));
-
 #define CPU_ID_AT 4 /* in struct rseq */
 
 static void find_core(void)

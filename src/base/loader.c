@@ -22,6 +22,7 @@
 #include "base/bounded_wait.h"
 #include "base/cancel.h"
 #include "base/lock.h"
+#include "base/newer_glibc.h"
 #include "base/sys.h"
 
 BOUNDED_WAIT_DEFINE(for_forks, "a look at the loader's objects: a fork() of another thread", NS_PER_S,
@@ -36,8 +37,6 @@ BOUNDED_WAIT_DEFINE(for_dlopen, "a look-up of a symbol: another thread inside dl
 static uint32_t looking;         /* atomic: threads in dl_iterate_phdr() */
 static uint32_t forking;         /* atomic: forks that wait for these, or are under way */
 static __thread uint32_t nested; /* look-ups of this thread: a host's signal handler may come between */
-
-extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /* --- the loader's locks ------------------------------------------------------------------------------ */
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/bounded_wait.h"
+#include "base/newer_glibc.h"
 
 #if defined(__has_include) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
@@ -11,10 +12,6 @@
 /* Not known here: no flag is ever set. */
 #define RSEQ_SIG 0
 #endif
-
-/* glibc's, from 2.35 on. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned __rseq_size __attribute__((weak));
 
 #define NAP_NS 100000
 #define NAPS 3

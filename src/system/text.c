@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/newer_glibc.h"
+
 char *strndup(const char *text, size_t most)
 {
 	const size_t size = strnlen(text, most);
@@ -54,14 +56,14 @@ int asprintf(char **text, const char *format, ...)
 /* libc's translates them, for which it may read files and take memory of the host's. */
 char *strerror(int number)
 {
-	const char *text = strerrordesc_np(number);
+	const char *text = strerrordesc_np ? strerrordesc_np(number) : NULL;
 
 	return (char *)(text ? text : "Unknown error");
 }
 
 char *strerror_r(int number, char *room, size_t size)
 {
-	const char *text = strerrordesc_np(number);
+	const char *text = strerrordesc_np ? strerrordesc_np(number) : NULL;
 
 	if (text)
 		return (char *)text;

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,7 +135,7 @@ static void start_witness(void)
 		return;
 	die_with_parent(me);
 	prctl(PR_SET_NAME, "queryprof: wait");
-	close_range(0, ~0u, 0);
+	syscall(SYS_close_range, 0, ~0u, 0);
 	for (;;)
 		pause(); /* all signals are blocked */
 }

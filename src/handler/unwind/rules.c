@@ -6,13 +6,11 @@
  */
 #include "handler/unwind/rules.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 
+#include "base/newer_glibc.h"
 #include "handler/unwind/distrust.h"
 #include "wire/ledger.h"
-
-extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /* The loader's section for the address; SECTION_LASTING: the map is right. */
 static enum section_result find_in_loader(const struct code_range *range, uintptr_t address,

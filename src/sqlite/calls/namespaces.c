@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/loader.h"
+#include "base/newer_glibc.h"
 #include "sqlite/library/library.h"
 #include "sqlite/static/find.h"
 
@@ -43,7 +44,7 @@ static bool describe(const struct link_map *map, struct dl_phdr_info *info)
 	struct dl_find_object object;
 	const ElfW(Ehdr) *header;
 
-	if (!*map->l_name || _dl_find_object(map->l_ld, &object))
+	if (!*map->l_name || !_dl_find_object || _dl_find_object(map->l_ld, &object))
 		return false;
 	header = object.dlfo_map_start;
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) ||
