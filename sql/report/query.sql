@@ -9,11 +9,12 @@ times AS (
 parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
 counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
 -- What the plans of these statements scan, with the columns that are compared themselves: an index serves those, and
--- none that only an expression reads.
+-- none that only an expression reads. SQLite before 3.36 says SCAN TABLE.
 scans AS MATERIALIZED (
-	SELECT DISTINCT substr(detail, 6, instr(substr(detail, 6) || ' ', ' ') - 1) AS name,
+	SELECT DISTINCT substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name,
 	       substr(compared, 1, instr(compared || '; in expressions: ', '; in expressions: ') - 1) AS columns
-	FROM plan_nodes WHERE program IN (SELECT program FROM runs) AND detail LIKE 'SCAN %'
+	FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM plan_nodes)
+	WHERE program IN (SELECT program FROM runs) AND detail LIKE 'SCAN %'
 	  AND compared NOT LIKE 'in expressions: %' AND compared <> ''),
 unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)

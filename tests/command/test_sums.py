@@ -263,6 +263,18 @@ class Sums(Tool):
         self.count(2, 100, {}, prepares=90, prepare_time_ns=50 * MS)
         self.assertIn("prepare 25 % (90 times)", [row["notes"] for row in self.rows("queries", self.trace)])
 
+    def test_an_index_that_may_help(self):
+        """Its table is named by plans of all versions."""
+        for statement, detail in enumerate(("SCAN t", "SCAN TABLE t", "SCAN TABLE t AS u", "SCAN u"), 1):
+            self.insert_statement(statement, "SELECT %d" % statement)
+            self.insert("programs", id=statement, statement=statement)
+            self.insert("plan_nodes", program=statement, node=4, detail=detail, compared="b")
+            self.insert_run(statement, 10, program=statement, fullscan_steps=5000, result_rows=1)
+        self.db.commit()
+        for statement, name in enumerate("tttu", 1):
+            self.assertIn("; an index on %s (b) may save most of that\n" % name,
+                          self.output("report", self.trace, "--like", "SELECT %d" % statement))
+
     def test_report_begins_with_the_statements(self):
         """Those that make up 90 % of the time, a line each; then waits, plans, and functions last."""
         for statement, ms in (1, 20), (2, 500), (3, 450), (4, 30):
