@@ -8,7 +8,7 @@
 -- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
 -- :failed (not NULL: ended with an error), :database (its file, whole or without
 -- folders), :label (KEY=VALUE), :process (number, program or script), :thread (number or name), :host,
--- :service (the program without its folders), :last (of those that are left and have a text, so many of
+-- :service (the program without its folders), :caller (file:line or file, whole or without folders, or function), :last (of those that are left and have a text, so many of
 -- the newest).
 DROP VIEW IF EXISTS temp.wall_types;
 DROP VIEW IF EXISTS temp.selected_samples;
@@ -75,6 +75,11 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
 	WHERE hostname = coalesce(:host, hostname)
 	  AND replace(executable, rtrim(executable, replace(executable, '/', '')), '') = coalesce(:service,
 		replace(executable, rtrim(executable, replace(executable, '/', '')), ''))))
+  AND (:caller IS NULL OR call_stack IN (
+	SELECT id FROM call_stacks
+	WHERE :caller = caller_function
+	   OR substr('/' || caller, -1 - length(:caller)) = '/' || :caller
+	   OR substr('/' || rtrim(caller, '0123456789'), -2 - length(:caller)) = '/' || :caller || ':'))
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
   AND (:last IS NULL OR finished OR statement)
@@ -84,7 +89,7 @@ LIMIT coalesce(CAST(:last AS INTEGER), -1);
 INSERT INTO selected
 SELECT id, first_ns, last_ns FROM queries
 WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
-                          :process, :thread, :last, :label, :host, :service) IS NULL;
+                          :process, :thread, :last, :label, :host, :service, :caller) IS NULL;
 
 -- With their texts; those that have not `finished` as far as they are known.
 CREATE TEMP VIEW selected_runs AS
@@ -182,7 +187,7 @@ WITH whole AS MATERIALIZED (
 	       sum(sorts) AS sorts, sum(autoindexes) AS autoindexes, sum(prepares) AS prepares,
 	       sum(prepare_time_ns) AS prepare
 	FROM statement_stats
-	WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :host, :service) IS NULL
+	WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :host, :service, :caller) IS NULL
 	  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
 	  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
 	  AND (:like IS NULL OR normalized_query_hash IN (
@@ -230,7 +235,7 @@ ON CONFLICT (hash) DO UPDATE SET
 CREATE TEMP TABLE selected_failures AS
 SELECT normalized_query_hash AS hash, sum(errors) AS failed FROM statement_stats
 WHERE :failed IS NOT NULL
-  AND coalesce(:query_id, :since, :until, :min_duration, :database, :process, :thread, :last, :label, :host, :service) IS NULL
+  AND coalesce(:query_id, :since, :until, :min_duration, :database, :process, :thread, :last, :label, :host, :service, :caller) IS NULL
   AND (:like IS NULL OR normalized_query_hash IN (
 	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
 GROUP BY 1;

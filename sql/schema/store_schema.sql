@@ -1415,6 +1415,63 @@ JOIN plans AS p ON p.plan_hash = l.plan_hash
 LEFT JOIN counted AS c ON c.hash = l.hash AND c.plan_hash = l.plan_hash
 ORDER BY l.hash, coalesce(c.first_ns, l.first_ns);
 
+-- Statements by where the application called them, see call_stacks; caller '': not known. The caller of a run is known if
+-- it was logged. runs: of all of the statement's runs, in which those that were not logged are shared out by the samples: a
+-- sample of a run that took a tenth of the period (of CPU time, where it was sampled) stands for ten such runs. runs_error: one standard error of that, never
+-- below what so few samples leave open, and larger if the samples stand for more or fewer runs than there were, as a sample
+-- makes its run longer; 0 if all runs were logged. Both are NULL where that is not known: without samples
+-- of runs that are short, or of a file that has counted no runs. cpu_ms and wall_ms are what the samples add up to.
+CREATE VIEW statement_callers AS
+WITH
+types AS MATERIALIZED (
+	SELECT coalesce(max(trace_type = 'CPU'), 0) AS has_cpu, coalesce(max(trace_type = 'OffCPU'), 0) AS has_waits FROM series),
+sampled AS MATERIALIZED (
+	SELECT run, samples, cpu, wall, iif(has_cpu, cpu, wall) AS value, iif(has_cpu, cpu_spread, wall_spread) AS spread
+	FROM types, (
+		SELECT q.id AS run, count(*) AS samples, sum(value) FILTER (WHERE trace_type = 'CPU') AS cpu,
+		       sum(1.0 * value * value) FILTER (WHERE trace_type = 'CPU') AS cpu_spread,
+		       sum(value) FILTER (WHERE is_wall) AS wall,
+		       sum(1.0 * value * iif(trace_type = 'OffCPU', period_ns, value)) FILTER (WHERE is_wall) AS wall_spread
+		FROM (SELECT *, iif(has_waits AND (has_cpu OR trace_type <> 'Real'), trace_type IN ('CPU', 'OffCPU'), trace_type = 'Real') AS is_wall
+		      FROM sample_values, types) AS s
+		JOIN queries AS q ON q.id = s.query AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
+		WHERE q.id <> 0 GROUP BY 1)),
+parts AS MATERIALIZED (
+	SELECT x.normalized_query_hash AS hash, min(x.query) AS query, coalesce(b.caller, '') AS caller,
+	       coalesce(b.caller_function, '') AS caller_function, sum(finished) AS logged, total(samples) AS samples,
+	       total(cpu) AS cpu, total(wall) AS wall, total(value / ns) AS weight, total(spread / ns / ns) AS square
+	FROM (SELECT *, iif(finished, nullif(1.0 * iif(has_cpu, cpu_time_ns, coalesce(execution_ns, query_duration_ns)) + prepare_time_ns, 0), NULL) AS ns
+	      FROM queries, types) AS q
+	JOIN statements AS x ON x.id = q.statement
+	LEFT JOIN call_stacks AS b ON b.id = q.call_stack
+	LEFT JOIN sampled AS s ON s.run = q.id
+	GROUP BY 1, 3, 4),
+shares AS MATERIALIZED (
+	SELECT *, max(weight - logged, 0) AS part, sum(max(weight - logged, 0)) OVER statement AS whole,
+	       sum(weight) OVER statement AS weights, sum(square) OVER statement AS squares, sum(logged) OVER statement AS all_logged
+	FROM parts WINDOW statement AS (PARTITION BY hash)),
+counts AS MATERIALIZED (
+	SELECT normalized_query_hash AS hash, sum(calls) AS calls FROM statement_counters GROUP BY 1),
+counted AS (
+	SELECT s.*, max(calls - all_logged, 0) AS rest, part / nullif(whole, 0) AS share, weights * weights / nullif(squares, 0) AS n
+	FROM shares AS s LEFT JOIN counts USING (hash))
+SELECT
+	hash AS normalized_query_hash,
+	query,
+	caller,
+	caller_function,
+	CAST(logged AS INTEGER) AS logged_runs,
+	CAST(round(logged + iif(rest = 0, 0, rest * share)) AS INTEGER) AS runs,
+	CAST(round(iif(rest = 0, 0, rest * sqrt(
+		max((square + share * share * (squares - 2 * square)) / weights / weights,
+		    (share * n + 1) * (n - share * n + 1) / ((n + 2) * (n + 2) * (n + 3)))
+		+ pow(share * (1 - share) * (1 - min(weights / (rest + all_logged), (rest + all_logged) / weights)), 2)))) AS INTEGER) AS runs_error,
+	CAST(samples AS INTEGER) AS samples,
+	CAST(round(cpu / 1e6, 3) AS REAL) AS cpu_ms,
+	CAST(round(wall / 1e6, 3) AS REAL) AS wall_ms
+FROM counted
+ORDER BY iif(cpu > 0, cpu, wall) DESC, logged DESC, caller;
+
 -- WHERE query_id = …: the time of a run in each node of its plan. node 0 is the statement's own
 -- work; node NULL, without a detail, what is not known, or not of its program. total: with the
 -- nodes below. Per cents are of the run's CPU samples, and error_ms is one standard error of total_ms. wait_ms: wall time beyond

@@ -60,6 +60,9 @@ static const char *const rows_of[] = {
 			   "UNION SELECT script FROM processes WHERE script GLOB ?1 || '*' AND script <> ''",
 	[OPTION_THREAD] = "SELECT DISTINCT thread_name FROM threads WHERE thread_name GLOB ?1 || '*' "
 			  "AND thread_name <> ''",
+	[OPTION_CALLER] =
+		"SELECT DISTINCT replace(caller, rtrim(caller, replace(caller, '/', '')), '') AS place "
+		"FROM call_stacks WHERE place GLOB ?1 || '*' LIMIT 1000",
 };
 
 /* Any program, or stranger, may have chosen it. */
@@ -124,7 +127,8 @@ static void offer_value(const struct command_option *option, const char *prefix,
 	case OPTION_STATEMENT:
 	case OPTION_DATABASE:
 	case OPTION_PROCESS:
-	case OPTION_THREAD: offer_rows(prefix, path, rows_of[option->kind]); break;
+	case OPTION_THREAD:
+	case OPTION_CALLER: offer_rows(prefix, path, rows_of[option->kind]); break;
 	case OPTION_TIME: offer_all(prefix, times); break;
 	case OPTION_PERIOD: offer_all(prefix, periods); break;
 	case OPTION_SETTING: offer_settings(prefix, NULL); break;

@@ -82,6 +82,7 @@ class Command(Tool):
         """None is ignored: the message has both."""
         for arguments, both in (
                 (["queries", "--by", "label:route", "--runs"], ("--by label:", "--runs")),
+                (["queries", "--by", "caller", "--runs"], ("--by caller", "--runs")),
                 (["queries", "--regressed", "--by", "wall"], ("--regressed", "--by")),
                 (["queries", "--regressed", "--by", "label:route"], ("--regressed", "--by")),
                 (["queries", "--regressed", "--runs"], ("--regressed", "--runs")),
@@ -326,7 +327,7 @@ class Command(Tool):
         db = sqlite3.connect(self.trace)
         unset = dict.fromkeys(("by", "like", "since", "until", "last", "limit", "query_id", "statement",
                                "min_duration", "failed", "database", "process", "thread", "trace_type", "for_table", "label",
-                               "with_plan", "with_links", "with_times", "slower", "part", "host", "service"))
+                               "with_plan", "with_links", "with_times", "slower", "part", "host", "service", "caller"))
         for name in ("read/run_plans", "read/selected", "read/run_lines", "read/causes",
                      "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/samples", "report/query",
                      "report/clocks", "report/times", "export/samples", "read/plan_runs", "read/plan_changes"):

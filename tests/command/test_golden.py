@@ -30,6 +30,9 @@ REPORTS = (
     ("queries_logged", 120, ("queries", "now.trace", "--since", "start+500ms", "--until", "end", "--last", "3")),
     ("queries.json", None, ("queries", "now.trace", "--format", "json", "--limit", "2")),
     ("queries.csv", None, ("queries", "now.trace", "--format", "csv", "--like", "report")),
+    *(("queries_callers" + name, columns, ("queries", "callers.trace", "--by", "caller"))
+      for name, columns in (("", None), ("_80", 80), ("_120", 120), ("_200", 200))),
+    ("queries_callers.json", None, ("queries", "callers.trace", "--by", "caller", "--caller", "orders.py", "--format", "json")),
     ("runs", None, ("queries", "now.trace", "--runs")),
     ("runs_80", 80, ("queries", "now.trace", "--runs", "--by", "cpu")),
     ("runs_120", 120, ("queries", "now.trace", "--runs", "--since", "start+500ms", "--until", "end", "--last", "3")),
@@ -105,6 +108,7 @@ class Golden(Tool):
         make("later.trace", "fixed.sql", "fixed_later.sql")
         make("large.trace", "fixed.sql", "fixed_large.sql")
         make("plans.trace", "fixed.sql", "fixed_plans.sql")
+        make("callers.trace", "fixed.sql", "fixed_callers.sql")
         make("traces.trace", "fixed.sql", "fixed_traces.sql")
         make("named.trace", "fixed.sql")
         for name, columns, arguments in REPORTS:

@@ -36,8 +36,11 @@ FILTERS = {
     "label": [("route=items", None), ("route=users", None), ("route=api", None), ("tier=web", None)],
     "last": [("6", "number > (SELECT max(number) FROM runs) - 6")],
     "host": [("far", "hostname = 'far'")],
+    "caller": [("orders.py:31", "caller = '/srv/shop/orders.py:31'"), ("/srv/shop/orders.py:3", "caller = '/srv/shop/orders.py:3'"),
+               ("shop/orders.py", "caller LIKE '%/orders.py:%'"), ("show", "caller LIKE '%/items.pl:7'")],
     "service": [("other", "executable LIKE '%/other'")],
 }
+CALLERS = (("/srv/shop/orders.py:31", "find"), ("/srv/shop/orders.py:3", "find"), ("/srv/shop/items.pl:7", "show"))
 # Options that decide how runs are shown, or from where: the sums stay.
 ORDERS = ["cpu", "wall", "off", "samples", "start"]
 LINES = {
@@ -60,8 +63,8 @@ RUNS = """CREATE TEMP TABLE runs AS
 SELECT q.id AS id, row_number() OVER (ORDER BY query_start_ns, q.id) AS number, query_id, s.normalized_query_hash AS hash, query,
        query_start_ns AS start_ns, query_duration_ns AS duration_ns, coalesce(execution_ns, query_duration_ns) AS wall_ns,
        cpu_time_ns AS cpu_ns, exception_code, database, process_id, executable, hostname, q.thread_id AS thread_id,
-       thread_name, s.labels AS comment, q.labels AS run_labels
-FROM queries AS q JOIN statements AS s ON s.id = q.statement JOIN processes AS p ON p.id = q.process
+       thread_name, s.labels AS comment, q.labels AS run_labels, b.caller AS caller
+FROM queries AS q LEFT JOIN call_stacks AS b ON b.id = call_stack JOIN statements AS s ON s.id = q.statement JOIN processes AS p ON p.id = q.process
 JOIN threads AS t ON t.process = p.id AND t.thread_id = q.thread_id WHERE q.id > 0"""
 # The label of the statement's comment counts first.
 LABEL = ("(SELECT value FROM label_values WHERE key = '{key}' AND labels = coalesce("
@@ -135,6 +138,8 @@ class Selections(Tool):
             cls.insert("programs", id=number, statement=number, plan_hash=5)
             cls.insert("plan_nodes", program=number, node=4, detail="SCAN t")
             cls.insert("program_opcodes", program=number, address=7, node=4, opcode="Next")
+        for number, (caller, function) in enumerate(CALLERS, 1):
+            cls.insert("call_stacks", id=number, caller=caller, caller_function=function, frames="[]")
         for run in range(1, 41):
             cls.make_run(chance, run)
         # The flusher makes a span of a run whose comment names another program's trace.
@@ -161,7 +166,7 @@ class Selections(Tool):
                    query_duration_ns=(cpu + wait + 5) * MS, execution_ns=(cpu + wait) * MS, cpu_time_ns=cpu * MS,
                    database=chance.choice(("/data/big.db", "/data/small.db")), program=statement, result_rows=run,
                    exception_code=chance.choice((0, 0, 0, 1)), labels=chance.choice((0, 0, 3, 4)),
-                   samples_cpu=cpu, samples_real=0)
+                   samples_cpu=cpu, samples_real=0, call_stack=chance.choice((0, 1, 1, 2, 3)))
         for series, count in ((2 * number, cpu + chance.choice((-1, 0, 1))), (2 * number + 1, wait)):
             for _ in range(count):
                 begin += 1
@@ -243,6 +248,11 @@ class Selections(Tool):
             self.assertEqual(total("runs"), sums["all runs"])
             self.assertAlmostEqual(total("wall_ms"), sums["all wall"], places=3)
             self.assertAlmostEqual(total("cpu_ms"), sums["all cpu"], places=3)
+        rows = self.rows("queries", self.trace, *chosen, "--by", "caller")
+        self.assertAlmostEqual(total("sampled_cpu_ms"), sums["CPU"], places=3)
+        self.assertAlmostEqual(total("sampled_wall_ms"), sums["Wall"], places=3)
+        self.assertAlmostEqual(total("runs"), sums["all runs"], delta=len(rows))
+        self.assertEqual(total("logged"), sums["runs"])
         self.output("queries", self.trace, *chosen, "--regressed")
 
     def of_report(self, chosen, sums):

@@ -169,6 +169,34 @@ for i in range(5):
         done = subprocess.run([QUERYPROF, "queries", self.trace], capture_output=True, text=True, timeout=300, check=True)
         self.assertIn("from app.py:%d (orders)" % line, done.stdout.splitlines()[1])
 
+    def test_runs_of_callers(self):
+        """Two places that run one statement, one of them three times as often and with a third of the rows: how many
+        runs each began is estimated by those that had a sample."""
+        self.run_python(PYTHON, '''
+SHORT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < ?) SELECT max(x), 'short' FROM c"
+def often():
+    db.execute(SHORT, (300,)).fetchall()
+def seldom():
+    db.execute(SHORT, (900,)).fetchall()
+for i in range(2000):
+    often(); often(); often(); seldom()
+''')
+        done = subprocess.run([QUERYPROF, "queries", self.trace, "x < ?", "--by", "caller", "--format", "json"],
+                              capture_output=True, text=True, timeout=300, check=True)
+        lines = {line["function"]: line for line in json.loads(done.stdout)}
+        self.assertAlmostEqual(sum(line["runs"] for line in lines.values()), 8000, delta=2)
+        for function, runs in ("often", 6000), ("seldom", 2000):
+            line = lines[function]
+            self.assertRegex(line["caller"], r"/app\.py:\d+$")
+            self.assertLess(line["runs_error"], 2500)
+            self.assertLess(abs(line["runs"] - runs), 4 * line["runs_error"], line)
+            self.assertIn((line["runs"], line["runs_error"]), self.rows(
+                "SELECT runs, runs_error FROM statement_callers WHERE query LIKE '%max(x)%' AND caller_function = ?", function))
+        place = lines["seldom"]["caller"].rpartition("/")[2]
+        done = subprocess.run([QUERYPROF, "queries", self.trace, "--caller", place, "--runs", "--format", "json", "--limit", "100000"],
+                              capture_output=True, text=True, timeout=300, check=True)
+        self.assertEqual(len(json.loads(done.stdout)), lines["seldom"]["logged"])
+
     def test_failure_and_unknown(self):
         """A statement that does not compile has a caller; a program without an interpreter has none."""
         self.run_python(PYTHON, '''

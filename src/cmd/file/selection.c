@@ -79,6 +79,11 @@ const struct command_option selection_options[] = {
 	  .value = "NAME",
 	  .to = &selection.service,
 	  .help = "runs of programs with this name, without folders: the service of push and exports" },
+	{ .name = "caller",
+	  .value = "CALLER",
+	  .to = &selection.caller,
+	  .kind = OPTION_CALLER,
+	  .help = "logged runs that this line of the program began: FILE:LINE, FILE or the function" },
 	{ 0 },
 };
 
@@ -237,6 +242,7 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 		{ ":label", one->label },
 		{ ":host", one->host },
 		{ ":service", one->service },
+		{ ":caller", one->caller },
 		{ NULL, NULL },
 	};
 	int result = run_sql(db, sql_run_plans, NULL, &(struct output){ .is_bare = true });

@@ -12,7 +12,7 @@
 /* The shared options; NULL: not given. */
 struct selection {
 	const char *query, *statement, *like, *since, *until, *min_duration, *failed, *database, *process,
-		*thread, *label, *last, *host, *service;
+		*thread, *label, *last, *host, *service, *caller;
 };
 extern struct selection selection;
 extern const struct command_option selection_options[];

@@ -26,8 +26,9 @@ enum option_kind {
 	OPTION_DATABASE,
 	OPTION_PROCESS,
 	OPTION_THREAD,
-	OPTION_TYPE, /* of samples: cpu, wall, or another that FILE has */
-	OPTION_TIME, /* see moment_parse() */
+	OPTION_CALLER, /* where the application called SQLite */
+	OPTION_TYPE,   /* of samples: cpu, wall, or another that FILE has */
+	OPTION_TIME,   /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
 };

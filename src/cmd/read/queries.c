@@ -8,6 +8,7 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
+#include "sql_caller_sums.h"
 #include "sql_causes.h"
 #include "sql_failed.h"
 #include "sql_label_sums.h"
@@ -19,13 +20,14 @@
 #include "sql_statements.h"
 #include "store/file/database.h"
 
+#define CALLER "caller"
 #define LABEL "label:"
 
 static const char *by, *limit, *statements, *runs, *regressed, *format_name;
 
 static const char *order_at(size_t index)
 {
-	static const char *const names[] = { "wall", "cpu", "off", "samples", "start", "label:KEY" };
+	static const char *const names[] = { "wall", "cpu", "off", "samples", "start", CALLER, "label:KEY" };
 	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
 }
 
@@ -36,6 +38,7 @@ static const struct command_option options[] = {
 	  .kind = OPTION_WORD,
 	  .word_at = order_at,
 	  .help = "the order: wall (default), cpu, off (time off the CPU), samples or start (newest first); "
+	          "caller: a line for each line of the program that runs statements; "
 	          "label:KEY: a line for each text of that label, with the sum of its samples, and an "
 	          "empty line for work without it" },
 	{ .name = "statements", .to = &statements, .help = "one line for each statement: the default" },
@@ -49,11 +52,11 @@ static const struct command_option options[] = {
 };
 
 /* COMMAND_MISUSED after a complaint about two options that each choose what a line is. */
-static int check_lines(bool by_label)
+static int check_lines(const char *by_what)
 {
 	const char *const chosen[] = { statements ? "--statements" : NULL, runs ? "--runs" : NULL,
 		                       regressed ? "--regressed" : NULL,
-		                       by_label          ? "--by " LABEL "KEY"
+		                       by_what           ? by_what
 		                       : by && regressed ? "--by"
 		                                         : NULL };
 	const char *one = NULL;
@@ -90,12 +93,18 @@ static const struct lines of_statements = { { sql_statement_lines, sql_causes },
 	                                 NULL,
 	                                 3 },
 			  of_labels = { { NULL, NULL }, sql_label_sums, "no queries", NULL, 0 },
+			  of_callers = { { NULL, NULL },
+	                                 sql_caller_sums,
+	                                 "no queries",
+	                                 "statements sampled_wall_ms function logged",
+	                                 1 },
 			  of_errors = { { NULL, NULL }, sql_failed, "no run that failed", NULL, 3 };
 
-static const struct lines *find_lines(bool by_label)
+static const struct lines *find_lines(bool by_label, bool by_caller)
 {
 	return regressed                         ? &of_changes
 	       : by_label                        ? &of_labels
+	       : by_caller                       ? &of_callers
 	       : runs                            ? &of_runs
 	       : selection.failed && !statements ? &of_errors
 	                                         : &of_statements;
@@ -122,7 +131,8 @@ static int print(sqlite3 *db, const struct lines *lines, const struct sql_parame
 
 static int run(int argc, char **argv)
 {
-	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0;
+	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0,
+		   by_caller = by && strcmp(by, CALLER) == 0;
 	const struct sql_parameter parameters[] = {
 		{ ":by", by },
 		{ ":limit", limit },
@@ -134,7 +144,9 @@ static int run(int argc, char **argv)
 		{ NULL, NULL },
 	};
 
-	if (check_lines(by_label) != COMMAND_FINE ||
+	if (check_lines(by_label    ? "--by " LABEL "KEY"
+	                : by_caller ? "--by " CALLER
+	                            : NULL) != COMMAND_FINE ||
 	    selection_take_text("queries", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &selection);
@@ -142,7 +154,7 @@ static int run(int argc, char **argv)
 		return COMMAND_FAILED;
 	int result = selection_require(db, argv[0], &selection);
 	if (!result)
-		result = print(db, find_lines(by_label), parameters);
+		result = print(db, find_lines(by_label, by_caller), parameters);
 	trace_file_close(db);
 	return result;
 }
@@ -151,42 +163,50 @@ const struct command command_queries = {
 	.name = "queries",
 	.arguments = "[FILE [STATEMENT]] [OPTION]...",
 	.summary = "Lists statements and what they cost, the costliest first",
-	.details = "Lists statements. All runs of a statement count together, however short. Queries that "
-		   "differ only in their literals are one statement.\n\n"
-		   "`share` is the statement's part of the time of all statements, also of those not listed. "
-		   "`wall` and `cpu` are the time inside SQLite, including preparing. They are exact, except "
-		   "for runs with more than 128 rows, which have a known error "
-		   "(execution_time_error_ns). `each` is the "
-		   "mean of a run without preparing. 99 of 100 runs took no longer than `p99`, which is "
-		   "exact to a factor of 2. `waits` are the largest causes of waits, as shares of the wall "
-		   "time: lock, read, write, sync, mutex, sleep, run queue (ready, but no processor was "
-		   "free), other. `unknown` is time off the CPU in runs that were not logged.\n\n"
-		   "`notes` names what may explain the time: failed; unfinished (no end was recorded); "
-		   "another plan of the same statement that is faster, by the mean of a run; scan (so many "
-		   "rows of whole tables); sort; automatic index (SQLite built one for the run); prepare and "
-		   "checkpoint (parts of the wall time); the statement that held the lock; and between rows "
-		   "(the program's own time while a statement was open, in addition to the wall time). The "
-		   "column `statement` is an id for --statement; its beginning is enough.\n\n"
-		   "If an option selects single runs, such as a time or a process, the numbers are of the "
-		   "logged runs. With --label they are of all runs of a statement whose comments have the "
-		   "label. Logged runs are those with samples, those that took 10 ms, and the first ones "
-		   "that failed. --runs lists them, with ids for --query. `sampled` is the sum of their "
-		   "samples, on the CPU clock with --by cpu, otherwise on the wall clock.\n\n"
-		   "--failed has one line for each statement and error. `failed` counts the runs with that "
-		   "error, `logged` those of them in query_log, with the id of the newest. `all_failed` "
-		   "counts the statement's runs with any error, if there are more. queryprof counts only "
-		   "these, so `failed` is empty if several errors have more runs than are logged.\n\n"
-		   "--regressed compares all runs before and after a change of the plan, up to the next "
-		   "change. A plan is known if one of its runs had samples. `was` and `now` are the lines "
-		   "that only the old plan has, and only the new one.\n\n"
-		   "--by label:KEY has one line for each text of the label. `runs`, `wall` and `cpu` are of "
-		   "all runs whose comment has it. They are empty if the program sets the label itself, or "
-		   "if an option selects single runs. `sampled_runs` are the runs with samples under the "
-		   "label, and `sampled_cpu` and `sampled_wall` the sums of these samples.",
+	.details =
+		"Lists statements. All runs of a statement count together, however short. Queries that "
+		"differ only in their literals are one statement.\n\n"
+		"`share` is the statement's part of the time of all statements, also of those not listed. "
+		"`wall` and `cpu` are the time inside SQLite, including preparing. They are exact, except "
+		"for runs with more than 128 rows, which have a known error "
+		"(execution_time_error_ns). `each` is the "
+		"mean of a run without preparing. 99 of 100 runs took no longer than `p99`, which is "
+		"exact to a factor of 2. `waits` are the largest causes of waits, as shares of the wall "
+		"time: lock, read, write, sync, mutex, sleep, run queue (ready, but no processor was "
+		"free), other. `unknown` is time off the CPU in runs that were not logged.\n\n"
+		"`notes` names what may explain the time: failed; unfinished (no end was recorded); "
+		"another plan of the same statement that is faster, by the mean of a run; scan (so many "
+		"rows of whole tables); sort; automatic index (SQLite built one for the run); prepare and "
+		"checkpoint (parts of the wall time); the statement that held the lock; and between rows "
+		"(the program's own time while a statement was open, in addition to the wall time). The "
+		"column `statement` is an id for --statement; its beginning is enough.\n\n"
+		"If an option selects single runs, such as a time or a process, the numbers are of the "
+		"logged runs. With --label they are of all runs of a statement whose comments have the "
+		"label. Logged runs are those with samples, those that took 10 ms, and the first ones "
+		"that failed. --runs lists them, with ids for --query. `sampled` is the sum of their "
+		"samples, on the CPU clock with --by cpu, otherwise on the wall clock.\n\n"
+		"--failed has one line for each statement and error. `failed` counts the runs with that "
+		"error, `logged` those of them in query_log, with the id of the newest. `all_failed` "
+		"counts the statement's runs with any error, if there are more. queryprof counts only "
+		"these, so `failed` is empty if several errors have more runs than are logged.\n\n"
+		"--regressed compares all runs before and after a change of the plan, up to the next "
+		"change. A plan is known if one of its runs had samples. `was` and `now` are the lines "
+		"that only the old plan has, and only the new one.\n\n"
+		"--by label:KEY has one line for each text of the label. `runs`, `wall` and `cpu` are of "
+		"all runs whose comment has it. They are empty if the program sets the label itself, or "
+		"if an option selects single runs. `sampled_runs` are the runs with samples under the "
+		"label, and `sampled_cpu` and `sampled_wall` the sums of these samples.\n\n"
+		"--by caller has one line for each line of the program that runs statements, with the "
+		"statement that takes most of its time. Only logged runs have a caller. So `runs` is an "
+		"estimate, in which samples share out the statement's runs that were not logged, and "
+		"`runs_error` is its standard error; it is 0 if all runs were logged. With --statement, the "
+		"lines are the callers of one statement.",
 	.examples = "  queryprof queries app.trace\n"
 		    "  queryprof queries app.trace 'FROM orders' --by cpu --limit 5\n"
 		    "  queryprof queries app.trace --runs --since yesterday\n"
 		    "  queryprof queries app.trace --by label:route\n"
+		    "  queryprof queries app.trace --by caller\n"
+		    "  queryprof queries app.trace --caller orders.py:31\n"
 		    "  queryprof queries app.trace --regressed\n"
 		    "  queryprof queries app.trace --runs --by start --last 1\n",
 	.options = options,

@@ -1,0 +1,59 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Sums of the selected runs (see read/selected.sql), by where the application called SQLite. :limit; :for_table (not NULL:
+-- files without folders, and several lines end with their sum). As the view statement_callers, which has no selection.
+-- runs: all of them. The caller of a run is known if it was logged, so those that were not are shared out by the samples: a
+-- sample of a run that took a tenth of the period stands for ten such runs. That is CPU time if it
+-- was sampled: the wall time of a run depends on the tick that takes its sample, since the kernel preempts threads there.
+-- runs_error: one standard error of that, never below what so few samples leave open; 0 if all runs were logged. A sample
+-- makes its run longer, and shorter runs more so: then all samples of a statement together stand for fewer runs than it
+-- had, and so much is added. query: of the statement with the most samples.
+WITH types AS MATERIALIZED (
+	SELECT coalesce(max(trace_type = 'CPU'), 0) AS has_cpu FROM series),
+sums AS MATERIALIZED (
+	SELECT run, trace_type, is_worker, sum(samples) AS samples, sum(value) AS value, sum(spread) AS spread
+	FROM temp.selected_sums WHERE logged GROUP BY 1, 2, 3),
+sampled AS MATERIALIZED (
+	SELECT run, sum(samples) AS samples, sum(value) FILTER (WHERE trace_type = 'CPU') AS cpu, sum(value) FILTER (WHERE is_wall) AS wall,
+	       sum(value) FILTER (WHERE is_clock) AS value, sum(spread) FILTER (WHERE is_clock) AS spread
+	FROM (SELECT *, NOT is_worker AND iif(has_cpu, trace_type = 'CPU', is_wall) AS is_clock
+	      FROM (SELECT *, trace_type IN (SELECT trace_type FROM temp.wall_types) AS is_wall FROM sums, types))
+	GROUP BY 1),
+parts AS MATERIALIZED (
+	SELECT normalized_query_hash AS hash, coalesce(caller, '(not known)') AS caller, coalesce(caller_function, '') AS function,
+	       min(r.query) AS query, sum(finished) AS logged, sum(samples) AS samples, sum(cpu) AS cpu, sum(wall) AS wall,
+	       total(value / ns) AS weight, total(spread / ns / ns) AS square
+	FROM (SELECT *, iif(finished, nullif(1.0 * iif(has_cpu, cpu_time_ns, execution_time_ns) + prepare_time_ns, 0), NULL) AS ns
+	      FROM temp.selected_runs, types) AS r
+	LEFT JOIN call_stacks AS b ON b.id = call_stack LEFT JOIN sampled AS s ON s.run = r.id
+	GROUP BY 1, 2, 3),
+shares AS MATERIALIZED (
+	SELECT *, max(weight - logged, 0) AS part, sum(max(weight - logged, 0)) OVER statement AS whole,
+	       sum(weight) OVER statement AS weights, sum(square) OVER statement AS squares, sum(logged) OVER statement AS all_logged
+	FROM parts WINDOW statement AS (PARTITION BY hash)),
+counted AS MATERIALIZED (
+	SELECT p.*, p.logged + coalesce(rest * share, 0) AS runs,
+	       -- Of the share; and of one of so many equal samples, of which one more was each way.
+	       iif(rest = 0, 0, rest * rest * (max((square + share * share * (squares - 2 * square)) / weights / weights,
+	                                           (share * n + 1) * (n - share * n + 1) / ((n + 2) * (n + 2) * (n + 3)))
+	                                       + pow(share * (1 - share) * (1 - min(weights / (rest + all_logged), (rest + all_logged) / weights)), 2))) AS variance
+	FROM (SELECT *, part / nullif(whole, 0) AS share, weights * weights / nullif(squares, 0) AS n FROM shares) AS p
+	JOIN (SELECT hash, max(coalesce(runs, 0) - coalesce(logged, 0), 0) AS rest FROM temp.selected_statements) USING (hash)),
+lines AS MATERIALIZED (
+	SELECT caller, function, CAST(round(total(runs)) AS INTEGER) AS runs,
+	       iif(count(variance) = count(*), CAST(round(sqrt(sum(variance))) AS INTEGER), NULL) AS runs_error, sum(logged) AS logged,
+	       round(sum(cpu) / 1e6, 1) AS sampled_cpu_ms, round(sum(wall) / 1e6, 1) AS sampled_wall_ms,
+	       round(100.0 * total(iif(has_cpu, cpu, wall)) / max(1, sum(total(iif(has_cpu, cpu, wall))) OVER ()), 1) AS percent,
+	       count(hash) AS statements, max(coalesce(samples, -1)), trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+	FROM (SELECT hash, caller, function, runs, variance, logged, cpu, wall, samples, query FROM counted
+	      -- Those of statements without samples.
+	      UNION ALL SELECT NULL, '(not known)', '', known - (SELECT total(runs) FROM counted), NULL, 0, NULL, NULL, NULL, ''
+	      FROM (SELECT total(known) AS known FROM temp.selected_parts) WHERE known > 0.5 + (SELECT total(runs) FROM counted)), types
+	GROUP BY 1, 2),
+shown AS MATERIALIZED (
+	SELECT iif(:for_table, replace(caller, rtrim(caller, replace(caller, '/', '')), ''), caller) AS caller, function, runs, runs_error, logged,
+	       sampled_cpu_ms, sampled_wall_ms, percent, statements, query
+	FROM lines ORDER BY percent DESC, lines.runs DESC, lines.caller, function LIMIT coalesce(CAST(:limit AS INTEGER), 20))
+SELECT * FROM shown
+UNION ALL
+SELECT 'sum of ' || count(*), '', sum(runs), NULL, sum(logged), sum(sampled_cpu_ms), sum(sampled_wall_ms), round(sum(percent), 1), NULL, ''
+FROM shown WHERE :for_table HAVING count(*) > 1;
