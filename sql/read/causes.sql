@@ -8,17 +8,18 @@
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
--- The CPU time of checkpoints is known where the stacks have names.
-WITH checkpoint_stacks AS MATERIALIZED (
-	SELECT DISTINCT s.id AS stack FROM names AS n JOIN frames AS f ON f.function = n.id JOIN stacks AS s ON instr(s.trace, f.address)
-	WHERE n.name IN ('walCheckpoint', 'sqlite3WalCheckpoint')),
-checkpoints AS MATERIALIZED (
+-- The samples are read for checkpoints only where there may be some. Of a single run they are few.
+WITH checkpoints AS MATERIALIZED (
 	SELECT line, sum(value) AS ns
-	FROM sample_values AS s JOIN temp.selected_runs AS r ON r.id = s.query AND s.timestamp_ns BETWEEN r.first_ns AND r.last_ns
-	JOIN temp.lines AS l ON l.hash = r.normalized_query_hash AND (l.run IS NULL OR l.run = r.id)
-	WHERE (s.wait & 255 = 6 OR s.trace_type = 'CPU' AND s.stack_id IN (SELECT stack FROM checkpoint_stacks))
-	  -- The samples are read for it only where there may be some.
-	  AND (EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * wall) OR EXISTS (SELECT 1 FROM checkpoint_stacks))
+	FROM (SELECT line, s.value AS value
+	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND s.logged AND s.checkpoint
+	      WHERE l.run IS NULL
+	      UNION ALL
+	      SELECT line, s.value
+	      FROM temp.lines AS l CROSS JOIN temp.selected_samples AS s ON s.run = l.run
+	        AND s.timestamp_ns BETWEEN (SELECT first_ns FROM queries WHERE id = l.run) AND (SELECT last_ns FROM queries WHERE id = l.run)
+	      WHERE s.wait & 255 = 6 OR s.trace_type = 'CPU' AND s.stack_id IN (SELECT stack FROM temp.checkpoint_stacks))
+	WHERE EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * wall) OR EXISTS (SELECT 1 FROM temp.checkpoint_stacks)
 	GROUP BY 1),
 waits AS MATERIALIZED (
 	SELECT line, what, 1.0 * ns / wall AS share, row_number() OVER (PARTITION BY line ORDER BY ns DESC, what) AS place

@@ -13,6 +13,7 @@
 DROP VIEW IF EXISTS temp.wall_types;
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_sums;
+DROP VIEW IF EXISTS temp.checkpoint_stacks;
 DROP VIEW IF EXISTS temp.selected_without_plan;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP TABLE IF EXISTS temp.error_names;
@@ -83,7 +84,8 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
   AND (:last IS NULL OR finished OR statement)
-ORDER BY start_ns DESC, id DESC
+-- As they lie in the file, where it does not matter: the table takes them faster so.
+ORDER BY iif(:last IS NULL, 0, start_ns) DESC, iif(:last IS NULL, -id, id) DESC
 LIMIT coalesce(CAST(:last AS INTEGER), -1);
 
 INSERT INTO selected
@@ -103,10 +105,14 @@ WHERE finished OR statement;
 -- The statements among those whose plan is not known, and why (see run_plans.sql).
 CREATE TEMP VIEW selected_without_plan AS
 SELECT hash, min(query) AS query, ns, known_reason, reason
-FROM (SELECT hash, query, sum(execution_time_ns) OVER (PARTITION BY hash) AS ns, known_reason, reason,
+FROM (SELECT hash, query, sum(kinds.ns) OVER (PARTITION BY hash) AS ns, known_reason, reason,
              max(has_plan) OVER (PARTITION BY hash) AS has_plan,
-             row_number() OVER (PARTITION BY hash ORDER BY rank DESC, reason) AS place
-      FROM temp.selected CROSS JOIN temp.run_plans ON run = id)
+             row_number() OVER (PARTITION BY hash ORDER BY rank DESC, reason, kinds.run) AS place
+      -- Runs of a kind have one reason.
+      FROM (SELECT min(id) AS run, sum(coalesce(execution_ns, query_duration_ns)) AS ns
+            FROM temp.selected CROSS JOIN queries USING (id)
+            GROUP BY statement, program, finished, samples_cpu + samples_real = 0) AS kinds
+      CROSS JOIN temp.run_plans AS p ON p.run = kinds.run)
 WHERE place = 1 AND NOT has_plan GROUP BY hash;
 
 -- run: of main.queries, 0 when it is not known (a sample may outlive that row).
@@ -123,10 +129,15 @@ WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(
                                     WHERE queries.id = s.query)),
                    (SELECT matches FROM selected_labels WHERE labels = s.labels)));
 
+-- The stacks with code of checkpoints; the CPU time of checkpoints is known where stacks have names.
+CREATE TEMP VIEW checkpoint_stacks AS
+SELECT DISTINCT s.id AS stack FROM names AS n JOIN frames AS f ON f.function = n.id JOIN stacks AS s ON instr(s.trace, f.address)
+WHERE n.name IN ('walCheckpoint', 'sqlite3WalCheckpoint');
+
 -- The same for statements that sum up: with sum() and, for longest, max(), whatever rows there are. The command
 -- has the sums by what a statement reads in a virtual table of this name (src/cmd/file/selected_sums.h), which is faster.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; outside_stack_id: where that is -1. spread: the squared value, of a wait the value times the period.
+-- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; outside_stack_id: where that is -1. checkpoint: the time of one. spread: the squared value, of a wait the value times the period.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
@@ -134,7 +145,8 @@ SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS 
        coalesce(threads.thread_id <> q.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker, coalesce(x.labels, 0) AS comment,
        s.labels AS labels, stack_id,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2, -1)) AS node,
-       iif(o.node IS NULL AND NOT coalesce(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, 0), stack_id, NULL) AS outside_stack_id, wait, 1 AS samples, value, 1.0 * value * value AS square,
+       iif(o.node IS NULL AND NOT coalesce(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, 0), stack_id, NULL) AS outside_stack_id, wait,
+       wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks) AS checkpoint, 1 AS samples, value, 1.0 * value * value AS square,
        1.0 * value * iif(trace_type = 'OffCPU', period_ns, value) AS spread, wait_ns AS longest,
        lag(series) OVER stretch IS NULL AS stretches, coalesce(lag(series) OVER stretch <> series, 0) AS changes
 FROM temp.selected_samples AS s

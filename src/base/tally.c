@@ -17,19 +17,30 @@ static inline bool is_equal(const int64_t *one, const int64_t *other, size_t key
 	return true;
 }
 
-static uint32_t *find_place(const struct tally *tally, const int64_t *key)
+static size_t hash_key(const struct tally *tally, const int64_t *key)
+{
+	return hash_words((const uint64_t *)key, tally->keys).first;
+}
+
+static uint32_t *find_place(const struct tally *tally, const int64_t *key, size_t hash)
 {
 	const size_t mask = tally->capacity - 1;
-	size_t at = hash_words((const uint64_t *)key, tally->keys).first & mask;
+	size_t at = hash & mask;
 
 	while (tally->places[at] && !is_equal(tally_at(tally, tally->places[at] - 1), key, tally->keys))
 		at = (at + 1) & mask;
 	return &tally->places[at];
 }
 
-static bool grow(struct tally *tally)
+/* Room for so many rows more. */
+static bool grow(struct tally *tally, size_t more)
 {
 	const size_t capacity = tally->capacity ? 2 * tally->capacity : 1024;
+
+	if (!vector_reserve(&tally->words, (tally->count + more) * tally->width))
+		return false;
+	if (2 * (tally->count + more) <= tally->capacity)
+		return true;
 	uint32_t *places = capacity <= UINT32_MAX ? calloc(capacity, sizeof(*places)) : NULL;
 
 	if (!places)
@@ -37,25 +48,51 @@ static bool grow(struct tally *tally)
 	free(tally->places);
 	tally->places = places;
 	tally->capacity = capacity;
-	for (size_t i = 0; i < tally->count; i++)
-		*find_place(tally, tally_at(tally, i)) = (uint32_t)i + 1;
+	for (size_t i = 0; i < tally->count; i++) {
+		const int64_t *key = tally_at(tally, i);
+		*find_place(tally, key, hash_key(tally, key)) = (uint32_t)i + 1;
+	}
 	return true;
 }
 
-size_t tally_row(struct tally *tally, const int64_t *key)
+/* There is room. */
+static uint32_t find_row(struct tally *tally, const int64_t *key, size_t hash)
 {
-	if (2 * tally->count >= tally->capacity && !grow(tally))
-		return TALLY_NONE;
-	uint32_t *place = find_place(tally, key);
+	uint32_t *place = find_place(tally, key, hash);
+
 	if (!*place) {
-		if (!vector_reserve(&tally->words, (tally->count + 1) * tally->width))
-			return TALLY_NONE;
 		int64_t *words = tally_at(tally, tally->count);
 		memset(words, 0, tally->width * sizeof(*words));
 		memcpy(words, key, tally->keys * sizeof(*key));
 		*place = (uint32_t)++tally->count;
 	}
 	return *place - 1;
+}
+
+size_t tally_row(struct tally *tally, const int64_t *key)
+{
+	return grow(tally, 1) ? find_row(tally, key, hash_key(tally, key)) : TALLY_NONE;
+}
+
+bool tally_rows(struct tally *tally, const int64_t *keys, size_t count, uint32_t *rows)
+{
+	size_t hashes[TALLY_ROWS_MAX];
+
+	if (!grow(tally, count))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		hashes[i] = hash_key(tally, &keys[i * tally->keys]);
+		__builtin_prefetch(&tally->places[hashes[i] & (tally->capacity - 1)]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const uint32_t place = tally->places[hashes[i] & (tally->capacity - 1)];
+
+		if (place)
+			__builtin_prefetch(tally_at(tally, place - 1), 1);
+	}
+	for (size_t i = 0; i < count; i++)
+		rows[i] = find_row(tally, &keys[i * tally->keys], hashes[i]);
+	return true;
 }
 
 void tally_free(struct tally *tally)

@@ -28,6 +28,11 @@ struct tally {
  * TALLY_NONE: no memory. */
 size_t tally_row(struct tally *tally, const int64_t *key);
 
+/* The rows of `count` keys, which lie behind each other, at most TALLY_ROWS_MAX: the waits for memory, which
+ * are most of the time where there are many rows, overlap. False: no memory. */
+#define TALLY_ROWS_MAX 128
+bool tally_rows(struct tally *tally, const int64_t *keys, size_t count, uint32_t *rows);
+
 /* Its words, until the next row is made. */
 static inline int64_t *tally_at(const struct tally *tally, size_t row)
 {

@@ -106,6 +106,32 @@ static void index_gives_each_key_an_item(void **state)
 	index_free(&index);
 }
 
+/* Also where the tally grows among them, and where one key is there more than once. */
+static void tally_finds_rows_of_many_keys(void **state)
+{
+	struct tally tally = { .keys = 2, .width = 3 };
+	int64_t keys[2 * TALLY_ROWS_MAX];
+	uint32_t rows[TALLY_ROWS_MAX];
+
+	(void)state;
+	for (int64_t turn = 0; turn < 40; turn++) {
+		for (int64_t i = 0; i < TALLY_ROWS_MAX; i++) {
+			keys[2 * i] = turn / 2;
+			keys[2 * i + 1] = i / 2;
+		}
+		assert_true(tally_rows(&tally, keys, TALLY_ROWS_MAX, rows));
+		for (int64_t i = 0; i < TALLY_ROWS_MAX; i++) {
+			assert_int_equal(rows[i], turn / 2 * TALLY_ROWS_MAX / 2 + i / 2);
+			assert_int_equal(rows[i], tally_row(&tally, &keys[2 * i]));
+			tally_at(&tally, rows[i])[2]++;
+		}
+	}
+	assert_int_equal(tally.count, 20 * TALLY_ROWS_MAX / 2);
+	for (size_t i = 0; i < tally.count; i++)
+		assert_int_equal(tally_at(&tally, i)[2], 4);
+	tally_free(&tally);
+}
+
 static void tally_finds_rows_by_their_key(void **state)
 {
 	struct tally tally = { .keys = 2, .width = 4 };
@@ -205,6 +231,7 @@ int main(void)
 		cmocka_unit_test(index_numbers_keys),
 		cmocka_unit_test(index_gives_each_key_an_item),
 		cmocka_unit_test(tally_finds_rows_by_their_key),
+		cmocka_unit_test(tally_finds_rows_of_many_keys),
 		cmocka_unit_test(search_counts_those_before),
 		cmocka_unit_test(sums_stay_in_range),
 		cmocka_unit_test(interner_keeps_texts_once),

@@ -15,7 +15,7 @@
 #define VIEW "CREATE TEMP VIEW selected_sums"
 #define KEYS                                                                                                 \
 	"series, trace_type, thread, run, logged, hash, program, finished, is_worker, comment, labels, "     \
-	"stack_id, node, outside_stack_id, wait"
+	"stack_id, node, outside_stack_id, wait, checkpoint"
 /* The order of additions is not the same. */
 #define SUMS                                                                                                 \
 	"sum(samples), sum(value), printf('%%.12g', sum(square)), printf('%%.12g', sum(spread)), "           \

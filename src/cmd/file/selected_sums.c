@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite's GROUP BY sorts, which takes a microsecond a sample and more; a table of hashes takes a tenth. The
- * runs that are selected are read once, into memory; those of a sample mostly follow those of the one before
- * it.
+ * SQLite's GROUP BY sorts, which takes a microsecond a sample and more; a table of hashes takes a tenth.
  */
 #include "cmd/file/selected_sums.h"
 
@@ -10,8 +8,8 @@
 #include <string.h>
 
 #include "base/tally.h"
-#include "base/search.h"
 #include "base/vector.h"
+#include "cmd/file/selected_samples.h"
 #include "store/file/made_table.h"
 
 /* See selected.sql. */
@@ -32,6 +30,7 @@ enum column {
 	NODE,
 	OUTSIDE_STACK_ID, /* -1: none */
 	WAIT,
+	CHECKPOINT,
 	KEYS,
 	/* sums */
 	SAMPLES = KEYS,
@@ -44,167 +43,14 @@ enum column {
 	COLUMNS
 };
 
-/* Those of samples outside of the known opcodes; see read/plan_nodes.sql. */
-enum { NODE_UNKNOWN = -1, NODE_PREPARING = -2 };
-
-static const char columns[] = "series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
-			      "hash INTEGER, program INTEGER, "
-			      "finished INTEGER, is_worker INTEGER, comment INTEGER, "
-			      "labels INTEGER, stack_id INTEGER, "
-			      "node INTEGER, outside_stack_id INTEGER, wait INTEGER, samples INTEGER, "
-			      "value INTEGER, square REAL, spread REAL, "
-			      "longest INTEGER, stretches INTEGER, changes INTEGER";
-
-/* --- what samples name ------------------------------------------------------------------------------ */
-
-struct run {
-	int64_t id, first_ns, last_ns, hash, program;
-	int64_t owner;      /* the thread_id of a run that had workers, else -1 */
-	int64_t stepped_ns; /* when its preparation had ended; INT64_MIN: it has none */
-	int32_t comment;
-	bool is_logged, is_finished;
-};
-
-struct series {
-	int64_t id, thread, thread_id, period_ns;
-	uint32_t type; /* its place in `types` */
-	bool is_wait;
-};
-
-struct label_set {
-	int64_t labels;
-	bool matches;
-};
-
-struct memory {
-	bool is_read, is_all;
-	int64_t first_ns, last_ns;       /* of all runs */
-	VECTOR(struct run) runs;         /* by id */
-	VECTOR(struct series) series;    /* by id */
-	VECTOR(struct label_set) labels; /* by number; empty: samples under any label count */
-	VECTOR(char *) types;
-};
-
-static void free_memory(struct memory *memory)
-{
-	for (size_t i = 0; i < memory->types.count; i++)
-		free(memory->types.items[i]);
-	vector_free(&memory->types);
-	vector_free(&memory->runs);
-	vector_free(&memory->series);
-	vector_free(&memory->labels);
-}
-
-/* Calls `add` for each row. An SQLite result. */
-static int read_rows(sqlite3 *db, struct memory *memory, const char *sql,
-                     bool (*add)(struct memory *memory, sqlite3_stmt *row))
-{
-	sqlite3_stmt *row = NULL;
-	int code = sqlite3_prepare_v2(db, sql, -1, &row, NULL);
-
-	while (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW)
-		code = add(memory, row) ? SQLITE_OK : SQLITE_NOMEM;
-	sqlite3_finalize(row);
-	return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static bool add_run(struct memory *memory, sqlite3_stmt *row)
-{
-	const struct run run = {
-		.id = sqlite3_column_int64(row, 0),
-		.first_ns = sqlite3_column_int64(row, 1),
-		.last_ns = sqlite3_column_int64(row, 2),
-		.is_logged = sqlite3_column_int(row, 3),
-		.is_finished = sqlite3_column_int(row, 4),
-		.owner = sqlite3_column_int64(row, 5),
-		.program = sqlite3_column_int64(row, 6),
-		.hash = sqlite3_column_int64(row, 7),
-		.comment = sqlite3_column_int(row, 8),
-		.stepped_ns =
-			sqlite3_column_type(row, 9) == SQLITE_NULL ? INT64_MIN : sqlite3_column_int64(row, 9),
-	};
-
-	return vector_push(&memory->runs, run);
-}
-
-static bool add_series(struct memory *memory, sqlite3_stmt *row)
-{
-	const char *type = (const char *)sqlite3_column_text(row, 1);
-	size_t i = 0;
-
-	type = type ? type : "";
-	while (i < memory->types.count && strcmp(memory->types.items[i], type))
-		i++;
-	if (i == memory->types.count && !vector_push(&memory->types, strdup(type)))
-		return false;
-	return memory->types.items[i] &&
-	       vector_push(&memory->series, (struct series){
-						    .id = sqlite3_column_int64(row, 0),
-						    .type = (uint32_t)i,
-						    .is_wait = !strcmp(type, "OffCPU"),
-						    .period_ns = sqlite3_column_int64(row, 2),
-						    .thread = sqlite3_column_int64(row, 3),
-						    .thread_id = sqlite3_column_int64(row, 4),
-					    });
-}
-
-static bool add_labels(struct memory *memory, sqlite3_stmt *row)
-{
-	return vector_push(&memory->labels,
-	                   (struct label_set){ sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1) });
-}
-
-static bool set_limits(struct memory *memory, sqlite3_stmt *row)
-{
-	memory->is_all = sqlite3_column_int(row, 0);
-	memory->first_ns = sqlite3_column_int64(row, 1);
-	memory->last_ns = sqlite3_column_int64(row, 2);
-	return true;
-}
-
-static int read_memory(sqlite3 *db, struct memory *memory)
-{
-	static const char runs[] =
-		"SELECT s.id, s.first_ns, s.last_ns, s.id AND (q.finished OR q.statement), q.finished OR NOT "
-		"s.id,"
-		" iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, x.normalized_query_hash, "
-		"x.labels,"
-		" iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL)"
-		" FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id"
-		" LEFT JOIN statements AS x ON x.id = q.statement ORDER BY s.id";
-	static const char series[] =
-		"SELECT s.id, trace_type, period_ns, thread, t.thread_id FROM series AS s"
-		" LEFT JOIN threads AS t ON t.id = thread ORDER BY s.id";
-	static const char limits[] = "SELECT max(id = 0), min(first_ns), max(last_ns) FROM temp.selected";
-	int code = memory->is_read ? SQLITE_OK : read_rows(db, memory, runs, add_run);
-
-	if (code || memory->is_read)
-		return code;
-	code = read_rows(db, memory, series, add_series);
-	if (!code)
-		code = read_rows(db, memory,
-		                 "SELECT labels, matches FROM temp.selected_labels ORDER BY labels",
-		                 add_labels);
-	if (!code)
-		code = read_rows(db, memory, limits, set_limits);
-	memory->is_read = !code;
-	return code;
-}
-
-/* How many runs come before that number. `near` is where the last one was: runs of one time have numbers
- * close to each other. */
-static size_t find_run(const struct memory *memory, size_t near, int64_t id)
-{
-	const struct run *runs = memory->runs.items;
-	const size_t count = memory->runs.count;
-	size_t low = near, high = near, step = 1;
-
-	for (; low > 0 && runs[low - 1].id >= id; step *= 2)
-		high = low, low = low > step ? low - step : 0;
-	for (step = 1; high < count && runs[high].id < id; step *= 2)
-		low = high, high = high + step < count ? high + step : count;
-	return low + SEARCH_COUNT(high - low, i, runs[low + i].id < id);
-}
+static const char columns[] =
+	"series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
+	"hash INTEGER, program INTEGER, "
+	"finished INTEGER, is_worker INTEGER, comment INTEGER, "
+	"labels INTEGER, stack_id INTEGER, "
+	"node INTEGER, outside_stack_id INTEGER, wait INTEGER, checkpoint INTEGER, samples INTEGER, "
+	"value INTEGER, square REAL, spread REAL, "
+	"longest INTEGER, stretches INTEGER, changes INTEGER";
 
 /* --- groups ----------------------------------------------------------------------------------------- */
 
@@ -220,14 +66,8 @@ struct grouping {
 };
 
 struct groupings {
-	struct memory memory;
+	struct selected_samples *samples;
 	VECTOR(struct grouping *) all;
-};
-
-/* What finds the node of a sample's opcode. */
-struct nodes {
-	struct tally known; /* by program and address: 1 if it is known, -1 if it is not, and the node */
-	sqlite3_stmt *look_up;
 };
 
 static void free_grouping(struct grouping *grouping)
@@ -244,7 +84,7 @@ static void free_groupings(void *given)
 	for (size_t i = 0; i < groupings->all.count; i++)
 		free_grouping(groupings->all.items[i]);
 	vector_free(&groupings->all);
-	free_memory(&groupings->memory);
+	selected_samples_free(groupings->samples);
 }
 
 static bool uses(uint64_t used, enum column column)
@@ -296,192 +136,146 @@ static void ask(void *given, uint64_t used)
 		free_grouping(grouping);
 }
 
-/* The columns of the samples that are not needed are not read. */
-static int prepare_samples(sqlite3 *db, const struct memory *memory, uint64_t used, sqlite3_stmt **made)
+/* Some samples, with the keys and the value of each. */
+struct block {
+	struct selected_sample samples[TALLY_ROWS_MAX];
+	int64_t keys[TALLY_ROWS_MAX][KEYS];
+	int64_t values[TALLY_ROWS_MAX];
+	size_t count;
+};
+
+static void set_keys(struct block *block)
 {
-	char *sql = sqlite3_mprintf("SELECT timestamp_ns, series, query, weight, size, %s, %s, %s, %s, %s "
-	                            "FROM samples WHERE timestamp_ns BETWEEN ? AND ?",
-	                            uses(used, STACK_ID) || uses(used, OUTSIDE_STACK_ID) ? "stack" : "0",
-	                            uses(used, LABELS) || memory->labels.count ? "labels" : "0",
-	                            uses(used, NODE) || uses(used, OUTSIDE_STACK_ID) ? "opcode" : "0",
-	                            uses(used, WAIT) ? "wait" : "0", uses(used, LONGEST) ? "wait_ns" : "0");
-	int code = sql ? sqlite3_prepare_v2(db, sql, -1, made, NULL) : SQLITE_NOMEM;
+	for (size_t i = 0; i < block->count; i++) {
+		const struct selected_sample *sample = &block->samples[i];
+		const struct selected_run *run = sample->run;
+		const struct selected_series *series = sample->series;
+		int64_t *keys = block->keys[i];
 
-	sqlite3_free(sql);
-	if (code)
-		return code;
-	sqlite3_bind_int64(*made, 1, memory->first_ns);
-	sqlite3_bind_int64(*made, 2, memory->last_ns);
-	return SQLITE_OK;
-}
-
-/* Whether the sample has the label that is asked for. A label in the statement's comment comes first. */
-static bool is_under_label(const struct memory *memory, int64_t comment, int64_t labels)
-{
-	const struct label_set *sets = memory->labels.items;
-	const int64_t asked[] = { comment, labels };
-
-	for (size_t i = 0; i < 2; i++) {
-		const size_t at = SEARCH_COUNT(memory->labels.count, j, sets[j].labels < asked[i]);
-
-		if (at < memory->labels.count && sets[at].labels == asked[i])
-			return sets[at].matches;
+		block->values[i] = sample->size + sample->weight * series->period_ns;
+		keys[SERIES] = series->id;
+		keys[TRACE_TYPE] = series->type;
+		keys[THREAD] = series->thread;
+		keys[RUN] = run->id;
+		keys[LOGGED] = run->is_logged;
+		keys[HASH] = run->hash;
+		keys[PROGRAM] = run->program;
+		keys[FINISHED] = run->is_finished;
+		keys[IS_WORKER] = run->owner != -1 && run->owner != series->thread_id;
+		keys[COMMENT] = run->comment;
+		keys[STACK_ID] = sample->stack;
+		keys[NODE] = sample->node;
+		keys[OUTSIDE_STACK_ID] = sample->node == NODE_UNKNOWN ? sample->stack : -1;
+		keys[LABELS] = sample->labels;
+		keys[WAIT] = sample->wait;
+		keys[CHECKPOINT] = sample->is_checkpoint;
 	}
-	return !memory->labels.count;
 }
 
 /* False: no memory. */
-static bool add_stretch(struct grouping *grouping, int64_t *words, const struct run *run,
-                        const struct series *series)
+static bool add_stretches(struct grouping *grouping, const struct block *block, const uint32_t *rows)
 {
-	const int64_t key[] = { series->type, run->id, series->thread };
-	const size_t before = grouping->stretches.count, at = tally_row(&grouping->stretches, key);
+	int64_t keys[3 * TALLY_ROWS_MAX];
+	uint32_t stretches[TALLY_ROWS_MAX];
 
-	if (at == TALLY_NONE)
+	for (size_t i = 0; i < block->count; i++) {
+		keys[3 * i] = block->keys[i][TRACE_TYPE];
+		keys[3 * i + 1] = block->keys[i][RUN];
+		keys[3 * i + 2] = block->keys[i][THREAD];
+	}
+	if (!tally_rows(&grouping->stretches, keys, block->count, stretches))
 		return false;
-	int64_t *newest = tally_at(&grouping->stretches, at) + 3;
-	if (grouping->place[STRETCHES] >= 0)
-		words[grouping->place[STRETCHES]] += at == before;
-	if (grouping->place[CHANGES] >= 0)
-		words[grouping->place[CHANGES]] += at != before && *newest != series->id;
-	*newest = series->id;
+	for (size_t i = 0; i < block->count; i++) {
+		int64_t *words = tally_at(&grouping->groups, rows[i]);
+		int64_t *newest =
+			tally_at(&grouping->stretches, stretches[i]) + 3; /* the series, + 1; 0: a new row */
+		const int64_t series = block->keys[i][SERIES] + 1;
+
+		if (grouping->place[STRETCHES] >= 0)
+			words[grouping->place[STRETCHES]] += !*newest;
+		if (grouping->place[CHANGES] >= 0)
+			words[grouping->place[CHANGES]] += *newest && *newest != series;
+		*newest = series;
+	}
 	return true;
 }
 
-/* The node of an opcode's address, or `unknown`. */
-static int64_t find_node(struct nodes *nodes, int64_t program, int64_t address, int64_t unknown)
-{
-	const int64_t key[] = { program, address };
-	const size_t row = nodes->look_up && address ? tally_row(&nodes->known, key) : TALLY_NONE;
-
-	if (row == TALLY_NONE)
-		return unknown;
-	int64_t *words = tally_at(&nodes->known, row);
-	if (!words[2]) {
-		sqlite3_bind_int64(nodes->look_up, 1, program);
-		sqlite3_bind_int64(nodes->look_up, 2, address);
-		words[2] = sqlite3_step(nodes->look_up) == SQLITE_ROW ? 1 : -1;
-		words[3] = words[2] > 0 ? sqlite3_column_int64(nodes->look_up, 0) : 0;
-		sqlite3_reset(nodes->look_up);
-	}
-	return words[2] > 0 ? words[3] : unknown;
-}
-
-/* `keys`: its key columns. False: no memory. */
-static bool add_sample(struct grouping *grouping, const int64_t *keys, int64_t value, int64_t wait_ns,
-                       const struct run *run, const struct series *series)
+/* False: no memory. */
+static bool add_block(struct grouping *grouping, const struct block *block)
 {
 	const int *place = grouping->place;
-	int64_t key[KEYS];
+	const size_t count = grouping->groups.keys;
+	int64_t keys[KEYS * TALLY_ROWS_MAX];
+	uint32_t rows[TALLY_ROWS_MAX];
 
-	for (size_t i = 0; i < grouping->groups.keys; i++)
-		key[i] = keys[grouping->keys[i]];
-	const size_t row = tally_row(&grouping->groups, key);
-	if (row == TALLY_NONE)
+	for (size_t i = 0; i < block->count; i++)
+		for (size_t key = 0; key < count; key++)
+			keys[i * count + key] = block->keys[i][grouping->keys[key]];
+	if (!tally_rows(&grouping->groups, keys, block->count, rows))
 		return false;
-	int64_t *words = tally_at(&grouping->groups, row);
-	if (place[SAMPLES] >= 0)
-		words[place[SAMPLES]]++;
-	if (place[VALUE] >= 0)
-		words[place[VALUE]] += value;
-	if (place[SQUARE] >= 0)
-		tally_add(&words[place[SQUARE]], (double)value * (double)value);
-	if (place[SPREAD] >= 0)
-		tally_add(&words[place[SPREAD]],
-		          (double)value * (double)(series->is_wait ? series->period_ns : value));
-	if (place[LONGEST] >= 0 && wait_ns > words[place[LONGEST]])
-		words[place[LONGEST]] = wait_ns;
-	return (place[STRETCHES] < 0 && place[CHANGES] < 0) || add_stretch(grouping, words, run, series);
+	for (size_t i = 0; i < block->count; i++) {
+		const struct selected_series *series = block->samples[i].series;
+		const int64_t value = block->values[i], wait_ns = block->samples[i].wait_ns;
+		int64_t *words = tally_at(&grouping->groups, rows[i]);
+
+		if (place[SAMPLES] >= 0)
+			words[place[SAMPLES]]++;
+		if (place[VALUE] >= 0)
+			words[place[VALUE]] += value;
+		if (place[SQUARE] >= 0)
+			tally_add(&words[place[SQUARE]], (double)value * (double)value);
+		if (place[SPREAD] >= 0)
+			tally_add(&words[place[SPREAD]],
+			          (double)value * (double)(series->is_wait ? series->period_ns : value));
+		if (place[LONGEST] >= 0 && wait_ns > words[place[LONGEST]])
+			words[place[LONGEST]] = wait_ns;
+	}
+	return (place[STRETCHES] < 0 && place[CHANGES] < 0) || add_stretches(grouping, block, rows);
 }
 
 /* To all that are not made yet. An SQLite result. */
-static int add_to_all(struct groupings *groupings, struct nodes *nodes, sqlite3_stmt *sample,
-                      const struct run *run, const struct series *series)
+static int add_to_all(struct groupings *groupings, struct block *block)
 {
-	const bool preparing = sqlite3_column_int64(sample, 0) < run->stepped_ns;
-	const int64_t stack = sqlite3_column_int64(sample, 5),
-		      node = find_node(nodes, run->program, sqlite3_column_int64(sample, 7),
-	                               preparing ? NODE_PREPARING : NODE_UNKNOWN),
-		      value = sqlite3_column_int64(sample, 4) +
-	                      sqlite3_column_int64(sample, 3) * series->period_ns;
-	const int64_t keys[KEYS] = {
-		[SERIES] = series->id,
-		[TRACE_TYPE] = series->type,
-		[THREAD] = series->thread,
-		[RUN] = run->id,
-		[LOGGED] = run->is_logged,
-		[HASH] = run->hash,
-		[PROGRAM] = run->program,
-		[FINISHED] = run->is_finished,
-		[IS_WORKER] = run->owner != -1 && run->owner != series->thread_id,
-		[COMMENT] = run->comment,
-		[STACK_ID] = stack,
-		[NODE] = node,
-		[OUTSIDE_STACK_ID] = node == NODE_UNKNOWN ? stack : -1,
-		[LABELS] = sqlite3_column_int64(sample, 6),
-		[WAIT] = sqlite3_column_int64(sample, 8),
-	};
-
+	set_keys(block);
 	for (size_t i = 0; i < groupings->all.count; i++)
-		if (!groupings->all.items[i]->is_made &&
-		    !add_sample(groupings->all.items[i], keys, value, sqlite3_column_int64(sample, 9), run,
-		                series))
+		if (!groupings->all.items[i]->is_made && !add_block(groupings->all.items[i], block))
 			return SQLITE_NOMEM;
 	return SQLITE_OK;
 }
 
-/* The pass over the samples. An SQLite result. */
-static int read_samples(struct groupings *groupings, struct nodes *nodes, sqlite3_stmt *sample)
+/* The columns of the samples that these need. */
+static unsigned needed_columns(uint64_t used)
 {
-	static const struct run no_run = { .is_finished = true, .owner = -1, .stepped_ns = INT64_MIN };
-	const struct memory *memory = &groupings->memory;
-	size_t near = 0;
-	int code = SQLITE_OK;
-
-	while (!code && (code = sqlite3_step(sample)) == SQLITE_ROW) {
-		const int64_t time = sqlite3_column_int64(sample, 0),
-			      number = sqlite3_column_int64(sample, 1), id = sqlite3_column_int64(sample, 2);
-		const size_t at = SEARCH_COUNT(memory->series.count, i, memory->series.items[i].id < number);
-		const struct run *run = &no_run;
-
-		code = SQLITE_OK;
-		if (at == memory->series.count || memory->series.items[at].id != number)
-			continue;
-		near = find_run(memory, near, id);
-		const struct run *found = near < memory->runs.count ? &memory->runs.items[near] : &no_run;
-		if (found->id == id && found != &no_run && time >= found->first_ns && time <= found->last_ns)
-			run = found;
-		else if (!memory->is_all)
-			continue;
-		if (!memory->labels.count ||
-		    is_under_label(memory, run->comment, sqlite3_column_int64(sample, 6)))
-			code = add_to_all(groupings, nodes, sample, run, &memory->series.items[at]);
-	}
-	return code == SQLITE_DONE ? SQLITE_OK : code;
+	return (uses(used, STACK_ID) || uses(used, OUTSIDE_STACK_ID) ? SELECTED_STACK : 0) |
+	       (uses(used, LABELS) ? SELECTED_LABELS : 0) |
+	       (uses(used, NODE) || uses(used, OUTSIDE_STACK_ID) ? SELECTED_NODE : 0) |
+	       (uses(used, WAIT) ? SELECTED_WAIT : 0) | (uses(used, LONGEST) ? SELECTED_WAIT_NS : 0) |
+	       (uses(used, CHECKPOINT) ? SELECTED_CHECKPOINT : 0);
 }
 
-/* Makes all groupings that were asked for and are not made. An SQLite result. */
+/* Makes all groupings that were asked for and are not made, in one pass over the samples. An SQLite result.
+ */
 static int make_all(sqlite3 *db, struct groupings *groupings)
 {
-	struct nodes nodes = { .known = { .keys = 2, .width = 4 } };
-	sqlite3_stmt *sample = NULL;
+	struct block *block = malloc(sizeof(*block));
 	uint64_t used = 0;
-	int code = read_memory(db, &groupings->memory);
+	int code = SQLITE_NOMEM;
 
 	for (size_t i = 0; i < groupings->all.count; i++)
 		if (!groupings->all.items[i]->is_made)
 			used |= groupings->all.items[i]->used;
-	if (!code && (uses(used, NODE) || uses(used, OUTSIDE_STACK_ID)))
-		code = sqlite3_prepare_v2(
-			db, "SELECT node FROM program_opcodes WHERE program = ? AND address = ?", -1,
-			&nodes.look_up, NULL);
-	if (!code)
-		code = prepare_samples(db, &groupings->memory, used, &sample);
-	if (!code)
-		code = read_samples(groupings, &nodes, sample);
-	sqlite3_finalize(sample);
-	sqlite3_finalize(nodes.look_up);
-	tally_free(&nodes.known);
+	if (!groupings->samples)
+		groupings->samples = selected_samples_create(db);
+	if (block && groupings->samples)
+		code = selected_samples_begin(groupings->samples, needed_columns(used));
+	while (!code &&
+	       !(code = selected_samples_read(groupings->samples, block->samples, TALLY_ROWS_MAX,
+	                                      &block->count)) &&
+	       block->count)
+		code = add_to_all(groupings, block);
+	if (groupings->samples)
+		selected_samples_end(groupings->samples);
+	free(block);
 	for (size_t i = 0; i < groupings->all.count; i++) {
 		struct grouping *one = groupings->all.items[i];
 
@@ -533,7 +327,8 @@ static void read_value(const void *given, const void *made, size_t row, int colu
 	switch (place < 0 ? COLUMNS : (enum column)column) {
 	case COLUMNS: break; /* the statement does not read it */
 	case TRACE_TYPE:
-		sqlite3_result_text(result, groupings->memory.types.items[*word], -1, SQLITE_STATIC);
+		sqlite3_result_text(result, selected_samples_type(groupings->samples, (uint32_t)*word), -1,
+		                    SQLITE_STATIC);
 		break;
 	case OUTSIDE_STACK_ID:
 		if (*word != -1)

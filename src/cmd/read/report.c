@@ -147,6 +147,8 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	const bool is_one = statements == 1;
 
 	/* What these need of the samples is summed up in one pass. */
+	if (statements > 1)
+		run_sql_prepare(db, sql_causes);
 	run_sql_prepare(db, sql_report_samples);
 	run_sql_prepare(db, sql_plan_nodes);
 	int result = statements > 1 ? print_statements(db, type) : COMMAND_FINE;

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runs of samples mostly follow those of the ones before.
+ */
+#include "cmd/file/selected_samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/search.h"
+#include "base/tally.h"
+#include "base/vector.h"
+
+struct label_set {
+	int64_t labels;
+	bool matches;
+};
+
+struct opcode {
+	int64_t address, node;
+};
+
+/* The opcodes of a program: some of `opcodes`, by address. */
+struct program {
+	size_t first, count;
+};
+
+struct selected_samples {
+	sqlite3 *db;
+	sqlite3_stmt *sample, *opcodes_of;
+	bool is_read, has_nodes, has_checkpoints;
+	bool is_all;
+	int64_t first_ns, last_ns;             /* of all runs */
+	VECTOR(struct selected_run) runs;      /* by id */
+	struct selected_run no_run;            /* of samples in none, or in one that is not there */
+	VECTOR(struct selected_series) series; /* by id */
+	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label count */
+	VECTOR(int64_t) checkpoint_stacks;     /* in order */
+	VECTOR(char *) types;
+	struct tally program_numbers; /* by id; from 1 */
+	VECTOR(struct program) programs;
+	VECTOR(struct opcode) opcodes;
+	size_t near; /* the run of the sample before */
+};
+
+struct selected_samples *selected_samples_create(sqlite3 *db)
+{
+	struct selected_samples *samples = calloc(1, sizeof(*samples));
+
+	if (samples) {
+		samples->db = db;
+		samples->program_numbers = (struct tally){ .keys = 1, .width = 2 };
+		samples->no_run =
+			(struct selected_run){ .is_finished = true, .owner = -1, .stepped_ns = INT64_MIN };
+	}
+	return samples;
+}
+
+void selected_samples_free(struct selected_samples *samples)
+{
+	if (!samples)
+		return;
+	selected_samples_end(samples);
+	for (size_t i = 0; i < samples->types.count; i++)
+		free(samples->types.items[i]);
+	vector_free(&samples->types);
+	vector_free(&samples->runs);
+	vector_free(&samples->series);
+	vector_free(&samples->labels);
+	vector_free(&samples->checkpoint_stacks);
+	vector_free(&samples->programs);
+	vector_free(&samples->opcodes);
+	tally_free(&samples->program_numbers);
+	free(samples);
+}
+
+const char *selected_samples_type(const struct selected_samples *samples, uint32_t type)
+{
+	return samples->types.items[type];
+}
+
+/* --- what samples name ------------------------------------------------------------------------------ */
+
+/* Calls `add` for each row. An SQLite result. */
+static int read_rows(struct selected_samples *samples, const char *sql,
+                     bool (*add)(struct selected_samples *samples, sqlite3_stmt *row))
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(samples->db, sql, -1, &row, NULL);
+
+	while (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW)
+		code = add(samples, row) ? SQLITE_OK : SQLITE_NOMEM;
+	sqlite3_finalize(row);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static bool add_run(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	const struct selected_run run = {
+		.id = sqlite3_column_int64(row, 0),
+		.first_ns = sqlite3_column_int64(row, 1),
+		.last_ns = sqlite3_column_int64(row, 2),
+		.is_logged = sqlite3_column_int(row, 3),
+		.is_finished = sqlite3_column_int(row, 4),
+		.owner = sqlite3_column_int64(row, 5),
+		.program = sqlite3_column_int64(row, 6),
+		.hash = sqlite3_column_int64(row, 7),
+		.comment = sqlite3_column_int(row, 8),
+		.stepped_ns =
+			sqlite3_column_type(row, 9) == SQLITE_NULL ? INT64_MIN : sqlite3_column_int64(row, 9),
+	};
+
+	return vector_push(&samples->runs, run);
+}
+
+static bool add_series(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	const char *type = (const char *)sqlite3_column_text(row, 1);
+	size_t i = 0;
+
+	type = type ? type : "";
+	while (i < samples->types.count && strcmp(samples->types.items[i], type))
+		i++;
+	if (i == samples->types.count && !vector_push(&samples->types, strdup(type)))
+		return false;
+	return samples->types.items[i] &&
+	       vector_push(&samples->series, (struct selected_series){
+						     .id = sqlite3_column_int64(row, 0),
+						     .type = (uint32_t)i,
+						     .is_cpu = !strcmp(type, "CPU"),
+						     .is_wait = !strcmp(type, "OffCPU"),
+						     .period_ns = sqlite3_column_int64(row, 2),
+						     .thread = sqlite3_column_int64(row, 3),
+						     .thread_id = sqlite3_column_int64(row, 4),
+					     });
+}
+
+static bool add_labels(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	return vector_push(&samples->labels,
+	                   (struct label_set){ sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1) });
+}
+
+static bool add_checkpoint_stack(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	return vector_push(&samples->checkpoint_stacks, sqlite3_column_int64(row, 0));
+}
+
+static bool add_opcode(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	return vector_push(&samples->opcodes,
+	                   (struct opcode){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1) });
+}
+
+static bool set_limits(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	samples->is_all = sqlite3_column_int(row, 0);
+	samples->first_ns = sqlite3_column_int64(row, 1);
+	samples->last_ns = sqlite3_column_int64(row, 2);
+	return true;
+}
+
+static int read_named(struct selected_samples *samples)
+{
+	static const struct {
+		const char *sql;
+		bool (*add)(struct selected_samples *samples, sqlite3_stmt *row);
+	} parts[] = {
+		{ "SELECT s.id, s.first_ns, s.last_ns, s.id AND (q.finished OR q.statement), q.finished OR "
+		  "NOT "
+		  "s.id, iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, x.normalized_query_hash, "
+		  "x.labels, iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL)"
+		  " FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id"
+		  " LEFT JOIN statements AS x ON x.id = q.statement ORDER BY s.id",
+		  add_run },
+		{ "SELECT s.id, trace_type, period_ns, thread, t.thread_id FROM series AS s"
+		  " LEFT JOIN threads AS t ON t.id = thread ORDER BY s.id",
+		  add_series },
+		{ "SELECT labels, matches FROM temp.selected_labels ORDER BY labels", add_labels },
+		{ "SELECT max(id = 0), min(first_ns), max(last_ns) FROM temp.selected", set_limits },
+	};
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; !code && !samples->is_read && i < sizeof(parts) / sizeof(parts[0]); i++)
+		code = read_rows(samples, parts[i].sql, parts[i].add);
+	samples->is_read = !code;
+	if (!code && samples->has_checkpoints && !samples->checkpoint_stacks.count)
+		code = read_rows(samples, "SELECT stack FROM temp.checkpoint_stacks ORDER BY stack",
+		                 add_checkpoint_stack);
+	return code;
+}
+
+/* How many runs come before that number. `near` is where the last one was: runs of one time have numbers
+ * close to each other. */
+static size_t find_run(const struct selected_samples *samples, size_t near, int64_t id)
+{
+	const struct selected_run *runs = samples->runs.items;
+	const size_t count = samples->runs.count;
+	size_t low = near, high = near, step = 1;
+
+	for (; low > 0 && runs[low - 1].id >= id; step *= 2)
+		high = low, low = low > step ? low - step : 0;
+	for (step = 1; high < count && runs[high].id < id; step *= 2)
+		low = high, high = high + step < count ? high + step : count;
+	return low + SEARCH_COUNT(high - low, i, runs[low + i].id < id);
+}
+
+/* Whether the sample has the label that is asked for. A label in the statement's comment comes first. */
+static bool is_under_label(const struct selected_samples *samples, int64_t comment, int64_t labels)
+{
+	const struct label_set *sets = samples->labels.items;
+	const int64_t asked[] = { comment, labels };
+
+	for (size_t i = 0; i < 2; i++) {
+		const size_t at = SEARCH_COUNT(samples->labels.count, j, sets[j].labels < asked[i]);
+
+		if (at < samples->labels.count && sets[at].labels == asked[i])
+			return sets[at].matches;
+	}
+	return !samples->labels.count;
+}
+
+/* Reads the opcodes of a run's program, unless another run of it was seen before. An SQLite result. */
+static int find_opcodes(struct selected_samples *samples, struct selected_run *run)
+{
+	const size_t row = tally_row(&samples->program_numbers, &run->program);
+	const size_t first = samples->opcodes.count;
+	int code = SQLITE_OK;
+
+	if (row == TALLY_NONE)
+		return SQLITE_NOMEM;
+	int64_t *number = &tally_at(&samples->program_numbers, row)[1];
+	if (!*number) {
+		sqlite3_bind_int64(samples->opcodes_of, 1, run->program);
+		while ((code = sqlite3_step(samples->opcodes_of)) == SQLITE_ROW)
+			if (!add_opcode(samples, samples->opcodes_of))
+				break;
+		sqlite3_reset(samples->opcodes_of);
+		if (code == SQLITE_ROW ||
+		    !vector_push(&samples->programs,
+		                 (struct program){ first, samples->opcodes.count - first }))
+			return SQLITE_NOMEM;
+		*number = (int64_t)samples->programs.count;
+	}
+	run->opcodes = (uint32_t)*number;
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* Of an opcode's address, or `unknown`. */
+static int64_t find_node(const struct selected_samples *samples, const struct selected_run *run,
+                         int64_t address, int64_t unknown)
+{
+	const struct program *program = &samples->programs.items[run->opcodes - 1];
+	const struct opcode *opcodes = samples->opcodes.items + program->first;
+	const size_t at = SEARCH_COUNT(program->count, i, opcodes[i].address < address);
+
+	return at < program->count && opcodes[at].address == address ? opcodes[at].node : unknown;
+}
+
+/* --- samples ---------------------------------------------------------------------------------------- */
+
+/* The columns that are not needed are not read. */
+static int prepare_samples(struct selected_samples *samples, unsigned columns)
+{
+	char *sql = sqlite3_mprintf("SELECT timestamp_ns, series, query, weight, size, %s, %s, %s, %s, %s"
+	                            " FROM samples WHERE timestamp_ns BETWEEN ? AND ?",
+	                            columns & (SELECTED_STACK | SELECTED_CHECKPOINT) ? "stack" : "0",
+	                            columns & SELECTED_LABELS || samples->labels.count ? "labels" : "0",
+	                            columns & SELECTED_NODE ? "opcode" : "0",
+	                            columns & (SELECTED_WAIT | SELECTED_CHECKPOINT) ? "wait" : "0",
+	                            columns & SELECTED_WAIT_NS ? "wait_ns" : "0");
+	int code = sql ? sqlite3_prepare_v2(samples->db, sql, -1, &samples->sample, NULL) : SQLITE_NOMEM;
+
+	sqlite3_free(sql);
+	if (code)
+		return code;
+	sqlite3_bind_int64(samples->sample, 1, samples->first_ns);
+	sqlite3_bind_int64(samples->sample, 2, samples->last_ns);
+	return SQLITE_OK;
+}
+
+int selected_samples_begin(struct selected_samples *samples, unsigned columns)
+{
+	selected_samples_end(samples);
+	samples->has_nodes = columns & SELECTED_NODE;
+	samples->has_checkpoints = columns & SELECTED_CHECKPOINT;
+	samples->near = 0;
+	int code = read_named(samples);
+	if (!code && samples->has_nodes)
+		code = sqlite3_prepare_v2(
+			samples->db,
+			"SELECT address, node FROM program_opcodes WHERE program = ? ORDER BY address", -1,
+			&samples->opcodes_of, NULL);
+	return code ? code : prepare_samples(samples, columns);
+}
+
+void selected_samples_end(struct selected_samples *samples)
+{
+	sqlite3_finalize(samples->sample);
+	sqlite3_finalize(samples->opcodes_of);
+	samples->sample = samples->opcodes_of = NULL;
+}
+
+/* The run of a sample at that time. NULL: it is not selected. */
+static struct selected_run *run_of(struct selected_samples *samples, int64_t id, int64_t time_ns)
+{
+	samples->near = find_run(samples, samples->near, id);
+	struct selected_run *found = &samples->runs.items[samples->near];
+	if (samples->near < samples->runs.count && found->id == id && time_ns >= found->first_ns &&
+	    time_ns <= found->last_ns)
+		return found;
+	return samples->is_all ? &samples->no_run : NULL;
+}
+
+static int set_node(struct selected_samples *samples, struct selected_sample *sample,
+                    struct selected_run *run)
+{
+	const int64_t unknown = sample->time_ns < run->stepped_ns ? NODE_PREPARING : NODE_UNKNOWN;
+	int code = run->opcodes || !sample->opcode ? SQLITE_OK : find_opcodes(samples, run);
+
+	if (!code)
+		sample->node = sample->opcode ? find_node(samples, run, sample->opcode, unknown) : unknown;
+	return code;
+}
+
+/* SQLite gives a cause of 6 to waits of checkpoints. */
+static bool is_checkpoint(const struct selected_samples *samples, const struct selected_sample *sample)
+{
+	const int64_t *stacks = samples->checkpoint_stacks.items;
+
+	if ((sample->wait & 255) == 6)
+		return true;
+	if (!sample->series->is_cpu || !samples->checkpoint_stacks.count)
+		return false;
+	const size_t at = SEARCH_COUNT(samples->checkpoint_stacks.count, i, stacks[i] < sample->stack);
+	return at < samples->checkpoint_stacks.count && stacks[at] == sample->stack;
+}
+
+/* The sample of the row, unless it is not selected. */
+static int read_sample(struct selected_samples *samples, struct selected_sample *read, bool *is_selected)
+{
+	sqlite3_stmt *row = samples->sample;
+	const int64_t time_ns = sqlite3_column_int64(row, 0), series = sqlite3_column_int64(row, 1);
+	const size_t at = SEARCH_COUNT(samples->series.count, i, samples->series.items[i].id < series);
+	struct selected_run *run;
+
+	*is_selected = false;
+	if (at == samples->series.count || samples->series.items[at].id != series ||
+	    !(run = run_of(samples, sqlite3_column_int64(row, 2), time_ns)))
+		return SQLITE_OK;
+	const int64_t labels = sqlite3_column_int64(row, 6);
+	if (samples->labels.count && !is_under_label(samples, run->comment, labels))
+		return SQLITE_OK;
+	*is_selected = true;
+	*read = (struct selected_sample){
+		.time_ns = time_ns,
+		.weight = sqlite3_column_int64(row, 3),
+		.size = sqlite3_column_int64(row, 4),
+		.stack = sqlite3_column_int64(row, 5),
+		.labels = labels,
+		.opcode = sqlite3_column_int64(row, 7),
+		.wait = sqlite3_column_int64(row, 8),
+		.wait_ns = sqlite3_column_int64(row, 9),
+		.run = run,
+		.series = &samples->series.items[at],
+	};
+	if (samples->has_checkpoints)
+		read->is_checkpoint = is_checkpoint(samples, read);
+	return samples->has_nodes ? set_node(samples, read, run) : SQLITE_OK;
+}
+
+int selected_samples_read(struct selected_samples *samples, struct selected_sample *read, size_t most,
+                          size_t *count)
+{
+	bool is_selected;
+	int code = SQLITE_OK;
+
+	*count = 0;
+	while (*count < most && samples->sample) {
+		code = sqlite3_step(samples->sample);
+		if (code != SQLITE_ROW) {
+			selected_samples_end(samples);
+			break;
+		}
+		code = read_sample(samples, &read[*count], &is_selected);
+		if (code)
+			break;
+		*count += is_selected;
+	}
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The samples of the runs that are selected (sql/read/selected.sql: the view selected_samples), in the order
+ * of time, for commands that read all of them: what they name is read once, into memory, and a look-up takes
+ * tens of ns.
+ */
+#ifndef QUERYPROF_CMD_FILE_SELECTED_SAMPLES_H
+#define QUERYPROF_CMD_FILE_SELECTED_SAMPLES_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The nodes of samples outside of the known opcodes; see read/plan_nodes.sql. */
+enum { NODE_UNKNOWN = -1, NODE_PREPARING = -2 };
+
+/* Row 0 of queries, "no query", is one, too. */
+struct selected_run {
+	int64_t id, first_ns, last_ns, hash, program;
+	int64_t owner;      /* the thread_id of a run that had workers, else -1 */
+	int64_t stepped_ns; /* when its preparation had ended; INT64_MIN: it has none */
+	int32_t comment;
+	uint32_t opcodes; /* the number of its program's, from 1; 0: not read yet */
+	bool is_logged, is_finished;
+};
+
+struct selected_series {
+	int64_t id, thread, thread_id, period_ns;
+	uint32_t type; /* see selected_samples_type() */
+	bool is_cpu, is_wait;
+};
+
+/* Of the columns after `size` those are read that were asked for; the others are 0. */
+struct selected_sample {
+	int64_t time_ns, weight, size, stack, labels, opcode, wait, wait_ns, node, context, span;
+	bool is_truncated, is_checkpoint;
+	const struct selected_run *run;
+	const struct selected_series *series;
+};
+
+enum selected_column {
+	SELECTED_STACK = 1,
+	SELECTED_LABELS = 2,
+	SELECTED_NODE = 4,
+	SELECTED_WAIT = 8,
+	SELECTED_WAIT_NS = 16,
+	SELECTED_CHECKPOINT = 32
+};
+
+struct selected_samples;
+
+/* What samples name is read with the first one. NULL: no memory. */
+struct selected_samples *selected_samples_create(sqlite3 *db);
+void selected_samples_free(struct selected_samples *samples);
+
+/* From the first sample on again, with those columns. An SQLite result. */
+int selected_samples_begin(struct selected_samples *samples, unsigned columns);
+
+/* At most `most` of the next ones; 0 after the last. They stay until the next call, runs and series until
+ * selected_samples_free(). An SQLite result. */
+int selected_samples_read(struct selected_samples *samples, struct selected_sample *read, size_t most,
+                          size_t *count);
+void selected_samples_end(struct selected_samples *samples);
+
+const char *selected_samples_type(const struct selected_samples *samples, uint32_t type);
+
+#endif
