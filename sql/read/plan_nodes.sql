@@ -46,7 +46,9 @@ times AS MATERIALIZED (
 counts AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
 	FROM runs JOIN plan_loops AS l ON l.query = runs.id
-	JOIN nodes AS n ON n.program = runs.program AND n.node = l.node GROUP BY 1, 2),
+	JOIN nodes AS n ON n.program = runs.program AND n.node = l.node
+	WHERE EXISTS (SELECT 1 FROM plan_loops) -- no look-ups where SQLite has counted none
+	GROUP BY 1, 2),
 -- All runs with the plan, whether they have samples or not.
 seen AS MATERIALIZED (
 	SELECT newest, sum(runs) AS runs,

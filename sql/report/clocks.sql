@@ -27,19 +27,25 @@
 DROP TABLE IF EXISTS temp.report_clocks;
 
 CREATE TEMP TABLE report_clocks AS
-WITH exact AS MATERIALIZED (
-	SELECT has_ended, going, iif(has_ended, sum(own_wall), going) AS wall, iif(has_ended, sum(own_cpu), NULL) AS cpu, sum(outside) AS outside,
-	       (SELECT sum(worker_cpu_time_ns) FROM temp.selected_runs WHERE finished) AS workers
+WITH runs AS MATERIALIZED (
+	SELECT sum(worker_cpu_time_ns) FILTER (WHERE finished) AS workers,
+	       sum(execution_time_ns) FILTER (WHERE finished) AS ended_wall, sum(cpu_time_ns) FILTER (WHERE finished) AS ended_cpu,
+	       count(*) FILTER (WHERE NOT finished) AS unfinished,
+	       sum(execution_time_ns) FILTER (WHERE NOT finished) AS open_wall, sum(cpu_time_ns) FILTER (WHERE NOT finished) AS open_cpu,
+	       -- so far; that of nested ones counts once
+	       sum(execution_time_ns) FILTER (WHERE NOT finished AND NOT (parent AND is_all)) AS going
+	FROM temp.selected_runs, (SELECT EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) AS is_all)),
+exact AS MATERIALIZED (
+	SELECT has_ended, going, iif(has_ended, sum(own_wall), going) AS wall, iif(has_ended, sum(own_cpu), NULL) AS cpu, sum(outside) AS outside, workers
 	FROM temp.selected_parts, (
 		SELECT coalesce((SELECT sum(known) FROM temp.selected_parts) > 0, 0)
-		       OR NOT EXISTS (SELECT 1 FROM temp.selected_runs WHERE NOT finished UNION ALL SELECT 1 FROM temp.report_parts WHERE NOT finished) AS has_ended,
-		       -- so far; that of nested ones counts once
-		       (SELECT sum(execution_time_ns) FROM temp.selected_runs
-		        WHERE NOT finished AND NOT (parent AND EXISTS (SELECT 1 FROM temp.selected WHERE id = 0))) AS going)),
+		       OR NOT (unfinished OR EXISTS (SELECT 1 FROM temp.report_parts WHERE NOT finished)) AS has_ended,
+		       going, workers
+		FROM runs)),
 short AS MATERIALIZED (
-	SELECT max(0, exact.wall - coalesce(sum(execution_time_ns), 0)) AS wall,
-	       max(0, exact.cpu - coalesce(sum(cpu_time_ns), 0)) AS cpu
-	FROM exact LEFT JOIN temp.selected_runs ON finished = has_ended),
+	SELECT max(0, exact.wall - coalesce(iif(has_ended, ended_wall, open_wall), 0)) AS wall,
+	       max(0, exact.cpu - coalesce(iif(has_ended, ended_cpu, open_cpu), 0)) AS cpu
+	FROM exact, runs),
 -- Runs without a sample are stretches, too.
 sampled AS MATERIALIZED (
 	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,

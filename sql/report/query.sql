@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a report is about: the statements and runs that are selected (see read/selected.sql). After report/samples.sql.
-WITH runs AS MATERIALIZED (
-	SELECT query_id, query_start_ns, query_duration_ns, program, exception_code, exception, library, samples_dropped, query
+-- All of the runs in one pass: there may be a million of them.
+WITH times AS MATERIALIZED (
+	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last,
+	       min(query_id) AS query_id, max(query_id) AS other_id, sum(samples_dropped) AS dropped
 	FROM temp.selected_runs),
-times AS (
-	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last
-	FROM runs),
+programs AS MATERIALIZED (SELECT DISTINCT program FROM temp.selected_runs),
 parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
 counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
 -- What the plans of these statements scan, with the columns that are compared themselves: an index serves those, and
@@ -14,7 +14,7 @@ scans AS MATERIALIZED (
 	SELECT DISTINCT substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name,
 	       substr(compared, 1, instr(compared || '; in expressions: ', '; in expressions: ') - 1) AS columns
 	FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM plan_nodes)
-	WHERE program IN (SELECT program FROM runs) AND detail LIKE 'SCAN %'
+	WHERE program IN (SELECT program FROM programs) AND detail LIKE 'SCAN %'
 	  AND compared NOT LIKE 'in expressions: %' AND compared <> ''),
 unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
@@ -22,8 +22,8 @@ unfinished AS MATERIALIZED (
 	WHERE NOT finished AND id <> 0 AND (statement OR query_start_ns = 0 AND EXISTS (
 		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
 SELECT what, value FROM (
-	SELECT 1 AS line, 'query' AS what, max(query_id) AS value FROM runs, counted
-	WHERE NOT is_counted HAVING count(DISTINCT query_id) = 1
+	SELECT 1 AS line, 'query' AS what, query_id AS value FROM times, counted
+	WHERE NOT is_counted AND query_id = other_id
 	UNION ALL
 	SELECT 2, 'query', query_id FROM unfinished
 	WHERE NOT statement AND (SELECT count(*) FROM temp.selected) = 1
@@ -48,14 +48,14 @@ SELECT what, value FROM (
 	UNION ALL
 	SELECT 8, 'failed', printf('%,d', sum(failed)) || coalesce((
 		SELECT ': ' || group_concat(coalesce(name || ', ', '') || exception, '; ')
-		FROM (SELECT DISTINCT exception_code, exception, library FROM runs WHERE exception_code <> 0
+		FROM (SELECT DISTINCT exception_code, exception, library FROM temp.selected_runs WHERE exception_code <> 0
 		      ORDER BY exception_code LIMIT 3)
 		LEFT JOIN temp.error_names ON library <> 0 AND code = exception_code
 		HAVING count(*) > 0), '')
 	FROM parts HAVING sum(failed) > 0
 	UNION ALL
-	SELECT 9, 'dropped', printf('%,d', sum(samples_dropped)) || ' samples, for which there was no room'
-	FROM runs HAVING sum(samples_dropped) > 0
+	SELECT 9, 'dropped', printf('%,d', dropped) || ' samples, for which there was no room'
+	FROM times WHERE dropped > 0
 	UNION ALL
 	SELECT 10, 'scanned', printf('%,d rows of whole tables for %,d rows returned', sum(fullscan_steps), sum(rows))
 	       || coalesce((SELECT CASE count(*) WHEN 0 THEN NULL
@@ -67,7 +67,7 @@ SELECT what, value FROM (
 	SELECT 11, 'sorted', printf('%,d time%s', sum(sorts), iif(sum(sorts) = 1, '', 's')) || coalesce((
 		SELECT ' for ' || group_concat(what, ', ')
 		FROM (SELECT DISTINCT substr(detail, length('USE TEMP B-TREE FOR ') + 1) AS what FROM plan_nodes
-		      WHERE program IN (SELECT program FROM runs) AND detail LIKE 'USE TEMP B-TREE FOR %' ORDER BY 1)
+		      WHERE program IN (SELECT program FROM programs) AND detail LIKE 'USE TEMP B-TREE FOR %' ORDER BY 1)
 		HAVING count(*) > 0), '')
 	FROM parts HAVING sum(sorts) > 0
 	UNION ALL
@@ -75,8 +75,7 @@ SELECT what, value FROM (
 	                             sum(autoindexes))
 	FROM parts HAVING sum(autoindexes) > 0
 	UNION ALL
-	SELECT 12, 'no plan', max(known_reason) FROM temp.selected_without_plan
-	HAVING (SELECT count(*) FROM temp.selected_statements) = 1
+	SELECT 12, 'no plan', iif((SELECT count(*) FROM temp.selected_statements) = 1, (SELECT max(known_reason) FROM temp.selected_without_plan), NULL)
 	UNION ALL
 	SELECT 13, 'interval', (
 		SELECT group_concat(clock || printf(iif(low < high, ' %g to %g', ' %g') || ' ms', low / 1e6, high / 1e6)
@@ -88,9 +87,9 @@ SELECT what, value FROM (
 		      GROUP BY 1 HAVING max(stretch) > 1))
 	UNION ALL
 	-- Not where some samples are of a query whose text is not known.
-	SELECT 14, 'text', trim(coalesce((SELECT min(query) FROM runs HAVING count(DISTINCT query) = 1), max(query)))
+	SELECT 14, 'text', trim(coalesce((SELECT min(query) FROM temp.selected_runs HAVING count(DISTINCT query) = 1), max(query)))
 	FROM temp.selected_statements
-	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM runs)
+	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM temp.selected_runs)
 	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
 	UNION ALL
 	SELECT 15, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),

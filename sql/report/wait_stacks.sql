@@ -14,8 +14,9 @@ top AS MATERIALIZED (
 	ORDER BY value DESC, wait, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5)),
 shown AS MATERIALIZED (
 	SELECT shape, max(stackModules(trace)) AS modules, max(stackOwners(trace)) AS owners
-	FROM temp.report_shapes AS s JOIN stacks ON stacks.id = stack_id
-	WHERE shape IN (SELECT shape FROM top) AND stack_id IN (SELECT stack_id FROM waits) GROUP BY shape),
+	FROM (SELECT DISTINCT shape, stack_id FROM waits JOIN temp.report_shapes USING (stack_id)
+	      WHERE shape IN (SELECT shape FROM top)) JOIN stacks ON stacks.id = stack_id
+	GROUP BY shape),
 texts AS (
 	SELECT top.*, coalesce(modules, '') AS modules, coalesce(owners, '') AS owners
 	FROM top LEFT JOIN shown USING (shape) ORDER BY value DESC, wait, stack)
