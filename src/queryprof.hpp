@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof for C++17: labels, spans and traces as objects. All of it is inline, over queryprof.h.
+ * queryprof for C++17: labels, spans and traces as objects. Everything is inline and calls queryprof.h.
  */
 #ifndef QUERYPROF_HPP
 #define QUERYPROF_HPP
@@ -19,9 +19,10 @@
 namespace queryprof
 {
 
-/* A set of labels, of one label as a rule. Each query has one; whatever works for the query does
- * so in apply(), on any thread, many at a time. The object must stay until the last apply() has
- * begun; those that run may go on. Without memory there are no labels. */
+/* A set of labels, usually of one label. Make one for each query, and do all work for the query
+ * inside apply(), on any thread and on several at the same time. The object must exist until the
+ * last apply() has begun; calls that are running may outlive it. If memory runs out, there are no
+ * labels. */
 class DynamicLabel
 {
       public:
@@ -60,8 +61,8 @@ class DynamicLabel
 		return set_;
 	}
 
-	/* function(), with all that it calls, under the labels. Returns what it returns, a
-	 * reference, too; its exceptions pass through. */
+	/* Calls the function; it, and everything that it calls, has the labels. Returns its result,
+	 * which may be a reference; its exceptions pass through. */
 	template <typename Function> std::invoke_result_t<Function> apply(Function &&function) const
 	{
 		using result = std::invoke_result_t<Function>;
@@ -115,8 +116,8 @@ class DynamicLabel
 	qp_label_set *set_ = nullptr;
 };
 
-/* From its beginning to its end the thread is under the set that is entered: for code that
- * cannot be a function of its own. */
+/* The thread has the labels while the object exists: for code that cannot be a separate
+ * function. */
 class LabelScope
 {
       public:
@@ -134,8 +135,8 @@ class LabelScope
 	uint64_t before_;
 };
 
-/* A task for another thread: `function` as it is called where the task was made, under the same
- * labels and for the same query. */
+/* A task for another thread. It calls `function` with the labels and the query of the thread that
+ * made the task. */
 template <typename Function> auto with_context(Function &&function)
 {
 	return [context = qp_context_get(),
@@ -160,9 +161,9 @@ template <typename Function> auto with_context(Function &&function)
  *		...
  *	}
  *
- * QP_SPAN("parse") does the same. A span ends with its scope, also when an exception leaves it. */
+ * QP_SPAN("parse") does the same. A span ends with its scope, also by an exception. */
 
-/* The running span of its thread from here to the end of the scope. */
+/* A span that is the running span of its thread until the end of the scope. */
 class span
 {
       public:
@@ -206,8 +207,8 @@ class span
 	qp_span span_;
 };
 
-/* The thread's part of a trace, to the end of the scope: a trace of its own, or another thread's.
- * Without queryprof running, or without memory, there is none, and `code` says why. */
+/* The thread's part of a trace, until the end of the scope: of a new trace, or of another thread's.
+ * If queryprof is not running, or memory runs out, there is none; code() returns the reason. */
 class trace
 {
       public:
