@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Questions to a fleet. Each runs alone, on one node and on a cluster; lines that end with "-- newer" are not for
--- servers before 20.8.
+-- Questions to a fleet. Each query works on its own, on one node and on a cluster. Lines that end with "-- newer"
+-- need a server of version 20.8 or later.
 
 -- Which statements took the most CPU time in the last day, on how many hosts.
 SELECT service, any(query) AS query, uniq(hostname) AS hosts, sum(value) / 1e9 AS cpu_s
@@ -10,8 +10,8 @@ GROUP BY service, normalized_query_hash
 ORDER BY cpu_s DESC
 LIMIT 20;
 
--- Which statement got slower since yesterday, on which hosts: the mean of its logged runs, of the last
--- day and of the one before.
+-- Which statement got slower since yesterday, and on which hosts: the mean of its logged runs of the last day and of
+-- the day before.
 SELECT hostname, any(query) AS query,
        avgIf(execution_time_ns, is_new) / 1e6 AS ms, avgIf(execution_time_ns, NOT is_new) / 1e6 AS ms_before,
        countIf(is_new) AS runs, countIf(NOT is_new) AS runs_before
@@ -25,24 +25,24 @@ HAVING runs > 10 AND runs_before > 10 AND ms > 1.5 * ms_before
 ORDER BY (ms - ms_before) * runs DESC
 LIMIT 50;
 
--- The same of all runs, logged or not: what each hour added.
+-- The same for all runs, logged or not, from the hourly differences.
 SELECT hour, hostname, any(query) AS query, sum(calls) AS calls_so_far, sum(execution_time_ns) / 1e9 AS s_so_far
 FROM statement_stats_hours
 GROUP BY hour, hostname, normalized_query_hash
 ORDER BY hostname, normalized_query_hash, hour
 LIMIT 1000;
 
--- A flame graph of a statement over the fleet, as flamegraph.pl, speedscope and Grafana take it: root
--- first, with the time in microseconds.
+-- A flame graph of a statement over the fleet, in the format of flamegraph.pl, speedscope and Grafana: root first,
+-- with the time in microseconds.
 SELECT arrayStringConcat(arrayReverse(symbols), ';') AS stack, intDiv(sum(value), 1000) AS us
 FROM trace_log
 WHERE trace_type = 'CPU' AND normalized_query_hash = 1000003
 GROUP BY stack
 ORDER BY us DESC;
 
--- The same by ClickHouse's flameGraph(), in nanoseconds, where it takes names, as that of 26.5 does; addresses it
--- would name by ClickHouse's own program. It loses stacks that others go on from where it merges what
--- several streams have: they are ordered, which makes one of them.
+-- The same with ClickHouse's flameGraph(), in nanoseconds, if it accepts names, as in 26.5; it would resolve
+-- addresses in ClickHouse's own program. When it merges several streams, it loses stacks that continue others.
+-- Ordering makes them one stream.
 SELECT arrayJoin(flameGraph(names, ns)) AS line -- newer
 FROM ( -- newer
 	SELECT arrayReverse(symbols) AS names, sum(value) AS ns -- newer
@@ -60,7 +60,7 @@ GROUP BY service, function
 ORDER BY self_s DESC
 LIMIT 50;
 
--- The holders of locks that others waited for, and how long these waited.
+-- The holders of locks that others waited for, and how long those waited.
 SELECT service, holder_query, lock, count() AS waits, sum(wait_ns) / 1e9 AS waited_s, uniq(hostname) AS hosts
 FROM lock_waits
 GROUP BY service, holder_query, lock

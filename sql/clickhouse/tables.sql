@@ -10,16 +10,15 @@
 --	clickhouse-client --database profiles --multiquery < cluster.sql
 --	sed -f on_cluster.sed views.sql | clickhouse-client --database profiles --multiquery
 --
--- Servers before 20.8 lack types, codecs and TTL: put `sed -f old_server.sed` before. Lines for newer
--- servers alone end with "-- newer".
+-- Servers before 20.8 lack types, codecs and TTL: pipe the text through `sed -f old_server.sed` first. Lines that
+-- only newer servers support end with "-- newer".
 --
--- A row has a key that names it in its file, and `version` where it changes; `file` identifies
--- the file. So a row that arrives twice is one: ReplacingMergeTree merges them sooner or later, and
--- the views, which read with FINAL, at once. Do not read the tables ending in _rows but for that.
--- All rows of a file are on one shard.
+-- A row has a key that identifies it in its file, and `version` if it can change; `file` identifies the file. So a
+-- row that arrives twice is one row: ReplacingMergeTree merges them eventually, and the views, which read with FINAL,
+-- immediately. Do not read the tables ending in _rows for other purposes. All rows of a file are on one shard.
 --
--- Days to keep are the TTL of each table, by the time of the row: what is older when it is sent goes at
--- once. ALTER TABLE … MODIFY TTL changes them.
+-- The TTL of each table is the number of days to keep rows, by their time; rows that are already older when they are
+-- sent are removed immediately. ALTER TABLE … MODIFY TTL changes it.
 
 CREATE TABLE IF NOT EXISTS trace_log_rows (
 	file UInt64,
@@ -120,8 +119,8 @@ TTL toDateTime(intDiv(query_start_ns, 1000000000)) + INTERVAL 30 DAY -- newer
 SETTINGS non_replicated_deduplication_window = 1000 -- newer
 ;
 
--- What all runs of a statement came to since its file began, as it stood at the end of each hour:
--- an hour's own is the difference from the one before.
+-- The sums over all runs of a statement since its file began, at the end of each hour; the difference from the
+-- previous hour is the hour's own.
 CREATE TABLE IF NOT EXISTS statement_stats_rows (
 	file UInt64,
 	hour_ns UInt64,
@@ -213,7 +212,7 @@ TTL toDateTime(intDiv(timestamp_ns, 1000000000)) + INTERVAL 90 DAY -- newer
 SETTINGS non_replicated_deduplication_window = 1000 -- newer
 ;
 
--- The file's own address space: trace_log's addresses are those.
+-- The file's address space, to which trace_log's addresses belong.
 CREATE TABLE IF NOT EXISTS modules_rows (
 	file UInt64,
 	module UInt64,
@@ -228,8 +227,8 @@ ORDER BY (file, module)
 SETTINGS non_replicated_deduplication_window = 1000 -- newer
 ;
 
--- What was never recorded, and what was removed from a file before it could be sent: `position`, the
--- place in the file where that was noticed, is 0 for the first.
+-- Data that was never recorded, and data that was removed from a file before it could be sent. `position`, the place
+-- in the file where push noticed the removal, is 0 for the former.
 CREATE TABLE IF NOT EXISTS losses_rows (
 	file UInt64,
 	process UInt64,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What people read: each row once, whatever arrived how often, with the columns of ClickHouse's own
--- tables beside queryprof's. After tables.sql, and cluster.sql where there is one.
+-- The views for people: each row once, however often it arrived, with the columns of ClickHouse's own tables in
+-- addition to queryprof's. After tables.sql, and after cluster.sql on a cluster.
 
 CREATE VIEW IF NOT EXISTS trace_log AS
 SELECT

@@ -1,10 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The demo's queries: real questions to Debian's package index (the tables of
--- demo_schema.sql), each slow for a reason of its own, none made slow on purpose
--- by more than the index that it lacks.
+-- The demo's queries: real questions to Debian's package index (the tables of schema.sql). Each is slow for a reason
+-- of its own, and a missing index is the only thing that was done to make it slow.
 
--- Text search: how many packages have to do with each of these, by name,
--- description or tags?
+-- Text search: how many packages match each of these, by name, description or tags?
 PRAGMA query_id = 'text search';
 WITH topics(topic) AS (VALUES
 	('audio'), ('backup'), ('browser'), ('calendar'), ('chat'), ('chemistry'), ('compiler'),
@@ -45,8 +43,8 @@ JOIN dependencies ON package = mine.name
 JOIN packages AS theirs ON theirs.name = target
 GROUP BY mine.maintainer ORDER BY sources DESC LIMIT 5;
 
--- Join without an index: programs for sound, video and pictures that another
--- one's description names.
+-- Join without an index: programs for sound, video and pictures whose names are in the description of another
+-- program.
 PRAGMA query_id = 'join without an index';
 WITH programs AS MATERIALIZED (
 	SELECT name, source, description FROM packages

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The demo's database: Debian's package index.
 --
--- One index a table, the one that the primary key brings: some of the demo's
--- queries are meant to be slow.
+-- Each table has only the index of its primary key, because some of the demo's queries are meant to be slow.
 
 CREATE TABLE packages (
 	name TEXT PRIMARY KEY,

@@ -1,16 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions that got slower or faster: sampled times in ms, B's for as many runs of
--- each statement as A has. :limit; :with_calls is 1 for time with what a function
--- called, 0 for time in itself. With a :unit other than ns the columns in ms are numbers
--- of that unit. See diff/sides.sql.
+-- Functions that got slower or faster: sampled times in ms, B's for as many runs of each statement as A has. :limit;
+-- :with_calls is 1 to include the functions that a function called, 0 for time in itself. If :unit is not ns, the
+-- columns in ms are numbers of that unit. See diff/sides.sql.
 --
--- noise: ~ where the difference is within what sampling does by chance. A count of
--- samples is taken for a Poisson one, whose variance is the count; so the variance of
--- a sampled time is the sum of the squared times of its samples, and z is the
--- difference of two times over the root of the sum of their variances. |z| < 2 is
--- noise: 1 of 20 functions that did not change goes without the mark. Samples at even
--- distances vary less than that. How much runs differ among themselves it cannot
--- show.
+-- noise: ~ if the difference is within the error of sampling. A count of samples is treated as a Poisson count, whose
+-- variance is the count; so the variance of a sampled time is the sum of the squared times of its samples, and z is
+-- the difference of two times divided by the root of the sum of their variances. |z| < 2 is noise: 1 of 20 unchanged
+-- functions lacks the mark. Samples at equal distances vary less than that. The mark does not show how much runs
+-- differ from each other.
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, '%+.1f', '%+.0f') AS form_of_change,
 	       iif(is_time, 1e6, 1.0) AS scale

@@ -1,25 +1,24 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The data of both sides of a comparison, in a database of its own: each side is read
--- from its file (diff_side_*.sql, after the files that report uses), then compared
--- (diff/totals.sql, diff/statements.sql, diff/functions.sql). side: A or B. is_counted: runs
--- and times are of all runs; else of the logged ones. unfinished: runs whose end was not
--- recorded; they have samples and no times.
+-- The data of both sides of a comparison, in a separate database. Each side is read from its file (diff/side_*.sql,
+-- after the files that report uses); then diff/totals.sql, diff/statements.sql and diff/functions.sql compare them.
+-- side: A or B. is_counted: runs and times are of all runs; otherwise of the logged ones. unfinished: runs without a
+-- recorded end; they have samples but no times.
 CREATE TABLE side_totals (
 	side TEXT PRIMARY KEY, runs INTEGER, wall INTEGER, cpu INTEGER, samples INTEGER, sampled INTEGER,
 	is_counted INTEGER, unfinished INTEGER);
 
--- x: the exact time of all runs in ns, by the chosen clock; spread: the sum of the squared
--- distances of a run's time from the mean. wall and cpu: what the statement adds to the totals.
+-- x: the exact time of all runs in ns, on the chosen clock. spread: the sum of the squared distances of a run's time
+-- from the mean. wall and cpu: the statement's part of the totals.
 CREATE TABLE side_statements (
 	side TEXT, hash INTEGER, query TEXT, runs INTEGER, x INTEGER, spread REAL, wall INTEGER, cpu INTEGER);
 
--- The sum of the samples' values, their number, and the sum of the squared values, of a
--- statement (hash 0: of none): in the function itself, and with what it called.
+-- The sum of the samples' values, their number, and the sum of the squared values, of a statement (hash 0: of no
+-- statement): in the function itself, and including the functions that it called.
 CREATE TABLE side_functions (
 	side TEXT, hash INTEGER, name TEXT, module TEXT, self INTEGER, self_n INTEGER, self_square REAL,
 	total INTEGER, total_n INTEGER, total_square REAL);
 
--- A row for each time in which a statement had a plan, with its runs then, see plan_changes.sql.
+-- A row for each period in which a statement had a plan, with its runs in that period, see plan_changes.sql.
 CREATE TABLE side_plans (
 	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER,
 	runs INTEGER, ns INTEGER);

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stacks of a side's samples by statement, in temp.report_stacks, as report/frames.sql has them of all.
+-- The stacks of a side's samples by statement, in temp.report_stacks, which report/frames.sql fills for all
+-- statements.
 DROP TABLE IF EXISTS temp.report_functions;
 DROP TABLE IF EXISTS temp.report_stacks;
 

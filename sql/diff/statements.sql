@@ -1,14 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Statements that got slower or faster: exact times, in ms of a run. :limit. Those first
--- that change the whole most, by their time or by the number of their runs. See
--- diff/sides.sql.
+-- Statements that got slower or faster: exact times, in ms per run. :limit. Those that change the total most, by
+-- their time or by their number of runs, come first. See diff/sides.sql.
 --
--- noise: ~ where runs of the statement differ so much among themselves that the
--- difference of the means says nothing (Welch's t-test, two-sided, 5 %: the difference
--- against sqrt(va / na + vb / nb), v being the variance of a run's time; with the
--- critical value of Student's t for Welch's degrees of freedom, by the first terms of
--- its expansion around the normal one, 1.96); ? where one side has one run only, which
--- shows no variation.
+-- noise: ~ if runs of the statement differ so much from each other that the difference of the means is not
+-- significant (Welch's t-test, two-sided, 5 %: the difference compared with sqrt(va / na + vb / nb), where v is the
+-- variance of a run's time; the critical value is that of Student's t for Welch's degrees of freedom, by the first
+-- terms of its expansion around that of the normal distribution, 1.96). ? if one side has only one run, which shows
+-- no variation.
 WITH sides AS (
 	SELECT hash, max(query) AS query,
 	       sum(runs) FILTER (WHERE side = 'A') AS na, sum(runs) FILTER (WHERE side = 'B') AS nb,
@@ -26,7 +24,7 @@ tested AS (
 	       WHEN na IS NULL OR nb IS NULL THEN ''
 	       WHEN ea IS NULL OR eb IS NULL THEN '?'
 	       WHEN ma = mb THEN '~'
-	       -- no spread at all: d is NULL
+	       -- without any spread d is NULL
 	       WHEN abs(mb - ma) < sqrt(ea + eb) * (1.96 + 2.37 / d + 2.82 / d / d + 2.56 / d / d / d) THEN '~'
 	       ELSE '' END AS noise
 	FROM degrees)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Two sides as a whole: see sides.sql. Where a statement has not as many runs on both, the
--- times of B are also given for as many as A has.
+-- The totals of both sides, see sides.sql. If a statement has different numbers of runs, the times of B are also
+-- given for as many runs as A has.
 WITH
 a AS (SELECT * FROM side_totals WHERE side = 'A'),
 b AS (SELECT * FROM side_totals WHERE side = 'B'),

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The data of the query in row :query, the thread in row :thread, the label set in row :labels and
--- the context in row :context; columns 5 and 6 are label sets, that of the statement's comments counts first;
--- column 12 is the trace and the span of others, as in trace_log, 13 the row of the process, 14 its script. After read/selected.sql.
+-- The data of the query in row :query, the thread in row :thread, the label set in row :labels and the context in row
+-- :context. Columns 5 and 6 are label sets; that of the statement's comments takes precedence. Column 12 is the trace
+-- and the span of another tracer, as in trace_log, 13 the row of the process, 14 its script. After read/selected.sql.
 SELECT coalesce(query_id, ''), coalesce(thread_name || ' (' || threads.thread_id || ')', ''),
        coalesce(database, ''), trim(coalesce(statements.query, '')), coalesce(normalized_query_hash, 0),
        coalesce(h.labels || h.units, ''), coalesce(g.labels || g.units, ''),

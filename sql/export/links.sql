@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where each span of the file lies, in temp.linked_batches, for export/link.sql: a batch has spans from first_span
--- on. Run again, this takes what is new. A new row gets the number behind the last, which may have been another's
--- that is gone: so only up to a row that is still the same all are known.
+-- The location of each span of the file, in temp.linked_batches, for export/link.sql. A batch has spans from
+-- first_span on. A second run adds new rows. A new row gets the number after the last one, which may have belonged to
+-- a removed row; so only rows up to one that is unchanged are complete.
 CREATE TEMP TABLE IF NOT EXISTS linked_batches (batch INTEGER PRIMARY KEY, first_span INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS temp.linked_batches_by_span ON linked_batches (first_span);
 

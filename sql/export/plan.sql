@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A node of a program's plan and those that it is in, the innermost first. Parameters: :program,
--- :node.
+-- A node of a program's plan and its enclosing nodes, the innermost first. Parameters: :program, :node.
 WITH RECURSIVE around (level, node, parent, detail) AS (
 	SELECT 0, node, parent, detail FROM plan_nodes WHERE program = :program AND node = :node
 	UNION ALL

@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The samples of the runs that are selected (see read/selected.sql), in the order of
--- time: :trace_type (Wall: CPU and OffCPU together). `run`, `thread` and `stack_id` are row numbers, see
--- export/labels.sql. program and node: where :with_plan is not NULL, for export/plan.sql. context: of
--- OpenTelemetry. span: where :with_links is not NULL, for export/link.sql. Where :with_times is not NULL the
--- other times are there, too: is_other.
+-- The samples of the selected runs (see read/selected.sql), ordered by time. :trace_type (Wall: CPU and OffCPU
+-- together). `run`, `thread` and `stack_id` are row numbers, see export/labels.sql. program and node: if :with_plan
+-- is not NULL, for export/plan.sql. context: of OpenTelemetry. span: if :with_links is not NULL, for export/link.sql.
+-- If :with_times is not NULL, the other times are included: is_other.
 SELECT timestamp_ns, weight, period_ns, value, stack_id, truncated, run, thread, labels,
        program, iif(program, (SELECT node FROM program_opcodes AS o WHERE o.program = runs.program AND o.address = nullif(s.opcode, 0)), NULL),
        wait, context, iif(:with_links IS NOT NULL, span, 0) AS span,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The spans of the traces that a selected run is in (see read/selected.sql), all spans where none are selected: a run is in
--- the trace of its own span, and of those that its samples fell into. By process and thread, as they began; of
--- two that begin together the longer one first. attributes, events: as OTLP has them, JSON arrays. process: the row
--- of it. :with_runs (not NULL): also the selected runs that are in no trace. After span_texts.sql.
+-- The spans of the traces that contain a selected run (see read/selected.sql), or all spans if none is selected. A
+-- run is in the trace of its own span, and in those that contain its samples. Ordered by process, thread and start;
+-- if two begin together, the longer one comes first. attributes, events: JSON arrays as in OTLP. process: its row.
+-- :with_runs (not NULL): also the selected runs in no trace. After read/span_texts.sql.
 WITH sampled AS MATERIALIZED (
 	SELECT DISTINCT span FROM temp.selected_samples WHERE span <> 0),
 wanted AS MATERIALIZED (

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes a trace file of what was pulled: of the temporary tables pull_queries, … with the rows of
--- queries.sql, …, in an empty file's tables.
+-- Makes a trace file from the pulled data: from the temporary tables pull_queries, … with the rows of queries.sql, …,
+-- into the tables of an empty file.
 --
--- series, thread, process and stack are hashes of what they stand for; they are the ids in the file, too. A
--- query's hash is query_key; its id here follows the order of its file.
+-- series, thread, process and stack are hashes of their content; they are also the ids in the file. A query's hash is
+-- query_key; its id follows the order of its file.
 
 CREATE TEMP TABLE pull_runs (
 	id INTEGER PRIMARY KEY, query_key INTEGER NOT NULL, start_ns INTEGER NOT NULL, file_id INTEGER NOT NULL, query_id TEXT NOT NULL);
@@ -23,7 +23,7 @@ SELECT DISTINCT thread, process, thread_id, thread_name FROM pull_series;
 INSERT INTO series (id, thread, trace_type, period_ns, epoch, unit)
 SELECT series, thread, trace_type, period_ns, 1, unit FROM pull_series;
 
--- Labels of statements are among those of their samples and runs.
+-- The labels of statements are included in those of their samples and runs.
 INSERT INTO statements (hash, normalized_query_hash, is_cut, query)
 SELECT 0, hash, 0, query FROM pull_queries UNION SELECT 0, hash, 0, query FROM pull_statements;
 CREATE INDEX statements_by_text ON statements (normalized_query_hash, query);
@@ -53,7 +53,8 @@ SELECT hash, database, program, (SELECT min(s.id) FROM statements AS s WHERE s.n
 FROM pull_statements
 GROUP BY hash, database, program;
 
--- Files share no address space: modules get bases anew, once each, and code in none an address of its own.
+-- Files do not share an address space, so each module gets a new base, and code in no module gets an address of its
+-- own.
 INSERT INTO modules (id, build_id, path, file_size, mtime_ns, base, extent, elf_start)
 SELECT id, build_id, path, 0, 0, 65536 + coalesce(sum(room) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0),
        extent, elf_start
@@ -70,8 +71,8 @@ FROM (SELECT file_id, stack, addresses, '[' || replace(json_quote(functions), ch
       FROM pull_stacks) AS s
 JOIN json_each('[' || s.addresses || ']') AS a;
 
--- place: file:line, or the module's path where no line is known. A function without a name is module+0x12, or 0x12 in
--- no module.
+-- place: file:line, or the module's path if the line is not known. A function without a name is module+0x12, or 0x12
+-- in no module.
 CREATE TEMP TABLE pull_addresses AS
 SELECT f.file_id AS file_id, f.address AS address, f.function AS function, f.place AS place,
        coalesce(n.base + f.address - m.base,
@@ -100,7 +101,7 @@ FROM (SELECT f.stack AS stack, a.made AS made FROM pull_frames AS f JOIN pull_ad
       ORDER BY f.stack, f.depth)
 GROUP BY stack;
 
--- A time has one sample in a file: of several the later ones come a nanosecond after.
+-- A file has one sample for each time; later ones of the same time are moved by a nanosecond.
 INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, labels, context, opcode, wait_ns, wait)
 SELECT place + max(time_ns - place) OVER (ORDER BY place), series,
        CASE query_key WHEN 0 THEN 0 ELSE coalesce(

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- For ClickHouse: the logged runs, for load.sql, which says what the ids are. The
--- command puts the selection in the place of the comment, and for servers before 20.8 `labels`
--- itself for toJSONString(labels).
+-- For ClickHouse: the logged runs, for load.sql, which explains the ids. The command replaces the comment with the
+-- selection, and for servers before 20.8 toJSONString(labels) with `labels`.
 SELECT
 	toInt64(file) AS file_id, toInt64(run) AS run_id, toInt64(cityHash64(file, query_id)) AS query_key,
 	toInt64(cityHash64(file, hostname, process_id, program)) AS process,

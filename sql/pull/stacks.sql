@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- For ClickHouse: the stacks of samples, see queries.sql. No name has \x7F in it.
+-- For ClickHouse: the stacks of samples, see queries.sql. No name contains \x7F.
 SELECT
 	toInt64(file) AS file_id, toInt64(cityHash64(file, trace)) AS stack,
 	any(arrayStringConcat(arrayMap(x -> toString(x), trace), ',')) AS addresses,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The waits for locks that ended after :since (ns since 1970), or a minute before: one that goes on
--- still comes again, and rows are not stored in the order of these times.
+-- The lock waits that ended after :since (ns since 1970), or up to a minute before: a wait that has not ended is sent
+-- again, and rows are not stored in the order of these times.
 SELECT
 	(SELECT identity FROM state) AS file,
 	l.id AS wait,

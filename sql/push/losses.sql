@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- All that was lost, and :missed samples that were removed before they could be sent, at :since,
--- for losses_rows.
+-- All losses, and the :missed samples that were removed before they could be sent, at :since, for losses_rows.
 SELECT
 	(SELECT identity FROM state) AS file,
 	l.process AS process,

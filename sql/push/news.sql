@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How far a file can be sent at once: after batch :batch and :samples samples of it the batches that
--- have about :most more, but one at least; of modules and spans the rows up to which, of spans those that
--- have about 20,000, but one at least; up to which time locks were waited for; and before which batch of them
--- counters of statements changed. Each transaction of a writer is a batch, and batch_samples has its samples,
--- whatever their times are; batches of which nothing is left are removed.
+-- How much of a file one request can send. After batch :batch and :samples of its samples: the batches with about
+-- :most more samples, but at least one; the last rows of modules and of spans, of spans those with about 20,000, but
+-- at least one row; the time up to which lock waits are sent; and the batch of counters before which counters of
+-- statements changed. Each transaction of a writer is a batch, and batch_samples has its samples, whatever their
+-- times; batches of which nothing is left are removed.
 WITH newer AS MATERIALIZED (
 	SELECT id, total FROM batches WHERE id > :batch),
 last AS MATERIALIZED (
@@ -17,7 +17,7 @@ SELECT
 	last.id,
 	coalesce((SELECT total FROM batches WHERE batches.id = last.id), :samples),
 	coalesce((SELECT max(id) FROM modules), 0),
-	-- where the newest rows were removed, others will get their numbers
+	-- if the newest rows were removed, other rows get their numbers
 	coalesce((SELECT max(id) FROM newer_spans WHERE total <= 20000), (SELECT min(id) FROM newer_spans),
 	         (SELECT max(id) FROM span_batches), 0),
 	coalesce((SELECT max(start_ns + wait_ns) FROM waits_for_locks), 0),

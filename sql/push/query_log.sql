@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The queries that began or ended in the batches after :since up to :until, for query_log_rows. One
--- of which nothing is known yet comes when there is something.
+-- The queries that began or ended in the batches after :since up to :until, for query_log_rows. A query without known
+-- data follows when it has some.
 SELECT
 	(SELECT identity FROM state) AS file,
 	q.id AS run,

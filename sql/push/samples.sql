@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The samples of the batches after :since up to :until, in the columns of export/samples.sql; behind
--- them what makes a profile: the type, its unit and the process. By type, where :by_process is 1 by process,
--- and by time.
+-- The samples of the batches after :since up to :until, in the columns of export/samples.sql, followed by the columns
+-- that identify a profile: the type, its unit and the process. Ordered by type, by process if :by_process is 1, and
+-- by time.
 SELECT s.timestamp_ns, s.weight, r.period_ns, s.size + s.weight * r.period_ns AS value, s.stack, s.truncated,
        coalesce(q.id, 0) AS run, r.thread, s.labels, NULL AS program, NULL AS node,
        coalesce((SELECT name FROM wait_causes WHERE cause = s.wait & 255)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The statements whose counters changed in the batches of counters from :since on and before :until, for
--- statement_stats_rows; in a file that versions up to 5 alone have written all batches are 0. The hour is that of the
+-- statement_stats_rows. In a file that only versions up to 5 have written, all batches are 0. The hour is that of the
 -- newest run.
 SELECT
 	(SELECT identity FROM state) AS file,

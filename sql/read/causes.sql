@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the time of each line of temp.lines went to (see read/statement_lines.sql and run_lines.sql), in words, in
--- temp.line_causes. waits: the two largest causes of waits that have 5 % of the line's time, with their shares of it;
--- `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and what else
--- has a share of 5 %; of locks the statement that held them longest. prepare and checkpoint are parts of the time, whatever
--- the thread did meanwhile; between rows is beside it, and a time: its share would be 100 % of a cursor that is left
--- open, however long. Last comes where the program called it. After read/selected.sql.
+-- Where the time of each line of temp.lines went (see read/statement_lines.sql and run_lines.sql), in words, in
+-- temp.line_causes. waits: the two largest causes of waits with at least 5 % of the line's time, with their shares of
+-- it; `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and
+-- everything else with a share of at least 5 %; for locks, the statement that held them longest. prepare and
+-- checkpoint are parts of the time, whatever the thread did meanwhile. between rows is in addition to the time, and
+-- is a duration, because its share would be 100 % for a cursor left open. The last note is where the program called
+-- the statement. After read/selected.sql.
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
@@ -33,7 +34,7 @@ waits AS MATERIALIZED (
 	      UNION ALL SELECT line, wall, 'run queue', queue FROM temp.lines
 	      UNION ALL SELECT line, wall, 'unknown', unknown FROM temp.lines)
 	WHERE ns >= 0.05 * wall AND ns > 0),
--- The longest ones: they are enough to see who held the locks.
+-- The longest waits suffice to see who held the locks.
 line_waits AS MATERIALIZED (
 	SELECT * FROM (
 		SELECT l.line AS line, w.id AS wait, w.wait_ns AS ns, coalesce(nullif(w.holder_query, ''), x.query, '') AS holder, w.holder_process_id AS process_id,
@@ -43,7 +44,7 @@ line_waits AS MATERIALIZED (
 		LEFT JOIN queries AS q ON q.id = w.holder LEFT JOIN statements AS x ON x.id = q.statement
 		WHERE l.locks >= 0.05 * l.wall)
 	WHERE place <= 100),
--- As in lock_waits: of a holder in another process the first statement of its transaction.
+-- As in lock_waits: for a holder in another process, the first statement of its transaction.
 foreign_holders AS MATERIALIZED (
 	SELECT f.wait AS wait, t.first_query AS query
 	FROM foreign_lock_holders AS f JOIN transactions AS t ON t.id = f.holder
@@ -64,7 +65,7 @@ callers AS MATERIALIZED (
 	      FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
 	      JOIN queries AS q ON q.id = r.id JOIN call_stacks AS b ON b.id = q.call_stack
 	      GROUP BY 1, 2)),
--- Of the plan that took most: how much longer a run takes than with the fastest one.
+-- How much longer a run of the plan that took most time takes than one of the fastest plan.
 plans AS MATERIALIZED (
 	SELECT hash, 1.0 * sum(ns) / sum(runs) AS each, sum(ns) AS ns
 	FROM temp.selected_periods WHERE hash IN (SELECT hash FROM temp.lines WHERE run IS NULL) AND plan_hash IS NOT NULL
@@ -76,11 +77,11 @@ nodes AS MATERIALIZED (
 	SELECT DISTINCT line, detail FROM temp.lines AS l JOIN statements AS x ON x.normalized_query_hash = l.hash
 	JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
 	WHERE fullscan_steps > 0 OR sorts > 0),
--- What a part of the statement made is no table.
+-- The result of a part of the statement is not a table.
 scans AS (
 	SELECT line, group_concat(name, ' and ') AS tables
 	FROM (SELECT DISTINCT line, substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name
-	      -- SQLite before 3.36 says SCAN TABLE.
+	      -- SQLite before 3.36 writes SCAN TABLE.
 	      FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM nodes) WHERE detail LIKE 'SCAN %' AND detail NOT LIKE '%VIRTUAL TABLE%' AND detail NOT LIKE 'SCAN (%'
 	                   AND detail NOT LIKE '%CONSTANT ROW%')
 	WHERE name NOT IN (SELECT substr(detail, instr(detail, ' ') + 1) FROM nodes

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a trace file knows of its modules: addresses of its stacks, and how many of them
--- have no name, or no line. Without :all only modules where names are missing.
+-- The modules of a trace file: the addresses in its stacks, and how many of them have no name or no line. Without
+-- :all, only modules with missing names.
 WITH addresses AS MATERIALIZED (
 	SELECT DISTINCT address.value AS address
-	-- Others of a damaged file may be fine.
+	-- In a damaged file, other stacks may be intact.
 	FROM stacks JOIN json_each(iif(length(trace) <= 10755 AND json_valid(trace), trace, '[]')) AS address),
 known AS (
 	SELECT path, function > 0 AS has_name, file > 0 AS has_line

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What failed of the runs that are selected (see read/selected.sql): a line for each statement and result code. logged
--- is the number of its logged runs with the code, failed that of all of its runs with the code, all_failed that of all
--- of its runs that failed, with any code. failed and all_failed are NULL if single runs are chosen. failed is also NULL if
--- the file does not tell: only a sum over all codes is counted, and of each code the first 10 runs of a process are logged
--- (see statement_stats_is_first_failure()). error is the name of SQLite's extended result code. Parameters:
--- :by (start: the newest first; else the most), :limit, :for_table (shorter: times without the year, ids
--- cut, no all_failed that is the same as failed).
+-- The errors of the selected runs (see read/selected.sql): a line for each statement and result code. logged is the
+-- number of its logged runs with the code, failed that of all its runs with the code, all_failed that of all its
+-- failed runs, with any code. failed and all_failed are NULL if single runs are selected. failed is also NULL if it
+-- cannot be computed, because the file counts only the sum over all codes, and logs the first 10 runs of a process
+-- with each code (see statement_stats_is_first_failure()). error is the name of SQLite's extended result code.
+-- Parameters: :by (start: the newest first; otherwise the most), :limit, :for_table (shorter: times without the year,
+-- ids cut, no all_failed equal to failed).
 WITH failures AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, exception_code, library, count(*) AS logged,
 	       max(query_start_ns) AS newest, query_id, exception, query
@@ -17,7 +17,7 @@ codes AS MATERIALIZED (
 	      FROM queries JOIN statements ON statements.id = statement
 	      WHERE exception_code <> 0 AND normalized_query_hash IN (SELECT hash FROM failures) GROUP BY 1, 2)
 	GROUP BY 1),
--- If nothing was lost, and one code alone may have more runs than are logged, it has the rest.
+-- If nothing was lost and only one code can have more runs than are logged, the others are its runs.
 known AS MATERIALIZED (
 	SELECT f.*, c.failed AS all_failed,
 	       CASE WHEN c.failed = k.logged THEN f.logged
@@ -31,7 +31,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
        logged, failed, nullif(all_failed, iif(:for_table, failed, NULL)) AS all_failed,
        iif(library, coalesce(name, ''), '') AS error, exception_code AS code, exception AS message,
        substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
-       -- of the newest run; as much of a UUID as differs from the others
+       -- of the newest run; the part of a UUID that distinguishes it
        CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
             THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Sums of the selected runs' samples (see read/selected.sql), by the text of one label: :key. :limit; :for_table (not
--- NULL: several lines end with their sum). The label of a statement's comment counts first.
--- runs, wall_ms, cpu_ms: of all of them, exact and inside SQLite, as the label of a comment is counted (see
--- statement_parts); NULL where the label is one of the program's own, or single runs are chosen. sampled_runs: those with
--- samples under it. sampled_…_ms: what the samples add up to; of wall time those of type Real, or of CPU and OffCPU, where waits were sampled. percent: of all of
--- these samples' time, of CPU time where there is some.
+-- The sums of the selected runs' samples (see read/selected.sql), by the text of one label, :key. :limit; :for_table
+-- (not NULL: the sum of several lines in the last line). The label of a statement's comment takes precedence.
+-- runs, wall_ms, cpu_ms: of all runs, exact and inside SQLite, because the label of a comment is counted (see
+-- statement_parts); NULL if the program sets the label itself, or if single runs are selected. sampled_runs: those
+-- with samples under the label. sampled_…_ms: the sums of the samples; wall time is Real, or CPU and OffCPU if waits
+-- were sampled. percent: of the sum over all labels, of CPU time if there is any.
 WITH texts_of AS MATERIALIZED (SELECT labels, value FROM label_values WHERE key = :key),
 sums AS MATERIALIZED (
 	SELECT comment, labels, trace_type, sum(samples) AS samples, sum(value) AS value FROM temp.selected_sums GROUP BY 1, 2, 3),
@@ -29,7 +29,7 @@ parts AS MATERIALIZED (
 	       sum(p.cpu_time_ns - is_all * p.nested_cpu_time_ns) AS cpu
 	FROM temp.selected_parts AS s JOIN temp.selected_counts AS p ON p.normalized_query_hash = hash
 	WHERE s.runs IS NOT NULL GROUP BY 1, 2),
--- What a statement has beyond its parts was counted without labels.
+-- What a statement has in addition to its parts was counted without labels.
 counted AS (
 	SELECT label, runs, wall, cpu FROM parts
 	UNION ALL

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The statements that kept others waiting for locks of databases, by the time that these waited.
+-- The statements that kept others waiting for database locks, ordered by the time that those waited.
 SELECT
 	round(sum(wait_ns) / 1e6, 3) AS waited_ms,
 	round(max(wait_ns) / 1e6, 3) AS longest_ms,

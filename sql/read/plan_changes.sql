@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- When a statement's plan changed on a database (side_plans), and what a run took there before and after, from the
--- change before to the next one. was and now: the lines that only one of the plans has. The lines are
--- the first thousand of a plan, in its first 20,000 characters: each is cut off the rest, which is
--- copied for that, and the file may be anybody's.
--- Parameters, which may be NULL: :slower (not NULL: only where a run takes longer now), :limit,
--- :for_table.
+-- When a statement's plan changed on a database (side_plans), and the time of a run before and after the change, up
+-- to the neighbouring changes. was and now: the lines that only one of the plans has. Only the first thousand lines
+-- of a plan are compared, in its first 20,000 characters, because cutting off each line copies the rest, and the file
+-- may come from anybody.
+-- Parameters, which may be NULL: :slower (not NULL: only if a run takes longer now), :limit, :for_table.
 WITH RECURSIVE steps AS (
 	SELECT *, lag(plan_hash) OVER following AS was_hash
 	FROM side_plans WINDOW following AS (PARTITION BY hash, place ORDER BY side, start_ns, plan_hash)),
@@ -12,7 +11,7 @@ numbered AS (
 	SELECT *, sum(was_hash IS NOT plan_hash) OVER (
 		PARTITION BY hash, place ORDER BY side, start_ns, plan_hash ROWS UNBOUNDED PRECEDING) AS number
 	FROM steps),
--- of one plan, without another between
+-- of one plan without interruption
 times AS MATERIALIZED (
 	SELECT hash, place, CAST(number AS INTEGER) AS number, plan_hash, min(query) AS query, min(start_ns) AS start_ns,
 	       sum(runs) AS runs, sum(ns) AS ns

@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The nodes of the plans of the runs that are selected (see read/selected.sql), with their time: the
--- plan that took most first. Other plans of those statements, and those of a statement that is the only one, come
--- after, without a time: short runs have no samples. node -1 is what is not known, -2 preparing the
--- statement, -3 resetting or finalizing it, node 0 the statement's own work. loops and
--- rows: in all of the runs, where SQLite has counted them.
+-- The nodes of the selected runs' plans (see read/selected.sql), with their time; the plan that took most comes
+-- first. Other plans of those statements, and those of a statement that is the only one, follow without a time,
+-- because short runs have no samples. node -1 is time that is not known, -2 preparing the statement, -3 resetting or
+-- finalizing it, 0 the statement's own work. loops and rows: in all of the runs, if SQLite counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
 	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished
 	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
--- A statement is prepared again and again, and a node's number is an address of the program. Programs
--- whose plans are one have the same nodes in the same order; the newest program stands for all.
+-- A statement is prepared many times, and a node's number is an address of the program. Programs with the same plan
+-- have the same nodes in the same order, so the newest program represents all.
 known AS MATERIALIZED (
 	SELECT g.id AS program, x.normalized_query_hash AS hash, g.plan_hash AS plan_hash,
 	       max(g.id) OVER (PARTITION BY x.normalized_query_hash, g.plan_hash,
@@ -34,7 +33,7 @@ samples_of AS MATERIALIZED (
 	FROM temp.selected_sums
 	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY 1, 2, 3),
--- Outside of the interpreter the stack says what SQLite did.
+-- Outside the interpreter the stack shows what SQLite did.
 phases AS MATERIALIZED (
 	SELECT CAST(stack_id AS INTEGER) AS stack_id, stackPhase(trace) AS phase
 	FROM (SELECT DISTINCT stack_id FROM samples_of WHERE stack_id IS NOT NULL) JOIN stacks ON stacks.id = stack_id),
@@ -57,7 +56,7 @@ seen AS MATERIALIZED (
 	              strftime('%Y-%m-%d %H:%M:%S', max(last_ns) / 1000000000, 'unixepoch')) AS seen
 	FROM (SELECT DISTINCT newest, hash, plan_hash FROM known) JOIN temp.selected_periods USING (hash, plan_hash)
 	GROUP BY 1),
--- Rows that loops over whole tables visited, and rows that the statement returned, in a logged run.
+-- The rows that scans of whole tables visited, and the rows that the statement returned, in a logged run.
 visited AS MATERIALIZED (
 	SELECT newest, avg(fullscan_steps) AS steps, avg(result_rows) AS rows
 	FROM runs JOIN known USING (program) WHERE finished GROUP BY 1),

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The opcodes of the programs of the runs that are selected (see read/selected.sql), with their time. Those of a
--- trigger's program follow the one that calls it.
--- Parameters: :trace_type; :unit, self_ms is a number of that unit where it is not ns.
+-- The opcodes of the selected runs' programs (see read/selected.sql), with their time. The opcodes of a trigger's
+-- program follow the opcode that calls it.
+-- Parameters: :trace_type; :unit, if it is not ns, self_ms is a number of that unit.
 WITH runs AS MATERIALIZED (
 	SELECT id, program FROM temp.selected_runs WHERE program),
 newest AS (SELECT max(program) AS program FROM (SELECT program FROM runs ORDER BY id DESC LIMIT 1)),

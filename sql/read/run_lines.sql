@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The runs that are selected (see read/selected.sql), the costliest first, in temp.lines, with the columns that
--- read/causes.sql reads. Parameters, which may be left NULL: :by (wall, cpu, off, samples, start), :limit.
+-- The selected runs (see read/selected.sql), the costliest first, in temp.lines, with the columns for
+-- read/causes.sql. Parameters, which may be NULL: :by (wall, cpu, off, samples, start), :limit.
 DROP TABLE IF EXISTS temp.lines;
 
 CREATE TEMP TABLE lines AS

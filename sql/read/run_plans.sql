@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Whether the plan of each run of a statement is known, in a temporary view, and why not: the reason that is in the file
--- (known_reason), or what its samples and its end tell. The reason of several runs is that of the greatest rank. What
--- is no statement, a call of SQLite's as sqlite3_close(), has no row. For selected.sql and record/plans.sql.
+-- Whether the plan of each run of a statement is known, in a temporary view, and why not: the reason in the file
+-- (known_reason), or the one that follows from its samples and its end. The reason of several runs is the one with
+-- the greatest rank. Calls of SQLite that are not statements, such as sqlite3_close(), have no row. For selected.sql
+-- and record/plans.sql.
 DROP VIEW IF EXISTS temp.run_plans;
 
 CREATE TEMP VIEW run_plans AS

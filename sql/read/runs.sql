@@ -1,10 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Prints the runs of temp.lines: after read/run_lines.sql and read/causes.sql. :for_table (shorter: times without the
--- year, ids cut, the sum of several lines as the last one). :by as there.
--- Times are without the worker threads that SQLite made. sampled_ms is what the samples
--- add up to, on the CPU clock with :by cpu, else on the wall clock. wall_ms is the time
--- inside SQLite. A run whose end was not recorded has no rows: its times go to its
--- newest sample.
+-- Prints the runs of temp.lines. After read/run_lines.sql and read/causes.sql. :by as there. :for_table (shorter:
+-- times without the year, ids cut, the sum of several lines in the last line).
+-- Times exclude the worker threads that SQLite made. sampled_ms is the sum of the samples, on the CPU clock with :by
+-- cpu, otherwise on the wall clock. wall_ms is the time inside SQLite. A run whose end was not recorded has no rows;
+-- its times extend to its newest sample.
 WITH shown AS MATERIALIZED (
 	SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
 	                query_start_ns / 1000000000, 'unixepoch') AS started,
@@ -17,7 +16,7 @@ WITH shown AS MATERIALIZED (
 	                SELECT id FROM threads WHERE process = r.process AND thread_id = r.thread_id))) AS sampled_ms,
 	       iif(finished, result_rows, NULL) AS rows,
 	       waits,
-	       -- as much of a UUID as differs from the others
+	       -- the part of a UUID that distinguishes it
 	       CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
 	            THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
 	       notes,

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Which runs of queries a command is about, in temp.selected, what they left, in two
--- temporary views, and their statements, in temp.selected_statements: run this first, after
--- run_plans.sql, the others read them.
+-- Selects the runs of queries that a command covers, in temp.selected, their data, in two temporary views, and their
+-- statements, in temp.selected_statements. Run this after run_plans.sql and before the files that read these.
 --
 -- Parameters, all of which may be left NULL; what is given must all be so:
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
@@ -25,17 +24,16 @@ DROP TABLE IF EXISTS temp.selected_statements;
 DROP TABLE IF EXISTS temp.selected;
 DROP TABLE IF EXISTS temp.selected_labels;
 
--- id: of main.queries. All its samples lie between the two times. Row 0, "no query",
--- is there when no parameter is given: then all samples count.
+-- id: of main.queries. All its samples are between the two times. Row 0, "no query", is present if no parameter is
+-- given; then all samples count.
 CREATE TEMP TABLE selected (
 	id       INTEGER PRIMARY KEY,
 	first_ns INTEGER NOT NULL,
 	last_ns  INTEGER NOT NULL
 );
 
--- The label sets with the key of :label, and whether they have its value; and, where :label is
--- given, one more, so that the table is empty where it is not. Those of a statement's comments count
--- first.
+-- The label sets with the key of :label, and whether they have its value. If :label is given there is one more row,
+-- so the table is empty only without :label. The labels of a statement's comments take precedence.
 CREATE TEMP TABLE selected_labels (labels INTEGER PRIMARY KEY, matches INTEGER NOT NULL);
 INSERT INTO selected_labels
 SELECT labels, value || '' = substr(:label, 1 + instr(:label, '=')) FROM label_values
@@ -45,7 +43,7 @@ UNION ALL SELECT -1, 0 WHERE :label IS NOT NULL;
 INSERT INTO selected
 SELECT id, first_ns, last_ns
 FROM (
-	-- Two, since only one can use the index.
+	-- Two, because only one of them can use the index.
 	SELECT *, iif(query_start_ns, query_start_ns, first_ns) AS start_ns
 	FROM queries WHERE query_id = :query_id AND id <> 0
 	UNION ALL
@@ -93,7 +91,7 @@ SELECT id, first_ns, last_ns FROM queries
 WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
                           :process, :thread, :last, :label, :host, :service, :caller) IS NULL;
 
--- With their texts; those that have not `finished` as far as they are known.
+-- With their texts; for runs that have not ended, as far as known.
 CREATE TEMP VIEW selected_runs AS
 SELECT queries.*, coalesce(execution_ns, query_duration_ns) AS execution_time_ns,
        coalesce(statements.query, '') AS query,
@@ -115,7 +113,7 @@ FROM (SELECT hash, query, sum(kinds.ns) OVER (PARTITION BY hash) AS ns, known_re
       CROSS JOIN temp.run_plans AS p ON p.run = kinds.run)
 WHERE place = 1 AND NOT has_plan GROUP BY hash;
 
--- run: of main.queries, 0 when it is not known (a sample may outlive that row).
+-- run: of main.queries, 0 if not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS
 SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run, stack AS stack_id, truncated, weight,
        period_ns, size + weight * period_ns AS value, s.labels AS labels, wait, wait_ns, opcode, s.context AS context, s.span AS span
@@ -156,17 +154,17 @@ LEFT JOIN threads ON threads.id = thread
 LEFT JOIN program_opcodes AS o ON o.program = q.program AND o.address = nullif(s.opcode, 0)
 WINDOW stretch AS (PARTITION BY trace_type, run, thread ORDER BY timestamp_ns);
 
--- The types whose values are wall time together: CPU time and waits where both were sampled.
+-- The types whose values add up to wall time: CPU time and waits, if both were sampled.
 CREATE TEMP VIEW wall_types AS
 SELECT value AS trace_type
 FROM json_each((SELECT iif(max(trace_type = 'OffCPU') AND (max(trace_type = 'CPU') OR NOT max(trace_type = 'Real')),
                            '["CPU","OffCPU"]', '["Real"]') FROM series));
 
--- The statements, of all programs and databases together: their logged runs, and, unless single
--- runs are chosen (a label is no such choice), all of their runs as they were counted (see statement_stats): times and
--- counters are then those of all runs, times are inside SQLite, and `runs` is their number. It is
--- NULL for a statement that is in "(other)" (hash 0), and in a file of an older version, which
--- has counted none. Times in ns; nested_…: the part that lies in other runs, too.
+-- The statements, over all programs and databases: their logged runs, and all of their runs as they were counted (see
+-- statement_stats), unless single runs are selected (a label does not select single runs). Then times and counters
+-- are those of all runs, times are inside SQLite, and `runs` is the number of runs. `runs` is NULL for a statement in
+-- "(other)" (hash 0), and in files of older versions, which did not count runs. Times in ns; nested_…: the part that
+-- is also in other runs.
 CREATE TEMP TABLE selected_statements (
 	hash INTEGER PRIMARY KEY, query TEXT, runs INTEGER, logged INTEGER, samples INTEGER, newest INTEGER,
 	wall INTEGER, cpu INTEGER, outside INTEGER, nested_wall INTEGER, nested_cpu INTEGER, longest INTEGER,
@@ -186,9 +184,10 @@ SELECT normalized_query_hash, min(query), NULL, count(*) FILTER (WHERE finished)
 FROM temp.selected_runs
 GROUP BY normalized_query_hash;
 
--- What was counted of them. Under :label it is the runs with that label in a comment (see statement_parts), if all of
--- the statement's runs were counted by labels and none has the label from the program itself. What is not counted by
--- labels is NULL then, unless all runs have the label; how the times spread is taken to be the same under each.
+-- Their counters. With :label these are the runs with that label in a comment (see statement_parts), if all of the
+-- statement's runs were counted by labels and the program itself sets the label in none. Values that are not counted
+-- by labels are then NULL, unless all runs have the label. The spread of times is assumed to be the same for each
+-- label.
 INSERT INTO selected_statements
 WITH whole AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, min(query) AS query, sum(calls) AS calls, max(last_seen_ns) AS newest,
@@ -203,10 +202,10 @@ WITH whole AS MATERIALIZED (
 	  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
 	  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
 	  AND (:like IS NULL OR normalized_query_hash IN (
-		-- all of its texts: else it is about literals, which counters do not distinguish
+		-- all of its texts; otherwise :like matches literals, which counters do not distinguish
 		SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
 	GROUP BY normalized_query_hash
-	-- One that was only prepared is none.
+	-- A statement that was only prepared does not count.
 	HAVING sum(calls) > 0 OR normalized_query_hash IN (SELECT hash FROM temp.selected_statements)),
 matching AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, labels IN (SELECT labels FROM temp.selected_labels WHERE matches) AS matches, *
@@ -243,7 +242,7 @@ ON CONFLICT (hash) DO UPDATE SET
 	 excluded.vm_steps, excluded.fullscan_steps, excluded.sorts, excluded.autoindexes, excluded.prepares,
 	 excluded.prepare);
 
--- Under :failed, of each statement how many of all runs failed, if no other option chooses some of them.
+-- With :failed, how many of all runs of each statement failed, if no other option selects some of them.
 CREATE TEMP TABLE selected_failures AS
 SELECT normalized_query_hash AS hash, sum(errors) AS failed FROM statement_stats
 WHERE :failed IS NOT NULL
@@ -252,22 +251,22 @@ WHERE :failed IS NOT NULL
 	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
 GROUP BY 1;
 
--- Those that make up the whole: what is in "(other)" counts there. own_…: without the part that
--- others of them have, too.
+-- The statements that make up the total, including "(other)". own_…: without the part that other statements also
+-- have.
 CREATE TEMP VIEW selected_parts AS
 SELECT *, coalesce(runs, logged) AS known, wall - is_all * nested_wall AS own_wall, cpu - is_all * nested_cpu AS own_cpu
 FROM temp.selected_statements, (SELECT EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) AS is_all)
 WHERE runs IS NOT NULL OR NOT EXISTS (SELECT 1 FROM temp.selected_statements WHERE hash = 0);
 
--- The rows of statement_parts of the statements all of whose runs are counted.
+-- The rows of statement_parts of those statements that have all runs counted.
 CREATE TEMP TABLE selected_counts AS
 SELECT * FROM statement_parts
 WHERE normalized_query_hash IN (SELECT hash FROM temp.selected_statements WHERE runs IS NOT NULL)
   AND (:label IS NULL OR labels IN (SELECT labels FROM temp.selected_labels WHERE matches))
   AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))));
 
--- The plans of statements over time: a row for each time in which a statement had one on a database, with all runs then,
--- as statement_parts counts them. Where it does not, a row for each logged run whose plan is known.
+-- The plans of statements over time: a row for each period in which a statement had one plan on a database, with all
+-- runs in it, as statement_parts counts them; otherwise a row for each logged run with a known plan.
 CREATE TEMP TABLE selected_periods (
 	hash INTEGER, place TEXT, plan_hash INTEGER, start_ns INTEGER, last_ns INTEGER, runs INTEGER, ns INTEGER);
 
@@ -284,7 +283,7 @@ SELECT normalized_query_hash, database, g.plan_hash, query_start_ns, query_start
 FROM temp.selected_runs JOIN programs AS g ON g.id = program
 WHERE finished AND (normalized_query_hash, g.plan_hash) NOT IN (SELECT hash, plan_hash FROM temp.selected_periods);
 
--- SQLite's result codes of errors by name, the extended ones, too.
+-- The names of SQLite's error codes, including the extended ones.
 CREATE TEMP TABLE error_names (code INTEGER PRIMARY KEY, name TEXT);
 
 INSERT INTO error_names

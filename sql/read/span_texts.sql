@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The spans of a file with what export/spans.sql, push/spans.sql and push_span_log.sql need, the row of span_batches
--- that they are in, and the row of their process: as span_log in store_schema.sql, without what takes long. (Its
+-- The spans of a file with the columns that export/spans.sql, push/spans.sql and push/span_log.sql need, their rows
+-- of span_batches, and the rows of their processes. Like span_log in store_schema.sql, without the slow columns. (Its
 -- span_rows cannot use ->>.) query: a row of queries, 0: none.
 CREATE TEMP VIEW span_texts AS
 SELECT

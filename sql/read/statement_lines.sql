@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The statements that are selected (see read/selected.sql), all runs of one together, the costliest first, in
--- temp.lines: queries that differ only in their literals are one statement. The numbers are of all runs; where runs is
--- NULL, of the logged ones. Causes of waits are known of logged runs alone. Parameters, which may be left NULL: :by
--- (wall, cpu, off, samples, start), :limit, :part (the costliest that make up this part of all the time).
+-- The selected statements (see read/selected.sql), the costliest first, in temp.lines. Queries that differ only in
+-- their literals are one statement. The numbers are of all its runs, or of the logged ones if runs is NULL. Causes of
+-- waits are known only of logged runs. Parameters, which may be NULL: :by (wall, cpu, off, samples, start), :limit,
+-- :part (the costliest that make up this part of the total time).
 --
--- share: of the time of all that is selected. p99: 99 of 100 runs took no longer. Of all runs it is the bound of a
--- histogram whose bounds are powers of 2 of a ns, and not above the longest run.
+-- share: of the total time of the selection. p99: 99 of 100 runs took no longer. For all runs it is a bound of a
+-- histogram whose bounds are powers of 2 ns, and at most the longest run.
 DROP TABLE IF EXISTS temp.lines;
 
 CREATE TEMP TABLE lines AS
--- Runs that have not ended are in no count yet: what has passed by the newest sample of each.
+-- No counter includes runs that have not ended: their time up to the newest sample of each.
 WITH unfinished AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu,
 	       max(execution_time_ns) AS longest, sum(query_duration_ns - execution_time_ns) AS outside,
@@ -44,7 +44,7 @@ logged AS MATERIALIZED (
 	       sum(mutex_wait_ns) AS mutexes, sum(sleep_ns) AS sleeps, sum(other_wait_ns) AS others, sum(run_delay_ns) AS queue,
 	       max(iif(exception_code = 0, NULL, exception)) AS error
 	FROM temp.selected_runs WHERE finished AND normalized_query_hash IN (SELECT hash FROM chosen) GROUP BY 1),
--- Where no counter has all runs.
+-- If no counter has all runs.
 placed AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, execution_time_ns AS ns,
 	       row_number() OVER (PARTITION BY normalized_query_hash ORDER BY execution_time_ns) AS place,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Prints the statements of temp.lines: after read/statement_lines.sql and read/causes.sql. :for_table (fewer columns,
--- ids cut, the sum of several lines as the last one). :by as there. wall and cpu are of all runs, inside SQLite and with preparing;
--- sampled_ms is what the samples add up to, on the CPU clock with :by cpu, else on the wall clock.
--- statement is the normalized_query_hash in hexadecimal, in a table its beginning.
+-- Prints the statements of temp.lines. After read/statement_lines.sql and read/causes.sql. :by as there. :for_table
+-- (fewer columns, ids cut, the sum of several lines in the last line). wall and cpu are of all runs, inside SQLite
+-- and including preparing. sampled_ms is the sum of the samples, on the CPU clock with :by cpu, otherwise on the wall
+-- clock. statement is the normalized_query_hash in hexadecimal; in a table, its beginning.
 WITH sampled AS MATERIALIZED (
 	SELECT hash, sum(value) AS value FROM temp.selected_sums
 	WHERE :for_table IS NULL AND logged AND NOT is_worker

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The spans of the trace :trace_id, as they began. events: their names.
+-- The spans of the trace :trace_id, ordered by their start. events: their names.
 SELECT span_id,
        parent_span_id,
        trim(replace(replace(replace(operation_name, char(10), ' '), char(13), ' '), char(9), ' ')) AS name,

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stacks of the samples that fell into each span of the trace :trace_id, and into none of its
--- children: at most :limit a span, those with the most time first. stack: functions, leaf first. No sample
--- names a span that the flusher made of a run (a part with one span): the samples are the run's.
+-- The stacks of the samples in each span of the trace :trace_id, but in none of its children: at most :limit per
+-- span, those with the most time first. stack: functions, leaf first. No sample names a span that the flusher made
+-- from a run (a part with one span); the run's samples belong to it.
 WITH
 parts AS MATERIALIZED (
 	SELECT b.first_span AS first_span, b.first_span + 100000 AS last_span,

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The traces of requests that have ended, the slowest first. Parameters, which may be left NULL:
--- :by (duration, cpu, wait, spans, start: the newest first), :limit, :like (in the name of the root),
--- :since, :until (ns since 1970), :min_duration (ns), :process (number or program), :for_table
--- (shorter: times without the year). dropped: spans that were lost.
+-- The ended traces of requests, the slowest first. Parameters, which may be NULL: :by (duration, cpu, wait, spans,
+-- start: the newest first), :limit, :like (in the name of the root), :since, :until (ns since 1970), :min_duration
+-- (ns), :process (number or program), :for_table (shorter: times without the year). dropped: spans that were lost.
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 start_time_ns / 1000000000, 'unixepoch') AS started,
        round(duration_ns / 1e6, 3) AS wall_ms,

@@ -1,8 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The queries that took the most CPU time, with that of the worker threads SQLite made:
--- their exact times in ms, how many
--- samples of each kind they have, and how far the CPU time that the samples stand
--- for is off the exact one.
+-- The queries that took the most CPU time, with that of the worker threads that SQLite made: their exact times in ms,
+-- their numbers of samples of each kind, and the difference between the sampled and the exact CPU time.
 WITH slowest AS MATERIALIZED (
 	SELECT query_id, query_duration_ns, cpu_time_ns + worker_cpu_time_ns AS cpu_time_ns,
 	       samples_cpu, samples_real, query

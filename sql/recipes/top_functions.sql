@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where one query's CPU time went, by function: `self` is spent in the function
--- itself, `total` also in what it called. One query: bind :query_id (in the
--- sqlite3 shell: .parameter set :query_id "'…'"); otherwise the query that took
--- the most CPU time.
+-- Where one query's CPU time went, by function: `self` is the time in the function itself, `total` includes the
+-- functions that it called. Bind :query_id to choose the query (in the sqlite3 shell: .parameter set :query_id
+-- "'…'"); otherwise it is the query that took the most CPU time.
 WITH stacks AS MATERIALIZED (
 	SELECT stack_id, trace, sum(value) / 1e6 AS ms
 	FROM system.trace_log
@@ -12,8 +11,8 @@ WITH stacks AS MATERIALIZED (
 frames AS (
 	SELECT stack_id, ms, frame.key AS depth, addressToSymbol(frame.value) AS symbol
 	FROM stacks JOIN json_each(trace) AS frame),
--- Each function once a stack, however often it recurs there. Code without names
--- ("module+0x1234") counts as one function a module, "(module)".
+-- A function counts once per stack, however often it recurs there. Code without names ("module+0x1234") counts as one
+-- function per module, "(module)".
 functions AS (
 	SELECT iif(symbol GLOB '*+0x*', '(' || substr(symbol, 1, instr(symbol, '+0x') - 1) || ')',
 	           demangle(symbol)) AS function,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stacks that waited longest: cause, object, ms in all, the longest single wait, the stack.
+-- The stacks that waited longest: cause, object, total ms, the longest single wait, the stack.
 SELECT
 	wait_cause,
 	wait_object,

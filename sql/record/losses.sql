@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What processes that came after number :before have lost, and why.
+-- The losses of the processes after number :before, and their reasons.
 SELECT reason, sum(samples), sum(refusals)
 FROM losses
 WHERE process > :before

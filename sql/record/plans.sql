@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many statements with samples, of processes that came after number :before, have no plan that could be read, and of
--- how many; and the reasons. After read/run_plans.sql.
+-- Of the statements with samples, of the processes after number :before: how many have no known plan, how many there
+-- are, and the reasons. After read/run_plans.sql.
 WITH
 known AS MATERIALIZED (
 	SELECT hash, max(has_plan) AS has_plan, reason, max(rank) -- the reason of the greatest rank
 	FROM temp.run_plans WHERE process > :before AND samples > 0 AND library GROUP BY 1),
--- What SQLite does not explain has no plan to be missed.
+-- Statements that SQLite does not explain cannot lack a plan.
 missed AS (
 	SELECT reason, count(*) AS n FROM known
 	WHERE NOT has_plan AND reason NOT LIKE 'only %' GROUP BY 1 ORDER BY n DESC, reason)

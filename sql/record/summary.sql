@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What processes that came after number :before have left in a trace file. queries: as many rows as
--- query_log has of them. runs: all that have been counted since there were :runs_before, and those that have not ended;
--- where runs are not counted, those rows.
+-- The sums over the processes after number :before in a trace file. queries: their rows in query_log. runs: all runs
+-- counted since there were :runs_before, and those that have not ended; if runs are not counted, the rows.
 WITH
 came AS (SELECT id, process FROM threads WHERE process > :before),
 used AS (SELECT process, finished, finished OR statement AS is_shown FROM queries WHERE process > :before AND id > 0)
@@ -9,7 +8,7 @@ SELECT
 	(SELECT count(*) FROM samples WHERE series IN (
 		SELECT id FROM series WHERE thread IN (SELECT id FROM came))) AS samples,
 	(SELECT count(*) FROM used WHERE is_shown) AS queries,
-	-- Also those whose runs were counted, and no more.
+	-- Including processes of which only the runs were counted.
 	(SELECT count(*) FROM (
 		SELECT id FROM processes WHERE id > :before
 		UNION SELECT process FROM used

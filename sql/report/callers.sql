@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where the time of a report came from: the frame of each stack nearest to SQLite, or to what took the time, that is the
--- program's own. :trace_type, :unit, :limit as in report/functions.sql. After report/frames.sql.
+-- The callers in the program: for each stack, the program's own frame nearest to SQLite, or nearest to the function
+-- that took the time. :trace_type, :unit, :limit as in report/functions.sql. After report/frames.sql.
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),

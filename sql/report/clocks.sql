@@ -1,29 +1,26 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The time of the statements that are selected, of all their runs, as the clocks measured it,
--- and as the samples add up to it; that of threads that helped them (workers) apart: in temp.report_clocks, for
--- report/times.sql and report/functions.sql. After read/selected.sql and report/samples.sql.
+-- The time of the selected statements, over all their runs: as the clocks measured it, and as the sum of the samples.
+-- Threads that helped them (workers) are separate. In temp.report_clocks, for report/times.sql and
+-- report/functions.sql. After read/selected.sql and report/samples.sql.
 --
--- error_ms is one standard error of the sampled time. The points in time at which
--- samples are taken lie at even distances, the period p, with a first one that is
--- equally likely everywhere in a period. They hit a stretch of x periods
--- floor(x) times or, with the chance f = x - floor(x), once more;
--- the variance of that number is f (1 - f), which is at most 1/4 and at most x.
--- Over R stretches that are independent of each other (a logged run on a thread each), those
--- of runs that are too short for a line, of which all together are S periods long, and with
--- N samples that is at most min(R / 4 + S, N), and the error p * sqrt(min(R / 4 + S, N)). Where the
--- period changes C times within the stretches (the limits of what sampling costs), each change begins
--- with another phase and adds 1 at most: min(R / 4 + S + C, N).
--- For p stands the mean time of a sample, each counted by its time, and for N the
--- number of such samples, so that weights above 1 widen the error: both are of the
--- sum of times and the sum of their squares. Twice the error holds 95 of 100 cases.
+-- error_ms is one standard error of the sampled time. Samples are taken at equal distances, the period p, and the
+-- first moment is equally likely everywhere in a period. A stretch of x periods is hit floor(x) times or, with the
+-- probability f = x - floor(x), once more. The variance of that number is f (1 - f), which is at most 1/4 and at most
+-- x. For R independent stretches (each a logged run on a thread), for runs too short for a row, which together are S
+-- periods long, and with N samples, the variance is at most min(R / 4 + S, N), and the error p * sqrt(min(R / 4 + S,
+-- N)). If the period changes C times within the stretches (to limit the cost of sampling), each change begins a new
+-- phase and adds at most 1: min(R / 4 + S + C, N).
+-- p is the mean time of a sample, each weighted by its time, and N the corresponding number of samples, so weights
+-- above 1 increase the error; both follow from the sum of times and the sum of their squares. In 95 of 100 cases the
+-- true value is within twice the error.
 --
--- What no sample can have seen is a line of its own ("not sampled"), and part of the error: where the samples add up to
--- less than the exact time by more than twice the error, all that they lack. These are
--- waits and run queues of runs that are too short to be logged, and CPU time of threads that end before a timer is
--- armed for them. The exact times have it, and shares of samples do not.
+-- Time that no sample can have seen is a line of its own ("not sampled") and a part of the error. If the sum of the
+-- samples is less than the exact time by more than twice the error, it is the whole difference. It consists of waits
+-- and run queues of runs that are too short to be logged, and of CPU time of threads that end before their timer is
+-- armed. The exact times include it; shares of samples do not.
 --
--- Samples are taken inside SQLite, and so the exact times are those inside it: "wall" is
--- execution_time_ns. The program's own time between two rows of a query is a line of its own.
+-- Samples are taken inside SQLite, so the exact times are also those inside SQLite: "wall" is execution_time_ns. The
+-- program's own time between two rows of a query is a line of its own.
 DROP TABLE IF EXISTS temp.report_clocks;
 
 CREATE TEMP TABLE report_clocks AS
@@ -55,8 +52,8 @@ sampled AS MATERIALIZED (
 	             * sum(value) / sum(square))) AS error
 	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND finished = (SELECT has_ended FROM exact)
 	GROUP BY trace_type, is_worker HAVING sum(value) > 0),
--- Off the CPU: the waits' samples, or what the wall clock's have beyond the CPU's; and on it and
--- off it are the wall clock, where no samples are taken on that.
+-- Off the CPU: the samples of waits, or the wall clock's minus the CPU's. Without samples of the wall clock, the sum
+-- of both is the wall time.
 off AS MATERIALIZED (
 	SELECT samples, ns, error FROM sampled WHERE trace_type = 'OffCPU' AND NOT is_worker
 	UNION ALL
@@ -93,7 +90,7 @@ clocks AS (
 	FROM exact LEFT JOIN (SELECT sum(samples) AS samples, sum(value) AS ns FROM temp.report_parts WHERE trace_type = 'Real' AND NOT finished)
 	WHERE has_ended
 	UNION ALL
-	-- nothing exact is known of these
+	-- these have no exact value
 	SELECT 8, iif(trace_type = 'CPU', 'on CPU', 'off CPU') || ', unfinished', NULL, sum(samples), sum(value), NULL, 0
 	FROM temp.report_parts
 	WHERE trace_type IN ('CPU', 'OffCPU') AND NOT finished AND (SELECT has_ended FROM exact)

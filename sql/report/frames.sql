@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stacks of a report's samples, in temp.report_stacks, for those that come after: of the samples of :trace_type, of
--- which Wall is CPU and OffCPU together; and their functions, in temp.report_functions (src/cmd/file/stack_frames.h).
--- shape: one number for all stacks with the same functions, NULL for those of none. caller: see stackCaller(). After report/samples.sql. hash: 0; diff/stacks.sql has the statements' own.
+-- The stacks of a report's samples, in temp.report_stacks, for the files that follow: of the samples of :trace_type
+-- (Wall is CPU and OffCPU together); and their functions, in temp.report_functions (src/cmd/file/stack_frames.h).
+-- shape: one number for all stacks with the same functions, NULL without functions. caller: see stackCaller(). hash:
+-- 0; in diff/stacks.sql, that of the statement. After report/samples.sql.
 DROP TABLE IF EXISTS temp.report_functions;
 DROP TABLE IF EXISTS temp.report_stacks;
 DROP TABLE IF EXISTS temp.report_shapes;

@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where the time of a report went, by function: `self` is spent in the function
--- itself, `total` also in what it called. Code without a name is one line a module.
--- :trace_type, :limit, :full (not NULL: also functions that only called others). With a :unit other than ns the columns in ms are numbers of that
--- unit. After report/frames.sql and report/clocks.sql.
+-- Where the time of a report went, by function: `self` is the time in the function itself, `total` includes the
+-- functions that it called. Code without a name is one line per module. :trace_type, :limit, :full (not NULL: also
+-- functions that only called others). If :unit is not ns, the columns in ms are numbers of that unit. After
+-- report/frames.sql and report/clocks.sql.
 --
--- error is the standard error of self: of N samples each is in the function with
--- its share q of the time, so the share that is seen has sqrt(q (1 - q) / N), the
--- binomial one. Samples at even distances do no worse, unless what runs keeps time
--- with them. N is the number of samples, and less where they differ in the time
--- they stand for: sum squared through sum of squares. Of the time that no sample can have seen, as report/clocks.sql
--- has it, all or nothing may be the function's.
+-- error is the standard error of self. Each of N samples is in the function with the function's share q of the time,
+-- so the measured share has the binomial error sqrt(q (1 - q) / N). Samples at equal distances have no larger error,
+-- unless the program runs in step with them. N is the number of samples, or less if they represent different times:
+-- the squared sum divided by the sum of squares. The time that no sample can have seen (see report/clocks.sql) may
+-- belong to the function entirely or not at all.
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),

@@ -18,7 +18,7 @@ scans AS MATERIALIZED (
 	  AND compared NOT LIKE 'in expressions: %' AND compared <> ''),
 unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
-	-- A statement of the profiler's own that was sampled has a start, and no text.
+	-- A sampled statement of queryprof itself has a start, but no text.
 	WHERE NOT finished AND id <> 0 AND (statement OR query_start_ns = 0 AND EXISTS (
 		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
 SELECT what, value FROM (
@@ -30,7 +30,7 @@ SELECT what, value FROM (
 	UNION ALL
 	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted AND NOT (n = 0 AND EXISTS (SELECT 1 FROM unfinished))
 	UNION ALL
-	-- Where all runs are counted their number says it, but where there are no samples to be expected.
+	-- If all runs are counted, their number shows it, except if no samples are expected.
 	SELECT 4, 'logged runs', CASE WHEN all_n = 0 THEN 'none: no run took long enough, or had a sample'
 	                              WHEN NOT is_counted THEN printf('%,d of %,d', times.n, all_n)
 	                              WHEN times.n = 0 AND counted.n > 0 THEN 'none: no run took long enough, or had a sample' END

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where the time of a report went, by whole stack, leaf first, one function a line.
--- :limit. :full (not NULL): with all its frames, not as foldStack() shows it, the
--- command's own function. :unit as in report/functions.sql. After report/frames.sql.
+-- Where the time of a report went, by whole stack, leaf first, one function per line. :limit. :full (not NULL): with
+-- all frames, not folded by foldStack(), a function of the command. :unit as in report/functions.sql. After
+-- report/frames.sql.
 WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
 sums AS MATERIALIZED (
 	SELECT shape, sum(value) AS value, max(stack_id) AS one FROM temp.report_stacks JOIN temp.report_shapes USING (stack_id)
 	WHERE shape IS NOT NULL GROUP BY shape),
--- In the order in which they are shown, and no others: foldStack() counts on it. Texts are made of these alone.
+-- Exactly the shown stacks in their order, because foldStack() depends on it. Only these get texts.
 top AS MATERIALIZED (
 	SELECT value, shape, stackFunctions((SELECT trace FROM stacks WHERE id = one), :full) AS stack
 	FROM sums

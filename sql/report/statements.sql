@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The costliest statements of a report, with what their time went to in words: after read/statement_lines.sql and
+-- The costliest statements of a report, with the causes of their time in words. After read/statement_lines.sql and
 -- read/causes.sql.
 SELECT round(100 * share, 1) AS "share_%",
        round(wall / 1e6, 4) AS wall_ms,

@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The waits of a report by cause, object and stack, leaf first: those that took most. longest is the
--- longest single wait that was sampled. :limit; :full as in report/stacks.sql. After report/samples.sql.
+-- The waits of a report by cause, object and stack, leaf first, those that took most first. longest is the longest
+-- single sampled wait. :limit; :full as in report/stacks.sql. After report/samples.sql.
 WITH waits AS MATERIALIZED (
 	SELECT wait, stack_id, value, longest FROM temp.report_samples WHERE trace_type = 'OffCPU'),
 sums AS MATERIALIZED (
 	SELECT wait, shape, sum(value) AS value, max(longest) AS longest, max(stack_id) AS one
 	FROM waits LEFT JOIN temp.report_shapes USING (stack_id) GROUP BY wait, shape),
--- In the order in which they are shown, and no others: foldStack() counts on it. Texts are made of these alone.
+-- Exactly the shown stacks in their order, because foldStack() depends on it. Only these get texts.
 top AS MATERIALIZED (
 	SELECT *, coalesce(stackFunctions((SELECT trace FROM stacks WHERE id = one), :full), '') AS stack
 	FROM sums

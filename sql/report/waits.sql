@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where the time of the selected statements went: CPU, waits by cause, the rest. Times are of all runs; the causes of
--- waits are known of the logged ones, and what other runs were off the CPU for is a line of its own. After
--- selected.sql. No rows where they were not off the CPU for a hundredth of their time.
+-- Where the time of the selected statements went: CPU, waits by cause, the rest. Times are of all runs. The causes of
+-- waits are known only of the logged runs, so the time off the CPU of other runs is a line of its own. No rows if
+-- less than a hundredth of the time was off the CPU. After read/selected.sql.
 WITH logged AS MATERIALIZED (
 	SELECT total(coalesce(q.execution_ns, q.query_duration_ns)) AS time, total(q.cpu_time_ns) AS cpu,
 	       total(q.lock_wait_ns) AS locks, total(q.io_read_ns) AS reads, total(q.io_write_ns) AS writes,
@@ -9,7 +9,7 @@ WITH logged AS MATERIALIZED (
 	       total(q.other_wait_ns) AS others, total(q.run_delay_ns) AS queue, total(q.rest_ns) AS rest
 	FROM temp.selected_runs AS r JOIN queries AS q USING (id) WHERE q.finished),
 all_runs AS (SELECT total(own_wall) AS time, total(own_cpu) AS cpu FROM temp.selected_parts),
--- Runs that lie in others count once in all_runs.
+-- Nested runs count once in all_runs.
 sums AS MATERIALIZED (
 	SELECT max(logged.time, all_runs.time) AS time, max(logged.cpu, all_runs.cpu) AS cpu, locks, reads, writes, syncs, mutexes,
 	       sleeps, others, queue, rest,

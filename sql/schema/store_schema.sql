@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The trace file. One source: the library runs this text when it makes a file,
--- tests and people can run it as well. PRAGMA application_id and user_version are
--- set by the code (src/store/file/database.c), with the same transaction.
+-- The trace file. The library runs this text when it makes a file; tests and people can run
+-- it as well. The code (src/store/file/database.c) sets PRAGMA application_id and
+-- user_version in the same transaction.
 --
--- A new version only adds: tables, indexes, views, columns with a default. Older
--- files get what they lack of this text (src/store/file/upgrade.c).
+-- A new version only adds tables, indexes, views, and columns with a default.
+-- src/store/file/upgrade.c adds to older files what they lack of this text.
 --
--- Shape: a sample is one narrow row; all that repeats (where it was taken, its
--- stack, its query, the query's text) is a row of another table that samples name
--- by number. A row of those tables never changes its meaning.
+-- A sample is one narrow row. Everything that repeats (where it was taken, its stack, its
+-- query, the query's text) is a row of another table, which samples name by number. Rows of
+-- those tables never change their meaning.
 --
--- Times: ns since 1970, UTC. Numbers over 2^63 are stored as negative.
+-- Times are ns since 1970, UTC. Numbers above 2^63 are stored as negative.
 
--- The processes that wrote, one row each. The start time distinguishes processes with
--- recycled ids (or container ids, all of them 1).
+-- One row for each process that wrote. The start time distinguishes processes with recycled
+-- ids (or container ids, which are all 1).
 CREATE TABLE processes (
 	id               INTEGER PRIMARY KEY,
 	hostname         TEXT    NOT NULL,
@@ -31,9 +31,9 @@ CREATE TABLE threads (
 );
 CREATE INDEX threads_by_process ON threads (process, thread_id);
 
--- What samples of one type, thread and period have in common. trace_type is CPU or Real
--- for samples that a timer took; a reader takes any other for a type of its own, whose
--- values count `unit`. `epoch`: see epochs.
+-- What samples of the same type, thread and period share. trace_type is CPU or Real for
+-- samples that a timer took. Any other is a type of its own, whose values count `unit`.
+-- `epoch`: see epochs.
 CREATE TABLE series (
 	id         INTEGER PRIMARY KEY,
 	thread     INTEGER NOT NULL REFERENCES threads (id),
@@ -45,11 +45,11 @@ CREATE TABLE series (
 );
 CREATE INDEX series_by_thread ON series (thread);
 
--- The file's own address space: each module lies at `base`, chosen once, so that
--- a trace means the same whatever address a run loaded the module at. In the first
--- process the bases are the real ones. ELF address = address - base + elf_start.
--- Bit 62 (0x4000000000000000) of an address means: in no module, and the rest is
--- what it was in its process.
+-- The file has its own address space. Each module has a `base`, chosen once, so a trace
+-- means the same whatever address a run loaded the module at. In the first process the
+-- bases are the real ones. ELF address = address - base + elf_start. Bit 62
+-- (0x4000000000000000) marks an address in no module; the other bits are the address in its
+-- process.
 CREATE TABLE modules (
 	id        INTEGER PRIMARY KEY,
 	build_id  TEXT    NOT NULL, -- '': none; path, size and time identify it then
@@ -71,13 +71,13 @@ CREATE TABLE stacks (
 );
 CREATE INDEX stacks_by_hash ON stacks (hash);
 
--- What stands at the addresses of the traces, so that the file can be read where the
--- programs are not. An address that is not here has no name, or was not looked up yet
--- (see src/frames/embed.h).
+-- The names and lines at the addresses of the traces, so that the file can be read on
+-- another machine. An address without a row has no name, or was not looked up yet (see
+-- src/frames/embed.h).
 --
--- A row a function, `level` 0 the innermost: those that were inlined at the address,
--- each into the next one, and last (`inlined` 0) the one whose code it is. The line is
--- that of the address, and beyond level 0 that of the call that was inlined.
+-- One row per function. `level` 0 is the innermost. The functions inlined at the address
+-- come first, each inlined into the next one; the last (`inlined` 0) contains the code. The
+-- line at level 0 is that of the address; at other levels it is that of the inlined call.
 -- function, symbol and file are names, 0: not known.
 CREATE TABLE frames (
 	address  INTEGER NOT NULL,
@@ -95,10 +95,10 @@ CREATE TABLE names (
 	name TEXT NOT NULL UNIQUE
 );
 
--- Labels: why a sample was taken. A set is found by `hash`, of the two texts together; labels is a
--- JSON object, units another of the keys whose numbers have a unit. The two ids are those of the
--- label traceparent. `epoch`: see epochs. Each label of a set is a row of label_values; member is
--- what stands in the object.
+-- Labels: why a sample was taken. A set is found by `hash`, over both texts. labels is a
+-- JSON object. units is another one, with the keys whose numbers have a unit. The two ids
+-- are those of the label traceparent. `epoch`: see epochs. Each label of a set is a row of
+-- label_values, whose member is the label's text in the object.
 CREATE TABLE label_sets (
 	id            INTEGER PRIMARY KEY,
 	hash          INTEGER NOT NULL,
@@ -119,7 +119,8 @@ CREATE TABLE label_values (
 	PRIMARY KEY (labels, key)
 ) WITHOUT ROWID;
 
--- When each trampoline belonged to which set; until_ns 0: it does, or its process has ended.
+-- When each trampoline belonged to which set. until_ns 0: it still does, or its process has
+-- ended.
 CREATE TABLE label_uses (
 	process    INTEGER NOT NULL REFERENCES processes (id),
 	trampoline INTEGER NOT NULL,
@@ -139,7 +140,7 @@ CREATE TABLE trace_contexts (
 );
 CREATE INDEX trace_contexts_by_span ON trace_contexts (otel_span_id);
 
--- Texts of queries, once each. labels: of their comments.
+-- Texts of queries, once each. labels: those of their comments.
 CREATE TABLE statements (
 	id                    INTEGER PRIMARY KEY,
 	hash                  INTEGER NOT NULL,
@@ -150,13 +151,13 @@ CREATE TABLE statements (
 );
 CREATE INDEX statements_by_hash ON statements (hash);
 
--- What all runs of a statement came to, logged or not. Statements that differ in literals only
--- are one. When there are more than log_statements_max, the least used are put into one for each
--- program, "(other)", with the hash 0. statement: a row of statements, one of the texts. Times of
--- single runs (min_ns, max_ns, runs_…, execution_time_square) are inside SQLite; squares are sums
--- of ns^2. runs_0: runs below 2^10 ns; runs_i: from 2^(9+i) up to 2^(10+i) ns; runs_23: all above.
--- batch: state.statement_batches as the transaction left it that changed the row last; 0: one of a
--- version without it.
+-- The sums over all runs of a statement, logged or not. Statements that differ only in
+-- literals are one. If there are more than log_statements_max, the least used are combined,
+-- for each program, into "(other)" with the hash 0. statement: a row of statements, one of
+-- the texts. Times of single runs (min_ns, max_ns, runs_…, execution_time_square) are
+-- inside SQLite. Squares are sums of ns^2. runs_0: runs below 2^10 ns; runs_i: from 2^(9+i)
+-- up to 2^(10+i) ns; runs_23: all above. batch: the value of state.statement_batches after
+-- the transaction that last changed the row; 0: written by a version without it.
 CREATE TABLE statement_counters (
 	-- columns.h: statement_counters
 	normalized_query_hash INTEGER NOT NULL,
@@ -214,10 +215,12 @@ CREATE TABLE statement_counters (
 	PRIMARY KEY (normalized_query_hash, database, program)
 ) WITHOUT ROWID;
 
--- The same by the statement's plan and the labels of its comments. layout: of the program, which tells plans
--- apart, see programs.layout; 0: not known. period: how often the layout had changed before in its process: a change
--- of the plan begins a row. labels: a row of label_sets, 0: none. What statement_counters has beyond the sums of
--- these rows was counted without them: by an older version, or of a statement with too many.
+-- The same by the statement's plan and the labels of its comments. layout: that of the
+-- program, which distinguishes plans, see programs.layout; 0: not known. period: how often
+-- the layout had changed before in its process, because each change of the plan begins a
+-- row. labels: a row of label_sets, 0: none. If statement_counters exceeds the sums of
+-- these rows, an older version counted the rest, or the statement has too many plans and
+-- labels.
 CREATE TABLE statement_parts (
 	normalized_query_hash INTEGER NOT NULL,
 	database           TEXT    NOT NULL,
@@ -246,9 +249,10 @@ CREATE TABLE libraries (
 	version TEXT    NOT NULL
 );
 
--- Where the application called SQLite, in its own language; queries.call_stack names them, 0: not known. frames: a JSON
--- array of [file, line, function], newest first; line 0: not known. caller: file:line of the newest frame that is neither a
--- library's nor the language's own, or else of the newest one. hash: of the frames.
+-- Where the application called SQLite, in its own language. queries.call_stack names a row,
+-- 0: not known. frames: a JSON array of [file, line, function], newest first; line 0: not
+-- known. caller: file:line of the newest frame that belongs neither to a library nor to the
+-- language, or else of the newest frame. hash: of the frames.
 CREATE TABLE call_stacks (
 	id              INTEGER PRIMARY KEY,
 	hash            INTEGER NOT NULL,
@@ -258,10 +262,11 @@ CREATE TABLE call_stacks (
 );
 CREATE INDEX call_stacks_by_hash ON call_stacks (hash);
 
--- The programs that SQLite executed for statements with samples, and their plans; queries.program
--- names them. id: a hash of the text, the library and the opcodes. plan_hash: of the plan as a
--- tree, without numbers that move. first_seen_ns is for people: no code reads it. layout: of the program without
--- its text: a statement's plan as long as its tables and indexes lie where they are; 0: not known.
+-- The programs that SQLite executed for statements with samples, and their plans;
+-- queries.program names them. id: a hash of the text, the library and the opcodes.
+-- plan_hash: of the plan as a tree, without numbers that change. first_seen_ns is for
+-- people: no code reads it. layout: a hash of the program without its text. It identifies a
+-- statement's plan as long as its tables and indexes keep their root pages; 0: not known.
 CREATE TABLE programs (
 	id            INTEGER PRIMARY KEY,
 	statement     INTEGER NOT NULL, -- a row of statements
@@ -275,15 +280,16 @@ CREATE TABLE plans (
 	plan      TEXT NOT NULL -- a line a node, indented by its depth
 );
 
--- Why the plan of a program is not in `programs`: a sentence. queries.program names it, too.
+-- Why a program's plan is not in `programs`, as a sentence. queries.program names these
+-- rows, too.
 CREATE TABLE missing_plans (
 	program INTEGER PRIMARY KEY,
 	reason  TEXT    NOT NULL
 );
 
--- The nodes of a program's plan, as EXPLAIN QUERY PLAN has them, but that a loop inside another
--- one is its child; then those for what EXPLAIN QUERY PLAN does not name, and those of triggers. parent 0:
--- the statement.
+-- The nodes of a program's plan. They are those of EXPLAIN QUERY PLAN, except that a nested
+-- loop is a child of its enclosing loop. Then follow nodes for work that EXPLAIN QUERY PLAN
+-- does not name, and those of triggers. parent 0: the statement.
 CREATE TABLE plan_nodes (
 	program  INTEGER NOT NULL,
 	node     INTEGER NOT NULL,
@@ -293,7 +299,7 @@ CREATE TABLE plan_nodes (
 	PRIMARY KEY (program, node)
 ) WITHOUT ROWID;
 
--- What SQLite has counted of a run, where it is built to (SQLITE_ENABLE_STMT_SCANSTATUS).
+-- What SQLite counted during a run, if it was built with SQLITE_ENABLE_STMT_SCANSTATUS.
 CREATE TABLE plan_loops (
 	query INTEGER NOT NULL, -- a row of queries
 	node  INTEGER NOT NULL,
@@ -315,10 +321,10 @@ CREATE TABLE program_opcodes (
 	PRIMARY KEY (program, address)
 ) WITHOUT ROWID;
 
--- One row a query that was sampled or logged. Until its end is recorded `finished` is 0, and
--- the row says what is known so far: once `statement` is there also when it began, how long it
--- had run at its last sample, and how many it has; cpu_time_ns is what they add up to. All its
--- samples lie between first_ns and last_ns: that range stands in for an index on samples.
+-- One row for each query that was sampled or logged. Until its end is recorded, `finished`
+-- is 0 and the row has what is known so far: with `statement` also when it began, how long
+-- it had run at its last sample, and its number of samples; cpu_time_ns is their sum. All
+-- its samples are between first_ns and last_ns, so this range replaces an index on samples.
 -- Row 0 is "no query".
 CREATE TABLE queries (
 	id                INTEGER PRIMARY KEY,
@@ -391,10 +397,10 @@ CREATE INDEX queries_by_batch ON queries (batch);
 INSERT INTO queries (id, query_id, process, first_ns, last_ns)
 VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 
--- Ordered by time, which makes time ranges and "oldest first" cheap without an
--- index. The later of two samples of the same nanosecond gets the next one.
--- size: what the value has beyond weight * period_ns, in the unit of the series; 0 for samples that
--- a timer took (see sample_values).
+-- Ordered by time, which makes time ranges and "oldest first" cheap without an index. If
+-- two samples have the same nanosecond, the later one gets the next. size: what the value
+-- has in addition to weight * period_ns, in the unit of the series; 0 for samples that a
+-- timer took (see sample_values).
 CREATE TABLE samples (
 	timestamp_ns INTEGER PRIMARY KEY,
 	-- columns.h: samples
@@ -414,9 +420,9 @@ CREATE TABLE samples (
 	-- end of columns.h
 );
 
--- Where spans begin. statement: the normalized_query_hash of a statement whose runs are spans, or
--- whose preparations are (name is 'prepare'); the rest is empty then. wait: the same as in samples,
--- of waits; else 0.
+-- Where spans begin. statement: the normalized_query_hash of a statement whose runs are
+-- spans, or whose preparations are (name is 'prepare'); the other columns are empty then.
+-- wait: of waits, as in samples; otherwise 0.
 CREATE TABLE span_sites (
 	id        INTEGER PRIMARY KEY,
 	name      TEXT    NOT NULL,
@@ -428,22 +434,23 @@ CREATE TABLE span_sites (
 );
 CREATE INDEX span_sites_by_name ON span_sites (name, line, statement);
 
--- The sites of statements, of which there may be ever new ones: no row of span_batches behind `newest` names
--- the site. It goes when all up to there are removed.
+-- The sites of statements, whose number is not bounded. No row of span_batches after
+-- `newest` names the site. The site is removed when all rows up to `newest` are.
 CREATE TABLE statement_sites (
 	site   INTEGER PRIMARY KEY,
 	newest INTEGER NOT NULL
 );
 
--- Spans, as their thread handed them over: a row for its part of a trace, or more where that is
--- long. spans: JSON array; item i is the span with the id first_span + i, 0: there is none. A
--- span is an array: site, id less the parent's (0: the parent is the row's `parent`), start less
--- start_ns, duration, and where that differs the time that is not its children's, then flags
--- (1: without an end of its own; 2: ok; 4: error) and the row of queries, 0: none. trace_hi, trace_lo:
--- the 128 bits of the trace's id. lasted_ns: from start_ns to the last end. count, statements:
--- of spans. flags: 1: `parent` is another program's; 2: of the thread that began the trace.
--- duration_ns: of the trace, in the row with which it ended. dropped: spans that were lost. The newest row is
--- never removed, so that numbers only grow; it may have no spans.
+-- Spans, as their thread handed them over: a row for its part of a trace, or several if
+-- that is long. spans: a JSON array; item i is the span with the id first_span + i; 0:
+-- none. A span is an array: site; id minus the parent's (0: the parent is the row's
+-- `parent`); start minus start_ns; duration; if it differs, the time that is not its
+-- children's; flags (1: without an end of its own; 2: ok; 4: error); the row of queries, 0:
+-- none. trace_hi, trace_lo: the 128 bits of the trace's id. lasted_ns: from start_ns to the
+-- last end. count, statements: the numbers of spans. flags: 1: `parent` belongs to another
+-- program; 2: written by the thread that began the trace. duration_ns: of the trace, in the
+-- row that ended it. dropped: spans that were lost. The newest row is never removed, so
+-- that numbers only grow; it may have no spans.
 CREATE TABLE span_batches (
 	id          INTEGER PRIMARY KEY,
 	trace_hi    INTEGER NOT NULL,
@@ -460,10 +467,10 @@ CREATE TABLE span_batches (
 	duration_ns INTEGER,
 	spans       TEXT    NOT NULL
 );
--- Ids that queryprof makes begin with their time: rows come to the end of the index.
+-- Ids that queryprof makes begin with their time, so rows are appended to the index.
 CREATE INDEX span_batches_by_trace ON span_batches (trace_hi);
 
--- Further traces that a row's spans are part of.
+-- Other traces that a row's spans belong to.
 CREATE TABLE span_links (
 	batch    INTEGER NOT NULL,
 	trace_hi INTEGER NOT NULL,
@@ -493,12 +500,13 @@ CREATE TABLE span_notes (
 CREATE INDEX span_notes_by_batch ON span_notes (batch);
 CREATE INDEX span_notes_by_span ON span_notes (span);
 
--- The transactions that stored something, in their order, for those who follow the file;
--- queries.batch is the one that changed the row last. `process` wrote the batch. Its samples
--- in earlier batches lie at before_ns or before; those of this batch lie between first_ns and
--- last_ns, and `samples` is how many it had. `total` is how many the file has had up to and
--- including it, and `thread` the newest row of threads then, which no code of queryprof reads. The
--- newest batch and the newest thread are never removed, so that numbers only grow.
+-- The transactions that stored something, in order, for readers that follow the file;
+-- queries.batch names the last one that changed the row. `process` wrote the batch. Its
+-- samples in earlier batches are at before_ns or earlier; those of this batch are between
+-- first_ns and last_ns, and `samples` is their number. `total` is the number of samples
+-- that the file has had, including this batch, and `thread` the newest row of threads at
+-- that time, which no code of queryprof reads. The newest batch and the newest thread are
+-- never removed, so that numbers only grow.
 CREATE TABLE batches (
 	id        INTEGER PRIMARY KEY,
 	process   INTEGER NOT NULL,
@@ -510,15 +518,15 @@ CREATE TABLE batches (
 	thread    INTEGER NOT NULL
 );
 
--- The few samples that are not younger than all of their process in earlier batches.
+-- The few samples that are not newer than all samples of their process in earlier batches.
 CREATE TABLE late_samples (
 	timestamp_ns INTEGER PRIMARY KEY,
 	batch        INTEGER NOT NULL
 );
 
--- The losses of processes, for each reason a row. samples: of them, and of lines of
--- query_log. refusals: of timers, or of connections that could not be followed; their samples
--- were not counted.
+-- The losses of processes, one row for each reason. samples: lost samples and rows of
+-- query_log. refusals: of timers, or of connections that queryprof could not follow; nobody
+-- counted their samples.
 CREATE TABLE losses (
 	process  INTEGER NOT NULL REFERENCES processes (id),
 	reason   TEXT    NOT NULL,
@@ -529,9 +537,10 @@ CREATE TABLE losses (
 	PRIMARY KEY (process, reason, first_ns)
 ) WITHOUT ROWID;
 
--- The waits for locks of databases, as lock_waits shows them. query, holder: rows of queries, 0:
--- not known. lock: a row of wait_objects. refused: 1 the lock was not given, 2 the wait goes
--- on, or the process has ended in it. The newest row is never removed, so that numbers only grow.
+-- The waits for database locks, as lock_waits shows them. query, holder: rows of queries,
+-- 0: not known. lock: a row of wait_objects. refused: 1: the lock was not granted; 2: the
+-- wait continues, or the process ended during it. The newest row is never removed, so that
+-- numbers only grow.
 CREATE TABLE waits_for_locks (
 	id                INTEGER PRIMARY KEY,
 	query             INTEGER NOT NULL,
@@ -552,9 +561,10 @@ CREATE TABLE waits_for_locks (
 
 CREATE INDEX waits_for_locks_by_holder ON waits_for_locks (holder_transaction, process);
 
--- The transactions that lasted or that a statement waited for, as transaction_log shows them. number:
--- no other transaction of the process has it. first, last: rows of queries. outcome: 0 nothing was
--- written, 1 committed, 2 rolled back. waited_for: 1, a statement waited; no code reads it.
+-- The transactions that took long or that a statement waited for, as transaction_log shows
+-- them. number: unique in the process. first, last: rows of queries. outcome: 0: nothing
+-- was written; 1: committed; 2: rolled back. waited_for: 1: a statement waited; no code
+-- reads it.
 CREATE TABLE transactions (
 	id           INTEGER PRIMARY KEY,
 	process      INTEGER NOT NULL REFERENCES processes (id),
@@ -579,18 +589,18 @@ CREATE TABLE transactions (
 
 CREATE INDEX transactions_by_process ON transactions (process, start_ns);
 
--- Which stacks are still needed, without counting: time is cut into epochs, and a
--- stack carries the epoch in which it was last used. Whatever was written before
--- an epoch began is older than its start_ns.
+-- Which stacks are still needed, without counting references: time is divided into epochs,
+-- and a stack has the epoch in which it was last used. Everything written before an epoch
+-- began is older than its start_ns.
 CREATE TABLE epochs (
 	id       INTEGER PRIMARY KEY,
 	start_ns INTEGER NOT NULL
 );
 INSERT INTO epochs (id, start_ns) VALUES (1, 0);
 
--- identity: a random number, differs in another file under the same name. removals:
--- how often rows were removed to keep the size bound. A writer that finds either
--- changed forgets the numbers it knows. statement_batches: the transactions that changed
+-- identity: a random number that differs in another file with the same name. removals: how
+-- often rows were removed to keep the size limit. If either has changed, a writer discards
+-- the numbers that it remembers. statement_batches: the transactions that changed
 -- statement_counters. program_removals: how often programs were removed.
 CREATE TABLE state (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
@@ -601,15 +611,15 @@ CREATE TABLE state (
 );
 INSERT INTO state (id, identity, removals) VALUES (1, random(), 0);
 
--- Views use no function of JSON but json_each: SQLite 3.40 refuses the others where the
--- schema is not trusted. A CAST declares the type of an expression for readers that go by
--- declared types (ClickHouse): without it the column would be a text to them.
+-- Views use no JSON function except json_each, because SQLite 3.40 refuses the others if
+-- the schema is not trusted. A CAST declares the type of an expression for readers that use
+-- declared types (ClickHouse); without it they would read a text.
 
--- The frames of each stack, leaf first, a row a function: `frame` is the place in
--- trace, and functions that were inlined there have rows of their own, the innermost
--- at level 0. function is module+0x1234 where no name is known, 0x1234 in no module
--- (what it was in its process); symbol is '' then. function_id and module_id are 0 where there is none.
--- A stack has 512 frames at most; a text that is longer than those is not of queryprof's making.
+-- The frames of each stack, leaf first, one row per function. `frame` is the position in
+-- trace. Functions inlined there have rows of their own, the innermost at level 0. function
+-- is module+0x1234 if its name is not known, and 0x1234 (its address in the process) in no
+-- module; symbol is '' then. function_id and module_id are 0 if there is none. A stack has
+-- at most 512 frames; queryprof writes no longer texts.
 CREATE VIEW stack_frames AS
 SELECT
 	k.id AS stack_id,
@@ -636,8 +646,8 @@ LEFT JOIN modules AS m
   ON m.id = (SELECT i.id FROM modules AS i WHERE i.base <= a.value ORDER BY i.base DESC LIMIT 1)
   AND a.value < m.base + m.extent;
 
--- The causes of waits, and what was waited for: wait_cause and wait_object of trace_log. The flusher
--- makes the samples of run queues and page faults, which have no stack.
+-- The causes of waits, and what was waited for: wait_cause and wait_object of trace_log.
+-- The flusher makes the samples of run queues and page faults, so they have no stack.
 CREATE VIEW wait_causes AS
 SELECT column1 AS cause, column2 AS name, column3 AS description FROM (VALUES
 	(1, 'lock', 'a lock of a database, in the busy handler or in fcntl(); the object is the lock'),
@@ -699,10 +709,10 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(47, 'futex')
 );
 
--- What people read. The joins are outer ones so that those a query does not need
--- cost nothing. symbols and lines are parallel to trace: the function whose code it
--- is, and the line of the address (the module's path where lines are not known).
--- They take their time for every row: sum up by stack_id first.
+-- The view for people. The joins are outer joins, so a query does not pay for those that it
+-- does not need. symbols and lines are parallel to trace: the function that contains the
+-- code, and the line of the address (the module's path if lines are not known). They cost
+-- time for every row: group by stack_id first.
 CREATE VIEW trace_log AS
 SELECT
 	-- columns.h: trace_log
@@ -753,10 +763,11 @@ LEFT JOIN label_sets AS g ON g.id = s.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = s.context;
 
--- The transactions that other processes waited for. A process that waits knows the process of the holder,
--- not more: of that process's transactions with the database, the one that was open for the longest part of
--- the wait and had such a lock. A wait whose holder is not recorded, or has not ended yet, has no row.
--- Few transactions last much longer than the mean: the others are looked for near the wait.
+-- The transactions that other processes waited for. A process that waits knows only the
+-- process of the holder. Among that process's transactions on the database, the holder is
+-- the one that had such a lock and was open for the longest part of the wait. A wait has no
+-- row if its holder is not recorded or has not ended yet. Few transactions take much longer
+-- than the mean, so the others are searched only near the wait.
 CREATE VIEW foreign_lock_holders AS
 WITH
 typical AS MATERIALIZED (SELECT CAST(coalesce(30 * avg(duration_ns), 0) AS INTEGER) AS most_ns FROM transactions),
@@ -788,8 +799,9 @@ LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN wait_objects AS o ON o.object = l.lock
 WHERE l.holder_process_id <> 0 AND l.holder_transaction = 0;
 
--- The waits for locks of databases: the statement that waited, how long, and the holder: the statement that
--- took the lock, or, of a holder in another process, the first statement of its transaction.
+-- The waits for database locks: the statement that waited, how long, and the holder. The
+-- holder is the statement that took the lock, or, in another process, the first statement
+-- of its transaction.
 CREATE VIEW lock_waits AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', l.start_ns / 1000000000, 'unixepoch') || printf('.%06d', l.start_ns % 1000000000 / 1000) AS event_time_microseconds,
@@ -821,8 +833,8 @@ LEFT JOIN foreign_lock_holders AS f ON f.wait = l.id
 LEFT JOIN transactions AS ft ON ft.id = f.holder
 LEFT JOIN queries AS fq ON fq.id = ft.first;
 
--- The transactions that lasted or that somebody waited for: what each did, how long it kept its
--- locks, and what that cost others so far.
+-- The transactions that took long or that a statement waited for: what each did, how long
+-- it held its locks, and what that has cost other connections.
 CREATE VIEW transaction_log AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,
@@ -969,7 +981,8 @@ SELECT
 FROM statement_counters AS c
 LEFT JOIN statements AS x ON x.id = c.statement;
 
--- What each trampoline meant, for those who have stacks from elsewhere: its code has 32 bytes.
+-- What each trampoline meant, for readers with stacks from other profilers. Its code has 32
+-- bytes.
 CREATE VIEW label_history AS
 SELECT
 	-- columns.h: label_history
@@ -1014,11 +1027,11 @@ JOIN span_batches AS b ON b.id = p.batch
 CROSS JOIN json_each(b.spans) AS e
 WHERE e.type = 'array';
 
--- Names as opentelemetry_span_log of ClickHouse has them, where it has them. self_time_ns: the
--- time that is not that of children on the same thread. samples: those that fell into the span
--- and into none of its children. cpu_time_ns: of its thread while the span ran, from CPU
--- samples; cpu_time_error_ns: its standard error. waits, wait_time_ns: of its thread meanwhile, in
--- queries; each is a span, too.
+-- Columns have the names of ClickHouse's opentelemetry_span_log if it has them.
+-- self_time_ns: without the time of children on the same thread. samples: those in the span
+-- but in none of its children. cpu_time_ns: of its thread while the span ran, from CPU
+-- samples; cpu_time_error_ns: its standard error. waits, wait_time_ns: of its thread during
+-- the span, in queries; each wait is a span, too.
 CREATE VIEW span_log AS
 SELECT
 	printf('%016x%016x', r.trace_hi, r.trace_lo) AS trace_id,
@@ -1080,9 +1093,9 @@ LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS q ON q.id = r.query AND r.query
 LEFT JOIN statements AS y ON y.id = q.statement;
 
--- The traces that have ended, or a part of which has. root: the name of the first span; duration_ns:
--- from the first begin to the last end of such parts; cpu_time_ns: of samples in spans; wait_time_ns:
--- of their waits.
+-- The traces that have ended, or of which a part has. root: the name of the first span.
+-- duration_ns: from the first begin to the last end of these parts. cpu_time_ns: of samples
+-- in spans. wait_time_ns: of their waits.
 CREATE VIEW traces AS
 SELECT
 	printf('%016x%016x', b.trace_hi, b.trace_lo) AS trace_id,
