@@ -15,8 +15,9 @@
 #define FILTERS_VARIABLE "QUERYPROF_RECORD_FILTERS"
 
 #define FILTERS_UNSEEN                                                                                       \
-	"it has a seccomp filter that queryprof has not seen, and is left alone: put record behind what "    \
-	"installs it, or run a query before"
+	"it has a seccomp filter that queryprof did not see, so it is not recorded: put record after the "   \
+	"program that "                                                                                      \
+	"installs the filter, or run a query before"
 
 /* Of the calling thread; 0 also if they cannot be counted. */
 int filters_here(void);

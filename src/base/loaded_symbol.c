@@ -13,7 +13,7 @@
 #define RELOCATION_JUMP R_AARCH64_JUMP_SLOT
 #define RELOCATION_GOT R_AARCH64_GLOB_DAT
 #else
-#error "queryprof knows x86-64 and aarch64"
+#error "queryprof supports x86-64 and aarch64"
 #endif
 
 void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *tables)

@@ -208,7 +208,7 @@ int qp_attach(sqlite3 *db)
 		return QP_OK;
 	if (!session_of(db) && !(api = find_api(__builtin_return_address(0))))
 		return error_set(QP_SQLITE,
-		                 "qp_attach: no SQLite can be found by name; with a static copy, include "
+		                 "qp_attach: no SQLite was found by name; for a static copy, include "
 		                 "sqlite3.h before queryprof.h, or call qp_attach_of()");
 	return attach_from_c(db, api);
 }
@@ -225,7 +225,7 @@ int qp_attach_of(sqlite3 *db, const qp_sqlite *sqlite)
 	if (is_fetching)
 		return QP_OK;
 	if (!session_of(db) && !(api = fetch_api(sqlite)))
-		return error_set(QP_SQLITE, "qp_attach: SQLite loads no extensions");
+		return error_set(QP_SQLITE, "qp_attach: this SQLite does not load extensions");
 	return attach_from_c(db, api);
 }
 

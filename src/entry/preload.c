@@ -138,8 +138,8 @@ static void first_open(const void *routines)
 
 static void found_elsewhere(const char *path)
 {
-	refused(path, "it was loaded into a namespace of its own (dlmopen()), where queryprof does not "
-	              "follow SQLite");
+	refused(path, "it was loaded into a separate namespace (dlmopen()), where queryprof does not follow "
+	              "SQLite");
 }
 
 /* "sh/usr/bin/dash": a name has no slash. */

@@ -404,7 +404,7 @@ const struct export_format export_flamegraph = {
 	.name = "flamegraph",
 	.compares = true,
 	.has_times = true,
-	.summary = "an HTML page, all in one file, for the browser; time",
+	.summary = "an HTML page in one file, for the browser; time",
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
 	.writer_size = sizeof(struct writer),
 	.add = add_flamegraph,

@@ -195,7 +195,7 @@ static bool end_json(void *ended, bool complete)
 
 const struct export_format export_json = {
 	.name = "json",
-	.summary = "tables with all that is known; samples, periods, ns",
+	.summary = "tables with all data; samples, periods, ns",
 	.writer_size = sizeof(struct writer),
 	.add = add_json,
 	.end = end_json,

@@ -39,13 +39,13 @@
 
 /* In force from the next look on. */
 SETTING_NUMBER(max_threads, "", 1, 100000, 16, .name = "query_profiler_max_threads", .zero = "no limit",
-               .description = "Threads that are sampled at the full rate at once on the wall clock; with "
-                              "more in queries each has as many times fewer samples, of more weight");
+               .description = "Threads sampled on the wall clock at the full rate at the same time; with "
+                              "more threads in queries, each has fewer samples, which weigh more");
 SETTING_NUMBER(
 	max_percent, "%", 1, 100, 2, .name = "query_profiler_max_overhead_percent", .zero = "no limit",
 	.description =
-		"The cost that samples may have, of the queries' CPU time or of one processor's; above "
-		"it there are fewer, of more weight");
+		"Limit of the sampling cost, of the queries' CPU time or of one processor; above it samples "
+		"are fewer and weigh more");
 static uint64_t in_queries, threads_then, cost_ppm, signal_ns; /* atomic */
 static uint64_t storing_now, stored_now;                       /* atomic; budget_note_storing() */
 static uint64_t checked_ns;  /* atomic, CLOCK_REALTIME: the last one of a handler */

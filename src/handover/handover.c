@@ -164,14 +164,14 @@ static int share_memory(size_t size)
 	bool is_requested = memory < 0;
 	int to;
 
-	refusal = "none of its sockets can be reached";
+	refusal = "none of its sockets is reachable";
 	to = send_message((struct handover_message){ .memory_bytes = is_requested ? size : 0 }, descriptors,
 	                  is_requested ? 0 : HANDOVER_DESCRIPTORS);
 	if (to >= 0 && is_requested)
 		memory = await_memory(to);
 	is_done = to >= 0 && memory >= 0;
 	if (to >= 0)
-		refusal = is_done ? NULL : "there is no memory for it";
+		refusal = is_done ? NULL : "out of memory for it";
 	if (!is_done)
 		close_if_open(memory);
 	close_if_open(to);

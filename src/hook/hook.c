@@ -83,7 +83,7 @@ static void log_hooks(int first)
 {
 	for (int i = first; i < hooks_count; i++)
 		if (!hooks[i].real)
-			debug_log(DEBUG_HOOKS, "%s: not hooked, the process has no such function",
+			debug_log(DEBUG_HOOKS, "%s: not hooked, because the process has no such function",
 			          hooks[i].symbol);
 		else
 			debug_log(DEBUG_HOOKS, "%s: slots in its own library %d, elsewhere %d",

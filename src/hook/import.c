@@ -36,7 +36,7 @@
 #define RELOCATION_GOT R_AARCH64_GLOB_DAT
 #define RELOCATION_WORD R_AARCH64_ABS64
 #else
-#error "queryprof knows x86-64 and aarch64"
+#error "queryprof supports x86-64 and aarch64"
 #endif
 
 struct object {
@@ -444,7 +444,7 @@ static void patch_spared(const struct spared *one)
 	                  write_slot(&search.object, one->slot, one->hook->replacement);
 
 	debug_log(DEBUG_HOOKS, "%s, spared until now: %s", one->hook->symbol,
-	          is_patched ? "patched" : "not patched, it leads elsewhere or cannot be written");
+	          is_patched ? "patched" : "not patched, because it leads elsewhere or cannot be written");
 }
 
 void import_end_sparing(void)
@@ -463,8 +463,8 @@ static void patch_slot(struct scope *scope, const char *symbol, void **slot)
 
 	if (!hook || !is_in_data(object, slot)) {
 		debug_log(DEBUG_HOOKS, "%s of %s: not patched, %s", symbol, name,
-		          scope->is_unsure ? "it is not known yet which library it will be bound to"
-		                           : "it leads to another function of this name, or must stay");
+		          scope->is_unsure ? "its library is not yet known"
+		                           : "it leads to another function of this name, or must not change");
 		return;
 	}
 	if (is_sparing && hook->spares_family && is_of_family(scope->table, object)) {

@@ -196,7 +196,7 @@ qp_label_set *qp_labels_new(const qp_label *labels, size_t count_of_labels)
 
 	for (size_t i = 0; i < count_of_labels; i++) {
 		if (!labels[i].key || !labels[i].key[0]) {
-			error_set(QP_INVALID, "qp_labels_new: label %zu has no key: expected a text", i);
+			error_set(QP_INVALID, "qp_labels_new: label %zu has no key; expected a text", i);
 			label_pairs_free(&pairs);
 			return NULL;
 		}
@@ -214,7 +214,7 @@ qp_label_set *qp_labels_new(const qp_label *labels, size_t count_of_labels)
 	if (!set)
 		error_set(count_of_labels ? QP_NOMEM : QP_INVALID,
 		          count_of_labels ? "qp_labels_new: no memory"
-		                          : "qp_labels_new: 0 labels: expected one or more");
+		                          : "qp_labels_new: 0 labels; expected one or more");
 	label_pairs_free(&pairs);
 	return set;
 }

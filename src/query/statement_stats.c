@@ -56,7 +56,8 @@ static int set_max(const struct setting_value *value, char **reason)
 
 SETTING_NUMBER(most, "", 16, STATEMENTS_MAX_MOST, STATEMENTS_MAX_DEFAULT, .name = "log_statements_max",
                .zero = "nothing is counted", .apply = set_max,
-               .description = "Statements that statement_stats counts apart; the least used are \"(other)\"");
+               .description = "Statements that statement_stats counts separately; the least used are "
+                              "counted as \"(other)\"");
 
 size_t statement_stats_max(void)
 {

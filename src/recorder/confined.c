@@ -39,12 +39,12 @@ static void add(const char *between, const char *text)
 }
 
 static const char *const losses[OWN_LOSSES] = {
-	[LOST_TIMERS] = "timers take no samples any more",
-	[LOST_NEW_TIMERS] = "in threads whose first query comes later timers take no samples",
+	[LOST_TIMERS] = "timers no longer take samples",
+	[LOST_NEW_TIMERS] = "threads whose first query comes later have no samples of timers",
 	[LOST_CPU] = "CPU times of later runs are too small",
-	[LOST_SWITCHES] = "page faults, switches and what is read or written are not counted, and CPU times "
+	[LOST_SWITCHES] = "page faults, switches and bytes read or written are not counted, and CPU times "
 			  "are less exact",
-	[LOST_MODULES] = "calls of SQLite in modules that are loaded later may not be seen",
+	[LOST_MODULES] = "calls of SQLite from modules that are loaded later may be missing",
 	[LOST_THREADS] = "threads whose first query comes later are not recorded",
 	[LOST_CHILDREN] = "children that are forked later are not recorded",
 };
@@ -68,7 +68,7 @@ static void make_sentence(const struct confinement *confinement, const char *sto
 		if (all_losses >> i & 1 && !is_refused)
 			add(storing || strchr(sentence, ':') ? "; " : ": ", losses[i]);
 	if (!strchr(sentence, ':'))
-		add(": ", "all is recorded without them");
+		add(": ", "recording works without them");
 	__atomic_store_n(&is_sentence_set, true, __ATOMIC_RELEASE);
 }
 
@@ -80,9 +80,9 @@ static const char *end_store(void)
 		process->stop();
 	storing_here()->confine("the program's seccomp filter forbids the system calls of the store");
 	if (is_elsewhere)
-		return "queryprof record stores what comes later";
+		return "use queryprof record to store later samples";
 	__atomic_store_n(&is_refused, true, __ATOMIC_RELEASE);
-	return "no query is recorded any more";
+	return "queries are no longer recorded";
 }
 
 static void begins(const struct confinement *confinement)

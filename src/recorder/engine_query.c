@@ -105,7 +105,7 @@ int engine_query_begin(const qp_query *given, const char *function, bool is_shar
 		return error_set(QP_INVALID, "qp_query.size = %zu: set it to sizeof(qp_query), %zu",
 		                 given->size, sizeof(*given));
 	if (given->query_id && strlen(given->query_id) > QUERY_ID_MAX)
-		return error_set(QP_INVALID, "qp_query.query_id has %zu bytes: allowed are up to %d",
+		return error_set(QP_INVALID, "qp_query.query_id has %zu bytes; at most %d are allowed",
 		                 strlen(given->query_id), QUERY_ID_MAX);
 	thread = sampler_thread();
 	query = thread ? take() : NULL;

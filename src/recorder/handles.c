@@ -106,7 +106,7 @@ int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char 
 
 	if (!handle || !is_begun(handle))
 		return error_set(QP_INVALID, "qp_query_finish: %s",
-		                 handle ? "the handle's query has been finished" : "no handle");
+		                 handle ? "the handle's query has already ended" : "no handle");
 	if (inside.handle == handle)
 		leave();
 	if (thread && handle->settings.log_queries) {

@@ -298,7 +298,7 @@ int qp_flush(int timeout_ms)
 	if (!process_running())
 		return error_set(QP_NOT_RUNNING, "qp_flush: queryprof is not running, call qp_init() first");
 	if (!storing_here()->drain(timeout_ms))
-		return error_set(QP_STORE, "qp_flush: not all was stored within %d ms", timeout_ms);
+		return error_set(QP_STORE, "qp_flush: some data was not stored within %d ms", timeout_ms);
 	reason = storing_here()->error();
 	return reason ? error_detach(QP_STORE, reason, "") : QP_OK;
 }

@@ -13,8 +13,8 @@ static bool is_fixed; /* atomic */
 static int refuse(const struct setting_value *value, char **reason);
 SETTING_NUMBER(wanted, "bytes", RING_MIN_BYTES, RING_MAX_BYTES, 8 * MIB, .name = "trace_log_ring_bytes",
                .apply = refuse,
-               .description = "Memory for samples on their way to the trace file; rounded up to a power "
-                              "of two, fixed once the library has started");
+               .description = "Memory for samples that are not yet in the trace file; rounded up to a power "
+                              "of two, and fixed when the library starts");
 
 static int refuse(const struct setting_value *value, char **reason)
 {

@@ -29,7 +29,7 @@ int qp_set(sqlite3 *db, const char *name, const char *value)
 	if (code)
 		return code;
 	if (!name || !value)
-		return error_set(QP_INVALID, "qp_set: a name and a value are needed");
+		return error_set(QP_INVALID, "qp_set: NULL; a name and a value are required");
 	settings_init();
 	code = session_set(session, name, value, SETTING_FROM_C, &error);
 	return code ? error_detach(code, error, "the setting was refused") : QP_OK;
@@ -62,11 +62,11 @@ int qp_get(sqlite3 *db, const char *name, char *value, size_t size)
 	if (code)
 		return code;
 	if (!name || !value || !size)
-		return error_set(QP_INVALID, "qp_get: a name and room for the value are needed");
+		return error_set(QP_INVALID, "qp_get: NULL; a name and memory for the value are required");
 	settings_init();
 	text = settings_get(session ? &session->settings : NULL, name);
 	if (!text)
-		return error_set(QP_NOT_FOUND, "no setting is named %s", name);
+		return error_set(QP_NOT_FOUND, "there is no setting %s", name);
 	snprintf(value, size, "%s", text);
 	free(text);
 	return QP_OK;

@@ -45,7 +45,7 @@ struct setting {
 	int64_t min, max, default_value; /* of a text: max is its largest size in bytes */
 	const char *default_text;
 	const char *zero;    /* what 0 stands for where it is allowed besides min..max, else NULL */
-	const char *allowed; /* of a text: what a message has behind "allowed", NULL: any text */
+	const char *allowed; /* of a text: what a message has after "expected", NULL: any text */
 	bool is_process_wide;
 	bool is_hosts;             /* SQL may not change it */
 	bool is_for_one_statement; /* and not in the environment */

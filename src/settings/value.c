@@ -22,15 +22,15 @@ static char *allowed(const struct setting *setting)
 	const char *space = setting->unit[0] ? " " : "";
 
 	if (setting->allowed)
-		return text_format("allowed %s", setting->allowed);
+		return text_format("expected %s", setting->allowed);
 	if (setting->form == SETTING_IS_SWITCH)
-		return text_format("allowed are 0 (off) and 1 (on)");
+		return text_format("expected 0 (off) or 1 (on)");
 	if (setting_is_text(setting))
-		return text_format("allowed are texts of at most %lld bytes", (long long)setting->max);
+		return text_format("expected a text of at most %lld bytes", (long long)setting->max);
 	if (setting->zero)
-		return text_format("allowed are 0 (%s) and %lld to %lld%s%s", setting->zero,
+		return text_format("expected 0 (%s) or %lld to %lld%s%s", setting->zero,
 		                   (long long)setting->min, (long long)setting->max, space, setting->unit);
-	return text_format("allowed are %lld to %lld%s%s", (long long)setting->min, (long long)setting->max,
+	return text_format("expected %lld to %lld%s%s", (long long)setting->min, (long long)setting->max,
 	                   space, setting->unit);
 }
 

@@ -21,8 +21,8 @@ BOUNDED_WAIT_DEFINE(for_room, "the end of a trace: room in the ring", BOUND_MS(6
 #define NAP_NS 100000
 
 SETTING_NUMBER(wait_ms, "ms", 0, 60000, 0, .name = "trace_wait_ms",
-               .description = "Longest time that a thread waits for room when it hands over spans; 0: spans "
-                              "without room are dropped and counted");
+               .description = "Longest time that a thread waits for space when it hands over spans; 0: "
+                              "spans without space are dropped and counted");
 
 static bool is_open(const struct span_entry *entry)
 {

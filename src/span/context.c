@@ -229,7 +229,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	if (!thread)
 		return error_set(QP_NOMEM, "a trace cannot begin: no memory");
 	if (thread->depth == SPAN_CONTEXTS)
-		return error_set(QP_INVALID, "a trace cannot begin: %d are begun on this thread",
+		return error_set(QP_INVALID, "a trace cannot begin: this thread already has %d open traces",
 		                 SPAN_CONTEXTS);
 	start_numbers(thread, slot);
 	thread->realtime_offset = slot->realtime_offset_ns = clock_offset_ns(slot->realtime_offset_ns);
@@ -245,7 +245,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 	                   !(context->chunk = acquire_chunk(thread, NULL)))) {
 		free(context->links);
 		return error_set(link_count > LINKS_MAX ? QP_INVALID : QP_NOMEM, "a trace cannot begin: %s",
-		                 link_count > LINKS_MAX ? "1 to 1000 handles are allowed" : "no memory");
+		                 link_count > LINKS_MAX ? "expected 1 to 1000 handles" : "no memory");
 	}
 	sites_publish(); /* a child of fork() may know numbers that are not in its ring */
 	if (flags & BATCH_ROOT)

@@ -38,8 +38,8 @@ int handle_trace_begin(const char *traceparent)
 	if (traceparent) {
 		if (!traceparent_parse(traceparent, &of))
 			return error_set(QP_INVALID,
-			                 "traceparent = %s: a text as 00-32 hex digits-16 hex digits-2 hex "
-			                 "digits is allowed",
+			                 "traceparent = %s; expected 00-32 hex digits-16 hex digits-2 hex "
+			                 "digits",
 			                 traceparent);
 		flags |= BATCH_REMOTE;
 	} else {
@@ -91,7 +91,7 @@ int handle_follow(const qp_span_handle *handles, size_t count)
 	int code;
 
 	if (!count || count > 1000)
-		return error_set(QP_INVALID, "qp_span_follow: count = %zu: 1 to 1000 are allowed", count);
+		return error_set(QP_INVALID, "qp_span_follow: count = %zu; expected 1 to 1000", count);
 	links = malloc(count * sizeof(*links));
 	if (!links)
 		return error_set(QP_NOMEM, "qp_span_follow: no memory");

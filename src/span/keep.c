@@ -47,16 +47,16 @@ static int set_rules(const struct setting_value *value, char **reason)
 	return rules ? QP_OK : QP_INVALID;
 }
 
-SETTING_TEXT(
-	rules_text, SETTING_IS_TEXT, SETTING_WORDS_BYTES, "all", .name = "trace_keep", .apply = set_rules,
-	.allowed = "are all, or of slow, sampled and random one or more, separated by commas",
-	.description = "Which traces of requests are kept, decided at their end: all; slow: from "
-		       "trace_keep_min_duration_ns on; sampled: a sample fell into a span; random: one of "
-		       "trace_keep_one_of");
+SETTING_TEXT(rules_text, SETTING_IS_TEXT, SETTING_WORDS_BYTES, "all", .name = "trace_keep",
+             .apply = set_rules,
+             .allowed = "all, or one or more of slow, sampled and random, separated by commas",
+             .description = "Which traces of requests are kept, decided when they end: all; slow: at least "
+                            "trace_keep_min_duration_ns; sampled: with a sample in a span; random: one of "
+                            "trace_keep_one_of");
 SETTING_NUMBER(least_ns, "ns", 0, PERIOD_MAX_NS, 10000000, .name = "trace_keep_min_duration_ns",
-               .description = "With slow in trace_keep: least duration of a trace that is kept");
+               .description = "With slow in trace_keep: the least duration of a trace that is kept");
 SETTING_NUMBER(one_of, "", 1, INT64_MAX, 1000, .name = "trace_keep_one_of",
-               .description = "With random in trace_keep: one of so many traces is kept");
+               .description = "With random in trace_keep: one of this many traces is kept");
 
 static uint64_t get_one_of(void)
 {

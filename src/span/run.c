@@ -32,9 +32,9 @@ static int set_statements(const struct setting_value *value, char **reason)
 }
 
 SETTING_TEXT(statements_text, SETTING_IS_TEXT, SETTING_WORDS_BYTES, "inside", .name = "trace_statements",
-             .apply = set_statements, .allowed = "are off, inside and all",
-             .description = "Runs of statements that are spans: off: none; inside: those inside a "
-                            "trace; all: a run outside of one is a trace by itself");
+             .apply = set_statements, .allowed = "off, inside or all",
+             .description = "Which runs of statements are spans: off: none; inside: those inside a trace; "
+                            "all: all, and a run outside a trace is a trace of its own");
 
 static struct span_entry entry_of(const struct span_run_end *end)
 {

@@ -59,7 +59,7 @@ static const char *text_argument(sqlite3_context *context, const char *function,
 	if (sqlite3_value_type(argument) == SQLITE_NULL)
 		return NULL;
 	if (sqlite3_value_type(argument) == SQLITE_BLOB) {
-		result_error(context, "%s: a blob, where a text is expected", function);
+		result_error(context, "%s: a blob; expected a text", function);
 		return NULL;
 	}
 	text = (const char *)sqlite3_value_text(argument);
@@ -103,7 +103,7 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 		if (!text)
 			return;
 		if (!address_parse(text, &address)) {
-			result_error(context, "%s: '%.*s' is no address; expected an integer", function,
+			result_error(context, "%s: '%.*s' is not an address; expected an integer", function,
 			             shown(text), text);
 			return;
 		}
@@ -155,7 +155,7 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 	}
 	text = stack_text(space_of(context), trace, separator, &bad);
 	if (bad)
-		result_error(context, "traceToText: '%.*s' is no trace; expected a JSON array of integers",
+		result_error(context, "traceToText: '%.*s' is not a trace; expected a JSON array of integers",
 		             shown(trace), trace);
 	else if (!text)
 		sqlite3_result_error_nomem(context);
@@ -176,7 +176,7 @@ static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, i
 	}
 	text = text_argument(context, "flameGraph", argument);
 	if (text)
-		result_error(context, "flameGraph: '%.*s' is no weight; expected a number", shown(text),
+		result_error(context, "flameGraph: '%.*s' is not a weight; expected a number", shown(text),
 		             text);
 	return false;
 }
@@ -199,7 +199,7 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 	if (!graph || !flame_graph_add(graph, trace, weight, &bad)) {
 		if (bad)
 			result_error(context,
-			             "flameGraph: '%.*s' is no trace; expected a JSON array of integers",
+			             "flameGraph: '%.*s' is not a trace; expected a JSON array of integers",
 			             shown(trace), trace);
 		else
 			sqlite3_result_error_nomem(context);
@@ -284,7 +284,7 @@ static void set_setting(sqlite3_context *context, int argc, sqlite3_value **argv
 	if (!name)
 		return;
 	if (sqlite3_value_type(argv[1]) == SQLITE_NULL) {
-		result_error(context, "%.*s = NULL: a value is expected; 'DEFAULT' restores the default",
+		result_error(context, "%.*s = NULL; expected a value, or 'DEFAULT' to restore the default",
 		             shown(name), name);
 		return;
 	}
@@ -333,7 +333,7 @@ static void set_label(sqlite3_context *context, int argc, sqlite3_value **argv)
 	if (key && *key)
 		change_label(context, sqlite3_user_data(context), key, argv[1]);
 	else if (key)
-		result_error(context, "set_label: an empty key; expected a text");
+		result_error(context, "set_label: the key is empty; expected a text");
 }
 
 /* ---------------------------------------------------------------------------- */

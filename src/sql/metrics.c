@@ -150,7 +150,7 @@ static char *text_of_libraries(int which)
 		                                                                    : "its trace callback";
 		longer = text_format("%s%s%s: %s%s%s", text ? text : "", text ? "; " : "",
 		                     library->name ? library->name : "?", way,
-		                     why ? ", for its code was not patched: " : "", why ? why : "");
+		                     why ? ", because its code was not patched: " : "", why ? why : "");
 		free(text);
 		text = longer;
 	}
@@ -167,9 +167,8 @@ static char *text_of_confinement(int which)
 	if (sentence)
 		return text_format("%s (%s)", sentence, confine_names(names, sizeof(names)));
 	if (confine_has_unknown_filter())
-		return strdup(
-			"a seccomp filter was there before queryprof and cannot be read: it is taken for one "
-			"that refuses system calls with an error number");
+		return strdup("a seccomp filter was installed before queryprof and cannot be read; queryprof "
+		              "assumes that it refuses system calls with an error number");
 	return NULL;
 }
 
@@ -186,12 +185,12 @@ static char *text_of_emptiness(int which)
 	if (runs_counter(RUNS_LOGGED))
 		return strdup(
 			"no query was long enough for a sample: PRAGMA query_profiler_cpu_time_period_ns = "
-			"'1ms' takes more of them; statement_stats has counted every run");
+			"'1ms' takes more samples; statement_stats counts every run");
 	return strdup(runs_counter(RUNS_STARTED)
 	                      ? "no query was long enough for a sample or a row of query_log: PRAGMA "
 	                        "query_profiler_cpu_time_period_ns = '1ms' takes more samples, PRAGMA "
-	                        "log_queries_min_query_duration_ns = 0 logs every query; statement_stats has "
-	                        "counted every run"
+	                        "log_queries_min_query_duration_ns = 0 logs every query; statement_stats "
+	                        "counts every run"
 	                      : "no query has run on a connection whose period is not 0 (PRAGMA "
 	                        "query_profiler_cpu_time_period_ns)");
 }
@@ -205,22 +204,22 @@ static const struct metric {
 } metrics[] = {
 	{ "version", NULL, text_copy, TEXT_VERSION, "Version of queryprof" },
 	{ "signal_moves", get_sampler, NULL, SAMPLER_SIGNAL_MOVES,
-	  "How often the host took over the timers' signal; queries that ran then on other threads "
-	  "have no samples from there on" },
+	  "How often the host took over the timers' signal; queries that ran on other threads at that time "
+	  "have no further samples" },
 	{ "signal", get_signal, NULL, 0, "Number of the signal that the timers send" },
 
 	{ "why_empty", NULL, text_of_emptiness, 0,
-	  "Why trace_log, or query_log, too, has no rows of this process yet, and what to do" },
+	  "Why trace_log or query_log has no rows of this process yet, and what to do" },
 
 	{ "seccomp", NULL, text_of_confinement, 0,
-	  "What the program's seccomp filter prevents, and the system calls that it would punish" },
+	  "What the program's seccomp filter prevents, and the system calls that it forbids" },
 
 	{ "query_profiler_runs", get_ledger, NULL, LEDGER_SIGNALS, "Signals that reached the handler" },
 	{ "query_profiler_signal_overruns", get_ledger, NULL, LEDGER_OVERRUNS,
-	  "Periods of samples beyond their first one; they are part of the weight" },
+	  "Periods of samples after their first; the weight includes them" },
 	{ "samples", get_ledger, NULL, LEDGER_STORED, "Samples taken and handed to the ring" },
 	{ "samples_taken", get_ledger, NULL, LEDGER_TAKEN,
-	  "Samples taken at a call of the host, without a signal; samples and samples_dropped include them" },
+	  "Samples taken in a call of the host, without a signal; samples and samples_dropped include them" },
 	{ "samples_truncated", get_ledger, NULL, LEDGER_TRUNCATED,
 	  "Samples whose trace does not reach the bottom of the stack" },
 	{ "samples_without_opcode", get_ledger, NULL, LEDGER_NO_OPCODE,
@@ -233,28 +232,28 @@ static const struct metric {
 	{ "signals_late", get_ledger, NULL, LEDGER_LATE,
 	  "Signals of a removed timer, or of a stack_trace that already had its response" },
 	{ "signals_foreign", get_ledger, NULL, LEDGER_FOREIGN,
-	  "Signals of that number that are not queryprof's, forwarded to the previous handler" },
+	  "Other signals with the same number, forwarded to the previous handler" },
 	{ "signals_reentered", get_ledger, NULL, LEDGER_REENTERED,
 	  "Signals that arrived inside the handler" },
 
 	{ "profiler_cost_ns", get_cost, NULL, BUDGET_COST_NS,
-	  "The time that the host's threads lost so far: to the handler, by its clock readings, to the "
-	  "kernel's part of each signal, and to watching; the CPU times of the store's threads come on top" },
+	  "Time that the host's threads have lost: in the handler, by its clock readings, in the kernel's "
+	  "part of each signal, and in the wrappers; the CPU times of the store's threads are not included" },
 	{ "profiler_watch_cost_ns", get_watch_cost, NULL, 0,
-	  "The part of watching: runs and rows of statements by their cost, which is calibrated" },
+	  "The wrappers' part of it: runs and rows of statements times their calibrated cost" },
 	{ "profiler_signal_cost_ns", get_budget, NULL, BUDGET_SIGNAL_NS,
-	  "The kernel's part of a signal, as the time of 16 system calls that do nothing" },
+	  "The kernel's part of a signal, estimated as the time of 16 system calls that do nothing" },
 	{ "profiler_cost_ppm", get_budget, NULL, BUDGET_COST_PPM,
-	  "The cost of samples and of storing them lately, in millionths of the queries' CPU time, or of one "
-	  "processor's where that is more; query_profiler_max_overhead_percent is its limit" },
+	  "The recent cost of samples and of storing them, in millionths of the queries' CPU time, or of "
+	  "one processor if that is more; query_profiler_max_overhead_percent limits it" },
 	{ "threads_in_queries", get_budget, NULL, BUDGET_IN_QUERIES,
-	  "Threads in queries that are sampled on the wall clock, at the last check, a quarter of a second "
-	  "ago or less" },
+	  "Threads in queries that are sampled on the wall clock, at the last check, at most a quarter of a "
+	  "second ago" },
 	{ "cpu_stretch", get_budget, NULL, BUDGET_CPU_STRETCH,
-	  "Periods of CPU time from one signal to the next, rounded up, as some threads have one less: more "
-	  "than 1 above query_profiler_max_overhead_percent" },
+	  "Periods of CPU time between two signals, rounded up because some threads have one less; above 1 "
+	  "if the cost exceeds query_profiler_max_overhead_percent" },
 	{ "real_stretch", get_budget, NULL, BUDGET_REAL_STRETCH,
-	  "The same on the wall clock: more than 1 above query_profiler_max_threads, too" },
+	  "The same on the wall clock; above 1 also with more threads than query_profiler_max_threads" },
 
 	{ "unwind_cache_misses", get_unwind, NULL, UNWIND_CACHE_MISSES,
 	  "Frames whose unwind rule was not cached yet" },
@@ -300,19 +299,19 @@ static const struct metric {
 	{ "store_pacer_cpu_time_ns", get_store, NULL, STORE_PACER_CPU_TIME_NS,
 	  "CPU time of the thread that checks the limits of the sampling cost" },
 	{ "store_fields_skipped", get_store, NULL, STORE_FIELDS_SKIPPED,
-	  "Optional fields of samples that this version does not know" },
+	  "Optional fields of samples that are unknown to this version" },
 	{ "label_sets", get_labels, NULL, LABEL_SETS, "Label sets that exist" },
 	{ "label_sets_without_trampoline", get_labels, NULL, LABEL_SETS_WITHOUT,
 	  "Label sets made while all trampolines were in use; they share one" },
 	{ "label_sets_unknown", get_store, NULL, STORE_LABELS_UNKNOWN,
-	  "Label sets that a sample named, of which the store got no record" },
+	  "Label sets of samples for which the store received no record" },
 	{ "store_path", NULL, text_of_store, 0, "The trace file in use" },
 	{ "store_error", NULL, text_of_store, 1, "Why nothing can be stored now" },
 
 	{ "queries_started", get_queries, NULL, RUNS_STARTED, "Queries begun under the profiler" },
 	{ "queries_logged", get_queries, NULL, RUNS_LOGGED, "Rows for query_log handed to the ring" },
 	{ "queries_lost", get_queries, NULL, RUNS_LOST,
-	  "Queries that ended unseen, without a row for query_log" },
+	  "Queries whose end queryprof did not see; they have no row in query_log" },
 	{ "queries_untracked", get_queries, NULL, RUNS_UNTRACKED,
 	  "Statements that ran without samples because too many were open at once" },
 	{ "plans_read", get_bytecode, NULL, BYTECODE_READ,
@@ -322,32 +321,31 @@ static const struct metric {
 	PLANS_MISSING(PLAN_METRIC)
 #undef PLAN_METRIC
 		{ "plans_lost", get_store, NULL, STORE_PLANS_LOST,
-	          "Records of programs and plans that could not be written: with later samples they are "
-	          "published "
+	          "Records of programs and plans that could not be written; later samples publish them "
 	          "again" },
 	{ "statements", get_statements, NULL, STATEMENTS_KEPT,
 	  "Statements in system.statement_stats, without \"(other)\"" },
 	{ "statements_folded", get_statements, NULL, STATEMENTS_FOLDED,
-	  "Statements that were put into \"(other)\", as there were more than log_statements_max" },
+	  "Statements counted as \"(other)\", because there were more than log_statements_max" },
 	{ "sessions", get_session, NULL, SESSIONS_OPEN, "Connections that have queryprof" },
 	{ "libraries", NULL, text_of_libraries, 0,
-	  "SQLite libraries of the process, and the way in which queryprof sees their statements" },
+	  "SQLite libraries of the process, and how queryprof follows their statements" },
 	{ "sessions_refused", get_sampler, NULL, SAMPLER_SESSIONS_REFUSED,
-	  "Connections that could not get queryprof" },
+	  "Connections that queryprof could not be added to" },
 	{ "traces_kept", get_spans, NULL, TRACES_KEPT, "Traces of requests that trace_keep keeps" },
 	{ "traces_left_out", get_spans, NULL, TRACES_UNKEPT,
-	  "Traces of requests that trace_keep leaves out" },
+	  "Traces of requests that trace_keep does not keep" },
 	{ "spans", get_spans, NULL, SPANS_RECORDED, "Spans of traces that are kept, handed to the ring" },
 	{ "spans_dropped", get_spans, NULL, SPANS_DROPPED,
-	  "Spans lost because the ring was full, or for want of memory" },
+	  "Spans lost because the ring was full or memory ran out" },
 	{ "spans_unended", get_spans, NULL, SPANS_UNENDED,
-	  "Spans without an end of their own; they were closed with the span around them" },
+	  "Spans without an end; they were closed with the enclosing span" },
 	{ "store_spans", get_store, NULL, STORE_SPANS, "Spans written to the trace file" },
 	{ "store_spans_lost", get_store, NULL, STORE_SPANS_LOST, "Spans that could not be written" },
 	{ "clock", NULL, text_copy, TEXT_CLOCK, "The clock of the times of queries, waits and spans" },
 	{ "settings_environment_error", NULL, text_copy, TEXT_ENVIRONMENT_ERROR,
-	  "Settings in the environment that were not taken, and why" },
-	{ "settings_error", NULL, text_of_setting, 0, "The newest change of a setting that was refused" },
+	  "Settings in the environment that were refused, and why" },
+	{ "settings_error", NULL, text_of_setting, 0, "The newest refused change of a setting" },
 	{ "debug_error", NULL, text_of_debug, 0, "Why the debug log (QUERYPROF_DEBUG) is not written" },
 };
 

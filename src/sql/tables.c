@@ -101,7 +101,7 @@ static int update_setting(struct session *session, int64_t row, sqlite3_value **
 	if (sqlite3_value_nochange(columns[SETTING_VALUE]))
 		return SQLITE_OK;
 	if (sqlite3_value_type(columns[SETTING_VALUE]) == SQLITE_NULL) {
-		*error = sqlite3_mprintf("%s = NULL: a value is expected; 'DEFAULT' restores the default",
+		*error = sqlite3_mprintf("%s = NULL; expected a value, or 'DEFAULT' to restore the default",
 		                         setting->name);
 		return SQLITE_ERROR;
 	}
@@ -286,7 +286,7 @@ int table_refuse_create(sqlite3 *db, void *aux, int argc, const char *const *arg
                         char **error)
 {
 	(void)db, (void)aux, (void)argc, (void)vtab;
-	*error = sqlite3_mprintf("%s: queryprof's tables are those of the schema system", argv[0]);
+	*error = sqlite3_mprintf("%s: queryprof's tables are in the schema system", argv[0]);
 	return SQLITE_ERROR;
 }
 

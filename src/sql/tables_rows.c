@@ -243,7 +243,7 @@ static int update(sqlite3_vtab *vtab, int argc, sqlite3_value **argv, sqlite3_in
 		error = sqlite3_mprintf("system.%s cannot be changed", table->name);
 	else if (argc < 2 || sqlite3_value_type(argv[0]) == SQLITE_NULL ||
 	         sqlite3_value_int64(argv[0]) != sqlite3_value_int64(argv[1]))
-		error = sqlite3_mprintf("rows of system.%s come and go by themselves, only UPDATE works",
+		error = sqlite3_mprintf("system.%s adds and removes its rows itself; only UPDATE works",
 		                        table->name);
 	else
 		rc = table->update(ours->session, sqlite3_value_int64(argv[0]), argv + 2, &error);

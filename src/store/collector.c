@@ -118,7 +118,7 @@ static int open_file(struct recorded *recorded, char **error)
 	int code;
 
 	if (!make_writer(recorded)) {
-		*error = text_format("no memory to store what a process records");
+		*error = text_format("out of memory for the records of a process");
 		return QP_NOMEM;
 	}
 	if (writer->database.db && database_is_at(&writer->database, path))
@@ -270,9 +270,10 @@ static void store_committed(struct recorded *recorded)
 	int64_t bytes;
 
 	if (!code && !shared_ring_copy_committed(&recorded->shared)) {
-		losses_note(&recorded->losses, "what a process has recorded cannot be read", 0, 1);
+		losses_note(&recorded->losses, "the records of a process cannot be read", 0, 1);
 	} else if (!code && written_file_is_over_bound(&recorded->to->file, &recorded->writer, &bytes)) {
-		error = text_format("%s: at its bound of %" PRId64 " bytes while a reader holds the log",
+		error = text_format("%s: has reached its limit of %" PRId64
+		                    " bytes, and a reader keeps it from being truncated",
 		                    recorded->to->file.path, recorded->to->file.max_bytes);
 		lost = discard_records(recorded);
 	} else if (!code && store_records(recorded, &lost)) {
@@ -395,7 +396,7 @@ static void store_remains(struct recorded *recorded)
 	lost += discard_records(recorded);
 	losses_note(&recorded->losses, error ? error : "cannot be read", lost, 0);
 	note_losses(recorded);
-	losses_note(&recorded->losses, "a forked child could open no file", 0, shared->lost_children);
+	losses_note(&recorded->losses, "a forked child could not open a file", 0, shared->lost_children);
 	if (code || writer_store_losses(&recorded->writer, &recorded->losses))
 		losses_add_waiting(&recorded->to->losses, &recorded->losses);
 	free(error);
@@ -432,7 +433,7 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 		if (has_remains(recorded))
 			store_remains(recorded);
 	} else if (errno == ENOMEM) {
-		losses_note(&to->losses, "no memory for a copy of what a process has recorded", 0, 1);
+		losses_note(&to->losses, "out of memory for a copy of a process's records", 0, 1);
 	}
 	recorded_rest(recorded);
 	if (recorded->has_writer)

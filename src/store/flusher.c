@@ -125,8 +125,8 @@ static bool check_bound(void)
 	flusher.over_bound = written_file_is_over_bound(&flusher.file, &flusher.writer, &bytes);
 	store_set_counter(STORE_BYTES, (uint64_t)bytes);
 	if (flusher.over_bound)
-		flusher_note_failure(text_format("%s: at its bound of %" PRId64
-		                                 " bytes while a reader holds the log",
+		flusher_note_failure(text_format("%s: has reached its limit of %" PRId64
+		                                 " bytes, and a reader keeps it from being truncated",
 		                                 flusher.file.path, flusher.file.max_bytes));
 	return !flusher.over_bound;
 }

@@ -156,7 +156,7 @@ int flusher_open_file(char **error)
 	if (!flusher.has_writer)
 		flusher.has_writer = writer_init(&flusher.writer, give_up_waiting, NULL);
 	if (!flusher.has_writer) {
-		*error = text_format("no memory for the flusher");
+		*error = text_format("out of memory for the flusher");
 		return QP_NOMEM;
 	}
 	flusher.file.path = make_path(error);
@@ -177,8 +177,8 @@ char *flusher_refusal(void)
 {
 	if (!flusher.table_error)
 		return NULL;
-	return text_format("no trace file, samples are kept in memory (%d MiB at most): the system refuses"
-	                   " the store a descriptor table of its own: %s",
+	return text_format("no trace file; samples are kept in memory (at most %d MiB), because the system "
+	                   "refuses the store a separate descriptor table: %s",
 	                   MEMORY_MAX_BYTES >> 20, strerror(flusher.table_error));
 }
 

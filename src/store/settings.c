@@ -14,14 +14,16 @@ static int configure(const struct setting_value *value, char **reason);
 
 /* Absolute, or "". */
 SETTING_TEXT(path, SETTING_IS_PATH, SETTING_PATH_BYTES, "", .name = "trace_log_path", .apply = configure,
-             .description = "The trace file; empty: a private temporary file that goes with the process");
+             .description = "The trace file; empty: a private temporary file that is removed when the "
+                            "process ends");
 SETTING_NUMBER(max_bytes, "bytes", MIB, INT64_MAX, 1024 * MIB, .name = "trace_log_max_bytes",
                .zero = "no bound", .apply = configure,
-               .description = "Size of the trace file at which its oldest samples go; 0: no bound");
+               .description = "Size of the trace file above which its oldest samples are removed; 0: no "
+                              "limit");
 SETTING_NUMBER(interval_ms, "ms", 1, 3600000, 1000, .name = "trace_log_flush_interval_ms", .apply = configure,
-               .description = "Longest time that a sample waits to be written to the trace file");
+               .description = "Longest time before a sample is written to the trace file");
 SETTING_SWITCH(symbolize, false, .name = "trace_log_symbolize", .apply = configure,
-               .description = "1: the flusher puts names and lines into the trace file after flushes");
+               .description = "1: the flusher adds names and lines to the trace file after flushes");
 
 static int configure(const struct setting_value *value, char **reason)
 {

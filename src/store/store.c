@@ -204,7 +204,8 @@ REQUIRES(store_control.lock) static bool start_thread(void)
 	if (error) {
 		store_control.retry_thread_at = control_now_ns() + RETRY_THREAD_NS;
 		free(store_control.error);
-		store_control.error = text_format("no thread for the flusher: %s", strerror(error));
+		store_control.error =
+			text_format("the flusher's thread cannot be started: %s", strerror(error));
 		store_count(STORE_ERRORS, 1);
 		return false;
 	}
@@ -625,9 +626,9 @@ RELEASES(store_control.lock) void store_after_fork_child(void)
 	store_reset_counters();
 	reset_control();
 	if (!child_is_clean)
-		store_control.no_file = "forked while the parent's trace file was in use";
+		store_control.no_file = "the process was forked while its parent's trace file was in use";
 	else if (store_control.is_open_at_fork)
-		store_control.no_file = "forked by a process without the right to open its file";
+		store_control.no_file = "the process was forked from one without the right to open its file";
 	flusher_reset_in_child();
 	if (store_control.ring) {
 		/* The sampler has emptied its own, and may have written to it since. */

@@ -152,7 +152,7 @@ static char *request(const char *build_id)
 	client.end(asking);
 	debug_log(DEBUG_SYMBOLS, "debuginfod: build id %s: %s", build_id,
 	          result >= 0 ? path
-	          : was_cut   ? "took too long; no server gets a request again"
+	          : was_cut   ? "took too long; queryprof sends no further requests to any server"
 	                      : strerror(-result));
 	if (result >= 0) {
 		close(result); /* it is opened, and checked, as any other debug file */

@@ -53,7 +53,7 @@ static bool load(struct libdw *libdw)
 	if (host_has_its_own()) {
 		if (has_sanitizer()) {
 			debug_log(DEBUG_SYMBOLS,
-			          "%s is not loaded: the host has a copy of its own, and a sanitizer",
+			          "%s is not loaded, because the host has its own copy and a sanitizer",
 			          LIBDW_NAME);
 			return false;
 		}

@@ -66,18 +66,18 @@ static bool is_object(const struct symbol_object *object, const struct elf_image
 static bool open_object(const struct symbol_object *object, struct elf_image *image, struct why *why)
 {
 	if (!libdw_load()) {
-		why_add(why, "elfutils' libdw.so.1 is not installed, or cannot be loaded");
+		why_add(why, "elfutils' libdw.so.1 is not installed or cannot be loaded");
 		return false;
 	}
 	if (!open_file(object, image)) {
-		why_add(why, access(object->path, F_OK) == 0 ? "the file is no ELF object that can be read"
-		                                             : "the file is gone");
+		why_add(why, access(object->path, F_OK) == 0 ? "the file is not a readable ELF object"
+		                                             : "the file no longer exists");
 		return false;
 	}
 	if (is_object(object, image))
 		return true;
 	elf_image_close(image);
-	why_add(why, "the file at the path is another one by now");
+	why_add(why, "the file at the path is now another one");
 	return false;
 }
 

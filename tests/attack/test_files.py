@@ -111,7 +111,7 @@ class Files(Tool):
                 with self.subTest(command=command, change=change):
                     done = self.run_command(*command)
                     self.assertEqual(done.returncode, 1, done.stdout)
-                    self.assertIn("not a trace file of queryprof: it computes what is in its table", done.stderr)
+                    self.assertIn("not a trace file of queryprof: its table", done.stderr)
 
     def test_constraints(self):
         """They would run at each row that a process writes into the file. None of these lets a row in."""
@@ -287,7 +287,7 @@ class Files(Tool):
             os.unlink(state)
             self.assertEqual(run(*push, state)[0], 0)
             os.chown(state, 65534, 65534)
-            self.assertIn(state + ": no regular file of this user", self.refused(1, *push, state))
+            self.assertIn(state + ": not a regular file of this user", self.refused(1, *push, state))
             os.unlink(state)
         with self.subTest("the debug log"):
             def log(path):

@@ -66,7 +66,7 @@ class Attacked(Recording):
 
     @staticmethod
     def lost(err):
-        return sum(int(count) for count in re.findall(r"(\d+) samples? or lines of queries lost: (?!runs were not)", err))
+        return sum(int(count) for count in re.findall(r"(\d+) samples? or rows of queries lost: (?!runs were not)", err))
 
     def expect_account(self, err):
         """Each line was stored or lost. The name of the thread may be lost, too, and the end of a connection."""
@@ -122,7 +122,7 @@ class Attacked(Recording):
                 self.begin_anew()
                 took, err = self.meanwhile(lambda db: db.executescript(how), ENDS, ENDING)
                 self.assertEqual(self.expect_account(err), 0, self.seen)
-                self.assertRegex(err, r"\d+ samples or lines of queries lost: .*locked", self.seen)
+                self.assertRegex(err, r"\d+ samples or rows of queries lost: .*locked", self.seen)
                 # A process is patient for 0.1 s. It was for 2 s.
                 self.assertLess(float(took), float(usual) + 1, self.seen)
 

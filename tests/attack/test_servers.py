@@ -127,7 +127,7 @@ class Servers(case.Case):
     def test_push(self):
         for (name, answer), way in itertools.product(BODY.items(), self.ways()):
             with self.subTest(name, way=way):
-                wanted = "the server says 500" if name == "endless error" else "the server's response has more than 1048576 bytes"
+                wanted = "the server responded 500" if name == "endless error" else "the server's response has more than 1048576 bytes"
                 self.assertIn(wanted, self.ask(answer, *way))
 
     def test_headers(self):
@@ -146,7 +146,7 @@ class Servers(case.Case):
         for name, answer in BODY.items():
             with self.subTest(name):
                 self.assertRegex(self.ask(answer, *self.pull()),
-                                 r"the server says 500|response has more than|is no ClickHouse")
+                                 r"the server responded 500|response has more than|not a ClickHouse server")
 
     def test_endless_row(self):
         """The numbers that are asked for first are right."""

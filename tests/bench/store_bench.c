@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flusher's speed, beside a plain one-row-a-sample table in the same run:
+ * The flusher's speed, beside a plain one-row-per-sample table in the same run:
  * samples a second from ring to file, CPU a sample, bytes a sample.
  *
  * The producer writes the ring as fast as the flusher empties it, with stacks of 30

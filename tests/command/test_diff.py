@@ -80,7 +80,7 @@ Functions, with what they called: CPU time of as many runs as A has, sampled
 
     def test_nothing_left(self):
         self.assertEqual(self.refused(1, "diff", "1", "2", "--like", "no such text"),
-                         "queryprof: diff: no run is left on either side\n")
+                         "queryprof: diff: no run matches on either side\n")
 
     def test_runs_that_have_not_ended(self):
         """They have samples and no times, and are counted apart."""

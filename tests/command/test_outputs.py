@@ -131,7 +131,7 @@ class Files(Tool):
     def test_places_that_cannot_be_written(self):
         for path, says in ((os.path.join(self.place, "none", "x"), "No such file"), (self.place, "Is a directory"),
                            ("/dev/full", "No space left"), (os.path.join(self.trace, "x"), "Not a directory"),
-                           (self.trace, "is the file that is exported")):
+                           (self.trace, "is the file being exported")):
             for kind in ("json", "pprof", "speedscope", "collapsed"):
                 err = self.refused(1, "export", self.trace, "--format", kind, "-o", path)
                 self.assertIn(says, err)
@@ -312,7 +312,7 @@ class Terminals(Tool):
                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
                 INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)
                 SELECT i, 9, 0, 1, 0, 1, 0, 0 FROM n;""")
-        for env, said in ((environment(), "20000 samples"), (preloaded("FAST_CLOCK"), "to count it takes more than 10 s")):
+        for env, said in ((environment(), "20000 samples"), (preloaded("FAST_CLOCK"), "because that takes more than 10 s")):
             done = subprocess.run([QUERYPROF, "record", "--append", "-o", path, "true"], capture_output=True, text=True,
                                   env=env, timeout=300, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -78,7 +78,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
     def test_nothing_left_is_a_failure_that_names_why(self):
         for command in (["queries"], ["queries", "--runs"], ["report"], ["export", "--format", "json", "-o", "-"]):
             self.assertEqual(self.refused(1, command[0], self.trace, *command[1:], "--like", "no such text", "--failed"),
-                             "queryprof: %s: no run is left by --like no such text --failed\n" % self.trace)
+                             "queryprof: %s: no run matches --like no such text --failed\n" % self.trace)
 
     def test_statements_have_a_handle(self):
         rows = json.loads(self.output("queries", self.trace, "--format", "json"))
@@ -87,7 +87,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
         self.assertEqual(self.ids("--statement", handle), [SLOW, FAST])
         self.assertEqual(self.ids("--statement", "00000000000c"), [FAILED])
         self.assertIn("runs  2 of 4\n", self.output("report", self.trace, "--statement", "00000000000b"))
-        self.assertIn("more than one statement's id begins with 0000000",
+        self.assertIn("the id of more than one statement begins with 0000000",
                       self.refused(1, "report", self.trace, "--statement", "0000000"))
         self.assertIn("no statement has the id x", self.refused(1, "report", self.trace, "--statement", "x"))
 
@@ -103,7 +103,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
         found = self.column(out, "query_id")
         if code or err:
             self.assertEqual((code, out), (1, ""))
-            self.assertIn("no run is left by --", err)
+            self.assertIn("no run matches --", err)
         return found
 
     def test_times(self):
@@ -279,7 +279,7 @@ Top stacks, leaf first, by CPU time
         self.assertEqual(out.count("no samples on the CPU clock"), 2)
 
     def test_ids(self):
-        self.assertIn("more than one query's id begins with 0193",
+        self.assertIn("the id of more than one query begins with 0193",
                       self.refused(1, "report", self.trace, "--query", "0193"))
         self.assertIn("no query has the id nothing", self.refused(1, "report", self.trace, "--query", "nothing"))
         self.refused(1, "report", self.trace, "--query", "")

@@ -124,7 +124,7 @@ class Data(support.Exports):
                       self.refused(2, self.trace, "--diff", self.odd, "--format", "json", "-o", out))
         self.assertIn("none.trace: No such file",
                       self.refused(1, self.trace, "--diff", os.path.join(self.folder, "none.trace"), *page))
-        self.assertIn("is the file that is exported",
+        self.assertIn("is the file being exported",
                       self.refused(1, self.trace, "--diff", self.odd, "--format", "flamegraph", "-o", self.odd))
         empty = support.changed_copy(self.odd, os.path.join(self.folder, "empty.trace"), "DELETE FROM samples")
         self.assertIn("empty.trace: no CPU samples", self.refused(1, self.trace, "--diff", empty, *page))

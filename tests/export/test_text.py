@@ -46,15 +46,15 @@ class Command(support.Exports):
         out = os.path.join(self.folder, "out")
         damaged = os.path.join(self.folder, "damaged.trace")
         for change, says in (
-                ("UPDATE stacks SET trace = '[1,x]' WHERE id = 3", "stack 3 is no array of addresses"),
-                ("UPDATE stacks SET trace = x'5b31' WHERE id = 3", "stack 3 is no array of addresses"),
+                ("UPDATE stacks SET trace = '[1,x]' WHERE id = 3", "stack 3 is not an array of addresses"),
+                ("UPDATE stacks SET trace = x'5b31' WHERE id = 3", "stack 3 is not an array of addresses"),
                 ("UPDATE samples SET weight = -1 WHERE stack = 3", "weight -1, period 1000000 ns, value -1000000 ns: no sample has"),
-                ("UPDATE samples SET weight = 1 << 62 WHERE stack = 3", "no sample has such numbers"),
-                ("UPDATE series SET period_ns = 1 << 62", "no sample has such numbers"),
+                ("UPDATE samples SET weight = 1 << 62 WHERE stack = 3", "no sample can have these numbers"),
+                ("UPDATE series SET period_ns = 1 << 62", "no sample can have these numbers"),
                 ("DROP TABLE series", "no such table: series"),
                 ("UPDATE samples SET weight = 9223372036854775807, series = 4 WHERE stack = 3;"
                  "INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (4, 1, 'CPU', 0, 1)",
-                 "no sample has such numbers")):
+                 "no sample can have these numbers")):
             shutil.copy(self.trace, damaged)
             db = support.sqlite3.connect(damaged)
             db.executescript(change)
@@ -83,8 +83,8 @@ class Command(support.Exports):
             before = file.read()
         for form in ("json", "label-history"):
             for out in (self.trace, link):
-                self.assertIn("is the file that is exported", self.refused(1, self.trace, "--format", form, "-o", out))
-            self.assertIn("is the file that is exported", self.refused(1, link, "--format", form, "-o", self.trace))
+                self.assertIn("is the file being exported", self.refused(1, self.trace, "--format", form, "-o", out))
+            self.assertIn("is the file being exported", self.refused(1, link, "--format", form, "-o", self.trace))
         with open(self.trace, "rb") as file:
             self.assertEqual(file.read(), before)
 

@@ -71,7 +71,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(self.ids("--label", "route=users"), everything[2:])
         self.assertEqual(self.ids("--label", "bytes=4096"), everything[3:])
         self.assertEqual(self.ids("--label", "route=users", "--query", "broute='users'"), everything[3:])
-        self.assertIn("no run is left by --label tenant=c", self.run_command("queries", "--label", "tenant=c", fails=True))
+        self.assertIn("no run matches --label tenant=c", self.run_command("queries", "--label", "tenant=c", fails=True))
         self.assertIn("--label tenant; expected KEY=VALUE", self.run_command("queries", "--label", "tenant", fails=True))
         self.assertIn("--label =x", self.run_command("queries", "--label", "=x", fails=True))
         # One statement, of which the two runs count.

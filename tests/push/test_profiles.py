@@ -393,7 +393,7 @@ class Otlp(Case):
         server.answers[PROFILES] = ("unknown field", 400)
         done = self.push(server.url)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("the server says 400: unknown field", done.stderr)
+        self.assertIn("the server responded 400: unknown field", done.stderr)
         self.assertEqual((len(done.stderr.splitlines()), len(server.taken)), (1, 1))
         server.answers[PROFILES] = ("too much to do", 429)
         done = self.push("--retry-for", "0", server.url)

@@ -116,8 +116,8 @@ class Fleet:
         """Waits for locks and spans stay there: nothing is said of whether there were some."""
         path = self.pull("--host", "host1")
         self.assertEqual(self.read(path, "locks"),
-                         "a file of queryprof pull has no waits for locks: ClickHouse has them in the view lock_waits\n")
-        spans = "a file of queryprof pull has no traces: ClickHouse has their spans in the view span_log"
+                         "a file from queryprof pull has no lock waits: ClickHouse has them in the view lock_waits\n")
+        spans = "a file from queryprof pull has no traces: ClickHouse has their spans in the view span_log"
         self.assertEqual(self.read(path, "traces"), spans + "\n")
         done = run("trace", path, "0abc")
         self.assertEqual((done.returncode, done.stderr), (1, f"queryprof: {path}: no trace has the id 0abc\nqueryprof: {path}: {spans}\n"))
@@ -200,7 +200,7 @@ class Fleet:
     def test_messages(self):
         out = os.path.join(self.directory.name, "not pulled.trace")
         for arguments, said in (([self.node.url, "--host", "nowhere"], "no runs of the host nowhere"),
-                                ([self.node.url, "--query", "nowhere"], "no run is left"),
+                                ([self.node.url, "--query", "nowhere"], "no run matches"),
                                 ([self.node.url + "?database=nowhere"], "nowhere")):
             done = run("pull", *arguments, "-o", out)
             self.assertIn(said, done.stderr)
@@ -300,9 +300,9 @@ class Errors(case.Case):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_messages(self):
-        for arguments, said in ((["ftp://x"], "ftp://x: a server's URL begins with http://"),
+        for arguments, said in ((["ftp://x"], "ftp://x: expected a URL that begins with http://"),
                                 (["http://me:secret@127.0.0.1:1/"], "--credentials"),
-                                (["http://127.0.0.1:1/", "--ca", "x"], "--ca x goes with a server of https://"),
+                                (["http://127.0.0.1:1/", "--ca", "x"], "--ca x needs an https:// URL"),
                                 (["http://127.0.0.1:1/", "--statement", "xyz"], "--statement xyz; expected"),
                                 (["http://127.0.0.1:1/", "--statement", "0" * 17], "expected 1 to 16"),
                                 (["http://127.0.0.1:1/", "--since", "soon"], "--since soon; expected a time")):

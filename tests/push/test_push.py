@@ -279,7 +279,7 @@ class Following(Sent):
         lines = sorted(process.stderr.read().splitlines())
         self.assertEqual(len(lines), 2, lines)
         for line, name in zip(lines, ("bad.trace", "worse.trace")):
-            self.assertRegex(line, f"{name}: written by a newer queryprof.*left out until it changes")
+            self.assertRegex(line, f"{name}: written by a newer queryprof.*skipped until it changes")
 
     def test_a_file_that_cannot_be_read_for_a_time(self):
         """It goes on where it was."""
@@ -288,7 +288,7 @@ class Following(Sent):
         process = self.follow(self.folder, server.url)
         self.has_sent(process, server, file.total)
         file.db.execute("ALTER TABLE state RENAME TO away")
-        self.assertIn("left out until it changes", process.stderr.readline())
+        self.assertIn("skipped until it changes", process.stderr.readline())
         file.db.execute("ALTER TABLE away RENAME TO state")
         before = server.received
         file.add(10, runs=1)
@@ -581,7 +581,7 @@ class Messages(Sent):
     def test_other_columns(self):
         server = self.fake()
         del server.tables["trace_log_rows"]["weight"]
-        self.assertIn("trace_log_rows of the target has no column weight", self.refused(server))
+        self.assertIn("the target's table trace_log_rows has no column weight", self.refused(server))
         server.tables["trace_log_rows"]["weight"] = "IPv6"
         self.assertIn("has the type IPv6", self.refused(server))
         server.tables["trace_log_rows"]["weight"] = "UInt16"
@@ -591,7 +591,7 @@ class Messages(Sent):
     def test_no_clickhouse(self):
         server = self.fake()
         server.reply = ("hello", 200)
-        self.assertIn("this is no ClickHouse", self.refused(server))
+        self.assertIn("not a ClickHouse server", self.refused(server))
 
     def test_nobody_listens(self):
         with socket.socket() as bound:  # nobody else gets its port, and it does not listen
@@ -618,7 +618,7 @@ class Messages(Sent):
         with open(path, "w") as file:
             file.write(f"user me\npassword {SECRET}\nheader X-Token: {SECRET}\n")
         os.chmod(path, 0o644)
-        self.assertIn("others can read it", self.refused(server, "--credentials", path))
+        self.assertIn("other users can read it", self.refused(server, "--credentials", path))
         os.chmod(path, 0o600)
         self.assertEqual(push("--credentials", path, self.path, server.url).returncode, 0)
         self.assertEqual(server.seen[0][2]["X-Token"], SECRET)

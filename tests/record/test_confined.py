@@ -20,7 +20,7 @@ FORBIDS = "the program's seccomp filter forbids %s of queryprof's system calls"
 SOME = ("clock_gettime", "futex", "getrusage", "openat", "process_vm_readv", "rt_sigprocmask", "rt_sigreturn", "timer_create",
         "timer_delete", "timer_settime")
 
-UNSEEN = "it has a seccomp filter that queryprof has not seen"
+UNSEEN = "it has a seccomp filter that queryprof did not see"
 # That a program with SQLite need not make, and the library does.
 UNUSUAL = ("clone", "clone3", "close_range", "connect", "getrusage", "getsockopt", "membarrier", "memfd_create", "pidfd_open", "ppoll",
            "process_vm_readv", "ptrace", "rt_sigpending", "rt_tgsigqueueinfo", "sched_getaffinity", "sendmsg", "socket",
@@ -107,7 +107,7 @@ class Confined(Recording):
         if not is_alive:
             return
         self.assertEqual(self.logged("last"), 1, self.seen)
-        is_silent = "timers take no samples any more" in said[0]
+        is_silent = "timers no longer take samples" in said[0]
         self.assertEqual(is_silent, CALLS[name] == "LOST_TIMERS", self.seen)
         self.assertEqual(self.sampled("last") > 0, not is_silent, self.seen)
         self.assertEqual("threads whose first query comes later are not recorded" in said[0], CALLS[name] == "LOST_THREADS",
@@ -135,7 +135,7 @@ class Confined(Recording):
                         self.assertNotIn("seccomp filter forbids", done.stderr, self.seen)
                         # What the store cannot write is counted as lost.
                         if is_alive and CALLS[name] != "LOST_TIMERS" and name != "timer_create" and not self.sampled("after"):
-                            self.assertRegex(done.stderr, r"\d+ samples or lines of queries lost: ")
+                            self.assertRegex(done.stderr, r"\d+ samples or rows of queries lost: ")
 
     def test_sandbox(self):
         for how in "list", "sigreturn":
@@ -143,8 +143,8 @@ class Confined(Recording):
                 with self.subTest(how=how, action=action):
                     done = self.run_both(how, action)
                     self.assertEqual(done.returncode, 5, self.seen)
-                    self.assertRegex(done.stderr, FORBIDS % r"\d+" + ": queryprof record stores what comes later;"
-                                     " timers take no samples any more; .*children that are forked later are not recorded")
+                    self.assertRegex(done.stderr, FORBIDS % r"\d+" + ": use queryprof record to store later samples;"
+                                     " timers no longer take samples; .*children that are forked later are not recorded")
                     self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "in a child", "last")],
                                      [1, 1, 1, 0, 1], self.seen)
                     self.assertGreater(self.sampled("before"), 0, self.seen)
@@ -227,7 +227,7 @@ class Confined(Recording):
         """One that comes before the first query, by a function of libc's, is evaluated."""
         known = numbers()
         done = self.run_both("early", "kill", *(known[name] for name in UNUSUAL if name not in ("clone", "clone3", "ppoll")))
-        self.assertRegex(done.stderr, FORBIDS % (len(UNUSUAL) - 3) + ": queryprof record stores what comes later")
+        self.assertRegex(done.stderr, FORBIDS % (len(UNUSUAL) - 3) + ": use queryprof record to store later samples")
         self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "last")], [1, 1, 1, 1], self.seen)
 
     def test_no_memfd_no_pidfd(self):
@@ -267,7 +267,7 @@ class Confined(Recording):
                 done = self.run_both("tsync", str(answer), numbers()["openat"], numbers()["socket"])
                 self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "last")], [1, 1, 1, 1], self.seen)
                 self.assertNotIn("lost", done.stderr)
-                self.assertIn("samples missing, refused 1 time: a forked child could open no file\n", done.stderr)
+                self.assertIn("samples missing, refused 1 time: a forked child could not open a file\n", done.stderr)
 
     def test_child_without_getpid(self):
         """It is a process of its own in the file."""

@@ -53,7 +53,7 @@ class FileSize(Recording):
         """Their lines for the command's last words are no file's."""
         done = self.record(*self.limited(0, "sh", "-c", "true; ls / >/dev/null; exit 3"))
         self.assertEqual(done.returncode, 3, self.seen)
-        self.assertIn("no SQLite library was seen in ", done.stderr)
+        self.assertIn("started loaded a SQLite library", done.stderr)
 
     def test_debug_log(self):
         """The log cannot be written, and that is no signal for the host."""

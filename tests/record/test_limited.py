@@ -75,7 +75,7 @@ class Descriptors(Recording):
                 self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
                 done = self.record(PYTHON, "-c", STAGES, str(limit), "last", "limit", "0", child, options=EVERY)
                 self.assertEqual(self.lines(done), lines * 200, self.seen)
-                said = "samples missing, refused %d time%s: a forked child could open no file\n" % (times, "s" * (times > 1))
+                said = "samples missing, refused %d time%s: a forked child could not open a file\n" % (times, "s" * (times > 1))
                 self.assertEqual(said in done.stderr, times > 0, self.seen)
                 self.assertEqual("missing" in done.stderr, times > 0, self.seen)
 
@@ -84,8 +84,8 @@ class Descriptors(Recording):
         done = self.record(PYTHON, "-c", STAGES, "0", "first", "limit", "0", options=EVERY)
         self.assertEqual(self.lines(done), 0, self.seen)
         self.assertNotIn("ran no query", done.stderr)
-        self.assertIn("nothing was recorded: SQLite was loaded, and no query was reported: none ran, or the process could open "
-                      "no file (ulimit -n)", done.stderr)
+        self.assertIn("nothing was recorded: SQLite was loaded, but the process reported no query. Either none ran, or the process could not open "
+                      "a file (ulimit -n)", done.stderr)
 
 
 # A table that takes so many MiB of memory, and the sum of its first column.

@@ -90,7 +90,7 @@ class Losses(Recording):
         """The number in the last line of lost samples; runs that were not counted have a line of their own."""
         last = [line for line in done.stderr.splitlines() if "missing in statement_stats" not in line][-1]
         self.assertIn(reason, last, self.seen)
-        return int(re.search(r": (\d+) samples? or lines of queries lost: ", last).group(1))
+        return int(re.search(r": (\d+) samples? or rows of queries lost: ", last).group(1))
 
     def test_nothing_lost(self):
         done = self.record(PYTHON, "-c", MANY, "100", "10", options=EVERY_QUERY)

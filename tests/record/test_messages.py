@@ -22,7 +22,7 @@ class Nothing(Recording):
 
     def nothing(self, *command, **named):
         done = self.record(*command, **named)
-        self.assertIn("nothing was recorded: no SQLite library was seen in %s, nor in what it started" % command[0],
+        self.assertIn("nothing was recorded: neither %s nor a program that it started loaded a SQLite library" % command[0],
                       done.stderr)
         self.assertFalse(os.path.exists(self.trace), "no empty file is left")
         return done
@@ -30,12 +30,12 @@ class Nothing(Recording):
     def test_no_sqlite(self):
         done = self.nothing("sh", "-c", "exit 4")
         self.assertEqual(done.returncode, 4)
-        self.assertIn("queryprof was in sh, and no SQLite was loaded there; sh ended with status 4", done.stderr)
+        self.assertIn("queryprof was loaded into sh, but no SQLite was loaded there; sh ended with status 4", done.stderr)
         self.assertNotIn("env -i", done.stderr)
 
     def test_program_that_failed(self):
         done = self.nothing(PYTHON, "-c", "import no_such_module")
-        self.assertRegex(done.stderr, "queryprof was in python3, and no SQLite was loaded there; %s ended with status 1" % PYTHON)
+        self.assertRegex(done.stderr, "queryprof was loaded into python3, but no SQLite was loaded there; %s ended with status 1" % PYTHON)
         self.assertNotIn("env -i", done.stderr)
         done = self.nothing("sh", "-c", "kill -9 $$")
         self.assertRegex(done.stderr, "no SQLite was loaded there; signal 9 .* ended sh")
@@ -44,10 +44,10 @@ class Nothing(Recording):
     def test_no_query(self):
         done = self.record(PYTHON, "-c", "import sqlite3; raise SystemExit(3)")
         self.assertEqual(done.returncode, 3)
-        self.assertIn("nothing was recorded: SQLite was loaded, and no query was reported: none ran, or", done.stderr)
+        self.assertIn("nothing was recorded: SQLite was loaded, but the process reported no query. Either none ran, or", done.stderr)
         done = self.record(PYTHON, "-c", "import os, sqlite3; sqlite3.connect(':memory:').execute('SELECT 1'); os.kill(os.getpid(), 9)",
                            options=("--setting", "trace_log_flush_interval_ms=3600000"))
-        self.assertNotIn("no query was reported", done.stderr)
+        self.assertNotIn("reported no query", done.stderr)
 
     def namespaces(self, *options):
         if subprocess.run(["unshare", *options, "true"], capture_output=True, check=False).returncode:
@@ -61,14 +61,14 @@ class Nothing(Recording):
                   " mount --bind /$i $i || exit 77; done && exec chroot . /usr/bin/sqlite3 :memory: 'SELECT 7 * 6'")
         done = self.nothing("unshare", "-m", "sh", "-c", script, root)
         self.assertEqual((done.returncode, done.stdout), (0, "42\n"), self.seen)
-        self.assertRegex(done.stderr, "queryprof was in .*chroot.*, which loaded no SQLite. unshare became sqlite3, of which"
-                                      " nothing was reported")
-        self.assertRegex(done.stderr, r"another root \(chroot, bubblewrap, a container\): that needs %s and %s at the same paths"
+        self.assertRegex(done.stderr, "queryprof was loaded into .*chroot.*, which loaded no SQLite. Then unshare became sqlite3, which"
+                                      " reported nothing")
+        self.assertRegex(done.stderr, r"another root directory \(chroot, bubblewrap, a container\), which needs %s and %s at the same paths"
                          % (os.path.join(os.path.dirname(QUERYPROF), "libqueryprof-preload.so"), tempfile.gettempdir()))
         # A child's program, as that of bubblewrap.
         done = self.nothing("unshare", "-m", "sh", "-c", script.replace("exec ", "") + "; true", root + "2")
         self.assertEqual((done.returncode, done.stdout), (0, "42\n"), self.seen)
-        self.assertRegex(done.stderr, r"nor is a program that has another root \(chroot, bubblewrap, a container\): that needs /.*so"
+        self.assertRegex(done.stderr, r"or that has another root directory \(chroot, bubblewrap, a container\), which needs /.*so"
                                       r" and %s at the same paths" % tempfile.gettempdir())
 
     def test_command_that_is_not_reached(self):
@@ -92,7 +92,7 @@ class Nothing(Recording):
         """The module is named, not the program; also where that does not end by itself."""
         done = self.nothing(PYTHON, "-c", "import ctypes, os, sys; ctypes.CDLL(sys.argv[1]); os._exit(3)", NODE)
         self.assertEqual(done.returncode, 3, self.seen)
-        self.assertIn("%s has a copy of SQLite of its own inside, which opened no database" % NODE, done.stderr)
+        self.assertIn("%s contains its own copy of SQLite, which opened no database" % NODE, done.stderr)
 
     def test_old_library(self):
         done = self.record(PYTHON, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", OLD)
@@ -100,7 +100,7 @@ class Nothing(Recording):
 
     def test_emptied_environment(self):
         done = self.nothing("env", "-i", "/usr/bin/sqlite3", ":memory:", "SELECT 1")
-        self.assertIn("queryprof was in env, which loaded no SQLite. env became sqlite3, of which nothing was reported",
+        self.assertIn("queryprof was loaded into env, which loaded no SQLite. Then env became sqlite3, which reported nothing",
                       done.stderr)
         self.assertIn("env -i, sudo", done.stderr)
 
@@ -127,7 +127,7 @@ class Nothing(Recording):
     def test_found_in_path(self):
         done = self.nothing(os.path.basename(OWN_COPY), "idle",
                             env={**os.environ, "PATH": os.path.dirname(OWN_COPY) + ":" + os.environ["PATH"]})
-        self.assertIn("%s has a copy of SQLite of its own inside, which opened no database" % OWN_COPY, done.stderr)
+        self.assertIn("%s contains its own copy of SQLite, which opened no database" % OWN_COPY, done.stderr)
 
     def test_static_program(self):
         done = self.nothing(STATIC)
@@ -137,7 +137,7 @@ class Nothing(Recording):
     def test_without_table(self):
         done = self.record(NO_TABLE)
         self.assertEqual(done.returncode, 0, self.seen)
-        self.assertIn("nothing was recorded: %s: the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION"
+        self.assertIn("nothing was recorded: %s: the SQLite inside it was built with SQLITE_OMIT_LOAD_EXTENSION"
                       % NO_TABLE, done.stderr)
 
     def changed_program(self, path, change):
@@ -155,7 +155,7 @@ class Nothing(Recording):
             program = self.changed_program(STATIC, lambda text: text + b"\ndep\t%s\tv1.20.4\t\n" % module.encode())
             done = self.nothing(program)
             self.assertEqual(done.returncode, 0, self.seen)
-            self.assertIn("%s has SQLite translated into %s inside (%s)" % (program, into, module), done.stderr)
+            self.assertIn("%s contains SQLite translated into %s (%s)" % (program, into, module), done.stderr)
 
     def test_package_in_webassembly(self):
         package = os.path.join(os.path.realpath(self.folder), "node_modules", "sql.js")
@@ -186,7 +186,7 @@ class Nothing(Recording):
         # Even when the machine is busy.
         patient = ("--cpu", "0", "--real", "1000s", "--setting", "log_queries_min_query_duration_ns=1000s")
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1", options=patient)
-        self.assertIn("SQLite was there, but no query took long enough", done.stderr)
+        self.assertIn("SQLite ran, but no query took long enough", done.stderr)
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1",
                            options=("--setting", "log_queries_min_query_duration_ns=0"))
         # The end of the connection is a run, too, if it took a millisecond.
@@ -239,11 +239,11 @@ class Settings(Recording):
         return done.stderr
 
     def test_refused_before_the_start(self):
-        self.assertIn("query_profiler_cpu_time_period_ns = 5us: allowed are 0 (off) and 10000 to", self.refused("--cpu", "5us"))
-        self.assertIn("query_profiler_real_time_period_ns = soon: allowed are", self.refused("--real", "soon"))
+        self.assertIn("query_profiler_cpu_time_period_ns = 5us: expected 0 (off) or 10000 to", self.refused("--cpu", "5us"))
+        self.assertIn("query_profiler_real_time_period_ns = soon: expected", self.refused("--real", "soon"))
         self.assertIn("no_such: there is no such setting", self.refused("--setting", "no_such=1"))
         self.assertIn("expected NAME=VALUE", self.refused("--setting", "log_queries"))
-        self.assertIn("query_id is for one statement", self.refused("--setting", "query_id=a"))
+        self.assertIn("query_id applies to one statement", self.refused("--setting", "query_id=a"))
         self.assertIn("there is no option --frequency", self.refused("--frequency", "1"))
         environment = {**os.environ, "QUERYPROF_LOG_QUERIES": "maybe"}
         self.assertIn("environment: log_queries = maybe", self.refused(env=environment))
@@ -339,7 +339,7 @@ class Settings(Recording):
             self.assertEqual(file.read(), text)
 
     def test_a_file_that_exists(self):
-        says = "record: %s exists and grows (--new begins anew, --append leaves this out)\n" % self.trace
+        says = "record: %s exists, so this recording is added to it (--new replaces the file, --append omits this message)\n" % self.trace
         self.assertNotIn("record:", self.record_again())
         self.assertIn(says, self.record_again())
         self.expect_sampled_runs(2)

@@ -122,13 +122,13 @@ class Functions(Case):
 
     def test_refused(self):
         for call, sentence in {
-            "addressToSymbol('abc')": "addressToSymbol: 'abc' is no address; expected an integer",
-            "addressToSymbol('')": "addressToSymbol: '' is no address",
-            "addressToSymbol(1.5)": "addressToSymbol: '1.5' is no address",
+            "addressToSymbol('abc')": "addressToSymbol: 'abc' is not an address; expected an integer",
+            "addressToSymbol('')": "addressToSymbol: '' is not an address",
+            "addressToSymbol(1.5)": "addressToSymbol: '1.5' is not an address",
             "traceToText('[1]', printf('%1001c', 'x'))": "traceToText: the separator has 1001 bytes; at most 1000",
             "addressToLine(x'00')": "addressToLine: a blob, where a text is expected",
             "flameGraph('[1,')": "flameGraph: '[1,' is no trace; expected a JSON array of integers",
-            "flameGraph('[1]', 'much')": "flameGraph: 'much' is no weight; expected a number",
+            "flameGraph('[1]', 'much')": "flameGraph: 'much' is not a weight; expected a number",
             "flameGraph('[1]', x'00')": "flameGraph: a blob",
             "flameGraph(x'00')": "flameGraph: a blob, where a text is expected",
             "traceToText('')": "traceToText: '' is no trace; expected a JSON array of integers",

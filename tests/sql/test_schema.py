@@ -344,7 +344,7 @@ for sql in ("PRAGMA system.log_queries", "PRAGMA system.log_queries = off", "PRA
 assert sqlite.sqlite3_close(db) == 0
 """)
         self.assertEqual(done.split("\n"), ["b'1'", "b'0'", "b'0'",
-                                            "log_queries = maybe: allowed are 0 (off) and 1 (on)", "b'0'",
+                                            "log_queries = maybe: expected 0 (off) or 1 (on)", "b'0'",
                                             "PRAGMA system.unknown: neither a setting nor a PRAGMA of SQLite; "
                                             "SELECT name FROM system.settings lists the settings"])
 

@@ -173,12 +173,12 @@ static void test_sentences(void **state)
 
 	(void)state;
 	expect_refused(&session, CPU, "5", QP_INVALID,
-	               CPU " = 5: allowed are 0 (off) and 10000 to 3600000000000 ns");
+	               CPU " = 5: expected 0 (off) or 10000 to 3600000000000 ns");
 	expect_refused(
 		&session, "trace_log_max_bytes", "5", QP_INVALID,
-		"trace_log_max_bytes = 5: allowed are 0 (no bound) and 1048576 to 9223372036854775807 bytes");
+		"trace_log_max_bytes = 5: expected 0 (no bound) or 1048576 to 9223372036854775807 bytes");
 	expect_refused(&session, "log_queries", "maybe", QP_INVALID,
-	               "log_queries = maybe: allowed are 0 (off) and 1 (on)");
+	               "log_queries = maybe: expected 0 (off) or 1 (on)");
 	expect_refused(&session, "nothing", "1", QP_NOT_FOUND,
 	               "nothing: there is no such setting; SELECT name FROM system.settings lists them");
 	/* A long value is cut, and not inside a character of several bytes. */
@@ -187,7 +187,7 @@ static void test_sentences(void **state)
 	memcpy(longer + 59, "ä", 2);
 	expect_refused(&session, "query_id", longer, QP_INVALID,
 	               "query_id = xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…: "
-	               "allowed are texts of at most 128 bytes");
+	               "expected a text of at most 128 bytes");
 	expect_refused(&session, "trace_log_path", longer, QP_INVALID, NULL);
 	longer[QUERY_ID_MAX + 1] = 0;
 	expect_refused(&session, "query_id", longer, QP_INVALID, NULL);
@@ -317,9 +317,8 @@ static void test_environment(void **state)
 	check_value(NULL, "log_queries_min_query_duration_ns", "10000000");
 	assert_non_null(error);
 	assert_string_equal(
-		error,
-		"environment: log_queries = perhaps: allowed are 0 (off) and 1 (on); "
-		"environment: log_queries_min_query_duration_ns = -5: allowed are 0 to 3600000000000 ns");
+		error, "environment: log_queries = perhaps: expected 0 (off) or 1 (on); "
+		       "environment: log_queries_min_query_duration_ns = -5: expected 0 to 3600000000000 ns");
 }
 
 static void test_table(void **state)

@@ -12,7 +12,7 @@ import unittest
 from library import LIBRARY, Case, connect, in_new_process, rows, value
 
 CPU = "query_profiler_cpu_time_period_ns"
-BAD = f"{CPU} = 5: allowed are 0 (off) and 10000 to 3600000000000 ns"
+BAD = f"{CPU} = 5: expected 0 (off) or 10000 to 3600000000000 ns"
 
 # Each way to set a setting to a value of SQL's.
 WAYS = {
@@ -102,8 +102,8 @@ class Settings(Case):
         self.assertRefused("only UPDATE works", db, "DELETE FROM system.settings WHERE name = 'log_queries'")
         self.assertRefused("only UPDATE works", db, "INSERT INTO system.settings(name) VALUES ('x')")
         self.assertRefused("only UPDATE works", db, "UPDATE system.settings SET rowid = 17 WHERE name = 'log_queries'")
-        self.assertRefused("= NULL: a value is expected", db, "UPDATE system.settings SET value = NULL")
-        self.assertRefused("= NULL: a value is expected", db, f"SELECT set_setting('{CPU}', NULL)")
+        self.assertRefused("= NULL; expected a value", db, "UPDATE system.settings SET value = NULL")
+        self.assertRefused("= NULL; expected a value", db, f"SELECT set_setting('{CPU}', NULL)")
         self.assertEqual(rows(db, "SELECT * FROM system.settings"), before)
 
     def test_update_of_several_from_an_expression(self):
@@ -203,7 +203,7 @@ print(value(db, "SELECT value FROM system.metrics WHERE metric = 'settings_envir
             in_new_process(script, QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS="3ms",
                            QUERYPROF_TRACE_LOG_RING_BYTES="64KiB", QUERYPROF_LOG_QUERIES="x").split("\n"),
             ["[(3000000, 3000000, 0)]", "[(3000000, 65536, 1)]",
-             "environment: log_queries = x: allowed are 0 (off) and 1 (on)"])
+             "environment: log_queries = x: expected 0 (off) or 1 (on)"])
 
     def test_shell(self):
         done = subprocess.run(["sqlite3", "-batch", ":memory:"], capture_output=True, text=True, timeout=300, input=f"""

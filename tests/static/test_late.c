@@ -180,7 +180,7 @@ static void test_inside(void **state)
 {
 	(void)state;
 	waits_inside = true;
-	assert_true(succeeds_in_child("%: its trace callback, for its code was not patched: a%thread %"));
+	assert_true(succeeds_in_child("%: its trace callback, because its code was not patched: a%thread %"));
 	waits_inside = false;
 }
 

@@ -124,7 +124,7 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(answers, ["- -"])
 
     def test_no_answer(self):
-        """One attempt, of the time that is allowed; then no server gets a request again."""
+        """One attempt, of the time that is allowed; then no server gets a further request."""
         server = self.serve({BUILD_ID: self.DEBUG}, is_deaf=True)
         start = time.monotonic()
         answers, _ = self.ask("bare.so", "forget", "bare.so", f"bare.so={OTHER}", servers=server.url,

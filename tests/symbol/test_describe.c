@@ -41,10 +41,11 @@ static void test_shapes(void **state)
 	expect(FIXTURES "/linked.so", "", "debug file", "debug file", "");
 	expect(FIXTURES "/gone.so", BUILD_ID, "debug file", "debug file", "");
 	expect(FIXTURES "/gone.so", "0102030405", "-", "-",
-	       "names: the file is gone; " NOT_IN_DEBUG "; lines: the file is gone; " NOT_IN_DEBUG);
+	       "names: the file no longer exists; " NOT_IN_DEBUG
+	       "; lines: the file no longer exists; " NOT_IN_DEBUG);
 	expect(FIXTURES "/made", "", "-", "-",
-	       "names: the file is no ELF object that can be read; " NOT_IN_DEBUG
-	       "; lines: the file is no ELF object that can be read; " NOT_IN_DEBUG);
+	       "names: the file is not a readable ELF object; " NOT_IN_DEBUG
+	       "; lines: the file is not a readable ELF object; " NOT_IN_DEBUG);
 }
 
 static void test_without_debug_file(void **state)
@@ -62,8 +63,8 @@ static void test_without_debug_file(void **state)
 	       "lines: no debug information; no debug file in no folder");
 	/* Another build than the one that was mapped. */
 	expect(FIXTURES "/other.so", BUILD_ID, "-", "-",
-	       "names: the file at the path is another one by now; no debug file in no folder"
-	       "; lines: the file at the path is another one by now; no debug file in no folder");
+	       "names: the file at the path is now another one; no debug file in no folder"
+	       "; lines: the file at the path is now another one; no debug file in no folder");
 }
 
 static void expect_archive(const char *path, const char *names, const char *part)
@@ -123,7 +124,8 @@ static void test_debug_log(void **state)
 	remove(getenv("QUERYPROF_DEBUG_FILE"));
 	if (!strstr(text, FIXTURES "/full.so (" BUILD_ID "): names from symbol table\n") ||
 	    !strstr(text, FIXTURES
-	            "/gone.so (0102030405): names from nowhere; the file is gone; " NOT_IN_DEBUG "\n"))
+	            "/gone.so (0102030405): names from nowhere; the file no longer exists; " NOT_IN_DEBUG
+	            "\n"))
 		fail_msg("the log says:\n%s", text);
 }
 

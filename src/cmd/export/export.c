@@ -347,7 +347,7 @@ static bool check_option(const char *option, bool is_given, const struct export_
 		if (applies(find_format(i)) && used < sizeof(names))
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
 			                         format_at(i));
-	complain("export: --%s is not for %s, but for %s", option, format->name, names);
+	complain("export: --%s does not apply to %s, only to %s", option, format->name, names);
 	return false;
 }
 
@@ -395,12 +395,12 @@ static const struct export_format *check_command_line(void)
 			format = find_format(i);
 
 	if (!format)
-		complain("export: --format is missing, and only -o FILE.html, .pb.gz or .json says which "
-		         "(see queryprof export --help)");
+		complain("export: --format is missing; only -o FILE.html, FILE.pb.gz and FILE.json imply "
+		         "one (see queryprof export --help)");
 	else if (!out_path)
-		complain("export: -o is missing: the file to write, - for stdout");
+		complain("export: -o is missing; expected the file to write, or - for stdout");
 	else if (format->is_binary && strcmp(out_path, "-") == 0 && isatty(STDOUT_FILENO))
-		complain("export: %s is not for terminals: give -o a file", format->name);
+		complain("export: %s cannot be shown on a terminal: name a file with -o", format->name);
 	else if (!check_options(format))
 		return NULL;
 	else if ((format == &export_otlp || format == &export_otlp_traces) && resource_complaint())

@@ -228,7 +228,7 @@ static const struct export_stack *read_stack(struct export_reader *reader, int64
 		reader->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
 	sqlite3_reset(row);
 	if (bad)
-		complain("%s: stack %lld is no array of addresses", reader->path, (long long)id);
+		complain("%s: stack %lld is not an array of addresses", reader->path, (long long)id);
 	else if (!stack)
 		complain_of_memory();
 	return stack;
@@ -315,8 +315,9 @@ static bool check_numbers(struct export_reader *reader, sqlite3_stmt *row, const
 	    !__builtin_add_overflow(reader->weight, sample->weight, &reader->weight) &&
 	    !__builtin_add_overflow(reader->value, sample->value, &reader->value))
 		return true;
-	complain("%s: weight %lld, period %lld ns, value %s %s: no sample has such numbers", reader->path,
-	         (long long)sample->weight, (long long)sample->period_ns, column_text(row, 3), unit);
+	complain("%s: weight %lld, period %lld ns, value %s %s: no sample can have these numbers",
+	         reader->path, (long long)sample->weight, (long long)sample->period_ns, column_text(row, 3),
+	         unit);
 	return false;
 }
 

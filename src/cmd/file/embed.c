@@ -57,7 +57,7 @@ static const char *describe(int code)
 {
 	switch (code & 0xff) {
 	case SQLITE_BUSY: return "locked by another process";
-	case SQLITE_INTERRUPT: return "stopped; queryprof embed looks up the names that are missing";
+	case SQLITE_INTERRUPT: return "stopped; queryprof embed can add the missing names later";
 	default: return sqlite3_errstr(code);
 	}
 }
@@ -117,7 +117,7 @@ static const struct command_option options[] = {
 
 static int run(int argc, char **argv)
 {
-	const struct output output = { .if_empty = "every address has a name, or is in no module" };
+	const struct output output = { .if_empty = "every address in a module has a name" };
 	const struct sql_parameter parameters[] = { { ":all", all }, { NULL, NULL } };
 	sqlite3 *db;
 	int result;

@@ -131,9 +131,9 @@ int out_file_open(struct out_file *out, const char *path, const char *const *sou
 	}
 	for (; *sources; sources++) {
 		if (is_same_file(path, *sources))
-			return complain("%s: is the file that is exported", path);
+			return complain("%s: is the file being exported", path);
 		if (is_beside(path, *sources))
-			return complain("%s: is a part of %s, which is exported", path, *sources);
+			return complain("%s: is part of %s, which is being exported", path, *sources);
 	}
 	bool is_there = stat(path, &old) == 0;
 	if (is_there ? S_ISREG(old.st_mode) : lstat(path, &link) != 0)

@@ -177,7 +177,7 @@ char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind 
 	else if (found == 1)
 		return id;
 	else if (found)
-		complain("%s: more than one %s's id begins with %s", path, kind->name, given);
+		complain("%s: the id of more than one %s begins with %s", path, kind->name, given);
 	else
 		complain("%s: no %s has the id %s", path, kind->name, given);
 	sqlite3_free(id);
@@ -294,7 +294,7 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 	                    "temp.selected_statements)",
 	                    0) == 0) {
 		char *options = selection_describe(one, " --");
-		result = complain("%s: no run is left by%s", path, options ? options : " the options");
+		result = complain("%s: no run matches%s", path, options ? options : " the options");
 		free(options);
 	}
 	return result;

@@ -19,7 +19,7 @@
 #include "store/file/made_table.h"
 #include "wire/record.h"
 
-#define NO_STACK "a trace is no array of addresses" /* SQLITE_MISMATCH */
+#define NO_STACK "a trace is not an array of addresses" /* SQLITE_MISMATCH */
 
 /* Lines are made once, and are of many stacks. */
 struct owned_line {

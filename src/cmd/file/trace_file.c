@@ -237,8 +237,8 @@ int trace_file_complain(const char *path)
 
 	if (strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0)
 		return complain(
-			"%s: %s: commands read files; `queryprof pull URL` writes one of what push has "
-			"sent to ClickHouse",
+			"%s: %s: expected a file; `queryprof pull URL` writes one from what push sent to "
+			"ClickHouse",
 			path, reason);
 	if (errno == ENOENT) {
 		char near[PATH_MAX];

@@ -156,10 +156,9 @@ static int read_credentials(const char *path)
 	if (!file || fstat(fileno(file), &status) != 0) {
 		result = complain("%s: %s", path, strerror(errno));
 	} else if (status.st_mode & 077) {
-		result =
-			complain("%s: others can read it (mode %03o); push takes a password from a file with "
-		                 "mode 600 only",
-		                 path, status.st_mode & 0777);
+		result = complain("%s: other users can read it (mode %03o); push reads a password only from "
+		                  "a file with mode 600",
+		                  path, status.st_mode & 0777);
 	}
 	while (result == COMMAND_FINE && fgets(line, sizeof(line), file)) {
 		number++;
@@ -185,13 +184,13 @@ int http_check_url(const char *command, const char *url, const char *authorities
 	                                                  : NULL;
 
 	if (!host || !*host)
-		complain("%s: a server's URL begins with http:// or https://", url);
+		complain("%s: expected a URL that begins with http:// or https://", url);
 	else if (memchr(host, '@', strcspn(host, "/?")) || strstr(host, "password="))
-		complain("the URL has a name or a password in it, which others can see: give them by "
+		complain("the URL contains a name or a password, which other users can see: use "
 		         "QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or --credentials");
 	else if (authorities && host == url + strlen("http://"))
-		complain("%s: --ca %s goes with a server of https:// only, and the URL is %.*s", command,
-		         authorities, (int)strcspn(url, "?"), url);
+		complain("%s: --ca %s needs an https:// URL; this one is %.*s", command, authorities,
+		         (int)strcspn(url, "?"), url);
 	else
 		return COMMAND_FINE;
 	return COMMAND_MISUSED;
@@ -208,7 +207,7 @@ int http_begin(const struct http_settings *settings)
 {
 	http.settings = *settings;
 	if (!curl.curl_global_init && !load_library())
-		return complain("this needs libcurl, and there is neither %s nor %s (Debian: apt-get install "
+		return complain("libcurl is missing: neither %s nor %s was found (Debian: apt-get install "
 		                "libcurl4)",
 		                libraries[0], libraries[1]);
 	http.user = copy_environment("QUERYPROF_PUSH_USER");
@@ -359,7 +358,7 @@ static char *describe(const struct http_response *response)
 
 	if (!response->status)
 		return text_format("%s", http.error);
-	text = text_format("the server says %ld%s%.*s", response->status, response->size ? ": " : "",
+	text = text_format("the server responded %ld%s%.*s", response->status, response->size ? ": " : "",
 	                   SHOWN_MAX, response->text);
 	for (char *at = text; at && *at; at++)
 		if (*at == '\n' || *at == '\r')
@@ -420,7 +419,7 @@ enum http_result http_send(const char *url, const char *const *headers, const vo
 			return HTTP_GAVE_UP;
 		}
 		if (now - reported >= REPORTED_EVERY_MS) {
-			report(url, response, " (tried again until it works)");
+			report(url, response, " (push retries until it works)");
 			reported = now;
 		}
 		http_sleep(with_jitter(delay));

@@ -149,7 +149,7 @@ int options_read(const struct command *command, int *count, char **argv, bool *w
 		if (!option)
 			return complain_of_option(command, word, name, size);
 		if (!option->value && equals)
-			return misuse(command, "no value belongs to", word);
+			return misuse(command, "unexpected value:", word);
 		if (option->value && !equals && ++i == argc)
 			return misuse(command, "a value is missing after", word);
 		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];

@@ -127,8 +127,8 @@ static int ask_numbers(const char *sql, const char *where, int64_t *numbers, int
 
 		numbers[i] = strtoll(at, &end, 10);
 		if (end == at)
-			result =
-				complain("%.*s: this is no ClickHouse: it says %.40s", SERVER, response.text);
+			result = complain("%.*s: not a ClickHouse server: it responded %.40s", SERVER,
+			                  response.text);
 		at = *end ? end + 1 : end;
 	}
 	return result;
@@ -252,8 +252,8 @@ static int fetch_samples(sqlite3 *db)
 
 	if (result == COMMAND_FINE && count > SAMPLES_MAX)
 		result = complain(
-			"%.*s: it has %" PRId64 " such samples, and %" PRId64
-			" can be pulled at once: choose by --since, --until, --host, --service, --statement",
+			"%.*s: the options select %" PRId64 " samples, but at most %" PRId64
+			" can be pulled at once: use --since, --until, --host, --service, --statement",
 			SERVER, count, SAMPLES_MAX);
 	if (result == COMMAND_FINE)
 		result = fetch_rows(db, "pull_series", sql_pull_series, where);
@@ -286,7 +286,7 @@ static int require_runs(sqlite3 *db)
 	                    "temp.pull_statements)",
 	                    0) != 0)
 		return COMMAND_FINE;
-	return complain("%.*s: no run is left by the options", SERVER);
+	return complain("%.*s: no run matches the options", SERVER);
 }
 
 static int fetch_all(sqlite3 *db)
@@ -424,7 +424,8 @@ static int run(int argc, char **argv)
 	if (strcmp(out_path, "-") == 0)
 		return complain("pull: -o -; expected the name of a file");
 	if (lstat(out_path, &status) == 0)
-		return complain("%s: exists, and pull replaces no file: remove it, or give another with -o",
+		return complain("%s: already exists, and pull does not replace files: remove it, or name "
+		                "another with -o",
 		                out_path);
 	result = http_begin(&settings);
 	if (result == COMMAND_FINE && !(server.question = http_url_with(server.url, "wait_end_of_query=1")))

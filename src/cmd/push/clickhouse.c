@@ -128,7 +128,7 @@ static int ask_version(void)
 	if (send_sql("SELECT version()", &response) != COMMAND_FINE)
 		return COMMAND_FAILED;
 	if (sscanf(response.text, "%d.%d", &major, &minor) != 2)
-		return complain("%.*s: this is no ClickHouse: it says its version is %.40s",
+		return complain("%.*s: not a ClickHouse server: its version is %.40s",
 		                (int)strcspn(target.url, "?"), target.url, response.text);
 	target.version = major * 100 + minor;
 	return COMMAND_FINE;
@@ -154,7 +154,7 @@ static int ask_types(enum push_table table)
 
 	snprintf(sql, sizeof(sql), "DESCRIBE TABLE %s FORMAT TabSeparated", tables[table].name);
 	if (send_sql(sql, &response) != COMMAND_FINE)
-		return complain("the tables are made by sql/clickhouse/tables.sql");
+		return complain("sql/clickhouse/tables.sql creates the tables");
 	copy = strdup(response.text);
 	for (char *line = copy ? strtok_r(copy, "\n", &save) : NULL; line;
 	     line = strtok_r(NULL, "\n", &save)) {
@@ -247,14 +247,14 @@ static struct clickhouse_column *add_column(struct table_rows *rows, const char 
 		if (!strcmp(target.types[rows->table].items[i].name, name))
 			type = target.types[rows->table].items[i].type;
 	if (!type || rows->count == COLUMNS_MAX) {
-		complain("%s of the target has no column %s: make it as in sql/clickhouse/tables.sql",
+		complain("the target's table %s has no column %s: add it as in sql/clickhouse/tables.sql",
 		         tables[rows->table].name, name);
 		return NULL;
 	}
 	rows->count++;
 	if (clickhouse_column_set(column, name, type))
 		return column;
-	complain("%s of the target: column %s has the type %s, which push cannot fill",
+	complain("the target's table %s: column %s has the type %s, which push cannot fill",
 	         tables[rows->table].name, name, type);
 	return NULL;
 }

@@ -143,7 +143,7 @@ void push_files_leave_out(struct push_file *file, char *failure, bool is_followe
 {
 	if (!file->failure || !failure || strcmp(file->failure, failure) != 0)
 		complain("%s%s", failure ? failure : "out of memory",
-		         is_followed ? " (left out until it changes)" : "");
+		         is_followed ? " (skipped until it changes)" : "");
 	free(file->failure);
 	file->failure = failure;
 	file->is_left_out = true;

@@ -76,7 +76,7 @@ static int begin(const char *url, bool is_zstd, bool is_pyroscope)
 	const char *wrong = resource_complaint();
 
 	if (is_zstd) {
-		complain("push: --zstd is for --format clickhouse");
+		complain("push: --zstd applies only to --format clickhouse");
 		return COMMAND_MISUSED;
 	}
 	if (wrong) {
@@ -539,7 +539,7 @@ static void report_rejected(const struct request *request, const struct http_res
 		if (isprint((unsigned char)response->text[i]))
 			text[size++] = response->text[i];
 	text[size] = 0;
-	complain("%.*s%s: the server says of what it was sent: %s", (int)strcspn(target.url, "?"), target.url,
+	complain("%.*s%s: the server reports about the data: %s", (int)strcspn(target.url, "?"), target.url,
 	         request->path, text);
 }
 

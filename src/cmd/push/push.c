@@ -268,7 +268,7 @@ static void show_progress(FILE *to)
 			fprintf(to, "%s%" PRId64 " %s", between, push.rows[i], push.target->table_name(i));
 			between = ", ";
 		}
-	fprintf(to, "; %" PRIu64 " bytes in %" PRIu64 " requests, %" PRIu64 " of them again",
+	fprintf(to, "; %" PRIu64 " bytes in %" PRIu64 " requests, %" PRIu64 " of them retries",
 	        http_counts.bytes, http_counts.requests, http_counts.repeated);
 	if (push.missed)
 		fprintf(to, "; %" PRId64 " samples were removed before they could be sent", push.missed);
@@ -369,9 +369,9 @@ static int dry_run_all(void)
 static int check_command_line(int count)
 {
 	if (follow && (once || dry_run))
-		complain("push: --follow goes with neither --once nor --dry-run");
+		complain("push: --follow excludes --once and --dry-run");
 	else if (every && !follow)
-		complain("push: --every %s goes with --follow only", every);
+		complain("push: --every %s needs --follow", every);
 	else if (every && !number(every, 1))
 		complain("push: --every 0; expected 1 second or more");
 	else if (state_path && count > 1)
@@ -415,7 +415,7 @@ static int run_with_server(void)
 		.bytes_per_second = number(bytes_per_second, 0),
 		.timeout_s = number(timeout, 60),
 		.patience_s = number(retry_for, follow ? INT64_MAX : 60),
-		.gave_up = " (nothing is lost: push goes on there when it is started again)",
+		.gave_up = " (nothing is lost: push continues there when you start it again)",
 	};
 	bool is_stopped;
 	int result;

@@ -74,7 +74,7 @@ bool push_state_open(struct push_state *state, const char *trace_file, const cha
 	if (state->fd < 0) {
 		complain("%s: %s (--state names another file for push's position)", state->path,
 		         errno == ELOOP   ? "a symbolic link"
-		         : errno == EPERM ? "no regular file of this user"
+		         : errno == EPERM ? "not a regular file of this user"
 		                          : strerror(errno));
 	} else if (flock(state->fd, LOCK_EX | LOCK_NB) != 0) {
 		complain("%s: another push of this file to this target is running", state->path);

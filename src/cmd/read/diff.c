@@ -205,8 +205,8 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 		if (i && with)
 			sides[i].selection.query = with;
 		if (at && *(i ? &sides[i].selection.since : &sides[i].selection.until)) {
-			complain("diff: --at is the end of one side and the beginning of the other: no "
-			         "--since, no --until");
+			complain("diff: --at ends one side and begins the other, so it excludes --since and "
+			         "--until");
 			return false;
 		}
 		if (at)
@@ -215,7 +215,7 @@ static bool find_sides(int argc, char **argv, struct side *sides)
 			return false;
 	}
 	if (with && !selection.query)
-		complain("diff: --with is B's query; --query, which is A's, is missing");
+		complain("diff: --with names B's query, but --query for A's is missing");
 	else if (argc == 1 && !with && !at)
 		complain("diff: one file cannot be compared with itself: give a second file, --query with "
 		         "--with, or --at (see queryprof diff --help)");
@@ -242,7 +242,7 @@ static int run(int argc, char **argv)
 	if (!result && !type.unit[0])
 		result = shown_type_refuse(&type, "diff");
 	if (!result && is_nothing_left(both))
-		result = complain("diff: no run is left on either side");
+		result = complain("diff: no run matches on either side");
 	for (int i = 0; !result && i < 2; i++)
 		print_side(both, &sides[i]);
 	if (!result)

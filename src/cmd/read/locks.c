@@ -18,7 +18,7 @@ static int run(int argc, char **argv)
 {
 	struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = "no lock was waited for",
+		.if_empty = "no statement waited for a lock",
 		.folds_last = 1,
 		.spare = "holder_session_id",
 		.unit = "ns",
@@ -31,7 +31,7 @@ static int run(int argc, char **argv)
 		return COMMAND_FAILED;
 	if (trace_file_is_pulled(db))
 		output.if_empty =
-			"a file of queryprof pull has no waits for locks: ClickHouse has them in the view "
+			"a file from queryprof pull has no lock waits: ClickHouse has them in the view "
 			"lock_waits";
 	int result = run_sql(db, sql_lock_holders, none, &output);
 	trace_file_close(db);
@@ -41,7 +41,7 @@ static int run(int argc, char **argv)
 const struct command command_locks = {
 	.name = "locks",
 	.arguments = "[FILE] [OPTION]...",
-	.summary = "Lists who kept others waiting for locks of databases",
+	.summary = "Lists who kept others waiting for database locks",
 	.details = "Has a line for each holder and lock. `waited` is how long others waited for it in all; "
 		   "the other columns are the longest single wait, the number of waits, how many of them "
 		   "ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "

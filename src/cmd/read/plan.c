@@ -67,7 +67,7 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type, c
 
 	if (!plan_tree_statements(db)) {
 		print_missing(db);
-		return complain("%s: no plan is known of these runs", path);
+		return complain("%s: these runs have no known plan", path);
 	}
 	int result = plan_tree_print(db, type, limit, NULL, &printed);
 	if (!result && !printed) {

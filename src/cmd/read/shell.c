@@ -46,8 +46,8 @@ static void write_load(FILE *to)
 		write_word(to, library);
 		fputs(" sqlite3_queryprof_trace_init\n", to);
 	} else {
-		complain("libqueryprof.so is neither beside this command nor in " QUERYPROF_LIBDIR
-		         " from there: the shell has no addressToSymbol() and the like");
+		complain("libqueryprof.so is neither in this command's folder nor in " QUERYPROF_LIBDIR
+		         " relative to it: the shell has no addressToSymbol() and similar functions");
 	}
 }
 

@@ -196,8 +196,8 @@ static int print_trace(sqlite3 *db, const char *path, const char *given)
 	int result = COMMAND_FAILED;
 
 	if (!id && trace_file_is_pulled(db))
-		complain("%s: a file of queryprof pull has no traces: ClickHouse has their spans in the view "
-		         "span_log",
+		complain("%s: a file from queryprof pull has no traces: ClickHouse has their spans in the "
+		         "view span_log",
 		         path);
 	if (!id)
 		return COMMAND_FAILED;

@@ -114,8 +114,8 @@ static int print_traces(sqlite3 *db)
 	const struct output output = {
 		.format = output_format_find(format_name),
 		.if_empty = trace_file_is_pulled(db)
-		                    ? "a file of queryprof pull has no traces: ClickHouse has "
-		                      "their spans in the view span_log"
+		                    ? "a file from queryprof pull has no traces: ClickHouse has their spans "
+		                      "in the view span_log"
 		                    : "no traces",
 		.hides_empty = true,
 		.folds_last = 2,

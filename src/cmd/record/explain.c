@@ -286,25 +286,24 @@ bool explain_no_query(const char *path)
 	if (!process && explain_refused("nothing was recorded"))
 		return true;
 	if (process)
-		complain("%s: no query was recorded yet; process %d runs and goes on recording", path,
-		         process);
+		complain("%s: no query was recorded yet; process %d still runs, and recording continues",
+		         path, process);
 	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS") &&
 	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS") &&
 	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
-		complain("%s: nothing was sampled, nor any query followed: all periods are 0", path);
+		complain("%s: no query was sampled or followed, because all periods are 0", path);
 	else if (!has_counted(path) && !has_line(MARK_STARTED))
-		complain("%s: nothing was recorded: SQLite was loaded, and no query was reported: none ran, "
-		         "or the "
-		         "process could open no file (ulimit -n)",
+		complain("%s: nothing was recorded: SQLite was loaded, but the process reported no query. "
+		         "Either none ran, or the process could not open a file (ulimit -n)",
 		         path);
 	else if (!has_counted(path))
-		complain("%s: nothing was recorded: SQLite ran, and its process ended before anything was "
+		complain("%s: nothing was recorded: SQLite ran, but its process ended before anything was "
 		         "stored",
 		         path);
 	else
-		complain("%s: SQLite was there, but no query took long enough to be sampled or logged: "
-		         "queryprof queries %s has counted all of them "
-		         "(--setting log_queries_min_query_duration_ns=0 logs every one)",
+		complain("%s: SQLite ran, but no query took long enough to be sampled or logged: queryprof "
+		         "queries %s counts all of them (--setting log_queries_min_query_duration_ns=0 logs "
+		         "every one)",
 		         path, path);
 	return false;
 }
@@ -401,8 +400,8 @@ static bool explain_translated(const char *path, const void *file, size_t size)
 
 		if (!memmem(file, size, line, (size_t)length))
 			continue;
-		complain("%s has SQLite translated into %s inside (%s), which has no functions of C's to "
-		         "watch: take a driver around the C library, as github.com/mattn/go-sqlite3 is",
+		complain("%s contains SQLite translated into %s (%s), which queryprof cannot follow: use a "
+		         "driver that calls the C library, such as github.com/mattn/go-sqlite3",
 		         path, translations[i].into, translations[i].module);
 		return true;
 	}
@@ -423,8 +422,8 @@ static bool explain_packages(void)
 			snprintf(path, sizeof(path), "%s/node_modules/%s", folder, packages[i]);
 			if (access(path, F_OK) != 0)
 				continue;
-			complain("if it uses %s: that is SQLite translated into WebAssembly, which has no "
-			         "functions of C's to watch: take node:sqlite or better-sqlite3",
+			complain("if it uses %s: that is SQLite translated into WebAssembly, which "
+			         "queryprof cannot follow: use node:sqlite or better-sqlite3",
 			         path);
 			return true;
 		}
@@ -436,7 +435,7 @@ static bool explain_packages(void)
 /* One that cannot be watched was refused, with the reason. */
 static void explain_own_copy(const char *object)
 {
-	complain("%s has a copy of SQLite of its own inside, which opened no database", object);
+	complain("%s contains its own copy of SQLite, which opened no database", object);
 	explain_packages();
 }
 
@@ -455,23 +454,22 @@ static bool explain_program(const char *path)
 	is_elf = size > SELFMAG && memcmp(file, ELFMAG, SELFMAG) == 0;
 	interpreter = find_interpreter(file, size);
 	if (status.st_mode & (S_ISUID | S_ISGID))
-		complain("%s runs with more rights than its caller has (set-user-id), and then it is never "
-		         "recorded: put queryprof record behind it, before what it starts",
+		complain("%s runs with more rights than its caller (set-user-id), so it cannot be recorded: "
+		         "put queryprof record after it, before the command that it starts",
 		         path);
 	else if (explain_translated(path, file, size))
 		;
 	else if (is_elf && !interpreter)
-		complain("%s is linked statically: nothing can be preloaded. Link it with the shared C "
+		complain("%s is linked statically, so nothing can be preloaded: link it with the shared C "
 		         "library (without -static; Go: with cgo; Rust: not for a musl target)",
 		         path);
 	else if (is_elf && strstr(interpreter, "ld-musl"))
-		complain("%s uses the C library musl (%s), and queryprof the GNU C library: let it run in a "
-		         "distribution that has that (Debian, not Alpine)",
+		complain("%s uses the C library musl (%s), but queryprof needs the GNU C library: run it on "
+		         "a distribution with that library (Debian, not Alpine)",
 		         path, interpreter);
 	else if (has_own_link_order(file, size))
-		complain("%s has options of its own for AddressSanitizer (__asan_default_options), which "
-		         "ends it "
-		         "if another library is loaded first: set ASAN_OPTIONS=verify_asan_link_order=0",
+		complain("%s defines __asan_default_options(), and AddressSanitizer ends it if another "
+		         "library is loaded first: set ASAN_OPTIONS=verify_asan_link_order=0",
 		         path);
 	else if (has_sqlite_inside(file, size))
 		explain_own_copy(path);
@@ -537,21 +535,21 @@ static void explain_root(const char *line)
 
 	if (!library_find("libqueryprof-preload.so", preload))
 		*preload = '\0';
-	complain(
-		"%s another root (chroot, bubblewrap, a container): that needs %s and %.*s at the same paths",
-		line, preload, folder, marks.path);
+	complain("%s another root directory (chroot, bubblewrap, a container), which needs %s and %.*s at "
+	         "the same paths",
+	         line, preload, folder, marks.path);
 }
 
 static void explain_unseen(const struct programs *programs, const char *program)
 {
 	if (programs->names)
-		complain("queryprof was in %s, which loaded no SQLite. %s became %s, of which nothing was "
-		         "reported",
+		complain("queryprof was loaded into %s, which loaded no SQLite. Then %s became %s, which "
+		         "reported nothing",
 		         programs->names, program, program_last_name());
 	else
-		complain("nothing was reported of %s", program);
-	explain_root("either queryprof is not in it, as env -i, sudo and other set-user-id programs take the "
-	             "preload away: then put queryprof record directly before it; or it has");
+		complain("%s reported nothing", program);
+	explain_root("either queryprof was not loaded into it, because env -i, sudo and other set-user-id "
+	             "programs remove the preload: then put queryprof record directly before it; or it has");
 }
 
 static void explain_seen(const struct programs *programs, const char *program, int status)
@@ -561,15 +559,17 @@ static void explain_seen(const struct programs *programs, const char *program, i
 	if (programs->more)
 		snprintf(others, sizeof(others), " and %zu others", programs->more);
 	if (WIFSIGNALED(status))
-		complain("queryprof was in %s%s, and no SQLite was loaded there; signal %d (%s) ended %s",
+		complain("queryprof was loaded into %s%s, but no SQLite was loaded there; signal %d (%s) "
+		         "ended %s",
 		         programs->names, others, WTERMSIG(status), strsignal(WTERMSIG(status)), program);
 	else
-		complain("queryprof was in %s%s, and no SQLite was loaded there; %s ended with status %d",
+		complain("queryprof was loaded into %s%s, but no SQLite was loaded there; %s ended with "
+		         "status %d",
 		         programs->names, others, program, WEXITSTATUS(status));
 	if (!status)
 		explain_root(
-			"what was started without queryprof (env -i, sudo) is not seen, nor what a server "
-			"runs: put queryprof record before that; nor is a program that has");
+			"record does not see a program that env -i, sudo or a server starts: put queryprof "
+			"record before that program; or that has");
 }
 
 /* The program's process has the name of its newest program to its end, or of one that reported nothing. */
@@ -591,7 +591,7 @@ static void explain_cause(const char *path, const char *program, int status)
 	int process = find_process();
 
 	if (process)
-		complain("process %d still runs, and is recorded from its first query on", process);
+		complain("process %d still runs; recording begins with its first query", process);
 	else if (object)
 		explain_own_copy(object);
 	else if (explain_program(path) || explain_packages())
@@ -609,7 +609,8 @@ bool explain_no_sqlite(const char *program, int status)
 		return true;
 	if (!find_program(program, path))
 		snprintf(path, sizeof(path), "%s", program);
-	complain("nothing was recorded: no SQLite library was seen in %s, nor in what it started", program);
+	complain("nothing was recorded: neither %s nor a program that it started loaded a SQLite library",
+	         program);
 	explain_cause(path, program, status);
 	return false;
 }

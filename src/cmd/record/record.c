@@ -51,8 +51,9 @@ static const struct command_option options[] = {
 	{ .name = "o",
 	  .value = "FILE",
 	  .kind = OPTION_FILE,
-	  .help = "the trace file (default " TRACE_FILE_DEFAULT "); if it exists, it grows, and record "
-	          "says so" },
+	  .help = "the trace file (default " TRACE_FILE_DEFAULT
+	          "); if it exists, the recording is added to it, with a "
+	          "message" },
 	{ .name = "append", .to = &append, .help = "add to an existing trace file without a message" },
 	{ .name = "new",
 	  .to = &begin_anew,
@@ -102,7 +103,7 @@ static int set(const char *name, const char *value, const char *option)
 	int code;
 
 	if (setting && setting->is_for_one_statement) {
-		complain("record: %s is for one statement, not for a program", setting->name);
+		complain("record: %s applies to one statement, not to a program", setting->name);
 		return COMMAND_MISUSED;
 	}
 	if (settings_set(NULL, name, value, SETTING_FROM_C, &error)) {
@@ -206,15 +207,14 @@ static int set_preload(void)
 	if (!library_find("libqueryprof-recorder.so", library) ||
 	    !library_find("libqueryprof-preload.so", preload))
 		return complain(
-			"record: libqueryprof-recorder.so and libqueryprof-preload.so are neither beside "
-			"this command nor in " QUERYPROF_LIBDIR " from there");
+			"record: libqueryprof-recorder.so and libqueryprof-preload.so are neither in this "
+			"command's folder nor in " QUERYPROF_LIBDIR " from there");
 	if (!is_ours(library))
 		return complain("record: %s is of another version than this command (" QUERYPROF_VERSION "): "
 		                "install both from one build",
 		                library);
 	if (strpbrk(preload, ": "))
-		return complain("record: %s: nothing with a blank or a colon in its path can be preloaded",
-		                preload);
+		return complain("record: %s: a path with a blank or a colon cannot be preloaded", preload);
 	snprintf(filters, sizeof(filters), "%d", filters_here());
 	snprintf(flag, sizeof(flag), "%u", switch_flag_test());
 	/* Last: some preloads must come first, and none of them defines queryprof's functions. */
@@ -297,7 +297,8 @@ static int prepare_recording(struct recording *recording)
 	recording->is_open = true;
 	/* A recording that grows by mistake shows the sum of two. */
 	if (!recording->is_new && !append && !quiet)
-		complain("record: %s exists and grows (--new begins anew, --append leaves this out)",
+		complain("record: %s exists, so this recording is added to it (--new replaces the file, "
+		         "--append omits this message)",
 		         path_as_given);
 	return COMMAND_FINE;
 }
@@ -319,7 +320,7 @@ static void note_end(sqlite3 *db, int code, struct summary *summary)
 	if (code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_INTERRUPT)
 		return;
 	char *error = database_error(db, path_as_given);
-	complain("%s, so its content is not known", error ? error : path_as_given);
+	complain("%s, so its content is unknown", error ? error : path_as_given);
 	free(error);
 }
 
@@ -417,8 +418,8 @@ static void tell_losses(const struct losses *losses)
 	for (const struct loss *loss = losses->reasons; loss < losses->reasons + LOSS_REASONS; loss++) {
 		bool is_denied = strstr(loss->reason, strerror(EACCES));
 		const char *advice =
-			is_denied ? ". A process that another user runs cannot open this user's file: "
-				    "let that user run queryprof record"
+			is_denied ? ". A process of another user cannot open this user's file: run "
+				    "queryprof record as that user"
 				  : "";
 
 		if (loss->samples && strncmp(loss->reason, LOSS_UNCOUNTED, strlen(LOSS_UNCOUNTED)) == 0)
@@ -426,7 +427,7 @@ static void tell_losses(const struct losses *losses)
 			         (unsigned long long)loss->samples, loss->samples == 1 ? " is" : "s are",
 			         loss->reason, advice);
 		else if (loss->samples)
-			complain("%s: %llu sample%s or lines of queries lost: %s%s", path_as_given,
+			complain("%s: %llu sample%s or rows of queries lost: %s%s", path_as_given,
 			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
 			         loss->reason, advice);
 		if (loss->refusals)
@@ -453,7 +454,7 @@ static void tell_end(const struct recording *recording, const char *program, int
 	if (!is_read)
 		; /* and that was said */
 	else if (found.is_late)
-		complain("%s: what it has is not said here: to count it takes more than %d s. To read it: "
+		complain("%s: the content was not counted, because that takes more than %d s. To read it: "
 		         "queryprof report %s",
 		         path_as_given, SUMMARY_SECONDS, path_as_given);
 	else if (is_empty && !has_lost)

@@ -82,7 +82,7 @@ static const char *patch(struct host_library *library, const struct static_copy 
 	const char *why;
 
 	if (!routines)
-		return "there is no memory";
+		return "out of memory";
 	/* sqlite3_prepare_v3() came with 3.20. */
 	other_prepare = ROUTINE(table, prepare_v3) ? ROUTINE(table, prepare_v3) : ROUTINE(table, prepare);
 	named = count = wrappers_entries(library, routines, entries, members);
@@ -122,7 +122,7 @@ char *static_adopt(const struct static_copy *copy, bool *known)
 	if (*known)
 		return NULL;
 	if (!keep(copy))
-		return text_format("its file cannot be opened again, and it might be unmapped");
+		return text_format("its file cannot be opened again, so it might be unmapped");
 	library = library ? library : host_adopt(api, &error);
 	if (!library) {
 		sentence = text_format("%s", error ? error : "SQLite has no memory");
@@ -132,7 +132,7 @@ char *static_adopt(const struct static_copy *copy, bool *known)
 	why = patch(&host_libraries[library - host_libraries], copy, NULL);
 	if (!why)
 		return NULL;
-	sentence = text_format("the SQLite inside cannot be watched: %s: %s", "sqlite3_step", why);
+	sentence = text_format("queryprof cannot follow the SQLite inside: %s: %s", "sqlite3_step", why);
 	return sentence ? sentence : strdup("");
 }
 
@@ -166,12 +166,12 @@ static bool is_alone(void)
 static const char *patch_late(struct host_library *library, bool alone)
 {
 	struct static_copy *copy = malloc(sizeof(*copy));
-	const char *why = "there is no memory";
+	const char *why = "out of memory";
 
 	if (copy && !copies_find_table(library->table, copy))
-		why = "it is not inside of the program or a module";
+		why = "it is not inside the program or a module";
 	else if (copy && !keep(copy))
-		why = "its file cannot be opened again, and it might be unmapped";
+		why = "its file cannot be opened again, so it might be unmapped";
 	else if (copy)
 		why = patch(library, copy, alone ? NULL : freeze_others);
 	free(copy);

@@ -253,8 +253,7 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 	}
 	lock_release(&lock);
 	if (!known && !added)
-		*error =
-			api->mprintf("queryprof already works with %d other SQLite libraries of this process",
-		                     HOST_LIBRARIES_MAX);
+		*error = api->mprintf("queryprof already follows %d other SQLite libraries of this process",
+		                      HOST_LIBRARIES_MAX);
 	return known ? known : added;
 }

@@ -8,7 +8,7 @@
 
 #define PLANS_MISSING(REASON)                                                                                \
 	REASON(PLAN_NOT_REACHED, "plans_not_reached", false,                                                 \
-	       "the process made no call, before it ended, in which the plan could be read unnoticed")       \
+	       "the process ended before it made a call in which queryprof could read the plan unnoticed")   \
 	REASON(PLAN_FOREIGN_TABLE, "plans_of_foreign_tables", true,                                          \
 	       "the statement uses a virtual table of the program or of an extension")                       \
 	REASON(PLAN_AUTHORIZER, "plans_behind_authorizers", false, "the connection has an authorizer")       \
@@ -23,11 +23,11 @@
 	       "the program could still read an error of the connection")                                    \
 	REASON(PLAN_REFUSED, "plans_refused", true, "SQLite did not prepare the statement again")            \
 	REASON(PLAN_DIFFERENT, "plans_different", true,                                                      \
-	       "prepared again, the statement had another program than the one that ran")                    \
+	       "after SQLite prepared the statement again, its program differed from the one that ran")      \
 	REASON(PLAN_TRACED, "plans_of_traced_statements", true,                                              \
-	       "queryprof learns of the statement by sqlite3_trace_v2 alone, inside of its run")             \
+	       "only sqlite3_trace_v2 reports the statement, and only during its run")                       \
 	REASON(PLAN_OF_NO_QUERY, "plans_of_no_queries", true,                                                \
-	       "only SELECT, VALUES, INSERT, REPLACE, UPDATE and DELETE are explained")
+	       "SQLite explains only SELECT, VALUES, INSERT, REPLACE, UPDATE and DELETE")
 
 enum bytecode_counter {
 	BYTECODE_READ,

@@ -96,7 +96,7 @@ struct session *session_bind(sqlite3 *db, bool *is_new, char **error)
 
 	*is_new = !session || session->recorded;
 	if (!session && !(session = add(db))) {
-		*error = sqlite3_mprintf("queryprof: no room for another connection");
+		*error = sqlite3_mprintf("queryprof: no memory for another connection");
 		return NULL;
 	}
 	if (!*is_new)

@@ -32,15 +32,15 @@ SESSION(off_cpu_period, off_cpu_period_ns, SETTING_RANGE("ns", PERIOD_MIN_NS, PE
  * off and calls qp_lock_settings(). */
 SESSION(introspection, allow_introspection_functions, SETTING_ON_OFF(1),
         .name = "allow_introspection_functions",
-        .description = "addressToSymbol, addressToLine, traceToText and the columns symbols and lines, "
-                       "which say something about the program's code, may be used");
+        .description = "Allows addressToSymbol, addressToLine, traceToText and the columns symbols and "
+                       "lines, which reveal something about the program's code");
 SESSION(log, log_queries, SETTING_ON_OFF(1), .name = "log_queries",
-        .description = "Queries that have samples or take long enough get a row in query_log");
+        .description = "Queries with samples, or that take long enough, have a row in query_log");
 SESSION(min_duration, log_queries_min_query_duration_ns, SETTING_RANGE("ns", 0, PERIOD_MAX_NS, 10000000),
         .name = "log_queries_min_query_duration_ns",
-        .description = "Queries without samples are logged from this duration on; 0: all of them");
+        .description = "Queries without samples are logged if they take at least this long; 0: all");
 SESSION(parameters, log_query_parameters, SETTING_ON_OFF(0), .name = "log_query_parameters",
-        .description = "query_log.expanded_query holds the values that were bound to the statement");
+        .description = "query_log.expanded_query contains the values bound to the statement");
 SESSION(stack_trace_timeout, stack_trace_timeout_ms, SETTING_RANGE("ms", 1, 60000, 100),
         .name = "stack_trace_timeout_ms",
         .description = "Longest time that reading system.stack_trace waits for the threads' responses");
@@ -49,11 +49,11 @@ SESSION(stack_trace_timeout, stack_trace_timeout_ms, SETTING_RANGE("ms", 1, 6000
  * on. */
 SESSION(other_sessions, show_queries_of_other_sessions, SETTING_ON_OFF(1),
         .name = "show_queries_of_other_sessions", .is_hosts = true,
-        .description = "query_log, statement_stats, trace_log, processes and stack_trace show what all "
-                       "connections run, not only this one; only the host program can change it");
+        .description = "query_log, statement_stats, trace_log, processes and stack_trace show the queries "
+                       "of all connections, not only of this one; only the host program can change this");
 SESSION(id, query_id, SETTING_CHARS(SETTING_IS_TEXT, QUERY_ID_MAX, ""), .name = "query_id",
         .is_for_one_statement = true,
-        .description = "Your own query_id for the next statement; empty: one is made");
+        .description = "The query_id of the next statement; empty: queryprof makes one");
 
 /* Its keys in order, as label/pairs.h has them. */
 static bool parse_labels(const char *text, struct setting_value *value)
@@ -71,9 +71,9 @@ static bool parse_labels(const char *text, struct setting_value *value)
 
 SESSION(set_of_labels, labels, SETTING_CHARS(SETTING_IS_TEXT, SESSION_LABELS_MAX, ""),
         .name = "query_profiler_labels", .parse = parse_labels,
-        .allowed = "is a JSON object of texts and integers, as {\"tenant\":\"acme\"}, of at most " TEXT_OF(
+        .allowed = "a JSON object of texts and integers, such as {\"tenant\":\"acme\"}, of at most " TEXT_OF(
 		SESSION_LABELS_MAX) " bytes",
-        .description = "Labels of the connection's queries, a JSON object; set_label() changes one");
+        .description = "Labels of the connection's queries, as a JSON object; set_label() changes one");
 
 void session_defaults(struct session_settings *settings)
 {

@@ -192,5 +192,5 @@ uintptr_t constant_address_returned(const struct static_object *object, uintptr_
 }
 
 #else
-#error "queryprof knows x86-64 and aarch64"
+#error "queryprof supports x86-64 and aarch64"
 #endif

@@ -81,7 +81,7 @@ static const char *stop_thread(struct freeze *freeze, const char *name)
 	/* Refused for a thread that ends, too: it is gone the next time. */
 	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL)) {
 		freeze->is_over = ++freeze->forbidden == FORBIDDEN_MAX;
-		return "ptrace(), by which other threads are stopped, is not permitted";
+		return "ptrace(), which stops the other threads, is not permitted";
 	}
 	freeze->threads[freeze->threads_count++] = thread;
 	return NULL;
@@ -199,7 +199,7 @@ static int work(void *argument)
 	freeze->refused = stop_all(freeze);
 	for (size_t i = 0; !freeze->refused && i < freeze->threads_count; i++)
 		if (freeze->threads[i] && is_inside(freeze, freeze->threads[i]))
-			freeze->refused = "another thread is inside of it all the time";
+			freeze->refused = "at each attempt another thread was inside it";
 	if (freeze->refused)
 		return 0;
 	freeze->is_over = true;
@@ -215,7 +215,7 @@ static void attempt(struct freeze *freeze)
 	pid_t child;
 
 	freeze->threads_count = 0;
-	freeze->refused = "no child can be made that stops other threads";
+	freeze->refused = "the child process that stops the other threads cannot be created";
 	child = clone(work, freeze->stack + sizeof(freeze->stack),
 	              CLONE_VM | CLONE_VFORK | CLONE_FS | CLONE_FILES, freeze);
 	freeze->is_over |= child < 0;
@@ -248,10 +248,10 @@ const char *freeze_others(const struct static_range *ranges, size_t count, const
 	const char *refused;
 
 	if (syscall(SYS_prctl, PR_GET_SECCOMP, 0ul, 0ul, 0ul, 0ul) > 0)
-		return "a seccomp filter may forbid to stop other threads";
+		return "a seccomp filter may forbid stopping the other threads";
 	freeze = calloc(1, sizeof(*freeze));
 	if (!freeze)
-		return "there is no memory";
+		return "out of memory";
 	freeze->ranges = ranges;
 	freeze->count = count;
 	freeze->change = change;

@@ -122,7 +122,7 @@ __asm__(".pushsection .text\n"
         ".size queryprof_first_open, . - queryprof_first_open\n"
         ".popsection\n");
 #else
-#error "queryprof knows x86-64 and aarch64"
+#error "queryprof supports x86-64 and aarch64"
 #endif
 
 /* --- which copies there are ------------------------------------------------------------------ */
@@ -190,11 +190,11 @@ static void no_table(const char *path, enum static_found found)
 {
 	report_refused(path,
 	               found == STATIC_NO_TABLE
-	                       ? "the SQLite inside of it was built with SQLITE_OMIT_LOAD_EXTENSION, so "
-	                         "it has no table by which its functions are found: build it without "
-	                         "that, or with a shared library"
-	                       : "the table by which the functions of the SQLite inside of it are found "
-	                         "is not known, or leads to those of another library with its names");
+	                       ? "the SQLite inside it was built with SQLITE_OMIT_LOAD_EXTENSION, so it "
+	                         "lacks the table that queryprof needs to find its functions: build it "
+	                         "without that option, or with a shared library"
+	                       : "the SQLite inside it has an unknown table of functions, or one that leads "
+	                         "to another library with the same names");
 }
 
 static void see(const struct static_copy *copy)

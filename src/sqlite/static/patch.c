@@ -107,9 +107,9 @@ static void make_one(struct work *work, const struct static_object *object, stru
 	entry->refused =
 		stub_make(&placed->stub, &object->code, entry->function, placed->address, entry->wrapper);
 	if (!entry->refused && is_taken(work, &placed->stub))
-		entry->refused = "it is the same function as another one";
+		entry->refused = "two names of the interface have this function";
 	if (!entry->refused && work->end - work->next < placed->stub.size)
-		entry->refused = "there is no room for its stub";
+		entry->refused = "there is no space for its stub";
 	if (entry->refused)
 		return;
 	work->next += (placed->stub.size + STUB_ALIGN - 1) & ~(uintptr_t)(STUB_ALIGN - 1);
@@ -122,7 +122,7 @@ static const char *write_stubs(struct work *work, struct patch_area *area)
 	                                      work->stubs, work->count, &size);
 
 	if (!header)
-		return "its stubs' unwind information has no room";
+		return "there is no space for its stubs' unwind information";
 	area->unwinding_end = area->unwinding + size;
 	if (!write_code(work->memory, area->unwinding, work->unwinding, size))
 		return "/proc/self/mem cannot be written";
@@ -199,11 +199,11 @@ const char *patch_functions(const struct static_object *object, struct patch_ent
 
 	*area = (struct patch_area){ 0 };
 	if (count > PATCH_ENTRIES_MAX || work == MAP_FAILED)
-		refused = "there is no memory";
+		refused = "out of memory";
 	else if (memory < 0)
 		refused = "/proc/self/mem cannot be opened";
 	else if (!(area->start = map_near(object, code + unwinding)))
-		refused = "there is no room near its code";
+		refused = "there is no space near its code";
 	if (!refused) {
 		area->end = area->start + code + unwinding;
 		area->code_end = area->unwinding = area->start + code;

@@ -144,7 +144,7 @@ static void displace(struct making *making, uint32_t code, uintptr_t pc)
 		target = code >> 31 ? (pc & ~(uintptr_t)4095) + (uintptr_t)(value * 4096)
 		                    : pc + (uintptr_t)value;
 		if (is_kept(code & 31))
-			making->refused = "it begins with an instruction that is not known";
+			making->refused = "it begins with an unknown instruction";
 		put(making, 0x58000000u | 2u << 5 | (code & 31)); /* ldr x,8 */
 		put_branch(making, making->stub->back);
 		put_address(making, target);
@@ -163,7 +163,7 @@ static void displace(struct making *making, uint32_t code, uintptr_t pc)
 		add_row(making);
 		put_branch(making, making->stub->back);
 	} else {
-		making->refused = "it begins with an instruction that is not known";
+		making->refused = "it begins with an unknown instruction";
 	}
 }
 
@@ -175,7 +175,7 @@ const char *stub_make(struct stub *stub, const struct static_range *code, uintpt
 
 	*stub = (struct stub){ .at = entry };
 	if (!static_is_in(code, entry) || code->end - entry < 8)
-		return "it lies at the end of the code";
+		return "it is at the end of the code";
 	if (read_code(entry) == BTI_C)
 		stub->at += 4;
 	stub->back = stub->end = stub->at + 4;

@@ -170,7 +170,7 @@ static void put(struct making *making, const void *bytes, size_t size)
 	struct stub *stub = making->stub;
 
 	if (size > sizeof(stub->code) - stub->size) {
-		making->refused = "its stub has no room";
+		making->refused = "there is no space for its stub";
 		return;
 	}
 	memcpy(stub->code + stub->size, bytes, size);
@@ -206,7 +206,7 @@ static void add_row(struct making *making)
 	if (last && last->cfa == making->cfa && last->fp == making->fp)
 		return;
 	if (stub->rows_count == STUB_ROWS_MAX)
-		making->refused = "its stub has no room";
+		making->refused = "there is no space for its stub";
 	else
 		stub->rows[stub->rows_count++] =
 			(struct stub_row){ (uint16_t)stub->size, making->cfa, making->fp };
@@ -283,7 +283,7 @@ static void follow_registers(struct making *making, const struct x86_instruction
 	           instruction->opcode != 0x80 && stack_constant(instruction, bytes) < 1u << 20) {
 		making->cfa += stack_constant(instruction, bytes);
 	} else if (target == RSP) {
-		making->refused = "it moves the stack pointer in a way that is not known";
+		making->refused = "it moves the stack pointer in an unknown way";
 	} else if (target == RBP && !making->fp) {
 		making->refused = "it changes the frame pointer before it has saved it";
 	}
@@ -297,7 +297,7 @@ static bool displace(struct making *making, const struct x86_instruction *instru
 	uintptr_t target = instruction->is_branch ? (uintptr_t)x86_address(instruction, bytes, pc) : 0;
 
 	switch (effect) {
-	case UNKNOWN: making->refused = "it begins with an instruction that is not known"; break;
+	case UNKNOWN: making->refused = "it begins with an unknown instruction"; break;
 	case BRANCHES:
 		put(making, (uint8_t[]){ 0x0f, 0x80 | (instruction->opcode & 0x0f) }, 2);
 		put_field(making, target);
@@ -305,7 +305,7 @@ static bool displace(struct making *making, const struct x86_instruction *instru
 	case JUMPS: put_jump(making, target); return false;
 	case CALLS:
 		if (pc + instruction->length < making->stub->at + JUMP_BYTES)
-			making->refused = "a call would return into what is displaced";
+			making->refused = "a call would return into the replaced instructions";
 		put_call(making, pc + instruction->length, target);
 		break;
 	case RETURNS: put(making, bytes, instruction->length); return false;
@@ -355,7 +355,7 @@ static void displace_all(struct making *making)
 	for (stub->back = stub->at; goes_on && !making->refused && stub->back < stub->at + JUMP_BYTES;
 	     stub->back += instruction.length) {
 		if (!decode(making->code, stub->back, &instruction)) {
-			making->refused = "it begins with an instruction that is not known";
+			making->refused = "it begins with an unknown instruction";
 			return;
 		}
 		goes_on = displace(making, &instruction, stub->back);
@@ -404,7 +404,7 @@ const char *stub_make(struct stub *stub, const struct static_range *code, uintpt
 
 	*stub = (struct stub){ .at = entry };
 	if (!static_is_in(code, entry) || code->end - entry < 2 * X86_BYTES_MAX)
-		return "it lies at the end of the code";
+		return "it is at the end of the code";
 	if (!memcmp((const void *)entry, endbr64, sizeof(endbr64)))
 		stub->at += sizeof(endbr64);
 	add_row(&making);
@@ -418,7 +418,7 @@ const char *stub_make(struct stub *stub, const struct static_range *code, uintpt
 	if (making.refused)
 		return making.refused;
 	if (has_branch_back(stub, code))
-		return "a branch leads into what would be displaced";
+		return "a branch leads into the instructions that the jump would replace";
 	distance = (int64_t)(address - (stub->at + JUMP_BYTES));
 	if (distance != (int32_t)distance)
 		return "its stub is too far away";

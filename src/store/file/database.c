@@ -168,8 +168,9 @@ static int check_identity(const char *path, uint32_t application, uint32_t versi
 		return QP_STORE;
 	}
 	if (version > STORE_SCHEMA_VERSION) {
-		*error = text_format("%s: written by a newer queryprof (schema %u, this one knows %d)", path,
-		                     version, STORE_SCHEMA_VERSION);
+		*error = text_format("%s: written by a newer queryprof (schema %u; this version reads up to "
+		                     "%d)",
+		                     path, version, STORE_SCHEMA_VERSION);
 		return QP_TOO_NEW;
 	}
 	return QP_OK;
@@ -244,7 +245,7 @@ static int check_owners(const char *path, const struct stat *status, char **erro
 		free(name);
 		if (!is_there || seen.st_uid == geteuid() || seen.st_uid == 0)
 			continue;
-		*error = text_format("%s%s: belongs to user %u; user %u writes to files of its own only",
+		*error = text_format("%s%s: belongs to user %u; user %u may write only to its own files",
 		                     path, suffixes[i], (unsigned)seen.st_uid, (unsigned)geteuid());
 		code = QP_STORE;
 	}
@@ -333,8 +334,8 @@ int database_check_tables(sqlite3 *db, const char *path, char **error)
 	if (!code)
 		code = sqlite3_step(statement);
 	if (code == SQLITE_ROW)
-		*error = text_format("%s: not a trace file of queryprof: it computes what is in its table %s",
-		                     path, (const char *)sqlite3_column_text(statement, 0));
+		*error = text_format("%s: not a trace file of queryprof: its table %s is computed", path,
+		                     (const char *)sqlite3_column_text(statement, 0));
 	else if (code != SQLITE_DONE)
 		*error = database_error(db, path);
 	sqlite3_finalize(statement);

@@ -150,17 +150,14 @@ static void refuse(struct store_cursor *cursor, bool was_started)
 	const struct store_wait *wait = &cursor->wait;
 
 	if (!was_started)
-		set_refusal(cursor,
-		            text_format("trace log: the store has ended, or has no thread for reading"));
+		set_refusal(cursor, text_format("trace log: the store has ended, or has no reading thread"));
 	else if (wait->give_up && wait->give_up(wait->context))
 		set_refusal(cursor, text_format("trace log: reading was interrupted"));
 	else
-		set_refusal(
-			cursor,
-			text_format("trace log: nothing was read for %d ms, which is the limit: the thread"
-		                    " that reads is busy with another statement, or the disk does not"
-		                    " respond",
-		                    wait->timeout_ms));
+		set_refusal(cursor,
+		            text_format("trace log: no row was read within the limit of %d ms: the reading "
+		                        "thread is busy with another statement, or the disk does not respond",
+		                        wait->timeout_ms));
 }
 
 bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cursor))

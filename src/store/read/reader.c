@@ -148,7 +148,7 @@ struct store_cursor *store_select(struct store_file *file, const char *sql, cons
 		return NULL;
 	cursor = pool_acquire(sql, path, epoch);
 	if (!cursor) {
-		*error = text_format("no memory for reading the trace log");
+		*error = text_format("out of memory for reading the trace log");
 		return NULL;
 	}
 	cursor->wait = wait ? *wait : otherwise;

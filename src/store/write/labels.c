@@ -437,7 +437,7 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 SETTING_SWITCH(
 	reads_comments, true, .name = "query_comment_labels",
 	.description =
-		"Comments that frameworks write into SQL (sqlcommenter, Rails, Marginalia) are labels");
+		"Reads comments that frameworks write into SQL (sqlcommenter, Rails, Marginalia) as labels");
 
 int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size)
 {
