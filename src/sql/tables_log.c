@@ -311,7 +311,7 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	if (!sql)
 		return SQLITE_NOMEM;
 	wait.timeout_ms = READ_LIMIT_MS;
-	cursor->rows = store_select(store_file_own(), sql, &wait, &error);
+	cursor->rows = store_select(sql, &wait, &error);
 	free(sql);
 	if (!cursor->rows)
 		return fail(base->pVtab, error);

@@ -16,7 +16,7 @@ static void read_all(const char *sql)
 	size_t size;
 	int code;
 
-	cursor = store_select(store_file_own(), sql, NULL, &error);
+	cursor = store_select(sql, NULL, &error);
 	if (!cursor) {
 		printf("  %s: %s\n", sql, error);
 		free(error);

@@ -32,7 +32,7 @@ struct seen {
 static struct store_cursor *select_rows(const char *sql)
 {
 	char *error;
-	struct store_cursor *cursor = store_select(store_file_own(), sql, NULL, &error);
+	struct store_cursor *cursor = store_select(sql, NULL, &error);
 
 	if (!cursor)
 		fail_msg("%s: %s", sql, error);

@@ -139,8 +139,7 @@ static bool refuse(enum refused refused)
 static int64_t count_read(void)
 {
 	char *error;
-	struct store_cursor *cursor =
-		store_select(store_file_own(), "SELECT count(*) FROM trace_log", NULL, &error);
+	struct store_cursor *cursor = store_select("SELECT count(*) FROM trace_log", NULL, &error);
 	int64_t count = cursor && store_step(cursor) == 1 ? store_column_int64(cursor, 0) : -1;
 
 	store_close(cursor);

@@ -287,7 +287,7 @@ static void fork_while_a_cursor_is_open(void **state)
 	start_store(trace_path, 0);
 	put_samples(T0, 1000, 2, KEY(1));
 	drain();
-	cursor = store_select(store_file_own(), "SELECT timestamp_ns FROM trace_log", NULL, &error);
+	cursor = store_select("SELECT timestamp_ns FROM trace_log", NULL, &error);
 	assert_non_null(cursor);
 	assert_int_equal(store_step(cursor), 1);
 	store_before_fork();
@@ -305,7 +305,7 @@ static void fork_while_a_cursor_is_open(void **state)
 		CHECK(store_counter(STORE_SAMPLES) == 0);
 		CHECK(store_counter(STORE_LOST) == 10);
 		CHECK(has_error());
-		CHECK(!store_select(store_file_own(), "SELECT 1", NULL, &error) && error);
+		CHECK(!store_select("SELECT 1", NULL, &error) && error);
 		store_shutdown();
 		_exit(0);
 	}

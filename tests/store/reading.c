@@ -30,7 +30,7 @@ static int start_filled(void **state)
 static struct store_cursor *select_all(const char *sql)
 {
 	char *error;
-	struct store_cursor *cursor = store_select(store_file_own(), sql, NULL, &error);
+	struct store_cursor *cursor = store_select(sql, NULL, &error);
 
 	if (!cursor)
 		fail_msg("%s: %s", sql, error);
@@ -100,7 +100,7 @@ static void errors_are_returned(void **state)
 	char *error;
 
 	(void)state;
-	assert_null(store_select(store_file_own(), "SELECT no_such_column FROM trace_log", NULL, &error));
+	assert_null(store_select("SELECT no_such_column FROM trace_log", NULL, &error));
 	assert_non_null(strstr(error, "no_such_column"));
 	free(error);
 	cursor = select_all("SELECT 1 UNION ALL SELECT json('[')");
@@ -157,7 +157,7 @@ static void given_up_reading_ends_at_once(void **state)
 	char *error;
 
 	(void)state;
-	cursor = store_select(store_file_own(), LONG_SQL, &wait, &error);
+	cursor = store_select(LONG_SQL, &wait, &error);
 	assert_non_null(cursor);
 	moment = now_ms() + 100;
 	assert_int_equal(store_step(cursor), -1);
@@ -187,7 +187,7 @@ static void *read_long(void *unused)
 
 	(void)unused;
 	/* To begin alone can take longer than its limit. */
-	while (!(cursor = store_select(store_file_own(), LONG_SQL, &wait, &error)) && !is_long_enough(NULL))
+	while (!(cursor = store_select(LONG_SQL, &wait, &error)) && !is_long_enough(NULL))
 		free(error);
 	if (cursor) {
 		__atomic_store_n(&long_began, 1, __ATOMIC_RELAXED);
@@ -218,7 +218,7 @@ static void limit_ends_waiting_for_another(void **state)
 	/* It may come before the first step, and then there is nothing to wait for. */
 	do {
 		start = now_ms();
-		cursor = store_select(store_file_own(), "SELECT count(*), 7 FROM samples", &wait, &error);
+		cursor = store_select("SELECT count(*), 7 FROM samples", &wait, &error);
 		if (cursor) {
 			nap();
 			store_close(cursor);

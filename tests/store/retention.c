@@ -255,7 +255,7 @@ static void reader_stays_open(void **state)
 	start_store(trace_path, 2 * MB);
 	put_samples(T0, 1000, 10, (struct query_key){ 1, 1 });
 	drain();
-	cursor = store_select(store_file_own(), "SELECT timestamp_ns FROM trace_log", NULL, &error);
+	cursor = store_select("SELECT timestamp_ns FROM trace_log", NULL, &error);
 	assert_int_equal(store_step(cursor), 1);
 	for (uint64_t i = 1; i < 150 * times; i++) {
 		put_samples(T0 + i * 1000000, 1000, 10, (struct query_key){ 1, 1 });

@@ -354,7 +354,7 @@ char *ask_text(const char *sql)
 	const char *bytes;
 	int code;
 
-	cursor = store_select(store_file_own(), sql, NULL, &error);
+	cursor = store_select(sql, NULL, &error);
 	if (!cursor)
 		fail_msg("%s: %s", sql, error);
 	code = store_step(cursor);

@@ -106,7 +106,7 @@ static void spoiled_index_is_built_again(void **state)
 		put_samples(T0 + put * 1000, 1000, 50, KEY);
 		put += 1000;
 		drain();
-		cursor = store_select(store_file_own(), "SELECT timestamp_ns FROM samples", NULL, &error);
+		cursor = store_select("SELECT timestamp_ns FROM samples", NULL, &error);
 		assert_non_null(cursor);
 		assert_int_equal(store_step(cursor), 1);
 		spoilers[round % 4]();
@@ -159,7 +159,7 @@ static void index_is_emptied_all_the_time(void **state)
 		put += 1000;
 		drain();
 		/* It may fail, and says so. */
-		cursor = store_select(store_file_own(), "SELECT count(*) FROM samples", NULL, &error);
+		cursor = store_select("SELECT count(*) FROM samples", NULL, &error);
 		if (!cursor) {
 			free(error);
 		} else {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's threads have a descriptor table of their own (descriptors.h), so the locks of the host's copy
- * of SQLite, when it has the trace file open as well, are another process's to queryprof's. Within
- * queryprof's table any close() of the file drops all POSIX locks on it, and open_file() closes one when it
- * refuses a file. Therefore a guard, one more descriptor of the file with an open file description lock on
- * SQLite's "shared" bytes, makes queryprof look like any other reader: no process can take the file for
- * unused. It is an ordinary lock of SQLite's protocol; so are those of the log's index (wal_index.c).
+ * The store's threads have a separate descriptor table (descriptors.h). So if the host's copy of
+ * SQLite also has the trace file open, its locks belong to another process from the point of view of
+ * queryprof. Within queryprof's table any close() of the file drops all POSIX locks on it, and
+ * open_file() closes one when it refuses a file. Therefore there is a guard, another descriptor of
+ * the file with an open file description lock on SQLite's "shared" bytes, which makes queryprof look
+ * like any other reader: no process can consider the file unused. It is an ordinary lock of SQLite's
+ * protocol; so are those of the log's index (wal_index.c).
  *
- * A new file is a copy of an image that the build has made (file_image.h): SQLite would parse the schema
- * twice to make it. If another process has the empty file, SQLite makes it in one transaction of a rollback
- * journal, and it is set to WAL after that. Either way only an empty database may be left, whenever the
- * process was killed.
+ * A new file is a copy of an image that the build has made (file_image.h), because SQLite would parse
+ * the schema twice to make it. If another process has the empty file, SQLite makes it in one
+ * transaction of a rollback journal, and it is set to WAL after that. In both cases a killed process
+ * can leave only an empty database.
  *
- * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and
- * the flusher syncs the log now and then rather than at each transaction. A temporary file
- * needs no such care.
+ * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and the flusher
+ * syncs the log periodically instead of at each transaction. A temporary file needs no syncs.
  */
 #include "store/file/database.h"
 
@@ -105,16 +105,16 @@ static int open_connection(const char *path, int flags, sqlite3 **db, char **err
 		return refuse(db, path, error);
 	sqlite3_extended_result_codes(*db, 1);
 	sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
-	/* The file may come from anywhere: what it says must not run. */
+	/* The file may come from anywhere, so its SQL must not run. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	if (is_of_disk)
 		database_distrust(*db);
-	/* A close for fork must be quick; the last close says otherwise. */
+	/* A close for fork must be quick; the last close resets this. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	/* No temporary files, and no mapping of the file: a page that another process cuts
-	 * off would be a SIGBUS in the host. */
+	/* No temporary files, and no mapping of the file: a page that another process truncates
+	 * would raise SIGBUS in the host. */
 	sqlite3_exec(*db,
 	             "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA secure_delete = OFF; "
 	             "PRAGMA ignore_check_constraints = ON",
@@ -205,7 +205,7 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 	return check_identity(path, read_big_endian(header + 68), read_big_endian(header + 60), error);
 }
 
-/* Behind every byte that SQLite locks or could write. */
+/* After every byte that SQLite locks or could write. */
 #define SETUP_BYTE ((off_t)1 << 62)
 
 /* `type` as for fcntl(). 0, or errno: EAGAIN when another has a lock in the way. */
@@ -226,15 +226,15 @@ static bool lock_setup(int fd, const struct database_limits *limits)
 	for (int naps = 0; set_lock(fd, F_WRLCK, SETUP_BYTE, 1) == EAGAIN; naps++)
 		if (!contention_nap(limits, naps, NAPS_SETUP))
 			return false;
-	return true; /* taken, or no such locks here: go on without */
+	return true; /* taken, or no such locks here: continue without */
 }
 
-/* Other users could read a file that they have put at the path, or beside it, as it grows. Root's may be
- * written to: root reads everything. */
+/* Other users could read a file that they have put at the path, or next to it, while it grows. A
+ * file of root may be written, because root can read everything. */
 static int check_owners(const char *path, const struct stat *status, char **error)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-	char *real = realpath(path, NULL); /* beside which SQLite has its files, where `path` is a link */
+	char *real = realpath(path, NULL); /* if `path` is a link, SQLite has its files next to the target */
 	int code = QP_OK;
 
 	for (size_t i = 0; !code && i < sizeof(suffixes) / sizeof(*suffixes); i++) {
@@ -253,7 +253,7 @@ static int check_owners(const char *path, const struct stat *status, char **erro
 	return code;
 }
 
-/* The file, made with mode 0600 where there is none, and with the set-up's lock on it. */
+/* The file, made with mode 0600 if it does not exist, and with the lock of the set-up. */
 static int open_file(const char *path, const struct database_limits *limits, struct database *database,
                      char **error)
 {
@@ -305,7 +305,7 @@ static bool lock_guard(int fd, const struct database_limits *limits)
 	while ((error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE)) == EAGAIN &&
 	       contention_nap(limits, naps++, NAPS_GUARD))
 		;
-	return error == 0 || error == EINVAL || error == ENOLCK; /* without such locks: go on without */
+	return error == 0 || error == EINVAL || error == ENOLCK; /* without such locks: continue without */
 }
 
 /* --- opening ----------------------------------------------------------------- */
@@ -380,7 +380,7 @@ static int make_schema_once(sqlite3 *db)
 	return end_transaction(db, code);
 }
 
-/* In one transaction. A process of the older version that has the file open goes on. */
+/* In one transaction. A process of the older version that has the file open can continue. */
 static int upgrade_schema_once(sqlite3 *db)
 {
 	int code;
@@ -412,8 +412,8 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 {
 	int code, identity;
 
-	/* The removal of a journal, too: one that came back after a loss of power would
-	 * undo what was written since. */
+	/* Also the removal of a journal: one that reappeared after a loss of power would undo
+	 * later writes. */
 	sqlite3_exec(db, "PRAGMA synchronous = EXTRA", NULL, NULL, NULL);
 	code = make_schema_once(db);
 	if (!code) {
@@ -467,7 +467,7 @@ static int open_in_memory(struct database *database, const char *path, const str
 	return QP_OK;
 }
 
-/* `is_checked`: the file is looked at with care, and has this version's tables and the limits then. */
+/* `is_checked`: the file was checked, and has this version's tables and the limits. */
 static int open_with(struct database *database, const char *path, const struct database_limits *limits,
                      bool is_checked, char **error)
 {
@@ -523,8 +523,8 @@ void database_set_limits(struct database *database, const struct database_limits
 	char text[160];
 	int64_t pages = limits->wal_bytes / 2 / 4096;
 
-	/* The log starts again from its beginning once it was folded back: it reaches
-	 * half the limit, and one transaction on top. */
+	/* The log restarts from its beginning after a checkpoint: it reaches half the limit plus
+	 * one transaction. */
 	snprintf(
 		text, sizeof(text),
 		"PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld",
@@ -581,43 +581,6 @@ int database_open_reader(const char *path, sqlite3 **db, char **error)
 	return QP_OK;
 }
 
-/* Whether the file can be read, and what it lacks. A QP_ code. */
-static int adopt(sqlite3 *db, const char *path, char **error)
-{
-	int64_t version = database_number(db, "PRAGMA user_version", 0);
-	int code;
-
-	if (sqlite3_errcode(db) != SQLITE_ROW && sqlite3_errcode(db) != SQLITE_OK) {
-		*error = database_error(db, path);
-		return QP_STORE;
-	}
-	code = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
-	                      (uint32_t)version, error);
-	if (!code)
-		code = database_check_tables(db, path, error);
-	if (!code && upgrade_view(db)) {
-		*error = database_error(db, path);
-		code = QP_STORE;
-	}
-	return code;
-}
-
-int database_open_other(const char *path, sqlite3 **db, char **error)
-{
-	int code = open_connection(path, SQLITE_OPEN_READWRITE, db, error);
-
-	if (code)
-		return code;
-	code = adopt(*db, path, error);
-	if (code) {
-		sqlite3_close(*db);
-		*db = NULL;
-		return code;
-	}
-	sqlite3_exec(*db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", NULL, NULL, NULL);
-	return QP_OK;
-}
-
 int64_t database_bytes(const struct database *database, const char *path)
 {
 	struct stat status;
@@ -629,7 +592,7 @@ int64_t database_bytes(const struct database *database, const char *path)
 			"SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", 0);
 	if (!stat(path, &status))
 		bytes += status.st_size;
-	/* Where `path` is a link, the log is beside the file that it leads to. */
+	/* If `path` is a link, the log is next to the link's target. */
 	if (!stat(sqlite3_filename_wal(sqlite3_db_filename(database->db, "main")), &status))
 		bytes += status.st_size;
 	return bytes;

@@ -27,8 +27,8 @@ struct database {
 struct database_limits {
 	int64_t wal_bytes; /* the write-ahead log is kept near this */
 	bool temporary;    /* the file need not survive the machine */
-	/* Called every few ms while another process has the file that is to be opened: true ends the wait.
-	 * NULL: it is as long as is worth it. */
+	/* Called every few ms while another process has the file that is to be opened: true ends
+	 * the wait. NULL: the wait has its usual limit. */
 	bool (*give_up)(void *context);
 	void *context;
 };
@@ -37,17 +37,15 @@ struct database_limits {
  * of the file's, to be tried again. Negative, unlike a QP_ code. */
 #define DATABASE_LOCKED (-1)
 
-/* Opens the file for writing, and makes it where there is none or an empty one; one of
- * an older version becomes one of this.
- * QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in `*error` (free() it); a file
- * that is no trace file is left as it was. */
+/* Opens the file for writing, and makes it if it does not exist or is empty; a file of an older
+ * version is upgraded. QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in
+ * `*error` (free() it). A file that is not a trace file remains unchanged. */
 int database_open(struct database *database, const char *path, const struct database_limits *limits,
                   char **error);
 
-/* Opens the file and closes it at once, without a look at its tables: it is made if there is none or an empty
- * one
- * (`*is_made`: so it has no row), and its log is folded back if no other process has it open. Errors as for
- * database_open(). */
+/* Opens the file and closes it immediately, without reading its tables: it is made if it does not
+ * exist or is empty (`*is_made`: so it has no row), and its log is checkpointed if no other
+ * process has it open. Errors as for database_open(). */
 int database_touch(const char *path, const struct database_limits *limits, bool *is_made, char **error);
 
 /* The name of this process's database in memory (malloc'ed), for the functions that take a
@@ -70,12 +68,8 @@ bool database_is_at(const struct database *database, const char *path);
 /* A connection that only reads. Path NULL: an empty database with the schema. */
 int database_open_reader(const char *path, sqlite3 **db, char **error);
 
-/* The same for a trace file of any user, which is left as it is: what an older one lacks is
- * put before it. Errors as for database_open(). */
-int database_open_other(const char *path, sqlite3 **db, char **error);
-
-/* The file may come from anywhere: its views do not run, and none of its expressions makes a value
- * without bounds. upgrade_view() puts this version's views before them. */
+/* The file may come from anywhere, so its views do not run, and none of its expressions makes a
+ * value without bounds. upgrade_view() puts this version's views in front of them. */
 void database_distrust(sqlite3 *db);
 #define DATABASE_VALUE_MAX (256 << 20) /* bytes; one array of a large export is near 100 MB */
 

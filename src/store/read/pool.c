@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each cursor has a connection to itself. Connections go back to a small pool with their
- * statement still prepared, so that the same request sent again (as a join does, row by
- * row) costs no parsing.
+ * Each cursor has a separate connection. Connections return to a small pool with their statement
+ * still prepared, so that repeating a request (as a join does, row by row) costs no parsing.
  *
- * A descriptor of the trace file is a number that means nothing, or something else, to the
- * host's threads (descriptors.h), and SQLite shares descriptors of one file between
- * connections. So what opens, reads or closes a file runs on the reading thread, which the
- * flusher makes when it is first needed, and which ends some seconds after its last cursor.
- * It does one job after the other: a cursor that is long in coming to its next row lets
- * others wait. Such a cursor is "remote". A cursor on the empty stand-in, in memory, is not.
+ * A descriptor of the trace file is a number that means nothing, or something else, to the host's
+ * threads (descriptors.h), and SQLite shares descriptors of one file between connections. So opening,
+ * reading and closing a file happens on the reading thread. The flusher makes that thread when it is
+ * first needed, and the thread ends some seconds after its last cursor. It does one job after the
+ * other, so a cursor that takes long to reach its next row delays others. Such a cursor is "remote".
+ * A cursor on the empty stand-in, in memory, is not.
  *
- * An owner that no longer waits for its job takes it out of the queue, or interrupts the
- * statement. A call that hangs in the file system cannot be interrupted; the cursor is the reading
- * thread's then, until the job ends.
+ * An owner that no longer waits for its job removes it from the queue, or interrupts the statement. A
+ * call that hangs in the file system cannot be interrupted; then the cursor belongs to the reading
+ * thread until the job ends.
  */
 #include "store/read/pool.h"
 
@@ -115,7 +114,7 @@ REQUIRES(pool.lock) static void remove_job(struct store_cursor *cursor)
 	cursor->job = JOB_NONE;
 }
 
-/* False: the owner gives up, or nothing has gone on for its limit. */
+/* False: the owner gives up, or there was no progress within its limit. */
 REQUIRES(pool.lock) static bool await_job(struct store_cursor *cursor)
 {
 	struct waiting waiting = waiting_begin(&for_job, &cursor->wait);
@@ -311,14 +310,13 @@ struct store_cursor *pool_acquire(const char *sql, char *path, uint64_t epoch)
 	return cursor;
 }
 
-/* Those of other files are not: no call says when such a file is not read any more. */
 REQUIRES(pool.lock) static bool can_be_kept(const struct store_cursor *cursor)
 {
-	return cursor->statement && (cursor->epoch || !cursor->path) && pool.idle_count < IDLE_MAX &&
-	       !pool.pauses && cursor->epoch == control_epoch();
+	return cursor->statement && pool.idle_count < IDLE_MAX && !pool.pauses &&
+	       cursor->epoch == control_epoch();
 }
 
-/* Into the pool, or closed before it counts as closed: a fork waits for that. The lock is
+/* Into the pool, or closed before it counts as closed, because a fork waits for that. The lock is
  * released while its connection is closed. */
 REQUIRES(pool.lock) static void commit(struct store_cursor *cursor)
 {
@@ -394,7 +392,7 @@ NOT_ANALYSED void pool_resume(void)
 
 NOT_ANALYSED void pool_reset_in_child(void)
 {
-	/* Cursors that were in use are the parent's: left alone, never closed. */
+	/* Cursors in use belong to the parent: they are ignored, never closed. */
 	pool.busy_count = pool.idle_count = 0;
 	pool.idle = pool.returned = pool.remote = NULL;
 	pool.stepping = NULL;
@@ -412,8 +410,8 @@ REQUIRES(pool.lock) static void add_returned(struct store_cursor *cursor)
 	condition_change(&pool.requested);
 }
 
-/* Given back by a thread that may not close it: it is made ready, and its snapshot let
- * go, by the one that may; unless there is nothing to let go. */
+/* Returned by a thread that may not close it. The thread that may makes it ready and ends its
+ * snapshot, unless it has none. */
 void pool_give_back(struct store_cursor *cursor)
 {
 	if (!cursor->is_remote)
@@ -468,7 +466,7 @@ REQUIRES(pool.lock) static bool serve_one(void)
 	return cursor || job;
 }
 
-/* Cursors in use go on without a connection: to an error. */
+/* Cursors in use continue without a connection, and return an error. */
 REQUIRES(pool.lock) static void end_reading(void)
 {
 	for (struct store_cursor *job = pool.first_job; job; job = job->next_job)

@@ -25,9 +25,9 @@ struct store_cursor {
 	sqlite3_stmt *statement;
 	char *sql;
 	char *path;     /* of the file; NULL: the empty stand-in */
-	uint64_t epoch; /* of the store's own file; 0: the stand-in, or another file */
+	uint64_t epoch; /* of the store's own file; 0: the stand-in */
 	struct rows rows;
-	int code;       /* of the statement: SQLITE_ROW while it goes on */
+	int code;       /* of the statement: SQLITE_ROW while it continues */
 	char *error;    /* of the newest step */
 	uint64_t forks; /* when it was opened: a child does not touch its parent's cursor */
 	bool is_remote; /* the reading thread opens, reads and closes its file */
@@ -53,17 +53,16 @@ void pool_give_back(struct store_cursor *cursor);
 /* The parent of this forked child opened it. */
 bool pool_is_foreign(const struct store_cursor *cursor);
 
-/* Has `work` done where it may be done, and waits for it as cursor->wait says: without end as
- * long as the work goes on, but neither behind another cursor's work nor for a disk. False:
- * cursor->refusal says why; the work may run still, and then the rest of the cursor is the
- * reading thread's. */
+/* Has `work` done on the thread that may do it, and waits for it by cursor->wait: without a limit
+ * while the work progresses, but with one for another cursor's work and for a disk. False:
+ * cursor->refusal has the reason; the work may still run, and then the rest of the cursor belongs
+ * to the reading thread. */
 bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cursor));
 
-/* For `work`, which has opened the connection: its statements show that they go on. */
+/* For `work`, which has opened the connection: its statements report their progress. */
 void pool_watch_progress(struct store_cursor *cursor);
 
-/* Binding on the owner's thread: the connection is not closed between these. False: it is
- * closed, or busy. */
+/* Binding on the owner's thread: the connection is not closed between these. False: it is closed, or busy. */
 bool pool_hold(struct store_cursor *cursor);
 void pool_release(void);
 
@@ -75,14 +74,14 @@ bool pool_pause(bool waits);
 void pool_resume(void);
 void pool_reset_in_child(void);
 
-/* Closes the idle connections: they are of a file that is in use no more. */
+/* Closes the idle connections, because their file is no longer in use. */
 void pool_close_idle(void);
 
-/* On the flusher's thread, whose descriptor table the new thread gets: the reading thread
- * runs, if one can be had. */
+/* On the flusher's thread, whose descriptor table the new thread inherits: starts the reading
+ * thread if possible. */
 void pool_start(void);
 
-/* On the flusher's thread: no connection of the reading thread is open afterwards, and it has
+/* On the flusher's thread: afterwards no connection of the reading thread is open, and it has
  * ended. False: it hangs in the file system. */
 bool pool_end(void);
 

@@ -4,7 +4,6 @@
  */
 #include "store/read/reader.h"
 
-#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,64 +15,8 @@
 
 #define LIMIT_MS 60000
 
-/* --- files ----------------------------------------------------------------------- */
-
-struct store_file {
-	char *path; /* NULL: the own store's */
-};
-
-struct store_file *store_file_own(void)
-{
-	static struct store_file own;
-
-	return &own;
-}
-
-struct store_file *store_file_open(const char *path, char **error)
-{
-	struct store_file *file = calloc(1, sizeof(*file));
-	struct store_cursor *cursor;
-
-	*error = NULL;
-	if (file)
-		file->path = realpath(path, NULL); /* the host may change its working directory */
-	if (!file || !file->path) {
-		*error = text_format("%s: %s", path, strerror(errno));
-		free(file);
-		return NULL;
-	}
-	cursor = store_select(file, "SELECT 1", NULL, error);
-	store_close(cursor);
-	if (cursor)
-		return file;
-	store_file_close(file);
-	return NULL;
-}
-
-void store_file_close(struct store_file *file)
-{
-	if (!file || !file->path)
-		return;
-	free(file->path);
-	free(file);
-}
-
 BOUNDED_WAIT_DEFINE(for_file, "a reader of the tables: the flusher has opened the file", BOUND_OF_CALLER,
                     "the flusher");
-
-/* False: `*error`. */
-static bool find_path(const struct store_file *file, const struct store_wait *wait, char **path,
-                      uint64_t *epoch, char **error)
-{
-	struct waiting waiting = waiting_begin(&for_file, wait);
-
-	if (!file->path)
-		return control_reading_path(path, epoch, &waiting, error);
-	*path = strdup(file->path);
-	if (!*path)
-		*error = text_format("no memory");
-	return *path != NULL;
-}
 
 /* --- what is done on the file ---------------------------------------------------------- */
 
@@ -83,18 +26,11 @@ static void fail(struct store_cursor *cursor, char *sentence)
 	cursor->error = sentence;
 }
 
-static int open_file(struct store_cursor *cursor)
-{
-	if (cursor->path && !cursor->epoch)
-		return database_open_other(cursor->path, &cursor->db, &cursor->error);
-	return database_open_reader(cursor->path, &cursor->db, &cursor->error);
-}
-
 /* Opened and prepared; or an error. */
 static void set_up(struct store_cursor *cursor)
 {
 	if (!cursor->db) {
-		if (open_file(cursor))
+		if (database_open_reader(cursor->path, &cursor->db, &cursor->error))
 			return;
 		pool_watch_progress(cursor);
 	}
@@ -135,16 +71,16 @@ static bool prepare(struct store_cursor *cursor, const char *sql)
 	return false;
 }
 
-struct store_cursor *store_select(struct store_file *file, const char *sql, const struct store_wait *wait,
-                                  char **error)
+struct store_cursor *store_select(const char *sql, const struct store_wait *wait, char **error)
 {
 	static const struct store_wait otherwise = { .timeout_ms = LIMIT_MS };
+	struct waiting waiting = waiting_begin(&for_file, wait ? wait : &otherwise);
 	struct store_cursor *cursor;
 	uint64_t epoch = 0;
 	char *path = NULL;
 
 	*error = NULL;
-	if (!find_path(file, wait ? wait : &otherwise, &path, &epoch, error))
+	if (!control_reading_path(&path, &epoch, &waiting, error))
 		return NULL;
 	cursor = pool_acquire(sql, path, epoch);
 	if (!cursor) {

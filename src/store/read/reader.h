@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading trace files: the one of this process's store, and others beside it.
+ * Reads the current trace file of this process's store. A store without a file reads as an empty one.
  */
 #ifndef QUERYPROF_STORE_READ_READER_H
 #define QUERYPROF_STORE_READ_READER_H
@@ -12,32 +12,13 @@
 #include "store/read/column_type.h"
 #include "store/waiting.h"
 
-/* --- files ----------------------------------------------------------------------- */
-
-struct store_file;
-
-/* The file that the process's own store writes, whichever that is at the moment. Never NULL,
- * never closed. A store that has no file yet reads as an empty one. */
-struct store_file *store_file_own(void);
-
-/* Another file, to be read only; any number at one time, also the own store's file. Only tests do that so
- * far. The store must run (store_init()). NULL with a message in `*error` (free() it): there is no such
- * file, it is no trace file, or a newer version wrote it. */
-struct store_file *store_file_open(const char *path, char **error);
-
-/* Its cursors may outlive it. */
-void store_file_close(struct store_file *file);
-
-/* --- cursors ------------------------------------------------------------------------- */
-
-/* A read-only statement on a trace file over a connection of its own from a pool. `sql` sees
+/* A read-only statement over a connection of its own from a pool. `sql` sees
  * the tables and views of sql/schema/store_schema.sql. One thread at a time uses a cursor. */
 struct store_cursor;
 
-/* `wait` (copied; NULL: 60 s) holds for this call and for each store_step(): how long they
- * wait while nothing goes on. NULL with a message in `*error` (free() it) on failure. */
-struct store_cursor *store_select(struct store_file *file, const char *sql, const struct store_wait *wait,
-                                  char **error);
+/* `wait` (copied; NULL: 60 s) limits this call and each store_step(): how long they wait without
+ * progress. NULL with a message in `*error` (free() it) on failure. */
+struct store_cursor *store_select(const char *sql, const struct store_wait *wait, char **error);
 void store_bind_int64(struct store_cursor *cursor, int index, int64_t value); /* from 1 */
 void store_bind_double(struct store_cursor *cursor, int index, double value);
 void store_bind_text(struct store_cursor *cursor, int index, const char *text, size_t size); /* copied */

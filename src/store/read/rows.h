@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a statement, copied out of it: they are made on one thread and read on
- * another.
+ * Rows of a statement, copied because one thread makes them and another reads them.
  */
 #ifndef QUERYPROF_STORE_READ_ROWS_H
 #define QUERYPROF_STORE_READ_ROWS_H
@@ -28,7 +27,7 @@ struct cell {
 struct rows {
 	VECTOR(struct cell) cells;
 	VECTOR(char) bytes;            /* of texts and blobs */
-	unsigned columns, count, next; /* next: the row behind the one that is read */
+	unsigned columns, count, next; /* next: the row after the current one */
 	unsigned batch;                /* rows of the newest batch at most */
 	char number[32];               /* one read as a text */
 };
@@ -36,11 +35,11 @@ struct rows {
 /* For a statement that begins. */
 void rows_begin(struct rows *rows);
 
-/* The next batch, more each time. SQLITE_ROW: there may be more after it; SQLITE_DONE:
- * there is not; else an error, and what came before it is there. */
+/* The next batch, larger each time. SQLITE_ROW: there may be more after it; SQLITE_DONE: there are
+ * no more; otherwise an error, and the batch has the rows before it. */
 int rows_fetch(struct rows *rows, sqlite3_stmt *statement);
 
-/* Goes to the next row of the batch; false: it has no more. */
+/* Advances to the next row of the batch; false: there are no more. */
 bool rows_advance(struct rows *rows);
 
 /* Values of the row, as the store_column_...() of the same name. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sorted copy of the file's table of modules. Rows are never changed or removed,
- * so only those that came since the last look are read; another file (`epoch`)
- * starts anew. Strings live until space_free(): callers hold them.
+ * A sorted copy of the file's table of modules. Rows are never changed or removed, so only new rows
+ * are read; another file (`epoch`) is read from the beginning. Strings remain valid until
+ * space_free(), because callers keep them.
  *
- * Rows are read without the lock: a thread may wait long for its turn to read, and neither
- * fork() nor a thread whose module is known may wait for that.
+ * Rows are read without the lock: a thread may wait long for its turn to read, and neither fork() nor
+ * a thread with a known module may wait for that.
  */
 #include "store/read/space.h"
 
@@ -27,7 +27,7 @@ static struct {
 	VECTOR(struct module *) known; /* all that were ever handed out */
 } space;
 
-/* In a child: what another thread was changing is left as it is, and made anew. */
+/* In a child: data that another thread was changing is abandoned and made again. */
 static void forget(void)
 {
 	memset(&space, 0, sizeof(space));
@@ -119,7 +119,7 @@ static void add_rows(uint64_t epoch, const placed_rows *rows)
 	lock_release(&lock);
 }
 
-/* Reads what is new in the file. */
+/* Reads the new rows of the file. */
 static void refresh(void)
 {
 	uint64_t epoch = control_epoch();
@@ -131,8 +131,7 @@ static void refresh(void)
 	if (!epoch)
 		return; /* no file is open */
 	last_row = begin_file(epoch);
-	cursor = store_select(store_file_own(),
-	                      "SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
+	cursor = store_select("SELECT id, base, extent, elf_start, path, build_id, file_size, mtime_ns"
 	                      " FROM modules WHERE id > ?1 ORDER BY id",
 	                      NULL, &error);
 	free(error);
@@ -170,8 +169,7 @@ static const struct module *locate_in_file(uint64_t address)
 	return find(address);
 }
 
-/* An address of this process in a module that no sample has named, or that lies
- * elsewhere in the file. */
+/* An address of this process in a module that no sample has named, or that has another base in the file. */
 static const struct module *locate_in_process(uint64_t address)
 {
 	const struct module *module = modules_find(address, modules_generation());
@@ -201,7 +199,7 @@ static bool is_same(const struct module *placed, const struct module *module)
 	        placed->mtime_ns == module->mtime_ns);
 }
 
-/* The module's base in the file; 0: it has none, and could not lie where it is here. */
+/* The module's base in the file; 0: it has none, and cannot have its address in this process. */
 static uint64_t find_base(const struct module *module)
 {
 	uint64_t base = module->start;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file's address space as readers see it: which module an address of a trace lies in.
+ * The file's address space for readers: which module contains an address of a trace.
  */
 #ifndef QUERYPROF_STORE_READ_SPACE_H
 #define QUERYPROF_STORE_READ_SPACE_H
@@ -10,18 +10,17 @@
 
 struct module;
 
-/* Set in an address of a trace that lies in no module; the other bits are what it was in its
- * process. */
+/* Set in an address of a trace that is in no module; the other bits are the address in its process. */
 #define STORE_NOWHERE (1ull << 62)
 
-/* The module that `address`, as in trace_log.trace of the own store's file, lies in; also
- * takes an address of this process that no sample has named yet. NULL: in no module that the
- * store knows or the process has mapped. It stays valid until store_shutdown(). */
+/* The module that contains `address`, as in trace_log.trace of the own store's file; also accepts
+ * an address of this process that no sample has named yet. NULL: the store knows no module with
+ * the address and the process has not mapped one. Valid until store_shutdown(). */
 const struct module *store_locate(uint64_t address);
 
-/* Makes addresses of this process, read against the code map `generation`, what a trace in
- * the own store's file has for them. A module that the file does not know yet lies at its
- * real place, or nowhere when that is another's. */
+/* Converts addresses of this process, of the code map `generation`, to those of traces in the own
+ * store's file. A module that the file does not know yet has its real address, or none if another
+ * module has that. */
 void store_location(uint64_t *addresses, size_t count, uint32_t generation);
 
 /* Forgets the modules; strings handed out are freed, too. */
