@@ -41,12 +41,12 @@ struct open_run *open_runs_acquire(void)
 	index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
 	if (index >= OPEN_RUNS)
 		return NULL;
-	/* Relaxed: the other process reads it when this one is gone. */
+	/* Relaxed: the other process reads it after this one has ended. */
 	__atomic_fetch_add(&table->used, 1, __ATOMIC_RELAXED);
 	return &table->entries[index].run;
 }
 
-/* One that is too long is not known. It is nearly always the one of the run before. */
+/* A library whose text is too long is unknown. It is nearly always that of the previous run. */
 static void copy_name(char *to, size_t most, const char *name)
 {
 	size_t size;
@@ -155,7 +155,7 @@ bool open_runs_had_own_ids(const void *memory)
 	return ((const struct open_runs *)memory)->had_own_ids != 0;
 }
 
-/* The time between its calls. A call that began behind the end did nothing before it. */
+/* The time between its calls. A call that began after the end counts as 0. */
 static uint64_t outside_of(const struct open_run_entry *entry, uint64_t until_ns)
 {
 	const struct open_run *run = &entry->run;

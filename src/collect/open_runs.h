@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs that have not ended, in memory that another process holds, too (handover/shared_ring.h). A cursor that
- * is open and that nobody steps has no sample: when its process is gone, however that ended, the other
+ * Runs that have not ended, in memory that another process also holds (handover/shared_ring.h). An
+ * open cursor that nobody steps has no sample. When its process has ended, in whatever way, the other
  * process writes what is known of it.
  *
- * A run's place has an entry here for ever. Each beginning and each call changes some words of it
+ * The entry of a run's place is permanent. Each beginning and each call changes some words of it
  * (wire/open_run.h), and a new statement describes itself.
  */
 #ifndef QUERYPROF_COLLECT_OPEN_RUNS_H
@@ -25,10 +25,10 @@ size_t open_runs_bytes(void);
 /* `memory`: open_runs_bytes() of zeros, which stay. In a forked child again, at the same address. */
 void open_runs_attach(void *memory);
 
-/* In a forked child that gets no such memory, and may go on to write into its parent's. */
+/* In a forked child that gets no such memory, and might otherwise write into its parent's. */
 void open_runs_detach_in_child(void);
 
-/* A new entry; NULL: there is no such memory, or no room. */
+/* A new entry; NULL: there is no such memory, or it is full. */
 struct open_run *open_runs_acquire(void);
 
 struct open_run_description {
@@ -37,14 +37,14 @@ struct open_run_description {
 	bool has_threads;                      /* its time between calls is not known */
 };
 
-/* What the entry's run, which is hidden, is. `start`: it runs inside another one. */
+/* Describes the entry's run, which is hidden. `start`: it runs inside another one. */
 void open_runs_describe(struct open_run *run, const struct run_start *start,
                         const struct open_run_description *text);
 
 /* The user's id of the entry's run, which is hidden. */
 void open_runs_write_id(struct open_run *run, const char *query_id);
 
-/* Its statement has been prepared anew. */
+/* SQLite has prepared its statement again. */
 void open_runs_forget_bytecode(struct open_run *run);
 
 /* The user has given a query an id, by which the file knows it instead of by its key. */
@@ -56,7 +56,8 @@ void open_runs_note_own_id(void);
 #define OPEN_RUNS_FRONT offsetof(struct open_runs, entries)
 size_t open_runs_used_bytes(const void *memory);
 
-/* What is known of the run with this key; texts lie in the copy, NULL: not known. False: it is not open. */
+/* What is known of the run with this key. Texts are in the copy; NULL: not known. False: the run
+ * is not open. */
 struct open_run_texts {
 	const char *text, *database, *library, *query_id;
 	bool is_cut; /* the text */
@@ -68,7 +69,7 @@ bool open_runs_has_remains(const void *memory, uint64_t until_ns);
 
 bool open_runs_had_own_ids(const void *memory);
 
-/* Writes each of them into the ring, once for a copy. False: there is no room for the next one. */
+/* Writes each of them into the ring, once for a copy. False: the ring has no space for the next one. */
 bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring);
 
 #endif

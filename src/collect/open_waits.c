@@ -24,7 +24,7 @@ struct open_wait {
 };
 
 struct engines {
-	uint32_t count; /* atomic; those before it are there */
+	uint32_t count; /* atomic; all before it exist */
 	struct {
 		uintptr_t start, end;
 	} list[ENGINES_MAX];
@@ -32,7 +32,7 @@ struct engines {
 
 static struct open_waits {
 	struct engines engines;
-	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: the process's end */
+	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: until the process's end */
 	uint64_t until_ticks;
 	uint32_t used; /* atomic: of the waits, those before it */
 	struct open_wait waits[WAITS];
@@ -67,7 +67,7 @@ struct wait_now *open_waits_find(struct thread *thread)
 	if (!table || needed > WAITS)
 		return &thread->own_wait;
 	used = __atomic_load_n(&table->used, __ATOMIC_RELAXED);
-	/* Relaxed: the command reads it when all of them are gone. */
+	/* Relaxed: the command reads it after all of them have ended. */
 	while (used < needed && !__atomic_compare_exchange_n(&table->used, &used, needed, true,
 	                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
@@ -84,8 +84,8 @@ void open_waits_before_exec(void)
 	__atomic_store_n(&table->until_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
 }
 
-/* The text is there as long as the thread is inside the call that runs it. Without a frame that
- * shows this, a host's own statement cannot be distinguished from one that it has freed. */
+/* The text exists as long as the thread is inside the call that runs it. Without a frame that
+ * proves this, the host may already have freed its statement. */
 static void copy_text(struct open_wait *wait, const struct query_tag *tag)
 {
 	const char *text = tag->mutex_owner ? NULL : tag->counts->start.text;
@@ -190,7 +190,7 @@ uint64_t open_waits_until(const void *memory)
 	return left->until_ns ? left->until_ns : clock_ns(CLOCK_MONOTONIC);
 }
 
-/* How long it has waited; 0: it began behind the end. */
+/* How long it has waited; 0: it began after the end. */
 static uint64_t length_of(const struct open_waits *left, const struct wait_now *now)
 {
 	const struct fast_moment since = { now->since, now->scale };
@@ -215,7 +215,8 @@ bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *
 	return false;
 }
 
-/* The field that the thread itself would have recorded, but for files and mutexes, which the process knew. */
+/* The field that the thread itself would have recorded, except files and mutexes, which only the
+ * process knew. */
 static struct wait_field describe(const struct open_waits *left, const struct wait_now *now, uint64_t ns)
 {
 	if (now->lock && !wait_is_of_file(now->cause) && now->cause != WAIT_MUTEX)
@@ -227,7 +228,7 @@ static struct wait_field describe(const struct open_waits *left, const struct wa
 	return (struct wait_field){ .ns = ns, .cause = now->cause };
 }
 
-/* The period that runs may not have begun: it begins at random, by the key's random bits. */
+/* The period that runs may not have begun, because it begins at random, by the key's random bits. */
 static uint64_t periods_in(const struct open_wait *wait, uint64_t ns)
 {
 	uint64_t period = wait->sample_period_ns;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits that have not ended, in memory that another process holds, too (handover/shared_ring.h). A
- * thread that never comes back from a call has no sample of it: when the process is gone, the other
+ * Waits that have not ended, in memory that another process also holds (handover/shared_ring.h). A
+ * thread that never returns from a call has no sample of it. When the process has ended, the other
  * process writes the sample, and what is known of the query.
  *
- * The thread keeps its wait there anyway (wire/wait.h). Which query waits it writes down at the
+ * The thread keeps its wait there in any case (wire/wait.h). It writes down the waiting query at the
  * query's first wait.
  */
 #ifndef QUERYPROF_COLLECT_OPEN_WAITS_H
@@ -27,10 +27,10 @@ size_t open_waits_bytes(void);
  * again. */
 void open_waits_attach(void *memory);
 
-/* In a forked child that gets no such memory: the threads' slots have the waits. */
+/* In a forked child that gets no such memory: the waits are in the threads' slots. */
 void open_waits_detach_in_child(void);
 
-/* Where the thread of this slot keeps its wait. */
+/* The memory in which the thread of this slot keeps its wait. */
 struct wait_now *open_waits_find(struct thread *thread);
 
 /* The lower half of the key of the thread's newest query, which it is inside of. */
@@ -68,8 +68,8 @@ struct open_lock {
 	uint64_t wait_ns;
 };
 
-/* The next one from number `*from` on, which is moved behind it. False: there is none. Before
- * open_waits_hand_over(). */
+/* The next wait from number `*from` on; advances `*from` past it. False: there is no further one.
+ * Before open_waits_hand_over(). */
 bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock);
 
 /* Writes into the ring what waited, as far as there is room. `generation`: of the code map, the

@@ -2,8 +2,8 @@
 /*
  * The reader's side of the ring; wire/ring_layout.h describes the memory.
  *
- * Only the reader's sleep waits. The memory of ring_create() is private: a forked child has
- * a copy, in which the parent's threads will never commit what they reserved.
+ * Only the reader's sleep blocks. The memory of ring_create() is private, so a forked child has a
+ * copy, in which the parent's threads never commit their reservations.
  */
 #include "collect/ring_reader.h"
 
@@ -13,7 +13,7 @@
 #include "base/futex.h"
 #include "wire/ring_layout.h"
 
-/* Release: a producer that sees the tail sees the zeros, too. */
+/* Release: a producer that sees the tail also sees the zeros. */
 static void store_tail(struct ring *ring, uint64_t tail)
 {
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
@@ -113,7 +113,7 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size)
 		/* Relaxed: only this thread writes it. */
 		uint64_t next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
 		uint64_t *word = ring_header_at(ring, next);
-		/* All that there is was passed: what lies at its end has been read. */
+		/* The reader passed everything, including the padding at the end. */
 		if (next - __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) == ring->bytes)
 			return NULL;
 		uint64_t header = load_header(word);
@@ -151,8 +151,9 @@ void ring_release(struct ring *ring)
 	uint64_t next = __atomic_load_n(&ring->next, __ATOMIC_RELAXED);
 	uint64_t tail = __atomic_load_n(&ring->tail, __ATOMIC_RELAXED);
 
-	/* First: what is half zeroed must not be read again. The fence is for the compiler: a process that
-	 * ends has done its stores in the order of the program, and another reads them after that. */
+	/* First, because half-zeroed memory must not be read again. The fence is for the compiler:
+	 * the stores of a process that ends took effect in program order, and another process
+	 * reads them after that. */
 	__atomic_store_n(&ring->taken, next, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	for (uint64_t at = tail; at < next; at += RING_WORD)
@@ -190,7 +191,7 @@ BOUNDED_WAIT_DEFINE(for_interval, "the flusher: the time of its next flush", BOU
 BOUNDED_WAIT_DEFINE(for_first, "the flusher: a run that is open lasts longer", BOUND_OF_CALLER,
                     "the first record; ring_wake()");
 
-/* `until_first`: the first record ends it, not only a ring that is half full. */
+/* `until_first`: the first record ends the sleep, not only a half-full ring. */
 static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_first)
 {
 	bool is_woken;
@@ -204,8 +205,8 @@ static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_fir
 			break;
 
 		uint64_t most = BOUND_NONE;
-		/* The oldest record is reserved and not committed: every commit behind it
-		 * would wake the reader in vain. */
+		/* The oldest record is reserved but not committed, so every later commit would
+		 * wake the reader in vain. */
 		if (until_first ? ring_used_bytes(ring) != 0 : ring_is_half_full(ring)) {
 			most = pause;
 			if (pause < STALL_LAST_NS)

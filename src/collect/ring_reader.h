@@ -13,13 +13,13 @@
 
 #include "handler/ring.h"
 
-/* A ring of `bytes` rounded up to a power of two within RING_MIN_BYTES and
- * RING_MAX_BYTES. NULL with errno set when there is no memory. */
+/* A ring of `bytes`, rounded up to a power of two within RING_MIN_BYTES and RING_MAX_BYTES. NULL
+ * with errno set if memory runs out. */
 struct ring *ring_create(size_t bytes);
 
 size_t ring_bytes(const struct ring *ring);
 
-/* For tests: a process's own ring stays. No producer may hold a reservation or come later. */
+/* For tests, because a process never destroys its ring. No producer may hold a reservation or follow. */
 void ring_destroy(struct ring *ring);
 
 /* A ring in memory of the caller's, zero-filled, of ring_memory_bytes(bytes) at a page;
@@ -27,18 +27,18 @@ void ring_destroy(struct ring *ring);
 size_t ring_memory_bytes(size_t bytes);
 struct ring *ring_init(void *memory, size_t bytes, uint64_t position);
 
-/* In a forked child, before its other threads: discards the records of the parent's
- * threads, committed or not. Positions go on from where they were. */
+/* In a forked child, before its other threads: discards the records of the parent's threads,
+ * committed or not. Positions continue. */
 void ring_reset_in_child(struct ring *ring);
 
-/* The oldest committed record that was not passed, or NULL when there is none yet. It stays
- * valid until its room is free. */
+/* The oldest committed record that the reader has not passed, or NULL. It stays valid until its
+ * space is released. */
 void *ring_peek(struct ring *ring, unsigned *kind, size_t *size);
 
-/* Moves on behind it, and keeps it. */
+/* Passes the record and keeps it. */
 void ring_pass(struct ring *ring);
 
-/* The bytes of what was passed. */
+/* The bytes of the passed records. */
 size_t ring_passed(const struct ring *ring);
 
 /* The records that were passed are stored, or lost: frees their room. */
@@ -47,18 +47,18 @@ void ring_release(struct ring *ring);
 /* One record passed and released. */
 void ring_consume(struct ring *ring);
 
-/* The position behind the newest reservation, and behind the last released record. The
- * reader has released every record reserved before ring_head() was read once ring_tail()
- * has reached that value. Both only grow. */
+/* The position after the newest reservation, and the position after the last released record. When
+ * ring_tail() reaches an earlier value of ring_head(), the reader has released every record
+ * reserved before that. Both only grow. */
 uint64_t ring_head(const struct ring *ring);
 uint64_t ring_tail(const struct ring *ring);
 
 /* Records dropped so far. */
 uint64_t ring_dropped(const struct ring *ring);
 
-/* Sleeps until the ring is half full, ring_wake() was called or `timeout_ns` has
- * passed; timeout_ns < 0: without a limit, and the first record ends it as well. False: the time has
- * passed, and nothing else. */
+/* Sleeps until the ring is half full, ring_wake() is called or `timeout_ns` has passed. With
+ * timeout_ns < 0 there is no time limit, and the first record also ends the sleep. False: only the
+ * time has passed. */
 bool ring_wait(struct ring *ring, int64_t timeout_ns);
 
 /* The same with a limit, and the first record ends it. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire/ring_layout.h says why a record that was not committed can be recognised. Wild writes of
- * a host that crashed may have changed anything: no header is believed that leads out of the
- * reserved room.
+ * wire/ring_layout.h explains why an uncommitted record can be recognised. A host that crashed may
+ * have overwritten anything, so no header is believed that leads out of the reserved space.
  *
- * No other thread has the copy: all orders are relaxed.
+ * No other thread has the copy, so all orders are relaxed.
  */
 #include "collect/ring_remains.h"
 
@@ -36,7 +35,7 @@ bool ring_remains_empty(const struct ring *ring)
 
 #define UNSOUND UINT64_MAX
 
-/* Where the records end that are committed, from the next one on. */
+/* The end of the committed records, from the next one on. */
 static uint64_t committed_end(struct ring *ring)
 {
 	uint64_t head = LOAD(ring->head), at = LOAD(ring->next);
@@ -49,7 +48,7 @@ static uint64_t committed_end(struct ring *ring)
 		size_t size = ring_record_bytes(header & RING_SIZE_MASK);
 
 		if ((header >> RING_KIND_SHIFT & RING_KIND_MASK) == 0)
-			return at; /* being written: it is read another time */
+			return at; /* being written: the next read gets it */
 		if ((header & RING_RESERVED) == 0 || size > (head < block_end ? head : block_end) - at)
 			return UNSOUND;
 		at += size;
@@ -88,8 +87,8 @@ bool ring_remains_copy(struct ring *ring, ring_copy_function copy, void *context
 	return copy_between(ring, LOAD(ring->taken), LOAD(ring->head), copy, context);
 }
 
-/* The first time shows which records are committed, the second time has all of these: a copy may read a
- * payload before its header. What the second one has is checked. */
+/* The first pass shows which records are committed. The second pass copies all of these, because a
+ * copy may read a payload before its header. The second copy is the one that is checked. */
 __attribute__((no_sanitize("thread"))) /* it knows no fences */
 bool
 ring_remains_copy_committed(struct ring *ring, ring_copy_function copy, void *context)
@@ -108,7 +107,7 @@ static void store_header(struct ring *ring, uint64_t at, uint64_t header)
 	__atomic_store_n(ring_header_at(ring, at), header, __ATOMIC_RELAXED);
 }
 
-/* The next word that is not zero, or the limit: a reservation without its header ends there. */
+/* The next word that is not zero, or the limit: the end of a reservation without a header. */
 static uint64_t find_header(struct ring *ring, uint64_t at, uint64_t limit)
 {
 	while (at < limit && LOAD(*ring_header_at(ring, at)) == 0)
@@ -152,6 +151,6 @@ void ring_remains_free(void *memory, const struct ring *copy, uint64_t tail, uin
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	for (uint64_t at = tail; at < new_tail; at += RING_WORD)
 		__atomic_store_n(&ring->block[(at & (copy->bytes - 1)) / RING_WORD], 0, __ATOMIC_RELAXED);
-	/* Release: a producer that sees the tail sees the zeros, too. */
+	/* Release: a producer that sees the tail also sees the zeros. */
 	__atomic_store_n(&ring->tail, new_tail, __ATOMIC_RELEASE);
 }

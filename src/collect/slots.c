@@ -2,15 +2,13 @@
 /*
  * The table of all threads' slots, and the free ones.
  *
- * Slots stand in blocks that are mapped when they are needed and never unmapped; a
- * slot's index and address are for ever. So everything that must look at all
- * threads (the ledger, the handler that is shown an unknown cookie, the wait for
- * running handlers) reads the table without a lock, and at any moment, a fork's
- * included.
+ * Slots are in blocks that are mapped on demand and never unmapped; a slot's index and address never
+ * change. So code that must look at all threads (the ledger, the handler with an unknown cookie, the
+ * wait for running handlers) reads the table without a lock, at any moment, even during a fork.
  *
- * Free slots are a stack of indices, changed by compare-and-swap with a counter
- * against reuse; so neither a fork nor a thread that dies in the middle can leave a
- * lock behind. Only making a new slot takes a lock.
+ * Free slots are a stack of indices, changed by compare-and-swap with a counter against reuse, so
+ * neither a fork nor a thread that dies in the middle can leave a lock held. Only making a new slot
+ * takes a lock.
  */
 #include "collect/slots.h"
 
@@ -43,7 +41,7 @@ struct thread *slots_get(uint32_t index)
 
 static struct thread *acquire_free(void)
 {
-	/* Acquire: the slot as it was given back. */
+	/* Acquire: the slot as the last owner returned it. */
 	uint64_t old = __atomic_load_n(&free_slots, __ATOMIC_ACQUIRE);
 
 	while ((uint32_t)old != 0) {
@@ -89,12 +87,12 @@ static bool add_block(void)
 	if (block == MAP_FAILED)
 		return false;
 	thread_blocks[count] = block;
-	/* Release: a thread that sees the count sees the block. */
+	/* Release: a thread that sees the count also sees the block. */
 	__atomic_store_n(&thread_block_count, count + 1, __ATOMIC_RELEASE);
 	return true;
 }
 
-/* One at a time: what is not needed of a block stays untouched, two pages a slot. */
+/* One at a time, so unused parts of a block stay untouched: two pages per slot. */
 static struct thread *add_slot(void)
 {
 	uint32_t index = slots_count();
@@ -102,7 +100,7 @@ static struct thread *add_slot(void)
 	if (index == thread_block_count * THREADS_PER_BLOCK && !add_block())
 		return NULL;
 	number_slot(slots_get(index), index);
-	/* Release: a thread that sees the count sees the slot and its block. */
+	/* Release: a thread that sees the count also sees the slot and its block. */
 	__atomic_store_n(&slots_made, index + 1, __ATOMIC_RELEASE);
 	counter_add(SAMPLER_SLOTS, 1);
 	return slots_get(index);

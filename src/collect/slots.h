@@ -13,8 +13,7 @@
 uint32_t slots_count(void);
 struct thread *slots_get(uint32_t index);
 
-/* Takes a free slot, and makes one when there is none; NULL: no memory. slots_release()
- * makes it free again. */
+/* Takes a free slot, or makes one; NULL: out of memory. slots_release() frees it again. */
 struct thread *slots_acquire(void);
 void slots_release(struct thread *slot);
 

@@ -20,7 +20,7 @@ void state_place_counters(uint64_t counters[SAMPLER_COUNTERS])
 
 void state_set_ring(struct ring *ring)
 {
-	/* Release: the ring as it was made. */
+	/* Release: the initialised ring. */
 	__atomic_store_n(&state_ring, ring, __ATOMIC_RELEASE);
 }
 

@@ -46,7 +46,7 @@ enum sampler_counter {
 };
 uint64_t sampler_counter(enum sampler_counter which);
 
-/* Counters of sampler_counter(). Relaxed: they say nothing about other memory. */
+/* Counters of sampler_counter(). Relaxed: they imply nothing about other memory. */
 ADDRESS_OF_RECORDER(uint64_t *, sampler_counters);
 #ifdef QUERYPROF_REST
 #define sampler_counters (*sampler_counters_address())

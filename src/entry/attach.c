@@ -23,7 +23,7 @@ static int bring_schema(struct session *session, char **error)
 {
 	int rc = schema_attach(session, error);
 
-	/* The statement that will name the schema is not seen, so there is no later. */
+	/* queryprof will not see the statement that names the schema, so there is no later opportunity. */
 	if (schema_is_locked(rc)) {
 		sqlite3_free(*error);
 		*error = NULL;
@@ -46,7 +46,7 @@ int attach_connection(sqlite3 *db, bool wants_tables, char **error)
 		session->wants_tables |= wants_tables;
 		session_watch(session);
 	}
-	/* queryprof's own statements are no queries of the host's. */
+	/* queryprof's own statements do not count as queries of the host. */
 	own_statements_begin_quiet(&quiet, __builtin_frame_address(0));
 	if (!rc && is_new && wants_tables)
 		functions_guard(session);

@@ -9,11 +9,11 @@
 
 #include "sqlite/library/host.h"
 
-/* Reads and writes none of the connection's databases, if the host's calls can be hooked:
- * the schema `system` then comes with the first statement that names it or, where the
- * host attached this connection itself (`wants_tables`), one of its tables. Otherwise that is now. Again is
- * SQLITE_OK. On failure the connection works as before, without what failed, with a
- * message in `*error` (sqlite3_malloc). */
+/* If the host's calls can be hooked, this reads and writes none of the connection's databases: the
+ * schema `system` comes with the first statement that names it or, if the host attached this
+ * connection itself (`wants_tables`), one of its tables. Otherwise the schema comes now.
+ * Idempotent. On failure the connection works as before, without the part that failed, and
+ * `*error` has a message (sqlite3_malloc). */
 int attach_connection(sqlite3 *db, bool wants_tables, char **error);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ways in through SQLite: the extension's entry point, every later connection
- * of the process (auto-extension), qp_attach(), and the settings of a connection
- * from C.
+ * The ways in through SQLite: the extension's entry point, every later connection of the process
+ * (auto-extension), qp_attach(), and a connection's settings from C.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -98,8 +97,8 @@ static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api
 	return SQLITE_OK;
 }
 
-/* With loader_acquire(). The SQLite that the code at `caller` would reach by name: of several libraries, or
- * of one and the program's own copy, that is whose connections it has. */
+/* With loader_acquire(). The SQLite that the code at `caller` reaches by name: if there are
+ * several libraries, or one and the program's own copy, that is the one that owns its connections. */
 static void *open_library_of(const void *caller)
 {
 	Dl_info info;
@@ -154,7 +153,7 @@ static const sqlite3_api_routines *find_api(const void *caller)
 	qp_sqlite sqlite = { 0 };
 	void *library;
 
-	/* Not for ever: a constructor of a library that is being loaded may wait for this thread. */
+	/* With a limit, because a constructor of a library that is being loaded may wait for this thread. */
 	if (!loader_acquire(LOADER_ATTACH_NS))
 		return NULL;
 	library = open_library_of(caller);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library contains a recorder: everything up to the room of that name. A process that `queryprof record`
- * records may have loaded one before (libqueryprof-recorder.so). Then that one goes on, as there can be only
- * one that follows SQLite's functions, and all calls of the rest of the library go there. So a connection of
- * a recorded process that loads the extension has all of SQL, and labels and settings of its program are
- * recorded.
+ * The library contains a recorder: the rooms up to `recorder`. A process under `queryprof record` may
+ * have loaded one before (libqueryprof-recorder.so). Only one recorder can follow SQLite's functions,
+ * so that one continues, and the rest of the library calls it. So a connection of a recorded process
+ * that loads the extension has all of SQL, and the program's labels and settings are recorded.
  *
  * The calls pass stubs (make_interface), which jump through the table of one recorder or the other.
  */
@@ -34,7 +33,7 @@ __attribute__((constructor(101))) static void choose(void)
 
 	if (!table)
 		return;
-	/* The one call that does not pass the table: it is for the library's own recorder. */
+	/* The one call that does not pass the table, because it is for the library's own recorder. */
 	fork_disable();
 	recorder_functions = table;
 	locks_join(__start_queryprof_locks, __stop_queryprof_locks);

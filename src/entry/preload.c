@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The preload of `queryprof record`: loads the recorder as soon as the process has
- * SQLite, and notifies it when modules have come. Most processes that a command starts
- * (shells, compilers) never have SQLite; they carry these functions and nothing
- * else. A SQLite inside the program or a module brings the library when it opens its first
- * database (sqlite/static/opening.h).
+ * The preload of `queryprof record`. It loads the recorder as soon as the process has SQLite, and
+ * notifies it of new modules. Most processes that a command starts (shells, compilers) never have
+ * SQLite; they carry only these functions. A SQLite inside the program or a module loads the library
+ * when it opens its first database (sqlite/static/opening.h).
  *
- * SQLite may come long after the start, with a module that a script loads. dlopen()
- * is not wrapped for that: it looks at its caller's own search path, and so would find
- * something else. Instead there is a function that the start-up code of every object
- * calls if it exists, `__gmon_start__`: it runs within dlopen(), when all new objects
- * are in place and before any of their code. A program that is itself being profiled
- * by gprof has its own, which comes before the preload's, and then libraries that it loads
- * later are not seen.
+ * SQLite may come long after the start, with a module that a script loads. Wrapping dlopen() would
+ * not do, because it uses its caller's search path and would find other files. Instead the preload
+ * defines `__gmon_start__`, which the start-up code of every object calls if it exists: it runs
+ * within dlopen(), when all new objects are in place and before any of their code. A program that
+ * gprof profiles has its own, which takes precedence, and libraries that it loads later are not seen.
  *
- * Only when the environment says so, and never in a set-user-id program: there the
- * loader leaves preloads out, and secure_getenv() the environment.
+ * The preload acts only if the environment tells it to, and never in a set-user-id program: there the
+ * loader ignores preloads, and secure_getenv() the environment.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -41,7 +38,7 @@ __attribute__((visibility("default"))) void *dlmopen(Lmid_t space, const char *f
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
-/* One for all libraries of the process that have it: the first one counts, and that is this one. */
+/* All libraries of the process share one, the first, which is this one. */
 struct qp_span_context;
 extern __thread struct qp_span_context *qp_span_here
 	__attribute__((visibility("default"), tls_model("initial-exec")));
@@ -71,7 +68,7 @@ static void *find_hosts_library(void)
 	return handle;
 }
 
-/* The recorder lies beside the preload. */
+/* The recorder is in the preload's folder. */
 static void *open_library(void)
 {
 	char path[PATH_MAX];
@@ -142,7 +139,7 @@ static void found_elsewhere(const char *path)
 	              "SQLite");
 }
 
-/* "sh/usr/bin/dash": a name has no slash. */
+/* "sh/usr/bin/dash": a name contains no slash. */
 static void leave_program(void)
 {
 	char line[16 + PATH_MAX] = "";
@@ -172,7 +169,7 @@ static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-/* One thread at a time: the loader's lock is held, or only one thread is there yet. */
+/* One thread at a time: the loader's lock is held, or there is only one thread yet. */
 static void look(void)
 {
 	static struct library_search search;
@@ -191,7 +188,7 @@ static void look(void)
 		refused(name_program(program), FILTERS_UNSEEN);
 		return;
 	}
-	opening_check(first_open, refused); /* before library_next(), which leaves what is watched so */
+	opening_check(first_open, refused); /* before library_next(), which leaves the modules watched */
 	if (!record && library_next(&search, &library)) {
 		*(void **)&record = find_in_library("qp_record");
 		active = record != NULL; /* it will not be there later either */
@@ -210,9 +207,9 @@ static void look(void)
 #define OWN_CALLER __attribute__((optimize("optimize-sibling-calls")))
 #endif
 
-/* What comes into a namespace of its own calls the C library's functions there, and no start-up code of it
- * calls ours. A name without a path is searched for by the caller's object, so that call is the caller's;
- * such an object is seen at the next look, or at the end. */
+/* Objects in a separate namespace call that namespace's C library, and their start-up code does
+ * not call ours. dlopen() searches for a name without a path from the caller's object, so that
+ * call belongs to the caller. Such an object is seen at the next look, or at the end. */
 OWN_CALLER void *dlmopen(Lmid_t space, const char *file, int mode)
 {
 	static void *(*real)(Lmid_t, const char *, int); /* atomic */
@@ -237,20 +234,20 @@ __attribute__((destructor)) static void end(void)
 }
 
 /*
- * The run-time libraries of sanitizers call these functions of the first object that has them, which is
- * the program, if it has.
+ * The run-time libraries of sanitizers call these functions in the first object that defines them,
+ * which is the program if it does.
  *
- * AddressSanitizer's ends a program if another library comes before it, as this one does, because that may
- * hide its functions. This one hides none: libc, whose functions it replaces, comes later, and dlmopen() goes
- * on to the next.
+ * AddressSanitizer's library ends a program if another library precedes it, as this one does, because
+ * that may hide its functions. This one hides none: libc, whose functions it replaces, comes later,
+ * and dlmopen() continues to the next definition.
  */
 const char *__asan_default_options(void)
 {
 	return "verify_asan_link_order=0";
 }
 
-/* ThreadSanitizer's replaces them for the library, too, but sees nothing of how the library synchronizes, and
- * so takes any of its memory that two threads use for a race. */
+/* ThreadSanitizer replaces libc's functions for queryprof's library, too, but does not see how the
+ * library synchronizes. So it would report a race for any of its memory that two threads use. */
 const char *__tsan_default_suppressions(void)
 {
 	return "race:libqueryprof\nmutex:libqueryprof\nthread:libqueryprof\nsignal:libqueryprof\n";

@@ -14,7 +14,7 @@
 #include "handover/shared_ring.h"
 #include "handover/storing.h"
 
-/* Copies, made when the library is loaded: the host may change its environment. */
+/* Copies from when the library was loaded, because the host may change its environment. */
 static char key[HANDOVER_KEY_SIZE];
 static struct {
 	struct sockaddr_un address;
@@ -99,7 +99,7 @@ static bool is_command(int to)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* Does not wait: the command has a queue. -1: refused, or the command has ended. */
+/* Does not block, because the command has a queue. -1: refused, or the command has ended. */
 static int connect_to_command(void)
 {
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -128,7 +128,7 @@ static int send_message(struct handover_message message, const int *descriptors,
 	return to;
 }
 
-/* By one call, in which the kernel counts: a signal's handler must not run. */
+/* One call, timed by the kernel, because no signal handler must run. */
 BOUNDED_WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
                     BOUND_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
 
@@ -154,8 +154,8 @@ static void close_if_open(int fd)
 		close(fd);
 }
 
-/* Memory that the command has, too; -1: there is none. The process does not wait for memory that it makes
- * itself. */
+/* Memory that the command also has; -1: there is none. The process does not wait for memory that
+ * it makes itself. */
 static int share_memory(size_t size)
 {
 	const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);

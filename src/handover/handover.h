@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Under `queryprof record` each process hands its ring over to the command, which stores what comes there,
- * and the rest when the process is gone: at its end, after SIGKILL, a crash, or a bare exit_group.
+ * Under `queryprof record` each process hands its ring over to the command, which stores the records,
+ * and the rest when the process has ended: normally, by SIGKILL, a crash, or a bare exit_group.
  *
- * The command listens on two sockets. A process reaches the abstract one with any root, any user and any
- * mounts, and the one in the file system from other network namespaces. The environment has a key of 32
- * digits, which names both, and the folder of the second one. The key is the message, so that the command
- * listens only to processes of the recording. With it go two descriptors: the shared ring
- * (handover/shared_ring.h), and a pidfd. The process keeps none of them open.
+ * The command listens on two sockets. A process reaches the abstract one with any root, user and
+ * mounts, and the one in the file system from other network namespaces. The environment has a key of
+ * 32 digits, which names both, and the folder of the second one. The message is the key, so that the
+ * command accepts only processes of the recording. It carries two descriptors: the shared ring
+ * (handover/shared_ring.h) and a pidfd. The process keeps neither of them open.
  *
- * A process that cannot make both requests the memory: RLIMIT_FSIZE is smaller, or a seccomp filter or the
- * kernel refuses one of them. Its message has the size and no descriptor. The command opens the pidfd of its
- * peer, which waits, and its response brings the memory's descriptor. The process waits for it no longer than
- * HANDOVER_WAIT_MS.
+ * A process that cannot make both requests the memory, because RLIMIT_FSIZE is smaller, or a seccomp
+ * filter or the kernel refuses one of them. Its message has the size and no descriptor. The command
+ * opens the pidfd of its peer, and its response carries the memory's descriptor. The process waits
+ * for the response at most HANDOVER_WAIT_MS.
  *
- * If any of this is refused, the process is not recorded. `record` says so at its end.
+ * If any of this is refused, the process is not recorded, and `record` reports that at its end.
  */
 #ifndef QUERYPROF_HANDOVER_HANDOVER_H
 #define QUERYPROF_HANDOVER_HANDOVER_H
@@ -36,7 +36,7 @@ enum handover_socket { HANDOVER_ABSTRACT, HANDOVER_PATH, HANDOVER_SOCKETS };
 #define HANDOVER_FOLDER_MAX                                                                                  \
 	(sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/queryprof-/") - HANDOVER_KEY_SIZE)
 
-/* The variable's value: the digits, and then the folder. */
+/* The variable's value: first the digits, then the folder. */
 struct handover_key {
 	char digits[HANDOVER_KEY_SIZE];
 	char folder[HANDOVER_FOLDER_MAX + 1];
@@ -49,7 +49,7 @@ struct handover_key {
 
 enum handover_descriptor { HANDOVER_PROCESS, HANDOVER_RING, HANDOVER_DESCRIPTORS };
 
-/* The command answers at once, unless it stores what another process left. */
+/* The command responds immediately, unless it is storing the remains of another process. */
 #define HANDOVER_WAIT_MS 1000
 
 struct handover_message {
@@ -59,18 +59,17 @@ struct handover_message {
 
 struct ring;
 
-/* The process's ring, handed over if there is a command to take it. NULL with errno set when
- * there is no memory. */
+/* The process's ring, handed over if there is a command. NULL with errno set if memory runs out. */
 struct ring *handover_ring(size_t ring_bytes);
 
 /* Whether the command has it, and stores what this process records. */
 bool handover_is_done(void);
 
-/* Why nothing reads the ring, a constant text: the command has not got it, or there is none and this process
- * does not store. NULL: all is well. */
+/* Why nothing reads the ring, a constant text: the command did not receive it, or there is no
+ * command and this process does not store. NULL: something reads it. */
 const char *handover_is_refused(void);
 
-/* Called in a forked child, before anything else there: the ring of the child. Set before
+/* Called in a forked child, before everything else there, with the child's ring. Set before
  * handover_ring(). */
 void handover_on_fork(void (*take)(struct ring *ring));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the trace file names a process: a row of its table of processes.
+ * How the trace file identifies a process: a row of its table of processes.
  */
 #ifndef QUERYPROF_HANDOVER_IDENTITY_H
 #define QUERYPROF_HANDOVER_IDENTITY_H

@@ -8,7 +8,7 @@
 
 #include "base/task_file.h"
 
-/* Options whose value is the next argument, where that may be a file, and those after which there is no
+/* Options whose value is the next argument and may be a file, and options after which there is no
  * script: letters, and words between spaces. */
 struct interpreter {
 	const char *name; /* followed by a version, or nothing */
@@ -96,7 +96,7 @@ void script_here(const char *executable, char *script, size_t size)
 {
 	char arguments[1024] = "";
 
-	/* Without malloc(), in a forked child. What is cut off names no file. */
+	/* Without malloc(), because it runs in a forked child. A truncated text names no file. */
 	task_file_read_process("cmdline", arguments, sizeof(arguments) - 1);
 	script_find(executable, arguments, script, size);
 }

@@ -7,10 +7,11 @@
 
 #include <stddef.h>
 
-/* The script among the arguments of an interpreter, as it was given: the first argument that is neither an
- * option nor an option's value, and names a file. "": the executable is no interpreter of the table, it runs
- * code of the command line or a module, or the file cannot be found from the folder that is current now.
- * `arguments`: as in /proc/PID/cmdline, the program's name first, an empty one ends them. */
+/* The script among the arguments of an interpreter, as given: the first argument that is neither
+ * an option nor an option's value, and names a file. "": the executable is not an interpreter of
+ * the table, or runs code of the command line or a module, or the file cannot be found from the
+ * current folder. `arguments`: as in /proc/PID/cmdline, the program's name first; an empty one
+ * ends them. */
 void script_find(const char *executable, const char *arguments, char *script, size_t size);
 
 /* The same of this process. */

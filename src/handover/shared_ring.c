@@ -138,7 +138,7 @@ uint64_t shared_ring_plans_lost(void)
 	                   : 0;
 }
 
-/* In a child without such memory: the front of its parent's, or of the next one's above that has some. */
+/* In a child without such memory: the front of its nearest ancestor that has some. */
 static struct front *of_parent;
 static bool is_noted; /* there, of this process */
 
@@ -213,8 +213,8 @@ struct ring *shared_ring_make(size_t ring_bytes, int fd)
 	return ring;
 }
 
-/* Through the mapping: a write to the descriptor is subject to RLIMIT_FSIZE. The modules are those of the
- * parent, unless it has others already. */
+/* Through the mapping, because a write to the descriptor is subject to RLIMIT_FSIZE. The modules
+ * are those of the parent, unless it already has others. */
 static void copy_log(char *memory)
 {
 	const struct module_log *log = (const struct module_log *)log_here();
@@ -259,7 +259,7 @@ static struct ring *spare_ring(uint64_t position)
 	return ring_init(memory, SPARE_BYTES, position);
 }
 
-/* Memory that is still mapped here is the parent's. */
+/* Memory that is still mapped here belongs to the parent. */
 static struct ring *leave_memory(uint64_t position)
 {
 	here.memory = NULL;
@@ -290,8 +290,8 @@ struct ring *shared_ring_renew(int fd, bool *is_shared)
 
 /* --- in the other process -------------------------------------------------------------- */
 
-/* Brings what the memory has from `at` to `end` to the same place in the copy. Not through a mapping: a page
- * that cannot be had would be a signal, and a hole would get one. */
+/* Copies the memory from `at` to `end` to the same position in the copy. Not through a mapping: an
+ * unavailable page would raise a signal, and a hole would be filled. */
 static bool copy(const struct shared_ring *shared, size_t at, size_t end)
 {
 	while (at < end) {
@@ -310,7 +310,7 @@ static bool copy(const struct shared_ring *shared, size_t at, size_t end)
 	return true;
 }
 
-/* No size is believed: the descriptor came from another process. */
+/* No size is believed, because the descriptor came from another process. */
 static bool find_parts(struct shared_ring *shared)
 {
 	char *memory = shared->memory;
@@ -387,8 +387,8 @@ static void end_to_write(sigset_t before)
 	written_size = 0;
 }
 
-/* Whether its pages are as those of shared_ring_memory(). Other files have none where the machine has no huge
- * ones left, or end before the size that they have. */
+/* Whether its pages are like those of shared_ring_memory(). Pages of other files may be
+ * unavailable, if the machine has no free huge pages or the file is truncated. */
 static bool is_safe(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -405,7 +405,7 @@ static void *map(size_t size, int flags, int fd)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Not the copy of the records, whose positions are the reader's. */
+/* Except the copy of the records, whose positions belong to the reader. */
 static bool copy_front(struct shared_ring *shared)
 {
 	const struct front *front = shared->memory;
@@ -436,7 +436,7 @@ bool shared_ring_open(struct shared_ring *shared, int fd)
 	return true;
 }
 
-/* What was copied the last time is not needed any more: the pages are zeros again. */
+/* The previous copy is no longer needed, so the pages become zeros again. */
 static void forget_copy(struct shared_ring *shared)
 {
 	madvise((char *)shared->memory + 2 * PAGE_BYTES, shared->size - 2 * PAGE_BYTES, MADV_DONTNEED);
@@ -484,7 +484,7 @@ static bool copy_runs(struct shared_ring *shared)
 	       copy(shared, runs, runs + open_runs_used_bytes(shared->runs));
 }
 
-/* The modules behind the records that need them; runs that have not ended when they have more records. */
+/* The modules after the records that need them, and runs that have not ended after their other records. */
 bool shared_ring_copy_committed(struct shared_ring *shared)
 {
 	size_t modules = offset_of(shared, shared->modules);
@@ -512,7 +512,7 @@ void shared_ring_free(struct shared_ring *shared)
 	uint64_t tail = ring_tail(shared->ring);
 	sigset_t before;
 
-	/* The copy may have got records of its own behind. */
+	/* The copy may have received records of its own after them. */
 	tail = tail < shared->head ? tail : shared->head;
 	if (tail > shared->tail) {
 		before = begin_to_write(shared);
@@ -529,7 +529,7 @@ void shared_ring_tell_plans_lost(struct shared_ring *shared, uint64_t lost)
 	if (((const struct front *)shared->memory)->plans_lost == lost)
 		return;
 	before = begin_to_write(shared);
-	/* Relaxed: it goes with nothing else. */
+	/* Relaxed: it depends on nothing else. */
 	__atomic_store_n(&((struct front *)shared->origin)->plans_lost, lost, __ATOMIC_RELAXED);
 	end_to_write(before);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of this process in memory that another process holds, too, and reads: the ring, and all that
- * its records need to be understood without this process. It is a sealed memfd of one size, mapped for good;
- * store/collector.h stores what comes there.
+ * The records of this process in memory that another process also holds and reads: the ring, and
+ * everything needed to understand its records without this process. It is a sealed memfd of one size,
+ * mapped permanently; store/collector.h stores the records.
  *
- * Only where another process requests it (handover/handover.h): elsewhere the ring's memory is
- * private.
+ * Only if another process requests it (handover/handover.h); otherwise the ring's memory is private.
  */
 #ifndef QUERYPROF_HANDOVER_SHARED_RING_H
 #define QUERYPROF_HANDOVER_SHARED_RING_H
@@ -21,8 +20,8 @@ struct ring;
 
 /* --- in any process -------------------------------------------------------------------- */
 
-/* A sealed memfd of so many zeros; -1: refused, for instance as RLIMIT_FSIZE is smaller. Where memory is
- * never overcommitted all its pages are there. */
+/* A sealed memfd with `size` zeros; -1: refused, for instance because RLIMIT_FSIZE is smaller. If
+ * memory is never overcommitted, all its pages are allocated. */
 int shared_ring_memory(size_t size);
 
 /* Whether some process's memory has that size. */
@@ -40,27 +39,27 @@ size_t shared_ring_size_here(void);
  * not such a child. */
 bool shared_ring_lose_child(void);
 
-/* Once a process. `fd`: the memory, which stays the caller's to close. NULL: it cannot be mapped; the caller
- * uses private memory. */
+/* Once per process. `fd`: the memory, which the caller must close. NULL: it cannot be mapped; the
+ * caller uses private memory. */
 struct ring *shared_ring_make(size_t ring_bytes, int fd);
 
-/* Counts what the other process has lost of programs and plans, or removed: where it has grown, they are to
- * be published again. */
+/* The number of programs and plans that the other process has lost or removed. If it grows, they
+ * must be published again. */
 uint64_t shared_ring_plans_lost(void);
 
-/* In a forked child, before it has other threads: memory of its own takes the place of the
- * parent's: that of `fd` (*is_shared), or private memory. Its ring, which is empty; where the system refuses
- * the memory, a small one elsewhere, and nothing reads or writes the parent's. */
+/* In a forked child, before it has other threads: replaces the parent's memory by its own: that of
+ * `fd` (*is_shared), or private memory. Returns its empty ring. If the system refuses the memory,
+ * it is a small ring elsewhere, and nothing reads or writes the parent's. */
 struct ring *shared_ring_renew(int fd, bool *is_shared);
 
 /* --- in the other process -------------------------------------------------------------- */
 
-/* That process may have fewer rights than this one, and it, or a child of its, may run and write there at any
- * moment. So all that is read here is a copy in private memory, of which each byte is read once, and nothing
- * that the copy was made of is read again. */
+/* That process may have fewer rights than this one, and it, or a child of it, may write there at
+ * any moment. So everything that is read here is a copy in private memory. Each byte is read once,
+ * and the source of the copy is never read again. */
 struct shared_ring {
 	int fd;       /* the caller's; stays open */
-	void *memory; /* the copy: all parts below lie in it, zeros until they are copied */
+	void *memory; /* the copy: contains all parts below, zeros until they are copied */
 	size_t size;
 	struct writer_identity identity; /* of the process */
 	struct ring *ring;
@@ -74,30 +73,29 @@ struct shared_ring {
 	size_t statements_size;
 	uint32_t lost_children;
 	bool is_copied; /* more than the first two pages */
-	/* What they were copied from, only to be written to; and its part that has its records still. */
+	/* The source of the copies, used only to write; and its part that still has its records. */
 	void *origin;
 	uint64_t tail, head;
 };
 
-/* Whoever holds the memory can give pages of it back. A write brings a new page, and if the kernel refuses it
- * the process gets SIGBUS. Once, in the other process: what it writes then is for nobody, and it goes on.
- * False: no memory. */
+/* Every process that holds the memory can release pages of it. A write then allocates a new page,
+ * and if the kernel refuses it the process gets SIGBUS. Call this once, in the other process: its
+ * writes then have no effect, and it continues. False: out of memory. */
 bool shared_ring_guard(void);
 
-/* Copies the identity, the counters and the ring's positions; and the last two again. False: it is not one of
- * this version, or not any more; errno ENOMEM: there is no memory for a copy. */
+/* Copies the identity, the counters and the ring's positions; and the last two again. False: it is
+ * not, or no longer, one of this version; errno ENOMEM: no memory for a copy. */
 bool shared_ring_open(struct shared_ring *shared, int fd);
 bool shared_ring_look(struct shared_ring *shared);
 void shared_ring_close(struct shared_ring *shared);
 
-/* Copies all the rest, of a process that is gone. False: it cannot be read. */
+/* Copies everything else of a process that has ended. False: it cannot be read. */
 bool shared_ring_copy(struct shared_ring *shared);
 
-/* Copies the records that are committed, and the modules, of a process that runs. False: the records cannot
- * be read. */
+/* Copies the committed records, and the modules, of a running process. False: the records cannot be read. */
 bool shared_ring_copy_committed(struct shared_ring *shared);
 
-/* Copies the counters of statements of a process that runs. False: they cannot be read now. */
+/* Copies the counters of statements of a running process. False: they cannot be read now. */
 bool shared_ring_copy_statements(struct shared_ring *shared);
 
 /* Frees the room of the records that the reader of the copy has released. */

@@ -91,7 +91,7 @@ static void begin(void)
 
 HOT_PATH void storing_begin(void)
 {
-	/* Relaxed: what is awaited is looked at again. */
+	/* Relaxed: the waiter checks the awaited value again. */
 	if (__atomic_load_n(&is_first_awaited, __ATOMIC_RELAXED))
 		begin();
 }

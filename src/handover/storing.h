@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this process does with its ring itself: the store, where it is linked in. The recorder has none, as
- * the command reads the rings of the processes that it records: there each of these functions does nothing.
+ * What this process itself does with its ring: the store, if it is linked in. The recorder has none,
+ * because the command reads the rings of recorded processes; there each of these functions does
+ * nothing.
  */
 #ifndef QUERYPROF_HANDOVER_STORING_H
 #define QUERYPROF_HANDOVER_STORING_H
@@ -14,8 +15,8 @@ struct ring;
 
 struct storing {
 	bool stores;
-	/* From now on: the ring is stored or, where the command has it, what is stored can be read. 0 or an
-	 * errno value. */
+	/* From now on the ring is stored or, if the command has it, the stored data can be read. 0
+	 * or an errno value. */
 	int (*start)(struct ring *ring, bool is_elsewhere);
 	void (*stop)(void);
 	int (*open)(char **error); /* a QP_ code, with a malloc'ed sentence */

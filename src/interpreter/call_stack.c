@@ -13,9 +13,9 @@
 static const struct language *const languages[] = { &language_python, &language_perl, &language_php };
 #define LANGUAGES (sizeof(languages) / sizeof(languages[0]))
 
-/* What is known of each. */
+/* The state of each language. */
 static struct {
-	enum { UNKNOWN, FOUND, GONE } state; /* atomic; GONE: it was unloaded, and is not looked for again */
+	enum { UNKNOWN, FOUND, GONE } state; /* atomic; GONE: it was unloaded, and is not searched again */
 	uintptr_t code;
 	bool is_seen;
 } known[LANGUAGES];
@@ -23,7 +23,7 @@ static struct {
 static uint32_t looks;             /* atomic: calls that might have looked */
 static unsigned long long unloads; /* atomic: objects that had been unloaded when was looked last */
 
-/* Who looks. Left at any point, what was found is found again. */
+/* The thread that searches. An abandoned search can be repeated. */
 LOCK_DEFINE(lock, LOCK_INTERPRETERS, .at_fork = LOCK_BRIEFLY);
 
 /* A query of a signal handler may have interrupted the thread that looks. */
@@ -60,7 +60,7 @@ static void look(void)
 		known[i].is_seen = false;
 	loader_each(see_object, &now);
 	for (size_t i = 0; i < LANGUAGES; i++)
-		/* Release: what find() has kept is there for who finds it FOUND. */
+		/* Release: a thread that reads FOUND also sees what find() has stored. */
 		if (known[i].is_seen)
 			__atomic_store_n(&known[i].state, FOUND, __ATOMIC_RELEASE);
 		else if (known[i].state == FOUND)
@@ -75,9 +75,9 @@ static int count_unloads(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-/* An interpreter may be loaded late, and a program without one is not searched at each call: the first calls
- * look, which may be of several threads, and then the 16th, 32nd, … The functions of one that was unloaded
- * must not be called: so each call looks behind an unloading. */
+/* An interpreter may be loaded late, but a program without one is not searched at each call: the
+ * first calls search, possibly on several threads, then the 16th, 32nd, … The functions of an
+ * unloaded interpreter must not be called, so each call checks for an unloading. */
 static bool is_due(bool is_any_found)
 {
 	unsigned long long now = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the application called SQLite, in the application's own language: file, line and function of its
- * frames.
+ * Where the application called SQLite, in the application's own language: file, line and function of
+ * its frames.
  *
- * A call's stack at its end is the one at its beginning. So no interpreter is read in a signal handler: the
- * thread reads its own frames after a call, in ordinary code, and only after one that is worth it. They are
- * read as memory, each read checked (handler/unwind/stack_copy.h), since the interpreter's lock may not be
- * held. No reference is taken and nothing is called that allocates, locks or can fail (docs/host-contract.md
- * lists what is called).
+ * A call's stack is the same at its end as at its beginning. So no interpreter is read in a signal
+ * handler: the thread reads its own frames after a call, in ordinary code, and only after a call that
+ * is worth it. They are read as memory, each read checked (handler/unwind/stack_copy.h), because the
+ * interpreter's lock may not be held. No reference is taken, and nothing is called that allocates,
+ * locks or can fail (docs/host-contract.md lists the calls).
  *
- * An interpreter that is not understood has no call stacks: nothing is guessed.
+ * An unknown interpreter has no call stacks: nothing is guessed.
  */
 #ifndef QUERYPROF_INTERPRETER_CALL_STACK_H
 #define QUERYPROF_INTERPRETER_CALL_STACK_H
@@ -18,8 +18,9 @@
 
 #include "wire/call_frame.h"
 
-/* The calling thread's frames of an interpreter, as wire/call_frame.h has them, newest first. Returns their
- * bytes, at most CALL_STACK_BYTES; 0: there are none, or they are not understood. */
+/* The calling thread's frames of an interpreter, in the form of wire/call_frame.h, newest first.
+ * Returns their size in bytes, at most CALL_STACK_BYTES; 0: there are none, or they are not
+ * understood. */
 size_t call_stack_read(char to[CALL_STACK_BYTES]);
 
 #endif

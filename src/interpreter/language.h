@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A language whose frames are understood: a file each, and an entry in the table of call_stack.c.
+ * A language whose frames are understood: one file each, and an entry in the table of call_stack.c.
  */
 #ifndef QUERYPROF_INTERPRETER_LANGUAGE_H
 #define QUERYPROF_INTERPRETER_LANGUAGE_H
@@ -26,9 +26,9 @@ struct call_stack {
 };
 
 struct language {
-	/* Looks for the interpreter in one loaded object, inside loader_each(), and keeps what read() needs
-	 * of it; one thread at a time. Returns an address of the interpreter's code; 0: it is not there, or
-	 * not understood. Once it was found it is not called again. */
+	/* Searches one loaded object for the interpreter, inside loader_each(), and keeps what
+	 * read() needs; one thread at a time. Returns an address of the interpreter's code; 0: it
+	 * is not there, or not understood. Not called again after success. */
 	uintptr_t (*find)(const struct dl_phdr_info *info);
 
 	/* Puts the calling thread's frames, newest first, of an interpreter that was found and is still
@@ -44,7 +44,7 @@ extern const struct language language_python;
 extern const struct language language_perl;
 extern const struct language language_php;
 
-/* The address of what the object defines for others; 0: it defines none of that name and type (STT_…). */
+/* The address of an exported symbol of the object; 0: it exports none of that name and type (STT_…). */
 uintptr_t language_symbol(const struct dl_phdr_info *info, const char *name, unsigned type);
 
 /* What could not be told apart at one call may be at another: the 1st, 2nd, 4th, … call tries. */

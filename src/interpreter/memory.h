@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of an interpreter, read with handler/unwind/stack_copy.h: what cannot be read is no fault. A
- * call stack goes back and forth between frames, code and texts, so some pages are kept.
+ * The memory of an interpreter, read with handler/unwind/stack_copy.h: unreadable memory causes no
+ * fault. A call stack alternates between frames, code and texts, so some pages are kept.
  */
 #ifndef QUERYPROF_INTERPRETER_MEMORY_H
 #define QUERYPROF_INTERPRETER_MEMORY_H
@@ -15,10 +15,10 @@
 struct memory *memory_open(void);
 void memory_close(struct memory *memory);
 
-/* False: it cannot all be read. */
+/* False: some of it is unreadable. */
 bool memory_read(struct memory *memory, uintptr_t at, void *to, size_t size);
 
-/* The word there; 0: it is 0, or cannot be read. */
+/* The word there; 0: it is 0, or unreadable. */
 uintptr_t memory_word(struct memory *memory, uintptr_t at);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of Perl 5.32 to 5.40 with threads (ithreads), whose interpreter is a structure of its thread.
- * Nothing of Perl's is called: pthread_getspecific() returns the interpreter, and the rest is read.
+ * Frames of Perl 5.32 to 5.40 with threads (ithreads), whose interpreter is a structure of its
+ * thread. Nothing of Perl is called: pthread_getspecific() returns the interpreter, and the rest is
+ * read.
  *
  * Without threads Perl has no PL_thr_key, so it has no call stacks.
  *
- * The structures of contexts, instructions and names are those of Perl's public headers. Where the
- * interpreter has its newest instruction and its context stack is found: one word leads to what is executed
- * as a nextstate, and one to a stack that the word before it names, too. Each context must lead to such an
- * instruction, and each sub must have a sub's type: so in a build with other structures a stack ends.
+ * The structures of contexts, instructions and names are those of Perl's public headers. The
+ * positions of the newest instruction and of the context stack in the interpreter are found: one word
+ * leads to a nextstate instruction, and one to a stack that the previous word names, too. Each
+ * context must lead to such an instruction, and each sub must have a sub's type, so a stack ends in a
+ * build with other structures.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,7 +22,7 @@
 
 #define CONTEXTS_WALKED_MAX 4096
 #define INTERPRETER_WORDS 64   /* those that are searched */
-#define INTERPRETER_BYTES 8192 /* PL_compiling lies within them */
+#define INTERPRETER_BYTES 8192 /* contains PL_compiling */
 #define CONTEXT_BYTES 104
 #define NAME_BYTES_MAX 4096
 
@@ -48,7 +50,7 @@ enum {
 	GLOB_PACKAGE = 40,
 	PACKAGE_MAX = 24,
 	PACKAGE_BYTES = 32,
-	NAMES_COUNT = 28, /* of what a package has beside a hash, which begins with the name */
+	NAMES_COUNT = 28, /* of a package's data in addition to a hash; begins with the name */
 	NAME_SIZE = 4,
 	NAME_FIRST = 8,
 };
@@ -63,7 +65,7 @@ enum { STACK_MAIN = 1, STACK_TYPE_LAST = 16 };
 static struct {
 	const pthread_key_t *key;
 	uintptr_t nextstate, dbstate;
-	bool packages_have_bodies; /* 5.36 on: the name lies behind the hash's body, not behind its array */
+	bool packages_have_bodies; /* since 5.36: the name follows the hash's body, not its array */
 	uint32_t offsets; /* atomic; of the newest instruction and, shifted, of the stack; 0: not found */
 	uint32_t trials;  /* atomic */
 } perl;
@@ -169,8 +171,8 @@ static bool has_type(struct reader *reader, uintptr_t value, unsigned type)
 	return value && (number_at(reader->memory, value + VALUE_FLAGS) & 255) == type;
 }
 
-/* Of a name as UTF-8, cut to `room`; the byte behind its zero says whether it is so already, else it is
- * Latin-1. 0: it is none. */
+/* The name as UTF-8, cut to `room`. The byte after its zero shows whether it is already UTF-8;
+ * otherwise it is Latin-1. 0: it is no name. */
 static size_t read_name(struct reader *reader, uintptr_t name, char *to, size_t room)
 {
 	uint32_t length = name ? number_at(reader->memory, name + NAME_SIZE) : 0;

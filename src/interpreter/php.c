@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of PHP 7.4 to 8.4 without threads (NTS), whose one virtual machine runs on the main thread.
+ * Frames of PHP 7.4 to 8.4 without threads (NTS), whose only virtual machine runs on the main thread.
  *
  * A build with threads (ZTS) does not export executor_globals, so it has no call stacks.
  *
- * The head of a frame, of an instruction, of a function and of a class have been the same since 7.4. Two
- * offsets differ, and are found: where executor_globals has the newest frame, and where a function has its
- * file. They count once they have led to the file and line that zend_get_executed_filename_ex() and
- * zend_get_executed_lineno() return: both only load fields of the newest frame.
+ * The head of a frame, of an instruction, of a function and of a class has been the same since 7.4.
+ * Two offsets differ, and are found: that of the newest frame in executor_globals, and that of the
+ * file in a function. They are accepted once they have led to the file and line that
+ * zend_get_executed_filename_ex() and zend_get_executed_lineno() return. Both functions only load
+ * fields of the newest frame.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -40,7 +41,7 @@ enum {
 	TEXT_FIRST = 24,
 	OBJECT_CLASS = 16,
 	GENERATOR_FRAME = 56,
-	GENERATOR_NODE_BYTES = 32, /* which begins with its parent, before the frame that stands for it */
+	GENERATOR_NODE_BYTES = 32, /* begins with its parent, before the frame that represents it */
 };
 
 enum { IS_STRING = 6, IS_OBJECT = 8 };
@@ -50,7 +51,7 @@ enum { INTERNAL_FUNCTION = 1, USER_FUNCTION = 2, EVAL_CODE = 4 };
 static struct {
 	uintptr_t globals;
 	size_t globals_size;
-	uintptr_t generator_class; /* where the pointer to the class is */
+	uintptr_t generator_class; /* the pointer to the class */
 	void *(*executed_file)(void);
 	uint32_t (*executed_line)(void);
 	uint32_t newest_frame, function_file; /* 0: not found yet. Of the main thread */
@@ -73,8 +74,8 @@ static uintptr_t find(const struct dl_phdr_info *info)
 	return file;
 }
 
-/* The characters of a zend_string up to a zero, which a class without a name has, cut to `room`. 0: it is
- * empty, or none. */
+/* The characters of a zend_string up to a zero, which a class without a name contains, cut to
+ * `room`. 0: it is empty, or no string. */
 static size_t read_text(struct memory *memory, uintptr_t text, char *to, size_t room)
 {
 	uint32_t type = 0;
@@ -115,8 +116,8 @@ static uint32_t line_of(struct memory *memory, uintptr_t frame)
 
 /* --- the two offsets ---------------------------------------------------------------------------- */
 
-/* Where the function of the newest frame of user code, at or before `frame`, has the file; 0: nowhere, or
- * the frame is at another line, or is none. */
+/* The offset of the file in the function of the newest frame of user code, at or before `frame`;
+ * 0: there is none, or the frame is at another line, or is no frame. */
 static uint32_t find_file(struct memory *memory, uintptr_t frame, uintptr_t file, uint32_t line)
 {
 	uintptr_t function = 0;
@@ -219,8 +220,8 @@ static bool is_generator(struct memory *memory, uintptr_t object)
 	       memory_word(memory, object + OBJECT_CLASS) == memory_word(memory, php.generator_class);
 }
 
-/* The generator that the frame stands for, instead of all that delegate (yield from) to the one that runs; 0:
- * none. */
+/* The generator that the frame represents, instead of all that delegate (yield from) to the
+ * running one; 0: none. */
 static uintptr_t delegating(struct memory *memory, uintptr_t frame)
 {
 	uintptr_t object = memory_word(memory, frame + FRAME_THIS);

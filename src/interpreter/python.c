@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of CPython 3.8 to 3.13, by the offsets of its structures. 3.13 publishes them (_Py_DebugOffsets);
- * before, they are those of Include/cpython/ and Include/internal/ of each minor version, which never change
- * within one.
+ * Frames of CPython 3.8 to 3.13, by the offsets of its structures. 3.13 publishes them
+ * (_Py_DebugOffsets). Earlier ones are those of Include/cpython/ and Include/internal/ of each minor
+ * version, which never change within one.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum python_lines {
 /* Offsets in bytes. */
 struct python_layout {
 	enum python_lines lines;
-	uint32_t thread_frame; /* of a thread state: its newest frame, or what has it */
+	uint32_t thread_frame; /* of a thread state: its newest frame, or a pointer to it */
 	uint32_t cframe_frame; /* of that */
 	bool has_cframe;
 	uint32_t frame_back, frame_code, frame_instruction;
@@ -47,7 +47,7 @@ enum { OBJECT_TYPE = 8, OBJECT_SIZE = 16, TEXT_FLAGS = 32, BYTES_FIRST = 32 };
 #define TEXT_IS_COMPACT(flags) ((flags) >> 5 & 1u)
 #define TEXT_IS_ASCII(flags) ((flags) >> 6 & 1u)
 
-/* The first frame owner that is no code of Python's. */
+/* The first frame owner that is not Python code. */
 #define OWNER_NATIVE 3
 
 /* --- which interpreter is loaded ------------------------------------------------------------- */
@@ -135,7 +135,8 @@ static bool read_published(const uint64_t words[PUBLISHED_WORDS], struct python_
 	return true;
 }
 
-/* 0: before 3.8, or not known. Py_Version is there from 3.11 on; before, what a version has added tells. */
+/* 0: before 3.8, or unknown. Py_Version exists since 3.11; before, the symbols that each version
+ * has added tell. */
 static unsigned minor_version(const struct dl_phdr_info *info)
 {
 	uintptr_t at = language_symbol(info, "Py_Version", STT_OBJECT);
@@ -215,7 +216,7 @@ static size_t put_utf8(char *to, uint32_t c)
 	return 4;
 }
 
-/* The text of a str as UTF-8, cut to `room` bytes between two characters. 0: it is empty, or none. */
+/* The text of a str as UTF-8, cut to `room` bytes between two characters. 0: it is empty, or no str. */
 static size_t read_text(struct memory *memory, uintptr_t text, char *to, size_t room)
 {
 	uintptr_t length =

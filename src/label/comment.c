@@ -6,7 +6,7 @@
 
 #include "label/pairs.h"
 
-/* A longer comment is no list of labels. */
+/* A longer comment cannot be a list of labels. */
 #define COMMENT_MAX 65536u
 
 struct slice {
@@ -42,7 +42,7 @@ static int digit(char c)
 }
 
 /* The byte of %20, or of %%20: sqlcommenter doubles each percent sign for drivers that format the
- * statement, and others get it doubled. Below 0: it is no encoding. */
+ * statement, and other drivers receive it doubled. Below 0: not an encoding. */
 static int parse_byte(struct slice *from)
 {
 	const char *at = from->at + 1;
@@ -94,7 +94,7 @@ static bool parse_comma(struct slice *rest)
 	return found;
 }
 
-/* One byte more than a label has: it shows whether the last character is whole. */
+/* One byte more than a label may have, to see whether the last character is complete. */
 #define CUT(most) ((most) + 1)
 
 static bool add_decoded(struct label_pairs *pairs, struct slice key, struct slice value)
@@ -106,7 +106,7 @@ static bool add_decoded(struct label_pairs *pairs, struct slice key, struct slic
 	                       decode(value, value_text, sizeof(value_text)));
 }
 
-/* False: the comment is another one. */
+/* False: this is a different comment. */
 static bool add_quoted(struct label_pairs *pairs, struct slice rest)
 {
 	trim(&rest);
@@ -169,7 +169,7 @@ static void add_comment(struct label_pairs *pairs, struct slice comment)
 	}
 }
 
-/* Behind the closing quote; a doubled one ends one text and begins another, which is as good. */
+/* Skips the closing quote; a doubled quote ends one text and begins another, which is equivalent. */
 static const char *skip_quoted(const char *at, const char *end)
 {
 	const char close = *at == '[' ? ']' : *at;
@@ -194,7 +194,7 @@ static const char *comment_end(const char *at, const char *end)
 	return NULL;
 }
 
-/* Those before the first word, and those behind the last. */
+/* The comments before the first word, and those after the last. */
 #define COMMENTS_MAX 8
 
 struct comments {
@@ -219,7 +219,7 @@ char *comment_labels(const char *sql, size_t size)
 	bool begun = false;
 	char *text = NULL;
 
-	/* Most statements have none. */
+	/* Most statements have no comments. */
 	if (!memchr(sql, '*', size))
 		return NULL;
 	while (at < end) {

@@ -35,14 +35,15 @@ struct label_pairs {
 bool label_pairs_add(struct label_pairs *pairs, const char *key, size_t key_size, const char *text,
                      size_t text_size);
 bool label_pairs_add_number(struct label_pairs *pairs, const char *key, int64_t number, const char *unit);
-bool label_pairs_add_set(struct label_pairs *pairs, const char *set); /* as text; nothing where it is none */
+bool label_pairs_add_set(struct label_pairs *pairs, const char *set); /* as text; empty if there is none */
 bool label_pairs_move(struct label_pairs *pairs, struct label_pairs *from); /* which is empty then */
 const struct label_pair *label_pairs_find(const struct label_pairs *pairs, const char *key); /* NULL: none */
 void label_pairs_remove(struct label_pairs *pairs, const char *key);
 void label_pairs_free(struct label_pairs *pairs);
 
-/* Labels that people write: adds the members of a JSON object, of which each is a text, an integer, or null:
- * no label. "" is an object without members. False: the text is something else, or there is no memory. */
+/* Labels that people write: adds the members of a JSON object. Each member is a text, an integer,
+ * or null, which is no label. "" is an empty object. False: the text is something else, or memory
+ * ran out. */
 bool label_pairs_add_json(struct label_pairs *pairs, const char *json);
 
 /* The set, malloc'ed; "" without labels. NULL: no memory. */
@@ -54,7 +55,7 @@ char *label_pair_member(const struct label_pair *pair);
 /* The number of the set, never 0. */
 uint64_t label_set_number(const char *set, size_t size);
 
-/* Where the object of the set ends. */
+/* The end of the set's object. */
 size_t label_set_object(const char *set);
 
 #endif

@@ -23,8 +23,8 @@ LOCK_DEFINE(lock, LOCK_LABELS, .in_child = label_sets_publish); /* a child has a
 static struct qp_label_set *buckets[BUCKETS];
 static uint64_t counters[LABEL_COUNTERS];
 
-/* The trampolines that are free, a queue: the one that has been free for longest comes first, so
- * that other programs, which join stacks by time, have it easy. Number i + 1 stands at first at place i. */
+/* A queue of the free trampolines. The one that has been free longest is reused first, which helps
+ * other programs that join stacks by time. Number i + 1 starts at position i. */
 static uint16_t unused[LABEL_TRAMPOLINES];
 static uint32_t taken, given; /* ever */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The label sets that the process has, their trampolines, and what of them goes to the ring.
+ * The label sets of the process, their trampolines, and their records in the ring.
  *
- * A set is interned: code that makes an equal one gets the same, which goes when the last owner frees it.
- * A sample carries the set's number, a hash of its text; the text goes to the ring when
- * the set is made. So nothing that a handler, a frame on a stack or a record has ever read
- * depends on the set's memory: a set can be freed at any moment.
+ * A set is interned: code that makes an equal one gets the same set, which is freed when the last
+ * owner releases it. A sample carries the set's number, a hash of its text; the text goes to the ring
+ * when the set is made. So a handler, a frame on a stack or a record never depends on the set's
+ * memory, and a set can be freed at any moment.
  */
 #ifndef QUERYPROF_LABEL_SETS_H
 #define QUERYPROF_LABEL_SETS_H
@@ -16,7 +16,8 @@
 #include "label/pairs.h"
 
 struct qp_label_set {
-	/* Calls function(argument) under the set, see trampolines.S; `around`: what is entered. */
+	/* Calls function(argument) with the set, see trampolines.S; `around`: the labels that the
+	 * thread already had. */
 	void (*run)(void *argument, void (*function)(void *), uint64_t number, uint64_t around);
 	uint64_t number;
 	uint32_t count; /* of its owners; under the lock, like the rest */
@@ -33,14 +34,14 @@ struct qp_label_set {
 struct qp_label_set *label_set_of(struct label_pairs *pairs, bool runs);
 void label_set_release(struct qp_label_set *set);
 
-/* The text of a set that is there, malloc'ed; NULL: none. For a number whose record was lost. */
+/* The text of an existing set, malloc'ed; NULL: none. For a number whose record was lost. */
 char *label_set_text(uint64_t number);
 
-/* The ring begins: it gets all sets that are there. */
+/* The ring begins: it gets all existing sets. */
 void label_sets_publish(void);
 
 enum label_counter {
-	LABEL_SETS,         /* that are there */
+	LABEL_SETS,         /* that exist */
 	LABEL_SETS_WITHOUT, /* made while all trampolines were in use */
 	LABEL_COUNTERS,
 };

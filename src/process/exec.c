@@ -24,7 +24,7 @@ static void drop_pending(int number)
 	while (sigtimedwait(&set, &info, &now) == number) {
 		if (thread_owns_signal(info.si_code, info.si_value.sival_ptr))
 			continue;
-		/* The host's: it goes on to wait for the new program. */
+		/* The host's thread, which continues to wait for the new program. */
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), sys_gettid(), number, &info);
 		return;
 	}

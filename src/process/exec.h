@@ -5,8 +5,8 @@
 #ifndef QUERYPROF_PROCESS_EXEC_H
 #define QUERYPROF_PROCESS_EXEC_H
 
-/* The calling thread is about to become another program, which has no handler: no
- * signal of a timer is on its way to it afterwards. */
+/* The calling thread is about to run another program, which has no handler: afterwards no timer's
+ * signal is in flight to it. */
 void sampler_before_exec(void);
 
 #endif

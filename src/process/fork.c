@@ -2,12 +2,11 @@
 /*
  * fork().
  *
- * Only the parent's thread that forked goes on in the child, and no kernel
- * timer does. Another thread may have been anywhere: in the handler, between
- * reserve and commit, halfway through taking a slot. So the child takes nothing
- * over but the forking thread's slot and its running queries, and starts the rest
- * anew: an empty ring, all other slots free, counters at 0, new random numbers. If a
- * query is running on the thread (fork in a user function) its timers start at once.
+ * In the child, only the thread that forked continues, and kernel timers do not. Another thread may
+ * have been anywhere: in the handler, between reserve and commit, halfway through taking a slot. So
+ * the child adopts only the forking thread's slot and its running queries, and starts everything else
+ * from scratch: an empty ring, all other slots free, counters at 0, new random numbers. If a query is
+ * running on the thread (fork in a user function), its timers start immediately.
  */
 #include "process/fork.h"
 

@@ -12,8 +12,8 @@ void sampler_at_fork(void (*renew)(void));
 /* Installs the hooks, once. 0 or an errno value. */
 int fork_init(void);
 
-/* There are none: the process has another recorder, and its hooks take the locks of the store, too. Before
- * fork_init(). */
+/* There are no hooks here: the process has another recorder, whose hooks also take the locks of
+ * the store. Before fork_init(). */
 void fork_disable(void);
 
 #endif

@@ -10,9 +10,9 @@
 
 struct ring;
 
-/* Chooses the signal, installs the handler, hooks fork. Idempotent; any thread.
- * 0 or an errno value: the library then works without samples. The ring must stay
- * for the life of the process: signals and ends of queries may come late. */
+/* Chooses the signal, installs the handler, hooks fork. Idempotent; any thread. 0 or an errno
+ * value; on error the library works without samples. The ring must exist for the life of the
+ * process, because signals and ends of queries may arrive late. */
 int sampler_init(struct ring *ring);
 
 /* No more samples: pushes tag queries but arm nothing. The handler stays, as

@@ -9,7 +9,7 @@
 #include "base/sys.h"
 #include "query/cpu_clock.h"
 
-/* The second number of the kernel's three: the time in a run queue, in ns. */
+/* The second of the kernel's three numbers: the time in a run queue, in ns. */
 static uint64_t read_delay(void)
 {
 	char text[96], *at = text;
@@ -27,9 +27,10 @@ static uint64_t read_delay(void)
 	return delay;
 }
 
-/* A thread that has run all the time was in no run queue, and reading the delay costs the most: some 30 us
- * for a thread's first time, as /proc has to make its files, and to remove them when it ends. So a new thread
- * that was never switched has no delay yet, but for the one before its first instruction. */
+/* A thread that was never switched was in no run queue, and the first reading of the delay costs
+ * most: about 30 us for each thread, because /proc has to make its files, and to remove them when
+ * it ends. So a new thread that was never switched has no delay yet, except the one before its
+ * first instruction. */
 void account_read(struct thread *thread)
 {
 	struct thread_account *account = &thread->account;

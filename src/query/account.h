@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's counts of a thread: how long it was ready while other threads had the
- * processors, its page faults, its switches. Reading it costs some microseconds, so what was read
- * is good for a millisecond: a query that begins then is given what came in that time before.
+ * The kernel's counts of a thread: how long it was ready while other threads had the processors, its
+ * page faults, its switches. Reading them costs some microseconds, so a reading is reused for a
+ * millisecond: a query that begins within that time is charged with the counts of that time.
  */
 #ifndef QUERYPROF_QUERY_ACCOUNT_H
 #define QUERYPROF_QUERY_ACCOUNT_H

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where several threads want a processor, reading the CPU clock changes what it measures.
- * The kernel brings the thread's account up to date for the reading and then finds, since
- * Linux 6.6, that the thread's turn is over, a good while before the tick that would have
- * ended it. Its next turn begins behind a tick, ends at the next reading, and so on: ticks
- * no longer hit a thread that reads its clock at the end of each short query, and the
- * sampler's CPU timers go by ticks (wire/timer_grid.h). Long queries between the short ones
- * would be given the samples of all.
+ * If several threads compete for a processor, reading the CPU clock changes what it measures. The
+ * kernel updates the thread's account for the reading and then decides, since Linux 6.6, that the
+ * thread's turn is over, long before the tick that would have ended it. Its next turn begins after a
+ * tick, ends at the next reading, and so on. So ticks no longer hit a thread that reads its clock at
+ * the end of each short query, but the sampler's CPU timers depend on ticks (wire/timer_grid.h). Long
+ * queries between the short ones would get the samples of all.
  *
- * So the clock is read when a turn has just begun and nothing ends: once behind a tick, and
- * once behind a context switch. At the beginning of a call a tick alone is no reason: the turn
- * that ends there would begin anew with the call, behind a tick again, and no tick would hit
- * a short one. From there on the thread has been running, and its CPU
- * clock goes with the monotonic one, but for what interrupts and a hypervisor take; the
- * next reading corrects that. The corrected clock stands still until it is right, rather
- * than go back.
+ * Therefore the clock is read when a turn has just begun, so that no turn ends early: once after a
+ * tick, and once after a context switch. At the beginning of a call a tick alone is no reason: the
+ * turn that ends there would begin again with the call, after a tick again, and no tick would hit a
+ * short call. Since the reading, the thread has been running, and its CPU clock advances with the
+ * monotonic one, except for interrupts and a hypervisor; the next reading corrects that. The
+ * corrected clock stops until it is right, instead of going back.
  */
 #include "query/cpu_clock.h"
 
@@ -39,13 +37,13 @@ uint64_t cpu_clock_count_switches(struct thread *thread)
 	return getrusage(RUSAGE_THREAD, &usage) == 0 ? take_switches(thread, &usage) : 0;
 }
 
-/* `base_max_ns`: behind a tick, how old the newest reading may be that no switch came after. `usage`: what
- * the caller has just read, or NULL. */
+/* `base_max_ns`: the maximum age, after a tick, of a reading that no switch followed. `usage`: the
+ * caller's own reading, or NULL. */
 static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns, const struct rusage *usage)
 {
-	/* The moment first: what follows takes as long as some statements do. The coarse clock
-	 * is the time of the newest tick. A tick or a switch behind the moment is noticed here,
-	 * or by the next call. */
+	/* The moment is taken first, because the rest takes as long as some statements. The coarse
+	 * clock is the time of the newest tick. This call, or the next one, notices a tick or a
+	 * switch after the moment. */
 	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
 	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
 	uint64_t switches = usage ? take_switches(thread, usage) : cpu_clock_count_switches(thread);

@@ -17,21 +17,20 @@
  * slot when it was read, on the clock of fast_clock_ns(), and CLOCK_REALTIME then. */
 uint64_t cpu_clock_now(struct thread *thread);
 
-/* The same at `now`, right before, on the clock of fast_clock_ns(): what the reading takes from the thread
- * is not of what it measures. */
+/* The same at `now`, immediately before, on the clock of fast_clock_ns(): the time of the reading
+ * itself does not count. */
 uint64_t cpu_clock_as_of(struct thread *thread, uint64_t now);
 
-/* cpu_clock_now() at the beginning of a call, where the thread's turn should not end: the kernel's
- * clock is read only when it has to be. `usage`: what the caller has just read
- * of the thread, NULL if it has not. */
+/* cpu_clock_now() at the beginning of a call, when the thread's turn should not end: reads the
+ * kernel's clock only if necessary. `usage`: the caller's own reading of the thread, or NULL. */
 COLD_PATH uint64_t cpu_clock_before(struct thread *thread, const struct rusage *usage);
 
 /* How often the thread has given its processor up, which it notes, or lost it. Half the price of reading the
  * clock, and without its effect. */
 uint64_t cpu_clock_count_switches(struct thread *thread);
 
-/* An estimate is good for so long: the thread is taken to have run since the clock was read. And
- * longer, while the thread comes here again and again: in no more time than this it cannot have
+/* How long an estimate is valid: the thread is assumed to have run since the reading. It is valid
+ * for longer while the thread returns here at shorter intervals than this, in which it cannot have
  * given its processor up and got it back. */
 #define CPU_CLOCK_VALID_NS 50000
 #define CPU_CLOCK_NEAR_NS 10000
@@ -49,7 +48,7 @@ static inline bool cpu_clock_is_valid(struct thread *thread, uint64_t now_ns)
 	return true;
 }
 
-/* The CPU clock at `now_ns` from a reading that gave `read_ns` and stands still until `from_ns`. */
+/* The CPU clock at `now_ns`, by a reading that returned `read_ns` and is constant until `from_ns`. */
 static inline uint64_t cpu_clock_at(uint64_t read_ns, uint64_t from_ns, uint64_t now_ns)
 {
 	return read_ns + ((int64_t)(now_ns - from_ns) > 0 ? now_ns - from_ns : 0);

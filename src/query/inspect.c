@@ -2,18 +2,15 @@
 /*
  * Runs of queries, as other threads see them.
  *
- * A thread that looks must cost those that run nothing: they take no lock for it, copy no
- * text and never wait. So a run says with one store that it can be seen, and
- * with another one that it ends; the looking thread copies what there is and keeps the copy
- * only if the run was shown all the time.
+ * An inspecting thread must cost the running threads nothing: they take no lock for it, copy no text
+ * and never wait. So a run becomes visible by one store, and another store ends that. The inspecting
+ * thread makes a copy and keeps it only if the run was visible all the time.
  *
- * Texts are the host's or SQLite's and may be freed in the middle of being copied, so
- * they are read as unknown stacks are (handler/unwind/stack_copy.h), up to memory that is not
- * there. A run that was left
- * unseen (a statement that was freed behind queryprof's back) stays shown, and its text
- * may be anything by now: it is taken for what it was only while it begins as it did.
- * A free block's first eight bytes are the first that its allocator writes over, in
- * glibc as in SQLite's own.
+ * Texts belong to the host or to SQLite and may be freed while they are copied, so they are read like
+ * unknown stacks (handler/unwind/stack_copy.h), up to unmapped memory. A run whose end was not seen
+ * (a statement freed without queryprof's knowledge) stays visible, and its text may have any content.
+ * It is used only while it begins as it did: an allocator, glibc's and SQLite's own, overwrites the
+ * first eight bytes of a free block first.
  */
 #include "query/inspect.h"
 
@@ -38,13 +35,13 @@ static void list(struct query_run *run)
 	run->listed = true;
 	run->counts.start.run = run;
 	run->next = __atomic_load_n(&listed, __ATOMIC_RELAXED);
-	/* Release: a thread that finds the run finds its `next`. */
+	/* Release: a thread that finds the run also finds its `next`. */
 	while (!__atomic_compare_exchange_n(&listed, &run->next, run, true, __ATOMIC_RELEASE,
 	                                    __ATOMIC_RELAXED))
 		;
 }
 
-/* A process that is killed in the middle of it has no such run: it is hidden. */
+/* A process that is killed meanwhile has no such run, because it is hidden. */
 static void describe(struct query_run *run)
 {
 	const struct open_run_description text = {
@@ -110,7 +107,7 @@ void query_show(struct query_run *run)
 		query_publish_start(run);
 	run->open->entered_ns = run->working ? run->entered_ns : 0;
 	query_write_open(run);
-	/* Release: a thread that sees it shown sees all of it. */
+	/* Release: a thread that sees it shown also sees its content. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -118,7 +115,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 {
 	struct query_run *run = to->counts.start.run;
 
-	/* A thread that inspects all runs may be at `to`: the way to the next one stays. */
+	/* A thread that inspects all runs may be at `to`, so the link to the next one must remain. */
 	memcpy(to, from, offsetof(struct query_run, version));
 	if (!to->open)
 		query_find_frame(to);
@@ -129,8 +126,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 
 #define TEXT_MAX (1u << 20)
 
-/* A text that may go at any moment, TEXT_MAX bytes of it at most; NULL: it has gone, or there
- * is no memory. */
+/* At most TEXT_MAX bytes of a text that may be freed at any moment. NULL: it was freed, or memory ran out. */
 static char *copy_text(const char *from)
 {
 	size_t size = 0, room = 0, part;
@@ -160,8 +156,8 @@ void query_view_free(struct query_view *view)
 	view->text = view->database = view->query_id = NULL;
 }
 
-/* Clocks of a query_run. If a call begins or ends in between, the sum is of neither: the next look
- * has it right. */
+/* Clocks of a query_run. If a call begins or ends meanwhile, the sum is inconsistent, and the next
+ * look corrects it. */
 struct query_clocks {
 	uint64_t start_monotonic_ns, entered_cpu_ns, cpu_ns, execution_ns;
 	bool is_always_inside;
@@ -170,7 +166,7 @@ struct query_clocks {
 static void read_clocks(struct query_view *view, const struct query_clocks *clocks)
 {
 	uint64_t monotonic = clock_ns(CLOCK_MONOTONIC), cpu = 0;
-	/* Not in a forked child: a thread of the parent's. */
+	/* Not in a forked child, where it belongs to a thread of the parent. */
 	bool is_known = view->working != 0 && cpu_clock_of(view->working, &cpu);
 
 	view->elapsed_ns =
@@ -205,7 +201,7 @@ read_bytecode(const volatile struct query_counts *counts)
 	return counts->start.bytecode;
 }
 
-/* A run may be written while it is read here: the copy is thrown away then. */
+/* A run may be written while it is read here; the copy is discarded then. */
 __attribute__((no_sanitize("thread"))) static bool inspect_run(const struct query_run *run,
                                                                struct query_view *view)
 {

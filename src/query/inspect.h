@@ -10,9 +10,9 @@
 
 #include "query/query.h"
 
-/* Shows the run to query_next_shown() and hides it again; each again is nothing. The next
- * sample of a run that is_logged takes its text to the ring. Its texts must stay as they are
- * while it is shown, and no thread waits for the readers of them: hide it before they go. Only
+/* Makes the run visible to query_next_shown(), and hides it again. Both are idempotent. The next
+ * sample of a run that is_logged puts its text into the ring. Its texts must not change while it
+ * is visible, and no thread waits for their readers, so hide the run before they are freed. Only
  * its fields rows and working, the counts and the clocks of its calls may change meanwhile. */
 void query_show(struct query_run *run);
 
@@ -24,7 +24,7 @@ query_hide(struct query_run *run)
 		return;
 	run->open->shown = 0;
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELAXED);
-	/* Before anything is written over what was shown. */
+	/* Before the visible content is overwritten. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
@@ -39,7 +39,7 @@ static inline void query_make_due(struct query_run *run)
 	enum start_state due = is_published ? START_DUE_AGAIN : START_DUE;
 
 	start->text = run->text;
-	/* Release: a worker's handler that finds it due reads the rest. */
+	/* Release: a worker's handler that finds it due also reads the rest. */
 	__atomic_store_n(&start->state, run->is_logged ? due : START_KEPT, __ATOMIC_RELEASE);
 }
 
@@ -66,7 +66,7 @@ static inline void query_show_again(struct query_run *run)
 {
 	query_make_due(run);
 	query_write_open(run);
-	/* Release: a thread that sees it shown sees all of it. */
+	/* Release: a thread that sees it shown also sees its content. */
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -83,7 +83,7 @@ __attribute__((no_sanitize("address"))) static inline bool query_is_marked(const
 	return !((*(const word *)run->text ^ mark) & of);
 }
 
-/* Its statement has another bytecode than the one that was published. */
+/* Its statement's bytecode differs from the published one. */
 void query_forget_bytecode(struct query_run *run);
 
 /* Makes `to` the run that `from` was; hidden both. */
@@ -110,8 +110,8 @@ struct query_view {
 };
 void query_view_free(struct query_view *view);
 
-/* The runs that are shown: start with NULL, go on with what came last, NULL ends.
- * Lock-free, and never in the way of the threads that run them. */
+/* Iterates over the visible runs: start with NULL, continue with the last result; NULL ends.
+ * Lock-free, and never delays the threads that run them. */
 struct query_run *query_next_shown(struct query_run *last, struct query_view *view);
 
 /* A run that never ends has a row if a sample published it. This publishes the other ones, as far as the ring

@@ -94,7 +94,7 @@ static void add_token(struct shape *shape, enum token token, const char *text, s
 	add_byte(shape, 0); /* the end of a token: `a b` is not `ab` */
 }
 
-/* Behind the closing quote; a doubled one is part of the text. */
+/* Skips the closing quote; a doubled quote is part of the text. */
 static size_t skip_quoted(const char *sql, size_t size, size_t at, char quote)
 {
 	for (at++; at < size; at++) {
@@ -216,7 +216,7 @@ uint64_t normalize_comments(const char *sql, size_t size)
 {
 	struct shape shape = { .hash = FNV_OFFSET };
 
-	/* Most statements have none. */
+	/* Most statements have no comments. */
 	if (!memchr(sql, '*', size))
 		return 0;
 	for (size_t at = 0, end; at < size; at = end) {

@@ -13,8 +13,8 @@
  * or free of zeros. */
 uint64_t normalize_hash(const char *sql, size_t size);
 
-/* Hash of the block comments, which may have labels (label/comment.h); 0: there are none. traceparent and
- * tracestate are left out: each request has others. */
+/* Hash of the block comments, which may have labels (label/comment.h); 0: there are none. It
+ * ignores traceparent and tracestate, which differ for each request. */
 uint64_t normalize_comments(const char *sql, size_t size);
 
 #endif

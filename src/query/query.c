@@ -2,11 +2,10 @@
 /*
  * Runs of queries: key, clocks, record.
  *
- * The key is a UUID version 7 (RFC 9562): 48 bits of milliseconds, then 12 bits of
- * their fraction, then 32 bits of the session's number and 30 random ones. Keys of one
- * thread rise strictly, by a count where the clock does not move; keys of different
- * threads differ by chance. The session stands in the key so that whatever carries the
- * key, each sample for one, says whose query it was.
+ * The key is a UUID version 7 (RFC 9562): 48 bits of milliseconds, 12 bits of their fraction, 32 bits
+ * of the session's number and 30 random bits. Keys of one thread strictly increase; a counter ensures
+ * that if the clock does not advance. Keys of different threads differ by chance. The key contains
+ * the session, so that everything with a key, such as a sample, shows which session it belongs to.
  */
 #include "query/query.h"
 
@@ -66,7 +65,7 @@ void query_find_frame(struct query_run *run)
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-/* The samples and all that follows up to the statement: a few wide stores. */
+/* The samples and all fields that follow up to the statement, by a few wide stores. */
 #define COUNTS_CLEARED offsetof(struct query_counts, samples)
 #define COUNTS_CLEARED_SIZE (offsetof(struct query_counts, statement) - COUNTS_CLEARED)
 
@@ -269,7 +268,7 @@ void query_resume(struct query_run *run, struct thread *thread)
 	run->counts.start.thread_id = thread->id;
 }
 
-/* False: there is no ring, or no room. */
+/* False: there is no ring, or it is full. */
 static bool put_start(const struct query_run *run, const char *text)
 {
 	size_t size = text != NULL ? strnlen(text, START_TEXT_MAX) : 0;
@@ -303,7 +302,7 @@ void query_withdraw(struct query_run *run)
 		put_start(run, NULL);
 }
 
-/* Most runs have nothing else: adding zeroes takes as long as adding. */
+/* Most runs have nothing else, but adding zeroes takes no longer. */
 static bool is_plain(const struct query_run *run, const struct query_work *work)
 {
 	uint64_t rest = run->counts.start.parent.hi | run->counts.start.parent.lo | run->prepare_ns;
@@ -443,10 +442,10 @@ static uint64_t load(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-/* How the time inside SQLite was spent. The time beside CPU time and waits was
- * spent in a run queue, as far as the kernel says that the thread was in one; where a wait ended
- * late for that, the delay is part of the wait. The rest is not measured: page faults,
- * waits of other kinds, processors that a hypervisor took. */
+/* How the time inside SQLite was spent. Time that is neither CPU time nor waits was spent in a run
+ * queue, as far as the kernel counts it. If a wait ended late because no processor was free, that
+ * delay is part of the wait. The rest is not measured: page faults, other waits, processors that a
+ * hypervisor took. */
 static void fill_waits(struct query_record *record, const struct query_run *run)
 {
 	struct thread *thread = thread_current;

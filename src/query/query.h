@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of a query: its identity, its exact times, what other threads may see of it
- * while it lasts, and the record that ends it. Knows nothing of SQLite; src/sqlite and
- * qp_query_begin() both stand on it.
+ * One run of a query: its identity, its exact times, what other threads may see of it during the run,
+ * and the record that ends it. Independent of SQLite; src/sqlite and qp_query_begin() both build on
+ * it.
  */
 #ifndef QUERYPROF_QUERY_QUERY_H
 #define QUERYPROF_QUERY_QUERY_H
@@ -34,8 +34,8 @@ struct query_run {
 	struct query_counts counts;          /* and when it began, on which thread, inside which query */
 	struct thread_account account;       /* of its thread when it began, or up to 1 ms before */
 
-	/* For threads that look while it runs, see inspect.h. `working`: the thread inside it now, 0: none.
-	 */
+	/* For threads that inspect it during the run, see inspect.h. `working`: the thread inside
+	 * it now, 0: none. */
 	uint32_t working;
 	uint64_t rows;
 	const char *text, *database; /* NULL: not known */
@@ -43,7 +43,7 @@ struct query_run {
 	const char *library;         /* as query_end has it; stays for ever */
 	bool is_logged;              /* its text may be stored; set before query_start() */
 	uint64_t publish_after_ns;   /* it is published when it has been open so long, see inspect.h */
-	struct span_run span;        /* where the thread has a trace */
+	struct span_run span;        /* if the thread has a trace */
 	struct row_times
 		row_times; /* with it on, entered_ns is the newest reading, of a beginning or an end */
 
@@ -58,38 +58,39 @@ struct query_run {
 	struct open_run own_open; /* that, if it is in no shared memory */
 };
 
-/* Begins a run and its first call: a fresh key, the clocks, counts at zero. The statement and its
- * opcodes, for the handler, are the caller's to set. The run is its own initial query until
- * query_set_around(). Starts nothing. `run` must be in memory that is never unmapped (the handler
+/* Begins a run and its first call: a new key, the clocks, counts at zero. The caller sets the
+ * statement and its opcodes, for the handler. The run is its own initial query until
+ * query_set_around(). Starts no timer. `run` must be in memory that is never unmapped (the handler
  * counts in it), zero-filled at first. */
 void query_start(struct query_run *run, struct thread *thread);
 
-/* Right behind query_start(): several threads work for the run at once, and their waits add up in
- * its sums. */
+/* Directly after query_start(): several threads work for the run at the same time, and its sums
+ * include the waits of all. */
 static inline void query_share(struct query_run *run)
 {
 	memset(run->counts.waits, 0, sizeof(run->counts.waits));
 	run->counts.has_waits = run->counts.has_threads = true;
 }
 
-/* The run's first call begins now. The work of beginning a run, a us where the caches are cold, is no
- * part of its times: call this right before the query is shown to the handler. */
+/* The run's first call begins now. The work of beginning a run, which takes a microsecond with
+ * cold caches, is not part of its times: call this immediately before the query is shown to the
+ * handler. */
 void query_start_clocks(struct query_run *run, struct thread *thread);
 
 /* Gives the run its `open`. Cold: once for each place. */
 COLD_PATH void query_find_frame(struct query_run *run);
 
-/* A call that works for the run begins, and has ended. The run's execution time and CPU time
- * are those of its calls, without what the program does in between. Costs one fast clock each;
- * and the thread's CPU clock, which needs system calls, where that was not read in the
- * CPU_CLOCK_VALID_NS before: the slow parts are apart. A system call may also end the thread's
- * turn, and is no part of either time. So that it has no samples either, the query is shown to
- * the handler (sampler_push) right behind the one, and hidden right before the other. */
+/* A call that works for the run begins, and has ended. The run's execution time and CPU time are
+ * those of its calls, without the program's work in between. Each costs one fast clock, and the
+ * thread's CPU clock, which needs system calls, if it was not read in the preceding
+ * CPU_CLOCK_VALID_NS; the slow parts are separate functions. A system call may also end the
+ * thread's turn, and is part of neither time. So that it has no samples either, show the query to
+ * the handler (sampler_push) directly after the one, and hide it directly before the other. */
 COLD_PATH void query_enter_slowly(struct query_run *run, struct thread *thread);
 COLD_PATH void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
 
-/* The same for a run of which not each row is measured. `is_step`: a call for the next row. `is_chosen`: the
- * row that begins then is to be measured. */
+/* The same for a run in which not every row is measured. `is_step`: a call for the next row.
+ * `is_chosen`: the row that begins then is to be measured. */
 void query_enter_among_rows(struct query_run *run, struct thread *thread, bool is_step);
 void query_leave_among_rows(struct query_run *run, struct thread *thread, bool is_chosen);
 
@@ -109,7 +110,7 @@ static inline void query_enter_clocks(struct query_run *run, struct thread *thre
 		query_enter_among_rows(run, thread, false);
 		return;
 	}
-	/* The time is taken last: it is no more than the query's own. */
+	/* The time is read last, so it is at most the query's own. */
 	now = fast_clock_ns(&thread->clock);
 	if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
 		query_enter_at(run, thread, now);
@@ -216,14 +217,14 @@ static inline void query_set_around(struct query_run *run, struct query_key init
 
 /* The work of a run. */
 struct query_work {
-	int64_t exception_code; /* 0: it has not failed */
+	int64_t exception_code; /* 0: it did not fail */
 	uint64_t rows, vm_steps, fullscan_steps, sorts, autoindexes, reprepares;
 };
 
-/* The columns of a finished run beside its own times. Texts may be NULL. */
+/* The columns of a finished run in addition to its own times. Texts may be NULL. */
 struct query_end {
 	struct query_work work;
-	const char *query_id; /* the user's own; NULL: the key as UUID */
+	const char *query_id; /* given by the user; NULL: the key as UUID */
 	const char *query;
 	const char *database;
 	const char *library;    /* the SQLite library: version, a space, path */
@@ -237,14 +238,14 @@ struct query_end {
 	uint64_t memory_usage;
 };
 
-/* Publishes the run's start if it is due, as the handler does behind the run's next sample. */
+/* Publishes the run's start if it is due, as the handler does after the run's next sample. */
 void query_publish_start(struct query_run *run);
 
-/* Takes back the start that the run's first sample published: it was no query of the host's. */
+/* Withdraws the start that the run's first sample published, because it was not a query of the host. */
 void query_withdraw(struct query_run *run);
 
-/* Between these two the run's duration stands still: a query that was prepared and waits for
- * its first step. On the same thread or on another; outside its calls. */
+/* Between these two the run's duration does not advance: a query that was prepared waits for its
+ * first step. On the same thread or on another; outside its calls. */
 void query_pause(struct query_run *run);
 void query_resume(struct query_run *run, struct thread *thread);
 
@@ -264,25 +265,25 @@ static inline bool query_lasted(const struct query_run *run, uint64_t ns)
 	return run->left_ns - run->start_monotonic_ns >= ns;
 }
 
-/* Whether the run, which ended with its newest call, is worth a row in query_log: it has samples, or lasted
- * `ns`. */
+/* Whether the run, which ended with its newest call, gets a row in query_log: it has samples, or
+ * took `ns`. */
 HOT_INLINE bool query_is_worth_a_row(const struct query_run *run, uint64_t ns)
 {
 	return query_has_samples(run) || query_lasted(run, ns);
 }
 
-/* Counts the run, which ended with its newest call, for its statement, as most are: it has not failed, has
- * not sorted, was not prepared as part of the run, and is in no other one. False: it was not counted, and
- * query_sums() has to say what it adds. */
+/* Counts the usual run, which ended with its newest call, for its statement: it did not fail or
+ * sort, did not include a preparation, and is not nested. False: it was not counted, and
+ * query_sums() returns what it adds. */
 bool query_count_plain(const struct query_run *run, uint64_t statement, uint32_t thread, uint64_t vm_steps,
                        uint64_t fullscan_steps);
 
-/* The sums that the run, which ended with its newest call, adds to its statement's counters. `work` NULL:
- * it was a preparation. */
+/* The sums that the run, which ended with its newest call, adds to its statement's counters.
+ * `work` NULL: it was a preparation. */
 void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted);
 
-/* Ends the run's span, or makes a trace of one, where the setting trace_statements says so.
- * `statement` as statement_stats_find() has it. */
+/* Ends the run's span, or makes a trace of it if the setting trace_statements requires that.
+ * `statement` as in statement_stats_find(). */
 struct query_span_end {
 	uint64_t statement;
 	bool is_logged, is_preparation, is_failed;

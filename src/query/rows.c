@@ -18,7 +18,7 @@
 #define TRIES 8
 #define READINGS 16
 
-/* The fastest of some tries: ns of a reading that another one follows. */
+/* The fastest of several tries: ns of a reading that is followed by another one. */
 static double measure_reading(void)
 {
 	struct fast_clock clock = { 0 };
@@ -104,7 +104,7 @@ void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, 
 	rows->inside_ns = rows->off_ns = rows->square = rows->program_ns = 0;
 }
 
-/* Each row is taken to be as those that were measured before it. */
+/* Assumes that each row is like those measured before it. */
 static void add_rows(struct row_times *rows, uint32_t count)
 {
 	if (rows->has_program)
@@ -113,7 +113,7 @@ static void add_rows(struct row_times *rows, uint32_t count)
 		rows->inside_ns += count * mean(rows, ROWS_INSIDE);
 }
 
-/* By what a measured row differs from that, N of them do, of which the others have no readings. */
+/* The total deviation of a measured row, which represents N rows, of which the others have no readings. */
 static void use_measured(struct row_times *rows, double program_ns, double inside_ns)
 {
 	enum rows_part part = rows->has_program ? ROWS_PROGRAM : ROWS_INSIDE;
@@ -127,7 +127,7 @@ static void use_measured(struct row_times *rows, double program_ns, double insid
 
 /* --- what has passed -------------------------------------------------------------------------- */
 
-/* What belongs to the part, and stands for nothing else. */
+/* Belongs to the part, and represents nothing else. */
 static void add_once(struct row_times *rows, enum rows_part part, double ns)
 {
 	if (rows->has_program && part == ROWS_PROGRAM)
@@ -176,8 +176,8 @@ void rows_plan(struct row_times *rows, uint64_t count, double duration_ns)
 	rows->disturbed = 0;
 	rows->planned_at = 2 * count;
 	rows->has_program = program < inside;
-	/* The run is twice as long then. So the error is at most half of what is allowed at that moment, and
-	 * never more in between. */
+	/* The run is then twice as long. So the error is at most half of the allowed one at that
+	 * moment, and never exceeds it in between. */
 	room = ERROR_MOST * duration_ns;
 	room = room * room - rows->square;
 	rows->halves = 0;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time of a run with many rows, of which most are not measured.
+ * The time of a run with many rows, most of which are not measured.
  *
- * Two clock readings a row are half of what watching a scan costs. So only the first 2 * ROWS_EXACT rows of a
- * run are all measured. Then all times between two readings are known still, however many rows were in
- * between; what is estimated is how much of them SQLite had, and how much the program between the calls. A
- * row is measured with a probability of 1/N, the program's part before it and SQLite's part, and stands for
- * N. Whichever of the two parts varies less is estimated, and the other one is the rest: the program's part,
- * as a rule. So the sum has no bias, whatever the rows are like. N is a power of two, at most ROWS_MOST; it
- * is 1 at first, and chosen again each time that the number of rows has doubled, such that the standard error
- * stays below 1 % of the run's time.
+ * Two clock readings per row are half the cost of following a scan. So only the first 2 * ROWS_EXACT
+ * rows of a run are all measured. After that, the times between any two readings are still exact,
+ * however many rows were in between; only the split between SQLite and the program is estimated. A
+ * row is measured with a probability of 1/N, both the program's part before it and SQLite's part, and
+ * represents N rows. The part that varies less, usually the program's, is estimated, and the other
+ * one is the rest. So the sum is unbiased for any distribution of rows. N is a power of two, at most
+ * ROWS_MOST. It is 1 at first and is chosen again each time that the number of rows has doubled, such
+ * that the standard error stays below 1 % of the run's time.
  *
- * What is long must not be missed, nor stand for others: a sleep between two rows. A thread that sleeps, or
- * has a signal, has lost its flag (base/switch_flag.h): then the call that begins or ends next reads the
- * clock, and what the time since the newest reading is longer than rows usually take belongs to the part that
- * has just ended. The same if other code of queryprof has read the clock: a wait, a run of another statement,
- * a span. If the flag is there and a reading finds a long time nevertheless, a part was slow without a break;
- * which one is not known, and that time adds to the error.
+ * Long events must neither be missed nor represent others, such as a sleep between two rows. A thread
+ * that sleeps, or has a signal, loses its flag (base/switch_flag.h). Then the call that begins or
+ * ends next reads the clock, and the time in excess of a usual row belongs to the part that has just
+ * ended. The same happens if other code of queryprof has read the clock: a wait, a run of another
+ * statement, a span. If the flag is still set and a reading finds a long time nevertheless, a part
+ * was slow without interruption. It is unknown which one, so that time increases the error.
  *
- * Where no flag is ever set, all rows are measured.
+ * If no flag is ever set, all rows are measured.
  */
 #ifndef QUERYPROF_QUERY_ROWS_H
 #define QUERYPROF_QUERY_ROWS_H
@@ -41,7 +41,7 @@ enum rows_part { ROWS_PROGRAM, ROWS_INSIDE, ROWS_PARTS };
 struct row_times {
 	uint64_t from;       /* the number of rows from which on query_leave_row() has more to do; or these */
 	bool is_on;          /* rows may pass unmeasured */
-	bool is_measured;    /* the present row is one that stands for others */
+	bool is_measured;    /* the present row represents others */
 	bool has_program;    /* the program's part is estimated, and SQLite's is the rest */
 	uint8_t halves;      /* N is 2 to the power of this */
 	uint32_t unmeasured; /* rows since the newest reading */
@@ -50,9 +50,10 @@ struct row_times {
 	uint64_t planned_at;             /* the number of rows at which N is chosen again */
 	uint64_t disturbed;              /* readings since it was chosen that had to be made */
 	uint64_t exact_ns, exact_cpu_ns; /* of the rows that were all measured */
-	double inside_ns, off_ns;        /* of the others: SQLite's part, and what of it was no CPU time */
+	double inside_ns, off_ns;        /* of the others: SQLite's part, and its part that was not CPU
+	                                  * time */
 	double square;                   /* of the standard error */
-	double program_ns;               /* of the row that is measured: the program's part */
+	double program_ns;               /* of the measured row: the program's part */
 	double reading_ns;               /* what a reading adds to each part of a measured row */
 	/* Of measured rows. */
 	double count, sum[ROWS_PARTS], squares[ROWS_PARTS];
@@ -71,7 +72,7 @@ static inline bool rows_choose(struct row_times *rows)
 	return (x >> 32 & ((1u << rows->halves) - 1)) == 0;
 }
 
-/* What has passed since the newest reading, up to a reading at the beginning or end of a call. */
+/* The time since the newest reading, up to a reading at the beginning or end of a call. */
 struct rows_passed {
 	double ns;
 	enum rows_part part; /* that has just ended */
@@ -88,8 +89,9 @@ void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, 
 /* A reading was made. */
 void rows_pass(struct row_times *rows, const struct rows_passed *passed);
 
-/* Behind a measured row, if it is time: chooses N, after `count` rows in `duration_ns`. Where other
- * statements run between the rows, nothing is saved: rows are all measured then, and it is off. */
+/* After a measured row, if it is time: chooses N, after `count` rows in `duration_ns`. If other
+ * statements run between the rows, estimating saves nothing: then all rows are measured, and it is
+ * off. */
 void rows_plan(struct row_times *rows, uint64_t count, double duration_ns);
 
 /* SQLite's part and what of it was CPU time, of all rows so far; and the standard error of both. */

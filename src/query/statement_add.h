@@ -24,7 +24,7 @@ HOT_INLINE bool statement_is_current(const struct statement_counter *counter, ui
 /* Whether statement_stats_find() would give the number again for the same name. */
 HOT_INLINE bool statement_stats_is_found(uint64_t statement)
 {
-	/* One that has no room has it perhaps the next time. */
+	/* If it is full now, it may have space the next time. */
 	return (uint32_t)statement != STATEMENT_OTHER &&
 	       statement_is_current(&statement_entry_of(statement)->counter, statement) &&
 	       __atomic_load_n(&statement_stats_most, __ATOMIC_RELAXED);
@@ -45,7 +45,7 @@ HOT_INLINE void statement_counts_see(uint64_t *most, uint64_t value)
 HOT_INLINE void statement_counts_add_plain(struct statement_counts *to, const struct statement_plain_run *run)
 {
 	uint64_t *sums = to->sums;
-	/* Signed: a conversion is one instruction then. */
+	/* Signed, so that the conversion is one instruction. */
 	double ns = (double)(int64_t)run->execution_ns, cpu_ns = (double)(int64_t)run->cpu_ns;
 
 	statement_counts_see(&to->most[MOST_EXECUTION_NS], run->execution_ns);
@@ -65,9 +65,9 @@ HOT_INLINE void statement_counts_add_plain(struct statement_counts *to, const st
 	to->runs[statement_bucket_of(run->execution_ns)]++;
 }
 
-/* Between these two the calling thread, the only one that runs the statement, adds to what the first gives.
- * NULL: the run goes the way of statement_stats_add(). The caller is compiled without ThreadSanitizer:
- * another thread may be reading, see statement_counter_read(). */
+/* Between these two, the calling thread, the only one that runs the statement, adds to the result
+ * of the first. NULL: use statement_stats_add() for the run. The caller is compiled without
+ * ThreadSanitizer, because another thread may be reading, see statement_counter_read(). */
 HOT_INLINE struct statement_counts *statement_stats_enter(uint64_t statement, uint32_t thread)
 {
 	struct statement_counter *counter = statement ? &statement_entry_of(statement)->counter : NULL;

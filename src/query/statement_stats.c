@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries are never freed (statement_memory.h), as threads keep numbers of them: a number is an
- * entry's index and its generation, which changes with the statement that the entry is for.
+ * Entries are never freed (statement_memory.h), because threads keep their numbers. A number is an
+ * entry's index and its generation, which changes with the statement of the entry.
  *
- * The table (statement_table.h) is read and changed under the lock. In front of it lies a cache
- * of numbers without a lock, by the hash of a text and by that of a shape: a text that was met
- * before costs its hash, a new text of a known shape costs the normalization.
+ * The table (statement_table.h) is read and changed under the lock. In front of it is a cache of
+ * numbers without a lock, by the hash of a text and by that of a shape: a known text costs its hash,
+ * a new text of a known shape costs the normalization.
  */
 #include "query/statement_stats.h"
 
@@ -95,8 +95,8 @@ static bool is_current(uint64_t statement)
 
 /* --- the cache ------------------------------------------------------------------------------ */
 
-/* Two words that belong together only if the check says so: written and read one by one. 79
- * bits of a hash stand for a text, and one that met another's would be counted to it. */
+/* Two words, written and read separately, that belong together only if the check confirms it. 79
+ * bits of a hash identify a text; a text with the same bits would count for the other one. */
 static struct cached {
 	uint64_t check, statement;
 } cache[CACHED];
@@ -104,7 +104,7 @@ static struct cached {
 static uint64_t cache_find(struct hash key)
 {
 	const struct cached *at = &cache[key.first & (CACHED - 1)];
-	/* Acquire: the entry was made before. */
+	/* Acquire: the entry was initialised before. */
 	uint64_t statement = __atomic_load_n(&at->statement, __ATOMIC_ACQUIRE);
 
 	if (!statement || (__atomic_load_n(&at->check, __ATOMIC_RELAXED) ^ statement) != key.second)
@@ -152,7 +152,7 @@ static bool fold(uint32_t index)
 	struct statement_counts counts;
 	bool is_renewed;
 
-	/* No thread finds it now, and those that have its number see the generation change. */
+	/* No thread finds it now, and threads with its number see that the generation has changed. */
 	lock_acquire(&table_lock);
 	statement_table_unlink(index);
 	lock_release(&table_lock);
@@ -183,8 +183,8 @@ static void fold_least_used(struct use *uses, size_t number, uint64_t count, uin
 	statement_memory_end_fold();
 }
 
-/* Makes room when there is none: for a 16th, so that it comes seldom. On a thread that has met a new
- * statement, which waits for no reader: the next one makes room. */
+/* If the table is full, frees a 16th of it, so that this is rare. It runs on a thread with a new
+ * statement and waits for no reader; the next one tries again. */
 static void make_room(void)
 {
 	size_t limit = statement_stats_max(), count = statement_stats_counter(STATEMENTS_KEPT);
@@ -235,7 +235,8 @@ uint64_t statement_stats_find(const struct statement_name *name)
 
 	if (!statement_stats_max())
 		return 0;
-	/* A text may be the name of a database: the two are not exchanged, and do not cancel each other. */
+	/* A text may equal the name of a database: the two are not interchangeable, and do not
+	 * cancel each other. */
 	key.first += 3 * of_database.first + part.layout;
 	key.second += 3 * of_database.second + part.layout;
 	statement = cache_find(key);
@@ -248,7 +249,7 @@ uint64_t statement_stats_find(const struct statement_name *name)
 	statement = cache_find(shape);
 	if (!statement) {
 		statement = find_or_add(hash, text, size, database, &part);
-		/* One that has no room has it perhaps the next time. */
+		/* If it is full now, it may have space the next time. */
 		if (!statement || index_of(statement) == OTHER)
 			return statement;
 		cache_put(shape, statement);
@@ -306,7 +307,7 @@ bool statement_stats_is_first_failure(uint64_t statement, int code)
 		    none == code)
 			break;
 	}
-	/* Does not count on: it would come around. */
+	/* Saturates, because it would wrap around. */
 	return __atomic_load_n(&entry->failures[i].count, __ATOMIC_RELAXED) < FAILURES_LOGGED &&
 	       __atomic_fetch_add(&entry->failures[i].count, 1, __ATOMIC_RELAXED) < FAILURES_LOGGED;
 }
@@ -335,14 +336,14 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 {
 	uint32_t count = statement_memory_made();
 
-	/* Counts that moved to "(other)" behind the look at it would be in no entry. */
+	/* Counts that moved to "(other)" after the entry was read would be in no entry. */
 	lock_acquire(&fold_lock);
 	for (uint32_t i = 0; i < count; i++) {
 		struct statement_entry *entry = entry_at(i);
 		struct statement_counts counts;
 		struct statement_stats stats;
 
-		/* One at a time: a thread with a new statement waits no longer than this. */
+		/* One at a time, which bounds the wait of a thread with a new statement. */
 		lock_acquire(&table_lock);
 		if (entry->text && (i == OTHER || statement_table_first(entry->hash, entry->database) == i)) {
 			read_parts(i, &counts);
@@ -361,8 +362,8 @@ void statement_stats_each(void (*each)(void *context, const struct statement_sta
 static struct statement_reading stored;
 static bool are_due;
 
-/* A thread that adds from here on, and is not seen by what reads next, announces anew. The
- * fence: a thread that finds a counter's lock taken has no lock that orders the two. */
+/* A thread that adds after this point, and that the following read does not see, announces again.
+ * The fence: a thread that finds a counter's lock taken has no lock that orders the two. */
 __attribute__((no_sanitize("thread"))) /* it knows no fences */
 static void
 expect_announcement(void)
@@ -392,9 +393,9 @@ static uint32_t follow(struct statement_counts *other)
 	return followed;
 }
 
-/* What the entry is, if it is still what was followed; its texts may go behind the lock, so they are copied
- * into
- * `*texts`, which is to be freed. */
+/* The description of the entry, if it still belongs to the statement that was followed. Its texts
+ * may be freed after the lock is released, so they are copied into `*texts`, which the caller
+ * frees. */
 static bool read_entry(uint32_t index, struct statement_counts *now, struct statement_stats *stats,
                        char **texts)
 {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements, and what all their runs came to. Texts that differ only in literals, white space
- * and the case of words are one statement (normalize.h), for each database.
+ * Statements, and the sums over all their runs. Texts that differ only in literals, white space and
+ * the case of words are one statement (normalize.h), for each database.
  *
- * The thread that ends a run adds to the statement's counter and never waits
- * (statement_counts.h). It finds the statement by a hash of the text; only a text whose shape was
- * not met before takes a lock.
+ * The thread that ends a run adds to the statement's counter and never waits (statement_counts.h). It
+ * finds the statement by a hash of the text; only a text with a new shape takes a lock.
  *
- * A statement has a part for each layout of its program, which tells plans apart, and for each list of
- * labels in its comments; where the layout changes, a new part begins, so that the counts before and
- * after a change of the plan are apart. Parts take half of the room at most: beyond it a statement's runs
- * count in the part without a layout and labels.
+ * A statement has a part for each layout of its program, which distinguishes plans, and for each list
+ * of labels in its comments. A change of the layout begins a new part, so that the counts before and
+ * after a change of the plan are separate. Parts use at most half of the table. Beyond that, a
+ * statement's runs count in the part without a layout and labels.
  *
- * The flusher takes what has changed since the file last got it; under `record` the command does. When a new
- * statement comes, and there are as many as the setting log_statements_max allows, the least used become part
- * of one, "(other)", which also counts new ones while there is no room. No run is lost.
+ * The flusher takes the changes since its last flush; under `record` the command does. If a new
+ * statement comes and the limit log_statements_max is reached, the least used become part of
+ * "(other)", which also counts new ones while the table is full. No run is lost.
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_STATS_H
 #define QUERYPROF_QUERY_STATEMENT_STATS_H
@@ -38,7 +37,7 @@ uint64_t statement_stats_find(const struct statement_name *name);
 uint64_t statement_stats_hash(uint64_t statement);
 
 /* The calling thread, which has this id (0: it has no slot), adds a run to the statement with this
- * number. If it has become part of "(other)" since, so does the run. */
+ * number. If that has become part of "(other)", the run counts there. */
 void statement_stats_add(uint64_t statement, uint32_t thread, const struct statement_run *run);
 
 /* Whether this failure, one of the statement with this number, is among the first of its code,
@@ -49,16 +48,16 @@ bool statement_stats_is_first_failure(uint64_t statement, int code);
 void statement_stats_set_max(size_t most);
 size_t statement_stats_max(void);
 
-/* For statement_add.h. Both atomic: how many statements are kept, 0: nothing is counted; and whether a record
- * is in the ring that says that there is something to take. Brings one there. */
+/* For statement_add.h. Both atomic: the limit of statements, 0: nothing is counted; and whether
+ * the ring has a record that announces new counts. The function puts one there. */
 extern size_t statement_stats_most __attribute__((visibility("hidden")));
 extern bool statement_stats_announced __attribute__((visibility("hidden")));
 void statement_stats_announce(void);
 
-/* A run begins: it has counts, or is still open, when the flusher comes. */
+/* A run begins, so the flusher will find counts, or an open run. */
 static inline void statement_stats_announce_open(void)
 {
-	/* Relaxed: a run that begins while the flusher looks may wait for the next look. */
+	/* Relaxed: a run that begins during the flusher's look may wait for the next one. */
 	if (__builtin_expect(!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED), 0))
 		statement_stats_announce();
 }
@@ -67,18 +66,19 @@ static inline void statement_stats_announce_open(void)
  * during the call. */
 void statement_stats_each(void (*each)(void *context, const struct statement_stats *stats), void *context);
 
-/* For the flusher. Calls for each statement that was counted since the file got it, `counts`
- * being what came since; stops at a result that is not 0 and returns it. That one is not taken. */
+/* For the flusher. Calls the function for each statement with new counts, with the difference in
+ * `counts`; stops at a result other than 0 and returns it. The counts of that statement are not
+ * taken. */
 int statement_stats_next(int (*each)(void *context, const struct statement_stats *stats), void *context);
 
 /* The counts that were taken are in the file, or not and will be taken again. */
 void statement_stats_commit(bool is_stored);
 
-/* The record that said that there is something to take was thrown away. */
+/* The record that announced new counts was discarded. */
 void statement_stats_discard(void);
 
-/* Whether counts wait for the next flush and nothing in the ring says so: it failed, or the record was thrown
- * away. */
+/* Whether counts wait for the next flush without an announcement in the ring: it failed, or the
+ * record was discarded. */
 bool statement_stats_are_due(void);
 
 enum statement_counter_name {

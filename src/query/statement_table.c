@@ -99,8 +99,8 @@ static uint32_t add_entry(size_t most, uint64_t hash, const char *text, size_t s
 	entry->database = database_copy;
 	entry->hash = hash;
 	entry->part = *part;
-	/* Relaxed: a thread with the number of the entry's last statement may read it still, and asks again
-	 * then. */
+	/* Relaxed: a thread with the number of the entry's previous statement may still read it,
+	 * and asks again then. */
 	__atomic_store_n(&entry->is_over, false, __ATOMIC_RELAXED);
 	entry->is_mixed = false;
 	entry->is_cut = size > STATEMENT_TEXT_MAX;
@@ -110,7 +110,7 @@ static uint32_t add_entry(size_t most, uint64_t hash, const char *text, size_t s
 	return index;
 }
 
-/* The next entry of the statement from `i` on, 0: there is none. */
+/* The next entry of the statement from `i` on, 0: there are no more. */
 static uint32_t next_of(uint32_t i, uint64_t hash, const char *database)
 {
 	while (i && (entry_at(i)->hash != hash || strcmp(entry_at(i)->database, database)))
@@ -147,7 +147,7 @@ static struct parts find_parts(uint64_t hash, const char *database, const struct
 	return parts;
 }
 
-/* Layouts that alternate are no changes of the plan: from here on each has one part. */
+/* Layouts that alternate are not changes of the plan: from here on each has one part. */
 static void mix(uint64_t hash, const char *database, uint64_t labels)
 {
 	uint32_t i = next_of(chains[hash & (CHAINS - 1)], hash, database);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of statements and their parts, by the hash of a statement's shape: for statement_stats.c, which
- * holds its lock at each call. An index is that of an entry (statement_memory.h).
+ * The table of statements and their parts, by the hash of a statement's shape. For statement_stats.c,
+ * which holds its lock at each call. An index is that of an entry (statement_memory.h).
  */
 #ifndef QUERYPROF_QUERY_STATEMENT_TABLE_H
 #define QUERYPROF_QUERY_STATEMENT_TABLE_H
@@ -17,9 +17,9 @@ bool statement_table_begin(void);
 /* Entries that are in use, without "(other)"; without the lock, too. */
 uint64_t statement_table_kept(void);
 
-/* The entry of this part, made if it is new. A part that has no room is the one without a layout and labels;
- * a statement that has none is "(other)", STATEMENT_OTHER. `most`: entries that there
- * may be. `part.period` is not looked at. */
+/* The entry of this part, made if it is new. If the table has no space for the part, it is the one
+ * without a layout and labels; if it has none for the statement, "(other)", STATEMENT_OTHER.
+ * `most`: the limit of entries. `part.period` is ignored. */
 uint32_t statement_table_find(size_t most, uint64_t hash, const char *text, size_t size, const char *database,
                               struct statement_part part);
 

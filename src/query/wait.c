@@ -63,7 +63,7 @@ static enum wait_object object_of_mutex(const void *mutex)
 
 #define NAME_BYTES 512
 
-/* The path of an open file, "" where the kernel does not say. */
+/* The path of an open file, "" if the kernel does not tell. */
 static void read_name(int file, char name[NAME_BYTES])
 {
 	static const char folder[] = "/proc/self/fd/";
@@ -131,7 +131,7 @@ static struct wait_field describe(const struct thread *thread, const struct wait
 	return (struct wait_field){ .cause = cause, .object = object };
 }
 
-/* The column of query_log: that of the call, whichever code made it, but for locks. */
+/* The column of query_log: that of the call, whichever code made it, except for locks. */
 static enum wait_sum sum_of(const struct wait_call *call, const struct wait_field *field)
 {
 	if (field->cause == WAIT_LOCK)
@@ -190,7 +190,7 @@ __attribute__((noinline)) void wait_describe(struct thread *thread)
 	thread->wait.frame_return = tag->frame_return;
 }
 
-/* A worker's waits are beside the time of its query's own thread. */
+/* A worker's waits are in addition to the time of its query's own thread. */
 static void add_to_worker(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 {
 	if (sum < WAIT_TIMES)
@@ -237,9 +237,9 @@ void wait_count_around(const struct thread *thread, enum wait_sum sum, uint64_t 
 	add_around(thread, query_running(thread, sp, &is_between), sp, sum, 1, sum + 1, bytes);
 }
 
-/* The part of the call in which the thread did not compute, if it gave its processor up: a thread
- * from which the processor was taken does not wait for what it called. The waits of calls inside of
- * this one are counted already: another preload's fsync() that sleeps. */
+/* The part of the call in which the thread did not compute, if it gave its processor up. If the
+ * processor was taken from the thread, the thread did not wait for the call. The waits of nested
+ * calls are already counted, such as another preload's fsync() that sleeps. */
 static uint64_t waited_in(struct thread *thread, const struct wait_call *call, uint64_t start_ns,
                           uint64_t took_ns, bool is_sure)
 {
@@ -261,7 +261,7 @@ static uint64_t waited_in(struct thread *thread, const struct wait_call *call, u
 	return waited;
 }
 
-/* The periods that come to an end with this wait. */
+/* The periods that end with this wait. */
 static uint32_t periods_in(struct thread *thread, uint64_t period_ns, uint64_t waited_ns)
 {
 	struct wait_now *wait = thread->waiting;
@@ -292,7 +292,7 @@ static bool has_switched(struct thread *thread)
 	return now != before;
 }
 
-/* This function, sampler_record_observed(), and what stands for the host's function. */
+/* This function, sampler_record_observed(), and the replacement of the host's function. */
 #define OWN_FRAMES 3
 
 __attribute__((noinline)) void wait_end_long(const struct wait_call *call, int file, const void *mutex,
@@ -307,7 +307,7 @@ __attribute__((noinline)) void wait_end_long(const struct wait_call *call, int f
 	uint32_t periods;
 	bool is_between, was_one;
 
-	/* The counter may go on while the machine sleeps. */
+	/* The counter may advance while the machine sleeps. */
 	if (took_ns > now - call->known_ns)
 		took_ns = now - call->known_ns;
 	start_ns = now - took_ns;
@@ -344,14 +344,14 @@ static struct thread *find_thread(uint32_t thread_id)
 
 	for (uint32_t i = 0; i < slots_count(); i++) {
 		thread = slots_get(i);
-		/* Acquire: where it keeps its wait was written before. */
+		/* Acquire: the address of its wait was written before. */
 		if (__atomic_load_n(&thread->owner, __ATOMIC_ACQUIRE) == thread_id)
 			return thread;
 	}
 	return NULL;
 }
 
-/* SQLite's busy handler sleeps again and again: the wait for a lock is all of that. */
+/* SQLite's busy handler sleeps repeatedly; together, the sleeps are the wait for the lock. */
 static void inspect_lock(const struct thread *thread, uint64_t entered_ns, uint64_t now,
                          struct wait_view *view)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The waits of a query: the calls in which its thread may wait, from their beginning to
- * their end.
+ * The waits of a query: the calls in which its thread may wait, from their beginning to their end.
  *
- * A wait is the part of a call in which the thread did not compute because it gave its processor
- * up: a read that finds its page in the kernel's cache is no wait. It counts for each query that the thread
- * is inside of, and one sample of the innermost one is taken each time that the waits of the thread have come
- * to another period; the first period of a thread begins at random. So the values of the samples are the time
- * that was waited, whatever the lengths of the waits.
+ * A wait is the part of a call in which the thread did not compute because it gave its processor up;
+ * a read from the kernel's page cache is not a wait. It counts for each query that the thread is
+ * inside. Each time that the waits of the thread have added up to another period, one sample of the
+ * innermost query is taken; the first period of a thread begins at random. So the values of the
+ * samples are the waited time, for any lengths of the waits.
  *
- * Async-signal-safe, all of it; keeps errno.
+ * All of this is async-signal-safe and keeps errno.
  */
 #ifndef QUERYPROF_QUERY_WAIT_H
 #define QUERYPROF_QUERY_WAIT_H
@@ -30,19 +29,19 @@ struct wait_call {
 	struct fast_moment start;
 	uint64_t known_ns;                 /* the newest time that the thread knew then, */
 	uint64_t cpu_read_ns, cpu_from_ns; /* its CPU clock as it was read last, */
-	uint64_t waited_ns;                /* and what it had waited */
+	uint64_t waited_ns;                /* and how much it had waited */
 	enum wait_cause cause;
 	const void *caller;
 };
 
-/* A call that took no longer than the first was not a wait: a switch to another thread and back takes
- * longer. Up to the second the kernel's counter says whether there was one where that is likely, and in
- * traces, whose spans are as short; it is not worth its price for each page that is read from the
- * kernel's cache. Only a mutex that another thread had was waited for in any case. */
+/* A call shorter than the first was not a wait, because a switch to another thread and back takes
+ * longer. Up to the second, the kernel's counter shows whether there was a wait; it is read if a
+ * wait is likely, and in traces, whose spans are equally short, because it is too expensive for
+ * each cached page. Only a mutex that another thread held is always a wait. */
 #define WAIT_LEAST_NS 1000
 #define WAIT_SHORT_NS 10000
 
-/* The same in halves of a millisecond, a little less: what is found to be so short needs no time. */
+/* The same in units of slightly less than half a millisecond: a wait found to be shorter needs no time. */
 #define WAIT_LEAST_HALVES 10
 #define WAIT_SHORT_HALVES 7
 
@@ -54,7 +53,7 @@ static inline struct thread *wait_thread(void)
 	return __builtin_expect(thread && thread->nesting, 1) ? thread : NULL;
 }
 
-/* A run of this thread ends, on the calling one: a wait that a longjmp left is over. */
+/* A run of this thread ends, on the calling thread: a wait that a longjmp left is over. */
 static inline void wait_run_ends(const struct thread *thread)
 {
 	if (__builtin_expect(thread == thread_current && thread->waiting->since != 0, 0))
@@ -88,18 +87,18 @@ static inline __attribute__((always_inline)) void wait_begin_of(struct wait_call
 	__atomic_store_n(&waiting->since, start.at, __ATOMIC_RELEASE);
 }
 
-/* Inlined into what stands for the host's function. */
+/* Inlined into the replacement of the host's function. */
 static inline __attribute__((always_inline)) void wait_begin(struct wait_call *call, struct thread *thread,
                                                              enum wait_cause cause)
 {
 	wait_begin_of(call, thread, cause, __builtin_return_address(0));
 }
 
-/* The call is over, which was a wait if it is about a mutex, or long; if not, maybe where `is_likely`.
- * `file`: the descriptor that it was about, -1: none. */
+/* The call has ended. It was a wait if it is about a mutex, or long; otherwise possibly, if
+ * `is_likely`. `file`: its descriptor, -1: none. */
 void wait_end_long(const struct wait_call *call, int file, const void *mutex, bool is_likely);
 
-/* Where a host switches stacks inside of its own function, that may be another thread. */
+/* If a host switches stacks inside its own function, that may be another thread. */
 static inline bool wait_ends_here(const struct wait_call *call)
 {
 	if (__builtin_expect(!call->thread || call->thread != thread_current, 0))
@@ -154,13 +153,13 @@ static inline __attribute__((always_inline)) void wait_count(const struct wait_c
 	wait->sums[sum + 1] += bytes;
 }
 
-/* The object that a mutex of SQLite's guards, and the function that knows those of connections. */
+/* The object that a mutex of SQLite guards, and the function that identifies the mutexes of connections. */
 void wait_add_mutex(const void *mutex, enum wait_object object);
 void wait_set_connections(bool (*has_mutex)(const void *mutex));
 
-/* Locks a mutex that is taken, for a thread outside of queries: calls `lock` once with the mutex and the
- * caller, inside of a run if the mutex is worth one, and returns the result. NULL: there is no such function
- * yet. */
+/* Locks a held mutex for a thread outside queries: calls `lock` once with the mutex and the
+ * caller, inside a run if the mutex deserves one, and returns the result. NULL: there is no such
+ * function yet. */
 typedef int wait_lock_outside(pthread_mutex_t *mutex, const void *caller,
                               int (*lock)(pthread_mutex_t *mutex, const void *caller));
 void wait_set_lock_outside(wait_lock_outside *lock_outside);
@@ -168,7 +167,7 @@ wait_lock_outside *wait_get_lock_outside(void);
 
 /* The wait of a thread at this moment. */
 struct wait_view {
-	const char *cause, *object; /* "": it does not wait; of a lock alone */
+	const char *cause, *object; /* "": it does not wait; of a lock only */
 	uint64_t ns;                /* up to now */
 	uint32_t holder_session, holder_process, holder_thread;
 };

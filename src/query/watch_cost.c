@@ -19,7 +19,7 @@
 
 static uint64_t row_ps; /* atomic; 0: not calibrated */
 
-/* The work of each call on a statement that goes on. */
+/* The work of each call on a statement that continues. */
 static void enter_and_leave(struct query_run *run, struct thread *thread)
 {
 	sampler_push_again(thread, thread->queries[0].number, &run->key, __builtin_frame_address(0));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of watching to the host's threads, beside samples: its calls are counted already, as the
- * statements' runs and rows, and one costs what it was calibrated to. No query does anything for it.
+ * The cost of the wrappers to the host's threads, in addition to samples. Their calls are already
+ * counted as the statements' runs and rows, and each has a calibrated cost, so queries do no work for
+ * it.
  */
 #ifndef QUERYPROF_QUERY_WATCH_COST_H
 #define QUERYPROF_QUERY_WATCH_COST_H

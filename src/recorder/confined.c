@@ -16,7 +16,7 @@
 
 static const struct confined_process *process;
 
-/* Written before the filter is there, by the thread that installs it. */
+/* Written before the filter is installed, by the thread that installs it. */
 static char sentence[1600];
 static bool is_sentence_set; /* atomic */
 static bool is_refused;      /* atomic: nothing is recorded */
@@ -49,7 +49,7 @@ static const char *const losses[OWN_LOSSES] = {
 	[LOST_CHILDREN] = "children that are forked later are not recorded",
 };
 
-/* Which of them were missing before stays so: a process may install several filters. */
+/* Losses of earlier filters remain, because a process may install several. */
 static unsigned all_losses;
 static void make_sentence(const struct confinement *confinement, const char *storing)
 {

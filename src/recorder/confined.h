@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a recording when the host confines itself by seccomp (hook/confine.h).
+ * The effect on a recording of a host that confines itself by seccomp (hook/confine.h).
  *
- * Where the filter forbids what the store's threads call, they end before it is installed. Under `record` the
- * command stores from then on what comes to the ring; elsewhere nothing is recorded any more. Where the
- * handler could not return, all timers stop. All other calls that are forbidden are left out, one by one.
+ * If the filter forbids calls of the store's threads, they end before it is installed. Under `record`
+ * the command stores later records of the ring; otherwise nothing more is recorded. If the handler
+ * could not return, all timers stop. All other forbidden calls are omitted individually.
  */
 #ifndef QUERYPROF_RECORDER_CONFINED_H
 #define QUERYPROF_RECORDER_CONFINED_H
@@ -21,7 +21,7 @@ struct confined_process {
 /* Once; the structure stays. */
 void confined_follow(const struct confined_process *process);
 
-/* Why nothing can be recorded in this process; NULL: it can. */
+/* Why nothing can be recorded in this process; NULL: recording is possible. */
 const char *confined_refusal(void);
 
 /* What the filter leaves out, a text that stays; NULL: nothing. */

@@ -71,7 +71,7 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 		statement_stats_announce_open();
 	query_start(run, thread);
 	if (query->is_shared) {
-		/* No span: the query may outlast the trace, and end on another thread. */
+		/* No span, because the query may outlast the trace and end on another thread. */
 		span_run_abandon(&run->span, false);
 		memset(query->threads, 0, sizeof(query->threads));
 		query_share(run);

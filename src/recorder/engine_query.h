@@ -13,20 +13,19 @@
 #include "queryprof.h"
 #include "sqlite/session/session_settings.h"
 
-#define THREADS_TOLD_APART 4096u /* slots beyond count as those that they follow by so many */
+#define THREADS_TOLD_APART 4096u /* slots that continue others count as those */
 
-/* Handlers count in `run`: the memory is used again and never freed. */
+/* Handlers count in `run`, so the memory is reused and never freed. */
 struct qp_query_handle {
 	struct query_run run;
-	struct qp_query_handle *next; /* the next free one; of qp_query_begin(): the one around */
+	struct qp_query_handle *next; /* the next free one; for qp_query_begin(): the enclosing query */
 	struct session_settings settings;
 	struct query_tag tag; /* what a thread pushes */
 	char *text, *database, *query_id;
-	bool is_shared;        /* of qp_query_start() */
-	struct thread *thread; /* of qp_query_begin(), as the next: which pushed it, */
-	uint64_t pushed;       /* under this number */
-	uint64_t
-		threads[THREADS_TOLD_APART / 64]; /* atomic: the slots that have entered one that is shared */
+	bool is_shared;                            /* of qp_query_start() */
+	struct thread *thread;                     /* of qp_query_begin(), as the next: which pushed it, */
+	uint64_t pushed;                           /* under this number */
+	uint64_t threads[THREADS_TOLD_APART / 64]; /* atomic: the slots that have entered a shared one */
 };
 
 /* Begins a query for the calling thread, which is shown but not pushed yet; `given` NULL: one without a

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries that many threads work for at once: qp_query_start() to qp_query_finish(), and the
- * context that a task takes along from one thread to another.
+ * Queries that many threads work for at the same time: qp_query_start() to qp_query_finish(), and the
+ * context that a task carries from one thread to another.
  *
- * A thread is inside one handle at a time, whose tag it has. To enter costs no clock: what the
- * query has used of its threads' CPU time is what its samples stand for.
+ * A thread is inside one handle at a time and has its tag. Entering reads no clock, because the
+ * query's CPU time is the time that its samples represent.
  */
 #include "base/error.h"
 #include "recorder/engine_query.h"
@@ -29,7 +29,7 @@ qp_query_handle *qp_query_start(const qp_query *query)
 	return engine_query_begin(query, "qp_query_start", true, &handle) ? NULL : handle;
 }
 
-/* False: its query has been finished, and the memory is none's, or of a query of qp_query_begin(). */
+/* False: its query has ended, and the memory is unused or belongs to a query of qp_query_begin(). */
 static bool is_begun(const struct qp_query_handle *handle)
 {
 	return handle->is_shared && handle->run.key.lo;
@@ -55,7 +55,7 @@ static void enter(struct qp_query_handle *handle)
 	inside.thread = thread;
 	inside.handle = handle;
 	bit = thread->index % THREADS_TOLD_APART;
-	/* Relaxed: they are counted when all have left. */
+	/* Relaxed: they are counted after all have left. */
 	if (!(__atomic_load_n(&handle->threads[bit / 64], __ATOMIC_RELAXED) >> bit % 64 & 1))
 		__atomic_fetch_or(&handle->threads[bit / 64], 1ull << bit % 64, __ATOMIC_RELAXED);
 }
@@ -122,8 +122,8 @@ int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char 
 /* A context is taken along to tasks, or was there before one: then its spans wait on the thread. */
 enum {
 	CONTEXT_BEFORE = 1,
-	CONTEXT_JOINED = 2, /* and what came has a part of a trace of its own */
-	CONTEXT_DEPTH = 8,  /* from this bit on: the traces of the thread before that */
+	CONTEXT_JOINED = 2, /* and the new context has a part of its own trace */
+	CONTEXT_DEPTH = 8,  /* from this bit on: the thread's previous traces */
 };
 
 static qp_context context_here(void)
@@ -149,7 +149,7 @@ qp_context qp_context_get(void)
 	return context;
 }
 
-/* The thread goes over to the context's trace. One without a trace has no part in that of the thread. */
+/* The thread switches to the context's trace. A context without a trace has no part in the thread's trace. */
 static uint64_t move_spans(const qp_context *to)
 {
 	const qp_span_handle span = { .trace_hi = to->trace_hi, .trace_lo = to->trace_lo, .span = to->span };
@@ -171,7 +171,7 @@ qp_context qp_context_set(qp_context context)
 	bool is_there = context.query && context.query->run.key.lo == context.query_key;
 
 	before.flags = move_spans(&context);
-	/* A sample in between is of no query, and not of one with the other's labels. */
+	/* A sample in between belongs to no query, instead of one with the other query's labels. */
 	if (context.labels != labels_entered)
 		leave();
 	HANDLER_BARRIER();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines for `queryprof record`. Also compiled into the preload, which has nothing else of
- * the library: many processes have no SQLite.
+ * The lines for `queryprof record`. Also compiled into the preload, which contains nothing else of
+ * the library, because many processes have no SQLite.
  */
 #include "recorder/mark.h"
 
@@ -19,7 +19,7 @@
 
 #define HEAD_MAX 16
 
-/* "+123 ", without stdio: a child that was just forked comes here, too. */
+/* "+123 ", without stdio, because it also runs in a child that was just forked. */
 static size_t write_head(char head[HEAD_MAX], enum mark mark)
 {
 	char digits[12];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of recorded processes that `queryprof record` prints at the end: it names a pipe in
- * QUERYPROF_RECORD, to which they write a line each time: one of these characters, the number
- * of the process, a blank, the text.
+ * Messages of recorded processes that `queryprof record` prints at the end. QUERYPROF_RECORD names a
+ * pipe, to which they write a line each time: one of these characters, the number of the process, a
+ * blank, the text.
  *
- * A pipe, because RLIMIT_FSIZE does not apply to it: a host that may not write files is killed by SIGXFSZ
- * where it does. No process reads it before the end, so it keeps what fits, and the rest is dropped.
+ * It is a pipe because RLIMIT_FSIZE does not apply to it: writing to a file beyond that limit would
+ * kill the host with SIGXFSZ. No process reads it before the end, so it keeps what fits and drops the
+ * rest.
  */
 #ifndef QUERYPROF_RECORDER_MARK_H
 #define QUERYPROF_RECORDER_MARK_H
@@ -18,14 +19,14 @@ enum mark {
 		'*', /* a process's first query, or its first opening by a SQLite inside of the program */
 	MARK_REFUSED = '-',  /* why one is not */
 	MARK_LOST = '!',     /* why samples cannot be stored, of a process without a shared ring */
-	MARK_PROGRAM = '>',  /* a program without such a library, behind the name that its process has */
+	MARK_PROGRAM = '>',  /* a program without such a library, after the name of its process */
 	MARK_OBJECT = '.',   /* a file that such a process had mapped */
 	MARK_CONFINED = '~', /* what a seccomp filter of the process leaves out */
 };
 #define MARKS_MAX (64 << 10) /* bytes that the pipe keeps */
 
-/* Keeps errno. `text` is one line; what does not fit into PIPE_BUF is left out. Never blocks, and raises no
- * signal. False: the pipe cannot be had. */
+/* Keeps errno. `text` is one line; what does not fit into PIPE_BUF is cut off. Never blocks, and
+ * raises no signal. False: the pipe is unavailable. */
 bool mark_write(enum mark mark, const char *text);
 
 /* From now on by the fewest system calls, in a process that a filter may kill: without a guard against the

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * qp_init(), qp_shutdown(), and fork: the parts of the way of a sample are started
- * from its end backwards (a writer finds its reader in place) and stopped
- * from its beginning.
+ * qp_init(), qp_shutdown(), and fork. The parts on a sample's way are started from its end backwards,
+ * so that each writer finds its reader in place, and stopped from its beginning.
  */
 #include "recorder/process.h"
 
@@ -111,7 +110,7 @@ static const struct confined_process confined_process = {
 	.start_again = start_after_refusal,
 };
 
-/* Hooks come with the first library that is met, which may be long before qp_init(). */
+/* The hooks come with the first library, which may be long before qp_init(). */
 __attribute__((constructor)) static void follow_process(void)
 {
 	exit_follow(&exit_callbacks);
@@ -247,8 +246,8 @@ static void start_was_cut(void)
 
 int qp_init(const qp_config *config)
 {
-	/* Before the lock: it waits for the loader's lock, which a thread has that comes here from a
-	 * constructor of a library that is being loaded. */
+	/* Before the lock, because it waits for the loader's lock, which a thread holds that comes
+	 * here from a constructor of a library that is being loaded. */
 	int cancel = cancel_hold(), error = process_running() ? 0 : modules_init();
 	int code = QP_OK;
 

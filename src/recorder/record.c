@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recording: the queries of every connection are sampled, and no connection notices.
+ * Recording: samples the queries of every connection, and no connection notices.
  *
- * An extension gets SQLite's routines handed over with a connection. Here there is
- * none: so the table of routines is filled by name from the library, without a call
- * of it. The library is hooked as always; its connections then lack only a session,
- * which the first statement brings (sqlite/session/recording.c).
+ * An extension receives SQLite's routines with a connection. Here there is none, so the table of
+ * routines is filled by name from the library, without calling it. The library is hooked as usual;
+ * its connections only lack a session, which the first statement makes (sqlite/session/recording.c).
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -69,7 +68,7 @@ static bool has_needed(const struct sqlite3_api_routines *api)
 
 enum { NOT_TRIED, TRYING, FAILED, STARTED };
 static int state;          /* atomic */
-static bool is_left_alone; /* atomic: a filter that was not seen may kill the process for anything */
+static bool is_left_alone; /* atomic: a filter that queryprof did not see may kill the process for any call */
 static __thread bool is_starting;
 
 /* Before anything is called that the process does not call itself. */
@@ -84,7 +83,7 @@ static bool try_to_start(void)
 	return qp_init(NULL) == QP_OK;
 }
 
-/* Another thread of the parent was at it: it is not in the child. */
+/* Another thread of the parent was working on it; that thread does not exist in the child. */
 static void start_in_child(void)
 {
 	if (state == TRYING && !is_starting)
@@ -94,8 +93,8 @@ static void start_in_child(void)
 BOUNDED_WAIT_DEFINE(for_start, "a first query: another thread starts the sampler", NS_PER_S,
                     "nothing, so it looks every ms: that thread takes a few");
 
-/* The sampler starts with the first query or automatic extension, or with the first opening by a SQLite
- * inside of the program: a process without any stays as it was. */
+/* The sampler starts with the first query or automatic extension, or with the first opening by a
+ * SQLite inside the program. A process without any of these is unchanged. */
 static bool start_sampling(void)
 {
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE), cancel;
@@ -139,7 +138,7 @@ static int refuse(const char *path, const char *why)
 static int adopt(const struct sqlite_library *library)
 {
 	struct sqlite3_api_routines *api = &routines[routines_count];
-	/* The reference is kept: the hooks hold addresses in it. */
+	/* The reference is kept, because the hooks contain addresses in it. */
 	void *handle = dlopen(library->path, RTLD_LAZY | RTLD_NOLOAD);
 	char *error = NULL;
 	int code = QP_OK;
@@ -200,7 +199,7 @@ static int follow(void)
 	                            : code;
 }
 
-/* What was left is done again. */
+/* Does the postponed work. */
 static void follow_was_cut(void)
 {
 	search = (struct library_search){ 0 };
@@ -214,7 +213,7 @@ int qp_record(void)
 
 	if (__atomic_load_n(&is_left_alone, __ATOMIC_RELAXED))
 		return QP_OK;
-	/* Not waited for: the caller may hold the loader's lock, which the other needs. */
+	/* Not waited for, because the caller may hold the loader's lock, which the other thread needs. */
 	if (!lock_try(&lock))
 		return QP_OK;
 	code = follow();

@@ -9,7 +9,7 @@
 
 size_t ring_size(void);
 
-/* A ring has been made: it stays as large as it is. */
+/* A ring has been made, so its size is fixed. */
 void ring_size_fix(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of requests: the functions of queryprof.h that begin and end them. The spans
- * themselves are in src/span.
+ * Traces of requests: the functions of queryprof.h that begin and end them. src/span has the spans
+ * themselves.
  */
 #include "base/error.h"
 #include "recorder/process.h"

@@ -53,7 +53,7 @@ static bool divide(__int128 *number, int64_t divisor)
 	return whole;
 }
 
-/* Digits and fraction; gives the text behind them, NULL when there are none. */
+/* Digits and fraction; returns the text after them, or NULL if there are none. */
 static const char *parse_digits(const char *text, __int128 *number, int *exponent)
 {
 	bool fraction = false, any = false;

@@ -20,8 +20,8 @@
 #define SETTING_PATH_BYTES 4095 /* of a text at most, without the zero */
 #define SETTING_WORDS_BYTES 60
 
-/* From SETTING_IS_TEXT on, texts. Paths are made absolute; those of SETTING_IS_PATHS are separated by colons.
- */
+/* Texts from SETTING_IS_TEXT on. Paths are made absolute; those of SETTING_IS_PATHS are separated
+ * by colons. */
 enum setting_form {
 	SETTING_IS_NUMBER,
 	SETTING_IS_SWITCH,
@@ -30,7 +30,7 @@ enum setting_form {
 	SETTING_IS_PATHS,
 };
 
-/* A checked value of a setting: a number, or the text. */
+/* A checked value of a setting: a number or a text. */
 struct setting_value {
 	const struct setting *setting;
 	int64_t number;
@@ -44,16 +44,17 @@ struct setting {
 	const char *unit;                /* "": none */
 	int64_t min, max, default_value; /* of a text: max is its largest size in bytes */
 	const char *default_text;
-	const char *zero;    /* what 0 stands for where it is allowed besides min..max, else NULL */
+	const char *zero;    /* the meaning of 0 if it is allowed in addition to min..max, else NULL */
 	const char *allowed; /* of a text: what a message has after "expected", NULL: any text */
 	bool is_process_wide;
 	bool is_hosts;             /* SQL may not change it */
 	bool is_for_one_statement; /* and not in the environment */
-	/* An int64_t, a bool or an array of max + 1: the value, which of a session's setting is that of new
-	 * sessions; and what DEFAULT sets it to, which is the environment's or else the default. */
+	/* An int64_t, a bool or an array of max + 1: the value, which for a session's setting is
+	 * that of new sessions; and the value that DEFAULT restores, which is the environment's or
+	 * else the default. */
 	void *value, *base;
 	size_t offset; /* of a session's, in struct session_settings */
-	/* NULL: as the form says. False: the text is not allowed. */
+	/* NULL: the form decides. False: the text is not allowed. */
 	bool (*parse)(const char *text, struct setting_value *value);
 	/* Makes the change happen before it is remembered; NULL: nothing to do. One change at a time. A QP_
 	 * code: QP_INVALID of a value that is not allowed, another with a malloc'ed reason or, without
@@ -83,7 +84,7 @@ static inline bool setting_is_text(const struct setting *setting)
 
 #define SETTING_IN_PROCESS_(variable) .is_process_wide = true, .value = &(variable), .base = &base_##variable
 
-/* The parts of a setting whose variable stands elsewhere. */
+/* The parts of a setting whose variable is defined elsewhere. */
 #define SETTING_RANGE(unit_, from, to, default_)                                                             \
 	.form = SETTING_IS_NUMBER, .unit = (unit_), .min = (from), .max = (to), .default_value = (default_)
 #define SETTING_ON_OFF(default_) .form = SETTING_IS_SWITCH, .unit = "", .max = 1, .default_value = (default_)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One way to change and to show the settings that the rooms declare, whichever way a value comes. value.c
- * checks values.
+ * One way to change and to show the settings that the rooms declare, whichever way a value comes.
+ * value.c checks values.
  *
- * A session's setting has three values: what DEFAULT means for the process, that of new sessions, and that in
- * force. A process's has no new ones, and two values.
+ * A session's setting has three values: the DEFAULT of the process, that of new sessions, and the
+ * current one. A process's setting has no value for new sessions.
  */
 #include "settings/settings.h"
 
@@ -19,7 +19,7 @@
 #include "queryprof.h"
 #include "settings/value.h"
 
-/* The linker names the ends of a section. Weak: a program may have no setting at all. */
+/* The linker names the ends of a section. Weak, because a program may have no setting at all. */
 extern const struct setting *const __start_queryprof_settings[] __attribute__((weak, visibility("hidden")));
 extern const struct setting *const __stop_queryprof_settings[] __attribute__((weak, visibility("hidden")));
 
@@ -27,7 +27,7 @@ extern const struct setting *const __stop_queryprof_settings[] __attribute__((we
 static const struct setting *const *joined; /* atomic */
 static const struct setting *const *joined_end;
 
-/* NULL: that was the last. Of two with one name the first counts. */
+/* NULL: that was the last. If two have the same name, the first counts. */
 static const struct setting *const *next_in_list(const struct setting *const *at)
 {
 	const struct setting *const *others = __atomic_load_n(&joined, __ATOMIC_ACQUIRE);

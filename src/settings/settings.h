@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One list of settings behind every way to set one: PRAGMA (bare and `system.`),
- * UPDATE system.settings, set_setting(), qp_set() and the environment.
+ * One list of settings for every way to set one: PRAGMA (bare and `system.`), UPDATE system.settings,
+ * set_setting(), qp_set() and the environment.
  *
- * `of` is a session's settings, or NULL: the process-wide ones, and what new sessions start with.
+ * `of` is a session's settings. NULL: the process-wide ones, and the values with which new sessions
+ * start.
  */
 #ifndef QUERYPROF_SETTINGS_SETTINGS_H
 #define QUERYPROF_SETTINGS_SETTINGS_H
@@ -29,10 +30,10 @@ void settings_variable(const char *name, char *variable, size_t size);
 
 enum setting_source { SETTING_FROM_SQL, SETTING_FROM_C };
 
-/* `value` is text as the user gave it; "DEFAULT" (any case) restores what
- * new sessions start with or, where no session has part in it, what the
- * environment or else the declaration says. A QP_ code; with one, `*error` (free() it)
- * names the setting, the value and what is allowed, and nothing has changed. */
+/* `value` is text as the user gave it. "DEFAULT" (any case) restores the value with which new
+ * sessions start or, if the setting does not belong to sessions, that of the environment or else
+ * of the declaration. Returns a QP_ code; on error, `*error` (free() it) names the setting, the
+ * value and what is allowed, and nothing has changed. */
 int settings_set(struct session_settings *of, const char *name, const char *value, enum setting_source source,
                  char **error);
 
@@ -54,7 +55,8 @@ void settings_lock(void);
 /* The setting with this name (any case), NULL: none. */
 const struct setting *settings_find(const char *name);
 
-/* All in the order of their names: the first behind `before`, NULL: the first of all. NULL: there is none. */
+/* All in the order of their names: the first after `before`, NULL: the first of all. NULL: there
+ * are no more. */
 const struct setting *settings_next(const struct setting *before);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A value is a number or a text, and its form says how it is written: every way to set
- * one gives text, and goes through here.
+ * A value is a number or a text, and its form defines how it is written: every way to set one gives a
+ * text, and goes through here.
  */
 #include "settings/value.h"
 
@@ -59,8 +59,8 @@ static bool parse_switch(const char *text, int64_t *result)
 	return false;
 }
 
-/* A relative path is made absolute: the file is opened later, by another thread,
- * wherever the host may stand then. */
+/* A relative path is made absolute, because another thread opens the file later, when the host's
+ * working directory may have changed. */
 static bool parse_path(const char *text, struct setting_value *value)
 {
 	char folder[SETTING_PATH_BYTES + 1];

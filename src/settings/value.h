@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One setting's values: what is allowed, how it is read from text, and what a message says of one that is no
- * good.
+ * A setting's values: which are allowed, how they are read from text, and the message for a wrong
+ * one.
  */
 #ifndef QUERYPROF_SETTINGS_VALUE_H
 #define QUERYPROF_SETTINGS_VALUE_H
@@ -13,13 +13,13 @@
 /* Reads `text` as a value of the setting; false when it is not allowed. */
 bool setting_parse(const struct setting *setting, const char *text, struct setting_value *value);
 
-/* Where a value of the setting stands. Scalars are read by other threads without a lock, hence stored
+/* The memory of the setting's value. Other threads read scalars without a lock, so they are stored
  * atomically. */
 void setting_write(const struct setting *setting, void *storage, const struct setting_value *value);
 void setting_read(const struct setting *setting, const void *storage, struct setting_value *value);
 
-/* `name = value: reason`, which frees the reason; of QP_INVALID: what is allowed. Malloc'ed, NULL without
- * memory. */
+/* `name = value: reason`, and frees the reason; for QP_INVALID: the allowed values. Malloc'ed,
+ * NULL if memory runs out. */
 char *setting_error(const struct setting *setting, const char *value, int code, char *reason);
 
 #endif

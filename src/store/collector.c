@@ -29,7 +29,7 @@
 /* Another process has the file locked. Not seen for so long, it is another time. */
 #define LOCKED_GAP_NS (2000 * NS_PER_MS)
 
-/* For processes that run the others are not kept waiting: the ring has room. */
+/* The ring has space, so other threads need not wait for processes that run. */
 #define RUNNING_PATIENCE_NS (200 * NS_PER_MS)
 
 /* How often the counters of statements and the open runs are read. Reading that takes long is done less
@@ -57,7 +57,7 @@ struct recorded {
 	struct collection *to; /* during a call */
 };
 
-/* What has come to the ring. False: there is none, or none yet. */
+/* The new content of the ring. False: there is none, or none yet. */
 static bool look(struct recorded *recorded)
 {
 	if (!recorded->is_open && !shared_ring_open(&recorded->shared, recorded->fd))
@@ -108,7 +108,7 @@ void recorded_rest(struct recorded *recorded)
 		writer_close(&recorded->writer, false);
 }
 
-/* Open, and still the one that its path names. QP_OK, DATABASE_LOCKED, or an error. */
+/* Open, and still the file that its path names. QP_OK, DATABASE_LOCKED, or an error. */
 static int open_file(struct recorded *recorded, char **error)
 {
 	const struct database_limits limits = { .wal_bytes =
@@ -360,7 +360,7 @@ static bool commit_waited(struct ring *ring, const struct open_lock *lock)
 	return true;
 }
 
-/* Waits that had not ended. Returns how many samples the ring has no room for. */
+/* Waits that had not ended. Returns the number of samples for which the ring has no space. */
 static uint64_t hand_over_waits(const struct shared_ring *shared)
 {
 	struct open_lock lock;
@@ -452,7 +452,7 @@ void collection_fold(const struct collection *collection)
 	char *error = NULL;
 	bool is_made;
 
-	/* An error was told where something was to be stored. */
+	/* An error was reported when there was something to store. */
 	database_touch(collection->file.path, &limits, &is_made, &error);
 	free(error);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores what other processes record, in their name and as a flusher of their own would: while they run, what
- * they have committed to their shared rings (handover/shared_ring.h), and the rest when they are gone,
- * however they ended. They never wait for it: a ring that is not read in time is full, and counts what it
- * drops.
+ * Stores what other processes record, in their name and as their own flusher would: while they run,
+ * the committed records of their shared rings (handover/shared_ring.h), and the rest when they have
+ * ended, in whatever way. They never wait for it: a ring that is not read in time becomes full, and
+ * counts what it drops.
  *
  * One thread at a time.
  */
@@ -20,38 +20,38 @@
  * that is gone are lost. A program's end is delayed by this much at most, however many processes it had. */
 #define COLLECTOR_PATIENCE_NS 4000000000
 
-/* The trace file, and what has come to it. */
+/* The trace file, and its new content. */
 struct collection {
 	struct written_file file;
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* records that a process was writing when it ended */
 	struct losses losses;      /* that the file does not have */
-	/* When other processes had the file locked, without a break; 0: the newest try went well. */
+	/* Since when other processes have had the file locked, without interruption; 0: the last
+	 * attempt succeeded. */
 	int64_t locked_since_ns, locked_until_ns;
 };
 
 struct recorded; /* a process */
 
-/* `fd`: of its shared ring, which the process may still be about to make; it stays the caller's and open.
- * NULL: no memory. What is no ring of this version has nothing to store. */
+/* `fd`: its shared ring, which the process may still be about to make; the caller keeps it open.
+ * NULL: out of memory. A ring of another version has nothing to store. */
 struct recorded *recorded_open(int fd);
 
-/* How much has come to the ring that is to be stored: nothing, some, or so much that the next look should
- * come soon. */
+/* How much of the ring's new content is to be stored: nothing, some, or so much that the next look
+ * should come soon. */
 enum recorded_load { LOAD_NONE, LOAD_SOME, LOAD_HIGH };
 
 /* Stores what the process has committed. If the file cannot be opened now, the records stay in the ring. */
 enum recorded_load recorded_store(struct recorded *recorded, struct collection *to);
 
-/* Closes the file until something is to be stored. What is known of the process stays. */
+/* Closes the file until something is to be stored. The data about the process remain. */
 void recorded_rest(struct recorded *recorded);
 
-/* The process is gone, or its memory is not its own any more: stores all that is left, or counts it as lost.
- * Frees `recorded`. */
+/* The process has ended, or no longer owns its memory: stores everything left, or counts it as
+ * lost. Frees `recorded`. */
 void recorded_end(struct recorded *recorded, struct collection *to);
 
-/* Nothing more comes for now: what lies in the log is folded back into the file, where nobody else has it
- * open. */
+/* Nothing more comes for now: the log is checkpointed into the file if no other connection has it open. */
 void collection_fold(const struct collection *collection);
 
 #endif

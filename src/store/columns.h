@@ -37,17 +37,17 @@
 /* clang-format off */
 
 /* The labels of a row of samples or queries (g) and those of its statement's comments (h), which
- * count first. */
+ * take precedence. */
 #define LABELS_SHOWN \
 	"CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE" \
 	" (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id" \
 	" AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END"
 #define CONTEXT_SHOWN(id) "coalesce(c." id ", nullif(h." id ", ''), g." id ", '')"
 
-/* samples.span: the span that the sample fell into, 0: none.
- * samples.size is what the value has beyond weight × period_ns: nothing for samples that a
- * timer took. Its name is that of version 1, in which it always was 0: so older rows read the
- * same, and an older process can go on writing to the file. */
+/* samples.span: the span that contains the sample, 0: none. samples.size is what the value has in
+ * addition to weight × period_ns, 0 for samples that a timer took. Its name is that of version 1,
+ * in which it was always 0, so older rows read the same, and an older process can continue to
+ * write to the file. */
 #define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
 	SHOWN(hostname, TEXT, 0, "p.hostname") \
 	SHOWN(process_id, INTEGER, 0, "p.process_id") \
@@ -93,9 +93,9 @@
 	SHOWN(interval_ns, INTEGER, 0, "CAST(r.period_ns * r.stretch AS INTEGER)") \
 	SHOWN(trigger_opcode, INTEGER, 0, "nullif(s.opcode >> 32, 0) - 1")
 
-/* execution_ns: files before version 4 have none, and the view the duration instead.
- * initial, statement, library, parent: rows of queries, statements, libraries and queries;
- * 0: none. session: the number of the connection's. */
+/* execution_ns: missing in files before version 4; the view then shows the duration. initial,
+ * statement, library, parent: rows of queries, statements, libraries and queries; 0: none.
+ * session: the connection's number. */
 #define QUERY_LOG_COLUMNS(STORED, FILED, SHOWN) \
 	SHOWN(query_id, TEXT, COLUMN_SEARCHED | COLUMN_KEY, "q.query_id") \
 	SHOWN(initial_query_id, TEXT, 0, "i.query_id") \
@@ -174,7 +174,8 @@
 	SHOWN(process_id, INTEGER, 0, "o.process_id") \
 	SHOWN(program, TEXT, 0, "o.executable")
 
-/* The tables that query_log joins to `queries AS q`. Outer ones: those that a query does not need cost nothing. */
+/* The tables that query_log joins to `queries AS q`. They are outer joins, so those that a query
+ * does not need cost nothing. */
 #define QUERY_LOG_JOINS(JOIN) \
 	JOIN("queries AS i ON i.id = q.initial") \
 	JOIN("queries AS p ON p.id = q.parent") \
@@ -197,8 +198,8 @@
 #define STATEMENT_MOST(which) (int64_t)stats->counts->most[which]
 #define STATEMENT_LEAST(which) (int64_t)statement_least(stats->counts, which)
 
-/* statement: a row of statements. A least time is NULL where there is none. statements_sql.h writes statement,
- * which stays, and batch, which is the newest. */
+/* statement: a row of statements. A minimum is NULL if there is none. statements_sql.h writes
+ * statement, which never changes, and batch, which is the newest. */
 #define STATEMENT_STATS_COLUMNS(KEY, FILED, SUM, PART, LEAST, MOST, SHOWN) \
 	KEY(normalized_query_hash, INTEGER, (int64_t)stats->hash) \
 	SHOWN(query, TEXT, "x.query", stats->text) \
@@ -231,7 +232,7 @@
 	STATEMENT_PARTS(PART) \
 	FILED(batch, INTEGER, COLUMN_ZERO, writer->counters->batch)
 
-/* session_id: the sets are the host's, and no session's. */
+/* session_id: the sets belong to the host, not to a session. */
 #define LABEL_HISTORY_COLUMNS(SHOWN) \
 	SHOWN(hostname, TEXT, COLUMN_KEY, "p.hostname") \
 	SHOWN(process_id, INTEGER, COLUMN_KEY, "p.process_id") \

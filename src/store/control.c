@@ -37,8 +37,8 @@ bool control_wait(struct waiting *waiting)
 	return waiting_goes_on(waiting, &store_control.changed, &store_control.lock);
 }
 
-/* The picture is in control.h. An event that has no meaning in a state does not change it: a shutdown may
- * have been quicker than a fork. */
+/* control.h has the diagram. An event without a meaning in a state does not change it: a shutdown
+ * may have overtaken a fork. */
 REQUIRES(store_control.lock) static enum store_state state_after(enum store_event event)
 {
 	const enum store_state now = store_control.state;
@@ -176,8 +176,8 @@ REQUIRES(store_control.lock) static int refuse_request(bool in_time, char **erro
 	return store_control.state == STORE_NONE ? QP_NOT_RUNNING : QP_STORE;
 }
 
-/* One that the flusher has not begun: it would be done when its caller has gone on. A caller that comes
- * late finds a newer one begun, which is another caller's. */
+/* A flush that the flusher has not begun would be done after its caller has continued. A caller
+ * that comes late finds a newer one begun, which belongs to another caller. */
 REQUIRES(store_control.lock) static void withdraw_request(uint64_t number)
 {
 	if (store_control.request_begun >= number)

@@ -31,9 +31,9 @@
 struct ring;
 struct sqlite3;
 
-/* Work on the trace file that can wait: the flusher does it after a flush, in turns of a few
- * ms, as long as no other thread waits for the flusher. `db` is its connection, without a
- * transaction, and `file` identifies the file. True: there is more to do. */
+/* Deferrable work on the trace file: the flusher does it after a flush, in slices of a few ms, as
+ * long as no other thread waits for the flusher. `db` is its connection, without a transaction,
+ * and `file` identifies the file. True: there is more to do. */
 typedef bool (*store_chore)(struct sqlite3 *db, int64_t file);
 
 /* Where and how to store; `path` NULL: a temporary file. */
@@ -53,10 +53,10 @@ enum store_state {
 	STORE_STOPPING,  /* the flusher is to store the rest and end */
 	STORE_FINISHING, /* it does */
 	STORE_FINISHED,  /* it has, and is to be joined */
-	STORE_DISABLED,  /* no thread, for good */
+	STORE_DISABLED,  /* permanently without a thread */
 };
 
-/* What happens to the store. control.c says what becomes of its state. */
+/* Events of the store. control.c defines the resulting states. */
 enum store_event {
 	EVENT_INIT,           /* a ring to store, and no thread yet */
 	EVENT_INIT_ELSEWHERE, /* a ring that another process stores */
@@ -67,8 +67,8 @@ enum store_event {
 	EVENT_STOP,           /* the flusher is to end */
 	EVENT_STOP_SEEN,      /* it stores the rest */
 	EVENT_STORED,         /* it has, and ends */
-	EVENT_FREED,          /* all is freed, and there is no ring */
-	EVENT_READER_HANGS,   /* the same, but for a reading thread in the file system */
+	EVENT_FREED,          /* everything is freed, and there is no ring */
+	EVENT_READER_HANGS,   /* the same, except for a reading thread that hangs in the file system */
 	EVENT_FORBIDDEN,      /* by the host: threads of the store */
 	EVENT_ALLOWED,        /* by the host, which has not installed its filter */
 };
@@ -115,15 +115,16 @@ struct control {
 	char *open_path;     /* NULL: no file is open */
 	uint64_t epoch;      /* of the open file; changes with every file */
 	char *error;
-	bool is_open_at_fork; /* a child cannot open the file, nor may it use what is open */
+	bool is_open_at_fork; /* a child cannot open the file, nor may it use the open one */
 
-	/* Set in a forked child, for good: why this process must not use its SQLite. NULL: it may. */
+	/* Set permanently in a forked child: why this process must not use its SQLite. NULL: it may. */
 	const char *no_file;
 
 	/* The process ends: threads of the store stay when their work is done. */
 	bool threads_stay; /* atomic */
 
-	/* The host has forbidden what a thread of the store needs: there is none until it says otherwise. */
+	/* The host has forbidden calls that a thread of the store needs: there is no such thread
+	 * until it allows them again. */
 	bool is_confined; /* atomic */
 };
 
@@ -154,15 +155,16 @@ static inline void control_wait_for_file(bool waits)
 
 int64_t control_now_ns(void); /* CLOCK_MONOTONIC */
 
-/* A thread of the store, which takes no signals: they are the host's. 0 or errno. */
+/* Starts a thread of the store, which blocks all signals, because they belong to the host. 0 or errno. */
 int control_make_thread(struct store_thread *thread, void (*work)(void));
 
 /* Waits for a thread whose work ends, and for its end, unless threads stay: at its very end it runs what the
  * host, or a library of its, does at the end of any thread. If that takes too long, it is left. */
 void control_join_thread(struct store_thread *thread);
 
-/* At the end of the process, before the store is shut down: a thread whose work is done waits for that end.
- * Its own end would run code of the host's (destructors, free()) after the host's destructors. */
+/* At the end of the process, before the store is shut down: a thread that has finished its work
+ * waits for that end. Ending itself would run code of the host (destructors, free()) after the
+ * host's destructors. */
 void control_keep_threads(void);
 
 /* Hands the request to the flusher and waits for its response. Takes over `wanted`. A QP_
@@ -173,11 +175,11 @@ int control_request(enum request request, struct settings_of_store *wanted, stru
 /* Has the flusher start the reading thread, and waits for that. */
 void control_start_reading(struct waiting *waiting);
 
-/* Epoch of the open file, 0 when there is none. */
+/* Epoch of the open file, 0 if there is none. */
 uint64_t control_epoch(void);
 
-/* The file that readers may open, as a copy, and its epoch; NULL: none is open. A named file
- * that is not open yet is opened. False: it cannot be, `*error`. */
+/* The path of the file that readers may open, as a copy, and its epoch; NULL: none is open. Opens
+ * a named file that is not open yet. False: it cannot be opened, `*error`. */
 bool control_reading_path(char **path, uint64_t *epoch, struct waiting *waiting, char **error);
 
 #endif

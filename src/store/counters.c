@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Relaxed atomics: each number stands for itself, nothing is read on its strength.
+ * Relaxed atomics: each number is independent, and no other read depends on it.
  */
 #include "store/counters.h"
 

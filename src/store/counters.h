@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's counters, for system.metrics and the tests. All are of this process: a forked
- * child begins with zeros.
+ * The store's counters, for system.metrics and the tests. They belong to this process: a forked child
+ * begins with zeros.
  */
 #ifndef QUERYPROF_STORE_COUNTERS_H
 #define QUERYPROF_STORE_COUNTERS_H
@@ -34,7 +34,7 @@ uint64_t store_counter(enum store_counter which);
 /* Adds. */
 void store_count(enum store_counter which, uint64_t number);
 
-/* For those that are a state, not a sum. */
+/* For counters that are a state instead of a sum. */
 void store_set_counter(enum store_counter which, uint64_t value);
 
 /* Adds the calling thread's CPU time since `last_ns`, which becomes now. */

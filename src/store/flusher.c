@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flusher thread: sleeps until there are records, gathers them for one flush
- * interval, stores them, and goes back to an unlimited sleep once nothing more
- * comes. It alone uses the writing connection.
+ * The flusher thread: sleeps until there are records, gathers them for one flush interval, stores
+ * them, and sleeps without a limit again once no more arrive. Only this thread uses the writing
+ * connection.
  *
- * When storing fails, what the ring holds is counted as lost, so that the ring
- * stays open for what comes later, and the file is tried again after a pause that
- * grows. When another process keeps the file locked, the records wait in the ring
- * while there is room.
+ * If storing fails, the records in the ring are counted as lost, so that the ring has space for later
+ * ones, and the file is tried again after a growing pause. If another process keeps the file locked,
+ * the records wait in the ring while it has space.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -41,8 +40,7 @@
 #define NS_PER_MS 1000000ll
 #define REAP_INTERVAL_NS (1000 * NS_PER_MS)
 
-/* A record that is still being written is looked at again this soon while a caller waits for
- * it. */
+/* How soon a record that is still being written is checked again while a caller waits for it. */
 #define STALL_NS (1 * NS_PER_MS)
 
 /* Everything before the ring's tail is stored or lost: wakes the callers that wait for it. */
@@ -55,7 +53,7 @@ static void show_drained(void)
 	control_unlock();
 }
 
-/* Waits like those of ring_reader.h, with looks at the budget in between: always while samples are
+/* Waits like those of ring_reader.h, but checks the budget in between: always while samples are
  * gathered, and without a limit as long as intervals are stretched. */
 static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
 {
@@ -67,7 +65,7 @@ static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), i
 			wait(store_control.ring, end > now ? end - now : 0);
 			return;
 		}
-		/* The time does not tell: the thread may have been woken in time, and run later. */
+		/* The time does not show it: the thread may have been woken in time, and run later. */
 		if (wait(store_control.ring, until - now))
 			return;
 		now = control_now_ns();
@@ -77,7 +75,7 @@ static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), i
 	wait(store_control.ring, timeout_ns);
 }
 
-/* Until the first record. A run that is open is looked at again when it has been open for twice as long. */
+/* Until the first record. An open run is checked again when it has been open for twice as long. */
 static bool wait_for_first(struct ring *ring, int64_t timeout_ns)
 {
 	int64_t open_ns = timeout_ns < 0 ? query_youngest_open_ns() : -1;
@@ -131,7 +129,7 @@ static bool check_bound(void)
 	return !flusher.over_bound;
 }
 
-/* False: failed, and said so. */
+/* False: failed, and reported it. */
 static bool trim(void)
 {
 	uint64_t trimmed = 0;
@@ -162,11 +160,11 @@ static void settle_batch(const struct writer_result *result)
 		flusher_clear_failure();
 }
 
-/* Another process has the file: what waits goes on waiting. */
+/* Another process has the file, so the records continue to wait. */
 static void settle_locked(void)
 {
 	flusher.retry_at = 0; /* waiting was pause enough */
-	/* Half of it gives way to what comes. */
+	/* Discards half of it to make space for new records. */
 	if (flusher_ring_runs_full())
 		discard_ring(ring_tail(store_control.ring) + flusher_used_ring() / 2);
 }
@@ -287,7 +285,7 @@ static int serve_open(char **error)
 		else
 			flusher_note_failure(*error ? strdup(*error) : NULL);
 	}
-	/* A caller that names a file must learn that there is none. */
+	/* A caller that names a file must learn that it cannot be opened. */
 	if (!code && flusher.settings_path && (*error = flusher_refusal()))
 		code = QP_STORE;
 	return code == DATABASE_LOCKED ? QP_STORE : code;
@@ -416,7 +414,7 @@ static bool has_records(void)
 	return ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
-/* Stores the rest, and once what comes meanwhile. */
+/* Stores the rest, and once more what arrives meanwhile. */
 static void finish(void)
 {
 	control_lock();
@@ -426,8 +424,8 @@ static void finish(void)
 		statement_stats_announce(); /* there is no later flush */
 	flush(true);
 	pacer_end();
-	/* Before the file is closed: the last one to close folds the log back. Where the reading
-	 * thread hangs, SQLite must not be used any more. */
+	/* Before the file is closed, because the last connection to close checkpoints the log. If
+	 * the reading thread hangs, SQLite must not be used any more. */
 	if (pool_end())
 		flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
@@ -458,7 +456,7 @@ void flusher_main(void)
 			flush(urgent);
 		gathered = false;
 		if (urgent) {
-			/* Left over: a record that is being written. */
+			/* The rest: a record that is being written. */
 			if (is_requested())
 				ring_wait(store_control.ring, STALL_NS);
 			gathered = any;
@@ -501,7 +499,7 @@ void flusher_reset_in_child(void)
 	tempdir_forget(&flusher.tempdir);
 	free_text_later(flusher.file.path);
 	flusher.file.path = NULL;
-	/* A store in memory is open still; it is the parent's. */
+	/* A store in memory is still open, but belongs to the parent. */
 	writer_leave_statements(&flusher.writer);
 	flusher.writer.database = (struct database){ .guard = -1 };
 	flusher.failing = false;

@@ -19,7 +19,7 @@
 #define RETRY_LAST_NS (2000 * NS_PER_MS)
 #include "store/write/lifecycle.h"
 
-/* A store without a file may have so much: it takes the host's memory. */
+/* The size limit of a store without a file, because it uses the host's memory. */
 #define MEMORY_MAX_BYTES (64 << 20)
 
 struct flusher flusher = { .tempdir = { .lock = -1 } };
@@ -69,7 +69,7 @@ bool flusher_is_interrupted(void)
 	control_lock();
 	interrupted = store_control.state == STORE_STOPPING ||
 	              (store_control.pauses && store_control.state == STORE_RUNNING);
-	/* No reason to give up what is under way, nor to wait for its end. */
+	/* No reason to abandon running work, nor to wait for its end. */
 	if (store_control.reading_wanted && !interrupted)
 		flusher_start_reading();
 	control_unlock();
@@ -112,7 +112,7 @@ void flusher_set_limits(struct database_limits *limits)
 void flusher_close_file(bool last)
 {
 	if (flusher.writer.database.db) {
-		/* Readers first: the last one to close folds the log back. */
+		/* Readers first, because the last connection to close checkpoints the log. */
 		show_file(NULL, 0);
 		writer_close(&flusher.writer, last && flusher.settings_path);
 	}
@@ -224,8 +224,8 @@ bool flusher_has_current_file(void)
 	                                      database_is_at(&flusher.writer.database, flusher.file.path));
 }
 
-/* The file has another name than the process can reach: it has changed its root, or its
- * user. A file that is open can be written all the same. */
+/* The process cannot reach the file by its name, because it changed its root directory or its
+ * user. An open file can still be written. */
 static bool is_kept_elsewhere(void)
 {
 	struct settings_of_store here = { .path = flusher.file.path, .max_bytes = flusher.file.max_bytes };

@@ -16,7 +16,7 @@
 #include "store/write/writer.h"
 #include "store/written_file.h"
 
-/* The thread's own; others touch it only when there is no thread. */
+/* Belongs to the thread; others access it only when there is no thread. */
 struct flusher {
 	struct writer writer;
 	bool has_writer;
@@ -37,14 +37,14 @@ struct flusher {
 };
 extern struct flusher flusher;
 
-/* Path and limits as the settings say. A QP_ code or DATABASE_LOCKED, `*error`. */
+/* Path and limits from the settings. A QP_ code or DATABASE_LOCKED, `*error`. */
 int flusher_open_file(char **error);
 
 /* `last`: nothing more will be written to it. */
 void flusher_close_file(bool last);
 
-/* Makes sure that the file is open, and is still the one that its path names. A QP_
- * code or DATABASE_LOCKED when it cannot be had. */
+/* Ensures that the file is open, and still the one that its path names. A QP_ code, or
+ * DATABASE_LOCKED if it is not available. */
 int flusher_ensure_file(void);
 
 /* Whether the new file can be used; it exists afterwards. */
@@ -59,12 +59,12 @@ char *flusher_refusal(void);
 void flusher_take_limits(int64_t max_bytes);
 void flusher_set_limits(struct database_limits *limits);
 
-/* Whether the open file must stay open at a fork: it is in memory, or the process has given up
- * the right to open it again. */
+/* Whether the open file must stay open at a fork: it is in memory, or the process has given up the
+ * right to open it again. */
 bool flusher_keeps_file(void);
 
-/* A failure, whose sentence is taken over: it is shown, and the file is not tried again
- * before a pause that grows. */
+/* Records a failure and takes over its sentence: it is shown, and the file is not tried again
+ * before a growing pause. */
 void flusher_note_failure(char *sentence);
 
 /* Back to what a first try would find. */

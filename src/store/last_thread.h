@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Whether the first thread has ended and only queryprof's threads are there, which are `ours`. */
+/* Whether the first thread has ended and only queryprof's threads, which are `ours`, are left. */
 bool last_thread_is_ours(int ours);
 
 #endif

@@ -11,7 +11,7 @@
 #include "handler/budget.h"
 
 enum state { NONE, AWAKE, ASLEEP, ENDING };
-static uint32_t state; /* atomic, enum state, a futex. It says which thread may look */
+static uint32_t state; /* atomic, enum state, a futex. It decides which thread may check */
 static struct store_thread thread;
 
 /* So many looks with nothing to do, and it sleeps. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which thread looks at the budget (handler/budget.h). While there is little to do, it is the
- * flusher, between its waits. Above half of a limit it is a thread of the store's own, the pacer:
- * the flusher may wait for a disk, or for a processor. When there is nothing to do for a while the
- * pacer sleeps, and the flusher looks again.
+ * Which thread checks the budget (handler/budget.h). While there is little to do, it is the flusher,
+ * between its waits. Above half of a limit it is a separate thread of the store, the pacer, because
+ * the flusher may wait for a disk or a processor. If there is nothing to do for a while, the pacer
+ * sleeps, and the flusher checks again.
  */
 #ifndef QUERYPROF_STORE_PACER_H
 #define QUERYPROF_STORE_PACER_H
 
 #include <stdbool.h>
 
-/* The flusher; may start the pacer. True: there is no pacer, and the caller is to look again soon,
- * though nothing comes. */
+/* For the flusher; may start the pacer. True: there is no pacer, and the caller must check again
+ * soon, even without records. */
 bool pacer_check(void);
 
 /* The flusher, at its end: no pacer any more. */

@@ -7,7 +7,7 @@
 
 struct store_config;
 
-/* What store_init() needs of them. The path is malloc'ed; NULL: there is no memory. */
+/* The settings that store_init() needs. The path is malloc'ed; NULL: out of memory. */
 void store_settings(struct store_config *config);
 
 #endif

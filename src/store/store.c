@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's public side: configuration, waiting for the flusher, fork and exit. Work that needs
- * the writing connection is a request to the flusher thread, and the callers wait for its
- * response with a limit.
+ * The store's public side: configuration, waiting for the flusher, fork and exit. Work that needs the
+ * writing connection is a request to the flusher thread, and the callers wait for its response with a
+ * limit.
  *
  * Order of locks: the control block's, the readers'.
  */
@@ -56,8 +56,8 @@ BOUNDED_WAIT_DEFINE(between_looks, "the watch thread: the host's last thread end
 
 /* --- settings ------------------------------------------------------------------------ */
 
-/* The host may change its working directory, and SQLite would take "file:…" for a
- * URI: the path becomes absolute here. 0 or an errno value. */
+/* The path becomes absolute here, because the host may change its working directory, and SQLite
+ * would treat "file:…" as a URI. 0 or an errno value. */
 static int copy_settings(const struct store_config *config, struct settings_of_store *settings)
 {
 	*settings = (struct settings_of_store){
@@ -155,9 +155,9 @@ static struct store_thread watch;
 static sigset_t watch_starters_mask;
 static char watch_starters_name[16];
 
-/* The process ends with its last thread, which runs the host's exit handlers and writes what
- * the host's streams hold. That is this thread: it has the host's descriptors, which the
- * flusher has not. From then on it works for the host, so its statements are sampled. */
+/* The process ends with its last thread, which runs the host's exit handlers and flushes the
+ * host's streams. That is this thread, because it has the host's descriptors, unlike the flusher.
+ * From then on it works for the host, so its statements are sampled. */
 static void watch_main(void)
 {
 	for (;;) {
@@ -240,7 +240,7 @@ void store_open_ahead(void)
 {
 	char *error = NULL;
 
-	/* An error is the flusher's to report, when there is something to store. */
+	/* The flusher reports an error when there is something to store. */
 	if (own_process_is_here() && !control_epoch())
 		store_open(&error);
 	free(error);
@@ -285,7 +285,7 @@ REQUIRES(store_control.lock) static void await_drained(uint64_t target, struct w
 {
 	bool in_time = true;
 
-	/* The ring's tail says too little: what was taken may not be stored yet. */
+	/* The ring's tail is not sufficient, because records that were taken may not be stored yet. */
 	while (in_time && control_is_live() && store_control.drained < target)
 		in_time = control_wait(waiting);
 }
@@ -296,7 +296,7 @@ static bool never(void *unused)
 	return false;
 }
 
-/* The other process frees what it has stored, and tells nobody: so it is looked for every few ms. */
+/* The other process frees stored records without a notification, so poll every few ms. */
 REQUIRES(store_control.lock) static void await_other(uint64_t target, struct waiting *waiting)
 {
 	bool in_time = true;
@@ -343,7 +343,7 @@ static void drain_for_end(struct waiting *waiting)
 {
 	uint64_t target;
 
-	/* None was started, or there is none. */
+	/* None was started, or it no longer exists. */
 	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
 	    !lock_acquire_within(&store_control.lock, &waiting->bound))
 		return;
@@ -381,8 +381,7 @@ void store_leader_ends(void)
 
 /* --- end ------------------------------------------------------------------------------------- */
 
-/* False: the flusher hangs in the file system, and ends by itself or with
- * the process. */
+/* False: the flusher hangs in the file system, and ends later on its own or with the process. */
 REQUIRES(store_control.lock) static bool stop_thread(struct waiting *waiting)
 {
 	bool in_time = true;
@@ -420,8 +419,8 @@ static void shut_down(struct waiting waiting)
 {
 	bool joinable;
 
-	/* A child that came without queryprof's hooks: the lock may be held by a thread that it
-	 * does not have. */
+	/* A child that was made without queryprof's hooks: the lock may be held by a thread that
+	 * does not exist here. */
 	if (!own_process_is_here())
 		return;
 	control_lock();
@@ -477,9 +476,10 @@ void store_confine_no_more(void)
 	control_unlock();
 }
 
-/* exit() without qp_shutdown(). Other threads still run, and so do destructors of libraries that were loaded
- * after this one. What a destructor registers is called when all destructors have returned, if the handle
- * says that it belongs to no library. If one of them ends the process, what was there before it is stored. */
+/* exit() without qp_shutdown(). Other threads still run, and so do destructors of libraries that
+ * were loaded after this one. A function that a destructor registers is called after all
+ * destructors, if its handle belongs to no library. If one of them ends the process, everything
+ * before it has been stored. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
 #define FIRST_DRAIN_MS 1500
@@ -489,10 +489,11 @@ static int left_ms; /* of one limit for both; what the host's destructors take d
 
 struct first_drain {
 	struct waiting waiting;
-	uint64_t stored_ns; /* what was left of the limit when the flusher last had the file */
+	uint64_t stored_ns; /* the rest of the limit when the flusher last had the file */
 };
 
-/* The file is another process's: what has not been stored by now is stored, or handed over, at the end. */
+/* The file belongs to another process. Records that are not stored yet are stored, or handed over,
+ * at the end. */
 static bool is_locked_for_long(void *context)
 {
 	struct first_drain *drain = context;
@@ -563,8 +564,9 @@ char *store_error(void)
 
 /* --- fork -------------------------------------------------------------------------------------- */
 
-/* Between before and after all locks are held. SQLite forbids a child to use what its parent
- * opened, so nothing is open then; where that cannot be had in time, the child does without. */
+/* Between before and after all locks are held. SQLite forbids a child to use its parent's
+ * connections, so none is open then; if that cannot be achieved in time, the child works without
+ * SQLite. */
 static bool child_is_clean;
 
 ACQUIRES(store_control.lock) void store_before_fork(void)

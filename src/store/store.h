@@ -2,15 +2,13 @@
 /*
  * The trace file and the thread that fills it.
  *
- * The flusher thread drains the ring into a private SQLite file through a copy of
- * SQLite of its own (linked in, not visible outside): the host's SQLite, its
- * settings, its memory limits and its locks have no part in it. The host never
- * notices a failure: what cannot be written is counted as lost, the reason is
- * kept for system.metrics, and storing goes on when the cause has gone.
+ * The flusher thread drains the ring into a private SQLite file through its own copy of SQLite
+ * (linked in, not visible outside), independent of the host's SQLite, its settings, memory limits and
+ * locks. The host never notices a failure: records that cannot be written are counted as lost,
+ * system.metrics shows the reason, and storing continues when the cause has disappeared.
  *
- * The schema is sql/schema/store_schema.sql. All functions are safe on any thread
- * outside the handler; none is called with a lock of the host's held that the
- * flusher could need.
+ * The schema is sql/schema/store_schema.sql. All functions are safe on any thread outside the
+ * handler. Call none while holding a lock of the host that the flusher could need.
  */
 #ifndef QUERYPROF_STORE_STORE_H
 #define QUERYPROF_STORE_STORE_H
@@ -37,21 +35,21 @@ struct store_config {
 /* Before store_init(). */
 void store_set_chore(store_chore chore);
 
-/* Remembers where to store. The file comes with the first record, the flusher with
- * store_start() (store_open() makes both come at once). 0 or an errno value. */
+/* Remembers where to store. The first record makes the file, and store_start() the flusher
+ * (store_open() makes both immediately). 0 or an errno value. */
 int store_init(struct ring *ring, const struct store_config *config);
 
 /* After store_init(), before store_shutdown(). */
 bool store_is_started(void);
-/* Whether another process stores. No thread and no file of the store is here then, but for readers where SQL
- * asks for the trace file, and settings of the file have no effect. */
+/* Whether another process stores. Then the store has no thread and no file here, except for
+ * readers if SQL asks for the trace file, and settings of the file have no effect. */
 bool store_is_elsewhere(void);
 
-/* Starts the flusher thread where it does not run yet: a thread about to write
- * the first record, of the process or of a forked child, calls it before, on an
- * ordinary thread. One relaxed load once the flusher runs, so call it at every
- * query. Not done by store_init(): a process that runs no query keeps its single
- * thread. store_drain(), store_select() and store_configure() do it as well. */
+/* Starts the flusher thread if it does not run yet. A thread that is about to write the first
+ * record, of the process or of a forked child, calls this first, on an ordinary thread. It costs
+ * one relaxed load once the flusher runs, so call it at every query. store_init() does not do it,
+ * so that a process without queries keeps its single thread. store_drain(), store_select() and
+ * store_configure() do. */
 void store_start(void);
 
 /* Opens the file now, to learn of errors: 0, or a QP_ code with a message in
@@ -59,8 +57,8 @@ void store_start(void);
  * file is left as it was. */
 int store_open(char **error);
 
-/* The process is about to give up rights: a file that is not open is opened now, if it can be,
- * and is written to through what is open then. Does nothing in a child of vfork(). */
+/* The process is about to give up rights: opens the file now if possible, and later writes use the
+ * open file. Does nothing in a child of vfork(). */
 void store_open_ahead(void);
 
 /* New configuration. Records that the ring holds go to the old file first. On failure
@@ -74,23 +72,25 @@ bool store_drain(int timeout_ms);
 /* The same; false also when `wait` was given up. */
 bool store_drain_waiting(const struct store_wait *wait);
 
-/* Whether another process, or a reader, has the file: the flusher has waited for it since it last stored. */
+/* Whether another process, or a reader, has the file, so that the flusher has waited for it since
+ * it last stored. */
 bool store_waits_for_file(void);
 
-/* For _exit(), in the process itself: what is in the ring is stored within a second, or not. May be called in
- * a signal handler. */
+/* For _exit(), in the process itself: tries for a second to store the records in the ring. May be
+ * called in a signal handler. */
 void store_drain_for_exit(void);
 
-/* The process's first thread is about to end, and the process goes on. It ends with its
- * last thread, and that must not be the flusher: from now on a thread looks for that. */
+/* The process's first thread is about to end, and the process continues. It ends with its last
+ * thread, which must not be the flusher: from now on a thread watches for that. */
 void store_leader_ends(void);
 
 /* Drains, closes, and removes the private temporary file. store_init() starts
  * again. */
 void store_shutdown(void);
 
-/* Ends it as store_shutdown(), and makes no thread from then on, in forked children neither: the host forbids
- * their system calls. `why` is what store_error() returns. Where another process stores, it goes on to. */
+/* Ends the store like store_shutdown(), and prevents threads from then on, also in forked
+ * children, because the host forbids their system calls. store_error() returns `why`. If another
+ * process stores, it continues. */
 void store_confine(const char *why);
 
 /* The host did not. Before store_init(). */
@@ -99,7 +99,7 @@ void store_confine_no_more(void);
 /* The file in use (a copy, free() it), NULL when none is open. */
 char *store_path(void);
 
-/* Why storing fails now: a copy, free() it; NULL while all is well. */
+/* Why storing fails now: a copy, free() it; NULL if it works. */
 char *store_error(void);
 
 /* --- fork ----------------------------------------------------------------- */
@@ -110,7 +110,7 @@ void store_before_fork(void);
 void store_after_fork_parent(void);
 void store_after_fork_child(void);
 
-/* Before that, where another process has the ring or its parent's: the child's own. */
+/* Before that, if another process has the ring or its parent's: the child's own. */
 void store_adopt_ring_in_child(struct ring *ring);
 
 #endif

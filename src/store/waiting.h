@@ -31,8 +31,8 @@ struct waiting waiting_begin_ms(const struct bounded_wait_kind *kind, int timeou
 /* Whether the limit is over. */
 bool waiting_is_over(const struct waiting *waiting);
 
-/* Waits for the condition, a few ms at most when there is a give_up(). `lock` may be released meanwhile.
- * False: the limit is over, or give_up() said so. */
+/* Waits for the condition, at most a few ms if there is a give_up(). May release `lock` meanwhile.
+ * False: the limit has passed, or give_up() returned true. */
 bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock) REQUIRES(lock);
 
 #endif

@@ -9,8 +9,8 @@
 
 #define NS_PER_MS 1000000ll
 
-/* While samples come. A sync is followed by a pause this many times as long as it took, too: a slow disk has
- * the host's own work to do. */
+/* While samples arrive. After a sync there is also a pause of this many times its duration,
+ * because a slow disk has the host's own work to do. */
 #define SYNC_INTERVAL_NS (10000 * NS_PER_MS)
 #define SYNC_PAUSE 10
 

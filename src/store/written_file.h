@@ -18,17 +18,17 @@ struct written_file {
 	int64_t sync_at_ns; /* no sync before, while more comes */
 };
 
-/* Whether the file is over its bound although it was trimmed: a reader holds an old state, so that the log
- * cannot start again. A file from before the bound was lowered is larger, too, but takes samples into its
- * free pages while it is made smaller: all samples were lost there once. `*bytes`: its size. */
+/* Whether the file exceeds its limit although it was trimmed: a reader holds an old snapshot, so
+ * the log cannot restart. After the limit was lowered, a file is larger, too, but takes samples
+ * into its free pages while it shrinks. (Without this distinction all samples were once lost.)
+ * `*bytes`: its size. */
 bool written_file_is_over_bound(const struct written_file *file, struct writer *writer, int64_t *bytes);
 
-/* Stored rows are to survive the machine. `is_last`: nothing more comes for now. False: it cannot be synced,
- * and errno says why. */
+/* Makes stored rows durable. `is_last`: nothing more comes for now. False: it cannot be synced;
+ * errno has the reason. */
 bool written_file_sync(struct written_file *file, struct writer *writer, bool is_last);
 
-/* When work is due again that began at `start`: it pauses `times` as long as it took, and at least `least`.
- */
+/* When work that began at `start` is due again: after a pause of `times` its duration, at least `least`. */
 int64_t next_turn(int64_t start, int64_t times, int64_t least);
 
 #endif

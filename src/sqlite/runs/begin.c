@@ -39,7 +39,7 @@ HOT_INLINE void read_at_start(struct run *run)
 		scan_counts_begin(run);
 }
 
-/* A tag has the periods, too: another one is pushed. */
+/* A tag also has the periods, so another one is pushed. */
 static void copy_settings(struct run *run)
 {
 	const struct session_settings *from = &run->session->settings;
@@ -64,7 +64,7 @@ HOT_INLINE bool is_same_text(const struct run *run, const sqlite3_api_routines *
 	return text && text == run->query.text && query_is_marked(&run->query);
 }
 
-/* The statement's run that has ended, if it is that of this very statement. */
+/* The statement's ended run, if it belongs to this very statement. */
 static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
 {
 	struct run *run;
@@ -111,8 +111,8 @@ HOT_INLINE void start(struct run *run)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 }
 
-/* Finds the statement's values that are read where they lie: its counters, and, by the handler, which
- * opcode it executes. */
+/* Finds the statement's values that are read in place: its counters and, for the handler, the
+ * running opcode. */
 static void find_statement_places(struct run *run)
 {
 	const struct opcode_library *opcodes = opcode_library(run->session->library);
@@ -128,7 +128,7 @@ static void find_statement_places(struct run *run)
 static void start_query(struct run *run, struct thread *thread)
 {
 	query_start(&run->query, thread);
-	/* Relaxed: what is set now counts for the next run. */
+	/* Relaxed: a change now takes effect at the next run. */
 	run->query.counts.labels = __atomic_load_n(&run->session->label_number, __ATOMIC_RELAXED);
 }
 
@@ -206,9 +206,8 @@ void runs_name_anew(struct run *run)
 	run->statement = find_statement(run, sqlite3_sql(run->stmt), run->stmt);
 }
 
-/* Its number may be another's since the run ended before. And a statement that has executed less
- * than then is another one, which was prepared unseen; or the host has reset the
- * counter. */
+/* Its number may belong to another run that ended before. And a statement that has executed less
+ * than before is another one, whose preparation was not seen; or the host has reset the counter. */
 HOT_INLINE void name_again(struct run *run)
 {
 	read_at_start(run);
@@ -233,7 +232,7 @@ void runs_describe(struct run *run)
 	query_show(&run->query);
 }
 
-/* The settings that it has copied want samples, as those of every run that begins. */
+/* Its copied settings enable samples, as for every run that begins. */
 HOT_PATH struct run *runs_begin_again(struct run *run, struct session *session,
                                       const sqlite3_api_routines *api, uint64_t owner, struct thread *thread)
 {
@@ -258,7 +257,7 @@ void runs_announce_operation(struct run *run, const char *label)
 {
 	size_t size = strlen(label);
 
-	/* A long name is cut, the end of the call is there. */
+	/* A long name is cut, but the end of the call is kept. */
 	if (size >= sizeof(run->label))
 		size = sizeof(run->label) - 2;
 	memcpy(run->label, label, size);
@@ -360,10 +359,10 @@ void run_move(struct run *run, const void *key)
 		runs_release(run);
 		return;
 	}
-	/* No handler counts in it now: it has no tag. */
+	/* No handler counts in it now, because it has no tag. */
 	query_hide(&run->query);
 	query_hand_over(&moved->query, &run->query);
-	run->query.span.id = 0; /* the other's now */
+	run->query.span.id = 0; /* now belongs to the other one */
 	move_texts(moved, run);
 	runs_free(run); /* its place; the run itself stays open */
 	if (runs_is_preparation(moved))

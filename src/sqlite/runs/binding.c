@@ -42,7 +42,7 @@ static void end_bound(void *session)
 	session_end(session);
 }
 
-/* SQLite ends the session with the connection, or at once, where it has no memory. */
+/* SQLite ends the session with the connection, or immediately if it has no memory. */
 static int bind_session(struct session *session, sqlite3 *db)
 {
 	char name[64];

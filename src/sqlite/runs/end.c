@@ -43,8 +43,8 @@ static void add_counters(struct query_work *work, struct run *run)
 
 #define EXPANDED_MAX 65536
 
-/* The statement with the values that were bound to it, if it is not too long: a value
- * may be a blob of a gigabyte, so SQLite gets a lower limit for the moment. */
+/* The statement with its bound values, if it is not too long: a value may be a blob of a gigabyte,
+ * so SQLite gets a lower limit temporarily. */
 static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
 {
 	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
@@ -57,8 +57,8 @@ static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
 	return text;
 }
 
-/* SQLite has no message yet for what the caller gave up, nor one of a connection that is
- * closed, and the connection of an operation may be gone. */
+/* SQLite has no message yet for a run that the caller abandoned, nor for a closed connection, and
+ * the connection of an operation may be freed. */
 static bool has_error(const struct run *run, int rc, bool is_locked)
 {
 	return rc != SQLITE_ABORT && run->kind == RUN_STATEMENT && is_locked &&
@@ -102,8 +102,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 
 	end.call_stack_size = run_caller(run, &end.call_stack);
 	if (run->stmt && is_locked) {
-		/* Not as it was when the run began: SQLite has another copy when it has prepared the
-		 * statement anew. */
+		/* Reads the SQL again, because re-preparing replaces SQLite's copy. */
 		end.query = sqlite3_sql(run->stmt);
 		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && query_has_samples(&run->query))
@@ -139,7 +138,7 @@ static void count(struct run *run, const struct thread *thread, const struct que
 	struct statement_run counted;
 
 	query_sums(&run->query, run->prepared ? NULL : work, &counted);
-	if (!run->stmt) { /* its text is the host's, or the run's own */
+	if (!run->stmt) { /* its text belongs to the host, or to the run itself */
 		runs_name_statement(run, NULL);
 	} else if (work && work->reprepares) {
 		runs_name_anew(run);
@@ -160,7 +159,7 @@ static bool is_failure(int rc)
 	return rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
 }
 
-/* `run` is a statement's. False: it has more to be counted than most. */
+/* `run` belongs to a statement. False: it has more to count than most. */
 HOT_INLINE bool count_plain(struct run *run, const struct thread *thread, int rc)
 {
 	int values[STATEMENT_COUNTERS];
@@ -203,7 +202,7 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 	run_caller_forget(run);
 }
 
-/* Most runs are counted, and that is all. `has_stepped`: it is a statement's, and was more than prepared. */
+/* Most runs are only counted. `has_stepped`: it belongs to a statement, and was more than prepared. */
 HOT_INLINE void record(struct run *run, const struct run_result *result, bool has_stepped)
 {
 	bool is_counted = has_stepped && count_plain(run, result->thread, result->rc);
@@ -230,7 +229,8 @@ static bool is_to_be_read(struct run *run, bool is_covered)
 	       (runs_is_of_session(run, session) && session->db && (is_covered || runs_claim_end(run)));
 }
 
-/* The locks and the transaction are the connection's, whose mutex another thread has in a wait for it. */
+/* The locks and the transaction belong to the connection, whose mutex another thread holds while
+ * it waits for a lock. */
 static void end_locks(const struct run *run, const struct run_result *result, bool is_there)
 {
 	struct session *session = run->session;
@@ -271,8 +271,8 @@ static __attribute__((noinline)) void end_any(struct run *run, struct run_result
 		end_executed(run, result, is_inside);
 }
 
-/* Whether end_any() would do no more than end_plain(), which is for nearly all runs: a later one of a
- * statement, that has not waited for a lock. The session is the thread's now. */
+/* Whether end_any() would do no more than end_plain(), as for nearly all runs: a later run of a
+ * statement that has not waited for a lock. The thread has the session now. */
 HOT_INLINE bool is_plain(const struct run *run, const struct session *session, const struct thread *thread)
 {
 	/* A kept run is a statement's, and has a text. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's waits for a connection's mutex outside of runs. Hosts enter that mutex by hand, or call
- * functions of SQLite that enter it and that have no run (to bind a value). Each wait is a run of its own.
+ * The host's waits for a connection's mutex outside runs. Hosts enter that mutex themselves, or call
+ * functions of SQLite that enter it and have no run (to bind a value). Each wait is a run of its own.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_MUTEX_WAIT_H
 #define QUERYPROF_SQLITE_RUNS_MUTEX_WAIT_H

@@ -50,7 +50,7 @@ static void begin(struct run_call *call, struct session *session, enum run_kind 
 	run_call_begin(call, (struct run_begin){ .session = session, .thread = thread, .kind = kind });
 }
 
-/* The file name is SQLite's, and copied under the mutex. */
+/* The file name belongs to SQLite, and is copied under the mutex. */
 static void describe(struct run_call *call, sqlite3 *db, const char *label, const char *schema)
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(db);
@@ -88,7 +88,7 @@ static bool leave_run(struct run_call *call)
 	return true;
 }
 
-/* A close that had nothing to do is no line, and is not counted. */
+/* A close without work has no row, and is not counted. */
 #define CLOSE_MIN_NS 1000000
 
 static void end(struct run_call *call, int rc)
@@ -154,7 +154,7 @@ void operation_begin_wait(struct run_call *call, const void *mutex, const void *
 	begin(call, session, RUN_WAIT);
 	if (!call->run)
 		return;
-	/* The session is held now. It was another one's until then, if so. */
+	/* The session is now held. If another one was held, it was so until then. */
 	if (__atomic_load_n(&session->mutex, __ATOMIC_RELAXED) != mutex)
 		call->run->settings.log = false;
 	runs_announce_operation(call->run, "sqlite3_mutex_enter()");
@@ -188,7 +188,7 @@ void operation_used(struct run_call *call)
 	call_leave(&call->call);
 }
 
-/* Inside of another run, too, and where nothing is sampled any more: the handle goes. */
+/* Also inside another run, and if nothing is sampled any more, because the handle is freed. */
 void operation_finish(struct run_call *call, const struct host_library *library, const void *handle,
                       const void *frame)
 {

@@ -27,9 +27,9 @@ struct operation_text {
 	const char *table, *column;
 };
 
-/* Around a call: what it does on `db` belongs to a new run. Either operation_end() follows
- * with the result, and the run ends, or operation_opened(): what was made, a backup or a
- * blob, carries on with the run; NULL: the call has failed with `rc`. */
+/* Enclose a call whose work on `db` belongs to a new run. Then either operation_end() follows with
+ * the result, and the run ends, or operation_opened(): the new object, a backup or a blob, keeps
+ * the run; NULL: the call has failed with `rc`. */
 void operation_begin(struct run_call *call, const struct host_library *library, sqlite3 *db,
                      const struct operation_text *text, const void *frame);
 void operation_opened(struct run_call *call, const void *handle, int rc);
@@ -44,9 +44,9 @@ void operation_end_exec(struct run_call *call, int rc);
  * the mutex. */
 void operation_begin_wait(struct run_call *call, const void *mutex, const void *frame);
 
-/* Around a call that works on a handle: operation_used() must follow. Around the one that
- * frees it: operation_end(). From the beginning of that one the handle is not known any
- * more, as its address may be another one's before the call returns. */
+/* Enclose a call that works on a handle: operation_used() must follow. For the call that frees it:
+ * operation_end(). From its beginning the handle is unknown, because its address may belong to
+ * another object before the call returns. */
 void operation_use(struct run_call *call, const struct host_library *library, const void *handle,
                    const void *frame);
 void operation_used(struct run_call *call);

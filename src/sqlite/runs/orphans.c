@@ -37,8 +37,8 @@ static bool is_same(const struct nested *a, const struct nested *b)
 	return a->outer == b->outer && a->frame == b->frame && a->frame_return == b->frame_return;
 }
 
-/* Whether the walk went past the slot's frame without meeting it. A frame that it did not reach, or that
- * lies on another stack, may still be there. */
+/* Whether the walk passed the slot's frame without meeting it. A frame that it did not reach, or
+ * on another stack, may still exist. */
 static bool is_passed(const struct call_slot *slot, const struct orphan_walk *walk,
                       const struct unwind_result *result, const struct unwind_stack *stack)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of the host that a longjmp left, where nothing has been written over their frames.
+ * Calls of the host that a longjmp left, whose frames have not been overwritten.
  *
- * Code that runs further down on the stack, with the words of such a frame in a gap of its own,
- * seems to be inside of the call (handler/running.h). Only the stack shows: code that unwinds it
- * passes the frame or does not meet it.
+ * Code further down on the stack, with the words of such a frame in a gap of its own frame, seems to
+ * be inside the call (handler/running.h). Only the stack decides: unwinding that code passes the
+ * frame or does not meet it.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_ORPHANS_H
 #define QUERYPROF_SQLITE_RUNS_ORPHANS_H

@@ -23,7 +23,7 @@ static void disown(struct run *run, const sqlite3 *db)
 	query_hide(&run->query);
 	thread = run->tag_thread;
 	if (!thread)
-		return; /* nested: the samples are the outermost one's */
+		return; /* nested: the samples belong to the outermost one */
 	query_withdraw(&run->query);
 	runs_pop(run);
 	runs_push(run, thread, run->tag_frame);
@@ -38,7 +38,7 @@ void own_statements_disown_prepared(const sqlite3 *db)
 {
 	struct run *run = find_run(__builtin_frame_address(0));
 
-	/* Inside a step of another statement what is prepared has no run. */
+	/* Inside a step of another statement, a preparation has no run. */
 	if (run && runs_is_preparation(run))
 		disown(run, db);
 }

@@ -62,8 +62,8 @@ void recording_closing(const struct host_library *library, sqlite3 *db, bool eve
 
 	if (!session)
 		return;
-	/* Whether the connection goes now, only SQLite knows: the statements that are left may be those of
-	 * its virtual tables (R-Tree, FTS), which go with these. */
+	/* Only SQLite knows whether it frees the connection now: the remaining statements may be
+	 * those of its virtual tables (R-Tree, FTS), which are freed with it. */
 	if (host_api(library)->next_stmt(db, NULL))
 		session_bind_closing(session, db, even_with_statements);
 	else if (!session->bound)

@@ -20,8 +20,7 @@ struct session *session_follow(sqlite3 *db);
  * open: NULL if it was closed. */
 struct session *recording_meets(const struct host_library *library, sqlite3 *db);
 
-/* The host is about to close the connection: a recorded session ends now, or with the
- * connection. */
+/* The host is about to close the connection: a recorded session ends now, or with the connection. */
 void recording_closing(const struct host_library *library, sqlite3 *db, bool even_with_statements);
 
 #endif

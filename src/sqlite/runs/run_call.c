@@ -75,7 +75,7 @@ void run_call_leave(struct run_call *call, struct thread *thread)
 	if (thread)
 		query_leave(&call->run->query, thread);
 	if (call->is_nested) {
-		/* It may have been lost, and its slot may be another one's. */
+		/* It may have been lost, and its slot may belong to another run. */
 		if (outermost->key.lo == call->outermost.lo && outermost->key.hi == call->outermost.hi)
 			add_counts(call, &outermost->counts);
 		if (thread)

@@ -4,9 +4,9 @@
  *
  * Any call: struct run_call.
  *
- * A hot call: on a statement that the thread worked for of late, its next row, its reset, or its next run, of
- * a thread that is in no other call, and on a session that is private to it. Nearly all steps of all hosts
- * are such calls, so nothing is looked up, and what the calls before have left is used again: the thread's
+ * A hot call: the next row, the reset or the next run of a statement that the thread recently worked
+ * for. The thread is in no other call, and the session is private to it. Nearly all steps of all
+ * hosts are such calls, so nothing is looked up, and they reuse what earlier calls left: the thread's
  * slot among its calls (calling.h), its tag (timers/push.h), and the run.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_RUN_CALL_H
@@ -27,14 +27,14 @@
 
 /* --- any call ----------------------------------------------------------------------------- */
 
-/* A call that works for a run; on the wrapper's frame. `frame` is the wrapper's, `caller` the
- * code that calls SQLite. */
+/* A call that works for a run; on the wrapper's frame. `frame` is the wrapper's, `caller` the code
+ * that calls SQLite. */
 struct run_call {
 	struct call call;
 	struct run *run; /* NULL: none */
 	bool is_nested;  /* inside another run, which has the samples */
-	/* The connection's, held until the end of the call: so no other thread frees what is
-	 * read then. */
+	/* The connection's mutex, held until the end of the call, so that no other thread frees
+	 * what is read then. */
 	sqlite3_mutex *mutex;
 	/* The outermost run had these at the beginning. */
 	struct query_key outermost;
@@ -42,12 +42,12 @@ struct run_call {
 	struct lock_around lock_around;
 };
 
-/* The call begins a run, which may be inside of others, and works for it. Its number is the call's. False:
- * there is no room. */
+/* The call begins a run, possibly inside others, and works for it. The call's number becomes the
+ * run's owner. False: no space. */
 bool run_call_begin(struct run_call *call, struct run_begin how);
 
-/* It works for a run, whose clocks the caller starts, and does so no longer. `thread` NULL: it is not
- * sampled any more. */
+/* It begins to work for a run, whose clocks the caller starts, and stops. `thread` NULL: it is no
+ * longer sampled. */
 void run_call_enter(struct run_call *call, struct run *run, struct thread *thread);
 void run_call_leave(struct run_call *call, struct thread *thread);
 
@@ -57,7 +57,7 @@ static inline void run_call_end(struct run_call *call, struct thread *thread, in
 	run_end(call->run, (struct run_result){ thread, rc, .is_locked = call->mutex != NULL });
 }
 
-/* The call on the run's statement has returned `rc`: the run stays open behind a row, or ends. */
+/* The call on the run's statement has returned `rc`: the run stays open after a row, or ends. */
 void run_call_return(struct run_call *call, int rc);
 
 /* --- a hot call ---------------------------------------------------------------------------- */
@@ -70,8 +70,8 @@ struct hot_call {
 	uint64_t number;
 };
 
-/* While the session is private. The run is the call's then, and its clocks run. A statement that was freed
- * unseen leaves another one at its address, which is not in the middle of a run. */
+/* While the session is private. Then the call owns the run, whose clocks are running. If a
+ * statement was freed unseen, another one at its address is not in the middle of a run. */
 HOT_INLINE bool hot_call_acquire(const struct hot_call *call, struct session *session,
                                  const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
 {
@@ -117,7 +117,7 @@ HOT_INLINE void hot_call_release_slot(struct calling *calling)
 	calling->used = 0;
 }
 
-/* `may_begin`: the run may begin anew. False: it is not a hot call. */
+/* `may_begin`: the run may begin again. False: it is not a hot call. */
 HOT_INLINE bool hot_call_enter(struct hot_call *call, const struct host_library *library, sqlite3_stmt *stmt,
                                const void *frame, bool may_begin)
 {
@@ -145,10 +145,11 @@ HOT_INLINE bool hot_call_enter(struct hot_call *call, const struct host_library 
 	return true;
 }
 
-/* Ends a call that hot_call_enter() let in. False: the thread is not where hot_call_enter() left it, since a
- * coroutine of the host or a signal handler that jumped may have changed everything; the call ends as
- * any other does (hot_call_spill). Not inlined: the call may end on another thread than it began on, and the
- * caller may have kept the first one's thread pointer. */
+/* Ends a call that hot_call_enter() accepted. False: the thread is not in the state in which
+ * hot_call_enter() left it, because a coroutine of the host or a signal handler that jumped may
+ * have changed everything; the call ends like any other (hot_call_spill). Not inlined: the call
+ * may end on another thread than it began on, and the caller may have kept the first one's thread
+ * pointer. */
 bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
 
 /* The same call, as any other. */

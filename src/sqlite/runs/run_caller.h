@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the application called SQLite for a run: the call stack of its language (interpreter/call_stack.h) at
- * the end of the first call in which the run had a sample, or else of its last call. A reset, which may come
- * from a destructor far from the query, is not asked.
+ * Where the application called SQLite for a run: the call stack of its language
+ * (interpreter/call_stack.h) at the end of the first call in which the run had a sample, or else of
+ * its last call. A reset is not used, because it may come from a destructor far from the query.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_RUN_CALLER_H
 #define QUERYPROF_SQLITE_RUNS_RUN_CALLER_H
@@ -10,7 +10,7 @@
 #include "base/hot_path.h"
 #include "sqlite/runs/runs.h"
 
-/* In a call of the host that works for the run, which is the call's, after SQLite has returned. */
+/* In a call of the host that works for the run and owns it, after SQLite has returned. */
 COLD_PATH void run_caller_read(struct run *run);
 
 /* The run's record has it. */

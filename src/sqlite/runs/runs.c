@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of runs is one of its own: every step looks in it, and any thread adds and frees a run without a
- * lock. A statement may have several runs, all in one window, so nothing is left behind that a search has to
+ * The table of runs is special: every step searches it, and any thread adds and frees a run without a
+ * lock. A statement may have several runs, all in one window, so a search has no deleted entries to
  * pass.
  */
 #include "sqlite/runs/runs.h"
@@ -23,11 +23,11 @@
 #include "timers/quiesce.h"
 
 #define RUNS 8192u          /* a power of two */
-#define WINDOW 16u          /* slots in which a statement may stand */
+#define WINDOW 16u          /* slots in which a statement may be */
 #define KEPT_MAX (RUNS / 4) /* the open ones need room */
 
 struct run_table {
-	const void *keys[RUNS]; /* apart from the runs: a window is two cache lines */
+	const void *keys[RUNS]; /* separate from the runs: a window is two cache lines */
 	struct run runs[RUNS];
 };
 
@@ -135,7 +135,7 @@ void runs_free(struct run *run)
 	}
 	__atomic_store_n(&run->mutex_owner, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->owner, RUN_FREE, __ATOMIC_RELAXED);
-	/* Release: the next one finds the slot as it is left. */
+	/* Release: the next owner finds the slot in its final state. */
 	__atomic_store_n(runs_key(run), NULL, __ATOMIC_RELEASE);
 }
 
@@ -198,7 +198,7 @@ static void wait_for_end(const struct run *run, uint64_t owner)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_end);
 
-	/* Acquire: what it has read, it has read before. */
+	/* Acquire: its reads happened before. */
 	while (__atomic_load_n(&run->owner, __ATOMIC_ACQUIRE) == owner && bounded_wait_nap(&wait, 0))
 		;
 }
@@ -214,8 +214,8 @@ void runs_statement_goes(const sqlite3_stmt *stmt)
 
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != stmt)
 			continue;
-		/* This call has the statement: the run can only end meanwhile. Sequentially consistent, like
-		 * in runs_claim_end(): one of the two calls sees the other's flag. */
+		/* This call has the statement: the run can only end meanwhile. Sequentially
+		 * consistent, as in runs_claim_end(): one of the two calls sees the other's flag. */
 		while (owner > RUN_OPEN && !(owner & OWNER_FLAGS) &&
 		       !__atomic_compare_exchange_n(&run->owner, &owner, owner | OWNER_GONE, false,
 		                                    __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
@@ -375,7 +375,7 @@ void runs_push_anew(struct run *run, struct thread *thread, const void *frame)
 	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
 	tag.off_cpu_period_ns = run->own ? 0 : run->settings.off_cpu_period_ns;
-	run->tag_slot = run->own ? NULL : thread; /* the profiler's own have no key to push again */
+	run->tag_slot = run->own ? NULL : thread; /* queryprof's own have no key to push again */
 	run->tag = sampler_push(thread, &tag);
 }
 

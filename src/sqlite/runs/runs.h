@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs: one run of a statement, from its first step to its end (done, an error, reset or
- * finalize), or one operation without a statement (operations.h). The open ones stand in a
- * table that is never unmapped: the handler counts in it, on whatever thread the statement
- * is stepped.
+ * Runs: one run of a statement, from its first step to its end (done, an error, reset or finalize),
+ * or one operation without a statement (operations.h). The open ones are in a table that is never
+ * unmapped, because the handler counts in it, on whatever thread the statement is stepped.
  *
- * A statement's run that has ended stays in the table, up to a number of them, until the
- * statement is finalized: where that runs again nothing of it has to be found out anew.
+ * A limited number of ended runs stays in the table until their statements are finalized, so that
+ * nothing must be looked up when the statement runs again.
  *
- * A run belongs to the call that is inside of it: `owner` is the call's number. Only the
- * owner changes the run or ends it. A call finds an open run by its statement or handle and
- * takes it, if no other call has it, with one compare-and-swap; so two threads may step one
- * statement, and a statement may be reset inside its own step.
+ * A run belongs to the call that is inside it: `owner` is the call's number. Only the owner changes
+ * the run or ends it. A call finds an open run by its statement or handle and takes it with one
+ * compare-and-swap, if no other call has it; so two threads may step one statement, and a statement
+ * may be reset inside its own step.
  *
- * A run copies the settings of its session that it needs when it begins, and it holds the
- * session, unless that is private to one thread (session_enter_private()): then the thread
- * takes and gives back its runs by ordinary stores.
+ * A run copies the settings of its session that it needs when it begins, and it holds the session,
+ * unless that is private to one thread (session_enter_private()). Then the thread takes and releases
+ * its runs by ordinary stores.
  *
- * A run reads SQLite's objects in a call that has the statement. SQLite lets
- * another thread finalize the statement as soon as the real call has returned. The private
- * thread is waited for. A call that finds at its end that the session has become shared agrees
- * with that thread in the word of the owner: the call sets OWNER_ENDS before it reads, and the
- * thread that finalizes waits for the end; or that thread has set OWNER_GONE before, and the
- * call reads nothing. Meanwhile it never waits for the connection's mutex, as the other thread
- * may hold it. A call that begins on a shared session holds the mutex from its beginning to
- * its end instead: so the error message that it reads is its own.
+ * A run reads SQLite's objects in a call that has the statement. SQLite lets another thread finalize
+ * the statement as soon as the real call has returned, but it waits for the private thread. A call
+ * that finds at its end that the session has become shared agrees with the finalizing thread through
+ * the owner's word: either the call sets OWNER_ENDS before it reads, and the other thread waits for
+ * the end; or the other thread has set OWNER_GONE before, and the call reads nothing. Meanwhile the
+ * call never waits for the connection's mutex, because the other thread may hold it. A call that
+ * begins on a shared session instead holds the mutex from its beginning to its end, so the error
+ * message that it reads is its own.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_RUNS_H
 #define QUERYPROF_SQLITE_RUNS_RUNS_H
@@ -69,9 +68,9 @@ struct run {
 	uint64_t owner;     /* atomic: RUN_FREE, RUN_OPEN, RUN_ENDED, or the number of a call and flags */
 	sqlite3_stmt *stmt; /* atomic; NULL while it is being prepared, and for operations */
 	struct session *session;
-	/* Where its tag stands; tag_thread NULL: nowhere. */
+	/* The place of its tag; tag_thread NULL: none. */
 	struct thread *tag_thread;
-	struct thread *tag_slot; /* where it stood last, as `tag`, and may stand again; NULL: nowhere */
+	struct thread *tag_slot; /* its last place, like `tag`, which it may use again; NULL: none */
 	uint64_t tag;
 	uint64_t statement; /* as statement_stats_find() has it, 0: not known yet */
 	bool is_private;    /* atomic: counted in the session's private_runs, does not hold it */
@@ -89,7 +88,7 @@ struct run {
 	struct run_caller *caller; /* run_caller.h; NULL: not read */
 	int at_start[STATEMENT_COUNTERS];
 	int vm_steps;                    /* of them at the end of the run before */
-	char *database;                  /* of an operation, NULL: the session's */
+	char *database;                  /* of an operation, NULL: that of the session */
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
 	char label[128];                 /* "", or the text of an operation */
 };
@@ -104,12 +103,12 @@ struct run {
 #define OWNER_GONE 2ull /* the statement is being finalized by another call */
 #define OWNER_FLAGS (OWNER_ENDS | OWNER_GONE)
 
-/* The open run of a statement or handle. NULL: none, or, `*is_busy`, another call is inside
- * of it. The run is the call's then. */
+/* The open run of a statement or handle. NULL: none, or, with `*is_busy`, another call is inside
+ * it. The caller owns the run then. */
 struct run *runs_acquire(const void *key, uint64_t owner, bool *is_busy);
 
-/* The session of that run, NULL: it is another statement's, or not private. The run may have
- * ended. */
+/* The session of that run, NULL: it belongs to another statement, or is not private. The run may
+ * have ended. */
 static inline struct session *runs_guess_session(const struct run *run, const sqlite3_stmt *stmt)
 {
 	/* Relaxed: runs_acquire_private() checks again. */
@@ -119,8 +118,8 @@ static inline struct session *runs_guess_session(const struct run *run, const sq
 	               : NULL;
 }
 
-/* Whether the run's session is this one: its memory may be another session's by now, where the
- * run does not hold it. */
+/* Whether the run's session is this one: if the run does not hold it, its memory may belong to
+ * another session now. */
 static inline bool runs_is_of_session(const struct run *run, const struct session *session)
 {
 	return run->query.session == session->number;
@@ -151,7 +150,7 @@ static inline bool runs_is_preparation(const struct run *run)
 	return run->kind == RUN_STATEMENT && !run->stmt;
 }
 
-/* Whether the run is still the call's: it may have been lost meanwhile. */
+/* Whether the call still owns the run, which may have been lost meanwhile. */
 static inline bool runs_is_own(const struct run *run, uint64_t owner)
 {
 	return (__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & ~OWNER_FLAGS) == owner;
@@ -168,7 +167,7 @@ static inline void runs_give_back(struct run *run)
 		runs_lose(run, owner);
 }
 
-/* The same for the run of a statement that `thread` has stepped; NULL: it is not sampled any more. */
+/* The same for the run of a statement that `thread` has stepped; NULL: it is no longer sampled. */
 static inline void runs_give_back_private(struct run *run, const struct thread *thread)
 {
 	struct session *session = run->session;
@@ -191,8 +190,8 @@ static inline bool runs_has_ended(const struct run *run)
  * any more. */
 void runs_drop_ended(const sqlite3_stmt *stmt);
 
-/* Parts of the table, for begin.c. A free run for the key, or for none (NULL); NULL: there is
- * no room, which is counted. */
+/* Parts of the table, for begin.c. A free run for the key, or for none (NULL). NULL: the table is
+ * full, which is counted. */
 struct run *runs_claim(const void *key, uint64_t owner);
 void runs_free(struct run *run);
 
@@ -236,30 +235,29 @@ static inline void runs_push(struct run *run, struct thread *thread, const void 
 	}
 }
 
-/* Whether the statement is there until the run is released. False: another thread finalizes it. */
+/* Whether the statement exists until the run is released. False: another thread finalizes it. */
 bool runs_claim_end(struct run *run);
 
-/* Whether the settings that the run has copied are those of the session, which is the run's. */
+/* Whether the settings that the run has copied are still those of its session. */
 static inline bool runs_has_settings_of(const struct run *run, const struct session *session)
 {
-	/* Relaxed: a change on another thread may come a run later. */
+	/* Relaxed: a change on another thread may take effect a run later. */
 	return run->settings.version == __atomic_load_n(&session->settings_version, __ATOMIC_RELAXED);
 }
 
-/* Ends a run without a line. The other one lets it stay for its statement, which is there, if it
- * can: `is_inside`, the session is private now. */
+/* Ends a run without a row. The other one keeps it for its statement, which still exists, if
+ * possible: `is_inside`, the session is private now. */
 void runs_release(struct run *run);
 void runs_keep(struct run *run, bool is_inside);
 
-/* The session has ended: so do its runs, without a line, but for those that a call is
- * inside of. */
+/* The session has ended, and so do its runs, without a row, except those that a call is inside. */
 void runs_forget(struct session *session);
 
 enum run_counter {
 	RUNS_STARTED,
 	RUNS_LOGGED,    /* records handed to the ring */
 	RUNS_LOST,      /* ended unseen, without a line in the log */
-	RUNS_UNTRACKED, /* more statements open at once than can be followed */
+	RUNS_UNTRACKED, /* more open statements at the same time than can be followed */
 	RUNS_COUNTERS,
 };
 void runs_count(enum run_counter which);

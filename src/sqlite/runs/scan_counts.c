@@ -49,7 +49,7 @@ void scan_counts_begin(struct run *run)
 		read_counts(status, run->stmt, run->scans);
 }
 
-/* False: the counts do not follow from each other, as the host has reset them. */
+/* False: the counts are inconsistent, because the host has reset them. */
 static bool write_rows(const struct scan_counts *from, const struct scan_counts *to, struct loop_row *row)
 {
 	for (int i = 0; i < to->count; i++) {

@@ -13,7 +13,8 @@
 /* The run's statement begins. */
 void scan_counts_begin(struct run *run);
 
-/* And has ended; it is there. `is_anew`: SQLite has prepared it in this run, and its counts began at 0. */
+/* And has ended; the statement exists. `is_anew`: SQLite prepared it again in this run, and its
+ * counts began at 0. */
 void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew);
 
 #endif

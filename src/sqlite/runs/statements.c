@@ -66,7 +66,7 @@ static struct run *continue_run(struct run_call *step, const struct session *ses
 	return run;
 }
 
-/* False: the run ended unseen. */
+/* False: the end of the run was not seen. */
 static bool describe_continued(struct run *run)
 {
 	if (!runs_is_current(run))
@@ -99,7 +99,7 @@ static void step_session(struct run_call *step, struct session *session, sqlite3
 	if (!step->call.running)
 		opcode_library_learn(session->library, thread);
 	is_private = session_enter_private(session, thread->id);
-	/* The clocks run, and the tag is there, while another thread has the connection. */
+	/* The clocks run, and the tag exists, while another thread has the connection. */
 	run = has_runs ? continue_run(step, session, stmt, thread, &is_busy) : NULL;
 	if (is_busy) {
 		runs_count(RUNS_UNTRACKED); /* another thread steps it, too */
@@ -157,8 +157,8 @@ void statement_step_end_any(struct run_call *step, int rc)
 
 /* --- resets and ends -------------------------------------------------------------------- */
 
-/* The session of a statement that may have a run to end, NULL: it has none. `goes`: or a run that
- * has ended and is kept. */
+/* The session of a statement that may have a run to end, NULL: it has none. `goes`: or an ended
+ * run that is kept. */
 static struct session *session_to_end(const struct host_library *library, sqlite3_stmt *stmt, bool goes)
 {
 	struct calling *calling = calling_current;
@@ -234,7 +234,7 @@ static int reset_and_end(struct run_call *call, statement_reset_function *reset)
 	return rc;
 }
 
-/* Some hosts (node:sqlite) reset before the first step, too: the preparation goes on. */
+/* Some hosts (node:sqlite) also reset before the first step, which does not end the preparation. */
 static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_reset_function *reset)
 {
 	int rc = reset(stmt);
@@ -343,10 +343,10 @@ void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt)
 
 /* --- preparing ------------------------------------------------------------ */
 
-/* SQLite reads the schema, waits for its lock, parses and plans: that is the query's
- * time, too, and may be most of it. A run of its own, which the statement's first
- * step goes on with; it is kept only if it is worth a line already, so that a cached
- * statement does not start at its preparation hours ago. */
+/* SQLite reads the schema, waits for its lock, parses and plans. That is part of the query's time,
+ * and may be most of it. It is a run of its own, which the statement's first step continues; it is
+ * kept only if it is already worth a row, so that a cached statement does not start at its
+ * preparation hours ago. */
 void statement_prepare_begin(struct run_call *prepare, const struct host_library *library, sqlite3 *db,
                              const char *text, const void *frame)
 {

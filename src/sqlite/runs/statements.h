@@ -2,12 +2,11 @@
 /*
  * The host's calls that prepare, step, reset and finalize statements.
  *
- * All that runs inside a statement's steps belongs to it: its samples are the statement's.
- * SQL that SQLite itself runs there (triggers, FTS5, VACUUM) has no runs of its own. SQL
- * that the host's code runs there (its functions and virtual tables) has runs of its
- * own besides, which name the outermost as their initial query: they are not sampled
- * under their own name, but have their exact times, and know how many of the outer
- * one's samples were taken in them.
+ * Everything that runs inside a statement's steps belongs to it: its samples are the statement's. SQL
+ * that SQLite itself runs there (triggers, FTS5, VACUUM) has no runs of its own. SQL that the host's
+ * code runs there (its functions and virtual tables) has runs of its own, which name the outermost as
+ * their initial query. They are not sampled under their own name, but have exact times, and the
+ * number of the outer query's samples taken in them.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_STATEMENTS_H
 #define QUERYPROF_SQLITE_RUNS_STATEMENTS_H
@@ -45,14 +44,14 @@ void statement_exec_begin(struct call *exec, const struct host_library *library,
                           const void *caller);
 void statement_exec_end(struct call *exec);
 
-/* The callback of that sqlite3_exec() is about to get a row: the statement. Its callback gives
- * the statement up, which will be freed without a call that the hooks see: its run ends. */
+/* The callback of that sqlite3_exec() is about to get a row of the statement. If its callback
+ * abandons the statement, SQLite frees it without a call that the hooks see, so its run ends. */
 sqlite3_stmt *statement_exec_row(const struct call *exec);
 void statement_exec_abandon(const struct call *exec, sqlite3_stmt *stmt);
 
-/* Around the preparation of a statement, whose time is the query's, too: `text` as the
- * host gave it (UTF-8; NULL: not known), the result and the statement made. Internal
- * statements that read the schema meanwhile have no runs. */
+/* Enclose the preparation of a statement, whose time is part of the query: `text` as the host gave
+ * it (UTF-8; NULL: not known), the result and the new statement. Internal statements that read the
+ * schema meanwhile have no runs. */
 void statement_prepare_begin(struct run_call *prepare, const struct host_library *library, sqlite3 *db,
                              const char *text, const void *frame);
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt);
@@ -72,8 +71,8 @@ HOT_INLINE bool statement_has_ended(const struct calling *calling, const sqlite3
 	return run && runs_guess_session(run, stmt) && runs_has_ended(run);
 }
 
-/* Whether a call without a run can stay unrecorded: the thread is in no other call, and there is one
- * library. (With several, host_find_current() looks for the call.) */
+/* Whether a call without a run can remain unrecorded: the thread is in no other call, and there is
+ * only one library. (With several, host_find_current() searches for the call.) */
 static inline bool calling_is_alone(const struct calling *calling)
 {
 	/* Relaxed: as in host_library(). */

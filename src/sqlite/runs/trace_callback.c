@@ -43,7 +43,7 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 		return;
 	run = runs_acquire(stmt, number, &is_busy);
 	if (run)
-		runs_give_back(run); /* prepared anew in the middle of its run */
+		runs_give_back(run); /* prepared again in the middle of its run */
 	if (run || is_busy)
 		return;
 	run = run_begin(NULL, (struct run_begin){
@@ -58,8 +58,8 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 	runs_give_back(run);
 }
 
-/* SQLite publishes the statement's result only after this event: sqlite3_errcode() is that of
- * an earlier call, maybe of another statement. So none is known. */
+/* SQLite publishes the statement's result only after this event: sqlite3_errcode() belongs to an
+ * earlier call, possibly of another statement. So the result is unknown. */
 static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *thread)
 {
 	bool is_busy;
@@ -88,8 +88,9 @@ static void follow(struct session *session, unsigned event, void *subject, void 
 	if (!(thread = sampler_thread()))
 		return;
 	if (event == SQLITE_TRACE_STMT) {
-		/* Another text than the statement's, a comment: a trigger or SQL inside a
-		 * statement that runs already. The statement's own may begin with one, too. */
+		/* A text other than the statement's, a comment: a trigger or SQL inside a
+		 * statement that already runs. The statement's own text may also begin with a
+		 * comment. */
 		if (session_wants_samples(&session->settings) && detail == sqlite3_sql(subject))
 			start(session, subject, calling, thread);
 	} else if (event == SQLITE_TRACE_PROFILE) {
@@ -97,7 +98,7 @@ static void follow(struct session *session, unsigned event, void *subject, void 
 	}
 }
 
-/* The session may have ended before the connection, and its memory be another one's. */
+/* The session may have ended before the connection, and its memory may belong to another one. */
 static bool is_of(const struct session *session, unsigned event, void *subject)
 {
 	const sqlite3 *db = session->db;
@@ -115,8 +116,8 @@ static int on_callback(unsigned event, void *context, void *subject, void *detai
 
 	if (!is_of(session, event, subject))
 		return 0;
-	/* The host's call went by us; what it calls next, our functions or tables, is of
-	 * the same library. */
+	/* queryprof did not see the host's call; what it calls next, queryprof's functions or
+	 * tables, belongs to the same library. */
 	if (calling)
 		calling->library = session->library;
 	if (calling && (event & OURS))
@@ -136,9 +137,9 @@ void trace_callback_set(struct session *session, unsigned mask,
 	sqlite3_trace_v2(session->db, OURS | mask, on_callback, session);
 }
 
-/* Finds the owner and the depth inside the connection's mutex, if it is the usual
- * one: a pthread mutex comes first in it. Believed only after a trial: a host's own mutex
- * may be anything, and its address no memory. */
+/* Finds the owner and the depth inside the connection's mutex, if it is the usual one: a pthread
+ * mutex is its first member. Accepted only after a trial, because a host's own mutex may be
+ * anything, even unmapped memory. */
 static void read_mutex(struct session *session)
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(session->db);

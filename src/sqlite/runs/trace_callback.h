@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace callback: follows a connection's statements by sqlite3_trace_v2, for
- * hosts whose steps cannot be hooked.
+ * The trace callback: follows a connection's statements by sqlite3_trace_v2, for hosts whose steps
+ * cannot be hooked.
  *
- * Its events say when a statement starts and ends, not when it is left between two
- * steps. So a traced run's tag also names the owner of the connection's mutex: the
- * query runs while its thread holds that. Statements stepped in turns on one thread are
- * counted to the one that started last.
+ * Its events tell when a statement starts and ends, not when it is left between two steps. So the tag
+ * of such a run also names the owner of the connection's mutex: the query runs while its thread holds
+ * it. If statements are stepped alternately on one thread, all count as the one that started last.
  */
 #ifndef QUERYPROF_SQLITE_RUNS_TRACE_CALLBACK_H
 #define QUERYPROF_SQLITE_RUNS_TRACE_CALLBACK_H
@@ -18,8 +17,8 @@
 /* Follows the session's connection so from now on. */
 void session_set_trace_callback(struct session *session);
 
-/* Takes the connection's one trace slot, and calls what the host would have there, with the
- * events in `mask`; again sets that anew. */
+/* Takes the connection's only trace callback, and calls the host's from it, with the events in
+ * `mask`. A second call replaces that. */
 void trace_callback_set(struct session *session, unsigned mask,
                         int (*callback)(unsigned, void *, void *, void *), void *context);
 

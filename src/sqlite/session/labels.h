@@ -12,7 +12,7 @@
  * qp_query_begin() start with. */
 void session_labels_follow(struct session *session);
 
-/* The session's memory will be another one's. */
+/* The session's memory will belong to another one. */
 void session_labels_free(struct session *session);
 
 /* The setting with one label more, changed, or without it: `text` NULL and `number` NULL. A value

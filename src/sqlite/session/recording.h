@@ -9,16 +9,16 @@
 
 #include "sqlite/session/session.h"
 
-/* From now on all connections are recorded. `start`, called before a session is made, says
- * whether there is anything to sample with, and hooks what could not be hooked before. */
+/* From now on all connections are recorded. `start` is called before a session is made; it returns
+ * whether samples are possible, and hooks what could not be hooked before. */
 void session_record_all(bool (*start)(void));
 bool session_recording(void);
 
 /* Starts what the first session of a recorded process would start. False: nothing is recorded. */
 bool session_start_recording(void);
 
-/* The settings of new sessions may have changed: while all are recorded and that has a
- * period, any statement may be one of a connection that has no session yet. */
+/* The settings of new sessions may have changed: while all are recorded and these settings have a
+ * period, any statement may belong to a connection without a session. */
 void session_watch_strangers(void);
 
 #endif

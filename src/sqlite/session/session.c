@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of sessions, from the connection to queryprof's data of it.
+ * The table of sessions: maps a connection to queryprof's data of it.
  *
- * Every step of every statement looks its session up, on any thread, so looking
- * up takes no lock (base/pointer_slots.h). A connection's slot cannot change while
- * one of its statements is being stepped, for it goes only when the connection is closed.
+ * Every step of every statement looks its session up, on any thread, so the look-up takes no lock
+ * (base/pointer_slots.h). A connection's slot cannot change while one of its statements is being
+ * stepped, because it is removed only when the connection is closed.
  */
 #include "sqlite/session/session.h"
 
@@ -48,7 +48,7 @@ static void give_free(struct session *session)
 	free_session = session->index + 1;
 }
 
-/* One at a time: what is not needed of a block stays untouched. */
+/* One at a time, so unused parts of a block stay untouched. */
 static struct session *add_session(void)
 {
 	const uint32_t index = session_count;
@@ -97,7 +97,7 @@ struct session *session_of_mutex(const void *mutex)
 
 	for (uint32_t i = 0; i < count; i++) {
 		session = session_at(i);
-		/* Relaxed: session_hold() orders what is read of the session. */
+		/* Relaxed: session_hold() orders the reads of the session. */
 		if (__atomic_load_n(&session->mutex, __ATOMIC_RELAXED) == mutex &&
 		    __atomic_load_n(&session->db, __ATOMIC_RELAXED))
 			return session;
@@ -111,7 +111,7 @@ bool session_hold(struct session *session)
 {
 	uint32_t count = __atomic_load_n(&session->count, __ATOMIC_RELAXED);
 
-	/* Acquire: what the session is, when its memory had another one before. */
+	/* Acquire: the session's content, if its memory belonged to another one before. */
 	while (count && !__atomic_compare_exchange_n(&session->count, &count, count + 1, true,
 	                                             __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		;
@@ -142,8 +142,8 @@ struct session *session_of(sqlite3 *db)
 	if (slot == POINTER_SLOT_NONE)
 		return NULL;
 	session = __atomic_load_n(&now->sessions[slot], __ATOMIC_RELAXED);
-	/* Relaxed: the slot may be another connection's by now, but only when this one has been closed, and
-	 * then the caller has no use for the result. */
+	/* Relaxed: the slot may belong to another connection by now, but only if this one has been
+	 * closed, and then the caller does not use the result. */
 	return __atomic_load_n(&session->db, __ATOMIC_RELAXED) == db ? session : NULL;
 }
 
@@ -181,8 +181,8 @@ static void table_remove(const struct session *session)
 	__atomic_sub_fetch(&counters[SESSIONS_OPEN], 1, __ATOMIC_RELAXED);
 }
 
-/* Numbers begin at random, so that those of two processes which write to one trace
- * file hardly meet; anew in a forked child. */
+/* Numbers begin at random, so that those of two processes that write to one trace file hardly
+ * collide; a forked child begins again. */
 static uint32_t next_number(void)
 {
 	static uint64_t newest; /* the process in the upper half */

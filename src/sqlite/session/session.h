@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One session: a connection of the host's that has queryprof, and the table of them.
+ * One session: a connection of the host that has queryprof, and the table of them.
  *
- * A session is found by its connection and lives at least as long. It outlives the
- * connection where something still needs it: it is counted, and its memory is never
- * unmapped, so that a thread that finds it late reads a session that has ended.
+ * A session is found by its connection and lives at least as long. It outlives the connection if
+ * something still needs it: it is counted, and its memory is never unmapped, so a thread that finds
+ * it late reads a session that has ended.
  */
 #ifndef QUERYPROF_SQLITE_SESSION_SESSION_H
 #define QUERYPROF_SQLITE_SESSION_SESSION_H
@@ -25,23 +25,23 @@ struct session {
 	sqlite3 *db;                        /* atomic; NULL: the session has ended */
 	const struct host_library *library; /* that the connection belongs to */
 	/* Up to `settings`: what each run touches (base/hot_path.h). */
-	uint32_t number;         /* session_id: no other of this process has it, 0 is none's */
+	uint32_t number;         /* session_id: unique in this process, 0 belongs to none */
 	struct biased_lock bias; /* see session_enter_private() */
 	int private_runs;        /* that were begun there and are open; they do not hold the session */
-	bool has_kept;           /* atomic: the table has runs of its statements that have ended */
+	bool has_kept;           /* atomic: the table has ended runs of its statements */
 	uint64_t label_number;   /* atomic; of its queries, 0: none */
-	/* Atomic: how often the settings have changed. Runs copy what they need of them. */
+	/* Atomic: how often the settings have changed. Runs copy the settings that they need. */
 	uint32_t settings_version;
 	struct session_settings settings;
-	const struct address_space *space; /* of the SQL functions; NULL: this process's */
+	const struct address_space *space; /* of the SQL functions; NULL: those of this process */
 	const void *mutex;                 /* atomic; the connection's, NULL: not known */
 	char *database;                    /* the file of `main`; NULL: not known */
 	struct qp_label_set *labels;       /* labels.c */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_callback.h. */
 	bool traced;
-	/* Then: thread id of the owner of the connection's mutex, and how often it
-	 * holds it; NULL when the connection has none that can be read. */
+	/* If so: the thread id of the owner of the connection's mutex, and how often it holds it;
+	 * NULL if the connection has no readable mutex. */
 	const volatile int *mutex_owner;
 	const volatile unsigned *mutex_count;
 	/* And the host's own trace callback, see qp_trace(). */
@@ -50,19 +50,19 @@ struct session {
 		void *context;
 		unsigned mask;
 	} host_callback;
-	/* The host did not attach it: nothing was added to the connection. `closing` (atomic): the host
-	 * has closed it, statements are left; SQLite reports other calls of the connection to the host's
-	 * error log. `bound`: SQLite ends the session (runs/binding.c). */
+	/* The host did not attach it, so nothing was added to the connection. `closing` (atomic):
+	 * the host has closed it while statements are left; SQLite would report other calls of the
+	 * connection to the host's error log. `bound`: SQLite ends the session (runs/binding.c). */
 	bool recorded, closing, bound;
-	/* The host wants the tables, by .load or qp_attach(): their names alone bring the schema,
-	 * not only those that no host has. Written before the session is used. */
+	/* The host wants the tables, by .load or qp_attach(): any of their names brings the
+	 * schema, not only the names that no host uses. Written before the session is used. */
 	bool wants_tables, has_tables;
 	struct transaction transaction;
 	bool watched; /* atomic: its settings request samples */
 };
 
-/* The session of a connection, NULL when it has none. Lock-free. The caller ensures that the
- * connection lives. Beyond the connection's end only session_hold() keeps the session. */
+/* The session of a connection, NULL if it has none. Lock-free. The caller ensures that the
+ * connection exists. After the connection's end only session_hold() keeps the session. */
 struct session *session_of(sqlite3 *db);
 
 /* Whether a session's connection has this mutex. Async-signal-safe. */
@@ -75,11 +75,11 @@ struct session *session_of_mutex(const void *mutex);
 /* Whether the host has closed the connection, which lives for its statements. */
 static inline bool session_is_closing(const struct session *session)
 {
-	/* Relaxed: a thread that has a statement since may see it late, and only reads the statement. */
+	/* Relaxed: a thread that got a statement meanwhile may see it late, and only reads the statement. */
 	return __atomic_load_n(&session->closing, __ATOMIC_RELAXED);
 }
 
-/* The session stays until session_release(). False: it has ended meanwhile. */
+/* The session remains until session_release(). False: it has ended meanwhile. */
 bool session_hold(struct session *session);
 void session_release(struct session *session);
 
@@ -97,14 +97,14 @@ static inline bool session_has_kept(const struct session *session)
 	return __atomic_load_n(&session->has_kept, __ATOMIC_RELAXED);
 }
 
-/* A session that only one thread has used so far, as nearly all, is that thread's: base/biased_lock.h.
- * False: it is shared, and its user is outside. */
+/* A session that only one thread has used so far, as nearly all, belongs to that thread:
+ * base/biased_lock.h. False: it is shared, and its user is outside. */
 static inline bool session_enter_private(struct session *session, uint32_t thread)
 {
 	return biased_lock_acquire(&session->bias, thread);
 }
 
-/* The same, of a session that is the thread's already. False: it is not. */
+/* The same, for a session that already belongs to the thread. False: it does not. */
 static inline bool session_enter_private_again(struct session *session, uint32_t thread)
 {
 	return biased_lock_reacquire(&session->bias, thread);
@@ -125,11 +125,11 @@ static inline void session_share(struct session *session)
  * copied. The one that it has already, if so; NULL: no room. */
 struct session *session_add(sqlite3 *db, const char *database, bool recorded);
 
-/* The connection goes: the session is no longer found. True for one caller only, which then
- * ends its runs (runs_forget) and gives the connection's count back. */
+/* The connection is freed: the session can no longer be found. True for one caller only, which
+ * then ends its runs (runs_forget) and releases the connection's count. */
 bool session_remove(struct session *session);
 
-/* The session's settings may request samples now; its last query has ended for good. */
+/* The session's settings may request samples now; its last query has ended. */
 void session_watch(struct session *session);
 void session_unwatch(struct session *session);
 

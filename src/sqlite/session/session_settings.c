@@ -44,9 +44,8 @@ SESSION(parameters, log_query_parameters, SETTING_ON_OFF(0), .name = "log_query_
 SESSION(stack_trace_timeout, stack_trace_timeout_ms, SETTING_RANGE("ms", 1, 60000, 100),
         .name = "stack_trace_timeout_ms",
         .description = "Longest time that reading system.stack_trace waits for the threads' responses");
-/* On by default, for a person who looks for what is slow in a program. A host whose
- * connections belong to different people turns it off, and their SQL cannot turn it
- * on. */
+/* On by default, for a person who searches for the slow part of a program. A host whose
+ * connections belong to different people turns it off, and their SQL cannot turn it on. */
 SESSION(other_sessions, show_queries_of_other_sessions, SETTING_ON_OFF(1),
         .name = "show_queries_of_other_sessions", .is_hosts = true,
         .description = "query_log, statement_stats, trace_log, processes and stack_trace show the queries "

@@ -9,7 +9,7 @@ int session_set(struct session *session, const char *name, const char *value, en
 {
 	int rc = settings_set(session ? &session->settings : NULL, name, value, source, error);
 
-	/* Release: a thread that sees the number sees the change. */
+	/* Release: a thread that sees the number also sees the change. */
 	if (!rc && session)
 		__atomic_add_fetch(&session->settings_version, 1, __ATOMIC_RELEASE);
 	if (!rc)

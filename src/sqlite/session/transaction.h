@@ -12,8 +12,8 @@
 
 #define TRANSACTION_TEXT_MAX 128
 
-/* What the locks of a file, or of all files of a connection, allow and forbid: any lock, one to write, one
- * that keeps new readers out, and one that nobody else has a lock beside. */
+/* What the locks of a file, or of all files of a connection, allow and forbid: any lock, a lock to
+ * write, a lock that keeps new readers out, and one that excludes all others. */
 enum transaction_lock { LOCK_ANY, LOCK_WRITE, LOCK_PENDING, LOCK_EXCLUSIVE, TRANSACTION_LOCKS };
 
 /* How long a transaction has held locks of one kind. */
@@ -22,7 +22,7 @@ struct lock_hold {
 	uint64_t first_ns;  /* CLOCK_MONOTONIC: when the first hold began; 0: none did */
 	uint64_t since_ns;  /* when the newest one did */
 	uint64_t newest_ns; /* how long it was, if it has ended */
-	uint64_t total_ns;  /* of all that have ended */
+	uint64_t total_ns;  /* of all ended ones */
 };
 
 struct transaction {

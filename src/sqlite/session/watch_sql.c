@@ -5,7 +5,7 @@ static const struct watch_sql *current;
 
 const struct watch_sql *watch_sql(void)
 {
-	/* acquire: the structure's content, if it was set by another thread */
+	/* acquire: the structure's content, if another thread set it */
 	return __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The callbacks by which following a connection's statements needs queryprof's SQL. Only the extension
- * sets it: a process that is merely recorded has none, and nothing is attached there.
+ * The callbacks for which following a connection's statements needs queryprof's SQL. Only the
+ * extension sets them: a recorded process has none, and nothing is attached there.
  */
 #ifndef QUERYPROF_SQLITE_SESSION_WATCH_SQL_H
 #define QUERYPROF_SQLITE_SESSION_WATCH_SQL_H
@@ -9,20 +9,20 @@
 #include "sqlite/session/session.h"
 
 struct watch_sql {
-	/* The SELECT that stands for a PRAGMA of queryprof's, see sql/pragma.h. */
+	/* The SELECT that replaces a PRAGMA of queryprof, see sql/pragma.h. */
 	char *(*rewrite)(const char *sql, int bytes, const char **tail);
-	/* A statement starts on a connection whose texts are not seen before: carries it out
-	 * if it is a PRAGMA of queryprof's. False: it is none. */
+	/* A statement starts on a connection whose texts are not seen before: carries it out if it
+	 * is a PRAGMA of queryprof. False: it is not. */
 	bool (*run_pragma)(struct session *session, const char *sql);
 	/* A text is about to be prepared, on a connection that wants queryprof's tables and does not
 	 * have them yet. */
 	void (*before_prepare)(struct session *session, const char *sql);
-	/* Preparing a statement has failed. SQLITE_NOTFOUND: not for want of a table of the schema;
-	 * SQLITE_OK: the table is there now, prepare again; otherwise the result instead. */
+	/* Preparing a statement has failed. SQLITE_NOTFOUND: not because of a missing table of the
+	 * schema; SQLITE_OK: the table exists now, prepare again; otherwise the result to return. */
 	int (*missing_table)(struct session *session);
 };
 
-/* NULL: there is none. */
+/* NULL: there are none. */
 const struct watch_sql *watch_sql(void);
 void watch_sql_set(const struct watch_sql *sql);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * close_range() (Linux 5.9) makes the table and empties it in one step: at no moment is
- * there a second descriptor of a host's pipe, whose reader would wait for its end. Where
- * that is refused, unshare() copies the table first; the copies are closed one by one.
+ * close_range() (Linux 5.9) makes the table and empties it in one step: at no moment is there a
+ * second descriptor of a host's pipe, whose reader would wait for its end. If it is refused,
+ * unshare() copies the table first, and the copies are closed individually.
  *
- * Numbers are kept from use by an epoll descriptor at each of them: it cannot be written. A file is not
- * opened first and then moved to a higher number: to close the lower one would give back the process's locks
- * of that file.
+ * An epoll descriptor, which cannot be written, occupies each number that must not be used. A file is
+ * not opened first and then moved to a higher number, because closing the lower one would drop the
+ * process's locks of that file.
  */
 #include "store/file/descriptors.h"
 
@@ -35,7 +35,7 @@
 #define FIRST_CLOSED 0u
 #endif
 
-/* Beyond this no process has descriptors, whatever the limit says. */
+/* No process has descriptors beyond this, whatever the limit. */
 #define LIMIT_MAX (1 << 20)
 
 #define FIRST_LEAST 256
@@ -43,7 +43,7 @@
 #define OURS 64          /* that the store may have */
 #define NEEDED 8         /* that it has at least */
 
-/* The lowest number that is free, in the table of the newest flusher. 0: it has none of its own. */
+/* The lowest free number in the table of the newest flusher. 0: it has no table of its own. */
 static long first;
 
 static long limit_now(void)
@@ -77,7 +77,7 @@ static long size_of_table(void)
 	return line ? strtol(line + strlen("\nFDSize:"), NULL, 10) : 0;
 }
 
-/* By the bare call: to a sanitizer these numbers are the host's. */
+/* By the bare call, because a sanitizer considers these numbers the host's. */
 static void close_copies(void)
 {
 	struct rlimit limit = { .rlim_max = RLIM_INFINITY };
@@ -89,8 +89,8 @@ static void close_copies(void)
 		syscall(SYS_close, (int)fd);
 }
 
-/* The C library's message to the standard descriptors at an abort() must not come to a file of the store
- * either. */
+/* The C library's message to the standard descriptors at an abort() must not reach a file of the
+ * store either. */
 static int occupy_numbers(long below)
 {
 	long one = syscall(SYS_epoll_create1, EPOLL_CLOEXEC), fd = one;

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that becomes a daemon, or is about to start another program, may close every
- * descriptor of its table and open files of its own under the same numbers. A page of the
- * trace file written to such a number would be in the host's file.
+ * A host that becomes a daemon, or is about to start another program, may close every descriptor of
+ * its table and open its own files under the same numbers. A page of the trace file written to such a
+ * number would be in the host's file.
  *
- * So the store's threads have a descriptor table of their own. Nothing that the host closes
- * is in it, and nothing in it is in the host's /proc/self/fd, counts towards the host's
- * limit, or goes to its children.
+ * So the store's threads have a separate descriptor table. The host cannot close anything in it, and
+ * nothing in it is in the host's /proc/self/fd, counts towards the host's limit, or is inherited by
+ * its children.
  *
- * Code of the host's may run on these threads: libc takes memory for a new thread, and libdw for symbols, by
- * a malloc() that a preloaded library may have replaced, and that writes to descriptors of the host's
- * numbers. So ours have other numbers: they begin at twice the size of the host's table, at 256 at least and
- * at 16384 at most, and leave 64 numbers below the limit, or half of it. No number below can be written to.
+ * Code of the host may run on these threads: libc allocates memory for a new thread, and libdw for
+ * symbols, by a malloc() that a preloaded library may have replaced, and that writes to descriptors
+ * with the host's numbers. So the store uses other numbers: they begin at twice the size of the
+ * host's table, at least 256 and at most 16384, and leave 64 numbers below the limit, or half of it.
+ * Numbers below are not writable.
  */
 #ifndef QUERYPROF_STORE_FILE_DESCRIPTORS_H
 #define QUERYPROF_STORE_FILE_DESCRIPTORS_H
 
 #include <stdbool.h>
 
-/* Gives the calling thread, and the threads that it makes from now on, an empty descriptor
- * table of their own. 0, or the errno value of the call that the system refuses: the table
- * may be the host's, and no file may be opened. */
+/* Gives the calling thread, and the threads that it makes later, an empty descriptor table. 0, or
+ * the errno value of the refused call: then the table may be the host's, and no file may be
+ * opened. */
 int descriptors_separate(void);
 
-/* On a thread with that table, before files are opened: the host may have lowered its limit to less than the
- * store's numbers. */
+/* On a thread with that table, before files are opened: the host may have lowered its limit below
+ * the store's numbers. */
 void descriptors_fit_limit(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk that loses its power writes sectors, in any order, up to a sync. So the order is: the first sector
- * of an empty database; all other sectors, of which that database has none; the first sector of the image.
+ * A disk that loses power writes sectors in any order between two syncs. So the order is: the first
+ * sector of an empty database; all other sectors, which that database does not have; the first sector
+ * of the image.
  */
 #include "store/file/file_image.h"
 

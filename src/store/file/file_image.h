@@ -8,10 +8,10 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* Writes it to the connection's file, if that is empty and no other process has it; and waits for the disk.
- * The connection has read nothing of it. An empty database is there until all of the image is. False: nothing
- * is written, or it could not be; SQLite finds an empty file or an empty database then, and says what is
- * wrong when it writes to it. */
+/* Writes it to the connection's file, if that is empty and no other process has it, and waits for
+ * the disk. The connection has not read the file. Until the whole image is there, the file is an
+ * empty database. False: nothing was written, or writing failed. SQLite then finds an empty file
+ * or database, and reports the error when it writes. */
 bool file_image_write(sqlite3 *db);
 
 #endif

@@ -76,7 +76,7 @@ static int disconnect_table(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* A scan is dear: it is the outermost loop of a join. */
+/* A scan is expensive, because it is the outermost loop of a join. */
 static int plan_scan(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	const struct table *table = (struct table *)base;

@@ -20,8 +20,8 @@ struct made_table {
 	size_t rows_size;    /* of what a scan keeps, zeroed at first */
 	/* A statement is prepared that reads these columns; once or more often. NULL: nothing to do then. */
 	void (*ask)(void *memory, uint64_t used);
-	/* Makes the rows of a scan; bit i of `used`: the statement reads column i. An SQLite result. *error:
-	 * its message, sqlite3_malloc'ed; NULL: that of the connection. */
+	/* Makes the rows of a scan; bit i of `used`: the statement reads column i. An SQLite
+	 * result. *error: its message, sqlite3_malloc'ed; NULL: that of the connection. */
 	int (*make)(sqlite3 *db, void *data, void *memory, void *rows, uint64_t used, char **error);
 	size_t (*count)(const void *rows);
 	/* Sets the result to the value of a column; none set: NULL. */

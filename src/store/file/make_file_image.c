@@ -38,7 +38,7 @@ static size_t zeros_at(const unsigned char *image, size_t at, size_t size)
 	return end - at;
 }
 
-/* The next piece begins at or after `at`, and has this size. 0: there is none. */
+/* The next piece that begins at or after `at`, with its size. 0: there are no more. */
 static size_t piece_at(const unsigned char *image, size_t *at, size_t size)
 {
 	size_t end, zeros;

@@ -19,7 +19,7 @@
 #define END_MARK "\t-- end of columns.h\n"
 
 struct line {
-	const char *name, *text; /* text: SQL behind the name of a table's column; that of a view's; a join */
+	const char *name, *text; /* text: SQL after the name of a table's column; that of a view's; a join */
 };
 
 #define NOTHING(...)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process ids cannot say whether a directory is still in use, as they come
- * again: its owner holds an flock on the file `lock` in it, which the kernel drops
- * when the process ends, however it ends.
+ * Process ids cannot show whether a directory is still in use, because they are reused. So its owner
+ * holds an flock on the file `lock` in it, which the kernel drops when the process ends, in whatever
+ * way.
  *
- * Only names that queryprof makes are ever removed, in a directory of its own name, that
- * belongs to the process's user and is not a link.
+ * Only names that queryprof makes are ever removed, in its own directory, which must belong to the
+ * process's user and not be a link.
  */
 #include "store/file/tempdir.h"
 
@@ -101,8 +101,8 @@ static void sweep(const char *parent)
 	closedir(folder);
 }
 
-/* A sweep of another process may find the directory before the lock is held, and
- * remove it: then the lock file has no name any more. */
+/* A sweep of another process may find the directory before the lock is held, and remove it: then
+ * the lock file no longer has a name. */
 static int acquire_lock(const char *folder, struct tempdir *directory)
 {
 	char *path = text_format("%s/%s", folder, LOCK);

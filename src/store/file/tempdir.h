@@ -12,8 +12,8 @@ struct tempdir {
 	int lock;   /* held as long as the process lives */
 };
 
-/* Makes queryprof-XXXXXX (mode 0700) in $TMPDIR or /tmp, and removes those that
- * killed processes of the same user left there. 0 or an errno value. */
+/* Makes queryprof-XXXXXX (mode 0700) in $TMPDIR or /tmp, and removes the directories that killed
+ * processes of the same user left there. 0 or an errno value. */
 int tempdir_make(struct tempdir *directory);
 
 /* False: another process has removed it. */
@@ -22,7 +22,7 @@ bool tempdir_is_there(const struct tempdir *directory);
 /* Removes the directory and the trace file in it. */
 void tempdir_remove(struct tempdir *directory);
 
-/* In a forked child: the directory and the descriptor of its lock are the parent's. */
+/* In a forked child: the directory and the descriptor of its lock belong to the parent. */
 void tempdir_forget(struct tempdir *directory);
 
 #endif

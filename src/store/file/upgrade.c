@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A version of the trace file only adds to the one before it: tables, indexes, columns
- * with a default value, and views, which hold no data. So one rule upgrades every version:
- * the file gets whatever it lacks of sql/schema/store_schema.sql, which runs on an empty database
- * for the comparison.
+ * A version of the trace file only adds to the previous one: tables, indexes, columns with a default
+ * value, and views, which hold no data. So one rule upgrades every version: the file gets whatever it
+ * lacks of sql/schema/store_schema.sql, which runs on an empty database for the comparison.
  */
 #include "store/file/upgrade.h"
 
@@ -113,7 +112,7 @@ static int add_object(struct upgrade *upgrade, sqlite3 *model, sqlite3_stmt *obj
 	if (code)
 		return code;
 	if (strcmp(type, "view") == 0) {
-		/* Always anew: it may be another, or stand on tables that are. */
+		/* Always made again: it may differ, or depend on tables that do. */
 		if (found && !upgrade->temporary)
 			code = run(upgrade->db, sqlite3_mprintf("DROP VIEW main.\"%w\"", name));
 		return code ? code : create(upgrade, sql);

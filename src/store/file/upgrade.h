@@ -11,8 +11,9 @@
  * not set the version. An SQLite result. */
 int upgrade_file(sqlite3 *db);
 
-/* The same for a file that can only be read: for this connection, this version's views are put before the
- * file's, whichever program made those, and before a file of an older version what it lacks. */
+/* The same for a file that can only be read: for this connection, this version's views are put in
+ * front of the file's, whichever program made those, and the missing parts in front of a file of
+ * an older version. */
 int upgrade_view(sqlite3 *db);
 
 #endif

@@ -40,8 +40,8 @@
 #define REGION_BYTES 32768
 #define PAGE_BYTES 4096
 
-/* The head of the first region: the header twice, and what checkpoints and readers publish
- * to each other. */
+/* The head of the first region: the header twice, and the fields by which checkpoints and readers
+ * communicate. */
 #define HEADER_BYTES 48
 #define CHECKPOINT_START 96
 #define HEAD_BYTES 136
@@ -61,7 +61,7 @@ struct region {
 /* Of publications in a row; one may be by chance, and the index is built again. */
 #define REFUSED_MOST 4
 
-/* Behind SQLite's own file object, which ends at `base->szOsFile`. */
+/* After SQLite's own file object, which ends at `base->szOsFile`. */
 struct wal_index {
 	sqlite3_io_methods methods; /* the file's own, some replaced by those of this file */
 	int (*lock_database)(sqlite3_file *file, int level);
@@ -82,8 +82,8 @@ static struct wal_index *index_of(sqlite3_file *file)
 
 /* --- the copy and the file ----------------------------------------------------------- */
 
-/* Bytes that the file does not have read as zeros: SQLite takes that for an index to rebuild. False:
- * the disk gives nothing, and no index would hold. */
+/* Bytes beyond the end of the file read as zeros, and SQLite rebuilds such an index. False: the
+ * disk fails, so no index would be reliable. */
 static bool read_file(const struct wal_index *index, void *to, size_t size, off_t offset)
 {
 	ssize_t got = pread(index->fd, to, size, offset);
@@ -108,7 +108,7 @@ static bool load_region(struct wal_index *index, size_t number)
 	return is_read;
 }
 
-/* A header may be there though what it stands for has been cut off. */
+/* A header may exist although its content was truncated. */
 static bool read_head(const struct wal_index *index, unsigned char *head)
 {
 	bool is_read = read_file(index, head, HEAD_BYTES, 0);
@@ -133,7 +133,7 @@ static bool load(struct wal_index *index, bool all)
 		index->is_stale = all = false;
 		for (size_t i = index->regions.count; i-- > 0;)
 			is_read &= load_region(index, i);
-		/* The header as it was before is the one that the tables are for, or a later one. */
+		/* The previous header matches the tables, or is a later one. */
 		memcpy(first->bytes, head, HEAD_BYTES);
 		memcpy(first->known, head, HEAD_BYTES);
 		is_read &= read_head(index, head);
@@ -209,7 +209,7 @@ static bool has_frames_to_publish(const struct wal_index *index)
 	return any;
 }
 
-/* A header without a checksum: the next connection builds the index again. */
+/* A header without a checksum, so the next connection builds the index again. */
 static void invalidate(struct wal_index *index)
 {
 	static const unsigned char zeros[CHECKPOINT_START];
@@ -240,9 +240,9 @@ static void publish_frames(struct wal_index *index)
 	invalidate(index);
 }
 
-/* Fields that locks of their own protect, each written alone. The two that a reader uses
- * without such a lock come as 8 bytes, which the kernel copies at once; their second half
- * never changes. */
+/* Fields with locks of their own, each written separately. The two that a reader uses without a
+ * lock are written as 8 bytes, which the kernel copies in one step; their second half never
+ * changes. */
 static const struct {
 	unsigned char start, size;
 } checkpoint_fields[] = { { 96, 8 }, { 104, 4 }, { 108, 4 }, { 112, 4 }, { 116, 4 }, { 128, 8 } };
@@ -258,8 +258,8 @@ static void publish(struct wal_index *index)
 		publish_bytes(index, 0, checkpoint_fields[i].start, checkpoint_fields[i].size);
 }
 
-/* With a byte in each page, so that the disk has room for all of it: a hole that cannot be
- * filled would be a SIGBUS in processes that map it. */
+/* Writes a byte in each page, so that the disk has space for all of it: a hole that cannot be
+ * filled would raise SIGBUS in processes that map it. */
 static bool extend_file(const struct wal_index *index, size_t regions)
 {
 	struct stat status;
@@ -307,12 +307,12 @@ static int open_file(const struct wal_index *index, const char *name)
 		fchmod(fd, database.st_mode & 0777);
 	if (!geteuid() && (status.st_uid != database.st_uid || status.st_gid != database.st_gid) &&
 	    fchown(fd, database.st_uid, database.st_gid))
-		return fd; /* it is root's then */
+		return fd; /* then it belongs to root */
 	return fd;
 }
 
-/* The first connection of all processes empties the file: what it has may be of a machine
- * that lost its power. An SQLite result. */
+/* The first connection of all processes empties the file, whose content may date from before a
+ * power loss. An SQLite result. */
 static int attach(const struct wal_index *index)
 {
 	struct flock other = {
@@ -486,7 +486,7 @@ void wal_index_register(void)
 	base = sqlite3_vfs_find("unix");
 	if (!base)
 		return;
-	vfs = *base; /* its other methods look only at what is copied */
+	vfs = *base; /* its other methods read only copied fields */
 	vfs.zName = WAL_INDEX_VFS;
 	vfs.szOsFile += (int)sizeof(struct wal_index);
 	vfs.xOpen = open_database;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One transaction a batch. The flusher decodes and interns records while it reads the
- * ring; it writes the samples' own rows at the end, in the order of time, which is the
- * order of their table. On any error it rolls the batch back, counts it as lost, and
- * forgets all rows that it knew. The ring keeps the records until then: a process that is
- * killed meanwhile has them there (store/collector.h).
+ * One transaction per batch. The flusher decodes and interns records while it reads the ring. At the
+ * end it writes the samples' own rows ordered by time, which is the order of their table. On any
+ * error it rolls the batch back, counts it as lost, and forgets all rows that it knew. The ring keeps
+ * the records until then, so they survive if the process is killed meanwhile (store/collector.h).
  */
 #include "store/write/batch.h"
 
@@ -36,7 +35,7 @@ static bool is_full(const struct writer *writer)
 	return writer->samples->count + DELAYS > WRITER_BATCH;
 }
 
-/* Its row is made at once: when the process is gone, its name cannot be found out any more. */
+/* Its row is made immediately, because its name cannot be determined after the process has ended. */
 static int store_thread(struct writer *writer, const struct thread_record *record, size_t size)
 {
 	int64_t row;
@@ -166,8 +165,7 @@ int writer_begin(struct writer *writer)
 	return SQLITE_OK;
 }
 
-/* `has_rows`: of counters alone there is nothing new for followers of the file; they have a number of their
- * own. */
+/* `has_rows`: counters alone are nothing new for followers of the file; they have a separate number. */
 static int finish(struct writer *writer, bool has_rows)
 {
 	const int64_t process = has_rows ? intern_process(writer) : 0;
@@ -192,7 +190,7 @@ static int finish(struct writer *writer, bool has_rows)
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result)
 {
-	size_t wanted = 0, rows = 0, spans = 0, plans = 0; /* wanted: those of the rows that are counted */
+	size_t wanted = 0, rows = 0, spans = 0, plans = 0; /* requested: those of the counted rows */
 	void *record;
 	unsigned kind;
 	size_t size;

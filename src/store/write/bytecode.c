@@ -75,8 +75,8 @@ int bytecode_add(struct writer *writer, const struct bytecode_record *record, si
 	return run(writer, add_plan);
 }
 
-/* `key`: the bytecode, of a loop the query. Each returns SQLITE_OK or the error; a row that is shorter than
- * its fields say is left out. */
+/* `key`: the bytecode, for a loop the query. Each returns SQLITE_OK or the error; a row that is
+ * shorter than its fields is omitted. */
 static int add_node(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct node_row *node = (const struct node_row *)row;
@@ -179,8 +179,8 @@ int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *
 int bytecode_remove_unused(struct writer *writer)
 {
 	enum { MISSING_DELETED, LOOPS_DELETED, BYTECODE_DELETED };
-	/* Its statement's queries first, by their index: all others are looked at only when none of
-	 * those has it. Nothing is left of bytecode whose row is gone. */
+	/* The queries of its statement first, by their index; all others are checked only if none
+	 * of those has it. Removes everything about bytecode without a row. */
 	static const char *const sql[] = {
 		"DELETE FROM missing_plans WHERE program NOT IN (SELECT program FROM queries)",
 		"DELETE FROM plan_loops WHERE query NOT IN (SELECT id FROM queries)",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of call_stacks: where the application called SQLite, found or made.
+ * Rows of call_stacks: where the application called SQLite. Finds or makes them.
  */
 #ifndef QUERYPROF_STORE_WRITE_CALL_STACKS_H
 #define QUERYPROF_STORE_WRITE_CALL_STACKS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of the waits that are known when a query has ended: the time that its thread was ready
- * without a processor, and the time of its major page faults. It is unknown where in the query they
- * were, so their traces are empty.
+ * Samples of the waits that are known only when a query has ended: the time that its thread was ready
+ * without a processor, and the time of its major page faults. Their position within the query is
+ * unknown, so their traces are empty.
  */
 #ifndef QUERYPROF_STORE_WRITE_DELAYS_H
 #define QUERYPROF_STORE_WRITE_DELAYS_H
@@ -11,7 +11,7 @@
 
 #define DELAYS 2
 
-/* Per kind: what is left of the period until the next sample. Begins as zeroes. */
+/* Per kind: the rest of the period until the next sample. Starts as zeroes. */
 struct delays {
 	uint64_t due_ns[DELAYS];
 	uint64_t period_ns[DELAYS];

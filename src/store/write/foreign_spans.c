@@ -17,8 +17,8 @@ static struct hash key_of(const struct span_link *trace, struct query_key query)
 	return hash_words((uint64_t[]){ trace->trace_hi, trace->trace_lo, query.hi, query.lo }, 4);
 }
 
-/* The span's id: a hash of the key, so the code that removes the span computes it, too. Positive: SQL
- * adds to it. */
+/* The span's id: a hash of the key, so the code that removes the span can compute it, too.
+ * Positive, because SQL adds to it. */
 static uint64_t span_of(struct query_key query)
 {
 	return hash_words((uint64_t[]){ query.hi, query.lo }, 2).first >> 1 | 1;
@@ -94,7 +94,7 @@ int foreign_spans_add(struct writer *writer, const struct query_record *record,
 	struct hash key;
 	int code;
 
-	/* Nearly all: the look into the file costs. */
+	/* The usual case, tested first because a look into the file is expensive. */
 	if (!names->context && !names->labels && !memmem(text, size, "traceparent", 11))
 		return SQLITE_OK;
 	if (!find_trace(writer, names, &link, &code) || code)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries as spans of traces that others began: a query whose labels, comments or thread context
- * (write/labels.h) name a trace and a span is a child of that span, whether its thread had a trace of
- * queryprof's or not. Where it had one with the same id, the span that came from there stands for
- * the query.
+ * Queries as spans of traces that another tracer began. If a query's labels, comments or thread
+ * context (write/labels.h) name a trace and a span, the query is a child of that span, whether or not
+ * its thread had a trace of queryprof. If it had one with the same id, the span from that trace
+ * represents the query.
  */
 #ifndef QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
 #define QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
@@ -25,8 +25,9 @@ struct foreign_names {
 int foreign_spans_add(struct writer *writer, const struct query_record *record,
                       const struct foreign_names *names, const char *text, size_t size);
 
-/* A span of this query has come with this trace, in the row of this number. The row is there before
- * the other one goes: a reader that follows the file by the numbers does not meet one of them again. */
+/* A span of this query came with this trace, in the row of this number. The row exists before the
+ * other one is removed, so a reader that follows the file by the numbers does not meet one of them
+ * again. */
 int foreign_spans_release(struct writer *writer, const struct span_link *trace, struct query_key query,
                           int64_t row);
 

@@ -14,7 +14,7 @@
 #include "store/write/writer.h"
 #include "wire/label_record.h"
 
-#define SET_BYTES 100 /* of a row of label_sets beside its text, and its share of label_values */
+#define SET_BYTES 100 /* of a row of label_sets in addition to its text, and its share of label_values */
 #define USE_BYTES 40
 
 struct known_labels {
@@ -27,7 +27,7 @@ struct known_labels {
 
 struct known_text {
 	struct hash key;
-	char *text; /* NULL: the set is gone */
+	char *text; /* NULL: the set was freed */
 };
 
 void label_writer_init(struct label_writer *labels)
@@ -118,7 +118,7 @@ static bool is_traceparent(const struct label_pair *pair)
 	       is_hexadecimal(text + 36, 16);
 }
 
-/* The text of the label that is one; NULL: there is none. */
+/* The text of the label with this key; NULL: there is none. */
 static const char *find_traceparent(const struct label_pairs *pairs)
 {
 	const char *found = NULL;

@@ -15,7 +15,7 @@
 struct writer;
 
 struct label_writer {
-	struct hash_table known;    /* by a set's number, or those of several sets that are combined */
+	struct hash_table known;    /* by a set's number, or those of several combined sets */
 	struct hash_table contexts; /* by the two ids */
 	struct hash_table texts;    /* of the sets of another process, by number */
 	struct {
@@ -36,21 +36,21 @@ int64_t labels_combine(struct writer *writer, const uint64_t *numbers, size_t co
 /* The set with this text. */
 int64_t labels_intern(struct writer *writer, const char *text);
 
-/* The row of trace_contexts, 0: the context is none. */
+/* The row of trace_contexts, 0: the context is empty. */
 int64_t labels_intern_context(struct writer *writer, const struct trace_context *context);
 
 /* A record of the kind RECORD_LABELS. */
 int labels_add(struct writer *writer, const void *record, size_t size);
 
-/* The text of such a record, at any time: the process may use the set later, in another file, or behind a
- * batch that failed. Not of this process's own, which it can be asked for. */
+/* The text of such a record, at any time: the process may use the set later, in another file, or
+ * after a failed batch. Not for this process's own sets, whose text is available. */
 void labels_remember(struct writer *writer, const void *record, size_t size);
 
 /* The set that is in the comments of the statement, if the setting query_comment_labels is on. */
 int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size);
 
-/* Removes what nothing needs that was stored before the epoch, and `all`: or in it; and what is
- * known of trampolines before `time_ns`. */
+/* Removes everything unneeded that was stored before the epoch, with `all` also in it; and the
+ * history of trampolines before `time_ns`. */
 int labels_remove(struct writer *writer, int64_t epoch, int64_t time_ns, bool all);
 
 #endif

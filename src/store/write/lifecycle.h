@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a writer and of its parts: memory, the file, what they know of its rows.
+ * The life of a writer and of its parts: memory, the file, and the rows that they know.
  */
 #ifndef QUERYPROF_STORE_WRITE_LIFECYCLE_H
 #define QUERYPROF_STORE_WRITE_LIFECYCLE_H
@@ -11,7 +11,7 @@
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context);
 void writer_free(struct writer *writer);
 
-/* After a fork: this is another process now. */
+/* After a fork: this is now another process. */
 void writer_reset_identity(struct writer *writer);
 
 /* Returns the same as database_open(); `path` stays while the file is open. */
@@ -21,8 +21,8 @@ void writer_close(struct writer *writer, bool last);
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
-/* Forgets rows that retention has removed: of stacks those of earlier epochs, of queries those up
- * to row `query` that are not in the file any more. In the transaction that removes them. */
+/* Forgets rows that retention has removed: stacks of earlier epochs, and queries up to row `query`
+ * that are no longer in the file. In the transaction that removes them. */
 void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query);
 
 /* All statements: those of the transaction and of each part. */

@@ -32,8 +32,7 @@ void lock_writer_init(struct lock_writer *locks)
 	};
 }
 
-/* The row of a query that the wait is about, 0: of none. Its text comes with its own record, if
- * it has one. */
+/* The row of the query of the wait, 0: none. The query's own record brings its text, if there is one. */
 static int64_t find_query(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns)
 {
 	uint32_t span;

@@ -49,7 +49,7 @@ void losses_note(struct losses *losses, const char *reason, uint64_t samples, ui
 	loss->refusals += refusals;
 }
 
-/* The counter's growth, where it can be: a process that crashed may have written anything there. */
+/* The counter's growth, if possible: a process that crashed may have written anything there. */
 static uint64_t since(uint64_t *noted, uint64_t now)
 {
 	uint64_t before = *noted;
@@ -62,7 +62,7 @@ void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER
                           struct refusals *noted)
 {
 	const int error = (int)counters[SAMPLER_TIMER_ERRNO];
-	/* The kernel has no such reason. */
+	/* The kernel does not have this reason. */
 	const char *who = error == EPERM || error == EACCES ? "a seccomp filter"
 	                  : error == ENOSYS                 ? "the system or a seccomp filter"
 	                                                    : "the system";
@@ -128,7 +128,7 @@ static int store_loss(const struct loss *loss, struct writer *writer)
 	return writer_run(writer, add);
 }
 
-/* What is stored is in another file. The losses that are not are the newest. */
+/* The stored losses are in another file. The unstored ones are the newest. */
 static void begin_file(struct losses *losses, int64_t identity)
 {
 	for (int i = 0; i < LOSS_REASONS; i++) {

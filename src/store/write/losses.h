@@ -40,7 +40,7 @@ struct loss {
 struct losses {
 	struct loss reasons[LOSS_REASONS]; /* the last one takes all further reasons */
 	uint64_t ring_dropped;             /* noted of ring_dropped() */
-	int64_t file;                      /* the identity of the one that has what is stored */
+	int64_t file;                      /* the identity of the file that contains the stored ones */
 };
 
 /* Records that were lost, or refusals. Nothing where both are 0. */

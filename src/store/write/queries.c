@@ -43,7 +43,7 @@ void query_writer_init(struct query_writer *queries)
 				" ON CONFLICT (id) DO UPDATE SET"
 				" query_id = excluded.query_id, first_ns = min(first_ns, excluded.first_ns),"
 				" last_ns = max(last_ns, excluded.last_ns), finished = 1" ENDED_SETS,
-			/* The record of the end knows better what the samples say of a query, if it comes. */
+			/* The record of the end has better values than the samples, if it arrives. */
 			.range.sql =
 				"UPDATE queries SET first_ns = min(first_ns, :first_ns), last_ns = max(last_ns, :last_ns),"
 				" samples_cpu = samples_cpu + (NOT finished) * :samples_cpu,"
@@ -52,7 +52,7 @@ void query_writer_init(struct query_writer *queries)
 				" weight_real = weight_real + (NOT finished) * :weight_real,"
 				" cpu_time_ns = cpu_time_ns + (NOT finished) * :cpu_time_ns, query_duration_ns ="
 				" iif(finished OR NOT statement, query_duration_ns, max(last_ns, :last_ns) - query_start_ns),"
-				/* what is between its calls, as it was seen open last */
+				/* the content between its calls, as last seen open */
 				" execution_ns = iif(finished OR NOT statement, execution_ns, max(last_ns, :last_ns) -"
 				" query_start_ns - coalesce(iif(:last_ns < last_ns, NULL, :outside_ns), query_duration_ns -"
 				" execution_ns)),"
@@ -95,7 +95,7 @@ static void keep_query(void *context, void *entry)
 		*kept = *known;
 }
 
-/* The memory of those that have gone goes, too: there are as many as a busy host has ever run. */
+/* Frees the memory of removed ones, too, because there are as many as a busy host has ever run. */
 static void forget_queries(struct writer *writer, struct hash_table *queries, int64_t removed)
 {
 	struct queries_left left = { writer, HASH_TABLE_OF(struct known_query, SIZE_MAX), removed };
@@ -111,9 +111,9 @@ void query_writer_forget_removed(struct writer *writer, int64_t removed)
 	forget_queries(writer, &writer->queries->earlier, removed);
 }
 
-/* The row of a query that another thread of it, or an earlier connection to the file, may have made:
- * it has the id that the key makes until the query's record brings its own, or until its process saw that the
- * user gave it one. 0: there is none. */
+/* The row of a query that another thread of it, or an earlier connection to the file, may have
+ * made. Its id is the one made from the key until the query's record brings its own, or until its
+ * process saw that the user set one. 0: there is none. */
 static int64_t find_query(struct writer *writer, struct query_key key)
 {
 	int64_t process = intern_process(writer), row;
@@ -162,7 +162,7 @@ static int add_span(struct writer *writer, struct query_key key, struct known_qu
 	return SQLITE_OK;
 }
 
-/* NULL: there is none. One of the earlier ones is one of the newest from now on. */
+/* NULL: there is none. An earlier entry becomes one of the newest. */
 static struct known_query *find_known(struct writer *writer, struct hash hash)
 {
 	struct known_query *known = hash_table_find(&writer->queries->known, hash);

@@ -38,7 +38,7 @@ struct query_span {
 	int64_t labels, context;              /* of its first sample with some */
 	const struct start_record *start;     /* NULL: none */
 	const struct start_record *seen_open; /* NULL: not by the flusher */
-	const struct query_record *end;       /* NULL: none, it goes on */
+	const struct query_record *end;       /* NULL: none, it continues */
 	struct query_texts texts;             /* of the end */
 	int64_t left; /* the statement that an earlier batch's start published, 0: none other */
 };
@@ -54,7 +54,7 @@ struct known_query {
 struct query_writer {
 	struct hash_table known, earlier; /* earlier: see queries_begin_batch() */
 	VECTOR(struct query_span) spans;  /* of the batch */
-	int64_t newest;                   /* row of queries, those of the batch included */
+	int64_t newest;                   /* rows of queries, including those of the batch */
 	size_t ended;                     /* in the batch */
 	struct {
 		struct prepared find, find_own, add, start, running, end, range;
@@ -70,14 +70,14 @@ void query_writer_forget(struct query_writer *queries);
 /* Forgets the rows up to `removed` that are not in the file any more. */
 void query_writer_forget_removed(struct writer *writer, int64_t removed);
 
-/* A batch begins: bounds what is remembered of queries. */
+/* A batch begins: limits the remembered queries. */
 void queries_begin_batch(struct query_writer *queries);
 
 /* The query's row, which may be written at the batch's end only, and in `*span` its place in
  * the batch. > 0, or minus SQLite's code. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
 
-/* The entry of a query that was interned; NULL: there is no memory for it. */
+/* The entry of a query that was interned; NULL: no memory for it. */
 struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
 
 /* The batch has something of a query at these times. `index`: its span; beyond them all: none. */

@@ -11,7 +11,7 @@
 #include "store/write/threads.h"
 #include "store/write/writer.h"
 
-/* Room in the file that a query's rows take, about; for the bounds of a batch. */
+/* The approximate size of a query's rows in the file, for the limits of a batch. */
 #define QUERY_BYTES 300
 
 /* --- out of their records --------------------------------------------------------- */
@@ -40,8 +40,8 @@ struct stretch {
 	int64_t first_ns, last_ns;
 };
 
-/* The row of a query around it, `otherwise` where there is none. That one runs still, so its
- * row is as young as the record. */
+/* The row of its enclosing query, or `otherwise`. That query still runs, so its row is as recent
+ * as the record. */
 static int64_t find_outer_query(struct writer *writer, struct query_key query, const struct stretch *stretch,
                                 struct query_key key, int64_t otherwise)
 {
@@ -90,7 +90,7 @@ int query_rows_add_start(struct writer *writer, const struct start_record *recor
 	if (span->end)
 		return SQLITE_OK;
 	span->rows = rows;
-	/* The flusher's may have no program. */
+	/* A record of the flusher may have no program. */
 	if (!span->start || !record->open_until_ns)
 		span->start = record;
 	if (record->open_until_ns)
@@ -98,7 +98,7 @@ int query_rows_add_start(struct writer *writer, const struct start_record *recor
 	return SQLITE_OK;
 }
 
-/* The labels of its samples, if there are some, have those of the trampolines, too. */
+/* The labels of its samples, if there are any, include those of the trampolines. */
 static int find_labels(struct writer *writer, const struct query_record *record, struct query_rows *rows)
 {
 	const struct known_query *known = intern_known_query(writer, record->query);
@@ -216,7 +216,7 @@ static int write_end(struct writer *writer, struct query_span *span)
 	return writer_run(writer, end);
 }
 
-/* A query of the profiler's own has no statement, so that its row is not shown. */
+/* A query of queryprof itself has no statement, so its row is hidden. */
 static int64_t find_first_statement(struct writer *writer, const struct start_record *record)
 {
 	bool is_cut = record->text_size == START_TEXT_MAX;
@@ -280,7 +280,7 @@ static int write_range(struct writer *writer, const struct query_span *span)
 	return writer_run(writer, update);
 }
 
-/* What its key says, to the millisecond. */
+/* The time in its key, to the millisecond. */
 static int64_t key_time_ns(struct query_key key)
 {
 	return (int64_t)((key.hi >> 16) * 1000000);
@@ -293,8 +293,9 @@ static bool is_stored(struct writer *writer, const struct query_span *span)
 	       writer_ask_sql(writer, "SELECT statement FROM queries WHERE id = ?1", span->rows.query, 0) > 0;
 }
 
-/* One that goes on, or of which the batch has samples alone, or only its name: in a record without a time,
- * as that of a run's loops is. Without a time its row would never be the oldest one. */
+/* A query that continues, or for which the batch has only samples, or only its name in a record
+ * without a time, such as that of a run's loops. Without a time, its row would never be the oldest
+ * one. */
 static int write_running(struct writer *writer, struct query_span *span)
 {
 	int code = SQLITE_OK;
@@ -322,7 +323,7 @@ int query_rows_write(struct writer *writer)
 
 		code = span->end ? write_end(writer, span) : write_running(writer, span);
 	}
-	/* Behind all rows: another one may have the text that this row does not need. */
+	/* After all rows, because another one may have the text that this row does not need. */
 	for (size_t i = 0; !code && i < writer->queries->spans.count; i++) {
 		const struct query_span *span = &writer->queries->spans.items[i];
 

@@ -9,8 +9,7 @@
 
 #include "store/write/queries.h"
 
-/* Inside a transaction: what a record says; nothing is taken of one that is none. SQLITE_OK or the
- * error. */
+/* Inside a transaction: stores the record's content; ignores an invalid record. SQLITE_OK or the error. */
 int query_rows_add_start(struct writer *writer, const struct start_record *record, size_t size);
 int query_rows_add(struct writer *writer, const struct query_record *record, size_t size);
 

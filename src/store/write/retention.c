@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound is on the file and its log together. Removing starts at an upper mark
- * and goes on to a lower one, so that it comes seldom: each removal makes every other
- * writer forget the rows it knows, and its own writer all but the stacks that stay. Pages
- * that become free are used again; the file itself shrinks only when the bound was lowered.
+ * The limit covers the file and its log. Removing starts at an upper mark and continues to a lower
+ * one, so that it is rare: each removal makes every other writer forget the rows it knows, and its
+ * own writer all except the remaining stacks. Free pages are reused; the file shrinks only after the
+ * limit was lowered.
  *
- * A step removes, in one transaction, what is older than some time: first samples,
- * then the stacks, series and threads that no sample needs any more, then queries.
- * Epochs say whether a stack is needed. When epoch e begins, everything
- * stored so far is older than its start; so once all samples before that start are
- * removed, a stack that was last used in an epoch before e has none left.
+ * A step removes, in one transaction, everything older than some time: first samples, then the
+ * stacks, series and threads that no sample needs any more, then queries. Epochs show whether a stack
+ * is needed. When epoch e begins, everything stored so far is older than its start. So once all
+ * samples before that start are removed, a stack that was last used in an epoch before e has none
+ * left.
  *
- * Names of addresses stay: they are as many as there is code, not as many as there are
- * samples. Where even they are too much for the bound, they go when nothing else is left. So do
- * the counters of the statements that are used least.
+ * Names of addresses remain, because their number depends on the code, not on the samples. If even
+ * they exceed the limit, they are removed when nothing else is left, and so are the counters of the
+ * least used statements.
  */
 #include "store/write/retention.h"
 
@@ -145,8 +145,9 @@ static struct cut choose_cut(struct writer *writer, int64_t samples, int64_t que
 	cut.query = ask_near(writer, "SELECT id FROM queries WHERE id > 0 ORDER BY id LIMIT 1 OFFSET ?1",
 	                     queries);
 	if (cut.query != INT64_MAX) {
-		/* Numbers of queries follow time closely enough, but for those that go on. Of these rows
-		 * half or more go, whatever the times of single ones are: each step removes something. */
+		/* The numbers of queries follow time closely enough, except for unfinished ones.
+		 * At least half of these rows are removed, whatever their times, so each step
+		 * removes something. */
 		time_ns = writer_ask_sql(
 			writer,
 			"SELECT last_ns FROM queries WHERE id BETWEEN 1 AND ?1 ORDER BY last_ns LIMIT 1"
@@ -187,7 +188,7 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 	return code ? code : bytecode_remove_unused(writer);
 }
 
-/* ?1, ?2: the cut. The index alone says that a younger query has the text, for nearly all. */
+/* ?1, ?2: the cut. For nearly all texts, the index alone shows that a newer query has the text. */
 static int remove_queries(struct writer *writer, const struct cut *cut)
 {
 	int code = writer_run_sql(
@@ -205,9 +206,9 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 	                             cut->query, cut->time_ns);
 }
 
-/* Of a table without an index on its time, whose rows are in its order nearly: a look at all of them, each
- * step, would take longer than the removal. The newest one stays: it has the number that the next one
- * follows. */
+/* For a table without an index on its time, whose rows are nearly in order: scanning all of them
+ * at each step would take longer than the removal. The newest row remains, because the next one
+ * gets the number after it. */
 #define DELETE_OLDEST(table, time)                                                                           \
 	"DELETE FROM " table " WHERE id IN (SELECT id FROM (SELECT id, " time " AS time FROM " table         \
 	" ORDER BY id LIMIT 8192) WHERE time < ?1) AND id < (SELECT max(id) FROM " table ")"
@@ -217,7 +218,7 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 	"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"                \
 	" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))"
 
-/* What has a time of its own, but queries. */
+/* Tables with a time of their own, except queries. */
 static int remove_times(struct writer *writer, struct cut *cut, uint64_t *removed)
 {
 	static const char *const sql[] = {
@@ -293,8 +294,8 @@ static int remove_rows(struct writer *writer, struct cut *cut, bool *any, uint64
 	return writer_run_sql(writer, "UPDATE state SET removals = removals + 1", 0, 0);
 }
 
-/* Takes about `bytes` off, but no more than a transaction may write to the log. `*last`: there is no more
- * that could go. */
+/* Removes about `bytes`, but at most what a transaction may write to the log. `*last`: nothing
+ * more can be removed. */
 static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, bool *last, uint64_t *trimmed)
 {
 	int64_t most = retention_wal_bytes(max_bytes) / 8;
@@ -338,8 +339,8 @@ static int shrink(struct writer *writer, int64_t max_bytes)
 	return run(writer->database.db, "PRAGMA incremental_vacuum(1000)");
 }
 
-/* They can be looked up again (src/frames/embed.h). Their space is given back at once: this function
- * is not called again while nothing fits. */
+/* They can be looked up again (src/frames/embed.h). Their space is returned immediately, because
+ * this function is not called again while nothing fits. */
 static int remove_names(struct writer *writer)
 {
 	sqlite3 *db = writer->database.db;
@@ -382,7 +383,7 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	       (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
 		bool last = false;
 
-		/* Samples have queries and stacks beside them: of all, too much would go. */
+		/* Samples have queries and stacks in addition; counting all of them would remove too much. */
 		code = remove_step(writer, (used - lower) / 4 * 3, max_bytes, &last, trimmed);
 		if (!code && last && used_bytes(writer) > lower)
 			code = remove_names(writer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the trace file within its bound: what is oldest goes first.
+ * Keeps the trace file within its limit: removes the oldest rows first.
  */
 #ifndef QUERYPROF_STORE_WRITE_RETENTION_H
 #define QUERYPROF_STORE_WRITE_RETENTION_H
@@ -10,7 +10,7 @@
 
 #include "store/write/writer.h"
 
-/* Smaller bounds are taken for this one: the empty schema needs some room. */
+/* Smaller limits count as this one, because the empty schema needs some space. */
 #define RETENTION_MIN_BYTES (512 * 1024)
 
 /* Room that the write-ahead log may take under the bound; 0: none given. */
@@ -26,10 +26,10 @@ struct retention {
 	bool trimming; /* between the upper mark and the lower one */
 };
 
-/* After a batch: begins epochs, removes what is over the upper mark, and for a few
- * tens of milliseconds what is over the lower one; what remains follows after the
- * next batch; or less, when `is_interrupted` says so. Adds to
- * `*trimmed` the samples removed. SQLITE_OK or the error. */
+/* After a batch: begins epochs, removes everything above the upper mark, and for a few tens of
+ * milliseconds everything above the lower one; the rest follows after the next batch.
+ * `is_interrupted` may end it earlier. Adds the removed samples to `*trimmed`. SQLITE_OK or the
+ * error. */
 int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
                     bool (*is_interrupted)(void), uint64_t *trimmed);
 

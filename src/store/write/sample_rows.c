@@ -13,7 +13,7 @@
 #include "store/write/threads.h"
 #include "store/write/writer.h"
 
-/* Room in the file that a row takes, about; for the bounds of a batch. */
+/* The approximate size of a row in the file, for the limits of a batch. */
 #define SAMPLE_BYTES 40
 #define LATE_BYTES 16
 
@@ -112,8 +112,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 	return fields;
 }
 
-/* The value beyond weight × period. A sample that no timer took and that carries no
- * value counts what it stands for. */
+/* The value in addition to weight × period. A sample that no timer took and that has no value
+ * counts its weight. */
 static int64_t beyond_periods(const struct sample_record *record, const struct sample_fields *fields)
 {
 	const struct sample_type *type = sample_type_at(record->type);
@@ -296,8 +296,8 @@ static void sort_samples(struct pending_sample *samples, size_t count)
 	}
 }
 
-/* A free time near one that is taken: behind the last of the next few ns, or of a
- * wider range where those are full to the end. Minus SQLite's code after an error. */
+/* A free time near a used one: after the last of the next few ns, or of a wider range if those are
+ * full. Minus SQLite's code after an error. */
 static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 {
 	struct prepared *find = &writer->samples->sql.last_time;
@@ -317,9 +317,9 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 	return timestamp_ns;
 }
 
-/* The time is the key: of equal ones the later comes one behind. From a sample that has moved on, the
- * first one behind it that keeps its time ends it: where many times are taken, a look at all that
- * follow, for each, held the file for seconds. */
+/* The time is the key: of two equal ones, the later is moved by one. A run of moved samples ends
+ * at the first one that keeps its time: if many times are taken, a search of all that follow, for
+ * each, held the file for seconds. */
 static void part_times(struct sample_writer *samples, size_t from, bool all)
 {
 	for (size_t i = from; i < samples->count; i++) {

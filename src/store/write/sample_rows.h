@@ -19,8 +19,8 @@ struct writer;
 struct sample_writer {
 	struct pending_sample *pending; /* the batch's, WRITER_BATCH at most */
 	size_t count;
-	size_t inserted, at;    /* rows that are in the file, and the one that the INSERT reads */
-	size_t delay_count;     /* of the samples, those of delays: no record of the ring is theirs */
+	size_t inserted, at;    /* rows in the file, and the one that the INSERT reads */
+	size_t delay_count;     /* of the samples of delays, which have no record in the ring */
 	size_t fields_skipped;  /* optional fields of samples that this build does not know */
 	struct delays delays;   /* from batch to batch */
 	int64_t process_newest; /* time of the process's newest sample in earlier batches */
@@ -37,14 +37,14 @@ void sample_writer_free(struct sample_writer *samples);
 /* A batch begins. */
 void sample_writer_clear(struct sample_writer *samples);
 
-/* Decodes the record and interns what it names; the row is written at the batch's end. Another
- * record than a sample's is left out. SQLITE_OK or the error. */
+/* Decodes the record and interns the names in it; the row is written at the end of the batch.
+ * Ignores records of other kinds. SQLITE_OK or the error. */
 int sample_rows_add(struct writer *writer, const struct sample_record *record, size_t size);
 
 /* Sorts and writes what the batch has gathered. SQLITE_OK or the error. */
 int sample_rows_insert(struct writer *writer);
 
-/* What it writes, as a virtual table; its data is the struct writer. */
+/* The rows to write, as a virtual table; its data is the struct writer. */
 extern const struct made_table samples_to_write;
 
 #endif

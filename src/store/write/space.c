@@ -87,7 +87,7 @@ static int64_t choose_base(struct writer *writer, const struct module *module)
 	if (base < SPARE_FIRST)
 		base = SPARE_FIRST;
 	base = (base + SPARE_ALIGN - 1) / SPARE_ALIGN * SPARE_ALIGN;
-	/* Full after some hundred thousand modules: the addresses stay unknown. */
+	/* Full after some hundred thousand modules: then addresses remain unknown. */
 	return base + extent <= SPARE_END ? base : 0;
 }
 
@@ -111,8 +111,8 @@ static int64_t add_module(struct writer *writer, const struct module *module)
 	return code ? -code : base;
 }
 
-/* Without memory for them, addresses are of no module that is known. What was read before is described
- * elsewhere now. */
+/* Without memory for them, addresses belong to no known module. Data that was read before is
+ * described elsewhere now. */
 static void read_modules(struct writer *writer, uint32_t generation)
 {
 	struct writer_other *other = writer->other;
@@ -142,7 +142,7 @@ int space_map_address(struct writer *writer, uint64_t address, uint32_t generati
 	struct hash key;
 	int64_t base;
 
-	/* Marked always: a module that comes later may take the range. */
+	/* Always marked, because a later module may take the range. */
 	*placed = (address & (STORE_NOWHERE - 1)) | STORE_NOWHERE;
 	if (!module || address < module->start || address >= module->end)
 		return SQLITE_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file's own address space: where the modules of a process lie in it.
+ * The file's own address space: the bases of a process's modules in it.
  */
 #ifndef QUERYPROF_STORE_WRITE_SPACE_H
 #define QUERYPROF_STORE_WRITE_SPACE_H

@@ -34,7 +34,7 @@ const struct made_table span_rows_to_write = {
 	.read = read_value,
 };
 
-/* SQLite gives a row the number behind the largest one. */
+/* SQLite gives a row the number after the largest one. */
 static int64_t find_newest(struct writer *writer)
 {
 	if (writer->spans->newest_row < 0)
@@ -98,8 +98,8 @@ static struct prepared *bind_trace(struct writer *writer, struct prepared *prepa
 	return bind;
 }
 
-/* The newest row stays without its spans until there is a newer one: others would get its number, and push
- * has sent what that number stood for. */
+/* The newest row remains, without its spans, until there is a newer one: otherwise another row
+ * would get its number, which push has already sent. */
 static int remove_rows(struct writer *writer, const struct span_link *trace)
 {
 	int64_t emptied = writer_number(writer, bind_trace(writer, &writer->spans->sql.empty_newest, trace));

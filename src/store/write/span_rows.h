@@ -28,7 +28,7 @@ struct span_row {
 /* The rows that wait, as a virtual table; its data is the struct writer. */
 extern const struct made_table span_rows_to_write;
 
-/* Inside a transaction, both: the id of the next row, > 0; else minus SQLite's code. */
+/* Inside a transaction, both: the id of the next row, > 0; otherwise minus SQLite's code. */
 int64_t span_rows_next(struct writer *writer);
 
 /* Adds it: `numbers`, and as `spans` what spans.text of the writer has from `text` on. Its id. */
@@ -37,8 +37,8 @@ int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMB
 /* Writes them, before the table is read or changed, and before the commit. Ends spans.text. */
 int span_rows_write(struct writer *writer);
 
-/* Writes them, and removes the rows of the trace with their notes, but those that are of other traces, too.
- * The numbers of rows only grow. */
+/* Writes them, and removes the rows of the trace with their notes, except those that also belong
+ * to other traces. The numbers of rows only grow. */
 int span_rows_remove(struct writer *writer, const struct span_link *trace);
 
 /* Writes them when they are many. */

@@ -7,9 +7,9 @@
 #include "store/write/writer.h"
 #include "wire/span_record.h"
 
-#define SITE_BATCHES 4096 /* rows until the site of a statement is said to be in use again */
+#define SITE_BATCHES 4096 /* rows until a statement's site is marked as used again */
 
-/* record: what its number stands for; NULL: it is a statement's. */
+/* record: the meaning of its number; NULL: it belongs to a statement */
 struct known_span_site {
 	struct hash key;
 	int64_t row;    /* 0: not looked up yet */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where spans begin: a row of span_sites for a place in the host's code, a statement or a kind of wait.
+ * Where spans begin: a row of span_sites for a place in the host's code, a statement or a kind of
+ * wait.
  */
 #ifndef QUERYPROF_STORE_WRITE_SPAN_SITES_H
 #define QUERYPROF_STORE_WRITE_SPAN_SITES_H
@@ -31,7 +32,8 @@ void span_site_writer_forget_statements(struct span_site_writer *sites);
 /* The site of a number: at any time, and remembered permanently. */
 void span_sites_add(struct writer *writer, const void *record, size_t size);
 
-/* Inside a transaction: the row of the span's site, > 0; else minus SQLite's code. `batch`: that names it. */
+/* Inside a transaction: the row of the span's site, > 0; otherwise minus SQLite's code. `batch`:
+ * the one that names it. */
 int64_t span_sites_intern(struct writer *writer, const struct span_entry *span, int64_t batch);
 
 /* Inside a transaction: removes the sites of statements that no batch can name any more. SQLITE_OK or the

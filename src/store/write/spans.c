@@ -27,7 +27,8 @@ void span_writer_init(struct span_writer *spans)
 		.foreign = HASH_TABLE_OF(struct hash, 1 << 16),
 		.sql = {
 			.newest.sql = "SELECT max(id) FROM span_batches",
-			/* OR FAIL: the writer takes all back on an error, and SQLite remembers less. */
+			/* OR FAIL: the writer rolls everything back on an error, and SQLite keeps
+			 * less state. */
 			.add_rows.sql = "INSERT OR FAIL INTO span_batches (" SPAN_ROW_COLUMNS ") SELECT " SPAN_ROW_COLUMNS
 			                " FROM span_rows_to_write",
 			.add_note.sql = "INSERT INTO span_notes (batch, span, is_event, note) VALUES"
@@ -86,7 +87,7 @@ static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
 
 #define NUMBER_MAX 24 /* characters, and a comma; three words */
 
-/* The text has room for NUMBER_MAX, which are copied: a copy of fixed size is no call. */
+/* The text has space for NUMBER_MAX, which are copied: a copy of fixed size is not a call. */
 static void put_number(struct writer *writer, int64_t number)
 {
 	char digits[2 * NUMBER_MAX], *at = digits + NUMBER_MAX;
@@ -190,8 +191,8 @@ static bool add_up_children(struct writer *writer, const struct span_batch *batc
 	return true;
 }
 
-/* 0: it has no row in query_log. The query's own record follows, or is lost: so a new row has the span's
- * times. One that the file has is not written again. */
+/* 0: it has no row in query_log. The query's own record follows, or is lost, so a new row has the
+ * span's times. An existing row is not written again. */
 static int64_t find_query(struct writer *writer, const struct span_batch *batch,
                           const struct span_entry *entry)
 {
@@ -322,7 +323,7 @@ static int put_note(struct writer *writer, const struct span_batch *batch, const
 static int write_notes(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	struct prepared *add = &writer->spans->sql.add_note;
-	size_t text = writer->spans->text.count, size; /* behind the rows' */
+	size_t text = writer->spans->text.count, size; /* after those of the rows */
 	int code = SQLITE_OK;
 
 	for (uint32_t i = 0; !code && i < batch->entries; i += entry_group(&batch->entry[i])) {
@@ -388,7 +389,7 @@ static int write_waits(struct writer *writer, const struct span_batch *batch)
 
 /* --- traces that are not kept ------------------------------------------------------------------ */
 
-/* The trace's spans in the file go; those that still come are left out. */
+/* Removes the trace's spans from the file; later ones are omitted. */
 static int remove_trace(struct writer *writer, const struct span_batch *batch)
 {
 	struct hash key = trace_key(&batch->of);
@@ -405,7 +406,7 @@ uint64_t spans_in(const void *record, size_t size)
 	return read_batch(record, size, &sums) ? (uint64_t)sums.spans : 0;
 }
 
-/* The query's record may have come before, and have made a span of its own. */
+/* The query's record may have come before, and have made its own span. */
 static int leave_foreign(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	int code = SQLITE_OK;
@@ -459,9 +460,9 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 
 /* --- the bound --------------------------------------------------------------------------------- */
 
-/* Rows come when their part of a trace ends, so one that began before ?1 may stand behind some that did
- * not; but not behind so many that all rows had to be looked at. The newest one stays: it has the number that
- * the next one follows. */
+/* Rows come when their part of a trace ends, so one that began before ?1 may follow some that did
+ * not, but not so many that all rows must be searched. The newest one remains, because the next
+ * one gets the number after it. */
 #define OLDEST                                                                                               \
 	"(SELECT id FROM (SELECT id, start_ns FROM span_batches ORDER BY id LIMIT 2048) WHERE start_ns < ?1" \
 	" AND id < (SELECT max(id) FROM span_batches) ORDER BY id LIMIT ?2)"
@@ -482,7 +483,7 @@ int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *le
 	if (!code)
 		code = writer_run_sql(writer, "DELETE FROM span_batches WHERE id IN " OLDEST, time_ns,
 		                      batches);
-	/* Those of what has gone, about: the oldest rows began first but for some threads' sake. */
+	/* Those of removed rows, approximately: the oldest rows began first, except across threads. */
 	if (!code)
 		code = writer_run_sql(
 			writer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans (wire/span_record.h) in the file: a row a batch, whose spans are one JSON text. A row a
- * span would take the flusher five times as long.
+ * Spans (wire/span_record.h) in the file: one row per batch, whose spans are one JSON text. One row
+ * per span would take the flusher five times as long.
  */
 #ifndef QUERYPROF_STORE_WRITE_SPANS_H
 #define QUERYPROF_STORE_WRITE_SPANS_H
@@ -38,7 +38,7 @@ void span_writer_free(struct span_writer *spans);
 /* Inside a transaction. SQLITE_OK or the error. */
 int spans_add(struct writer *writer, const void *record, size_t size);
 
-/* The number of spans in a record, for the counter of those that were lost. */
+/* The number of spans in a record, for the counter of lost spans. */
 uint64_t spans_in(const void *record, size_t size);
 
 /* Inside a transaction: removes batches that began before `time_ns`, at most about `bytes` of

@@ -97,8 +97,8 @@ static int touch_stack(struct writer *writer, int64_t row)
 	return writer_run(writer, touch);
 }
 
-/* Its row after a look into the file; its epoch is the present one then. Not inlined: the hash of every
- * sample's addresses would lack registers. */
+/* Its row, found in the file, whose epoch becomes the current one. Not inlined, because the hash
+ * of every sample's addresses would lack registers. */
 static __attribute__((noinline)) int64_t find_stack(struct writer *writer, const struct sample_record *sample,
                                                     size_t depth)
 {
@@ -145,8 +145,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 		}
 		return known->row;
 	}
-	/* New, or the code map has changed since: the same addresses may now be
-	 * another module's. */
+	/* New, or the code map has changed since: the same addresses may now belong to another module. */
 	row = find_stack(writer, sample, depth);
 	if (row < 0)
 		return row;

@@ -114,7 +114,7 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	STATEMENT_STATS_COLUMNS(BIND, WRITER_NOTHING, BIND, BIND_PART, BIND_LEAST, BIND, WRITER_NOTHING)
 	/* clang-format on */
 	if (writer->counters->rows >= 0)
-		writer->counters->rows++; /* at most: the row may be there */
+		writer->counters->rows++; /* at most: the row may exist */
 	code = writer_run(writer, add);
 	if (!code)
 		code = write_part(writer, stats, statement);
@@ -138,7 +138,7 @@ int statements_write_other(struct writer *writer, const void *memory, size_t siz
 #define KEY_program ", program"
 #define KEY_OF_OTHER(name, ...) KEY_##name
 
-/* The rows that go: the least used. */
+/* The rows to remove: the least used. */
 #define GOING                                                                                                \
 	" FROM statement_counters WHERE normalized_query_hash <> 0"                                          \
 	" ORDER BY calls, last_seen_ns, normalized_query_hash, database, program LIMIT %1$" PRId64
@@ -158,7 +158,7 @@ static const char fold_sql[] =
 				"; DELETE FROM statements WHERE id NOT IN (SELECT statement FROM "
 				"statement_counters)"
 				" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"
-				/* so that no writer goes on with the rows that went */
+				/* so that no writer continues to use the removed rows */
 				"; UPDATE state SET removals = removals + 1, statement_batches = "
 				"statement_batches + 1";
 
@@ -190,7 +190,7 @@ int statements_write(struct writer *writer)
 	if (code || (writer->counters->rows >= 0 && writer->counters->rows <= most))
 		return code;
 	writer->counters->rows = statements_count(writer);
-	/* A 16th more than has to go, so that it comes seldom. */
+	/* A 16th more than necessary, so that it is rare. */
 	if (writer->counters->rows <= most)
 		return SQLITE_OK;
 	return statements_fold(writer, writer->counters->rows - (most - most / 16));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores the statements' counters (query/statement_stats.h) in the table statement_counters: added to
- * what it has, as several processes write one file.
+ * Stores the statements' counters (query/statement_stats.h) in the table statement_counters. It adds
+ * to the existing values, because several processes write to one file.
  */
 #ifndef QUERYPROF_STORE_WRITE_STATEMENTS_H
 #define QUERYPROF_STORE_WRITE_STATEMENTS_H
@@ -24,8 +24,8 @@ struct counter_writer {
 
 void counter_writer_init(struct counter_writer *counters);
 
-/* Inside a transaction: adds what came since the file got it, and keeps the number of rows
- * within log_statements_max. statement_stats_commit() follows. SQLITE_OK or the error. */
+/* Inside a transaction: adds the changes since the last time, and keeps the number of rows within
+ * log_statements_max. statement_stats_commit() follows. SQLITE_OK or the error. */
 int statements_write(struct writer *writer);
 
 /* Inside a transaction: what the file has not yet of the counters of the writer's process, of which `memory`

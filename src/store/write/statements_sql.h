@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQL that adds a row of statement_counters to the one that is there, by store/columns.h.
+ * SQL that adds a row of statement_counters to an existing one, by store/columns.h.
  */
 #ifndef QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
 #define QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
@@ -14,7 +14,7 @@
 #define STATEMENTS_MARK_PART(i) ", :runs_" #i
 #define STATEMENTS_ADD(name, ...) ", " #name " = " #name " + excluded." #name
 #define STATEMENTS_ADD_PART(i) ", runs_" #i " = runs_" #i " + excluded.runs_" #i
-/* min() of a NULL is NULL: the other one, then. */
+/* min() of a NULL is NULL; then the other value. */
 #define STATEMENTS_LEAST(name, ...)                                                                          \
 	", " #name " = coalesce(min(" #name ", excluded." #name "), " #name ", excluded." #name ")"
 #define STATEMENTS_MOST(name, ...) ", " #name " = max(" #name ", excluded." #name ")"

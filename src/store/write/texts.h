@@ -23,7 +23,7 @@ struct text_writer {
 void text_writer_init(struct text_writer *texts);
 void text_writer_free(struct text_writer *texts);
 
-/* The row's number, > 0, or minus SQLite's code. `stays`: the row will not be removed as an unused one.
+/* The row's number, > 0, or minus SQLite's code. `stays`: the row will not be removed as unused.
  * `shape`: normalize_hash() of the whole text, 0: of this one. */
 int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays,
                          uint64_t shape);

@@ -193,8 +193,8 @@ static int touch_series(struct writer *writer, struct known_series *series)
 	return writer_run(writer, touch);
 }
 
-/* What a row of series stands for. A number that this build has no type for gets a name and a unit that no
- * build has. */
+/* The meaning of a row of series. A number without a type in this build gets a name and a unit
+ * that no build has. */
 struct series {
 	int64_t thread;
 	char type[16];

@@ -35,7 +35,7 @@ struct thread_writer {
 void thread_writer_init(struct thread_writer *threads);
 void thread_writer_free(struct thread_writer *threads);
 
-/* Forgets the rows. Names stay: they arrive once, from the ring. */
+/* Forgets the rows. Names remain, because they arrive only once, from the ring. */
 void thread_writer_forget(struct thread_writer *threads);
 
 /* Each returns the row's number, > 0, or minus SQLite's code. */

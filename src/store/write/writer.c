@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writing connection: its statements, prepared once a file, what it knows of the
- * file, and how it waits for others. The rows come from batch.c and the files that it calls.
+ * The writing connection: its statements, prepared once per file, its state of the file, and how it
+ * waits for other processes. batch.c and the files that it calls provide the rows.
  */
 #include "store/write/writer.h"
 
@@ -16,7 +16,7 @@
 
 /* --- prepared statements ------------------------------------------------------- */
 
-/* Prepared when it is first used: a short process uses a third of them. */
+/* Prepared at its first use, because a short process uses a third of them. */
 static void prepare(struct writer *writer, struct prepared *prepared)
 {
 	if (!prepared->statement)
@@ -89,7 +89,7 @@ static int find_kept(struct writer *writer, const char *sql, int64_t a, int64_t 
 		kept->sql = sql;
 	}
 	*statement = kept->statement;
-	sqlite3_bind_int64(*statement, 1, a); /* refused where there is no such parameter */
+	sqlite3_bind_int64(*statement, 1, a); /* refused if there is no such parameter */
 	sqlite3_bind_int64(*statement, 2, b);
 	return SQLITE_OK;
 }
@@ -196,7 +196,7 @@ int writer_rows(sqlite3 *db, void *writer, void *memory, void *rows, uint64_t us
 
 int writer_sync(struct writer *writer)
 {
-	sqlite3_file *log = NULL; /* the write-ahead log, which has what was stored since it began */
+	sqlite3_file *log = NULL; /* the write-ahead log, which has the rows stored since it began */
 
 	if (sqlite3_file_control(writer->database.db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) || !log ||
 	    !log->pMethods)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes records to the trace file: one transaction a batch. Belongs to one thread,
- * the flusher. Here are the connection and the transaction; a part for each kind of what is
- * stored has its statements and what it knows of the file.
+ * Writes records to the trace file, one transaction per batch. Belongs to one thread, the flusher.
+ * The connection and the transaction are here; each kind of row has a part with its statements and
+ * its state of the file.
  */
 #ifndef QUERYPROF_STORE_WRITE_WRITER_H
 #define QUERYPROF_STORE_WRITE_WRITER_H
@@ -27,12 +27,12 @@
 struct writer_other {
 	const struct module_log *log; /* its own, of at most so many bytes */
 	size_t log_size;
-	struct module_history modules; /* what was read of the log, */
+	struct module_history modules; /* the content read from the log, */
 	uint32_t generation;           /* up to this generation */
 	void *runs;                    /* a copy of collect/open_runs.h, or zeros */
 };
 
-/* A statement of seldom use is prepared at its first use. */
+/* A rarely used statement is prepared at its first use. */
 struct kept_statement {
 	const char *sql; /* a literal, known by its address */
 	sqlite3_stmt *statement;
@@ -41,7 +41,7 @@ struct kept_statement {
 struct writer {
 	/* The connection. */
 	struct database database;
-	const char *path;               /* of the open file: the caller's */
+	const char *path;               /* of the open file; belongs to the caller */
 	char *failure;                  /* writer_failure() */
 	int64_t contended_until_ns;     /* others were seen writing, not long ago */
 	bool (*give_up)(void *context); /* called while another process writes: true ends the wait */
@@ -50,7 +50,7 @@ struct writer {
 
 	/* Whose records it writes. */
 	struct writer_identity identity;
-	struct writer_other *other; /* NULL: the records are those of this process */
+	struct writer_other *other; /* NULL: the records belong to this process */
 
 	/* The state of the file, as the last transaction left it. */
 	int64_t file_identity, removals, program_removals, epoch;
@@ -59,12 +59,12 @@ struct writer {
 	/* The transaction. */
 	uint32_t batch;          /* its number: an entry of the tables with this number has a span in it */
 	int64_t stored_batch;    /* its row in the file's table of batches */
-	size_t bytes, rewritten; /* what it will take in the file, and of rows that are there, about */
+	size_t bytes, rewritten; /* its approximate size in the file, and that of existing rows */
 	struct {
 		struct prepared begin, commit, rollback, state, add_batch, begin_epoch;
 	} sql;
 
-	/* What is stored: each part has its statements, its tables of rows and its file. */
+	/* The kinds of rows: each part has its statements, its tables of rows and its file. */
 	struct writer_parts *parts;
 	struct thread_writer *threads;
 	struct stack_writer *stacks;
@@ -91,20 +91,20 @@ char *writer_failure(struct writer *writer);
 /* Stored rows survive a loss of power from now on. SQLITE_OK or the error. */
 int writer_sync(struct writer *writer);
 
-/* For struct made_table: rows that are a pointer to the writer, which is the table's data. */
+/* For struct made_table: each row is a pointer to the writer, which is the table's data. */
 int writer_rows(sqlite3 *db, void *writer, void *memory, void *rows, uint64_t used, char **error);
 
 /* Sets how it waits for other writers, after another part changed that. */
 void writer_wait_when_busy(struct writer *writer);
 
-/* Between two transactions without a pause: when others want to write, too, leaves
- * them the time to see that the file is free. SQLite's lock has no queue: the thread that
- * released it would be the first to take it again. */
+/* Between two transactions without a pause: if other processes want to write, gives them time to
+ * see that the file is free. SQLite's lock has no queue, so the thread that released it would be
+ * the first to take it again. */
 void writer_let_others(struct writer *writer);
 
 /* --- for its parts ------------------------------------------------------------- */
 
-/* After an error: keeps what it was, and ends the transaction if one is open. */
+/* After an error: remembers it, and ends the transaction if one is open. */
 void writer_roll_back(struct writer *writer);
 
 /* Ends the transaction: commits what went well, `code` 0, and rolls back otherwise. `code`, or what the
@@ -118,8 +118,7 @@ struct prepared *writer_bind(struct writer *writer, struct prepared *prepared);
 /* Runs a statement without rows and makes it ready again. SQLITE_OK or the error. */
 int writer_run(struct writer *writer, struct prepared *prepared);
 
-/* First column of the first row, 0 when there is none; negative errors are minus
- * SQLite's code. */
+/* First column of the first row, 0 if there is none; negative errors are minus SQLite's code. */
 int64_t writer_number(struct writer *writer, struct prepared *prepared);
 
 /* The number of the row that an INSERT makes; or minus SQLite's code. */
