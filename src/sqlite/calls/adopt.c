@@ -39,8 +39,8 @@ static void log_entries(const struct static_copy *copy, const struct patch_entry
 		          entries[i].refused ? entries[i].refused : "patched");
 }
 
-/* The library's own calls of SQLite, and those of other extensions, go by a copy of its table,
- * in which the patched functions are the real ones. Routines that the version does not have are
+/* The library's own calls of SQLite, and those of other extensions, use a copy of its table, in
+ * which the patched functions are replaced by the real ones. Routines that the version lacks are
  * never used, as in its own table. */
 static struct sqlite3_api_routines *copy_routines(const struct static_table *table)
 {
@@ -161,8 +161,8 @@ static bool is_alone(void)
 	return count == 1;
 }
 
-/* The calling thread is not at the beginning of one of SQLite's functions: what is around it goes
- * on behind a call. */
+/* The calling thread is not at the beginning of one of SQLite's functions: the enclosing calls
+ * continue after a call instruction. */
 static const char *patch_late(struct host_library *library, bool alone)
 {
 	struct static_copy *copy = malloc(sizeof(*copy));
@@ -189,10 +189,11 @@ void static_adopt_late(const struct host_library *library)
 	struct bounded_wait wait = bounded_wait_begin(&for_patching);
 	bool alone = is_alone();
 
-	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread may have. */
+	/* With a limit, because the holder of the lock may wait for the loader's lock, which this
+	 * thread may hold. */
 	if (!lock_acquire_within(&late_lock, &wait))
 		return;
-	/* Once: it takes long where the other threads are always inside of SQLite. */
+	/* Only once, because it takes long if the other threads are always inside SQLite. */
 	if (!host_is_patched(late) && (!late->unpatched || alone))
 		/* Relaxed: texts are constants. */
 		__atomic_store_n(&late->unpatched, patch_late(late, alone), __ATOMIC_RELAXED);

@@ -8,12 +8,12 @@
 #include "sqlite/library/host.h"
 #include "sqlite/static/copies.h"
 
-/* Takes the copy on and patches it, before it has a connection; `*known`: it was taken on before.
- * NULL, or why not (malloc'ed, "" without memory). One thread at a time. */
+/* Adopts the copy and patches it, before it has a connection. `*known`: it was adopted before.
+ * NULL, or the reason for failing (malloc'ed, "" without memory). One thread at a time. */
 char *static_adopt(const struct static_copy *copy, bool *known);
 
-/* Patches a library that an extension has brought, whose calls cannot be seen otherwise. Other
- * threads stand still meanwhile; `unpatched` says why it was not done. */
+/* Patches the library of an extension's host, whose calls cannot be seen otherwise. Stops the
+ * other threads meanwhile. On failure, `unpatched` has the reason. */
 void static_adopt_late(const struct host_library *library);
 
 #endif

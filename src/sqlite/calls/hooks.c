@@ -15,8 +15,8 @@ static int add_libraries(struct import_hook *hooks)
 	int count = 0;
 
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
-		/* A place that is not behind `hooks` is counted. Else a fork cut the thread off that filled
-		 * it. */
+		/* A place that is not after `hooks` is counted. Otherwise a fork interrupted the
+		 * thread that filled it. */
 		if (!host_api(&host_libraries[i]) || (steps[i] && steps[i] < hooks))
 			continue;
 		steps[i] = &hooks[count];
@@ -28,13 +28,13 @@ static int add_libraries(struct import_hook *hooks)
 	return count;
 }
 
-/* Relaxed: a statement that is seen a moment later or earlier is no harm, and what the
- * wrappers use was written before the slots that lead to them. */
+/* Relaxed: seeing a statement a moment later or earlier is harmless, and the wrappers' data was
+ * written before the slots that lead to them. */
 static void notify_libraries(void)
 {
 	mutex_wait_follow();
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
-		/* A word of data is a slot, too: that of the table of routines. */
+		/* A word of data is also a slot: that of the table of routines. */
 		bool in_library = steps[i] && steps[i]->in_library && !host_libraries[i].is_bound;
 
 		if (host_is_patched(&host_libraries[i]))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sees the host's calls of SQLite: puts queryprof's wrappers in the place of the functions that
- * run statements (wrappers.h), of every SQLite library that has been met. The hooks of hook/ are
- * installed with them.
+ * Sees the host's calls of SQLite: replaces the functions that run statements by queryprof's wrappers
+ * (wrappers.h), in every SQLite library found. The hooks of hook/ are installed with them.
  */
 #ifndef QUERYPROF_SQLITE_CALLS_HOOKS_H
 #define QUERYPROF_SQLITE_CALLS_HOOKS_H

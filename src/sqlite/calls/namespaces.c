@@ -38,7 +38,7 @@ static bool is_said(const char *path)
 	return false;
 }
 
-/* The loader's list has no program headers: they are in the file's first page, which is mapped. */
+/* The loader's list has no program headers, but they are in the file's first page, which is mapped. */
 static bool describe(const struct link_map *map, struct dl_phdr_info *info)
 {
 	struct dl_find_object object;
@@ -90,7 +90,7 @@ void namespaces_check(void (*found)(const char *path))
 {
 	struct visit visit = { .found = found };
 
-	/* Without a second namespace it has no next one. */
+	/* The first namespace has a next one only if there is a second. */
 	if (spaces.base.r_version > 1 && (visit.spaces = spaces.r_next))
 		loader_each(see_first, &visit);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A SQLite in a namespace of its own (dlmopen()). It is not followed: the C library there has an errno of its
- * own, which a replaced call (hook/waits.c) would not set, and without replaced calls a signal shortens the
- * waits of queries. Nor does dl_iterate_phdr() list the objects there. What is found is reported.
+ * A SQLite in a separate namespace (dlmopen()). It is not followed: the C library there has its own
+ * errno, which a replaced call (hook/waits.c) would not set, and without replaced calls a signal
+ * shortens the waits of queries. dl_iterate_phdr() does not list the objects there either. Findings
+ * are reported.
  *
- * Only of the preload.
+ * Only part of the preload.
  */
 #ifndef QUERYPROF_SQLITE_CALLS_NAMESPACES_H
 #define QUERYPROF_SQLITE_CALLS_NAMESPACES_H

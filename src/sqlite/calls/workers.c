@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite sorts with threads of its own (PRAGMA threads), which live for one sort. Their
- * work is their maker's query's: they start with it as if it were theirs, and what they
- * used of the CPU is added to it when they end.
+ * SQLite sorts with its own threads (PRAGMA threads), which exist for one sort. Their work belongs to
+ * the query of the thread that made them: they start with that query, and when they end, their CPU
+ * time is added to it.
  */
 #include "sqlite/calls/workers.h"
 
@@ -46,8 +46,8 @@ static void *queryprof_worker(void *context)
 	return result;
 }
 
-/* Of a library inside the program the slot is the program's, too: what a function of the host's makes
- * there lives on. SQLite makes threads only where a connection allows them. */
+/* For a library inside the program the slot belongs to the program, too: threads made by a
+ * function of the host outlive the sort. SQLite makes threads only if a connection allows them. */
 static bool is_of_sqlite(void)
 {
 	struct calling *calling = calling_current;
@@ -59,8 +59,8 @@ static bool is_of_sqlite(void)
 	        sqlite3_limit(run->session->db, SQLITE_LIMIT_WORKER_THREADS, -1) > 0);
 }
 
-/* The query that a thread made now works for, NULL: none. A static copy's calls are the
- * program's, and a traced query stays on the stack between its steps. */
+/* The query that a thread made now works for, NULL: none. The calls of a static copy belong to the
+ * program, and a query followed by the trace callback stays on the stack between its steps. */
 static const struct query_tag *query_of_worker(void)
 {
 	struct thread *thread = thread_current;

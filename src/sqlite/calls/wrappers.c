@@ -59,15 +59,15 @@ static struct real {
 /* A wrapper's body. `number` is a constant wherever it is inlined. */
 #define WRAPPER static inline __attribute__((always_inline))
 
-/* Where a body is inlined, that is the wrapper's own. */
+/* If a body is inlined, this is the wrapper's own frame. */
 #define FRAME __builtin_frame_address(0)
 #define CALLER __builtin_return_address(0)
 #define OF(number) (&host_libraries[number])
 
 /* --- statements ------------------------------------------------------------- */
 
-/* The rare part of the most frequent calls is a function of its own: then, when there
- * is nothing, no register has to be saved for it. */
+/* The rare part of the most frequent calls is a separate function, so that the usual case saves no
+ * registers for it. */
 #define WATCHED HOT_PATH static __attribute__((noinline))
 
 WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
@@ -86,7 +86,7 @@ WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
 	return sessions_idle() ? real[number].step(stmt) : queryprof_step_watched(number, stmt, CALLER);
 }
 
-/* Behind a call that has the frame: so it is no tail call, before which the frame would go. */
+/* After a call that has the frame, so it is not a tail call, which would discard the frame. */
 #define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
 WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
@@ -143,7 +143,7 @@ WRAPPER int wrap_exec(int number, sqlite3 *db, const char *sql, exec_callback *c
 	struct run_call operation = { .run = NULL };
 	int rc;
 
-	/* Never without: the script may be what turns the sampling on. */
+	/* Never without, because the script may turn the sampling on. */
 	statement_exec_begin(&exec.call, OF(number), FRAME, CALLER);
 	if (!__atomic_load_n(&host_libraries[number].calls_are_seen, __ATOMIC_RELAXED))
 		operation_begin_exec(&operation, &exec.call, db, sql);
@@ -232,8 +232,7 @@ static void bring_tables(const struct prepare_call *prepare, const struct watch_
 	call_leave(&call);
 }
 
-/* Prepares; and if that fails for want of a table of the schema, prepares again once it is
- * there. */
+/* Prepares; if that fails because a table of the schema is missing, prepares again once it exists. */
 static int prepare_followed(prepare_function *prepare, const struct prepare_call *call)
 {
 	const struct watch_sql *ours = watch_sql();
@@ -255,7 +254,7 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 	return rc;
 }
 
-/* The same for UTF-8 text, in which a PRAGMA of queryprof's stands for a SELECT. */
+/* The same for UTF-8 text, in which a SELECT replaces a PRAGMA of queryprof. */
 static int prepare_text(prepare_function *prepare, const struct prepare_call *call)
 {
 	const struct watch_sql *ours = watch_sql();
@@ -335,8 +334,7 @@ WRAPPER int wrap_blob_open(int number, sqlite3 *db, const char *schema, const ch
 	return rc;
 }
 
-/* Calls that work on a backup or a blob, and (`begin` is operation_finish) the ones that free
- * it. */
+/* Calls that work on a backup or a blob and, if `begin` is operation_finish, those that free it. */
 #define WRAP_HANDLE(begin, handle, function)                                                                 \
 	struct run_call call;                                                                                \
 	int rc;                                                                                              \
@@ -387,7 +385,7 @@ WRAPPER int wrap_blob_close(int number, sqlite3_blob *blob)
 	return rc;
 }
 
-/* Calls that do it all at once. */
+/* Calls that do all of the work at once. */
 #define WRAP_ONE(name, db, schema, function)                                                                 \
 	const struct operation_text text = { "sqlite3_" name, schema, NULL, NULL };                          \
 	struct run_call call;                                                                                \
@@ -437,8 +435,8 @@ WRAPPER int wrap_deserialize(int number, sqlite3 *db, const char *schema, unsign
 	return rc;
 }
 
-/* From the host's first automatic extension on, SQLite calls the host's code for each connection that is
- * opened: it is the last moment at which queryprof can open one. */
+/* From the host's first automatic extension on, SQLite calls the host's code for each connection
+ * that is opened, so this is the last moment at which queryprof can open one. */
 WRAPPER int wrap_auto_extension(int number, void (*extension)(void))
 {
 	if (!auto_extensions_has_own(extension))
@@ -540,8 +538,8 @@ int wrappers_hooks(const struct host_library *library, struct import_hook hooks[
 		own = host_function(library, functions[i].name);
 		routine = own ? own : routine;
 		memcpy((char *)&real[number] + functions[i].real, &routine, sizeof(routine));
-		/* The table itself stays as it is: through it queryprof's own calls, and those of other
-		 * extensions, reach SQLite. */
+		/* The table itself remains unchanged, because queryprof's own calls, and those of
+		 * other extensions, reach SQLite through it. */
 		hooks[i] = (struct import_hook){
 			.symbol = functions[i].name,
 			.real = routine,

@@ -10,7 +10,7 @@
 #define WORD sizeof(uintptr_t)
 #define LIST_MAX 32u
 #define DATA_MAX 4
-#define DATA_BYTES_MAX ((uintptr_t)64 << 20) /* a program's data may have no end */
+#define DATA_BYTES_MAX ((uintptr_t)64 << 20) /* a program's data may have no known end */
 
 struct range {
 	uintptr_t start, end;
@@ -20,7 +20,7 @@ struct search {
 	const struct host_library *library;
 	struct range data[DATA_MAX]; /* the library's */
 	int data_count;
-	int others;      /* extensions that are not queryprof's; -1: the list was not found */
+	int others;      /* extensions of others; -1: the list was not found */
 	uintptr_t *list; /* SQLite's: a number in half of a word, and the array in the next one */
 };
 
@@ -88,7 +88,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-/* Of the extensions in an array, how many are not queryprof's. -1: it is another array. */
+/* The number of extensions in an array that do not belong to queryprof. -1: it is a different array. */
 static int count_others(uint32_t count, uintptr_t array)
 {
 	uintptr_t functions[LIST_MAX];

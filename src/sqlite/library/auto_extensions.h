@@ -2,17 +2,17 @@
 /*
  * The automatic extensions of a SQLite library, which it calls for each connection that is opened.
  *
- * Those of the host may rely on what the host does around its own openings: a lock, a thread-local pointer.
- * SQLite does not name them. But it keeps them in an array, and a structure of its data has their number
- * and the array: queryprof finds it by an extension of its own that it registers for a moment.
+ * Those of the host may rely on what the host does around its own openings: a lock, a thread-local
+ * pointer. SQLite has no interface to list them, but it keeps them in an array, and a structure of
+ * its data has their number and the array. queryprof finds it by registering an extension of its own
+ * for a moment.
  */
 #ifndef QUERYPROF_SQLITE_LIBRARY_AUTO_EXTENSIONS_H
 #define QUERYPROF_SQLITE_LIBRARY_AUTO_EXTENSIONS_H
 
 #include "sqlite/library/host.h"
 
-/* An extension of queryprof's, whoever registers it. There are at most OWN_EXTENSIONS_MAX; again is nothing.
- */
+/* An extension of queryprof, whoever registers it. There are at most OWN_EXTENSIONS_MAX. Idempotent. */
 #define OWN_EXTENSIONS_MAX 3
 void auto_extensions_add_own(void (*extension)(void));
 bool auto_extensions_has_own(void (*extension)(void));

@@ -5,7 +5,7 @@
 
 #include "handler/unwind/stack_copy.h"
 
-#define CONNECTION_BYTES 0x400u /* as far as it is looked at */
+#define CONNECTION_BYTES 0x400u /* the searched part */
 
 static bool was_authorizer_called, was_progress_called; /* one thread finds the locations of one library */
 
@@ -35,8 +35,8 @@ static uint32_t find(const sqlite3 *db, const void *callback)
 	return 0;
 }
 
-/* A library that was built without a callback has no function to set it, or one that does nothing. So the
- * trial is whether the callback is called. */
+/* A library that was built without a callback has no function to set it, or one without effect. So
+ * the trial is whether SQLite calls the callback. */
 void callbacks_find(struct callback_locations *found, const sqlite3_api_routines *api, sqlite3 *db)
 {
 	static const char some_opcodes[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The callbacks of the host's that preparing a statement may call: the authorizer and the progress handler.
- * SQLite cannot be asked for them, so their places in a connection are found by trial, once a library.
+ * The callbacks of the host that preparing a statement may call: the authorizer and the progress
+ * handler. SQLite has no interface to read them, so their offsets in a connection are found by trial,
+ * once per library.
  */
 #ifndef QUERYPROF_SQLITE_LIBRARY_CALLBACKS_H
 #define QUERYPROF_SQLITE_LIBRARY_CALLBACKS_H
@@ -20,7 +21,7 @@ struct callback_locations {
 	struct callback_location authorizer, progress;
 };
 
-/* `db`: a connection of queryprof's own. */
+/* `db`: a connection of queryprof. */
 void callbacks_find(struct callback_locations *found, const sqlite3_api_routines *api, sqlite3 *db);
 
 /* Whether the connection has the callback, or may have it. */

@@ -24,13 +24,13 @@ static bool has_key;
 static void give_back(struct calling *first, struct calling *last)
 {
 	last->next = __atomic_load_n(&unused, __ATOMIC_RELAXED);
-	/* Release: a thread that takes a table finds it as it was left. */
+	/* Release: a thread that takes a table finds it in its final state. */
 	while (!__atomic_compare_exchange_n(&unused, &last->next, first, true, __ATOMIC_RELEASE,
 	                                    __ATOMIC_RELAXED))
 		;
 }
 
-/* Takes all of them for a moment: a list whose first element is removed alone could have
+/* Takes the whole list for a moment: if only the first element were removed, the list could have
  * changed and changed back in between. */
 static struct calling *acquire_unused(void)
 {
@@ -119,7 +119,7 @@ static struct unwind_stack own_stack(void)
 	return thread ? thread->stack : (struct unwind_stack){ 0, 0 };
 }
 
-/* One byte further up: a call in the very frame of one that was left is behind it, too. */
+/* One byte further up, so that a call in the very frame of one that was left is also past it. */
 static enum frame_location slot_of(const struct call_slot *slot, const struct unwind_stack *stack,
                                    const void *frame)
 {

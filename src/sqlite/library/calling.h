@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls that a thread is inside of: the host's into SQLite that have not returned.
+ * The calls that a thread is inside: the host's calls of SQLite that have not returned.
  *
- * Calls do not end in the order in which they began. A longjmp leaves some of them for
- * ever. A thread may have several stacks (coroutines), on each of them a call that is not
- * finished; a coroutine may be continued on another thread, or never, and its stack may be
- * unmapped then. So the calls of a thread stand in a table that is never freed. The frames,
- * not the order, say which of them a piece of code is inside of (handler/running.h), and a
- * call that returns removes exactly itself.
+ * Calls do not end in the order in which they began. A longjmp abandons some of them. A thread may
+ * have several stacks (coroutines), each with unfinished calls; a coroutine may be continued on
+ * another thread, or never, and its stack may be unmapped then. So the calls of a thread are in a
+ * table that is never freed. The frames, not the order, determine the calls that enclose a piece of
+ * code (handler/running.h), and a call that returns removes exactly itself.
  */
 #ifndef QUERYPROF_SQLITE_LIBRARY_CALLING_H
 #define QUERYPROF_SQLITE_LIBRARY_CALLING_H
@@ -36,7 +35,7 @@ struct call_slot {
 	bool is_orphan;      /* its thread has ended, or its frame is not on the stack any more */
 	bool is_quiet;       /* statements that are stepped inside have no runs */
 	bool is_exec;        /* sqlite3_exec() of the host's code, inside a step */
-	void *newest_row;    /* of an exec: the statement that gave its newest row */
+	void *newest_row;    /* of an exec: the statement of its newest row */
 };
 
 #define CALLS_MAX 24
@@ -54,9 +53,9 @@ struct lock_refusal {
 struct calling {
 	uint32_t used; /* slots up to here may be taken */
 	uint64_t numbers;
-	uint64_t runs; /* atomic: that calls of the table have begun */
+	uint64_t runs; /* atomic: how many calls of the table have begun */
 	struct call_slot slots[CALLS_MAX];
-	/* That calls of the thread worked for of late, by their statements: guesses, see run_call.h. */
+	/* The statements for which calls of the thread recently worked: guesses, see run_call.h. */
 	struct run *recent[CALLS_RECENT];
 	struct run *traced; /* begun by the thread's newest trace event */
 	struct lock_refusal refused;
@@ -77,7 +76,7 @@ static inline struct run **calling_recent(struct calling *calling, const void *s
 struct call {
 	struct calling *calling; /* of the thread that began the call; NULL: there is no slot */
 	struct call_slot *slot;
-	uint64_t number; /* names the call in the process; 0: there is no slot */
+	uint64_t number; /* identifies the call in the process; 0: there is no slot */
 	const struct host_library *library;
 	const void *frame;
 	/* The call around it. */
@@ -102,8 +101,8 @@ extern __thread struct calling *calling_current
 /* Makes it. NULL: no memory. */
 struct calling *calling_begin_thread(void);
 
-/* The calling thread's table; made at the first call. NULL: no memory. Not across a call of
- * the host's, behind which a coroutine may be on another thread. */
+/* The calling thread's table; made at the first call. NULL: out of memory. Do not use it across a
+ * call of the host, after which a coroutine may be on another thread. */
 static inline struct calling *calling_here(void)
 {
 	return __builtin_expect(calling_current != 0, 1) ? calling_current : calling_begin_thread();
@@ -123,10 +122,10 @@ static inline void call_slot_free(struct call_slot *slot)
 /* `used` goes down to the last slot that is taken. */
 void calling_trim(struct calling *calling);
 
-/* The low bits of every call's number are 0: a run's owner has flags there (runs.h). */
+/* The low bits of every call's number are 0, because a run's owner has flags there (runs.h). */
 #define CALL_NUMBER_STEP 4
 
-/* A call's number has that of its thread's table above this many bits. */
+/* The bits of a call's number above these are the number of its thread's table. */
 #define CALL_NUMBER_BITS 48
 
 static inline uint64_t call_number_table(uint64_t number)
@@ -140,15 +139,15 @@ static inline uint64_t calling_number(struct calling *calling)
 	return calling->numbers += CALL_NUMBER_STEP;
 }
 
-/* Frees the slot of one call of which the frame shows that it was left, and gives its run,
- * NULL: none, and its number. False: there is none. `frame` is that of the calling code. */
+/* Frees the slot of one call whose frame shows that it was left, and returns its run, NULL: none,
+ * and its number. False: there is none. `frame` belongs to the calling code. */
 bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number);
 
 /* The innermost call that the code of `frame` is inside of, NULL: none. */
 struct call_slot *calling_find(struct calling *calling, const void *frame);
 
-/* call_enter()'s parts: the slot that the call stands in, and that slot and what is around
- * the call, where the thread is in other calls. */
+/* Parts of call_enter(): the slot of the call; and if the thread is in other calls, that slot and
+ * the enclosing calls. */
 static inline void call_acquire_slot(struct call *call, struct calling *calling, struct call_slot *slot)
 {
 	call->calling = calling;
@@ -191,7 +190,7 @@ static inline void call_leave(struct call *call)
 	if (!calling || call_slot_number(call->slot) != call->number)
 		return;
 	call_slot_free(call->slot);
-	/* The rest is the thread's own. */
+	/* The rest belongs to the thread. */
 	if (calling != calling_current)
 		return;
 	if (__builtin_expect(calling->used == 1, 1))

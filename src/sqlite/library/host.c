@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SQLite libraries of the process that queryprof has met.
+ * The SQLite libraries of the process that queryprof has found.
  */
 #include "sqlite/library/host.h"
 
@@ -36,7 +36,7 @@ static __thread bool has_statics;
 BOUNDED_WAIT_DEFINE(for_statics, "a call of SQLite's that takes its mutexes: another thread's", NS_PER_S,
                     "that thread, when it is done");
 
-/* Whoever does not get it goes on: the lock is for fork() alone. */
+/* A thread that does not get the lock continues, because the lock is only for fork(). */
 NOT_ANALYSED void host_enter_statics(void)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_statics);
@@ -149,7 +149,7 @@ static intptr_t omitted(void)
 	return 0;
 }
 
-/* Before 3.20 it reads behind its counters for those that came with it. */
+/* Before 3.20 it reads beyond its counters for the newer ones. */
 static int old_stmt_status(sqlite3_stmt *stmt, int counter, int resets)
 {
 	return counter > SQLITE_STMTSTATUS_VM_STEP
@@ -169,7 +169,7 @@ void host_fill_omitted(sqlite3_api_routines *routines)
 		routines->stmt_status = old_stmt_status;
 }
 
-/* A table is as long as its version has it. Bytes behind the end are never used. */
+/* A table has the length of its version. Bytes beyond its end are never used. */
 static size_t table_bytes(const sqlite3_api_routines *api)
 {
 	static const struct {
@@ -247,7 +247,7 @@ const struct host_library *host_adopt(const sqlite3_api_routines *api, char **er
 	added = known ? NULL : find_free();
 	if (added) {
 		fill(added, api, &mapping, &own);
-		/* For good: every call now stands in the table of calls, sampled or not. */
+		/* Permanently: every call is now in the table of calls, sampled or not. */
 		if (added != host_libraries)
 			sessions_watch_more(1);
 	}

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's SQLite, through the table of routines that it hands to extensions:
- * in this folder `sqlite3_…` always means the host's copy, never the store's own.
+ * The host's SQLite, through the table of routines that it gives to extensions. In this folder
+ * `sqlite3_…` always means the host's copy, never the store's.
  *
- * A process can have several SQLite libraries, and an object of one must never reach a
- * function of another. So the routines are those of the library that the code runs inside of,
- * as the call around it says (calling.h). With one library, as nearly always, nothing needs
- * to be looked up.
+ * A process can have several SQLite libraries, and an object of one must never reach a function of
+ * another. So the routines are those of the library that the code runs inside, according to the
+ * enclosing call (calling.h). With one library, as nearly always, nothing must be looked up.
  */
 #ifndef QUERYPROF_SQLITE_LIBRARY_HOST_H
 #define QUERYPROF_SQLITE_LIBRARY_HOST_H
@@ -28,8 +27,8 @@ struct host_library {
 	const sqlite3_api_routines *table; /* its own */
 	uintptr_t start, end;              /* of its image in memory */
 	const char *name;                  /* version, a space, path */
-	/* Relaxed atomics: the hooks see its own calls of its own functions, as sqlite3_exec()'s;
-	 * and, besides, the host's calls of sqlite3_step(). */
+	/* Relaxed atomics: the hooks see its own calls of its own functions, such as those of
+	 * sqlite3_exec(); and, separately, the host's calls of sqlite3_step(). */
 	bool calls_are_seen, steps_are_seen;
 	bool is_bound; /* library_is_bound() */
 	/* Atomic: see opcode/locations.h. */
@@ -53,13 +52,13 @@ static inline const sqlite3_api_routines *host_api(const struct host_library *li
 	return __atomic_load_n(&library->api, __ATOMIC_ACQUIRE);
 }
 
-/* The library of the call that the calling code is inside of; where that is not known, of
- * the thread's newest trace event, or the first. */
+/* The library of the call that encloses the calling code; if that is not known, the library of the
+ * thread's newest trace event, or the first. */
 const struct host_library *host_find_current(void) __attribute__((noinline));
 
 static inline const struct host_library *host_library(void)
 {
-	/* Relaxed: a thread that has an object of the second library has met it. */
+	/* Relaxed: a thread with an object of the second library has seen that library. */
 	return __builtin_expect(!__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED), 1)
 	               ? &host_libraries[0]
 	               : host_find_current();
@@ -69,21 +68,21 @@ static inline const struct host_library *host_library(void)
 
 static inline bool host_is_patched(const struct host_library *library)
 {
-	/* Relaxed: a call that comes while the code is being patched may go either way. */
+	/* Relaxed: a call that comes while the code is being patched may take either way. */
 	return __atomic_load_n(&library->is_patched, __ATOMIC_RELAXED);
 }
 
-/* Whether the code at `address` is the library's own. */
+/* Whether the code at `address` belongs to the library. */
 static inline bool host_is_within(const struct host_library *library, const void *address)
 {
 	return (uintptr_t)address >= library->start && (uintptr_t)address < library->end;
 }
 
-/* The function in the library's own file, whatever was written into its table of routines; NULL: the file
- * exports none of this name. Does not wait while another thread is inside dlopen(). */
+/* The function in the library's own file, whatever was written into its table of routines; NULL:
+ * the file exports none of this name. Does not wait while another thread is inside dlopen(). */
 void *host_function(const struct host_library *library, const char *name);
 
-/* The library of these routines, taken on if it is new. NULL, with a message in `*error`
+/* The library of these routines, adopted if it is new. NULL, with a message in `*error`
  * (sqlite3_malloc of that library): it is too old, or there are too many. Any thread. */
 const struct host_library *host_adopt(const sqlite3_api_routines *api, char **error);
 
@@ -94,8 +93,8 @@ const struct host_library *host_find(const sqlite3_api_routines *api);
  * build has omitted (SQLITE_OMIT_…, SQLITE_THREADSAFE=0). */
 void host_fill_omitted(sqlite3_api_routines *routines);
 
-/* Around a call of queryprof's own that takes a mutex of SQLite's for the whole process (an automatic
- * extension, a connection): a child that is forked meanwhile would find it taken. fork() waits for such a
+/* Enclose a call by queryprof that takes a process-wide mutex of SQLite (an automatic extension, a
+ * connection): a child that is forked meanwhile would find it locked. fork() waits for such a
  * call. */
 void host_enter_statics(void);
 void host_leave_statics(void);

@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* No session samples and no run is open: hooks have nothing to do. Inline, for it is
- * all that the library costs a host with its timers off. */
+/* No session samples and no run is open, so hooks have nothing to do. Inline, because it is the
+ * whole cost for a host with its timers off. */
 extern uint32_t sessions_watched __attribute__((visibility("hidden")));
 
 static inline bool sessions_idle(void)
 {
-	/* Relaxed: a query that begins as sampling is turned on may be missed. */
+	/* Relaxed: a query that begins while sampling is turned on may be missed. */
 	return __atomic_load_n(&sessions_watched, __ATOMIC_RELAXED) == 0;
 }
 

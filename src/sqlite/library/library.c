@@ -64,9 +64,9 @@ bool library_is_called_by_name(const struct dl_phdr_info *info)
 	       (!library_is_bound(info) || loaded_functions_all(info, is_name_of_sqlite));
 }
 
-/* The preload has put a jump into a module's sqlite3_open() (sqlite/static/opening.h), which leads out of the
- * object. Not where it was refused, or where there is no preload: then the calls of others at least are seen.
- */
+/* The preload has put a jump into a module's sqlite3_open() (sqlite/static/opening.h), which leads
+ * out of the object. If that was refused, or there is no preload, at least the calls of other
+ * modules are seen. */
 static bool is_followed_inside(const struct dl_phdr_info *info)
 {
 	const ElfW(Sym) *open = loaded_symbol_find(info, "sqlite3_open", STT_FUNC);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Distinguishes the program's calls of SQLite from SQLite's own. Where SQLite is linked into a
- * program, its calls of its own functions come from the same object as the program's, mixed by
- * link-time optimisation. But SQLite calls them inside of calls only. So a place that has called
- * from outside of any is the host's for ever; SQLite's own places are never seen there.
+ * Distinguishes the program's calls of SQLite from SQLite's own. If SQLite is linked into a program,
+ * its calls of its own functions come from the same object as the program's, mixed by link-time
+ * optimisation. But SQLite calls them only inside calls. So a place that has made a call outside any
+ * other belongs to the host permanently; SQLite's own places never do so.
  *
- * The table is one of its own: each call looks in it, any thread adds without a lock, and what finds no
- * room is left out.
+ * The table is special: each call searches it, any thread adds to it without a lock, and a place that
+ * finds no space is omitted.
  */
 #ifndef QUERYPROF_SQLITE_LIBRARY_SITES_H
 #define QUERYPROF_SQLITE_LIBRARY_SITES_H
@@ -31,7 +31,7 @@ void site_add(uintptr_t caller);
 /* The place that calls, outside of any other call. */
 static inline void site_see(const void *caller)
 {
-	/* Relaxed: a word by itself. */
+	/* Relaxed: an independent word. */
 	if (__atomic_load_n(&sites[site_slot((uintptr_t)caller)], __ATOMIC_RELAXED) != (uintptr_t)caller)
 		site_add((uintptr_t)caller);
 }
@@ -39,7 +39,7 @@ static inline void site_see(const void *caller)
 /* Whether it was seen. */
 bool site_is_known(const void *caller);
 
-/* Whether a place that calls this SQLite is the host's, as far as is known. */
+/* Whether a place that calls this SQLite belongs to the host, as far as known. */
 static inline bool site_is_hosts(const struct host_library *library, const void *caller)
 {
 	return !host_is_within(library, caller) || (host_is_patched(library) && site_is_known(caller));

@@ -34,9 +34,9 @@ struct lock_file {
 	} locks, writes;                  /* who took the first lock, and the first one to write */
 };
 
-/* Entries are added, removed and described under the lock; found without. The keys lie apart: to look through
- * all of them is short. The entries are made with the first one: a host that has queryprof loaded and refused
- * may have no room for them. */
+/* Entries are added, removed and described under the lock, but found without it. The keys are
+ * separate from the entries, so that searching all of them is quick. The first entry allocates the
+ * table, because a host in which queryprof is loaded but refused may have no memory for it. */
 LOCK_DEFINE(lock, LOCK_DATABASE_FILES);
 static const void *keys[FILES]; /* of base/pointer_slots.h */
 static struct lock_file *files; /* FILES of them; written before any key */
@@ -199,7 +199,8 @@ void lock_file_acquired(struct lock_file *file, struct lock_request taken, const
 	}
 }
 
-/* SQLite's VFS goes from RESERVED to EXCLUSIVE through PENDING, where it stays until readers have left. */
+/* SQLite's VFS goes from RESERVED to EXCLUSIVE through PENDING, in which it remains until the
+ * readers have left. */
 bool lock_file_is_pending(struct lock_file *file, struct lock_request refused)
 {
 	if (refused.lock != WAIT_ON_EXCLUSIVE || load(&file->level) != LEVEL_RESERVED)
@@ -235,7 +236,7 @@ static bool stands_against(const struct lock_file *file, struct lock_request req
 	}
 }
 
-/* Who took the lock that stands against it. */
+/* The owner of the conflicting lock. */
 static const struct holder *holder_of(const struct lock_file *file, struct lock_request request)
 {
 	const bool writes = request.slot >= 0 ? load(&file->exclusive) >> request.slot & 1

@@ -61,8 +61,8 @@ bool lock_file_is_pending(struct lock_file *file, struct lock_request refused);
 void lock_file_lowered_level(struct lock_file *file, int level);
 void lock_file_released_slots(struct lock_file *file, int first, int count);
 
-/* The holder of what stands against it. `text` gets the beginning of the statement. False: no other
- * file of this process. */
+/* The holder of a conflicting lock. `text` gets the beginning of its statement. False: it is no
+ * other file of this process. */
 bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
                            struct lock_holder *holder, char text[LOCK_TEXT_MAX]);
 

@@ -39,7 +39,7 @@ static struct run *current_run(struct calling *calling)
 	return slot && slot->run && !slot->run->own ? slot->run : NULL;
 }
 
-/* The file's entry; a database that was attached later is met here. */
+/* The file's entry; this also finds a database that was attached later. */
 static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
 {
 	struct lock_file *found = lock_file_find(file);
@@ -104,8 +104,8 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 {
 	struct lock_refusal *refused = &calling->refused;
 
-	/* A run that was refused a lock to write begins anew with SHARED, which the holder's commit may
-	 * refuse. */
+	/* A run that was refused a write lock begins again with SHARED, which the holder's commit
+	 * may refuse. */
 	if (is_waiting(thread, run) && refused->file == file &&
 	    (thread->waiting->lock == request.lock || request.lock == WAIT_ON_SHARED)) {
 		publish_wait(run, thread, refused);
@@ -115,7 +115,7 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 	if (!lock_file_find_holder(file, request, &refused->holder, refused->text) &&
 	    thread->wait.refused_by != 0)
 		refused->holder.process_id = thread->wait.refused_by;
-	/* Behind the search: SQLite may try another lock at once, and has not waited then. */
+	/* After the search: SQLite may try another lock immediately, and has not waited then. */
 	refused->since_ns = fast_clock_ns(&thread->clock);
 	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
 	thread->wait.lock_query = run->query.key.lo;
@@ -142,7 +142,7 @@ static void end_wait(struct calling *calling, struct thread *thread, const struc
 		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
 }
 
-/* The session that the file is of; NULL: that one has ended, and its memory is another one's. */
+/* The session to which the file belongs; NULL: that one has ended, and its memory belongs to another. */
 static struct session *session_of_file(const struct lock_file *file)
 {
 	uint32_t number;
@@ -153,8 +153,8 @@ static struct session *session_of_file(const struct lock_file *file)
 	return session->number == number ? session : NULL;
 }
 
-/* The file is the session's whose run takes the first lock: a backup locks the file of another connection,
- * and connections with a shared cache have one file. */
+/* A file belongs to the session whose run locks it first: a backup locks the file of another
+ * connection, and connections with a shared cache have one file. */
 static void take(struct lock_file *file, struct lock_request request, const struct run *run)
 {
 	unsigned before = lock_file_locks(file);
@@ -217,7 +217,7 @@ void locks_wait_ends(const struct run *run, const struct thread *thread, int rc)
 	if (thread != thread_current || !is_waiting(thread, run))
 		return;
 	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
-		/* The call is over; what queryprof did since is no part of the wait. */
+		/* The call has returned; queryprof's work since then is not part of the wait. */
 		end_wait(calling_current, thread_current, run, run->query.left_ns, true);
 	__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
@@ -277,7 +277,7 @@ static int close_with(const struct lock_methods *real, sqlite3_file *file)
 	return real->close(file);
 }
 
-/* A method knows by itself which table it came from: a file's own may be a copy. */
+/* Each method knows its table, because a file's own table may be a copy. */
 #define METHODS(number)                                                                                      \
 	static int queryprof_lock_##number(sqlite3_file *file, int level)                                    \
 	{                                                                                                    \
@@ -313,8 +313,8 @@ static bool is_replaced(const sqlite3_io_methods *table, int i)
 	       table->xLock == ours[i].lock && (!tables[i].shm_lock || table->xShmLock == ours[i].shm_lock);
 }
 
-/* Once an entry is taken the real methods are never read again: where a slot could not be written, or this is
- * the child of a fork in between, some of them are replaced already. */
+/* Once an entry is used, the real methods are never read again: if a slot could not be written, or
+ * in the child of a fork in between, some of them are already replaced. */
 static void replace(const sqlite3_io_methods *table)
 {
 	int i = 0;
@@ -326,12 +326,12 @@ static void replace(const sqlite3_io_methods *table)
 	if (!tables[i].table) {
 		tables[i] = (struct lock_methods){ NULL, table->xClose, table->xLock, table->xUnlock,
 			                           table->iVersion >= 2 ? table->xShmLock : NULL };
-		/* Behind the methods, also for the child of a fork. */
+		/* After the methods, also for the child of a fork. */
 		__atomic_store_n(&tables[i].table, table, __ATOMIC_RELEASE);
 	}
 	if (is_replaced(table, i))
 		return;
-	/* The end of a file first: what is known of it must go with it. */
+	/* When a file is closed, its entry must be removed first. */
 	const struct hook_slot slots[] = {
 		{ (void **)(uintptr_t)&table->xClose, (void *)ours[i].close },
 		{ (void **)(uintptr_t)&table->xUnlock, (void *)ours[i].unlock },

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The locks of databases, as SQLite requests them of its files: which session has which, and which waits.
+ * The locks of databases, as SQLite requests them for its files: which session has which, and which
+ * waits.
  *
- * SQLite never blocks in the kernel for a lock: it tries, is refused, sleeps in its busy handler
- * and tries again. Connections of one process do not even get to the kernel. So the methods of
- * SQLite's own files are replaced where they stand, in the library's tables, by ones that
- * look at requests and results. Files of a host's VFS are not SQLite's own; where they
- * stand in front of such, those are seen.
+ * SQLite never blocks in the kernel for a lock: it tries, is refused, sleeps in its busy handler and
+ * tries again. Conflicts between connections of one process do not even reach the kernel. So the
+ * methods of SQLite's own files are replaced in the library's tables by ones that inspect requests
+ * and results. Files of a host's VFS are not SQLite's own; if such a VFS wraps SQLite's, the inner
+ * files are seen.
  */
 #ifndef QUERYPROF_SQLITE_LOCKS_LOCKS_H
 #define QUERYPROF_SQLITE_LOCKS_LOCKS_H
@@ -28,8 +29,8 @@ static inline void locks_run_ends(const struct run *run, const struct thread *th
 /* A longjmp() has left the call that worked for it, on this thread maybe. */
 void locks_run_is_lost(const struct run *run);
 
-/* The thread works for a query inside the busy handler of another one: what it waits is not for the
- * lock of that. */
+/* The thread works for a query inside the busy handler of another one: its waits are not for the
+ * lock of the outer one. */
 struct lock_around {
 	uint64_t query;
 	uint32_t lock;
@@ -43,7 +44,7 @@ static inline struct lock_around locks_set_aside(struct thread *thread)
 	return around;
 }
 
-/* If the one inside was refused a lock itself, the one around finds anew that it waits. */
+/* If the inner one was refused a lock itself, the outer one detects again that it waits. */
 static inline void locks_resume(struct thread *thread, struct lock_around around)
 {
 	if (thread->waiting->lock)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An sqlite3_mutex of SQLite's own begins with the pthread_mutex_t that the thread waits for, so
- * the address of the one is that of the other. Where a host has mutexes of its own, none of these
- * addresses is met.
+ * SQLite's own sqlite3_mutex begins with the pthread_mutex_t that the thread waits for, so both have
+ * the same address. If a host has its own mutexes, none of these addresses occurs.
  */
 #include "sqlite/locks/mutexes.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite's mutexes by what they guard, for the waits of queries.
+ * SQLite's mutexes by the objects that they guard, for the waits of queries.
  */
 #ifndef QUERYPROF_SQLITE_LOCKS_MUTEXES_H
 #define QUERYPROF_SQLITE_LOCKS_MUTEXES_H
 
 #include "sqlite/session/session.h"
 
-/* The mutex of the session's connection, and those of its library, are known as such from now on.
- * Under the connection's mutex. */
+/* From now on the mutexes of the session's connection and of its library are recognised. Under the
+ * connection's mutex. */
 void mutexes_follow(struct session *session);
 
 #endif

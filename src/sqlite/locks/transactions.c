@@ -50,7 +50,7 @@ static void begin(struct transaction *transaction, const struct run *run)
 	copy_text(transaction->text, sizeof(transaction->text), run ? run->query.text : NULL);
 	transaction->path[0] = 0;
 	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
-	/* Relaxed: a thread that waits for it reports the number only. */
+	/* Relaxed: a thread that waits for it reports only the number. */
 	__atomic_store_n(&transaction->number, next_number(), __ATOMIC_RELAXED);
 }
 
@@ -71,9 +71,9 @@ static void end_hold(struct lock_hold *hold)
 	hold->total_ns += hold->newest_ns;
 }
 
-/* SQLite takes the lock of a WAL's writer, sees that the transaction's snapshot is too old to write to, gives
- * the lock back and answers SQLITE_BUSY: nothing could be written. In a rollback journal a run that ends so
- * has held its lock to write while it waited for readers. */
+/* SQLite takes the WAL's write lock, sees that the transaction's snapshot is too old to write to,
+ * releases the lock and returns SQLITE_BUSY: nothing could be written. With a rollback journal, a
+ * run that ends this way has held its write lock while it waited for readers. */
 static void forget_refused_hold(struct transaction *transaction, const struct run *run, int rc)
 {
 	struct lock_hold *writes = &transaction->holds[LOCK_WRITE];
@@ -108,7 +108,7 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 	if (comes && !thread_current)
 		return;
 	if (comes >> LOCK_ANY & 1) {
-		/* One that ended in this run goes on: SQLite tries again after a refusal. */
+		/* A transaction that ended in this run continues: SQLite tries again after a refusal. */
 		if (!transaction->holds[LOCK_ANY].files++ && !transaction->has_ended)
 			begin(transaction, run);
 		transaction->has_ended = false;
@@ -129,7 +129,7 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 
 static bool rolls_back(const struct transaction *transaction, const struct run *run)
 {
-	/* A close undoes what was written before it. What it writes itself is a checkpoint. */
+	/* A close rolls earlier writes back. Its own writes are a checkpoint. */
 	if (run->kind == RUN_CLOSE)
 		return transaction->holds[LOCK_WRITE].first_ns < run->query.start_monotonic_ns;
 	return run->query.text && !strncasecmp(text_skip_comments(run->query.text), "ROLLBACK", 8);

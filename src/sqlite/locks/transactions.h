@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transactions of sessions: from the first lock on a file of the connection to the moment in
- * which it has none. In a WAL, which a connection keeps open, the locks are those of its index.
+ * The transactions of sessions: from the first lock on a file of the connection to the moment when it
+ * has none. In a WAL, which a connection keeps open, the locks are those of its index.
  *
- * A transaction is changed by the thread that has the connection; others read its number, and
- * say that they wait for it.
+ * The thread that has the connection changes a transaction; others read its number, and report that
+ * they wait for it.
  */
 #ifndef QUERYPROF_SQLITE_LOCKS_TRANSACTIONS_H
 #define QUERYPROF_SQLITE_LOCKS_TRANSACTIONS_H
@@ -23,8 +23,8 @@ struct session;
 void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
                               const struct run *run);
 
-/* A run of the session goes on, but a call has returned, of a preparation or of a backup: what has ended in
- * it is no part of the transaction that the next call may begin. */
+/* A run of the session continues, but a call of a preparation or a backup has returned: a
+ * transaction that ended in it is separate from the one that the next call may begin. */
 void transaction_call_ends(struct session *session, const struct run *run);
 
 /* A run of the session ends with `rc`. */

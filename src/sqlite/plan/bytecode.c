@@ -17,7 +17,7 @@
 #include "sqlite/plan/publish.h"
 #include "sqlite/plan/virtual_tables.h"
 
-/* More than any bytecode of use; what is hashed, copied and stored of one is bounded. */
+/* More than any useful bytecode; it limits hashing, copying and storing. */
 #define OPCODES_MAX 100000u
 #define KNOWN_MAX 65536
 
@@ -27,7 +27,7 @@ struct bytecode_due {
 	const struct host_library *library;
 	const void *stmt;
 	sqlite3 *db;
-	uint32_t session; /* its number: another connection may come to be at this address */
+	uint32_t session; /* its number, because another connection may get this address */
 	char *text;
 	struct bytecode_copy bytecodes;
 };
@@ -164,8 +164,8 @@ static struct hash hash_of_bytecode(const struct opcode_library *library, const 
 	return hash_end(hash);
 }
 
-/* Another statement is not prepared again: what it made exists by now, which SQLite reports to the host's
- * error log, and some PRAGMAs act when they are prepared. */
+/* Other statements are not prepared again: the objects that they made exist by now, which SQLite
+ * reports to the host's error log, and some PRAGMAs act during preparation. */
 static bool has_plan(const char *text)
 {
 	static const char *const words[] = { "select",  "with",   "values", "insert",
@@ -178,8 +178,7 @@ static bool has_plan(const char *text)
 	return false;
 }
 
-/* P2 alone: roots of tables and indexes, and where each opcode goes on. P3 of the first is the schema's
- * cookie. */
+/* Only P2: roots of tables and indexes, and jump targets. P3 of the first is the schema's cookie. */
 #define LAYOUT_OPCODES 4096u
 
 uint64_t bytecode_layout(const struct host_library *of, const void *stmt, const char *text)
@@ -207,7 +206,7 @@ static void free_due(struct bytecode_due *due)
 	free(due);
 }
 
-/* A statement that was prepared, and what is known of its bytecode. */
+/* A prepared statement, and the state of its bytecode. */
 struct subject {
 	const struct session *session;
 	const sqlite3_stmt *stmt;
@@ -248,7 +247,7 @@ static bool find_bytecode(struct subject *of, const struct session *session, con
 	return true;
 }
 
-/* NULL: of->reason says why. */
+/* NULL: of->reason has the reason. */
 static struct bytecode_due *make_due(struct subject *of)
 {
 	const struct session *session = of->session;
@@ -309,7 +308,7 @@ uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, c
 
 /* --- reading it ---------------------------------------------------------------------------------- */
 
-/* Whether the connection is the one that the bytecode ran on. */
+/* Whether the bytecode ran on this connection. */
 static bool is_open(const struct bytecode_due *due)
 {
 	const struct session *session = session_of(due->db);
@@ -419,7 +418,7 @@ void bytecode_read_due(struct calling *calling, const void *subject, const void 
  * first. */
 #define EARLY_SHARE 100
 #define EARLY_ALLOWANCE_NS 5000000
-/* Plans read there, and those of bytecode that differ in their literals alone. */
+/* Plans read there, and those of bytecode that differs only in literals. */
 #define EARLY_MAX 4000
 #define EARLY_MAX_ALIKE 4
 #define EARLY_SHAPES 4096
@@ -477,7 +476,7 @@ static bool is_reported(const struct opcode_library *library, const void *opcode
 	return is;
 }
 
-/* Whether it was never met, and may be read now. */
+/* Whether it is new, and may be read now. */
 static bool is_early(const struct subject *of)
 {
 	uint64_t layout = bytecode_layout(of->session->library, of->stmt, of->text);

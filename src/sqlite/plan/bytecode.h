@@ -2,12 +2,12 @@
 /*
  * The bytecode and plans of statements that had samples, published once each.
  *
- * At the end of such a run the statement's opcodes are hashed. When the hash is new, the plan is
- * read (plan.h) at the next moment at which the host cannot notice that its connection prepares
- * a statement: when its next call sets the connection's error code anyhow. That statement is never
- * stepped: no lock, no I/O, no transaction, nothing is counted, and no code of the host runs: a connection
- * with an authorizer or a progress handler is left alone, and so is a statement with virtual tables of the
- * host's (virtual_tables.h).
+ * At the end of such a run the statement's opcodes are hashed. If the hash is new, the plan is read
+ * (plan.h) at the next moment at which the host cannot notice that its connection prepares a
+ * statement: when its next call sets the connection's error code anyway. That statement is never
+ * stepped: no lock, no I/O, no transaction and no count. No code of the host runs, because
+ * connections with an authorizer or a progress handler are skipped, and so are statements with
+ * virtual tables of the host (virtual_tables.h).
  */
 #ifndef QUERYPROF_SQLITE_PLAN_BYTECODE_H
 #define QUERYPROF_SQLITE_PLAN_BYTECODE_H
@@ -19,15 +19,14 @@
 /* A run of the statement has ended, with samples. The hash of its bytecode, 0: not known. */
 uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text);
 
-/* The host has just prepared this statement, in a call that is quiet. Sets start->bytecode and its opcodes,
- * 0: not known. Bytecode that is new has its plan read at once: a run that never ends, or fails, has one
- * then.
- */
+/* The host has just prepared this statement, in a quiet call. Sets start->bytecode and its
+ * opcodes, 0: not known. The plan of new bytecode is read immediately, so that a run that never
+ * ends, or fails, has one. */
 void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start);
 
-/* Of the statement's bytecode, without what changes with the schema and with literals: two plans have two
- * layouts, and one plan has the same one as long as its tables and indexes lie where they are. 0: not known.
- * In a call that has the statement. */
+/* Of the statement's bytecode, without the parts that change with the schema and with literals:
+ * two plans have two layouts, and a plan keeps its layout as long as its tables and indexes keep
+ * their roots. 0: not known. In a call that has the statement. */
 uint64_t bytecode_layout(const struct host_library *library, const void *stmt, const char *text);
 
 /* A plan that the calling thread is to read, and the statement or connection that it is due

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytecode that a statement executes: its own, and those that it calls, which are its triggers and
- * the actions of foreign keys.
+ * The bytecode that a statement executes: its own, and the bytecode that it calls, which belongs to
+ * its triggers and the actions of foreign keys.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_BYTECODE_COPY_H
 #define QUERYPROF_SQLITE_PLAN_BYTECODE_COPY_H
@@ -15,13 +15,13 @@ static inline bool opcode_calls(const struct opcode_library *library, const stru
 	return !strcmp(library->names[opcode->opcode], "Program");
 }
 
-/* A copy of that bytecode's opcodes, for opcode_at(), and how many. NULL: it cannot be read, or there is no
- * memory. */
+/* A copy of that bytecode's opcodes, for opcode_at(), and their number. NULL: it cannot be read,
+ * or memory ran out. */
 void *bytecode_copy_called(const struct opcode_library *library, const struct opcode_bytes *caller,
                            uint32_t *count);
 
-/* The statement's own opcodes, then those of what each of them calls, in their order; and how many
- * each has. Starts as { 0 }. */
+/* The statement's own opcodes, then those of the bytecode that each of them calls, in order; and
+ * their numbers. Starts as { 0 }. */
 struct bytecode_copy {
 	VECTOR(struct opcode_bytes) opcodes;
 	VECTOR(uint32_t) counts;

@@ -21,13 +21,13 @@ enum work {
 	COMPARES,     /* P1 and P3 */
 	TESTS,        /* P1, for truth */
 	TESTS_NULL,   /* P1 */
-	LOOKS_UP,     /* P3 and those behind it */
+	LOOKS_UP,     /* P3 and those after it */
 	READS,        /* a column, to P3 */
 	READS_ROWID,  /* to P2 */
 	SETS,         /* a constant, to P2 */
 	COPIES,       /* P1 to P2 */
 	COMPUTES,     /* P1 and P2 to P3 */
-	CALLS,        /* P2 and those behind it to P3 */
+	CALLS,        /* from P2 to P3 */
 	CHANGES_NONE, /* no other register becomes known or unknown */
 };
 
@@ -86,7 +86,7 @@ static enum work work_of(const char *name)
  * serve one of what functions or arithmetic made of it, nor a test for truth. */
 enum comparison { NOT_COMPARED, COMPARED_INSIDE, COMPARED_ITSELF };
 
-/* Registers that hold what came of the column, and whether that is still its value. */
+/* Registers with values derived from the column, and whether they are still the column's value. */
 struct values {
 	struct {
 		int32_t number;
@@ -111,7 +111,7 @@ static enum comparison holds(const struct values *values, int32_t first, int32_t
 	return found;
 }
 
-/* Arguments stand side by side. */
+/* Arguments are in consecutive registers. */
 #define ARGUMENTS 4
 
 static void set(struct values *values, int32_t number, enum comparison as)
@@ -277,7 +277,7 @@ static void add_names(struct plan_node *node, const struct compared *compared, e
 	}
 }
 
-/* From the bytecode of SELECT * FROM a table. False: it is another table. */
+/* From the bytecode of SELECT * FROM a table. False: it is a different table. */
 static bool name_columns(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
                          const struct opcode_library *library, const sqlite3_api_routines *api,
                          sqlite3_stmt *stmt)
@@ -302,7 +302,7 @@ static bool name_columns(struct plan_node *node, const struct compared *compared
 	return true;
 }
 
-/* `name`: of a table, perhaps behind that of its database. */
+/* `name`: of a table, possibly qualified by its database. */
 static bool try_name(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
                      const struct opcode_library *library, const sqlite3_api_routines *api, sqlite3 *db,
                      const char *name, size_t size)
@@ -335,7 +335,7 @@ static bool is_name(char byte)
 	return isalnum((unsigned char)byte) || byte == '_' || byte == '.';
 }
 
-/* Back over what stands between. */
+/* Back over the characters in between. */
 static const char *skip_back(const char *text, const char *at, bool names)
 {
 	while (at > text && (names ? is_name(at[-1]) : isspace((unsigned char)at[-1])))
@@ -343,7 +343,7 @@ static const char *skip_back(const char *text, const char *at, bool names)
 	return at;
 }
 
-/* The name before an alias at `at`, and perhaps AS; NULL: there is none. */
+/* The name before an alias at `at`, and possibly AS; NULL: there is none. */
 static const char *name_before(const char *text, const char *at, size_t *size)
 {
 	for (int words = 0; words < 2; words++) {

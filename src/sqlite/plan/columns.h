@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which columns of a table that is scanned its statement compares.
+ * The columns of a scanned table that its statement compares.
  *
- * The statement's own opcodes show it: a value that Column reads goes, as it is or through functions and
- * arithmetic, into a comparison. Column has a number only; its name comes from SELECT * FROM the table, which
- * is prepared and never run: that bytecode must open the same b-tree, so a name is never a guess.
+ * The statement's own opcodes show it: a value that Column reads is compared, directly or after
+ * functions and arithmetic. Column has only a number. Its name comes from SELECT * FROM the table,
+ * which is prepared and never run: that bytecode must open the same b-tree, so a name is never a
+ * guess.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_COLUMNS_H
 #define QUERYPROF_SQLITE_PLAN_COLUMNS_H

@@ -80,7 +80,7 @@ struct mapping {
 	struct {
 		int32_t return_to; /* the register */
 		int open_count;
-	} subroutines[SUBROUTINES_MAX]; /* that one is in, whose code stands among other code */
+	} subroutines[SUBROUTINES_MAX]; /* the enclosing one, whose code contains it */
 	int subroutine_count;
 	char table[256]; /* that is modified */
 };
@@ -115,7 +115,7 @@ static int innermost(const struct mapping *mapping)
 	return mapping->open_count ? mapping->open[mapping->open_count - 1] : NO_NODE;
 }
 
-/* The number of the node that the plan has another one in, NO_NODE: none. */
+/* The number of the node that the plan nests another one in, NO_NODE: none. */
 static int parent_of(const struct mapping *mapping, int number)
 {
 	for (size_t i = 0; mapping->parents[number] && i < mapping->parent_count; i++)
@@ -124,8 +124,8 @@ static int parent_of(const struct mapping *mapping, int number)
 	return NO_NODE;
 }
 
-/* EXPLAIN QUERY PLAN has the loops of a join side by side; each runs inside the one before. The code of
- * a node without opcodes of its own begins with that of what is in it. */
+/* EXPLAIN QUERY PLAN lists the loops of a join side by side; each runs inside the previous one.
+ * The code of a node without opcodes of its own begins with that of its children. */
 static void open_node(struct mapping *mapping, int number)
 {
 	struct plan_node *node = &mapping->plan->nodes.items[number];
@@ -157,8 +157,7 @@ static bool is_term(const struct mapping *mapping, int node)
 	return container != NO_NODE && begins(&mapping->plan->nodes.items[container], "INDEX ");
 }
 
-/* The loop over the node's rows ends, and those inside of it. The work on its rows goes
- * on. */
+/* The loop over the node's rows ends, and so do the inner loops. The work on its rows continues. */
 static void close_loop(struct mapping *mapping, int node)
 {
 	int at = mapping->open_count, kept;
@@ -171,7 +170,7 @@ static void close_loop(struct mapping *mapping, int node)
 	for (int i = at; i < mapping->open_count; i++)
 		if (is_temporary(mapping->plan, mapping->open[i]))
 			mapping->open[kept++] = mapping->open[i];
-	/* One term of an OR; the work for its rows comes behind the last one. */
+	/* One term of an OR; the work for its rows follows the last one. */
 	while (kept > 0 && begins(&mapping->plan->nodes.items[mapping->open[kept - 1]], "INDEX "))
 		kept--;
 	mapping->open_count = kept;
@@ -185,7 +184,7 @@ static void begin_subroutine(struct mapping *mapping, int32_t return_to)
 	mapping->subroutines[mapping->subroutine_count++].open_count = mapping->open_count;
 }
 
-/* Behind it is the code that it stands in, or none of those before. */
+/* After it comes the enclosing code, or none of the earlier ones. */
 static void end_subroutine(struct mapping *mapping, int32_t return_to)
 {
 	for (int i = mapping->subroutine_count; i-- > 0;)
@@ -198,8 +197,8 @@ static void end_subroutine(struct mapping *mapping, int32_t return_to)
 	mapping->open_count = 0;
 }
 
-/* A recursive query's first rows are there, and the loop over its queue begins: that is neither the
- * SETUP's nor the RECURSIVE STEP's. */
+/* A recursive query's first rows exist, and the loop over its queue begins, which belongs neither
+ * to the SETUP nor to the RECURSIVE STEP. */
 static void leave_setup(struct mapping *mapping)
 {
 	const struct plan *plan = mapping->plan;
@@ -234,8 +233,8 @@ static bool mapping_writes(const struct mapping *mapping, int cursor)
 	return has_cursor(mapping, cursor) && mapping->is_written[cursor];
 }
 
-/* The end of the code that makes an index for the statement, of which this is the first opcode;
- * 0: it is not. `*cursor`: the index. */
+/* The end of the code that makes an index for the statement, of which this is the first opcode; 0:
+ * it is not. `*cursor`: the index. */
 static uint32_t end_of_autoindex(const struct plan *plan, uint32_t at, int *cursor)
 {
 	const struct plan_opcode *once = &plan->opcodes.items[at];
@@ -251,14 +250,14 @@ static uint32_t end_of_autoindex(const struct plan *plan, uint32_t at, int *curs
 	return 0;
 }
 
-/* A trigger has several statements. Before the code of each but the first, or behind that of the one before.
- */
+/* A trigger has several statements. Before the code of each except the first, or after that of the
+ * previous one. */
 static bool is_between(const struct plan_opcode *opcode)
 {
 	return is(opcode, "Trace") || is(opcode, "ResetCount");
 }
 
-/* The name of the table that the statement from an opcode on modifies: the table begins with it. */
+/* The name of the table that the statement from an opcode on modifies; begins with the table. */
 static void find_table(struct mapping *mapping, size_t from)
 {
 	const struct plan *plan = mapping->plan;
@@ -290,7 +289,7 @@ static int node_of(struct mapping *mapping, const struct plan_opcode *opcode, un
 	return own != NO_NODE ? own : region;
 }
 
-/* In the order of the code: a node's cursors are moved in its own. */
+/* In the order of the code: a node's cursors are moved in its own code. */
 static void map_opcodes(struct mapping *mapping, int *nodes)
 {
 	const struct plan *plan = mapping->plan;
@@ -342,8 +341,8 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 	}
 }
 
-/* Values that were seen already are kept in a table that is looked up and filled in the loop, while the
- * node's Explain stands behind the loop. Such a table's cursor is never moved otherwise. */
+/* Values that were already seen are kept in a table that is searched and filled in the loop, while
+ * the node's Explain follows the loop. Nothing else moves such a table's cursor. */
 static void find_distinct(struct mapping *mapping)
 {
 	struct plan *plan = mapping->plan;
@@ -365,8 +364,8 @@ static void find_distinct(struct mapping *mapping)
 	}
 }
 
-/* With a LIMIT rows are sorted in a table that is filled, and looked into, in the loop, while the node's
- * Explain stands behind it, before the table is read. */
+/* With a LIMIT, rows are sorted in a table that is filled and searched in the loop, while the
+ * node's Explain follows it, before the table is read. */
 static void find_sorts(struct mapping *mapping)
 {
 	const struct plan *plan = mapping->plan;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which node of its plan each opcode of bytecode works for.
+ * The node of its plan for which each opcode of bytecode works.
  *
- * An opcode that uses a cursor belongs to the node that moves the cursor, as SQLite's own
- * SQLITE_ENABLE_STMT_SCANSTATUS has it; any other one to the loop or step whose code it stands in.
- * The tables and indexes that are modified have nodes that are made here.
+ * An opcode that uses a cursor belongs to the node that moves the cursor, as in SQLite's
+ * SQLITE_ENABLE_STMT_SCANSTATUS; any other one belongs to the loop or step whose code contains it.
+ * The modified tables and indexes have nodes that are made here.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_MAPPING_H
 #define QUERYPROF_SQLITE_PLAN_MAPPING_H
 
 #include "sqlite/plan/plan.h"
 
-/* Sets the nodes of the plan's opcodes. `regions`: the number of the node whose Explain came last before each
- * opcode, -1: none. False: no memory. */
+/* Sets the nodes of the plan's opcodes. `regions`: the number of the node with the last Explain
+ * before each opcode, -1: none. False: out of memory. */
 bool plan_map(struct plan *plan, const int *regions);
 
 /* Copies a text of SQLite's, which it has in memory. A line, for it becomes one. */

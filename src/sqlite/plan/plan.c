@@ -58,7 +58,7 @@ static bool read_opcodes(struct plan *plan, const struct opcode_library *library
 			    (struct plan_opcode){ .bytes = *opcode, .name = library->names[opcode->opcode] }))
 			return false;
 	}
-	/* The Explain of the loop for one term of an OR stands inside of the loop. */
+	/* The Explain of the loop for one term of an OR is inside the loop. */
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
 		const struct plan_node *node = regions[i] >= 0 ? &plan->nodes.items[regions[i]] : NULL;
 
@@ -89,7 +89,7 @@ static bool read_own(struct plan *plan, const struct opcode_library *library, co
 
 static bool read_calls(struct plan *plan, const struct opcode_library *library);
 
-/* The first opcode of a trigger's bytecode says its name. */
+/* The first opcode of a trigger's bytecode has its name. */
 static void name_called(struct plan_node *node, const struct opcode_bytes *first)
 {
 	static const char mark[] = "-- ";

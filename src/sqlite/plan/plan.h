@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A statement's plan, and which of its nodes each opcode of its bytecode works for.
+ * A statement's plan, and the node for which each opcode of its bytecode works.
  *
- * Both come from EXPLAIN QUERY PLAN of the statement, which is prepared and never run. Its bytecode is
- * the statement's own, with one opcode Explain for each node, in front of the code that SQLite made for
- * the node (mapping.h). The bytecode of triggers that the statement calls, and of the actions of
- * foreign keys, lie beside it in the same form. So each has a plan of its own, below a node that is made
- * here. Bytecode that such bytecode calls in turn has that node only.
+ * Both come from EXPLAIN QUERY PLAN of the statement, which is prepared and never run. Its bytecode
+ * is the statement's own, with an additional opcode Explain for each node, before the code that
+ * SQLite made for the node (mapping.h). The bytecode of triggers that the statement calls, and of the
+ * actions of foreign keys, follows in the same form. So each has a plan of its own, below a node that
+ * is made here. Bytecode that such bytecode calls has only that node.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_PLAN_H
 #define QUERYPROF_SQLITE_PLAN_PLAN_H
@@ -15,11 +15,11 @@
 #include "sqlite/plan/bytecode_copy.h"
 
 struct plan_node {
-	/* The numbers of EXPLAIN QUERY PLAN, but for loops, and counted on from the plans before; parent 0:
-	 * the statement. */
+	/* The numbers of EXPLAIN QUERY PLAN, except for loops, and continued from the previous
+	 * plans; parent 0: the statement. */
 	int32_t id, parent;
-	uint32_t at;  /* the opcode that its Explain stands before */
-	bool is_made; /* of what is modified, which EXPLAIN QUERY PLAN does not name */
+	uint32_t at;  /* the opcode after its Explain */
+	bool is_made; /* of modified objects, which EXPLAIN QUERY PLAN does not name */
 	char detail[512];
 	char compared[256]; /* the columns of the table that it scans; columns.h */
 };
@@ -38,7 +38,7 @@ struct plan {
 	VECTOR(struct plan_node) nodes;
 	VECTOR(struct plan_opcode) opcodes;
 	VECTOR(struct plan) called;
-	int32_t root; /* the node that all others are below, the first; 0: the statement */
+	int32_t root; /* the root node, the first; 0: the statement */
 	int32_t last_id;
 };
 

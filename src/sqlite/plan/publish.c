@@ -45,7 +45,7 @@ static void send_rows(struct rows *rows)
 	rows->used = 0;
 }
 
-/* A row of that size, zeroed but for its head. */
+/* A row of that size, zeroed except its head. */
 static void *add_row(struct rows *rows, enum bytecode_row_kind kind, int32_t node, size_t size)
 {
 	struct bytecode_row *row;
@@ -85,7 +85,7 @@ static void write_nodes(const struct plan *plan, FILE *to, int depth)
 		write_nodes(&plan->called.items[i], to, depth + (plan->root != 0));
 }
 
-/* The plan as text, a line a node; what is modified is none of it. */
+/* The plan as text, one line per node, without modified objects. */
 static char *write_plan(const struct plan *plan, size_t *size)
 {
 	char *text = NULL;
@@ -98,7 +98,7 @@ static char *write_plan(const struct plan *plan, size_t *size)
 	return text;
 }
 
-/* Without numbers that move: those of subqueries, which may be addresses. */
+/* Without numbers that change: those of subqueries, which may be addresses. */
 static uint64_t hash_plan(const char *text, size_t size)
 {
 	struct hash hash = hash_begin(0);
@@ -163,8 +163,8 @@ static void add_nodes(struct rows *rows, const struct plan *plan)
 		add_nodes(rows, &plan->called.items[i]);
 }
 
-/* `caller`: the opcode of the statement that calls the bytecode, NULL: it is the statement's own. Their
- * addresses are as in a sample (handler/opcode.h). */
+/* `caller`: the opcode of the statement that calls the bytecode, NULL: it is the statement's own.
+ * Addresses as in a sample (handler/opcode.h). */
 static void add_opcodes(struct rows *rows, const struct plan *plan, const struct plan_opcode *caller)
 {
 	for (size_t i = 0; i < plan->opcodes.count; i++) {

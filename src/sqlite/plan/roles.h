@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effect of SQLite's opcodes on cursors and on the order of execution, as far as a plan's nodes are
- * found by it. The names are those of EXPLAIN.
+ * The effect of SQLite's opcodes on cursors and on the order of execution, as far as plans need it.
+ * The names are those of EXPLAIN.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_ROLES_H
 #define QUERYPROF_SQLITE_PLAN_ROLES_H

@@ -2,9 +2,9 @@
 /*
  * Whether a statement's virtual tables are SQLite's own.
  *
- * Preparing a statement calls the modules of its virtual tables, for the best index and for functions.
- * Calls of SQLite's own modules have no effect that the host notices. A module of the host or of an
- * extension is unknown code, which may count, print, wait or query.
+ * Preparing a statement calls the modules of its virtual tables, for the best index and for
+ * functions. Calls of SQLite's own modules have no effect that the host notices. A module of the host
+ * or of an extension is unknown code, which may count, print, wait or query.
  */
 #ifndef QUERYPROF_SQLITE_PLAN_VIRTUAL_TABLES_H
 #define QUERYPROF_SQLITE_PLAN_VIRTUAL_TABLES_H
