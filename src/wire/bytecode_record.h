@@ -8,7 +8,7 @@
 
 #include "wire/record.h"
 
-/* Its texts stand one behind the other, as in struct query_record. */
+/* Its texts are consecutive, as in struct query_record. */
 struct bytecode_record {
 	uint64_t bytecode; /* hash of the opcodes, the text and the library; as in struct query_record */
 	uint64_t plan;     /* hash of the plan */
@@ -25,7 +25,7 @@ struct bytecode_record {
  * bytecode_row at a multiple of eight bytes. */
 struct bytecode_rows_record {
 	uint64_t bytecode;
-	struct query_key query; /* zero: the rows are the bytecode's own */
+	struct query_key query; /* zero: the rows belong to the bytecode itself */
 	uint64_t size;          /* of all rows */
 	char rows[];
 };

@@ -29,7 +29,7 @@ struct call_frame_view {
 	const char *file, *function; /* without terminators */
 };
 
-/* The frame at `*at`, of which `*left` bytes are there; both move behind it. False: there is no whole one. */
+/* The frame at `*at`, of which `*left` bytes exist; both advance past it. False: there is no complete one. */
 static inline bool call_frame_next(const char **at, size_t *left, struct call_frame_view *view)
 {
 	size_t size;

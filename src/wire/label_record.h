@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A record of the ring: a set that was made (`until_ns` 0, with its text), or went. */
+/* A record of the ring: a set was made (`until_ns` 0, with its text) or freed. */
 struct label_record {
 	uint64_t number;
 	uint64_t from_ns, until_ns; /* CLOCK_REALTIME */

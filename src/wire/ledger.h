@@ -47,7 +47,7 @@ ADDRESS_OF_RECORDER(uint64_t, unwind_counters);
 extern uint64_t unwind_counters[UNWIND_COUNTERS] __attribute__((visibility("hidden")));
 #endif
 
-/* Async-signal-safe. Relaxed: each counter is a number by itself. */
+/* Async-signal-safe. Relaxed: each counter is independent. */
 static inline void unwind_count(enum unwind_counter which)
 {
 	__atomic_fetch_add(&unwind_counters[which], 1, __ATOMIC_RELAXED);

@@ -22,15 +22,15 @@ struct lock_holder {
 enum lock_outcome {
 	LOCK_GIVEN,
 	LOCK_REFUSED,
-	LOCK_WAITING, /* of a long wait, which goes on: the next record of it replaces this one */
+	LOCK_WAITING, /* of a long wait that continues: its next record replaces this one */
 	LOCK_LASTED,  /* that went on until its process ended: of this record only thread and time are set */
 };
 
 /* A wait is published when it has lasted so long, again when it has doubled, and so on. */
 #define LOCK_WAIT_PUBLISHED_NS 100000000ull
 
-/* The database's path and the beginning of the holder's statement stand one behind the other
- * in `text`, without terminators. */
+/* The database's path and the beginning of the holder's statement are consecutive in `text`,
+ * without terminators. */
 struct lock_wait_record {
 	struct query_key query;
 	uint64_t start_realtime_ns, wait_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What other processes may know of a run that has not ended. The thread that works for the run writes it and
- * never reads it: under `record` it lies in memory that the command reads (collect/open_runs.h).
+ * What other processes may know of a run that has not ended. The thread that works for the run writes
+ * it and never reads it: under `record` it is in memory that the command reads (collect/open_runs.h).
  */
 #ifndef QUERYPROF_WIRE_OPEN_RUN_H
 #define QUERYPROF_WIRE_OPEN_RUN_H
@@ -9,7 +9,7 @@
 #include "wire/record.h"
 
 struct open_run {
-	uint64_t shown; /* odd: the rest is that of a run that is open */
+	uint64_t shown; /* odd: the rest describes an open run */
 	struct query_key key;
 	uint64_t start_ns;     /* CLOCK_MONOTONIC */
 	uint64_t entered_ns;   /* the present call's beginning; 0: no call works for it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of a finished query, and what its key says.
+ * The record of a finished query, and the content of its key.
  */
 #ifndef QUERYPROF_WIRE_QUERY_RECORD_H
 #define QUERYPROF_WIRE_QUERY_RECORD_H
@@ -32,8 +32,8 @@ static inline void query_key_text(struct query_key key, char text[37])
 	*to = '\0';
 }
 
-/* One finished run of a query. Times in ns. The texts stand one behind the
- * other in `text`, without terminators, in the order of their lengths. */
+/* One finished run of a query. Times in ns. The texts are consecutive in `text`, without
+ * terminators, in the order of their lengths. */
 struct query_record {
 	struct query_key query;
 	struct query_key initial; /* the outermost query around it, or itself */
@@ -59,13 +59,13 @@ struct query_record {
 	uint64_t worker_wait_ns;       /* of threads that SQLite made for the query */
 	uint64_t off_cpu_period_ns;    /* of the samples of its waits, 0: none */
 	uint64_t rest_ns;              /* of the execution time: neither CPU time, wait nor run delay */
-	struct thread_account account; /* what came while it ran; zero where it was not read */
+	struct thread_account account; /* counts during the run; zero if they were not read */
 	uint64_t bytecode;             /* see bytecode_record.h; 0: not known */
 	int64_t exception_code;        /* 0: finished well */
 	uint32_t thread_id;
 	uint32_t threads;       /* that worked for it */
 	uint32_t flags;         /* enum query_flags */
-	uint32_t query_id_size; /* the user's own id; 0: the key as UUID text */
+	uint32_t query_id_size; /* the id that the user set; 0: the key as UUID text */
 	uint32_t query_size;
 	uint32_t database_size;
 	uint32_t exception_size;

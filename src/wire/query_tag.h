@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tag of a run, to which a thread's samples are counted. Calls push and pop tags, the handler
- * finds the one that runs and adds to its counts.
+ * The tag of a run, for which a thread's samples count. Calls push and pop tags, the handler finds
+ * the running one and adds to its counts.
  */
 #ifndef QUERYPROF_WIRE_QUERY_TAG_H
 #define QUERYPROF_WIRE_QUERY_TAG_H
@@ -15,8 +15,8 @@
 
 struct opcode_locations;
 
-/* Counters of one run of a query that its samples feed. Memory is never
- * unmapped. Written with relaxed atomics: a run may have several threads. */
+/* Counters of one run of a query, updated by its samples. Memory is never unmapped. Written with
+ * relaxed atomics, because a run may have several threads. */
 struct query_counts {
 	struct run_start start; /* its `state` is atomic, with release and acquire */
 	uint64_t samples[SAMPLE_TYPES];
@@ -38,18 +38,18 @@ struct query_counts {
 /* The tag of samples while a query runs on their thread. */
 struct query_tag {
 	uint64_t number; /* of the push, unique on the slot */
-	bool ended;      /* atomic: the place is free. Another thread may end what began here */
+	bool ended;      /* atomic: the place is free. Another thread may end a call that began here */
 	struct query_key key;
 	uint64_t period_ns[TIMER_CLOCKS]; /* 0: this query takes no such samples */
 	uint64_t off_cpu_period_ns;       /* of its waits' samples */
 	struct query_counts *counts;      /* never NULL */
-	/* The stack frame of the call that pushed the tag, and its return address: the query
-	 * runs inside it, see handler/running.h. 0: no such test. */
+	/* The stack frame of the call that pushed the tag, and its return address: the query runs
+	 * inside it, see handler/running.h. 0: no such test. */
 	uintptr_t frame, frame_return;
-	/* For hosts whose steps cannot be hooked: the query runs only while the owner
-	 * of its connection's mutex is this thread. Points to a cell in memory that is
-	 * never unmapped, which holds the address of the owner's thread id, or NULL once
-	 * the connection has gone (the query then does not run). NULL: no such test. */
+	/* For hosts whose steps cannot be hooked: the query runs only while the owner of its
+	 * connection's mutex is this thread. Points to a cell in memory that is never unmapped.
+	 * The cell holds the address of the owner's thread id, or NULL once the connection was
+	 * freed (then the query does not run). NULL: no such test. */
 	const volatile int *const volatile *mutex_owner;
 };
 

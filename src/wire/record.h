@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that travel through the ring. The handler writes one per sample and per query
- * that has samples; ordinary code on the host's threads writes one per finished query and per
- * new thread (wire/query_record.h, wire/thread_record.h). The only reader, the flusher, has
- * them in their thread's order: a query's own follows its samples, a name precedes them.
+ * The records in the ring. The handler writes one per sample and per query that has samples; ordinary
+ * code on the host's threads writes one per finished query and per new thread (wire/query_record.h,
+ * wire/thread_record.h). The only reader, the flusher, gets them in their thread's order: a query's
+ * own follows its samples, a name precedes them.
  *
  * A sample is a fixed head, its stack, and optional fields (enum sample_field_tag), each with its tag
- * and its size: a reader skips those that it does not know.
+ * and its size, so a reader skips unknown ones.
  */
 #ifndef QUERYPROF_WIRE_RECORD_H
 #define QUERYPROF_WIRE_RECORD_H
@@ -35,8 +35,7 @@ enum record_kind {
 
 #define STACK_FRAMES_MAX 512
 
-/* Identifies one run of a query: the 128 bits of a UUID version 7. Both words
- * zero: no query. */
+/* Identifies one run of a query: the 128 bits of a UUID version 7. Both words zero: no query. */
 struct query_key {
 	uint64_t hi, lo;
 };
@@ -47,7 +46,7 @@ static inline void query_key_set(struct query_key *key, uint64_t hi, uint64_t lo
 	__atomic_store_n(&key->lo, lo, __ATOMIC_RELAXED);
 }
 
-/* Word by word: to read both at once right behind two stores takes the processor long. */
+/* Word by word, because reading both with one load directly after two stores delays the processor. */
 static inline void query_key_copy(struct query_key *to, const struct query_key *from)
 {
 	query_key_set(to, __atomic_load_n(&from->hi, __ATOMIC_RELAXED),
@@ -69,8 +68,8 @@ struct run_start {
 	struct query_key initial, parent; /* as in struct query_record */
 	const char *text;                 /* of the statement, NULL: not known */
 	struct query_run *run;            /* whose start it is, in the process that published it */
-	/* As in struct query_record, and where its opcodes lie; in a record 0 if the statement has other ones
-	 * now. */
+	/* As in struct query_record, and the address of its opcodes; in a record 0 if the
+	 * statement has others now. */
 	uint64_t bytecode;
 	const void *opcodes;
 };
@@ -93,10 +92,10 @@ struct sample_record {
 	uint64_t period_ns;
 	struct query_key query;
 	uint32_t thread_id;  /* kernel thread id */
-	uint32_t weight;     /* periods this sample stands for */
+	uint32_t weight;     /* periods that this sample represents */
 	uint32_t generation; /* of the code map in force, see code_map.h */
 	uint32_t cpu_id;
-	uint32_t fields;      /* optional fields behind the stack: how many */
+	uint32_t fields;      /* the number of optional fields after the stack */
 	uint16_t depth;       /* entries of stack */
 	uint8_t type;         /* enum sample_type_number */
 	uint8_t flags;        /* enum sample_flags */
@@ -105,15 +104,15 @@ struct sample_record {
 
 /* The tags of optional fields. A number keeps its meaning for ever. */
 enum sample_field_tag {
-	/* int64_t: the value in the type's unit. A sample without this field stands for
-	 * weight × period_ns, if a timer took it. */
+	/* int64_t: the value in the type's unit. A sample without this field represents weight ×
+	 * period_ns, if a timer took it. */
 	FIELD_VALUE = 1,
 	/* struct wait_field: the wait at whose end the sample was taken. */
 	FIELD_WAIT = 2,
-	/* uint64_t[]: the numbers of the label sets in force, innermost first, see labels.h. */
+	/* uint64_t[]: the numbers of the thread's label sets, innermost first, see labels.h. */
 	FIELD_LABELS = 3,
 	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
-	FIELD_SPAN = 5,          /* uint64_t: the span that ran on the thread */
+	FIELD_SPAN = 5,          /* uint64_t: the thread's running span */
 	FIELD_OPCODE = 6,        /* uint64_t: the opcode that the statement executed, see handler/opcode.h */
 	FIELD_STRETCH = 7,       /* uint32_t: periods from this signal to the next; none: 1 */
 };

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring's memory, as its two sides see it: the producers (ring.c) and the one
- * reader (collect/ring_reader.c). Other code uses ring.h and ring_reader.h.
+ * The ring's memory, as its two sides see it: the producers (ring.c) and the one reader
+ * (collect/ring_reader.c). Other code uses ring.h and ring_reader.h.
  *
- * The ring is one block of words and two positions that only grow. A producer moves
- * `head` forward by compare-and-swap and owns the words that it passed. A record is
- * a header word and its payload, 8-byte aligned and never split: a record that would
- * cross the end of the block is preceded by padding. The header says whether the
- * record is committed, so the reader sees records in the order of their reservation,
- * whichever producer commits first. The reader fills a record with zeros before it
- * moves `tail` behind it: a word that no producer has committed reads as "not
- * committed", and producers have nothing to clear.
+ * The ring is one block of words and two positions that only grow. A producer advances `head` by
+ * compare-and-swap and owns the words that it passed. A record is a header word and its payload,
+ * 8-byte aligned and never split: padding precedes a record that would cross the end of the block.
+ * The header shows whether the record is committed, so the reader sees records in the order of their
+ * reservation, whichever producer commits first. The reader fills a record with zeros before it
+ * advances `tail` past it: a word that no producer has committed reads as "not committed", and
+ * producers need not clear anything.
  *
- * The memory may be shared with a process that reads on when this one is gone
- * (collect/ring_remains.h). So nothing in it is a pointer.
+ * The memory may be shared with a process that continues to read after this one has ended
+ * (collect/ring_remains.h), so it contains no pointers.
  */
 #ifndef QUERYPROF_WIRE_RING_LAYOUT_H
 #define QUERYPROF_WIRE_RING_LAYOUT_H
@@ -25,8 +24,8 @@
 #define RING_CACHE_LINE 64
 #define RING_WORD sizeof(uint64_t)
 
-/* A header: the payload's size below, the kind above. RESERVED distinguishes a payload of
- * no bytes from free memory. */
+/* A header: the payload's size in the low bits, the kind above. RESERVED distinguishes an empty
+ * payload from free memory. */
 #define RING_SIZE_MASK 0xffffffffull
 #define RING_KIND_SHIFT 32
 #define RING_RESERVED (1ull << 63)
@@ -41,11 +40,11 @@ enum ring_sleep {
 	RING_SLEEP_STALLED, /* the oldest record is being written: the reader polls */
 };
 
-/* The block lies behind the ring's own fields, at a page of its own. */
+/* The block follows the ring's own fields, at a page boundary. */
 #define RING_FRONT 4096
 
-/* One cache line for each writer: the producers', the reader's, the constants'. All but `bytes` are atomic.
- */
+/* One cache line for each writer: the producers', the reader's, the constants'. All except `bytes`
+ * are atomic. */
 struct ring {
 	_Alignas(RING_CACHE_LINE) uint64_t head;
 	uint64_t dropped;
@@ -62,17 +61,17 @@ struct ring {
 
 /* --- memory orders that the two sides share ---------------------------------- */
 
-/* Acquire: a producer writes into freed room only after the reader's zeros. The head
- * that is loaded next is at least as new as this tail. */
+/* Acquire: a producer writes into freed space only after the reader's zeros. The head that is
+ * loaded next is at least as new as this tail. */
 static inline uint64_t ring_load_tail(const struct ring *ring)
 {
 	return __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
 }
 
-/* Sequentially consistent, both this store and the producer's load of `sleep` after
- * it; the reader stores `sleep` and then loads the header. One of the two sees the
- * other's store: otherwise a record could stay there while the reader sleeps without
- * a limit. The store also releases the payload. */
+/* Sequentially consistent, both this store and the producer's load of `sleep` after it; the reader
+ * stores `sleep` and then loads the header. One of the two sees the other's store: otherwise a
+ * record could remain there while the reader sleeps without a limit. The store also releases the
+ * payload. */
 static inline void ring_publish_header(uint64_t *header, uint64_t value)
 {
 	__atomic_store_n(header, value, __ATOMIC_SEQ_CST);
@@ -98,8 +97,8 @@ static inline uint64_t ring_committed_header(unsigned kind, size_t size)
 
 static inline uint64_t ring_used_bytes(const struct ring *ring)
 {
-	/* The tail first: it can then never be ahead of the head. Relaxed for the head:
-	 * the result is a hint of how full the ring is. */
+	/* The tail first, so that it is never ahead of the head. Relaxed for the head: the result
+	 * is a hint of how full the ring is. */
 	uint64_t tail = ring_load_tail(ring);
 	return __atomic_load_n(&ring->head, __ATOMIC_RELAXED) - tail;
 }

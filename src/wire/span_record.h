@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans as they lie in their thread's memory, and as they travel through the ring: the array is
- * the record.
+ * Spans in their thread's memory and in the ring: the array is the record.
  *
- * A span has no number of its own: the first entry of an array has one, and each entry after it
- * the next. So a span's number, which is also its id in tables and exports, says where it stands. Its
- * parent is on the same thread in most cases and is given by the distance of the two numbers.
+ * A span has no number of its own: the first entry of an array has one, and each following entry the
+ * next. So a span's number, which is also its id in tables and exports, gives its position. Its
+ * parent is usually on the same thread, and is given by the difference of the two numbers.
  *
- * A part of a span beside its times (a statement's key, an attribute, an event) is an
- * entry of another kind, and uses a number up.
+ * A part of a span in addition to its times (a statement's key, an attribute, an event) is an entry
+ * of another kind, and uses up a number.
  */
 #ifndef QUERYPROF_WIRE_SPAN_RECORD_H
 #define QUERYPROF_WIRE_SPAN_RECORD_H
@@ -18,7 +17,7 @@
 
 /* In the top byte of `duration`. */
 #define SPAN_OPEN (1ull << 63)    /* it runs */
-#define SPAN_UNENDED (1ull << 62) /* it has no end of its own: it was closed with the span around it */
+#define SPAN_UNENDED (1ull << 62) /* without an end of its own: it was closed with its enclosing span */
 #define SPAN_STATUS_SHIFT 60      /* two bits: enum qp_span_status */
 #define SPAN_STATUS (3ull << SPAN_STATUS_SHIFT)
 #define SPAN_STATEMENT (1ull << 59) /* an entry ENTRY_STATEMENT follows */
@@ -27,23 +26,24 @@
 struct span_entry {
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t duration; /* ns, and the flags above */
-	uint64_t children; /* ns, of those of its children that are not in the same array */
-	uint32_t parent;   /* its number less the parent's; 0: the parent is the array's */
+	uint64_t children; /* ns, of its children that are not in the same array */
+	uint32_t parent;   /* its number minus the parent's; 0: the parent is the array's */
 	uint32_t site;     /* span/site.h, a wait (SITE_WAIT), or an enum entry_kind */
 };
 
 /* A wait's site. The bits below are its object << 8 and its cause (wire/wait.h). */
 #define SITE_WAIT (1u << 30)
 
-/* An entry that is no span has this in place of a site. */
+/* An entry that is not a span has this instead of a site. */
 #define ENTRY_OTHER (1u << 31)
 enum entry_kind {
-	/* Behind a statement's span: start_ns and duration are its query key, zeroes where it has
-	 * no row in query_log; children is the hash of the normalized text; parent is 1 for the
-	 * statement's preparation alone. */
+	/* Follows a statement's span: start_ns and duration are its query key, zeroes if it has no
+	 * row in query_log; children is the hash of the normalized text; parent is 1 if it is only
+	 * the statement's preparation. */
 	ENTRY_STATEMENT = ENTRY_OTHER,
-	/* start_ns: the span's number. duration: an event's time, of an attribute 0. children: the
-	 * size of the key above, that of the value below. `parent` entries that are text follow. */
+	/* start_ns: the span's number. duration: an event's time, for an attribute 0. children:
+	 * the size of the key in the upper half, that of the value in the lower half. `parent`
+	 * entries of text follow. */
 	ENTRY_ATTRIBUTE,
 	ENTRY_NUMBER, /* an attribute whose value is a number as text */
 	ENTRY_EVENT,
@@ -53,7 +53,7 @@ enum entry_kind {
 enum span_batch_flags {
 	BATCH_ROOT = 1,   /* of the thread that began the trace */
 	BATCH_END = 2,    /* the trace ends with it: `began_ns` to `ended_ns` */
-	BATCH_UNKEPT = 4, /* the trace is not to be kept; there are no spans in it */
+	BATCH_UNKEPT = 4, /* the trace is not kept; the record has no spans */
 	BATCH_REMOTE = 8, /* the parent is another program's */
 };
 

@@ -20,7 +20,7 @@ static void fill_mosts(const struct statement_run *run, uint64_t most[STATEMENT_
 
 static double square_of(const struct statement_run *run, enum statement_square which)
 {
-	/* Signed: a conversion is one instruction then. */
+	/* Signed, so that the conversion is one instruction. */
 	double ns =
 		(double)(int64_t)run->sums[which == SQUARE_CPU ? STATEMENT_CPU_NS : STATEMENT_EXECUTION_NS];
 
@@ -70,7 +70,7 @@ static void add_square_atomically(double *to, double square)
 	while (!__atomic_compare_exchange(to, &now, &sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-/* Release: a thread that reads a sum sees the statement that it is of. */
+/* Release: a thread that reads a sum also sees the statement to which it belongs. */
 static void add_atomically(struct statement_counts *to, const struct statement_run *run)
 {
 	uint64_t most[STATEMENT_MOSTS];
@@ -101,7 +101,7 @@ static bool add_as_guest(struct statement_counter *counter, uint32_t generation,
 	is_current = __atomic_load_n(&counter->generation, __ATOMIC_SEQ_CST) == generation;
 	if (is_current)
 		add_atomically(&counter->shared, run);
-	/* Release: what was added comes before. */
+	/* Release: after the additions. */
 	__atomic_fetch_sub(&counter->guests, 1, __ATOMIC_RELEASE);
 	return is_current;
 }
@@ -118,7 +118,7 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 		biased_lock_release(&counter->bias);
 		return is_current;
 	}
-	/* A thread without an id is another one, too. */
+	/* A thread without an id counts as another one, too. */
 	biased_lock_revoke(&counter->bias);
 	/* Acquire and release: as any lock. */
 	if (__atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE))
@@ -138,7 +138,7 @@ BOUNDED_WAIT_DEFINE(for_counter, "a reader of statements: a thread that counts a
                     "nothing, so it looks every 50 us; that thread takes nanoseconds");
 #define NAP_NS 50000
 
-/* False: no thread can release it. The counts there stand still then. */
+/* False: no thread can release it. Its counts do not change then. */
 static bool lock(struct statement_counter *counter)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_counter);
@@ -149,7 +149,7 @@ static bool lock(struct statement_counter *counter)
 	return true;
 }
 
-/* With the lock held and a new generation: those of the old one leave. */
+/* With the lock held and a new generation: threads with the old one leave. */
 static bool guests_leave(const struct statement_counter *counter)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_counter);
@@ -202,7 +202,7 @@ bool statement_counter_renew(struct statement_counter *counter, struct statement
 	generation = counter->generation;
 	__atomic_store_n(&counter->generation, generation + 1, __ATOMIC_SEQ_CST);
 	if (!guests_leave(counter)) {
-		/* Those that came meanwhile have counted elsewhere. */
+		/* Threads that came meanwhile have counted elsewhere. */
 		__atomic_store_n(&counter->generation, generation, __ATOMIC_RELAXED);
 		unlock(counter);
 		return false;

@@ -22,7 +22,7 @@
 /* A longer text is kept up to here, whole characters. */
 #define STATEMENT_TEXT_MAX 8192
 
-/* The sums of every run, and from STATEMENT_PLAIN_SUMS on those of few. */
+/* The sums of every run, and from STATEMENT_PLAIN_SUMS on those of few runs. */
 enum statement_sum {
 	STATEMENT_CALLS,
 	STATEMENT_ROWS,
@@ -34,7 +34,7 @@ enum statement_sum {
 	STATEMENT_FULLSCAN_STEPS,
 	STATEMENT_PLAIN_SUMS,
 	STATEMENT_ERRORS = STATEMENT_PLAIN_SUMS,
-	STATEMENT_NESTED_NS, /* the part of the execution that lies in other queries' times, too */
+	STATEMENT_NESTED_NS, /* the part of the execution that is also in other queries' times */
 	STATEMENT_NESTED_CPU_NS,
 	STATEMENT_PREPARES,
 	STATEMENT_PREPARE_NS, /* part of the times above */
@@ -44,8 +44,8 @@ enum statement_sum {
 	STATEMENT_SUMS,
 };
 
-/* Runs by their time inside SQLite: bucket 0 has those below 2^10 ns, bucket i those from
- * 2^(9+i) ns up to 2^(10+i) ns, the last one all that took longer. */
+/* Runs by their time inside SQLite: bucket 0 has those below 2^10 ns, bucket i those from 2^(9+i)
+ * ns up to 2^(10+i) ns, the last one all longer ones. */
 #define STATEMENT_BUCKETS 24
 #define STATEMENT_BUCKET_BITS 10
 
@@ -56,8 +56,7 @@ static inline int statement_bucket_of(uint64_t ns)
 	return bits < STATEMENT_BUCKETS ? bits : STATEMENT_BUCKETS - 1;
 }
 
-/* Values that only grow. A least value is kept as the complement of itself, so that zeroed memory
- * is nothing counted. */
+/* Values that only grow. A minimum is kept as its complement, so that zeroed memory means nothing counted. */
 enum statement_most { MOST_EXECUTION_NS, MOST_SEEN_NS, LEAST_EXECUTION_NS, LEAST_SEEN_NS, STATEMENT_MOSTS };
 enum statement_square { SQUARE_EXECUTION, SQUARE_CPU, STATEMENT_SQUARES };
 
@@ -78,7 +77,7 @@ static inline uint64_t statement_least(const struct statement_counts *counts, en
 struct statement_run {
 	uint64_t sums[STATEMENT_SUMS];
 	uint64_t seen_ns; /* since 1970 */
-	bool is_plain;    /* only the first STATEMENT_PLAIN_SUMS are there */
+	bool is_plain;    /* only the first STATEMENT_PLAIN_SUMS exist */
 };
 
 /* Which part of the statement; zero: the one without a layout and labels. */
@@ -101,12 +100,12 @@ struct statement_counter {
 	struct biased_lock bias;
 	uint32_t lock;                  /* when the bias is shared */
 	uint32_t guests;                /* threads that are at `shared` */
-	uint32_t generation;            /* what is counted here has changed with it */
+	uint32_t generation;            /* the counter's subject has changed with it */
 	struct statement_counts own;    /* of the only thread, and of threads that had the lock */
-	struct statement_counts shared; /* of threads that found it taken, and what was merged */
+	struct statement_counts shared; /* of threads that found it taken, and merged counts */
 };
 
-/* By the thread with this id, 0: it has none. False: another generation is counted here now, and
+/* By the thread with this id, 0: it has none. False: the counter has another generation now, and
  * nothing was added. */
 bool statement_counter_add(struct statement_counter *counter, uint32_t generation, uint32_t thread,
                            const struct statement_run *run);
@@ -120,7 +119,7 @@ void statement_counter_read(struct statement_counter *counter, struct statement_
 /* Begins a new generation at zero. `counts`: all of the old one. False: not now. */
 bool statement_counter_renew(struct statement_counter *counter, struct statement_counts *counts);
 
-/* Adds counts that were counted elsewhere. Not beside a statement_counter_renew() of this counter. */
+/* Adds counts from elsewhere. Not concurrently with statement_counter_renew() of this counter. */
 void statement_counter_merge(struct statement_counter *counter, const struct statement_counts *counts);
 
 void statement_counts_add(struct statement_counts *to, const struct statement_counts *from);
@@ -128,7 +127,7 @@ void statement_counts_add(struct statement_counts *to, const struct statement_co
 /* Whether nothing was added between the two. */
 bool statement_counts_are_same(const struct statement_counts *a, const struct statement_counts *b);
 
-/* `counts` without `before`, which is an earlier state of it. The mosts are those of `counts`. */
+/* `counts` minus `before`, an earlier state of it. The maxima are those of `counts`. */
 void statement_counts_subtract(struct statement_counts *counts, const struct statement_counts *before);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared memory: a front, blocks of entries, then texts. A text takes a power of two of
- * bytes, and the code that frees it finds it by its size again.
+ * The shared memory: a front, blocks of entries, then texts. The size of a text is a power of two,
+ * and the code that frees it computes the size again.
  *
- * A process may be killed at any instruction, and others read it at any moment, so what they may find is
- * changed in an order: a text when the rest of its entry is there.
+ * A process may be killed at any instruction, and others read the memory at any moment, so changes
+ * are ordered: a text is set after the rest of its entry.
  */
 #include "wire/statement_memory.h"
 
@@ -32,7 +32,7 @@ struct memory {
 struct statement_entry *statement_blocks[STATEMENT_BLOCKS];
 static struct memory private_memory, *memory = &private_memory;
 
-/* Generations of a forked child begin behind those of its parent. */
+/* Generations of a forked child begin after those of its parent. */
 static uint32_t first_generation = 1;
 
 static size_t texts_offset(uint32_t blocks)
@@ -117,8 +117,8 @@ struct statement_entry *statement_memory_add(void)
 	return &block[index % STATEMENT_BLOCK];
 }
 
-/* Texts in shared memory went with the parent's. The private texts of its entries cannot be found
- * any more: they stay. */
+/* Texts in shared memory remained with the parent's. The private texts of its entries can no
+ * longer be found, and are not freed. */
 static void leave_private(const char *text) /* of statement_memory_copy() */
 {
 	if (text && !is_shared(text))
@@ -199,7 +199,7 @@ void
 statement_memory_begin_fold(void)
 {
 	__atomic_store_n(&memory->folds, memory->folds + 1, __ATOMIC_RELAXED);
-	/* Before anything is written over what was there. */
+	/* Before the content is overwritten. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
@@ -234,8 +234,8 @@ static bool has_grown(const struct statement_counts *now, const struct statement
 	for (int i = 0; i < STATEMENT_SUMS; i++)
 		if (now->sums[i] < before->sums[i])
 			return false;
-	/* All of them: a run that ended meanwhile may have been in the sums the last time, and not
-	 * in the histogram. */
+	/* All of them: a run that ended meanwhile may have been in the previous sums, but not in
+	 * the histogram. */
 	return !statement_counts_are_same(now, before);
 }
 
@@ -286,7 +286,7 @@ void statement_reading_free(struct statement_reading *reading)
 
 /* --- of another process ---------------------------------------------------------------------------- */
 
-/* Where `text` is in this process. NULL: it is not in that memory, or has no end. */
+/* The address of `text` in this process. NULL: it is not in that memory, or has no end. */
 static const char *find_text(const struct memory *from, size_t size, const char *text)
 {
 	uint64_t offset = (uintptr_t)text - from->here;

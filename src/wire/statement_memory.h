@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of the counters of statements and their texts. Under `record` that is memory that the
- * command holds, too (handover/shared_ring.h): what has not come to the file yet is there when the
- * process is gone. Statements that do not fit in there, and elsewhere all, are in private memory.
+ * The memory of the counters of statements and their texts. Under `record` the command also holds it
+ * (handover/shared_ring.h), so values that have not been stored yet survive the process. Statements
+ * that do not fit there, and without `record` all, are in private memory.
  */
 #ifndef QUERYPROF_WIRE_STATEMENT_MEMORY_H
 #define QUERYPROF_WIRE_STATEMENT_MEMORY_H
@@ -12,7 +12,7 @@
 #include "base/vector.h"
 #include "wire/statement_counts.h"
 
-/* Codes of failures that a statement counts apart, the last of which stands for all others. */
+/* Error codes that a statement counts separately; the last counts all others. */
 #define STATEMENT_FAILURE_CODES 4
 
 struct statement_entry {
@@ -26,7 +26,7 @@ struct statement_entry {
 	uint64_t hash;
 	const char *database, *text; /* text NULL: the entry is free */
 	bool is_cut;
-	bool is_over;  /* atomic: a part with another layout came after it */
+	bool is_over;  /* atomic: a part with another layout followed it */
 	bool is_mixed; /* layouts of the statement change too often: it has one part for each */
 	struct statement_part part;
 	uint32_t next; /* of the chain, or of the free ones */
@@ -53,8 +53,8 @@ static inline struct statement_entry *entry_at(uint32_t index)
 /* How many there are. */
 uint32_t statement_memory_made(void);
 
-/* One more, zeroed but for its generation, which no entry had before a fork. NULL: no memory. Not
- * by two threads at a time. */
+/* One more, zeroed except its generation, which no entry had before a fork. NULL: out of memory.
+ * One thread at a time. */
 struct statement_entry *statement_memory_add(void);
 
 /* In a forked child, whose shared memory is new already: no entries. */
@@ -80,17 +80,16 @@ struct statement_reading {
 
 struct statement_read {
 	uint32_t generation;
-	bool is_newer; /* and will be what is stored, at the next commit */
+	bool is_newer; /* becomes the stored state at the next commit */
 	struct statement_counts counts, newer;
 };
 
-/* First, of each entry that has its generation: where that has changed, what was stored of it has become part
- * of
- * "(other)". False: no memory. */
+/* First, for each entry with its generation: if that has changed, the stored counts have become
+ * part of "(other)". False: out of memory. */
 bool statement_reading_follow(struct statement_reading *reading, uint32_t index, uint32_t generation);
 
-/* What has come to the entry, whose counts are `now`, since they were stored. False: nothing; or they are
- * being moved to "(other)", and are known the next time. */
+/* The entry's additional counts since they were stored; `now` are its counts. False: none; or they
+ * are being moved to "(other)", and are available the next time. */
 bool statement_reading_since(const struct statement_reading *reading, uint32_t index,
                              const struct statement_counts *now, struct statement_counts *since);
 
@@ -121,8 +120,8 @@ void statement_memory_detach_in_child(void);
 int statement_memory_read(const void *memory, size_t size, struct statement_reading *reading,
                           int (*each)(void *context, const struct statement_stats *stats), void *context);
 
-/* How many entries were freed so far; odd: one is being freed. Where the number is not the same before and
- * behind the copying, texts in the copy may be another statement's. */
+/* The number of freed entries so far; odd: one is being freed. If it differs before and after
+ * copying, texts in the copy may belong to another statement. */
 uint64_t statement_memory_folds(const void *memory);
 
 #endif

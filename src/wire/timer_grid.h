@@ -1,55 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rule by which a timer is armed, and what its signals stand for.
+ * The rule by which a timer is armed, and what its signals represent.
  *
- * A timer has a grid: points one period apart on its clock, with a random phase, which
- * stay where they are for as long as the period does. A signal stands for the points that
- * have passed since the one before, and they go to whatever runs at the signal. The grid
- * does not depend on what the thread does, so every ns of a query has the same chance.
+ * A timer has a grid: points one period apart on its clock, with a random phase, which does not
+ * change while the period is the same. A signal represents the points that have passed since the
+ * previous one, and they count for the code that runs at the signal. The grid does not depend on what
+ * the thread does, so every ns of a query has the same probability.
  *
- * The kernel looks at CPU timers in its tick only. A signal of the CPU timer therefore comes
- * at a tick, with all points since the tick before. That is fair while the timer stays armed:
- * ticks hit a query in proportion to its time, and each brings the points of one tick, whichever
- * thread used the time in between. (It is fair as far as the same work takes as long at all times
- * between two ticks; accuracy_bench --phases shows how far it does. A second condition: no other
- * thread runs in step with the ticks. A thread that wakes just before each tick gets them all.)
+ * The kernel checks CPU timers only in its tick. So a signal of the CPU timer comes at a tick, with
+ * all points since the previous tick. That is fair while the timer remains armed: ticks hit a query
+ * in proportion to its time, and each brings the points of one tick, whichever thread used the time
+ * in between. (It is fair as far as the same work takes equally long at all times between two ticks;
+ * accuracy_bench --phases measures that. A second condition is that no other thread runs in step with
+ * the ticks: a thread that wakes just before each tick gets all of them.)
  *
- * A timer that is armed between two ticks does not know the points before; queries shorter
- * than a tick would be counted half or less. So the CPU timer stays armed when no query runs,
- * and a signal that finds none is counted and costs one empty handler. After a second of CPU
- * time without a query the handler disarms the timer, for a host that is done with its queries.
- * The query that arms it again is counted too seldom on a busy machine: the kernel accounts the thread's
- * time for the call, may find that its turn is over, and the tick at the turn's end never
- * comes. So the second doubles each time, and few queries are such ones.
+ * A timer that is armed between two ticks lacks the earlier points, so queries shorter than a tick
+ * would count half or less. Therefore the CPU timer remains armed when no query runs; a signal that
+ * finds none is counted and costs one empty handler. After a second of CPU time without a query the
+ * handler disarms the timer, for a host that has finished its queries. The query that arms it again
+ * is counted too seldom on a busy machine: the kernel accounts the thread's time for the call, may
+ * find that its turn is over, and the tick at the turn's end never comes. So the second doubles each
+ * time, and few queries are affected.
  *
- * When a CPU timer is armed, for the first time or again, it fires at the next tick,
- * whether or not a point has passed. That signal stands for the points of one tick's
- * length before it, or of all the time since the timer was armed if that is longer: the
- * chance that a tick hits a query is the query's time by that length. This replaces the
- * points after the last tick of a thread that ends. A thread that waits now and
- * then is hit by ticks at random, at the end that is a tick's length instead of half: if
- * it has waited since the timer was armed, the signal stands for the time since then and one tick.
+ * When a CPU timer is armed, for the first time or again, it fires at the next tick, whether or not a
+ * point has passed. That signal represents the points of one tick's length before it, or of all the
+ * time since the timer was armed if that is longer: the probability that a tick hits a query is the
+ * query's time divided by that length. This replaces the points after the last tick of a thread that
+ * ends. A thread that waits occasionally is hit by ticks at random; at its end that is a tick's
+ * length instead of half. If it has waited since the timer was armed, the signal represents the time
+ * since then and one tick.
  *
- * SQLite's sorter threads live for one query, often shorter than a tick, and start right
- * behind one on a busy machine. Such a thread's timer is *whole*: its grid begins with the
- * thread, and when the thread ends it makes the kernel deliver the points since the newest
- * signal.
+ * SQLite's sorter threads exist for one query, often shorter than a tick, and start directly after a
+ * tick on a busy machine. Such a thread's timer is *whole*: its grid begins with the thread, and when
+ * the thread ends it makes the kernel deliver the points since the newest signal.
  *
- * The clock of real time is exact, and its signals interrupt the host's waits: its timer is
- * disarmed by the first signal that finds no query, and armed again on the same grid. A
- * period shorter than a signal takes would leave the thread no time at all: when many
- * signals come late, the timer fires at every second point only, then at every fourth, and
- * so on; each signal stands for as many. After many in time it is faster again.
+ * The clock of real time is exact, and its signals interrupt the host's waits. So the first signal
+ * that finds no query disarms its timer, which is armed again on the same grid. A period shorter than
+ * a signal takes would leave the thread no time at all: if many signals come late, the timer fires
+ * only at every second point, then at every fourth, and so on; each signal represents as many. After
+ * many in time it becomes faster again.
  *
- * The budget (handler/budget.h) stretches intervals: a signal then stands for as many periods. The
- * clock of a stretched timer is cut into cells, one interval each, and the timer fires at one random
- * moment of each cell. Where a cell ends the next one begins, as long as the stretch that was in force
- * at the signal says. A cell's moment is drawn when its length is known, and says nothing of the cells
- * behind. So each ns of any cell has the chance 1 / length, and then counts the length: sums are right at
- * each moment, however often the stretch changes. One moment for all cells would not do: a timer sees a
- * change at its next signal, so those whose moment comes late in their cells would follow first. (An
- * unstretched timer keeps its phase, since the kernel repeats it. A change of the stretch shifts it by
- * one period at most.)
+ * The budget (handler/budget.h) stretches intervals: a signal then represents as many periods. The
+ * clock of a stretched timer is divided into cells, one interval each, and the timer fires at one
+ * random moment of each cell. The end of a cell is the beginning of the next one, whose length is the
+ * stretch at the time of the signal. A cell's moment is drawn when its length is known, and is
+ * independent of later cells. So each ns of any cell has the probability 1 / length, and then counts
+ * the length: sums are unbiased at each moment, however often the stretch changes. One common moment
+ * for all cells would not work: a timer sees a change at its next signal, so those with a late moment
+ * in their cells would follow first. (An unstretched timer keeps its phase, because the kernel
+ * repeats it. A change of the stretch shifts it by at most one period.)
  */
 #ifndef QUERYPROF_WIRE_TIMER_GRID_H
 #define QUERYPROF_WIRE_TIMER_GRID_H
@@ -68,18 +67,17 @@ enum timer_clock {
 };
 
 struct thread_timer {
-	/* Atomic: the kernel's number of the timer, and the signal that it sends, as word_of()
-	 * of timers/timers.c packs them; 0: there is none. Other threads
-	 * read it. */
+	/* Atomic: the kernel's number of the timer, and its signal, packed by word_of() of
+	 * timers/timers.c; 0: there is none. Other threads read it. */
 	uint64_t kernel;
-	/* By TIMER_GET() and TIMER_SET(), also those below that say so. */
+	/* Access by TIMER_GET() and TIMER_SET(); also the fields below that are marked. */
 	volatile bool armed; /* cleared by the handler when it disarms */
 	uint64_t period_ns;
-	uint64_t grid_ns; /* a point of the timer's grid on its clock; the next one, where none repeats */
-	uint64_t cell_ns; /* where the cell of that point begins */
+	uint64_t grid_ns; /* a point of the timer's grid on its clock; the next one, if none repeats */
+	uint64_t cell_ns; /* the beginning of that point's cell */
 	bool repeats;     /* each cell has its point at the same place: the kernel counts them */
-	/* The clock when the timer was armed, until its first signal; then 0. Only where the
-	 * clock is looked at in ticks. */
+	/* The clock when the timer was armed, until its first signal; then 0. Only for a clock
+	 * that is checked in ticks. */
 	volatile uint64_t armed_ns;
 	uint64_t waits;           /* of the thread until then, see sys_voluntary_switches() */
 	uint64_t idle_ns;         /* periods without a query, since one was last seen to run */
@@ -89,11 +87,12 @@ struct thread_timer {
 	uint32_t stretch;         /* periods from one signal to the next, see above; TIMER_SET() */
 	uint32_t rounding;        /* of the stretch, below TIMER_STRETCH_PARTS; for ever */
 	uint32_t slowed;          /* fires at every 2^slowed-th point only, see above; TIMER_SET() */
-	uint32_t behind, in_time; /* how many came late of late, and in time since the last of them */
+	uint32_t behind, in_time; /* how many recently came late, and in time since the last of them */
 };
 
-/* What the thread that looks at the budget reads while the timer's thread writes. Relaxed: each field stands
- * for itself, and an interval of about now will do. The only writer of a field may read it as it is. */
+/* Read by the thread that checks the budget while the timer's thread writes. Relaxed: each field
+ * is independent, and an approximate current interval suffices. The only writer of a field may
+ * read it without an atomic. */
 #define TIMER_GET(timer, field) __atomic_load_n(&(timer)->field, __ATOMIC_RELAXED)
 #define TIMER_SET(timer, field, value) __atomic_store_n(&(timer)->field, (value), __ATOMIC_RELAXED)
 
@@ -140,7 +139,7 @@ static inline uint64_t timer_next_point(const struct thread_timer *timer, uint64
 	                            : now + timer_interval(timer) - timer_since_point(timer, now);
 }
 
-/* Periods that the points in (now - window, now] stand for. */
+/* Periods represented by the points in (now - window, now]. */
 static inline uint64_t timer_points(const struct thread_timer *timer, uint64_t now, uint64_t window)
 {
 	uint64_t since = timer_since_point(timer, now);

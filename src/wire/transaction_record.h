@@ -11,12 +11,12 @@
 
 enum transaction_outcome { TRANSACTION_READ, TRANSACTION_COMMITTED, TRANSACTION_ROLLED_BACK };
 
-/* Times in ns. The database's path and the beginnings of the two statements stand one behind the
- * other in `text`, without terminators. */
+/* Times in ns. The database's path and the beginnings of the two statements are consecutive in
+ * `text`, without terminators. */
 struct transaction_record {
 	struct query_key first, last;
 	uint64_t start_realtime_ns, duration_ns;
-	/* How long it had the lock to write, the one that keeps new readers out, and the exclusive one. */
+	/* How long it held the write lock, the one that keeps new readers out, and the exclusive one. */
 	uint64_t write_ns, pending_ns, exclusive_ns;
 	uint64_t idle_ns; /* the program did not call SQLite */
 	uint32_t number;  /* no other of the process has it */

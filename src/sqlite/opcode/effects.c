@@ -219,7 +219,7 @@ static void write_operand(struct step *step, const struct operand *operand, cons
 		step->kills |= (uint16_t)(1u << operand->base);
 }
 
-/* The location of a whole word, STEP_NO_LOCATION: it is none that is followed. */
+/* The location of a whole word, STEP_NO_LOCATION: it is not a followed one. */
 static uint8_t location_of(const struct operand *operand, const struct step_frame *frame)
 {
 	const int64_t below = (int64_t)frame->offset - operand->distance;

@@ -11,8 +11,8 @@
 
 #include "base/x86_64.h"
 
-/* A location below STEP_REGISTERS is a register by its number in instructions, the others are slots: the
- * first is the CFA's, each next one is a word below. */
+/* A location below STEP_REGISTERS is a register by its number in instructions, the others are
+ * slots: the first is at the CFA, each next one a word below. */
 #define STEP_REGISTERS 16
 #define STEP_STACK_POINTER 4
 #define STEP_CHANGED_BY_CALLS 0x0fc7 /* the registers that a call need not keep */
@@ -23,10 +23,10 @@ enum step_flow { FLOW_NEXT = 1, FLOW_TARGET = 2, FLOW_TABLE = 4 };
 
 struct step {
 	uint32_t at;           /* in the code */
-	uint32_t target;       /* where it may jump, a step */
+	uint32_t target;       /* a step to which it may jump */
 	uint8_t flow;          /* enum step_flow */
 	bool forgets;          /* it may write to anything */
-	bool fills;            /* it does nothing, as what stands before loops */
+	bool fills;            /* it does nothing, like padding before loops */
 	uint16_t kills;        /* the registers that it writes */
 	uint8_t slot, slots;   /* and the slots, from one on */
 	uint8_t from, to;      /* it copies a word from one location to the other */

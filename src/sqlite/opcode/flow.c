@@ -24,8 +24,9 @@ static uint8_t approach_of(const struct graph *graph, uint32_t number)
 	return next;
 }
 
-/* Before the opcode is looked at, the register has what comes next. Where each way goes to that look, and
- * none writes the register, it is reported, too. A report rests on such steps only, and stays. */
+/* Before the opcode is read, the register has the address of the next one. If every way leads to
+ * that read and none writes the register, it is reported, too. A report depends only on such
+ * steps, so it is final. */
 static void find_approaches(struct graph *graph)
 {
 	do {

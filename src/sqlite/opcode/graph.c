@@ -96,7 +96,7 @@ static bool find_function(const struct graph *graph, uintptr_t address, struct c
 	       row->function_end <= graph->end;
 }
 
-/* False: there is no room. */
+/* False: no space. */
 static bool add_part(struct graph *graph, uintptr_t start, uintptr_t end)
 {
 	const uint32_t size = graph->size;
@@ -177,8 +177,7 @@ static uint16_t changed_by(struct graph *graph, uintptr_t function, int deep)
 	return kills;
 }
 
-/* A conditional branch to elsewhere is no call of another function: a compiler moves there what is
- * unlikely. */
+/* A conditional branch to elsewhere is not a call of another function: compilers move unlikely code there. */
 static void follow_branch(struct graph *graph, const struct step *step, uintptr_t target)
 {
 	struct cfi_row row;
@@ -263,7 +262,7 @@ static bool decode(struct graph *graph)
 	       find_targets(graph);
 }
 
-/* False: the library is not known. */
+/* False: the library is unknown. */
 static bool find_code(struct graph *graph, const struct code_map *map, uintptr_t address)
 {
 	const enum section_result found = rules_find_section(map, address, &graph->section);
@@ -308,7 +307,7 @@ static void arrive(struct graph *graph, uint32_t at, const struct held *held)
 	graph->is_reached[at] = true;
 }
 
-/* From the steps that are due. False: it does not come to an end. */
+/* From the steps that are due. False: it does not terminate. */
 static bool follow(struct graph *graph)
 {
 	uint64_t visits = 0;

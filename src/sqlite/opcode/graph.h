@@ -26,11 +26,11 @@ struct table {
 	uint32_t targets[TABLE_MAX]; /* steps */
 };
 
-/* A compiler moves what is unlikely elsewhere. */
+/* Compilers move unlikely code elsewhere. */
 struct part {
 	uintptr_t start;
 	uint32_t size;
-	uint32_t at; /* as if the parts stood one behind the other */
+	uint32_t at; /* as if the parts were consecutive */
 };
 
 /* The registers that a called function was found to change, looked into so deep. */
@@ -44,21 +44,21 @@ struct graph {
 	uintptr_t start, end; /* of the library's code */
 	struct callee callees[CALLEES_KNOWN];
 	uint32_t callee_bytes;
-	struct part parts[PARTS_MAX]; /* the first is the function's own */
+	struct part parts[PARTS_MAX]; /* the first belongs to the function itself */
 	uint32_t part_count, size;
 	struct step *steps;
 	uint32_t count;
 	uint32_t *step_at;         /* for each byte, STEP_NONE: no instruction begins there */
 	bool *is_target;           /* some step jumps there */
 	struct held *in;           /* before each step */
-	bool *is_reached, *is_due; /* due: what it has has changed */
+	bool *is_reached, *is_due; /* due: its state has changed */
 	struct table *tables;
 	uint32_t table_count;
 	bool has_changed;
 };
 
-/* Decodes the code from `start` to `end`, and what its branches go to elsewhere. False: nothing is known, as
- * the code is of another form, or there is no memory. */
+/* Decodes the code from `start` to `end`, and the code elsewhere to which its branches lead.
+ * False: nothing is known, because the code has another form, or memory ran out. */
 bool graph_read(struct graph *graph, const struct code_map *map, uintptr_t start, uintptr_t end);
 
 void graph_free(struct graph *graph);
@@ -74,8 +74,8 @@ bool graph_is_written(const struct step *step, uint32_t location);
 /* Applies the step to the locations that hold the address. */
 void graph_apply(const struct step *step, struct held *held);
 
-/* Follows all ways from the first step; the value is known at a step that has looked_at. False: it does
- * not come to an end. */
+/* Follows all ways from the first step; at a step with looked_at the value is known. False: it
+ * does not terminate. */
 bool graph_follow(struct graph *graph);
 
 /* Follows the steps that were not reached, too, which unknown ways lead to; bytes that fill gaps are left. */

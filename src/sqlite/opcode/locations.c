@@ -20,13 +20,13 @@
 #include "timers/registers.h"
 
 #define WORD sizeof(uintptr_t)
-#define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are looked at */
+#define STRUCT_BYTES 0x200 /* of SQLite's structures, as far as they are read */
 #define BYTECODE_MAX 200
 #define SLOTS 128 /* of the frame */
 #define NEAR 12   /* frames between the interpreter and inspect_here() */
 #define OP_BYTES_MAX (8 * WORD)
 
-/* By DWARF number: those that a call keeps. */
+/* By DWARF number: those that a call preserves. */
 #if defined(__x86_64__)
 static const int kept_registers[] = { 3, CFI_FRAME_POINTER, 12, 13, 14, 15 };
 #elif defined(__aarch64__)
@@ -63,7 +63,7 @@ struct learning {
 		struct opcode_bytes bytes;
 	} rows[BYTECODE_MAX];
 	unsigned char copy[BYTECODE_MAX * OP_BYTES_MAX]; /* of the bytecode */
-	const char *names[256];                          /* of the opcodes that were met, as in `rows` */
+	const char *names[256];                          /* of the opcodes found, as in `rows` */
 };
 
 static struct opcode_library libraries[HOST_LIBRARIES_MAX];
@@ -135,7 +135,7 @@ static bool is_row(const struct learning *learning, uint32_t number, const void 
 	return bytes.p1 == row->p1 && bytes.p2 == row->p2 && bytes.p3 == row->p3;
 }
 
-/* Whether the bytecode is there. Then it is in `copy`. */
+/* Whether the bytecode exists. Then it is in `copy`. */
 static bool copy_bytecode(struct learning *learning, uintptr_t at, uint32_t op_bytes, uint32_t count)
 {
 	if (!count || !stack_copy_part(at, learning->copy, count * op_bytes))
@@ -333,7 +333,7 @@ static void search_frame(struct learning *learning)
 	}
 }
 
-/* In the library's callback. Not inlined: it is a frame of its own. */
+/* In the library's callback. Not inlined, because it needs a frame of its own. */
 __attribute__((noinline)) static void inspect_here(struct learning *learning)
 {
 	unsigned side = publish_enter_reader();
@@ -344,7 +344,7 @@ __attribute__((noinline)) static void inspect_here(struct learning *learning)
 		registers_here(&context);
 		if (learning->kind == TRIAL_MAIN)
 			walk(learning, map, &context);
-		/* Without a trigger it has no frame in any call. */
+		/* Without a trigger, no call has a frame for it. */
 		if (learning->kind != TRIAL_MAIN || !learning->has_searched)
 			search_frame(learning);
 		learning->has_searched = true;
@@ -424,7 +424,7 @@ static uint8_t location_of(int candidate)
 	                                       : OPCODE_SLOT + 1 + candidate - REGISTERS);
 }
 
-/* In how many calls the location was right, 0: it was wrong in one. */
+/* The number of calls in which the location was right, 0: it was wrong in one. */
 static uint32_t weigh_location(const struct learning *learning, int candidate)
 {
 	uint32_t right = 0;
@@ -437,7 +437,7 @@ static uint32_t weigh_location(const struct learning *learning, int candidate)
 	return right;
 }
 
-/* Whether the code was understood: it says no location that another opcode, or none, was in. */
+/* Whether the code was understood: it reports no location that held another opcode, or none. */
 static bool is_confirmed(const struct learning *learning)
 {
 	const struct opcode_locations *locations = &learning->found->locations;

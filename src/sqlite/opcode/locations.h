@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The locations where a SQLite library has the opcode that it executes (handler/opcode.h), found by trial: a
- * private in-memory connection runs statements whose functions and collations are queryprof's. Each is
- * called by one known opcode; what the registers and stack slots of the interpreter's frame hold then is
- * compared with what the interpreter's code says (flow.h). Where that is not understood, the
- * location is the one that had the address in most calls, and never another opcode's. Nothing is assumed of
- * the library but that a statement has an array of opcodes that begin as EXPLAIN shows them.
+ * The locations in which a SQLite library keeps the opcode that it executes (handler/opcode.h), found
+ * by trial: a private in-memory connection runs statements whose functions and collations belong to
+ * queryprof. Each is called by one known opcode. The content of the registers and stack slots of the
+ * interpreter's frame at that moment is compared with the analysis of the interpreter's code
+ * (flow.h). If that is not understood, the location is the one that had the address in most calls,
+ * and never another opcode's. The only assumption about the library is that a statement has an array
+ * of opcodes that begin as EXPLAIN shows them.
  */
 #ifndef QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
 #define QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
@@ -17,7 +18,7 @@
 #include "sqlite/opcode/names.h"
 #include "sqlite/library/callbacks.h"
 
-/* An opcode as it lies in memory. */
+/* An opcode in memory. */
 struct opcode_bytes {
 	unsigned char opcode;
 	signed char p4_type;
@@ -34,12 +35,12 @@ struct opcode_library {
 	struct opcode_locations locations;
 	struct callback_locations callbacks;
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
-	uint32_t calls;    /* of the library's that were looked at */
+	uint32_t calls;    /* of the library's that were checked */
 	scan_status_function *scan_status;      /* NULL: it does not count loops */
 	char names[OPCODES][OPCODE_NAME_BYTES]; /* "": not known */
 };
 
-/* Builds with comments or counters have these behind it. */
+/* Builds with comments or counters have these after it. */
 static inline const struct opcode_bytes *opcode_at(const struct opcode_library *library, const void *bytecode,
                                                    uint32_t number)
 {
@@ -60,7 +61,7 @@ static inline const struct opcode_library *opcode_library(const struct host_libr
 	return __atomic_load_n(&library->opcodes, __ATOMIC_ACQUIRE);
 }
 
-/* Finds them out, once a library; inside a call of the thread that has no run. */
+/* Determines them, once per library; inside a call of the thread that has no run. */
 void opcode_library_learn_now(const struct host_library *library, const struct thread *thread);
 
 static inline void opcode_library_learn(const struct host_library *library, const struct thread *thread)
@@ -69,7 +70,7 @@ static inline void opcode_library_learn(const struct host_library *library, cons
 		opcode_library_learn_now(library, thread);
 }
 
-/* The calling thread is inside of it: what it opens is no connection of the host's. */
+/* The calling thread is inside it, so connections that it opens do not belong to the host. */
 bool opcode_library_learning(void);
 
 #endif

@@ -31,7 +31,7 @@ static uintptr_t text_of(const struct table *table, size_t number)
 	return table->at + (uintptr_t)(intptr_t)offset;
 }
 
-/* A name is there, and can be read. */
+/* Whether a name is there, and readable. */
 static bool is_in(const struct table *segment, uintptr_t text)
 {
 	return text >= segment->start && text < segment->end && segment->end - text >= OPCODE_NAME_BYTES;
@@ -45,7 +45,7 @@ static bool has_known(const struct table *table, const char *const known[OPCODES
 	return true;
 }
 
-/* `first`: a number whose text is known. */
+/* `first`: a number with a known text. */
 static bool find_in(struct table *table, const char *const known[OPCODES], size_t first)
 {
 	for (table->at = table->start; table->at < table->end; table->at += table->width)
@@ -56,8 +56,8 @@ static bool find_in(struct table *table, const char *const known[OPCODES], size_
 
 #define SEGMENTS_MAX 16
 
-/* Those that can be read, without what is no part of the file; the linker puts the header at the
- * beginning of the image. */
+/* The readable segments, without those that are not part of the file; the linker puts the header
+ * at the beginning of the image. */
 static size_t find_segments(const struct host_library *library, struct table segments[SEGMENTS_MAX])
 {
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)library->start;

@@ -2,9 +2,9 @@
 /*
  * The names of a library's opcodes.
  *
- * EXPLAIN gives the names of those that bytecode has. The text that it gives is the library's own
- * constant, and the library has such texts in a table by the opcodes' numbers: it is found where it
- * has all the names that are known.
+ * EXPLAIN returns the names of opcodes in bytecode. The returned text is the library's own constant,
+ * and the library has such texts in a table by the opcodes' numbers, which is recognised by all the
+ * known names.
  */
 #ifndef QUERYPROF_SQLITE_OPCODE_NAMES_H
 #define QUERYPROF_SQLITE_OPCODE_NAMES_H
@@ -14,8 +14,8 @@
 #define OPCODES 256
 #define OPCODE_NAME_BYTES 16
 
-/* `known`: the library's texts by the opcodes' numbers, NULL: not met. Without the table `names`
- * gets those only; "": not known. Numbers that no opcode has may get anything. */
+/* `known`: the library's texts by the opcodes' numbers, NULL: not found. Without the table,
+ * `names` gets only those; "": not known. Numbers that no opcode has may get anything. */
 void opcode_names_find(char names[OPCODES][OPCODE_NAME_BYTES], const char *const known[OPCODES],
                        const struct host_library *library);
 

@@ -34,7 +34,7 @@ static uint32_t read_table(const struct graph *graph, uintptr_t at, size_t width
 	return count;
 }
 
-/* Whether the step names a table, which is the jump's then. */
+/* Whether the step names a table, which then belongs to the jump. */
 static bool add_table(struct graph *graph, uint32_t jump, const struct step *naming)
 {
 	struct table *table = &graph->tables[graph->table_count];
@@ -67,11 +67,11 @@ static void find_near_table(struct graph *graph, uint32_t jump)
 		if (add_table(graph, jump, &graph->steps[i]))
 			return;
 		if (i < jump && graph->steps[i].flow & FLOW_TABLE)
-			return; /* what stands before is that jump's */
+			return; /* the code before belongs to that jump */
 	}
 }
 
-/* The step that takes the jump's entry out of a table, STEP_NONE: it is not known. */
+/* The step that loads the jump's entry from a table, STEP_NONE: it is not known. */
 static uint32_t entry_of(const struct graph *graph, uint32_t jump)
 {
 	for (uint32_t i = jump; i-- > 0 && i + WINDOW > jump;)
@@ -105,7 +105,7 @@ static bool find_far_jumps(struct graph *graph, uint32_t naming)
 	return graph->table_count > before;
 }
 
-/* Right before the look, what the register has may lie elsewhere, too. */
+/* Directly before the read, the register's content may be elsewhere, too. */
 static void find_second_location(struct graph *graph, uint32_t look)
 {
 	struct step *at = &graph->steps[look];
@@ -131,7 +131,7 @@ static void find_second_location(struct graph *graph, uint32_t look)
 	}
 }
 
-/* The opcode is looked at through the register that has its address. */
+/* The opcode is read through the register that has its address. */
 static bool find_look(struct graph *graph, uint32_t jump)
 {
 	for (uint32_t i = jump; i-- > 0 && i + WINDOW > jump;) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The jumps by tables in a function's code, and the look at the opcode before the one that goes by opcodes.
+ * The jumps by tables in a function's code, and the read of the opcode before the jump that depends
+ * on opcodes.
  *
- * A jump's table is named right before it, or in front of the loop that the jump is in: then the table's
- * address is followed from there to the jump, through registers and slots, as the opcode's will be.
+ * A jump's table is named directly before it, or before the loop that contains the jump: then the
+ * table's address is followed from there to the jump, through registers and slots, like the opcode's
+ * later.
  */
 #ifndef QUERYPROF_SQLITE_OPCODE_TABLES_H
 #define QUERYPROF_SQLITE_OPCODE_TABLES_H

@@ -19,7 +19,7 @@ static const uint8_t *skip(const uint8_t *code, const char *bytes, size_t size)
 	return memcmp(code, bytes, size) ? code : code + size;
 }
 
-/* Behind what a function may begin with: endbr64; push %rbp; mov %rsp,%rbp (in one of its two
+/* Skips the usual beginning of a function: endbr64; push %rbp; mov %rsp,%rbp (in one of its two
  * encodings). */
 static const uint8_t *skip_frame(const uint8_t *code)
 {
@@ -66,7 +66,7 @@ uintptr_t constant_address_returned(const struct static_object *object, uintptr_
 	location = (uintptr_t)(at + 7) + (uintptr_t)(intptr_t)read_32(at + 3);
 	if (at[1] == 0x8d) /* lea n(%rip),%rax */
 		return location;
-	/* mov n(%rip),%rax: from the GOT, where the text is exported. */
+	/* mov n(%rip),%rax: from the GOT, if the text is exported. */
 	if (at[1] != 0x8b || location % sizeof(value) || !static_is_loaded(object, location, sizeof(value)))
 		return 0;
 	memcpy(&value, (const void *)location, sizeof(value));

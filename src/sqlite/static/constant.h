@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a few instructions: the constant that a function returns, and the address that an
- * instruction names. One file for each processor.
+ * Reads a few instructions: the constant that a function returns, and the address that an instruction
+ * names. One file for each processor.
  */
 #ifndef QUERYPROF_SQLITE_STATIC_CONSTANT_H
 #define QUERYPROF_SQLITE_STATIC_CONSTANT_H
@@ -20,7 +20,7 @@ struct static_object;
 #define CONSTANT_CODE_STEP 1
 #endif
 
-/* The number that the function returns, 0: it is none that only does that. */
+/* The number that the function returns, 0: it is not a function that does only that. */
 uint32_t constant_returned(const struct static_object *object, uintptr_t function);
 
 /* The same for an address. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copies of SQLite that are linked into the objects of this process, the program's and its
- * modules', also where the module exports its own. Shared libraries of SQLite are none
+ * The copies of SQLite that are linked into the objects of this process, the program and its modules,
+ * including modules that export their own. Shared libraries of SQLite are excluded
  * (library_is_called_by_name() of sqlite/library/library.h).
  *
  * Also compiled into the preload.
@@ -27,14 +27,14 @@ struct copies_search {
 	bool has_seen_program;   /* which is never unmapped */
 };
 
-/* Copies that have come since the call before, at most `room`, which is STATIC_TABLES_MAX or more;
- * 0: there are none, yet. One may be reported again after an object has been unmapped. `no_table`
- * is called for each object whose copy has no table, or whose table was not found. Takes the lock of the
- * loader's list only: callable while the loader loads. */
+/* New copies since the previous call, at most `room`, which is STATIC_TABLES_MAX or more; 0: there
+ * are none yet. A copy may be reported again after an object has been unmapped. `no_table` is
+ * called for each object whose copy has no table, or whose table was not found. Takes only the
+ * lock of the loader's list, so it is callable while the loader loads. */
 size_t copies_find(struct copies_search *search, struct static_copy *copies, size_t room,
                    void (*no_table)(const char *path, enum static_found found));
 
-/* The copy with this table of routines. False: it is none. */
+/* The copy with this table of routines. False: there is none. */
 bool copies_find_table(const void *routines, struct static_copy *copy);
 
 #endif

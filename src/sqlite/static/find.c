@@ -96,8 +96,9 @@ static unsigned need_met(const char *name)
 	}
 }
 
-/* Undefined symbols come before those in the table of hashes, whose first it names. A table of
- * none names the first of all; then the strings, which linkers put behind the symbols, say it. */
+/* Undefined symbols precede those in the hash table, which has the number of its first. An empty
+ * table names the first of all symbols; then the address of the strings, which linkers put after
+ * the symbols, gives their number. */
 static size_t count_imports(const struct loaded_tables *tables)
 {
 	if (!tables->symbols || !tables->strings)
@@ -191,8 +192,8 @@ static const uintptr_t *find_beginning(const struct static_object *object, const
 /* One of the probes meets the table. */
 _Static_assert(STRIDE + PROBE_WORDS - 1 <= RECORDS_MIN * RECORD, "a probe lies inside of the table");
 
-/* The address of its "open", a function of SQLite's; 0: there is none from `*range` and `*from`
- * on, which are moved behind it. */
+/* The address of its "open", a function of SQLite; 0: there is none from `*range` and `*from` on,
+ * which are advanced past it. */
 static uintptr_t find_system_calls(const struct static_object *object, unsigned *range, uintptr_t *from)
 {
 	for (; *range < object->data_count; ++*range, *from = 0) {
@@ -214,8 +215,8 @@ static uintptr_t find_system_calls(const struct static_object *object, unsigned 
 
 /* --- whether it has the second ------------------------------------------------------------------ */
 
-/* SQLITE_OMIT_LOAD_EXTENSION leaves out the table of routines, and what opens libraries in the VFS for
- * Unix, which lies in data as well. A VFS that is not found says nothing. */
+/* SQLITE_OMIT_LOAD_EXTENSION omits the table of routines, and the functions that open libraries in
+ * the VFS for Unix, which is in data as well. If no VFS is found, nothing follows. */
 static bool may_load_extensions(const struct static_object *object)
 {
 	bool is_found = false;
@@ -247,7 +248,7 @@ struct search {
 	size_t count;
 };
 
-/* libversion_number() returns a constant, and libversion() a text that says the same. */
+/* libversion_number() returns a constant, and libversion() a text with the same version. */
 static uint32_t read_version(const struct static_object *object, const uintptr_t *routines)
 {
 	uintptr_t number = routines[INDEX(libversion_number)], name = routines[INDEX(libversion)], text;
@@ -260,7 +261,7 @@ static uint32_t read_version(const struct static_object *object, const uintptr_t
 	if (version / 1000000 != 3)
 		return 0;
 	text = constant_address_returned(object, name);
-	/* Where the object exports the text, the loader takes that of a library that came first. */
+	/* If the object exports the text, the loader uses that of a library that came first. */
 	if (text && !static_is_in(&object->image, text))
 		return version;
 	snprintf(expected, sizeof(expected), "%u.%u.%u", version / 1000000, version / 1000 % 1000,
@@ -272,7 +273,7 @@ static uint32_t read_version(const struct static_object *object, const uintptr_t
 	               : 0;
 }
 
-/* Those that a session needs in any case are there, and are different functions. */
+/* The functions that a session always needs exist, and are different. */
 static bool has_wanted(const uintptr_t *routines)
 {
 	static const size_t wanted[] = { INDEX(step),    INDEX(reset),      INDEX(finalize), INDEX(exec),
@@ -315,8 +316,8 @@ static bool is_routine(const struct static_object *object, uintptr_t word)
 	return !word || static_is_in(&object->code, word);
 }
 
-/* All constants: a probe inside of the table meets an address of code, or two that are 0. The
- * search reads libversion_number() of each that may be the table, if it lies in `code`. */
+/* All constants: a probe inside the table finds an address of code, or two that are 0. The search
+ * reads libversion_number() of each candidate, if it is in `code`. */
 static void search_constants(struct search *search, const struct static_range *range,
                              const struct static_range *code)
 {
@@ -376,9 +377,10 @@ static void search_around(struct search *search, uintptr_t address, bool only_pa
 			return;
 }
 
-/* Around a function of SQLite's. Position-independent code has the table among the relocated constants,
- * which are few. All that is read becomes resident, so the likely places come first: sqlite3_load_extension()
- * passes the table to an extension, and SQLite's functions lie side by side. */
+/* Searches around a function of SQLite. Position-independent code has the table among the
+ * relocated constants, which are few. Everything that is read becomes resident, so likely places
+ * come first: sqlite3_load_extension() passes the table to an extension, and SQLite's functions
+ * are adjacent. */
 static void search_tables(struct search *search, uintptr_t address, bool only_likely)
 {
 	const struct static_object *object = search->object;

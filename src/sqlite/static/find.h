@@ -2,13 +2,12 @@
 /*
  * Finds a SQLite that is linked into a program or a module, stripped or not.
  *
- * No name helps, but SQLite has two tables. `aSyscall` of its layer for Unix names system
- * calls in writable data: "open", "close", "access", each beside a function. That says that a
- * SQLite is here, and where its code is. `sqlite3Apis`, the routines that extensions get, has
- * the address of every function of the interface. In a program at a fixed address it may lie
- * anywhere in the constants, so the code around the first finding, in which
- * sqlite3_load_extension() names it, gives the address. A candidate for the table
- * is believed only after a strict check.
+ * There are no names, but SQLite has two tables. `aSyscall` of its layer for Unix names system calls
+ * in writable data: "open", "close", "access", each with a function. It shows that a SQLite is here,
+ * and where its code is. `sqlite3Apis`, the routines for extensions, has the address of every
+ * function of the interface. In a program at a fixed address it may be anywhere in the constants, but
+ * the code near the first finding, in which sqlite3_load_extension() names it, gives the address. A
+ * candidate for the table is accepted only after a strict check.
  *
  * Nothing is called or written, and no lock is taken: it runs inside the callback of
  * dl_iterate_phdr(), once the object is relocated. Also compiled into the preload.
@@ -27,7 +26,7 @@ struct static_range {
 
 #define STATIC_RANGES_MAX 8
 
-/* Where what is looked for can lie in an object. */
+/* The ranges of an object to search. */
 struct static_object {
 	uintptr_t bias;
 	struct static_range image;
@@ -35,7 +34,7 @@ struct static_object {
 	/* Readable memory, constants that can be the table, and data that change. */
 	struct static_range loaded[STATIC_RANGES_MAX], constants[STATIC_RANGES_MAX], data[STATIC_RANGES_MAX];
 	unsigned loaded_count, constants_count, data_count;
-	bool is_fixed; /* it does not move: addresses in it are no relocations */
+	bool is_fixed; /* it does not move: addresses in it are not relocations */
 };
 
 struct static_table {
@@ -55,7 +54,7 @@ enum static_found {
 
 #define STATIC_TABLES_MAX 4 /* in one object */
 
-/* Looks into one object. Writes what was found to `tables`, and `*count`. */
+/* Searches one object. Writes the findings to `tables` and `*count`. */
 enum static_found static_find(const struct dl_phdr_info *info, struct static_object *object,
                               struct static_table tables[STATIC_TABLES_MAX], size_t *count);
 

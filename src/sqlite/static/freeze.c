@@ -43,7 +43,7 @@ struct freeze {
 	int tasks; /* /proc/self/task */
 	pid_t threads[THREADS_MAX];
 	size_t threads_count;
-	bool is_over; /* to try again is of no use */
+	bool is_over; /* trying again is useless */
 	int forbidden;
 	const char *refused;
 	union {
@@ -53,8 +53,8 @@ struct freeze {
 	_Alignas(16) char stack[(size_t)64 << 10];
 };
 
-/* The child has the caller's thread-local memory, and must not meet what belongs to that thread, its
- * cancellation or hooks: it waits by bare system calls, as all the library does. */
+/* The child shares the caller's thread-local memory, and must not use that thread's cancellation
+ * state or hooks: it waits by bare system calls, like all of the library. */
 
 /* --- stopping ------------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ static const char *stop_thread(struct freeze *freeze, const char *name)
 		freeze->is_over = true;
 		return "there are too many threads";
 	}
-	/* Refused for a thread that ends, too: it is gone the next time. */
+	/* Also refused for a thread that is ending: it does not exist the next time. */
 	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL)) {
 		freeze->is_over = ++freeze->forbidden == FORBIDDEN_MAX;
 		return "ptrace(), which stops the other threads, is not permitted";
@@ -122,14 +122,14 @@ static const char *await(pid_t *thread, struct bounded_wait *wait)
 		}
 		if (got && status >> 16 == PTRACE_EVENT_STOP)
 			return NULL;
-		if (got) /* a signal was on its way: it comes first */
+		if (got) /* a signal was pending: it comes first */
 			ptrace(PTRACE_CONT, *thread, NULL, (void *)(intptr_t)WSTOPSIG(status));
 		else if (!bounded_wait_nap(wait, STOP_PAUSE_NS))
 			return "a thread does not stop";
 	}
 }
 
-/* Threads that the last of them have started are there the next time. */
+/* The next pass finds threads that the last of them have started. */
 static const char *stop_all(struct freeze *freeze)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_stop);
@@ -204,7 +204,7 @@ static int work(void *argument)
 		return 0;
 	freeze->is_over = true;
 	freeze->refused = freeze->change(freeze->context);
-	/* No processor goes on with what it has read of the code before. */
+	/* No processor continues with instructions that it has fetched before. */
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 	return 0;
 }
@@ -232,7 +232,7 @@ static const char *freeze_with(struct freeze *freeze)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 	sigfillset(&all);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* the child has no handlers to run */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the child must run no handlers */
 	do
 		attempt(freeze);
 	while (!freeze->is_over && bounded_wait_nap(&wait, PAUSE_NS));

@@ -40,7 +40,7 @@ static void (*on_first_open)(const void *routines);
 void queryprof_first_open(void) __attribute__((visibility("hidden")));
 void queryprof_before_open(uintptr_t second) __attribute__((visibility("hidden"), used));
 
-/* `second` is the part of the stub that goes on. */
+/* `second` is the part of the stub that continues. */
 void queryprof_before_open(uintptr_t second)
 {
 	for (size_t i = 0; i < OPENINGS_MAX; i++) {
@@ -229,7 +229,7 @@ void opening_check(void (*first_open)(const void *routines),
 	while ((count = copies_find(&search, copies, STATIC_TABLES_MAX, no_table)))
 		for (size_t i = 0; i < count; i++)
 			see(&copies[i]);
-	/* All were reported again, but those that have gone. */
+	/* All were reported again, except unmapped ones. */
 	for (size_t i = 0; search.gone != gone && i < OPENINGS_MAX; i++)
 		if (openings[i].routines && !openings[i].is_reported)
 			forget(&openings[i]);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first opening of a database by a copy of SQLite inside the program or a module, or the first automatic
- * extension (sqlite3_auto_extension()), which SQLite calls for each opening: only then is more of it patched.
- * Most processes never come so far, and nothing more happens in them; and while a copy has no connection, no
- * thread is inside the functions that get a jump.
+ * The first opening of a database by a copy of SQLite inside the program or a module, or the first
+ * automatic extension (sqlite3_auto_extension()), which SQLite calls for each opening: only then the
+ * rest of the copy is patched. Most processes never get there, and nothing more happens in them.
+ * While a copy has no connection, no thread is inside the functions that get a jump.
  *
- * Only of the preload. One thread at a time calls opening_check().
+ * Only part of the preload. One thread at a time calls opening_check().
  */
 #ifndef QUERYPROF_SQLITE_STATIC_OPENING_H
 #define QUERYPROF_SQLITE_STATIC_OPENING_H

@@ -21,7 +21,7 @@ static uintptr_t page_size(void)
 #define LOWEST ((uintptr_t)1 << 16)
 #define HIGHEST ((uintptr_t)1 << 47)
 
-/* Behind a program at a fixed address its heap grows. */
+/* A program at a fixed address is followed by its growing heap. */
 #define AFTER ((uintptr_t)64 << 20)
 
 static uintptr_t map_at(uintptr_t address, size_t size)
@@ -36,7 +36,7 @@ static uintptr_t map_at(uintptr_t address, size_t size)
 		return 0;
 	if ((uintptr_t)memory == address)
 		return address;
-	munmap(memory, size); /* an old kernel takes the address for a hint */
+	munmap(memory, size); /* an old kernel treats the address as a hint */
 	return 0;
 }
 
@@ -72,8 +72,8 @@ static bool write_code(int memory, uintptr_t address, const void *bytes, size_t 
 
 /* --- all entries ------------------------------------------------------------------------------ */
 
-/* The patch in the making, too large for a stack. The preload has no memory but mappings: the host may have
- * replaced malloc(). */
+/* The patch under construction, too large for a stack. The preload has no memory except mappings,
+ * because the host may have replaced malloc(). */
 struct work {
 	struct placed_stub stubs[PATCH_ENTRIES_MAX];
 	struct patch_entry *of[PATCH_ENTRIES_MAX];
@@ -133,7 +133,7 @@ static const char *write_stubs(struct work *work, struct patch_area *area)
 	return NULL;
 }
 
-/* All other threads may stand still here. */
+/* All other threads may be stopped here. */
 static const char *write_jumps(void *context)
 {
 	struct work *work = context;

@@ -39,7 +39,7 @@ struct stub_row {
 };
 
 struct stub {
-	uintptr_t at, back; /* where the jump is written, and where the second part goes on */
+	uintptr_t at, back; /* where the jump is written, and where the second part continues */
 	uintptr_t end;      /* of the function, as far as it is known */
 	uint8_t jump[STUB_JUMP_MAX];
 	size_t jump_size;
@@ -49,20 +49,20 @@ struct stub {
 	size_t rows_count;
 };
 
-/* Makes the stub of the function at `entry` of `code`, which is to lie at `address`. NULL, or why
- * the function is refused. */
+/* Makes the stub of the function at `entry` of `code`, for the address `address`. NULL, or why the
+ * function is refused. */
 const char *stub_make(struct stub *stub, const struct static_range *code, uintptr_t entry, uintptr_t address,
                       const void *wrapper);
 
-/* How far from the code a stub may lie. */
+/* The maximum distance of a stub from the code. */
 extern const uintptr_t stub_reach;
 
-/* Where the library's jump at the beginning of the function leads; 0: there is none. */
+/* The target of the library's jump at the beginning of the function; 0: there is none. */
 uintptr_t stub_jump_target(uintptr_t function);
 
 /* The function that this one calls, if it does nothing else; 0: it does more. Link-time
  * optimisation lets the program call it directly. `is_prepare`: only if it is called as
- * sqlite3LockAndPrepare() is by sqlite3_prepare_v2(). */
+ * sqlite3_prepare_v2() calls sqlite3LockAndPrepare(). */
 uintptr_t stub_only_call(const struct static_range *code, uintptr_t entry, bool is_prepare);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aarch64. The jump is one instruction, and displaces one. `bti c` stays where it is, and the jump
- * goes behind it. `paciasp` is a landing, too, in code that is guarded so: it cannot give place.
+ * aarch64. The jump is one instruction, and displaces one. `bti c` remains, and the jump follows it.
+ * `paciasp` is also a landing pad in code guarded that way, so it cannot be replaced.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ const uintptr_t stub_reach = (uintptr_t)REACH - 4096;
 
 struct making {
 	struct stub *stub;
-	uintptr_t address; /* where the stub's first byte will be */
+	uintptr_t address; /* the future address of the stub's first byte */
 	uint32_t cfa;
 	const char *refused;
 };
@@ -87,8 +87,8 @@ static bool follow_stack(struct making *making, uint32_t code)
 	return false;
 }
 
-/* Instructions that do the same everywhere, and leave the stack pointer, the frame pointer and the
- * link register alone: those that functions of SQLite begin with. */
+/* Instructions that do the same at any address, and do not change the stack pointer, the frame
+ * pointer and the link register: those with which functions of SQLite begin. */
 static const struct {
 	uint32_t mask, value;
 	bool has_target; /* its lowest five bits are a register that it writes */
@@ -101,7 +101,7 @@ static const struct {
 	{ 0x7fe0001fu, 0x6b00001fu, false },                                      /* cmp r,r */
 	{ 0x7f800000u, 0x11000000u, true },                                       /* add r,r,#n */
 	{ 0x7f200000u, 0x0b000000u, true },                                       /* add r,r,r */
-	{ 0x7fc00000u, 0x29400000u, true },  /* ldp, whose second register is looked at, too */
+	{ 0x7fc00000u, 0x29400000u, true },  /* ldp, whose second register is also checked */
 	{ 0xffffffffu, 0xd503201fu, false }, /* nop */
 };
 
@@ -122,7 +122,7 @@ static bool is_plain(uint32_t code)
 	return false;
 }
 
-/* A condition, and behind it the branch that the condition decides on. */
+/* A condition, followed by the branch that depends on it. */
 static void put_condition(struct making *making, uint32_t code, uint32_t place_mask, uintptr_t target,
                           uintptr_t otherwise)
 {
@@ -138,7 +138,7 @@ static void displace(struct making *making, uint32_t code, uintptr_t pc)
 	if (code == PACIASP) {
 		making->refused = "it begins with paciasp";
 	} else if ((code & 0x9f000000u) == 0x90000000u || (code & 0x9f000000u) == 0x10000000u) {
-		/* adrp, adr: the address beside it. */
+		/* adrp, adr: the address next to it. */
 		int64_t value = field(code, 5, 19) * 4 + (code >> 29 & 3);
 
 		target = code >> 31 ? (pc & ~(uintptr_t)4095) + (uintptr_t)(value * 4096)

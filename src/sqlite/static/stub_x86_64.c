@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * x86-64. The jump has five bytes and may displace several instructions. endbr64 stays where it
- * is, and the jump goes behind it.
+ * x86-64. The jump has five bytes and may displace several instructions. endbr64 remains, and the
+ * jump follows it.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define RSP 4
 #define RBP 5
 
-/* The most that is looked through for branches back into what is displaced. */
+/* How far branches back into the displaced instructions are searched. */
 #define BODY_BYTES ((uintptr_t)1 << 16)
 
 const uintptr_t stub_reach = (uintptr_t)0x7ff00000;
@@ -128,7 +128,7 @@ static enum effect effect_of(const struct x86_instruction *instruction)
 	return effect;
 }
 
-/* The register that is the operand; 16: it is in memory. */
+/* The register operand; 16: it is in memory. */
 static unsigned operand_register(const struct x86_instruction *instruction)
 {
 	if (instruction->operand >> 6 != 3)
@@ -155,7 +155,7 @@ static unsigned written(const struct x86_instruction *instruction, enum effect e
 struct making {
 	struct stub *stub;
 	const struct static_range *code;
-	uintptr_t address; /* where the stub's first byte will be */
+	uintptr_t address; /* the future address of the stub's first byte */
 	uint32_t cfa, fp;
 	const char *refused;
 };
@@ -182,7 +182,7 @@ static void put_32(struct making *making, uint32_t value)
 	put(making, &value, sizeof(value));
 }
 
-/* The distance from behind it to `target`. */
+/* The distance from after it to `target`. */
 static void put_field(struct making *making, uintptr_t target)
 {
 	int64_t distance = (int64_t)(target - (here(making) + sizeof(int32_t)));
@@ -216,7 +216,7 @@ static bool has_shadow_stack(void)
 {
 	uint64_t pointer = 0;
 
-	__asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+	__asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing if there is none */
 	return pointer != 0;
 }
 
@@ -330,7 +330,7 @@ static bool is_padding(const struct x86_instruction *instruction, uint8_t first)
 	       (instruction->map == X86_ONE_BYTE && instruction->opcode == 0x90);
 }
 
-/* Nothing but padding may be written over behind the end of a short function. */
+/* After the end of a short function, only padding may be overwritten. */
 static uintptr_t skip_padding(struct making *making, uintptr_t pc)
 {
 	struct x86_instruction instruction;
@@ -366,8 +366,8 @@ static void displace_all(struct making *making)
 		stub->back = skip_padding(making, stub->back);
 }
 
-/* Whether a branch of the function leads into the displaced code. The function's end is where nothing goes
- * on and no branch before leads behind. */
+/* Whether a branch of the function leads into the displaced code. The function ends after the last
+ * instruction that neither continues nor is passed by an earlier branch. */
 static bool has_branch_back(struct stub *stub, const struct static_range *code)
 {
 	uintptr_t limit = stub->back + BODY_BYTES, farthest = 0;

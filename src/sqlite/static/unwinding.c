@@ -63,7 +63,7 @@ static void put_number(struct writing *writing, uint32_t value)
 	put_8(writing, value);
 }
 
-/* A record's length stands before it. */
+/* A record's length precedes it. */
 static size_t begin_record(struct writing *writing)
 {
 	put_32(writing, 0);
@@ -84,7 +84,7 @@ static size_t put_common(struct writing *writing)
 	size_t start = begin_record(writing);
 
 	put_32(writing, 0);
-	put(writing, "\1zR", 4); /* version, what follows is said, zero */
+	put(writing, "\1zR", 4); /* version, augmentation, zero */
 	put_number(writing, 1);  /* of code */
 	put_8(writing, 0x78);    /* of data: -8 */
 	put_number(writing, RETURN_ADDRESS);

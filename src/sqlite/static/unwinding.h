@@ -17,9 +17,8 @@ struct placed_stub {
 	uintptr_t address;
 };
 
-/* Writes .eh_frame_hdr and, behind it, .eh_frame of the stubs, which are in the order of their
- * addresses, as they are to lie at `address`. The header's size, `*size` of all; 0: there is no
- * room. */
+/* Writes .eh_frame_hdr, followed by .eh_frame of the stubs, which are ordered by address, for the
+ * address `address`. Returns the header's size, `*size` is that of all; 0: no space. */
 size_t unwinding_write(uint8_t *to, size_t room, uintptr_t address, const struct placed_stub *stubs,
                        size_t count, size_t *size);
 
