@@ -19,7 +19,7 @@ static size_t recall(const struct address_space *space, uint64_t address, struct
 	return space->recall ? space->recall(space, address, frames, room) : 0;
 }
 
-/* The name of the function whose code it is, NULL when the file has none. */
+/* The name of the function that contains the code, NULL if the file has none. */
 static const char *recall_name(const struct address_space *space, uint64_t address)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
@@ -27,7 +27,7 @@ static const char *recall_name(const struct address_space *space, uint64_t addre
 	return count ? frames[count - 1].function : NULL;
 }
 
-/* The module of the address and its object; NULL: it lies in none. */
+/* The module that contains the address, and its object; NULL: there is none. */
 static const struct module *locate(const struct address_space *space, uint64_t address,
                                    struct symbol_object *object)
 {

@@ -25,7 +25,7 @@
 /* --- statements ------------------------------------------------------------------ */
 
 enum statement {
-	/* No row where a stack is no array: others of a damaged file may be fine. */
+	/* No row if a stack is not an array: in a damaged file, others may be intact. */
 	NEXT_ADDRESS,
 	MODULES,
 	KNOWN,
@@ -95,7 +95,7 @@ static int64_t number_of(sqlite3_stmt *statement)
 
 /* --- looking up ------------------------------------------------------------------ */
 
-/* 0: nothing is known of the address; 1: a name; 2: lines, too. */
+/* 0: nothing is known about the address; 1: a name; 2: lines, too. */
 static int64_t known(struct turn *turn, uint64_t address)
 {
 	sqlite3_stmt *statement = statement_of(turn, KNOWN);
@@ -248,7 +248,7 @@ static int look_up_some(struct turn *turn, int64_t deadline_ns, int64_t *stack, 
 
 /* --- storing --------------------------------------------------------------------- */
 
-/* Replaces control characters: a terminal would obey them. */
+/* Replaces control characters, which a terminal would obey. */
 static char *clean(const char *text)
 {
 	char *copy = strdup(text);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the names and lines of a trace file's addresses into the file itself. Any SQLite
- * can then show them, also where the programs are not installed.
+ * Writes the names and lines of a trace file's addresses into the file itself. Any SQLite can then
+ * show them, even on a machine without the programs.
  *
- * Names that the file has already stay, unless there is more now (lines where there was only a
- * name). So names can be embedded again at any time, also where some of the programs are
- * gone. A program is read only if its build id, or its size and time, are those of the one
- * that was sampled.
+ * Existing names remain, unless there is more information now (lines in addition to a name). So names
+ * can be embedded again at any time, even if some of the programs no longer exist. A program is read
+ * only if its build id, or its size and time, match the sampled one.
  */
 #ifndef QUERYPROF_FRAMES_EMBED_H
 #define QUERYPROF_FRAMES_EMBED_H
@@ -36,10 +35,10 @@ struct embed {
 
 void embed_begin(struct embed *embed, bool can_wait);
 
-/* Continues for about `budget_ns`, on a connection that can write and has no open
- * transaction; it locks the file only while it stores what it has found. An SQLite result:
- * SQLITE_DONE when there are no more stacks for now, SQLITE_OK when there are, otherwise an
- * error; then nothing of this turn was stored. */
+/* Continues for about `budget_ns`, on a connection that can write and has no open transaction; it
+ * locks the file only while it stores its findings. An SQLite result: SQLITE_DONE if there are no
+ * more stacks for now, SQLITE_OK if there are, otherwise an error; then nothing of this slice was
+ * stored. */
 int embed_some(struct embed *embed, sqlite3 *db, int64_t budget_ns);
 
 /* For store_callbacks: turns of a few ms, without the network. */

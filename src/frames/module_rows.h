@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The modules of a trace file, read from a row of its table. Inline: the file's connection
+ * The modules of a trace file, read from a row of its table. Inline, because the file's connection
  * may belong to either of two SQLites, the host's or the store's.
  */
 #ifndef QUERYPROF_FRAMES_MODULE_ROWS_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store knows where an address lies, and symbol/perf_map.h what generated code is
- * called.
+ * The store finds the module of an address, and symbol/perf_map.h the name of generated code.
  */
 #include "frames/process_space.h"
 

@@ -7,8 +7,8 @@
 
 #include "frames/address.h"
 
-/* Knows the modules of the file, those that are mapped now, and what a JIT compiler in this
- * process wrote into its map (perf_map.h). */
+/* Knows the modules of the file, those that are mapped now, and the map that a JIT compiler in
+ * this process wrote (perf_map.h). */
 const struct address_space *process_space(void);
 
 #endif

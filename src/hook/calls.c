@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The replacements of these functions: each calls the real one once, with what it was given, and
- * returns what that returned, errno too.
+ * The replacements of these functions: each calls the real one once, with its own arguments, and
+ * returns its result and errno.
  *
- * A thread that is cancelled in such a call, or leaves it by a longjmp, leaves nothing behind but
- * the beginning of a wait in its slot, which the next one writes over.
+ * A thread that is cancelled in such a call, or leaves it by a longjmp, leaves only the beginning of
+ * a wait in its slot, which the next wait overwrites.
  */
 #include "hook/calls.h"
 
@@ -38,7 +38,7 @@
 	X(WAIT_NETWORK, int, accept, (int a, struct sockaddr *b, socklen_t *c), (a, b, c))                   \
 	X(WAIT_NETWORK, int, accept4, (int a, struct sockaddr *b, socklen_t *c, int d), (a, b, c, d))
 
-/* The same for those that are short as a rule: X also has the descriptor that is recorded, -1: none. */
+/* The same for usually short calls: X also has the descriptor that is recorded, -1: none. */
 #define FILE_CALLS(X)                                                                                        \
 	X(WAIT_NETWORK, ssize_t, recv, (int a, void *b, size_t c, int d), (a, b, c, d), a)                   \
 	X(WAIT_NETWORK, ssize_t, recvfrom,                                                                   \
@@ -98,11 +98,11 @@ static struct {
 	LOCK_CALLS(POINTER)
 #undef POINTER
 	int (*pthread_mutex_lock)(pthread_mutex_t *);
-	int (*pthread_mutex_trylock)(pthread_mutex_t *); /* NULL: it is not of the same library */
+	int (*pthread_mutex_trylock)(pthread_mutex_t *); /* NULL: it belongs to another library */
 	long (*syscall)(long, long, long, long, long, long, long);
 } real;
 
-/* `after`: what is counted, with the call and its value. */
+/* `after`: the code that counts, with the call and its value. */
 #define MEASURED(of, result, name, parameters, arguments, file, is_likely, after)                            \
 	static result queryprof_##name parameters                                                            \
 	{                                                                                                    \
@@ -197,8 +197,8 @@ static int try_lock(pthread_mutex_t *mutex)
 	return real.pthread_mutex_trylock ? real.pthread_mutex_trylock(mutex) : EBUSY;
 }
 
-/* A try has every other result of the real function but the errors of a thread that has it already,
- * or of one that may not: that one reports them. */
+/* The attempt has every result of the real function except two errors, of a thread that already
+ * holds it and of one that may not take it: the real function reports those. */
 static int lock_measured(pthread_mutex_t *mutex, const void *caller)
 {
 	struct thread *thread = wait_thread();
@@ -217,7 +217,7 @@ static int lock_measured(pthread_mutex_t *mutex, const void *caller)
 	return result;
 }
 
-/* Not inlined: the frequent way would save registers. */
+/* Not inlined, so that the frequent way saves no registers. */
 static __attribute__((noinline)) int queryprof_mutex_acquired(pthread_mutex_t *mutex, const void *caller)
 {
 	wait_lock_outside *lock_outside = wait_thread() ? NULL : wait_get_lock_outside();
@@ -229,8 +229,8 @@ static __attribute__((noinline)) int queryprof_mutex_acquired(pthread_mutex_t *m
 	return result == 0 || result == EOWNERDEAD ? result : lock_outside(mutex, caller, lock_measured);
 }
 
-/* SQLite locks one for each piece of memory, so one that is free costs a look at its word: a thread
- * that takes it between the look and the lock is not seen. */
+/* SQLite locks one for each allocation, so a free one costs a look at its word: a thread that
+ * takes it between the look and the lock is not seen. */
 static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	if (__builtin_expect(__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0, 1))
@@ -249,7 +249,7 @@ static bool does_wait(long futex_operation)
 	}
 }
 
-/* All arguments that a system call can have, like libc's. Those that were not given are not looked at. */
+/* All arguments that a system call can have, like libc's. The kernel ignores those that were not given. */
 static long queryprof_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	struct thread *thread;

@@ -30,7 +30,7 @@ static int seen;         /* atomic */
 
 /* --- arguments ------------------------------------------------------------------------------------- */
 
-/* What the library gives to calls whose arguments filters look at. A call that has no line here may have any
+/* The arguments of the library's calls that filters check. A call without a row here may have any
  * arguments. */
 static const struct seccomp_call variants[] = {
 	{ SYS_clock_gettime, { CLOCK_PROCESS_CPUTIME_ID }, 1, false },
@@ -92,7 +92,7 @@ static bool punishes(const struct filter *filter, int number)
 	return !has_variant && seccomp_punishes(filter->program, filter->length, &any);
 }
 
-/* A copy: the host's pointer may lead nowhere, and then the kernel refuses. */
+/* A copy, because the host's pointer may be invalid, and then the kernel refuses. */
 static bool copy_filter(const void *given, struct filter *filter)
 {
 	struct sock_fprog program;
@@ -110,7 +110,7 @@ static bool copy_filter(const void *given, struct filter *filter)
 	return false;
 }
 
-/* Which calls were allowed until now and are no longer. */
+/* The calls that were allowed until now and no longer are. */
 struct change {
 	struct confinement confinement;
 	uint64_t calls[2]; /* bits of own_calls[] */

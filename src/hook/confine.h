@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that confines itself by seccomp: its filter is evaluated for the calls of base/own_calls.h before it
- * is installed, and those that it would punish are not made any more.
+ * A host that confines itself by seccomp: its filter is evaluated for the calls of base/own_calls.h
+ * before it is installed, and queryprof no longer makes those that it would punish.
  *
- * A filter of one thread is taken for one of the whole process: which thread makes a call of queryprof's is
- * not known in advance. A filter that is installed without the C library's prctl() or syscall(), or that was
- * there before the library, is not seen.
+ * A filter of one thread counts as one of the whole process, because it is not known in advance which
+ * thread makes a call. A filter that is installed without the C library's prctl() or syscall(), or
+ * that was installed before the library was loaded, is not seen.
  */
 #ifndef QUERYPROF_HOOK_CONFINE_H
 #define QUERYPROF_HOOK_CONFINE_H
@@ -27,7 +27,7 @@ struct confine_callbacks {
 	bool (*is_here)(void); /* not in a child of vfork() */
 	/* The host is about to install a filter; all calls may still be made. */
 	void (*begins)(const struct confinement *confinement);
-	/* It was refused: the calls are not forbidden. */
+	/* The kernel refused the filter, so the calls are not forbidden. */
 	void (*was_refused)(void);
 };
 
@@ -48,7 +48,7 @@ int confine_seen(void);
 /* The names of forbidden calls. Returns `to`. */
 char *confine_names(char *to, size_t room);
 
-/* Looks whether a filter is there that cannot be read, as the process has inherited it. Once, at a start. */
+/* Checks for a filter that cannot be read, because the process inherited it. Once, at the start. */
 void confine_inspect(void);
 bool confine_has_unknown_filter(void);
 

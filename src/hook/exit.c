@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ends the process, its program or a thread (exit.h).
+ * Functions that end the process, its program or a thread (exit.h).
  *
- * A signal that is on its way at exec would end the new program, which has no handler for
- * it: kernels before 6.13 do not drop what timers have queued. So the thread's timers are
- * stopped before. If exec fails they start again with the thread's next query.
+ * A signal that is pending at exec would end the new program, which has no handler for it: kernels
+ * before 6.13 do not drop the signals that timers have queued. So the thread's timers are stopped
+ * before. If exec fails, they start again with the thread's next query.
  */
 #include "hook/exit.h"
 
@@ -58,9 +58,9 @@ void queryprof_before_exec(void)
 	sampler_before_exec();
 }
 
-/* Some take their arguments one by one, to any number: so the call goes on as it came,
- * with all registers in which arguments are passed. The section is put back: without
- * optimization the compiler writes the next variable behind this, and goes by its own. */
+/* Some take any number of arguments one by one, so the call continues unchanged, with all
+ * registers in which arguments are passed. The section is restored: without optimization the
+ * compiler writes the next variable after this, in the section that it assumes. */
 #define PASS_ON(name)                                                                                        \
 	void (*queryprof_real_##name)(void) __attribute__((visibility("hidden")));                           \
 	void queryprof_##name(void) __attribute__((visibility("hidden")));                                   \

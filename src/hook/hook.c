@@ -104,8 +104,8 @@ static bool try_add_hooks(const struct hook_source *source, uint64_t loader_ns)
 /* `loader_ns`: for loader_acquire(). */
 static void patch(const struct hook_source *source, uint64_t loader_ns)
 {
-	/* Again, as a thread that brings an object or a library meanwhile does not wait; but
-	 * not for ever, when there is no memory to look with. */
+	/* Repeatedly, because a thread that brings an object or a library meanwhile does not wait;
+	 * but not without a limit, if there is no memory for the scan. */
 	for (int i = 0; i < 4; i++) {
 		int before = hooks_count;
 
@@ -121,8 +121,8 @@ void hook_patch(const struct hook_source *source)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_hooks);
 
-	/* Not for ever: the holder of the lock may wait for the loader's lock, which this thread has where a
-	 * constructor of a library that is being loaded called it. */
+	/* With a limit, because the holder of the lock may wait for the loader's lock, which this
+	 * thread holds if a constructor of a library that is being loaded called it. */
 	if (!lock_acquire_within(&lock, &wait))
 		return;
 	patch(source, bounded_wait_left(&wait));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that are replaced for all code of the process that calls them: what ends
- * it (exit.h), what gives up its rights (rights.h), what sets and waits for signals
- * (signals.h), what waits (waits.h, calls.h), dlsym() (lookup.h), and those of a later room, its source.
+ * The functions that are replaced for all code of the process that calls them: those that end it
+ * (exit.h), give up its rights (rights.h), set and wait for signals (signals.h) and wait (waits.h,
+ * calls.h), dlsym() (lookup.h), and those of a later room, its source.
  */
 #ifndef QUERYPROF_HOOK_HOOK_H
 #define QUERYPROF_HOOK_HOOK_H
@@ -17,20 +17,20 @@ struct hook_source {
 	 * and they show which of several libraries an object is bound to. */
 	const char *family;
 	int most; /* how many hooks it adds at most, ever */
-	/* Writes the hooks that have come since the call before; their number. Those that it
-	 * wrote stay where they are. */
+	/* Writes the hooks that were added since the previous call; returns their number. Hooks
+	 * that it wrote do not move. */
 	int (*add)(struct import_hook *hooks);
 	/* The slots are patched: `in_library` and `elsewhere` of its hooks can be read now. */
 	void (*patched)(void);
 };
 
-/* Patches the slots of all objects that came since the call before, for the hooks that
- * are known by now; cheap when nothing came. While another thread does it: waits for two
- * seconds at most, or returns at once, and that thread looks again. */
+/* Patches the slots of all objects that were loaded since the previous call, for the current
+ * hooks; cheap if there are none. If another thread does it: waits for at most two seconds, or
+ * returns immediately, and that thread scans again. */
 void hook_patch(const struct hook_source *source);
 void hook_try_patch(const struct hook_source *source);
 
-/* Writes to slots beside those, if no other thread patches now. False: one was not written. */
+/* Writes to other slots, if no other thread patches now. False: one was not written. */
 struct hook_slot {
 	void **at, *value;
 };

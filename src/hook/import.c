@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks the relocations of every loaded object and redirects those that name one
- * of queryprof's functions.
+ * Walks the relocations of every loaded object and redirects those that name one of queryprof's
+ * functions.
  *
- * The list of objects is copied under the loader's lock and worked on without it,
- * for resolving a name takes the loader's other lock and the order of the two is
- * the loader's business. While an object is worked on, a reference of our own
- * keeps it mapped.
+ * The list of objects is copied under the loader's lock and processed without it, because resolving a
+ * name takes the loader's other lock, and only the loader defines their order. While an object is
+ * processed, a reference keeps it mapped.
  */
 #include "hook/import.h"
 
@@ -56,16 +55,15 @@ struct object_list {
 	uint64_t adds, subs;
 };
 
-/* The newest scan: the loader's counters, how many objects there were, and for what it
- * looked. As long as none has gone, new ones stand behind those: a program with hundreds
- * of modules need not have all of them looked at for each. 0 objects: there was one of
- * which not all slots could be decided. */
+/* The newest scan: the loader's counters, the number of objects, and its hooks. As long as no
+ * object was unloaded, new ones follow those in the list, so a program with hundreds of modules
+ * need not scan all of them for each. 0 objects: some slot of an object could not be decided. */
 static uint64_t scanned_adds, scanned_subs;
 static size_t scanned_count;
 static uint64_t scanned_at_ns;
 
 /* A slot that could not be decided may be bound at any later call. A scan takes milliseconds and
- * comes with each connection, so it is not repeated sooner for that. */
+ * comes with each connection, so such slots do not trigger an earlier one. */
 #define UNSURE_NS NS_PER_S
 static int scanned_hooks;
 
@@ -78,7 +76,7 @@ static struct spared {
 } spared[SPARED_MAX];
 static int spared_count;
 
-/* The first object behind `object` that defines the symbol, and where. NULL: none does. */
+/* The first object after `object` that defines the symbol, and its address. NULL: there is none. */
 static void *find_behind(const struct link_map *object, const char *symbol)
 {
 	while ((object = object->l_next)) {
@@ -107,9 +105,9 @@ static bool is_in_fixed_program(const void *address)
 	return false;
 }
 
-/* The function itself. A program that takes a function's address, and is not position
- * independent, has a stub for it, whose address stands for the function in all the process. The
- * stub goes through a slot of the program, which may lead to queryprof. */
+/* The function itself. A program that takes a function's address, and is not position independent,
+ * has a stub for it, whose address represents the function in all the process. The stub uses a
+ * slot of the program, which may lead to queryprof. */
 static void *find_function(void *found, const char *symbol)
 {
 	const ElfW(Sym) *entry = NULL;
@@ -240,7 +238,7 @@ static int find_slot(struct dl_phdr_info *info, size_t size, void *context)
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
 
 		if (segment->p_type == PT_LOAD && (uintptr_t)search->slot - start < segment->p_memsz) {
-			/* Tables of constants lie there in a program at a fixed address. */
+			/* In a program at a fixed address, tables of constants are there. */
 			const bool is_constant = !(segment->p_flags & PF_W);
 
 			if (segment->p_flags & PF_X)
@@ -297,7 +295,7 @@ static struct dynamic_tables read_dynamic(const struct object *object)
 	return tables;
 }
 
-/* A process has thousands of relocations and a hundred hooks: nearly all names are told apart by a bit. */
+/* A process has thousands of relocations and a hundred hooks: one bit excludes nearly all names. */
 #define NAME_BITS 4096u /* a power of two */
 
 struct names {
@@ -334,10 +332,10 @@ static bool is_hooked(const struct import_table *table, const struct names *name
 	return false;
 }
 
-/* The linker looks for a name among what the program was started with and what was
- * opened for all, then where the object's own needs lead; for some objects
- * (RTLD_DEEPBIND) the other way round. Only a slot of the object that is bound already,
- * to one of two, shows which. */
+/* The linker searches for a name first in the libraries with which the program was started and
+ * those opened globally, then in the object's own dependencies; for some objects (RTLD_DEEPBIND)
+ * in the opposite order. Only a slot of the object that is already bound, to one of two
+ * candidates, shows the order. */
 enum found_first { NOT_KNOWN, FOR_ALL, ITS_OWN };
 
 struct scope {
@@ -374,7 +372,7 @@ static enum found_first find_first(const struct scope *scope)
 	return NOT_KNOWN;
 }
 
-/* The function that the linker would find for the object; NULL: that cannot be decided yet. */
+/* The function that the linker would find for the object; NULL: undecided yet. */
 static void *find_target(struct scope *scope, const char *symbol)
 {
 	void *for_all = find_function(dlsym(scope->program, symbol), symbol),
@@ -413,8 +411,8 @@ static struct import_hook *hook_of(const struct import_table *table, const struc
 	return NULL;
 }
 
-/* The hook of the function that calls through the slot reach, or will reach once it is
- * bound: a slot that the linker has not bound yet still points into its own object. */
+/* The hook of the function that calls through the slot reach, or will reach once it is bound: a
+ * slot that the linker has not bound yet still points into its own object. */
 static struct import_hook *find_hook(struct scope *scope, const char *symbol, void *const *slot)
 {
 	void *target = __atomic_load_n(slot, __ATOMIC_RELAXED);
@@ -425,7 +423,7 @@ static struct import_hook *find_hook(struct scope *scope, const char *symbol, vo
 	return hook;
 }
 
-/* One for which there is no room stays as it is. */
+/* One without space remains unchanged. */
 static void spare(void **slot, const struct import_hook *hook)
 {
 	for (int i = 0; i < spared_count; i++)
@@ -435,7 +433,7 @@ static void spare(void **slot, const struct import_hook *hook)
 		spared[spared_count++] = (struct spared){ slot, *slot, hook };
 }
 
-/* The linker may have bound it. Where its object has gone there is nothing, or other memory. */
+/* The linker may have bound it. If its object was unloaded, there is nothing, or other memory. */
 static void patch_spared(const struct spared *one)
 {
 	struct slot_search search = { .slot = one->slot };

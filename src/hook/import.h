@@ -26,8 +26,8 @@ struct import_hook {
 	int in_library, elsewhere;
 };
 
-/* With loader_acquire(). The hook of the process's function. `real` is a pointer to such a function, which
- * gets its address; NULL: the replacement does not call it. */
+/* With loader_acquire(). The hook of the process's function. `real` is a pointer to such a
+ * function, which gets its address; NULL: the replacement does not call it. */
 struct import_hook import_hook_of(const char *symbol, void *real, void *replacement);
 
 struct import_table {
@@ -38,14 +38,14 @@ struct import_table {
 	const char *family;
 };
 
-/* Scans every object mapped now and patches what is not patched yet. Any number of
- * times; calls must not overlap. Objects can come and go meanwhile, and hooks be added
- * at the end. Several hooks may have one symbol: of several libraries. False: another thread is inside of
- * dlopen() for longer than `loader_ns`, and nothing was done. */
+/* Scans every object mapped now and patches the slots that are not patched yet. Any number of
+ * times; calls must not overlap. Objects may be loaded and unloaded meanwhile, and hooks added at
+ * the end. Several hooks may have one symbol, of several libraries. False: another thread is
+ * inside dlopen() for longer than `loader_ns`, and nothing was done. */
 bool import_patch(const struct import_table *table, uint64_t loader_ns);
 
-/* Hooks that say so leave the libraries with the family's functions alone until this. It does not
- * overlap with import_patch(). */
+/* Hooks with this flag ignore the libraries with the family's functions until this call. It must
+ * not overlap with import_patch(). */
 void import_end_sparing(void);
 
 /* Writes to one slot of a loaded object, which may be read-only. False: it cannot be written. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of dlsym() depends on its caller: RTLD_NEXT means the objects after the
- * caller, and RTLD_DEFAULT begins with those that the caller was loaded with. So a wrapper
- * that calls it would change the result. This one first looks whether the result will be a
- * hooked function, and otherwise jumps to the real one, which sees the host as its
- * caller. For RTLD_DEFAULT it looks twice: where the caller's own libraries have another
- * function of the name, the caller may get that one (RTLD_DEEPBIND).
+ * The result of dlsym() depends on its caller: RTLD_NEXT means the objects after the caller, and
+ * RTLD_DEFAULT begins with those that the caller was loaded with. So a wrapper that calls it would
+ * change the result. This one first determines whether the result will be a hooked function, and
+ * otherwise jumps to the real one, which sees the host as its caller. For RTLD_DEFAULT it also checks
+ * the caller's own libraries: if they have another function of the name, the caller may get that one
+ * (RTLD_DEEPBIND).
  */
 #include "hook/lookup.h"
 
@@ -25,8 +25,8 @@ void *queryprof_resolved(void *handle, const char *symbol, const void *caller)
 	__attribute__((visibility("hidden"), used));
 void *queryprof_dlsym(void *handle, const char *symbol) __attribute__((visibility("hidden")));
 
-/* The function in the object of `caller` or what that needs, NULL: none. False: that object cannot be looked
- * into. */
+/* The function in the object of `caller` or its dependencies, NULL: none. False: that object
+ * cannot be searched. */
 static bool find_own(const char *symbol, const void *caller, void **found)
 {
 	const struct link_map *object;
@@ -50,13 +50,13 @@ void *queryprof_resolved(void *handle, const char *symbol, const void *caller)
 {
 	void *found, *own = NULL;
 
-	/* Only dlsym() knows what comes after its caller, and a caller that wants that wraps
-	 * the function itself. */
+	/* Only dlsym() knows the objects after its caller, and a caller that needs those wraps the
+	 * function itself. */
 	if (handle == RTLD_NEXT || !symbol || strncmp(symbol, family_of_names, strlen(family_of_names)))
 		return NULL;
 	if (handle == RTLD_DEFAULT && !find_own(symbol, caller, &own))
 		return NULL;
-	/* Last: what it finds is no error that the host would get from dlerror(). */
+	/* Last, so that the host does not get an error of this call from dlerror(). */
 	found = queryprof_real_dlsym(handle, symbol);
 	return found && (!own || own == found) ? replacement_of(symbol, found) : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlsym(), for hosts that look functions up by name (Python's ctypes, LuaJIT's ffi, .NET):
- * they get queryprof's for those that are hooked.
+ * dlsym(), for hosts that look functions up by name (Python's ctypes, LuaJIT's ffi, .NET): they get
+ * queryprof's for those that are hooked.
  */
 #ifndef QUERYPROF_HOOK_LOOKUP_H
 #define QUERYPROF_HOOK_LOOKUP_H

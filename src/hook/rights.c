@@ -10,7 +10,7 @@ static void (*before_change)(void);
 
 void rights_follow(void (*before)(void))
 {
-	/* Relaxed: a function of the library's. */
+	/* Relaxed: it is a function of the library. */
 	__atomic_store_n(&before_change, before, __ATOMIC_RELAXED);
 }
 

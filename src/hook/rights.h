@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions by which a process gives up rights that it began with: users, groups, root
- * folder. Before, queryprof does what it needs these rights for.
+ * The functions by which a process gives up rights with which it began: users, groups, root folder.
+ * Before that, queryprof does everything for which it needs these rights.
  */
 #ifndef QUERYPROF_HOOK_RIGHTS_H
 #define QUERYPROF_HOOK_RIGHTS_H

@@ -55,7 +55,7 @@ static struct value load(const struct seccomp_call *call, uint32_t offset)
 	if (offset == offsetof(struct seccomp_data, arch))
 		return known(ARCHITECTURE);
 	if (offset < first || offset > sizeof(struct seccomp_data) - sizeof(word))
-		return (struct value){ 0 }; /* where the call is made from */
+		return (struct value){ 0 }; /* the address of the call */
 	argument = (offset - first) / sizeof(*call->arguments);
 	if (!(call->known >> argument & 1))
 		return (struct value){ 0 };
@@ -94,7 +94,7 @@ static bool is_met(uint16_t condition, uint32_t a, uint32_t b)
 	}
 }
 
-/* The kernel takes an action that it does not know for the hardest. */
+/* The kernel treats an unknown action as the hardest. */
 static bool is_punishment(const struct seccomp_call *call, uint32_t answer)
 {
 	switch (answer & SECCOMP_RET_ACTION_FULL) {
@@ -140,7 +140,7 @@ static bool jump(struct walk *walk, struct path *path, const struct sock_filter 
 	return true;
 }
 
-/* To its end. True: that is a punishment. */
+/* To its end. True: it ends in a punishment. */
 static bool walk_path(struct walk *walk, struct path *path)
 {
 	while (path->at < walk->length && walk->steps++ < STEPS_MAX) {

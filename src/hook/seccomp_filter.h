@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a seccomp filter, a program of classic BPF, would answer to a system call, without installing it.
+ * The result of a seccomp filter, a program of classic BPF, for a system call, without installing it.
  *
- * Arguments may be unknown: a filter that looks at one goes both ways. The answer is then whether some
- * value of it is punished.
+ * Arguments may be unknown: a filter that tests one is followed both ways. The result is then whether
+ * some value of it is punished.
  */
 #ifndef QUERYPROF_HOOK_SECCOMP_FILTER_H
 #define QUERYPROF_HOOK_SECCOMP_FILTER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Async-signal-safe, as what they stand for, and fit for a child of vfork().
+ * Async-signal-safe, like the functions that they replace, and usable in a child of vfork().
  */
 #include "hook/signals.h"
 
@@ -62,8 +62,8 @@ static sighandler_t queryprof_signal_once(int number, sighandler_t handler)
 
 /* --- waiting ------------------------------------------------------------------ */
 
-/* A thread that waits for a signal has it blocked, so a signal that queryprof's timers sent before is
- * pending beside the host's own. That happens once or twice: then the timers are stopped. */
+/* A thread that waits for a signal blocks it, so a signal that queryprof's timers sent before is
+ * pending in addition to the host's own. That happens once or twice: then the timers are stopped. */
 
 static int queryprof_sigwaitinfo(const sigset_t *set, siginfo_t *info)
 {

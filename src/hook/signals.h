@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions by which the host sets signals and waits for them: they notify the sampler
- * when it is the signal that queryprof's timers send.
+ * The functions by which the host sets signals and waits for them: they notify the sampler if it is
+ * the signal of queryprof's timers.
  */
 #ifndef QUERYPROF_HOOK_SIGNALS_H
 #define QUERYPROF_HOOK_SIGNALS_H

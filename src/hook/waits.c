@@ -2,11 +2,10 @@
 /*
  * The replacements of the host's sleeping and polling functions.
  *
- * All of it may be called in a signal handler, as what it stands for: it reads the
- * thread's slot and clocks, and keeps errno as the real functions leave it. A signal of
- * the host's that comes in the same moment as queryprof's ends a wait no earlier than one that
- * comes just before the wait; where the host brings a signal mask to wait with, so as
- * not to miss any, queryprof's signal is blocked by that mask instead.
+ * All of them may be called in a signal handler, like the originals: they read the thread's slot and
+ * clocks, and preserve the real functions' errno. A signal of the host at the same moment as
+ * queryprof's ends a wait no earlier than one just before the wait. If the host passes a signal mask,
+ * so as not to miss any signal, that mask also blocks queryprof's signal.
  */
 #include "hook/waits.h"
 
@@ -191,7 +190,7 @@ static unsigned whole_sleep(unsigned seconds)
 
 	if (!begin(&wait) || own_call_is_forbidden(SYS_clock_nanosleep))
 		return real.sleep(seconds);
-	/* In whole seconds, as libc has it: what is less than one is lost. */
+	/* In whole seconds, as in libc: a fraction is lost. */
 	return sleep_on(&wait, CLOCK_MONOTONIC, &time, &left) ? (unsigned)left.tv_sec : 0;
 }
 
@@ -215,7 +214,7 @@ static bool begin_polling(struct polling *polling, const struct timespec *time)
 	return true;
 }
 
-/* Whether it must go on, and then for how long. */
+/* Whether it must continue, and then for how long. */
 static bool poll_on(struct polling *polling, int result, struct timespec *left)
 {
 	if (result >= 0 || !must_go_on(&polling->wait, errno))
@@ -239,7 +238,7 @@ static int whole_epoll_wait(int epoll, struct epoll_event *events, int max, int 
 	return result;
 }
 
-/* The kernel leaves in `time` what is left of it. */
+/* The kernel leaves the rest in `time`. */
 static int whole_select(int count, fd_set *reading, fd_set *writing, fd_set *failing, struct timeval *time)
 {
 	struct wait wait;
@@ -261,7 +260,7 @@ static const sigset_t *with_ours(const sigset_t *mask, sigset_t *room)
 	return room;
 }
 
-/* It counts in ns: what is left of the time is not rounded up again and again. */
+/* It counts in ns, so that the rest of the time is not rounded up repeatedly. */
 static int ppoll_on(struct polling *polling, struct pollfd *fds, nfds_t count, const struct timespec *time)
 {
 	struct timespec left;
@@ -337,7 +336,7 @@ static int whole_epoll_pwait(int epoll, struct epoll_event *events, int max, int
 
 /* --- semaphores ----------------------------------------------------------- */
 
-/* sem_wait() is one of those that SA_RESTART keeps whole. */
+/* sem_wait() is one of those that SA_RESTART resumes. */
 static int whole_sem_timedwait(sem_t *semaphore, const struct timespec *deadline)
 {
 	struct wait wait;

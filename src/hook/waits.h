@@ -2,14 +2,14 @@
 /*
  * The waits of the host's code, which the signals of real-time samples would cut short.
  *
- * A sleep or a poll that a signal interrupts ends with EINTR, whatever SA_RESTART says,
- * and much code takes that for its end: SQLite's busy handler counts its sleeps, not the
- * time, and gives up after 59 ms of 5 s under a timer of 1 ms; others begin again with
- * the whole time and never come to the end.
+ * A sleep or a poll that a signal interrupts ends with EINTR, whatever SA_RESTART requires, and much
+ * code treats that as its end: SQLite's busy handler counts its sleeps, not the time, and gives up
+ * after 59 ms of 5 s under a timer of 1 ms; other code starts the whole time again and never
+ * finishes.
  *
- * So these functions are hooked, SQLite's own calls among them. Inside a query a wait
- * that queryprof's signal ended goes on for the rest of its time; the host's own signals end it
- * as ever. Outside, the thread's timer is stopped before it waits.
+ * So these functions are hooked, including SQLite's own calls. Inside a query, a wait that
+ * queryprof's signal ended continues for the rest of its time; the host's own signals end it as
+ * usual. Outside, the thread's timer is stopped before it waits.
  */
 #ifndef QUERYPROF_HOOK_WAITS_H
 #define QUERYPROF_HOOK_WAITS_H

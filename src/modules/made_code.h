@@ -11,7 +11,7 @@
 
 struct made_code {
 	uintptr_t start, end;
-	uintptr_t unwinding, unwinding_end; /* .eh_frame_hdr, and behind it .eh_frame */
+	uintptr_t unwinding, unwinding_end; /* .eh_frame_hdr, followed by .eh_frame */
 };
 
 #define MADE_CODE_MAX 8

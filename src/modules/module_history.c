@@ -4,7 +4,7 @@
 const struct module *module_history_find(const struct module_history *history, uint64_t address,
                                          uint32_t generation)
 {
-	/* Most addresses are of what is still mapped. */
+	/* Most addresses belong to modules that are still mapped. */
 	const struct module *found = module_map_find(&history->mapped, address);
 
 	if (found && found->born > generation)

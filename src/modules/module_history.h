@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The modules of a process over its life: what is mapped, and what was.
+ * The modules of a process over its life: the mapped ones, and earlier ones.
  */
 #ifndef QUERYPROF_MODULES_MODULE_HISTORY_H
 #define QUERYPROF_MODULES_MODULE_HISTORY_H

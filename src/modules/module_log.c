@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process may end at any instruction, or write anywhere before it crashes: an entry is
- * published after it is complete, and the reader believes no size.
+ * The process may end at any instruction, or write anywhere before it crashes, so an entry is
+ * published after it is complete, and the reader trusts no size.
  *
- * A full log stays at its last complete generation. Addresses of later ones are unknown then,
- * and never those of a module that lay there before.
+ * A full log remains at its last complete generation. Addresses of later ones are then unknown, and
+ * never attributed to an earlier module at the same place.
  */
 #include "modules/module_log.h"
 
@@ -81,7 +81,7 @@ static bool is_whole(const struct entry *entry, size_t room)
 	       entry->text[entry->path_size - 1] == '\0' && entry->text[texts - 1] == '\0';
 }
 
-/* A module's second entry, with its death, is the one that holds. */
+/* A module's second entry, with its end, replaces the first. */
 static bool take_entry(const struct entry *entry, struct module_history *history)
 {
 	struct module_map *mapped = &history->mapped;

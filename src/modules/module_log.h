@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The history of a process's modules in memory that outlives the process: a log to which the
- * process appends, and from which another one makes the history again. The addresses in a
- * sample say nothing without it.
+ * The history of a process's modules in memory that outlives the process: a log to which the process
+ * appends, and from which another one restores the history. The addresses in a sample mean nothing
+ * without it.
  */
 #ifndef QUERYPROF_MODULES_MODULE_LOG_H
 #define QUERYPROF_MODULES_MODULE_LOG_H
@@ -27,7 +27,7 @@ size_t module_log_size(const struct module_log *log);
 uint32_t module_log_generation(const struct module_log *log);
 
 /* The history in a log of `size` bytes; module_log_free() frees it. `*generation`: the last
- * one that is complete. False: no memory. */
+ * complete one. False: out of memory. */
 bool module_log_read(const struct module_log *log, size_t size, struct module_history *history,
                      uint32_t *generation);
 void module_log_free(struct module_history *history);

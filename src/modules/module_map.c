@@ -44,7 +44,8 @@ void module_map_free(struct module_map *map)
 	vector_free(map);
 }
 
-/* It becomes part of paths and of requests to servers: nothing but what a note of ELF can say. */
+/* It becomes part of paths and of requests to servers, so only content that a note of ELF can have
+ * is allowed. */
 static bool is_build_id(const char *text)
 {
 	size_t size = strlen(text);

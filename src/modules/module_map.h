@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules by address: the one look-up for the modules of this process, of a snapshot of it,
- * and of a trace file.
+ * Modules by address: the common look-up for the modules of this process, of a snapshot of it, and of
+ * a trace file.
  */
 #ifndef QUERYPROF_MODULES_MODULE_MAP_H
 #define QUERYPROF_MODULES_MODULE_MAP_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An ELF object in an address space: a process's, or that of a trace file, where every
+/* An ELF object in an address space: that of a process, or that of a trace file, in which every
  * module has one place for all processes. */
 struct module {
 	uint64_t bias;       /* address - ELF virtual address */
@@ -19,7 +19,7 @@ struct module {
 	int64_t mtime_ns;
 	const char *path;     /* absolute; "[vdso]" for the vdso */
 	const char *build_id; /* lower-case hex, "" when it has none */
-	/* In this process: the first generation that has it, and the first one without it,
+	/* In this process: the first generation that contains it, and the first one without it,
 	 * UINT32_MAX while it is mapped. In a trace file: 0 and UINT32_MAX. */
 	uint32_t born, died;
 };
@@ -42,8 +42,8 @@ void module_map_free(struct module_map *map);
 
 #define MODULE_BUILD_ID_MAX 128 /* digits */
 
-/* A copy with its own path and build id, to be freed with free(). NULL: no memory. A build id
- * that is none (an odd number of digits, too many, or not lower-case hex: a file may say
+/* A copy with its own path and build id, to be freed with free(). NULL: out of memory. An invalid
+ * build id (an odd number of digits, too many, or not lower-case hex, because a file may contain
  * anything) becomes "". */
 struct module *module_copy(const struct module *module);
 

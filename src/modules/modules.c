@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots of what is mapped, their history, and the code map for the handler.
+ * Snapshots of the mapped objects, their history, and the code map for the handler.
  *
- * A thread scans the loader's list (scan.c) before it takes the lock, so two threads may
- * have scans of different age. The loader's counters only grow and show which scan is
- * newer; the older one is dropped.
+ * A thread scans the loader's list (scan.c) before it takes the lock, so two threads may have scans
+ * of different age. The loader's counters only grow and show which scan is newer; the older one is
+ * dropped.
  *
- * Modules are never freed, since a reader may look up an address of a sample long after
- * dlclose(). A code map is freed once no handler can be reading it.
+ * Modules are never freed, because a reader may look up an address of a sample long after dlclose().
+ * A code map is freed once no handler can be reading it.
  */
 #include "modules/modules.h"
 
@@ -42,8 +42,8 @@ static bool is_same_object(const struct module *module, const struct scan *scan,
 	    strcmp(module->path, scan->text.items + object->path) != 0 ||
 	    strcmp(module->build_id, scan->text.items + object->build_id) != 0)
 		return false;
-	/* A file may change on disk under its mapping; without a build id that is also
-	 * all that distinguishes two builds. */
+	/* A file may change on disk under its mapping; without a build id that is also all that
+	 * distinguishes two builds. */
 	return module->build_id[0] != 0 ||
 	       (module->file_size == object->file_size && module->mtime_ns == object->mtime_ns);
 }
@@ -80,9 +80,9 @@ static struct code_map *make_map(const struct scan *scan)
 
 static uint64_t *make_cache(void)
 {
-	/* The handler would fault twice for each page, at the first look-up and at the first rule, and
-	 * the addresses of one stack lie in most of the pages. Without memory there is no cache, only
-	 * a slower unwinder. */
+	/* Otherwise the handler would fault twice for each page, at the first look-up and at the
+	 * first rule, and the addresses of one stack are in most of the pages. Without memory
+	 * there is no cache, only a slower unwinder. */
 	void *memory = mmap(NULL, unwind_cache_bytes, PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	return memory != MAP_FAILED ? memory : NULL;
@@ -154,7 +154,7 @@ static int take_over(const struct scan *scan, struct code_map **old, bool *chang
 	const bool went = kept < history.mapped.count || (generation != 0 && scan->subs != seen_subs);
 	seen_adds = scan->adds;
 	seen_subs = scan->subs;
-	/* A watched word that was none of the counters is dropped by a new map. */
+	/* A new map drops watched words that were not the counters. */
 	if (generation != 0 && !went && kept == scan->objects.count && !code_map_moved(map)) {
 		module_map_free(&list);
 		free(made);
@@ -211,8 +211,8 @@ static int refresh(bool *changed)
 	*changed = false;
 	if (error == 0) {
 		lock_acquire(&lock);
-		/* With the lock held: of two scans that the loader's counters call equally new, the second
-		 * one to come here knows all that the first one does. */
+		/* With the lock held: if the loader's counters call two scans equally new, the
+		 * second one to arrive here knows everything that the first one does. */
 		error = scan_add_made_code(&scan);
 		if (error == 0 && (generation == 0 || scan.adds + scan.subs >= seen_adds + seen_subs))
 			error = take_over(&scan, &old, changed);

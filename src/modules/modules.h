@@ -2,14 +2,14 @@
 /*
  * The ELF objects that the process has mapped, now and earlier.
  *
- * modules_init() takes the first snapshot, and modules_refresh() the next where one is needed: by
- * the flusher when the loader's own counters have changed, for tables of modules and symbols, when
- * a SQLite inside a program is taken on, and for an address in no known module. Each snapshot has
- * a generation, and a module has the generations in which it was mapped, so that an address
- * in a sample is looked up in the map of its moment.
+ * modules_init() takes the first snapshot. modules_refresh() takes the next if necessary: for the
+ * flusher if the loader's own counters have changed, for tables of modules and symbols, when a SQLite
+ * inside a program is adopted, and for an address in no known module. Each snapshot has a generation,
+ * and a module has the generations in which it was mapped, so that an address in a sample is looked
+ * up in the map of its moment.
  *
- * Not async-signal-safe; any thread otherwise. Only these functions call the loader, and
- * they hold no lock meanwhile that a handler, or a thread inside the loader, could need.
+ * Not async-signal-safe; any thread otherwise. Only these functions call the loader, and meanwhile
+ * they hold no lock that a handler, or a thread inside the loader, could need.
  */
 #ifndef QUERYPROF_MODULES_MODULES_H
 #define QUERYPROF_MODULES_MODULES_H
@@ -24,7 +24,7 @@ struct module_log;
 /* Takes the first snapshot and publishes the code map. Returns 0 or an errno value. */
 int modules_init(void);
 
-/* The log gets the modules of now and earlier, and those that come. It stays. */
+/* The log gets the current, earlier and later modules. It remains. */
 void modules_log_to(struct module_log *log);
 void modules_log_to_nobody_in_child(void);
 

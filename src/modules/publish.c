@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers outside the sampler's handlers count themselves (publish_enter_reader). A new reader
- * counts itself on the open side. A turn opens the other side, so the readers of the first
- * only leave. A reader may choose a side just before the turn and count itself just after
- * it: hence the second turn. Sequentially consistent: the reader's count comes before its
- * load of the map.
+ * Readers outside the sampler's handlers count themselves (publish_enter_reader). A new reader counts
+ * itself on the open side. A turn opens the other side, so the readers of the first only leave. A
+ * reader may choose a side just before the turn and count itself just after it, hence the second
+ * turn. Sequentially consistent: the reader's count comes before its load of the map.
  */
 #include "modules/publish.h"
 
@@ -38,7 +37,7 @@ void publish_leave_reader(unsigned side)
 
 void publish_code_map(const struct code_map *map)
 {
-	/* Release: a handler that sees the pointer sees the table. */
+	/* Release: a handler that sees the pointer also sees the table. */
 	__atomic_store_n(&code_map_published, map, __ATOMIC_RELEASE);
 }
 

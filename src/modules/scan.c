@@ -2,11 +2,11 @@
 /*
  * Reads the program headers of every mapped object through loader_each().
  *
- * The loader holds a lock while it calls the callback, and a thread may wait for that lock
- * while it holds any other lock of the process, malloc's included. So the callback
- * allocates nothing: it fills the room that there is, and if that is too little, the scan
- * starts again with more. The callback also reads what is in an object's memory (build id,
- * unwind tables), since only there the object cannot be unmapped.
+ * The loader holds a lock while it calls the callback, and a thread may wait for that lock while it
+ * holds any other lock of the process, including malloc's. So the callback allocates nothing: it
+ * fills the existing memory, and if that is too small, the scan starts again with more. The callback
+ * also reads the object's memory (build id, unwind tables), because only there the object cannot be
+ * unmapped.
  */
 #include "modules/scan.h"
 
@@ -39,7 +39,7 @@ static uintptr_t page_ceil(uintptr_t address)
 	return page_floor(address + (uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* Appends `size` bytes and a zero; the offset, NOWHERE when there is no room. */
+/* Appends `size` bytes and a zero; returns the offset, NOWHERE if there is no space. */
 static size_t add_text(struct scan *scan, const char *text, size_t size)
 {
 	const size_t at = scan->text.count;
@@ -112,8 +112,8 @@ static size_t add_build_id(struct scan *scan, const struct dl_phdr_info *info)
 	return add_text(scan, "", 0);
 }
 
-/* The readable memory around `address`: its segment and those that adjoin it page
- * by page. Between segments that do not adjoin, nothing may be readable. */
+/* The readable memory around `address`: its segment and those that adjoin it page by page. Between
+ * segments that do not adjoin, nothing may be readable. */
 static void find_readable_run(const struct dl_phdr_info *info, uintptr_t address, uintptr_t *run_start,
                               uintptr_t *run_end)
 {
@@ -251,7 +251,7 @@ static int set_path(struct scan *scan, struct scan_object *object, const char *p
 }
 
 /* Takes the paths from the kernel's list: they are absolute, whatever name dlopen() got and
- * wherever the process has changed its directory since, and deleted files are marked. */
+ * whatever the current directory, and deleted files are marked. */
 static int read_paths(struct scan *scan)
 {
 	static const char deleted[] = " (deleted)";

@@ -2,23 +2,22 @@
 /*
  * Finds the loader's counters in its memory.
  *
- * dl_iterate_phdr() gives the number of objects that were ever added and removed, but it
- * takes a lock, so a signal handler cannot call it. The numbers are in glibc's
- * `_rtld_global`, whose layout is private to glibc. So no offset is assumed: the words are
- * chosen that equal the number of additions at the first scan, and a later scan drops those
- * that do not equal it any more. Which of them is the counter does not matter.
+ * dl_iterate_phdr() returns the number of objects that were ever added and removed, but it takes a
+ * lock, so a signal handler cannot call it. The numbers are in glibc's `_rtld_global`, whose layout
+ * is private to glibc. So no offset is assumed: the chosen words equal the number of additions at the
+ * first scan, and a later scan drops those that no longer do. It does not matter which of them is the
+ * counter.
  *
- * A word that has the number by chance may change when no object was mapped; some stacks
- * then lose their cached rules, until the next scan drops the word. In practice that is
- * glibc's count of symbol look-ups, which grows with nearly each first call of a function.
- * So watch_init() scans twice with a symbol look-up in between. The counter itself changes
- * only when an object is mapped, and is never dropped.
+ * A word that has the number by chance may change when no object was mapped; some stacks then lose
+ * their cached rules, until the next scan drops the word. In practice that is glibc's count of symbol
+ * look-ups, which grows with nearly each first call of a function. So watch_init() scans twice with a
+ * symbol look-up in between. The counter itself changes only when an object is mapped, and is never
+ * dropped.
  *
- * The number of objects that are mapped now is found by its place, behind the head of
- * their list. It shows a dlclose() that no dlopen() has followed yet.
+ * The number of currently mapped objects is found by its position, after the head of their list. It
+ * shows a dlclose() that no dlopen() has followed yet.
  *
- * Other C libraries have no such variable and are not watched: musl never unloads an
- * object.
+ * Other C libraries have no such variable and are not watched: musl never unloads an object.
  */
 #include "modules/watch.h"
 
@@ -70,7 +69,7 @@ LOCKED_BY_LOADER static int publish_words(struct dl_phdr_info *info, size_t size
 	return 1;
 }
 
-/* False: there are none, or another thread is inside of dlopen(). */
+/* False: there are none, or another thread is inside dlopen(). */
 static bool find_words(struct loader_words *words)
 {
 	const struct r_debug *debug;

@@ -42,7 +42,7 @@ void chunk_clear(struct span_chunk *chunk)
 {
 	uint32_t count = chunk->count;
 
-	/* A signal handler may have written behind a place that was taken back (chunk_acquire()). */
+	/* A signal handler may have written after a place that was released (chunk_acquire()). */
 	while (count < CHUNK_ENTRIES && (chunk->entry[count].start_ns || chunk->entry[count].site))
 		count++;
 	memset(chunk->entry, 0, count * sizeof(chunk->entry[0]));
@@ -93,7 +93,7 @@ uint32_t chunk_close_spans(struct span_chunk *chunk, uint64_t now_ns)
 
 static bool has_room(const struct ring *ring, size_t size)
 {
-	uint64_t tail = ring_tail(ring); /* first: the head is never behind it */
+	uint64_t tail = ring_tail(ring); /* first, so that the head is never behind it */
 
 	return ring_head(ring) - tail + size <= ring_bytes(ring) / 4 * 3;
 }
@@ -170,7 +170,7 @@ bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_
 	uint32_t flags = batch->flags, from = 0, spans;
 	bool is_written = most > 0;
 
-	/* Once for no entries, too: the flags may say something. */
+	/* Also once for no entries, because the flags may be significant. */
 	while (is_written) {
 		batch->first = first + from;
 		batch->entries = fit(entries + from, count - from, most);

@@ -24,7 +24,7 @@ struct pool_chunk {
 };
 
 static struct pool {
-	uint32_t newest_site, site_bytes; /* atomic: what is in `sites` is whole */
+	uint32_t newest_site, site_bytes; /* atomic: the content of `sites` is complete */
 	char sites[SITES_BYTES];          /* each begins at a multiple of 8 */
 	struct pool_chunk chunks[POOL_CHUNKS];
 } * pool;
@@ -98,7 +98,7 @@ void chunk_pool_set_part(const struct span_chunk *chunk, const struct span_batch
 	found->began_ns = part->began_ns;
 	found->realtime_offset = part->realtime_offset;
 	found->dropped = part->dropped;
-	/* Release: a thread that is killed behind this has written all of it. */
+	/* Release: a thread that is killed after this has written all of it. */
 	__atomic_store_n(&found->state, RECORDING, __ATOMIC_RELEASE);
 }
 
@@ -121,7 +121,7 @@ void chunk_pool_add_site(const struct span_site_record *site, size_t size)
 	memcpy(here->sites + here->site_bytes, &length, sizeof(length));
 	memcpy(here->sites + here->site_bytes + sizeof(length), site, size);
 	here->newest_site = site->number;
-	/* Release: behind what it counts. */
+	/* Release: after the entries that it counts. */
 	__atomic_store_n(&here->site_bytes, here->site_bytes + room, __ATOMIC_RELEASE);
 }
 

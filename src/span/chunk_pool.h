@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks in memory that another process holds, too (handover/shared_ring.h). If the process is gone,
- * killed or by exec, before its threads have handed over what they recorded there, it is not lost: the
- * other process closes the spans that ran and stores them.
+ * Chunks in memory that another process also holds (handover/shared_ring.h). If the process ends,
+ * killed or by exec, before its threads have handed over the chunks, their content is not lost: the
+ * other process closes the running spans and stores them.
  *
- * A forked child must not even read it before it has memory of its own: the parent's threads go on.
+ * A forked child must not even read this memory before it has its own, because the parent's threads
+ * continue.
  */
 #ifndef QUERYPROF_SPAN_CHUNK_POOL_H
 #define QUERYPROF_SPAN_CHUNK_POOL_H
@@ -28,17 +29,17 @@ void chunk_pool_use(void *memory);
 /* In a forked child that gets no such memory. */
 void chunk_pool_detach_in_child(void);
 
-/* Whether chunks may lie there, or have lain in the parent's. */
+/* Whether chunks may be there, or have been in the parent's. */
 bool chunk_pool_is_used(void);
 
 /* NULL: there is none, or all are taken. */
 struct span_chunk *chunk_pool_acquire(void);
 
-/* False: it is none of the pool's. */
+/* False: it does not belong to the pool. */
 bool chunk_pool_give(const struct span_chunk *chunk);
 
-/* From now on the chunk has spans of this part of a trace; and has none that are to be published: they go
- * into the ring, or nowhere. Nothing for other chunks. */
+/* From now on the chunk has spans of this part of a trace; and has none that are to be published:
+ * they go into the ring, or are dropped. Does nothing for other chunks. */
 void chunk_pool_set_part(const struct span_chunk *chunk, const struct span_batch *part);
 void chunk_pool_withdraw(const struct span_chunk *chunk);
 
@@ -50,7 +51,7 @@ void chunk_pool_add_site(const struct span_site_record *site, size_t size);
 /* Whether there is something left. */
 bool chunk_pool_has_remains(const void *memory);
 
-/* Writes what is left into the ring, as far as it has room. Returns how many spans had none. */
+/* Writes the rest into the ring, as far as it has space. Returns how many spans had none. */
 uint64_t chunk_pool_hand_over(void *memory, struct ring *ring);
 
 #endif

@@ -109,7 +109,7 @@ static void free_context_later(const struct qp_span_context *context)
 	free_later(context->links, context->link_count * sizeof(*context->links));
 }
 
-/* The parent hands over what it has recorded; the child begins without a trace. */
+/* The parent hands over its records; the child begins without a trace. */
 static void after_fork_in_child(void)
 {
 	sites_after_fork();
@@ -118,7 +118,7 @@ static void after_fork_in_child(void)
 	qp_span_here = NULL;
 	if (!here)
 		return;
-	/* Memory that may be the parent's is not even read. */
+	/* Memory that may belong to the parent is not even read. */
 	if (chunk_pool_is_used())
 		here->depth = 0, here->unused = NULL;
 	for (; here->depth; here->depth--)
@@ -150,7 +150,7 @@ struct span_thread *span_thread_get(void)
 	return here;
 }
 
-/* Numbers of a thread rise from a random one, so those of all threads of all processes differ. */
+/* A thread's numbers rise from a random one, so those of all threads of all processes differ. */
 static void start_numbers(struct span_thread *thread, struct thread *slot)
 {
 	thread->id = slot->id;
@@ -209,7 +209,7 @@ static struct span_batch batch_of(const struct qp_span_context *context, uint64_
 	};
 }
 
-/* Says which part of a trace the newest chunk has. */
+/* Sets the part of a trace to which the newest chunk belongs. */
 static void set_part(const struct qp_span_context *context)
 {
 	const struct span_batch part = batch_of(context, 0, 0);
@@ -252,7 +252,7 @@ int context_begin(const struct span_link *of, const struct span_link *links, uin
 		context->is_chosen = keep_choose(slot);
 	context->began_ns = fast_clock_ns(context->clock);
 	set_part(context);
-	HANDLER_BARRIER(); /* it is whole when it is there */
+	HANDLER_BARRIER(); /* it is complete when it is published */
 	thread->depth++;
 	span_current.id = 0;
 	enter(thread);
@@ -317,7 +317,7 @@ static void hand_over(struct qp_span_context *context, const struct span_chunk *
 	struct span_batch batch = batch_of(context, ended_ns, flags);
 	bool is_whole;
 
-	chunk_pool_withdraw(chunk); /* where it is killed now, the ring has it, or nearly so */
+	chunk_pool_withdraw(chunk); /* if the thread is killed now, the ring has it, or nearly so */
 	is_whole = entries_hand_over(chunk->entry, chunk->count, chunk->first, &batch, context->links);
 
 	context->dropped = batch.dropped;
@@ -345,7 +345,7 @@ void context_put_alone(struct qp_span_context *context, const struct span_entry 
 	context->handed_over = true;
 }
 
-/* The newest chunk is full. It is used again at once where none of its spans runs. */
+/* The newest chunk is full. It is reused immediately if none of its spans runs. */
 static bool renew_chunk(struct qp_span_context *context)
 {
 	struct span_chunk *chunk = context->chunk, *fresh;
@@ -413,7 +413,7 @@ void context_take_back(struct span_chunk *chunk, struct span_entry *span)
 	struct span_chunk *newer;
 	struct qp_span_context *context = context_of(chunk, &newer);
 
-	/* Two entries that say nothing. */
+	/* Two entries without content. */
 	span->site = ENTRY_STATEMENT;
 	for (struct span_chunk *at = context ? context->chunk : NULL; at; at = at == chunk ? NULL : at->older)
 		for (uint32_t i = at == chunk ? index : 0; i < at->count; i += entry_group(&at->entry[i])) {
@@ -516,7 +516,7 @@ void context_end(void)
 
 	if (!here || !here->depth)
 		return;
-	/* First of all: what comes in between, in a signal handler, has the contexts around it. */
+	/* First of all: code in between, in a signal handler, has the enclosing contexts. */
 	context = here->contexts[here->depth - 1];
 	leave(NULL);
 	here->depth--;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context is a thread's part of a trace: from qp_trace_begin(), qp_span_join() or
- * qp_span_follow() to qp_trace_end(). Contexts nest. A context's spans lie in chunks, arrays
- * of entries that do not move; the newest one takes new spans. A chunk that is full is handed
- * over to the ring when all of its spans have ended, and waits behind the newest until then. So
- * an open span is always where its number says, however many there are.
+ * A context is a thread's part of a trace: from qp_trace_begin(), qp_span_join() or qp_span_follow()
+ * to qp_trace_end(). Contexts nest. A context's spans are in chunks, arrays of entries that do not
+ * move; the newest one takes new spans. A full chunk is handed over to the ring when all of its spans
+ * have ended, and waits after the newest until then. So an open span is always where its number
+ * indicates, however many there are.
  *
- * All of it is the thread's own: no other thread reads or writes it, nor does the handler, which
- * knows span_current only. A host's signal handler may wait and so add a span (wait.h): while
- * chunks change hands qp_span_here is NULL. It may end the process, too, or fork: a context whose chunks
- * change hands at that moment is left as it is, and one that begins or ends is not among the thread's.
+ * All of it belongs to the thread: no other thread reads or writes it, nor does the handler, which
+ * uses only span_current. A host's signal handler may wait and so add a span (wait.h): while chunks
+ * change hands qp_span_here is NULL. It may also end the process, or fork: a context whose chunks
+ * change hands at that moment is abandoned, and one that begins or ends is not in the thread's list.
  */
 #ifndef QUERYPROF_SPAN_CONTEXT_H
 #define QUERYPROF_SPAN_CONTEXT_H
@@ -34,7 +34,7 @@ struct qp_span_context {
 	uint32_t flags; /* enum span_batch_flags */
 	uint64_t outer; /* span_current.id of the context around it */
 	uint64_t began_ns, samples, dropped;
-	uint32_t held;     /* chunks behind the newest */
+	uint32_t held;     /* chunks after the newest */
 	bool handed_over;  /* something of it */
 	bool is_elsewhere; /* other threads may have part in the trace */
 	bool is_chosen;    /* to be kept, whatever it will be like */
@@ -51,8 +51,9 @@ struct span_thread {
 	struct qp_span_context contexts[SPAN_CONTEXTS];
 };
 
-/* As an entry has it; `parent` 0: there is none. Nor is one that is so far away: a thread may have begun
- * millions of traces inside of it. A number is never as low as a distance. */
+/* As an entry has it; `parent` 0: there is none. A parent that is too far away also counts as
+ * none: a thread may have begun millions of traces inside it. A number is never as low as a
+ * distance. */
 static inline uint32_t span_distance(uint64_t number, uint64_t parent)
 {
 	uint64_t distance = number - parent;
@@ -63,23 +64,23 @@ static inline uint32_t span_distance(uint64_t number, uint64_t parent)
 /* The calling thread's, made at the first call. NULL: no memory. */
 struct span_thread *span_thread_get(void);
 
-/* The number for a span that stands in no chunk. The thread has a struct span_thread. */
+/* The number for a span that is in no chunk. The thread has a struct span_thread. */
 uint64_t span_thread_number(struct thread *slot);
 
 /* Begins a context of this trace, `links` copied. QP_OK, QP_NOMEM, QP_INVALID: too deep. */
 int context_begin(const struct span_link *of, const struct span_link *links, uint32_t link_count,
                   uint32_t flags);
 
-/* Ends the innermost one; does nothing when there is none. */
+/* Ends the innermost one; does nothing if there is none. */
 void context_end(void);
 
-/* How many the calling thread has; and ends those that are more than so many. */
+/* The number of the calling thread's contexts; and ends those beyond a number. */
 uint32_t context_depth(void);
 void context_end_to(uint32_t depth);
 
-/* For _exit() and exec: hands over all of the calling thread, once. Should the process go on, as exec
- * has failed, they record no more and wait for their context_end(). Async-signal-safe: frees nothing and
- * waits for no lock. */
+/* For _exit() and exec: hands over everything of the calling thread, once. If the process
+ * continues because exec failed, the contexts record no more and wait for their context_end().
+ * Async-signal-safe: frees nothing and waits for no lock. */
 void contexts_before_end(void);
 
 /* The entry with this number, in any context of the thread; NULL: none. `*chunk` has it. */
@@ -91,18 +92,18 @@ bool context_has(uint64_t number);
 /* The time, by the clock of the thread's contexts, of which there is one. */
 uint64_t context_now_ns(void);
 
-/* Room for `count` entries that follow each other. NULL: there is none, which is counted. */
+/* Space for `count` consecutive entries. NULL: there is none, which is counted. */
 struct span_entry *context_room(struct qp_span_context *context, uint32_t count, uint64_t *number);
 
-/* A span that has ended and has no room in the newest chunk: the ring gets it at once, as the
+/* A span that has ended and has no space in the newest chunk: the ring gets it immediately, as the
  * child of the running one. Async-signal-safe. */
 void context_put_alone(struct qp_span_context *context, const struct span_entry *entry);
 
 /* A chunk's span has ended that was open. */
 void context_ended(struct span_chunk *chunk);
 
-/* A statement's span in the chunk is none: its children, as far as they are not handed over, are its
- * parent's. */
+/* A statement's span in the chunk is not one: its children that were not handed over yet belong to
+ * its parent. */
 void context_take_back(struct span_chunk *chunk, struct span_entry *span);
 
 #endif

@@ -17,7 +17,7 @@ static struct span_link link_of(const qp_span_handle *handle)
 	return (struct span_link){ handle->trace_hi, handle->trace_lo, handle->span };
 }
 
-/* The running span, or the one that the context hangs on. */
+/* The running span, or the parent of the context. */
 static struct span_link running(const struct qp_span_context *context)
 {
 	struct span_link link = context->of;
@@ -83,7 +83,7 @@ int handle_join(qp_span_handle handle)
 	return context_begin(&of, NULL, 0, 0);
 }
 
-/* Those of the handles that record: the first is the batch's own, the others are its links. */
+/* Those of the handles that record: the first belongs to the batch, the others are its links. */
 int handle_follow(const qp_span_handle *handles, size_t count)
 {
 	struct span_link *links, of;

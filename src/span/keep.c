@@ -12,11 +12,11 @@
 #define NAMES ((int)(sizeof(names) / sizeof(*names)))
 static const char *const names[] = { "all", "slow", "sampled", "random" }; /* bit by bit */
 
-/* Atomic, all; relaxed: each stands for itself. */
+/* Atomic, all; relaxed: each is independent. */
 static uint64_t the_rules = KEEP_ALL;
 static uint64_t counters[KEEP_COUNTERS];
 
-/* The rules that the names in `text` stand for, separated by commas; 0: not such names. */
+/* The rules named in `text`, separated by commas; 0: unknown names. */
 static unsigned parse(const char *text)
 {
 	unsigned rules = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which traces are kept, and what is counted: most traces are boring, and that is known at
+ * Which traces are kept, and their counts: most traces are uninteresting, which is known only at
  * their end.
  *
- * The thread of the root decides. Spans that other threads recorded, or that were too many for
- * one chunk, are in the file by then; they are removed when the trace is not to be kept.
+ * The thread of the root decides. Spans that other threads recorded, or that were too many for one
+ * chunk, are in the file by then; they are removed if the trace is not kept.
  */
 #ifndef QUERYPROF_SPAN_KEEP_H
 #define QUERYPROF_SPAN_KEEP_H
@@ -14,7 +14,7 @@
 
 struct thread;
 
-/* Any of those in force keeps a trace. */
+/* Any of the active ones keeps a trace. */
 enum keep_rule {
 	KEEP_ALL = 1,
 	KEEP_SLOW = 2,    /* as long as the least duration, or longer */
@@ -25,7 +25,7 @@ enum keep_rule {
 /* Whether a trace that begins will be kept whatever it is like. */
 bool keep_choose(struct thread *thread);
 
-/* Whether one that has ended is kept by what it was like. */
+/* Whether an ended one is kept because of its properties. */
 bool keep_decide(uint64_t duration_ns, bool is_sampled);
 
 /* Whether a part of a trace is kept that another program began and whose end is not reported. The rule

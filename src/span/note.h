@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The notes of a span beside its times: qp_span_attr() and the like of queryprof.h, which are
- * defined here. Notes are entries of the thread's newest chunk, texts included.
+ * The notes of a span in addition to its times: qp_span_attr() and related functions of queryprof.h,
+ * which are defined here. Notes are entries of the thread's newest chunk, including texts.
  */
 #ifndef QUERYPROF_SPAN_NOTE_H
 #define QUERYPROF_SPAN_NOTE_H
 
 #include "wire/span_record.h"
 
-/* The texts of a note, whose sizes `entry` says. */
+/* The texts of a note, whose sizes are in `entry`. */
 static inline const char *note_text(const struct span_entry *entry)
 {
 	return (const char *)(entry + 1);

@@ -12,7 +12,7 @@
 #include "timers/random.h"
 #include "timers/threads.h"
 
-#define NO_SITE 0 /* the statement says what it is */
+#define NO_SITE 0 /* the statement has the description */
 
 uint32_t span_statements = STATEMENTS_INSIDE;
 
@@ -93,7 +93,7 @@ void span_run_join_slowly(struct span_run *run, uint64_t start_ns)
 		span_run_put(run, start_ns);
 }
 
-/* A trace of one span, where the thread has none. */
+/* A trace of one span, if the thread has none. */
 static void put_alone(const struct span_run_end *end)
 {
 	struct thread *slot = sampler_thread();
@@ -120,7 +120,7 @@ static void put_alone(const struct span_run_end *end)
 	entries_hand_over(entries, 2, first, &batch, NULL);
 }
 
-/* Behind its last call: what was left running inside of it ends with it, or now (`end` NULL). */
+/* After its last call: spans left running inside it end with it, or now (`end` NULL). */
 static void stop_running(const struct span_run *run, const struct span_run_end *end)
 {
 	if (!span_is_running(run->id))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runs of queries as spans. A run has begun and ended, and read the clock, for query_log; its
- * span takes that over. Runs need not nest as spans do (a statement is stepped when its program
- * likes to): the span of a run is the running one while a call works for the run, and only then.
+ * span reuses that. Runs need not nest as spans do, because a program steps statements in any order:
+ * the span of a run is the running one while a call works for the run, and only then.
  */
 #ifndef QUERYPROF_SPAN_RUN_H
 #define QUERYPROF_SPAN_RUN_H
@@ -22,7 +22,7 @@ struct span_run {
 	uint64_t outer; /* the running span around the present call */
 };
 
-/* Known at its end. key: zeroes where it has no row in query_log. */
+/* Known at its end. key: zeroes if it has no row in query_log. */
 struct span_run_end {
 	uint64_t start_ns, duration_ns;
 	struct query_key key;
@@ -41,7 +41,7 @@ static inline bool span_run_is_wanted(const struct span_run *run)
 COLD_PATH void span_run_put(struct span_run *run, uint64_t start_ns);
 void span_run_finish(struct span_run *run, const struct span_run_end *end);
 
-/* For a run that no call will finish: it was left (then it is marked), or was none of the host's. */
+/* For a run that no call will finish: it was abandoned (then it is marked), or did not belong to the host. */
 void span_run_close(struct span_run *run, bool is_hosts);
 
 static inline void span_run_abandon(struct span_run *run, bool is_hosts)
@@ -58,7 +58,7 @@ static inline void span_run_enter(struct span_run *run)
 		span_run_enter_slowly(run);
 }
 
-/* With its first call. A run that is not logged is no span. */
+/* With its first call. A run that is not logged is not a span. */
 static inline void span_run_begin(struct span_run *run, uint64_t start_ns, bool is_logged)
 {
 	run->id = 0;

@@ -103,7 +103,8 @@ uint32_t site_number(qp_span_site *site)
 	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
 	if (!number)
 		number = add_site(site);
-	/* Before another thread can use the number: the name is there, whatever becomes of the process. */
+	/* Before another thread can use the number, so that the name exists whatever happens to
+	 * the process. */
 	publish_all();
 	__atomic_store_n(&site->number, number, __ATOMIC_RELAXED);
 	lock_release(&lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sites: the places of the host's code where spans begin. A site gets its number when its first
- * span begins; what the number stands for travels through the ring, once. The host's memory is
- * read at that time only: the code may be unloaded later.
+ * Sites: the places of the host's code where spans begin. A site gets its number when its first span
+ * begins; the meaning of the number goes through the ring, once. The host's memory is read only at
+ * that time, because the code may be unloaded later.
  */
 #ifndef QUERYPROF_SPAN_SITE_H
 #define QUERYPROF_SPAN_SITE_H
@@ -11,7 +11,7 @@
 
 #include "queryprof.h"
 
-/* The number of a site that has none yet, 0: no memory. */
+/* The number of a site without one yet, 0: out of memory. */
 uint32_t site_number(qp_span_site *site);
 
 /* Publishes to the flusher the sites that it does not have yet, before the spans that have their numbers. */

@@ -36,7 +36,7 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	if (!context)
 		return (qp_span){ 0 };
 	chunk = context->chunk;
-	/* Relaxed: the number is all that there is to it. */
+	/* Relaxed: nothing depends on the number. */
 	number = __atomic_load_n(&site->number, __ATOMIC_RELAXED);
 	if (__builtin_expect(!number || chunk->count == CHUNK_ENTRIES, 0))
 		return begin_slowly(context, site);
@@ -48,7 +48,7 @@ qp_span(qp_span_begin)(qp_span_site *site)
 	entry->parent = span_distance(id, span_current.id);
 	entry->site = number;
 	span_current.id = id;
-	/* Last: what it takes to begin is not the span's. */
+	/* Last, so that the time to begin it does not count for the span. */
 	entry->start_ns = fast_clock_ns(context->clock);
 	return (qp_span){ id };
 }

@@ -14,10 +14,10 @@
 /* Ends and marks a span that runs, now. */
 void span_close(struct span_chunk *chunk, struct span_entry *entry);
 
-/* Whether the span is the thread's running one, or around that. */
+/* Whether the span is the thread's running one, or encloses it. */
 bool span_is_running(uint64_t number);
 
-/* Where that is so: it is the running one now. The spans inside of it were left: they end, and are marked. */
+/* If so, makes it the running one. The spans inside it were abandoned: they end, and are marked. */
 void span_close_inner(uint64_t number, uint64_t now_ns);
 
 /* The entry of a span that runs and will be the next one's parent, or will not. NULL: no room. */

@@ -10,7 +10,7 @@
 #include "queryprof.h"
 #include "wire/span_record.h"
 
-/* False: it is not one. A later version's may be longer. */
+/* False: it is invalid. A later version's may be longer. */
 bool traceparent_parse(const char *text, struct span_link *link);
 
 void traceparent_write(const struct span_link *link, char text[QP_TRACEPARENT_BYTES]);

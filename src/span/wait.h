@@ -9,8 +9,9 @@
 
 #include "wire/wait.h"
 
-/* A wait of the calling thread has ended that was measured for a query. Does nothing outside of a
- * trace, and where statements are no spans. Async-signal-safe: a host's handler may wait, too. */
+/* A wait of the calling thread that was measured for a query has ended. Does nothing outside a
+ * trace, or if statements are not spans. Async-signal-safe, because a host's handler may wait,
+ * too. */
 void span_wait_put(uint64_t start_ns, const struct wait_field *wait);
 
 #endif

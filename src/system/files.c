@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libc's functions of files, memory maps and sockets as bare system calls. They are no cancellation points.
- * The names for large files are others for the same functions: off_t has 64 bits.
+ * libc's functions of files, memory maps and sockets as bare system calls. They are not cancellation
+ * points. The names for large files are aliases, because off_t has 64 bits.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -170,12 +170,12 @@ int fstatfs(int fd, struct statfs *status)
 	return (int)CALL(SYS_fstatfs, fd, status);
 }
 
-/* Linux before 5.8 knows no flags: the rights of the real user have to do. */
+/* Linux before 5.8 has no flags, so the rights of the real user must suffice. */
 int faccessat(int folder, const char *path, int how, int flags)
 {
 	long result = flags ? CALL_KERNEL(SYS_faccessat2, folder, path, how, flags) : -ENOSYS;
 
-	/* Older containers answer EPERM for what they do not know. */
+	/* Older containers return EPERM for unknown calls. */
 	return (int)call_result(result == -ENOSYS || result == -EPERM
 	                                ? CALL_KERNEL(SYS_faccessat, folder, path, how)
 	                                : result);
@@ -239,7 +239,7 @@ int mkdir(const char *path, mode_t mode)
 	return (int)CALL(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
-/* The kernel returns a path that begins with "(unreachable)" for what is outside the root. */
+/* The kernel returns a path that begins with "(unreachable)" for files outside the root. */
 char *getcwd(char *path, size_t size)
 {
 	char room[PATH_MAX];
@@ -258,12 +258,12 @@ char *getcwd(char *path, size_t size)
 
 struct resolution {
 	char path[PATH_MAX];    /* without links, so far */
-	char pending[PATH_MAX]; /* what comes behind it */
+	char pending[PATH_MAX]; /* the rest of the path */
 	size_t length;
 	int links;
 };
 
-/* `path` ends in a name that was appended. The link's target comes in front of what is pending. */
+/* `path` ends in a name that was appended. The link's target is inserted before the pending part. */
 static bool follow(struct resolution *at, size_t before, const char *rest)
 {
 	char target[PATH_MAX];
@@ -272,7 +272,7 @@ static bool follow(struct resolution *at, size_t before, const char *rest)
 
 	if (size < 0) {
 		memmove(at->pending, rest, rest_size);
-		return errno == EINVAL; /* it is no link */
+		return errno == EINVAL; /* it is not a link */
 	}
 	if ((size_t)size + rest_size > sizeof(at->pending)) {
 		errno = ENAMETOOLONG;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two-level segregated fit (Masmano et al., "TLSF", ECRTS 2004): lists of free blocks by size, sixteen for
- * each power of two, and bits that say which are not empty. To take a block, and to give it back, takes a
- * bounded number of steps. A block that is free is merged with its neighbours at once, so a region from
- * mmap() that is empty can go back to the kernel. A large block is a mapping of its own.
+ * Two-level segregated fit (Masmano et al., "TLSF", ECRTS 2004): lists of free blocks by size,
+ * sixteen for each power of two, and bits that show which are not empty. Taking and returning a block
+ * has a bounded number of steps. A free block is merged with its neighbours immediately, so an empty
+ * region from mmap() can return to the kernel. A large block is a mapping of its own.
  *
- * There are a few arenas, each with a lock. A thread that finds its arena taken goes to the next, as in libc.
+ * There are a few arenas, each with a lock. A thread that finds its arena locked takes the next, as
+ * in libc.
  *
- * A lock is held for some instructions. In a child of a bare clone(), which runs no handlers of fork(), one
- * may be held for ever by a thread that is not there. So no wait is longer than a second: the
- * arena is left then, until its lock is given back.
+ * A lock is held for some instructions. In a child of a bare clone(), which runs no handlers of
+ * fork(), one may be held permanently by a thread that does not exist there. So no wait is longer
+ * than a second: then the arena is abandoned until its lock is released.
  */
 #include "system/memory.h"
 
@@ -38,7 +39,7 @@
 #define ARENA_SHIFT 56
 #define SIZE_MASK (((1ul << ARENA_SHIFT) - 1) & ~15ul)
 
-/* Memory begins behind `word`. What stands in front of it is the last word of the block before, and there
+/* Memory begins after `word`. The word before it is the last one of the previous block, and valid
  * while that is free. */
 struct block {
 	struct block *before;
@@ -89,7 +90,7 @@ static size_t block_size_for(size_t size)
 #define LINEAR_LOG 8            /* below it a list has one size */
 #define POWERS 16
 #define LARGE (256u << 10)      /* from here on a block is a mapping of its own */
-#define REGION_MIN (128u << 10) /* what is requested of the kernel */
+#define REGION_MIN (128u << 10) /* requested from the kernel */
 #define REGION_MAX (2048u << 10)
 
 _Static_assert(REGION_MAX < 1u << (LINEAR_LOG + POWERS - 1), "a region is in a list");
@@ -220,7 +221,7 @@ static size_t round_to_pages(size_t size)
 	return (size + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
-/* At the end of a region stands the word of a block of size 0, and in it where the region begins. */
+/* A region ends with the word of a block of size 0, which contains the beginning of the region. */
 #define REGION_END (HEADER + sizeof(struct region *))
 
 static struct block *first_block(struct region *region)
@@ -257,7 +258,7 @@ static bool add_region(struct arena *arena, size_t size)
 	return true;
 }
 
-/* With the block in no list. True: it was the whole of a region, which has gone. */
+/* With the block in no list. True: it was the whole region, which was unmapped. */
 static bool drop_region(struct arena *arena, struct block *block)
 {
 	struct block *end = behind(block);
@@ -372,7 +373,7 @@ LOCK_DEFINE_GROUP(memory, LOCK_MEMORY, &group);
 
 /* --- taking and giving back ------------------------------------------------------------------------ */
 
-/* What is behind the first `size` bytes is free again, if it is a block. */
+/* The rest after the first `size` bytes is free again, if it is large enough for a block. */
 static void split(struct arena *arena, struct block *block, size_t size)
 {
 	const size_t left = size_of(block) - size;
@@ -469,7 +470,7 @@ static void *resize_large(struct block *block, size_t size)
 	return memory_of(block);
 }
 
-/* False: it stands where it cannot have that size. */
+/* False: it is at an address at which it cannot have that size. */
 static bool resize_in_slot(struct block *block, size_t size)
 {
 	struct arena *arena = &arenas[block->word >> ARENA_SHIFT];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mutexes of the private SQLite, recursive ones, too: those of base/lock.h, in the room of libc's.
- * Connections have none (SQLITE_OPEN_NOMUTEX); these are for what connections share.
+ * The mutexes of the private SQLite, including recursive ones: those of base/lock.h, in the memory of
+ * libc's. Connections have none (SQLITE_OPEN_NOMUTEX); these are for the data that connections share.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct own_mutex {
 _Static_assert(sizeof(struct own_mutex) <= sizeof(pthread_mutex_t), "it has libc's room");
 _Static_assert(sizeof(int) <= sizeof(pthread_mutexattr_t), "as has its type");
 
-/* Of each thread another one, and the same in a forked child. */
+/* Different for each thread, and the same in a forked child. */
 static const void *own_address(void)
 {
 	static __thread char byte;
@@ -29,7 +29,7 @@ static const void *own_address(void)
 	return &byte;
 }
 
-/* Relaxed: a thread sees its own address only where it wrote it itself. */
+/* Relaxed: a thread sees its own address only if it wrote it itself. */
 static bool is_owner(const struct own_mutex *own)
 {
 	return __atomic_load_n(&own->owner, __ATOMIC_RELAXED) == own_address();

@@ -18,8 +18,8 @@
 
 #include "system/call.h"
 
-/* Arguments that were not given are registers and a word of the stack with anything in them: the kernel does
- * not read those either. */
+/* Arguments that were not given are registers and a word of the stack with any content: the kernel
+ * does not read those either. */
 long system_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 long system_syscall(long number, long a, long b, long c, long d, long e, long f)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts in memory that are written as files are (open_memstream()), and files that are read line by line.
- * Those of libc take the host's memory.
+ * Texts in memory that are written like files (open_memstream()), and files that are read line by
+ * line. Those of libc use the host's memory.
  *
- * A stream begins with libc's struct, as putc_unlocked() is inline code that writes to it. It has no lock:
- * one thread uses it. Streams of libc's are only written to, and only standard error: a build with assertions
- * prints there before it aborts.
+ * A stream begins with libc's struct, because putc_unlocked() is inline code that writes to it. It
+ * has no lock: one thread uses it. Streams of libc are only written to, and only standard error: a
+ * build with assertions prints there before it aborts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 struct stream {
 	FILE file;
 	bool failed;
-	/* Of memory: where the caller gets it. The text is from _IO_write_base to _IO_write_ptr, and has room
-	 * for a 0. */
+	/* Of memory: where the caller gets it. The text is from _IO_write_base to _IO_write_ptr,
+	 * and has space for a 0. */
 	char **text;
 	size_t *size;
 	/* Of a file. */
@@ -201,7 +201,7 @@ FILE *fopen(const char *path, const char *how)
 	return &stream->file;
 }
 
-/* False: there is no more. */
+/* False: there are no more. */
 static bool fill(struct stream *stream)
 {
 	ssize_t size;

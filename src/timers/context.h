@@ -8,7 +8,7 @@
 struct thread;
 
 /* Finds the calling thread's variable, if it is not known yet and a module of the process has it.
- * Not in a handler: it calls the loader. */
+ * Not in a handler, because it calls the loader. */
 void context_follow(struct thread *thread);
 
 #endif

@@ -6,7 +6,7 @@ struct query_tag *nesting_find(struct thread *thread, uint64_t number)
 	uint32_t nesting = thread->nesting;
 
 	for (uint32_t i = nesting < QUERY_NESTING ? nesting : QUERY_NESTING; i-- > 0;) {
-		/* Relaxed: the owner of a number finds it where it is, as no thread moves it. */
+		/* Relaxed: the owner of a number finds it in place, because no thread moves it. */
 		if (__atomic_load_n(&thread->queries[i].number, __ATOMIC_RELAXED) == number)
 			return &thread->queries[i];
 	}

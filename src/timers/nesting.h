@@ -12,7 +12,7 @@
 
 static inline bool nesting_has_ended(const struct query_tag *tag)
 {
-	/* Relaxed: the slot is all that it publishes. */
+	/* Relaxed: it publishes only the slot. */
 	return __atomic_load_n(&tag->ended, __ATOMIC_RELAXED);
 }
 
@@ -37,10 +37,10 @@ static inline uint32_t nesting_find_slot(const struct thread *thread)
 /* The tag that was pushed under `number`, NULL: none. */
 struct query_tag *nesting_find(struct thread *thread, uint64_t number);
 
-/* Slots behind the last running query become free without a mark. */
+/* Slots after the last running query become free without a mark. */
 void nesting_trim(struct thread *thread);
 
-/* The newest tag whose query has not ended, NULL when there is none. */
+/* The newest tag whose query has not ended, NULL if there is none. */
 const struct query_tag *nesting_top(const struct thread *thread);
 
 #endif

@@ -17,7 +17,7 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 		nesting_set(thread, thread->nesting + 1);
 		return 0;
 	}
-	/* The handler may come at any moment: it skips what has ended. */
+	/* The handler may come at any moment: it skips ended ones. */
 	__atomic_store_n(&to->ended, true, __ATOMIC_RELAXED);
 	HANDLER_BARRIER();
 	__atomic_store_n(&to->number, ++thread->pushes, __ATOMIC_RELAXED);
@@ -25,8 +25,8 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 	HANDLER_BARRIER();
 	__atomic_store_n(&to->ended, false, __ATOMIC_RELAXED);
 	HANDLER_BARRIER();
-	/* Before the look at the timers: a signal in between finds the query, so it
-	 * cannot disarm what was just seen armed. */
+	/* Before the timers are checked: a signal in between finds the query, so it cannot disarm
+	 * a timer that was just seen armed. */
 	if (slot == thread->nesting)
 		nesting_set(thread, slot + 1);
 	timers_follow(thread, tag);
@@ -50,7 +50,7 @@ void sampler_remove_among(struct thread *thread, uint64_t number)
 	tag = number != 0 ? nesting_find(thread, number) : NULL;
 	if (tag != NULL)
 		__atomic_store_n(&tag->ended, true, __ATOMIC_RELAXED);
-	/* The rest is the thread's own: it does it with its next query. */
+	/* The rest belongs to the thread: it does it with its next query. */
 	if (thread != thread_current)
 		return;
 	if (number == 0 && thread->nesting > QUERY_NESTING)

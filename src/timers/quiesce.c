@@ -14,7 +14,7 @@ bool sampler_quiesce(void)
 	uint32_t slots = slots_count();
 	static uint32_t fence;
 
-	/* The caller's stores come before the looks at the handlers. */
+	/* The caller's stores come before the checks of the handlers. */
 	__atomic_fetch_add(&fence, 1, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < slots; i++) {
 		struct thread *slot = slots_get(i);

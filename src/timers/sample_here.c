@@ -9,7 +9,7 @@
 #include "timers/registers.h"
 #include "timers/signal.h"
 
-/* Not inlined: a query's frame is around this one. */
+/* Not inlined, because a query's frame encloses this one. */
 __attribute__((noinline)) bool sampler_record_observed(struct thread *thread, struct observation *seen)
 {
 	const uint64_t blocked = signal_asynchronous();
@@ -18,8 +18,8 @@ __attribute__((noinline)) bool sampler_record_observed(struct thread *thread, st
 	uint64_t mask;
 	bool taken = false;
 
-	/* Blocked like in the handler: the handler must not interrupt this code, which uses the thread's
-	 * memo and stack, nor may a handler of the host's leave it by a longjmp. */
+	/* Blocked as in the handler: the handler must not interrupt this code, which uses the
+	 * thread's memo and stack, nor may a handler of the host leave it by a longjmp. */
 	if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &mask, sizeof(mask)) != 0) {
 		errno = saved_errno;
 		return false;

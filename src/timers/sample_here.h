@@ -11,10 +11,10 @@
 #include "handler/sample.h"
 #include "wire/sample_type.h"
 
-/* Takes a sample from ordinary code, at a hooked call: the calling thread's stack from its
- * caller on. The sample goes to the query that runs, its time is set here; false, and nothing
- * is written, where none runs or there is no room. Signals wait meanwhile, so a timer's sample
- * is only late. Async-signal-safe; keeps errno. */
+/* Takes a sample from ordinary code, at a hooked call: the calling thread's stack from its caller
+ * on. The sample goes to the running query, and its time is set here. False, and nothing is
+ * written: no query runs, or there is no space. Signals wait meanwhile, so a timer's sample is
+ * only late. Async-signal-safe; keeps errno. */
 bool sampler_record_observed(struct thread *thread, struct observation *seen);
 
 /* The same with `value` in the type's unit, for tests. It has no frame of its own in any build. */

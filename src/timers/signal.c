@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signal that the timers send, among those that the host uses or may come to use.
+ * The timers' signal, among those that the host uses or may use later.
  *
- * It is one of the real-time signals that the host left at their default. They are
- * tried from the upper end down, but for the last four: hosts count from SIGRTMIN up,
- * valgrind and qemu keep the last for themselves. If the host has handlers for all of
- * them one is shared: signals of others go to the handler that was there. SA_ONSTACK
- * because hosts such as Go's have stacks on which no handler may run; every other
- * asynchronous signal is blocked while this one is handled, so that a handler of the host's
- * never runs inside.
+ * It is one of the real-time signals that the host left at their default. They are tried from the
+ * upper end down, except the last four: hosts count from SIGRTMIN up, and valgrind and qemu keep the
+ * last for themselves. If the host has handlers for all of them, one is shared: other signals are
+ * forwarded to the previous handler. SA_ONSTACK, because hosts such as Go's have stacks on which no
+ * handler may run; every other asynchronous signal is blocked while this one is handled, so that a
+ * handler of the host never runs inside.
  *
- * A host that sets a handler for the signal later, or a descriptor, gets the signal:
- * the timers are silenced, what they have sent is thrown away, and they are made again
- * with another signal when their threads start their next queries. Hooks (signals.c of
- * src/hook) report it before it happens. A host that goes by them (with a bare system
- * call) is noticed when a timer is armed and when the flusher has stored something.
- * One that only sets the default again (some do that for all signals) does not use the
- * signal: queryprof's handler stays and acts so for signals of others, since with a timer
- * armed and no handler the signal would end the process. One that ignores it is treated the same;
- * exec, behind which a signal with a handler is at its default, finds it ignored.
+ * A host that sets a handler for the signal later, or a descriptor, gets the signal: the timers are
+ * silenced, their pending signals are discarded, and they are made again with another signal when
+ * their threads start their next queries. Hooks (signals.c of src/hook) report it before it happens.
+ * A host that bypasses them (with a bare system call) is noticed when a timer is armed and when the
+ * flusher has stored something. A host that only sets the default again (some do that for all
+ * signals) does not use the signal: queryprof's handler remains and acts like the default for other
+ * signals, because with a timer armed and no handler the signal would end the process. A host that
+ * ignores it is treated the same; exec, after which a signal with a handler is at its default, finds
+ * it ignored.
  */
 #include "timers/signal.h"
 
@@ -86,8 +85,7 @@ static bool grants(int number, const struct wish *wish, const sigset_t *blocked)
 static const struct wish wishes[] = { { true, true }, { false, true }, { false, false } };
 enum { OF_NOBODY = 2, ANY = 3 }; /* how many of the wishes may be tried */
 
-/* For a thread that has `blocked` blocked; not one of `avoid` (NULL: any will do). 0:
- * there is none. */
+/* For a thread that has `blocked` blocked; not one of `avoid` (NULL: any). 0: there is none. */
 static int choose(int tries, const sigset_t *blocked, const sigset_t *avoid)
 {
 	int signals = SIGRTMAX - SIGRTMIN + 1;
@@ -135,8 +133,8 @@ uint64_t signal_unblockable(void)
 static int install_handler(int number)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
-	/* sigfillset() leaves out the C library's own: pthread_cancel()'s would end the thread inside of the
-	 * handler, where the host has it wait at a cancellation point. */
+	/* sigfillset() omits the C library's own: pthread_cancel()'s would end the thread inside
+	 * the handler, if the host waits at a cancellation point. */
 	const uint64_t mask = signal_asynchronous();
 	struct sigaction before;
 
@@ -224,8 +222,8 @@ static void silence_timers(int number)
 
 	for (uint32_t i = 0; i < slots; i++) {
 		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
-			/* Acquire: the timer as it was made. Read once: its thread may delete it right
-			 * now, and make another with another signal. */
+			/* Acquire: the initialised timer. Read once: its thread may delete it
+			 * right now, and make another with another signal. */
 			struct thread_timer timer = { .kernel = __atomic_load_n(
 							      &slots_get(i)->timers[clock].kernel,
 							      __ATOMIC_ACQUIRE) };
@@ -235,8 +233,8 @@ static void silence_timers(int number)
 	}
 }
 
-/* The timers get another signal, not one of `avoid`; nothing of
- * theirs comes by the old one afterwards. False: there is none. */
+/* The timers get another signal, not one of `avoid`; afterwards none of them sends the old one.
+ * False: there is none. */
 REQUIRES(lock) static bool move(const sigset_t *blocked, const sigset_t *avoid)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -249,8 +247,8 @@ REQUIRES(lock) static bool move(const sigset_t *blocked, const sigset_t *avoid)
 	host_has_set = false;
 	/* A thread that read the old number has armed its timer by now. */
 	wait_for_arming();
-	/* Takes away, on every thread, what is pending. A host's own handler is there
-	 * already if it went by the hooks. */
+	/* Discards, on every thread, the pending signals. A host's own handler is already set if
+	 * it used the hooks. */
 	if (sigaction(old, NULL, &action) == 0 && is_ours(&action))
 		sigaction(old, &ignore, NULL);
 	/* A handler that runs still may arm its timer. */
@@ -260,7 +258,7 @@ REQUIRES(lock) static bool move(const sigset_t *blocked, const sigset_t *avoid)
 	return true;
 }
 
-/* A query that runs on this thread gets its samples again at once. */
+/* A query that runs on this thread gets its samples again immediately. */
 static void follow_here(void)
 {
 	struct thread *thread = thread_current;
@@ -287,7 +285,7 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 		if (is_handled(action) && move(&mask, NULL)) {
 			*result = sigaction(number, action, NULL);
 		} else {
-			/* The default, or there is no other signal: queryprof's handler passes on. */
+			/* The default, or there is no other signal: queryprof's handler forwards. */
 			set_previous(action);
 			host_has_set = true;
 		}
@@ -360,7 +358,7 @@ BOUNDED_WAIT_DEFINE(
 	"a seccomp filter: threads that were preempted at the first or last instruction of a handler",
 	BOUND_MS(20), "nothing: such a thread cannot be seen");
 
-/* The signal is ignored from then on: what is pending goes, and one that comes late starts no handler. */
+/* The signal is ignored from then on: pending ones are discarded, and a late one starts no handler. */
 void signal_silence(void)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -411,13 +409,13 @@ bool sampler_keep_signal(void)
 	}
 	if (is_ours(&action))
 		return true;
-	/* No wait: the thread that holds the lock may be waiting for the host. */
+	/* No wait, because the thread that holds the lock may be waiting for the host. */
 	if (!lock_try(&lock))
 		return false;
 	sigemptyset(&mask);
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
-	/* Another thread may have moved the timers since: a second move would leave the signal of the first
-	 * to nobody. */
+	/* Another thread may have moved the timers since: after a second move nobody would own the
+	 * signal of the first. */
 	number = sampler_signal();
 	kept = sigaction(number, NULL, &action) == 0 &&
 	       (is_ours(&action) || (is_handled(&action) && move(&mask, NULL)) ||

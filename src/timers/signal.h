@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The host is about to set the signal's action, to read what it is, or to make a
- * descriptor for the signals of `set`. True: done, with what its call is to return; or
- * with the set that it is to use. False: the real function is to be called. Any thread,
- * also in a signal handler; in a child of vfork() they do nothing. */
+/* The host is about to set the signal's action, to read it, or to make a descriptor for the
+ * signals of `set`. True: done, with the result for its call; or with the set for it to use.
+ * False: call the real function. Any thread, also in a signal handler; in a child of vfork() they
+ * do nothing. */
 bool sampler_host_sets_signal(int number, const struct sigaction *action, struct sigaction *before,
                               int *result);
 bool sampler_host_reads_action(int number, struct sigaction *action);
@@ -25,19 +25,19 @@ int signal_start(void);
  * ignores. Async-signal-safe. */
 void signal_before_exec(void);
 
-/* Puts the handler back, or takes another signal, if the host has replaced the handler unseen.
+/* Restores the handler, or takes another signal, if the host has replaced the handler unseen.
  * False: it could not be done now. */
 bool sampler_keep_signal(void);
 
-/* No signal of queryprof's comes any more, on any thread: timers are stopped, and what they have sent is
- * thrown away. The host is about to forbid the system calls that a handler needs. */
+/* No signal of queryprof comes any more, on any thread: timers are stopped, and their pending
+ * signals are discarded. The host is about to forbid the system calls that a handler needs. */
 void signal_silence(void);
 bool signal_is_silent(void);
 
 /* The host did not: threads make timers again. */
 void signal_speak_again(void);
 
-/* All signals, bit number - 1, but those that a fault of the interrupted code raises.
+/* All signals, bit number - 1, except those that a fault of the interrupted code raises.
  * Async-signal-safe. */
 uint64_t signal_asynchronous(void);
 

@@ -2,16 +2,16 @@
 /*
  * Requesting threads' stacks.
  *
- * A request is a number in the thread's slot and a signal to the thread. The thread's handler
- * writes the response into the slot, which is never unmapped. So no handler can write where it
- * should not, whatever has ended meanwhile: a handler that comes late finds memory that is still
- * the slot's, and a request that is newer than the one that was sent, or that has its response.
- * Requests are sent under a lock, one round after the other.
+ * A request is a number in the thread's slot and a signal to the thread. The thread's handler writes
+ * the response into the slot, which is never unmapped. So no handler can write to wrong memory,
+ * whatever has ended meanwhile: a late handler finds memory that still belongs to the slot, and a
+ * request that is newer than the one that was sent, or that already has its response. Requests are
+ * sent under a lock, one round after the other.
  *
- * A thread that blocks the signal is not sent any: the signal would stay queued, and the caller
- * would wait for nothing. The C library blocks all signals for moments: so such a thread is looked
- * at twice. A thread that blocks the signal right after the look has that one signal waiting, and
- * is sent no other.
+ * A thread that blocks the signal is not sent any: the signal would stay queued, and the caller would
+ * wait in vain. The C library blocks all signals for moments, so such a thread is checked twice. A
+ * thread that blocks the signal directly after the check has that one signal pending, and is sent no
+ * other.
  */
 #include "timers/stacks.h"
 
@@ -49,8 +49,8 @@ struct request {
 
 /* --- sending -------------------------------------------------------------------------- */
 
-/* Whether the thread blocks the signal, as far as the kernel says. In queryprof's handler nearly all signals
- * are blocked, as they are in many a worker, which blocks them when it begins. */
+/* Whether the thread blocks the signal, as far as the kernel tells. In queryprof's handler nearly
+ * all signals are blocked, as in many a worker, which blocks them when it begins. */
 static bool is_blocked(const struct request *request, int number)
 {
 	static const char name[] = "\nSigBlk:";
@@ -97,7 +97,7 @@ static bool send_unless_exec(const struct request *request, int number)
 	return sent;
 }
 
-/* Unless it was sent already. False: the thread blocks the signal. */
+/* Unless it was already sent. False: the thread blocks the signal. */
 static bool send_request(struct request *request)
 {
 	struct thread_response *response = &request->slot->response;

@@ -10,8 +10,8 @@
 
 #include "wire/record.h"
 
-/* The stack of a thread. A thread that has the signal blocked, cannot be sent it or did not
- * respond in time has no stack: `depth` is 0. */
+/* The stack of a thread. A thread that blocks the signal, cannot be sent it or did not respond in
+ * time has no stack: `depth` is 0. */
 struct thread_stack {
 	uint32_t thread_id;
 	struct query_key query; /* that ran, 0: none */
@@ -21,11 +21,11 @@ struct thread_stack {
 	const uint64_t *addresses; /* valid during the call, leaf first */
 };
 
-/* Sends a request to every thread that has a slot, the calling one included, and calls `each` for
- * those that are still there in the end; waits at most `timeout_ms` for all of them
- * together, and for other callers before it. Each thread gets one signal at most, and
- * system calls that a signal interrupts although SA_RESTART is set end early. Any
- * thread, outside the handler; `each` must not call this. */
+/* Sends a request to every thread that has a slot, including the calling one, and calls `each` for
+ * those that still exist in the end; waits at most `timeout_ms` for all of them together, and for
+ * other callers before it. Each thread gets at most one signal, and system calls that a signal
+ * interrupts in spite of SA_RESTART end early. Any thread, outside the handler; `each` must not
+ * call this. */
 void sampler_stacks(uint64_t timeout_ms, void (*each)(void *context, const struct thread_stack *stack),
                     void *context);
 

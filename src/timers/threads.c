@@ -2,10 +2,10 @@
 /*
  * Which thread has which slot, from its first query to its end.
  *
- * A slot goes back when the destructor of a thread-specific key runs. A later
- * destructor may run a query again: the thread then gets a slot once more. Slots that no
- * destructor frees (of a thread that left by the bare system call, or in its last
- * round of destructors) are found by sampler_reap().
+ * A slot is released when the destructor of a thread-specific key runs. A later destructor may run a
+ * query again: the thread then gets a slot once more. Slots that no destructor releases (of a thread
+ * that ended by the bare system call, or in its last round of destructors) are found by
+ * sampler_reap().
  */
 #include "timers/threads.h"
 
@@ -30,7 +30,7 @@
 
 #define NAME_INTERVAL_NS NS_PER_S
 
-/* Threads that are looked at for whether they are still there, at once. */
+/* How many threads are checked for existence in one step. */
 #define REAP_MOST 1024u
 #define REAP_INTERVAL_NS NS_PER_S
 
@@ -65,8 +65,8 @@ static bool disown(struct thread *slot, uint32_t owner)
 
 /* --- a thread comes ----------------------------------------------------------------- */
 
-/* Without a limit (ulimit -s unlimited) the main thread's stack may grow down to the heap, which grows up:
- * coroutines whose stacks are there would seem to run on the thread's own. */
+/* Without a limit (ulimit -s unlimited) the main thread's stack may grow down to the heap, which
+ * grows up: coroutines whose stacks are there would seem to run on the thread's own. */
 #define STACK_MOST ((size_t)64 << 30)
 
 /* The thread's stack, or no bounds. The main thread's lower end is where its stack
@@ -113,7 +113,7 @@ static void forget_cpu_clock(struct thread *thread)
 static void fill_slot(struct thread *slot)
 {
 	slot->id = sys_gettid();
-	/* Relaxed: a request to the thread that had the slot may read it. */
+	/* Relaxed: a request to the slot's previous thread may read it. */
 	__atomic_store_n(&slot->began_blocked, is_signal_blocked(), __ATOMIC_RELAXED);
 	slot->context_at = 0;
 	slot->stack = find_stack();
@@ -139,13 +139,13 @@ static void fill_slot(struct thread *slot)
 	/* The old thread's frames: its stack may be gone, or another thread's. The rest is memory that a
 	 * thread with short stacks never touches. */
 	memset(thread_memo(slot), 0, unwind_memo_head_bytes);
-	if (slot->random == 0) /* else it goes on with the numbers of the thread before */
+	if (slot->random == 0) /* otherwise it continues with the numbers of the previous thread */
 		random_seed(slot);
 	/* Release: sampler_reap() on another thread reads the slot through it. */
 	__atomic_store_n(&slot->owner, slot->id, __ATOMIC_RELEASE);
 }
 
-/* Threads come seldom enough. */
+/* New threads are rare enough. */
 static void reap_at_times(void)
 {
 	static uint64_t reaped_ns; /* atomic */
@@ -171,7 +171,7 @@ static struct thread *register_thread(void)
 	counter_add(SAMPLER_THREADS, 1);
 	reap_at_times();
 	if (thread_current != NULL) {
-		/* A handler of the host's ran a query meanwhile: the thread has one. */
+		/* A handler of the host ran a query meanwhile: the thread has one. */
 		if (disown(slot, slot->id))
 			free_slot(slot);
 		return thread_current;
@@ -180,7 +180,7 @@ static struct thread *register_thread(void)
 	thread_current = slot;
 	/* When it fails (no key, no memory) the slot is reaped. */
 	pthread_setspecific(key, slot);
-	/* Counted, not changed: the mask is the host's. */
+	/* Counted, not changed, because the mask belongs to the host. */
 	counter_add(SAMPLER_THREADS_BLOCKED, slot->began_blocked);
 	threads_publish_name(slot);
 	if (sampler_counter(SAMPLER_THREADS) > 1 && __atomic_load_n(&notify_company, __ATOMIC_ACQUIRE))

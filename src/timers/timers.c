@@ -2,9 +2,9 @@
 /*
  * The kernel's timers: made when a thread first needs one, deleted with it.
  *
- * wire/timer_grid.h says how they are armed and why. The kernel refuses a timer when the user
- * has too many pending signals (RLIMIT_SIGPENDING): this is counted, the thread has no samples,
- * and it tries again after a pause that doubles, as a try costs a system call.
+ * wire/timer_grid.h explains how they are armed and why. The kernel refuses a timer if the user has
+ * too many pending signals (RLIMIT_SIGPENDING): this is counted, the thread has no samples, and it
+ * tries again after a pause that doubles, because an attempt costs a system call.
  */
 #include <errno.h>
 #include <signal.h>
@@ -27,9 +27,9 @@
 #define RETRY_FIRST_NS NS_PER_S
 #define RETRY_LAST_NS (64 * NS_PER_S)
 
-/* The process whose timers the slots name. A child that was made without fork()'s
- * hooks (clone, _Fork) has none of them, and the same numbers may be timers of its
- * own: it gets no samples. */
+/* The process that owns the timers in the slots. A child that was made without fork()'s hooks
+ * (clone, _Fork) has none of them, and the same numbers may be timers of its own: it gets no
+ * samples. */
 static pid_t process;
 
 void timers_init(void)
@@ -101,7 +101,7 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 {
 	struct thread_timer *timer = &thread->timers[clock];
 
-	/* A signal that comes meanwhile stands for nothing. */
+	/* A signal that comes meanwhile represents nothing. */
 	if (TIMER_GET(timer, armed))
 		timer_disarm(timer);
 	TIMER_SET(timer, period_ns, 0);
@@ -112,7 +112,7 @@ static void choose_grid(struct thread *thread, enum timer_clock clock, uint64_t 
 	TIMER_SET(timer, slowed, 0);
 	timer->behind = timer->in_time = 0;
 	timer->cell_ns = timer->whole ? 0 : now;
-	/* The first tick stands for a tick's length before it. */
+	/* The first tick represents a tick's length before it. */
 	if (clock == TIMER_CPU && !timer->repeats)
 		timer->cell_ns -= timer_tick_ns;
 	TIMER_SET(timer, grid_ns, timer->cell_ns + 1 + random_next(thread) % (period_ns * timer_step(timer)));
@@ -183,7 +183,7 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 			choose_grid(thread, clock, period_ns, now);
 		else if (!TIMER_GET(timer, armed) && clock == TIMER_REAL && !timer_goes_on(timer, clock))
 			timer_pass(timer, now, timer_stretch_of(timer, clock));
-		/* Not there any more: a timer_delete() of the host took the wrong one. */
+		/* It no longer exists: a timer_delete() of the host took the wrong one. */
 		if (set_timer(timer, clock, now) != 0) {
 			note_refusal(thread, errno, clock_ns(CLOCK_MONOTONIC_COARSE));
 			timers_delete(thread);
@@ -233,7 +233,7 @@ void sampler_rest(struct thread *thread)
 	struct thread_timer *timer = &thread->timers[TIMER_REAL];
 	int saved_errno = errno;
 
-	/* A thread's CPU clock stands still while it waits. */
+	/* A thread's CPU clock does not advance while it waits. */
 	if (!TIMER_GET(timer, armed) || !timers_in_process())
 		return;
 	/* The signal of one that has fired by now is delivered before this returns. */
@@ -248,7 +248,7 @@ void timers_forget(struct thread *thread)
 		if (timer_exists(timer))
 			counter_add(SAMPLER_TIMERS, -1);
 		/* First, so that a late signal finds a timer that it cannot touch. Relaxed: the
-		 * handler is this thread's, and nothing goes with it. */
+		 * handler belongs to this thread, and nothing else depends on it. */
 		__atomic_store_n(&timer->kernel, 0, __ATOMIC_RELAXED);
 		timer_mark_disarmed(timer);
 	}

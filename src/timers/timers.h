@@ -17,8 +17,8 @@
 #define PERIOD_MIN_NS 10000ull /* 10 us */
 #define PERIOD_MAX_NS 3600000000000ull
 
-/* Whether a signal that the calling thread took by waiting for it (sigwaitinfo) is a
- * timer's; then that timer is stopped, or taking it would have made it go on. */
+/* Whether a signal that the calling thread took by waiting for it (sigwaitinfo) belongs to a
+ * timer; then that timer is stopped, because taking it would have made it continue. */
 bool sampler_acquired_signal(const siginfo_t *info);
 
 /* The calling thread, on which no query runs, is about to wait: its timer of real time is
@@ -46,18 +46,18 @@ void timers_delete(struct thread *thread);
  * blocked. */
 void timers_stop(struct thread *thread);
 
-/* Whether the calling thread blocks the signal. A timer would then fire into the host's hands
- * when the host waits for signals, and go on with each that it takes. */
+/* Whether the calling thread blocks the signal. A timer's signal would then be delivered to the
+ * host when it waits for signals, and continue with each that it takes. */
 bool timers_are_blocked(int number);
 
 /* Whether this is the process whose timers the slots name: not a child that was made
  * without fork()'s hooks. */
 bool timers_in_process(void);
 
-/* The kernel has none of the timers any more (a forked child). */
+/* The kernel no longer has any of the timers (a forked child). */
 void timers_forget(struct thread *thread);
 
-/* The signal that the timer sends, 0: there is no timer. */
+/* The timer's signal, 0: there is no timer. */
 static inline int timer_signal(const struct thread_timer *timer)
 {
 	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
@@ -70,7 +70,7 @@ static inline void timers_follow(struct thread *thread, const struct query_tag *
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
 		const struct thread_timer *timer = &thread->timers[clock];
 		uint64_t period_ns = tag->period_ns[clock];
-		/* Relaxed: a signal that moves right now is looked at by timers_arm(). */
+		/* Relaxed: timers_arm() checks a signal that moves right now. */
 		if (period_ns != 0 &&
 		    !(TIMER_GET(timer, armed) && timer->period_ns == period_ns &&
 		      timer_signal(timer) == __atomic_load_n(&sampler_signal_number, __ATOMIC_RELAXED)))
