@@ -8,7 +8,7 @@
 
 #include "base/bounded_wait.h"
 
-/* The kernel requires a registration first. Where it has no such call there is no user. */
+/* The kernel requires a registration first. If it lacks the call, there is no user. */
 static bool can_bar(void)
 {
 	static int known; /* atomic; 0: not yet, 1, -1: no */
@@ -50,7 +50,7 @@ void biased_lock_revoke(struct biased_lock *bias)
 
 	if (biased_lock_is_revoked(bias))
 		return;
-	/* Two may do this at once. */
+	/* Two threads may do this at the same time. */
 	__atomic_store_n(&bias->user, BIAS_SHARING, __ATOMIC_SEQ_CST);
 	biased_lock_barrier();
 	wait = bounded_wait_begin(&for_user);

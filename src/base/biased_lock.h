@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An object that only one thread has used so far is that thread's, and what the thread does to it between
- * biased_lock_acquire() and biased_lock_release() costs it no atomic operation. The first other thread makes
- * it shared, for good: that thread publishes it, has every processor pass a barrier, and waits until the user
- * is outside. So either the user sees that the thing is shared, or it is waited for. In between nothing may
- * wait for another thread.
+ * An object that only one thread has used so far belongs to that thread, which uses it between
+ * biased_lock_acquire() and biased_lock_release() without an atomic operation. The first other thread
+ * makes it shared permanently: that thread publishes it, makes every processor pass a barrier, and
+ * waits until the user is outside. So either the user sees that the object is shared, or the other
+ * thread waits for it. In between nothing may wait for another thread.
  */
 #ifndef QUERYPROF_BASE_BIASED_LOCK_H
 #define QUERYPROF_BASE_BIASED_LOCK_H
@@ -40,7 +40,7 @@ static inline bool biased_lock_acquire(struct biased_lock *bias, uint32_t thread
 	return biased_lock_acquire_slowly(bias, thread);
 }
 
-/* The same, of a thread that is the user already. False: it is not. `thread`: not 0. */
+/* The same for a thread that is already the user. False: it is not. `thread`: not 0. */
 static inline bool biased_lock_reacquire(struct biased_lock *bias, uint32_t thread)
 {
 	/* As above. */
@@ -56,7 +56,7 @@ static inline bool biased_lock_reacquire(struct biased_lock *bias, uint32_t thre
 
 static inline void biased_lock_release(struct biased_lock *bias)
 {
-	/* Release: the thread that waits sees what was done. */
+	/* Release: the waiting thread sees the user's work. */
 	__atomic_store_n(&bias->is_inside, false, __ATOMIC_RELEASE);
 }
 
@@ -69,7 +69,7 @@ static inline bool biased_lock_is_revoked(const struct biased_lock *bias)
 	return __atomic_load_n(&bias->user, __ATOMIC_ACQUIRE) == BIAS_SHARED;
 }
 
-/* Every thread of the process passes a full barrier. False: the kernel has no such call, and
+/* Every thread of the process passes a full barrier. False: the kernel lacks the call, and
  * everything is shared. */
 bool biased_lock_barrier(void);
 

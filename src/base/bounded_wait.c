@@ -6,14 +6,14 @@
 
 #include "base/futex.h"
 
-/* What a return from the kernel is counted for, at least: a wake-up takes as long, and a yield is quicker. If
- * the clock has not moved meanwhile it does not count the time, and signals may come every ms. */
+/* The minimum time counted for a return from the kernel: a wake-up takes as long, and a yield is
+ * quicker. A clock that has not moved does not count the time, and signals may come every ms. */
 #define RETURN_NS 1000
 #define YIELD_NS 200
 #define RETURN_UNSEEN_NS 1000000
 #define NAP_UNSEEN_NS 50000
 
-/* The linker names the ends of a section. Weak: a program may have no wait at all. */
+/* The linker names the ends of a section. Weak, because a program may have no wait at all. */
 extern const struct bounded_wait_kind *const __start_queryprof_bounded_waits[]
 	__attribute__((weak, visibility("hidden")));
 extern const struct bounded_wait_kind *const __stop_queryprof_bounded_waits[]
@@ -47,7 +47,7 @@ uint64_t bounded_wait_left(const struct bounded_wait *wait)
 	if (wait->limit_ns == BOUND_NONE)
 		return BOUND_NONE;
 	by_clock = (int64_t)(clock_ns(CLOCK_MONOTONIC) - wait->start_ns);
-	/* A clock that has gone backwards says nothing. */
+	/* A clock that has gone backwards is meaningless. */
 	if (by_clock > 0 && (uint64_t)by_clock > passed)
 		passed = (uint64_t)by_clock;
 	return passed < wait->limit_ns ? wait->limit_ns - passed : 0;

@@ -53,13 +53,13 @@ struct bounded_wait bounded_wait_begin(const struct bounded_wait_kind *kind);
 /* With a shorter limit. */
 struct bounded_wait bounded_wait_begin_within(const struct bounded_wait_kind *kind, uint64_t ns);
 
-/* What is left of the limit. */
+/* The rest of the limit. */
 uint64_t bounded_wait_left(const struct bounded_wait *wait);
 
-/* Sleeps while *word is `expected`, at most `most_ns` and what is left. False: that time is over, or was. */
+/* Sleeps while *word is `expected`, at most `most_ns` and the rest of the limit. False: that time is over. */
 bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expected, uint64_t most_ns);
 
-/* Sleeps for `ns` at most, 0: gives the processor up. False: the limit is over, and it has not slept. */
+/* Sleeps for at most `ns`, 0: yields the processor. False: the limit has passed, and it has not slept. */
 bool bounded_wait_nap(struct bounded_wait *wait, uint64_t ns);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread of the host's may have a pthread_cancel() pending, which ends it at its next cancellation point.
- * That must be one of the host's own: inside of queryprof a wait or an access to a file would be one in a
- * call that is none, and the thread would leave its work half done. Threads that have a lock of the
- * library are not cancelled (base/lock.h); this is for what is done without one.
+ * A thread of the host may have a pthread_cancel() pending, which ends it at its next cancellation
+ * point. That must be one of the host's own: inside queryprof a wait or an access to a file would be
+ * a cancellation point in a call that is not one, and the thread would leave its work half done.
+ * Threads that hold a lock of the library are not cancelled (base/lock.h); this is for work without
+ * one.
  */
 #ifndef QUERYPROF_BASE_CANCEL_H
 #define QUERYPROF_BASE_CANCEL_H

@@ -15,7 +15,7 @@
 clock_function *clock_in_vdso;
 DEFINE_ADDRESS_OF_RECORDER(clock_function *, clock_in_vdso)
 
-/* Before other constructors, and before main(). A name stands in the vdso once, with one version. */
+/* Before other constructors, and before main(). A name occurs in the vdso once, with one version. */
 __attribute__((constructor(101))) static void find_in_vdso(void)
 {
 	const uintptr_t file = getauxval(AT_SYSINFO_EHDR);

@@ -2,9 +2,9 @@
 /*
  * Times of the kernel's clocks as nanoseconds. Async-signal-safe; errno is kept.
  *
- * libc's clock_gettime() is not called: a host may have loaded one of its own before libc's (libfaketime),
- * whose times are not the kernel's, and which may take a lock that the thread has. What is read here and what
- * the kernel waits for are the same clock, also in a time namespace.
+ * libc's clock_gettime() is not called, because a host may have loaded one of its own before libc's
+ * (libfaketime), whose times are not the kernel's, and which may take a lock that the thread holds.
+ * The clock read here is the one by which the kernel waits, also in a time namespace.
  */
 #ifndef QUERYPROF_BASE_CLOCK_H
 #define QUERYPROF_BASE_CLOCK_H
@@ -31,9 +31,9 @@ static inline uint64_t ns_of_timespec(struct timespec time)
 	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-/* The function of the vdso, which the kernel maps into each process; it makes the system call for clocks that
- * it cannot read itself. 0 or -errno. NULL: there is no vdso (valgrind hides it), or it was not looked for
- * yet. Tests put other clocks here. */
+/* The function of the vdso, which the kernel maps into each process; it makes the system call for
+ * clocks that it cannot read itself. 0 or -errno. NULL: there is no vdso (valgrind hides it), or
+ * it was not searched yet. Tests replace it by other clocks. */
 typedef int clock_function(clockid_t clock, struct timespec *now);
 ADDRESS_OF_RECORDER(clock_function *, clock_in_vdso);
 #ifdef QUERYPROF_REST
@@ -82,9 +82,9 @@ static inline clockid_t clock_of_thread(uint32_t thread_id)
 #define OFFSET_AGREE_NS 100
 #define OFFSET_READINGS 8
 
-/* CLOCK_REALTIME - CLOCK_MONOTONIC; `before`: what it was the last time, 0: not known. A thread may
- * lose its processor between the two clocks: a reading that does not agree with the one before it
- * is repeated. */
+/* CLOCK_REALTIME - CLOCK_MONOTONIC; `before`: the previous value, 0: not known. A thread may lose
+ * its processor between the two clocks, so a reading that does not agree with the previous one is
+ * repeated. */
 static inline uint64_t clock_offset_ns(uint64_t before)
 {
 	uint64_t offset = before;

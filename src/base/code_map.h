@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mapped executable code, as the unwinder sees it inside the signal handler: an
- * immutable table sorted by address. src/modules replaces the whole table and publishes it
- * with one pointer store.
+ * The mapped executable code, for the unwinder inside the signal handler: an immutable table sorted
+ * by address. src/modules replaces the whole table and publishes it with one pointer store.
  *
- * Every sample carries its map's `generation`, so the flusher resolves an address with the
- * right map. Rules live as long as the code for which they were made: maps that differ only
- * by loaded objects share one rule cache; when an object is unloaded, `epoch` moves on and
- * an empty cache takes its place.
+ * Every sample carries its map's `generation`, so the flusher resolves an address with the right map.
+ * Rules exist as long as the code for which they were made: maps that differ only by loaded objects
+ * share one rule cache; when an object is unloaded, `epoch` advances and an empty cache replaces it.
  *
- * Between a dlclose and the next map, the rules of the unloaded object are still cached, and
- * a dlopen may map other code at its addresses. So a map also has words of the loader's
- * memory that change with every loaded and unloaded object (modules/watch.c finds them).
- * The handler compares them before it uses the map; after a change it trusts neither the map
- * nor its rules. New code runs only after the loader has counted its object, so the handler
- * never uses a rule for code that took another object's address.
+ * Between a dlclose and the next map, the rules of the unloaded object are still cached, and a dlopen
+ * may map other code at its addresses. So a map also has words of the loader's memory that change
+ * with every loaded and unloaded object (modules/watch.c finds them). The handler compares them
+ * before it uses the map; after a change it trusts neither the map nor its rules. New code runs only
+ * after the loader has counted its object, so the handler never uses a rule for code that took
+ * another object's address.
  */
 #ifndef QUERYPROF_BASE_CODE_MAP_H
 #define QUERYPROF_BASE_CODE_MAP_H
@@ -30,8 +28,8 @@ struct code_range {
 	uintptr_t eh_frame_hdr;       /* address of .eh_frame_hdr, 0: none */
 	uintptr_t eh_frame_hdr_end;   /* its end */
 	uintptr_t cfi_start, cfi_end; /* readable memory around it: bounds for CFI reads */
-	uintptr_t image_start;        /* where the object begins */
-	bool is_made;                 /* no object: the loader does not know it */
+	uintptr_t image_start;        /* the beginning of the object */
+	bool is_made;                 /* no object: the loader does not list it */
 };
 
 /* A word of the loader's memory, and its value when the map was made. */
@@ -59,8 +57,8 @@ static inline bool code_map_moved(const struct code_map *map)
 {
 	uint64_t differs = 0;
 
-	/* Relaxed: a thread that runs new code has synchronized with the thread that
-	 * loaded it, and so sees the loader's count as well. */
+	/* Relaxed: a thread that runs new code has synchronized with the thread that loaded it,
+	 * and so also sees the loader's count. */
 	for (uint32_t i = 0; i < map->watches; i++)
 		differs |= __atomic_load_n(map->watch[i].word, __ATOMIC_RELAXED) ^ map->watch[i].value;
 	return differs != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread has memory for its sentence from its first error on. The sentence itself would take most of what
- * the loader has left for the thread-locals of libraries that come late.
+ * A thread gets memory for its sentence at its first error. A thread-local sentence would take most
+ * of the space that the loader reserves for the thread-locals of libraries that are loaded later.
  */
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sentence behind a QP_ code, kept for the calling thread (qp_error()).
+ * The sentence for a QP_ code, kept for the calling thread (qp_error()).
  */
 #ifndef QUERYPROF_BASE_ERROR_H
 #define QUERYPROF_BASE_ERROR_H

@@ -67,8 +67,9 @@ static bool is_invariant(void)
 #define QUERYPROF_TEST_SOURCES "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 #endif
 
-/* Whether the kernel could go by the counter itself, too: one that it has seen stray, or that cores do
- * not share, is not in its list. Where it shows none, that the counter is invariant must do. */
+/* Whether the kernel could use the counter itself: it removes a counter from its list if it has
+ * drifted, or if cores do not share it. If there is no list, it must suffice that the counter is
+ * invariant. */
 static bool is_trusted(void)
 {
 	char list[256], *rest = list, *name;
@@ -87,7 +88,7 @@ static bool is_trusted(void)
 	return is_listed;
 }
 
-/* Both of one moment. False: the thread was interrupted between the two, each time. */
+/* Both at the same moment. False: the thread was interrupted between the two, each time. */
 static bool read_both(struct fast_clock *best)
 {
 	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
@@ -113,7 +114,7 @@ static void use(uint64_t scale, bool is_rough)
 {
 	__atomic_store_n(&fast_clock_reach, ((is_rough ? REACH_NS / ROUGH : REACH_NS) << 32) / scale,
 	                 __ATOMIC_RELAXED);
-	/* Release: the reach first. A thread that sees the old one compares at once. */
+	/* Release: the reach first. A thread that sees the old one compares immediately. */
 	__atomic_store_n(&fast_clock_scale, scale, __ATOMIC_RELEASE);
 	__atomic_store_n(&state, is_rough ? ROUGHLY : USED, __ATOMIC_RELEASE);
 }
@@ -127,7 +128,7 @@ static bool can_calibrate(enum state from, uint64_t ns, uint32_t core)
 	       core == __atomic_load_n(&first.core, __ATOMIC_RELAXED);
 }
 
-/* A later reading has a longer way to go by, but 2^32 ns; and no thread may come to that core. */
+/* A later reading has a longer interval, but at most 2^32 ns; and maybe no thread comes to that core. */
 static bool is_late(uint64_t ns, uint32_t core)
 {
 	uint64_t passed = ns - __atomic_load_n(&first.ns, __ATOMIC_RELAXED);
@@ -186,7 +187,7 @@ static void go_on(enum state from, const struct fast_clock *now)
 		__atomic_store_n(&state, from, __ATOMIC_RELEASE);
 }
 
-/* Whether the counter has kept pace since the thread's last reading, of late. Times that were returned may
+/* Whether the counter has recently kept pace since the thread's last reading. Returned times may
  * have been ahead of the kernel's clock, which is the reading then: less than nothing has passed. */
 static bool is_astray(const struct fast_clock *before, const struct fast_clock *now)
 {

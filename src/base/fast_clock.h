@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CLOCK_MONOTONIC for code that reads it at both ends of every call: from the processor's
- * counter where that is invariant and the kernel trusts it, at half the price of the kernel's way.
+ * CLOCK_MONOTONIC for code that reads it at both ends of every call: from the processor's counter if
+ * that is invariant and the kernel trusts it, at half the cost of the kernel's way.
  *
- * The counter is compared with the kernel's clock once a millisecond, so its rate need not be
- * known better than to some millionths; that is measured over the process's first 20 ms. In
- * the first two of them the kernel's clock is read, then the two are compared ten times as often. A
- * counter that goes astray (a virtual machine that moved) is not used any more.
+ * The counter is compared with the kernel's clock once a millisecond, so its rate need only be known
+ * to some millionths; that is measured over the process's first 20 ms. In the first two of them the
+ * kernel's clock is used, then the two are compared ten times as often. A counter that drifts (a
+ * virtual machine that moved) is no longer used.
  *
- * The counters of two cores need not agree: a comparison is good on its core only, and a thread
- * that has moved compares again. Which core it is on the kernel writes into the thread's area for
- * restartable sequences (rseq); without that, a thread that has moved is wrong by what the cores
- * differ, for a millisecond at most. Async-signal-safe.
+ * The counters of two cores need not agree: a comparison is valid only on its core, and a thread that
+ * has moved compares again. The kernel writes the core's number into the thread's area for
+ * restartable sequences (rseq); without that, a thread that has moved is wrong by the difference
+ * between the cores, for at most a millisecond. Async-signal-safe.
  */
 #ifndef QUERYPROF_BASE_FAST_CLOCK_H
 #define QUERYPROF_BASE_FAST_CLOCK_H
@@ -31,9 +31,10 @@ struct fast_clock {
 	uint32_t core;
 };
 
-/* ns of a tick, times 2^32; 0: the counter is not used. Atomic, as are the next: the ticks for
- * which a reading of both is good; and where the core's number is, from the thread pointer. At 0
- * there is something else, which never changes: without rseq all is one core. */
+/* ns per tick, times 2^32; 0: the counter is not used. Atomic, like the next: the number of ticks
+ * for which a reading of both is valid; and the offset of the core's number from the thread
+ * pointer. At 0 there is something else, which never changes, so without rseq all cores count as
+ * one. */
 extern uint64_t fast_clock_scale __attribute__((visibility("hidden")));
 extern uint64_t fast_clock_reach __attribute__((visibility("hidden")));
 extern ptrdiff_t fast_clock_core_at __attribute__((visibility("hidden")));
@@ -87,7 +88,7 @@ COLD_PATH uint64_t fast_clock_compare(struct fast_clock *clock);
 /* The time now. It never goes back on one thread. */
 static inline uint64_t fast_clock_ns(struct fast_clock *clock)
 {
-	/* Relaxed: a scale is as good as the one before. */
+	/* Relaxed: an old scale is as good as a new one. */
 	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED), ticks;
 
 	if (__builtin_expect(!scale || fast_clock_core() != clock->core, 0))
@@ -101,8 +102,8 @@ static inline uint64_t fast_clock_ns(struct fast_clock *clock)
 	return clock->newest = clock->ns + (ticks * scale >> 32);
 }
 
-/* A moment, for what passes from it on: the counter's value and scale; at scale 0, CLOCK_MONOTONIC. Half
- * the price of the time. */
+/* A moment, to measure the time since it: the counter's value and scale; with scale 0,
+ * CLOCK_MONOTONIC. Half the cost of the time. */
 struct fast_moment {
 	uint64_t at, scale;
 };
@@ -118,8 +119,8 @@ static inline __attribute__((always_inline)) struct fast_moment fast_clock_momen
 	return (struct fast_moment){ fast_clock_ticks(), scale };
 }
 
-/* The counter's ticks since then; UINT64_MAX where it is not used, and nearly that
- * where the counter is another core's and is behind. */
+/* The counter's ticks since then; UINT64_MAX if it is not used, and nearly that if the counter
+ * belongs to another core and is behind. */
 static inline __attribute__((always_inline)) uint64_t fast_clock_passed(struct fast_moment from)
 {
 	return __builtin_expect(from.scale != 0, 1) ? fast_clock_ticks() - from.at : UINT64_MAX;

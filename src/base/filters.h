@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many seccomp filters a thread has. A filter that is there already cannot be read. One that `queryprof
- * record` has itself, as in a container, lets its calls pass; one that came later, and was not evaluated
- * (hook/confine.h), may answer any call by killing the process.
+ * The number of a thread's seccomp filters. An existing filter cannot be read. One that `queryprof
+ * record` itself has, as in a container, allows its calls; one that came later, and was not evaluated
+ * (hook/confine.h), may kill the process at any call.
  *
  * They are counted by calls that a program makes to load a library: to open, read and close a file.
  */
@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-/* The number of the command's own, in the environment of what it starts. */
+/* The number of the command's own filters, in the environment of the programs that it starts. */
 #define FILTERS_VARIABLE "QUERYPROF_RECORD_FILTERS"
 
 #define FILTERS_UNSEEN                                                                                       \

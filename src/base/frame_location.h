@@ -13,8 +13,8 @@ struct unwind_stack {
 	uintptr_t start, end;
 };
 
-/* Where a frame has its return address: behind the saved frame pointer, on x86-64 as
- * on aarch64. The frame may be gone, and what AddressSanitizer guards may lie there now. */
+/* The place of a frame's return address: after the saved frame pointer, on x86-64 as on aarch64.
+ * The frame may no longer exist, and memory that AddressSanitizer guards may be there now. */
 __attribute__((no_sanitize("address"))) static inline uintptr_t frame_return_address(uintptr_t frame)
 {
 	return ((const volatile uintptr_t *)frame)[1];
@@ -22,7 +22,7 @@ __attribute__((no_sanitize("address"))) static inline uintptr_t frame_return_add
 
 enum frame_location {
 	FRAME_AROUND,    /* the code runs inside the frame */
-	FRAME_LEFT,      /* the frame is gone: a longjmp left it */
+	FRAME_LEFT,      /* the frame no longer exists: a longjmp left it */
 	FRAME_ELSEWHERE, /* the frame is on another stack */
 };
 
@@ -31,9 +31,9 @@ enum frame_location {
  * query of one fiber was a part of its neighbour's. */
 #define COROUTINE_STACK_BYTES ((uintptr_t)512 << 10)
 
-/* Where `frame` is for code whose stack ends at `sp`. `return_address` is what the frame had
- * as its return address when it was made: another value shows that it was left and written
- * over. Only the thread's own stack is read, as another one may have been unmapped. */
+/* The location of `frame` for code whose stack ends at `sp`. `return_address` is the frame's
+ * return address when it was made: another value shows that it was left and overwritten. Only the
+ * thread's own stack is read, because another one may have been unmapped. */
 static inline enum frame_location frame_location(uintptr_t frame, uintptr_t return_address,
                                                  const struct unwind_stack *stack, uintptr_t sp)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that a forked child has no more use for. Until its fork handlers are through it must not call
- * the allocator: one that does not look after its locks at a fork (AddressSanitizer's, a host's own)
- * may have had another thread inside, which the child has not, and the child would wait for ever.
+ * Memory that a forked child no longer needs. Until its fork handlers have finished it must not call
+ * the allocator: in one that does not handle its locks at a fork (AddressSanitizer's, a host's own)
+ * another thread may have been inside, which does not exist in the child, and the child would wait
+ * forever.
  */
 #ifndef QUERYPROF_BASE_FREE_LATER_H
 #define QUERYPROF_BASE_FREE_LATER_H

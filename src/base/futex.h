@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for a word in memory, within one process, by the bare system call: libc has no function for it, and
- * no library of the host's can replace it. Async-signal-safe; errno is kept.
+ * Waiting for a word in memory, within one process, by the bare system call: libc has no function for
+ * it, and no library of the host can replace it. Async-signal-safe; errno is kept.
  *
  * Only base/bounded_wait.c and base/lock.c wait: each wait has a limit, or a thread that ends it.
  */

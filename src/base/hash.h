@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hashing of short byte strings and word arrays to 128 bits, for the tables that
- * know what is already in the file.
+ * Hashing of short byte strings and word arrays to 128 bits, for the tables of rows that are already
+ * in the file.
  *
- * 128 bits, so that equal hashes can be taken for equal keys: with a million keys
- * the chance of one mistake is about 10^-27, and no copy of a stack or a text need
- * be kept in memory. An attacker gains nothing by making two stacks collide, so a keyless
- * hash will do. The file stores the first half of some hashes, as a look-up key that is
- * always checked against the whole value.
+ * With 128 bits, equal hashes can be treated as equal keys: with a million keys the probability of
+ * one mistake is about 10^-27, and no copy of a stack or a text must be kept in memory. An attacker
+ * gains nothing by making two stacks collide, so a keyless hash suffices. The file stores the first
+ * half of some hashes, as a look-up key that is always checked against the whole value.
  */
 #ifndef QUERYPROF_BASE_HASH_H
 #define QUERYPROF_BASE_HASH_H
@@ -30,8 +29,8 @@ static inline uint64_t hash_fold(uint64_t a, uint64_t b)
 
 static inline void hash_word(struct hash *hash, uint64_t word)
 {
-	/* Two chains that do not wait for each other. A product with zero loses what
-	 * came before, so the state goes in on both sides. */
+	/* Two chains that do not wait for each other. A product with zero loses the earlier input,
+	 * so the state enters on both sides. */
 	hash->first = hash_fold(hash->first ^ word, 0x9e3779b97f4a7c15ull) + (hash->first << 1);
 	hash->second = hash_fold(hash->second + word, 0xd6e8feb86659fd93ull) ^ (hash->second >> 3);
 }

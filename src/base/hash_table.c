@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open addressing with linear probing, at most half full. Nothing is ever deleted
- * alone, so there are no tombstones.
+ * Open addressing with linear probing, at most half full. Entries are never deleted individually, so
+ * there are no tombstones.
  */
 #include "base/hash_table.h"
 

@@ -24,11 +24,11 @@ struct hash_table {
 		.entry_size = sizeof(type), .limit = (most)                                                  \
 	}
 
-/* The entry, NULL when there is none. */
+/* The entry, NULL if there is none. */
 void *hash_table_find(const struct hash_table *table, struct hash key);
 
-/* A new entry, zero but for its key, which must not be in the table. NULL: no
- * memory. Pointers to other entries are no longer valid. */
+/* A new entry, zero except its key, which must not be in the table. NULL: out of memory.
+ * Invalidates pointers to other entries. */
 void *hash_table_add(struct hash_table *table, struct hash key);
 
 void hash_table_clear(struct hash_table *table); /* keeps the memory */

@@ -20,14 +20,14 @@ struct index {
 	struct hash_table table;
 };
 
-/* The key's number, INDEX_NONE when it has none. */
+/* The key's number, INDEX_NONE if it has none. */
 uint32_t index_find(const struct index *index, struct hash key);
 
-/* Gives a key that has no number the next one. INDEX_NONE: no memory. */
+/* Gives a key without a number the next one. INDEX_NONE: out of memory. */
 uint32_t index_add(struct index *index, struct hash key);
 
-/* The key's item in the vector, which has one for each number: a zeroed one when the key is
- * new. NULL: no memory. */
+/* The key's item in the vector, which has one for each number: a zeroed one if the key is new.
+ * NULL: out of memory. */
 #define index_item(index, key, vector)                                                                       \
 	({                                                                                                   \
 		__typeof__(vector) of_ = (vector);                                                           \

@@ -8,7 +8,7 @@ static uint32_t number_of(struct interner *interner, const char *bytes, size_t s
 {
 	char **text = index_item(&interner->index, hash_bytes(bytes, size), &interner->texts);
 
-	/* NULL also where there was no memory for the copy the time before. */
+	/* Also NULL if there was no memory for the copy the previous time. */
 	if (text && !*text)
 		*text = strndup(bytes, size);
 	return text && *text ? (uint32_t)(text - interner->texts.items) : INTERNER_NO_MEMORY;

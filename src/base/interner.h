@@ -19,7 +19,7 @@ struct interner {
 /* The number of the text, which is copied when it is new; INTERNER_NO_MEMORY. */
 uint32_t interner_number(struct interner *interner, const char *text);
 
-/* The kept copy of these bytes, with a zero behind them; NULL: no memory. */
+/* The kept copy of these bytes, followed by a zero; NULL: out of memory. */
 const char *interner_keep(struct interner *interner, const char *bytes, size_t size);
 
 void interner_free(struct interner *interner);

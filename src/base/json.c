@@ -146,7 +146,7 @@ static char *put_code_point(char *to, unsigned code)
 	return to;
 }
 
-/* From a backslash on; NULL: no escape. Half of a pair, and a zero, is no character. */
+/* From a backslash on; NULL: not an escape. Half of a pair, and a zero, are invalid characters. */
 static char *parse_escape(const char **at, char *to)
 {
 	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";

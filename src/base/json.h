@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON, read and written. A text is written as ASCII controls, quotes and backslashes demand; what a
- * terminal would obey, too, is written as \u…, and a byte that is no UTF-8 as U+FFFD. Texts end in a zero, so
- * a \u0000 is read as U+FFFD.
+ * JSON, read and written. A text is written with the required escapes for ASCII controls, quotes and
+ * backslashes; other characters that a terminal would obey are written as \u…, and a byte that is not
+ * UTF-8 as U+FFFD. Texts end in a zero, so a \u0000 is read as U+FFFD.
  */
 #ifndef QUERYPROF_BASE_JSON_H
 #define QUERYPROF_BASE_JSON_H
@@ -26,11 +26,11 @@ void json_write_made(FILE *out, const char *json, size_t size);
 #define JSON_TEXT_MAX(size) (6 * (size) + 2)
 char *json_put_text(char *to, const char *text, size_t size);
 
-/* What follows skips white space, and moves `at` behind what was taken. False, NULL: it is something else. */
+/* These functions skip white space, and advance `at` past the value. False, NULL: it is something else. */
 bool json_read(const char **at, char c);
 bool json_read_null(const char **at);
 
-/* -2^63 to 2^64 - 1: a negative number is that of the same 64 bits. */
+/* -2^63 to 2^64 - 1: a negative number is the one with the same 64 bits. */
 bool json_read_integer(const char **at, uint64_t *number);
 
 /* The text goes to `*room`, which moves to its end. Room for all strings of a text: its size. */

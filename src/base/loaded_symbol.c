@@ -58,7 +58,7 @@ static bool is_it(const struct loaded_tables *in, const ElfW(Sym) *symbol, const
 	return symbol->st_shndx != SHN_UNDEF && strcmp(in->strings + symbol->st_name, name) == 0;
 }
 
-/* The table's second word is the number of symbols. The few objects that have no other table are small. */
+/* The table's second word is the number of symbols. The few objects without any other table are small. */
 static const ElfW(Sym) *find_one_by_one(const struct loaded_tables *in, const char *name)
 {
 	for (uint32_t i = 1; i < in->sysv_hash[1]; i++)
@@ -67,9 +67,8 @@ static const ElfW(Sym) *find_one_by_one(const struct loaded_tables *in, const ch
 	return NULL;
 }
 
-/* The table: a header of four words, a Bloom filter, the buckets' first symbols, and
- * the hashes in the order of the symbols, the last of a bucket with its lowest bit
- * set. */
+/* The table: a header of four words, a Bloom filter, the buckets' first symbols, and the hashes in
+ * the order of the symbols, the last of a bucket with its lowest bit set. */
 static const ElfW(Sym) *find_symbol(const struct loaded_tables *in, const char *name)
 {
 	const uint32_t buckets = in->hash[0], first = in->hash[1], filters = in->hash[2];
@@ -109,7 +108,7 @@ const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char 
 	return symbol && ELF64_ST_TYPE(symbol->st_info) == type ? symbol : NULL;
 }
 
-/* One behind the last symbol that the table of hashes has: the last one of the last bucket. */
+/* One after the last symbol in the hash table: the last one of the last bucket. */
 static uint32_t end_of_hashed(const struct loaded_tables *in)
 {
 	const uint32_t buckets = in->hash[0], first = in->hash[1];

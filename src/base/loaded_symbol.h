@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An object's own tables; NULL and 0 where it has none. */
+/* An object's own tables; NULL and 0 if it has none. */
 struct loaded_tables {
 	const uint32_t *hash;      /* DT_GNU_HASH */
 	const uint32_t *sysv_hash; /* DT_HASH */
@@ -26,7 +26,7 @@ struct loaded_tables {
 void loaded_tables_read(const struct dl_phdr_info *info, struct loaded_tables *tables);
 
 /* NULL: the object defines none of this name and type (STT_...). Only in a callback of
- * dl_iterate_phdr(): the object stays loaded in it. */
+ * dl_iterate_phdr(), during which the object stays loaded. */
 const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char *name, unsigned type);
 
 /* Whether `is` holds for the name of each function that the object defines for others. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that look count themselves, and a fork() waits until none is left. A mutex would have an order with
- * the loader's lock: a host's callback of dl_iterate_phdr() may run a query, and a thread of ours that looks
- * waits for that callback.
+ * Threads inside a look-up count themselves, and a fork() waits until there are none. A mutex would
+ * have an order with the loader's lock: a host's callback of dl_iterate_phdr() may run a query, and a
+ * thread inside a look-up waits for that callback.
  *
- * The loader's own two locks are recursive mutexes of glibc's, side by side in `_rtld_global`, whose layout
- * is private to glibc. No offset is assumed: the one that this thread has inside dl_iterate_phdr() only is
- * the lock of the list, and the one before it that of dlopen(). If they are not found, a look-up waits as any
- * caller's.
+ * The loader's own two locks are recursive mutexes of glibc, next to each other in `_rtld_global`,
+ * whose layout is private to glibc. No offset is assumed: the lock of the list is the one that this
+ * thread holds only inside dl_iterate_phdr(), and the one before it is that of dlopen(). If they are
+ * not found, a look-up waits like any caller's.
  *
- * Also compiled into the preload, so without what the rest of base needs.
+ * Also compiled into the preload, so it does not need the rest of base.
  */
 #include "base/loader.h"
 
@@ -36,14 +36,15 @@ BOUNDED_WAIT_DEFINE(for_dlopen, "a look-up of a symbol: another thread inside dl
 
 static uint32_t looking;         /* atomic: threads in dl_iterate_phdr() */
 static uint32_t forking;         /* atomic: forks that wait for these, or are under way */
-static __thread uint32_t nested; /* look-ups of this thread: a host's signal handler may come between */
+static __thread uint32_t nested; /* look-ups of this thread: a host's signal handler may interrupt them */
 
 /* --- the loader's locks ------------------------------------------------------------------------------ */
 
 static struct {
 	pthread_mutex_t *of_dlopen, *of_list; /* NULL: not known */
 	const struct r_debug *debug;
-	bool list_is_lost; /* in this child: the thread that had the lock of the list is the parent's */
+	bool list_is_lost; /* in this child: the thread that held the lock of the list belongs to the
+	                    * parent */
 } loader;
 
 struct lock_search {
@@ -77,7 +78,7 @@ static int see_locks(struct dl_phdr_info *info, size_t size, void *context)
 	return 1;
 }
 
-/* While the library is loaded: this thread has the lock of dlopen(), or no thread has. */
+/* While the library is loaded: this thread holds the lock of dlopen(), or no thread does. */
 __attribute__((constructor)) static void find_locks(void)
 {
 	void *global = dlsym(RTLD_DEFAULT, "_rtld_global");
@@ -152,8 +153,9 @@ void loader_release(void)
 
 /* --- the list ---------------------------------------------------------------------------------------- */
 
-/* Sequentially consistent, as is loader_before_fork(): of a look-up and a fork that begin at the same moment
- * one sees the other. After a second it goes on: the fork waits no longer either. */
+/* Sequentially consistent, like loader_before_fork(): if a look-up and a fork begin at the same
+ * moment, one sees the other. After a second it continues, because the fork waits no longer
+ * either. */
 static void begin_visit(void)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_forks);
@@ -174,7 +176,7 @@ static void end_visit(void)
 		__atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Of an object whose headers lie at its start, as all that linkers make do. */
+/* For an object whose headers are at its start, as all linkers put them. */
 static bool read_headers(const struct link_map *object, struct dl_phdr_info *info)
 {
 	const ElfW(Ehdr) *header;

@@ -14,13 +14,13 @@ BOUNDED_WAIT_DEFINE(before_fork, "fork(): all locks, in their order", NS_PER_S,
 BOUNDED_WAIT_DEFINE(before_fork_briefly, "fork(): a lock whose holder may wait for the forking thread",
                     BOUND_MS(100), "the thread that releases it");
 
-/* The linker names the ends of a section. Weak: a program may have no lock at all. */
+/* The linker names the ends of a section. Weak, because a program may have no lock at all. */
 extern const struct lock *const __start_queryprof_locks[] __attribute__((weak, visibility("hidden")));
 extern const struct lock *const __stop_queryprof_locks[] __attribute__((weak, visibility("hidden")));
 
 _Static_assert(LOCK_RANKS <= 64, "a bit for each rank");
 
-/* Which locks this thread has taken for its fork(). One a thread: two can fork at once. */
+/* The locks that this thread has taken for its fork(). Per thread, because two can fork at the same time. */
 static __thread uint64_t taken;
 
 /* Of another library, which calls this one's functions. */
@@ -33,7 +33,7 @@ void locks_join(const struct lock *const *first, const struct lock *const *end)
 	__atomic_store_n(&joined, first, __ATOMIC_RELEASE);
 }
 
-/* NULL: that was the last. Of two with one rank the first counts. */
+/* NULL: that was the last. If two have one rank, the first counts. */
 static const struct lock *const *next_in_list(const struct lock *const *at)
 {
 	const struct lock *const *others = __atomic_load_n(&joined, __ATOMIC_ACQUIRE);
@@ -64,8 +64,8 @@ static __thread struct {
 	int before;
 } cancel;
 
-/* A host's signal handler may come between any two of these lines, and take and release locks: it leaves
- * the state as it found it, whichever that is. */
+/* A signal handler of the host may interrupt between any two of these lines, and take and release
+ * locks: it leaves the state as it found it. */
 static void cancel_hold_here(void)
 {
 	int before = cancel.holds ? 0 : cancel_hold();

@@ -25,9 +25,9 @@
 
 #include "base/bounded_wait.h"
 
-/* What a function does with locks, for clang's thread-safety analysis: a build with clang warns of a function
- * that is called without a lock that it requires, and of one that returns with another set of locks than it
- * says. NOT_ANALYSED: one that takes locks in a way that the analysis cannot follow. */
+/* How a function uses locks, for clang's thread-safety analysis. A build with clang warns of a
+ * call without a required lock, and of a function that returns with other locks than declared.
+ * NOT_ANALYSED: a function that takes locks in a way that the analysis cannot follow. */
 #ifdef __clang__
 #define LOCK_ATTRIBUTE(attribute) __attribute__((attribute))
 #else
@@ -88,12 +88,13 @@ struct LOCK_ATTRIBUTE(capability("mutex")) mutex {
 
 enum lock_at_fork {
 	LOCK_WAITED, /* fork() takes it, if it can within its second */
-	/* Within a tenth of a second: the holder may wait without limit for what the forking thread has (the
-	 * loader's lock). What it guards can be left at any point, but the child is better off without that.
-	 */
+	/* Within a tenth of a second, because the holder may wait without limit for a lock of the
+	 * forking thread (the loader's). The protected data can be abandoned at any point, but the
+	 * child is better off without that. */
 	LOCK_BRIEFLY,
-	/* fork() does not take it: its holder may wait without limit for what the forking
-	 * thread has (a lock of the host's, a signal). What it guards can be left at any point. */
+	/* fork() does not take it, because its holder may wait without limit for something that
+	 * the forking thread has (a lock of the host, a signal). The protected data can be
+	 * abandoned at any point. */
 	LOCK_LEFT,
 	LOCK_GROUPED, /* a group takes it */
 };
@@ -111,10 +112,11 @@ struct lock {
 	enum lock_at_fork at_fork;
 	struct mutex *mutex; /* NULL: a group */
 	const struct lock_group *group;
-	/* In the child, when another thread held the lock at the fork: makes what it guards
-	 * usable again. The lock is new then. NULL: it can be left at any point. */
+	/* In the child, if another thread held the lock at the fork: makes the protected data
+	 * usable again. The lock is new then. NULL: it can be abandoned at any point. */
 	void (*lost)(void);
-	/* In the child, always: what it has to begin with. All locks are new then. NULL: nothing. */
+	/* In the child, always: initialises the protected data. All locks are new then. NULL:
+	 * nothing to do. */
 	void (*in_child)(void);
 };
 
@@ -123,7 +125,7 @@ struct lock {
 	static struct mutex variable;                                                                        \
 	LOCK_LIST_(variable, .name = #rank_, .rank = (rank_), .mutex = &variable, ##__VA_ARGS__)
 
-/* A mutex that stands elsewhere and that a group takes at a fork. */
+/* A mutex that is defined elsewhere and that a group takes at a fork. */
 #define LOCK_DEFINE_GROUPED(variable, rank_, mutex_)                                                         \
 	LOCK_LIST_(variable, .name = #rank_, .rank = (rank_), .mutex = (mutex_), .at_fork = LOCK_GROUPED)
 
@@ -136,7 +138,8 @@ struct lock {
 	static const struct lock *const entry_##variable __attribute__((used, section("queryprof_locks"))) = \
 		&listed_##variable
 
-/* For pthread_atfork(). The thread is not cancelled in between: fork() is no cancellation point. */
+/* For pthread_atfork(). The thread is not cancelled in between, because fork() is not a
+ * cancellation point. */
 void locks_before_fork(void);
 void locks_after_fork_in_parent(void);
 void locks_after_fork_in_child(void);
@@ -146,7 +149,7 @@ void locks_after_fork_in_child(void);
  */
 void locks_join(const struct lock *const *first, const struct lock *const *end);
 
-/* The lock at a rank, NULL when this program has none there. */
+/* The lock at a rank, NULL if this program has none there. */
 const struct lock *lock_at(enum lock_rank rank);
 
 void lock_acquire(struct mutex *mutex) ACQUIRES(mutex);
@@ -166,8 +169,8 @@ struct condition {
 	uint32_t changes; /* atomic */
 };
 
-/* With the mutex, which another thread may take meanwhile: waits for condition_change(), at most `most_ns`
- * and what is left. May return without a change. False: that time is over, or was. */
+/* With the mutex, which another thread may take meanwhile: waits for condition_change(), at most
+ * `most_ns` and the rest of the limit. May return without a change. False: that time is over. */
 bool condition_wait(struct condition *condition, struct mutex *mutex, struct bounded_wait *wait,
                     uint64_t most_ns) REQUIRES(mutex);
 
@@ -178,7 +181,7 @@ void condition_change(struct condition *condition);
 
 /* Begins as zeroes. */
 struct once {
-	uint32_t state; /* atomic: the process in which a thread is at it; all bits: done */
+	uint32_t state; /* atomic: the process in which a thread is working on it; all bits: done */
 };
 
 /* Other threads wait until it is done. In a child that was forked meanwhile it is done again. */

@@ -16,7 +16,7 @@
 
 #define ADDRESS_OF_RECORDER(type, variable) type *variable##_address(void)
 
-/* In the variable's file. An array's is that of its first element. */
+/* In the variable's file. For an array, the name of its first element. */
 #define DEFINE_ADDRESS_OF_RECORDER(type, variable)                                                           \
 	type *variable##_address(void)                                                                       \
 	{                                                                                                    \

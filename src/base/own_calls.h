@@ -2,11 +2,12 @@
 /*
  * The system calls that the library makes in a host, in one list, and the gate in front of them.
  *
- * A host may confine itself by a seccomp filter, which does not know these calls. One that answers with an
- * error number is like any kernel that refuses. One that kills the process, or sends it SIGSYS, is evaluated
- * before it is installed (hook/confine.h), and from then on the calls that it would punish are not made:
- * they fail with ENOSYS in system/call.h, through which all code of the library makes them. All other calls
- * go on. What the C library does for the library (threads, signals' masks) has its own looks at the gate.
+ * A host may confine itself by a seccomp filter, which does not know these calls. A filter that
+ * returns an error number is like any kernel that refuses a call. A filter that kills the process, or
+ * sends it SIGSYS, is evaluated before it is installed (hook/confine.h), and from then on the
+ * punished calls are not made: they fail with ENOSYS in system/call.h, through which all code of the
+ * library makes them. All other calls continue. For the C library's own calls on behalf of the
+ * library (threads, signal masks), the callers check the gate.
  */
 #ifndef QUERYPROF_BASE_OWN_CALLS_H
 #define QUERYPROF_BASE_OWN_CALLS_H
@@ -35,7 +36,7 @@ enum own_caller {
 	BY_THREAD = 8, /* the C library, in a thread of queryprof's */
 };
 
-/* What is missing without it; LOST_NOTHING: another call does, or a result is less exact. */
+/* What is lost without it; LOST_NOTHING: another call replaces it, or a result is less exact. */
 enum own_loss {
 	LOST_NOTHING,
 	LOST_TIMERS,     /* samples by timers */
@@ -67,7 +68,7 @@ enum own_loss {
 #define OWN_CALLS_OF_PROCESSOR(X)
 #endif
 
-/* X(name, callers, what is missing without it), and the reason why it is made. */
+/* X(name, callers, what is lost without it), and the reason for the call. */
 #define OWN_CALLS(X)                                                                                                 \
 	X(brk, BY_HOST | BY_STORE, LOST_NOTHING) /* memory */                                                        \
 	X(clock_getres, BY_START, LOST_NOTHING) /* the length of a tick */                                           \
@@ -153,10 +154,10 @@ enum own_loss {
 
 /* clang-format on */
 
-#define OWN_CALL_NUMBERS 512 /* of system calls; those of the list are below */
+#define OWN_CALL_NUMBERS 512 /* number of system calls; those of the list are below */
 
-/* Bit by bit: calls that would be punished. Relaxed: a thread that installs a filter sees its own stores, and
- * other threads are ordered by the system call that installs it. */
+/* A bit for each call: set if it would be punished. Relaxed: a thread that installs a filter sees
+ * its own stores, and other threads are ordered by the system call that installs it. */
 ADDRESS_OF_RECORDER(uint64_t, own_calls_forbidden);
 #ifdef QUERYPROF_REST
 #define own_calls_forbidden (own_calls_forbidden_address())

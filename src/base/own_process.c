@@ -8,7 +8,7 @@ static pid_t owner; /* atomic */
 
 bool own_process_is_here(void)
 {
-	/* Relaxed: it says nothing about other memory. */
+	/* Relaxed: it implies nothing about other memory. */
 	return __atomic_load_n(&owner, __ATOMIC_RELAXED) == getpid();
 }
 

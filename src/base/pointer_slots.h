@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open addressing that is looked up without a lock, while its owner adds and removes under one: which slot a
- * pointer has among `slots` (a power of two) keys. What else a slot has lies in arrays beside the keys. The
- * memory is never unmapped, zero at first, and what a removed key's slot has may still be looked at.
+ * Open addressing with look-ups without a lock, while its owner adds and removes under one: finds the
+ * slot of a pointer among `slots` (a power of two) keys. The other data of a slot is in arrays
+ * parallel to the keys. The memory is never unmapped, zero at first, and the data of a removed key's
+ * slot may still be read.
  *
- * base/hash_table.h is for everything that one thread has, or a lock guards.
+ * base/hash_table.h is for data that one thread owns, or a lock protects.
  */
 #ifndef QUERYPROF_BASE_POINTER_SLOTS_H
 #define QUERYPROF_BASE_POINTER_SLOTS_H
@@ -36,7 +37,7 @@ static inline uint32_t pointer_slot_find(const void *const *keys, uint32_t slots
 	}
 }
 
-/* Under the lock, as all that follows: a slot for a key that has none; NONE: there are too many. */
+/* Under the lock, like the following: a slot for a key that has none; NONE: there are too many. */
 static inline uint32_t pointer_slot_choose(const void *const *keys, uint32_t slots, uint32_t used,
                                            const void *key)
 {
@@ -57,7 +58,7 @@ static inline void pointer_slot_publish(const void **keys, uint32_t *used, uint3
 static inline void pointer_slot_remove(const void **keys, uint32_t slots, uint32_t *used, uint32_t slot)
 {
 	__atomic_store_n(&keys[slot], POINTER_SLOT_REMOVED, __ATOMIC_RELEASE);
-	/* Removed keys at the end of a row of them need not stay: no search goes on behind them. */
+	/* Removed keys at the end of a row of them can be cleared, because no search continues after them. */
 	while (keys[slot] == POINTER_SLOT_REMOVED && !keys[(slot + 1) & (slots - 1)]) {
 		__atomic_store_n(&keys[slot], NULL, __ATOMIC_RELEASE);
 		--*used;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * O_PATH opens the name and not the file. The file is then opened by that descriptor, as the name
- * may be another's by now. The thread's folder in /proc, not the process's: the store's threads
- * have descriptors of their own. Where there is no /proc the name has to do, and what it opened
- * is compared.
+ * O_PATH opens the name and not the file. The file is then opened through that descriptor, because
+ * the name may belong to another file by now. It uses the thread's folder in /proc, not the
+ * process's, because the store's threads have their own descriptors. Without /proc the name must do,
+ * and the opened file is compared.
  */
 #include "base/regular_file.h"
 

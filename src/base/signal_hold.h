@@ -18,7 +18,7 @@
 
 struct signal_hold {
 	uint64_t mask;   /* the signal */
-	uint64_t before; /* what was blocked */
+	uint64_t before; /* the previously blocked signals */
 	bool was_pending;
 };
 
@@ -33,7 +33,7 @@ static inline struct signal_hold signal_hold(int number)
 	return hold;
 }
 
-/* `is_raised`: the call failed with the error that goes with the signal. */
+/* `is_raised`: the call failed with the error that comes with the signal. */
 static inline void signal_release(const struct signal_hold *hold, bool is_raised)
 {
 	const struct timespec now = { 0, 0 };

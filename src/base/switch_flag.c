@@ -21,8 +21,8 @@ BOUNDED_WAIT_DEFINE(for_switch, "the test of the switch flag: short sleeps", BOU
 
 ptrdiff_t switch_flag_area;
 
-/* The kernel requires that the signature is right before the place where interrupted code would go on. It
- * stays for ever: the library is never unloaded. */
+/* The kernel requires the signature directly before the address at which interrupted code would
+ * continue. It is permanent, because the library is never unloaded. */
 const struct switch_flag_description switch_flag_description = {
 	.start = (uint64_t)(uintptr_t)switch_flag_description.nowhere,
 	.size = 1,

@@ -21,12 +21,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the command has found, in the environment of what it starts: the size of the registration that it is
- * true for, 0: flags are not reliable. */
+/* The command's finding, in the environment of the programs that it starts: the size of the
+ * registration for which it is true, 0: flags are not reliable. */
 #define SWITCH_FLAG_VARIABLE "QUERYPROF_RECORD_SWITCH_FLAG"
 
-/* Where the area is, from the thread pointer; 0: no flag is ever set. At 0 there is something else, which is
- * never the description's address. Atomic. */
+/* The area's offset from the thread pointer; 0: no flag is ever set. At 0 there is something else,
+ * which is never the description's address. Atomic. */
 extern ptrdiff_t switch_flag_area __attribute__((visibility("hidden")));
 
 /* As struct rseq_cs, and what the kernel reads where that points. */
@@ -62,8 +62,8 @@ static inline __attribute__((always_inline)) bool switch_flag_is_set(void)
 	return pointer == (uint64_t)(uintptr_t)&switch_flag_description;
 }
 
-/* Sets the flag of the calling thread, if it can have one. Not in the signal handler: the thread may be in
- * code that must not be interrupted. */
+/* Sets the flag of the calling thread, if it can have one. Not in the signal handler, because the
+ * thread may be in code that must not be interrupted. */
 void switch_flag_set(void);
 
 /* The same, and whether it was set until then: in one instruction where the processor has one, so no switch
@@ -73,8 +73,8 @@ bool switch_flag_renew(void);
 /* Finds out whether flags are reliable; once, before there are queries. */
 void switch_flag_begin(void);
 
-/* Tests it: a thread's flag does not outlast a sleep. The size of the registration that this is true for; 0:
- * it is not. Sleeps for a moment. */
+/* Tests that a thread's flag does not survive a sleep. Returns the size of the registration for
+ * which this is true; 0: it is not. Sleeps for a moment. */
 unsigned switch_flag_test(void);
 
 #endif

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 
-/* Where the interrupted thread's stack ended; 0: not known. */
+/* The end of the interrupted thread's stack; 0: not known. */
 static inline uintptr_t interrupted_stack_pointer(const ucontext_t *context)
 {
 	if (!context)

@@ -24,8 +24,8 @@ struct tally {
 	size_t capacity, count;
 };
 
-/* The number of the row with that key, which is added if there is none: all words after its key are 0.
- * TALLY_NONE: no memory. */
+/* The number of the row with that key, added if there is none: all words after its key are 0.
+ * TALLY_NONE: out of memory. */
 size_t tally_row(struct tally *tally, const int64_t *key);
 
 /* The rows of `count` keys, which lie behind each other, at most TALLY_ROWS_MAX: the waits for memory, which

@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads the thread's file of this name (stat, status, comm; see proc(5)) into `text`, at most `size` - 1
- * bytes of it, and ends it with a NUL. Without malloc(). False, and `text` is empty: there is no such thread,
- * or no /proc. */
+/* Reads the thread's file of this name (stat, status, comm; see proc(5)) into `text`, at most
+ * `size` - 1 bytes of it, and ends it with a NUL. Without malloc(). False, and `text` is empty:
+ * there is no such thread, or no /proc. */
 bool task_file_read(uint32_t thread_id, const char *name, char *text, size_t size);
 
-/* The same of the calling thread's file, also if its number is another one in /proc: in a namespace. */
+/* The same for the calling thread's file, even if its number in /proc differs, in a namespace. */
 bool task_file_read_own(const char *name, char *text, size_t size);
 
 /* The same of the process's file. */

@@ -33,7 +33,7 @@ size_t text_fit(const char *text, size_t most)
 
 const char *text_skip_comments(const char *sql)
 {
-	/* A letter comes after all that is skipped, and begins nearly every statement. */
+	/* A letter is sorted after all skipped characters, and begins nearly every statement. */
 	while (*sql <= ';') {
 		sql += strspn(sql, " \t\n\f\r;");
 		if (!strncmp(sql, "--", 2))
@@ -48,8 +48,8 @@ const char *text_skip_comments(const char *sql)
 
 size_t text_character_within(const char *text, size_t left)
 {
-	/* By the first byte: how many, and the range of the second, which keeps out
-	 * overlong forms, surrogates and what lies past Unicode's end. */
+	/* By the first byte: the length, and the range of the second byte, which excludes overlong
+	 * forms, surrogates and codes beyond Unicode's end. */
 	static const struct {
 		unsigned char first, last, size, second_min, second_max;
 	} kinds[] = {
@@ -75,7 +75,7 @@ size_t text_character_within(const char *text, size_t left)
 
 size_t text_character_size(const char *text)
 {
-	return text_character_within(text, SIZE_MAX); /* none goes on behind a zero */
+	return text_character_within(text, SIZE_MAX); /* none continues after a zero */
 }
 
 /* The code point of a character of two or three bytes; 0: of any other size. */

@@ -22,14 +22,14 @@ size_t text_fit(const char *text, size_t most);
 size_t text_character_within(const char *text, size_t left);
 size_t text_character_size(const char *text);
 
-/* Where a statement's words begin: behind white space, comments and semicolons. */
+/* The beginning of a statement's words: after white space, comments and semicolons. */
 const char *text_skip_comments(const char *sql);
 
-/* The code of the character of that many bytes if it drives a terminal instead of being shown: a control
- * character, or one that turns the order of what stands around it. 0: it does not. */
+/* The code of the character of that many bytes if it drives a terminal instead of being shown: a
+ * control character, or one that changes the order of its neighbours. 0: it does not. */
 unsigned text_control(const char *text, size_t size);
 
-/* A blank in the place of each of those, and of what is no UTF-8. */
+/* Replaces each of those, and each invalid byte of UTF-8, by a blank. */
 void text_blank_controls(char *text);
 
 /* A copy (malloc'ed) that is valid UTF-8: each byte that is not becomes U+FFFD. NULL: no memory. */

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* glibc's: the values of further keys are in a block that pthread_setspecific() allocates. */
+/* glibc's number: the values of further keys are in a block that pthread_setspecific() allocates. */
 #define KEYS_IN_THREAD 32
 
 /* How often the key is made. glibc counts in each number how often a key had it. */

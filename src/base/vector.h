@@ -56,7 +56,7 @@
 		pushed_ != NULL;                                                                             \
 	})
 
-/* The item of that number; those that are new, up to it, are zeroed. NULL: no memory. */
+/* The item with that number; new items up to it are zeroed. NULL: out of memory. */
 #define vector_at(vector, number)                                                                            \
 	({                                                                                                   \
 		__typeof__(vector) at_ = (vector);                                                           \

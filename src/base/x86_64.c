@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two tables say by opcode what follows it; the rest of an instruction has the same form
- * for all.
+ * Two tables define, by opcode, what follows it; the rest of an instruction has the same form for
+ * all.
  */
 #include "base/x86_64.h"
 
 #include <string.h>
 
-/* The operands behind the opcode, by opcode. */
+/* The operands after the opcode, by opcode. */
 enum {
 	X = 0xff, /* no instruction, or one that no compiler emits */
 	N = 0,    /* nothing */
@@ -80,7 +80,7 @@ static void read_prefixes(struct cursor *cursor, struct x86_instruction *instruc
 		instruction->rex = cursor->bytes[cursor->at++];
 }
 
-/* VEX with one or two bytes behind its first, EVEX with three, XOP with two. */
+/* VEX with one or two bytes after its first, EVEX with three, XOP with two. */
 static bool read_vector_prefix(struct cursor *cursor, struct x86_instruction *instruction)
 {
 	uint8_t byte = cursor->bytes[cursor->at];
@@ -176,7 +176,7 @@ static uint8_t form_by_operand(const struct x86_instruction *instruction, uint8_
 
 static void read_constants(struct cursor *cursor, struct x86_instruction *instruction, uint8_t form)
 {
-	/* Vector instructions take prefix 66 for another purpose; they have it inside. */
+	/* Vector instructions use prefix 66 for another purpose, inside their own prefix. */
 	size_t by_size = instruction->has_short ? 2 : 4;
 	instruction->constants = (uint8_t)cursor->at;
 	if (form & B)

@@ -10,7 +10,7 @@
 #include "settings/setting.h"
 #include "wire/ring_layout.h"
 
-/* A longer one is not for its samples' sake: the file is opened, modules are looked at. */
+/* A longer one has other reasons than samples: the file is opened, modules are read. */
 #define STORE_SAMPLE_MOST_NS 40000
 
 /* A signal's way through the kernel and back, in system calls that do nothing. */
@@ -24,8 +24,8 @@
 #define AIM 0.85
 #define RETURN_BELOW 0.7
 
-/* A timer follows with its next signal. Until all have, the cost is in part that of their old
- * intervals: it changes nothing for so long at most. */
+/* A timer follows with its next signal. Until all have, part of the cost is that of their old
+ * intervals: at most for this long, it changes nothing. */
 #define HOLD_MOST_NS (2 * NS_PER_S)
 
 /* The flusher is woken when the ring is half full. Intervals double above this part of it; but not for
@@ -33,8 +33,8 @@
 #define RING_FULL 0.625
 #define RING_STRETCH_MOST 16
 
-/* Threads that were in queries at one of the last looks are counted, those that ended a moment ago with
- * them: between two queries they are in none. */
+/* Threads that were in queries at one of the recent checks count, and so do those that ended a
+ * moment ago: between two queries they are in none. */
 #define LOOKS 4
 
 /* In force from the next look on. */
@@ -53,7 +53,7 @@ static uint32_t is_checking; /* atomic */
 
 /* Only the thread that looks uses this. */
 static struct {
-	uint64_t at_ns;                       /* of the last look, 0: there was none */
+	uint64_t at_ns;                       /* of the last check, 0: there was none */
 	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
 	uint64_t taken, storing_ns, stored;
 	double store_one_ns;            /* CPU time of the flusher for a sample; it comes late */
@@ -187,8 +187,8 @@ static double since(uint64_t *last, uint64_t now)
 	return now > before ? (double)(now - before) : 0;
 }
 
-/* Cost through time. `begun` threads have come: the first sample of each comes whatever the stretch is,
- * and says nothing of those to come. */
+/* Cost divided by time. `begun` threads have started: the first sample of each comes whatever the
+ * stretch is, and predicts nothing. */
 static double measure(uint64_t now, const uint64_t ledger[LEDGER_COUNTERS], double begun)
 {
 	double elapsed = (double)(now - budget.at_ns), keep = MEMORY_NS / (MEMORY_NS + elapsed);
@@ -227,15 +227,15 @@ static double round_stretch(double stretch)
 	return step == 1 ? stretch : rounded < stretch ? rounded + step : rounded;
 }
 
-/* The part of the timers that has the longer interval is the one with which all signals together are
- * 1 / stretch of what they would be. */
+/* The share of timers with the longer interval such that all signals together are 1 / stretch of
+ * their number without it. */
 static void set_stretch(enum timer_clock clock, double wanted)
 {
 	double stretch = round_stretch(wanted);
 	uint32_t whole = (uint32_t)stretch;
 	double longer = (stretch - whole) * (whole + 1) / stretch;
 
-	/* Relaxed: it goes with nothing else. */
+	/* Relaxed: it is independent of other memory. */
 	__atomic_store_n(&timer_stretch[clock], (uint32_t)((whole + longer) * TIMER_STRETCH_PARTS),
 	                 __ATOMIC_RELAXED);
 }
@@ -292,7 +292,8 @@ static void update(const struct ring *ring, uint64_t now)
 	set_stretch(TIMER_CPU, budget.overhead);
 }
 
-/* Another thread may be at it, or have been interrupted there by this one's handler: it does as well. */
+/* Another thread may be working on it, or have been interrupted there by this one's handler; that
+ * is sufficient. */
 bool budget_update(const struct ring *ring)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);

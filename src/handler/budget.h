@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The budget: what sampling may cost, however many threads run queries.
+ * The budget: the maximum cost of sampling, however many threads run queries.
  *
- * Two limits hold the number of signals. At most so many threads are sampled at the full rate
- * on the wall clock: with more in queries, the interval of each is as many times as long. And
- * what samples cost is at most a part of the CPU time of the queries (or of one processor's time,
- * where queries use less: they may wait): above it the intervals of both clocks stretch,
- * somewhat below it they return. They stretch, too, while the ring gets full, as the flusher waits for
- * a disk or a processor: a sample that was dropped is missing in a sum, one that was not taken is not.
+ * Two limits bound the number of signals. At most a number of threads is sampled at the full rate on
+ * the wall clock: with more in queries, the interval of each is multiplied. And the cost of samples
+ * is at most a part of the CPU time of the queries (or of one processor's time, if queries use less
+ * because they wait): above it the intervals of both clocks stretch, somewhat below it they return.
+ * They also stretch while the ring fills up because the flusher waits for a disk or a processor: a
+ * dropped sample is missing in a sum, but one that was not taken is not.
  *
- * A stretched timer fires at a random moment of each of its intervals, and each of its
- * signals stands for as many periods. So a ns of a query is sampled with the chance 1 / interval
- * and then counts `interval`: sums are right for every thread, query and stack, whatever the
- * stretch was and however often it changed (inverse probability; one interval follows on another
- * as wire/timer_grid.h says). The time since a thread's last sample would not do: it may be
- * another query's. The variance of a sum is at most the sum of its samples' squared values; so
- * are all error bars computed.
+ * A stretched timer fires at a random moment of each of its intervals, and each of its signals
+ * represents as many periods. So a ns of a query is sampled with the probability 1 / interval and
+ * then counts `interval`: sums are unbiased for every thread, query and stack, whatever the stretch
+ * was and however often it changed (inverse probability; intervals follow each other as
+ * wire/timer_grid.h explains). The time since a thread's last sample would be wrong, because it may
+ * belong to another query. The variance of a sum is at most the sum of its samples' squared values;
+ * all error bars are computed from that.
  *
- * An interval has whole periods. Where a stretch lies between two numbers of them, a part of the
- * timers has the one and the rest the other, so that signals are as many as a limit allows, of few
- * threads, too (timer_stretch_of()).
+ * An interval has whole periods. If a stretch is between two numbers of them, a part of the timers
+ * has the one and the rest the other, so that the number of signals matches the limit, even with few
+ * threads (timer_stretch_of()).
  *
- * A handler looks, four times a second while anything is sampled, and a thread of the store's, if there is
- * one: it counts the threads in queries and the cost. No query does anything for it. A timer follows at its
- * next signal. A new thread counts those that are newer than the look, or thousands that begin at once would
- * all have the full rate until the next.
+ * A handler checks four times a second while anything is sampled, and so does a thread of the store,
+ * if there is one: it counts the threads in queries and the cost. Queries do no work for it. A timer
+ * follows at its next signal. A new thread counts those that are newer than the check, otherwise
+ * thousands that begin together would all have the full rate until the next.
  *
- * The cost of samples is the handler's time by its clock readings, and the kernel's part of a
- * signal, which is calibrated, and the flusher's time, as far as it is that of storing samples.
- * No interval can lower the cost of watching statements.
+ * The cost of samples is the handler's time by its clock readings, the kernel's part of a signal,
+ * which is calibrated, and the part of the flusher's time that stores samples. No interval can lower
+ * the cost of the wrappers.
  */
 #ifndef QUERYPROF_HANDLER_BUDGET_H
 #define QUERYPROF_HANDLER_BUDGET_H
@@ -40,11 +40,12 @@
 
 #define BUDGET_CHECK_NS 250000000ll
 
-/* Measures what the kernel takes for a signal, about: by a hundred system calls. Before timers are armed. */
+/* Measures the approximate time of a signal in the kernel: by a hundred system calls. Before
+ * timers are armed. */
 void budget_calibrate(void);
 
-/* Does nothing where the last look was right before. `ring`: that of the samples. True while a timer may
- * be stretched, or above half of a limit: the next look is due soon, though nothing is sampled.
+/* Does nothing directly after the last check. `ring`: that of the samples. True while a timer may
+ * be stretched, or above half of a limit: the next check is due soon, even if nothing is sampled.
  * Async-signal-safe. */
 bool budget_update(const struct ring *ring);
 
@@ -54,7 +55,7 @@ void budget_check(const struct ring *ring, uint64_t realtime_ns);
 /* The CPU time that the flusher has used so far, and the samples that it stored. */
 void budget_note_storing(uint64_t storing_ns, uint64_t stored);
 
-/* Periods from one signal of a timer to the next, to begin with. `threads`: that have a slot. */
+/* The initial number of periods from one signal of a timer to the next. `threads`: that have a slot. */
 uint32_t budget_first_stretch(const struct thread_timer *timer, enum timer_clock clock, uint64_t threads);
 
 enum budget_figure {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler runs with every other asynchronous signal blocked, so no handler of the
- * host's can interrupt it, or leave it by a longjmp with a record half written. Everything that it
- * writes belongs to the thread that it interrupted, but for the ring and for a query's counts.
+ * The handler runs with every other asynchronous signal blocked, so no handler of the host can
+ * interrupt it, or leave it by a longjmp with a half-written record. Everything that it writes
+ * belongs to the interrupted thread, except the ring and a query's counts.
  */
 #include "handler/dispatch.h"
 
@@ -51,7 +51,7 @@ void dispatch_signal(int signal, siginfo_t *info, void *ucontext)
 			response_write(thread, ucontext);
 		else
 			sample_on_timer(thread, clock, info->si_overrun, ucontext);
-		/* Release: what the handler did comes before. */
+		/* Release: the handler's work comes before. */
 		__atomic_fetch_add(&thread->handler.done, 1, __ATOMIC_RELEASE);
 		thread_leave_handler(thread);
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signal handler: it finds out which timer or request a signal is of, and calls the code for it.
+ * The signal handler: it determines the timer or request of a signal, and calls the code for it.
  */
 #ifndef QUERYPROF_HANDLER_DISPATCH_H
 #define QUERYPROF_HANDLER_DISPATCH_H
 
 #include <signal.h>
 
-/* Installed with SA_SIGINFO | SA_RESTART | SA_ONSTACK. queryprof's timers carry the address of their
- * thread_timer as cookie in sival_ptr, and requests for a stack that of the thread's
+/* Installed with SA_SIGINFO | SA_RESTART | SA_ONSTACK. queryprof's timers carry the address of
+ * their thread_timer as cookie in sival_ptr, and requests for a stack that of the thread's
  * response. */
 void dispatch_signal(int signal, siginfo_t *info, void *ucontext);
 

@@ -8,10 +8,10 @@
 
 #include "base/sys.h"
 
-/* Actions by version: a writer fills the place after the newest version and then publishes
- * it, so that no thread reads a place that is being written, unless ACTIONS - 1 versions come
- * during one reading. The reader sees that by the version and reads again; it never waits
- * for a writer, which may be what its signal interrupted. */
+/* Actions by version: a writer fills the place after the newest version and then publishes it, so
+ * that no thread reads a place that is being written, unless ACTIONS - 1 versions come during one
+ * reading. The reader detects that by the version and reads again; it never waits for a writer,
+ * which its own signal may have interrupted. */
 #define ACTIONS 8
 
 struct action {
@@ -29,8 +29,8 @@ void forward_set(const struct sigaction *action)
 	struct action *to = &actions[version % ACTIONS];
 
 	memcpy(&mask, &action->sa_mask, sizeof(mask));
-	/* Release: behind the publication of the version before. A reader that sees a word of this
-	 * one also sees that its own version is old. */
+	/* Release: after the publication of the previous version. A reader that sees a word of
+	 * this one also sees that its own version is old. */
 	__atomic_store_n(&to->handler, (uintptr_t)action->sa_handler, __ATOMIC_RELEASE);
 	__atomic_store_n(&to->flags, (uint64_t)(unsigned)action->sa_flags, __ATOMIC_RELEASE);
 	__atomic_store_n(&to->mask, mask, __ATOMIC_RELEASE);
@@ -54,8 +54,8 @@ static struct action read_action(uint64_t *version)
 	return action;
 }
 
-/* The default action of a real-time signal ends the process. The signal is sent again, so
- * that the parent sees what it would have seen without queryprof. */
+/* The default action of a real-time signal ends the process. The signal is sent again, so that the
+ * parent sees the same as without queryprof. */
 static void act_by_default(int signal, siginfo_t *info)
 {
 	const uint64_t action[4] = { (uintptr_t)SIG_DFL }; /* as the kernel has it */

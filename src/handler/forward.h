@@ -7,8 +7,7 @@
 
 #include <signal.h>
 
-/* The host's action for the signal. One caller at a time, which handlers may interrupt
- * and run beside. */
+/* The host's action for the signal. One caller at a time; handlers may interrupt it and run concurrently. */
 void forward_set(const struct sigaction *action);
 
 /* Acts as the host has set it, with two differences: system calls restart although the host may

@@ -5,8 +5,8 @@
 
 #include "handler/unwind/arch.h"
 
-/* Places in label/trampolines.S: where the return address of its call lies, less one, and where
- * its frame has the two words. */
+/* Places in label/trampolines.S: the return address of its call, minus one, and the offset of the
+ * two words in its frame. */
 #if defined(__aarch64__)
 #define CALL_AT 11u
 #define WORDS_AT 16u
@@ -24,8 +24,8 @@ static void add(struct labels *labels, uint64_t number)
 		labels->numbers[labels->count++] = number;
 }
 
-/* `frames`: NULL, the trampolines only get their name. A return address less one is no
- * instruction's first byte: no interrupted frame is taken for one that was left by a call. */
+/* `frames`: NULL, the trampolines only get their name. A return address minus one is never an
+ * instruction's first byte, so an interrupted frame is not mistaken for a calling one. */
 static uint64_t look(struct labels *labels, const struct memo_frame *frames, const struct unwind_stack *stack,
                      uint64_t *addresses, int depth, uint64_t entered)
 {
@@ -44,7 +44,7 @@ static uint64_t look(struct labels *labels, const struct memo_frame *frames, con
 		    !unwind_read_words(stack, frames[i].at.sp + WORDS_AT, words, 2))
 			continue;
 		found++;
-		/* A set that was entered inside of a trampoline is another one than that around it. */
+		/* A set that was entered inside a trampoline differs from the enclosing one. */
 		if (words[1] != entered)
 			add(labels, entered);
 		add(labels, words[0]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The labels of a sample: which sets are in force where the thread was interrupted.
+ * The labels of a sample: the sets of the interrupted thread.
  *
- * A set has a number, which is the hash of what is in it (label/sets.h). There are two ways to
- * put a thread under a set. It enters the set, and the number stands in a thread-local word. Or
- * it runs a function through a trampoline, and the number stands in the trampoline's frame,
- * beside what the word held then: so the stack alone says which sets are in force, and in which
- * order, whatever has become of the set or of its trampoline since.
+ * A set has a number, which is the hash of its content (label/sets.h). There are two ways to give a
+ * thread a set. Either it enters the set, and the number is in a thread-local word. Or it runs a
+ * function through a trampoline, and the number is in the trampoline's frame, together with the
+ * previous value of the word. So the stack alone shows the sets and their order, whatever has
+ * happened to the set or its trampoline since.
  */
 #ifndef QUERYPROF_HANDLER_LABELS_H
 #define QUERYPROF_HANDLER_LABELS_H
@@ -19,13 +19,13 @@
 /* The number of the set that the thread has entered, 0: none. */
 extern __thread uint64_t labels_entered __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The trampolines, one behind the other; both 0: there are none. Set before the first is called, the
- * size last. A handler that sees one of the two finds no code there. */
+/* The trampolines, which are consecutive; both 0: there are none. Set before the first is called,
+ * the size last. A handler that sees one of the two finds no code there. */
 #define LABEL_TRAMPOLINE_BYTES 32u
 extern uintptr_t labels_code, labels_code_bytes __attribute__((visibility("hidden")));
 
-/* The entered ones between the trampolines, of which a stack has so many that count, and those of
- * the query. */
+/* The entered sets between the trampolines, a limited number of which count per stack, and those
+ * of the query. */
 #define LABELS_FRAMES_MAX 16
 #define LABELS_MAX (2 * LABELS_FRAMES_MAX + 2)
 
