@@ -29,7 +29,7 @@ extern uintptr_t labels_code, labels_code_bytes __attribute__((visibility("hidde
 #define LABELS_FRAMES_MAX 16
 #define LABELS_MAX (2 * LABELS_FRAMES_MAX + 2)
 
-/* Those of one sample, innermost first. In the thread's slot: the interrupted stack may be small. */
+/* Those of one sample, innermost first. In the thread's slot, because the interrupted stack may be small. */
 struct labels {
 	unsigned count;
 	uint64_t numbers[LABELS_MAX];
@@ -38,7 +38,7 @@ struct labels {
 /* In the stack each trampoline becomes the first one. */
 void labels_rename(uint64_t *addresses, int depth);
 
-/* Finds the sets in force by the frames that the memo has kept, and renames the trampolines.
+/* Finds the thread's sets by the frames that the memo has kept, and renames the trampolines.
  * `query`: the number of the query's own set, 0: none. */
 void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *addresses,
                     const struct unwind_result *unwound, uint64_t query);

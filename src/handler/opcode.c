@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The statement is alive, and its thread stands still: the interpreter's frame is on the
- * stack, inside the frame of the call that works for the statement. The outermost such frame
- * is the statement's; further in are those of statements that it runs itself.
+ * The statement exists, and its thread is interrupted: the interpreter's frame is on the stack,
+ * inside the frame of the call that works for the statement. The outermost such frame belongs to the
+ * statement, inner ones to statements that it runs itself.
  */
 #include "handler/opcode.h"
 
 #include "handler/unwind/rules.h"
 
 #define AT(type, base, offset) (*(type const volatile *)((const char *)(base) + (offset)))
-/* Code that few samples need: behind a signal each line of code costs more than what stands on it. */
+/* Code that few samples need is separate, because after a signal each cache line of code costs
+ * more than the instructions in it. */
 #define APART __attribute__((noinline, cold))
 
-/* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs once, and its
- * address is that of the bytecode, which other locations hold. A statement's last one is a Goto, which takes
- * no time; that of a trigger is Halt, which leaves the trigger's frame long before the bytecode. */
+/* The number of the opcode at an address, OPCODE_UNKNOWN: there is none. The first opcode runs
+ * once, and its address is that of the bytecode, which other locations hold. A statement's last
+ * one is a Goto, which takes no time; that of a trigger is Halt, which leaves the trigger's frame
+ * long before the bytecode. */
 static uint32_t number_of(const struct opcode_locations *at, const void *statement, uintptr_t address)
 {
-	/* The odd part's inverse divides where there is no remainder, and else makes a number that is
-	 * larger than any quotient; so does what the shift drops, as it comes back on top. */
+	/* Multiplying by the odd part's inverse divides if there is no remainder, and otherwise
+	 * yields a number larger than any quotient; so do the bits that the shift drops, because
+	 * they are rotated to the top. */
 	const uint64_t product = (address - AT(uintptr_t, statement, at->a_op)) * at->op_inverse;
 	const uint64_t number = product >> at->op_shift | product << (64 - at->op_shift);
 
 	return number - 1 < AT(uint32_t, statement, at->n_op) - 2ul ? (uint32_t)number : OPCODE_UNKNOWN;
 }
 
-/* While a trigger runs: the opcode of the statement that called it. Above it, and 1 more, that of the
- * trigger's bytecode: the one that runs, or that called a trigger further in. The statement has the bytecode
- * that it had before for some instructions more. */
+/* While a trigger runs: the opcode of the statement that called it. Above it, plus 1, that of the
+ * trigger's bytecode: the running one, or the one that called an inner trigger. The statement
+ * keeps its previous bytecode for some more instructions. */
 APART static uint64_t add_caller(const struct opcode_locations *at, const void *statement, const void *frame,
                                  uint32_t number)
 {
@@ -38,7 +41,7 @@ APART static uint64_t add_caller(const struct opcode_locations *at, const void *
 	return (uint64_t)(number + 1) << 32 | AT(uint32_t, frame, at->frame_pc);
 }
 
-/* 0, here and below: it cannot be read. Not the address of an opcode. */
+/* 0, here and below: it cannot be read. It is not the address of an opcode. */
 APART static uintptr_t read_elsewhere(const struct unwind_stack *stack, uintptr_t slot)
 {
 	uintptr_t value;
@@ -57,8 +60,8 @@ static uintptr_t read_slot(const struct unwind_stack *stack, const struct memo_f
 	return *(const volatile uintptr_t *)slot;
 }
 
-/* A register of a frame: the nearest frame that it has called and that uses the register has saved it in a
- * slot; without one the register is as it was. */
+/* A register of a frame: the nearest frame that it has called and that uses the register has saved
+ * it in a slot; otherwise the register is unchanged. */
 APART static uintptr_t read_register(const struct unwind_stack *stack, const struct memo_frame *frame,
                                      const struct memo_frame *leaf, const void *ucontext, unsigned number)
 {

@@ -13,9 +13,8 @@ void response_write(struct thread *thread, const void *ucontext)
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 
-	/* Sequentially consistent with the requester, which writes `requested` and then checks
-	 * whether a signal is on its way: this one responds to whatever was requested until
-	 * now. */
+	/* Sequentially consistent with the requester, which writes `requested` and then checks for
+	 * a pending signal: this one responds to the newest request. */
 	__atomic_store_n(&to->on_way, 0, __ATOMIC_SEQ_CST);
 	uint32_t requested = __atomic_load_n(&to->requested, __ATOMIC_SEQ_CST);
 	if (requested == to->given) {

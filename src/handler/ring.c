@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A producer that is interrupted between reserve and commit only delays the reading of the records
- * behind its own.
+ * A producer that is interrupted between reserve and commit only delays the reading of later records.
  */
 #include "handler/ring.h"
 
@@ -24,7 +23,7 @@ void *ring_try_reserve(struct ring *ring, size_t size)
 	uint64_t head, next;
 	size_t padding;
 	do {
-		/* The tail first: it can then never be ahead of the head. */
+		/* The tail first, so that it is never ahead of the head. */
 		uint64_t tail = ring_load_tail(ring);
 		head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 		size_t to_end = ring->bytes - (head & (ring->bytes - 1));
@@ -32,8 +31,8 @@ void *ring_try_reserve(struct ring *ring, size_t size)
 		next = head + padding + need;
 		if (next - tail > ring->bytes)
 			return NULL;
-		/* Relaxed: winning gives the room to one producer; the header, not the head,
-		 * publishes what it writes there. */
+		/* Relaxed: the compare-and-swap gives the space to one producer; the header, not
+		 * the head, publishes its content. */
 	} while (!__atomic_compare_exchange_n(&ring->head, &head, next, true, __ATOMIC_RELAXED,
 	                                      __ATOMIC_RELAXED));
 
@@ -43,8 +42,8 @@ void *ring_try_reserve(struct ring *ring, size_t size)
 		head += padding;
 	}
 	uint64_t *header = ring_header_at(ring, head);
-	/* Relaxed: only this thread uses it, in ring_commit(). The compiler keeps it before
-	 * the payload: a process that is killed leaves no payload without a header. */
+	/* Relaxed: only this thread uses it, in ring_commit(). The compiler keeps it before the
+	 * payload, so a process that is killed leaves no payload without a header. */
 	__atomic_store_n(header, RING_RESERVED | size, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return (void *)(header + 1);
@@ -66,12 +65,12 @@ void ring_commit(struct ring *ring, void *payload, unsigned kind)
 
 	ring_publish_header(header, ring_committed_header(kind, size));
 
-	/* Sequentially consistent, see ring_publish_header(). A wake-up that the test for
-	 * half full misses comes with the next record, or with the time-out. */
+	/* Sequentially consistent, see ring_publish_header(). A wake-up that the test for half
+	 * full misses comes with the next record, or with the timeout. */
 	uint32_t sleep = __atomic_load_n(&ring->sleep, __ATOMIC_SEQ_CST);
 	if (sleep != RING_SLEEP_IDLE && (sleep != RING_SLEEP_TIMED || !ring_is_half_full(ring)))
 		return;
-	/* Several producers may see the reader asleep. One wins: a sleep costs one system call. */
+	/* Several producers may see the reader asleep. One wins, so that a sleep costs one system call. */
 	if (__atomic_compare_exchange_n(&ring->sleep, &sleep, RING_AWAKE, false, __ATOMIC_SEQ_CST,
 	                                __ATOMIC_SEQ_CST))
 		futex_wake(&ring->sleep, 1);

@@ -27,7 +27,7 @@ size_t ring_max_payload(const struct ring *ring);
  * thread must commit each reserved payload exactly once. */
 void *ring_reserve(struct ring *ring, size_t size);
 
-/* The same for a record without content of its own: nothing is lost where it has no room. */
+/* The same for a record without content: nothing is lost if it has no space. */
 void *ring_try_reserve(struct ring *ring, size_t size);
 
 /* Publishes the record to the reader. Wakes the reader with a futex when the record

@@ -18,12 +18,12 @@ static volatile bool enabled;
 
 void sample_enable(bool on)
 {
-	/* Sequentially consistent against the handler, which first says that it runs and then
-	 * looks here. */
+	/* Sequentially consistent with the handler, which first announces that it runs and then
+	 * reads this. */
 	__atomic_store_n(&enabled, on, __ATOMIC_SEQ_CST);
 }
 
-/* Where the thread's samples go now, NULL: nowhere. */
+/* The destination of the thread's samples now, NULL: none. */
 static struct ring *ring_of(const struct thread *thread)
 {
 	struct ring *ring = __atomic_load_n(&thread->ring, __ATOMIC_ACQUIRE);
@@ -49,12 +49,12 @@ static struct sample_record *draft_of(struct thread *thread)
 	return (struct sample_record *)(void *)thread->handler.draft;
 }
 
-/* Behind the run's first sample, or a later one if the ring was full. */
+/* After the run's first sample, or a later one if the ring was full. */
 static void publish_start(struct thread *thread, struct ring *ring, const struct query_tag *tag)
 {
 	struct run_start *start = &tag->counts->start;
 	size_t size;
-	/* Acquire: this may be a worker's sample, and the rest another thread's. */
+	/* Acquire: this may be a worker's sample, and the rest belong to another thread. */
 	const enum start_state state = __atomic_load_n(&start->state, __ATOMIC_ACQUIRE);
 	if (state != START_DUE && state != START_DUE_AGAIN)
 		return;
@@ -97,8 +97,8 @@ static void *put_fields(struct sample_record *draft, const struct observation *s
 	return at;
 }
 
-/* Written beside the ring, whose record is reserved with its exact size. Not inlined: what this needs of
- * the stack is free again for the walk. */
+/* Written outside the ring, whose record is reserved with its exact size. Not inlined, so that its
+ * stack is free again for the walk. */
 __attribute__((noinline)) static bool record_stack(struct thread *thread, struct ring *ring,
                                                    const struct query_tag *tag,
                                                    const struct observation *seen, const void *ucontext,
@@ -168,7 +168,7 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 /* A longer sample was interrupted by another thread's turn. */
 #define COST_MOST_NS 100000
 
-/* Returns the query whose sample it was, NULL: there was none. */
+/* Returns the query to which the sample belongs, NULL: none. */
 static const struct query_tag *take_timed(struct thread *thread, enum timer_clock clock, int overrun,
                                           uint64_t timestamp, const void *ucontext)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples: a stack and what it stands for become one record in the ring.
+ * Samples: a stack and its value become one record in the ring.
  */
 #ifndef QUERYPROF_HANDLER_SAMPLE_H
 #define QUERYPROF_HANDLER_SAMPLE_H
@@ -19,8 +19,8 @@ void sample_enable(bool enabled);
 /* One expired timer. Inside the handler; `overrun` is si_overrun. */
 void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun, const void *ucontext);
 
-/* The values of a sample beside its stack. `is_timed`: it stands for `weight` periods, else for
- * `value`, in the type's unit. */
+/* The values of a sample in addition to its stack. `is_timed`: it represents `weight` periods,
+ * otherwise `value`, in the type's unit. */
 struct observation {
 	enum sample_type_number type;
 	bool is_timed;
@@ -29,7 +29,7 @@ struct observation {
 	uint32_t stretch; /* from one signal to the next, in periods; 0: not by a timer */
 	int64_t value;
 	uint64_t timestamp_ns;
-	const struct wait_field *wait; /* NULL: it is of none */
+	const struct wait_field *wait; /* NULL: it belongs to none */
 	uint16_t skipped;              /* frames at the leaf that are the profiler's */
 };
 

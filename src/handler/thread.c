@@ -13,8 +13,7 @@ char *thread_blocks[THREAD_BLOCKS];
 uint32_t thread_block_count;
 uint64_t thread_slotless_counters[LEDGER_COUNTERS];
 
-/* Relaxed: counters say nothing about other memory. Atomic because other threads read
- * them. */
+/* Relaxed: counters imply nothing about other memory. Atomic, because other threads read them. */
 void thread_count(struct thread *thread, enum ledger_counter which, uint64_t by)
 {
 	uint64_t *of = thread != NULL ? thread->handler.counters : thread_slotless_counters;
@@ -62,8 +61,8 @@ bool thread_enter_handler(struct thread *thread, uintptr_t frame)
 	if (thread->handler.is_running != 0 && frame < thread->handler.frame)
 		return false;
 	thread->handler.frame = frame;
-	/* Sequentially consistent: a thread that replaces what handlers use does that first and
-	 * looks for running handlers afterwards (sampler_quiesce). */
+	/* Sequentially consistent: a thread that replaces data of handlers does that first and
+	 * checks for running handlers afterwards (sampler_quiesce). */
 	__atomic_store_n(&thread->handler.is_running, 1, __ATOMIC_SEQ_CST);
 	return true;
 }

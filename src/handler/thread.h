@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler's state of the thread that it runs on: one slot a sampled thread, reached through an
+ * The handler's state of the thread that it runs on: one slot per sampled thread, reached through an
  * initial-exec thread-local pointer, so that the handler never touches dynamic TLS. Slots come from
- * mmap, are recycled and never unmapped: a late signal always finds readable memory.
+ * mmap, are reused and never unmapped: a late signal always finds readable memory.
  *
- * The owning thread and the handler that interrupts it write; what others read is atomic. Between thread and
- * handler, loads and stores in program order are enough; the fields that the handler reads are volatile so
- * that the compiler keeps that order.
+ * The owning thread and the handler that interrupts it write; fields that others read are atomic.
+ * Between thread and handler, loads and stores in program order suffice; the fields that the handler
+ * reads are volatile so that the compiler keeps that order.
  */
 #ifndef QUERYPROF_HANDLER_THREAD_H
 #define QUERYPROF_HANDLER_THREAD_H
@@ -30,14 +30,14 @@ struct ring;
  * runs on the same thread, so the processor needs no fence. */
 #define HANDLER_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* Queries that one thread can have with tags of their own; what comes on top of them is
- * counted to the innermost of them. */
+/* The maximum number of a thread's queries with tags of their own; further ones count for the
+ * innermost of them. */
 #define QUERY_NESTING 16
 
-/* A live stack: a signal whose cookie is the address of this makes the handler respond to
- * the newest request here. One requester at a time writes `requested`. A response stays as
- * it is until the next request, and a signal that finds its request responded to writes
- * nothing: it may come as late as it will. */
+/* A live stack: a signal whose cookie is the address of this makes the handler respond to the
+ * newest request here. One requester at a time writes `requested`. A response does not change
+ * until the next request, and a signal whose request already has its response writes nothing,
+ * however late it comes. */
 struct thread_response {
 	uint32_t requested;  /* number of the newest request, never 0 */
 	uint32_t given;      /* of the newest one responded to: what follows is the response */
@@ -64,7 +64,7 @@ struct thread {
 		struct fast_clock clock;
 		uint64_t cpu_read_ns;        /* the CPU clock as cpu_clock.c gave it last, */
 		uint64_t cpu_read_at_ns;     /* at this moment of CLOCK_MONOTONIC; */
-		uint64_t cpu_from_ns;        /* until this one, of the same, it stands still */
+		uint64_t cpu_from_ns;        /* until this one, of the same, it does not advance */
 		uint64_t seen_ns;            /* when cpu_clock.h last saw the thread run, on the same */
 		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC when that was read */
 		uint64_t random;             /* state of the thread's random numbers */
@@ -80,7 +80,7 @@ struct thread {
 
 		volatile bool arming;   /* the thread is in timers_arm() */
 		bool named;             /* the ring has the thread's name */
-		volatile bool name_due; /* set by the handler: the name is to be looked at again */
+		volatile bool name_due; /* set by the handler: the name is to be checked again */
 		char name[16];
 		uintptr_t context_at;     /* its variable, see context.h; 0: none */
 		uint64_t name_checked_ns; /* CLOCK_MONOTONIC_COARSE, as the next two */
@@ -92,18 +92,18 @@ struct thread {
 		uint64_t cpu_switches;    /* context switches of the thread until then */
 		bool began_blocked;       /* atomic; it blocked the signal when it got the slot */
 		bool is_worker;           /* of a query whose own thread has the sums */
-		struct wait_now own_wait; /* where there is no other place for it */
+		struct wait_now own_wait; /* if there is no other place for it */
 		struct thread_wait wait;
 		struct thread_account account;
 	};
 
-	/* Written by the handler, or by what stands for it (sampler_record_observed()). */
+	/* Written by the handler, or its replacement (sampler_record_observed()). */
 	struct {
 		volatile uint32_t is_running;
 		volatile uint32_t done;             /* how often it has returned */
-		uintptr_t frame;                    /* where the running one's stack frame is */
+		uintptr_t frame;                    /* the running one's stack frame */
 		uint64_t counters[LEDGER_COUNTERS]; /* never reset: slots are added up */
-		/* The record of the sample that is being taken, and what it is under. */
+		/* The record of the sample that is being taken, and its labels. */
 		uint64_t draft[sizeof(struct sample_record) / 8 + STACK_FRAMES_MAX + SAMPLE_FIELDS_MAX / 8];
 		struct labels labels;
 		struct trace_context context;
@@ -126,7 +126,7 @@ bool thread_enter_handler(struct thread *thread, uintptr_t frame);
 void thread_leave_handler(struct thread *thread);
 
 /* Async-signal-safe. `thread` is the calling thread's slot, NULL if it has none: late and foreign
- * signals are counted apart then. */
+ * signals are counted separately then. */
 void thread_count(struct thread *thread, enum ledger_counter which, uint64_t by);
 extern uint64_t thread_slotless_counters[LEDGER_COUNTERS] __attribute__((visibility("hidden")));
 
@@ -153,8 +153,8 @@ struct span_current {
 extern __thread struct span_current span_current
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* All slots that were ever made, by index, in blocks of zeroed memory that collect/slots.c
- * adds. The count is atomic and stored behind the block. */
+/* All slots that were ever made, by index, in blocks of zeroed memory that collect/slots.c adds.
+ * The count is atomic and stored after the block. */
 #define THREADS_PER_BLOCK 32u
 #define THREAD_BLOCKS 4096u
 extern char *thread_blocks[THREAD_BLOCKS] __attribute__((visibility("hidden")));
@@ -163,8 +163,8 @@ extern uint32_t thread_block_count __attribute__((visibility("hidden")));
 /* Distance from one slot to the next in a block. */
 size_t thread_slot_bytes(void);
 
-/* Whether a signal with this si_code and cookie is queryprof's: from a timer of any slot, past or
- * present, or a request for a stack to one. */
+/* Whether a signal with this si_code and cookie belongs to queryprof: from a timer of any slot,
+ * past or present, or a request for a stack to one. */
 bool thread_owns_signal(int code, const void *cookie);
 
 #endif

@@ -11,9 +11,9 @@ void timer_disarm(struct thread_timer *timer)
 	timer_mark_disarmed(timer);
 }
 
-/* More than every fifth late: the timer slows down. All of so many in time: it is faster
- * again. Any machine has the time for an interval of this length; if signals come late
- * then it is because other threads run. */
+/* If more than every fifth is late, the timer slows down. If all of so many are in time, it
+ * becomes faster again. Any machine has the time for an interval of this length; late signals are
+ * then due to other threads. */
 #define BEHIND_LATE 4
 #define BEHIND_MOST 128
 #define IN_TIME_MOST 4096
@@ -25,7 +25,7 @@ static void keep_pace(struct thread_timer *timer, bool overrun)
 
 	if (timer->slowed == 0 && timer_interval(timer) >= INTERVAL_ENOUGH_NS)
 		return;
-	if (timer->period_ns == 0) /* of a timer that was deleted; it is being made anew */
+	if (timer->period_ns == 0) /* of a timer that was deleted, and is being made again */
 		return;
 	/* Late, too, when the way here alone took a good part of the interval. */
 	uint64_t now = clock_ns(timer_clock_id(TIMER_REAL));
@@ -48,7 +48,7 @@ static void keep_pace(struct thread_timer *timer, bool overrun)
 	timer_set_on_grid(timer, now);
 }
 
-/* The clock, known to the ns, says nothing of this (MurmurHash's last step). */
+/* The clock, known to the ns, reveals nothing about this (MurmurHash's last step). */
 static uint64_t scatter(uint64_t number)
 {
 	number = (number ^ number >> 33) * 0xff51afd7ed558ccdull;
@@ -67,7 +67,7 @@ uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch)
 		periods -= timer_step(timer);
 		timer->repeats = false;
 	}
-	/* Signed: a CPU clock's first cell may begin before the clock does. */
+	/* Signed, because a CPU clock's first cell may begin before the clock does. */
 	while ((int64_t)(now - timer->grid_ns) >= 0) {
 		uint64_t end = timer->cell_ns + timer_interval(timer), cells;
 		periods += timer_step(timer);
@@ -86,8 +86,8 @@ static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clo
 {
 	uint64_t now = clock_ns(timer_clock_id(clock)), since = now - timer->armed_ns, periods;
 
-	/* A thread that waits is hit by ticks at random: the next one after a point is a tick's length
-	 * away, on average, instead of half. */
+	/* A thread that waits is hit by ticks at random: the next one after a point is a tick's
+	 * length away, on average, instead of half. */
 	if (sys_voluntary_switches() != timer->waits)
 		since += timer_tick_ns;
 	if (since < timer_tick_ns)
@@ -121,8 +121,8 @@ uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, i
 		keep_pace(timer, points > 1);
 	if (__builtin_expect(timer_goes_on(timer, clock), 1) || timer->period_ns == 0)
 		return clip(periods);
-	/* A signal that was on its way when the timer was set anew comes before its point. (Kernels from
-	 * 6.13 on take such signals back.) */
+	/* A signal that was pending when the timer was set again comes before its point. (Kernels
+	 * from 6.13 on discard such signals.) */
 	uint64_t now = clock_ns(timer_clock_id(clock));
 	bool had_one = timer->stretch == 1 && now >= timer->grid_ns;
 	periods += timer_pass(timer, now, timer_stretch_of(timer, clock));
@@ -136,9 +136,9 @@ void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_
 	timer->idle_ns += points * timer->period_ns;
 	/* Two points at least, whatever the period. */
 	bool is_long = timer->idle_ns > timer->idle_max_ns + timer->period_ns;
-	/* A statement that waits for its next step is not seen to start it. Its CPU timer goes on; in real
-	 * time it has samples again with the thread's next query, as they interrupt the host's
-	 * sleeps. */
+	/* A statement that waits for its next step is not seen to start it. Its CPU timer
+	 * continues; in real time it has samples again with the thread's next query, because they
+	 * interrupt the host's sleeps. */
 	if (clock == TIMER_CPU ? is_long && !waits : is_long || !waits) {
 		timer->idle_max_ns <<= clock == TIMER_CPU;
 		timer_disarm(timer);

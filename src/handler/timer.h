@@ -19,14 +19,14 @@ extern uint64_t timer_tick_ns __attribute__((visibility("hidden")));
 #define TIMER_STRETCH_PARTS 256u
 extern uint32_t timer_stretch[TIMER_CLOCKS] __attribute__((visibility("hidden")));
 
-/* Relaxed: it goes with nothing else. */
+/* Relaxed: it is independent of other memory. */
 static inline uint32_t timer_stretch_of(const struct thread_timer *timer, enum timer_clock clock)
 {
 	return (__atomic_load_n(&timer_stretch[clock], __ATOMIC_RELAXED) + timer->rounding) /
 	       TIMER_STRETCH_PARTS;
 }
 
-/* The kernel repeats it, and shall go on. A whole timer lives for one query. */
+/* The kernel repeats it, and must continue. A whole timer exists for one query. */
 static inline bool timer_goes_on(const struct thread_timer *timer, enum timer_clock clock)
 {
 	return timer->repeats && (timer->stretch == timer_stretch_of(timer, clock) || timer->whole);
@@ -34,16 +34,17 @@ static inline bool timer_goes_on(const struct thread_timer *timer, enum timer_cl
 
 void timer_disarm(struct thread_timer *timer);
 
-/* Goes on to the cell whose point comes next after `now`, on the timer's clock; cells that begin from
- * now on have this stretch. The timer is not set. Returns the periods of the points that passed by `now`.
- * For a repeating timer these are only the points after its newest one: the kernel has counted the rest. */
+/* Advances to the cell whose point comes next after `now`, on the timer's clock; cells that begin
+ * from now on have this stretch. Does not set the timer. Returns the periods of the points that
+ * passed by `now`. For a repeating timer these are only the points after its newest one, because
+ * the kernel has counted the others. */
 uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch);
 
-/* The periods that a signal stands for; 0: none has passed. */
+/* The periods that a signal represents; 0: none has passed. */
 uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun);
 
-/* The signal, which stands for `points` periods, found no query that wants it. Disarms the timer when
- * it is time to. `waits`: a query may go on without a push. */
+/* The signal, which represents `points` periods, found no query that wants it. Disarms the timer
+ * if it is time. `waits`: a query may continue without a push. */
 void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits);
 
 #endif

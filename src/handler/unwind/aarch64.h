@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aarch64. A rule, from bit 0: its kind (4 bits), whether the caller's frame pointer
- * was saved (1 bit; then in the word below the return address, as in the procedure call
- * standard's frame record), how many words below the CFA the return address was saved (11
- * bits), and a signed offset in words (13 bits) from the stack pointer or the frame pointer
- * to the CFA.
+ * aarch64. A rule, from bit 0: its kind (4 bits), whether the caller's frame pointer was saved (1
+ * bit; then in the word below the return address, as in the procedure call standard's frame record),
+ * how many words below the CFA the return address was saved (11 bits), and a signed offset in words
+ * (13 bits) from the stack pointer or the frame pointer to the CFA.
  *
- * Unlike on x86-64 a call saves nothing: the return address is in x30 until a function has
- * made its frame record, and in functions without calls. Only an interrupted frame is in
- * that state, and only its x30 is known: `link`.
+ * Unlike on x86-64 a call saves nothing: the return address is in x30 until a function has made its
+ * frame record, and in functions without calls. Only an interrupted frame is in that state, and only
+ * its x30 is known: `link`.
  *
- * Return addresses may be signed (pointer authentication) in the bits above the address.
- * The walk clears these bits; a check of a damaged signature would trap.
+ * Return addresses may be signed (pointer authentication) in the bits above the address. The walk
+ * clears these bits; a check of a damaged signature would trap.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_AARCH64_H
 #define QUERYPROF_HANDLER_UNWIND_AARCH64_H
@@ -69,8 +68,8 @@ static inline rule_t rule_from_row(const struct cfi_row *row)
 	                         -link->value / 8, fp->saved == CFI_AT_CFA);
 }
 
-/* The kernel puts the registers of an interrupted program behind a siginfo_t and the head of
- * a ucontext_t, from the trampoline's stack pointer on. */
+/* The kernel puts the registers of an interrupted program after a siginfo_t and the head of a
+ * ucontext_t, starting at the trampoline's stack pointer. */
 enum {
 	SIGNAL_CONTEXT = 128,
 	CONTEXT_X0 = 184,
@@ -188,7 +187,7 @@ static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REG
 		.pc = pc,
 		.sp = (uintptr_t)registers[CFI_STACK_POINTER],
 		.fp = (uintptr_t)registers[CFI_FRAME_POINTER],
-		/* An exact address: the frame was interrupted. */
+		/* An exact address, because the frame was interrupted. */
 		.link = pc == registers[CFI_INSTRUCTION_POINTER] ? (uintptr_t)registers[CFI_RETURN_ADDRESS]
 		                                                 : 0,
 		.slot = &arch_no_slot,

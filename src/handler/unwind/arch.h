@@ -41,7 +41,7 @@ enum rule_kind {
 	RULE_TABLELESS, /* nor for any of the object */
 };
 
-/* Whether rule_apply() has all that it needs. Nearly all rules are so. */
+/* Whether rule_apply() has everything that it needs, as for nearly all rules. */
 static inline int rule_is_plain(rule_t rule)
 {
 	return (rule & 15) <= RULE_LINK;
@@ -52,7 +52,7 @@ struct unwind_frame {
 	uintptr_t sp, fp;
 #ifdef ARCH_HAS_LINK
 	uintptr_t link;        /* the return address of an interrupted frame, else 0 */
-	const uintptr_t *slot; /* where the walk read the return address to this frame */
+	const uintptr_t *slot; /* the address from which the walk read the return address to this frame */
 #endif
 };
 
@@ -74,13 +74,13 @@ enum rule_result {
 	RULE_STEPPED,
 	RULE_AT_BOTTOM, /* the frame has no caller */
 	RULE_OUT_OF_BOUNDS,
-	RULE_LEADS_NOWHERE, /* nothing says where the caller is */
-	RULE_OTHER_STACK,   /* the caller's frame is on another one, at the frame pointer */
+	RULE_LEADS_NOWHERE, /* nothing determines the caller */
+	RULE_OTHER_STACK,   /* the caller's frame is on another stack, at the frame pointer */
 };
 
-/* The memo in unwind.c checks a step by reading the same words again. `fp_slot` is where the
- * callee saved the caller's frame pointer; 0: nowhere, it is unchanged; FP_SLOT_OPAQUE: the
- * rule read another word than that and the return address. */
+/* The memo in unwind.c checks a step by reading the same words again. `fp_slot` is the slot in
+ * which the callee saved the caller's frame pointer; 0: none, it is unchanged; FP_SLOT_OPAQUE: the
+ * rule read a word other than that and the return address. */
 #define FP_SLOT_OPAQUE 1
 
 /* The address is aligned. One comparison suffices: below `low` the difference wraps. */

@@ -34,7 +34,7 @@ static bool is_as_called(const struct cfi_row *row)
 	       row->frame_pointer.saved == CFI_SAME;
 }
 
-/* The instruction behind the push that the function begins with; 0: it does not. */
+/* The instruction after the push with which the function begins; 0: there is none. */
 static uintptr_t behind_push(const struct cfi_row *row)
 {
 	const uint8_t *p = (const uint8_t *)row->function_start;
@@ -59,8 +59,8 @@ static bool hides_push(const struct cfi_section *section, const struct cfi_row *
 /* Between the moved instruction and the jump. */
 #define MOVED_BYTES 32
 
-/* Whether the instruction at `p` adds to the stack pointer, or subtracts from it, and the rows before it,
- * behind it and at `address` know nothing of that. */
+/* Whether the instruction at `p` adds to the stack pointer, or subtracts from it, and the rows
+ * before it, after it and at `address` do not account for that. */
 static bool is_denied(const struct cfi_section *section, const struct cfi_row *row, const uint8_t *p,
                       uintptr_t address)
 {
@@ -90,9 +90,9 @@ static bool hides_move(const struct cfi_section *section, const struct cfi_row *
 #define is_copying(p, end) false
 #endif
 
-/* Whether an exception may be landing at `address` of a function in which one can: the
- * frame pointer becomes the target's soon, and the copying is not still to come. Where
- * that call is not recognized, all of the last LANDING_BYTES are distrusted. */
+/* Whether an exception may be landing at `address` of a function in which one can: the frame
+ * pointer soon becomes the target's, and the copying has already begun. If that call is not
+ * recognized, all of the last LANDING_BYTES are distrusted. */
 static bool is_landing(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address)
 {
 	const uintptr_t end = row->function_end;

@@ -3,21 +3,20 @@
  * Code whose unwind information is wrong. A trace ends there, truncated. The code is read when the
  * rule of an address is made, never when it is used.
  *
- * Assembly may push a register without a word in its unwind information: glibc's
- * multiplication of long numbers, which prints and reads floats, takes a saved register
- * for the return address then. Such a function begins with a push, and behind the push
- * the information still has the rule of the function's first instruction.
+ * Assembly may push a register without unwind information: in glibc's multiplication of long numbers,
+ * which prints and reads floats, a saved register then seems to be the return address. Such a
+ * function begins with a push, and after the push the information still has the rule of the
+ * function's first instruction.
  *
- * An exception lands: libgcc's _Unwind_RaiseException() and its kin return into the
- * frame that catches. At the end they copy that frame's registers, the return address
- * among them, over what they saved in their own frame; some forty instructions later
- * they move the stack pointer. In between their unwind information leads to a frame
- * that was never the caller.
+ * An exception lands: libgcc's _Unwind_RaiseException() and related functions return into the frame
+ * that catches. At the end they copy that frame's registers, including the return address, over those
+ * saved in their own frame; some forty instructions later they move the stack pointer. In between
+ * their unwind information leads to a frame that was never the caller.
  *
- * Clang moves the `add $n,%rsp` or `sub $n,%rsp` with which both ways behind a conditional
- * jump begin in front of it (clang 14 and 15, Rust), and the unwind information still has it
- * behind: between the two, mostly a comparison, the frame is n bytes smaller or larger than it
- * says. There the rows before and behind the instruction are the same.
+ * Clang moves the `add $n,%rsp` or `sub $n,%rsp` with which both branches after a conditional jump
+ * begin in front of the jump (clang 14 and 15, Rust), but the unwind information still has it after
+ * the jump: between the two, usually at a comparison, the frame is n bytes smaller or larger than the
+ * information. There the rows before and after the instruction are the same.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_DISTRUST_H
 #define QUERYPROF_HANDLER_UNWIND_DISTRUST_H
@@ -26,8 +25,8 @@
 
 #include "handler/unwind/arch.h"
 
-/* Whether the row may be wrong at `address`; it is of an exception's way, or has the CFA by the stack
- * pointer. Its function lies in code that can be read. */
+/* Whether the row may be wrong at `address`; it belongs to an exception's path, or has the CFA by
+ * the stack pointer. Its function is in readable code. */
 bool distrust_row(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address);
 
 #endif

@@ -14,9 +14,9 @@
 /* A function is hardly longer, so a call of it names an address so near below. */
 #define FUNCTION_BYTES ((uintptr_t)1 << 20)
 
-/* Whether a call of `target` may have led to `frame`. If not to its own function, then to one
- * that jumped there. A function that has unwind information is another frame instead, whose
- * frame pointer this is; and so may be any, where this is the newest. */
+/* Whether a call of `target` may have led to `frame`: directly to its function, or to one that
+ * jumped there. A function that has unwind information is another frame instead, whose frame
+ * pointer this is; so may be any, if this is the newest. */
 static bool may_lead_to(const struct code_map *map, uintptr_t target, const struct unwind_frame *frame,
                         rule_t rule, bool is_newest)
 {
@@ -50,8 +50,8 @@ static bool is_from_call(const struct code_map *map, uintptr_t address, const st
 	return false;
 }
 
-/* A program's start has a hlt behind its call, as no compiler. Go's goroutines return to the second
- * instruction of runtime.goexit(), behind no call: nop, call. */
+/* A program's start has a hlt after its call, unlike any compiler's code. Go's goroutines return
+ * to the second instruction of runtime.goexit(), after no call: nop, call. */
 static bool is_end(const struct unwind_frame *frame, bool has_called)
 {
 	uint8_t at[2];
@@ -60,7 +60,7 @@ static bool is_end(const struct unwind_frame *frame, bool has_called)
 	       ((has_called && at[1] == 0xf4) || (at[0] == 0x90 && at[1] == 0xe8));
 }
 
-/* The caller by this rule; false: what the rule says cannot be. */
+/* The caller by this rule; false: the rule's result is impossible. */
 static bool step_by(const struct code_map *map, const struct unwind_bounds *bounds, rule_t guess, rule_t rule,
                     bool is_newest, const struct unwind_frame *frame, struct unwind_frame *caller)
 {
@@ -79,8 +79,8 @@ static const rule_t in_frame = 2 << RULE_OFFSET_SHIFT | 2 << 4 | RULE_FP;
 
 /*
  * A compiler has the stack at one depth at each instruction. So any path from the interrupted one on
- * shows where its frame lies, by what it does first: makes the frame, uses it, leaves it, or returns
- * without one. Branches are not taken at first; where a path shows nothing, the next one is gone.
+ * shows where its frame is, by what it does first: makes the frame, uses it, leaves it, or returns
+ * without one. Branches are not taken at first; if a path shows nothing, the next one is followed.
  */
 
 #define RSP 4u
@@ -135,8 +135,7 @@ static bool loses_frame(const struct x86_instruction *i)
 	return changed == RSP || changed == RBP;
 }
 
-/* The rule that one instruction shows, or none yet. The path goes on at path->pc, which is 0 where it
- * ends. */
+/* The rule that one instruction shows, or none yet. The path continues at path->pc, which is 0 at its end. */
 static rule_t look_at(struct ahead *ahead, struct path *path)
 {
 	struct x86_instruction i;
@@ -188,8 +187,8 @@ static rule_t look_at(struct ahead *ahead, struct path *path)
 			memcpy(&constant, bytes + i.constants, sizeof(constant));
 		*path = (struct path){ next, here.depth + (i.operand == 0xec ? constant : -constant) };
 	} else if (is_jump) {
-		/* It changes nothing: the rule of its target, as of a stub that displaced the beginning
-		 * of a function, is its own. */
+		/* It changes nothing: the rule of its target, as for a stub that displaced the
+		 * beginning of a function, is its own. */
 		const rule_t rule = rules_find(ahead->map, ahead->map->rules, place).rule;
 
 		if (rule_is_plain(rule))
@@ -221,7 +220,7 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 	return RULE_NONE;
 }
 
-/* Where a function of Go's calls C, the stack is another one, and the frame pointer is kept. */
+/* If a function of Go calls C, the stack is another one, and the frame pointer is kept. */
 static bool is_elsewhere(const struct unwind_bounds *bounds, const struct unwind_frame *frame)
 {
 	return frame->fp >= STACK_COPY_BYTES && frame->fp % 8 == 0 && !unwind_is_inside(bounds, frame->fp);
@@ -249,8 +248,8 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 	}
 	if (!step_by(map, bounds, guess, rule, is_newest && !is_sure, frame, &caller))
 		return !is_newest && is_elsewhere(bounds, frame) ? RULE_OTHER_STACK : RULE_LEADS_NOWHERE;
-	/* Before its first push and behind its last pop a function has no frame of its own, some
-	 * have none at all: then a return address is on top. */
+	/* Before its first push and after its last pop a function has no frame of its own, and
+	 * some never have one: then a return address is on top. */
 	if (is_newest && guess == in_frame && !is_sure &&
 	    step_by(map, bounds, as_called, rule, false, frame, &other))
 		return RULE_LEADS_NOWHERE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glibc can name the object of an address without a lock (_dl_find_object, from 2.35 on). Where it
- * differs from the map, the loader is right, and the rule serves one stack and is not kept. With an older
+ * glibc can find the object of an address without a lock (_dl_find_object, since 2.35). If it differs
+ * from the map, the loader is right, and the rule serves one stack and is not kept. With an older
  * glibc at run time, code newer than the map has no unwind information until the next map.
  */
 #include "handler/unwind/rules.h"
@@ -59,15 +59,15 @@ static void keep_rule(uint64_t *rules, uintptr_t address, rule_t rule)
 {
 	uint64_t *set = cache_set(rules, address);
 
-	/* The newest rule takes the first way and moves the one before it to the second.
-	 * Relaxed: a word is a rule by itself, and a write of another thread at the same
-	 * time costs at most a later miss. */
+	/* The newest rule takes the first way and moves the previous one to the second. Relaxed: a
+	 * word is a complete rule, and a concurrent write of another thread costs at most a later
+	 * miss. */
 	__atomic_store_n(&set[CACHE_SETS], __atomic_load_n(&set[0], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	__atomic_store_n(&set[0], (uint64_t)rule << CACHE_TAG_BITS | cache_tag(address), __ATOMIC_RELAXED);
 }
 
-/* Whether the unwind information for the row's function may be wrong at `address`. Not
- * inlined: its frame is not needed for what is parsed. */
+/* Whether the unwind information for the row's function may be wrong at `address`. Not inlined,
+ * because parsing does not need its frame. */
 __attribute__((noinline)) static bool is_distrusted(const struct code_map *map, bool lasting,
                                                     const struct cfi_section *section,
                                                     const struct cfi_row *row, uintptr_t address)

@@ -14,16 +14,16 @@
 #include "handler/unwind/arch.h"
 
 /*
- * The rule cache. A slot is one 64-bit word: the rule above, the address without its
- * lowest bits (the tag) below. A word is complete by itself, so any number of threads may
- * load and store it with relaxed order. The lowest bits of the address, mixed with bits of
- * the tag, choose the set. Set and tag together are the whole address: a hit is exact. The
- * cache has two ways, because some layouts of the address space make a direct-mapped one
- * thrash; the second way is a table behind the first.
+ * The rule cache. A slot is one 64-bit word: the rule in the high bits, the address without its
+ * lowest bits (the tag) below. A word is complete, so any number of threads may load and store it
+ * with relaxed order. The lowest bits of the address, mixed with bits of the tag, choose the set. Set
+ * and tag together are the whole address, so a hit is exact. The cache has two ways, because some
+ * layouts of the address space make a direct-mapped one thrash; the second way is a table after the
+ * first.
  *
- * The steps from one return address to the next depend on each other, and the lookup is
- * most of each step. So it has no multiplication, the processor scales the set's index by
- * itself, and one shift extracts the rule with its offset.
+ * The steps from one return address to the next depend on each other, and the lookup is most of each
+ * step. So it has no multiplication, addressing modes scale the set's index, and one shift extracts
+ * the rule with its offset.
  */
 #define CACHE_WAYS 2
 #define CACHE_SET_BITS 13
@@ -39,14 +39,13 @@ static inline uint64_t *cache_set(uint64_t *rules, uintptr_t address)
 	return rules + ((address ^ address >> CACHE_SET_BITS) & (CACHE_SETS - 1));
 }
 
-/* Longer than CACHE_TAG_BITS for a value that is no address. */
+/* Longer than CACHE_TAG_BITS for a value that is not an address. */
 static inline uint64_t cache_tag(uintptr_t address)
 {
 	return address >> CACHE_SET_BITS;
 }
 
-/* A rule of an object that the map does not know yet is not lasting: it must not outlive
- * the stack. */
+/* A rule of an object that is not in the map yet must not outlive the stack. */
 struct found_rule {
 	rule_t rule;
 	bool lasting;
@@ -65,8 +64,8 @@ enum section_result {
 enum section_result rules_find_section(const struct code_map *map, uintptr_t address,
                                        struct cfi_section *section);
 
-/* Where code at an address has saved a register of its caller's: so many words below the CFA; 0: it has not,
- * it is unchanged. False: not known. Results are kept behind the map's rules, which they need. */
+/* Where code at an address has saved a register of its caller: the number of words below the CFA;
+ * 0: it is unchanged. False: not known. Results are kept after the map's rules, which they need. */
 #define SAVED_SLOTS 256u
 bool rules_find_saved(const struct code_map *map, uintptr_t address, unsigned number, unsigned *words);
 

@@ -89,7 +89,7 @@ static enum rule_result step_over(const struct walk *walk, struct view *view, ru
 	return result == RULE_OTHER_STACK ? RULE_LEADS_NOWHERE : result;
 }
 
-/* Frame number `n` needs all registers: those of the interrupted frame lead there. */
+/* Frame number `n` needs all registers, which are computed from those of the interrupted frame. */
 static enum rule_result step_all(const struct walk *walk, struct view *view, uint32_t n,
                                  struct unwind_frame *frame)
 {
@@ -101,7 +101,7 @@ static enum rule_result step_all(const struct walk *walk, struct view *view, uin
 		view->full_at = 1;
 	}
 	for (; view->full_at <= n + 1 && result == RULE_STEPPED; view->full_at++) {
-		/* Where the two walks disagree, trust neither. */
+		/* If the two walks disagree, trust neither. */
 		if (view->full_at == n + 1 &&
 		    (full->pc != frame->pc || full->registers[CFI_STACK_POINTER] != frame->sp))
 			return RULE_OUT_OF_BOUNDS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk without a memo, and for all that is seldom: rules that need more than a frame holds, code
- * without rules, and stacks whose bounds are unknown (alternate signal stacks, coroutines, Go's, threads
- * that are not registered). It reads such a stack through stack_copy.h, and goes on from one stack to
- * another: from a signal handler on an alternate stack to what the signal interrupted, and from C to the
+ * The walk without a memo, for all rare cases: rules that need more than a frame holds, code without
+ * rules, and stacks with unknown bounds (alternate signal stacks, coroutines, Go's, threads that are
+ * not registered). It reads such a stack through stack_copy.h, and continues from one stack to
+ * another: from a signal handler on an alternate stack to the interrupted code, and from C to the
  * goroutine that called it.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
@@ -31,7 +31,7 @@ static inline struct unwind_bounds walk_bounds(const struct unwind_stack *stack,
 	return (struct unwind_bounds){ low < stack->start || low > sp ? stack->start : low, high, NULL };
 }
 
-/* On from frame number `n`, which is `frame`; 0: the interrupted one. */
+/* Continues from frame number `n`, which is `frame`; 0: the interrupted one. */
 struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame frame, uint32_t n);
 
 #endif

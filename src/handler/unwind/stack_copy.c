@@ -30,8 +30,8 @@ static bool can_kernel_read(uintptr_t address)
 
 static bool can_read(uintptr_t address)
 {
-	/* A kernel that checks the operation first would call every page readable. The
-	 * highest page, which no program has, shows that. Relaxed: a number by itself. */
+	/* A kernel that checks the operation first would report every page as readable. The
+	 * highest page, which no program has, shows that. Relaxed: an independent number. */
 	enum { UNTRIED, WORKS, FAILS };
 	static int tried;
 	int now = __atomic_load_n(&tried, __ATOMIC_RELAXED);
@@ -99,7 +99,7 @@ static bool read_in_page(struct stack_copy *copy, uintptr_t address, void *to, s
 	}
 	const unsigned char *from =
 		copy->probes ? (const unsigned char *)address : copy->page + (address - page);
-	/* Nearly always a word. No call of memcpy(): a sanitizer intercepts it. */
+	/* Nearly always a word. No call of memcpy(), because a sanitizer intercepts it. */
 	if (size == sizeof(uintptr_t))
 		memcpy(to, from, sizeof(uintptr_t));
 	else

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads memory that may not be readable, without the risk of a fault.
+ * Reads memory that may be unreadable, without the risk of a fault.
  *
- * The kernel copies it (process_vm_readv of the process itself). An address without memory
- * is an error, and so is a page that another thread unmaps or truncates meanwhile; there is
- * never a signal. Each page is copied once: a trace of some thirty frames takes one or two
- * calls.
+ * The kernel copies it (process_vm_readv of the process itself). An address without memory is an
+ * error, and so is a page that another thread unmaps or truncates meanwhile; there is never a signal.
+ * Each page is copied once: a trace of some thirty frames takes one or two calls.
  *
- * Plain loads with a handler for SIGSEGV and SIGBUS would be faster. But those signals
- * belong to the host: once it installed another handler, the next such load would kill it.
+ * Plain loads with a handler for SIGSEGV and SIGBUS would be faster. But those signals belong to the
+ * host: once it installed another handler, the next such load would kill it.
  *
- * A seccomp filter may kill the process for process_vm_readv. So in a thread with a filter,
- * and on a kernel without the call, the kernel first says whether a page can be read, and
- * plain loads follow. The call is rt_sigprocmask with an invalid operation: it
- * copies a mask from the address and then fails with EFAULT or EINVAL; every program makes
- * this call. Between this call and the load another thread could unmap the page. It cannot
- * take the frames of the interrupted thread, which stands still. It could take a page to
- * which a damaged stack has led the walk, or another thread's text (stack_copy_part).
+ * A seccomp filter may kill the process for process_vm_readv. So in a thread with a filter, and on a
+ * kernel without the call, the kernel first reports whether a page is readable, and plain loads
+ * follow. The call is rt_sigprocmask with an invalid operation: it copies a mask from the address and
+ * then fails with EFAULT or EINVAL; every program makes this call. Between this call and the load
+ * another thread could unmap the page. It cannot unmap the frames of the interrupted thread. It could
+ * unmap a page to which a damaged stack has led the walk, or another thread's text (stack_copy_part).
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_STACK_COPY_H
 #define QUERYPROF_HANDLER_UNWIND_STACK_COPY_H
@@ -28,20 +26,20 @@
 /* The smallest page size. A larger page is copied in parts. */
 #define STACK_COPY_BYTES ((uintptr_t)4096)
 
-/* Zero-filled at first, but for `page`. */
+/* Zero-filled at first, except `page`. */
 struct stack_copy {
 	unsigned char *page; /* STACK_COPY_BYTES of memory; NULL: each word is copied alone */
 	uintptr_t held;      /* the page that is copied to `page`, or that can be loaded */
-	bool probes;         /* plain loads, once the kernel has said that the page can be read */
+	bool probes;         /* plain loads, after the kernel has reported the page as readable */
 };
 
 /* Begins, or begins again, with the stack of `address`. False: it cannot be read. */
 bool stack_copy_begin(struct stack_copy *copy, uintptr_t address);
 
-/* Copies bytes of any memory, in the way that was begun. False: it cannot be read. */
+/* Copies bytes of any memory, by the method of the beginning. False: it cannot be read. */
 bool stack_copy_read(struct stack_copy *copy, uintptr_t address, void *to, size_t size);
 
-/* Copies bytes that need not be a stack. False: they cannot all be read. */
+/* Copies bytes that need not be a stack. False: some cannot be read. */
 bool stack_copy_part(uintptr_t address, void *to, size_t size);
 
 /* Copies a text up to its zero, or `room` bytes of it. `*size`: how many came. False: what

@@ -2,17 +2,18 @@
 /*
  * The walk from the interrupted frame to the bottom of the stack.
  *
- * A frame is three words (pc, sp, fp); the rule of its address leads to its caller. Three
- * layers, from fast to slow:
+ * A frame is three words (pc, sp, fp); the rule of its address leads to its caller. Three layers,
+ * from fast to slow:
  *
- * The memo. Most of a thread's stack is that of its last sample. When a frame equals a
- * frame of the memo, the same rule reads the same slots. If the slots of the return address
- * and of the saved frame pointer still hold the same values, the caller is the same, and so
- * on by induction: exact, with two loads a frame. The memo never serves a step that read
- * another word (FP_SLOT_OPAQUE).
+ * The memo. Most of a thread's stack is that of its last sample. When a frame equals a frame of the
+ * memo, the same rule reads the same slots. If the slots of the return address and of the saved frame
+ * pointer still hold the same values, the caller is the same, and so on by induction: exact, with two
+ * loads per frame. The memo never serves a step that read another word (FP_SLOT_OPAQUE).
  *
- * The rule cache, for new frames. From the first frame on whose rule is not plain, the slow walk
- * (slow_walk.h), which is also that of a stack without a memo.
+ * The rule cache, for new frames.
+ *
+ * From the first frame on whose rule is not plain, the slow walk (slow_walk.h), which also walks
+ * stacks without a memo.
  */
 #include "handler/unwind/unwind.h"
 
@@ -108,8 +109,8 @@ static inline uint32_t memo_follow(const struct unwind_memo *memo, uint32_t n, u
 
 	for (; n < count; n++) {
 		const struct memo_frame *next = &memo->frames[n];
-		/* Its frame lies above one that is in the stack, and below the stack's
-		 * end, which has not moved. */
+		/* Its frame is above one that is in the stack, and below the stack's end, which
+		 * has not moved. */
 		if (arch_return_address(&next->at) - 1 != next->at.pc)
 			break;
 		/* The first read found every slot aligned and below the end; this one may
@@ -220,8 +221,8 @@ static inline void memo_set_busy(struct unwind_memo *memo, bool busy)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Writes the memo's stack when all of it still holds. The leaf and the bounds are the memo's,
- * so all slots can be read. Returns the depth; 0: a frame differs. */
+/* Writes the memo's stack if all of it is still valid. The leaf and the bounds equal the memo's,
+ * so all slots are readable. Returns the depth; 0: a frame differs. */
 static inline uint32_t memo_repeat(struct unwind_memo *memo, const struct code_map *map,
                                    const struct unwind_stack *stack, const struct unwind_frame *leaf,
                                    uint64_t *addresses, int max)
@@ -247,10 +248,10 @@ static inline uint32_t memo_repeat(struct unwind_memo *memo, const struct code_m
 	return depth;
 }
 
-/* Each load from the stack decides on the next rule, and that rule on the next load. With
- * cold caches each waits for the one before it, and twice as long when the processor also
- * misses the page's address. So the loads from the stack begin here, together, and one for
- * each page of rules. (Always inlined: the compiler drops a call without an effect.) */
+/* Each load from the stack decides on the next rule, and that rule on the next load. With cold
+ * caches each waits for the previous one, and twice as long if the processor also misses the
+ * page's address. So the loads from the stack begin here, together, and one for each page of
+ * rules. (Always inlined: the compiler drops a call without an effect.) */
 __attribute__((always_inline)) static inline void fetch_ahead(const struct code_map *map, uintptr_t sp)
 {
 	/* The first way only: few rules are in the second. */

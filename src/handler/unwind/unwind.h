@@ -35,7 +35,7 @@ struct unwind_result {
 	int16_t depth;       /* entries written, >= 1 unless max is 0 */
 	bool truncated;      /* the bottom of the stack was not reached */
 	uint32_t generation; /* of the code map used */
-	/* Its frames as the memo has kept them, leaf first; NULL: it has not. */
+	/* Its frames as the memo has kept them, leaf first; NULL: it has none. */
 	const struct memo_frame *frames;
 };
 

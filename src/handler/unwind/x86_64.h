@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * x86-64. A rule, from bit 0: its kind (4 bits), how many words below the CFA the caller's rbp is
- * saved (8 bits, 0: it is unchanged), and a signed offset in words (17 bits) from the stack pointer or
- * the frame pointer to the CFA. The return address is always in the word below the CFA.
+ * saved (8 bits, 0: it is unchanged), and a signed offset in words (17 bits) from the stack pointer
+ * or the frame pointer to the CFA. The return address is always in the word below the CFA.
  *
- * Nearly every row of compiled code is so. RULE_FULL are realigned stacks (gcc's DRAP: the CFA itself
- * saved below rbp; 3 of 11,000 functions of libcrypto, none of SQLite, glibc, libstdc++), the lazy
- * PLT's expression, and OpenSSL's assembly, which saves the old rsp on the stack.
+ * This covers nearly every row of compiled code. RULE_FULL are realigned stacks (gcc's DRAP: the CFA
+ * itself saved below rbp; 3 of 11,000 functions of libcrypto, none of SQLite, glibc, libstdc++), the
+ * lazy PLT's expression, and OpenSSL's assembly, which saves the old rsp on the stack.
  */
 #ifndef QUERYPROF_HANDLER_UNWIND_X86_64_H
 #define QUERYPROF_HANDLER_UNWIND_X86_64_H
@@ -59,8 +59,8 @@ static const uint8_t arch_register_order[CFI_REGISTERS] = {
 	REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 };
 
-/* From a signal's trampoline to the frame that the signal interrupted; 0: the registers may not be read.
- * The kernel puts a ucontext where the trampoline's rsp points. */
+/* From a signal's trampoline to the frame that the signal interrupted; 0: the registers may not be
+ * read. The kernel puts a ucontext at the trampoline's rsp. */
 static inline int arch_signal_frame(struct unwind_frame *frame, const struct unwind_bounds *bounds)
 {
 	const uintptr_t registers = frame->sp + offsetof(ucontext_t, uc_mcontext.gregs);
