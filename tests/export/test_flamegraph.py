@@ -120,7 +120,7 @@ class Data(support.Exports):
     def test_two_files_that_cannot_be(self):
         out = os.path.join(self.folder, "out")
         page = ["--format", "flamegraph", "-o", out]
-        self.assertIn("--diff is not for json, but for flamegraph\n",
+        self.assertIn("--diff does not apply to json, only to flamegraph\n",
                       self.refused(2, self.trace, "--diff", self.odd, "--format", "json", "-o", out))
         self.assertIn("none.trace: No such file",
                       self.refused(1, self.trace, "--diff", os.path.join(self.folder, "none.trace"), *page))

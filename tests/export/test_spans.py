@@ -132,7 +132,7 @@ class Selected(support.Spans):
     def test_options_of_samples(self):
         for option in (["--type", "cpu"], ["--plan"], ["--no-inlines"]):
             said = self.refused(2, self.selected, "--format", "otlp-traces", "-o", "-", *option)
-            self.assertRegex(said, option[0] + " is not for otlp-traces, but for ([a-z]+, )+perfetto, otlp\n")
+            self.assertRegex(said, option[0] + " does not apply to otlp-traces, only to ([a-z]+, )+perfetto, otlp\n")
 
 
 class Processes(support.Spans):

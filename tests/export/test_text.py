@@ -108,7 +108,7 @@ class Command(support.Exports):
         for option in (["--since", "now"], ["--like", "x"], ["--last", "1"], ["--failed"], ["--type", "cpu"],
                        ["--diff", self.odd], ["--plan"], ["--no-inlines"], ["--root", "label:route"]):
             said = self.refused(2, self.trace, "--format", "label-history", "-o", out, *option)
-            self.assertRegex(said, option[0] + " is not for label-history, but for [a-z]+(, [a-z-]+)*\n")
+            self.assertRegex(said, option[0] + " does not apply to label-history, only to [a-z]+(, [a-z-]+)*\n")
             self.assertFalse(os.path.exists(out))
         self.assertIn("`queryprof pull URL`", self.refused(1, "http://127.0.0.1:1/", "--format", "label-history", "-o", out))
         self.assertTrue(self.export(self.trace, "label-history").startswith("hostname,"))

@@ -115,7 +115,7 @@ class Commands(unittest.TestCase):
         names = [frame["name"] for frame in page["shared"]["frames"]]
         roots = {names[stack[0]] for profile in page["profiles"] for stack in profile["samples"]}
         self.assertEqual(roots, {"a", "b", "(no tenant)"})
-        self.assertIn("--root is not for json, but for collapsed, speedscope\n", self.run_command("export", "--format", "json", "-o", "-", "--root", "label:a", fails=True))
+        self.assertIn("--root does not apply to json, only to collapsed, speedscope\n", self.run_command("export", "--format", "json", "-o", "-", "--root", "label:a", fails=True))
 
     def test_json(self):
         page = json.loads(self.read(self.export("json", "--label", "tenant=b", "--like", "RECURSIVE")))
