@@ -144,7 +144,7 @@ class Files(Tool):
 
         def check(command, done):
             if done.returncode:
-                self.assertIn("no array of addresses", done.stderr)
+                self.assertIn("not an array of addresses", done.stderr)
 
         self.compare(commands, [("UPDATE stacks SET trace = ? WHERE id = 1", (trace,))], check)
 
@@ -283,7 +283,7 @@ class Files(Tool):
         with self.subTest("push"):
             self.assertIn(link + ": a symbolic link", self.refused(1, *push, link))
             os.mkfifo(state)
-            self.assertIn(state + ": no regular file", self.refused(1, *push, state))
+            self.assertIn(state + ": not a regular file", self.refused(1, *push, state))
             os.unlink(state)
             self.assertEqual(run(*push, state)[0], 0)
             os.chown(state, 65534, 65534)

@@ -95,7 +95,7 @@ static void test_handles(void **state)
 	(void)state;
 	REFUSED(QP_INVALID, "qp_query_finish", qp_query_finish(NULL, 0, NULL));
 	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
-	REFUSED(QP_INVALID, "has been finished", qp_query_finish(handle, 0, NULL));
+	REFUSED(QP_INVALID, "has already ended", qp_query_finish(handle, 0, NULL));
 	assert_null(qp_query_enter(handle));
 	assert_null(qp_context_get().query);
 	handle = qp_query_start(NULL);

@@ -48,7 +48,7 @@ class Command(support.Exports):
         for change, says in (
                 ("UPDATE stacks SET trace = '[1,x]' WHERE id = 3", "stack 3 is not an array of addresses"),
                 ("UPDATE stacks SET trace = x'5b31' WHERE id = 3", "stack 3 is not an array of addresses"),
-                ("UPDATE samples SET weight = -1 WHERE stack = 3", "weight -1, period 1000000 ns, value -1000000 ns: no sample has"),
+                ("UPDATE samples SET weight = -1 WHERE stack = 3", "weight -1, period 1000000 ns, value -1000000 ns: no sample can have"),
                 ("UPDATE samples SET weight = 1 << 62 WHERE stack = 3", "no sample can have these numbers"),
                 ("UPDATE series SET period_ns = 1 << 62", "no sample can have these numbers"),
                 ("DROP TABLE series", "no such table: series"),
@@ -100,7 +100,7 @@ class Command(support.Exports):
         for form in ("json", "label-history"):
             for path in (live, link):
                 for end in ("-wal", "-shm"):
-                    self.assertIn("is a part of " + path, self.refused(1, path, "--format", form, "-o", live + end))
+                    self.assertIn("is part of " + path, self.refused(1, path, "--format", form, "-o", live + end))
         self.assertEqual(db.execute("SELECT identity FROM state").fetchone(), (17,))
 
     def test_options_that_mean_nothing_to_label_history(self):

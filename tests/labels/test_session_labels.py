@@ -74,7 +74,7 @@ class SessionLabels(unittest.TestCase):
             with self.subTest(bad):
                 with self.assertRaisesRegex(sqlite3.OperationalError, "query_profiler_labels = .*JSON object"):
                     db.execute("SELECT set_setting('query_profiler_labels', ?)", (bad,)).fetchall()
-        with self.assertRaisesRegex(sqlite3.OperationalError, "set_label: an empty key"):
+        with self.assertRaisesRegex(sqlite3.OperationalError, "set_label: the key is empty"):
             db.execute("SELECT set_label('', 1)").fetchall()
         self.assertEqual(db.execute("PRAGMA query_profiler_labels").fetchone(), ("",))
 

@@ -112,7 +112,7 @@ class Confined(Recording):
         self.assertEqual(self.sampled("last") > 0, not is_silent, self.seen)
         self.assertEqual("threads whose first query comes later are not recorded" in said[0], CALLS[name] == "LOST_THREADS",
                          self.seen)
-        self.assertEqual("in threads whose first query comes later timers" in said[0], CALLS[name] == "LOST_NEW_TIMERS",
+        self.assertEqual("threads whose first query comes later have no samples" in said[0], CALLS[name] == "LOST_NEW_TIMERS",
                          self.seen)
         if "in a thread" in done.stdout and not is_silent:
             self.assertEqual(self.sampled("in a thread") > 0, CALLS[name] not in ("LOST_NEW_TIMERS", "LOST_THREADS"),

@@ -114,7 +114,7 @@ class Nothing(Recording):
                   "if os.fork(): os._exit(0)\n"
                   "os.close(1); os.close(2)\n"
                   "%stime.sleep(60)")
-        for work, said in (("sqlite3.connect(':memory:').execute('SELECT 1'); ", "goes on recording"), ("", "goes on")):
+        for work, said in (("sqlite3.connect(':memory:').execute('SELECT 1'); ", "recording continues"), ("", "recording continues")):
             # Nothing of the process is in the file before the command has said it.
             done = self.record(PYTHON, "-c", script % work, options=("--cpu", "0", "--real", "1000s", "--setting",
                                                                       "trace_log_flush_interval_ms=3600000"))
@@ -132,7 +132,7 @@ class Nothing(Recording):
     def test_static_program(self):
         done = self.nothing(STATIC)
         self.assertEqual(done.returncode, 0, self.seen)
-        self.assertIn("%s is linked statically: nothing can be preloaded. Link it with" % STATIC, done.stderr)
+        self.assertIn("%s is statically linked, so nothing can be preloaded: link it with" % STATIC, done.stderr)
 
     def test_without_table(self):
         done = self.record(NO_TABLE)

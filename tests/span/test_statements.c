@@ -590,7 +590,7 @@ static void make_traces_of_their_own(void **state)
 	                 1);
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name LIKE '%not_seen%'"), 0);
 	assert_int_equal(qp_set(NULL, "trace_statements", "some"), QP_INVALID);
-	assert_non_null(strstr(qp_error(), "off, inside and all"));
+	assert_non_null(strstr(qp_error(), "off, inside or all"));
 }
 
 static void copy_database(sqlite3 *from)

@@ -299,7 +299,7 @@ assert value(db, "SELECT count(*) > 9 FROM system.settings") == 1
     def test_a_database_cannot_reach_us(self):
         """Neither by a virtual table of its own nor through views and triggers."""
         db = connect()
-        self.assertRefused("are those of the schema system", db, "CREATE VIRTUAL TABLE x USING queryprof_settings")
+        self.assertRefused("are in the schema system", db, "CREATE VIRTUAL TABLE x USING queryprof_settings")
         db.execute("CREATE TABLE t(a)")
         for name, sql in {"v": "SELECT set_setting('log_queries', 0)", "w": "SELECT addressToSymbol(1)",
                           "x": "SELECT traceToText('[1]')"}.items():
@@ -319,7 +319,7 @@ assert value(db, "SELECT count(*) > 9 FROM system.settings") == 1
                 ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING queryprof_query_log');
             """)
         db = connect(path)
-        self.assertRefused("are those of the schema system", db, "SELECT * FROM main.x")
+        self.assertRefused("are in the schema system", db, "SELECT * FROM main.x")
         self.assertEqual(value(db, "SELECT count(*) FROM t"), 1000)
         self.use(db)
 

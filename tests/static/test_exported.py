@@ -77,7 +77,7 @@ class Exported(Recording):
         done = self.record(PYTHON, "-c", script, MODULES[0], options=EVERY)
         self.assertEqual(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1"),
                          [("SELECT 1", 1)], self.seen)
-        self.assertEqual(done.stderr.count("not recorded: %s: it was loaded into a namespace" % MODULES[0]), 1, self.seen)
+        self.assertEqual(done.stderr.count("not recorded: %s: it was loaded into a separate namespace" % MODULES[0]), 1, self.seen)
 
     def test_refused(self):
         """One that cannot be patched runs as it does alone, and is named: nobody says that no query was reported."""

@@ -426,7 +426,7 @@ static void test_no_memory_for_a_copy(void **state)
 	setrlimit(RLIMIT_AS, &before);
 	close(fd);
 	assert_int_equal(to.losses.reasons[0].refusals, 1);
-	assert_non_null(strstr(to.losses.reasons[0].reason, "no memory for a copy"));
+	assert_non_null(strstr(to.losses.reasons[0].reason, "out of memory for a copy"));
 }
 
 #define BIG_RING (512 << 20) /* so that a size can lead out of all memory around */

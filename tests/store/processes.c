@@ -187,7 +187,7 @@ static void killed_while_it_is_made(void **state)
 static bool has_no_file(void)
 {
 	char *error = store_error();
-	bool has_none = error && strstr(error, "while the parent's trace file was in use");
+	bool has_none = error && strstr(error, "while its parent's trace file was in use");
 
 	free(error);
 	return has_none;

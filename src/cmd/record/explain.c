@@ -460,7 +460,7 @@ static bool explain_program(const char *path)
 	else if (explain_translated(path, file, size))
 		;
 	else if (is_elf && !interpreter)
-		complain("%s is linked statically, so nothing can be preloaded: link it with the shared C "
+		complain("%s is statically linked, so nothing can be preloaded: link it with the shared C "
 		         "library (without -static; Go: with cgo; Rust: not for a musl target)",
 		         path);
 	else if (is_elf && strstr(interpreter, "ld-musl"))
