@@ -278,7 +278,7 @@ class Errors(case.Case):
             make(path)
             done = run("pull", "http://127.0.0.1:1/", "-o", path)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
-            self.assertRegex(done.stderr, r"\Aqueryprof: %s: exists.* -o\n\Z" % re.escape(path))
+            self.assertRegex(done.stderr, r"\Aqueryprof: %s: already exists.* -o\n\Z" % re.escape(path))
         self.assertEqual(sorted(os.listdir(self.folder)), ["file", "folder", "link"])
 
     def test_interrupted(self):
