@@ -9,7 +9,8 @@
  *   - the virtual tables of the `system` schema (src/sql/tables.c).
  *
  * A new column is one line at the end of its list: a file that an older version made
- * gets new columns behind the ones that it has.
+ * gets new columns behind the ones that it has. Behind its name: `not sent`, if ClickHouse's
+ * table does not have it (tests/sql/test_columns.py).
  *
  *   STORED(name, type, definition, flags, value)  a column of the table and the view
  *   FILED(name, type, definition, value)          a column of the table alone
@@ -51,9 +52,9 @@
 #define TRACE_LOG_COLUMNS(STORED, FILED, SHOWN, MADE) \
 	SHOWN(hostname, TEXT, 0, "p.hostname") \
 	SHOWN(process_id, INTEGER, 0, "p.process_id") \
-	SHOWN(event_date, TEXT, COLUMN_TIME, "strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch')") \
-	SHOWN(event_time, TEXT, COLUMN_TIME, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')") \
-	SHOWN(event_time_microseconds, TEXT, COLUMN_TIME, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')" \
+	SHOWN(event_date, /* not sent */ TEXT, COLUMN_TIME, "strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch')") \
+	SHOWN(event_time, /* not sent */ TEXT, COLUMN_TIME, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')") \
+	SHOWN(event_time_microseconds, /* not sent */ TEXT, COLUMN_TIME, "strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch')" \
 	      " || printf('.%06d', s.timestamp_ns % 1000000000 / 1000)") \
 	SHOWN(timestamp_ns, INTEGER, COLUMN_SEARCHED | COLUMN_ORDERED | COLUMN_KEY, "s.timestamp_ns") \
 	SHOWN(trace_type, TEXT, 0, "r.trace_type") \
@@ -72,7 +73,7 @@
 	SHOWN(period_ns, INTEGER, 0, "r.period_ns") \
 	FILED(size, INTEGER, "NOT NULL", sample->beyond) \
 	SHOWN(size, INTEGER, 0, "CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER)") \
-	SHOWN(session_id, INTEGER, 0, "q.session") \
+	SHOWN(session_id, /* not sent */ INTEGER, 0, "q.session") \
 	SHOWN(value, INTEGER, 0, "CAST(s.size + s.weight * r.period_ns AS INTEGER)") \
 	SHOWN(unit, TEXT, 0, "r.unit") \
 	FILED(labels, INTEGER, COLUMN_ZERO, sample->labels) \
@@ -90,8 +91,8 @@
 	SHOWN(wait_object, TEXT, 0, "iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '')") \
 	FILED(span, INTEGER, COLUMN_ZERO, (int64_t)sample->request_span) \
 	SHOWN(span_id, TEXT, 0, "iif(s.span, printf('%016x', s.span), '')") \
-	SHOWN(interval_ns, INTEGER, 0, "CAST(r.period_ns * r.stretch AS INTEGER)") \
-	SHOWN(trigger_opcode, INTEGER, 0, "nullif(s.opcode >> 32, 0) - 1")
+	SHOWN(interval_ns, /* not sent */ INTEGER, 0, "CAST(r.period_ns * r.stretch AS INTEGER)") \
+	SHOWN(trigger_opcode, /* not sent */ INTEGER, 0, "nullif(s.opcode >> 32, 0) - 1")
 
 /* execution_ns: missing in files before version 4; the view then shows the duration. initial,
  * statement, library, parent: rows of queries, statements, libraries and queries; 0: none.
@@ -100,7 +101,7 @@
 	SHOWN(query_id, TEXT, COLUMN_SEARCHED | COLUMN_KEY, "q.query_id") \
 	SHOWN(initial_query_id, TEXT, 0, "i.query_id") \
 	SHOWN(type, TEXT, 0, "CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END") \
-	SHOWN(query_start_time_microseconds, TEXT, COLUMN_TIME | COLUMN_KEY, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
+	SHOWN(query_start_time_microseconds, /* not sent */ TEXT, COLUMN_TIME | COLUMN_KEY, "strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch')" \
 	      " || printf('.%06d', q.query_start_ns % 1000000000 / 1000)") \
 	FILED(initial, INTEGER, COLUMN_ZERO, rows->initial) \
 	FILED(statement, INTEGER, COLUMN_ZERO, rows->statement) \
@@ -121,24 +122,24 @@
 	STORED(memory_usage, INTEGER, COLUMN_ZERO, 0, record->memory_usage) \
 	STORED(samples_cpu, INTEGER, COLUMN_ZERO, 0, record->samples[SAMPLE_CPU]) \
 	STORED(samples_real, INTEGER, COLUMN_ZERO, 0, record->samples[SAMPLE_REAL]) \
-	STORED(weight_cpu, INTEGER, COLUMN_ZERO, 0, record->weights[SAMPLE_CPU]) \
-	STORED(weight_real, INTEGER, COLUMN_ZERO, 0, record->weights[SAMPLE_REAL]) \
+	STORED(weight_cpu, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->weights[SAMPLE_CPU]) \
+	STORED(weight_real, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->weights[SAMPLE_REAL]) \
 	STORED(samples_dropped, INTEGER, COLUMN_ZERO, 0, record->samples_dropped) \
 	STORED(samples_truncated, INTEGER, COLUMN_ZERO, 0, record->samples_truncated) \
 	STORED(prepare_time_ns, INTEGER, COLUMN_ZERO, 0, record->prepare_time_ns) \
 	STORED(worker_cpu_time_ns, INTEGER, COLUMN_ZERO, 0, record->worker_cpu_time_ns) \
 	FILED(library, INTEGER, COLUMN_ZERO, rows->library) \
 	SHOWN(library_version, TEXT, 0, "coalesce(l.version, '')") \
-	SHOWN(library_path, TEXT, 0, "coalesce(l.path, '')") \
-	STORED(expanded_query, TEXT, COLUMN_EMPTY, 0, texts->expanded) \
+	SHOWN(library_path, /* not sent */ TEXT, 0, "coalesce(l.path, '')") \
+	STORED(expanded_query, /* not sent */ TEXT, COLUMN_EMPTY, 0, texts->expanded) \
 	FILED(session, INTEGER, COLUMN_ZERO, query_key_session(record->query)) \
-	SHOWN(session_id, INTEGER, 0, "q.session") \
+	SHOWN(session_id, /* not sent */ INTEGER, 0, "q.session") \
 	FILED(parent, INTEGER, COLUMN_ZERO, rows->parent) \
 	SHOWN(parent_query_id, TEXT, 0, "coalesce(p.query_id, '')") \
 	FILED(batch, INTEGER, COLUMN_ZERO, writer->stored_batch) \
 	FILED(execution_ns, INTEGER, "DEFAULT NULL", record->execution_time_ns) \
 	SHOWN(execution_time_ns, INTEGER, 0, "CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER)") \
-	STORED(threads, INTEGER, COLUMN_ZERO, 0, record->threads) \
+	STORED(threads, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->threads) \
 	FILED(labels, INTEGER, COLUMN_ZERO, rows->labels) \
 	SHOWN(labels, TEXT, 0, LABELS_SHOWN) \
 	FILED(context, INTEGER, COLUMN_ZERO, rows->context) \
@@ -153,24 +154,24 @@
 	STORED(other_wait_ns, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_OTHER_NS]) \
 	STORED(run_delay_ns, INTEGER, COLUMN_ZERO, 0, record->account.run_delay_ns) \
 	STORED(rest_ns, INTEGER, COLUMN_ZERO, 0, record->rest_ns) \
-	STORED(reads, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_READS]) \
+	STORED(reads, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_READS]) \
 	STORED(read_bytes, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_READ_BYTES]) \
-	STORED(writes, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_WRITES]) \
+	STORED(writes, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_WRITES]) \
 	STORED(write_bytes, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_WRITTEN_BYTES]) \
-	STORED(syncs, INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_SYNCS]) \
-	STORED(major_faults, INTEGER, COLUMN_ZERO, 0, record->account.major_faults) \
-	STORED(minor_faults, INTEGER, COLUMN_ZERO, 0, record->account.minor_faults) \
-	STORED(voluntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.voluntary_switches) \
-	STORED(involuntary_switches, INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
+	STORED(syncs, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->waits[WAIT_SYNCS]) \
+	STORED(major_faults, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->account.major_faults) \
+	STORED(minor_faults, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->account.minor_faults) \
+	STORED(voluntary_switches, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->account.voluntary_switches) \
+	STORED(involuntary_switches, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->account.involuntary_switches) \
 	FILED(program, INTEGER, COLUMN_ZERO, record->bytecode) \
 	SHOWN(plan_hash, INTEGER, 0, "CAST(coalesce(u.plan_hash, 0) AS INTEGER)") \
-	STORED(worker_wait_ns, INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns) \
-	STORED(profiler_cost_ns, INTEGER, COLUMN_ZERO, 0, record->profiler_cost_ns) \
+	STORED(worker_wait_ns, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->worker_wait_ns) \
+	STORED(profiler_cost_ns, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->profiler_cost_ns) \
 	FILED(call_stack, INTEGER, COLUMN_ZERO, rows->call_stack) \
 	SHOWN(caller, TEXT, 0, "coalesce(b.caller, '')") \
 	SHOWN(caller_function, TEXT, 0, "coalesce(b.caller_function, '')") \
-	SHOWN(call_stack_id, INTEGER, 0, "q.call_stack") \
-	STORED(execution_time_error_ns, INTEGER, COLUMN_ZERO, 0, record->execution_error_ns) \
+	SHOWN(call_stack_id, /* not sent */ INTEGER, 0, "q.call_stack") \
+	STORED(execution_time_error_ns, /* not sent */ INTEGER, COLUMN_ZERO, 0, record->execution_error_ns) \
 	SHOWN(process_id, INTEGER, 0, "o.process_id") \
 	SHOWN(program, TEXT, 0, "o.executable")
 
@@ -211,7 +212,7 @@
 	SUM(rows, INTEGER, STATEMENT_SUM(ROWS)) \
 	SUM(execution_time_ns, INTEGER, STATEMENT_SUM(EXECUTION_NS)) \
 	SUM(cpu_time_ns, INTEGER, STATEMENT_SUM(CPU_NS)) \
-	SUM(cpu_time_estimated_ns, INTEGER, STATEMENT_SUM(CPU_ESTIMATED_NS)) \
+	SUM(cpu_time_estimated_ns, /* not sent */ INTEGER, STATEMENT_SUM(CPU_ESTIMATED_NS)) \
 	SUM(duration_ns, INTEGER, STATEMENT_SUM(DURATION_NS)) \
 	LEAST(min_ns, INTEGER, STATEMENT_LEAST(LEAST_EXECUTION_NS)) \
 	MOST(max_ns, INTEGER, STATEMENT_MOST(MOST_EXECUTION_NS)) \
@@ -226,7 +227,7 @@
 	SUM(fullscan_steps, INTEGER, STATEMENT_SUM(FULLSCAN_STEPS)) \
 	SUM(sorts, INTEGER, STATEMENT_SUM(SORTS)) \
 	SUM(autoindexes, INTEGER, STATEMENT_SUM(AUTOINDEXES)) \
-	SUM(reprepares, INTEGER, STATEMENT_SUM(REPREPARES)) \
+	SUM(reprepares, /* not sent */ INTEGER, STATEMENT_SUM(REPREPARES)) \
 	LEAST(first_seen_ns, INTEGER, STATEMENT_LEAST(LEAST_SEEN_NS)) \
 	MOST(last_seen_ns, INTEGER, STATEMENT_MOST(MOST_SEEN_NS)) \
 	STATEMENT_PARTS(PART) \
