@@ -125,14 +125,9 @@ static void sql_going(sqlite3_context *context, int count, sqlite3_value **value
 static sqlite3 *open_connection(void)
 {
 	sqlite3 *db = NULL;
-	char *error = NULL;
 
 	must(NULL, sqlite3_open(":memory:", &db), "open");
-	must(db, sqlite3_enable_load_extension(db, 1), "enable");
-	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
-		fprintf(stderr, "%s\n", error);
-		exit(2);
-	}
+	must_load(db, QUERYPROF_LIBRARY);
 	/* Each run has its row, however little of a processor its thread got. */
 	exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	must(db, sqlite3_create_function(db, "work", 2, SQLITE_UTF8, NULL, sql_work, NULL, NULL), "work");

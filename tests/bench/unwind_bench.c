@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "../lib/clock.h"
+#include "../lib/thread_stack.h"
 #include "handler/unwind/unwind.h"
 #include "wire/record.h"
 #include "modules/modules.h"
@@ -180,14 +181,7 @@ static struct {
 /* A thread, as its stack ends after few frames of the C library's. */
 static void *run(void *database)
 {
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
-
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	peer_stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
+	peer_stack = thread_stack();
 	for (size_t i = 0; i < STACKS; i++) {
 		measured = &stacks[i].figures;
 		stacks[i].dive(database, stacks[i].depth);

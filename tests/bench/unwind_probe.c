@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../lib/clock.h"
+#include "../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "modules/modules.h"
 #include "modules/publish.h"
@@ -76,11 +77,8 @@ __attribute__((constructor)) static void start(void)
 	struct sigaction action = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
 	sigset_t all, before;
-	pthread_attr_t attributes;
 	pthread_t thread;
 	timer_t timer;
-	void *low;
-	size_t size;
 
 	if (key == NULL || hz == NULL || samples == NULL || !peers_open(LLVM_MODULE))
 		return;
@@ -92,10 +90,7 @@ __attribute__((constructor)) static void start(void)
 		fprintf(stderr, "probe %-22s not installed\n", peer != NULL ? peer->name : key);
 		_exit(0);
 	}
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &low, &size);
-	pthread_attr_destroy(&attributes);
-	peer_stack = (struct unwind_stack){ (uintptr_t)low, (uintptr_t)low + size };
+	peer_stack = thread_stack();
 	if (modules_init() != 0)
 		return;
 

@@ -268,13 +268,7 @@ static void load(sqlite3 *db, const char *library)
 #ifdef LINKED
 	(void)db, (void)library;
 #else
-	char *error = NULL;
-
-	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
-	if (sqlite3_load_extension(db, library, "sqlite3_queryprof_init", &error)) {
-		fprintf(stderr, "%s\n", error);
-		exit(1);
-	}
+	must_load(db, library);
 #endif
 }
 

@@ -24,4 +24,16 @@ static inline void must_exec(sqlite3 *db, const char *sql)
 	must(db, sqlite3_exec(db, sql, NULL, NULL, NULL), sql);
 }
 
+/* Loads queryprof's library as an extension. */
+static inline void must_load(sqlite3 *db, const char *library)
+{
+	char *error = NULL;
+
+	must(db, sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL), "enable extensions");
+	if (sqlite3_load_extension(db, library, "sqlite3_queryprof_init", &error) == SQLITE_OK)
+		return;
+	fprintf(stderr, "%s: %s\n", library, error ? error : "no message");
+	exit(2);
+}
+
 #endif

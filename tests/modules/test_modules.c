@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "handler/unwind/unwind.h"
 #include "base/lock.h"
@@ -314,16 +315,11 @@ static void *look_for_ever(void *argument)
 static void test_newer_than_the_map(void **state)
 {
 	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
-	pthread_attr_t attributes;
-	void *library, *start;
-	size_t size;
+	void *library;
 
 	(void)state;
 	sigaction(SIGTRAP, &action, NULL);
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
+	stack = thread_stack();
 
 	modules_refresh(false);
 	int (*answer)(int (*)(void)) = (int (*)(int (*)(void)))load_plugin(&library, plugin);

@@ -83,14 +83,9 @@ static void nap(sqlite3_context *context, int count, sqlite3_value **values)
 static sqlite3 *open_connection(const char *settings)
 {
 	sqlite3 *db = NULL;
-	char *error = NULL;
 
 	must(NULL, sqlite3_open(":memory:", &db), "open");
-	must(db, sqlite3_enable_load_extension(db, 1), "enable");
-	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
-		fprintf(stderr, "%s\n", error);
-		exit(2);
-	}
+	must_load(db, QUERYPROF_LIBRARY);
 	must(db, sqlite3_create_function(db, "nap", 1, SQLITE_UTF8, NULL, nap, NULL, NULL), "nap");
 	must(db, sqlite3_exec(db, settings, NULL, NULL, NULL), settings);
 	return db;

@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "../lib/thread_stack.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
 
@@ -221,16 +221,10 @@ void step_run(const char *name, void (*work)(void *argument), void *argument, st
 	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK }, before;
 	static char alternate[256 * 1024];
 	stack_t alternate_stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
 
 	memset(result, 0, sizeof(*result));
 	memset(&now, 0, sizeof(now));
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	now.stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
+	now.stack = thread_stack();
 	now.memo = calloc(1, unwind_memo_bytes);
 	now.result = result;
 	sigaltstack(&alternate_stack, NULL);

@@ -29,6 +29,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
@@ -136,14 +137,8 @@ __attribute__((noinline)) static int compare_and_dive(const void *a, const void 
 static void *make_stack(void *argument)
 {
 	int numbers[] = { 3, 1, 2 };
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
 
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	original_end = (uintptr_t)start + size;
+	original_end = thread_stack().end;
 	qsort(numbers, 3, sizeof(numbers[0]), compare_and_dive);
 	return argument;
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
@@ -263,14 +264,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 static void *run_stacks(void *argument)
 {
 	void (*const chosen)(const ucontext_t *) = (void (*)(const ucontext_t *))argument;
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
 
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	bounds = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
+	bounds = thread_stack();
 	first_frame = (uintptr_t)__builtin_frame_address(0) + 16;
 	/* One memo for all: each begins with what the one before left. */
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {

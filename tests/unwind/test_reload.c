@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
@@ -90,14 +91,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 
 static void know_stack(void)
 {
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
-
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	stack = (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
+	stack = thread_stack();
 	memo = calloc(1, unwind_memo_bytes);
 }
 

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "../lib/clock.h"
+#include "../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
@@ -117,18 +118,6 @@ static void print_trace(void)
 		assert_true(condition);                                                                      \
 	} while (0)
 
-static struct unwind_stack own_stack(void)
-{
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
-
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	return (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
-}
-
 /* A stack between two pages that cannot be touched. */
 static char *make_stack(size_t bytes)
 {
@@ -150,7 +139,7 @@ static int setup(void **state)
 
 	(void)state;
 	sigaction(SIGTRAP, &action, NULL);
-	known = own_stack();
+	known = thread_stack();
 	memo = NULL;
 	return 0;
 }

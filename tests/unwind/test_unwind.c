@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
@@ -49,18 +50,6 @@ static volatile int sink;
 
 /* Found by dladdr. */
 #define SEEN __attribute__((noinline, visibility("default")))
-
-static struct unwind_stack thread_bounds(void)
-{
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
-
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	return (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
-}
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
@@ -116,7 +105,7 @@ static int setup(void **state)
 	sigaction(SIGTRAP, &action, NULL);
 	sigaction(SIGUSR2, &action, NULL);
 	memo = NULL;
-	bounds = thread_bounds();
+	bounds = thread_stack();
 	max_frames = STACK_FRAMES_MAX;
 	return 0;
 }
@@ -161,7 +150,7 @@ static void test_main_thread(void **state)
 void *in_thread(void *argument);
 SEEN void *in_thread(void *argument)
 {
-	bounds = thread_bounds();
+	bounds = thread_stack();
 	own_recursion(3);
 	return argument;
 }
@@ -261,7 +250,7 @@ static void test_coroutine(void **state)
 	bounds = (struct unwind_stack){ (uintptr_t)stack, (uintptr_t)stack + sizeof(stack) };
 	swapcontext(&caller, &coroutine);
 	expect(!seen.truncated && count_recursion(1) == 3);
-	bounds = thread_bounds();
+	bounds = thread_stack();
 }
 
 static void test_no_information(void **state)
@@ -352,7 +341,7 @@ static void test_made_code(void **state)
 			expect(is_named(trace[seen.depth - 1], "_start"));
 	}
 	expect(memo_differs == 0);
-	bounds = thread_bounds();
+	bounds = thread_stack();
 	free(memo);
 	memo = NULL;
 	munmap(page, 4096);
@@ -391,7 +380,7 @@ static void test_bounds(void **state)
 	expect(is_named(trace[seen.depth - 1], "_start"));
 
 	/* A stack that ends too early: what fits is returned. */
-	bounds = thread_bounds();
+	bounds = thread_stack();
 	bounds.end = (uintptr_t)__builtin_frame_address(0) - 8;
 	own_recursion(5);
 	expect(seen.depth >= 6 && seen.depth < 12 && seen.truncated);

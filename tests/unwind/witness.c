@@ -4,12 +4,12 @@
  * it unwinds the main thread from a signal handler, then calls witness_stop(), where
  * the debugger looks at the trace and at the stack. See gdb_witness.py.
  */
-#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
+#include "../lib/thread_stack.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
@@ -52,15 +52,9 @@ __attribute__((constructor)) static void start(void)
 {
 	struct sigaction action = { .sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART };
 	const struct itimerval millisecond = { { 0, 1000 }, { 0, 1000 } };
-	pthread_attr_t attributes;
-	void *low;
-	size_t size;
 
 	memo = calloc(1, unwind_memo_bytes);
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &low, &size);
-	pthread_attr_destroy(&attributes);
-	stack = (struct unwind_stack){ (uintptr_t)low, (uintptr_t)low + size };
+	stack = thread_stack();
 	sigaction(SIGPROF, &action, NULL);
 	if (modules_init() == 0)
 		setitimer(ITIMER_PROF, &millisecond, NULL);

@@ -19,6 +19,7 @@
 #include <sqlite3.h>
 
 #include "../lib/clock.h"
+#include "../lib/must.h"
 #include "../lib/sleeps.h"
 
 #define RUNS 6
@@ -87,14 +88,11 @@ static int64_t number(sqlite3 *db, const char *sql)
 static void test_parts(void **state)
 {
 	int64_t waits[RUNS];
-	char *error = NULL;
 	sqlite3 *db;
 
 	(void)state;
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-	sqlite3_enable_load_extension(db, 1);
-	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
-		fail_msg("%s", error);
+	must_load(db, QUERYPROF_LIBRARY);
 	sqlite3_exec(db, "PRAGMA query_profiler_off_cpu_period_ns = '1ms'", NULL, NULL, NULL);
 	sqlite3_create_function(db, "work", 0, SQLITE_UTF8, NULL, work, NULL, NULL);
 	start_busy();

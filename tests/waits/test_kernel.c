@@ -145,7 +145,6 @@ static double ask(sqlite3 *db, const char *sql)
 static void test_kernel(void **state)
 {
 	double waited, delay, off, sampled, kernel;
-	char *error = NULL;
 	sqlite3 *db;
 
 	(void)state;
@@ -154,9 +153,7 @@ static void test_kernel(void **state)
 		skip();
 	}
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-	sqlite3_enable_load_extension(db, 1);
-	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
-		fail_msg("%s", error);
+	must_load(db, QUERYPROF_LIBRARY);
 	must_exec(db, "PRAGMA query_profiler_off_cpu_period_ns = '1ms'");
 	sqlite3_create_function(db, "work", 0, SQLITE_UTF8, NULL, work, NULL, NULL);
 	must_exec(db, "PRAGMA query_id = 'work'");

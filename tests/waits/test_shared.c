@@ -232,7 +232,6 @@ int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_first_wait),
 		                            cmocka_unit_test(test_by_hand) };
-	char *error = NULL;
 	int failed;
 
 	if (sqlite3_open_v2(":memory:", &db,
@@ -248,11 +247,7 @@ int main(int count, char **arguments)
 		sqlite3_close(db);
 		return 0;
 	}
-	sqlite3_enable_load_extension(db, 1);
-	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error)) {
-		fprintf(stderr, "%s\n", error);
-		return 1;
-	}
+	must_load(db, QUERYPROF_LIBRARY);
 	sqlite3_create_function(db, "hold", 0, SQLITE_UTF8, NULL, hold, NULL, NULL);
 	must_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	failed = cmocka_run_group_tests(tests, NULL, NULL);

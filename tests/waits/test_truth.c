@@ -29,6 +29,7 @@
 #include <sqlite3.h>
 
 #include "../lib/sleeps.h"
+#include "number.h"
 #include "queryprof.h"
 
 #define PERIOD_NS 1000000
@@ -137,7 +138,7 @@ static void delay_calls(enum call call, int most)
 static char folder[] = "/tmp/queryprof-truth-XXXXXX";
 static char database[64];
 
-static void must(sqlite3 *db, const char *format, ...)
+static void exec(sqlite3 *db, const char *format, ...)
 {
 	char *error = NULL, *sql;
 	va_list values;
@@ -150,35 +151,14 @@ static void must(sqlite3 *db, const char *format, ...)
 	sqlite3_free(sql);
 }
 
-static int64_t number(sqlite3 *db, const char *format, ...)
-{
-	sqlite3_stmt *row;
-	va_list values;
-	int64_t value;
-	char *sql;
-
-	va_start(values, format);
-	sql = sqlite3_vmprintf(format, values);
-	va_end(values);
-	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) || sqlite3_step(row) != SQLITE_ROW)
-		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-	value = sqlite3_column_int64(row, 0);
-	sqlite3_finalize(row);
-	sqlite3_free(sql);
-	return value;
-}
-
 static sqlite3 *connect_to(const char *path)
 {
-	char *error = NULL;
 	sqlite3 *db;
 
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	sqlite3_enable_load_extension(db, 1);
-	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
-		fail_msg("%s", error);
-	must(db, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
-	must(db, "PRAGMA log_queries_min_query_duration_ns = 0");
+	must_load(db, QUERYPROF_LIBRARY);
+	exec(db, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
+	exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	return db;
 }
 
@@ -255,9 +235,9 @@ static int64_t sum_of_waits(void)
 
 static void run_as(sqlite3 *db, const char *id, enum call call, int most, const char *sql)
 {
-	must(db, "PRAGMA query_id = '%s'", id);
+	exec(db, "PRAGMA query_id = '%s'", id);
 	delay_calls(call, most);
-	must(db, "%s", sql);
+	exec(db, "%s", sql);
 	delayed = NO_CALL;
 }
 
@@ -277,8 +257,8 @@ static void test_files(void **state)
 {
 	sqlite3 *db = *state;
 
-	must(db, "CREATE TABLE t(x)");
-	must(db, "PRAGMA cache_size = 10");
+	exec(db, "CREATE TABLE t(x)");
+	exec(db, "PRAGMA cache_size = 10");
 	run_as(db, "syncs", SYNCS, 100, FILL);
 	check_truth(db, "syncs", "sync", "'journal', 'database', 'folder'");
 	check_sums(db, "syncs", "io_sync_ns", sum_of_waits() * 9 / 10);
@@ -288,18 +268,18 @@ static void test_files(void **state)
 	run_as(db, "reads", READS, 30, "SELECT sum(length(x)) FROM t");
 	check_truth(db, "reads", "read", "'database'");
 	check_sums(db, "reads", "io_read_ns", sum_of_waits() * 9 / 10);
-	must(db, "PRAGMA temp_store = FILE");
+	exec(db, "PRAGMA temp_store = FILE");
 	run_as(db, "spills", WRITES, 20, "SELECT count(*) FROM (SELECT x FROM t ORDER BY x DESC LIMIT 5000)");
 	check_truth(db, "spills", "spill", "'temporary'");
-	must(db, "PRAGMA journal_mode = WAL");
-	must(db, "PRAGMA synchronous = FULL");
+	exec(db, "PRAGMA journal_mode = WAL");
+	exec(db, "PRAGMA synchronous = FULL");
 	run_until_all_wait(db, "WAL", SYNCS, 10, "INSERT INTO t VALUES (1)");
 	check_truth(db, "WAL", "sync", "'WAL', 'folder'");
-	must(db, FILL); /* of one page there is one call, behind which the thread may lose its processor */
+	exec(db, FILL); /* of one page there is one call, behind which the thread may lose its processor */
 	run_as(db, "checkpoint", WRITES, 10, "PRAGMA wal_checkpoint(TRUNCATE)");
 	check_truth(db, "checkpoint", "checkpoint", "'database'");
 	/* A checkpoint inside a commit. */
-	must(db, "PRAGMA wal_autocheckpoint = 1");
+	exec(db, "PRAGMA wal_autocheckpoint = 1");
 	run_until_all_wait(db, "commit", SYNCS, 10, "INSERT INTO t VALUES (1)");
 	assert_true(number(db,
 	                   "SELECT count(*) FROM system.trace_log WHERE query_id = 'commit' AND wait_cause = "
@@ -311,7 +291,7 @@ static void test_files(void **state)
 	                   "'sync'"
 	                   " AND wait_object = 'WAL' AND wait_ns >= %d",
 	                   DELAY_NS) > 0);
-	must(db, "PRAGMA journal_mode = DELETE");
+	exec(db, "PRAGMA journal_mode = DELETE");
 }
 
 /* A wait inside a hooked call that waits itself: each is counted, once. */
@@ -358,7 +338,7 @@ static void test_cold_pages(void **state)
 		printf("  the file system keeps its pages\n");
 		skip();
 	}
-	must(db, "PRAGMA query_profiler_off_cpu_period_ns = '10us'");
+	exec(db, "PRAGMA query_profiler_off_cpu_period_ns = '10us'");
 	for (int trial = 0; trial < 50 && waited_ns < 10000; trial++) {
 		drop_pages(database);
 		snprintf(id, sizeof(id), "cold-%d", trial);
@@ -366,7 +346,7 @@ static void test_cold_pages(void **state)
 		waited_ns = number(db, "SELECT io_read_ns FROM system.query_log WHERE query_id = '%s'", id);
 		printf("  cold pages: %" PRId64 " ns waited in reads\n", waited_ns);
 	}
-	must(db, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
+	exec(db, "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
 	check_sums(db, id, "io_read_ns", 10000);
 	assert_true(
 		number(db,
@@ -381,10 +361,10 @@ static void test_workers(void **state)
 {
 	sqlite3 *db = *state;
 
-	must(db, "PRAGMA threads = 2");
-	must(db, "PRAGMA query_id = 'workers'");
-	must(db, "CREATE INDEX i ON t(x)");
-	must(db, "PRAGMA threads = 0");
+	exec(db, "PRAGMA threads = 2");
+	exec(db, "PRAGMA query_id = 'workers'");
+	exec(db, "CREATE INDEX i ON t(x)");
+	exec(db, "PRAGMA threads = 0");
 	check_sums(db, "workers", "worker_cpu_time_ns", 1);
 	printf("  workers waited %" PRId64 " ns\n",
 	       number(db, "SELECT worker_wait_ns FROM system.query_log WHERE query_id = 'workers'"));
@@ -423,7 +403,7 @@ static void wait_for_holder(sqlite3 *db, void *(*hold)(void *), const char *obje
 
 	/* The thread may be late, and then the mutex is free: some trials. */
 	for (int trial = 0; trial < 200 && !found; trial++) {
-		must(db, "PRAGMA query_id = '%s-%d'", object, trial);
+		exec(db, "PRAGMA query_id = '%s-%d'", object, trial);
 		assert_int_equal(
 			sqlite3_prepare_v2(db, "SELECT hex(zeroblob(5000)) || abs(-1)", -1, &statement, NULL),
 			SQLITE_OK);
@@ -517,7 +497,7 @@ static int busy(void *unused_argument, int count)
 	usleep(5000);
 	last_ns = now_ns();
 	if (inner && count == 0) {
-		must(inner, "PRAGMA query_id = 'inside'");
+		exec(inner, "PRAGMA query_id = 'inside'");
 		number(inner, "SELECT nap_ms(20)");
 	}
 	if (jumps && count == 3)
@@ -551,11 +531,11 @@ static void test_nested_queries(void **state)
 	sqlite3 *db = *state, *holder = connect_to(database), *waiting = make_napping(database);
 
 	inner = make_napping(":memory:");
-	must(holder, "BEGIN IMMEDIATE");
+	exec(holder, "BEGIN IMMEDIATE");
 	sqlite3_busy_handler(waiting, busy, NULL);
-	must(waiting, "PRAGMA query_id = 'around'");
+	exec(waiting, "PRAGMA query_id = 'around'");
 	assert_int_equal(sqlite3_exec(waiting, "INSERT INTO t VALUES (1)", NULL, NULL, NULL), SQLITE_BUSY);
-	must(holder, "COMMIT");
+	exec(holder, "COMMIT");
 	ONE(db, "inside", "sleep_ns >= 18000000 AND lock_wait_ns = 0");
 	ONE(db, "around", "lock_wait_ns >= 9 * 5000000 AND sleep_ns + lock_wait_ns <= execution_time_ns");
 	assert_int_equal(
@@ -575,17 +555,17 @@ static void test_longjmp(void **state)
 	sqlite3 *db = *state, *holder = connect_to(database), *left = connect_to(database),
 		*other = make_napping(":memory:");
 
-	must(holder, "BEGIN IMMEDIATE");
+	exec(holder, "BEGIN IMMEDIATE");
 	sqlite3_busy_handler(left, busy, NULL);
-	must(left, "PRAGMA query_id = 'left'");
+	exec(left, "PRAGMA query_id = 'left'");
 	jumps = true;
 	if (!setjmp(away)) {
 		sqlite3_exec(left, "INSERT INTO t VALUES (1)", NULL, NULL, NULL);
 		fail();
 	}
 	jumps = false;
-	must(holder, "COMMIT");
-	must(other, "PRAGMA query_id = 'after'");
+	exec(holder, "COMMIT");
+	exec(other, "PRAGMA query_id = 'after'");
 	number(other, "SELECT nap_ms(20)");
 	ONE(db, "after", "sleep_ns >= 18000000 AND lock_wait_ns = 0 AND sleep_ns <= execution_time_ns");
 	assert_int_equal(number(db, "SELECT count(*) FROM system.trace_log WHERE query_id = 'after' AND "
@@ -633,7 +613,7 @@ static void test_fork(void **state)
 	sqlite3 *db = *state;
 
 	sqlite3_create_function(db, "fork_and_nap", 0, SQLITE_UTF8, NULL, fork_and_nap, NULL, NULL);
-	must(db, "PRAGMA query_id = 'forks'");
+	exec(db, "PRAGMA query_id = 'forks'");
 	assert_int_equal(number(db, "SELECT fork_and_nap()"), 0);
 	ONE(db, "forks", "sleep_ns >= 18000000 AND sleep_ns <= execution_time_ns");
 	assert_int_equal(number(db, "SELECT count(*) FROM system.trace_log WHERE query_id = 'forks' AND "
@@ -646,7 +626,7 @@ static void test_futex(void **state)
 	sqlite3 *db = *state;
 
 	sqlite3_create_function(db, "futex_for_ms", 1, SQLITE_UTF8, NULL, futex_for_ms, NULL, NULL);
-	must(db, "PRAGMA query_id = 'futex'");
+	exec(db, "PRAGMA query_id = 'futex'");
 	number(db, "SELECT futex_for_ms(20)");
 	assert_int_equal(
 		number(db,

@@ -27,6 +27,7 @@
 #include "../lib/must.h"
 #include "../lib/sleeps.h"
 #include "../lib/turns.h"
+#include "number.h"
 
 #define PERIOD_NS 1000000
 #define NS_PER_MS 1000000
@@ -36,24 +37,6 @@ static char folder[] = "/tmp/queryprof-waits-XXXXXX";
 static char database[64];
 
 /* --- a connection ----------------------------------------------------------------------- */
-
-static sqlite3_int64 number(sqlite3 *db, const char *format, ...)
-{
-	sqlite3_stmt *row;
-	sqlite3_int64 value;
-	va_list values;
-	char *sql;
-
-	va_start(values, format);
-	sql = sqlite3_vmprintf(format, values);
-	va_end(values);
-	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) || sqlite3_step(row) != SQLITE_ROW)
-		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-	value = sqlite3_column_int64(row, 0);
-	sqlite3_finalize(row);
-	sqlite3_free(sql);
-	return value;
-}
 
 static char *text(sqlite3 *db, const char *sql)
 {
@@ -69,13 +52,11 @@ static char *text(sqlite3 *db, const char *sql)
 
 static sqlite3 *connect_to(const char *path)
 {
-	char sql[160], *error = NULL;
+	char sql[160];
 	sqlite3 *db;
 
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	sqlite3_enable_load_extension(db, 1);
-	if (sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error))
-		fail_msg("%s", error);
+	must_load(db, QUERYPROF_LIBRARY);
 	snprintf(sql, sizeof(sql), "PRAGMA query_profiler_off_cpu_period_ns = %d", PERIOD_NS);
 	must_exec(db, sql);
 	must_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");

@@ -19,6 +19,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../../lib/thread_stack.h"
 #include "base/code_map.h"
 #include "wire/record.h"
 #include "handler/unwind/unwind.h"
@@ -190,23 +191,11 @@ static void handle_usr1(unsigned long flags)
 		perror("rt_sigaction");
 }
 
-static struct unwind_stack own_stack(void)
-{
-	pthread_attr_t attributes;
-	void *start;
-	size_t size;
-
-	pthread_getattr_np(pthread_self(), &attributes);
-	pthread_attr_getstack(&attributes, &start, &size);
-	pthread_attr_destroy(&attributes);
-	return (struct unwind_stack){ (uintptr_t)start, (uintptr_t)start + size };
-}
-
 static void *in_thread(void *argument)
 {
 	const struct unwind_stack whole = stack;
 
-	stack = own_stack();
+	stack = thread_stack();
 	dive(3);
 	check(!seen.truncated && count("dive") == 4, "thread");
 	if (argument != NULL) {
@@ -244,7 +233,7 @@ int main(int argc, char **argv)
 	if (modules_init() != 0)
 		return 2;
 	sigaction(SIGTRAP, &action, NULL);
-	stack = own_stack();
+	stack = thread_stack();
 	if (recording) {
 		pthread_create(&thread, NULL, in_thread, (void *)"record");
 		pthread_join(thread, NULL);
