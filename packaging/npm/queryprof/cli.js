@@ -1,0 +1,36 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+// Runs the command in place of this process where node can do that, else as a child, whose signals and end are ours.
+'use strict';
+const { spawn } = require('child_process');
+const os = require('os');
+
+let command;
+try {
+  ({ command } = require('./index.js'));
+} catch (error) {
+  console.error(`queryprof: ${error.message}`);
+  process.exit(1);
+}
+const args = process.argv.slice(2);
+if (typeof process.execve === 'function' && !process.versions.bun && !process.versions.deno) {
+  process.removeAllListeners('warning');
+  process.on('warning', () => {}); // execve is called experimental
+  process.execve(command, [command, ...args], process.env);
+}
+const child = spawn(command, args, { stdio: 'inherit' });
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'])
+  process.on(signal, () => child.kill(signal));
+child.on('error', (error) => {
+  console.error(`queryprof: ${command}: ${error.message}`);
+  process.exit(1);
+});
+child.on('exit', (code, signal) => {
+  if (signal) {
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+    setTimeout(() => process.exit(128 + os.constants.signals[signal]), 1000);
+  } else {
+    process.exit(code);
+  }
+});

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `queryprof`: runs the program in place of Python."""
+import os
+import sys
+
+from . import command
+
+
+def main():
+    os.execv(command, [command] + sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is linked into the files of a release, with versions and licences (SPDX 2.3, JSON): sbom.py VERSION EPOCH FOLDER.
+Writes FOLDER/queryprof.spdx.json, and FOLDER/licences/ with the texts that Debian has of each. THIRD-PARTY.md says what each is for."""
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Debian's packages with the archives that are linked in: name, package, licence.
+LINKED = (("SQLite", "libsqlite3-dev", "blessing"),
+          ("GNU libiberty", "libiberty-dev", "LGPL-2.1-or-later"),
+          ("libgcc and libstdc++", "libgcc-12-dev", "GPL-3.0-or-later WITH GCC-exception-3.1"),
+          ("protobuf-c", "libprotobuf-c-dev", "BSD-2-Clause"),
+          ("zlib", "zlib1g-dev", "Zlib"),
+          ("LZ4", "liblz4-dev", "BSD-2-Clause"),
+          ("Zstandard", "libzstd-dev", "BSD-3-Clause OR GPL-2.0-only"))
+
+
+def pinned(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def installed(package):
+    return subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def package(name, version, licence, **more):
+    return {"SPDXID": "SPDXRef-" + re.sub("[^A-Za-z0-9.]+", "-", name), "name": name, "versionInfo": version, "licenseConcluded": licence,
+            "licenseDeclared": licence, "downloadLocation": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False, **more}
+
+
+def packages(version):
+    yield package("queryprof", version, "Apache-2.0")
+    for name, debian, licence in LINKED:
+        found = installed(debian)
+        yield package(name, found, licence, externalRefs=[{
+            "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:deb/debian/{debian}@{found}"}])
+    pin = pinned("third_party/libunwind/pin")
+    yield package("LLVM libunwind", re.search(r"\d+\.\d+\.\d+", pin).group(), "Apache-2.0 WITH LLVM-exception",
+                  checksums=[{"algorithm": "SHA256", "checksumValue": re.search(r"\b[0-9a-f]{64}\b", pin).group()}])
+    lock = json.loads(pinned("third_party/flamegraph/package-lock.json"))
+    for path, entry in sorted(lock["packages"].items()):
+        if path and not entry.get("dev"):
+            name = path.rpartition("node_modules/")[2]
+            yield package("npm " + name, entry["version"], entry.get("license", "NOASSERTION"), externalRefs=[{
+                "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:npm/{name}@{entry['version']}"}])
+
+
+def main():
+    version, epoch, folder = sys.argv[1:]
+    found = list(packages(version))
+    document = {
+        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"queryprof-{version}",
+        "documentNamespace": "urn:queryprof:" + hashlib.sha256(json.dumps(found).encode()).hexdigest(),
+        "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(epoch))), "creators": ["Tool: queryprof-tools-release"]},
+        "packages": found,
+        "relationships": [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-queryprof"}] + [
+            {"spdxElementId": "SPDXRef-queryprof", "relationshipType": "CONTAINS", "relatedSpdxElement": each["SPDXID"]} for each in found[1:]],
+    }
+    os.makedirs(os.path.join(folder, "licences"), exist_ok=True)
+    with open(os.path.join(folder, "queryprof.spdx.json"), "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+    for _, debian, _ in LINKED:
+        shutil.copyfile(f"/usr/share/doc/{debian}/copyright", os.path.join(folder, "licences", debian))
+    for name in "LICENSE", "THIRD-PARTY.md":
+        shutil.copyfile(os.path.join(ROOT, name), os.path.join(folder, "licences", name))
+
+
+main()
