@@ -45,8 +45,11 @@ static bool read_opcodes(struct plan *plan, const struct opcode_library *library
 
 			if (!node)
 				return false;
-			node->id = before + opcode->p1;
-			node->parent = opcode->p2 ? before + opcode->p2 : plan->root;
+			/* Since 3.24 P1 is the opcode's own address, and P2 that of the parent's Explain.
+			 * Before, they number SELECTs and loops: no node has a parent. */
+			node->id = before + (int32_t)i;
+			node->parent =
+				opcode->p1 == (int32_t)i && opcode->p2 ? before + opcode->p2 : plan->root;
 			node->at = (uint32_t)plan->opcodes.count;
 			plan_copy_text(node->detail, sizeof(node->detail), opcode->p4);
 			region = (int)plan->nodes.count - 1;
