@@ -476,7 +476,7 @@ static bool is_reported(const struct opcode_library *library, const void *opcode
 	return is;
 }
 
-/* Whether it is new, and may be read now. */
+/* Returns true if it was never met and may be read now; it is noted then. */
 static bool is_early(const struct subject *of)
 {
 	uint64_t layout = bytecode_layout(of->session->library, of->stmt, of->text);
@@ -485,10 +485,15 @@ static bool is_early(const struct subject *of)
 
 	lock_acquire(&lock);
 	is_new = !hash_table_find(&known, of->key) && early_count < EARLY_MAX && *alike < EARLY_MAX_ALIKE;
-	early_count += is_new;
-	*alike += is_new;
 	lock_release(&lock);
-	return is_new && note(of->key);
+	/* Its opcodes are looked at last: nearly all statements are known. */
+	if (!is_new || is_reported(of->opcodes_of, of->opcodes, of->number, of->text) || !note(of->key))
+		return false;
+	lock_acquire(&lock);
+	early_count++;
+	++*alike;
+	lock_release(&lock);
+	return true;
 }
 
 void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start)
@@ -504,7 +509,7 @@ void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 	    !of.reason) {
 		start->bytecode = of.bytecode.first;
 		start->opcodes = of.opcodes;
-		if (!is_reported(of.opcodes_of, of.opcodes, of.number, of.text) && is_early(&of)) {
+		if (is_early(&of)) {
 			due = make_due(&of);
 			if (due)
 				read_now(due, of.opcodes_of, NULL);
