@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The samples of the selected runs (see read/selected.sql), ordered by time. :trace_type (Wall: CPU and OffCPU
--- together). `run`, `thread` and `stack_id` are row numbers, see export/labels.sql. program and node: if :with_plan
+-- together). `run`, `thread` and `stack_id` are row numbers, see export/query.sql, thread.sql
+-- and label_sets.sql. program and node: if :with_plan
 -- is not NULL, for export/plan.sql. context: of OpenTelemetry. span: if :with_links is not NULL, for export/link.sql.
 -- If :with_times is not NULL, the other times are included: is_other.
 SELECT timestamp_ns, weight, period_ns, value, stack_id, truncated, run, thread, labels,

@@ -8,9 +8,11 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "label/pairs.h"
-#include "sql_export_labels.h"
+#include "sql_export_label_sets.h"
 #include "sql_export_link.h"
 #include "sql_export_links.h"
+#include "sql_export_query.h"
+#include "sql_export_thread.h"
 
 int export_reader_begin(struct export_reader *reader, bool inlines)
 {
@@ -23,11 +25,17 @@ void export_reader_free(struct export_reader *reader)
 	for (size_t i = 0; i < reader->labels.count; i++)
 		free(reader->labels.items[i]);
 	vector_free(&reader->labels);
+	vector_free(&reader->queries);
+	vector_free(&reader->threads);
+	vector_free(&reader->sets);
 	vector_free(&reader->stacks);
 	vector_free(&reader->links);
 	vector_free(&reader->waits);
 	plan_paths_free(&reader->paths);
 	index_free(&reader->label_index);
+	index_free(&reader->query_index);
+	index_free(&reader->thread_index);
+	index_free(&reader->set_index);
 	index_free(&reader->stack_index);
 	index_free(&reader->link_index);
 	index_free(&reader->wait_index);
@@ -44,7 +52,11 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	reader->side = side;
 	reader->db = db;
 	names_enter(reader->names, trace_file_space(db));
-	if (sqlite3_prepare_v2(db, sql_export_labels, -1, &reader->labels_of, NULL) == SQLITE_OK &&
+	if (sqlite3_prepare_v2(db, sql_export_query, -1, &reader->query_of, NULL) == SQLITE_OK &&
+	    sqlite3_prepare_v2(db, sql_export_thread, -1, &reader->thread_of, NULL) == SQLITE_OK &&
+	    sqlite3_prepare_v2(db, sql_export_label_sets, -1, &reader->sets_of, NULL) == SQLITE_OK &&
+	    sqlite3_prepare_v2(db, "SELECT otel_trace_id || otel_span_id FROM trace_contexts WHERE id = ?",
+	                       -1, &reader->context_of, NULL) == SQLITE_OK &&
 	    plan_paths_open(&reader->paths, db) &&
 	    (!reader->has_links ||
 	     (sqlite3_exec(db, sql_export_links, NULL, NULL, NULL) == SQLITE_OK &&
@@ -58,12 +70,16 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 
 void export_reader_detach(struct export_reader *reader)
 {
-	sqlite3_finalize(reader->labels_of);
+	sqlite3_finalize(reader->query_of);
+	sqlite3_finalize(reader->thread_of);
+	sqlite3_finalize(reader->sets_of);
+	sqlite3_finalize(reader->context_of);
 	sqlite3_finalize(reader->stack_of);
 	sqlite3_finalize(reader->link_of);
 	sqlite3_finalize(reader->wait_of);
 	plan_paths_close(&reader->paths);
-	reader->labels_of = reader->stack_of = reader->link_of = reader->wait_of = NULL;
+	reader->query_of = reader->thread_of = reader->sets_of = reader->context_of = NULL;
+	reader->stack_of = reader->link_of = reader->wait_of = NULL;
 }
 
 /* --- stacks and labels ------------------------------------------------ */
@@ -139,54 +155,161 @@ static const char *find_link(struct export_reader *reader, int64_t span)
 	return link ? *link : NULL;
 }
 
-/* NULL after a complaint. */
+/* The row of numbers that the statement is about, with one result. False after a complaint. */
+static bool step_to(struct export_reader *reader, sqlite3_stmt *row, int64_t first, int64_t second)
+{
+	sqlite3_bind_int64(row, 1, first);
+	if (sqlite3_bind_parameter_count(row) > 1)
+		sqlite3_bind_int64(row, 2, second);
+	if (sqlite3_step(row) == SQLITE_ROW)
+		return true;
+	complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	sqlite3_reset(row);
+	return false;
+}
+
+static const char *keep_column(struct export_reader *reader, sqlite3_stmt *row, int column)
+{
+	return names_keep(reader->names, column_text(row, column));
+}
+
+/* What the labels of all samples of a query have. NULL after a complaint, and so below. */
+static const struct reader_query *find_query(struct export_reader *reader, int64_t query)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)query };
+	struct reader_query *found = index_item(&reader->query_index, hash_words(words, 2), &reader->queries);
+	sqlite3_stmt *row = reader->query_of;
+
+	if (found && !found->query_id) {
+		if (!step_to(reader, row, query, 0))
+			return NULL;
+		*found = (struct reader_query){
+			.query_id = keep_column(reader, row, 0),
+			.database = keep_column(reader, row, 1),
+			.statement = keep_column(reader, row, 2),
+			.hash = sqlite3_column_int64(row, 3),
+			.runs = sqlite3_column_int64(row, 4),
+			.comment = sqlite3_column_int64(row, 5),
+		};
+		sqlite3_reset(row);
+	}
+	if (found && found->query_id && found->database && found->statement)
+		return found;
+	complain_of_memory();
+	return NULL;
+}
+
+static const struct reader_thread *find_thread(struct export_reader *reader, int64_t thread)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)thread };
+	struct reader_thread *found =
+		index_item(&reader->thread_index, hash_words(words, 2), &reader->threads);
+	sqlite3_stmt *row = reader->thread_of;
+
+	if (found && !found->thread) {
+		if (!step_to(reader, row, thread, 0))
+			return NULL;
+		*found = (struct reader_thread){
+			.thread = keep_column(reader, row, 0),
+			.program = keep_column(reader, row, 1),
+			.host = keep_column(reader, row, 2),
+			.script = keep_column(reader, row, 3),
+			.process = sqlite3_column_int64(row, 4),
+			.process_id = sqlite3_column_int64(row, 5),
+			.thread_id = sqlite3_column_int64(row, 6),
+		};
+		sqlite3_reset(row);
+	}
+	if (found && found->thread && found->program && found->host && found->script)
+		return found;
+	complain_of_memory();
+	return NULL;
+}
+
+/* The sets of the statement's comments, which counts first, and of the program. */
+static const struct reader_sets *find_sets(struct export_reader *reader, int64_t comment, int64_t set)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)comment, (uint64_t)set };
+	struct reader_sets *found = index_item(&reader->set_index, hash_words(words, 3), &reader->sets);
+	sqlite3_stmt *row = reader->sets_of;
+	struct label_pairs pairs = { .items = { 0 } };
+
+	if (found && !found->labels) {
+		if (!step_to(reader, row, comment, set))
+			return NULL;
+		const bool has_pairs = label_pairs_add_set(&pairs, column_text(row, 0)) &&
+		                       label_pairs_add_set(&pairs, column_text(row, 1));
+		*found = (struct reader_sets){
+			.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
+			.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
+			.link = keep_column(reader, row, 2),
+		};
+		label_pairs_free(&pairs);
+		sqlite3_reset(row);
+	}
+	if (found && found->labels && found->root && found->link)
+		return found;
+	complain_of_memory();
+	return NULL;
+}
+
+/* The ids of a trace and a span of others, as in trace_log. */
+static const char *find_foreign_link(struct export_reader *reader, int64_t context, const char *of_sets)
+{
+	sqlite3_stmt *row = reader->context_of;
+	const char *link = of_sets;
+	int code = SQLITE_DONE;
+
+	if (context) {
+		sqlite3_bind_int64(row, 1, context);
+		code = sqlite3_step(row);
+	}
+	if (code == SQLITE_ROW)
+		link = column_text(row, 0);
+	else if (code != SQLITE_DONE)
+		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	const char *kept = names_keep(reader->names, strlen(link) == 48 ? link : "");
+	sqlite3_reset(row);
+	if (!kept)
+		complain_of_memory();
+	return code == SQLITE_ROW || code == SQLITE_DONE ? kept : NULL;
+}
+
 static struct export_labels *read_labels(struct export_reader *reader, int64_t query, int64_t thread,
                                          int64_t set, int64_t context, const char *link)
 {
-	sqlite3_stmt *row = reader->labels_of;
-	struct label_pairs pairs = { .items = { 0 } };
+	const struct reader_query *of_query = find_query(reader, query);
+	const struct reader_thread *of_thread = of_query ? find_thread(reader, thread) : NULL;
+	const struct reader_sets *sets = of_thread ? find_sets(reader, of_query->comment, set) : NULL;
 
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":query"), query);
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":thread"), thread);
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":labels"), set);
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":context"), context);
-	if (sqlite3_step(row) != SQLITE_ROW) {
-		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
-		sqlite3_reset(row);
+	/* The span of the file is the innermost, and goes to the same collector. */
+	if (sets && !link[0])
+		link = find_foreign_link(reader, context, sets->link);
+	if (!sets || !link)
+		return NULL;
+	struct export_labels *labels = malloc(sizeof(*labels));
+	if (!labels) {
+		complain_of_memory();
 		return NULL;
 	}
-	bool has_pairs = label_pairs_add_set(&pairs, column_text(row, 5)) &&
-	                 label_pairs_add_set(&pairs, column_text(row, 6));
-	const struct export_labels read = {
+	*labels = (struct export_labels){
 		.side = reader->side,
-		.query_id = names_keep(reader->names, column_text(row, 0)),
-		.thread = names_keep(reader->names, column_text(row, 1)),
-		.database = names_keep(reader->names, column_text(row, 2)),
-		.statement = names_keep(reader->names, column_text(row, 3)),
-		.program = names_keep(reader->names, column_text(row, 10)),
-		.host = names_keep(reader->names, column_text(row, 11)),
-		.script = names_keep(reader->names, column_text(row, 14)),
-		.statement_hash = sqlite3_column_int64(row, 4),
-		.statement_runs = sqlite3_column_int64(row, 7),
-		.process = sqlite3_column_int64(row, 13),
-		.process_id = sqlite3_column_int64(row, 8),
-		.thread_id = sqlite3_column_int64(row, 9),
-		.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
-		.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
-		/* The span of the file is the innermost, and goes to the same collector. */
-		.link = link[0] ? link
-		                : names_keep(reader->names,
-		                             strlen(column_text(row, 12)) == 48 ? column_text(row, 12) : ""),
+		.query_id = of_query->query_id,
+		.thread = of_thread->thread,
+		.database = of_query->database,
+		.statement = of_query->statement,
+		.program = of_thread->program,
+		.host = of_thread->host,
+		.script = of_thread->script,
+		.statement_hash = of_query->hash,
+		.statement_runs = of_query->runs,
+		.process = of_thread->process,
+		.process_id = of_thread->process_id,
+		.thread_id = of_thread->thread_id,
+		.labels = sets->labels,
+		.root = sets->root,
+		.link = link,
 	};
-	label_pairs_free(&pairs);
-	sqlite3_reset(row);
-	bool is_whole = read.query_id && read.thread && read.database && read.statement && read.program &&
-	                read.host && read.script && read.labels && read.root && read.link;
-	struct export_labels *labels = is_whole ? malloc(sizeof(*labels)) : NULL;
-	if (labels)
-		*labels = read;
-	else
-		complain_of_memory();
 	return labels;
 }
 

@@ -14,12 +14,31 @@
 #include "export/export.h"
 #include "export/names.h"
 
+/* Parts of labels, which are many more than these. */
+struct reader_query {
+	const char *query_id, *database, *statement;
+	int64_t hash, runs, comment; /* comment: the row of its label set */
+};
+
+struct reader_thread {
+	const char *thread, *program, *host, *script;
+	int64_t process, process_id, thread_id;
+};
+
+struct reader_sets {
+	const char *labels, *root, *link;
+};
+
 struct export_reader {
 	const char *root_key; /* of the label that stacks stand on; NULL: none */
 	bool has_links;       /* samples are wanted with the spans that they fell into */
 	struct names *names;
 	struct index label_index, stack_index, link_index,
-		wait_index; /* by side and row number; by span, by wait */
+		wait_index;                                /* by side and row number; by span, by wait */
+	struct index query_index, thread_index, set_index; /* by side and row number */
+	VECTOR(struct reader_query) queries;
+	VECTOR(struct reader_thread) threads;
+	VECTOR(struct reader_sets) sets;
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
 	VECTOR(const char *) links, waits;
@@ -29,7 +48,7 @@ struct export_reader {
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *labels_of, *stack_of, *link_of, *wait_of;
+	sqlite3_stmt *query_of, *thread_of, *sets_of, *context_of, *stack_of, *link_of, *wait_of;
 };
 
 /* `reader` is zeroed, but for root_key and has_links. A command_result. */
