@@ -12,7 +12,7 @@
 #ifndef QUERYPROF_SQLITE_LOCKS_LOCKS_H
 #define QUERYPROF_SQLITE_LOCKS_LOCKS_H
 
-#include "sqlite/runs/runs.h"
+#include "sqlite/session/run.h"
 
 /* The session's files are followed from now on. Under the connection's mutex. */
 void locks_follow(struct session *session);

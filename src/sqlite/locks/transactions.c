@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "collect/state.h"
 #include "handler/ring.h"
-#include "sqlite/runs/runs.h"
+#include "sqlite/session/run.h"
 
 static uint32_t next_number(void)
 {
