@@ -39,7 +39,7 @@ struct bounded_wait bounded_wait_begin(const struct bounded_wait_kind *kind)
 	return bounded_wait_begin_within(kind, kind->limit_ns);
 }
 
-uint64_t bounded_wait_left(const struct bounded_wait *wait)
+uint64_t bounded_wait_remaining(const struct bounded_wait *wait)
 {
 	uint64_t passed = wait->counted_ns;
 	int64_t by_clock;
@@ -63,7 +63,7 @@ static bool clock_has_moved(struct bounded_wait *wait)
 
 bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expected, uint64_t most_ns)
 {
-	uint64_t ns = bounded_wait_left(wait);
+	uint64_t ns = bounded_wait_remaining(wait);
 	int error;
 
 	if (!ns)
@@ -89,7 +89,7 @@ bool bounded_wait_nap(struct bounded_wait *wait, uint64_t ns)
 {
 	uint32_t asleep = 0; /* no thread knows of it */
 
-	if (!bounded_wait_left(wait))
+	if (!bounded_wait_remaining(wait))
 		return false;
 	if (!ns) {
 		syscall(SYS_sched_yield);

@@ -54,7 +54,7 @@ struct bounded_wait bounded_wait_begin(const struct bounded_wait_kind *kind);
 struct bounded_wait bounded_wait_begin_within(const struct bounded_wait_kind *kind, uint64_t ns);
 
 /* The rest of the limit. */
-uint64_t bounded_wait_left(const struct bounded_wait *wait);
+uint64_t bounded_wait_remaining(const struct bounded_wait *wait);
 
 /* Sleeps while *word is `expected`, at most `most_ns` and the rest of the limit. False: that time is over. */
 bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expected, uint64_t most_ns);

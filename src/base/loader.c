@@ -162,7 +162,7 @@ static void begin_visit(void)
 
 	while (!nested) {
 		__atomic_fetch_add(&looking, 1, __ATOMIC_SEQ_CST);
-		if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST) || !bounded_wait_left(&wait))
+		if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST) || !bounded_wait_remaining(&wait))
 			break;
 		__atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
 		bounded_wait_nap(&wait, NAP_NS);

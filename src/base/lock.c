@@ -150,7 +150,7 @@ static bool acquire_word(struct mutex *mutex, struct bounded_wait *wait)
 	while (__atomic_exchange_n(&mutex->word, CONTENDED, __ATOMIC_ACQUIRE) != FREE) {
 		if (!wait)
 			futex_wait(&mutex->word, CONTENDED, FUTEX_NO_LIMIT);
-		else if (!bounded_wait_left(wait))
+		else if (!bounded_wait_remaining(wait))
 			return false;
 		else
 			bounded_wait_futex(wait, &mutex->word, CONTENDED, BOUND_NONE);

@@ -87,12 +87,12 @@ void open_runs_forget_bytecode(struct open_run *run)
 	((struct open_run_entry *)run)->start.bytecode = 0;
 }
 
-void open_runs_note_own_id(void)
+void open_runs_note_user_id(void)
 {
 	struct open_runs *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
 
 	if (table)
-		__atomic_store_n(&table->had_own_ids, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&table->had_user_ids, 1, __ATOMIC_RELAXED);
 }
 
 /* --- copies: of a process that writes at any moment, or was killed at any ----------------------------- */
@@ -150,9 +150,9 @@ bool open_runs_has_remains(const void *memory, uint64_t until_ns)
 	return false;
 }
 
-bool open_runs_had_own_ids(const void *memory)
+bool open_runs_had_user_ids(const void *memory)
 {
-	return ((const struct open_runs *)memory)->had_own_ids != 0;
+	return ((const struct open_runs *)memory)->had_user_ids != 0;
 }
 
 /* The time between its calls. A call that began after the end counts as 0. */

@@ -48,7 +48,7 @@ void open_runs_write_id(struct open_run *run, const char *query_id);
 void open_runs_forget_bytecode(struct open_run *run);
 
 /* The user has given a query an id, by which the file knows it instead of by its key. */
-void open_runs_note_own_id(void);
+void open_runs_note_user_id(void);
 
 /* --- in the other process, which has a copy ------------------------------------------------------------ */
 
@@ -67,7 +67,7 @@ bool open_runs_find(void *memory, struct query_key key, struct open_run_texts *t
 /* Whether a run is, or was, open long enough for a row at `until_ns` (CLOCK_MONOTONIC). */
 bool open_runs_has_remains(const void *memory, uint64_t until_ns);
 
-bool open_runs_had_own_ids(const void *memory);
+bool open_runs_had_user_ids(const void *memory);
 
 /* Writes each of them into the ring, once for a copy. False: the ring has no space for the next one. */
 bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring);

@@ -162,7 +162,7 @@ bool open_waits_is_hosts(const void *caller)
 
 /* --- remains: written by a process that was killed at any moment ----------------------------------- */
 
-static bool is_left(const struct open_wait *wait)
+static bool is_open(const struct open_wait *wait)
 {
 	return wait->now.since && wait->thread_id && (wait->query.hi || wait->query.lo) && wait->now.cause &&
 	       wait->now.cause < WAIT_PAGE_FAULT;
@@ -178,7 +178,7 @@ bool open_waits_has_remains(const void *memory)
 	const struct open_waits *left = memory;
 
 	for (uint32_t i = 0; i < count_of(left); i++)
-		if (is_left(&left->waits[i]))
+		if (is_open(&left->waits[i]))
 			return true;
 	return false;
 }
@@ -291,7 +291,7 @@ uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generati
 	for (uint32_t i = 0; i < count_of(left); i++) {
 		struct open_wait *wait = &left->waits[i];
 
-		if (is_left(wait) && (ns = length_of(left, &wait->now)) != 0) {
+		if (is_open(wait) && (ns = length_of(left, &wait->now)) != 0) {
 			struct wait_field field = describe(left, &wait->now, ns);
 
 			write_start(wait, ring);

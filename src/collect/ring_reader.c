@@ -201,7 +201,7 @@ static bool wait_in(struct ring *ring, struct bounded_wait *wait, bool until_fir
 		uint32_t sleep = until_first ? RING_SLEEP_IDLE : RING_SLEEP_TIMED;
 		__atomic_store_n(&ring->sleep, sleep, __ATOMIC_SEQ_CST);
 		is_woken = has_work(ring, sleep);
-		if (is_woken || bounded_wait_left(wait) == 0)
+		if (is_woken || bounded_wait_remaining(wait) == 0)
 			break;
 
 		uint64_t most = BOUND_NONE;

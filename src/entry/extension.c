@@ -90,7 +90,7 @@ static const sqlite3_api_routines *offered;
 /* This thread opens queryprof's own connection, for which the host's auto-extensions are called, too. */
 static __thread bool is_fetching;
 
-static int take_offer(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+static int accept_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
 	(void)db, (void)error;
 	offered = api;
@@ -128,12 +128,12 @@ static const sqlite3_api_routines *fetch_api(const qp_sqlite *sqlite)
 	lock_acquire(&lock);
 	offered = NULL;
 	is_fetching = true;
-	auto_extensions_add_own((void (*)(void))take_offer);
+	auto_extensions_add_own((void (*)(void))accept_routines);
 	host_enter_statics();
-	if (!sqlite->auto_extension((void (*)(void))take_offer)) {
+	if (!sqlite->auto_extension((void (*)(void))accept_routines)) {
 		sqlite->open(":memory:", &scratch);
 		sqlite->close(scratch);
-		sqlite->cancel_auto_extension((void (*)(void))take_offer);
+		sqlite->cancel_auto_extension((void (*)(void))accept_routines);
 	}
 	host_leave_statics();
 	is_fetching = false;

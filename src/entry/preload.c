@@ -140,7 +140,7 @@ static void found_elsewhere(const char *path)
 }
 
 /* "sh/usr/bin/dash": a name contains no slash. */
-static void leave_program(void)
+static void mark_program(void)
 {
 	char line[16 + PATH_MAX] = "";
 	size_t size;
@@ -153,7 +153,7 @@ static void leave_program(void)
 
 /* Which of the objects has a SQLite of its own inside, the command looks up if it has to. The
  * program comes first, without a name. */
-static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
+static int mark_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	static size_t left;
 	size_t *index = context;
@@ -163,14 +163,14 @@ static int leave_object(struct dl_phdr_info *info, size_t size, void *context)
 		return 0;
 	left++;
 	if (!*info->dlpi_name)
-		leave_program();
+		mark_program();
 	else if (*info->dlpi_name == '/')
 		mark_write(MARK_OBJECT, info->dlpi_name);
 	return 0;
 }
 
 /* One thread at a time: the loader's lock is held, or there is only one thread yet. */
-static void look(void)
+static void find_sqlite(void)
 {
 	static struct library_search search;
 	struct sqlite_library library;
@@ -196,7 +196,7 @@ static void look(void)
 	if (record)
 		record();
 	else
-		loader_each(leave_object, &index);
+		loader_each(mark_object, &index);
 	namespaces_check(found_elsewhere);
 }
 
@@ -256,7 +256,7 @@ const char *__tsan_default_suppressions(void)
 void __gmon_start__(void)
 {
 	if (active)
-		look();
+		find_sqlite();
 }
 
 __attribute__((constructor)) static void start(void)
@@ -266,5 +266,5 @@ __attribute__((constructor)) static void start(void)
 		return;
 	/* Without memory for it a fork does not wait. */
 	(void)pthread_atfork(loader_before_fork, loader_after_fork_in_parent, loader_after_fork_in_child);
-	look();
+	find_sqlite();
 }

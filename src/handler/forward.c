@@ -67,7 +67,7 @@ static void act_by_default(int signal, siginfo_t *info)
 }
 
 /* Blocks what would be blocked if the kernel had called the host's handler directly. */
-static void take_mask(int signal, const struct action *action, const ucontext_t *context)
+static void apply_mask(int signal, const struct action *action, const ucontext_t *context)
 {
 	uint64_t mask;
 
@@ -80,7 +80,7 @@ static void take_mask(int signal, const struct action *action, const ucontext_t 
 
 /* Whether this is the one signal that an action with SA_RESETHAND handles. Relaxed: about
  * no other memory. */
-static bool take_only_signal(uint64_t version)
+static bool claim_only_signal(uint64_t version)
 {
 	uint64_t before = __atomic_load_n(&spent, __ATOMIC_RELAXED);
 
@@ -99,12 +99,12 @@ void forward_signal(int signal, siginfo_t *info, void *ucontext)
 	if (action.handler == (uintptr_t)SIG_IGN)
 		return;
 	if (action.handler == (uintptr_t)SIG_DFL ||
-	    ((action.flags & (unsigned)SA_RESETHAND) != 0 && !take_only_signal(version))) {
+	    ((action.flags & (unsigned)SA_RESETHAND) != 0 && !claim_only_signal(version))) {
 		act_by_default(signal, info);
 		return;
 	}
 	if (ucontext != NULL)
-		take_mask(signal, &action, ucontext);
+		apply_mask(signal, &action, ucontext);
 	if ((action.flags & SA_SIGINFO) != 0)
 		((void (*)(int, siginfo_t *, void *))action.handler)(signal, info, ucontext);
 	else

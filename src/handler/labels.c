@@ -26,8 +26,9 @@ static void add(struct labels *labels, uint64_t number)
 
 /* `frames`: NULL, the trampolines only get their name. A return address minus one is never an
  * instruction's first byte, so an interrupted frame is not mistaken for a calling one. */
-static uint64_t look(struct labels *labels, const struct memo_frame *frames, const struct unwind_stack *stack,
-                     uint64_t *addresses, int depth, uint64_t entered)
+static uint64_t find_frames(struct labels *labels, const struct memo_frame *frames,
+                            const struct unwind_stack *stack, uint64_t *addresses, int depth,
+                            uint64_t entered)
 {
 	/* Relaxed: see the header. */
 	const uintptr_t code = __atomic_load_n(&labels_code, __ATOMIC_RELAXED);
@@ -55,13 +56,13 @@ static uint64_t look(struct labels *labels, const struct memo_frame *frames, con
 
 void labels_rename(uint64_t *addresses, int depth)
 {
-	look(NULL, NULL, NULL, addresses, depth, 0);
+	find_frames(NULL, NULL, NULL, addresses, depth, 0);
 }
 
 void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *addresses,
                     const struct unwind_result *unwound, uint64_t query)
 {
 	labels->count = 0;
-	add(labels, look(labels, unwound->frames, stack, addresses, unwound->depth, labels_entered));
+	add(labels, find_frames(labels, unwound->frames, stack, addresses, unwound->depth, labels_entered));
 	add(labels, query);
 }

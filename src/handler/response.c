@@ -15,7 +15,7 @@ void response_write(struct thread *thread, const void *ucontext)
 
 	/* Sequentially consistent with the requester, which writes `requested` and then checks for
 	 * a pending signal: this one responds to the newest request. */
-	__atomic_store_n(&to->on_way, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->in_flight, 0, __ATOMIC_SEQ_CST);
 	uint32_t requested = __atomic_load_n(&to->requested, __ATOMIC_SEQ_CST);
 	if (requested == to->given) {
 		thread_count(thread, LEDGER_LATE, 1);

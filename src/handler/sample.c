@@ -180,7 +180,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 	bool wanted = ring != NULL && tag != NULL && tag->period_ns[clock] != 0;
 
 	thread->name_due = true;
-	uint32_t points = timer_take_points(timer, clock, overrun);
+	uint32_t points = timer_consume_points(timer, clock, overrun);
 	if (!ring)
 		timer_disarm(timer);
 	else if (!wanted)

@@ -41,7 +41,7 @@ struct ring;
 struct thread_response {
 	uint32_t requested;  /* number of the newest request, never 0 */
 	uint32_t given;      /* of the newest one responded to: what follows is the response */
-	uint32_t on_way;     /* the signal that was sent and has not come yet, 0: none */
+	uint32_t in_flight;  /* the signal that was sent and has not come yet, 0: none */
 	uint32_t generation; /* of the code map */
 	bool truncated;
 	int depth;

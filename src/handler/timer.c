@@ -82,7 +82,7 @@ uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch)
 }
 
 /* The points of the first signal after the timer was armed, at a tick. */
-static uint64_t take_first_tick(struct thread_timer *timer, enum timer_clock clock)
+static uint64_t consume_first_tick(struct thread_timer *timer, enum timer_clock clock)
 {
 	uint64_t now = clock_ns(timer_clock_id(clock)), since = now - timer->armed_ns, periods;
 
@@ -108,10 +108,10 @@ static uint32_t clip(uint64_t periods)
 	return periods < UINT32_MAX ? (uint32_t)periods : UINT32_MAX;
 }
 
-uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun)
+uint32_t timer_consume_points(struct thread_timer *timer, enum timer_clock clock, int overrun)
 {
 	if (timer->armed_ns != 0)
-		return (uint32_t)take_first_tick(timer, clock);
+		return (uint32_t)consume_first_tick(timer, clock);
 
 	/* The kernel caps an overrun at INT_MAX. */
 	uint64_t points = 1 + (uint64_t)(overrun > 0 ? overrun : 0);

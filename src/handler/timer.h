@@ -41,7 +41,7 @@ void timer_disarm(struct thread_timer *timer);
 uint64_t timer_pass(struct thread_timer *timer, uint64_t now, uint32_t stretch);
 
 /* The periods that a signal represents; 0: none has passed. */
-uint32_t timer_take_points(struct thread_timer *timer, enum timer_clock clock, int overrun);
+uint32_t timer_consume_points(struct thread_timer *timer, enum timer_clock clock, int overrun);
 
 /* The signal, which represents `points` periods, found no query that wants it. Disarms the timer
  * if it is time. `waits`: a query may continue without a push. */

@@ -191,11 +191,11 @@ const char *handover_is_refused(void)
 	return refusal;
 }
 
-static void (*take_ring)(struct ring *ring);
+static void (*adopt_ring)(struct ring *ring);
 
 void handover_on_fork(void (*take)(struct ring *ring))
 {
-	take_ring = take;
+	adopt_ring = take;
 }
 
 static void renew_in_child(void)
@@ -207,7 +207,7 @@ static void renew_in_child(void)
 
 	is_done = is_done && is_shared;
 	storing_await_first_record(!is_done);
-	take_ring(ring);
+	adopt_ring(ring);
 	if (memory >= 0)
 		close(memory);
 }

@@ -224,7 +224,7 @@ static void copy_log(char *memory)
 }
 
 /* The parent's memory is replaced in one step. */
-static bool take_memory(int fd)
+static bool map_memory(int fd)
 {
 	void *memory = mmap(NULL, here.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 
@@ -260,7 +260,7 @@ static struct ring *spare_ring(uint64_t position)
 }
 
 /* Memory that is still mapped here belongs to the parent. */
-static struct ring *leave_memory(uint64_t position)
+static struct ring *detach_memory(uint64_t position)
 {
 	here.memory = NULL;
 	state_place_counters(NULL);
@@ -280,12 +280,12 @@ struct ring *shared_ring_renew(int fd, bool *is_shared)
 	if (!here.memory) /* a child of such a child */
 		return spare_ring(0);
 	position = ring_head((struct ring *)(here.memory + PAGE_BYTES));
-	*is_shared = fd >= 0 && take_memory(fd);
+	*is_shared = fd >= 0 && map_memory(fd);
 	if (*is_shared)
 		of_parent = NULL;
 	else if (!of_parent)
 		keep_front();
-	return *is_shared || replace_memory() ? fill(position) : leave_memory(position);
+	return *is_shared || replace_memory() ? fill(position) : detach_memory(position);
 }
 
 /* --- in the other process -------------------------------------------------------------- */
@@ -442,7 +442,7 @@ static void forget_copy(struct shared_ring *shared)
 	madvise((char *)shared->memory + 2 * PAGE_BYTES, shared->size - 2 * PAGE_BYTES, MADV_DONTNEED);
 }
 
-bool shared_ring_look(struct shared_ring *shared)
+bool shared_ring_refresh(struct shared_ring *shared)
 {
 	char *ring = (char *)shared->memory + PAGE_BYTES;
 

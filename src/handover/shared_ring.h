@@ -86,7 +86,7 @@ bool shared_ring_guard(void);
 /* Copies the identity, the counters and the ring's positions; and the last two again. False: it is
  * not, or no longer, one of this version; errno ENOMEM: no memory for a copy. */
 bool shared_ring_open(struct shared_ring *shared, int fd);
-bool shared_ring_look(struct shared_ring *shared);
+bool shared_ring_refresh(struct shared_ring *shared);
 void shared_ring_close(struct shared_ring *shared);
 
 /* Copies everything else of a process that has ended. False: it cannot be read. */

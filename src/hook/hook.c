@@ -125,7 +125,7 @@ void hook_patch(const struct hook_source *source)
 	 * thread holds if a constructor of a library that is being loaded called it. */
 	if (!lock_acquire_within(&lock, &wait))
 		return;
-	patch(source, bounded_wait_left(&wait));
+	patch(source, bounded_wait_remaining(&wait));
 	lock_release(&lock);
 }
 

@@ -95,7 +95,7 @@ static struct timespec deadline_after(clockid_t clock, const struct timespec *ti
 	return deadline;
 }
 
-static struct timespec left_until(clockid_t clock, const struct timespec *deadline)
+static struct timespec remaining_until(clockid_t clock, const struct timespec *deadline)
 {
 	struct timespec now, left;
 
@@ -135,7 +135,7 @@ static int sleep_on(struct wait *wait, clockid_t clock, const struct timespec *t
 		error = real.clock_nanosleep(clock, TIMER_ABSTIME, &deadline, NULL);
 	while (must_go_on(wait, error));
 	if (error == EINTR && left)
-		*left = left_until(clock, &deadline);
+		*left = remaining_until(clock, &deadline);
 	return error;
 }
 
@@ -220,7 +220,7 @@ static bool poll_on(struct polling *polling, int result, struct timespec *left)
 	if (result >= 0 || !must_go_on(&polling->wait, errno))
 		return false;
 	if (polling->is_limited)
-		*left = left_until(CLOCK_MONOTONIC, &polling->deadline);
+		*left = remaining_until(CLOCK_MONOTONIC, &polling->deadline);
 	return true;
 }
 

@@ -82,7 +82,7 @@ static bool is_whole(const struct entry *entry, size_t room)
 }
 
 /* A module's second entry, with its end, replaces the first. */
-static bool take_entry(const struct entry *entry, struct module_history *history)
+static bool apply_entry(const struct entry *entry, struct module_history *history)
 {
 	struct module_map *mapped = &history->mapped;
 	struct module module = entry->module;
@@ -119,7 +119,7 @@ bool module_log_read(const struct module_log *log, size_t size, struct module_hi
 		entry = (const struct entry *)(log->entries + at);
 		if (!is_whole(entry, used - at))
 			break;
-		done = take_entry(entry, history);
+		done = apply_entry(entry, history);
 	}
 	if (!done)
 		module_log_free(history);

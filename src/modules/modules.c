@@ -125,7 +125,7 @@ void modules_log_to(struct module_log *log)
 
 /* Makes the scan the newest snapshot, with the lock held. *old is the map that it
  * replaces. ENOMEM leaves everything as it was. */
-static int take_over(const struct scan *scan, struct code_map **old, bool *changed)
+static int publish_scan(const struct scan *scan, struct code_map **old, bool *changed)
 {
 	const uint32_t next = generation + 1;
 	struct module_map list = { 0 };
@@ -206,7 +206,7 @@ static int refresh(bool *changed)
 	struct code_map *old = NULL;
 	bool with_rules = false;
 	struct scan scan;
-	int error = scan_take(&scan);
+	int error = scan_modules(&scan);
 
 	*changed = false;
 	if (error == 0) {
@@ -215,7 +215,7 @@ static int refresh(bool *changed)
 		 * second one to arrive here knows everything that the first one does. */
 		error = scan_add_made_code(&scan);
 		if (error == 0 && (generation == 0 || scan.adds + scan.subs >= seen_adds + seen_subs))
-			error = take_over(&scan, &old, changed);
+			error = publish_scan(&scan, &old, changed);
 		with_rules = old != NULL && old->rules != map->rules;
 		lock_release(&lock);
 	}

@@ -60,7 +60,7 @@ bool publish_wait(void)
 		readers_left &= inside == 0;
 	}
 	/* One wait for a reader that never leaves is enough. */
-	patience = readers_left ? NS_PER_S : bounded_wait_left(&wait);
+	patience = readers_left ? NS_PER_S : bounded_wait_remaining(&wait);
 	lock_release(&turning);
 	return handlers_left && readers_left;
 }

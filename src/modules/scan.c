@@ -315,7 +315,7 @@ static int read_files(struct scan *scan)
 	return 0;
 }
 
-int scan_take(struct scan *scan)
+int scan_modules(struct scan *scan)
 {
 	size_t more = 32; /* objects; a guess at what the others need for them */
 

@@ -30,7 +30,7 @@ struct scan {
 };
 
 /* 0 or an errno value. Free the scan in both cases. */
-int scan_take(struct scan *scan);
+int scan_modules(struct scan *scan);
 void scan_free(struct scan *scan);
 
 /* Adds the code that queryprof has made until now, which the loader's counters do not count. */

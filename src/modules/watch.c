@@ -39,7 +39,7 @@ static bool chosen;
  * that lock. */
 #define LOCKED_BY_LOADER __attribute__((no_sanitize("thread")))
 
-static int look(struct dl_phdr_info *info, size_t size, void *context)
+static int inspect(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct code_watch watch[CODE_MAP_WATCHES];
 
@@ -100,12 +100,12 @@ void watch_init(void)
 	if (__atomic_load_n(&first_word, __ATOMIC_ACQUIRE) != NULL || !find_words(&words))
 		return;
 	loader_each(publish_words, &words);
-	loader_each(look, NULL);
+	loader_each(inspect, NULL);
 	if (loader_acquire(LOADER_BRIEFLY)) {
 		(void)dlsym(RTLD_DEFAULT, "_r_debug");
 		loader_release();
 	}
-	loader_each(look, NULL);
+	loader_each(inspect, NULL);
 }
 
 static uint64_t read_word(const uint64_t *word)

@@ -24,7 +24,7 @@
 #define BASE_MAX_NS 20000000
 #define READING_MAX_NS 3000
 
-static uint64_t take_switches(struct thread *thread, const struct rusage *usage)
+static uint64_t count_switches(struct thread *thread, const struct rusage *usage)
 {
 	thread->wait.switches = (uint64_t)usage->ru_nvcsw;
 	return (uint64_t)usage->ru_nvcsw + (uint64_t)usage->ru_nivcsw;
@@ -34,7 +34,7 @@ uint64_t cpu_clock_count_switches(struct thread *thread)
 {
 	struct rusage usage;
 
-	return getrusage(RUSAGE_THREAD, &usage) == 0 ? take_switches(thread, &usage) : 0;
+	return getrusage(RUSAGE_THREAD, &usage) == 0 ? count_switches(thread, &usage) : 0;
 }
 
 /* `base_max_ns`: the maximum age, after a tick, of a reading that no switch followed. `usage`: the
@@ -46,7 +46,7 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns, const st
 	 * switch after the moment. */
 	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
 	uint64_t tick_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
-	uint64_t switches = usage ? take_switches(thread, usage) : cpu_clock_count_switches(thread);
+	uint64_t switches = usage ? count_switches(thread, usage) : cpu_clock_count_switches(thread);
 	/* The newest estimate. Turns that were too short to be noticed are in it: without
 	 * standing still for as long, the sum of many short calls was up to 90 % too high. */
 	uint64_t estimated_ns = cpu_clock_estimate(thread, thread->seen_ns);

@@ -18,7 +18,7 @@
 static struct qp_query_handle *unused;
 LOCK_DEFINE(unused_lock, LOCK_ENGINE);
 
-static struct qp_query_handle *take(void)
+static struct qp_query_handle *pop_unused(void)
 {
 	struct qp_query_handle *query;
 
@@ -108,7 +108,7 @@ int engine_query_begin(const qp_query *given, const char *function, bool is_shar
 		return error_set(QP_INVALID, "qp_query.query_id has %zu bytes; at most %d are allowed",
 		                 strlen(given->query_id), QUERY_ID_MAX);
 	thread = sampler_thread();
-	query = thread ? take() : NULL;
+	query = thread ? pop_unused() : NULL;
 	if (!query)
 		return error_set(QP_NOMEM, "%s: no memory", function);
 	query->is_shared = is_shared;

@@ -37,7 +37,7 @@ static bool is_begun(const struct qp_query_handle *handle)
 
 /* --- threads ------------------------------------------------------------------------------ */
 
-static void leave(void)
+static void detach(void)
 {
 	if (inside.handle)
 		sampler_remove(inside.thread, inside.tag);
@@ -64,7 +64,7 @@ static void move_to(struct qp_query_handle *handle)
 {
 	if (handle == inside.handle)
 		return;
-	leave();
+	detach();
 	if (handle && is_begun(handle))
 		enter(handle);
 }
@@ -108,7 +108,7 @@ int qp_query_finish(qp_query_handle *handle, int64_t exception_code, const char 
 		return error_set(QP_INVALID, "qp_query_finish: %s",
 		                 handle ? "the handle's query has already ended" : "no handle");
 	if (inside.handle == handle)
-		leave();
+		detach();
 	if (thread && handle->settings.log_queries) {
 		sum_up(handle, thread);
 		engine_query_record(handle, thread, exception_code, exception);
@@ -173,7 +173,7 @@ qp_context qp_context_set(qp_context context)
 	before.flags = move_spans(&context);
 	/* A sample in between belongs to no query, instead of one with the other query's labels. */
 	if (context.labels != labels_entered)
-		leave();
+		detach();
 	HANDLER_BARRIER();
 	labels_entered = context.labels;
 	HANDLER_BARRIER();

@@ -77,7 +77,7 @@ const struct ring *process_ring(void)
 }
 
 /* Mostly it is where the parent's was. */
-static void take_ring_in_child(struct ring *own)
+static void adopt_in_child(struct ring *own)
 {
 	__atomic_store_n(&ring, own, __ATOMIC_RELEASE);
 	storing_here()->adopt_ring_in_child(own);
@@ -114,7 +114,7 @@ static const struct confined_process confined_process = {
 __attribute__((constructor)) static void follow_process(void)
 {
 	exit_follow(&exit_callbacks);
-	handover_on_fork(take_ring_in_child);
+	handover_on_fork(adopt_in_child);
 	rights_follow(rights_change);
 	confined_follow(&confined_process);
 }

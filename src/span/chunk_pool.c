@@ -40,17 +40,17 @@ void chunk_pool_use(void *memory)
 	__atomic_store_n(&pool, memory, __ATOMIC_RELEASE);
 }
 
-static bool is_left;
+static bool is_detached;
 
 void chunk_pool_detach_in_child(void)
 {
 	chunk_pool_use(NULL);
-	is_left = true;
+	is_detached = true;
 }
 
 bool chunk_pool_is_used(void)
 {
-	return is_left || __atomic_load_n(&pool, __ATOMIC_RELAXED) != NULL;
+	return is_detached || __atomic_load_n(&pool, __ATOMIC_RELAXED) != NULL;
 }
 
 struct span_chunk *chunk_pool_acquire(void)

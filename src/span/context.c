@@ -188,7 +188,7 @@ static void enter(struct span_thread *thread)
 }
 
 /* Nothing is recorded until enter(), and the chunks of this context change hands. */
-static void leave(const struct qp_span_context *changing)
+static void detach(const struct qp_span_context *changing)
 {
 	qp_span_here = NULL;
 	here->changing = changing;
@@ -378,7 +378,7 @@ struct span_entry *context_room(struct qp_span_context *context, uint32_t count,
 	if (chunk->count + count > CHUNK_ENTRIES) {
 		bool is_renewed;
 
-		leave(context);
+		detach(context);
 		is_renewed = renew_chunk(context);
 		enter(here);
 		if (!is_renewed) {
@@ -406,7 +406,7 @@ static struct qp_span_context *context_of(const struct span_chunk *chunk, struct
 	return NULL;
 }
 
-void context_take_back(struct span_chunk *chunk, struct span_entry *span)
+void context_remove_span(struct span_chunk *chunk, struct span_entry *span)
 {
 	const uint32_t index = (uint32_t)(span - chunk->entry);
 	const uint64_t number = chunk->first + index, parent = span->parent ? number - span->parent : 0;
@@ -435,7 +435,7 @@ void context_ended(struct span_chunk *chunk)
 	context = context_of(chunk, &newer);
 	if (!context || !newer)
 		return;
-	leave(context);
+	detach(context);
 	for (struct span_chunk *at = context->chunk; at != chunk; at = at->older)
 		report_parents(context, at, chunk);
 	report_parents(context, chunk, NULL);
@@ -477,7 +477,7 @@ static bool is_kept(const struct qp_span_context *context, uint64_t now_ns)
 	return context->is_chosen || keep_decide(now_ns - context->began_ns, is_sampled);
 }
 
-static void leave_out(struct qp_span_context *context)
+static void discard_trace(struct qp_span_context *context)
 {
 	const struct span_batch batch = {
 		.of = context->of,
@@ -498,7 +498,7 @@ static void end_recording(struct qp_span_context *context)
 	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)
 		keep_count(SPANS_UNENDED, chunk_close_spans(chunk, now));
 	if (!is_kept(context, now)) {
-		leave_out(context);
+		discard_trace(context);
 		return;
 	}
 	for (struct span_chunk *chunk = context->chunk; chunk; chunk = chunk->older)
@@ -518,7 +518,7 @@ void context_end(void)
 		return;
 	/* First of all: code in between, in a signal handler, has the enclosing contexts. */
 	context = here->contexts[here->depth - 1];
-	leave(NULL);
+	detach(NULL);
 	here->depth--;
 	HANDLER_BARRIER();
 	if (context.chunk && !context.is_over) {

@@ -104,6 +104,6 @@ void context_ended(struct span_chunk *chunk);
 
 /* A statement's span in the chunk is not one: its children that were not handed over yet belong to
  * its parent. */
-void context_take_back(struct span_chunk *chunk, struct span_entry *span);
+void context_remove_span(struct span_chunk *chunk, struct span_entry *span);
 
 #endif

@@ -173,6 +173,6 @@ void span_run_close(struct span_run *run, bool is_hosts)
 		keep_count(SPANS_UNENDED, 1);
 		return;
 	}
-	context_take_back(chunk, entry);
+	context_remove_span(chunk, entry);
 	context_ended(chunk);
 }

@@ -58,7 +58,7 @@ struct recorded {
 };
 
 /* The new content of the ring. False: there is none, or none yet. */
-static bool look(struct recorded *recorded)
+static bool open_ring(struct recorded *recorded)
 {
 	if (!recorded->is_open && !shared_ring_open(&recorded->shared, recorded->fd))
 		return false;
@@ -67,7 +67,7 @@ static bool look(struct recorded *recorded)
 			                                 .log_size = recorded->shared.modules_size,
 			                                 .runs = recorded->shared.runs };
 	recorded->is_open = true;
-	return shared_ring_look(&recorded->shared);
+	return shared_ring_refresh(&recorded->shared);
 }
 
 /* --- the file -------------------------------------------------------------------------- */
@@ -323,7 +323,7 @@ enum recorded_load recorded_store(struct recorded *recorded, struct collection *
 	enum recorded_load load = LOAD_NONE;
 
 	recorded->to = to;
-	if (!look(recorded))
+	if (!open_ring(recorded))
 		return LOAD_NONE;
 	if (!ring_remains_empty(shared->ring)) {
 		load = shared->head - shared->tail > ring_bytes(shared->ring) / 8 ? LOAD_HIGH : LOAD_SOME;
@@ -428,7 +428,7 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 	recorded->to = to;
 	recorded->is_ending = true;
 	errno = 0;
-	if (look(recorded) && shared_ring_copy(&recorded->shared)) {
+	if (open_ring(recorded) && shared_ring_copy(&recorded->shared)) {
 		note_losses(recorded);
 		if (has_remains(recorded))
 			store_remains(recorded);

@@ -23,7 +23,7 @@ void store_set_counter(enum store_counter which, uint64_t value)
 	__atomic_store_n(&counters[which], value, __ATOMIC_RELAXED);
 }
 
-void store_count_own_time(enum store_counter which, uint64_t *last_ns)
+void store_count_cpu_time(enum store_counter which, uint64_t *last_ns)
 {
 	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 

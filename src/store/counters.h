@@ -38,7 +38,7 @@ void store_count(enum store_counter which, uint64_t number);
 void store_set_counter(enum store_counter which, uint64_t value);
 
 /* Adds the calling thread's CPU time since `last_ns`, which becomes now. */
-void store_count_own_time(enum store_counter which, uint64_t *last_ns);
+void store_count_cpu_time(enum store_counter which, uint64_t *last_ns);
 
 /* In a forked child. */
 void store_reset_counters(void);

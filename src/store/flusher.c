@@ -144,7 +144,7 @@ static bool trim(void)
 }
 
 /* After a batch that went well. */
-static void settle_batch(const struct writer_result *result)
+static void finish_batch(const struct writer_result *result)
 {
 	store_count(STORE_SAMPLES, result->samples);
 	store_count(STORE_QUERIES, result->queries);
@@ -161,7 +161,7 @@ static void settle_batch(const struct writer_result *result)
 }
 
 /* Another process has the file, so the records continue to wait. */
-static void settle_locked(void)
+static void finish_locked(void)
 {
 	flusher.retry_at = 0; /* waiting was pause enough */
 	/* Discards half of it to make space for new records. */
@@ -169,12 +169,12 @@ static void settle_locked(void)
 		discard_ring(ring_tail(store_control.ring) + flusher_used_ring() / 2);
 }
 
-static void settle_failure(int code, const struct writer_result *result)
+static void finish_failure(int code, const struct writer_result *result)
 {
 	if (result->busy) {
 		if (!flusher_is_interrupted())
 			flusher_note_failure(text_format("%s: locked by another process", flusher.file.path));
-		settle_locked();
+		finish_locked();
 		return;
 	}
 	flusher_note_failure(writer_failure(&flusher.writer));
@@ -227,7 +227,7 @@ static void flush(bool urgent)
 		int code = pausing ? QP_STORE : flusher_ensure_file();
 
 		if (code == DATABASE_LOCKED) {
-			settle_locked();
+			finish_locked();
 			break;
 		}
 		if (code || (flusher.over_bound && !check_bound())) {
@@ -239,12 +239,12 @@ static void flush(bool urgent)
 		code = writer_store(&flusher.writer, ring, WRITER_BATCH,
 		                    retention_batch_bytes(flusher.file.max_bytes), &result);
 		if (code) {
-			settle_failure(code, &result);
+			finish_failure(code, &result);
 			if (result.busy)
 				break;
 			result.more = true; /* the rest is lost in the next round */
 		} else if (result.records) {
-			settle_batch(&result);
+			finish_batch(&result);
 			if (result.more)
 				writer_let_others(&flusher.writer);
 		}
@@ -258,12 +258,12 @@ static void flush(bool urgent)
 
 /* --- requests ------------------------------------------------------------------------ */
 
-static void take_settings(struct settings_of_store *settings)
+static void apply_settings(struct settings_of_store *settings)
 {
 	if (settings->path)
 		snprintf(flusher.settings_text, sizeof(flusher.settings_text), "%s", settings->path);
 	flusher.settings_path = settings->path ? flusher.settings_text : NULL;
-	flusher_take_limits(settings->max_bytes);
+	flusher_set_max_bytes(settings->max_bytes);
 	flusher.interval_ns = settings->flush_interval_ns;
 	flusher.does_chores = settings->does_chores;
 }
@@ -297,7 +297,7 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 	int code;
 
 	if (is_same_path(wanted->path, flusher.settings_path)) {
-		take_settings(wanted);
+		apply_settings(wanted);
 		if (flusher.writer.database.db) {
 			flusher_set_limits(&limits);
 			database_set_limits(&flusher.writer.database, &limits);
@@ -315,7 +315,7 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 	flusher_close_file(true);
 	tempdir_remove(&flusher.tempdir);
 	flusher_clear_failure();
-	take_settings(wanted);
+	apply_settings(wanted);
 	return wanted->path ? serve_open(error) : QP_OK;
 }
 
@@ -444,7 +444,7 @@ void flusher_main(void)
 	if (flusher.has_writer && flusher.writer.identity.process_id != getpid()) /* its parent's */
 		writer_reset_identity(&flusher.writer);
 	control_lock();
-	take_settings(&store_control.settings);
+	apply_settings(&store_control.settings);
 	control_unlock();
 	for (;;) {
 		bool any = has_records();
@@ -500,7 +500,7 @@ void flusher_reset_in_child(void)
 	free_text_later(flusher.file.path);
 	flusher.file.path = NULL;
 	/* A store in memory is still open, but belongs to the parent. */
-	writer_leave_statements(&flusher.writer);
+	writer_forget_statements(&flusher.writer);
 	flusher.writer.database = (struct database){ .guard = -1 };
 	flusher.failing = false;
 	flusher.retention = (struct retention){ .trimming = false };

@@ -96,7 +96,7 @@ static bool give_up_waiting(void *context)
 
 /* --- opening and closing ----------------------------------------------------------- */
 
-void flusher_take_limits(int64_t max_bytes)
+void flusher_set_max_bytes(int64_t max_bytes)
 {
 	bool is_too_much = max_bytes <= 0 || max_bytes > MEMORY_MAX_BYTES;
 

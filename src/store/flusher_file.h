@@ -56,7 +56,7 @@ bool flusher_has_current_file(void);
 /* Why the store is in memory (malloc'ed); NULL: it is not. */
 char *flusher_refusal(void);
 
-void flusher_take_limits(int64_t max_bytes);
+void flusher_set_max_bytes(int64_t max_bytes);
 void flusher_set_limits(struct database_limits *limits);
 
 /* Whether the open file must stay open at a fork: it is in memory, or the process has given up the

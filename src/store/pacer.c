@@ -24,32 +24,33 @@ static bool change(enum state from, enum state to)
 	return __atomic_compare_exchange_n(&state, &expected, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-static bool look(void)
+static bool update_budget(void)
 {
 	budget_note_storing(store_counter(STORE_FLUSHER_CPU_TIME_NS), store_counter(STORE_SAMPLES));
 	return budget_update(sampler_ring());
 }
 
 BOUNDED_WAIT_DEFINE(for_work, "the pacer: something to do", BOUND_NONE, "the flusher");
-BOUNDED_WAIT_DEFINE(for_look, "the pacer: the time of its next look", NS_PER_S, "the flusher, to end it");
+BOUNDED_WAIT_DEFINE(for_next_update, "the pacer: the time of its next look", NS_PER_S,
+                    "the flusher, to end it");
 
 static void pacer_main(void)
 {
-	struct bounded_wait calm_wait = bounded_wait_begin(&for_work), look_wait;
+	struct bounded_wait calm_wait = bounded_wait_begin(&for_work), update_wait;
 	uint64_t used_ns = 0;
 	int calm = 0;
 
 	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != ENDING) {
-		calm = look() ? 0 : calm + 1;
-		store_count_own_time(STORE_PACER_CPU_TIME_NS, &used_ns);
+		calm = update_budget() ? 0 : calm + 1;
+		store_count_cpu_time(STORE_PACER_CPU_TIME_NS, &used_ns);
 		if (calm == CALM_LOOKS) {
 			calm = 0;
 			if (change(AWAKE, ASLEEP))
 				bounded_wait_futex(&calm_wait, &state, ASLEEP, BOUND_NONE);
 			continue;
 		}
-		look_wait = bounded_wait_begin_within(&for_look, BUDGET_CHECK_NS);
-		bounded_wait_futex(&look_wait, &state, AWAKE, BOUND_NONE);
+		update_wait = bounded_wait_begin_within(&for_next_update, BUDGET_CHECK_NS);
+		bounded_wait_futex(&update_wait, &state, AWAKE, BOUND_NONE);
 	}
 }
 
@@ -59,7 +60,7 @@ bool pacer_check(void)
 
 	if (now == AWAKE)
 		return false;
-	if (!look())
+	if (!update_budget())
 		return false;
 	__atomic_store_n(&state, AWAKE, __ATOMIC_RELEASE);
 	if (now == ASLEEP) {

@@ -497,7 +497,7 @@ struct first_drain {
 static bool is_locked_for_long(void *context)
 {
 	struct first_drain *drain = context;
-	uint64_t left_ns = bounded_wait_left(&drain->waiting.bound);
+	uint64_t left_ns = bounded_wait_remaining(&drain->waiting.bound);
 
 	if (!store_waits_for_file())
 		drain->stored_ns = left_ns;
@@ -510,7 +510,7 @@ static void drain_before_destructors(void)
 	const struct store_wait wait = { FIRST_DRAIN_MS, is_locked_for_long, &drain };
 
 	drain.waiting = waiting_begin(&at_exit, &wait);
-	drain.stored_ns = bounded_wait_left(&drain.waiting.bound);
+	drain.stored_ns = bounded_wait_remaining(&drain.waiting.bound);
 	control_wait_for_file(false);
 	drain_for_end(&drain.waiting);
 }
@@ -529,7 +529,7 @@ __attribute__((destructor)) static void on_exit_of_process(void)
 
 	if (own_process_is_here())
 		drain_before_destructors();
-	left_ms = (int)(bounded_wait_left(&ending.bound) / NS_PER_MS);
+	left_ms = (int)(bounded_wait_remaining(&ending.bound) / NS_PER_MS);
 	if (__cxa_atexit(on_end_of_destructors, NULL, NULL))
 		on_end_of_destructors(NULL);
 }

@@ -17,12 +17,12 @@ struct waiting waiting_begin_ms(const struct bounded_wait_kind *kind, int timeou
 
 bool waiting_is_over(const struct waiting *waiting)
 {
-	return bounded_wait_left(&waiting->bound) == 0;
+	return bounded_wait_remaining(&waiting->bound) == 0;
 }
 
 bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock)
 {
-	bool is_slice = waiting->wait.give_up && bounded_wait_left(&waiting->bound) > SLICE_NS;
+	bool is_slice = waiting->wait.give_up && bounded_wait_remaining(&waiting->bound) > SLICE_NS;
 	bool is_woken = condition_wait(condition, lock, &waiting->bound, is_slice ? SLICE_NS : BOUND_NONE);
 	bool given_up;
 

@@ -84,7 +84,7 @@ static void close_file(struct elf_image *image)
 
 /* dwarf_begin_elf() reads and decompresses every debug section. These, up to a quarter of all,
  * are about variables and macros, and which unit has an address: queryprof does not need them. */
-static void leave_out(struct elf_image *image)
+static void hide_unneeded(struct elf_image *image)
 {
 	static const char *const unused[] = { ".debug_aranges", ".debug_loc", ".debug_loclists",
 		                              ".debug_macro", ".debug_macinfo" };
@@ -96,7 +96,7 @@ static void leave_out(struct elf_image *image)
 /* libdw takes it that the last string of a section has an end. `*bytes`: of the sections that are held. */
 static Dwarf *begin_dwarf(struct elf_image *image, uint64_t *bytes)
 {
-	leave_out(image);
+	hide_unneeded(image);
 	*bytes = elf_image_debug_size(image);
 	if (*bytes > DEBUG_BYTES_MAX)
 		return NULL;

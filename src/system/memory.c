@@ -97,7 +97,7 @@ _Static_assert(REGION_MAX < 1u << (LINEAR_LOG + POWERS - 1), "a region is in a l
 
 struct arena {
 	uint32_t lock; /* 0: free, 1: taken, 2: and threads wait */
-	uint32_t is_left;
+	uint32_t is_abandoned;
 	uint32_t powers;
 	uint32_t lists[POWERS];
 	struct block *free[POWERS][LISTS];
@@ -296,10 +296,10 @@ static bool arena_wait(struct arena *arena)
 	struct bounded_wait wait = bounded_wait_begin(&for_arena);
 
 	while (__atomic_exchange_n(&arena->lock, 2, __ATOMIC_ACQUIRE) != 0) {
-		if (__atomic_load_n(&arena->is_left, __ATOMIC_RELAXED))
+		if (__atomic_load_n(&arena->is_abandoned, __ATOMIC_RELAXED))
 			return false;
 		if (!bounded_wait_futex(&wait, &arena->lock, 2, BOUND_NONE))
-			__atomic_store_n(&arena->is_left, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&arena->is_abandoned, 1, __ATOMIC_RELAXED);
 	}
 	return true;
 }
@@ -316,7 +316,7 @@ static void arena_give(struct arena *arena)
 	if (has_all)
 		return;
 	if (__builtin_expect(__atomic_exchange_n(&arena->lock, 0, __ATOMIC_RELEASE) == 2, 0)) {
-		__atomic_store_n(&arena->is_left, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&arena->is_abandoned, 0, __ATOMIC_RELAXED);
 		futex_wake(&arena->lock, 1);
 	}
 }

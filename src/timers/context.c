@@ -22,7 +22,7 @@
 
 static void *module; /* atomic; that has it, NULL: none is known */
 
-static int take_name(struct dl_phdr_info *info, size_t size, void *name)
+static int copy_name(struct dl_phdr_info *info, size_t size, void *name)
 {
 	(void)size;
 	if (info->dlpi_tls_modid == 0 || !loaded_symbol_find(info, VARIABLE, STT_TLS))
@@ -36,7 +36,7 @@ static void *find_module(void)
 	char name[PATH_MAX]; /* "" is the program */
 	void *found;
 
-	if (loader_each(take_name, name) == 0 || !loader_acquire(0))
+	if (loader_each(copy_name, name) == 0 || !loader_acquire(0))
 		return NULL;
 	found = dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
 	loader_release();

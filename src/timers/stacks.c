@@ -113,13 +113,14 @@ static bool send_request(struct request *request)
 	} else {
 		/* Sequentially consistent with the handler, see there. */
 		__atomic_store_n(&response->requested, newest, __ATOMIC_SEQ_CST);
-		uint32_t before = __atomic_exchange_n(&response->on_way, (uint32_t)number, __ATOMIC_SEQ_CST);
+		uint32_t before =
+			__atomic_exchange_n(&response->in_flight, (uint32_t)number, __ATOMIC_SEQ_CST);
 		/* Another thread that has the slot by now would never get a signal that went to the one
 		 * before. */
 		request->sent = is_owner(request) &&
 		                (before == (uint32_t)number || send_unless_exec(request, number));
 		if (!request->sent)
-			__atomic_store_n(&response->on_way, 0, __ATOMIC_SEQ_CST);
+			__atomic_store_n(&response->in_flight, 0, __ATOMIC_SEQ_CST);
 	}
 	if (self != NULL)
 		__atomic_store_n(&self->arming, false, __ATOMIC_SEQ_CST);
@@ -169,7 +170,7 @@ static void wait_for_responses(const struct request *requests, uint32_t count, s
 	for (;;) {
 		/* Acquire: before the look at them, so that none is slept through. */
 		uint32_t responses = __atomic_load_n(&response_count, __ATOMIC_ACQUIRE);
-		if (count_missing(requests, count, check) == 0 || bounded_wait_left(wait) == 0)
+		if (count_missing(requests, count, check) == 0 || bounded_wait_remaining(wait) == 0)
 			return;
 		check = !bounded_wait_futex(wait, &response_count, responses, CHECK_NS);
 	}
@@ -253,5 +254,5 @@ void stacks_after_fork(void)
 	sending = 0;
 	exec_at_ns = 0;
 	if (thread_current != NULL)
-		thread_current->response.on_way = 0;
+		thread_current->response.in_flight = 0;
 }

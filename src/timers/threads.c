@@ -135,7 +135,7 @@ static void fill_slot(struct thread *slot)
 	*slot->waiting = (struct wait_now){ 0 };
 	slot->account = (struct thread_account){ 0 };
 	/* Signals that were on their way to another thread went with it. */
-	__atomic_store_n(&slot->response.on_way, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&slot->response.in_flight, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or another thread's. The rest is memory that a
 	 * thread with short stacks never touches. */
 	memset(thread_memo(slot), 0, unwind_memo_head_bytes);

@@ -39,7 +39,7 @@ struct open_run_entry {
 struct open_runs {
 	uint32_t used;    /* atomic: of the entries, those before it */
 	uint32_t is_left; /* a forked child writes here, too */
-	uint32_t had_own_ids;
+	uint32_t had_user_ids;
 	struct open_run_entry entries[OPEN_RUNS];
 };
 

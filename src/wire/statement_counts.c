@@ -150,7 +150,7 @@ static bool lock(struct statement_counter *counter)
 }
 
 /* With the lock held and a new generation: threads with the old one leave. */
-static bool guests_leave(const struct statement_counter *counter)
+static bool drain_guests(const struct statement_counter *counter)
 {
 	struct bounded_wait wait = bounded_wait_begin(&for_counter);
 
@@ -201,7 +201,7 @@ bool statement_counter_renew(struct statement_counter *counter, struct statement
 		return false;
 	generation = counter->generation;
 	__atomic_store_n(&counter->generation, generation + 1, __ATOMIC_SEQ_CST);
-	if (!guests_leave(counter)) {
+	if (!drain_guests(counter)) {
 		/* Threads that came meanwhile have counted elsewhere. */
 		__atomic_store_n(&counter->generation, generation, __ATOMIC_RELAXED);
 		unlock(counter);

@@ -120,7 +120,7 @@ static void run_out(const struct bounded_wait_kind *of, int way, bool is_jumping
 	struct bounded_wait wait = bounded_wait_begin_within(of, LIMIT_NS);
 	uint32_t never = 0;
 
-	while (bounded_wait_left(&wait))
+	while (bounded_wait_remaining(&wait))
 		switch (way) {
 		case 0: bounded_wait_futex(&wait, &never, 0, BOUND_NONE); break;
 		case 1: bounded_wait_futex(&wait, &never, 0, BOUND_MS(1)); break;

@@ -139,7 +139,7 @@ int selection_check(const char *command, const struct selection *one)
 	return selection_check_time(command, "until", one->until);
 }
 
-int selection_take_text(const char *command, const char *text, struct selection *one)
+int selection_set_text(const char *command, const char *text, struct selection *one)
 {
 	if (text && one->like) {
 		complain("%s: STATEMENT %s and --like %s exclude each other: both are a part of the text",

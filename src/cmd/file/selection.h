@@ -26,7 +26,7 @@ int selection_check(const char *command, const struct selection *one);
 
 /* The same of a command line with a part of the statement's text after the file, NULL: without, which is
  * taken as that of --like. */
-int selection_take_text(const char *command, const char *text, struct selection *one);
+int selection_set_text(const char *command, const char *text, struct selection *one);
 
 /* The same for one time, NULL: none. */
 int selection_check_time(const char *command, const char *option, const char *text);

@@ -142,7 +142,7 @@ struct open_file {
 };
 static VECTOR(struct open_file) files;
 
-static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+static int set_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
 	(void)db, (void)error;
 	routines = api;
@@ -157,10 +157,10 @@ static int add_functions(sqlite3 *db, char **error)
 	int code;
 
 	if (!routines) {
-		sqlite3_auto_extension((void (*)(void))take_routines);
+		sqlite3_auto_extension((void (*)(void))set_routines);
 		sqlite3_open(":memory:", &scratch);
 		sqlite3_close(scratch);
-		sqlite3_cancel_auto_extension((void (*)(void))take_routines);
+		sqlite3_cancel_auto_extension((void (*)(void))set_routines);
 	}
 	code = routines ? trace_file_functions_attach(db, error, routines, &file.space) : SQLITE_NOMEM;
 	return code == SQLITE_OK && !vector_push(&files, file) ? SQLITE_NOMEM : code;

@@ -129,7 +129,7 @@ static char *copy_environment(const char *name)
 }
 
 /* False: the line is none of those that there are. */
-static bool take_line(const char *line)
+static bool parse_line(const char *line)
 {
 	if (!line[0] || line[0] == '#')
 		return true;
@@ -166,7 +166,7 @@ static int read_credentials(const char *path)
 			result = complain("%s: line %d: longer than %zu bytes", path, number,
 			                  sizeof(line) - 2);
 		line[strcspn(line, "\n")] = 0;
-		if (result == COMMAND_FINE && !take_line(line))
+		if (result == COMMAND_FINE && !parse_line(line))
 			result = complain(
 				"%s: line %d: expected user NAME, password TEXT or header NAME: VALUE", path,
 				number);

@@ -266,7 +266,7 @@ static int fetch_samples(sqlite3 *db)
 }
 
 /* Samples of other runs may lie between those of the chosen ones. A command_result. */
-static int leave_other_samples(sqlite3 *db)
+static int remove_other_samples(sqlite3 *db)
 {
 	if (!selects_runs() && !chosen.statement)
 		return COMMAND_FINE;
@@ -322,7 +322,7 @@ static int fetch_all(sqlite3 *db)
 		result = require_runs(db);
 	if (result == COMMAND_FINE)
 		result = fetch_samples(db);
-	return result == COMMAND_FINE ? leave_other_samples(db) : result;
+	return result == COMMAND_FINE ? remove_other_samples(db) : result;
 }
 
 /* --- the file --------------------------------------------------------------------- */

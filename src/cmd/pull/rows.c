@@ -72,7 +72,7 @@ static int make_table(struct fetch *fetch, char *types)
 }
 
 /* False: SQLite's error, or no memory. */
-static bool take_line(struct fetch *fetch, char *line)
+static bool parse_line(struct fetch *fetch, char *line)
 {
 	const char *field;
 
@@ -89,7 +89,7 @@ static bool take_line(struct fetch *fetch, char *line)
 	return fine;
 }
 
-static bool take(void *context, const char *data, size_t size)
+static bool receive(void *context, const char *data, size_t size)
 {
 	struct fetch *fetch = context;
 
@@ -106,7 +106,7 @@ static bool take(void *context, const char *data, size_t size)
 			break;
 		fetch->line.items[fetch->line.count] = 0;
 		fetch->line.count = 0;
-		if (!take_line(fetch, fetch->line.items))
+		if (!parse_line(fetch, fetch->line.items))
 			return false;
 		data += piece + 1;
 		size -= piece + 1;
@@ -128,7 +128,7 @@ int pull_rows(sqlite3 *db, const char *table, const char *url, const char *sql)
 	struct fetch fetch = { .table = table, .db = db };
 	struct http_response response;
 	char *whole = text_format("%s FORMAT TabSeparatedWithNamesAndTypes", sql);
-	const struct http_taker taker = { take, error_of, &fetch };
+	const struct http_taker taker = { receive, error_of, &fetch };
 	int result = COMMAND_FAILED;
 
 	if (!whole)

@@ -25,7 +25,7 @@ static int64_t ns(struct timespec time)
 }
 
 /* False: it is not there, or cannot be seen; errno. */
-static bool look_at(const char *path, struct push_sight *sight)
+static bool inspect(const char *path, struct push_sight *sight)
 {
 	struct stat status, log_status;
 	char *log = trace_file_log(path);
@@ -91,7 +91,7 @@ static bool must_reopen(const struct push_file *file, const struct push_sight *n
 int push_files_open(struct push_file *file)
 {
 	struct push_sight now;
-	bool is_there = look_at(file->path, &now);
+	bool is_there = inspect(file->path, &now);
 
 	if (!is_there && errno == ENOENT && (file->db || file->is_removed || file->is_of_folder)) {
 		file->is_removed = true;
@@ -118,7 +118,7 @@ int push_files_open(struct push_file *file)
 	return COMMAND_FAILED;
 }
 
-void push_files_leave_removed(struct push_file *file)
+void push_files_close_removed(struct push_file *file)
 {
 	if (!file->is_removed)
 		return;
@@ -128,25 +128,25 @@ void push_files_leave_removed(struct push_file *file)
 
 /* --- those that cannot be read ---------------------------------------------------- */
 
-bool push_files_is_left_out(struct push_file *file)
+bool push_files_is_skipped(struct push_file *file)
 {
 	struct push_sight now;
 
-	if (file->is_left_out) {
-		look_at(file->path, &now);
-		file->is_left_out = is_same(&now, &file->seen);
+	if (file->is_skipped) {
+		inspect(file->path, &now);
+		file->is_skipped = is_same(&now, &file->seen);
 	}
-	return file->is_left_out;
+	return file->is_skipped;
 }
 
-void push_files_leave_out(struct push_file *file, char *failure, bool is_followed)
+void push_files_skip(struct push_file *file, char *failure, bool is_followed)
 {
 	if (!file->failure || !failure || strcmp(file->failure, failure) != 0)
 		complain("%s%s", failure ? failure : "out of memory",
 		         is_followed ? " (skipped until it changes)" : "");
 	free(file->failure);
 	file->failure = failure;
-	file->is_left_out = true;
+	file->is_skipped = true;
 	close_file(file);
 }
 
@@ -159,7 +159,7 @@ void push_files_is_read(struct push_file *file)
 bool push_files_has_bad(void)
 {
 	for (size_t i = 0; i < push_files.list.count; i++)
-		if (push_files.list.items[i].is_left_out)
+		if (push_files.list.items[i].is_skipped)
 			return true;
 	return false;
 }
@@ -167,7 +167,7 @@ bool push_files_has_bad(void)
 bool push_files_has_sound(void)
 {
 	for (size_t i = 0; i < push_files.list.count; i++)
-		if (!push_files.list.items[i].is_left_out)
+		if (!push_files.list.items[i].is_skipped)
 			return true;
 	return push_files.folders.count > 0;
 }

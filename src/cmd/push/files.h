@@ -26,7 +26,7 @@ struct push_file {
 	char *path;
 	bool is_of_folder;
 	bool is_removed;        /* nothing has its path */
-	bool is_left_out;       /* until it looks otherwise than `seen` */
+	bool is_skipped;        /* until it looks otherwise than `seen` */
 	char *failure;          /* the newest that was printed; NULL: none */
 	struct push_sight seen; /* when it was opened, or looked at, last */
 	struct push_state state;
@@ -54,13 +54,13 @@ bool push_files_scan(void);
 int push_files_open(struct push_file *file);
 
 /* Closes a file that was removed, when all of it is sent. */
-void push_files_leave_removed(struct push_file *file);
+void push_files_close_removed(struct push_file *file);
 
 /* Whether the file is still left out. */
-bool push_files_is_left_out(struct push_file *file);
+bool push_files_is_skipped(struct push_file *file);
 
 /* Leaves it out. Prints the failure, which it takes, unless it is the one that was printed last. */
-void push_files_leave_out(struct push_file *file, char *failure, bool is_followed);
+void push_files_skip(struct push_file *file, char *failure, bool is_followed);
 
 /* It was read well: its next failure is a new one. */
 void push_files_is_read(struct push_file *file);

@@ -118,7 +118,7 @@ static int read_identity(const struct push_file *file, int64_t *identity)
 }
 
 /* Finds the rows before the file's own end, and not too many of them. A command_result. */
-static int look(struct push_file *file, struct push_position *since, struct push_position *until)
+static int find_new_rows(struct push_file *file, struct push_position *since, struct push_position *until)
 {
 	static const struct {
 		const char *name;
@@ -175,7 +175,7 @@ static int read_piece(struct push_file *file, struct push_position *since, struc
 	*batch = (struct push_batch){ .missed = 0 };
 	if (sqlite3_exec(file->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
 		return complain("%s: %s", file->path, sqlite3_errmsg(file->db));
-	result = look(file, since, until);
+	result = find_new_rows(file, since, until);
 	if (result == COMMAND_FINE && memcmp(since, until, sizeof(*since)) != 0)
 		result = refresh_stacks(file);
 	if (result == COMMAND_FINE && memcmp(since, until, sizeof(*since)) != 0)
@@ -207,9 +207,9 @@ static int prepare_piece(struct push_file *file, struct push_position *since, st
 }
 
 /* One failure of a file is printed once, also where it is tried again and again. */
-static enum piece leave_out(struct push_file *file)
+static enum piece skip_file(struct push_file *file)
 {
-	push_files_leave_out(file, complain_detach(), follow != NULL);
+	push_files_skip(file, complain_detach(), follow != NULL);
 	return PIECE_NONE;
 }
 
@@ -227,19 +227,19 @@ static enum piece push_piece(struct push_file *file)
 	struct push_position since, until;
 	struct push_batch batch;
 
-	if (push_files_is_left_out(file))
+	if (push_files_is_skipped(file))
 		return PIECE_NONE;
 	complain_hold();
 	if (prepare_piece(file, &since, &until, &batch) != COMMAND_FINE)
-		return leave_out(file);
+		return skip_file(file);
 	if (!memcmp(&since, &until, sizeof(since))) {
 		print_held();
-		push_files_leave_removed(file);
+		push_files_close_removed(file);
 		return PIECE_NONE;
 	}
 	file->state.next = until;
 	if (!push_state_write(&file->state))
-		return leave_out(file);
+		return skip_file(file);
 	print_held();
 	push_files_is_read(file);
 	if (push.target->send() != COMMAND_FINE)
@@ -251,7 +251,7 @@ static enum piece push_piece(struct push_file *file)
 	file->state.sent = until;
 	complain_hold();
 	if (!push_state_write(&file->state))
-		return leave_out(file);
+		return skip_file(file);
 	print_held();
 	return PIECE_SENT;
 }
@@ -339,7 +339,7 @@ static int dry_run_file(struct push_file *file)
 	if (result != COMMAND_FINE || !file->db)
 		return result;
 	file->has_state = push_state_open(&file->state, file->path, push.named, state_path);
-	result = file->has_state ? look(file, &since, &until) : COMMAND_FAILED;
+	result = file->has_state ? find_new_rows(file, &since, &until) : COMMAND_FAILED;
 	if (result != COMMAND_FINE)
 		return result;
 	char *sql = text_format("SELECT coalesce(max(total), 0) - %" PRId64 " FROM batches",
@@ -382,7 +382,7 @@ static int check_command_line(int count)
 }
 
 /* A command_result. */
-static int take_files(int count, char **paths)
+static int add_files(int count, char **paths)
 {
 	int result = push_files_acquire(count, paths);
 
@@ -394,7 +394,7 @@ static int take_files(int count, char **paths)
 }
 
 /* Signals that waited until now (background.c) are taken here. */
-static void take_signals(void)
+static void receive_signals(void)
 {
 	static const int numbers[] = { SIGTERM, SIGINT };
 	sigset_t set;
@@ -420,7 +420,7 @@ static int run_with_server(void)
 	bool is_stopped;
 	int result;
 
-	take_signals();
+	receive_signals();
 	result = http_begin(&settings);
 	progress_begin("pushing");
 	push.shown = time(NULL);
@@ -451,7 +451,7 @@ static int run(int argc, char **argv)
 	result = push.named ? check_command_line(argc - 1) : complain("out of memory");
 	file_limit_raise(); /* each trace file takes four, as long as push runs */
 	if (result == COMMAND_FINE)
-		result = take_files(argc - 1, argv);
+		result = add_files(argc - 1, argv);
 	if (result == COMMAND_FINE)
 		result = dry_run ? dry_run_all() : run_with_server();
 	push_files_free();

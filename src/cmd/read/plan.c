@@ -90,7 +90,7 @@ static int run(int argc, char **argv)
 {
 	struct selection one = selection;
 
-	if (selection_take_text("plan", argc > 1 ? argv[1] : NULL, &one) != COMMAND_FINE)
+	if (selection_set_text("plan", argc > 1 ? argv[1] : NULL, &one) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &one);
 	if (!db)

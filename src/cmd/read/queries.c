@@ -147,7 +147,7 @@ static int run(int argc, char **argv)
 	if (check_lines(by_label    ? "--by " LABEL "KEY"
 	                : by_caller ? "--by " CALLER
 	                            : NULL) != COMMAND_FINE ||
-	    selection_take_text("queries", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
+	    selection_set_text("queries", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)

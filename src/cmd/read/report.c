@@ -178,7 +178,7 @@ static const char *default_type(sqlite3 *db)
 
 static int run(int argc, char **argv)
 {
-	if (selection_take_text("report", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
+	if (selection_set_text("report", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
 		return COMMAND_MISUSED;
 	sqlite3 *db = selection_open(argv[0], &selection);
 	if (!db)

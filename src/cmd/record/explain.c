@@ -245,7 +245,7 @@ static bool has_counted(const char *path)
 /* The lines of processes that ran the same are the same. */
 #define REFUSED_MAX 8
 
-bool explain_is_any_left(void)
+bool explain_is_any_running(void)
 {
 	return find_process() != 0;
 }

@@ -16,7 +16,7 @@ int explain_begin(void);
 void explain_end(void);
 
 /* Whether a process of the recording still runs; also behind explain_end(). */
-bool explain_is_any_left(void);
+bool explain_is_any_running(void);
 
 /* Whether some process had a SQLite library that could be recorded. */
 bool explain_has_sqlite(void);

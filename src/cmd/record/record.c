@@ -154,7 +154,7 @@ static int set_defaults(void)
 	return COMMAND_FINE;
 }
 
-static int take_option(const struct command_option *option, const char *value)
+static int apply_option(const struct command_option *option, const char *value)
 {
 	static const struct {
 		const char *option, *setting;
@@ -515,7 +515,7 @@ static int run(int argc, char **argv)
 	push_background_end();
 	tell_end(&recording, argv[0], status);
 	explain_end();
-	rings_go_on(explain_is_any_left, embed_later);
+	rings_go_on(explain_is_any_running, embed_later);
 	program_end_alike(status);
 }
 
@@ -547,6 +547,6 @@ const struct command command_record = {
 	.arguments_min = 1,
 	.arguments_max = INT_MAX,
 	.wraps_command = true,
-	.take = take_option,
+	.take = apply_option,
 	.run = run,
 };

@@ -124,7 +124,7 @@ static bool make_descriptors(struct guest *guest, size_t size)
 	return false;
 }
 
-static bool take_message(struct guest *guest, const struct handover_message *message, int count)
+static bool handle_message(struct guest *guest, const struct handover_message *message, int count)
 {
 	if (count == HANDOVER_DESCRIPTORS)
 		return message->memory_bytes == 0;
@@ -137,7 +137,7 @@ static bool receive(struct guest *guest)
 	struct handover_message message;
 	int count = handover_receive(guest->connection, &message, sizeof(message), guest->descriptors);
 	bool is_ours = count >= 0 && memcmp(message.key, rings.sockets.key.digits, HANDOVER_KEY_SIZE) == 0;
-	bool received = is_ours && take_message(guest, &message, count);
+	bool received = is_ours && handle_message(guest, &message, count);
 
 	while (!received && count > 0)
 		close(guest->descriptors[--count]);
@@ -161,7 +161,7 @@ static void end(struct guest *guest)
 /* --- rings ----------------------------------------------------------------------------- */
 
 /* Stores what is there now. Returns the time until the next look. */
-static uint64_t look(void)
+static uint64_t store_rings(void)
 {
 	enum recorded_load most = LOAD_NONE;
 
@@ -239,7 +239,7 @@ static void *watch(void *unused)
 
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= rings.look_at) {
-			uint64_t pause = look();
+			uint64_t pause = store_rings();
 
 			now = clock_ns(CLOCK_MONOTONIC);
 			rings.look_at = now + pause;
@@ -254,7 +254,7 @@ static void *watch(void *unused)
 			until = now + END_NS;
 		}
 	}
-	look();
+	store_rings();
 	return NULL;
 }
 
@@ -283,7 +283,7 @@ const struct collection *rings_finish(void)
 }
 
 /* A process of its own: nobody waits for it, and no terminal's signal reaches it. */
-static bool leave(void)
+static bool daemonize(void)
 {
 	pid_t child = fork();
 	int nowhere;
@@ -326,11 +326,11 @@ void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 			return;
 		}
 	}
-	if (!leave())
+	if (!daemonize())
 		return;
 	do {
 		while (rings.guests.count != 0 || is_any_left())
-			serve_once(rings.guests.count != 0 ? look() : IDLE_NS);
+			serve_once(rings.guests.count != 0 ? store_rings() : IDLE_NS);
 		close_door();
 	} while (rings.guests.count != 0);
 	sockets_remove(&rings.sockets);

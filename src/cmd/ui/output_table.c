@@ -159,7 +159,7 @@ static int total_width(const struct table *table)
 	return total;
 }
 
-static void leave_out(struct table *table, const char *name, size_t size)
+static void drop_column(struct table *table, const char *name, size_t size)
 {
 	int kept = 0;
 
@@ -172,13 +172,13 @@ static void leave_out(struct table *table, const char *name, size_t size)
 	point_to_titles(table);
 }
 
-static void leave_out_spare(struct table *table)
+static void drop_spare_columns(struct table *table)
 {
 	const char *name = table->spare;
 
 	while (name && *name && terminal_width() && total_width(table) > terminal_width()) {
 		size_t size = strcspn(name, " ");
-		leave_out(table, name, size);
+		drop_column(table, name, size);
 		name += size + strspn(name + size, " ");
 	}
 }
@@ -352,7 +352,7 @@ static int print_table(struct table *table, const struct output *output, const c
 		hide_empty(table);
 	if (!output->is_bare)
 		measure_titles(table);
-	leave_out_spare(table);
+	drop_spare_columns(table);
 	fit_columns(table);
 	progress_clear();
 	if (table->rows == 0 && output->if_empty)

@@ -120,7 +120,7 @@ static bool release(void)
 	return is_written;
 }
 
-static ssize_t take(void *cookie, const char *bytes, size_t size)
+static ssize_t write_cookie(void *cookie, const char *bytes, size_t size)
 {
 	(void)cookie;
 	if (pager.lines >= pager.screen)
@@ -145,7 +145,7 @@ void pager_begin(void)
 	if (pager.terminal || !isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ||
 	    !size.ws_row)
 		return;
-	stream = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = take });
+	stream = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_cookie });
 	if (!stream)
 		return;
 	pager.screen = size.ws_row;

@@ -285,7 +285,7 @@ const char *program_last_name(void)
 }
 
 /* True: it has ended. */
-static bool look_at(int *status)
+static bool poll_status(int *status)
 {
 	pid_t changed;
 
@@ -311,7 +311,7 @@ int program_wait(void)
 	siginfo_t info;
 
 	sigfillset(&all);
-	while (!look_at(&status))
+	while (!poll_status(&status))
 		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD && is_to_be_passed_on(&info))
 			pass_on(&info);
 	stop_watching();

@@ -49,7 +49,7 @@ static void show(int64_t now)
 	progress.shown_ns = now;
 }
 
-static void look(void)
+static void show_if_due(void)
 {
 	int64_t now;
 
@@ -68,7 +68,7 @@ void progress_begin(const char *doing)
 		progress.start_ns = clock_ns();
 	progress.doing = doing;
 	progress.count = 0;
-	look();
+	show_if_due();
 }
 
 void progress_count(int64_t count, const char *things)
@@ -76,7 +76,7 @@ void progress_count(int64_t count, const char *things)
 	progress.count = count;
 	progress.things = things;
 	if (count % 256 == 0)
-		look();
+		show_if_due();
 }
 
 void progress_end(void)
@@ -101,16 +101,16 @@ void progress_clear(void)
 		progress_end();
 }
 
-static int look_from_sqlite(void *context)
+static int on_sqlite_progress(void *context)
 {
 	(void)context;
-	look();
+	show_if_due();
 	return progress.limit_ns && clock_ns() >= progress.limit_ns; /* 0: go on */
 }
 
 void progress_watch(sqlite3 *db)
 {
-	sqlite3_progress_handler(db, STEPS, look_from_sqlite, NULL);
+	sqlite3_progress_handler(db, STEPS, on_sqlite_progress, NULL);
 }
 
 void progress_limit(int seconds)

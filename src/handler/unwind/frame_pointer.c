@@ -136,7 +136,7 @@ static bool loses_frame(const struct x86_instruction *i)
 }
 
 /* The rule that one instruction shows, or none yet. The path continues at path->pc, which is 0 at its end. */
-static rule_t look_at(struct ahead *ahead, struct path *path)
+static rule_t inspect(struct ahead *ahead, struct path *path)
 {
 	struct x86_instruction i;
 	size_t size;
@@ -213,7 +213,7 @@ static rule_t judge(const struct code_map *map, const struct unwind_frame *frame
 				break;
 			path = ahead.paths[--ahead.count];
 		}
-		const rule_t rule = look_at(&ahead, &path);
+		const rule_t rule = inspect(&ahead, &path);
 		if (rule_is_plain(rule))
 			return rule;
 	}

@@ -140,7 +140,7 @@ void calling_trim(struct calling *calling)
 		calling->used--;
 }
 
-bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number)
+bool calling_free_abandoned(struct calling *calling, const void *frame, struct run **run, uint64_t *number)
 {
 	struct unwind_stack stack = own_stack();
 	bool is_full = calling->used == CALLS_MAX;

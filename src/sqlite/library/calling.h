@@ -141,7 +141,7 @@ static inline uint64_t calling_number(struct calling *calling)
 
 /* Frees the slot of one call whose frame shows that it was left, and returns its run, NULL: none,
  * and its number. False: there is none. `frame` belongs to the calling code. */
-bool calling_reset_left(struct calling *calling, const void *frame, struct run **run, uint64_t *number);
+bool calling_free_abandoned(struct calling *calling, const void *frame, struct run **run, uint64_t *number);
 
 /* The innermost call that the code of `frame` is inside of, NULL: none. */
 struct call_slot *calling_find(struct calling *calling, const void *frame);

@@ -155,7 +155,7 @@ static struct session *session_of_file(const struct lock_file *file)
 
 /* A file belongs to the session whose run locks it first: a backup locks the file of another
  * connection, and connections with a shared cache have one file. */
-static void take(struct lock_file *file, struct lock_request request, const struct run *run)
+static void note_acquired(struct lock_file *file, struct lock_request request, const struct run *run)
 {
 	unsigned before = lock_file_locks(file);
 	struct session *session = NULL;
@@ -194,7 +194,7 @@ static void see_result(sqlite3_file *file, struct lock_request request, int rc)
 		return;
 	before = lock_file_locks(entry);
 	if (rc == SQLITE_OK)
-		take(entry, request, run);
+		note_acquired(entry, request, run);
 	if (!run || !thread)
 		return;
 	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, request) && (session = session_of_file(entry)))

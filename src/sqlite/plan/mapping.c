@@ -199,7 +199,7 @@ static void end_subroutine(struct mapping *mapping, int32_t return_to)
 
 /* A recursive query's first rows exist, and the loop over its queue begins, which belongs neither
  * to the SETUP nor to the RECURSIVE STEP. */
-static void leave_setup(struct mapping *mapping)
+static void end_setup(struct mapping *mapping)
 {
 	const struct plan *plan = mapping->plan;
 
@@ -323,7 +323,7 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 		if (role & ROLE_GATHERS && has_cursor(mapping, opcode->bytes.p1))
 			mapping->gathers[opcode->bytes.p1] = true;
 		if (role & ROLE_MOVES && mapping_gathers(mapping, opcode->bytes.p1)) {
-			leave_setup(mapping);
+			end_setup(mapping);
 			nodes[i] = region = innermost(mapping);
 		}
 		if (role & ROLE_MOVES && region != NO_NODE &&

@@ -169,7 +169,7 @@ void runs_acquire_set_query_id(struct run *run)
 
 	memcpy(run->query_id, settings->query_id, sizeof(run->query_id));
 	run->query.query_id = run->query_id;
-	open_runs_note_own_id();
+	open_runs_note_user_id();
 	settings->query_id[0] = 0; /* for one statement only */
 }
 

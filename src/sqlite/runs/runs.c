@@ -347,7 +347,7 @@ void runs_forget(struct session *session)
 		sampler_quiesce();
 }
 
-void runs_lose_left(struct calling *calling, const struct host_library *library, const void *frame)
+void runs_lose_abandoned(struct calling *calling, const struct host_library *library, const void *frame)
 {
 	uint64_t number;
 	struct run *run;
@@ -355,7 +355,7 @@ void runs_lose_left(struct calling *calling, const struct host_library *library,
 	/* SQLite's own code calls it inside of what the host has called. */
 	if (site_is_hosts(library, (const void *)frame_return_address((uintptr_t)frame)))
 		orphans_mark(calling, frame);
-	while (calling->used && calling_reset_left(calling, frame, &run, &number))
+	while (calling->used && calling_free_abandoned(calling, frame, &run, &number))
 		if (run)
 			runs_lose(run, number);
 }

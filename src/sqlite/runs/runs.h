@@ -204,16 +204,16 @@ enum run_counter {
 void runs_count(enum run_counter which);
 uint64_t runs_counter(enum run_counter which);
 
-/* The runs of the thread's calls that were left are lost. `frame` as in calling_reset_left(). */
-void runs_lose_left(struct calling *calling, const struct host_library *library, const void *frame);
+/* The runs of the thread's calls that were left are lost. `frame` as in calling_free_abandoned(). */
+void runs_lose_abandoned(struct calling *calling, const struct host_library *library, const void *frame);
 
-/* call_enter(), after runs_lose_left(). */
+/* call_enter(), after runs_lose_abandoned(). */
 static inline void runs_enter_call(struct call *call, const struct host_library *library, const void *frame)
 {
 	struct calling *calling = calling_here();
 
 	if (__builtin_expect(calling && calling->used, 0))
-		runs_lose_left(calling, library, frame);
+		runs_lose_abandoned(calling, library, frame);
 	call_enter(call, library, frame);
 }
 

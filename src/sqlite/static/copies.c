@@ -14,7 +14,7 @@ static bool is_program(const struct dl_phdr_info *info)
 	return !info->dlpi_name || !*info->dlpi_name;
 }
 
-static void take_path(char path[PATH_MAX], const struct dl_phdr_info *info)
+static void copy_path(char path[PATH_MAX], const struct dl_phdr_info *info)
 {
 	ssize_t size = 0;
 
@@ -67,7 +67,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 	case STATIC_NOTHING: return 0;
 	case STATIC_NO_TABLE:
 	case STATIC_UNKNOWN_TABLE:
-		take_path(path, info);
+		copy_path(path, info);
 		visit->no_table(path, found);
 		return 0;
 	case STATIC_TABLE: break;
@@ -78,7 +78,7 @@ static int see_object(struct dl_phdr_info *info, size_t size, void *context)
 		copy->object = object;
 		copy->table = tables[i];
 		copy->is_of_program = is_program(info);
-		take_path(copy->path, info);
+		copy_path(copy->path, info);
 	}
 	return 0;
 }
@@ -117,7 +117,7 @@ static int see_table(struct dl_phdr_info *info, size_t size, void *context)
 		if (tables[i].routines == wanted->routines) {
 			wanted->copy->table = tables[i];
 			wanted->copy->is_of_program = is_program(info);
-			take_path(wanted->copy->path, info);
+			copy_path(wanted->copy->path, info);
 			return 2;
 		}
 	return 1;

@@ -58,7 +58,7 @@ static bool is_our_name(const char *name)
 
 /* True when no process uses the directory: with the lock in hand, or without a lock
  * file for so long that none will come. */
-static bool is_left(int folder, int *lock)
+static bool is_abandoned(int folder, int *lock)
 {
 	const time_t now = (time_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S);
 	struct stat status;
@@ -77,7 +77,7 @@ static void sweep_one(int parent, const char *name)
 
 	if (folder < 0)
 		return;
-	if (!fstat(folder, &status) && status.st_uid == geteuid() && is_left(folder, &lock)) {
+	if (!fstat(folder, &status) && status.st_uid == geteuid() && is_abandoned(folder, &lock)) {
 		for (size_t i = 0; i < sizeof(our_files) / sizeof(*our_files); i++)
 			unlinkat(folder, our_files[i], 0);
 		unlinkat(parent, name, AT_REMOVEDIR);

@@ -87,7 +87,7 @@ static void set_refusal(struct store_cursor *cursor, char *sentence)
 	cursor->refusal = sentence;
 }
 
-static bool is_under_way(const struct store_cursor *cursor)
+static bool is_running(const struct store_cursor *cursor)
 {
 	return cursor->job == JOB_QUEUED || cursor->job == JOB_RUNNING;
 }
@@ -120,8 +120,8 @@ REQUIRES(pool.lock) static bool await_job(struct store_cursor *cursor)
 	struct waiting waiting = waiting_begin(&for_job, &cursor->wait);
 	uint64_t seen = 0, progress;
 
-	while (is_under_way(cursor)) {
-		if (wait_until(&pool.changed, &waiting) || !is_under_way(cursor))
+	while (is_running(cursor)) {
+		if (wait_until(&pool.changed, &waiting) || !is_running(cursor))
 			continue;
 		progress = __atomic_load_n(&pool.progress, __ATOMIC_RELAXED);
 		if (cursor->job != JOB_RUNNING || !waiting_is_over(&waiting) || progress == seen)
@@ -140,7 +140,7 @@ REQUIRES(pool.lock) static void give_up_job(struct store_cursor *cursor)
 		remove_job(cursor);
 	if (pool.running == cursor && pool.stepping)
 		sqlite3_interrupt(pool.stepping);
-	while (is_under_way(cursor) && wait_until(&pool.changed, &grace))
+	while (is_running(cursor) && wait_until(&pool.changed, &grace))
 		;
 }
 
@@ -206,7 +206,7 @@ NOT_ANALYSED bool pool_hold(struct store_cursor *cursor)
 	if (pool_is_foreign(cursor))
 		return false;
 	lock_acquire(&pool.lock);
-	if (!is_under_way(cursor) && cursor->statement)
+	if (!is_running(cursor) && cursor->statement)
 		return true;
 	lock_release(&pool.lock);
 	return false;
@@ -239,7 +239,7 @@ static void destroy(struct store_cursor *cursor)
 }
 
 /* An idle one, with the same statement if there is such; counted as busy. */
-static struct store_cursor *take_idle(const char *sql, const char *path, uint64_t epoch)
+static struct store_cursor *acquire_idle(const char *sql, const char *path, uint64_t epoch)
 {
 	struct store_cursor **best = NULL, *cursor;
 
@@ -290,7 +290,7 @@ struct store_cursor *pool_acquire(const char *sql, char *path, uint64_t epoch)
 	lock_acquire(&pool.lock);
 	while (pool.pauses && wait_until(&pool.changed, &waiting))
 		;
-	cursor = take_idle(sql, path, epoch);
+	cursor = acquire_idle(sql, path, epoch);
 	if (!cursor && (cursor = calloc(1, sizeof(*cursor)))) {
 		cursor->path = path;
 		path = NULL;
@@ -300,7 +300,7 @@ struct store_cursor *pool_acquire(const char *sql, char *path, uint64_t epoch)
 	}
 	if (cursor) {
 		/* Left by its last owner. */
-		cursor->is_left = false;
+		cursor->is_abandoned = false;
 		cursor->job = JOB_NONE;
 		set_refusal(cursor, NULL);
 		count_in(cursor);
@@ -417,8 +417,8 @@ void pool_give_back(struct store_cursor *cursor)
 	if (!cursor->is_remote)
 		make_ready(cursor);
 	lock_acquire(&pool.lock);
-	if (is_under_way(cursor)) {
-		cursor->is_left = true;
+	if (is_running(cursor)) {
+		cursor->is_abandoned = true;
 	} else if (cursor->is_remote && cursor->code == SQLITE_DONE && can_be_kept(cursor)) {
 		make_ready(cursor);
 		commit(cursor);
@@ -454,12 +454,12 @@ REQUIRES(pool.lock) static bool serve_one(void)
 		note_progress(NULL);
 		lock_release(&pool.lock);
 		job->work(job);
-		store_count_own_time(STORE_READER_CPU_TIME_NS, &pool.cpu_ns);
+		store_count_cpu_time(STORE_READER_CPU_TIME_NS, &pool.cpu_ns);
 		lock_acquire(&pool.lock);
 		pool.running = NULL;
 		pool.stepping = NULL;
 		job->job = JOB_DONE;
-		if (job->is_left)
+		if (job->is_abandoned)
 			add_returned(job);
 		condition_change(&pool.changed);
 	}

@@ -35,7 +35,7 @@ struct store_cursor {
 	/* Under the pool's lock. */
 	enum job_state job;
 	void (*work)(struct store_cursor *cursor);
-	bool is_left; /* closed by its owner while a job ran */
+	bool is_abandoned; /* closed by its owner while a job ran */
 	struct store_cursor *next_job;
 	struct store_cursor *next;           /* of the idle ones, or of those given back */
 	struct store_cursor *before, *after; /* of the remote ones that are in use */

@@ -332,7 +332,7 @@ static int end_use(struct writer *writer, const struct label_record *record, int
 	return writer_run(writer, update);
 }
 
-static int take_use(struct writer *writer, const struct label_record *record, int64_t row)
+static int store_use(struct writer *writer, const struct label_record *record, int64_t row)
 {
 	int64_t process = intern_process(writer);
 
@@ -385,7 +385,7 @@ int labels_add(struct writer *writer, const void *bytes, size_t size)
 	}
 	if (row < 0)
 		return (int)-row;
-	return record->trampoline ? take_use(writer, record, row) : SQLITE_OK;
+	return record->trampoline ? store_use(writer, record, row) : SQLITE_OK;
 }
 
 static void write_hexadecimal(char *to, const unsigned char *bytes, size_t size)

@@ -151,14 +151,14 @@ static void each_prepared(struct writer *writer, void (*each)(struct prepared *p
 			each(&sets[i].first[j]);
 }
 
-static void leave(struct prepared *prepared)
+static void forget_statement(struct prepared *prepared)
 {
 	prepared->statement = NULL;
 }
 
-void writer_leave_statements(struct writer *writer)
+void writer_forget_statements(struct writer *writer)
 {
-	each_prepared(writer, leave);
+	each_prepared(writer, forget_statement);
 	writer->kept.count = 0;
 }
 
@@ -189,6 +189,6 @@ void writer_close(struct writer *writer, bool last)
 	each_prepared(writer, finalize);
 	for (size_t i = 0; i < writer->kept.count; i++)
 		sqlite3_finalize(writer->kept.items[i].statement);
-	writer_leave_statements(writer);
+	writer_forget_statements(writer);
 	database_close(&writer->database, last);
 }

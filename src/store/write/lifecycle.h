@@ -30,6 +30,6 @@ void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query);
 void writer_sets(struct writer *writer, struct prepared_set sets[WRITER_SETS]);
 
 /* Forgets the statements of a connection that is another process's. */
-void writer_leave_statements(struct writer *writer);
+void writer_forget_statements(struct writer *writer);
 
 #endif

@@ -127,7 +127,7 @@ static int64_t find_query(struct writer *writer, struct query_key key)
 	bind_text(find, "query_id", text, 36);
 	bind_number(find, "process", process);
 	row = writer_number(writer, find);
-	if (row || !writer->other || !open_runs_had_own_ids(writer->other->runs) || !query_key_session(key))
+	if (row || !writer->other || !open_runs_had_user_ids(writer->other->runs) || !query_key_session(key))
 		return row;
 	find = writer_bind(writer, &writer->queries->sql.find_own);
 	bind_number(find, "process", process);

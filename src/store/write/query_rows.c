@@ -111,7 +111,7 @@ static int find_labels(struct writer *writer, const struct query_record *record,
 	return rows->labels < 0 ? (int)-rows->labels : rows->context < 0 ? (int)-rows->context : SQLITE_OK;
 }
 
-static int take_delays(struct writer *writer, const struct query_record *record)
+static int add_delays(struct writer *writer, const struct query_record *record)
 {
 	union delay_sample sample;
 	int code = SQLITE_OK;
@@ -158,7 +158,7 @@ int query_rows_add(struct writer *writer, const struct query_record *record, siz
 	span->rows = rows;
 	span->end = record;
 	span->texts = texts;
-	code = take_delays(writer, record);
+	code = add_delays(writer, record);
 	const struct foreign_names names = { rows.context, rows.statement, rows.labels };
 	if (!code)
 		code = foreign_spans_add(writer, record, &names, texts.query.bytes, texts.query.size);
@@ -178,8 +178,8 @@ static void bind_TEXT(struct prepared *prepared, const char *name, struct text t
 
 /* The text that an earlier batch stored may be another than `statement`: cut, or a script that was
  * being prepared. */
-static void leave_first_statement(struct writer *writer, struct query_span *span, int64_t statement,
-                                  int64_t next)
+static void replace_first_statement(struct writer *writer, struct query_span *span, int64_t statement,
+                                    int64_t next)
 {
 	struct known_query *known = intern_known_query(writer, span->key);
 
@@ -212,7 +212,7 @@ static int write_end(struct writer *writer, struct query_span *span)
 	bind_number(end, "first_ns", span->first_ns);
 	bind_number(end, "last_ns", span->last_ns);
 	QUERY_LOG_COLUMNS(BIND_STORED, BIND_FILED, WRITER_NOTHING)
-	leave_first_statement(writer, span, rows->statement, 0);
+	replace_first_statement(writer, span, rows->statement, 0);
 	return writer_run(writer, end);
 }
 
@@ -309,7 +309,7 @@ static int write_running(struct writer *writer, struct query_span *span)
 		if (span->rows.statement < 0)
 			return (int)-span->rows.statement;
 		code = write_start(writer, span);
-		leave_first_statement(writer, span, span->rows.statement, span->rows.statement);
+		replace_first_statement(writer, span, span->rows.statement, span->rows.statement);
 	}
 	return code || span->first_ns > span->last_ns ? code : write_range(writer, span);
 }

@@ -407,7 +407,7 @@ uint64_t spans_in(const void *record, size_t size)
 }
 
 /* The query's record may have come before, and have made its own span. */
-static int leave_foreign(struct writer *writer, const struct span_batch *batch, int64_t row)
+static int release_foreign(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	int code = SQLITE_OK;
 
@@ -454,7 +454,7 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 	if (!code)
 		code = write_links(writer, batch, row);
 	if (!code && sums.statements && writer->spans->foreign.count)
-		code = leave_foreign(writer, batch, row);
+		code = release_foreign(writer, batch, row);
 	return code;
 }
 

@@ -206,7 +206,7 @@ static bool has_foreign_part(const struct matcher *matcher)
 
 /* --- 2: what pairs name ------------------------------------------------------------------ */
 
-static void take_guesses(struct matcher *matcher)
+static void push_guesses(struct matcher *matcher)
 {
 	for (uint32_t i = 0; i < matcher->comparison.guesses.count; i++)
 		push_guess(matcher, matcher->comparison.guesses.items[i]);
@@ -326,7 +326,7 @@ static void explore_pairs(struct matcher *matcher)
 		matcher->is_explored[i] = true;
 		if (!compare_equal(comparison, i, object, &known))
 			compare_context(comparison, i, object);
-		take_guesses(matcher);
+		push_guesses(matcher);
 	}
 }
 
@@ -346,7 +346,7 @@ static struct range find_range(const struct code_side *side, uint64_t start, uin
 	};
 }
 
-static bool is_left(const struct matcher *matcher, uint32_t archive)
+static bool is_unpaired(const struct matcher *matcher, uint32_t archive)
 {
 	return matcher->states[archive] == PAIR_NONE &&
 	       !matcher->comparison.archive->functions.items[archive].is_strange;
@@ -415,7 +415,7 @@ static uint32_t count_rivals(struct matcher *matcher, struct range range, uint32
 		uint32_t i = matcher->archive_by_sum[k];
 		if (side->functions.items[i].sum != sum)
 			break;
-		count += is_in(range, i) && is_left(matcher, i) &&
+		count += is_in(range, i) && is_unpaired(matcher, i) &&
 		         compare_equal(&matcher->comparison, i, object, &known);
 	}
 	return count;
@@ -432,7 +432,7 @@ static void pair_rest_of_section(struct matcher *matcher, const struct code_sect
 		return;
 	for (uint32_t i = archive.first; i < archive.end; i++) {
 		uint32_t found = ARCHIVE_NONE, known = 0;
-		if (!is_left(matcher, i) || count_equal(matcher, i, object, &found, &known) != 1 ||
+		if (!is_unpaired(matcher, i) || count_equal(matcher, i, object, &found, &known) != 1 ||
 		    count_rivals(matcher, archive, found) != 1)
 			continue;
 		if (known || comparison->archive->functions.items[i].token_count >= TOKENS_ALONE)
