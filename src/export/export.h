@@ -75,7 +75,8 @@ struct export_labels {
 	const char *labels;            /* a set of labels as label/pairs.h has it */
 	const char *program, *host;    /* where the thread runs: the program's path */
 	const char *script;            /* that the program, an interpreter, runs */
-	const char *root;              /* what its stacks stand on, the command's --root */
+	int64_t call_stack; /* where the program began the query: a row of call_stacks; 0: not known */
+	const char *root;   /* what its stacks stand on, the command's --root */
 	/* OpenTelemetry's ids of trace and span, 32 + 16 characters: where the format has_links of the span
 	 * of span_log that the samples fell into, and else of others, as in trace_log. */
 	const char *link;

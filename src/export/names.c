@@ -33,11 +33,11 @@ struct names {
 	uint64_t space_number;
 	bool inlines;
 	struct interner texts;
-	struct index frame_index, module_index;   /* by space and address */
-	VECTOR(struct frame_with_lines *) frames; /* by number, as all three */
+	struct index frame_index, module_index; /* by space and address */
+	VECTOR(struct frame_with_lines *) frames;
 	VECTOR(struct export_module *) modules;
 	VECTOR(struct export_stack *) stacks;
-	uint32_t stacks_used; /* those that have numbers */
+	uint32_t stacks_used, frames_used, modules_used; /* those that have numbers */
 };
 
 struct names *names_create(bool inlines)
@@ -114,7 +114,7 @@ static bool find_module(struct names *names, uint64_t address, const struct expo
 			.build_id = build_id,
 			.start = said->start,
 			.end = said->end,
-			.number = (uint32_t)(module - names->modules.items),
+			.number = NOT_USED,
 		};
 	}
 	*found = *module;
@@ -182,7 +182,7 @@ const struct export_frame *names_frame(struct names *names, uint64_t address)
 		index_item(&names->frame_index, key_at(names, address), &names->frames);
 
 	if (frame && !*frame && (*frame = make_frame(names, address)))
-		(*frame)->frame.number = (uint32_t)(frame - names->frames.items);
+		(*frame)->frame.number = NOT_USED;
 	return frame && *frame ? &(*frame)->frame : NULL;
 }
 
@@ -223,7 +223,7 @@ static const struct export_frame *find_made(struct names *names, const char *fun
 		index_item(&names->frame_index, hash_bytes(function, strlen(function)), &names->frames);
 
 	if (frame && !*frame && (*frame = calloc(1, sizeof(**frame) + sizeof(*(*frame)->lines)))) {
-		(*frame)->frame = (struct export_frame){ .number = (uint32_t)(frame - names->frames.items),
+		(*frame)->frame = (struct export_frame){ .number = NOT_USED,
 			                                 .line_count = 1,
 			                                 .lines = (*frame)->lines };
 		(*frame)->lines[0] = (struct export_line){ .function = function, .symbol = "", .file = "" };
@@ -231,8 +231,8 @@ static const struct export_frame *find_made(struct names *names, const char *fun
 	return frame && *frame ? &(*frame)->frame : NULL;
 }
 
-const struct export_stack *names_insert(struct names *names, const struct export_stack *stack, size_t at,
-                                        const char *const *functions, size_t count)
+const struct export_stack *names_replace(struct names *names, const struct export_stack *stack, size_t at,
+                                         size_t end, const char *const *functions, size_t count)
 {
 	struct export_stack *made = calloc(1, sizeof(*made) + (stack->count + count) * sizeof(*made->frames));
 
@@ -242,21 +242,30 @@ const struct export_stack *names_insert(struct names *names, const struct export
 	}
 	*made = (struct export_stack){ .number = NOT_USED,
 		                       .is_truncated = stack->is_truncated,
-		                       .count = stack->count + count,
+		                       .count = stack->count - (end - at) + count,
 		                       .frames = (const struct export_frame **)(made + 1) };
-	at = at < stack->count ? at : stack->count;
 	memcpy(made->frames, stack->frames, at * sizeof(*made->frames));
 	for (size_t i = 0; i < count; i++)
 		if (!(made->frames[at + i] = find_made(names, functions[i])))
 			return NULL;
-	memcpy(made->frames + at + count, stack->frames + at, (stack->count - at) * sizeof(*made->frames));
+	memcpy(made->frames + at + count, stack->frames + end, (stack->count - end) * sizeof(*made->frames));
 	return made;
 }
 
 void names_use(struct names *names, const struct export_stack *stack)
 {
-	if (stack->number == NOT_USED)
-		((struct export_stack *)stack)->number = names->stacks_used++;
+	if (stack->number != NOT_USED)
+		return;
+	((struct export_stack *)stack)->number = names->stacks_used++;
+	for (size_t i = 0; i < stack->count; i++) {
+		struct export_frame *frame = (struct export_frame *)stack->frames[i];
+		struct export_module *module = (struct export_module *)frame->module;
+
+		if (frame->number == NOT_USED)
+			frame->number = names->frames_used++;
+		if (module && module->number == NOT_USED)
+			module->number = names->modules_used++;
+	}
 }
 
 static bool is_function(const struct export_frame *frame, const char *symbol)

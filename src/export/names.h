@@ -27,12 +27,14 @@ const struct export_frame *names_frame(struct names *names, uint64_t address);
  * and calls once a stack. NULL: no memory, or with *bad no such array. */
 const struct export_stack *names_stack(struct names *names, const char *json, bool is_truncated, bool *bad);
 
-/* The stack with `count` frames more, functions of these names, leaf first, before its frame number `at`;
- * behind its root, where it has so many. The names are kept ones. NULL: no memory. */
-const struct export_stack *names_insert(struct names *names, const struct export_stack *stack, size_t at,
-                                        const char *const *functions, size_t count);
+/* The stack with `count` frames more, functions of these names, leaf first, in place of its frames from `at`
+ * to before `end`, which may be `at`, too; both are at most its count. The names are kept ones. NULL: no
+ * memory. */
+const struct export_stack *names_replace(struct names *names, const struct export_stack *stack, size_t at,
+                                         size_t end, const char *const *functions, size_t count);
 
-/* A sample has this stack: it gets its number. Others are parts of stacks only. */
+/* A sample has this stack: it, its frames and their modules get their numbers. Others are parts of stacks
+ * only. */
 void names_use(struct names *names, const struct export_stack *stack);
 
 /* The number of the frame that calls SQLite's interpreter for the innermost query of a stack, SIZE_MAX: none

@@ -48,7 +48,7 @@ LINES = {
     "report": ["type", "full"],
     "plan": ["type", "opcodes"],
     "diff": ["with", "at", "type"],
-    "export": ["format", "diff", "no-inlines", "root", "plan", "type"],
+    "export": ["format", "diff", "no-inlines", "root", "plan", "native", "type"],
     "traces": ["by"],
     "trace": ["samples", "all"],
     "locks": [],

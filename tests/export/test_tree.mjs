@@ -25,7 +25,7 @@ function makeTables(sides, samples, modules = MODULES, sets = []) {
 		const query = numberOf(data.queries, [numberOf(data.statements, statement), id, "", 0, side]);
 		let node = -1;
 		for (const text of path) {
-			const [, name, module, file] = /^([^@ ]+)@?(\S*) ?(.*)$/.exec(text);
+			const [, name, module, file] = /^([^@ ]+(?: \([^)]+:\d+\))?)@?(\S*) ?(.*)$/.exec(text);
 			const func = numberOf(data.functions, [name, modules.indexOf(module), file]);
 			let next = -1;
 			for (let i = 0; i < data.nodes.length; i += 2)
@@ -69,6 +69,12 @@ test("statements are frames under the root, the host is folded, the wrapper hidd
 	assert.equal(root.value, 21);
 	assert.deepEqual([totals, counts], [[21, 0], [6, 0]]);
 	assert.ok([...root.children.values()][0].children.has(HOST));
+});
+
+test("the program's own frames are not folded", () => {
+	const tables = makeTables(["a"], [[0, "SELECT 1", "q1", 5, "start@libc.so.6", "find (app.py:31)", "step@_sqlite3.so", "sqlite3_step@libsqlite3.so.0"]],
+		["libc.so.6", "_sqlite3.so", "libsqlite3.so.0"]);
+	assert.deepEqual(shape(treeOf(tables).root), { "SELECT 1": [5, { "host frames": [5, { "find (app.py:31)": [5, { step: [5, { sqlite3_step: 5 }] }] }] }] });
 });
 
 test("host frames and the wrapper are there when they are requested", () => {

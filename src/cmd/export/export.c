@@ -27,7 +27,7 @@
 #include "store/store.h"
 #include "wire/sample_type.h"
 
-static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan;
+static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan, *native;
 
 /* This one has neither samples nor spans, and no writer: see label_history.h. */
 static const struct export_format label_history = {
@@ -83,6 +83,9 @@ static const struct command_option options[] = {
 	{ .name = "plan",
 	  .to = &with_plan,
 	  .help = "show the nodes of the statement's plan as frames, below those of SQLite's interpreter" },
+	{ .name = "native",
+	  .to = &native,
+	  .help = "show the interpreter's own frames, too, if the program's are known" },
 	SHOWN_TYPE_OPTION(&type_name),
 	{ 0 },
 };
@@ -282,7 +285,8 @@ static int export_files(const struct export_format *format, const char *path)
 	struct export export = {
 		.format = format,
 		.reader = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL,
-		            .has_links = format->has_links },
+		            .has_links = format->has_links,
+		            .host = native ? HOST_WITH_CALL_STACK : HOST_IS_CALL_STACK },
 		.type = shown_type_of(type_name),
 	};
 	export.info = (struct export_info){
@@ -357,6 +361,7 @@ static bool check_options(const struct export_format *format)
 	            check_option("diff", compared_path, format, takes_second_file) &&
 	            check_option("type", type_name, format, takes_samples) &&
 	            check_option("plan", with_plan, format, takes_samples) &&
+	            check_option("native", native, format, takes_samples) &&
 	            check_option("no-inlines", no_inlines, format, takes_samples);
 
 	for (const struct command_option *option = selection_options; fine && option->name; option++)
@@ -442,6 +447,10 @@ const struct command command_export = {
 		"With --diff the page compares two files: red takes more time in the second file, blue "
 		"less. A frame is as wide as its time in both. Functions are the same if their name and "
 		"their module's name are. If the files contain different amounts of work, compare shares.\n\n"
+		"If the call stack of a Python, PHP or Perl program is known, stacks contain its frames as "
+		"`function (file:line)`, in place of the interpreter's frames. They are the frames of the "
+		"call in which the query had its first sample, at most 32. If SQLite calls the program, "
+		"and the program calls SQLite again, the stack remains as it was sampled.\n\n"
 		"Collapsed stacks count sampling periods, which flame graph tools call samples. If "
 		"periods differ, the number counts the longest time that divides all of them. Samples "
 		"that no timer took, and wall time made of CPU time and waits, have the type's unit, such "

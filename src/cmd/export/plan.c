@@ -3,11 +3,9 @@
 
 #include <stdlib.h>
 
-#include "sql_export_plan.h"
-
-bool plan_paths_open(struct plan_paths *paths, sqlite3 *db)
+bool plan_paths_open(struct plan_paths *paths, sqlite3 *db, const char *sql)
 {
-	return sqlite3_prepare_v2(db, sql_export_plan, -1, &paths->path_of, NULL) == SQLITE_OK;
+	return sqlite3_prepare_v2(db, sql, -1, &paths->path_of, NULL) == SQLITE_OK;
 }
 
 void plan_paths_close(struct plan_paths *paths)

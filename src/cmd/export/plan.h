@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes of statements' plans as functions, which export --plan puts between the stack's.
+ * What export puts between the functions of a stack: the nodes of statements' plans (--plan), and the frames
+ * of the program in its own language.
  */
 #ifndef QUERYPROF_CMD_EXPORT_PLAN_H
 #define QUERYPROF_CMD_EXPORT_PLAN_H
@@ -14,7 +15,7 @@
 #include "base/vector.h"
 #include "export/names.h"
 
-/* A node and those around it, the innermost first. */
+/* A node and those around it, or the frames of a call stack, the innermost first. */
 #define PLAN_DEPTH 52
 struct plan_path {
 	size_t count;
@@ -23,16 +24,18 @@ struct plan_path {
 
 /* Those that were read. Zero-filled at first. */
 struct plan_paths {
-	struct index index; /* by side, program and node */
+	struct index index; /* by side, and program and node or call stack */
 	VECTOR(struct plan_path *) items;
 	sqlite3_stmt *path_of;
 };
 
-/* Begins to read an open file's; false: db has the error. */
-bool plan_paths_open(struct plan_paths *paths, sqlite3 *db);
+/* Begins to read an open file's by this SQL, export/plan.sql or export/call_frames.sql; false: db has the
+ * error. */
+bool plan_paths_open(struct plan_paths *paths, sqlite3 *db, const char *sql);
 void plan_paths_close(struct plan_paths *paths);
 
-/* The path of a node of the open file, one of two sides. Node 0: no functions. An SQLite result. */
+/* The path of a node of the open file, one of two sides, or of the call stack `node`. Node 0: no functions.
+ * An SQLite result. */
 int plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side, int64_t program,
                     int64_t node, const struct plan_path **found);
 

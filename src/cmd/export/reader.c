@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cmd/file/frame_owner.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "label/pairs.h"
+#include "sql_export_call_frames.h"
 #include "sql_export_label_sets.h"
 #include "sql_export_link.h"
 #include "sql_export_links.h"
+#include "sql_export_plan.h"
 #include "sql_export_query.h"
 #include "sql_export_thread.h"
 
@@ -32,6 +35,7 @@ void export_reader_free(struct export_reader *reader)
 	vector_free(&reader->links);
 	vector_free(&reader->waits);
 	plan_paths_free(&reader->paths);
+	plan_paths_free(&reader->calls);
 	index_free(&reader->label_index);
 	index_free(&reader->query_index);
 	index_free(&reader->thread_index);
@@ -57,7 +61,8 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	    sqlite3_prepare_v2(db, sql_export_label_sets, -1, &reader->sets_of, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(db, "SELECT otel_trace_id || otel_span_id FROM trace_contexts WHERE id = ?",
 	                       -1, &reader->context_of, NULL) == SQLITE_OK &&
-	    plan_paths_open(&reader->paths, db) &&
+	    plan_paths_open(&reader->paths, db, sql_export_plan) &&
+	    plan_paths_open(&reader->calls, db, sql_export_call_frames) &&
 	    (!reader->has_links ||
 	     (sqlite3_exec(db, sql_export_links, NULL, NULL, NULL) == SQLITE_OK &&
 	      sqlite3_prepare_v2(db, sql_export_link, -1, &reader->link_of, NULL) == SQLITE_OK)) &&
@@ -78,6 +83,7 @@ void export_reader_detach(struct export_reader *reader)
 	sqlite3_finalize(reader->link_of);
 	sqlite3_finalize(reader->wait_of);
 	plan_paths_close(&reader->paths);
+	plan_paths_close(&reader->calls);
 	reader->query_of = reader->thread_of = reader->sets_of = reader->context_of = NULL;
 	reader->stack_of = reader->link_of = reader->wait_of = NULL;
 }
@@ -190,6 +196,7 @@ static const struct reader_query *find_query(struct export_reader *reader, int64
 			.hash = sqlite3_column_int64(row, 3),
 			.runs = sqlite3_column_int64(row, 4),
 			.comment = sqlite3_column_int64(row, 5),
+			.call_stack = sqlite3_column_int64(row, 6),
 		};
 		sqlite3_reset(row);
 	}
@@ -301,6 +308,7 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 		.program = of_thread->program,
 		.host = of_thread->host,
 		.script = of_thread->script,
+		.call_stack = of_query->call_stack,
 		.statement_hash = of_query->hash,
 		.statement_runs = of_query->runs,
 		.process = of_thread->process,
@@ -393,31 +401,71 @@ static const char *find_leaf(struct export_reader *reader, int64_t wait)
 	return *leaf;
 }
 
-/* With the plan's nodes, the wait for a leaf, on the root that the labels say. NULL after a
- * complaint. */
+static bool is_sqlite(const struct export_frame *frame)
+{
+	for (size_t i = 0; i < frame->line_count; i++)
+		if (!strncmp(frame->lines[i].function, "sqlite3", 7))
+			return true;
+	return frame->module && !strncmp(frame->module->name, "libsqlite3", 10);
+}
+
+static bool is_interpreter(const struct export_frame *frame)
+{
+	return frame->module && module_is_interpreter(frame->module->name);
+}
+
+/* The range of frames that a call stack replaces: from the interpreter's frame that calls SQLite to the
+ * interpreter's frame nearest to the root, with the frames in between, such as those of the language's
+ * modules. False: the stack does not have such frames, or SQLite is called again in between. Then it is not
+ * known which of the call stack's frames are on which side of that call. */
+static bool find_interpreter(const struct export_stack *stack, size_t *from, size_t *end)
+{
+	size_t i = 0;
+
+	while (i < stack->count && !is_sqlite(stack->frames[i]))
+		i++;
+	while (i < stack->count && !is_interpreter(stack->frames[i]))
+		i++;
+	*from = i;
+	for (*end = i; i < stack->count; i++) {
+		if (is_sqlite(stack->frames[i]))
+			return false;
+		if (is_interpreter(stack->frames[i]))
+			*end = i + 1;
+	}
+	return *end > *from;
+}
+
+/* With the program's frames, the plan's nodes, the wait as the leaf, and the root from the labels. NULL after
+ * a complaint. */
 static const struct export_stack *find_stack(struct export_reader *reader, int64_t id, bool is_truncated,
-                                             const char *root, const struct plan_path *path, const char *leaf)
+                                             const char *root, const struct plan_path *call,
+                                             const struct plan_path *path, const char *leaf)
 {
 	const struct export_stack *made = find_bare_stack(reader, id, is_truncated), **stack;
 	uint64_t words[] = { reader->side,
 		             (uint64_t)id,
 		             is_truncated,
 		             (uintptr_t)root,
+		             call->count ? (uintptr_t)call : 0,
 		             path->count ? (uintptr_t)path : 0,
 		             (uintptr_t)leaf };
-	size_t at;
+	size_t at, end;
 
-	if (!made || (!root[0] && !path->count && !leaf[0]))
+	if (!made || (!root[0] && !call->count && !path->count && !leaf[0]))
 		return made;
-	stack = index_item(&reader->stack_index, hash_words(words, 6), &reader->stacks);
+	stack = index_item(&reader->stack_index, hash_words(words, 7), &reader->stacks);
 	if (stack && *stack)
 		return *stack;
-	if (stack && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
-		made = names_insert(reader->names, made, at, path->functions, path->count);
+	if (stack && call->count && find_interpreter(made, &at, &end))
+		made = names_replace(reader->names, made, at, reader->host == HOST_IS_CALL_STACK ? end : at,
+		                     call->functions, call->count);
+	if (stack && made && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
+		made = names_replace(reader->names, made, at, at, path->functions, path->count);
 	if (stack && made && leaf[0])
-		made = names_insert(reader->names, made, 0, &leaf, 1);
+		made = names_replace(reader->names, made, 0, 0, &leaf, 1);
 	if (stack && made && root[0])
-		made = names_insert(reader->names, made, made->count, &root, 1);
+		made = names_replace(reader->names, made, made->count, made->count, &root, 1);
 	if (!stack || !made) {
 		complain_of_memory();
 		return NULL;
@@ -458,9 +506,13 @@ bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const
 	};
 	if (!sample->labels || !check_numbers(reader, row, unit, sample))
 		return false;
-	const struct plan_path *path;
+	const struct plan_path *path, *call;
 	int code = plan_paths_find(&reader->paths, reader->names, reader->side, sqlite3_column_int64(row, 9),
 	                           sqlite3_column_int64(row, 10), &path);
+	if (code == SQLITE_OK)
+		code = plan_paths_find(&reader->calls, reader->names, reader->side, 0,
+		                       reader->host != HOST_AS_SAMPLED ? sample->labels->call_stack : 0,
+		                       &call);
 	const char *leaf = find_leaf(reader, sqlite3_column_int64(row, 11));
 	if (code != SQLITE_OK) {
 		complain("%s: %s", reader->path, sqlite3_errstr(code));
@@ -469,7 +521,7 @@ bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const
 	if (!leaf)
 		return false;
 	sample->stack = find_stack(reader, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5),
-	                           sample->labels->root, path, leaf);
+	                           sample->labels->root, call, path, leaf);
 	if (!sample->stack)
 		return false;
 	names_use(reader->names, sample->stack);

@@ -17,7 +17,8 @@
 /* Parts of labels, which are many more than these. */
 struct reader_query {
 	const char *query_id, *database, *statement;
-	int64_t hash, runs, comment; /* comment: the row of its label set */
+	int64_t hash, runs;
+	int64_t comment, call_stack; /* rows of its label set and of its call stack */
 };
 
 struct reader_thread {
@@ -32,6 +33,11 @@ struct reader_sets {
 struct export_reader {
 	const char *root_key; /* of the label that stacks stand on; NULL: none */
 	bool has_links;       /* samples are wanted with the spans that they fell into */
+	enum {
+		HOST_AS_SAMPLED,
+		HOST_WITH_CALL_STACK,
+		HOST_IS_CALL_STACK, /* without the frames of its interpreter */
+	} host;
 	struct names *names;
 	struct index label_index, stack_index, link_index,
 		wait_index;                                /* by side and row number; by span, by wait */
@@ -42,7 +48,7 @@ struct export_reader {
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
 	VECTOR(const char *) links, waits;
-	struct plan_paths paths;
+	struct plan_paths paths, calls;
 	int64_t weight, value; /* of all samples so far */
 	/* The file that is being read. */
 	const char *path;
@@ -51,7 +57,7 @@ struct export_reader {
 	sqlite3_stmt *query_of, *thread_of, *sets_of, *context_of, *stack_of, *link_of, *wait_of;
 };
 
-/* `reader` is zeroed, but for root_key and has_links. A command_result. */
+/* `reader` is zeroed, but for root_key, has_links and host. A command_result. */
 int export_reader_begin(struct export_reader *reader, bool inlines);
 void export_reader_free(struct export_reader *reader);
 

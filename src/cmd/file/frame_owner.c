@@ -93,3 +93,11 @@ bool frame_is_of_program(const char *function, const char *module, const char *f
 {
 	return !IS_IN(module, modules) && !IS_IN(function, functions) && !IS_IN(file, files);
 }
+
+bool module_is_interpreter(const char *module)
+{
+	static const char *const interpreters[] = { "python[23]*", "libpython*", "php*",
+		                                    "libphp*",     "perl*",      "libperl*" };
+
+	return IS_IN(module, interpreters);
+}

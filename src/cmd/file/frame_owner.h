@@ -12,4 +12,7 @@
  * `file` the source, "" if unknown. */
 bool frame_is_of_program(const char *function, const char *module, const char *file);
 
+/* Whether the module is an interpreter whose programs have call stacks (interpreter/call_stack.h). */
+bool module_is_interpreter(const char *module);
+
 #endif

@@ -57,6 +57,8 @@ function readFrames(data) {
 			known.set(key, {
 				name, module, file,
 				isOwn: /^libqueryprof\b/.test(module) || /^(queryprof|qp)_/.test(name),
+				/* Of the program in its own language: export puts them there. */
+				isCall: !module && / \(.+:\d+\)$/.test(name),
 				isSqlite: /^libsqlite3\b/.test(module) || /^sqlite3_/.test(name),
 			});
 		return known.get(key);
@@ -110,7 +112,7 @@ function findPath(tables, node, { showsHost, showsOwn }) {
 	for (let at = node; at >= 0; at = tables.nodes[2 * at])
 		path.push(tables.frames[tables.nodes[2 * at + 1]]);
 	path.reverse();
-	const inside = path.findIndex((frame) => frame.isSqlite || frame.isOwn);
+	const inside = path.findIndex((frame) => frame.isSqlite || frame.isOwn || frame.isCall);
 	const folded = !showsHost && inside > 0 ? path.splice(0, inside, HOST) : [];
 	return { path: showsOwn ? path : path.filter((frame) => !frame.isOwn), folded };
 }

@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exported stacks have the frames of the program in its own language, in place of its interpreter's.
+
+usage: test_call_frames.py QUERYPROF"""
+
+import gzip
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import *
+
+PROGRAM = '''
+import sqlite3
+SLOW = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) SELECT sum(x) FROM c"
+db = sqlite3.connect(":memory:")
+def inner(x):
+    return sqlite3.connect(":memory:").execute(SLOW).fetchone()[0]
+db.create_function("inner_query", 1, inner)
+class Orders:
+    def find(self):
+        return db.execute(SLOW).fetchall()
+def nested():
+    return db.execute("SELECT inner_query(1)").fetchall()
+for i in range(10):
+    Orders().find()
+    nested()
+'''
+CALLS = ["find (app.py:10)", "<module> (app.py:14)"]  # before 3.11 a function has no qualified name
+INTERPRETER = re.compile(r"_PyEval|_Py|Py_|python[23]")
+
+
+class CallFrames(Recording):
+    def export(self, *options):
+        done = subprocess.run([QUERYPROF, "export", self.trace, "-o", "-", *options], capture_output=True, timeout=300, check=True)
+        return done.stdout
+
+    def stacks(self, *options):
+        """Root first."""
+        return [line.rpartition(" ")[0].split(";") for line in self.export("--format", "collapsed", *options).decode().splitlines()]
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.record(PYTHON, "-B", self.file("app.py", PROGRAM)).returncode, 0, self.seen)
+
+    def test_stacks(self):
+        shown = [stack for stack in self.stacks() if "(app.py:10)" in ";".join(stack)]
+        self.assertTrue(shown)
+        for stack in shown:
+            calls = [frame.replace("Orders.", "") for frame in stack if "(app.py:" in frame]
+            self.assertEqual(calls, CALLS[::-1], stack)
+            at = next(i for i, frame in enumerate(stack) if "(app.py:10)" in frame)
+            self.assertTrue(any(frame.startswith("sqlite3") for frame in stack[at:]), stack)
+            self.assertFalse([frame for frame in stack[:at + 1] if INTERPRETER.search(frame)], stack)
+
+    def test_native(self):
+        """All of the sampled frames, and the program's among them."""
+        for stack in self.stacks("--native"):
+            if any("(app.py:10)" in frame for frame in stack):
+                at = next(i for i, frame in enumerate(stack) if "<module> (app.py:14)" in frame)
+                self.assertTrue([frame for frame in stack[:at] if INTERPRETER.search(frame)], stack)
+                break
+        else:
+            self.fail("no stack has the program's frames")
+
+    def test_nested(self):
+        """SQLite calls the program, which calls SQLite: which frames are between is not known."""
+        inner = [stack for stack in self.stacks() if sum("sqlite3_step" in frame for frame in stack) > 1]
+        self.assertTrue(inner)
+        for stack in inner:
+            self.assertFalse([frame for frame in stack if "(app.py:" in frame], stack)
+
+    def test_every_format(self):
+        for name in ("speedscope", "flamegraph", "json", "pprof", "perfetto", "otlp"):
+            if "not in this build" in self.export_help() and name == "flamegraph":
+                continue
+            out = self.export("--format", name)
+            out = gzip.decompress(out) if out[:2] == b"\x1f\x8b" else out
+            self.assertIn(b"(app.py:10)", out, name)
+
+    def export_help(self):
+        return subprocess.run([QUERYPROF, "export", "--help"], capture_output=True, text=True, timeout=300, check=True).stdout
+
+
+if __name__ == "__main__":
+    unittest.main()
