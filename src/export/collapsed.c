@@ -73,7 +73,7 @@ static bool end_collapsed(void *ended, bool complete)
 
 const struct export_format export_collapsed = {
 	.name = "collapsed",
-	.summary = "one line per stack, root first, for flame graph tools; periods",
+	.summary = "one line per stack, root first: flame graph tools; periods",
 	.has_root = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_collapsed,

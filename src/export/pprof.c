@@ -431,7 +431,7 @@ static bool end_pprof(void *ended, bool complete)
 
 const struct export_format export_pprof = {
 	.name = "pprof",
-	.summary = "for go tool pprof and similar tools, with labels; samples, ns",
+	.summary = "for tools like go tool pprof, with labels; samples, ns",
 	.is_binary = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_pprof,

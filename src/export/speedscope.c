@@ -149,7 +149,7 @@ static bool end_speedscope(void *ended, bool complete)
 
 const struct export_format export_speedscope = {
 	.name = "speedscope",
-	.summary = "for speedscope.app, one profile per statement, in time order; ns",
+	.summary = "for speedscope.app, one profile per statement, by time; ns",
 	.has_root = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_speedscope,
