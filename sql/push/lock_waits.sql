@@ -7,7 +7,7 @@ SELECT
 	l.wait_ns AS version,
 	l.start_ns AS timestamp_ns,
 	p.hostname AS hostname,
-	coalesce(:service, replace(p.executable, rtrim(p.executable, replace(p.executable, '/', '')), '')) AS service,
+	coalesce(:service, fileName(p.executable)) AS service,
 	p.process_id AS process_id,
 	l.thread_id AS thread_id,
 	q.query_id AS query_id,

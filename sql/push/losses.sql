@@ -9,7 +9,7 @@ SELECT
 	l.samples + l.refusals AS version,
 	l.last_ns AS last_ns,
 	p.hostname AS hostname,
-	coalesce(:service, replace(p.executable, rtrim(p.executable, replace(p.executable, '/', '')), '')) AS service,
+	coalesce(:service, fileName(p.executable)) AS service,
 	p.process_id AS process_id,
 	l.samples AS samples,
 	l.refusals AS refusals

@@ -7,7 +7,7 @@ SELECT
 	q.batch AS version,
 	q.query_start_ns AS query_start_ns,
 	o.hostname AS hostname,
-	coalesce(:service, replace(o.executable, rtrim(o.executable, replace(o.executable, '/', '')), '')) AS service,
+	coalesce(:service, fileName(o.executable)) AS service,
 	o.executable AS program,
 	o.process_id AS process_id,
 	q.query_id AS query_id,

@@ -6,7 +6,7 @@ SELECT
 	start_time_ns,
 	finish_time_ns,
 	hostname,
-	coalesce(:service, replace(executable, rtrim(executable, replace(executable, '/', '')), '')) AS service,
+	coalesce(:service, fileName(executable)) AS service,
 	process_id,
 	thread_id,
 	thread_name,

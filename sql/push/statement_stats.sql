@@ -8,7 +8,7 @@ SELECT
 	c.batch AS version,
 	coalesce((SELECT hostname FROM processes AS p WHERE p.executable = c.program ORDER BY id DESC LIMIT 1),
 	         (SELECT hostname FROM processes ORDER BY id DESC LIMIT 1)) AS hostname,
-	coalesce(:service, replace(c.program, rtrim(c.program, replace(c.program, '/', '')), '')) AS service,
+	coalesce(:service, fileName(c.program)) AS service,
 	c.program AS program,
 	c.database AS database,
 	c.normalized_query_hash AS normalized_query_hash,

@@ -5,7 +5,7 @@ SELECT
 	(SELECT identity FROM state) AS file,
 	s.timestamp_ns AS timestamp_ns,
 	p.hostname AS hostname,
-	coalesce(:service, replace(p.executable, rtrim(p.executable, replace(p.executable, '/', '')), '')) AS service,
+	coalesce(:service, fileName(p.executable)) AS service,
 	p.executable AS program,
 	p.process_id AS process_id,
 	r.trace_type AS trace_type,

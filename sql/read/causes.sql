@@ -3,14 +3,15 @@
 -- temp.line_causes. waits: the two largest causes of waits with at least 5 % of the line's time, with their shares of
 -- it; `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and
 -- everything else with a share of at least 5 %; for locks, the statement that held them longest. prepare and
--- checkpoint are parts of the time, whatever the thread did meanwhile. between rows is in addition to the time, and
+-- checkpoint are parts of the time, whatever the thread did meanwhile, a checkpoint of that without the run queue;
+-- triggers and foreign keys are parts of the CPU time. between rows is in addition to the time, and
 -- is a duration, because its share would be 100 % for a cursor left open. The last note is where the program called
 -- the statement. After read/selected.sql.
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
 -- The samples are read for checkpoints only where there may be some. Of a single run they are few.
-WITH checkpoints AS MATERIALIZED (
+WITH RECURSIVE checkpoints AS MATERIALIZED (
 	SELECT line, sum(value) AS ns
 	FROM (SELECT line, s.value AS value
 	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND s.logged AND s.checkpoint
@@ -20,7 +21,7 @@ WITH checkpoints AS MATERIALIZED (
 	      FROM temp.lines AS l CROSS JOIN temp.selected_samples AS s ON s.run = l.run
 	        AND s.timestamp_ns BETWEEN (SELECT first_ns FROM queries WHERE id = l.run) AND (SELECT last_ns FROM queries WHERE id = l.run)
 	      WHERE s.wait & 255 = 6 OR s.trace_type = 'CPU' AND s.stack_id IN (SELECT stack FROM temp.checkpoint_stacks))
-	WHERE EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * wall) OR EXISTS (SELECT 1 FROM temp.checkpoint_stacks)
+	WHERE EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * (wall - queue)) OR EXISTS (SELECT 1 FROM temp.checkpoint_stacks)
 	GROUP BY 1),
 waits AS MATERIALIZED (
 	SELECT line, what, 1.0 * ns / wall AS share, row_number() OVER (PARTITION BY line ORDER BY ns DESC, what) AS place
@@ -57,14 +58,22 @@ holders AS MATERIALIZED (
 	      FROM line_waits AS w LEFT JOIN foreign_holders AS f ON f.wait = w.wait
 	      GROUP BY 1, 2)
 	WHERE holder <> ''),
--- Where the application called it, by the time of the logged runs whose call stack is known.
+-- Where the application called it, by the time of the logged runs whose call stack is known. A call that spans several
+-- lines may have more than one of them, and the calls that get its rows are next to it: near lines of a function are one place.
+called AS MATERIALIZED (
+	SELECT line, fileName(rtrim(caller, '0123456789')) AS file, CAST(substr(caller, 1 + length(rtrim(caller, '0123456789'))) AS INTEGER) AS number,
+	       iif(caller_function IN ('<module>', '{main}', ''), '', ' (' || caller_function || ')') AS function,
+	       json_array(rtrim(caller, '0123456789'), caller_function) AS whole, sum(r.execution_time_ns) AS ns
+	FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
+	JOIN queries AS q ON q.id = r.id JOIN call_stacks AS b ON b.id = q.call_stack
+	GROUP BY line, caller, caller_function),
 callers AS MATERIALIZED (
-	SELECT line, place, count(*) OVER (PARTITION BY line) AS places, row_number() OVER (PARTITION BY line ORDER BY ns DESC, place) AS rank
-	FROM (SELECT line, replace(caller, rtrim(caller, replace(caller, '/', '')), '') || ' (' || caller_function || ')' AS place,
-	             sum(r.execution_time_ns) AS ns
-	      FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
-	      JOIN queries AS q ON q.id = r.id JOIN call_stacks AS b ON b.id = q.call_stack
-	      GROUP BY 1, 2)),
+	SELECT line, row_number() OVER (of_line ORDER BY ns DESC, file, number) AS rank,
+	       CASE WHEN count(*) OVER of_line = 1 THEN ', from ' || file || number
+	            WHEN min(whole) OVER of_line = max(whole) OVER of_line AND max(number) OVER of_line < min(number) OVER of_line + 10
+	            THEN ', from ' || file || min(number) OVER of_line || '-' || max(number) OVER of_line
+	            ELSE ', most from ' || file || number END || function AS place
+	FROM called WINDOW of_line AS (PARTITION BY line)),
 -- How much longer a run of the plan that took most time takes than one of the fastest plan.
 plans AS MATERIALIZED (
 	SELECT hash, 1.0 * sum(ns) / sum(runs) AS each, sum(ns) AS ns
@@ -77,6 +86,29 @@ nodes AS MATERIALIZED (
 	SELECT DISTINCT line, detail FROM temp.lines AS l JOIN statements AS x ON x.normalized_query_hash = l.hash
 	JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
 	WHERE fullscan_steps > 0 OR sorts > 0),
+-- What the statement does for triggers and foreign keys, with all below it.
+triggers AS MATERIALIZED (
+	SELECT x.normalized_query_hash AS hash, g.id AS program, n.node AS node, iif(n.detail LIKE 'TRIGGER %', 'trigger' || substr(n.detail, 8), 'foreign key action') AS what
+	FROM statements AS x JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
+	WHERE x.normalized_query_hash IN (SELECT hash FROM temp.lines) AND (n.detail LIKE 'TRIGGER %' OR n.detail = 'FOREIGN KEY ACTION')
+	UNION
+	SELECT t.hash, t.program, n.node, t.what FROM triggers AS t JOIN plan_nodes AS n ON n.program = t.program AND n.parent = t.node),
+-- By CPU time: what a run waited for a processor has no node.
+fired AS MATERIALIZED (
+	SELECT line, what, 1.0 * sum(value) / cpu AS share
+	FROM (SELECT l.line AS line, s.program AS program, s.node AS node, value, 1.0 * (l.cpu + coalesce(l.queue, 0)) / l.wall AS ready,
+	             sum(value) OVER (PARTITION BY l.line) AS cpu
+	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND (l.run IS NULL OR l.run = s.run)
+	      WHERE EXISTS (SELECT 1 FROM triggers WHERE triggers.hash = l.hash) AND s.trace_type = 'CPU')
+	JOIN triggers USING (program, node)
+	GROUP BY 1, 2 HAVING share * max(ready) >= 0.05),
+-- Waits of runs with samples alone: the part of a mutex that most was waited for.
+mutexes AS MATERIALIZED (
+	SELECT line, o.name AS mutex, sum(value) AS ns
+	FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND (l.run IS NULL OR s.run = l.run)
+	JOIN wait_objects AS o ON o.object = s.wait >> 8
+	WHERE l.mutexes >= 0.05 * l.wall AND l.mutexes > 0 AND s.trace_type = 'OffCPU' AND s.wait & 255 = 7 AND o.name <> 'other'
+	GROUP BY 1, 2),
 -- The result of a part of the statement is not a table.
 scans AS (
 	SELECT line, group_concat(name, ' and ') AS tables
@@ -105,10 +137,16 @@ SELECT line,
                     ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k', (fullscan_steps / 1000000) || 'M')
                     || ' rows' || coalesce(' of ' || tables, ''), '')
              || iif(sorts > 0, ', sort' || coalesce(' for ' || whats, ''), '') || iif(autoindexes > 0, ', automatic index', '')
+             || coalesce((SELECT group_concat(what, '') FROM (
+				SELECT ', ' || what || printf(' %.0f %% of CPU time', 100 * share) AS what FROM fired
+				WHERE fired.line = lines.line ORDER BY share DESC, what LIMIT 2)), '')
+             || coalesce((SELECT ', mutex of the ' || mutex FROM mutexes WHERE mutexes.line = lines.line ORDER BY ns DESC, mutex LIMIT 1), '')
              || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall)
                  || iif(prepares > 1, printf(' (%d times)', prepares), ''), '')
-             || iif(ns >= 0.05 * wall, printf(', checkpoint %.0f %%', min(100, 100.0 * ns / wall)), '')
+             -- Who waited for a processor may have done so in a checkpoint: that is known of no sample.
+             || iif(ns >= 0.05 * (wall - coalesce(queue, 0)), printf(', checkpoint %.0f %%', min(100, 100.0 * ns / (wall - coalesce(queue, 0))))
+                 || iif(queue >= 0.05 * wall, ' without run queue', ''), '')
              || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms', ', between rows %.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)), '')
-             || coalesce((SELECT iif(places > 1, ', most from ', ', from ') || place FROM callers WHERE callers.line = lines.line AND rank = 1), ''), ', ') AS notes
+             || coalesce((SELECT place FROM callers WHERE callers.line = lines.line AND rank = 1), ''), ', ') AS notes
 FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line)
 LEFT JOIN slower ON slower.hash = lines.hash;

@@ -60,20 +60,19 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
 			SELECT q.id FROM samples AS s CROSS JOIN queries AS q ON q.id = s.query AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
 			WHERE s.labels IN (SELECT labels FROM selected_labels WHERE matches))))
   AND (:failed IS NULL OR exception_code <> 0)
-  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
+  AND (:database IS NULL OR :database IN (database, fileName(database)))
   AND (:process IS NULL OR process IN (
 	SELECT id FROM processes
 	WHERE :process IN (process_id || '', executable, nullif(script, ''),
-	                   substr(executable, 1 + length(rtrim(executable, replace(executable, '/', '')))),
-	                   substr(script, 1 + length(rtrim(script, replace(script, '/', '')))))))
+	                   fileName(executable),
+	                   fileName(script))))
   AND (:thread IS NULL OR :thread = thread_id || '' OR EXISTS (
 	SELECT 1 FROM threads
 	WHERE threads.process = runs.process AND threads.thread_id = runs.thread_id AND thread_name = :thread))
   AND (coalesce(:host, :service) IS NULL OR process IN (
 	SELECT id FROM processes
 	WHERE hostname = coalesce(:host, hostname)
-	  AND replace(executable, rtrim(executable, replace(executable, '/', '')), '') = coalesce(:service,
-		replace(executable, rtrim(executable, replace(executable, '/', '')), ''))))
+	  AND fileName(executable) = coalesce(:service, fileName(executable))))
   AND (:caller IS NULL OR call_stack IN (
 	SELECT id FROM call_stacks
 	WHERE :caller = caller_function
@@ -200,7 +199,7 @@ WITH whole AS MATERIALIZED (
 	FROM statement_stats
 	WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :host, :service, :caller) IS NULL
 	  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
-	  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
+	  AND (:database IS NULL OR :database IN (database, fileName(database)))
 	  AND (:like IS NULL OR normalized_query_hash IN (
 		-- all of its texts; otherwise :like matches literals, which counters do not distinguish
 		SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
@@ -211,7 +210,7 @@ matching AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, labels IN (SELECT labels FROM temp.selected_labels WHERE matches) AS matches, *
 	FROM statement_parts
 	WHERE :label IS NOT NULL
-	  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))),
+	  AND (:database IS NULL OR :database IN (database, fileName(database)))),
 parts AS MATERIALIZED (
 	SELECT hash, sum(calls) AS all_calls, sum(calls) FILTER (WHERE matches) AS calls, max(last_seen_ns) FILTER (WHERE matches) AS newest,
 	       sum(execution_time_ns) FILTER (WHERE matches) AS wall, sum(cpu_time_ns) FILTER (WHERE matches) AS cpu,
@@ -263,7 +262,7 @@ CREATE TEMP TABLE selected_counts AS
 SELECT * FROM statement_parts
 WHERE normalized_query_hash IN (SELECT hash FROM temp.selected_statements WHERE runs IS NOT NULL)
   AND (:label IS NULL OR labels IN (SELECT labels FROM temp.selected_labels WHERE matches))
-  AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))));
+  AND (:database IS NULL OR :database IN (database, fileName(database)));
 
 -- The plans of statements over time: a row for each period in which a statement had one plan on a database, with all
 -- runs in it, as statement_parts counts them; otherwise a row for each logged run with a known plan.

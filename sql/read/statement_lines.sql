@@ -61,7 +61,7 @@ SELECT line, c.hash AS hash, NULL AS run, query, runs, c.logged AS logged, rows,
                   FROM (SELECT key AS bucket, sum(sum(value)) OVER (ORDER BY key) AS upto
                         FROM statement_stats, json_each(histogram)
                         WHERE normalized_query_hash = c.hash
-                          AND (:database IS NULL OR :database IN (database, substr(database, 1 + length(rtrim(database, replace(database, '/', ''))))))
+                          AND (:database IS NULL OR :database IN (database, fileName(database)))
                         GROUP BY key)
                   WHERE 100 * upto >= 99 * runs) END AS p99,
        locks, reads, writes, syncs, mutexes, sleeps, others, queue,

@@ -18,8 +18,7 @@ WHERE (:like IS NULL OR root LIKE '%' || :like || '%')
   AND (:since IS NULL OR start_time_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_time_ns < CAST(:until AS INTEGER))
   AND (:min_duration IS NULL OR duration_ns >= CAST(:min_duration AS INTEGER))
-  AND (:process IS NULL OR :process IN (process_id || '', program,
-         substr(program, 1 + length(rtrim(program, replace(program, '/', ''))))))
+  AND (:process IS NULL OR :process IN (process_id || '', program, fileName(program)))
 ORDER BY CASE coalesce(:by, 'duration') WHEN 'cpu' THEN cpu_time_ns
                                         WHEN 'wait' THEN wait_time_ns
                                         WHEN 'spans' THEN spans

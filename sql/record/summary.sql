@@ -16,4 +16,9 @@ SELECT
 	max(coalesce((SELECT sum(calls) FROM statement_counters), 0) - :runs_before
 	    + (SELECT count(*) FROM used WHERE is_shown AND NOT finished),
 	    (SELECT count(*) FROM used WHERE is_shown)) AS runs,
-	EXISTS (SELECT 1 FROM stacks WHERE id > 0) AS has_stacks;
+	EXISTS (SELECT 1 FROM stacks WHERE id > 0) AS has_stacks,
+	-- Of a few programs, what each process ran.
+	(SELECT group_concat(program, ', ') FROM (
+		SELECT DISTINCT fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS program
+		FROM processes WHERE id > :before ORDER BY id)
+	 HAVING count(*) <= 3) AS programs;

@@ -28,6 +28,13 @@ SELECT what, value FROM (
 	SELECT 2, 'query', query_id FROM unfinished
 	WHERE NOT statement AND (SELECT count(*) FROM temp.selected) = 1
 	UNION ALL
+	SELECT 2, 'program', group_concat(name, ', ') || iif(count(*) < n, ' and ' || (n - count(*)) || ' others', '')
+	FROM (SELECT *, count(*) OVER () AS n
+	      FROM (SELECT DISTINCT fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS name
+	            FROM processes WHERE id IN (SELECT process FROM temp.selected_runs) ORDER BY id)
+	      LIMIT 3)
+	HAVING count(*) > 0
+	UNION ALL
 	SELECT 3, 'runs', printf('%,d', n) FROM counted WHERE is_counted AND NOT (n = 0 AND EXISTS (SELECT 1 FROM unfinished))
 	UNION ALL
 	-- If all runs are counted, their number shows it, except if no samples are expected.

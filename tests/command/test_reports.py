@@ -46,6 +46,50 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
         self.assertRegex(report, r"\nwall +2\.0 ms ")
         self.assertRegex(report, r"\nbetween rows +198\.0 ms\n")
 
+    def test_notes(self):
+        """What triggers and foreign keys, mutexes and checkpoints took, and the lines of the program that called."""
+        path = os.path.join(self.folder, "notes.trace")
+        shutil.copy(self.trace, path)
+
+        def notes():
+            return json.loads(self.output("queries", path, "--statement", "0000000000000001", "--format", "json"))[0]["notes"]
+
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            statement, = db.execute("SELECT statement FROM queries WHERE query_id = ?", (SLOW,)).fetchone()
+            db.execute("UPDATE statements SET normalized_query_hash = 1 << 32 WHERE id <> ?", (statement,))
+            db.execute("UPDATE statements SET normalized_query_hash = 1 WHERE id = ?", (statement,))
+            db.execute("UPDATE queries SET statement = ? WHERE query_id = ?", (statement, FAST))
+            db.execute("DELETE FROM samples")
+            runs = [id for id, in db.execute("SELECT id FROM queries WHERE statement = ? ORDER BY id", (statement,))]
+            db.execute("UPDATE queries SET query_duration_ns = 100000000, cpu_time_ns = 20000000, program = 7, mutex_wait_ns = 15000000,"
+                       " other_wait_ns = 5000000, run_delay_ns = 60000000, last_ns = query_start_ns + 100000000 WHERE statement = ?", (statement,))
+            db.execute("INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (7, ?, 0, 0, 0)", (statement,))
+            db.executemany("INSERT INTO plan_nodes (program, node, parent, detail) VALUES (7, ?, ?, ?)",
+                           ((3, 0, "SEARCH orders"), (9, 0, "TRIGGER log_it"), (12, 9, "SCAN log"), (20, 0, "FOREIGN KEY ACTION")))
+            db.executemany("INSERT INTO program_opcodes VALUES (7, ?, ?, 'Next', 0, 0, 0, 0)", ((3, 3), (9, 9), (12, 12), (20, 20)))
+            db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (9, 1, 'OffCPU', 1000000, 1)")
+            # Series, opcode, wait and ms of a run's samples: 16 ms of 20 on the CPU are the trigger's.
+            samples = (1, 3, 0, 2), (1, 9, 0, 6), (1, 12, 0, 10), (1, 20, 0, 2), (9, 0, 7 | 11 << 8, 15), (9, 0, 6 | 1 << 8, 5)
+            for run_id in runs:
+                start, = db.execute("SELECT query_start_ns FROM queries WHERE id = ?", (run_id,)).fetchone()
+                db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, opcode, wait, wait_ns)"
+                               " VALUES (?, ?, ?, 1, 0, ?, 0, 0, ?, ?, ?)",
+                               [(start + 1000 * i, series, run_id, ms, opcode, wait, ms * 10**6 if wait else 0)
+                                for i, (series, opcode, wait, ms) in enumerate(samples)])
+            db.commit()
+        self.assertEqual(notes(), "trigger log_it 80 % of CPU time, foreign key action 10 % of CPU time, mutex of the allocator,"
+                                  " checkpoint 13 % without run queue")
+        for lines, said in (((6, 8), "from app.py:6-8 (load)"), ((6, 6), "from app.py:6 (load)"), ((6, 60), "most from app.py:6 (load)")):
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.execute("DELETE FROM call_stacks")
+                for run_id, line in zip(runs, lines):
+                    db.execute("INSERT OR REPLACE INTO call_stacks VALUES (?, ?, '[]', ?, 'load')", (line, line, "/srv/app.py:%d" % line))
+                    db.execute("UPDATE queries SET call_stack = ? WHERE id = ?", (line, run_id))
+                db.execute("UPDATE processes SET script = '/srv/app.py'")
+                db.commit()
+            self.assertTrue(notes().endswith(", " + said), notes())
+        self.assertRegex(self.output("report", path), r"(?m)^program +app app\.py$")
+
     def test_queries_selected(self):
         ids = self.ids
         self.assertEqual(ids("--like", "orders"), [SLOW, FAST])
@@ -149,11 +193,12 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
         self.assertRegex(report, r"Callers in the program, by CPU time\n.*\n60\.0 % +60\.0 ms +fixture\.c:\d+ +fixture_static\n")
         without_lines = re.sub(r" \(\w+\.c(pp)?:\d+\)", "", re.sub(r"Callers in(.|\n)*?\n\n", "", report))
         self.assertEqual(without_lines, """\
-query  0193a5b2-77c1-7aaa-8000-000000000001
-from   2026-11-18 11:06:40.000000 UTC
-rows   7
-text   SELECT *
-        FROM orders WHERE id = 1
+query    0193a5b2-77c1-7aaa-8000-000000000001
+program  app
+from     2026-11-18 11:06:40.000000 UTC
+rows     7
+text     SELECT *
+          FROM orders WHERE id = 1
 
 Time, as measured and as sampled
 clock                    exact    share   sampled    error  differs  samples

@@ -478,6 +478,26 @@ class Following(Sent):
         self.assertCountEqual(found, [
             (*row[:9], {key: str(value) for key, value in json.loads(row[9]).items()}, *row[10:]) for row in wanted])
 
+    def test_words(self):
+        """To the letter, on terminals of any width and without one."""
+        for columns in (None, 80, 120, 200):
+            with self.subTest(columns=columns):
+                server = self.fake()
+                if os.path.exists(self.path):
+                    os.unlink(self.path)
+                file = self.maker()
+                file.add(100)
+                width = {"COLUMNS": str(columns)} if columns else {}
+                for counts in ("100 trace_log_rows, 2 query_log_rows, 1 modules_rows", "0 trace_log_rows"):
+                    server.seen.clear()
+                    done = push(self.path, server.url, **width)
+                    sent = sum(len(body) for *_, body in server.seen)
+                    self.assertEqual((done.returncode, done.stdout, done.stderr),
+                                     (0, "queryprof: %s; %d bytes in %d requests, 0 of them again\n" % (counts, sent, len(server.seen)), ""))
+                done = push("--dry-run", self.path, server.url, **width)
+                self.assertEqual((done.returncode, done.stdout, done.stderr),
+                                 (0, "%s: 0 samples and 0 queries would be sent to %s\n" % (self.path, server.url), ""))
+
     def test_dry_run(self):
         server, file = self.fake(), self.maker()
         file.add(100)

@@ -124,7 +124,7 @@ class Interpreter(Recording):
         done = self.record(*self.command(PROGRAM))
         self.assertEqual((done.returncode, done.stdout), (0, plain.stdout), self.seen)
         self.expect_sampled(1)
-        self.assertRegex(done.stderr, r"^queryprof: .*app\.trace: \d+ samples?, \d+ runs?, 1 process\. "
+        self.assertRegex(done.stderr, r"^queryprof: .*app\.trace: \d+ samples?, \d+ runs?, 1 process \([^)]*\)\. "
                          r"To read it: queryprof report .*app\.trace\n"
                          # PHP's SQLite3 gives each connection an authorizer.
                          r"(queryprof: plans: 1 of 1 statement has none: the connection has an authorizer \(1\)\n)?$")

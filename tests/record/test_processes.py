@@ -157,7 +157,7 @@ work(SLOW + ' -- later')
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
         self.expect_sampled(2)
-        self.assertRegex(done.stderr, " 1 process\\.", "the report is of the second run")
+        self.assertRegex(done.stderr, " 1 process \\(sqlite3\\)\\.", "the report is of the second run")
 
 
 unittest.main()

@@ -14,7 +14,7 @@ struct address_space;
  * file (sql/trace_file_functions.h). NULL after a complaint. */
 sqlite3 *trace_file_open(const char *path);
 
-/* The same without functions, and without this version's views, which are most of the work: for statements
+/* The same with no function but fileName(), and without this version's views, which are most of the work: for statements
  * that read tables, of a file of this version. */
 sqlite3 *trace_file_open_tables(const char *path);
 

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cmd/file/file_name.h"
 #include "cmd/http/http.h"
 #include "cmd/line/command.h"
 #include "export/clickhouse.h"
@@ -311,7 +312,7 @@ static int check_columns(void)
 {
 	sqlite3 *db = NULL;
 	bool fine = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
-	            database_make_tables(db) == SQLITE_OK &&
+	            database_make_tables(db) == SQLITE_OK && file_name_add(db) == SQLITE_OK &&
 	            sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) == SQLITE_OK;
 	int result = fine ? COMMAND_FINE : complain("a database of no rows: %s", sqlite3_errmsg(db));
 

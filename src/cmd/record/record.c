@@ -306,6 +306,7 @@ static int prepare_recording(struct recording *recording)
 struct summary {
 	sqlite3_int64 samples, queries, processes, runs; /* queries: those that have a row */
 	struct losses losses;
+	char *programs;  /* " (python3 app.py, sqlite3)"; NULL: too many, or not known */
 	char *plans;     /* which statements have none, NULL: not known, or all have one */
 	bool has_stacks; /* of any recording: there are names to look up */
 	bool is_late;    /* and its numbers are not known */
@@ -380,6 +381,8 @@ static bool summarize(const struct recording *recording, struct summary *summary
 		summary->processes = sqlite3_column_int64(row, 2);
 		summary->runs = sqlite3_column_int64(row, 3);
 		summary->has_stacks = sqlite3_column_int(row, 4);
+		if (sqlite3_column_type(row, 5) != SQLITE_NULL)
+			summary->programs = text_format(" (%s)", (const char *)sqlite3_column_text(row, 5));
 		sum_losses(db, recording, summary);
 		if (summary->samples) /* only their statements are to have plans */
 			sum_plans(db, recording, summary);
@@ -460,16 +463,17 @@ static void tell_end(const struct recording *recording, const char *program, int
 	else if (is_empty && !has_lost)
 		has_named = explain_no_sqlite(program, status);
 	else if (found.samples || found.queries)
-		complain("%s: %lld sample%s, %lld run%s, %lld process%s. To read it: queryprof report "
+		complain("%s: %lld sample%s, %lld run%s, %lld process%s%s. To read it: queryprof report "
 		         "%s",
 		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.runs,
 		         found.runs == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
-		         path_as_given);
+		         found.programs ? found.programs : "", path_as_given);
 	else if (!has_lost)
 		has_named = explain_no_query(path_as_given);
 	if (found.plans && !found.is_late)
 		complain("%s", found.plans);
 	free(found.plans);
+	free(found.programs);
 	if (!has_named)
 		explain_refused("not recorded");
 	tell_losses(&found.losses);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fileName(PATH) in SQL: what follows the last slash of a path.
+ */
+#ifndef QUERYPROF_CMD_FILE_FILE_NAME_H
+#define QUERYPROF_CMD_FILE_FILE_NAME_H
+
+#include <sqlite3.h>
+
+/* Gives a connection the function. An SQLite result. */
+int file_name_add(sqlite3 *db);
+
+#endif
