@@ -37,7 +37,7 @@ work()""")
         self.assertEqual((done.returncode, done.stdout), (0, "[0, 1, 2]\n"), self.seen)
         found = self.expect_sampled(5)
         self.assertEqual(len({query[3] for query in found}), 4, found)
-        self.assertRegex(done.stderr, " 4 processes\\.")
+        self.assertRegex(done.stderr, " 4 processes \\(python3[0-9.]*\\)\\.")
 
     def test_forked_before_sqlite(self):
         """A process that has no SQLite yet when it forks."""

@@ -95,10 +95,10 @@ class Shown(Recording):
         done = self.record("sh", "-c", "for i in 1 2; do sqlite3 :memory: 'SELECT 1'; done; sqlite3 :memory: \"$0\"; :", SLOW)
         self.assertEqual(done.returncode, 0, done.stderr)
         closes = self.closes()
-        self.assertIn(" %d runs, 3 processes. " % (3 + closes), done.stderr)
+        self.assertIn(" %d runs, 3 processes (" % (3 + closes), done.stderr)
         # The second recording's are its own.
         done = self.record("sh", "-c", "sqlite3 :memory: \"$0\"; sqlite3 :memory: 'SELECT 1'", SLOW)
-        self.assertIn(" %d runs, 2 processes. " % (2 + self.closes() - closes), done.stderr)
+        self.assertIn(" %d runs, 2 processes (" % (2 + self.closes() - closes), done.stderr)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ struct address_space;
  * file (sql/trace_file_functions.h). NULL after a complaint. */
 sqlite3 *trace_file_open(const char *path);
 
-/* The same with no function but fileName(), and without this version's views, which are most of the work: for statements
- * that read tables, of a file of this version. */
+/* The same with no function but fileName(), and without this version's views, which are most of the work: for
+ * statements that read tables, of a file of this version. */
 sqlite3 *trace_file_open_tables(const char *path);
 
 void trace_file_close(sqlite3 *db);

@@ -47,7 +47,7 @@ static int print_missing(sqlite3 *db)
 				used += terminal_print((const char *)sqlite3_column_text(row, 0),
 				                       (size_t)sqlite3_column_bytes(row, 0), 0, INT_MAX);
 				used += printf(": ");
-				terminal_print_cut(query, strcspn(query, "\n"), terminal_room(used), false);
+				terminal_print_cut(query, strlen(query), terminal_room(used), false);
 				putchar('\n');
 			}
 	if (found > most)

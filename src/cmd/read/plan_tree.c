@@ -347,7 +347,7 @@ static void print_heading(const struct tree *tree, const char *title, bool is_on
 	const int used =
 		printf("%lld run%s, %s: ", (long long)tree->runs, tree->runs == 1 ? "" : "s", tree->seen);
 
-	terminal_print_cut(query, strcspn(query, "\n"), terminal_room(used), false);
+	terminal_print_cut(query, strlen(query), terminal_room(used), false);
 	putchar('\n');
 }
 
