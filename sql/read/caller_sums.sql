@@ -50,7 +50,7 @@ lines AS MATERIALIZED (
 	      FROM (SELECT total(known) AS known FROM temp.selected_parts) WHERE known > 0.5 + (SELECT total(runs) FROM counted)), types
 	GROUP BY 1, 2),
 shown AS MATERIALIZED (
-	SELECT iif(:for_table, replace(caller, rtrim(caller, replace(caller, '/', '')), ''), caller) AS caller, function, runs, runs_error, logged,
+	SELECT iif(:for_table, fileName(caller), caller) AS caller, function, runs, runs_error, logged,
 	       sampled_cpu_ms, sampled_wall_ms, percent, statements, query
 	FROM lines ORDER BY percent DESC, lines.runs DESC, lines.caller, function LIMIT coalesce(CAST(:limit AS INTEGER), 20))
 SELECT * FROM shown
