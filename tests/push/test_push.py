@@ -493,7 +493,7 @@ class Following(Sent):
                     done = push(self.path, server.url, **width)
                     sent = sum(len(body) for *_, body in server.seen)
                     self.assertEqual((done.returncode, done.stdout, done.stderr),
-                                     (0, "queryprof: %s; %d bytes in %d requests, 0 of them again\n" % (counts, sent, len(server.seen)), ""))
+                                     (0, "queryprof: %s; %d bytes in %d requests, 0 of them retries\n" % (counts, sent, len(server.seen)), ""))
                 done = push("--dry-run", self.path, server.url, **width)
                 self.assertEqual((done.returncode, done.stdout, done.stderr),
                                  (0, "%s: 0 samples and 0 queries would be sent to %s\n" % (self.path, server.url), ""))
