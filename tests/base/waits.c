@@ -218,22 +218,31 @@ static void run_a_query(void)
 	qp_query_end(0, NULL);
 }
 
+/* AddressSanitizer's allocator is not for a child of several threads: what another one had locked stays locked. */
+static bool child_ends(void)
+{
+#if !defined(__SANITIZE_ADDRESS__)
+	int status;
+	pid_t child = fork();
+
+	run_a_query();
+	if (!child)
+		exit(0);
+	return waitpid(child, &status, 0) == child && !status;
+#else
+	return true;
+#endif
+}
+
 static void be_host(int clock)
 {
-	int status;
-	pid_t child;
-
 	alarm(120); /* of the kernel's */
 	set_clock(clock);
 	if (qp_init(NULL))
 		_exit(2);
 	run_a_query();
 	qp_flush(1000);
-	child = fork();
-	run_a_query();
-	if (!child)
-		exit(0);
-	if (waitpid(child, &status, 0) != child || status)
+	if (!child_ends())
 		_exit(3);
 	qp_shutdown();
 	/* A clock that jumps may have ended the wait for the flusher, which then is still at its end. */
