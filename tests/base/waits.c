@@ -218,7 +218,8 @@ static void run_a_query(void)
 	qp_query_end(0, NULL);
 }
 
-/* AddressSanitizer's allocator is not for a child of several threads: what another one had locked stays locked. */
+/* AddressSanitizer's allocator is not for a child of several threads: what another one had locked stays
+ * locked. */
 static bool child_ends(void)
 {
 #if !defined(__SANITIZE_ADDRESS__)
