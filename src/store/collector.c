@@ -37,6 +37,9 @@
 #define COUNTERS_INTERVAL_NS (1000 * NS_PER_MS)
 #define COUNTERS_SHARE 50
 
+/* Few records wait so long in the ring: a transaction costs milliseconds, whatever is in it. */
+#define RECORDS_INTERVAL_NS (500 * NS_PER_MS)
+
 /* A process that does nothing for so long needs no connection. */
 #define IDLE_NS (10000 * NS_PER_MS)
 
@@ -52,6 +55,7 @@ struct recorded {
 	struct losses losses;
 	struct refusals refusals; /* that are noted */
 	int64_t counters_at_ns;   /* when statements and open runs are read next */
+	int64_t records_at_ns;    /* when records were stored last */
 	int64_t stored_at_ns;     /* when something was stored last */
 	bool is_ending;
 	struct collection *to; /* during a call */
@@ -326,9 +330,13 @@ enum recorded_load recorded_store(struct recorded *recorded, struct collection *
 	if (!open_ring(recorded))
 		return LOAD_NONE;
 	if (!ring_remains_empty(shared->ring)) {
-		load = shared->head - shared->tail > ring_bytes(shared->ring) / 8 ? LOAD_HIGH : LOAD_SOME;
-		store_committed(recorded);
-		recorded->stored_at_ns = control_now_ns();
+		const uint64_t filled = shared->head - shared->tail, size = ring_bytes(shared->ring);
+
+		load = filled > size / 8 ? LOAD_HIGH : LOAD_SOME;
+		if (filled > size / 16 || control_now_ns() - recorded->records_at_ns >= RECORDS_INTERVAL_NS) {
+			store_committed(recorded);
+			recorded->stored_at_ns = recorded->records_at_ns = control_now_ns();
+		}
 	}
 	store_counters_at_times(recorded);
 	note_losses(recorded);
