@@ -79,6 +79,7 @@ def split(columns):
 class Columns(unittest.TestCase):
     def setUp(self):
         self.file = sqlite3.connect(":memory:")
+        self.file.create_function("fileName", 1, os.path.basename) # the command's
         self.addCleanup(self.file.close)
         self.file.executescript(read("sql", "schema", "store_schema.sql"))
 
