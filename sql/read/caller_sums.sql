@@ -4,9 +4,9 @@
 -- runs: all of them. The caller of a run is known if it was logged, so those that were not are shared out by the samples: a
 -- sample of a run that took a tenth of the period stands for ten such runs. That is CPU time if it
 -- was sampled: the wall time of a run depends on the tick that takes its sample, since the kernel preempts threads there.
--- runs_error: one standard error of that, never below what so few samples leave open; 0 if all runs were logged. A sample
--- makes its run longer, and shorter runs more so: then all samples of a statement together stand for fewer runs than it
--- had, and so much is added. query: of the statement with the most samples.
+-- runs_error: one standard error of that, and never below a quarter of the runs that were not logged: what takes a sample makes
+-- its run longer, shorter ones more so, and how much is not known. 0 if all runs were logged. query: of the statement with the
+-- most samples.
 WITH types AS MATERIALIZED (
 	SELECT coalesce(max(trace_type = 'CPU'), 0) AS has_cpu FROM series),
 sums AS MATERIALIZED (
@@ -28,14 +28,14 @@ parts AS MATERIALIZED (
 	GROUP BY 1, 2, 3),
 shares AS MATERIALIZED (
 	SELECT *, max(weight - logged, 0) AS part, sum(max(weight - logged, 0)) OVER statement AS whole,
-	       sum(weight) OVER statement AS weights, sum(square) OVER statement AS squares, sum(logged) OVER statement AS all_logged
+	       sum(weight) OVER statement AS weights, sum(square) OVER statement AS squares
 	FROM parts WINDOW statement AS (PARTITION BY hash)),
 counted AS MATERIALIZED (
 	SELECT p.*, p.logged + coalesce(rest * share, 0) AS runs,
 	       -- Of the share; and of one of so many equal samples, of which one more was each way.
 	       iif(rest = 0, 0, rest * rest * (max((square + share * share * (squares - 2 * square)) / weights / weights,
 	                                           (share * n + 1) * (n - share * n + 1) / ((n + 2) * (n + 2) * (n + 3)))
-	                                       + pow(share * (1 - share) * (1 - min(weights / (rest + all_logged), (rest + all_logged) / weights)), 2))) AS variance
+	                                       + 1.0 / 16)) AS variance
 	FROM (SELECT *, part / nullif(whole, 0) AS share, weights * weights / nullif(squares, 0) AS n FROM shares) AS p
 	JOIN (SELECT hash, max(coalesce(runs, 0) - coalesce(logged, 0), 0) AS rest FROM temp.selected_statements) USING (hash)),
 lines AS MATERIALIZED (

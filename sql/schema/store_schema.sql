@@ -1430,9 +1430,9 @@ ORDER BY l.hash, coalesce(c.first_ns, l.first_ns);
 
 -- Statements by where the application called them, see call_stacks; caller '': not known. The caller of a run is known if
 -- it was logged. runs: of all of the statement's runs, in which those that were not logged are shared out by the samples: a
--- sample of a run that took a tenth of the period (of CPU time, where it was sampled) stands for ten such runs. runs_error: one standard error of that, never
--- below what so few samples leave open, and larger if the samples stand for more or fewer runs than there were, as a sample
--- makes its run longer; 0 if all runs were logged. Both are NULL where that is not known: without samples
+-- sample of a run that took a tenth of the period (of CPU time, where it was sampled) stands for ten such runs. runs_error: one standard error of that, and
+-- never below a quarter of the runs that were not logged: what takes a sample makes its run longer, shorter ones more so, and
+-- how much is not known. 0 if all runs were logged. Both are NULL where that is not known: without samples
 -- of runs that are short, or of a file that has counted no runs. cpu_ms and wall_ms are what the samples add up to.
 CREATE VIEW statement_callers AS
 WITH
@@ -1478,7 +1478,7 @@ SELECT
 	CAST(round(iif(rest = 0, 0, rest * sqrt(
 		max((square + share * share * (squares - 2 * square)) / weights / weights,
 		    (share * n + 1) * (n - share * n + 1) / ((n + 2) * (n + 2) * (n + 3)))
-		+ pow(share * (1 - share) * (1 - min(weights / (rest + all_logged), (rest + all_logged) / weights)), 2)))) AS INTEGER) AS runs_error,
+		+ 1.0 / 16))) AS INTEGER) AS runs_error,
 	CAST(samples AS INTEGER) AS samples,
 	CAST(round(cpu / 1e6, 3) AS REAL) AS cpu_ms,
 	CAST(round(wall / 1e6, 3) AS REAL) AS wall_ms
