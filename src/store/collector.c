@@ -37,9 +37,6 @@
 #define COUNTERS_INTERVAL_NS (1000 * NS_PER_MS)
 #define COUNTERS_SHARE 50
 
-/* Few records wait so long in the ring: a transaction costs milliseconds, whatever is in it. */
-#define RECORDS_INTERVAL_NS (500 * NS_PER_MS)
-
 /* A process that does nothing for so long needs no connection. */
 #define IDLE_NS (10000 * NS_PER_MS)
 
@@ -333,7 +330,7 @@ enum recorded_load recorded_store(struct recorded *recorded, struct collection *
 		const uint64_t filled = shared->head - shared->tail, size = ring_bytes(shared->ring);
 
 		load = filled > size / 8 ? LOAD_HIGH : LOAD_SOME;
-		if (filled > size / 16 || control_now_ns() - recorded->records_at_ns >= RECORDS_INTERVAL_NS) {
+		if (filled > size / 16 || control_now_ns() - recorded->records_at_ns >= to->interval_ns) {
 			store_committed(recorded);
 			recorded->stored_at_ns = recorded->records_at_ns = control_now_ns();
 		}

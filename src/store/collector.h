@@ -23,6 +23,8 @@
 /* The trace file, and its new content. */
 struct collection {
 	struct written_file file;
+	int64_t interval_ns; /* how long records may wait in a ring that has space; 0: no longer than to the
+	                        next look */
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* records that a process was writing when it ended */
 	struct losses losses;      /* that the file does not have */

@@ -33,6 +33,9 @@ static const uint64_t pauses[] = {
 	[LOAD_HIGH] = 5000000,
 };
 
+/* Few records wait so long in the ring: a transaction costs milliseconds, whatever is in it. */
+#define STORE_NS 500000000
+
 /* While processes run that have no SQLite yet. */
 #define IDLE_NS 1000000000ull
 
@@ -262,6 +265,7 @@ void rings_watch(const char *path, int64_t max_bytes)
 {
 	rings.collection.file.path = (char *)path;
 	rings.collection.file.max_bytes = max_bytes;
+	rings.collection.interval_ns = STORE_NS;
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	file_limit_raise();
 	rings.has_thread = rings.is_open && rings.end >= 0 && shared_ring_guard() &&
