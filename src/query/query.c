@@ -109,6 +109,7 @@ HOT_PATH void query_start(struct query_run *run, struct thread *thread)
 	run->labels = labels_entered;
 	run->threads = 0;
 	run->row_times.is_on = false;
+	run->row_times.square = 0;
 	run->row_times.from = ROWS_LEARNED_FROM;
 	run->start_monotonic_ns = run->left_ns = now;
 	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
@@ -245,11 +246,10 @@ void query_leave_learning(struct query_run *run, struct thread *thread)
 		rows->from = ROWS_ALL;
 		return;
 	}
-	rows_learn(rows, run->rows, (double)program_ns, (double)(run->execution_ns - before_ns));
-	if (run->rows + 1 < ROWS_EXACT)
+	if (!rows_learn(rows, run->rows, (double)(run->left_ns - run->start_monotonic_ns), (double)program_ns,
+	                (double)(run->execution_ns - before_ns)))
 		return;
 	rows_start(rows, random_next(thread), run->execution_ns, run->cpu_ns);
-	rows->is_measured = true;
 	switch_flag_set();
 	fast_clock_ns(&thread->clock);
 	start_part(run, thread);

@@ -12,6 +12,7 @@
 
 #define ERROR_MOST 0.01
 #define DISTURBED_MOST 4 /* rows of which one is */
+#define LEARNED_PART 4   /* rows of which one is learned from, while all are measured */
 
 /* --- what a reading takes --------------------------------------------------------------------- */
 
@@ -78,30 +79,62 @@ static void add_measured(struct row_times *rows, double program_ns, double insid
 	}
 }
 
-void rows_learn(struct row_times *rows, uint64_t count, double program_ns, double inside_ns)
+/* The largest N that keeps the error small, as a number of halves. The run is twice as long when it is chosen
+ * again. So the error is at most half of the allowed one at that moment, and never exceeds it in between. */
+static uint8_t choose_halves(const struct row_times *rows, uint64_t count, double duration_ns)
+{
+	double program = variance(rows, ROWS_PROGRAM), inside = variance(rows, ROWS_INSIDE);
+	double room = ERROR_MOST * duration_ns,
+	       of_all = (double)count * (program < inside ? program : inside);
+	uint8_t halves = 0;
+
+	room = room * room - rows->square;
+	while (2u << halves <= ROWS_MOST && (double)((2u << halves) - 1) * of_all <= room)
+		halves++;
+	return 1u << halves < ROWS_LEAST ? 0 : halves;
+}
+
+/* All rows are measured, and learned from again when the number of rows has doubled. */
+static void measure_all(struct row_times *rows, uint64_t count)
+{
+	rows->is_on = false;
+	rows->from = 2 * count;
+	rows->planned_at = rows->from + rows->from / LEARNED_PART;
+}
+
+bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, double program_ns,
+                double inside_ns)
 {
 	if (count == ROWS_LEARNED_FROM) {
+		rows->planned_at = 2 * ROWS_EXACT;
 		rows->count = 0;
 		rows->reading_ns = reading_ns();
 		memset(rows->sum, 0, sizeof(rows->sum));
 		memset(rows->squares, 0, sizeof(rows->squares));
 	}
 	add_measured(rows, program_ns, inside_ns);
+	if (count + 1 < rows->planned_at)
+		return false;
+	if (choose_halves(rows, count + 1, duration_ns))
+		return true;
+	measure_all(rows, count + 1);
+	return false;
 }
 
 void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, uint64_t cpu_ns)
 {
 	rows->is_on = true;
-	rows->is_measured = false;
+	rows->is_measured = true;
 	rows->halves = 0;
 	rows->unmeasured = 0;
 	rows->random = random | 1;
-	rows->planned_at = 2 * ROWS_EXACT;
+	rows->tried_from = rows->planned_at;
+	rows->planned_at += ROWS_TRIED;
 	rows->has_program = variance(rows, ROWS_PROGRAM) < variance(rows, ROWS_INSIDE);
 	rows->disturbed = 0;
 	rows->exact_ns = execution_ns;
 	rows->exact_cpu_ns = cpu_ns;
-	rows->inside_ns = rows->off_ns = rows->square = rows->program_ns = 0;
+	rows->inside_ns = rows->off_ns = rows->program_ns = 0;
 }
 
 /* Assumes that each row is like those measured before it. */
@@ -164,27 +197,20 @@ void rows_pass(struct row_times *rows, const struct rows_passed *passed)
 
 void rows_plan(struct row_times *rows, uint64_t count, double duration_ns)
 {
-	double program = variance(rows, ROWS_PROGRAM), inside = variance(rows, ROWS_INSIDE), room;
-
 	if (count < rows->planned_at)
 		return;
-	if (rows->disturbed * DISTURBED_MOST > count - rows->planned_at / 2) {
+	if (rows->disturbed * DISTURBED_MOST > count - rows->tried_from) {
 		rows->is_on = false;
-		rows->from = ROWS_ALL_AGAIN;
+		rows->from = ROWS_ALL;
 		return;
 	}
 	rows->disturbed = 0;
+	rows->tried_from = count;
 	rows->planned_at = 2 * count;
-	rows->has_program = program < inside;
-	/* The run is then twice as long. So the error is at most half of the allowed one at that
-	 * moment, and never exceeds it in between. */
-	room = ERROR_MOST * duration_ns;
-	room = room * room - rows->square;
-	rows->halves = 0;
-	while (2u << rows->halves <= ROWS_MOST &&
-	       (double)((2u << rows->halves) - 1) * (double)count * (rows->has_program ? program : inside) <=
-	               room)
-		rows->halves++;
+	rows->has_program = variance(rows, ROWS_PROGRAM) < variance(rows, ROWS_INSIDE);
+	rows->halves = choose_halves(rows, count, duration_ns);
+	if (!rows->halves)
+		measure_all(rows, count);
 }
 
 /* --- sums ------------------------------------------------------------------------------------- */
@@ -206,5 +232,5 @@ uint64_t rows_cpu_ns(const struct row_times *rows)
 
 uint64_t rows_error_ns(const struct row_times *rows)
 {
-	return rows->is_on || rows->from == ROWS_ALL_AGAIN ? at_least_none(__builtin_sqrt(rows->square)) : 0;
+	return at_least_none(__builtin_sqrt(rows->square));
 }

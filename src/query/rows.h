@@ -8,8 +8,10 @@
  * row is measured with a probability of 1/N, both the program's part before it and SQLite's part, and
  * represents N rows. The part that varies less, usually the program's, is estimated, and the other
  * one is the rest. So the sum is unbiased for any distribution of rows. N is a power of two, at most
- * ROWS_MOST. It is 1 at first and is chosen again each time that the number of rows has doubled, such
- * that the standard error stays below 1 % of the run's time.
+ * ROWS_MOST. It is chosen again each time that the number of rows has doubled, such that the standard
+ * error stays below 1 % of the run's time. A measured row among others costs twice as much as one of a
+ * run of which all are measured. So below ROWS_LEAST all rows are measured, exactly, until the number
+ * of rows has doubled again.
  *
  * Long events must neither be missed nor represent others, such as a sleep between two rows. A thread
  * that sleeps, or has a signal, loses its flag (base/switch_flag.h). Then the call that begins or
@@ -30,13 +32,14 @@
 
 #define ROWS_EXACT 64
 #define ROWS_LEARNED_FROM 32 /* the first rows of a run are slow: caches are cold */
+#define ROWS_LEAST 4         /* smaller N would save nothing */
 #define ROWS_MOST 64
+#define ROWS_TRIED 64 /* with N = 1, to see whether other statements run between the rows */
 
 enum rows_part { ROWS_PROGRAM, ROWS_INSIDE, ROWS_PARTS };
 
-/* All rows are measured; again. */
+/* All rows are measured. */
 #define ROWS_ALL UINT64_MAX
-#define ROWS_ALL_AGAIN (UINT64_MAX - 1)
 
 struct row_times {
 	uint64_t from;       /* the number of rows from which on query_leave_row() has more to do; or these */
@@ -45,14 +48,15 @@ struct row_times {
 	bool has_program;    /* the program's part is estimated, and SQLite's is the rest */
 	uint8_t halves;      /* N is 2 to the power of this */
 	uint32_t unmeasured; /* rows since the newest reading */
+	double square;       /* of the standard error; 0 when the run begins */
 	uint64_t random;
 	/* From here on they are set when the learning begins. */
-	uint64_t planned_at;             /* the number of rows at which N is chosen again */
-	uint64_t disturbed;              /* readings since it was chosen that had to be made */
+	uint64_t planned_at;             /* the number of rows at which N is chosen (again) */
+	uint64_t tried_from;             /* the number of rows at which it was chosen, */
+	uint64_t disturbed;              /* readings since then that had to be made */
 	uint64_t exact_ns, exact_cpu_ns; /* of the rows that were all measured */
 	double inside_ns, off_ns;        /* of the others: SQLite's part, and its part that was not CPU
 	                                  * time */
-	double square;                   /* of the standard error */
 	double program_ns;               /* of the measured row: the program's part */
 	double reading_ns;               /* what a reading adds to each part of a measured row */
 	/* Of measured rows. */
@@ -80,18 +84,20 @@ struct rows_passed {
 	bool is_likely;      /* if it is long, that is most likely this part */
 };
 
-/* A measured row, while all are: `count` is its number, from ROWS_LEARNED_FROM on. */
-void rows_learn(struct row_times *rows, uint64_t count, double program_ns, double inside_ns);
+/* Row number `count` of the run (from ROWS_LEARNED_FROM on), measured as all are. `duration_ns`: the run's
+ * until now. Returns whether rows may pass unmeasured from the next one on: then call rows_start(). */
+bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, double program_ns,
+                double inside_ns);
 
-/* Rows may pass unmeasured from now on. `random` chooses them. */
+/* `random` chooses which rows are measured. The times are the sums of the rows until now. */
 void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, uint64_t cpu_ns);
 
 /* A reading was made. */
 void rows_pass(struct row_times *rows, const struct rows_passed *passed);
 
-/* After a measured row, if it is time: chooses N, after `count` rows in `duration_ns`. If other
- * statements run between the rows, estimating saves nothing: then all rows are measured, and it is
- * off. */
+/* After a measured row, if it is time: chooses N, after `count` rows in `duration_ns`. It is off if N would
+ * be small, and for the rest of the run if other statements run between the rows, where estimating saves
+ * nothing. */
 void rows_plan(struct row_times *rows, uint64_t count, double duration_ns);
 
 /* SQLite's part and what of it was CPU time, of all rows so far; and the standard error of both. */
