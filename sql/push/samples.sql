@@ -1,11 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The samples of the batches after :since up to :until, in the columns of export/samples.sql, followed by the columns
+-- The samples of the batches after :since up to :until, followed by the columns
 -- that identify a profile: the type, its unit and the process. Ordered by type, by process if :by_process is 1, and
 -- by time.
-SELECT s.timestamp_ns, s.weight, r.period_ns, s.size + s.weight * r.period_ns AS value, s.stack, s.truncated,
-       coalesce(q.id, 0) AS run, r.thread, s.labels, NULL AS program, NULL AS node,
-       coalesce((SELECT name FROM wait_causes WHERE cause = s.wait & 255)
-                || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = s.wait >> 8), ''), '') AS wait, s.context, s.span,
+SELECT s.timestamp_ns, s.weight, r.period_ns, s.size, s.stack, s.truncated, coalesce(q.id, 0) AS run, r.thread,
+       s.labels, s.wait, s.context, s.span,
        r.trace_type, r.unit, coalesce(t.process, 0) * :by_process AS process
 FROM batch_samples AS b
 CROSS JOIN samples AS s ON s.timestamp_ns = b.timestamp_ns

@@ -17,13 +17,12 @@
 #include <unistd.h>
 
 #include "cmd/file/label_history.h"
-#include "cmd/file/run_sql.h"
+#include "cmd/file/selected_samples.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
 #include "cmd/file/trace_file.h"
 #include "export/formats.h"
 #include "export/resource.h"
-#include "sql_export_samples.h"
 #include "store/store.h"
 #include "wire/sample_type.h"
 
@@ -90,6 +89,12 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
+/* Samples that the format takes: those of the type, and others if it has_times. */
+struct type {
+	const char *trace_type; /* NULL: not known yet */
+	bool is_wanted, is_shown;
+};
+
 struct export
 {
 	const struct export_format *format;
@@ -97,14 +102,14 @@ struct export
 	void *writer;
 	struct export_reader reader;
 	struct shown_type type;
-	int64_t count;          /* samples */
-	bool has_shown;         /* a sample of the type */
-	const char *trace_type; /* of the sample before */
+	int64_t count; /* samples */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *samples;
+	struct selected_samples *samples;
+	VECTOR(struct type) types;   /* by number */
+	bool has_samples, has_shown; /* of those that the format takes, of the type */
 };
 
 static int complain_of_memory(void)
@@ -114,37 +119,94 @@ static int complain_of_memory(void)
 
 /* --- reading --------------------------------------------------------------------- */
 
-/* Most samples have the type of the one before. NULL: no memory. */
-static const char *find_trace_type(struct export *export, const char *text)
+static bool is_shown(const struct export *export, const char *trace_type)
 {
-	text = text ? text : "";
-	if (!export->trace_type || strcmp(export->trace_type, text) != 0)
-		export->trace_type = names_keep(export->reader.names, text);
-	return export->trace_type;
+	const bool is_time = strcmp(trace_type, "CPU") == 0 || strcmp(trace_type, "OffCPU") == 0;
+
+	return strcmp(trace_type, export->type.name) == 0 ||
+	       (is_time && strcmp(export->type.name, SHOWN_TYPE_WALL) == 0);
 }
 
-/* From the first row, which has been read, to the last. False after a complaint. */
-static bool add_samples(struct export *export)
+static bool has_times(const struct export *export)
 {
-	sqlite3_stmt *row = export->samples;
-	struct export_sample sample;
-	int code;
+	return export->format->has_times && strcmp(export->type.unit, UNIT_NS) == 0;
+}
 
-	do {
-		if (!export_reader_sample(&export->reader, row, export->type.unit, &sample))
-			return false;
-		sample.trace_type = find_trace_type(export, (const char *)sqlite3_column_text(row, 14));
-		sample.is_other = sqlite3_column_int(row, 15);
-		export->has_shown |= !sample.is_other;
-		if (!sample.trace_type || !export->format->add(export->writer, &sample)) {
-			complain_of_memory();
-			return false;
-		}
-		progress_count(++export->count, "samples");
-	} while ((code = sqlite3_step(row)) == SQLITE_ROW);
-	if (code != SQLITE_DONE)
-		complain("%s: %s", export->path, sqlite3_errmsg(export->db));
-	return code == SQLITE_DONE;
+/* What is to be done with the samples of a type of the file. NULL: no memory. */
+static const struct type *find_type(struct export *export, uint32_t number)
+{
+	struct type *type = vector_at(&export->types, number);
+	const char *name = selected_samples_type(export->samples, number);
+
+	if (!type || type->trace_type)
+		return type;
+	type->is_shown = is_shown(export, name);
+	type->is_wanted = type->is_shown ||
+	                  (has_times(export) && (strcmp(name, "CPU") == 0 || strcmp(name, "OffCPU") == 0 ||
+	                                         strcmp(name, "Real") == 0));
+	type->trace_type = names_keep(export->reader.names, name);
+	return type->trace_type ? type : NULL;
+}
+
+/* False after a complaint. */
+static bool add_sample(struct export *export, const struct selected_sample *selected)
+{
+	const struct type *type = find_type(export, selected->series->type);
+	const struct reader_sample read = {
+		.time_ns = selected->time_ns,
+		.weight = selected->weight,
+		.period_ns = selected->series->period_ns,
+		.size = selected->size,
+		.stack = selected->stack,
+		.run = selected->run->id,
+		.thread = selected->series->thread,
+		.labels = selected->labels,
+		.program = with_plan ? selected->run->program : 0,
+		.node = with_plan && selected->node > 0 ? selected->node : 0,
+		.wait = selected->wait,
+		.context = selected->context,
+		.span = selected->span,
+		.is_truncated = selected->is_truncated,
+	};
+	struct export_sample sample;
+
+	if (!type) {
+		complain_of_memory();
+		return false;
+	}
+	if (!type->is_wanted)
+		return true;
+	if (!export_reader_sample(&export->reader, &read, export->type.unit, &sample))
+		return false;
+	sample.trace_type = type->trace_type;
+	sample.is_other = !type->is_shown;
+	export->has_samples = true;
+	export->has_shown |= type->is_shown;
+	progress_count(++export->count, "samples");
+	if (export->format->add(export->writer, &sample))
+		return true;
+	complain_of_memory();
+	return false;
+}
+
+#define SAMPLES_AT_ONCE 128
+
+/* A command_result. */
+static int add_samples(struct export *export)
+{
+	const unsigned columns = SELECTED_STACK | SELECTED_LABELS | SELECTED_WAIT | SELECTED_TRUNCATED |
+	                         SELECTED_CONTEXT | (with_plan ? SELECTED_NODE : 0) |
+	                         (export->format->has_links ? SELECTED_SPAN : 0);
+	struct selected_sample samples[SAMPLES_AT_ONCE];
+	size_t count = 0;
+	int code = selected_samples_begin(export->samples, columns);
+
+	while (!code && !(code = selected_samples_read(export->samples, samples, SAMPLES_AT_ONCE, &count)) &&
+	       count)
+		for (size_t i = 0; i < count; i++)
+			if (!add_sample(export, &samples[i]))
+				return COMMAND_FAILED;
+	return code ? complain("%s: %s", export->path, sqlite3_errmsg(export->db)) : COMMAND_FINE;
 }
 
 static int complain_of_none(const struct export *export)
@@ -178,38 +240,21 @@ static int complete_info(struct export *export)
 	return export->info.executable ? COMMAND_FINE : complain_of_memory();
 }
 
-static bool has_times(const struct export *export)
-{
-	return export->format->has_times && strcmp(export->type.unit, UNIT_NS) == 0;
-}
-
 static int add_open_file(struct export *export)
 {
-	const struct sql_parameter parameters[] = { { ":trace_type", export->type.name },
-		                                    { ":with_plan", with_plan },
-		                                    { ":with_times", has_times(export) ? "" : NULL },
-		                                    { ":with_links", export->format->has_links ? "" : NULL },
-		                                    { NULL, NULL } };
-	sqlite3 *db = export->db;
-
 	export->info.is_timed = export->type.is_timed;
+	export->has_samples = export->has_shown = false;
+	export->types.count = 0;
 	if (complete_info(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
-	if (sqlite3_prepare_v2(db, sql_export_samples, -1, &export->samples, NULL) != SQLITE_OK)
-		return complain("%s: %s", export->path, sqlite3_errmsg(db));
-	run_sql_bind(export->samples, parameters);
-	switch (sqlite3_step(export->samples)) {
-	case SQLITE_ROW:
-		export->has_shown = false;
-		if (!add_samples(export))
-			return COMMAND_FAILED;
-		return export->has_shown ? COMMAND_FINE : complain_of_none(export);
-	case SQLITE_DONE:
-		if (export->format->add_span) /* they may be there without samples */
-			return COMMAND_FINE;
-		return complain_of_none(export);
-	default: return complain("%s: %s", export->path, sqlite3_errmsg(db));
-	}
+	if (!(export->samples = selected_samples_create(export->db)))
+		return complain_of_memory();
+	if (add_samples(export) != COMMAND_FINE)
+		return COMMAND_FAILED;
+	/* Spans may be there without samples. */
+	return export->has_shown || (!export->has_samples && export->format->add_span)
+	               ? COMMAND_FINE
+	               : complain_of_none(export);
 }
 
 /* A command_result. */
@@ -232,7 +277,7 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 		result = complete_info(export);
 	if (result == COMMAND_FINE && export->format->add_span)
 		result = export_spans(export->db, path, export->format, export->writer);
-	sqlite3_finalize(export->samples);
+	selected_samples_free(export->samples);
 	export_reader_detach(&export->reader);
 	export->samples = NULL;
 	trace_file_close(export->db);
@@ -301,6 +346,7 @@ static int export_files(const struct export_format *format, const char *path)
 	if (result == COMMAND_FINE)
 		result = write_file(&export, path);
 	export_reader_free(&export.reader);
+	vector_free(&export.types);
 	return result;
 }
 

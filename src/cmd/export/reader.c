@@ -282,16 +282,17 @@ static const char *find_foreign_link(struct export_reader *reader, int64_t conte
 	return code == SQLITE_ROW || code == SQLITE_DONE ? kept : NULL;
 }
 
-static struct export_labels *read_labels(struct export_reader *reader, int64_t query, int64_t thread,
-                                         int64_t set, int64_t context, const char *link)
+static struct export_labels *read_labels(struct export_reader *reader, const struct reader_sample *read,
+                                         const char *link)
 {
-	const struct reader_query *of_query = find_query(reader, query);
-	const struct reader_thread *of_thread = of_query ? find_thread(reader, thread) : NULL;
-	const struct reader_sets *sets = of_thread ? find_sets(reader, of_query->comment, set) : NULL;
+	const struct reader_query *of_query = find_query(reader, read->run);
+	const struct reader_thread *of_thread = of_query ? find_thread(reader, read->thread) : NULL;
+	const struct reader_sets *sets =
+		of_thread ? find_sets(reader, of_query->comment, read->labels) : NULL;
 
 	/* The span of the file is the innermost, and goes to the same collector. */
 	if (sets && !link[0])
-		link = find_foreign_link(reader, context, sets->link);
+		link = find_foreign_link(reader, read->context, sets->link);
 	if (!sets || !link)
 		return NULL;
 	struct export_labels *labels = malloc(sizeof(*labels));
@@ -322,12 +323,11 @@ static struct export_labels *read_labels(struct export_reader *reader, int64_t q
 }
 
 /* NULL after a complaint. */
-static const struct export_labels *find_labels(struct export_reader *reader, int64_t query, int64_t thread,
-                                               int64_t set, int64_t context, int64_t span)
+static const struct export_labels *find_labels(struct export_reader *reader, const struct reader_sample *read)
 {
-	const char *link = find_link(reader, span);
-	uint64_t words[] = { reader->side,  (uint64_t)query,   (uint64_t)thread,
-		             (uint64_t)set, (uint64_t)context, (uintptr_t)link };
+	const char *link = find_link(reader, read->span);
+	uint64_t words[] = { reader->side,           (uint64_t)read->run,     (uint64_t)read->thread,
+		             (uint64_t)read->labels, (uint64_t)read->context, (uintptr_t)link };
 
 	if (!link)
 		return NULL;
@@ -336,7 +336,7 @@ static const struct export_labels *find_labels(struct export_reader *reader, int
 
 	if (!labels)
 		complain_of_memory();
-	else if (!*labels && (*labels = read_labels(reader, query, thread, set, context, link)))
+	else if (!*labels && (*labels = read_labels(reader, read, link)))
 		(*labels)->number = (uint32_t)(labels - reader->labels.items);
 	return labels ? *labels : NULL;
 }
@@ -477,51 +477,50 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 
 /* No writer has to look out for sums that overflow: the largest, of all samples, is
  * formed here. False after a complaint. */
-static bool check_numbers(struct export_reader *reader, sqlite3_stmt *row, const char *unit,
-                          const struct export_sample *sample)
+static bool check_numbers(struct export_reader *reader, const struct reader_sample *read, const char *unit,
+                          struct export_sample *sample)
 {
-	/* A product that is too large is no integer. */
-	if (sample->weight >= 0 && sample->period_ns >= 0 && sample->value >= 0 &&
-	    sqlite3_column_type(row, 3) == SQLITE_INTEGER &&
+	int64_t time;
+
+	if (read->weight >= 0 && read->period_ns >= 0 &&
+	    !__builtin_mul_overflow(read->weight, read->period_ns, &time) &&
+	    !__builtin_add_overflow(time, read->size, &sample->value) && sample->value >= 0 &&
 	    !__builtin_add_overflow(reader->weight, sample->weight, &reader->weight) &&
 	    !__builtin_add_overflow(reader->value, sample->value, &reader->value))
 		return true;
-	complain("%s: weight %lld, period %lld ns, value %s %s: no sample can have these numbers",
-	         reader->path, (long long)sample->weight, (long long)sample->period_ns, column_text(row, 3),
-	         unit);
+	complain("%s: weight %lld, period %lld ns, value %.15g %s: no sample can have these numbers",
+	         reader->path, (long long)read->weight, (long long)read->period_ns,
+	         (double)read->size + (double)read->weight * (double)read->period_ns, unit);
 	return false;
 }
 
-bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const char *unit,
+bool export_reader_sample(struct export_reader *reader, const struct reader_sample *read, const char *unit,
                           struct export_sample *sample)
 {
 	*sample = (struct export_sample){
-		.time_ns = sqlite3_column_int64(row, 0),
-		.weight = sqlite3_column_int64(row, 1),
-		.period_ns = sqlite3_column_int64(row, 2),
-		.value = sqlite3_column_int64(row, 3),
-		.labels = find_labels(reader, sqlite3_column_int64(row, 6), sqlite3_column_int64(row, 7),
-		                      sqlite3_column_int64(row, 8), sqlite3_column_int64(row, 12),
-		                      sqlite3_column_int64(row, 13)),
+		.time_ns = read->time_ns,
+		.weight = read->weight,
+		.period_ns = read->period_ns,
+		.labels = find_labels(reader, read),
 	};
-	if (!sample->labels || !check_numbers(reader, row, unit, sample))
+	if (!sample->labels || !check_numbers(reader, read, unit, sample))
 		return false;
 	const struct plan_path *path, *call;
-	int code = plan_paths_find(&reader->paths, reader->names, reader->side, sqlite3_column_int64(row, 9),
-	                           sqlite3_column_int64(row, 10), &path);
+	int code = plan_paths_find(&reader->paths, reader->names, reader->side, read->program, read->node,
+	                           &path);
 	if (code == SQLITE_OK)
 		code = plan_paths_find(&reader->calls, reader->names, reader->side, 0,
 		                       reader->host != HOST_AS_SAMPLED ? sample->labels->call_stack : 0,
 		                       &call);
-	const char *leaf = find_leaf(reader, sqlite3_column_int64(row, 11));
+	const char *leaf = find_leaf(reader, read->wait);
 	if (code != SQLITE_OK) {
 		complain("%s: %s", reader->path, sqlite3_errstr(code));
 		return false;
 	}
 	if (!leaf)
 		return false;
-	sample->stack = find_stack(reader, sqlite3_column_int64(row, 4), sqlite3_column_int(row, 5),
-	                           sample->labels->root, call, path, leaf);
+	sample->stack =
+		find_stack(reader, read->stack, read->is_truncated, sample->labels->root, call, path, leaf);
 	if (!sample->stack)
 		return false;
 	names_use(reader->names, sample->stack);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of samples, made into what the writers of src/export take. Stacks and labels, which
+ * Samples of a trace file, made into what the writers of src/export take. Stacks and labels, which
  * samples name by number, are read once each, and stay until the reader is freed.
  */
 #ifndef QUERYPROF_CMD_EXPORT_READER_H
@@ -28,6 +28,14 @@ struct reader_thread {
 
 struct reader_sets {
 	const char *labels, *root, *link;
+};
+
+/* A sample as the file has it, with the numbers of rows. run: 0, none. node: of the program's plan, 0: none
+ * is wanted or known. */
+struct reader_sample {
+	int64_t time_ns, weight, period_ns, size, stack, run, thread, labels, program, node, wait, context,
+		span;
+	bool is_truncated;
 };
 
 struct export_reader {
@@ -66,8 +74,8 @@ void export_reader_free(struct export_reader *reader);
 int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *path, uint32_t side);
 void export_reader_detach(struct export_reader *reader);
 
-/* The sample of a row with the columns of sql/export/samples.sql. False after a complaint. */
-bool export_reader_sample(struct export_reader *reader, sqlite3_stmt *row, const char *unit,
+/* `unit`: of the values, for complaints. False after a complaint. */
+bool export_reader_sample(struct export_reader *reader, const struct reader_sample *read, const char *unit,
                           struct export_sample *sample);
 
 #endif

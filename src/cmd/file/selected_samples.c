@@ -262,13 +262,16 @@ static int64_t find_node(const struct selected_samples *samples, const struct se
 /* The columns that are not needed are not read. */
 static int prepare_samples(struct selected_samples *samples, unsigned columns)
 {
-	char *sql = sqlite3_mprintf("SELECT timestamp_ns, series, query, weight, size, %s, %s, %s, %s, %s"
-	                            " FROM samples WHERE timestamp_ns BETWEEN ? AND ?",
-	                            columns & (SELECTED_STACK | SELECTED_CHECKPOINT) ? "stack" : "0",
-	                            columns & SELECTED_LABELS || samples->labels.count ? "labels" : "0",
-	                            columns & SELECTED_NODE ? "opcode" : "0",
-	                            columns & (SELECTED_WAIT | SELECTED_CHECKPOINT) ? "wait" : "0",
-	                            columns & SELECTED_WAIT_NS ? "wait_ns" : "0");
+	char *sql = sqlite3_mprintf(
+		"SELECT timestamp_ns, series, query, weight, size, %s, %s, %s, %s, %s, %s, %s, %s"
+		" FROM samples WHERE timestamp_ns BETWEEN ? AND ?",
+		columns & (SELECTED_STACK | SELECTED_CHECKPOINT) ? "stack" : "0",
+		columns & SELECTED_LABELS || samples->labels.count ? "labels" : "0",
+		columns & SELECTED_NODE ? "opcode" : "0",
+		columns & (SELECTED_WAIT | SELECTED_CHECKPOINT) ? "wait" : "0",
+		columns & SELECTED_WAIT_NS ? "wait_ns" : "0",
+		columns & SELECTED_TRUNCATED ? "truncated" : "0",
+		columns & SELECTED_CONTEXT ? "context" : "0", columns & SELECTED_SPAN ? "span" : "0");
 	int code = sql ? sqlite3_prepare_v2(samples->db, sql, -1, &samples->sample, NULL) : SQLITE_NOMEM;
 
 	sqlite3_free(sql);
@@ -361,6 +364,9 @@ static int read_sample(struct selected_samples *samples, struct selected_sample 
 		.opcode = sqlite3_column_int64(row, 7),
 		.wait = sqlite3_column_int64(row, 8),
 		.wait_ns = sqlite3_column_int64(row, 9),
+		.is_truncated = sqlite3_column_int(row, 10),
+		.context = sqlite3_column_int64(row, 11),
+		.span = sqlite3_column_int64(row, 12),
 		.run = run,
 		.series = &samples->series.items[at],
 	};

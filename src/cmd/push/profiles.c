@@ -227,6 +227,9 @@ static int end_all(struct reading *reading, bool is_whole)
 	return fine ? COMMAND_FINE : complain_of_memory();
 }
 
+/* Of push/samples.sql: the columns that identify a profile. */
+enum { TYPE = 12, UNIT, PROCESS };
+
 /* --- profiles --------------------------------------------------------------------- */
 
 static const struct export_format *format(void)
@@ -304,15 +307,15 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 {
 	struct stream *stream = &reading->stream;
 	const struct export_labels *labels = sample->labels;
-	const char *type = names_keep(reading->reader.names, column_text(row, 14)),
-		   *unit = names_keep(reading->reader.names, column_text(row, 15));
+	const char *type = names_keep(reading->reader.names, column_text(row, TYPE)),
+		   *unit = names_keep(reading->reader.names, column_text(row, UNIT));
 	int fd = memfd_create("queryprof", MFD_CLOEXEC);
 
 	*stream = (struct stream){
 		.is_open = true,
-		.type = strdup(column_text(row, 14)),
-		.unit = strdup(column_text(row, 15)),
-		.process = sqlite3_column_int64(row, 16),
+		.type = strdup(column_text(row, TYPE)),
+		.unit = strdup(column_text(row, UNIT)),
+		.process = sqlite3_column_int64(row, PROCESS),
 		.slice = slice_of(sample->time_ns),
 		.out = fd >= 0 ? fdopen(fd, "w+b") : NULL,
 	};
@@ -337,9 +340,9 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 
 static bool is_of_stream(const struct stream *stream, sqlite3_stmt *row, const struct export_sample *sample)
 {
-	return stream->is_open && strcmp(stream->type, column_text(row, 14)) == 0 &&
-	       strcmp(stream->unit, column_text(row, 15)) == 0 &&
-	       stream->process == sqlite3_column_int64(row, 16) &&
+	return stream->is_open && strcmp(stream->type, column_text(row, TYPE)) == 0 &&
+	       strcmp(stream->unit, column_text(row, UNIT)) == 0 &&
+	       stream->process == sqlite3_column_int64(row, PROCESS) &&
 	       stream->slice == slice_of(sample->time_ns) &&
 	       (!format()->size || format()->size(stream->writer) < BODY_BYTES);
 }
@@ -347,10 +350,24 @@ static bool is_of_stream(const struct stream *stream, sqlite3_stmt *row, const s
 /* A command_result. */
 static int add_row(struct reading *reading, sqlite3_stmt *row)
 {
+	const struct reader_sample read = {
+		.time_ns = sqlite3_column_int64(row, 0),
+		.weight = sqlite3_column_int64(row, 1),
+		.period_ns = sqlite3_column_int64(row, 2),
+		.size = sqlite3_column_int64(row, 3),
+		.stack = sqlite3_column_int64(row, 4),
+		.is_truncated = sqlite3_column_int(row, 5),
+		.run = sqlite3_column_int64(row, 6),
+		.thread = sqlite3_column_int64(row, 7),
+		.labels = sqlite3_column_int64(row, 8),
+		.wait = sqlite3_column_int64(row, 9),
+		.context = sqlite3_column_int64(row, 10),
+		.span = sqlite3_column_int64(row, 11),
+	};
 	struct export_sample sample;
 	int result = COMMAND_FINE;
 
-	if (!export_reader_sample(&reading->reader, row, column_text(row, 15), &sample))
+	if (!export_reader_sample(&reading->reader, &read, column_text(row, UNIT), &sample))
 		return COMMAND_FAILED;
 	if (!is_of_stream(&reading->stream, row, &sample)) {
 		result = end_stream(reading, true);
