@@ -32,11 +32,27 @@ static char *put_character(char *to, const char **text, size_t left, const char 
 	return to;
 }
 
+/* How many characters come that are written as they are, whoever asks: most of most texts. */
+static size_t count_plain(const char *text, const char *end)
+{
+	const char *at = text;
+
+	while (at < end && *at >= ' ' && *at <= '~' && *at != '"' && *at != '\\' && *at != '<')
+		at++;
+	return (size_t)(at - text);
+}
+
 static void write_characters(FILE *out, const char *text, size_t size, const char *slashed, const char *also)
 {
 	char character[8];
 
 	for (const char *end = text + size; text < end;) {
+		const size_t plain = *also && *also != '<' ? 0 : count_plain(text, end);
+
+		fwrite_unlocked(text, 1, plain, out);
+		text += plain;
+		if (text == end)
+			break;
 		const char *behind = put_character(character, &text, (size_t)(end - text), slashed, also);
 
 		fwrite_unlocked(character, 1, (size_t)(behind - character), out);

@@ -43,6 +43,12 @@ struct program {
 	int64_t value;
 };
 
+/* What samples under the same labels have in common, with numbers. */
+struct labelled {
+	const struct export_labels *part; /* stands for all that are the same here; NULL: not known yet */
+	uint32_t query, set, program;
+};
+
 /* From the first sample to the last, since 1970. */
 struct side {
 	bool has_samples;
@@ -67,8 +73,10 @@ struct writer {
 	struct index set_index, part_index;
 	VECTOR(const char *) sets;                  /* of labels */
 	VECTOR(const struct export_labels *) parts; /* of each query those under one set: the first */
+	VECTOR(struct labelled) labelled;           /* by the labels' number */
 	/* While it writes. */
 	struct functions functions;
+	VECTOR(uint32_t) leaves; /* by the stack's number: its leaf's node, from 1; 0: not known yet */
 	struct index node_index;
 	VECTOR(struct node) nodes;
 };
@@ -82,47 +90,65 @@ static struct hash query_key(const struct export_labels *labels)
 	return hash_words(words, 3);
 }
 
-static struct hash set_key(const struct export_labels *labels)
+/* Threads of a query are one part. False: no memory. */
+static bool find_part(struct writer *writer, const struct export_labels *labels, struct labelled *of)
 {
-	return hash_words(&(uint64_t){ (uintptr_t)labels->labels }, 1);
-}
+	const uint64_t set_words[] = { (uintptr_t)labels->labels };
+	const char **set = index_item(&writer->set_index, hash_words(set_words, 1), &writer->sets);
 
-/* The one that stands for all that are the same here: threads of a query are one. NULL: no
- * memory. */
-static const struct export_labels *find_part(struct writer *writer, const struct export_labels *labels)
-{
-	const char **set = index_item(&writer->set_index, set_key(labels), &writer->sets);
-	uint64_t words[] = { index_find(&writer->query_index, query_key(labels)),
-		             index_find(&writer->set_index, set_key(labels)) };
-	const struct export_labels **part =
-		set ? index_item(&writer->part_index, hash_words(words, 2), &writer->parts) : NULL;
-
-	if (!part)
-		return NULL;
+	if (!set)
+		return false;
 	*set = labels->labels;
+	of->set = (uint32_t)(set - writer->sets.items);
+	const uint64_t words[] = { of->query, of->set };
+	const struct export_labels **part =
+		index_item(&writer->part_index, hash_words(words, 2), &writer->parts);
+	if (!part)
+		return false;
 	if (!*part)
 		*part = labels;
-	return *part;
+	of->part = *part;
+	return true;
 }
 
 /* For the page's title. False: no memory. */
-static bool add_title(struct writer *writer, const struct export_sample *sample)
+static bool find_program(struct writer *writer, const struct export_labels *labels, struct labelled *of)
 {
-	const struct export_labels *labels = sample->labels;
-	struct side *side = &writer->sides[labels->side];
-	int64_t value = sample->is_other ? 0 : sample->value;
 	const char *path = labels->script[0] ? labels->script : labels->program;
 	uint64_t words[] = { labels->side, (uintptr_t)path };
 	struct program *program = index_item(&writer->program_index, hash_words(words, 2), &writer->programs);
 
-	if (!side->has_samples || sample->time_ns < side->first_ns)
-		side->first_ns = sample->time_ns;
-	if (!side->has_samples || sample->time_ns > side->last_ns)
-		side->last_ns = sample->time_ns;
+	if (!program)
+		return false;
+	program->path = path;
+	program->side = labels->side;
+	of->program = (uint32_t)(program - writer->programs.items);
+	return true;
+}
+
+/* NULL: no memory. */
+static const struct labelled *find_labelled(struct writer *writer, const struct export_labels *labels)
+{
+	struct labelled *of = vector_at(&writer->labelled, labels->number);
+
+	if (!of || of->part)
+		return of;
+	struct query *query = index_item(&writer->query_index, query_key(labels), &writer->queries);
+	if (!query)
+		return NULL;
+	if (!query->labels)
+		query->labels = labels;
+	of->query = (uint32_t)(query - writer->queries.items);
+	return find_program(writer, labels, of) && find_part(writer, labels, of) ? of : NULL;
+}
+
+static void add_time(struct side *side, int64_t time_ns)
+{
+	if (!side->has_samples || time_ns < side->first_ns)
+		side->first_ns = time_ns;
+	if (!side->has_samples || time_ns > side->last_ns)
+		side->last_ns = time_ns;
 	side->has_samples = true;
-	if (program)
-		*program = (struct program){ path, labels->side, program->value + value };
-	return program;
 }
 
 /* NULL: no memory. There are few. */
@@ -140,22 +166,23 @@ static struct sums *find_sums(struct writer *writer, const char *trace_type)
 static bool add_flamegraph(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
-	struct query *query = index_item(&writer->query_index, query_key(sample->labels), &writer->queries);
+	const struct labelled *of = find_labelled(writer, sample->labels);
 	struct export_sample bare = *sample;
 	struct sums *sums = find_sums(writer, sample->trace_type);
 
 	/* The order is that of the type that is shown at first. */
 	bare.value = sample->is_other ? 0 : sample->value;
 	uint32_t statement = groups_add(&writer->statements, &bare);
-	if (!query || !sums || statement == GROUPS_NO_MEMORY)
+	if (!of || !sums || statement == GROUPS_NO_MEMORY)
 		return false;
-	if (!query->labels)
-		query->labels = sample->labels;
+	struct query *query = &writer->queries.items[of->query];
 	query->statement = statement;
 	query->value += bare.value;
+	writer->programs.items[of->program].value += bare.value;
+	add_time(&writer->sides[sample->labels->side], sample->time_ns);
 	bare.value = sample->value;
-	bare.labels = find_part(writer, sample->labels);
-	return bare.labels && sums_add(sums, &bare) && add_title(writer, sample);
+	bare.labels = of->part;
+	return sums_add(sums, &bare);
 }
 
 /* --- the tree -------------------------------------------------------------------- */
@@ -175,7 +202,7 @@ static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t funct
 }
 
 /* The node of the stack's leaf. */
-static uint32_t find_leaf(struct writer *writer, const struct export_stack *stack)
+static uint32_t make_leaf(struct writer *writer, const struct export_stack *stack)
 {
 	uint32_t node = NODE_ROOT;
 
@@ -190,6 +217,15 @@ static uint32_t find_leaf(struct writer *writer, const struct export_stack *stac
 	return node;
 }
 
+static uint32_t find_leaf(struct writer *writer, const struct export_stack *stack)
+{
+	uint32_t *leaf = vector_at(&writer->leaves, stack->number);
+
+	if (leaf && !*leaf)
+		*leaf = make_leaf(writer, stack) + 1; /* NODE_ROOT is 0: it is found anew */
+	return leaf ? *leaf - 1 : NODE_NO_MEMORY;
+}
+
 /* The page's number of the node: -1 for the root. */
 static int64_t page_node(uint32_t node)
 {
@@ -201,12 +237,12 @@ static int64_t page_node(uint32_t node)
 static bool write_sum(struct writer *writer, const struct sum *sum)
 {
 	uint32_t node = find_leaf(writer, sum->stack);
+	const struct labelled *of = &writer->labelled.items[sum->labels->number];
 
 	if (node == NODE_NO_MEMORY)
 		return false;
 	fprintf(writer->out, "%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%" PRId64 ",%" PRId64, page_node(node),
-	        index_find(&writer->query_index, query_key(sum->labels)),
-	        index_find(&writer->set_index, set_key(sum->labels)), sum->samples, sum->value);
+	        of->query, of->set, sum->samples, sum->value);
 	return true;
 }
 
@@ -394,6 +430,8 @@ static bool end_flamegraph(void *ended, bool complete)
 	vector_free(&writer->queries);
 	vector_free(&writer->sets);
 	vector_free(&writer->parts);
+	vector_free(&writer->labelled);
+	vector_free(&writer->leaves);
 	vector_free(&writer->nodes);
 	vector_free(&writer->programs);
 	return fine;

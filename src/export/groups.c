@@ -41,16 +41,26 @@ static struct hash key_of(const struct export_labels *labels)
 	return hash_words(words, 2);
 }
 
-uint32_t groups_add(struct groups *groups, const struct export_sample *sample)
+/* From 1; 0: no memory. */
+static uint32_t find_group(struct groups *groups, const struct export_labels *labels)
 {
-	struct group *group = index_item(&groups->index, key_of(sample->labels), &groups->list);
+	struct group *group = index_item(&groups->index, key_of(labels), &groups->list);
 
 	if (group && !group->name)
-		group->name = make_name(sample->labels);
-	if (!group || !group->name)
+		group->name = make_name(labels);
+	return group && group->name ? (uint32_t)(group - groups->list.items) + 1 : 0;
+}
+
+uint32_t groups_add(struct groups *groups, const struct export_sample *sample)
+{
+	uint32_t *number = vector_at(&groups->of_labels, sample->labels->number);
+
+	if (number && !*number)
+		*number = find_group(groups, sample->labels);
+	if (!number || !*number)
 		return GROUPS_NO_MEMORY;
-	group->value += sample->value;
-	return (uint32_t)(group - groups->list.items);
+	groups->list.items[*number - 1].value += sample->value;
+	return *number - 1;
 }
 
 static int compare_numbers(const void *left, const void *right, void *list)
@@ -81,5 +91,6 @@ void groups_free(struct groups *groups)
 	for (size_t i = 0; i < groups->list.count; i++)
 		free(groups->list.items[i].name);
 	vector_free(&groups->list);
+	vector_free(&groups->of_labels);
 	index_free(&groups->index);
 }

@@ -18,7 +18,8 @@ struct group {
 /* Start with a zeroed struct. */
 struct groups {
 	struct index index;
-	VECTOR(struct group) list; /* by number */
+	VECTOR(struct group) list;  /* by number */
+	VECTOR(uint32_t) of_labels; /* by their numbers: the group's, from 1; 0: not known yet */
 };
 
 #define GROUPS_NO_MEMORY INDEX_NONE

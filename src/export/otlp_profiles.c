@@ -12,6 +12,7 @@
 
 #include "base/index.h"
 #include "base/interner.h"
+#include "base/tally.h"
 #include "base/text.h"
 #include "base/vector.h"
 #include "export/export.h"
@@ -38,8 +39,13 @@ struct events {
 	const struct export_labels *labels; /* NULL: there are none yet */
 	uint32_t attributes;                /* the place of what is written of them */
 	int32_t stack;
-	VECTOR(int64_t) values;
-	VECTOR(uint64_t) times;
+	size_t count, end; /* of its events, once they are in order: their end in `values` and `times` */
+};
+
+struct event {
+	uint32_t events; /* the place in `list` */
+	int64_t value;
+	uint64_t time;
 };
 
 /* By the number of the export's; 0: not written. */
@@ -49,8 +55,11 @@ struct numbers {
 
 struct writer {
 	EXPORT_WRITER;
-	struct index index;
+	struct tally rows; /* by the numbers of stack and labels; as `list` */
 	VECTOR(struct events) list;
+	VECTOR(struct event) events; /* in the order of time */
+	int64_t *values;             /* those of each item of `list` together, in the order of time */
+	uint64_t *times;
 	struct index label_index;
 	VECTOR(struct attributes) attribute_list;
 	struct index process_index;
@@ -363,9 +372,11 @@ static void begin_events(struct writer *writer, struct events *events, const str
 static bool add_sample(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
-	const uint64_t words[] = { sample->stack->number, sample->labels->number };
-	struct events *events = index_item(&writer->index, hash_words(words, 2), &writer->list);
+	const int64_t key = (int64_t)sample->labels->number << 32 | sample->stack->number;
 
+	writer->rows.keys = writer->rows.width = 1;
+	const size_t row = tally_row(&writer->rows, &key);
+	struct events *events = row == TALLY_NONE ? NULL : vector_at(&writer->list, row);
 	if (!events)
 		return false;
 	if (!writer->dictionary.count)
@@ -380,8 +391,9 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	if (writer->period_ns != sample->period_ns)
 		writer->period_ns = 0; /* values are right without one */
 	writer->samples_size += EVENT_BYTES;
-	return !writer->failed && vector_push(&events->values, sample->value) &&
-	       vector_push(&events->times, (uint64_t)sample->time_ns);
+	events->count++;
+	return !writer->failed && vector_push(&writer->events, (struct event){ (uint32_t)row, sample->value,
+	                                                                       (uint64_t)sample->time_ns });
 }
 
 static size_t size_of(const void *of)
@@ -393,6 +405,30 @@ static size_t size_of(const void *of)
 
 /* --- profiles ---------------------------------------------------------------------- */
 
+static void order_events(struct writer *writer)
+{
+	const size_t count = writer->events.count;
+	size_t end = 0;
+
+	writer->values = calloc(count + 1, sizeof(*writer->values));
+	writer->times = calloc(count + 1, sizeof(*writer->times));
+	if (!writer->values || !writer->times) {
+		writer->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < writer->list.count; i++) {
+		writer->list.items[i].end = end;
+		end += writer->list.items[i].count;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct event *event = &writer->events.items[i];
+		const size_t at = writer->list.items[event->events].end++;
+
+		writer->values[at] = event->value;
+		writer->times[at] = event->time;
+	}
+}
+
 static void fill_sample(const struct writer *writer, Otlp__Sample *sample, const struct events *events)
 {
 	struct attributes *attributes = &writer->attribute_list.items[events->attributes];
@@ -402,10 +438,9 @@ static void fill_sample(const struct writer *writer, Otlp__Sample *sample, const
 	sample->attribute_indices = attributes->numbers;
 	sample->link_index = attributes->link;
 	sample->stack_index = events->stack;
-	sample->n_values = events->values.count;
-	sample->values = events->values.items;
-	sample->n_timestamps_unix_nano = events->times.count;
-	sample->timestamps_unix_nano = events->times.items;
+	sample->n_values = sample->n_timestamps_unix_nano = events->count;
+	sample->values = writer->values + events->end - events->count;
+	sample->timestamps_unix_nano = writer->times + events->end - events->count;
 }
 
 /* The types' names in the semantic conventions. */
@@ -552,18 +587,18 @@ static bool end_profiles(void *ended, bool complete)
 	if (complete) {
 		if (!writer->dictionary.count)
 			write_zeros(writer);
+		order_events(writer);
 		for (size_t i = 0; i < writer->processes.count && !writer->failed; i++)
 			write_resource(writer, &writer->processes.items[i]);
 		if (!writer->failed)
 			end_dictionary(writer);
 	}
-	for (size_t i = 0; i < writer->list.count; i++) {
-		vector_free(&writer->list.items[i].values);
-		vector_free(&writer->list.items[i].times);
-	}
 	for (size_t i = 0; i < writer->processes.count; i++)
 		vector_free(&writer->processes.items[i].list);
 	vector_free(&writer->list);
+	vector_free(&writer->events);
+	free(writer->values);
+	free(writer->times);
 	vector_free(&writer->processes);
 	vector_free(&writer->attribute_list);
 	vector_free(&writer->dictionary);
@@ -571,7 +606,7 @@ static bool end_profiles(void *ended, bool complete)
 	vector_free(&writer->mappings.list);
 	vector_free(&writer->stacks.list);
 	interner_free(&writer->strings);
-	index_free(&writer->index);
+	tally_free(&writer->rows);
 	index_free(&writer->label_index);
 	index_free(&writer->process_index);
 	index_free(&writer->functions);

@@ -41,6 +41,7 @@ struct writer {
 	bool has_spans;
 	int64_t process, thread; /* of the span before, as they are in the file */
 	VECTOR(int64_t) ends;    /* of the spans that the next one may be inside of */
+	VECTOR(char *) stacks;   /* as they are written, by number; NULL: not yet */
 };
 
 static void begin_file(const struct writer *writer)
@@ -208,18 +209,25 @@ static bool add_span(void *to, const struct export_span *span)
 	return vector_push(&writer->ends, span->end_ns);
 }
 
-/* Leaf first, as one text. */
-static void write_stack(FILE *out, const struct export_stack *stack)
+/* Leaf first, as one text. NULL: no memory. */
+static char *make_stack(const struct export_stack *stack)
 {
-	char *text = NULL;
+	char *text = NULL, *made = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
 
 	for (size_t i = 0; to && i < stack->count; i++)
 		for (size_t j = 0; j < stack->frames[i]->line_count; j++)
 			fprintf(to, "%s%s", i || j ? " < " : "", stack->frames[i]->lines[j].function);
-	export_write_text(out, to && fclose(to) == 0 ? text : "");
+	if (to && fclose(to) == 0 && (to = open_memstream(&made, &size))) {
+		export_write_text(to, text);
+		if (fclose(to)) {
+			free(made);
+			made = NULL;
+		}
+	}
 	free(text);
+	return made;
 }
 
 static bool add_sample(void *to, const struct export_sample *sample)
@@ -230,9 +238,10 @@ static bool add_sample(void *to, const struct export_sample *sample)
 		                         labels->program, labels->host };
 	const struct track *track = find_track(writer, &process);
 	const struct export_stack *stack = sample->stack;
+	char **text = vector_at(&writer->stacks, stack->number);
 	FILE *out;
 
-	if (!track)
+	if (!track || !text || (!*text && !(*text = make_stack(stack))))
 		return false;
 	out = begin_event(writer);
 
@@ -245,7 +254,7 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	fprintf(out, ",\"args\":{\"value\":%" PRId64 ",\"unit\":", sample->value);
 	export_write_text(out, writer->info->unit);
 	fputs(",\"stack\":", out);
-	write_stack(out, stack);
+	fputs(*text, out);
 	write_member(out, "query_id", labels->query_id, ",");
 	fputs("}}", out);
 	return true;
@@ -255,6 +264,9 @@ static bool end_perfetto(void *ended, bool complete)
 {
 	struct writer *writer = ended;
 
+	for (size_t i = 0; i < writer->stacks.count; i++)
+		free(writer->stacks.items[i]);
+	vector_free(&writer->stacks);
 	vector_free(&writer->ends);
 	vector_free(&writer->tracks);
 	index_free(&writer->processes);

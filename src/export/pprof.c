@@ -32,6 +32,11 @@ struct module_state {
 	bool has_lines;
 };
 
+/* A part of packed samples: fields of a message that others follow. */
+struct part {
+	size_t start, size; /* in `parts`; size 0: it is not there yet, or has no bytes */
+};
+
 struct writer {
 	EXPORT_WRITER;
 	struct sums sums;
@@ -40,7 +45,9 @@ struct writer {
 	/* While it writes. */
 	gzFile file;
 	bool failed;
-	VECTOR(char) piece; /* a packed message */
+	VECTOR(uint8_t) piece; /* a packed message */
+	VECTOR(uint8_t) parts;
+	VECTOR(struct part) stacks, labels; /* by number: locations, labels */
 	struct interner strings;
 	struct index functions;
 	VECTOR(bool) frames_written;         /* by number */
@@ -71,6 +78,13 @@ static void fail(struct writer *writer)
 	writer->failed = true;
 }
 
+/* The first bytes of `piece`. gzwrite takes an unsigned, and 0 bytes for a failure. */
+static void write_bytes(struct writer *writer, size_t size)
+{
+	if (size && (size > INT32_MAX || gzwrite(writer->file, writer->piece.items, (unsigned)size) <= 0))
+		fail(writer);
+}
+
 static void write_piece(struct writer *writer, const Pprof__Profile *piece)
 {
 	size_t size = pprof__profile__get_packed_size(piece);
@@ -81,10 +95,8 @@ static void write_piece(struct writer *writer, const Pprof__Profile *piece)
 		fail(writer);
 		return;
 	}
-	pprof__profile__pack(piece, (uint8_t *)writer->piece.items);
-	/* gzwrite takes an unsigned, and 0 bytes for a failure. */
-	if (size && (size > INT32_MAX || gzwrite(writer->file, writer->piece.items, (unsigned)size) <= 0))
-		fail(writer);
+	pprof__profile__pack(piece, writer->piece.items);
+	write_bytes(writer, size);
 }
 
 static int64_t string_number(struct writer *writer, const char *text)
@@ -271,38 +283,98 @@ static void fill_series(struct writer *writer, struct sample_labels *labels, con
 	}
 }
 
-static void write_sample(struct writer *writer, const struct sum *sum)
+/* Fields of a message may follow each other in any number of pieces, so what samples share is packed once.
+ */
+static void pack_part(struct writer *writer, struct part *part, const Pprof__Sample *sample)
 {
-	struct label_pairs own = { .items = { 0 } };
-	struct sample_labels labels = { .count = 0 };
-	Pprof__Sample sample = PPROF__SAMPLE__INIT, *samples[] = { &sample };
-	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	int64_t values[] = { sum->samples, sum->value };
-	uint64_t *ids = calloc(sum->stack->count + 1, sizeof(*ids));
+	const size_t size = pprof__sample__get_packed_size(sample), start = writer->parts.count;
+
+	if (!vector_reserve(&writer->parts, start + size)) {
+		fail(writer);
+		return;
+	}
+	pprof__sample__pack(sample, writer->parts.items + start);
+	writer->parts.count += size;
+	*part = (struct part){ start, size };
+}
+
+static void pack_stack(struct writer *writer, const struct export_stack *stack, struct part *part)
+{
+	Pprof__Sample sample = PPROF__SAMPLE__INIT;
+	uint64_t *ids = calloc(stack->count + 1, sizeof(*ids));
 
 	if (!ids) {
 		fail(writer);
 		return;
 	}
-	for (size_t i = 0; i < sum->stack->count; i++)
-		ids[i] = write_location(writer, sum->stack->frames[i]);
-	if (!label_pairs_add_set(&own, sum->labels->labels))
+	for (size_t i = 0; i < stack->count; i++)
+		ids[i] = write_location(writer, stack->frames[i]);
+	sample.n_location_id = stack->count;
+	sample.location_id = ids;
+	pack_part(writer, part, &sample);
+	free(ids);
+}
+
+static void pack_labels(struct writer *writer, const struct export_labels *of, struct part *part)
+{
+	Pprof__Sample sample = PPROF__SAMPLE__INIT;
+	struct label_pairs own = { .items = { 0 } };
+	struct sample_labels labels = { .count = 0 };
+
+	if (!label_pairs_add_set(&own, of->labels))
 		fail(writer);
 	if (writer->info->series)
-		fill_series(writer, &labels, sum->labels, &own);
+		fill_series(writer, &labels, of, &own);
 	else
-		fill_labels(writer, &labels, sum->labels, &own);
+		fill_labels(writer, &labels, of, &own);
 	label_pairs_free(&own);
-	sample.n_location_id = sum->stack->count;
-	sample.location_id = ids;
-	sample.n_value = 2;
-	sample.value = values;
 	sample.n_label = labels.count;
 	sample.label = labels.pointers;
-	piece.n_sample = 1;
-	piece.sample = samples;
-	write_piece(writer, &piece);
-	free(ids);
+	pack_part(writer, part, &sample);
+}
+
+#define SAMPLE_TAG (2 << 3 | 2) /* Profile.sample */
+#define NUMBERS_MAX 64          /* a tag, a size, and two numbers: bytes at most */
+
+static uint8_t *put_size(uint8_t *to, size_t size)
+{
+	for (; size >= 0x80; size >>= 7)
+		*to++ = (uint8_t)size | 0x80;
+	*to++ = (uint8_t)size;
+	return to;
+}
+
+static void write_sample(struct writer *writer, const struct sum *sum)
+{
+	struct part *stack = vector_at(&writer->stacks, sum->stack->number),
+		    *labels = vector_at(&writer->labels, sum->labels->number);
+	Pprof__Sample sample = PPROF__SAMPLE__INIT;
+	int64_t values[] = { sum->samples, sum->value };
+	uint8_t numbers[NUMBERS_MAX];
+
+	if (!stack || !labels) {
+		fail(writer);
+		return;
+	}
+	if (!stack->size)
+		pack_stack(writer, sum->stack, stack);
+	if (!labels->size)
+		pack_labels(writer, sum->labels, labels);
+	sample.n_value = 2;
+	sample.value = values;
+	const size_t size = pprof__sample__pack(&sample, numbers);
+	if (writer->failed ||
+	    !vector_reserve(&writer->piece, stack->size + size + labels->size + NUMBERS_MAX)) {
+		fail(writer);
+		return;
+	}
+	uint8_t *to = writer->piece.items;
+	*to++ = SAMPLE_TAG;
+	to = put_size(to, stack->size + size + labels->size);
+	to = mempcpy(to, writer->parts.items + stack->start, stack->size);
+	to = mempcpy(to, numbers, size);
+	to = mempcpy(to, writer->parts.items + labels->start, labels->size);
+	write_bytes(writer, (size_t)(to - writer->piece.items));
 }
 
 static void write_mapping(struct writer *writer, const struct module_state *state)
@@ -424,6 +496,9 @@ static bool end_pprof(void *ended, bool complete)
 	interner_free(&writer->strings);
 	index_free(&writer->functions);
 	vector_free(&writer->piece);
+	vector_free(&writer->parts);
+	vector_free(&writer->stacks);
+	vector_free(&writer->labels);
 	vector_free(&writer->frames_written);
 	vector_free(&writer->modules);
 	return fine;

@@ -32,6 +32,7 @@ struct writer {
 	struct groups groups;
 	VECTOR(struct profile) profiles; /* by the group's number */
 	struct functions functions;
+	VECTOR(char *) stacks; /* as they are written, by number; NULL: not yet */
 };
 
 static bool add_speedscope(void *to, const struct export_sample *sample)
@@ -50,20 +51,38 @@ static bool add_speedscope(void *to, const struct export_sample *sample)
 	return vector_push(&profile->pieces, (struct piece){ sample->stack, sample->value });
 }
 
-/* The functions' numbers, root first. */
-static bool write_stack(struct writer *writer, const struct export_stack *stack)
+/* The functions' numbers, root first. NULL: no memory. */
+static char *make_stack(struct writer *writer, const struct export_stack *stack)
 {
 	const char *between = "";
+	bool fine = true;
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
 
-	fputc('[', writer->out);
+	if (!to)
+		return NULL;
+	fputc('[', to);
 	for (size_t i = stack->count; i-- > 0;)
 		for (size_t j = stack->frames[i]->line_count; j-- > 0; between = ",") {
 			uint32_t number = functions_add(&writer->functions, stack->frames[i], j);
-			if (number == FUNCTIONS_NO_MEMORY)
-				return false;
-			fprintf(writer->out, "%s%" PRIu32, between, number);
+			fine &= number != FUNCTIONS_NO_MEMORY;
+			fprintf(to, "%s%" PRIu32, between, number);
 		}
-	fputc(']', writer->out);
+	fputc(']', to);
+	if (fclose(to) == 0 && fine)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static bool write_stack(struct writer *writer, const struct export_stack *stack)
+{
+	char **text = vector_at(&writer->stacks, stack->number);
+
+	if (!text || (!*text && !(*text = make_stack(writer, stack))))
+		return false;
+	fputs(*text, writer->out);
 	return true;
 }
 
@@ -142,6 +161,9 @@ static bool end_speedscope(void *ended, bool complete)
 	for (size_t i = 0; i < writer->profiles.count; i++)
 		vector_free(&writer->profiles.items[i].pieces);
 	vector_free(&writer->profiles);
+	for (size_t i = 0; i < writer->stacks.count; i++)
+		free(writer->stacks.items[i]);
+	vector_free(&writer->stacks);
 	groups_free(&writer->groups);
 	functions_free(&writer->functions);
 	return fine;

@@ -3,9 +3,11 @@
 
 bool sums_add(struct sums *sums, const struct export_sample *sample)
 {
-	const uint64_t words[] = { sample->stack->number, sample->labels->number };
-	struct sum *sum = index_item(&sums->index, hash_words(words, 2), &sums->list);
+	const int64_t key = (int64_t)sample->labels->number << 32 | sample->stack->number;
 
+	sums->rows.keys = sums->rows.width = 1;
+	const size_t row = tally_row(&sums->rows, &key);
+	struct sum *sum = row == TALLY_NONE ? NULL : vector_at(&sums->list, row);
 	if (!sum)
 		return false;
 	sum->stack = sample->stack;
@@ -19,5 +21,5 @@ bool sums_add(struct sums *sums, const struct export_sample *sample)
 void sums_free(struct sums *sums)
 {
 	vector_free(&sums->list);
-	index_free(&sums->index);
+	tally_free(&sums->rows);
 }

@@ -5,7 +5,7 @@
 #ifndef QUERYPROF_EXPORT_SUMS_H
 #define QUERYPROF_EXPORT_SUMS_H
 
-#include "base/index.h"
+#include "base/tally.h"
 #include "base/vector.h"
 #include "export/export.h"
 
@@ -17,7 +17,7 @@ struct sum {
 
 /* Start with a zeroed struct. */
 struct sums {
-	struct index index;
+	struct tally rows;       /* by the numbers of stack and labels; as `list` */
 	VECTOR(struct sum) list; /* in the order in which they first came */
 };
 
