@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The frames of a row of call_stacks, :node, as the frames of stacks show them: the newest first.
-SELECT function || ' (' || fileName(file) || iif(line > 0, ':' || line, '') || ')'
+-- The frames of a row of call_stacks, :node, as the frames of stacks show them: the newest first. One without a file stands
+-- for others.
+SELECT function || iif(file = '', '', ' (' || fileName(file) || iif(line > 0, ':' || line, '') || ')')
 FROM (SELECT key, coalesce(json_extract(value, '$[0]'), '') AS file, coalesce(json_extract(value, '$[1]'), 0) AS line,
              coalesce(json_extract(value, '$[2]'), '') AS function
       FROM json_each((SELECT frames FROM call_stacks WHERE id = :node)))

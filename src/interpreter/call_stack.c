@@ -10,7 +10,8 @@
 
 #define EAGER_LOOKS 16
 
-static const struct language *const languages[] = { &language_python, &language_perl, &language_php };
+static const struct language *const languages[] = { &language_python, &language_perl, &language_php,
+	                                            &language_ruby };
 #define LANGUAGES (sizeof(languages) / sizeof(languages[0]))
 
 /* The state of each language. */

@@ -23,6 +23,9 @@ struct call_stack {
 	char *bytes; /* CALL_STACK_BYTES, of which are written: */
 	size_t size;
 	unsigned frames;
+	uint16_t at[CALL_FRAMES_MAX]; /* where each frame begins */
+	bool has_application;         /* one of them belongs to no library */
+	bool is_cut;                  /* frames of libraries were left out */
 };
 
 struct language {
@@ -43,6 +46,7 @@ struct language {
 extern const struct language language_python;
 extern const struct language language_perl;
 extern const struct language language_php;
+extern const struct language language_ruby;
 
 /* The address of an exported symbol of the object; 0: it exports none of that name and type (STT_…). */
 uintptr_t language_symbol(const struct dl_phdr_info *info, const char *name, unsigned type);
@@ -55,7 +59,9 @@ bool language_tries(uint32_t *calls);
 void language_put_frames(struct call_stack *stack, uintptr_t newest, uint32_t back,
                          bool (*put)(struct call_stack *stack, uintptr_t frame));
 
-/* Puts a frame. Texts without terminators are cut after a whole character. False: the stack is full. */
+/* Puts a frame. Texts without terminators are cut after a whole character. False: the stack is full. If only
+ * frames of libraries fill it, it is not full yet: the oldest of them give way to the application's newest
+ * frame, and a frame without a file marks the gap. */
 bool language_put_frame(struct call_stack *stack, uint32_t line, const char *file, size_t file_size,
                         const char *function, size_t function_size);
 

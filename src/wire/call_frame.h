@@ -16,6 +16,9 @@
 #define CALL_FILE_BYTES 512   /* longer texts are cut */
 #define CALL_FUNCTION_BYTES 160
 
+/* The function of a frame that stands for frames of libraries that were left out. */
+#define CALL_FRAMES_LEFT_OUT "..."
+
 struct call_frame {
 	uint32_t line; /* 0: not known */
 	uint16_t file_size;

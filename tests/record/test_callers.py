@@ -169,6 +169,28 @@ for i in range(5):
         done = subprocess.run([QUERYPROF, "queries", self.trace], capture_output=True, text=True, timeout=300, check=True)
         self.assertIn("from app.py:%d (orders)" % line, done.stdout.splitlines()[1])
 
+    def test_deep_library(self):
+        """More frames of a library than a stack has: the oldest of them are left out, and not the application's."""
+        packages = os.path.join(self.folder, "site-packages")
+        os.mkdir(packages)
+        self.file("site-packages/orm.py", "def query(n, db, text):\n    return query(n - 1, db, text) if n else db.execute(text).fetchall()\n")
+        told, seen = self.run_python(PYTHON, '''
+sys.path.insert(0, %r)
+import orm
+def orders():
+    return orm.query(50, db, slow("deep orm", db))
+def other():
+    orm.query(31, db, slow("just too deep", db))
+orders()
+other()
+''' % packages)
+        for name in "deep orm", "just too deep":
+            query = [packages + "/orm.py", 2, "query"]
+            self.assertEqual(seen[name], [query] * 30 + [["", 0, "..."], told[name][0]], name)
+        stacks = subprocess.run([QUERYPROF, "export", self.trace, "-o", "-", "--format", "collapsed"], capture_output=True, text=True,
+                                timeout=300, check=True).stdout
+        self.assertRegex(stacks, r"(?m)^orders \(app\.py:\d+\);\.\.\.;query \(orm\.py:2\);")
+
     def test_runs_of_callers(self):
         """Two places that run one statement, one of them three times as often and with a third of the rows: how many
         runs each began is estimated by those that had a sample."""

@@ -96,8 +96,8 @@ bool frame_is_of_program(const char *function, const char *module, const char *f
 
 bool module_is_interpreter(const char *module)
 {
-	static const char *const interpreters[] = { "python[23]*", "libpython*", "php*",
-		                                    "libphp*",     "perl*",      "libperl*" };
+	static const char *const interpreters[] = { "python[23]*", "libpython*", "php*",  "libphp*",
+		                                    "perl*",       "libperl*",   "ruby*", "libruby*" };
 
 	return IS_IN(module, interpreters);
 }
