@@ -132,16 +132,18 @@ static int send_message(struct handover_message message, const int *descriptors,
 BOUNDED_WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
                     BOUND_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
 
-/* The memory that the command has made; -1: none. The host's signals wait meanwhile. */
+/* The memory that the command has made; -1: none, see `refusal`. The host's signals wait meanwhile. */
 static int await_memory(int from)
 {
 	const uint64_t all = ~0ull;
 	struct timespec left = timespec_of_ns(for_memory.limit_ns); /* the kernel changes it */
 	struct pollfd polled = { .fd = from, .events = POLLIN };
 	int descriptors[HANDOVER_DESCRIPTORS], count = 0;
+	const long ready = syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof(all));
 	char byte;
 
-	if (syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof(all)) == 1)
+	refusal = ready == 0 ? "the command did not answer" : "it received no memory from the command";
+	if (ready == 1)
 		count = handover_receive(from, &byte, 1, descriptors);
 	while (count > 1)
 		close(descriptors[--count]);
@@ -170,9 +172,9 @@ static int share_memory(size_t size)
 	if (to >= 0 && is_requested)
 		memory = await_memory(to);
 	is_done = to >= 0 && memory >= 0;
-	if (to >= 0)
-		refusal = is_done ? NULL : "out of memory for it";
-	if (!is_done)
+	if (is_done)
+		refusal = NULL;
+	else
 		close_if_open(memory);
 	close_if_open(to);
 	close_if_open(process);

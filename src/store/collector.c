@@ -401,7 +401,8 @@ static void store_remains(struct recorded *recorded)
 	lost += discard_records(recorded);
 	losses_note(&recorded->losses, error ? error : "cannot be read", lost, 0);
 	note_losses(recorded);
-	losses_note(&recorded->losses, "a forked child could not open a file", 0, shared->lost_children);
+	losses_note(&recorded->losses, "a forked child could not hand its memory over", 0,
+	            shared->lost_children);
 	if (code || writer_store_losses(&recorded->writer, &recorded->losses))
 		losses_add_waiting(&recorded->to->losses, &recorded->losses);
 	free(error);

@@ -267,7 +267,7 @@ class Confined(Recording):
                 done = self.run_both("tsync", str(answer), numbers()["openat"], numbers()["socket"])
                 self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "last")], [1, 1, 1, 1], self.seen)
                 self.assertNotIn("lost", done.stderr)
-                self.assertIn("samples missing, refused 1 time: a forked child could not open a file\n", done.stderr)
+                self.assertIn("samples missing, refused 1 time: a forked child could not hand its memory over\n", done.stderr)
 
     def test_child_without_getpid(self):
         """It is a process of its own in the file."""

@@ -175,6 +175,27 @@ class Handover(Recording):
             with self.subTest(calls=calls):
                 self.expect_all(script=WORK.replace("CONFINE", CONFINE), arguments=numbers(*calls))
 
+    def record_stopped(self, script, *arguments):
+        """What a program prints that stops the command, and what the command says when it is continued after that."""
+        process = subprocess.Popen(self.arguments(PYTHON, "-c", script, *arguments, options=EVERY_RUN),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        lines = [process.stdout.readline() for _ in range(2)]
+        self.assertEqual(state(process.pid), "T")
+        os.kill(process.pid, signal.SIGCONT)
+        _, self.seen = process.communicate(timeout=300)
+        self.assertEqual((process.returncode, lines), (0, ["parent 1\n", "child 1\n"]), self.seen)
+        return self.seen
+
+    def test_stopped_command(self):
+        """It does not answer who requests the memory. That process goes on, and the reason is said."""
+        stop = "import os, resource, signal\nos.kill(os.getppid(), signal.SIGSTOP)\n"
+        limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        said = self.record_stopped(stop + limit + WORK.replace("CONFINE", ""))
+        self.assertIn("cannot be handed over to `queryprof record`: the command did not answer\n", said)
+        said = self.record_stopped(WORK.replace("CONFINE", CONFINE + stop), *numbers("memfd_create"))
+        self.assertIn(" 200 runs, 1 process ", said)
+        self.assertIn("samples missing, refused 1 time: a forked child could not hand its memory over\n", said)
+
     def test_strict_memory(self):
         """Where memory is never overcommitted, as the processes and the command read it."""
         mode = self.file("mode", "2\n")

@@ -75,7 +75,7 @@ class Descriptors(Recording):
                 self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
                 done = self.record(PYTHON, "-c", STAGES, str(limit), "last", "limit", "0", child, options=EVERY)
                 self.assertEqual(self.lines(done), lines * 200, self.seen)
-                said = "samples missing, refused %d time%s: a forked child could not open a file\n" % (times, "s" * (times > 1))
+                said = "samples missing, refused %d time%s: a forked child could not hand its memory over\n" % (times, "s" * (times > 1))
                 self.assertEqual(said in done.stderr, times > 0, self.seen)
                 self.assertEqual("missing" in done.stderr, times > 0, self.seen)
 
