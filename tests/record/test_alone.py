@@ -67,6 +67,35 @@ print(*db.execute('SELECT count(*) > 0 FROM trace_log').fetchone())
 print(os.path.exists(sys.argv[2]))
 """ % SLOW
 
+# Writes to its own file how many of its runs have ended. So few that the ring has room for those of half a minute.
+COUNTED = """
+import os, sqlite3, sys, time
+db = sqlite3.connect(':memory:')
+with open(sys.argv[1], 'wb', buffering=0) as ended:
+    while not os.path.exists(sys.argv[2]):
+        db.execute('SELECT /* counted */ %d' % ended.tell()).fetchall()
+        ended.write(b'.')
+        time.sleep(0.001)
+"""
+
+# A daemon that runs as many of its queries as it is told, when it is told.
+OVERFLOWING = """
+import os, sqlite3, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+db = sqlite3.connect(':memory:')
+def work(first, behind):
+    for i in range(first, behind):
+        db.execute('SELECT /* %d %s */ 1' % (i, 500 * '-')).fetchall()
+work(0, 10)
+open(sys.argv[1], 'w').close()
+while not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+work(10, 3000)
+open(sys.argv[3], 'w').close()
+"""
+
 EVERY_RUN = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
 
 
@@ -112,6 +141,66 @@ class Alone(Recording):
                                                   options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.assertEqual(process.stdout.read(), "ended\n")
         self.assertEqual(process.wait(300), -signal.SIGKILL)
+
+    def numbers(self):
+        return sorted(int(query.split()[-1]) for query, in self.rows("SELECT query FROM query_log WHERE query LIKE '%/* counted */%'"))
+
+    def test_what_a_killed_command_has_stored(self):
+        """All runs until some moment, each once. What the ring held then is lost, and the file takes another recording."""
+        for turn in range(4):
+            self.trace = os.path.join(self.folder, "%d.trace" % turn)
+            ended, enough = (os.path.join(self.folder, "%d.%s" % (turn, name)) for name in ("ended", "enough"))
+            self.addCleanup(self.file, "%d.enough" % turn, "")
+            process = subprocess.Popen(self.arguments("sh", "-c", '"$@" & wait', "sh", PYTHON, "-c", COUNTED, ended, enough,
+                                                      options=EVERY_RUN), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # The program goes on, so it is neither the end nor a full ring that has stored them.
+            wait_until(lambda: self.has_views() and len(self.numbers()) > 100, "some runs in the file")
+            time.sleep(turn * 0.15)
+            process.kill()
+            process.wait()
+            at_kill, stored = os.path.getsize(ended), self.numbers()
+            self.assertEqual(stored, list(range(len(stored))))
+            self.assertLessEqual(len(stored), at_kill + 1)
+            wait_until(lambda: os.path.getsize(ended) > at_kill, "the program's further runs")
+            self.file("%d.enough" % turn, "")
+            self.assertEqual(self.rows("PRAGMA integrity_check"), [("ok",)])
+            self.record(PYTHON, "-c", MANY, "10", options=(*EVERY_RUN, "--append"))
+            self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* _ */ 1'"), [(10,)], self.seen)
+            self.assertEqual(self.numbers(), stored)
+
+    def collector(self):
+        """The process of the command that goes on when the command itself has ended."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/cmdline" % pid, "rb") as file:
+                    if file.read().split(b"\0")[:4] == [name.encode() for name in self.arguments()[:4]]:
+                        return int(pid)
+            except OSError:
+                pass
+        return None
+
+    def test_losses_of_a_daemon(self):
+        """They are in the file when it has ended. The collector was stopped, and the daemon did not wait for it."""
+        begun, go, ended = (os.path.join(self.folder, name) for name in ("begun", "go", "ended"))
+        subprocess.run(self.arguments(PYTHON, "-c", OVERFLOWING, begun, go, ended,
+                                      options=(*EVERY_RUN, "--setting", "trace_log_ring_bytes=65536")),
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300, check=True)
+        wait_until(lambda: os.path.exists(begun), "the daemon")
+        pid = self.collector()
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: state(pid) == "T", "the stopped collector")
+        open(go, "w").close()
+        wait_until(lambda: os.path.exists(ended), "the daemon's end")
+        self.assertEqual(state(pid), "T")
+        os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: self.collector() is None, "the collector's end")
+        stored, = self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /*%'")[0]
+        lost, = self.rows("SELECT sum(samples) FROM losses WHERE reason LIKE 'the ring was full%'")[0]
+        self.assertGreater(lost, 0)
+        # The name of the thread and the end of the connection may be lost, too.
+        self.assertIn(stored + lost, range(3000, 3005))
+        report = subprocess.run([QUERYPROF, "report", self.trace], capture_output=True, text=True, check=True)
+        self.assertRegex(report.stdout, r"(?m)^lost +{:,} .*the ring was full".format(lost))
 
     def test_from_inside(self):
         """The extension shows what is stored so far, and the file stays the command's."""

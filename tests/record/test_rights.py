@@ -62,8 +62,7 @@ class Rights(Recording):
         self.expect_sampled(2)
 
     def test_fork_without_rights(self):
-        """The process keeps what it has open. A child of it has no way to the file, and leaves
-        its samples to the command; so does a grandchild."""
+        """The command stores what a child and a grandchild sample, which have no right to the file."""
         self.run_script("give_up(); work(); in_child(work, lambda: in_child(work)); work()")
         self.expect_sampled(4)
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM trace_log"), [(3,)])
@@ -115,8 +114,7 @@ for line in sys.stdin:
                          [(0, 10, 10), (1, 200, 200)], self.seen)
 
     def test_alone_at_the_end(self):
-        """A daemon of another user that outlives the command: it learns that no process stores any
-        more, and works on."""
+        """A daemon of another user that outlives the command works on."""
         folder = os.path.join(self.folder, "open")
         os.mkdir(folder)
         os.chmod(folder, 0o777)
