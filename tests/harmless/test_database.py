@@ -7,6 +7,8 @@ writes down, with the library and without it, line by line.
 
 import collections
 import os
+import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -34,6 +36,9 @@ FUNCTIONS = {
     "SELECT count(*) FROM pragma_function_list": "its functions",
     "SELECT count(*) FROM pragma_module_list": "its tables' modules",
 }
+
+# What makes a descriptor of a file, or ends one.
+OPENING = "open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl"
 
 
 class Database(unittest.TestCase):
@@ -93,6 +98,41 @@ class Database(unittest.TestCase):
 
     def test_loaded_into_another_connection(self):
         self.expect(self.observe(LIBRARY, "first"), FUNCTIONS)
+
+    def calls(self, *arguments, prefix=()):
+        """How often the observer opens, duplicates and closes each of its files, by strace. Its folder has one name each
+        time, because the numbers are compared."""
+        own, log = os.path.join(self.folder, "own"), os.path.join(self.folder, "strace")
+        shutil.rmtree(own, ignore_errors=True)
+        os.mkdir(own)
+        traced = ["strace", "-f", "-y", "-qq", "-s", "500", "-o", log, "-e", "trace=" + ",".join(OPENING), OBSERVER, own, *arguments]
+        done = subprocess.run([*prefix, *traced], capture_output=True, text=True, timeout=300, check=False)
+        if "ptrace" in done.stderr:
+            self.skipTest("strace may not look: " + done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = collections.Counter()
+        with open(log, encoding="utf-8") as lines:
+            for line in lines:
+                call = re.match(r"\d+ +(\w+)\(", line)
+                path = re.search(re.escape(own) + r"(/[\w./-]*)?", line)
+                # Locks are fcntl(), too; those that the observer sees are the same (test_recorded).
+                if call and path and (call[1] != "fcntl" or "F_DUPFD" in line):
+                    found[call[1], path[0]] += 1
+        return found
+
+    def test_no_file_is_opened_or_closed(self):
+        """A close would drop the host's own locks (fcntl(2))."""
+        if not shutil.which("strace"):
+            self.skipTest("no strace")
+        with tempfile.TemporaryDirectory(prefix="queryprof-database-") as self.folder:
+            alone = self.calls()
+            self.assertGreater(min(sum(count for (call, _), count in alone.items() if call == name)
+                                   for name in ("openat", "close")), 500)
+            trace = os.path.join(self.folder, "trace")
+            recorded = self.calls(prefix=(QUERYPROF, "record", "--quiet", "--no-symbols", "-o", trace, "--cpu", "1ms", "--"))
+            self.assertTrue(os.path.exists(trace))
+            self.assertEqual(recorded, alone)
+            self.assertEqual(self.calls(LIBRARY, "named"), alone)
 
 
 if __name__ == "__main__":

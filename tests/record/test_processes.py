@@ -19,6 +19,8 @@ def work(text=SLOW):
     return sqlite3.connect(':memory:').execute(text).fetchone()
 """ % SLOW
 
+EVERY_RUN = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
+
 
 class Processes(Recording):
     def test_forking_server(self):
@@ -158,6 +160,75 @@ work(SLOW + ' -- later')
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
         self.expect_sampled(2)
         self.assertRegex(done.stderr, " 1 process \\(sqlite3\\)\\.", "the report is of the second run")
+
+    def expect_counted(self, condition, count):
+        """Each run has its row and is counted, and nothing is lost."""
+        self.assertEqual(self.rows("SELECT count(*), count(DISTINCT query) FROM query_log WHERE query " + condition),
+                         [(count, count)], self.seen)
+        self.assertEqual(self.rows("SELECT sum(calls) FROM statement_stats WHERE query " + condition), [(count,)], self.seen)
+        self.assertEqual(self.rows("SELECT * FROM losses"), [], self.seen)
+        self.assertNotRegex(self.seen, "lost|missing")
+
+    def test_two_hundred_at_once(self):
+        """All of them are there when the first one ends; every second one is killed."""
+        done = self.record(PYTHON, "-c", WORK + """
+work('SELECT 1')
+ready, is_ready = os.pipe()
+go, is_go = os.pipe()
+workers = []
+for i in range(200):
+    workers.append(os.fork())
+    if not workers[-1]:
+        os.close(is_go)
+        db = sqlite3.connect(':memory:')
+        for run in range(9):
+            db.execute('SELECT %d AS worker /* %d */' % (i, run)).fetchall()
+        os.write(is_ready, b'.')
+        os.read(go, 1)
+        db.execute('SELECT %d AS worker /* 9 */' % i).fetchall()
+        if i % 2:
+            os.kill(os.getpid(), 9)
+        os._exit(0)
+for i in range(200):
+    os.read(ready, 1)
+os.close(is_go)
+print(sum(os.waitpid(pid, 0)[1] for pid in workers))""", options=EVERY_RUN)
+        self.assertEqual((done.returncode, done.stdout), (0, "900\n"), self.seen)
+        self.expect_counted("LIKE '% AS worker%'", 2000)
+        self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM query_log WHERE query LIKE '% AS worker%'"), [(200,)])
+
+    def test_brief_lives(self):
+        """From the fork to the end there is only one query."""
+        done = self.record(PYTHON, "-c", WORK + """
+db = sqlite3.connect(':memory:')
+db.execute('SELECT 1').fetchall()
+for i in range(300):
+    pid = os.fork()
+    if not pid:
+        db.execute('SELECT %d AS brief' % i).fetchall()
+        os._exit(0)
+    os.waitpid(pid, 0)""", options=EVERY_RUN)
+        self.assertEqual(done.returncode, 0, self.seen)
+        self.expect_counted("LIKE '% AS brief%'", 300)
+
+    def test_several_recordings_in_one_file(self):
+        """At the same time, with children."""
+        recordings = [subprocess.Popen(self.arguments(PYTHON, "-c", WORK + """
+db = sqlite3.connect(':memory:')
+for child in range(3):
+    if child and os.fork():
+        continue
+    for i in range(500):
+        db.execute('SELECT %s AS recording, %d, %d' % (sys.argv[1], child, i)).fetchall()
+    if child:
+        os._exit(0)
+for child in range(2):
+    os.wait()""", str(i), options=(*EVERY_RUN, "--append")), stderr=subprocess.PIPE, text=True) for i in range(4)]
+        for recording in recordings:
+            self.seen += recording.communicate(timeout=300)[1]
+            self.assertEqual(recording.returncode, 0, self.seen)
+        self.expect_counted("LIKE '% AS recording%'", 6000)
+        self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM query_log WHERE query LIKE '% AS recording%'"), [(12,)])
 
 
 unittest.main()
