@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of Perl 5.32 to 5.40 with threads (ithreads), whose interpreter is a structure of its
+ * Frames of Perl 5.32 to 5.42 with threads (ithreads), whose interpreter is a structure of its
  * thread. Nothing of Perl is called: pthread_getspecific() returns the interpreter, and the rest is
  * read.
  *
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/loaded_symbol.h"
 #include "handler/unwind/stack_copy.h"
 #include "interpreter/language.h"
 #include "interpreter/memory.h"
@@ -70,6 +71,26 @@ static struct {
 	uint32_t trials;  /* atomic */
 } perl;
 
+/* The function that executes the instruction of that name; 0: not found. Since 5.38 the functions themselves
+ * are not exported. */
+static uintptr_t find_code(const struct dl_phdr_info *info, const char *name)
+{
+	const ElfW(Sym) *names = loaded_symbol_find(info, "PL_op_name", STT_OBJECT);
+	const ElfW(Sym) *code = loaded_symbol_find(info, "PL_ppaddr", STT_OBJECT);
+	const char *const *at;
+	char text[sizeof("nextstate") + 1];
+	size_t size;
+
+	if (!names || !code)
+		return 0;
+	at = (const char *const *)(info->dlpi_addr + names->st_value);
+	for (size_t i = 0; i < names->st_size / sizeof(*at) && i < code->st_size / sizeof(uintptr_t); i++)
+		if (at[i] && stack_copy_text(at[i], text, sizeof(text), &size) && size == strlen(name) &&
+		    !memcmp(text, name, size))
+			return ((const uintptr_t *)(info->dlpi_addr + code->st_value))[i];
+	return 0;
+}
+
 static uintptr_t find(const struct dl_phdr_info *info)
 {
 	uintptr_t key = language_symbol(info, "PL_thr_key", STT_OBJECT);
@@ -80,11 +101,13 @@ static uintptr_t find(const struct dl_phdr_info *info)
 	if (!key || !revision || !version || *(const unsigned char *)revision != 5)
 		return 0;
 	minor = *(const unsigned char *)version;
+	if (minor < 32 || minor > 42 || minor % 2)
+		return 0;
 	perl.key = (const pthread_key_t *)key;
-	perl.nextstate = language_symbol(info, "Perl_pp_nextstate", STT_FUNC);
-	perl.dbstate = language_symbol(info, "Perl_pp_dbstate", STT_FUNC);
+	perl.nextstate = find_code(info, "nextstate");
+	perl.dbstate = find_code(info, "dbstate");
 	perl.packages_have_bodies = minor >= 36;
-	return minor >= 32 && minor <= 40 && minor % 2 == 0 && perl.dbstate ? perl.nextstate : 0;
+	return perl.nextstate && perl.dbstate ? key : 0;
 }
 
 /* A page each for the stack, for instructions, and for values and texts. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of CPython 3.8 to 3.13, by the offsets of its structures. 3.13 publishes them
+ * Frames of CPython 3.8 to 3.14, by the offsets of its structures. 3.13 and 3.14 publish them
  * (_Py_DebugOffsets). Earlier ones are those of Include/cpython/ and Include/internal/ of each minor
  * version, which never change within one.
  */
@@ -75,60 +75,55 @@ static const struct {
 	    .text_wide = 56 } },
 };
 
-/* Of _Py_DebugOffsets in 3.13, in words from its beginning; the sizes of structures bound the offsets in
+/* Of _Py_DebugOffsets. */
+enum { PUBLISHED_VERSION = 1, PUBLISHED_IS_FREE_THREADED = 2 };
+
+/* Where each version has them, in words from its beginning. The sizes of structures bound the offsets in
  * them. */
-enum {
-	PUBLISHED_VERSION = 1,
-	PUBLISHED_IS_FREE_THREADED = 2,
-	PUBLISHED_THREAD_SIZE = 19,
-	PUBLISHED_THREAD_FRAME = 23,
-	PUBLISHED_FRAME_SIZE = 28,
-	PUBLISHED_FRAME_BACK,
-	PUBLISHED_FRAME_CODE,
-	PUBLISHED_FRAME_INSTRUCTION,
-	PUBLISHED_FRAME_OWNER = 33,
-	PUBLISHED_CODE_SIZE,
-	PUBLISHED_CODE_FILE,
-	PUBLISHED_CODE_FUNCTION = 37,
-	PUBLISHED_CODE_LINES,
-	PUBLISHED_CODE_FIRST_LINE,
-	PUBLISHED_CODE_BYTES = 43,
-	PUBLISHED_WORDS,
+static const struct published {
+	unsigned version;
+	uint8_t thread_size, thread_frame;
+	uint8_t frame_size, frame_back, frame_code, frame_instruction, frame_owner;
+	uint8_t code_size, code_file, code_function, code_lines, code_first_line, code_bytes;
+} published[] = {
+	{ 0x30d, 19, 23, 28, 29, 30, 31, 33, 34, 35, 37, 38, 39, 43 },
+	{ 0x30e, 22, 26, 31, 32, 33, 34, 36, 39, 40, 42, 43, 44, 48 },
 };
 
-static bool read_published(const uint64_t words[PUBLISHED_WORDS], struct python_layout *layout)
+static bool read_published(const uint64_t *words, struct python_layout *layout)
 {
-	static const uint8_t fields[][2] = {
-		{ PUBLISHED_THREAD_FRAME, PUBLISHED_THREAD_SIZE },
-		{ PUBLISHED_FRAME_BACK, PUBLISHED_FRAME_SIZE },
-		{ PUBLISHED_FRAME_CODE, PUBLISHED_FRAME_SIZE },
-		{ PUBLISHED_FRAME_INSTRUCTION, PUBLISHED_FRAME_SIZE },
-		{ PUBLISHED_FRAME_OWNER, PUBLISHED_FRAME_SIZE },
-		{ PUBLISHED_CODE_FILE, PUBLISHED_CODE_SIZE },
-		{ PUBLISHED_CODE_FUNCTION, PUBLISHED_CODE_SIZE },
-		{ PUBLISHED_CODE_LINES, PUBLISHED_CODE_SIZE },
-		{ PUBLISHED_CODE_FIRST_LINE, PUBLISHED_CODE_SIZE },
-		{ PUBLISHED_CODE_BYTES, PUBLISHED_CODE_SIZE },
+	const struct published *at = published, *end = published + sizeof(published) / sizeof(published[0]);
+
+	if (memcmp(words, "xdebugpy", 8) != 0 || words[PUBLISHED_IS_FREE_THREADED])
+		return false;
+	while (at < end && at->version != words[PUBLISHED_VERSION] >> 16)
+		at++;
+	if (at == end)
+		return false;
+
+	const uint8_t fields[][2] = {
+		{ at->thread_frame, at->thread_size },  { at->frame_back, at->frame_size },
+		{ at->frame_code, at->frame_size },     { at->frame_instruction, at->frame_size },
+		{ at->frame_owner, at->frame_size },    { at->code_file, at->code_size },
+		{ at->code_function, at->code_size },   { at->code_lines, at->code_size },
+		{ at->code_first_line, at->code_size }, { at->code_bytes, at->code_size },
 	};
 
-	if (memcmp(words, "xdebugpy", 8) != 0 || words[PUBLISHED_VERSION] >> 16 != 0x30d ||
-	    words[PUBLISHED_IS_FREE_THREADED])
-		return false;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (words[fields[i][0]] > words[fields[i][1]] || words[fields[i][1]] > 65536)
 			return false;
 	*layout = (struct python_layout){
 		.lines = PYTHON_LINES_3_11,
-		.thread_frame = (uint32_t)words[PUBLISHED_THREAD_FRAME],
-		.frame_back = (uint32_t)words[PUBLISHED_FRAME_BACK],
-		.frame_code = (uint32_t)words[PUBLISHED_FRAME_CODE],
-		.frame_instruction = (uint32_t)words[PUBLISHED_FRAME_INSTRUCTION],
-		.frame_owner = (uint32_t)words[PUBLISHED_FRAME_OWNER],
-		.code_first_line = (uint32_t)words[PUBLISHED_CODE_FIRST_LINE],
-		.code_file = (uint32_t)words[PUBLISHED_CODE_FILE],
-		.code_function = (uint32_t)words[PUBLISHED_CODE_FUNCTION],
-		.code_lines = (uint32_t)words[PUBLISHED_CODE_LINES],
-		.code_bytes = (uint32_t)words[PUBLISHED_CODE_BYTES],
+		.thread_frame = (uint32_t)words[at->thread_frame],
+		.frame_back = (uint32_t)words[at->frame_back],
+		.frame_code = (uint32_t)words[at->frame_code],
+		.frame_instruction = (uint32_t)words[at->frame_instruction],
+		.frame_owner = (uint32_t)words[at->frame_owner],
+		.code_first_line = (uint32_t)words[at->code_first_line],
+		.code_file = (uint32_t)words[at->code_file],
+		.code_function = (uint32_t)words[at->code_function],
+		.code_lines = (uint32_t)words[at->code_lines],
+		.code_bytes = (uint32_t)words[at->code_bytes],
 		.text_ascii = 40,
 		.text_wide = 56,
 	};
@@ -152,7 +147,7 @@ static unsigned minor_version(const struct dl_phdr_info *info)
 static bool find_layout(const struct dl_phdr_info *info, struct python_layout *layout)
 {
 	unsigned minor = minor_version(info);
-	uintptr_t runtime = minor == 13 ? language_symbol(info, "_PyRuntime", STT_OBJECT) : 0;
+	uintptr_t runtime = minor >= 13 ? language_symbol(info, "_PyRuntime", STT_OBJECT) : 0;
 
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
 		if (versions[i].minor == minor) {
@@ -383,7 +378,8 @@ static bool put_frame(struct call_stack *stack, uintptr_t frame)
 {
 	const struct python_layout *layout = &python.layout;
 	struct memory *memory = stack->memory;
-	uintptr_t code = memory_word(memory, frame + layout->frame_code);
+	/* Since 3.14 the lowest bits tell who owns the reference. */
+	uintptr_t code = memory_word(memory, frame + layout->frame_code) & ~(uintptr_t)3;
 	char file[CALL_FILE_BYTES], function[CALL_FUNCTION_BYTES];
 	size_t file_size, function_size;
 

@@ -13,7 +13,7 @@ from recording import *
 
 # Debian's own, and what pyenv has: each from the first version that is understood on.
 PYTHONS = [PYTHON] + [path for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))
-                      if int(path.split("/versions/3.")[1].split(".")[0]) in range(8, 14)]
+                      if int(path.split("/versions/3.")[1].split(".")[0]) in range(8, 15)]
 
 # Each query has an id, and the program prints, for each, the frames that its own interpreter says it has: newest first.
 HEAD = '''
