@@ -496,15 +496,15 @@ static bool is_early(const struct subject *of)
 	return true;
 }
 
-void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start)
+void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start,
+                       struct fast_clock *clock)
 {
 	struct bytecode_due *due;
 	struct subject of;
-	uint64_t began;
+	const uint64_t began = clock->newest;
 
-	if (!is_affordable(clock_ns(CLOCK_MONOTONIC_COARSE)))
+	if (!is_affordable(began))
 		return;
-	began = clock_ns(CLOCK_MONOTONIC);
 	if (find_bytecode(&of, session, stmt, host_api(session->library)->sql((sqlite3_stmt *)stmt)) &&
 	    !of.reason) {
 		start->bytecode = of.bytecode.first;
@@ -519,5 +519,5 @@ void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 				free_due(due);
 		}
 	}
-	__atomic_fetch_add(&early_spent_ns, clock_ns(CLOCK_MONOTONIC) - began, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&early_spent_ns, fast_clock_ns(clock) - began, __ATOMIC_RELAXED);
 }

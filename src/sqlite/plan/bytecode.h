@@ -12,6 +12,7 @@
 #ifndef QUERYPROF_SQLITE_PLAN_BYTECODE_H
 #define QUERYPROF_SQLITE_PLAN_BYTECODE_H
 
+#include "base/fast_clock.h"
 #include "sqlite/plan/missing.h"
 #include "sqlite/library/calling.h"
 #include "sqlite/session/session.h"
@@ -21,8 +22,9 @@ uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, c
 
 /* The host has just prepared this statement, in a quiet call. Sets start->bytecode and its
  * opcodes, 0: not known. The plan of new bytecode is read immediately, so that a run that never
- * ends, or fails, has one. */
-void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start);
+ * ends, or fails, has one. `clock`: the thread's, which was read at the end of the preparation. */
+void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start,
+                       struct fast_clock *clock);
 
 /* Of the statement's bytecode, without the parts that change with the schema and with literals:
  * two plans have two layouts, and a plan keeps its layout as long as its tables and indexes keep

@@ -397,7 +397,7 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 		return;
 	}
 	if (run->settings.log && !run->own)
-		bytecode_prepared(run->session, stmt, &run->query.counts.start);
+		bytecode_prepared(run->session, stmt, &run->query.counts.start, &thread->clock);
 	if (runs_worth_logging(run)) {
 		run_move(run, stmt);
 		return;
