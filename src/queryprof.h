@@ -54,8 +54,9 @@ enum qp_code {
  * none. Valid until the thread's next call of this library. */
 QP_API const char *qp_error(void);
 
-/* Process-wide settings at start. Set `size` to sizeof(qp_config); members that a
- * later version adds have their defaults then. A member that is 0 keeps the value of qp_set()
+/* Process-wide settings at start. Set `size` to sizeof(qp_config): members that a later version of the
+ * library adds have their defaults then, and an earlier version ignores members that it does not know.
+ * Members are added at the end only. A member that is 0 keeps the value of qp_set()
  * or of an earlier qp_init(). Without one, it is the environment's value
  * (QUERYPROF_TRACE_LOG_PATH, …; never in a set-user-id program), or the default. */
 typedef struct qp_config {

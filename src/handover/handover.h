@@ -11,8 +11,8 @@
  *
  * A process that cannot make both requests the memory, because RLIMIT_FSIZE is smaller, or a seccomp
  * filter or the kernel refuses one of them. Its message has the size and no descriptor. The command
- * opens the pidfd of its peer, and its response carries the memory's descriptor. The process waits
- * for the response at most HANDOVER_WAIT_MS.
+ * opens the pidfd of its peer, or before Linux 5.3 its folder in /proc, and its response carries the
+ * memory's descriptor. The process waits for the response at most HANDOVER_WAIT_MS.
  *
  * If any of this is refused, the process is not recorded, and `record` reports that at its end.
  */

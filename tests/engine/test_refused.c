@@ -41,6 +41,11 @@ static int read_ring(void *bytes, const qp_metric *metric)
 static void test_before(void **state)
 {
 	int64_t ring = 0;
+	/* Of a program made with a later header. */
+	struct {
+		qp_config known;
+		int64_t unknown;
+	} newer = { { .size = sizeof(newer), .trace_log_path = "/nonexistent/trace" }, -1 };
 
 	(void)state;
 	REFUSED(QP_NOT_RUNNING, "qp_flush", qp_flush(1000));
@@ -61,9 +66,15 @@ static void test_before(void **state)
 	                              .trace_log_ring_bytes = 65536 }));
 	assert_setting("trace_log_path", "");
 	assert_setting("trace_log_flush_interval_ms", "1000");
+	REFUSED(QP_STORE, "/nonexistent/trace", qp_init(&newer.known));
 	/* But for the ring, which has been made. */
 	REFUSED(QP_LOCKED, "fixed at 65536 bytes",
 	        qp_init(&(qp_config){ .size = sizeof(qp_config), .trace_log_ring_bytes = 131072 }));
+	/* Of a program made with an earlier header: what follows is not of its structure. */
+	assert_int_equal(qp_init(&(qp_config){ .size = offsetof(qp_config, trace_log_max_bytes),
+	                                       .trace_log_max_bytes = -1,
+	                                       .trace_log_flush_interval_ms = -1 }),
+	                 QP_OK);
 	assert_int_equal(qp_init(NULL), QP_OK);
 	assert_int_equal(qp_metrics(read_ring, &ring), QP_OK);
 	assert_int_equal(ring, 65536);

@@ -51,7 +51,10 @@ key, base = os.environ['QUERYPROF_RECORD_KEY'][:32], os.environ['QUERYPROF_RECOR
 memory = os.memfd_create('other')
 os.ftruncate(memory, 1 << 20)
 zero, folder = os.open('/dev/zero', os.O_RDWR), os.open('/', os.O_PATH)
-self = os.pidfd_open(os.getpid())
+try:
+    self = os.pidfd_open(os.getpid())
+except OSError:  # before Linux 5.3
+    self = os.open('/proc/self', os.O_RDONLY)
 def message(size=0, key=key):
     return key.encode() + struct.pack('Q', size)
 wrong = 'f' * 32

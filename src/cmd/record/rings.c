@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread polls the sockets, the connections that have sent nothing yet, and the pidfds of
- * the processes whose rings it holds, and looks at the rings at times. Nothing that a process does, or leaves
- * undone, makes it wait.
+ * the processes whose rings it holds, and looks at the rings, and at processes without a pidfd, at times.
+ * Nothing that a process does, or leaves undone, makes it wait.
  */
 #include "cmd/record/rings.h"
 
@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "base/vector.h"
 #include "cmd/file/file_limit.h"
+#include "cmd/record/guest_process.h"
 #include "cmd/record/sockets.h"
 #include "handover/handover.h"
 #include "handover/shared_ring.h"
@@ -46,6 +47,7 @@ static const uint64_t pauses[] = {
 struct guest {
 	int connection; /* -1: closed */
 	int descriptors[HANDOVER_DESCRIPTORS];
+	bool is_asked; /* whether it has ended: cmd/record/guest_process.h */
 	struct recorded *recorded;
 };
 
@@ -89,24 +91,6 @@ static void accept_guests(void)
 	}
 }
 
-/* A pidfd of the process at the other end. -1: refused, or it does not wait any more, and its number may be
- * another process's. */
-static int open_process(int connection)
-{
-	struct pollfd polled = { .fd = connection };
-	struct ucred peer = { .pid = 0 };
-	socklen_t size = sizeof(peer);
-	int process;
-
-	getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-	process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-	if (process >= 0 && poll(&polled, 1, 0) != 0) {
-		close(process);
-		process = -1;
-	}
-	return process;
-}
-
 static void close_guest(struct guest *guest)
 {
 	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
@@ -114,12 +98,12 @@ static void close_guest(struct guest *guest)
 			close(guest->descriptors[i]);
 }
 
-/* The pidfd and the memory of a process that cannot make them itself. False: refused, or it is gone. */
+/* What a process cannot make itself. False: refused, or it is gone. */
 static bool make_descriptors(struct guest *guest, size_t size)
 {
 	int *process = &guest->descriptors[HANDOVER_PROCESS], *memory = &guest->descriptors[HANDOVER_RING];
 
-	*process = open_process(guest->connection);
+	*process = guest_process_open(guest->connection, &guest->is_asked);
 	*memory = *process >= 0 && shared_ring_is_size(size) ? shared_ring_memory(size) : -1;
 	if (*memory >= 0 && handover_send(guest->connection, "", 1, memory, 1))
 		return true;
@@ -193,21 +177,26 @@ static bool list_polled(bool ending)
 	vector_push(&rings.polled, (struct pollfd){ .fd = ending ? -1 : rings.end, .events = POLLIN });
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		const struct guest *guest = &rings.guests.items[i];
-		int fd = guest->connection >= 0 ? guest->connection : guest->descriptors[HANDOVER_PROCESS];
+		int fd = guest->connection >= 0 ? guest->connection
+		         : guest->is_asked      ? -1
+		                                : guest->descriptors[HANDOVER_PROCESS];
 
 		vector_push(&rings.polled, (struct pollfd){ .fd = fd, .events = POLLIN });
 	}
 	return true;
 }
 
-/* Those that have something to say, or are gone; the others stay in the list. */
+/* Those that have something to say, or are gone; the others stay in the list. A poll that found nothing has
+ * left all results 0. */
 static void serve_guests(void)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		struct guest *guest = &rings.guests.items[i];
-		bool stays = rings.polled.items[POLLED_GUESTS + i].revents == 0;
+		bool is_asked = guest->connection < 0 && guest->is_asked;
+		bool stays = is_asked ? !guest_process_has_ended(guest->descriptors[HANDOVER_PROCESS])
+		                      : rings.polled.items[POLLED_GUESTS + i].revents == 0;
 
 		if (!stays && guest->connection >= 0)
 			stays = receive(guest);
@@ -239,22 +228,24 @@ static void *watch(void *unused)
 		struct timespec left = timespec_of_ns(next > now ? next - now : 0);
 		int ready = ppoll(rings.polled.items, rings.polled.count, next == UINT64_MAX ? NULL : &left,
 		                  NULL);
+		bool looks;
 
 		now = clock_ns(CLOCK_MONOTONIC);
-		if (now >= rings.look_at) {
+		looks = now >= rings.look_at;
+		if (looks) {
 			uint64_t pause = store_rings();
 
 			now = clock_ns(CLOCK_MONOTONIC);
 			rings.look_at = now + pause;
 		}
+		if (ready > 0 || looks)
+			serve();
 		if (ending && ready <= 0 && (now >= until || rings.guests.count == 0))
 			break;
-		if (ready <= 0)
-			continue;
-		serve();
-		if (rings.polled.items[POLLED_END].revents != 0) {
+		if (ready > 0 && rings.polled.items[POLLED_END].revents != 0) {
 			ending = true;
 			until = now + END_NS;
+			rings.look_at = now;
 		}
 	}
 	store_rings();
@@ -314,7 +305,7 @@ static void serve_once(uint64_t pause_ns)
 {
 	struct timespec pause = timespec_of_ns(pause_ns);
 
-	if (!list_polled(true) || ppoll(rings.polled.items, rings.polled.count, &pause, NULL) <= 0)
+	if (!list_polled(true) || ppoll(rings.polled.items, rings.polled.count, &pause, NULL) < 0)
 		return;
 	serve();
 }

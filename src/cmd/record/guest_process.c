@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/record/guest_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "handover/handover.h"
+
+static int open_folder(pid_t process)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)process);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int guest_process_open(int connection, bool *is_asked)
+{
+	struct pollfd polled = { .fd = connection };
+	struct ucred peer = { .pid = 0 };
+	socklen_t size = sizeof(peer);
+	int process;
+
+	getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	*is_asked = process < 0 && (errno == ENOSYS || errno == EPERM); /* a seccomp filter's usual answers */
+	if (*is_asked)
+		process = open_folder(peer.pid);
+	if (process >= 0 && poll(&polled, 1, 0) != 0) {
+		close(process);
+		process = -1;
+	}
+	return process;
+}
+
+/* The first thread may have ended before the others: then it is a zombie. */
+bool guest_process_has_ended(int folder)
+{
+	char text[512], state;
+	const char *name_end;
+	int threads;
+	int fd = openat(folder, "stat", O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	bool is_gone = size < 0 && (errno == ESRCH || errno == ENOENT);
+
+	if (fd >= 0)
+		close(fd);
+	text[size < 0 ? 0 : size] = '\0';
+	name_end = strrchr(text, ')');
+	if (name_end &&
+	    sscanf(name_end, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
+	           &state, &threads) == 2)
+		is_gone = (state == 'Z' || state == 'X') && threads <= 1;
+	return is_gone;
+}

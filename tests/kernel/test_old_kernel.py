@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Other tests, as on Linux 4.18: what newer kernels have is refused to them and to all that they start.
+
+usage: test_old_kernel.py OLD_KERNEL BUILD_DIR PATTERN; PATTERN: the names of tests, as of ctest -R"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+OLD_KERNEL, BUILD, PATTERN = os.path.abspath(sys.argv[1]), *sys.argv[2:]
+SKIPPED = 77
+
+
+def tests():
+    shown = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1", "-R", PATTERN, "-LE", "long"], stdout=subprocess.PIPE, check=True)
+    for test in json.loads(shown.stdout)["tests"]:
+        properties = {each["name"]: each["value"] for each in test["properties"]}
+        yield test["name"], test["command"], properties
+
+
+def main():
+    failed, count = [], 0
+    for name, command, properties in tests():
+        environment = dict(os.environ, **dict(each.split("=", 1) for each in properties.get("ENVIRONMENT", ())))
+        begun = time.monotonic()
+        done = subprocess.run([OLD_KERNEL, *command], cwd=properties["WORKING_DIRECTORY"], env=environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+        is_passed = done.returncode in (0, properties.get("SKIP_RETURN_CODE"))
+        count += done.returncode == 0
+        print("%s %s (%.1f s)" % ("ok  " if is_passed else "FAIL", name, time.monotonic() - begun), flush=True)
+        if done.returncode == SKIPPED and "no seccomp filter here" in done.stdout:
+            sys.exit(SKIPPED)
+        if not is_passed:
+            print("exit status %d\n%s" % (done.returncode, done.stdout), flush=True)
+            failed.append(name)
+    if failed or not count:
+        sys.exit("failed: %s; passed: %d" % (", ".join(failed), count))
+
+
+main()
