@@ -6,6 +6,7 @@ usage: test_call_frames.py QUERYPROF"""
 
 import gzip
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -29,6 +30,39 @@ for i in range(10):
 '''
 CALLS = ["find (app.py:10)", "<module> (app.py:14)"]  # before 3.11 a function has no qualified name
 INTERPRETER = re.compile(r"_PyEval|_Py|Py_|python[23]")
+
+# How each other language begins, what it prints if it has its driver, a program whose find() is on line 5 and called on
+# line 8, the frames of the program, and what its interpreter's have.
+QUERY = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) SELECT sum(x) FROM c"
+LANGUAGES = {
+    "php": (["php"], ["-r", "new SQLite3(':memory:');"], """<?php
+$db = new SQLite3(":memory:");
+class Orders {
+    function find($db) {
+        return $db->querySingle("%s");
+    }
+}
+for ($i = 0; $i < 10; $i++) (new Orders)->find($db);
+""", ["Orders::find (app.php:5)", "{main} (app.php:8)"], re.compile(r"zend_|php[\d+]")),
+    "pl": (["perl"], ["-MDBD::SQLite", "-e", "1"], """use DBI;
+my $db = DBI->connect("dbi:SQLite:dbname=:memory:");
+package Orders;
+sub find {
+    return $db->selectall_arrayref("%s");
+}
+package main;
+for my $i (1 .. 10) { Orders::find() }
+""", ["Orders::find (app.pl:5)", "(main) (app.pl:8)"], re.compile(r"Perl_|perl")),
+    "rb": (["ruby"], ["-e", "require 'sqlite3'"], """require "sqlite3"
+$db = SQLite3::Database.new(":memory:")
+class Orders
+  def find
+    $db.execute("%s")
+  end
+end
+10.times { Orders.new.find }
+""", ["find (app.rb:5)", "block in <main> (app.rb:8)", "<main> (app.rb:8)"], re.compile(r"rb_|vm_exec|ruby")),
+}
 
 
 class CallFrames(Recording):
@@ -63,6 +97,27 @@ class CallFrames(Recording):
                 break
         else:
             self.fail("no stack has the program's frames")
+
+    def test_other_languages(self):
+        """The same for each language, also the frames of the driver that are in it."""
+        for suffix, (command, test, program, calls, interpreter) in LANGUAGES.items():
+            if not shutil.which(command[0]) or subprocess.run(command + test, capture_output=True, check=False).returncode:
+                print("no %s with SQLite" % command[0])
+                continue
+            os.unlink(self.trace)
+            self.assertEqual(self.record(*command, self.file("app." + suffix, program % QUERY)).returncode, 0, self.seen)
+            with self.subTest(language=command[0]):
+                shown = [stack for stack in self.stacks() if calls[0] in stack]
+                self.assertTrue(shown, self.stacks()[:3])
+                for stack in shown:
+                    self.assertEqual([frame for frame in stack if "(app." in frame], calls[::-1], stack)
+                    at = stack.index(calls[0])
+                    self.assertTrue(any(frame.startswith("sqlite3") for frame in stack[at:]), stack)
+                    self.assertFalse([frame for frame in stack[:at + 1] if interpreter.search(frame)], stack)
+                native = [stack for stack in self.stacks("--native") if calls[0] in stack]
+                self.assertTrue(native)
+                for stack in native:
+                    self.assertTrue([frame for frame in stack[:stack.index(calls[-1])] if interpreter.search(frame)], stack)
 
     def test_nested(self):
         """SQLite calls the program, which calls SQLite: which frames are between is not known."""

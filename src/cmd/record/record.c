@@ -35,6 +35,7 @@
 #include "settings/settings.h"
 #include "store/settings.h"
 #include "sql_record_losses.h"
+#include "sql_record_callers.h"
 #include "sql_record_plans.h"
 #include "sql_record_summary.h"
 #include "sql_run_plans.h"
@@ -308,6 +309,7 @@ struct summary {
 	struct losses losses;
 	char *programs;  /* " (python3 app.py, sqlite3)"; NULL: too many, or not known */
 	char *plans;     /* which statements have none, NULL: not known, or all have one */
+	char *callers;   /* whose programs' lines are not known, NULL: of none */
 	bool has_stacks; /* of any recording: there are names to look up */
 	bool is_late;    /* and its numbers are not known */
 };
@@ -359,6 +361,23 @@ static void sum_plans(sqlite3 *db, const struct recording *recording, struct sum
 	sqlite3_finalize(row);
 }
 
+static void sum_callers(sqlite3 *db, const struct recording *recording, struct summary *summary)
+{
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(db, sql_record_callers, -1, &row, NULL);
+
+	if (row)
+		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), recording->before);
+	if (row && (code = sqlite3_step(row)) == SQLITE_ROW)
+		summary->callers = text_format(
+			"callers: the lines of the program are not known for %s%s: queryprof does not "
+			"understand this interpreter, or its driver (docs/limits.md, Names)",
+			(const char *)sqlite3_column_text(row, 0),
+			sqlite3_column_int64(row, 1) > 3 ? ", ..." : "");
+	note_end(db, code, summary);
+	sqlite3_finalize(row);
+}
+
 static bool summarize(const struct recording *recording, struct summary *summary)
 {
 	sqlite3 *db = trace_file_open_tables(recording->path);
@@ -386,6 +405,7 @@ static bool summarize(const struct recording *recording, struct summary *summary
 		sum_losses(db, recording, summary);
 		if (summary->samples) /* only their statements are to have plans */
 			sum_plans(db, recording, summary);
+		sum_callers(db, recording, summary);
 		found = true;
 	} else {
 		note_end(db, code, summary);
@@ -472,7 +492,10 @@ static void tell_end(const struct recording *recording, const char *program, int
 		has_named = explain_no_query(path_as_given);
 	if (found.plans && !found.is_late)
 		complain("%s", found.plans);
+	if (found.callers && !found.is_late)
+		complain("%s", found.callers);
 	free(found.plans);
+	free(found.callers);
 	free(found.programs);
 	if (!has_named)
 		explain_refused("not recorded");
