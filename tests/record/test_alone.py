@@ -67,6 +67,25 @@ print(*db.execute('SELECT count(*) > 0 FROM trace_log').fetchone())
 print(os.path.exists(sys.argv[2]))
 """ % SLOW
 
+# Starts, flushes and stops the library, with or without a query before that.
+STARTS = """
+import ctypes, os, sqlite3, struct, sys
+library = ctypes.CDLL(sys.argv[1])
+db = sqlite3.connect(':memory:')
+if sys.argv[4:]:
+    db.execute('SELECT 1 AS before').fetchall()
+path = ctypes.create_string_buffer(sys.argv[2].encode())
+config = struct.pack('NPqqq', 40, ctypes.addressof(path), 0, 0, 0)
+print(library.qp_init(config), library.qp_init(None))
+db.execute('SELECT 2 AS started').fetchall()
+print(library.qp_flush(60000), os.path.exists(sys.argv[2]), len(os.listdir('/proc/self/task')))
+print(*sqlite3.connect(sys.argv[3]).execute("SELECT count(*) FROM query_log WHERE query LIKE '%AS started'").fetchone())
+print(library.qp_shutdown())
+db.execute('SELECT 3 AS stopped').fetchall()
+print(library.qp_init(None))
+db.execute('SELECT 4 AS again').fetchall()
+"""
+
 # Writes to its own file how many of its runs have ended. So few that the ring has room for those of half a minute.
 COUNTED = """
 import os, sqlite3, sys, time
@@ -208,6 +227,17 @@ class Alone(Recording):
         done = self.record(PYTHON, "-c", FROM_INSIDE, LIBRARY, own)
         self.assertEqual(done.stdout.splitlines(), [self.trace, "1", "False"], self.seen)
         self.assertEqual(done.returncode, 0, self.seen)
+
+    def test_started_from_inside(self):
+        """qp_init() finds the recording that there is, and takes no file of its own."""
+        own = os.path.join(self.folder, "own.db")
+        for before in [], ["before"]:
+            with self.subTest(before=before):
+                self.trace = os.path.join(self.folder, "%d.trace" % len(before))
+                done = self.record(PYTHON, "-c", STARTS, LIBRARY, own, self.trace, *before, options=EVERY_RUN)
+                self.assertEqual((done.returncode, done.stdout), (0, "0 0\n0 False 1\n1\n0\n0\n"), self.seen)
+                self.assertEqual([name.split()[-1] for name, in self.rows("SELECT query FROM query_log WHERE query LIKE 'SELECT _ AS%'")],
+                                 [*before, "started", "again"], self.seen)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,26 @@ libc = ctypes.CDLL(None)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
 """
 
+# Goes elsewhere between its queries and those of a child that it forks.
+GOES = """
+import ctypes, os, sqlite3, sys
+def work(who):
+    db = sqlite3.connect(':memory:')
+    for i in range(%d):
+        db.execute('SELECT /* %%s %%d */ 1' %% (who, i)).fetchall()
+work('before')
+if 'network' in sys.argv:
+    assert ctypes.CDLL(None).unshare(0x40000000) == 0
+if 'root' in sys.argv:
+    os.chroot(sys.argv[1])
+    os.chdir('/')
+work('after')
+if os.fork() == 0:
+    work('child')
+    os._exit(0)
+os.wait()
+""" % RUNS
+
 # What a process of the recording, which knows the key, could send by mistake or on purpose.
 HOSTILE = r"""
 import array, os, socket, struct, sys
@@ -156,6 +176,22 @@ class Handover(Recording):
         root = os.path.join(self.folder, "root")
         os.mkdir(root)
         self.expect_all(*self.namespace("-n", "-m"), "sh", "-c", 'mount --rbind / "$0" && exec chroot "$@"', root, root)
+
+    def test_goes_elsewhere(self):
+        """The process keeps its memory. A child hands its own over unless it sees neither socket: that is said then."""
+        empty = os.path.join(self.folder, "empty")
+        os.mkdir(empty)
+        for places in ("root",), ("network",), ("root", "network"):
+            with self.subTest(places=places):
+                self.trace = os.path.join(self.folder, "-".join(places))
+                done = self.record(*self.namespace("-m"), PYTHON, "-c", GOES, empty, *places, options=EVERY_RUN)
+                self.assertEqual(done.returncode, 0, self.seen)
+                child = 0 if len(places) == 2 else RUNS
+                for who, runs in ("before", RUNS), ("after", RUNS), ("child", child):
+                    self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* %s%%'" % who), [(runs,)],
+                                     who + self.seen)
+                refused = "samples missing, refused 1 time: a forked child could not hand its memory over\n"
+                self.assertEqual(refused in done.stderr, child == 0, self.seen)
 
     def test_process_namespace(self):
         self.expect_all(*self.namespace("-n", "-p", "-f"))

@@ -82,7 +82,7 @@ static const struct command_option options[] = {
 	{ .name = "push",
 	  .value = "URL",
 	  .to = &push_url,
-	  .help = "send the trace file to ClickHouse while it grows (see push)" },
+	  .help = "send the trace file to ClickHouse until COMMAND ends (see push)" },
 	{ .name = "quiet", .to = &quiet, .help = "print nothing at the end" },
 	{ 0 },
 };
