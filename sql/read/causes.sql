@@ -10,8 +10,16 @@
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
--- The samples are read for checkpoints only where there may be some. Of a single run they are few.
-WITH RECURSIVE checkpoints AS MATERIALIZED (
+-- The CPU samples and the mutex waits of lines that are single runs. These are few; the sums of temp.selected_sums by
+-- run would be many.
+WITH RECURSIVE run_samples AS MATERIALIZED (
+	SELECT line, trace_type, q.program AS program, opcode, s.wait AS wait, value
+	FROM temp.lines AS l JOIN queries AS q ON q.id = l.run
+	CROSS JOIN temp.selected_samples AS s ON s.run = l.run AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
+	WHERE trace_type IN ('CPU', 'OffCPU')
+	  AND (EXISTS (SELECT 1 FROM plan_nodes WHERE program = q.program AND (detail LIKE 'TRIGGER %' OR detail = 'FOREIGN KEY ACTION')) OR l.mutexes > 0)),
+-- The samples are read for checkpoints only where there may be some.
+checkpoints AS MATERIALIZED (
 	SELECT line, sum(value) AS ns
 	FROM (SELECT line, s.value AS value
 	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND s.logged AND s.checkpoint
@@ -96,18 +104,26 @@ triggers AS MATERIALIZED (
 -- By CPU time: what a run waited for a processor has no node.
 fired AS MATERIALIZED (
 	SELECT line, what, 1.0 * sum(value) / cpu AS share
-	FROM (SELECT l.line AS line, s.program AS program, s.node AS node, value, 1.0 * (l.cpu + coalesce(l.queue, 0)) / l.wall AS ready,
-	             sum(value) OVER (PARTITION BY l.line) AS cpu
-	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND (l.run IS NULL OR l.run = s.run)
-	      WHERE EXISTS (SELECT 1 FROM triggers WHERE triggers.hash = l.hash) AND s.trace_type = 'CPU')
+	FROM (SELECT s.*, 1.0 * (l.cpu + coalesce(l.queue, 0)) / l.wall AS ready, sum(value) OVER (PARTITION BY l.line) AS cpu
+	      FROM (SELECT line, program, node, value
+	            FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash
+	            WHERE l.run IS NULL AND EXISTS (SELECT 1 FROM triggers WHERE triggers.hash = l.hash) AND s.trace_type = 'CPU'
+	            UNION ALL
+	            SELECT line, s.program, node, value
+	            FROM run_samples AS s LEFT JOIN program_opcodes AS o ON o.program = s.program AND o.address = nullif(s.opcode, 0)
+	            WHERE trace_type = 'CPU') AS s JOIN temp.lines AS l USING (line))
 	JOIN triggers USING (program, node)
 	GROUP BY 1, 2 HAVING share * max(ready) >= 0.05),
 -- Waits of runs with samples alone: the part of a mutex that most was waited for.
 mutexes AS MATERIALIZED (
 	SELECT line, o.name AS mutex, sum(value) AS ns
-	FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND (l.run IS NULL OR s.run = l.run)
-	JOIN wait_objects AS o ON o.object = s.wait >> 8
-	WHERE l.mutexes >= 0.05 * l.wall AND l.mutexes > 0 AND s.trace_type = 'OffCPU' AND s.wait & 255 = 7 AND o.name <> 'other'
+	FROM (SELECT l.line AS line, l.mutexes AS mutexes, l.wall AS wall, s.wait AS wait, value
+	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash
+	      WHERE l.run IS NULL AND l.mutexes >= 0.05 * l.wall AND s.trace_type = 'OffCPU'
+	      UNION ALL
+	      SELECT line, mutexes, wall, s.wait, value FROM run_samples AS s JOIN temp.lines USING (line) WHERE trace_type = 'OffCPU')
+	JOIN wait_objects AS o ON o.object = wait >> 8
+	WHERE mutexes >= 0.05 * wall AND mutexes > 0 AND wait & 255 = 7 AND o.name <> 'other'
 	GROUP BY 1, 2),
 -- The result of a part of the statement is not a table.
 scans AS (

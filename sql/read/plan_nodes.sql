@@ -29,19 +29,13 @@ nodes AS MATERIALIZED (
 	JOIN places AS p ON p.program = k.program
 	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
 samples_of AS MATERIALIZED (
-	SELECT program, node, outside_stack_id AS stack_id, sum(value) AS ns, sum(square) AS square
+	SELECT program, phase AS node, sum(value) AS ns, sum(square) AS square
 	FROM temp.selected_sums
 	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
-	GROUP BY 1, 2, 3),
--- Outside the interpreter the stack shows what SQLite did.
-phases AS MATERIALIZED (
-	SELECT CAST(stack_id AS INTEGER) AS stack_id, stackPhase(trace) AS phase
-	FROM (SELECT DISTINCT stack_id FROM samples_of WHERE stack_id IS NOT NULL) JOIN stacks ON stacks.id = stack_id),
-phased AS (
-	SELECT program, coalesce(phase, node) AS node, ns, square FROM samples_of LEFT JOIN phases USING (stack_id)),
+	GROUP BY 1, 2),
 times AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square
-	FROM phased JOIN nodes USING (program, node) GROUP BY 1, 2),
+	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
 counts AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
 	FROM runs JOIN plan_loops AS l ON l.query = runs.id

@@ -134,7 +134,7 @@ WHERE n.name IN ('walCheckpoint', 'sqlite3WalCheckpoint');
 -- The same for statements that sum up: with sum() and, for longest, max(), whatever rows there are. The command
 -- has the sums by what a statement reads in a virtual table of this name (src/cmd/file/selected_sums.h), which is faster.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; outside_stack_id: where that is -1. checkpoint: the time of one. spread: the squared value, of a wait the value times the period.
+-- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint: the time of one. spread: the squared value, of a wait the value times the period.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
@@ -142,7 +142,8 @@ SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS 
        coalesce(threads.thread_id <> q.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker, coalesce(x.labels, 0) AS comment,
        s.labels AS labels, stack_id,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2, -1)) AS node,
-       iif(o.node IS NULL AND NOT coalesce(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, 0), stack_id, NULL) AS outside_stack_id, wait,
+       coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2,
+                            (SELECT stackPhase(trace) FROM stacks WHERE stacks.id = stack_id)), -1) AS phase, wait,
        wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks) AS checkpoint, 1 AS samples, value, 1.0 * value * value AS square,
        1.0 * value * iif(trace_type = 'OffCPU', period_ns, value) AS spread, wait_ns AS longest,
        lag(series) OVER stretch IS NULL AS stretches, coalesce(lag(series) OVER stretch <> series, 0) AS changes

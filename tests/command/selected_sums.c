@@ -15,7 +15,7 @@
 #define VIEW "CREATE TEMP VIEW selected_sums"
 #define KEYS                                                                                                 \
 	"series, trace_type, thread, run, logged, hash, program, finished, is_worker, comment, labels, "     \
-	"stack_id, node, outside_stack_id, wait, checkpoint"
+	"stack_id, node, phase, wait, checkpoint"
 /* The order of additions is not the same. */
 #define SUMS                                                                                                 \
 	"sum(samples), sum(value), printf('%%.12g', sum(square)), printf('%%.12g', sum(spread)), "           \
@@ -33,7 +33,7 @@ static void run(sqlite3 *db, const char *sql)
 
 static void keep(sqlite3 *db, const char *name)
 {
-	static const char *const keys[] = { KEYS, "trace_type", "program, node, outside_stack_id",
+	static const char *const keys[] = { KEYS, "trace_type", "program, phase",
 		                            "comment, labels, run, trace_type" };
 	const size_t count = sizeof(keys) / sizeof(keys[0]);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runs of samples mostly follow those of the ones before.
+ * The next sample of a thread is mostly of the same run, and numbers of rows mostly have no gaps: these are
+ * tried before a search.
  */
 #include "cmd/file/selected_samples.h"
 
@@ -27,8 +28,8 @@ struct program {
 
 struct selected_samples {
 	sqlite3 *db;
-	sqlite3_stmt *sample, *opcodes_of;
-	bool is_read, has_nodes, has_checkpoints;
+	sqlite3_stmt *sample, *opcodes_of, *phase_of;
+	bool is_read, has_nodes, has_phases, has_checkpoints;
 	bool is_all;
 	int64_t first_ns, last_ns;             /* of all runs */
 	VECTOR(struct selected_run) runs;      /* by id */
@@ -40,7 +41,7 @@ struct selected_samples {
 	struct tally program_numbers; /* by id; from 1 */
 	VECTOR(struct program) programs;
 	VECTOR(struct opcode) opcodes;
-	size_t near; /* the run of the sample before */
+	struct tally phases; /* by stack; 0: not known yet */
 };
 
 struct selected_samples *selected_samples_create(sqlite3 *db)
@@ -49,7 +50,7 @@ struct selected_samples *selected_samples_create(sqlite3 *db)
 
 	if (samples) {
 		samples->db = db;
-		samples->program_numbers = (struct tally){ .keys = 1, .width = 2 };
+		samples->program_numbers = samples->phases = (struct tally){ .keys = 1, .width = 2 };
 		samples->no_run =
 			(struct selected_run){ .is_finished = true, .owner = -1, .stepped_ns = INT64_MIN };
 	}
@@ -71,6 +72,7 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->programs);
 	vector_free(&samples->opcodes);
 	tally_free(&samples->program_numbers);
+	tally_free(&samples->phases);
 	free(samples);
 }
 
@@ -190,6 +192,12 @@ static int read_named(struct selected_samples *samples)
 	return code;
 }
 
+/* Of an item whose number would be there if there were no gaps. */
+#define LIKELY_PLACE(count, first, number)                                                                   \
+	((count) && (uint64_t)(number) - (uint64_t)(first) < (count)                                         \
+	         ? (uint64_t)(number) - (uint64_t)(first)                                                    \
+	         : 0)
+
 /* How many runs come before that number. `near` is where the last one was: runs of one time have numbers
  * close to each other. */
 static size_t find_run(const struct selected_samples *samples, size_t near, int64_t id)
@@ -252,8 +260,12 @@ static int64_t find_node(const struct selected_samples *samples, const struct se
 {
 	const struct program *program = &samples->programs.items[run->opcodes - 1];
 	const struct opcode *opcodes = samples->opcodes.items + program->first;
-	const size_t at = SEARCH_COUNT(program->count, i, opcodes[i].address < address);
+	size_t at = LIKELY_PLACE(program->count, opcodes[0].address, address);
 
+	if (!program->count)
+		return unknown;
+	if (opcodes[at].address != address)
+		at = SEARCH_COUNT(program->count, i, opcodes[i].address < address);
 	return at < program->count && opcodes[at].address == address ? opcodes[at].node : unknown;
 }
 
@@ -286,14 +298,17 @@ int selected_samples_begin(struct selected_samples *samples, unsigned columns)
 {
 	selected_samples_end(samples);
 	samples->has_nodes = columns & SELECTED_NODE;
+	samples->has_phases = columns & SELECTED_PHASE;
 	samples->has_checkpoints = columns & SELECTED_CHECKPOINT;
-	samples->near = 0;
 	int code = read_named(samples);
 	if (!code && samples->has_nodes)
 		code = sqlite3_prepare_v2(
 			samples->db,
 			"SELECT address, node FROM program_opcodes WHERE program = ? ORDER BY address", -1,
 			&samples->opcodes_of, NULL);
+	if (!code && samples->has_phases)
+		code = sqlite3_prepare_v2(samples->db, "SELECT stackPhase(trace) FROM stacks WHERE id = ?",
+		                          -1, &samples->phase_of, NULL);
 	return code ? code : prepare_samples(samples, columns);
 }
 
@@ -301,17 +316,34 @@ void selected_samples_end(struct selected_samples *samples)
 {
 	sqlite3_finalize(samples->sample);
 	sqlite3_finalize(samples->opcodes_of);
-	samples->sample = samples->opcodes_of = NULL;
+	sqlite3_finalize(samples->phase_of);
+	samples->sample = samples->opcodes_of = samples->phase_of = NULL;
+}
+
+/* NULL: it is not there. */
+static struct selected_series *find_series(struct selected_samples *samples, int64_t id)
+{
+	struct selected_series *series = samples->series.items;
+	const size_t count = samples->series.count;
+	size_t at = LIKELY_PLACE(count, series[0].id, id);
+
+	if (count && series[at].id != id)
+		at = SEARCH_COUNT(count, i, series[i].id < id);
+	return at < count && series[at].id == id ? &series[at] : NULL;
 }
 
 /* The run of a sample at that time. NULL: it is not selected. */
-static struct selected_run *run_of(struct selected_samples *samples, int64_t id, int64_t time_ns)
+static struct selected_run *run_of(struct selected_samples *samples, struct selected_series *series,
+                                   int64_t id, int64_t time_ns)
 {
-	samples->near = find_run(samples, samples->near, id);
-	struct selected_run *found = &samples->runs.items[samples->near];
-	if (samples->near < samples->runs.count && found->id == id && time_ns >= found->first_ns &&
-	    time_ns <= found->last_ns)
-		return found;
+	struct selected_run *runs = samples->runs.items;
+	size_t at = series->near;
+
+	if (at >= samples->runs.count || runs[at].id != id)
+		at = series->near = find_run(samples, at, id);
+	if (at < samples->runs.count && runs[at].id == id && time_ns >= runs[at].first_ns &&
+	    time_ns <= runs[at].last_ns)
+		return &runs[at];
 	return samples->is_all ? &samples->no_run : NULL;
 }
 
@@ -324,6 +356,29 @@ static int set_node(struct selected_samples *samples, struct selected_sample *sa
 	if (!code)
 		sample->node = sample->opcode ? find_node(samples, run, sample->opcode, unknown) : unknown;
 	return code;
+}
+
+/* What SQLite did outside of its interpreter. A stack is looked at once. */
+static int set_phase(struct selected_samples *samples, struct selected_sample *sample)
+{
+	sample->phase = sample->node;
+	if (sample->node != NODE_UNKNOWN)
+		return SQLITE_OK;
+	const size_t row = tally_row(&samples->phases, &sample->stack);
+	if (row == TALLY_NONE)
+		return SQLITE_NOMEM;
+	int64_t *phase = &tally_at(&samples->phases, row)[1];
+	if (!*phase) {
+		sqlite3_bind_int64(samples->phase_of, 1, sample->stack);
+		*phase = sqlite3_step(samples->phase_of) == SQLITE_ROW
+		                 ? sqlite3_column_int64(samples->phase_of, 0)
+		                 : NODE_UNKNOWN;
+		const int code = sqlite3_reset(samples->phase_of);
+		if (code)
+			return code;
+	}
+	sample->phase = *phase;
+	return SQLITE_OK;
 }
 
 /* SQLite gives a cause of 6 to waits of checkpoints. */
@@ -343,13 +398,12 @@ static bool is_checkpoint(const struct selected_samples *samples, const struct s
 static int read_sample(struct selected_samples *samples, struct selected_sample *read, bool *is_selected)
 {
 	sqlite3_stmt *row = samples->sample;
-	const int64_t time_ns = sqlite3_column_int64(row, 0), series = sqlite3_column_int64(row, 1);
-	const size_t at = SEARCH_COUNT(samples->series.count, i, samples->series.items[i].id < series);
+	const int64_t time_ns = sqlite3_column_int64(row, 0);
+	struct selected_series *series = find_series(samples, sqlite3_column_int64(row, 1));
 	struct selected_run *run;
 
 	*is_selected = false;
-	if (at == samples->series.count || samples->series.items[at].id != series ||
-	    !(run = run_of(samples, sqlite3_column_int64(row, 2), time_ns)))
+	if (!series || !(run = run_of(samples, series, sqlite3_column_int64(row, 2), time_ns)))
 		return SQLITE_OK;
 	const int64_t labels = sqlite3_column_int64(row, 6);
 	if (samples->labels.count && !is_under_label(samples, run->comment, labels))
@@ -368,11 +422,12 @@ static int read_sample(struct selected_samples *samples, struct selected_sample 
 		.context = sqlite3_column_int64(row, 11),
 		.span = sqlite3_column_int64(row, 12),
 		.run = run,
-		.series = &samples->series.items[at],
+		.series = series,
 	};
 	if (samples->has_checkpoints)
 		read->is_checkpoint = is_checkpoint(samples, read);
-	return samples->has_nodes ? set_node(samples, read, run) : SQLITE_OK;
+	const int code = samples->has_nodes ? set_node(samples, read, run) : SQLITE_OK;
+	return code || !samples->has_phases ? code : set_phase(samples, read);
 }
 
 int selected_samples_read(struct selected_samples *samples, struct selected_sample *read, size_t most,

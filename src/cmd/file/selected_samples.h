@@ -27,13 +27,15 @@ struct selected_run {
 
 struct selected_series {
 	int64_t id, thread, thread_id, period_ns;
+	size_t near;   /* the place of its newest sample's run, or where to look for the next one */
 	uint32_t type; /* see selected_samples_type() */
 	bool is_cpu, is_wait;
 };
 
-/* Of the columns after `size` those are read that were asked for; the others are 0. */
+/* Of the columns after `size` those are read that were asked for; the others are 0. phase: the node, or what
+ * the stack tells if that is unknown (stackPhase(), see stack_frames.h). */
 struct selected_sample {
-	int64_t time_ns, weight, size, stack, labels, opcode, wait, wait_ns, node, context, span;
+	int64_t time_ns, weight, size, stack, labels, opcode, wait, wait_ns, node, phase, context, span;
 	bool is_truncated, is_checkpoint;
 	const struct selected_run *run;
 	const struct selected_series *series;
@@ -48,7 +50,8 @@ enum selected_column {
 	SELECTED_CHECKPOINT = 32,
 	SELECTED_TRUNCATED = 64,
 	SELECTED_CONTEXT = 128,
-	SELECTED_SPAN = 256
+	SELECTED_SPAN = 256,
+	SELECTED_PHASE = 512 /* with SELECTED_NODE and SELECTED_STACK */
 };
 
 struct selected_samples;

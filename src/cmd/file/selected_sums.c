@@ -28,7 +28,7 @@ enum column {
 	LABELS,
 	STACK_ID,
 	NODE,
-	OUTSIDE_STACK_ID, /* -1: none */
+	PHASE,
 	WAIT,
 	CHECKPOINT,
 	KEYS,
@@ -48,7 +48,7 @@ static const char columns[] =
 	"hash INTEGER, program INTEGER, "
 	"finished INTEGER, is_worker INTEGER, comment INTEGER, "
 	"labels INTEGER, stack_id INTEGER, "
-	"node INTEGER, outside_stack_id INTEGER, wait INTEGER, checkpoint INTEGER, samples INTEGER, "
+	"node INTEGER, phase INTEGER, wait INTEGER, checkpoint INTEGER, samples INTEGER, "
 	"value INTEGER, square REAL, spread REAL, "
 	"longest INTEGER, stretches INTEGER, changes INTEGER";
 
@@ -165,7 +165,7 @@ static void set_keys(struct block *block)
 		keys[COMMENT] = run->comment;
 		keys[STACK_ID] = sample->stack;
 		keys[NODE] = sample->node;
-		keys[OUTSIDE_STACK_ID] = sample->node == NODE_UNKNOWN ? sample->stack : -1;
+		keys[PHASE] = sample->phase;
 		keys[LABELS] = sample->labels;
 		keys[WAIT] = sample->wait;
 		keys[CHECKPOINT] = sample->is_checkpoint;
@@ -246,10 +246,11 @@ static int add_to_all(struct groupings *groupings, struct block *block)
 /* The columns of the samples that these need. */
 static unsigned needed_columns(uint64_t used)
 {
-	return (uses(used, STACK_ID) || uses(used, OUTSIDE_STACK_ID) ? SELECTED_STACK : 0) |
+	return (uses(used, STACK_ID) || uses(used, PHASE) ? SELECTED_STACK : 0) |
 	       (uses(used, LABELS) ? SELECTED_LABELS : 0) |
-	       (uses(used, NODE) || uses(used, OUTSIDE_STACK_ID) ? SELECTED_NODE : 0) |
-	       (uses(used, WAIT) ? SELECTED_WAIT : 0) | (uses(used, LONGEST) ? SELECTED_WAIT_NS : 0) |
+	       (uses(used, NODE) || uses(used, PHASE) ? SELECTED_NODE : 0) |
+	       (uses(used, PHASE) ? SELECTED_PHASE : 0) | (uses(used, WAIT) ? SELECTED_WAIT : 0) |
+	       (uses(used, LONGEST) ? SELECTED_WAIT_NS : 0) |
 	       (uses(used, CHECKPOINT) ? SELECTED_CHECKPOINT : 0);
 }
 
@@ -298,12 +299,14 @@ static int make_rows(sqlite3 *db, void *data, void *given, void *made, uint64_t 
 {
 	struct groupings *groupings = given;
 
-	(void)data, (void)error;
+	(void)data;
 	ask(groupings, used);
 	struct grouping *grouping = find_grouping(groupings, used);
 	int code = !grouping ? SQLITE_NOMEM : grouping->is_made ? SQLITE_OK : make_all(db, groupings);
 	if (!code)
 		((struct rows *)made)->grouping = grouping;
+	else if (code == SQLITE_ERROR)
+		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
 	return code;
 }
 
@@ -329,10 +332,6 @@ static void read_value(const void *given, const void *made, size_t row, int colu
 	case TRACE_TYPE:
 		sqlite3_result_text(result, selected_samples_type(groupings->samples, (uint32_t)*word), -1,
 		                    SQLITE_STATIC);
-		break;
-	case OUTSIDE_STACK_ID:
-		if (*word != -1)
-			sqlite3_result_int64(result, *word);
 		break;
 	case SQUARE:
 	case SPREAD: sqlite3_result_double(result, tally_number(*word)); break;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash_table.h"
+#include "base/index.h"
 #include "base/tally.h"
 #include "base/text.h"
 #include "base/vector.h"
@@ -27,9 +28,20 @@ struct owned_line {
 	bool is_of_program;
 };
 
+/* The frames of a trace: some of `frames`. */
+struct known_stack {
+	size_t first;
+	uint32_t count;
+	bool is_known;
+};
+
+/* A report looks at each stack several times. */
 struct frame_names {
 	struct names *names;
 	struct hash_table owned;
+	struct index stack_index; /* by text */
+	VECTOR(struct known_stack) stacks;
+	VECTOR(const struct export_frame *) frames;
 };
 
 /* `module`: its name, "" where there is none. */
@@ -50,33 +62,44 @@ static bool is_of_program(struct frame_names *frames, const struct export_line *
 	return is;
 }
 
-/* Calls for each function on the stack, leaf first, until a call returns false. An SQLite result:
- * SQLITE_MISMATCH if the trace is no array of addresses. */
-static int each_line(struct names *names, const char *trace,
-                     bool (*call)(void *context, const struct export_line *line, const char *module),
-                     void *context)
+/* An SQLite result: SQLITE_MISMATCH if the trace is no array of addresses. */
+static int read_stack(struct frame_names *frames, const char *trace, struct known_stack *stack)
 {
 	struct address_reader reader = { .at = trace };
-	uint64_t addresses[STACK_FRAMES_MAX], address;
-	size_t count = 0;
+	const size_t first = frames->frames.count;
+	uint64_t address;
 	int next;
 
 	while ((next = address_reader_next(&reader, &address)) > 0) {
-		if (count == STACK_FRAMES_MAX)
-			return SQLITE_MISMATCH;
-		addresses[count++] = address;
-	}
-	if (next < 0)
-		return SQLITE_MISMATCH;
-	for (size_t at = 0; at < count; at++) {
-		const struct export_frame *frame = names_frame(names, addresses[at]);
+		const struct export_frame *frame = names_frame(frames->names, address);
 
-		for (size_t i = 0; i < (frame ? frame->line_count : 1); i++)
-			if (!frame ||
-			    !call(context, &frame->lines[i], frame->module ? frame->module->name : ""))
-				return SQLITE_NOMEM;
+		if (frames->frames.count - first == STACK_FRAMES_MAX)
+			return SQLITE_MISMATCH;
+		if (!frame || !vector_push(&frames->frames, frame))
+			return SQLITE_NOMEM;
 	}
-	return SQLITE_OK;
+	*stack = (struct known_stack){ first, (uint32_t)(frames->frames.count - first), next == 0 };
+	return next < 0 ? SQLITE_MISMATCH : SQLITE_OK;
+}
+
+/* Calls for each function on the stack, leaf first, until a call returns false. An SQLite result:
+ * SQLITE_MISMATCH if the trace is no array of addresses. */
+static int each_line(struct frame_names *frames, const char *trace,
+                     bool (*call)(void *context, const struct export_line *line, const char *module),
+                     void *context)
+{
+	struct known_stack *stack =
+		index_item(&frames->stack_index, hash_bytes(trace, strlen(trace)), &frames->stacks);
+	int code = !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_stack(frames, trace, stack);
+
+	for (size_t at = 0; !code && at < stack->count; at++) {
+		const struct export_frame *frame = frames->frames.items[stack->first + at];
+
+		for (size_t i = 0; !code && i < frame->line_count; i++)
+			if (!call(context, &frame->lines[i], frame->module ? frame->module->name : ""))
+				code = SQLITE_NOMEM;
+	}
+	return code;
 }
 
 /* --- the SQL functions ----------------------------------------------------------------------------- */
@@ -162,9 +185,8 @@ static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, e
 		.is_empty = true,
 		.shape = hash_begin(0),
 	};
-	int code = text.to || part == SHAPE
-	                   ? each_line(text.frames->names, trace ? trace : "[]", add_part, &text)
-	                   : SQLITE_NOMEM;
+	int code = text.to || part == SHAPE ? each_line(text.frames, trace ? trace : "[]", add_part, &text)
+	                                    : SQLITE_NOMEM;
 
 	if (text.caller) {
 		text.is_empty = false;
@@ -200,9 +222,9 @@ static bool add_phase(void *context, const struct export_line *line, const char 
 
 static void stack_phase(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	const struct frame_names *frames = sqlite3_user_data(context);
+	struct frame_names *frames = sqlite3_user_data(context);
 	const char *trace = (const char *)sqlite3_value_text(argv[0]);
-	int phase = NO_PHASE, code = each_line(frames->names, trace ? trace : "[]", add_phase, &phase);
+	int phase = NO_PHASE, code = each_line(frames, trace ? trace : "[]", add_phase, &phase);
 
 	(void)argc;
 	if (code == SQLITE_MISMATCH)
@@ -261,7 +283,7 @@ struct rows {
 	struct tally functions; /* by name and module, two pointers; with the last stack that had it */
 	struct tally sums;      /* by hash and function */
 	/* The stack that is added up. */
-	struct names *names;
+	struct frame_names *frames;
 	int64_t number, hash, samples, value;
 	double square;
 	bool is_leaf, is_by_library;
@@ -307,9 +329,10 @@ static bool add_line(void *context, const struct export_line *line, const char *
 	const bool is_leaf = rows->is_leaf;
 
 	rows->is_leaf = false;
-	if (rows->is_by_library && !(module = keep_library(rows->names, module)))
+	if (rows->is_by_library && !(module = keep_library(rows->frames->names, module)))
 		return false;
-	const char *name = line->symbol[0] ? line->function : keep_module_as_name(rows->names, module);
+	const char *name =
+		line->symbol[0] ? line->function : keep_module_as_name(rows->frames->names, module);
 	const int64_t function_key[] = { (int64_t)(intptr_t)name, (int64_t)(intptr_t)module };
 	const size_t function = name ? tally_row(&rows->functions, function_key) : TALLY_NONE;
 	if (function == TALLY_NONE)
@@ -330,7 +353,7 @@ static bool add_line(void *context, const struct export_line *line, const char *
 	return true;
 }
 
-static int make_rows(sqlite3 *db, void *names, void *memory, void *made, uint64_t used, char **error)
+static int make_rows(sqlite3 *db, void *frames, void *memory, void *made, uint64_t used, char **error)
 {
 	static const char sql[] =
 		"SELECT r.hash, samples, value, square, coalesce(trace, '[]') FROM temp.report_stacks AS r"
@@ -343,7 +366,7 @@ static int make_rows(sqlite3 *db, void *names, void *memory, void *made, uint64_
 	*rows = (struct rows){
 		.functions = { .keys = OF_STACK, .width = OF_FUNCTION },
 		.sums = { .keys = ROW_SELF, .width = ROW_WORDS },
-		.names = names,
+		.frames = frames,
 		.is_by_library = used >> LIBRARY & 1,
 	};
 	while (!code && (code = sqlite3_step(stack)) == SQLITE_ROW) {
@@ -353,7 +376,7 @@ static int make_rows(sqlite3 *db, void *names, void *memory, void *made, uint64_
 		rows->value = sqlite3_column_int64(stack, 2);
 		rows->square = sqlite3_column_double(stack, 3);
 		rows->is_leaf = true;
-		code = each_line(rows->names, (const char *)sqlite3_column_text(stack, 4), add_line, rows);
+		code = each_line(rows->frames, (const char *)sqlite3_column_text(stack, 4), add_line, rows);
 	}
 	sqlite3_finalize(stack);
 	if (code == SQLITE_MISMATCH)
@@ -391,6 +414,9 @@ static void free_frames(void *data)
 
 	names_free(frames->names);
 	hash_table_free(&frames->owned);
+	index_free(&frames->stack_index);
+	vector_free(&frames->stacks);
+	vector_free(&frames->frames);
 	free(frames);
 }
 
@@ -416,7 +442,7 @@ int stack_frames_add(sqlite3 *db)
 		.read = read_value,
 		.free_rows = free_rows,
 	};
-	struct frame_names *frames = malloc(sizeof(*frames));
+	struct frame_names *frames = calloc(1, sizeof(*frames));
 	struct names *names = frames ? names_create(true) : NULL;
 	int code = SQLITE_OK;
 
@@ -424,12 +450,13 @@ int stack_frames_add(sqlite3 *db)
 		free(frames);
 		return SQLITE_NOMEM;
 	}
-	*frames = (struct frame_names){ names, HASH_TABLE_OF(struct owned_line, SIZE_MAX) };
+	frames->names = names;
+	frames->owned = (struct hash_table)HASH_TABLE_OF(struct owned_line, SIZE_MAX);
 	names_enter(names, trace_file_space(db));
 	/* The first one's destructor runs when that fails, too. */
 	for (size_t i = 0; !code && i < sizeof(functions) / sizeof(functions[0]); i++)
 		code = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments,
 		                                  SQLITE_UTF8 | SQLITE_DIRECTONLY, frames, functions[i].call,
 		                                  NULL, NULL, i ? NULL : free_frames);
-	return code ? code : made_table_add(db, &report_functions, names);
+	return code ? code : made_table_add(db, &report_functions, frames);
 }
