@@ -234,15 +234,16 @@ static int64_t page_node(uint32_t node)
 
 /* --- the data -------------------------------------------------------------------- */
 
-static bool write_sum(struct writer *writer, const struct sum *sum)
+static bool write_sum(struct writer *writer, struct sum sum)
 {
-	uint32_t node = find_leaf(writer, sum->stack);
-	const struct labelled *of = &writer->labelled.items[sum->labels->number];
+	const uint32_t node = find_leaf(writer, sum.stack);
+	const struct labelled *of = &writer->labelled.items[sum.labels->number];
+	const int64_t numbers[] = { page_node(node), of->query, of->set, sum.samples, sum.value };
 
 	if (node == NODE_NO_MEMORY)
 		return false;
-	fprintf(writer->out, "%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%" PRId64 ",%" PRId64, page_node(node),
-	        of->query, of->set, sum->samples, sum->value);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		export_write_number(writer->out, i ? "," : "", numbers[i]);
 	return true;
 }
 
@@ -254,13 +255,13 @@ static bool write_samples(struct writer *writer)
 	for (size_t i = 0; i < writer->types.count; i++) {
 		fputs(i ? ",[" : "[", writer->out);
 		export_write_text(writer->out, writer->types.items[i].trace_type);
-		fprintf(writer->out, ",%zu]", writer->types.items[i].sums.list.count);
+		fprintf(writer->out, ",%zu]", sums_count(&writer->types.items[i].sums));
 	}
 	fputs("],\n\"samples\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->types.count; i++)
-		for (size_t j = 0; fine && j < writer->types.items[i].sums.list.count; j++) {
+		for (size_t j = 0; fine && j < sums_count(&writer->types.items[i].sums); j++) {
 			fputs(i || j ? ",\n" : "\n", writer->out);
-			fine = write_sum(writer, &writer->types.items[i].sums.list.items[j]);
+			fine = write_sum(writer, sums_at(&writer->types.items[i].sums, j));
 		}
 	fputs("],\n", writer->out);
 	return fine;
@@ -269,9 +270,10 @@ static bool write_samples(struct writer *writer)
 static void write_nodes(const struct writer *writer)
 {
 	fputs("\"nodes\":[", writer->out);
-	for (size_t i = 0; i < writer->nodes.count; i++)
-		fprintf(writer->out, "%s%" PRId64 ",%" PRIu32, i ? "," : "",
-		        page_node(writer->nodes.items[i].parent), writer->nodes.items[i].function);
+	for (size_t i = 0; i < writer->nodes.count; i++) {
+		export_write_number(writer->out, i ? "," : "", page_node(writer->nodes.items[i].parent));
+		export_write_number(writer->out, ",", writer->nodes.items[i].function);
+	}
 	fputs("],\n", writer->out);
 }
 

@@ -122,7 +122,7 @@ static void write_stack(struct writer *writer, const struct export_stack *stack)
 {
 	fputs("{\"frames\":[", writer->out);
 	for (size_t i = 0; i < stack->count; i++)
-		fprintf(writer->out, "%s%" PRIu32, i ? "," : "", stack->frames[i]->number);
+		export_write_number(writer->out, i ? "," : "", stack->frames[i]->number);
 	fprintf(writer->out, "]%s}", stack->is_truncated ? ",\"truncated\":true" : "");
 }
 
@@ -146,19 +146,21 @@ static void write_labels(struct writer *writer, const struct export_labels *labe
 
 static void write_sum(struct writer *writer, struct sum sum)
 {
-	fprintf(writer->out,
-	        "{\"stack\":%" PRIu32 ",\"labels\":%" PRIu32 ",\"samples\":%" PRId64 ",\"weight\":%" PRId64
-	        ",\"value\":%" PRId64 "}",
-	        sum.stack->number, sum.labels->number, sum.samples, sum.weight, sum.value);
+	export_write_number(writer->out, "{\"stack\":", sum.stack->number);
+	export_write_number(writer->out, ",\"labels\":", sum.labels->number);
+	export_write_number(writer->out, ",\"samples\":", sum.samples);
+	export_write_number(writer->out, ",\"weight\":", sum.weight);
+	export_write_number(writer->out, ",\"value\":", sum.value);
+	fputc('}', writer->out);
 }
 
 /* A member of the whole: the table's items, a line each. */
-#define WRITE_TABLE(writer, name, table, write_item)                                                         \
+#define WRITE_TABLE(writer, name, size, item_at, write_item)                                                 \
 	do {                                                                                                 \
 		fputs(",\n\"" name "\":[", (writer)->out);                                                   \
-		for (size_t i = 0; i < (table)->count; i++) {                                                \
+		for (size_t i = 0; i < (size); i++) {                                                        \
 			fputs(i ? ",\n" : "\n", (writer)->out);                                              \
-			write_item((writer), (table)->items[i]);                                             \
+			write_item((writer), item_at);                                                       \
 		}                                                                                            \
 		fputs("]", (writer)->out);                                                                   \
 	} while (0)
@@ -167,12 +169,13 @@ static void write_all(struct writer *writer)
 {
 	write_member(writer->out, "{", "trace_type", writer->info->trace_type);
 	write_member(writer->out, ",", "unit", writer->info->unit);
-	WRITE_TABLE(writer, "modules", &writer->modules, write_module);
-	WRITE_TABLE(writer, "frames", &writer->frames, write_frame);
-	WRITE_TABLE(writer, "stacks", &writer->stacks, write_stack);
-	WRITE_TABLE(writer, "statements", &writer->statements, write_statement);
-	WRITE_TABLE(writer, "labels", &writer->labels, write_labels);
-	WRITE_TABLE(writer, "samples", &writer->sums.list, write_sum);
+	WRITE_TABLE(writer, "modules", writer->modules.count, writer->modules.items[i], write_module);
+	WRITE_TABLE(writer, "frames", writer->frames.count, writer->frames.items[i], write_frame);
+	WRITE_TABLE(writer, "stacks", writer->stacks.count, writer->stacks.items[i], write_stack);
+	WRITE_TABLE(writer, "statements", writer->statements.count, writer->statements.items[i],
+	            write_statement);
+	WRITE_TABLE(writer, "labels", writer->labels.count, writer->labels.items[i], write_labels);
+	WRITE_TABLE(writer, "samples", sums_count(&writer->sums), sums_at(&writer->sums, i), write_sum);
 	fputs("}\n", writer->out);
 }
 

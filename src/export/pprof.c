@@ -58,7 +58,7 @@ static bool add_pprof(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 
-	if (!writer->sums.list.count) {
+	if (!sums_count(&writer->sums)) {
 		writer->first_ns = sample->time_ns;
 		writer->period_min = writer->period_max = sample->period_ns;
 	}
@@ -344,12 +344,12 @@ static uint8_t *put_size(uint8_t *to, size_t size)
 	return to;
 }
 
-static void write_sample(struct writer *writer, const struct sum *sum)
+static void write_sample(struct writer *writer, struct sum sum)
 {
-	struct part *stack = vector_at(&writer->stacks, sum->stack->number),
-		    *labels = vector_at(&writer->labels, sum->labels->number);
+	struct part *stack = vector_at(&writer->stacks, sum.stack->number),
+		    *labels = vector_at(&writer->labels, sum.labels->number);
 	Pprof__Sample sample = PPROF__SAMPLE__INIT;
-	int64_t values[] = { sum->samples, sum->value };
+	int64_t values[] = { sum.samples, sum.value };
 	uint8_t numbers[NUMBERS_MAX];
 
 	if (!stack || !labels) {
@@ -357,9 +357,9 @@ static void write_sample(struct writer *writer, const struct sum *sum)
 		return;
 	}
 	if (!stack->size)
-		pack_stack(writer, sum->stack, stack);
+		pack_stack(writer, sum.stack, stack);
 	if (!labels->size)
-		pack_labels(writer, sum->labels, labels);
+		pack_labels(writer, sum.labels, labels);
 	sample.n_value = 2;
 	sample.value = values;
 	const size_t size = pprof__sample__pack(&sample, numbers);
@@ -464,8 +464,8 @@ static void write_profile(struct writer *writer)
 {
 	string_number(writer, ""); /* the first */
 	write_head(writer);
-	for (size_t i = 0; !writer->failed && i < writer->sums.list.count; i++)
-		write_sample(writer, &writer->sums.list.items[i]);
+	for (size_t i = 0; !writer->failed && i < sums_count(&writer->sums); i++)
+		write_sample(writer, sums_at(&writer->sums, i));
 	write_mappings(writer);
 	write_strings(writer);
 }

@@ -15,14 +15,22 @@ struct sum {
 	int64_t samples, weight, value;
 };
 
-/* Start with a zeroed struct. */
+/* Start with a zeroed struct. There may be nearly as many sums as samples, so these are small. */
 struct sums {
-	struct tally rows;       /* by the numbers of stack and labels; as `list` */
-	VECTOR(struct sum) list; /* in the order in which they first came */
+	struct tally rows;                          /* in the order in which they first came */
+	VECTOR(const struct export_stack *) stacks; /* by number */
+	VECTOR(const struct export_labels *) labels;
 };
 
 /* False: no memory. */
 bool sums_add(struct sums *sums, const struct export_sample *sample);
+
+static inline size_t sums_count(const struct sums *sums)
+{
+	return sums->rows.count;
+}
+
+struct sum sums_at(const struct sums *sums, size_t index);
 
 void sums_free(struct sums *sums);
 

@@ -15,6 +15,7 @@
 #include "sql_export_links.h"
 #include "sql_export_plan.h"
 #include "sql_export_query.h"
+#include "sql_export_statement.h"
 #include "sql_export_thread.h"
 
 int export_reader_begin(struct export_reader *reader, bool inlines)
@@ -29,6 +30,7 @@ void export_reader_free(struct export_reader *reader)
 		free(reader->labels.items[i]);
 	vector_free(&reader->labels);
 	vector_free(&reader->queries);
+	vector_free(&reader->statements);
 	vector_free(&reader->threads);
 	vector_free(&reader->sets);
 	vector_free(&reader->stacks);
@@ -38,6 +40,7 @@ void export_reader_free(struct export_reader *reader)
 	plan_paths_free(&reader->calls);
 	index_free(&reader->label_index);
 	index_free(&reader->query_index);
+	index_free(&reader->statement_index);
 	index_free(&reader->thread_index);
 	index_free(&reader->set_index);
 	index_free(&reader->stack_index);
@@ -57,6 +60,7 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	reader->db = db;
 	names_enter(reader->names, trace_file_space(db));
 	if (sqlite3_prepare_v2(db, sql_export_query, -1, &reader->query_of, NULL) == SQLITE_OK &&
+	    sqlite3_prepare_v2(db, sql_export_statement, -1, &reader->statement_of, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(db, sql_export_thread, -1, &reader->thread_of, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(db, sql_export_label_sets, -1, &reader->sets_of, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(db, "SELECT otel_trace_id || otel_span_id FROM trace_contexts WHERE id = ?",
@@ -75,7 +79,9 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 
 void export_reader_detach(struct export_reader *reader)
 {
+	memset(reader->newest, 0, sizeof(reader->newest)); /* of this file */
 	sqlite3_finalize(reader->query_of);
+	sqlite3_finalize(reader->statement_of);
 	sqlite3_finalize(reader->thread_of);
 	sqlite3_finalize(reader->sets_of);
 	sqlite3_finalize(reader->context_of);
@@ -84,7 +90,8 @@ void export_reader_detach(struct export_reader *reader)
 	sqlite3_finalize(reader->wait_of);
 	plan_paths_close(&reader->paths);
 	plan_paths_close(&reader->calls);
-	reader->query_of = reader->thread_of = reader->sets_of = reader->context_of = NULL;
+	reader->query_of = reader->statement_of = reader->thread_of = reader->sets_of = reader->context_of =
+		NULL;
 	reader->stack_of = reader->link_of = reader->wait_of = NULL;
 }
 
@@ -179,7 +186,32 @@ static const char *keep_column(struct export_reader *reader, sqlite3_stmt *row, 
 	return names_keep(reader->names, column_text(row, column));
 }
 
-/* What the labels of all samples of a query have. NULL after a complaint, and so below. */
+/* NULL after a complaint, and so below. */
+static const struct reader_statement *find_statement(struct export_reader *reader, int64_t statement)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)statement };
+	struct reader_statement *found =
+		index_item(&reader->statement_index, hash_words(words, 2), &reader->statements);
+	sqlite3_stmt *row = reader->statement_of;
+
+	if (found && !found->text) {
+		if (!step_to(reader, row, statement, 0))
+			return NULL;
+		*found = (struct reader_statement){
+			.text = keep_column(reader, row, 0),
+			.hash = sqlite3_column_int64(row, 1),
+			.runs = sqlite3_column_int64(row, 2),
+			.comment = sqlite3_column_int64(row, 3),
+		};
+		sqlite3_reset(row);
+	}
+	if (found && found->text)
+		return found;
+	complain_of_memory();
+	return NULL;
+}
+
+/* What the labels of all samples of a query have. */
 static const struct reader_query *find_query(struct export_reader *reader, int64_t query)
 {
 	const uint64_t words[] = { reader->side, (uint64_t)query };
@@ -192,15 +224,16 @@ static const struct reader_query *find_query(struct export_reader *reader, int64
 		*found = (struct reader_query){
 			.query_id = keep_column(reader, row, 0),
 			.database = keep_column(reader, row, 1),
-			.statement = keep_column(reader, row, 2),
-			.hash = sqlite3_column_int64(row, 3),
-			.runs = sqlite3_column_int64(row, 4),
-			.comment = sqlite3_column_int64(row, 5),
-			.call_stack = sqlite3_column_int64(row, 6),
+			.call_stack = sqlite3_column_int64(row, 3),
 		};
+		const struct reader_statement *statement =
+			find_statement(reader, sqlite3_column_int64(row, 2));
 		sqlite3_reset(row);
+		if (!statement)
+			return NULL;
+		found->statement = (uint32_t)(statement - reader->statements.items);
 	}
-	if (found && found->query_id && found->database && found->statement)
+	if (found && found->query_id && found->database)
 		return found;
 	complain_of_memory();
 	return NULL;
@@ -287,8 +320,10 @@ static struct export_labels *read_labels(struct export_reader *reader, const str
 {
 	const struct reader_query *of_query = find_query(reader, read->run);
 	const struct reader_thread *of_thread = of_query ? find_thread(reader, read->thread) : NULL;
+	const struct reader_statement *statement =
+		of_thread ? &reader->statements.items[of_query->statement] : NULL;
 	const struct reader_sets *sets =
-		of_thread ? find_sets(reader, of_query->comment, read->labels) : NULL;
+		of_thread ? find_sets(reader, statement->comment, read->labels) : NULL;
 
 	/* The span of the file is the innermost, and goes to the same collector. */
 	if (sets && !link[0])
@@ -305,13 +340,13 @@ static struct export_labels *read_labels(struct export_reader *reader, const str
 		.query_id = of_query->query_id,
 		.thread = of_thread->thread,
 		.database = of_query->database,
-		.statement = of_query->statement,
+		.statement = statement->text,
 		.program = of_thread->program,
 		.host = of_thread->host,
 		.script = of_thread->script,
 		.call_stack = of_query->call_stack,
-		.statement_hash = of_query->hash,
-		.statement_runs = of_query->runs,
+		.statement_hash = statement->hash,
+		.statement_runs = statement->runs,
 		.process = of_thread->process,
 		.process_id = of_thread->process_id,
 		.thread_id = of_thread->thread_id,
@@ -323,7 +358,8 @@ static struct export_labels *read_labels(struct export_reader *reader, const str
 }
 
 /* NULL after a complaint. */
-static const struct export_labels *find_labels(struct export_reader *reader, const struct reader_sample *read)
+static const struct export_labels *find_labels_by_key(struct export_reader *reader,
+                                                      const struct reader_sample *read)
 {
 	const char *link = find_link(reader, read->span);
 	uint64_t words[] = { reader->side,           (uint64_t)read->run,     (uint64_t)read->thread,
@@ -339,6 +375,20 @@ static const struct export_labels *find_labels(struct export_reader *reader, con
 	else if (!*labels && (*labels = read_labels(reader, read, link)))
 		(*labels)->number = (uint32_t)(labels - reader->labels.items);
 	return labels ? *labels : NULL;
+}
+
+/* NULL after a complaint. */
+static const struct export_labels *find_labels(struct export_reader *reader, const struct reader_sample *read)
+{
+	struct reader_newest *newest =
+		&reader->newest[((uint64_t)read->thread * 17 + (uint64_t)read->labels) % READER_NEWEST];
+
+	if (newest->labels && newest->run == read->run && newest->thread == read->thread &&
+	    newest->set == read->labels && newest->context == read->context && newest->span == read->span)
+		return newest->labels;
+	*newest = (struct reader_newest){ read->run,     read->thread, read->labels,
+		                          read->context, read->span,   find_labels_by_key(reader, read) };
+	return newest->labels;
 }
 
 /* NULL after a complaint. */
@@ -442,7 +492,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
                                              const char *root, const struct plan_path *call,
                                              const struct plan_path *path, const char *leaf)
 {
-	const struct export_stack *made = find_bare_stack(reader, id, is_truncated), **stack;
+	const struct export_stack *made, **stack;
 	uint64_t words[] = { reader->side,
 		             (uint64_t)id,
 		             is_truncated,
@@ -452,11 +502,15 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 		             (uintptr_t)leaf };
 	size_t at, end;
 
-	if (!made || (!root[0] && !call->count && !path->count && !leaf[0]))
-		return made;
+	if (!root[0] && !call->count && !path->count && !leaf[0])
+		return find_bare_stack(reader, id, is_truncated);
 	stack = index_item(&reader->stack_index, hash_words(words, 7), &reader->stacks);
 	if (stack && *stack)
 		return *stack;
+	if (!(made = find_bare_stack(reader, id, is_truncated)))
+		return NULL;
+	stack = index_item(&reader->stack_index, hash_words(words, 7),
+	                   &reader->stacks); /* it may have moved */
 	if (stack && call->count && find_interpreter(made, &at, &end))
 		made = names_replace(reader->names, made, at, reader->host == HOST_IS_CALL_STACK ? end : at,
 		                     call->functions, call->count);

@@ -15,11 +15,24 @@
 #include "export/names.h"
 
 /* Parts of labels, which are many more than these. */
-struct reader_query {
-	const char *query_id, *database, *statement;
+struct reader_statement {
+	const char *text;
 	int64_t hash, runs;
-	int64_t comment, call_stack; /* rows of its label set and of its call stack */
+	int64_t comment; /* the row of its label set */
 };
+
+struct reader_query {
+	const char *query_id, *database;
+	uint32_t statement; /* one of `statements` */
+	int64_t call_stack; /* its row */
+};
+
+/* The labels of a sample. */
+struct reader_newest {
+	int64_t run, thread, set, context, span;
+	const struct export_labels *labels; /* NULL: none yet */
+};
+#define READER_NEWEST 512
 
 struct reader_thread {
 	const char *thread, *program, *host, *script;
@@ -48,8 +61,10 @@ struct export_reader {
 	} host;
 	struct names *names;
 	struct index label_index, stack_index, link_index,
-		wait_index;                                /* by side and row number; by span, by wait */
-	struct index query_index, thread_index, set_index; /* by side and row number */
+		wait_index; /* by side and row number; by span, by wait */
+	struct index query_index, statement_index, thread_index, set_index; /* by side and row number */
+	struct reader_newest newest[READER_NEWEST]; /* mostly those of the next sample of a thread, too */
+	VECTOR(struct reader_statement) statements;
 	VECTOR(struct reader_query) queries;
 	VECTOR(struct reader_thread) threads;
 	VECTOR(struct reader_sets) sets;
@@ -62,7 +77,8 @@ struct export_reader {
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *query_of, *thread_of, *sets_of, *context_of, *stack_of, *link_of, *wait_of;
+	sqlite3_stmt *query_of, *statement_of, *thread_of, *sets_of, *context_of, *stack_of, *link_of,
+		*wait_of;
 };
 
 /* `reader` is zeroed, but for root_key, has_links and host. A command_result. */
