@@ -328,7 +328,7 @@ class Command(Tool):
         db.create_function("fileName", 1, os.path.basename)
         for name in ("read/run_plans", "read/selected", "read/run_lines", "read/causes",
                      "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/samples", "report/query",
-                     "report/clocks", "report/times", "export/samples", "read/plan_runs", "read/plan_changes"):
+                     "report/clocks", "report/times", "read/plan_runs", "read/plan_changes"):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:
                 for sql in file.read().rstrip().rstrip(";").split(";\n"):
                     rows = db.execute(sql, dict.fromkeys(re.findall(r":(\w+)", sql))).fetchall()
