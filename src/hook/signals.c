@@ -10,6 +10,7 @@
 
 #include "collect/state.h"
 #include "timers/signal.h"
+#include "timers/push.h"
 #include "timers/timers.h"
 
 static struct {
@@ -21,15 +22,26 @@ static struct {
 	int (*signalfd)(int, const sigset_t *, int);
 } real;
 
+static bool sets_signal(int number, const struct sigaction *action, struct sigaction *before, int *result)
+{
+	bool done = sampler_host_sets_signal(number, action, before, result);
+
+	sampler_follow();
+	return done;
+}
+
 static int queryprof_sigaction(int number, const struct sigaction *action, struct sigaction *before)
 {
 	int result;
 
 	if (number == 0 || number != sampler_signal())
 		return real.sigaction(number, action, before);
-	if (action ? sampler_host_sets_signal(number, action, before, &result)
-	           : before && sampler_host_reads_action(number, before))
-		return action ? result : 0;
+	if (!action) {
+		if (before && sampler_host_reads_action(number, before))
+			return 0;
+	} else if (sets_signal(number, action, before, &result)) {
+		return result;
+	}
 	return real.sigaction(number, action, before);
 }
 
@@ -44,7 +56,7 @@ static sighandler_t set_handler(int number, sighandler_t handler, int flags,
 	sigemptyset(&action.sa_mask);
 	if (!(flags & SA_NODEFER))
 		sigaddset(&action.sa_mask, number);
-	if (!sampler_host_sets_signal(number, &action, &before, &result))
+	if (!sets_signal(number, &action, &before, &result))
 		return otherwise(number, handler);
 	return result ? SIG_ERR : before.sa_handler;
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/own_process.h"
 #include "base/sys.h"
 #include "collect/open_waits.h"
 #include "handler/thread.h"
@@ -36,7 +37,7 @@ void sampler_before_exec(void)
 	int saved_errno = errno;
 
 	signal_before_exec();
-	if (!timers_in_process())
+	if (!own_process_is_here())
 		return;
 	open_waits_before_exec();
 	/* Other threads' signals end with them. */

@@ -64,7 +64,6 @@ static void after_in_child(void)
 	budget_after_fork();
 	threads_after_fork();
 	reset_counters();
-	timers_after_fork();
 	stacks_after_fork();
 	locks_after_fork_in_child();
 	if (tag != NULL)

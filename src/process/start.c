@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/lock.h"
+#include "base/own_process.h"
 #include "collect/state.h"
 #include "handler/budget.h"
 #include "handler/sample.h"
@@ -25,6 +26,7 @@ static int start(struct ring *ring)
 		error = signal_start();
 	if (error != 0)
 		return error;
+	own_process_renew();
 	timers_init();
 	budget_calibrate();
 	threads_set_ring(ring);

@@ -20,7 +20,6 @@
 #include "collect/state.h"
 #include "handler/ring.h"
 #include "query/normalize.h"
-#include "query/statement_add.h"
 #include "query/statement_table.h"
 #include "queryprof.h"
 #include "settings/setting.h"
@@ -421,8 +420,8 @@ static bool read_entry(uint32_t index, struct statement_counts *now, struct stat
 	return *texts != NULL;
 }
 
-static int take(uint32_t index, const struct statement_counts *now, struct statement_stats *stats,
-                int (*each)(void *context, const struct statement_stats *stats), void *context)
+static int hand_over(uint32_t index, const struct statement_counts *now, struct statement_stats *stats,
+                     int (*each)(void *context, const struct statement_stats *stats), void *context)
 {
 	struct statement_counts since;
 	int code;
@@ -447,13 +446,13 @@ int statement_stats_next(int (*each)(void *context, const struct statement_stats
 	count = follow(&now);
 	if (count) {
 		stats = describe(entry_at(OTHER), &now);
-		code = take(OTHER, &now, &stats, each, context);
+		code = hand_over(OTHER, &now, &stats, each, context);
 	}
 	for (uint32_t i = OTHER + 1; !code && i < count; i++) {
 		char *texts;
 
 		if (read_entry(i, &now, &stats, &texts))
-			code = take(i, &now, &stats, each, context);
+			code = hand_over(i, &now, &stats, each, context);
 		free(texts);
 	}
 	return code;

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/watch_cost.h"
 
-#include <stdlib.h>
-
-#include "base/clock.h"
-#include "query/query.h"
 #include "query/statement_stats.h"
-#include "timers/push.h"
-
-#define TRIES 16
-#define CALLS 64
 
 /* Looking a statement and its run up takes about as long as the clocks and the tag, which are
  * calibrated; beginning and ending a run as long as some rows (both as tests/bench/statement_bench has
@@ -19,40 +11,14 @@
 
 static uint64_t row_ps; /* atomic; 0: not calibrated */
 
-/* The work of each call on a statement that continues. */
-static void enter_and_leave(struct query_run *run, struct thread *thread)
+void watch_cost_set(uint64_t call_ps)
 {
-	sampler_push_again(thread, thread->queries[0].number, &run->key, __builtin_frame_address(0));
-	query_enter(run, thread);
-	query_leave(run, thread);
-	nesting_set(thread, 0);
+	__atomic_store_n(&row_ps, 1 + call_ps * ROW_CALLS, __ATOMIC_RELAXED);
 }
 
-void watch_cost_calibrate(void)
+bool watch_cost_is_set(void)
 {
-	struct thread *thread;
-	struct query_run run = { .session = 0 };
-	uint64_t least = UINT64_MAX;
-
-	if (__atomic_load_n(&row_ps, __ATOMIC_RELAXED) != 0)
-		return;
-	/* A slot without a thread: no signal finds it, and its queries want no samples. */
-	thread = calloc(1, sizeof(*thread));
-	if (!thread)
-		return;
-	run.open = &run.own_open;
-	thread->id = 1;
-	thread->queries[0].number = 1;
-	/* The fastest of some: others were interrupted, or read the kernel's clocks. */
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t start = clock_ns(CLOCK_MONOTONIC), took;
-		for (int call = 0; call < CALLS; call++)
-			enter_and_leave(&run, thread);
-		took = clock_ns(CLOCK_MONOTONIC) - start;
-		least = took < least ? took : least;
-	}
-	free(thread);
-	__atomic_store_n(&row_ps, 1 + least * 1000 / CALLS * ROW_CALLS, __ATOMIC_RELAXED);
+	return __atomic_load_n(&row_ps, __ATOMIC_RELAXED) != 0;
 }
 
 uint64_t watch_cost_of(uint64_t runs, uint64_t rows)

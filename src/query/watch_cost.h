@@ -7,10 +7,12 @@
 #ifndef QUERYPROF_QUERY_WATCH_COST_H
 #define QUERYPROF_QUERY_WATCH_COST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Once; takes some ten us. */
-void watch_cost_calibrate(void);
+/* The cost of a call on a statement that continues, in picoseconds: calibrate.c measures it. */
+void watch_cost_set(uint64_t call_ps);
+bool watch_cost_is_set(void);
 
 /* The cost of so many runs with so many rows in all; 0 before it is calibrated. */
 uint64_t watch_cost_of(uint64_t runs, uint64_t rows);

@@ -27,7 +27,7 @@
 #include "label/sets.h"
 #include "modules/modules.h"
 #include "process/start.h"
-#include "query/watch_cost.h"
+#include "query/calibrate.h"
 #include "recorder/ring_size.h"
 #include "span/context.h"
 #include "span/site.h"
@@ -229,8 +229,8 @@ static int start(const qp_config *config)
 		return error_set(QP_SYSTEM, "sampling cannot be started: %s", strerror(error));
 	}
 	switch_flag_begin();
-	watch_cost_calibrate();
-	session_labels_follow(NULL);
+	calibrate_watch_cost();
+	session_labels_follow(NULL, NULL);
 	label_sets_publish();
 	sites_publish_again();
 	return QP_OK;

@@ -46,7 +46,7 @@ int qp_set_label(sqlite3 *db, const char *key, const char *text)
 	if (!key || !*key)
 		return error_set(QP_INVALID, "qp_set_label: a key is needed");
 	settings_init();
-	labels = session_labels_with(session, key, text, NULL);
+	labels = session_labels_with(session ? &session->settings : NULL, key, text, NULL);
 	code = labels ? qp_set(db, "query_profiler_labels", labels)
 	              : error_set(QP_NOMEM, "qp_set_label: no memory");
 	free(labels);

@@ -313,7 +313,7 @@ static void change_label(sqlite3_context *context, struct session *session, cons
 	else if (sqlite3_value_type(value) != SQLITE_NULL &&
 	         !(text = text_argument(context, "set_label", value)))
 		return;
-	labels = session_labels_with(session, key, text, is_number ? &number : NULL);
+	labels = session_labels_with(&session->settings, key, text, is_number ? &number : NULL);
 	if (labels && !session_set(session, "query_profiler_labels", labels, SETTING_FROM_SQL, &error))
 		sqlite3_result_value(context, value);
 	else if (error)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/own_process.h"
 #include "timers/threads.h"
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
@@ -41,6 +42,12 @@ static void follow_newest(struct thread *thread)
 
 	if (tag != NULL)
 		timers_follow(thread, tag);
+}
+
+void sampler_follow(void)
+{
+	if (thread_current != NULL && own_process_is_here())
+		follow_newest(thread_current);
 }
 
 void sampler_remove_among(struct thread *thread, uint64_t number)

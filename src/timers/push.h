@@ -52,6 +52,10 @@ static inline void sampler_remove(struct thread *thread, uint64_t number)
 		sampler_remove_among(thread, number);
 }
 
+/* The host may have changed the signal: the query that runs on the calling thread gets its samples
+ * again immediately. In a child of vfork() this does nothing. */
+void sampler_follow(void);
+
 /* The newest query of the calling thread has ended. */
 void sampler_pop(struct thread *thread);
 

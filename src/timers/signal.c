@@ -27,14 +27,13 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/own_process.h"
 #include "base/sys.h"
 #include "collect/slots.h"
 #include "collect/state.h"
 #include "handler/dispatch.h"
 #include "handler/forward.h"
-#include "timers/nesting.h"
 #include "timers/quiesce.h"
-#include "timers/timers.h"
 
 LOCK_DEFINE(lock, LOCK_SIGNAL, .at_fork = LOCK_LEFT);
 static struct sigaction previous; /* what the host has set or left for the signal */
@@ -258,23 +257,13 @@ REQUIRES(lock) static bool move(const sigset_t *blocked, const sigset_t *avoid)
 	return true;
 }
 
-/* A query that runs on this thread gets its samples again immediately. */
-static void follow_here(void)
-{
-	struct thread *thread = thread_current;
-	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
-
-	if (tag != NULL)
-		timers_follow(thread, tag);
-}
-
 bool sampler_host_sets_signal(int number, const struct sigaction *action, struct sigaction *before,
                               int *result)
 {
 	sigset_t mask;
 	bool done = true;
 
-	if (!timers_in_process() || is_ours(action) || signal_is_silent() || !acquire_lock(&mask))
+	if (!own_process_is_here() || is_ours(action) || signal_is_silent() || !acquire_lock(&mask))
 		return false;
 	*result = 0;
 	if (number != sampler_signal()) {
@@ -293,7 +282,6 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 			*before = was;
 	}
 	release_lock(&mask);
-	follow_here();
 	return done;
 }
 
@@ -302,7 +290,7 @@ bool sampler_host_reads_action(int number, struct sigaction *action)
 	sigset_t mask;
 	bool known;
 
-	if (!timers_in_process() || signal_is_silent() || !acquire_lock(&mask))
+	if (!own_process_is_here() || signal_is_silent() || !acquire_lock(&mask))
 		return false;
 	known = number == sampler_signal() && host_has_set;
 	if (known)
@@ -316,7 +304,7 @@ bool sampler_host_reads_signal(const sigset_t *set, sigset_t *without)
 	sigset_t mask;
 	int number;
 
-	if (!timers_in_process() || signal_is_silent() || !acquire_lock(&mask))
+	if (!own_process_is_here() || signal_is_silent() || !acquire_lock(&mask))
 		return false;
 	number = sampler_signal();
 	if (sigismember(set, number) == 1) {

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/own_process.h"
 #include "base/sys.h"
 #include "base/task_file.h"
 #include "collect/slots.h"
@@ -219,7 +220,7 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 	requests = find_threads(&count);
 	/* 0 is the response of a new slot. */
 	newest = newest + 1 != 0 ? newest + 1 : 1;
-	if (!signal_is_silent() && sampler_ring() != NULL && timers_in_process() && sampler_keep_signal()) {
+	if (!signal_is_silent() && sampler_ring() != NULL && own_process_is_here() && sampler_keep_signal()) {
 		struct bounded_wait wait = bounded_wait_begin_within(&for_responses, BOUND_MS(timeout_ms));
 		if (!send_requests(requests, count)) {
 			bounded_wait_nap(&wait, CHECK_NS);

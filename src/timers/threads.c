@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 
 #include "base/cancel.h"
+#include "base/own_process.h"
 #include "base/sys.h"
 #include "base/thread_key.h"
 #include "collect/open_waits.h"
@@ -271,7 +272,7 @@ void sampler_reap(void)
 	uint32_t first = __atomic_fetch_add(&next, most, __ATOMIC_RELAXED);
 	int saved_errno = errno;
 
-	if (sampler_ring() != NULL && timers_in_process())
+	if (sampler_ring() != NULL && own_process_is_here())
 		sampler_keep_signal();
 	for (uint32_t i = 0; i < most; i++) {
 		struct thread *slot = slots_get((first + i) % slots);

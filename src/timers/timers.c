@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/own_process.h"
 #include "collect/state.h"
 #include "handler/timer.h"
 #include "handler/budget.h"
@@ -27,24 +28,13 @@
 #define RETRY_FIRST_NS NS_PER_S
 #define RETRY_LAST_NS (64 * NS_PER_S)
 
-/* The process that owns the timers in the slots. A child that was made without fork()'s hooks
- * (clone, _Fork) has none of them, and the same numbers may be timers of its own: it gets no
- * samples. */
-static pid_t process;
-
 void timers_init(void)
 {
 	struct timespec tick;
 
-	process = getpid();
 	/* The coarse clock is the time of the newest tick. */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0)
 		timer_tick_ns = ns_of_timespec(tick);
-}
-
-void timers_after_fork(void)
-{
-	process = getpid();
 }
 
 static void note_refusal(struct thread *thread, int error, uint64_t now)
@@ -145,18 +135,13 @@ void timers_deliver_rest(const struct thread *thread)
 	uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), next;
 	int saved_errno = errno;
 
-	if (!timer->whole || !TIMER_GET(timer, armed) || !timer_exists(timer) || !timers_in_process())
+	if (!timer->whole || !TIMER_GET(timer, armed) || !timer_exists(timer) || !own_process_is_here())
 		return;
 	/* The kernel delivers a time that has passed before the call returns, with all points since. */
 	next = timer->grid_ns + timer->fired * timer_interval(timer);
 	if (next <= now)
 		sys_timer_settime(timer_id(timer), TIMER_ABSTIME, next, timer_interval(timer));
 	errno = saved_errno;
-}
-
-bool timers_in_process(void)
-{
-	return getpid() == process;
 }
 
 bool timers_are_blocked(int number)
@@ -172,7 +157,7 @@ static void arm(struct thread *thread, enum timer_clock clock, uint64_t period_n
 
 	if (!timer_exists(timer) && clock_ns(CLOCK_MONOTONIC_COARSE) < thread->retry_ns)
 		return;
-	if (signal_is_silent() || !sampler_ring() || !timers_in_process() || !sampler_keep_signal() ||
+	if (signal_is_silent() || !sampler_ring() || !own_process_is_here() || !sampler_keep_signal() ||
 	    timers_are_blocked(sampler_signal()))
 		return;
 	if (timer_exists(timer) && timer_signal(timer) != sampler_signal())
@@ -222,7 +207,7 @@ bool sampler_acquired_signal(const siginfo_t *info)
 		return false;
 	if (thread != NULL && info->si_value.sival_ptr == &thread->response)
 		__atomic_store_n(&thread->response.in_flight, 0, __ATOMIC_SEQ_CST);
-	else if (thread != NULL && timers_in_process())
+	else if (thread != NULL && own_process_is_here())
 		timers_stop(thread);
 	errno = saved_errno;
 	return true;
@@ -234,7 +219,7 @@ void sampler_rest(struct thread *thread)
 	int saved_errno = errno;
 
 	/* A thread's CPU clock does not advance while it waits. */
-	if (!TIMER_GET(timer, armed) || !timers_in_process())
+	if (!TIMER_GET(timer, armed) || !own_process_is_here())
 		return;
 	/* The signal of one that has fired by now is delivered before this returns. */
 	timer_disarm(timer);
@@ -265,7 +250,7 @@ void timers_delete(struct thread *thread)
 	}
 	timers_forget(thread);
 	HANDLER_BARRIER();
-	while (count > 0 && timers_in_process())
+	while (count > 0 && own_process_is_here())
 		syscall(SYS_timer_delete, ids[--count]);
 	errno = saved_errno;
 }

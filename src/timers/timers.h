@@ -29,9 +29,6 @@ void sampler_rest(struct thread *thread);
 /* Sets the tick of handler/timer.h. */
 void timers_init(void);
 
-/* In a forked child. */
-void timers_after_fork(void);
-
 /* Arms the timer with `period_ns`, creating it when needed. Cold: sampler_push()
  * calls it only when the timer is not armed with that period. Keeps errno. */
 COLD_PATH void timers_arm(struct thread *thread, enum timer_clock clock, uint64_t period_ns);
@@ -50,18 +47,8 @@ void timers_stop(struct thread *thread);
  * host when it waits for signals, and continue with each that it takes. */
 bool timers_are_blocked(int number);
 
-/* Whether this is the process whose timers the slots name: not a child that was made
- * without fork()'s hooks. */
-bool timers_in_process(void);
-
 /* The kernel no longer has any of the timers (a forked child). */
 void timers_forget(struct thread *thread);
-
-/* The timer's signal, 0: there is no timer. */
-static inline int timer_signal(const struct thread_timer *timer)
-{
-	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
-}
 
 /* Arms what the query wants and is not armed. On every start of a query. */
 static inline void timers_follow(struct thread *thread, const struct query_tag *tag)

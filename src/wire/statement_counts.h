@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/biased_lock.h"
+#include "base/hot_path.h"
 
 /* Statements at most. */
 #define STATEMENTS_MAX_MOST 100000
@@ -71,6 +72,41 @@ struct statement_counts {
 static inline uint64_t statement_least(const struct statement_counts *counts, enum statement_most which)
 {
 	return counts->most[which] ? ~counts->most[which] : 0;
+}
+
+/* The sums of every run: STATEMENT_PLAIN_SUMS without the calls, and when it began. */
+struct statement_plain_run {
+	uint64_t rows, execution_ns, cpu_ns, cpu_estimated_ns, duration_ns, vm_steps, fullscan_steps;
+	uint64_t seen_ns;
+};
+
+HOT_INLINE void statement_counts_see(uint64_t *most, uint64_t value)
+{
+	if (value > *most)
+		*most = value;
+}
+
+HOT_INLINE void statement_counts_add_plain(struct statement_counts *to, const struct statement_plain_run *run)
+{
+	uint64_t *sums = to->sums;
+	/* Signed, so that the conversion is one instruction. */
+	double ns = (double)(int64_t)run->execution_ns, cpu_ns = (double)(int64_t)run->cpu_ns;
+
+	statement_counts_see(&to->most[MOST_EXECUTION_NS], run->execution_ns);
+	statement_counts_see(&to->most[LEAST_EXECUTION_NS], ~run->execution_ns);
+	statement_counts_see(&to->most[MOST_SEEN_NS], run->seen_ns);
+	statement_counts_see(&to->most[LEAST_SEEN_NS], ~run->seen_ns);
+	to->squares[SQUARE_EXECUTION] += ns * ns;
+	to->squares[SQUARE_CPU] += cpu_ns * cpu_ns;
+	sums[STATEMENT_CALLS]++;
+	sums[STATEMENT_ROWS] += run->rows;
+	sums[STATEMENT_EXECUTION_NS] += run->execution_ns;
+	sums[STATEMENT_CPU_NS] += run->cpu_ns;
+	sums[STATEMENT_CPU_ESTIMATED_NS] += run->cpu_estimated_ns;
+	sums[STATEMENT_DURATION_NS] += run->duration_ns;
+	sums[STATEMENT_VM_STEPS] += run->vm_steps;
+	sums[STATEMENT_FULLSCAN_STEPS] += run->fullscan_steps;
+	to->runs[statement_bucket_of(run->execution_ns)]++;
 }
 
 /* One run, or one preparation (STATEMENT_CALLS is 0 then). */

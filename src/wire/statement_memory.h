@@ -50,6 +50,17 @@ static inline struct statement_entry *entry_at(uint32_t index)
 	                        __ATOMIC_ACQUIRE)[index % STATEMENT_BLOCK];
 }
 
+/* `statement` is not 0. */
+HOT_INLINE struct statement_entry *statement_entry_of(uint64_t statement)
+{
+	return entry_at((uint32_t)statement);
+}
+
+HOT_INLINE bool statement_is_current(const struct statement_counter *counter, uint64_t statement)
+{
+	return __atomic_load_n(&counter->generation, __ATOMIC_RELAXED) == (uint32_t)(statement >> 32);
+}
+
 /* How many there are. */
 uint32_t statement_memory_made(void);
 

@@ -107,6 +107,12 @@ static inline int timer_id(const struct thread_timer *timer)
 	return (int)(uint32_t)__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED);
 }
 
+/* The timer's signal, 0: there is no timer. */
+static inline int timer_signal(const struct thread_timer *timer)
+{
+	return (int)(__atomic_load_n(&timer->kernel, __ATOMIC_RELAXED) << 1 >> 33);
+}
+
 static inline clockid_t timer_clock_id(enum timer_clock clock)
 {
 	return clock == TIMER_CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;

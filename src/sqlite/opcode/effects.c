@@ -293,8 +293,8 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		               .to = STEP_NO_LOCATION,
 		               .indexed = STEP_NO_LOCATION,
 		               .reads_byte_at = STEP_NO_LOCATION,
-		               .looked_at = STEP_NO_LOCATION,
-		               .looked_at_too = STEP_NO_LOCATION,
+		               .inspected = STEP_NO_LOCATION,
+		               .inspected_too = STEP_NO_LOCATION,
 		               .approaches = STEP_NO_LOCATION };
 	switch (effect_of(instruction)) {
 	case NOTHING: break;

@@ -34,7 +34,7 @@ struct step {
 	uint8_t indexed;       /* the register that has the address of the table that it reads an entry of */
 	uint8_t reads_byte_at; /* the register that has the address of a byte that it reads */
 	/* The opcode is read there, and these have its address. */
-	uint8_t looked_at, looked_at_too;
+	uint8_t inspected, inspected_too;
 	uint8_t approaches; /* the register that the opcode will be looked at through */
 };
 

@@ -16,8 +16,8 @@ static uint8_t approach_of(const struct graph *graph, uint32_t number)
 		step->target != STEP_NONE ? graph->steps[step->target].approaches : STEP_NO_LOCATION;
 	const uint8_t next = step->flow & FLOW_NEXT ? step[1].approaches : target;
 
-	if (step->looked_at != STEP_NO_LOCATION)
-		return step->looked_at;
+	if (step->inspected != STEP_NO_LOCATION)
+		return step->inspected;
 	if (step->flow & FLOW_TABLE || (step->flow & FLOW_TARGET && target != next) || step->forgets ||
 	    graph_is_written(step, next) || step->to == next)
 		return STEP_NO_LOCATION;

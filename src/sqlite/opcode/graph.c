@@ -52,12 +52,12 @@ void graph_apply(const struct step *step, struct held *held)
 		drop(held, step->to);
 	if (copies)
 		add(held, step->to);
-	if (step->looked_at != STEP_NO_LOCATION) {
-		if (!graph_has(held, step->looked_at))
+	if (step->inspected != STEP_NO_LOCATION) {
+		if (!graph_has(held, step->inspected))
 			memset(held, 0, sizeof(*held));
-		add(held, step->looked_at);
-		if (step->looked_at_too != STEP_NO_LOCATION)
-			add(held, step->looked_at_too);
+		add(held, step->inspected);
+		if (step->inspected_too != STEP_NO_LOCATION)
+			add(held, step->inspected_too);
 	}
 }
 

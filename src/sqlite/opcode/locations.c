@@ -48,8 +48,8 @@ struct learning {
 	const void *statement;
 	uintptr_t bytecode; /* its opcodes */
 	uint32_t count;
-	uint32_t caller;          /* the opcode that calls queryprof's function */
-	bool looks, has_searched; /* in its calls of that */
+	uint32_t caller;             /* the opcode that calls queryprof's function */
+	bool inspects, has_searched; /* in its calls of that */
 	bool failed;
 	/* Which words of the structures are each of these, until now. */
 	struct {
@@ -340,7 +340,7 @@ __attribute__((noinline)) static void inspect_here(struct learning *learning)
 	const struct code_map *map = code_map_current();
 	ucontext_t context;
 
-	if (learning->looks && map) {
+	if (learning->inspects && map) {
 		registers_here(&context);
 		if (learning->kind == TRIAL_MAIN)
 			walk(learning, map, &context);
@@ -399,11 +399,11 @@ static void run_trial(struct learning *learning, const struct trial *trial)
 	learning->kind = trial->kind;
 	if (stmt && count < BYTECODE_MAX && inspect_statement(learning, stmt, count) &&
 	    (learning->caller = find_caller(learning, trial->opcodes))) {
-		learning->looks = true;
+		learning->inspects = true;
 		learning->has_searched = false;
 		while (learning->api->step(stmt) == SQLITE_ROW)
 			;
-		learning->looks = false;
+		learning->inspects = false;
 		search_counters(learning, stmt);
 	}
 	learning->api->finalize(stmt);

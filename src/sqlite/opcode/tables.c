@@ -93,9 +93,9 @@ static bool find_far_jumps(struct graph *graph, uint32_t naming)
 	struct step *step = &graph->steps[naming];
 	const uint32_t before = graph->table_count;
 
-	step->looked_at = (uint8_t)__builtin_ctz(step->kills);
+	step->inspected = (uint8_t)__builtin_ctz(step->kills);
 	const bool is_followed = graph_follow(graph);
-	step->looked_at = STEP_NO_LOCATION;
+	step->inspected = STEP_NO_LOCATION;
 	for (uint32_t i = 0; is_followed && i < graph->count; i++) {
 		const uint32_t entry = is_open(graph, i) ? entry_of(graph, i) : STEP_NONE;
 
@@ -106,40 +106,40 @@ static bool find_far_jumps(struct graph *graph, uint32_t naming)
 }
 
 /* Directly before the read, the register's content may be elsewhere, too. */
-static void find_second_location(struct graph *graph, uint32_t look)
+static void find_second_location(struct graph *graph, uint32_t inspection)
 {
-	struct step *at = &graph->steps[look];
+	struct step *at = &graph->steps[inspection];
 
-	for (uint32_t i = look; i-- > 0 && i + WINDOW > look && !graph->is_target[i + 1];) {
+	for (uint32_t i = inspection; i-- > 0 && i + WINDOW > inspection && !graph->is_target[i + 1];) {
 		const struct step *step = &graph->steps[i];
-		uint32_t other = step->to == at->looked_at     ? step->from
-		                 : step->from == at->looked_at ? step->to
+		uint32_t other = step->to == at->inspected     ? step->from
+		                 : step->from == at->inspected ? step->to
 		                                               : STEP_NO_LOCATION;
 
 		if (!(step->flow & FLOW_NEXT))
 			return;
 		if (step->to != STEP_NO_LOCATION && other != STEP_NO_LOCATION) {
-			for (uint32_t between = i + 1; between < look; between++)
+			for (uint32_t between = i + 1; between < inspection; between++)
 				if (graph_is_written(&graph->steps[between], other) ||
 				    graph->steps[between].to == other)
 					return;
-			at->looked_at_too = (uint8_t)other;
+			at->inspected_too = (uint8_t)other;
 			return;
 		}
-		if (graph_is_written(step, at->looked_at))
+		if (graph_is_written(step, at->inspected))
 			return;
 	}
 }
 
 /* The opcode is read through the register that has its address. */
-static bool find_look(struct graph *graph, uint32_t jump)
+static bool find_inspection(struct graph *graph, uint32_t jump)
 {
 	for (uint32_t i = jump; i-- > 0 && i + WINDOW > jump;) {
 		struct step *step = &graph->steps[i];
 
 		if (step->reads_byte_at == STEP_NO_LOCATION)
 			continue;
-		step->looked_at = step->reads_byte_at;
+		step->inspected = step->reads_byte_at;
 		find_second_location(graph, i);
 		return true;
 	}
@@ -188,6 +188,6 @@ bool tables_find(struct graph *graph)
 	find_far_tables(graph);
 	for (uint32_t i = 0; i < graph->table_count; i++)
 		if (graph->tables[i].count >= MAIN_TABLE)
-			is_found |= find_look(graph, graph->tables[i].jump);
+			is_found |= find_inspection(graph, graph->tables[i].jump);
 	return is_found && graph->table_count < TABLES_MAX;
 }

@@ -10,7 +10,7 @@
 #ifndef QUERYPROF_SQLITE_PLAN_COLUMNS_H
 #define QUERYPROF_SQLITE_PLAN_COLUMNS_H
 
-#include "sqlite/plan/plan.h"
+#include "sqlite/plan/nodes.h"
 
 /* Fills `compared` of the first nodes that scan: "status, year; in expressions: title". The columns before
  * the semicolon are compared themselves, so an index on them may be of use; the others only after a function,

@@ -9,7 +9,7 @@
 #ifndef QUERYPROF_SQLITE_PLAN_MAPPING_H
 #define QUERYPROF_SQLITE_PLAN_MAPPING_H
 
-#include "sqlite/plan/plan.h"
+#include "sqlite/plan/nodes.h"
 
 /* Sets the nodes of the plan's opcodes. `regions`: the number of the node with the last Explain
  * before each opcode, -1: none. False: out of memory. */

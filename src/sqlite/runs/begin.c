@@ -65,7 +65,7 @@ HOT_INLINE bool is_same_text(const struct run *run, const sqlite3_api_routines *
 }
 
 /* The statement's ended run, if it belongs to this very statement. */
-static struct run *take_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
+static struct run *acquire_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
 {
 	struct run *run;
 	bool is_busy;
@@ -129,7 +129,7 @@ static void start_query(struct run *run, struct thread *thread)
 {
 	query_start(&run->query, thread);
 	/* Relaxed: a change now takes effect at the next run. */
-	run->query.counts.labels = __atomic_load_n(&run->session->label_number, __ATOMIC_RELAXED);
+	run->query.counts.labels = __atomic_load_n(&run->session->labels.number, __ATOMIC_RELAXED);
 }
 
 static void count_private(struct session *session)
@@ -140,7 +140,7 @@ static void count_private(struct session *session)
 struct run *runs_begin_anew(const struct run_begin *how)
 {
 	struct session *session = how->session;
-	struct run *run = how->stmt ? take_ended(session, how->stmt, how->owner) : NULL;
+	struct run *run = how->stmt ? acquire_ended(session, how->stmt, how->owner) : NULL;
 	bool is_again = run != NULL;
 
 	if (!run && !(run = runs_claim(how->stmt, how->owner)))
@@ -298,7 +298,7 @@ HOT_INLINE struct run *claim_after(const struct run *run, const void *key, sqlit
 	return next;
 }
 
-struct run *runs_leave_ended(struct run *preparation, sqlite3_stmt *stmt)
+struct run *runs_keep_ended(struct run *preparation, sqlite3_stmt *stmt)
 {
 	const struct run_start *start = &preparation->query.counts.start;
 	struct run *run;

@@ -33,9 +33,9 @@ HOT_INLINE struct run *run_begin(struct run *slot, struct run_begin how)
 	            : runs_begin_anew(&how);
 }
 
-/* Leaves an ended run for the statement that this preparation has made, which names it from now
+/* Keeps an ended run for the statement that this preparation has made, which names it from now
  * on. NULL: the table is full. */
-struct run *runs_leave_ended(struct run *preparation, sqlite3_stmt *stmt);
+struct run *runs_keep_ended(struct run *preparation, sqlite3_stmt *stmt);
 
 /* Outside its call: from now on another key finds the run, and it stays open. An operation is
  * found by its handle. A preparation, under the connection's mutex, is paused until the

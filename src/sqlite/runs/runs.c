@@ -141,7 +141,7 @@ void runs_free(struct run *run)
 
 /* --- owners --------------------------------------------------------------------------- */
 
-static bool take(struct run *run, uint64_t from, uint64_t to)
+static bool acquire(struct run *run, uint64_t from, uint64_t to)
 {
 	/* Acquire: what the owner before did to the run, see runs_give_back(). Release: an owner that keeps
 	 * the run hands it to whoever takes it next. */
@@ -160,7 +160,7 @@ struct run *runs_acquire_from(const void *key, uint64_t from, uint64_t owner, bo
 
 		if (__atomic_load_n(&runs->keys[i], __ATOMIC_RELAXED) != key)
 			continue;
-		if (!take(run, from, owner)) {
+		if (!acquire(run, from, owner)) {
 			*is_busy = !runs_has_ended(run);
 			return NULL;
 		}
@@ -297,7 +297,7 @@ HOT_PATH void runs_keep(struct run *run, bool is_inside)
 		give_back_session(session, true, run->is_private);
 	if (is_inside) {
 		__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
-	} else if (!take(run, owner, RUN_ENDED)) {
+	} else if (!acquire(run, owner, RUN_ENDED)) {
 		/* Another thread finalizes the statement, see OWNER_GONE. */
 		runs_free(run);
 	}
@@ -307,7 +307,7 @@ void runs_lose(struct run *run, uint64_t owner)
 {
 	/* The call may return this very moment, on another thread that continues its coroutine:
 	 * one of the two has the run. */
-	if (!take(run, owner, RUN_FREE) && !take(run, owner | OWNER_GONE, RUN_FREE))
+	if (!acquire(run, owner, RUN_FREE) && !acquire(run, owner | OWNER_GONE, RUN_FREE))
 		return;
 	locks_run_is_lost(run);
 	runs_count(RUNS_LOST);
@@ -328,11 +328,11 @@ void runs_forget(struct session *session)
 		if (!__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE) ||
 		    __atomic_load_n(&run->session, __ATOMIC_RELAXED) != session)
 			continue;
-		if (take(run, RUN_ENDED, RUN_FREE)) {
+		if (acquire(run, RUN_ENDED, RUN_FREE)) {
 			runs_free(run);
 			continue;
 		}
-		if (!take(run, RUN_OPEN, RUN_FREE))
+		if (!acquire(run, RUN_OPEN, RUN_FREE))
 			continue;
 		/* Another connection's runs come and go meanwhile; this one's cannot. */
 		if (run->session != session) {

@@ -402,7 +402,7 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 		run_move(run, stmt);
 		return;
 	}
-	*calling_recent(prepare->call.calling, stmt) = run->own ? NULL : runs_leave_ended(run, stmt);
+	*calling_recent(prepare->call.calling, stmt) = run->own ? NULL : runs_keep_ended(run, stmt);
 	run_end(run, (struct run_result){ .thread = thread, .has_statement = !run->own });
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "label/sets.h"
+#include "settings/settings.h"
 
 LOCK_DEFINE(lock, LOCK_SESSION_LABELS);
 static struct qp_label_set *defaults; /* under the lock */
@@ -22,17 +23,17 @@ static struct qp_label_set *make_set(const char *json)
 	return set;
 }
 
-void session_labels_follow(struct session *session)
+void session_labels_follow(struct session_labels *labels, const struct session_settings *settings)
 {
-	char *json = settings_get(session ? &session->settings : NULL, "query_profiler_labels");
+	char *json = settings_get(settings, "query_profiler_labels");
 	struct qp_label_set *set = json ? make_set(json) : NULL, *before;
 
 	lock_acquire(&lock);
-	before = session ? session->labels : defaults;
-	if (session) {
-		session->labels = set;
+	before = labels ? labels->set : defaults;
+	if (labels) {
+		labels->set = set;
 		/* Relaxed: runs take the number alone. */
-		__atomic_store_n(&session->label_number, set ? set->number : 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&labels->number, set ? set->number : 0, __ATOMIC_RELAXED);
 	} else {
 		defaults = set;
 	}
@@ -41,17 +42,16 @@ void session_labels_follow(struct session *session)
 	free(json);
 }
 
-void session_labels_free(struct session *session)
+void session_labels_free(struct session_labels *labels)
 {
-	label_set_release(session->labels);
-	session->labels = NULL;
-	session->label_number = 0;
+	label_set_release(labels->set);
+	*labels = (struct session_labels){ 0, NULL };
 }
 
-char *session_labels_with(const struct session *session, const char *key, const char *text,
+char *session_labels_with(const struct session_settings *settings, const char *key, const char *text,
                           const int64_t *number)
 {
-	char *json = settings_get(session ? &session->settings : NULL, "query_profiler_labels"), *with = NULL;
+	char *json = settings_get(settings, "query_profiler_labels"), *with = NULL;
 	struct label_pairs pairs = { .items = { 0 } };
 	bool has_memory = json && label_pairs_add_json(&pairs, json);
 

@@ -6,18 +6,26 @@
 #ifndef QUERYPROF_SQLITE_SESSION_LABELS_H
 #define QUERYPROF_SQLITE_SESSION_LABELS_H
 
-#include "sqlite/session/session.h"
+#include <stdint.h>
 
-/* The setting of the session may be another now; NULL: of what new sessions and queries of
- * qp_query_begin() start with. */
-void session_labels_follow(struct session *session);
+struct qp_label_set;
+struct session_settings;
+
+struct session_labels {
+	uint64_t number; /* atomic; of the session's queries, 0: none */
+	struct qp_label_set *set;
+};
+
+/* The setting may be another now. Both NULL: of what new sessions and queries of qp_query_begin()
+ * start with. */
+void session_labels_follow(struct session_labels *labels, const struct session_settings *settings);
 
 /* The session's memory will belong to another one. */
-void session_labels_free(struct session *session);
+void session_labels_free(struct session_labels *labels);
 
-/* The setting with one label more, changed, or without it: `text` NULL and `number` NULL. A value
- * for session_set(), malloc'ed; NULL: no memory. */
-char *session_labels_with(const struct session *session, const char *key, const char *text,
+/* The setting, NULL: the default, with one label more, changed, or without it: `text` NULL and `number` NULL.
+ * A value for session_set(), malloc'ed; NULL: no memory. */
+char *session_labels_with(const struct session_settings *settings, const char *key, const char *text,
                           const int64_t *number);
 
 #endif

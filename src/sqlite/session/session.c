@@ -17,7 +17,6 @@
 
 #include "base/lock.h"
 #include "base/pointer_slots.h"
-#include "sqlite/session/labels.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
 
@@ -125,7 +124,7 @@ void session_release(struct session *session)
 		return;
 	free(session->database);
 	session->database = NULL;
-	session_labels_free(session);
+	session_labels_free(&session->labels);
 	lock_acquire(&table_lock);
 	give_free(session);
 	lock_release(&table_lock);
@@ -245,7 +244,7 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded)
 	lock_release(&table_lock);
 	free(copy);
 	if (session && settings.labels[0])
-		session_labels_follow(session);
+		session_labels_follow(&session->labels, &session->settings);
 	return session;
 }
 

@@ -13,6 +13,7 @@
 #include "handler/thread.h"
 #include "sqlite/library/host.h"
 #include "sqlite/library/idle.h"
+#include "sqlite/session/labels.h"
 #include "sqlite/session/session_settings.h"
 #include "sqlite/session/transaction.h"
 
@@ -29,14 +30,13 @@ struct session {
 	struct biased_lock bias; /* see session_enter_private() */
 	int private_runs;        /* that were begun there and are open; they do not hold the session */
 	bool has_kept;           /* atomic: the table has ended runs of its statements */
-	uint64_t label_number;   /* atomic; of its queries, 0: none */
+	struct session_labels labels;
 	/* Atomic: how often the settings have changed. Runs copy the settings that they need. */
 	uint32_t settings_version;
 	struct session_settings settings;
 	const struct address_space *space; /* of the SQL functions; NULL: those of this process */
 	const void *mutex;                 /* atomic; the connection's, NULL: not known */
 	char *database;                    /* the file of `main`; NULL: not known */
-	struct qp_label_set *labels;       /* labels.c */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_callback.h. */
 	bool traced;

@@ -13,7 +13,7 @@ int session_set(struct session *session, const char *name, const char *value, en
 	if (!rc && session)
 		__atomic_add_fetch(&session->settings_version, 1, __ATOMIC_RELEASE);
 	if (!rc)
-		session_labels_follow(session);
+		session_labels_follow(session ? &session->labels : NULL, session ? &session->settings : NULL);
 	if (!rc && session)
 		session_watch(session);
 	else if (!rc)

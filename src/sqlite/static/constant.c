@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "sqlite/static/find.h"
+#include "sqlite/static/object.h"
 
 static bool is_readable(const struct static_object *object, uintptr_t function)
 {

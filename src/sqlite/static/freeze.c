@@ -24,7 +24,7 @@
 #define CHUNK ((size_t)4096)
 
 /* So much of a thread's stack is looked through, from its newest frame on. */
-#define LOOKED_THROUGH ((size_t)256 << 10)
+#define INSPECTED_BYTES ((size_t)256 << 10)
 
 BOUNDED_WAIT_DEFINE(for_stop, "code that is patched: other threads stop", BOUND_MS(200),
                     "nothing, so it looks every 20 us; the kernel stops them");
@@ -159,7 +159,7 @@ static bool is_within(const struct freeze *freeze, uintptr_t address)
  * reads it, as its end is unknown. */
 static bool stack_leads_within(struct freeze *freeze, uintptr_t sp)
 {
-	const uintptr_t end = sp + LOOKED_THROUGH;
+	const uintptr_t end = sp + INSPECTED_BYTES;
 
 	for (uintptr_t at = sp & ~(sizeof(uintptr_t) - 1); at < end;) {
 		size_t size = CHUNK - at % CHUNK;

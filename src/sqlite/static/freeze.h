@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "sqlite/static/find.h"
+#include "sqlite/static/object.h"
 
 /* Calls `change(context)` while the other threads are stopped, and none is inside one of the
  * ranges or in a function called from there. `change` must not take locks or memory, because a

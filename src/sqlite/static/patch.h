@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sqlite/static/find.h"
+#include "sqlite/static/object.h"
 
 #define PATCH_ENTRIES_MAX 32
 

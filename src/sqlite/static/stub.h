@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sqlite/static/find.h"
+#include "sqlite/static/object.h"
 
 #define STUB_BYTES_MAX 192
 #define STUB_ROWS_MAX 24
