@@ -14,7 +14,7 @@
 #include "base/vector.h"
 #include "sql/functions.h"
 #include "sqlite/library/calling.h"
-#include "store/file/database.h"
+#include "store/file/schema.h"
 #include "store/store.h"
 #include "symbol/symbol.h"
 #include "frames/address.h"

@@ -122,7 +122,7 @@ static int open_file(struct recorded *recorded, char **error)
 		*error = text_format("out of memory for the records of a process");
 		return QP_NOMEM;
 	}
-	if (writer->database.db && database_is_at(&writer->database, path))
+	if (writer->database.db && guard_is_at(&writer->database.guard, path))
 		return QP_OK;
 	recorded_rest(recorded);
 	code = writer_open(writer, path, &limits, error);

@@ -14,7 +14,6 @@
 #include "collect/ring_reader.h"
 #include "handover/storing.h"
 #include "queryprof.h"
-#include "store/read/pool.h"
 #include "timers/threads.h"
 
 #define STACK_BYTES (512 * 1024)
@@ -56,7 +55,7 @@ REQUIRES(store_control.lock) static enum store_state state_after(enum store_even
 	case EVENT_FREED: return now == STORE_DISABLED ? now : STORE_NONE;
 	case EVENT_READER_HANGS: return STORE_DISABLED;
 	case EVENT_FORBIDDEN: return STORE_DISABLED;
-	case EVENT_ALLOWED: return now == STORE_DISABLED && !pool_has_thread() ? STORE_NONE : now;
+	case EVENT_ALLOWED: return now == STORE_DISABLED ? STORE_NONE : now;
 	}
 	return now;
 }
@@ -227,22 +226,6 @@ int control_request(enum request request, struct settings_of_store *wanted, stru
 }
 
 /* --- for readers ----------------------------------------------------------------------- */
-
-void control_start_reading(struct waiting *waiting)
-{
-	bool in_time = true;
-
-	control_lock();
-	if (store_control.state == STORE_ELSEWHERE) {
-		pool_start();
-	} else if (control_start_thread()) {
-		store_control.reading_wanted = true;
-		ring_wake(store_control.ring);
-		while (in_time && store_control.reading_wanted && control_is_live())
-			in_time = control_wait(waiting);
-	}
-	control_unlock();
-}
 
 uint64_t control_epoch(void)
 {

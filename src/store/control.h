@@ -70,7 +70,7 @@ enum store_event {
 	EVENT_FREED,          /* everything is freed, and there is no ring */
 	EVENT_READER_HANGS,   /* the same, except for a reading thread that hangs in the file system */
 	EVENT_FORBIDDEN,      /* by the host: threads of the store */
-	EVENT_ALLOWED,        /* by the host, which has not installed its filter */
+	EVENT_ALLOWED,        /* by the host, which has not installed its filter; no reading thread hangs */
 };
 
 /* After the host's first thread has ended a thread of the library looks for the last one. */
@@ -171,9 +171,6 @@ void control_keep_threads(void);
  * code, with a sentence in `*error`. */
 int control_request(enum request request, struct settings_of_store *wanted, struct waiting *waiting,
                     char **error);
-
-/* Has the flusher start the reading thread, and waits for that. */
-void control_start_reading(struct waiting *waiting);
 
 /* Epoch of the open file, 0 if there is none. */
 uint64_t control_epoch(void);

@@ -501,7 +501,7 @@ void flusher_reset_in_child(void)
 	flusher.file.path = NULL;
 	/* A store in memory is still open, but belongs to the parent. */
 	writer_forget_statements(&flusher.writer);
-	flusher.writer.database = (struct database){ .guard = -1 };
+	flusher.writer.database = DATABASE_CLOSED;
 	flusher.failing = false;
 	flusher.retention = (struct retention){ .trimming = false };
 }

@@ -209,7 +209,7 @@ void flusher_note_failure(char *sentence)
 int flusher_try_file(const struct settings_of_store *wanted, char **error)
 {
 	struct database_limits limits = { .wal_bytes = retention_wal_bytes(wanted->max_bytes),
-		                          .give_up = give_up_waiting };
+		                          .contention = { .give_up = give_up_waiting } };
 	struct database trial;
 	int code = database_open(&trial, wanted->path, &limits, error);
 
@@ -221,7 +221,7 @@ int flusher_try_file(const struct settings_of_store *wanted, char **error)
 bool flusher_has_current_file(void)
 {
 	return flusher.writer.database.db && (database_is_in_memory(flusher.file.path) ||
-	                                      database_is_at(&flusher.writer.database, flusher.file.path));
+	                                      guard_is_at(&flusher.writer.database.guard, flusher.file.path));
 }
 
 /* The process cannot reach the file by its name, because it changed its root directory or its
@@ -230,7 +230,8 @@ static bool is_kept_elsewhere(void)
 {
 	struct settings_of_store here = { .path = flusher.file.path, .max_bytes = flusher.file.max_bytes };
 	char *error = NULL;
-	bool kept = database_is_linked(&flusher.writer.database) && flusher_try_file(&here, &error) != QP_OK;
+	bool kept =
+		guard_is_linked(&flusher.writer.database.guard) && flusher_try_file(&here, &error) != QP_OK;
 
 	free(error);
 	return kept;
@@ -240,7 +241,7 @@ bool flusher_keeps_file(void)
 {
 	return flusher.table_error || (flusher.writer.database.db &&
 	                               faccessat(AT_FDCWD, flusher.file.path, R_OK | W_OK, AT_EACCESS) &&
-	                               database_is_linked(&flusher.writer.database));
+	                               guard_is_linked(&flusher.writer.database.guard));
 }
 
 int flusher_ensure_file(void)

@@ -6,12 +6,27 @@
 #include "store/last_thread.h"
 
 #include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bounded_wait.h"
 #include "base/task_file.h"
+#include "store/control.h"
+#include "store/pacer.h"
+#include "store/read/pool.h"
+#include "timers/threads.h"
 
-bool last_thread_is_ours(int ours)
+#define CHECK_INTERVAL_NS 50000000ll
+
+BOUNDED_WAIT_DEFINE(for_watch, "a seccomp filter: the watch thread has ended", BOUND_MS(200),
+                    "the watch thread: it looks");
+BOUNDED_WAIT_DEFINE(between_checks, "the watch thread: the host's last thread ends", BOUND_NONE,
+                    "nothing, so it looks every 50 ms");
+
+/* Whether the first thread has ended and only queryprof's threads, which are `ours`, are left. */
+static bool is_ours(int ours)
 {
 	char text[256];
 	const char *state = NULL;
@@ -28,4 +43,55 @@ bool last_thread_is_ours(int ours)
 	if (task_file_read((uint32_t)getpid(), "stat", text, sizeof(text)))
 		state = strrchr(text, ')');
 	return state && state[1] && state[2] == 'Z';
+}
+
+static struct store_thread watch;
+static sigset_t watch_starters_mask;
+static char watch_starters_name[16];
+
+/* The process ends with its last thread, which runs the host's exit handlers and flushes the
+ * host's streams. That is this thread, because it has the host's descriptors, unlike the flusher.
+ * From then on it works for the host, so its statements are sampled. */
+static void watch_main(void)
+{
+	for (;;) {
+		int ours;
+
+		if (__atomic_load_n(&store_control.is_confined, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&store_control.watch, WATCH_NONE, __ATOMIC_RELAXED);
+			return;
+		}
+		control_lock();
+		ours = 1 + control_has_thread() + pool_has_thread() + pacer_has_thread();
+		control_unlock();
+		if (is_ours(ours))
+			break;
+		bounded_wait_pause(&between_checks, CHECK_INTERVAL_NS);
+	}
+	sampler_include_thread();
+	pthread_setname_np(pthread_self(), watch_starters_name);
+	pthread_sigmask(SIG_SETMASK, &watch_starters_mask, NULL);
+	exit(0);
+}
+
+bool last_thread_watch(void)
+{
+	if (store_control.watch != WATCH_WANTED)
+		return true;
+	pthread_sigmask(SIG_SETMASK, NULL, &watch_starters_mask);
+	pthread_getname_np(pthread_self(), watch_starters_name, sizeof(watch_starters_name));
+	if (control_make_thread(&watch, watch_main))
+		return false;
+	pthread_detach(watch.thread);
+	store_control.watch = WATCH_RUNS;
+	return true;
+}
+
+void last_thread_await_watch(void)
+{
+	struct bounded_wait wait = bounded_wait_begin(&for_watch);
+
+	while (__atomic_load_n(&store_control.watch, __ATOMIC_RELAXED) == WATCH_RUNS &&
+	       bounded_wait_nap(&wait, CHECK_INTERVAL_NS / 10))
+		;
 }

@@ -8,7 +8,13 @@
 
 #include <stdbool.h>
 
-/* Whether the first thread has ended and only queryprof's threads, which are `ours`, are left. */
-bool last_thread_is_ours(int ours);
+#include "store/control.h"
+
+/* On a thread of the host: starts the thread that looks for the end of the last one, if it is wanted.
+ * False: there is none. */
+bool last_thread_watch(void) REQUIRES(store_control.lock);
+
+/* Once no thread of the store is allowed: waits for its end. */
+void last_thread_await_watch(void);
 
 #endif

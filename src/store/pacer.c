@@ -15,7 +15,7 @@ static uint32_t state; /* atomic, enum state, a futex. It decides which thread m
 static struct store_thread thread;
 
 /* So many looks with nothing to do, and it sleeps. */
-#define CALM_LOOKS 8
+#define CALM_CHECKS 8
 
 static bool change(enum state from, enum state to)
 {
@@ -43,7 +43,7 @@ static void pacer_main(void)
 	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != ENDING) {
 		calm = update_budget() ? 0 : calm + 1;
 		store_count_cpu_time(STORE_PACER_CPU_TIME_NS, &used_ns);
-		if (calm == CALM_LOOKS) {
+		if (calm == CALM_CHECKS) {
 			calm = 0;
 			if (change(AWAKE, ASLEEP))
 				bounded_wait_futex(&calm_wait, &state, ASLEEP, BOUND_NONE);

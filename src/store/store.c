@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -29,7 +28,6 @@
 #include "store/file/database.h"
 #include "store/flusher.h"
 #include "store/last_thread.h"
-#include "store/pacer.h"
 #include "store/read/pool.h"
 #include "timers/threads.h"
 
@@ -43,16 +41,9 @@ BOUNDED_WAIT_DEFINE(for_drain, "a flush: the records are stored", BOUND_OF_CALLE
 BOUNDED_WAIT_DEFINE(for_last_drain, "exec(), _exit(): the records are stored", BOUND_MS(1000), FLUSHER);
 BOUNDED_WAIT_DEFINE(for_shutdown, "qp_shutdown(): the flusher has ended", BOUND_MS(10000), FLUSHER);
 BOUNDED_WAIT_DEFINE(at_exit, "the end of the process: the flusher has ended", BOUND_MS(2000), FLUSHER);
-BOUNDED_WAIT_DEFINE(for_watch, "a seccomp filter: the watch thread has ended", BOUND_MS(200),
-                    "the watch thread: it looks");
 BOUNDED_WAIT_DEFINE(for_fork, "fork(): the flusher has closed the file", BOUND_MS(1000), FLUSHER);
-BOUNDED_WAIT_DEFINE(between_looks, "the watch thread: the host's last thread ends", BOUND_NONE,
-                    "nothing, so it looks every 50 ms");
-
 /* After a refused pthread_create(). */
 #define RETRY_THREAD_NS (1000 * NS_PER_MS)
-
-#define LOOK_INTERVAL_NS (50 * NS_PER_MS)
 
 /* --- settings ------------------------------------------------------------------------ */
 
@@ -151,56 +142,13 @@ bool store_is_started(void)
 
 /* --- the thread ------------------------------------------------------------------------- */
 
-static struct store_thread watch;
-static sigset_t watch_starters_mask;
-static char watch_starters_name[16];
-
-/* The process ends with its last thread, which runs the host's exit handlers and flushes the
- * host's streams. That is this thread, because it has the host's descriptors, unlike the flusher.
- * From then on it works for the host, so its statements are sampled. */
-static void watch_main(void)
-{
-	for (;;) {
-		int ours;
-
-		if (__atomic_load_n(&store_control.is_confined, __ATOMIC_RELAXED)) {
-			__atomic_store_n(&store_control.watch, WATCH_NONE, __ATOMIC_RELAXED);
-			return;
-		}
-		control_lock();
-		ours = 1 + control_has_thread() + pool_has_thread() + pacer_has_thread();
-		control_unlock();
-		if (last_thread_is_ours(ours))
-			break;
-		bounded_wait_pause(&between_looks, LOOK_INTERVAL_NS);
-	}
-	sampler_include_thread();
-	pthread_setname_np(pthread_self(), watch_starters_name);
-	pthread_sigmask(SIG_SETMASK, &watch_starters_mask, NULL);
-	exit(0);
-}
-
-/* On a thread of the host. False: there is none. */
-REQUIRES(store_control.lock) static bool start_watch(void)
-{
-	if (store_control.watch != WATCH_WANTED)
-		return true;
-	pthread_sigmask(SIG_SETMASK, NULL, &watch_starters_mask);
-	pthread_getname_np(pthread_self(), watch_starters_name, sizeof(watch_starters_name));
-	if (control_make_thread(&watch, watch_main))
-		return false;
-	pthread_detach(watch.thread);
-	store_control.watch = WATCH_RUNS;
-	return true;
-}
-
 REQUIRES(store_control.lock) static bool start_thread(void)
 {
 	int error;
 
 	if (control_now_ns() < store_control.retry_thread_at)
 		return false;
-	error = start_watch() ? control_make_thread(&store_control.thread, flusher_main) : EAGAIN;
+	error = last_thread_watch() ? control_make_thread(&store_control.thread, flusher_main) : EAGAIN;
 	if (error) {
 		store_control.retry_thread_at = control_now_ns() + RETRY_THREAD_NS;
 		free(store_control.error);
@@ -373,7 +321,7 @@ void store_leader_ends(void)
 	control_lock();
 	if (store_control.watch == WATCH_NONE)
 		store_control.watch = WATCH_WANTED;
-	watched = !control_has_thread() || start_watch();
+	watched = !control_has_thread() || last_thread_watch();
 	control_unlock();
 	if (!watched)
 		store_shutdown(); /* rather than a process that never ends */
@@ -449,18 +397,13 @@ void store_shutdown(void)
 
 void store_confine(const char *why)
 {
-	struct bounded_wait wait;
-
 	__atomic_store_n(&store_control.is_confined, true, __ATOMIC_RELAXED);
 	if (store_is_elsewhere()) {
 		pool_end();
 		return;
 	}
 	shut_down(waiting_begin_ms(&for_shutdown, INT_MAX));
-	wait = bounded_wait_begin(&for_watch);
-	while (__atomic_load_n(&store_control.watch, __ATOMIC_RELAXED) == WATCH_RUNS &&
-	       bounded_wait_nap(&wait, LOOK_INTERVAL_NS / 10))
-		;
+	last_thread_await_watch();
 	control_lock();
 	free(store_control.error);
 	store_control.error = text_format("%s", why);
@@ -472,7 +415,8 @@ void store_confine_no_more(void)
 {
 	__atomic_store_n(&store_control.is_confined, false, __ATOMIC_RELAXED);
 	control_lock();
-	control_happens(EVENT_ALLOWED);
+	if (!pool_has_thread())
+		control_happens(EVENT_ALLOWED);
 	control_unlock();
 }
 

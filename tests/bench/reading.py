@@ -224,7 +224,7 @@ def find_file(root, samples, runs):
     folder = os.environ.get("QUERYPROF_CACHE_DIR") or os.path.join(os.path.expanduser("~"), ".cache", "queryprof")
     os.makedirs(folder, exist_ok=True)
     schema = os.path.join(root, "sql", "schema", "store_schema.sql")
-    with open(os.path.join(root, "src", "store", "file", "database.h"), encoding="utf-8") as file:
+    with open(os.path.join(root, "src", "store", "file", "schema.h"), encoding="utf-8") as file:
         version = re.search(r"STORE_SCHEMA_VERSION (\d+)", file.read())[1]
     key = hashlib.sha256()
     for name in (schema, os.path.abspath(__file__)):

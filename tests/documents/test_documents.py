@@ -163,7 +163,7 @@ class Documents(unittest.TestCase):
             self.assertEqual(re.findall(r"^- \[(.*)\]\(#", contents, re.MULTILINE), titles[1:], name)
 
     def test_format(self):
-        version = re.search(r"#define STORE_SCHEMA_VERSION (\d+)", read("src/store/file/database.h")).group(1)
+        version = re.search(r"#define STORE_SCHEMA_VERSION (\d+)", read("src/store/file/schema.h")).group(1)
         self.assertIn("version of the format: %s." % version, read("docs/trace-file.md"))
         self.assertIn("version %s of the format" % version, read("CHANGELOG.md"))
 

@@ -28,7 +28,7 @@ def symbols(library):
 
 def version(schema):
     """That the schema is of: a file of an older one would be read through temporary views."""
-    header = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "store", "file", "database.h")
+    header = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "store", "file", "schema.h")
     with open(header, encoding="utf-8") as file:
         return int(re.search(r"STORE_SCHEMA_VERSION (\d+)", file.read())[1])
 

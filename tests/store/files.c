@@ -8,6 +8,7 @@
 
 #include "queryprof.h"
 #include "store/file/database.h"
+#include "store/file/schema.h"
 #include "support.h"
 
 #define MB (1 << 20)
@@ -38,7 +39,7 @@ static void new_file_has_the_schema(void **state)
 
 	(void)state;
 	assert_int_equal(sqlite3_open(":memory:", &model), SQLITE_OK);
-	assert_int_equal(database_make_tables(model), SQLITE_OK);
+	assert_int_equal(schema_make_tables(model), SQLITE_OK);
 	wanted = text_in(model, SCHEMA);
 	for (int i = 0; i < 2; i++) {
 		struct database made;

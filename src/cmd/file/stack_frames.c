@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "cmd/file/frame_owner.h"
-#include "cmd/file/trace_file.h"
 #include "export/export.h"
 #include "export/names.h"
 #include "frames/stack_text.h"
@@ -430,7 +429,7 @@ static const struct {
 	{ "stackShape", 2, stack_shape },         { "stackPhase", 1, stack_phase },
 };
 
-int stack_frames_add(sqlite3 *db)
+int stack_frames_add(sqlite3 *db, const struct address_space *space)
 {
 	static const struct made_table report_functions = {
 		.name = "report_functions",
@@ -452,7 +451,7 @@ int stack_frames_add(sqlite3 *db)
 	}
 	frames->names = names;
 	frames->owned = (struct hash_table)HASH_TABLE_OF(struct owned_line, SIZE_MAX);
-	names_enter(names, trace_file_space(db));
+	names_enter(names, space);
 	/* The first one's destructor runs when that fails, too. */
 	for (size_t i = 0; !code && i < sizeof(functions) / sizeof(functions[0]); i++)
 		code = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments,

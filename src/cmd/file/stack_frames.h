@@ -24,7 +24,9 @@
 
 #include <sqlite3.h>
 
-/* Gives `db`, the open file, these. An SQLite result. */
-int stack_frames_add(sqlite3 *db);
+struct address_space;
+
+/* Gives `db`, the open file, whose addresses are in `space`, these. An SQLite result. */
+int stack_frames_add(sqlite3 *db, const struct address_space *space);
 
 #endif

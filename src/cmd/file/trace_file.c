@@ -31,6 +31,7 @@
 #include "cmd/ui/progress.h"
 #include "sql/trace_file_functions.h"
 #include "store/file/database.h"
+#include "store/file/schema.h"
 #include "store/file/upgrade.h"
 #include "store/store.h"
 
@@ -192,11 +193,12 @@ static bool adopt(sqlite3 *db, const char *path)
 
 	if (!check_identity(db, path)) {
 		/* has complained */
-	} else if (upgrade_view(db) != SQLITE_OK) {
+	} else if (upgrade_view(db, database_number(db, "PRAGMA user_version", 0)) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (add_functions(db, &error) != SQLITE_OK) {
 		complain("%s: %s", path, error ? error : "out of memory");
-	} else if (file_name_add(db) != SQLITE_OK || stack_frames_add(db) != SQLITE_OK) {
+	} else if (file_name_add(db) != SQLITE_OK ||
+	           stack_frames_add(db, trace_file_space(db)) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
 		progress_watch(db);

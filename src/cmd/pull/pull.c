@@ -30,6 +30,7 @@
 #include "sql_pull_stacks.h"
 #include "sql_pull_statements.h"
 #include "store/file/database.h"
+#include "store/file/schema.h"
 
 #define SAMPLES_MAX INT64_C(5000000) /* near a gigabyte, and a minute */
 #define REQUEST_TIMEOUT_S 600
@@ -340,8 +341,7 @@ static sqlite3 *make_tables(const char *path)
 	         STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
 	    sqlite3_exec(db, as_trace_files, NULL, NULL, NULL) == SQLITE_OK &&
-	    database_make_tables(db) == SQLITE_OK &&
-	    sqlite3_exec(db, identity, NULL, NULL, NULL) == SQLITE_OK)
+	    schema_make_tables(db) == SQLITE_OK && sqlite3_exec(db, identity, NULL, NULL, NULL) == SQLITE_OK)
 		return db;
 	complain("%s: %s", out_path, sqlite3_errmsg(db));
 	sqlite3_close(db);

@@ -26,6 +26,7 @@
 #include "sql_push_trace_log.h"
 #include "sql_span_texts.h"
 #include "store/file/database.h"
+#include "store/file/schema.h"
 
 static const struct {
 	const char *name, *sql;
@@ -312,7 +313,7 @@ static int check_columns(void)
 {
 	sqlite3 *db = NULL;
 	bool fine = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
-	            database_make_tables(db) == SQLITE_OK && file_name_add(db) == SQLITE_OK &&
+	            schema_make_tables(db) == SQLITE_OK && file_name_add(db) == SQLITE_OK &&
 	            sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) == SQLITE_OK;
 	int result = fine ? COMMAND_FINE : complain("a database of no rows: %s", sqlite3_errmsg(db));
 

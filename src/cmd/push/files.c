@@ -14,6 +14,7 @@
 #include "cmd/line/command.h"
 #include "sql_span_texts.h"
 #include "store/file/database.h"
+#include "store/file/schema.h"
 
 struct push_files push_files;
 

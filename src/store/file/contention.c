@@ -10,9 +10,9 @@ BOUNDED_WAIT_DEFINE(for_process, "the flusher, the reading thread: a lock on the
 BOUNDED_WAIT_DEFINE(for_turn, "the flusher: another process takes a lock on the trace file",
                     BOUND_MS(NAP_MS + 1), "nothing: it takes 3 ms");
 
-bool contention_nap(const struct database_limits *limits, int naps, int most)
+bool contention_nap(const struct contention_limit *limit, int naps, int most)
 {
-	if (naps >= most || (limits->give_up && limits->give_up(limits->context)))
+	if (naps >= most || (limit->give_up && limit->give_up(limit->context)))
 		return false;
 	bounded_wait_pause(&for_process, BOUND_MS(NAP_MS));
 	return true;

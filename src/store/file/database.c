@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's threads have a separate descriptor table (descriptors.h). So if the host's copy of
- * SQLite also has the trace file open, its locks belong to another process from the point of view of
- * queryprof. Within queryprof's table any close() of the file drops all POSIX locks on it, and
- * open_file() closes one when it refuses a file. Therefore there is a guard, another descriptor of
- * the file with an open file description lock on SQLite's "shared" bytes, which makes queryprof look
- * like any other reader: no process can consider the file unused. It is an ordinary lock of SQLite's
- * protocol; so are those of the log's index (wal_index.c).
- *
  * A new file is a copy of an image that the build has made (file_image.h), because SQLite would parse
  * the schema twice to make it. If another process has the empty file, SQLite makes it in one
  * transaction of a rollback journal, and it is set to WAL after that. In both cases a killed process
@@ -32,25 +24,19 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "queryprof.h"
-#include "store/file/contention.h"
 #include "store/file/file_image.h"
+#include "store/file/schema.h"
 #include "store/file/upgrade.h"
 #include "store/file/wal_index.h"
-#include "store_schema.h"
-
-/* Where SQLite's locks on the database file begin. Part of SQLite's file format. */
-#define PENDING_BYTE 0x40000000
-#define SHARED_FIRST (PENDING_BYTE + 2)
-#define SHARED_SIZE 510
 
 #define BUSY_TIMEOUT_MS 1000
 
 /* While a file is opened, and another process has it. */
-enum { NAPS_BUSY = 500, NAPS_SETUP = 1000, NAPS_GUARD = 250, NAPS_MODE = 250 };
+enum { NAPS_BUSY = 500, NAPS_MODE = 250 };
 
-static int on_busy(void *limits, int naps)
+static int on_busy(void *limit, int naps)
 {
-	return contention_nap(limits, naps, NAPS_BUSY);
+	return contention_nap(limit, naps, NAPS_BUSY);
 }
 
 /* --- the store's copy of SQLite ----------------------------------------------- */
@@ -154,170 +140,7 @@ int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise)
 	return number;
 }
 
-/* --- whose file it is -------------------------------------------------------- */
-
-static uint32_t read_big_endian(const unsigned char *bytes)
-{
-	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
-static int check_identity(const char *path, uint32_t application, uint32_t version, char **error)
-{
-	if (application != STORE_APPLICATION_ID) {
-		*error = text_format("%s: a SQLite database, but not a trace file", path);
-		return QP_STORE;
-	}
-	if (version > STORE_SCHEMA_VERSION) {
-		*error = text_format("%s: written by a newer queryprof (schema %u; this version reads up to "
-		                     "%d)",
-		                     path, version, STORE_SCHEMA_VERSION);
-		return QP_TOO_NEW;
-	}
-	return QP_OK;
-}
-
-/* A database of one page, which holds no table, with neither id nor version: what
- * setting auto_vacuum leaves, or a copy of the image that was not finished. Whether it is so is seen again
- * before it is used. */
-static bool is_blank(const unsigned char *header, off_t size)
-{
-	off_t page = (off_t)header[16] << 8 | header[17];
-	bool is_one_page = size == (page == 1 ? 65536 : page) || read_big_endian(header + 28) == 1;
-
-	return is_one_page && !read_big_endian(header + 60) && !read_big_endian(header + 68);
-}
-
-/* From the header alone: opening a file with SQLite may already change things next
- * to it. An empty file may become a trace file. */
-static int check_header(int fd, off_t size, const char *path, char **error)
-{
-	unsigned char header[100];
-
-	if (!size)
-		return QP_OK;
-	if (pread(fd, header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    memcmp(header, "SQLite format 3", 16) != 0) {
-		*error = text_format("%s: not a trace file", path);
-		return QP_STORE;
-	}
-	if (is_blank(header, size))
-		return QP_OK;
-	return check_identity(path, read_big_endian(header + 68), read_big_endian(header + 60), error);
-}
-
-/* After every byte that SQLite locks or could write. */
-#define SETUP_BYTE ((off_t)1 << 62)
-
-/* `type` as for fcntl(). 0, or errno: EAGAIN when another has a lock in the way. */
-static int set_lock(int fd, short type, off_t start, off_t size)
-{
-	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = size };
-
-	if (!fcntl(fd, F_OFD_SETLK, &lock))
-		return 0;
-	return errno == EACCES ? EAGAIN : errno;
-}
-
-/* Processes that open one file together take turns until each has it ready: half-made,
- * it looks like another program's, and its journal mode can be changed only by one that
- * has it alone. False: another has not finished in time. */
-static bool lock_setup(int fd, const struct database_limits *limits)
-{
-	for (int naps = 0; set_lock(fd, F_WRLCK, SETUP_BYTE, 1) == EAGAIN; naps++)
-		if (!contention_nap(limits, naps, NAPS_SETUP))
-			return false;
-	return true; /* taken, or no such locks here: continue without */
-}
-
-/* Other users could read a file that they have put at the path, or next to it, while it grows. A
- * file of root may be written, because root can read everything. */
-static int check_owners(const char *path, const struct stat *status, char **error)
-{
-	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-	char *real = realpath(path, NULL); /* if `path` is a link, SQLite has its files next to the target */
-	int code = QP_OK;
-
-	for (size_t i = 0; !code && i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-		char *name = text_format("%s%s", real ? real : path, suffixes[i]);
-		struct stat seen = *status;
-		bool is_there = !i || (name && !lstat(name, &seen));
-
-		free(name);
-		if (!is_there || seen.st_uid == geteuid() || seen.st_uid == 0)
-			continue;
-		*error = text_format("%s%s: belongs to user %u; user %u may write only to its own files",
-		                     path, suffixes[i], (unsigned)seen.st_uid, (unsigned)geteuid());
-		code = QP_STORE;
-	}
-	free(real);
-	return code;
-}
-
-/* The file, made with mode 0600 if it does not exist, and with the lock of the set-up. */
-static int open_file(const char *path, const struct database_limits *limits, struct database *database,
-                     char **error)
-{
-	const int flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	struct stat status;
-	int fd, code;
-
-	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
-	if (fd >= 0)
-		fchmod(fd, 0600); /* whatever the umask */
-	else if (errno == EEXIST)
-		fd = open(path, flags);
-	if (fd < 0 || fstat(fd, &status)) {
-		*error = text_format("%s: %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return QP_STORE;
-	}
-	if (!S_ISREG(status.st_mode)) {
-		*error = text_format("%s: not a regular file", path);
-		code = QP_STORE;
-	} else if (check_owners(path, &status, error)) {
-		code = QP_STORE;
-	} else if (!lock_setup(fd, limits)) {
-		*error = text_format("%s: locked by another process", path);
-		code = DATABASE_LOCKED;
-	} else {
-		if (fstat(fd, &status)) /* its size, now that no other process is making it */
-			status.st_size = 0;
-		code = check_header(fd, status.st_size, path, error);
-	}
-	if (code) {
-		close(fd);
-		return code;
-	}
-	if (status.st_mode & 077)
-		fchmod(fd, status.st_mode & 0700); /* it will have texts of queries */
-	database->guard = fd;
-	database->device = status.st_dev;
-	database->inode = status.st_ino;
-	return QP_OK;
-}
-
-static bool lock_guard(int fd, const struct database_limits *limits)
-{
-	/* A process that closes the file as its last user holds it for a moment. */
-	int naps = 0, error;
-
-	while ((error = set_lock(fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE)) == EAGAIN &&
-	       contention_nap(limits, naps++, NAPS_GUARD))
-		;
-	return error == 0 || error == EINVAL || error == ENOLCK; /* without such locks: continue without */
-}
-
 /* --- opening ----------------------------------------------------------------- */
-
-static int set_identity(sqlite3 *db)
-{
-	char identity[96];
-
-	snprintf(identity, sizeof(identity), "PRAGMA application_id = %d; PRAGMA user_version = %d",
-	         STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
-	return sqlite3_exec(db, identity, NULL, NULL, NULL);
-}
 
 int database_check_tables(sqlite3 *db, const char *path, char **error)
 {
@@ -344,16 +167,11 @@ int database_check_tables(sqlite3 *db, const char *path, char **error)
 	return code == SQLITE_DONE ? QP_OK : QP_STORE;
 }
 
-int database_make_tables(sqlite3 *db)
-{
-	return sqlite3_exec(db, store_schema, NULL, NULL, NULL);
-}
-
 static int make_schema(sqlite3 *db)
 {
-	int code = database_make_tables(db);
+	int code = schema_make_tables(db);
 
-	return code ? code : set_identity(db);
+	return code ? code : schema_set_identity(db);
 }
 
 /* A failure's transaction ends with the connection, which keeps the failure's own words until then. */
@@ -392,7 +210,7 @@ static int upgrade_schema_once(sqlite3 *db)
 		return code;
 	if (database_number(db, "PRAGMA user_version", 0) < STORE_SCHEMA_VERSION &&
 	    !(code = upgrade_file(db)))
-		code = set_identity(db);
+		code = schema_set_identity(db);
 	return end_transaction(db, code);
 }
 
@@ -417,8 +235,9 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 	sqlite3_exec(db, "PRAGMA synchronous = EXTRA", NULL, NULL, NULL);
 	code = make_schema_once(db);
 	if (!code) {
-		identity = check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
-		                          (uint32_t)database_number(db, "PRAGMA user_version", 0), error);
+		identity =
+			schema_check_identity(path, (uint32_t)database_number(db, "PRAGMA application_id", 0),
+		                              (uint32_t)database_number(db, "PRAGMA user_version", 0), error);
 		if (!identity)
 			identity = database_check_tables(db, path, error);
 		if (identity)
@@ -431,7 +250,7 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 	for (int naps = 0; !code && !is_wal(db); naps++) {
 		code = sqlite3_errcode(db);
 		if (code == SQLITE_OK || code == SQLITE_BUSY)
-			code = contention_nap(limits, naps, NAPS_MODE) ? SQLITE_OK : SQLITE_BUSY;
+			code = contention_nap(&limits->contention, naps, NAPS_MODE) ? SQLITE_OK : SQLITE_BUSY;
 	}
 	if (code) {
 		*error = database_error(db, path);
@@ -473,17 +292,17 @@ static int open_with(struct database *database, const char *path, const struct d
 {
 	int code;
 
-	*database = (struct database){ .guard = -1 };
-	code = open_file(path, limits, database, error);
+	*database = DATABASE_CLOSED;
+	code = guard_open(&database->guard, path, &limits->contention, error);
 	if (!code)
 		code = open_connection(path, SQLITE_OPEN_READWRITE, &database->db, error);
 	if (!code) {
-		sqlite3_busy_handler(database->db, on_busy, (void *)limits);
+		sqlite3_busy_handler(database->db, on_busy, (void *)&limits->contention);
 		database->is_made = file_image_write(database->db);
 		code = is_checked && !database->is_made ? prepare_file(database->db, path, limits, error)
 		                                        : open_log(database->db, path, error);
 	}
-	if (!code && !lock_guard(database->guard, limits)) {
+	if (!code && !guard_lock(&database->guard, &limits->contention)) {
 		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	}
@@ -491,7 +310,7 @@ static int open_with(struct database *database, const char *path, const struct d
 		database_close(database, false);
 		return code;
 	}
-	set_lock(database->guard, F_UNLCK, SETUP_BYTE, 1);
+	guard_end_setup(&database->guard);
 	sqlite3_busy_timeout(database->db, BUSY_TIMEOUT_MS);
 	if (is_checked)
 		database_set_limits(database, limits);
@@ -503,7 +322,7 @@ int database_open(struct database *database, const char *path, const struct data
 {
 	if (!database_is_in_memory(path))
 		return open_with(database, path, limits, true, error);
-	*database = (struct database){ .guard = -1 };
+	*database = DATABASE_CLOSED;
 	return open_in_memory(database, path, limits, error);
 }
 
@@ -532,39 +351,18 @@ void database_set_limits(struct database *database, const struct database_limits
 	sqlite3_exec(database->db, text, NULL, NULL, NULL);
 }
 
-static void close_guard(struct database *database)
-{
-	if (database->guard >= 0)
-		close(database->guard);
-	database->guard = -1;
-}
-
 void database_close(struct database *database, bool last)
 {
 	if (database->db) {
 		if (last) {
 			/* Folding back needs the file without the guard on it. */
 			sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-			close_guard(database);
+			guard_close(&database->guard);
 		}
 		sqlite3_close(database->db);
 	}
-	close_guard(database);
-	*database = (struct database){ .guard = -1 };
-}
-
-bool database_is_linked(const struct database *database)
-{
-	struct stat status;
-
-	return !fstat(database->guard, &status) && status.st_nlink;
-}
-
-bool database_is_at(const struct database *database, const char *path)
-{
-	struct stat status;
-
-	return !stat(path, &status) && status.st_dev == database->device && status.st_ino == database->inode;
+	guard_close(&database->guard);
+	*database = DATABASE_CLOSED;
 }
 
 int database_open_reader(const char *path, sqlite3 **db, char **error)
@@ -575,7 +373,8 @@ int database_open_reader(const char *path, sqlite3 **db, char **error)
 		return code;
 	if (!path && make_schema(*db))
 		return refuse(db, "empty trace log", error);
-	if (path && !database_is_in_memory(path) && upgrade_view(*db))
+	if (path && !database_is_in_memory(path) &&
+	    upgrade_view(*db, database_number(*db, "PRAGMA user_version", 0)))
 		return refuse(db, path, error);
 	sqlite3_exec(*db, "PRAGMA query_only = ON; PRAGMA cache_size = -4000", NULL, NULL, NULL);
 	return QP_OK;

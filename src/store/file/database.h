@@ -10,32 +10,24 @@
 #include <stdbool.h>
 #include <sqlite3.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#define STORE_APPLICATION_ID 0x51505246 /* "QPRF" */
-#define STORE_SCHEMA_VERSION 10
+#include "store/file/contention.h"
+#include "store/file/guard.h"
 
 /* The file as the writer holds it. */
 struct database {
-	sqlite3 *db;  /* NULL: not open */
-	int guard;    /* see database.c */
+	sqlite3 *db; /* NULL: not open */
+	struct guard guard;
 	bool is_made; /* now, with no row in it */
-	dev_t device;
-	ino_t inode;
 };
+
+#define DATABASE_CLOSED ((struct database){ .guard = { .fd = -1 } })
 
 struct database_limits {
-	int64_t wal_bytes; /* the write-ahead log is kept near this */
-	bool temporary;    /* the file need not survive the machine */
-	/* Called every few ms while another process has the file that is to be opened: true ends
-	 * the wait. NULL: the wait has its usual limit. */
-	bool (*give_up)(void *context);
-	void *context;
+	int64_t wal_bytes;                  /* the write-ahead log is kept near this */
+	bool temporary;                     /* the file need not survive the machine */
+	struct contention_limit contention; /* while another process has the file that is to be opened */
 };
-
-/* Another process has the file locked for longer than is worth waiting: not an error
- * of the file's, to be tried again. Negative, unlike a QP_ code. */
-#define DATABASE_LOCKED (-1)
 
 /* Opens the file for writing, and makes it if it does not exist or is empty; a file of an older
  * version is upgraded. QP_OK, or QP_STORE, QP_TOO_NEW or DATABASE_LOCKED with a sentence in
@@ -59,12 +51,6 @@ void database_set_limits(struct database *database, const struct database_limits
  * closing is a matter of microseconds. */
 void database_close(struct database *database, bool last);
 
-/* Whether the open file still has a name. */
-bool database_is_linked(const struct database *database);
-
-/* Whether `path` names the open file. */
-bool database_is_at(const struct database *database, const char *path);
-
 /* A connection that only reads. Path NULL: an empty database with the schema. */
 int database_open_reader(const char *path, sqlite3 **db, char **error);
 
@@ -78,9 +64,6 @@ void database_distrust(sqlite3 *db);
  * of work of a small file: QP_STORE. (CHECK constraints are ignored.) DATABASE_LOCKED as for
  * database_open(). */
 int database_check_tables(sqlite3 *db, const char *path, char **error);
-
-/* Runs sql/schema/store_schema.sql on an empty database. An SQLite result. */
-int database_make_tables(sqlite3 *db);
 
 /* Bytes of the file, which `database` holds under that name, and of its log. */
 int64_t database_bytes(const struct database *database, const char *path);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/file/database.h"
+#include "store/file/schema.h"
 #include "store_schema.h"
 
 #define PAGE 4096

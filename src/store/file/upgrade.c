@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "store/file/database.h"
+#include "store/file/schema.h"
 
 struct upgrade {
 	sqlite3 *db;
@@ -132,7 +132,7 @@ static int add_what_lacks(struct upgrade *upgrade)
 	int code = sqlite3_open_v2(":memory:", &model, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, "unix");
 
 	if (!code)
-		code = database_make_tables(model);
+		code = schema_make_tables(model);
 	if (!code)
 		code = sqlite3_prepare_v2(model,
 		                          "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
@@ -152,9 +152,8 @@ int upgrade_file(sqlite3 *db)
 	return add_what_lacks(&upgrade);
 }
 
-int upgrade_view(sqlite3 *db)
+int upgrade_view(sqlite3 *db, int64_t version)
 {
-	int64_t version = database_number(db, "PRAGMA user_version", 0);
 	struct upgrade upgrade = {
 		.db = db,
 		.temporary = true,

@@ -22,6 +22,7 @@
 
 #include "base/lock.h"
 #include "base/text.h"
+#include "collect/ring_reader.h"
 #include "store/control.h"
 #include "store/file/descriptors.h"
 #include "store/counters.h"
@@ -159,6 +160,23 @@ static void refuse(struct store_cursor *cursor, bool was_started)
 		                        wait->timeout_ms));
 }
 
+/* Has the flusher start the reading thread, and waits for that. */
+static void start_reading(struct waiting *waiting)
+{
+	bool in_time = true;
+
+	control_lock();
+	if (store_control.state == STORE_ELSEWHERE) {
+		pool_start();
+	} else if (control_start_thread()) {
+		store_control.reading_wanted = true;
+		ring_wake(store_control.ring);
+		while (in_time && store_control.reading_wanted && control_is_live())
+			in_time = control_wait(waiting);
+	}
+	control_unlock();
+}
+
 bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cursor))
 {
 	struct waiting waiting = waiting_begin(&for_job, &cursor->wait);
@@ -171,7 +189,7 @@ bool pool_run(struct store_cursor *cursor, void (*work)(struct store_cursor *cur
 	lock_acquire(&pool.lock);
 	if (!pool.runs) {
 		lock_release(&pool.lock);
-		control_start_reading(&waiting);
+		start_reading(&waiting);
 		lock_acquire(&pool.lock);
 	}
 	cursor->work = work;

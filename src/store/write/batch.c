@@ -222,7 +222,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		result->records++;
 	}
 	if (!code)
-		code = finish(writer, writer->queries->spans.count || rows || spans);
+		code = finish(writer, writer->queries->in_batch.count || rows || spans);
 	statement_stats_commit(!code);
 	ring_release(ring);
 	if (code) {

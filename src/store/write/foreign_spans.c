@@ -8,9 +8,30 @@
 #include "query/normalize.h"
 #include "queryprof.h"
 #include "span/keep.h"
-#include "store/write/spans.h"
+#include "store/write/span_rows.h"
 #include "store/write/writer.h"
-#include "wire/span_record.h"
+
+void foreign_span_writer_init(struct foreign_span_writer *spans)
+{
+	*spans = (struct foreign_span_writer){
+		.known = HASH_TABLE_OF(struct hash, 1 << 16),
+		.sql = {
+			/* The trace that query_log shows. */
+			.find_trace.sql =
+				"SELECT coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, '')),"
+				" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"
+				" LEFT JOIN trace_contexts AS c ON c.id = :context LEFT JOIN statements AS x ON x.id = :statement"
+				" LEFT JOIN label_sets AS h ON h.id = x.labels LEFT JOIN label_sets AS g ON g.id = :labels",
+			.remove.sql = "DELETE FROM span_batches WHERE trace_hi = :trace_hi AND"
+			              " first_span = :first_span AND id < :id",
+		},
+	};
+}
+
+void foreign_span_writer_free(struct foreign_span_writer *spans)
+{
+	hash_table_free(&spans->known);
+}
 
 static struct hash key_of(const struct span_link *trace, struct query_key query)
 {
@@ -36,7 +57,7 @@ static uint64_t read_hexadecimal(const char *text, size_t digits)
 static bool find_trace(struct writer *writer, const struct foreign_names *names, struct span_link *link,
                        int *code)
 {
-	struct prepared *find = writer_bind(writer, &writer->spans->sql.find_trace);
+	struct prepared *find = writer_bind(writer, &writer->foreign_spans->sql.find_trace);
 	const char *trace, *span;
 	bool is_found = false;
 	int step;
@@ -57,12 +78,11 @@ static bool find_trace(struct writer *writer, const struct foreign_names *names,
 	return is_found;
 }
 
-static int write_span(struct writer *writer, const struct query_record *record, const struct span_link *link,
-                      uint64_t shape)
+static void fill(struct foreign_span *span, const struct query_record *record, const struct span_link *link,
+                 uint64_t shape)
 {
 	uint64_t status = record->exception_code ? QP_SPAN_ERROR : QP_SPAN_UNSET;
-	uint64_t words[(sizeof(struct span_batch) + 2 * sizeof(struct span_entry)) / sizeof(uint64_t)];
-	struct span_batch *batch = (struct span_batch *)words;
+	struct span_batch *batch = (struct span_batch *)span->words;
 
 	*batch = (struct span_batch){
 		.of = *link,
@@ -84,29 +104,32 @@ static int write_span(struct writer *writer, const struct query_record *record, 
 		.children = shape,
 		.site = ENTRY_STATEMENT,
 	};
-	return spans_add(writer, batch, sizeof(words));
 }
 
-int foreign_spans_add(struct writer *writer, const struct query_record *record,
-                      const struct foreign_names *names, const char *text, size_t size)
+bool foreign_spans_make(struct writer *writer, const struct query_record *record,
+                        const struct foreign_names *names, const char *text, size_t size,
+                        struct foreign_span *span, int *code)
 {
 	struct span_link link;
-	struct hash key;
-	int code;
 
+	*code = SQLITE_OK;
 	/* The usual case, tested first because a look into the file is expensive. */
 	if (!names->context && !names->labels && !memmem(text, size, "traceparent", 11))
-		return SQLITE_OK;
-	if (!find_trace(writer, names, &link, &code) || code)
-		return code;
-	if (!keep_decide_foreign(link.trace_lo, record->duration_ns,
+		return false;
+	if (!find_trace(writer, names, &link, code) || *code ||
+	    !keep_decide_foreign(link.trace_lo, record->duration_ns,
 	                         record->samples[SAMPLE_CPU] || record->samples[SAMPLE_REAL]))
-		return SQLITE_OK;
-	code = write_span(writer, record, &link, normalize_hash(text, size));
-	key = key_of(&link, record->query);
-	if (!code && !hash_table_find(&writer->spans->foreign, key))
-		hash_table_add(&writer->spans->foreign, key);
-	return code;
+		return false;
+	fill(span, record, &link, normalize_hash(text, size));
+	return true;
+}
+
+void foreign_spans_keep(struct writer *writer, const struct foreign_span *span, struct query_key query)
+{
+	struct hash key = key_of(&((const struct span_batch *)span->words)->of, query);
+
+	if (!hash_table_find(&writer->foreign_spans->known, key))
+		hash_table_add(&writer->foreign_spans->known, key);
 }
 
 int foreign_spans_release(struct writer *writer, const struct span_link *trace, struct query_key query,
@@ -115,12 +138,12 @@ int foreign_spans_release(struct writer *writer, const struct span_link *trace, 
 	struct prepared *remove;
 	int code;
 
-	if (!hash_table_find(&writer->spans->foreign, key_of(trace, query)))
+	if (!hash_table_find(&writer->foreign_spans->known, key_of(trace, query)))
 		return SQLITE_OK;
 	code = span_rows_write(writer);
 	if (code)
 		return code;
-	remove = writer_bind(writer, &writer->spans->sql.remove_foreign);
+	remove = writer_bind(writer, &writer->foreign_spans->sql.remove);
 	bind_number(remove, "trace_hi", (int64_t)trace->trace_hi);
 	bind_number(remove, "first_span", (int64_t)span_of(query));
 	bind_number(remove, "id", row);

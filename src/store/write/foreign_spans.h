@@ -8,26 +8,49 @@
 #ifndef QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
 #define QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash_table.h"
+#include "store/write/prepared.h"
 #include "wire/query_record.h"
+#include "wire/span_record.h"
 
-struct span_link;
 struct writer;
+
+struct foreign_span_writer {
+	struct hash_table known; /* traces with the query that is a span of theirs */
+	struct {
+		struct prepared find_trace, remove;
+	} sql;
+};
+
+void foreign_span_writer_init(struct foreign_span_writer *spans);
+void foreign_span_writer_free(struct foreign_span_writer *spans);
+
+/* The span of a query, as a record. */
+struct foreign_span {
+	uint64_t words[(sizeof(struct span_batch) + 2 * sizeof(struct span_entry)) / sizeof(uint64_t)];
+};
 
 /* Rows of trace_contexts, statements and label_sets; 0: none. */
 struct foreign_names {
 	int64_t context, statement, labels;
 };
 
-/* Inside a transaction, both: SQLITE_OK or the error. A query has ended, whose text begins at `text`. */
-int foreign_spans_add(struct writer *writer, const struct query_record *record,
-                      const struct foreign_names *names, const char *text, size_t size);
+/* Inside a transaction. A query has ended, whose text begins at `text`. False: it is in no trace that is
+ * kept, or an error, which is in `*code`. */
+bool foreign_spans_make(struct writer *writer, const struct query_record *record,
+                        const struct foreign_names *names, const char *text, size_t size,
+                        struct foreign_span *span, int *code);
 
-/* A span of this query came with this trace, in the row of this number. The row exists before the
- * other one is removed, so a reader that follows the file by the numbers does not meet one of them
- * again. */
+/* The span is in the file. */
+void foreign_spans_keep(struct writer *writer, const struct foreign_span *span, struct query_key query);
+
+/* Inside a transaction: SQLITE_OK or the error. A span of this query came with this trace, in the row of this
+ * number. The row exists before the other one is removed, so a reader that follows the file by the numbers
+ * does not meet one of them again. */
 int foreign_spans_release(struct writer *writer, const struct span_link *trace, struct query_key query,
                           int64_t row);
 

@@ -13,6 +13,8 @@
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
 #include "store/write/sample_rows.h"
+#include "store/write/foreign_spans.h"
+#include "store/write/span_rows.h"
 #include "store/write/span_sites.h"
 #include "store/write/spans.h"
 #include "store/write/stacks.h"
@@ -31,6 +33,8 @@
 	PART(samples, sample_writer)                                                                         \
 	PART(labels, label_writer)                                                                           \
 	PART(spans, span_writer)                                                                             \
+	PART(span_rows, span_row_writer)                                                                     \
+	PART(foreign_spans, foreign_span_writer)                                                             \
 	PART(span_sites, span_site_writer)                                                                   \
 	PART(counters, counter_writer)                                                                       \
 	PART(locks, lock_writer)                                                                             \
@@ -48,7 +52,7 @@ struct writer_parts {
 
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
 {
-	*writer = (struct writer){ .database = { .guard = -1 }, .give_up = give_up, .context = context };
+	*writer = (struct writer){ .database = DATABASE_CLOSED, .contention = { give_up, context } };
 	writer->parts = calloc(1, sizeof(*writer->parts));
 	if (!writer->parts)
 		return false;
@@ -62,6 +66,8 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	query_writer_init(writer->queries);
 	label_writer_init(writer->labels);
 	span_writer_init(writer->spans);
+	span_row_writer_init(writer->span_rows);
+	foreign_span_writer_init(writer->foreign_spans);
 	span_site_writer_init(writer->span_sites);
 	counter_writer_init(writer->counters);
 	lock_writer_init(writer->locks);
@@ -91,6 +97,8 @@ void writer_free(struct writer *writer)
 	sample_writer_free(writer->samples);
 	label_writer_free(writer->labels);
 	span_writer_free(writer->spans);
+	span_row_writer_free(writer->span_rows);
+	foreign_span_writer_free(writer->foreign_spans);
 	span_site_writer_free(writer->span_sites);
 	free(writer->parts);
 	writer->parts = NULL;
@@ -167,8 +175,7 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 	struct database_limits patient = *limits;
 	int code;
 
-	patient.give_up = writer->give_up;
-	patient.context = writer->context;
+	patient.contention = writer->contention;
 	code = database_open(&writer->database, path, &patient, error);
 	writer->path = path;
 	if (code)

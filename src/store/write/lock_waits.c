@@ -35,14 +35,14 @@ void lock_writer_init(struct lock_writer *locks)
 /* The row of the query of the wait, 0: none. The query's own record brings its text, if there is one. */
 static int64_t find_query(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns)
 {
-	uint32_t span;
+	uint32_t entry;
 	int64_t row;
 
 	if (!query.hi && !query.lo)
 		return 0;
-	row = intern_query(writer, query, &span);
+	row = intern_query(writer, query, &entry);
 	if (row > 0)
-		queries_widen_span(writer->queries, span, first_ns, last_ns);
+		queries_widen(writer->queries, entry, first_ns, last_ns);
 	return row;
 }
 

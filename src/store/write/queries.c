@@ -66,7 +66,7 @@ void query_writer_free(struct query_writer *queries)
 {
 	hash_table_free(&queries->known);
 	hash_table_free(&queries->earlier);
-	vector_free(&queries->spans);
+	vector_free(&queries->in_batch);
 }
 
 void query_writer_forget(struct query_writer *queries)
@@ -149,16 +149,17 @@ struct known_query *intern_known_query(const struct writer *writer, struct query
 /* SQLITE_OK or the error. */
 static int add_span(struct writer *writer, struct query_key key, struct known_query *known, bool is_new)
 {
-	bool is_added = vector_push(&writer->queries->spans, (struct query_span){ .key = key,
-	                                                                          .rows.query = known->row,
-	                                                                          .is_new = is_new,
-	                                                                          .first_ns = INT64_MAX,
-	                                                                          .last_ns = INT64_MIN });
+	bool is_added =
+		vector_push(&writer->queries->in_batch, (struct batch_query){ .key = key,
+	                                                                      .rows.query = known->row,
+	                                                                      .is_new = is_new,
+	                                                                      .first_ns = INT64_MAX,
+	                                                                      .last_ns = INT64_MIN });
 
 	if (!is_added)
 		return SQLITE_NOMEM;
 	known->batch = writer->batch;
-	known->span = (uint32_t)writer->queries->spans.count - 1;
+	known->entry = (uint32_t)writer->queries->in_batch.count - 1;
 	return SQLITE_OK;
 }
 
@@ -173,7 +174,7 @@ static struct known_query *find_known(struct writer *writer, struct hash hash)
 	return known;
 }
 
-int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span)
+int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *entry)
 {
 	struct hash hash = query_hash(key);
 	struct known_query *known = find_known(writer, hash);
@@ -196,7 +197,7 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span
 	}
 	if (known->batch != writer->batch && (code = add_span(writer, key, known, is_new)))
 		return -code;
-	*span = known->span;
+	*entry = known->entry;
 	return known->row;
 }
 
@@ -206,7 +207,7 @@ void queries_begin_batch(struct query_writer *queries)
 {
 	struct hash_table earlier = queries->earlier;
 
-	queries->spans.count = 0;
+	queries->in_batch.count = 0;
 	queries->ended = 0;
 	if (queries->known.count < QUERIES_KNOWN)
 		return;
@@ -215,15 +216,15 @@ void queries_begin_batch(struct query_writer *queries)
 	queries->known = earlier;
 }
 
-void queries_widen_span(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns)
+void queries_widen(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns)
 {
-	struct query_span *span;
+	struct batch_query *entry;
 
-	if (index >= queries->spans.count)
+	if (index >= queries->in_batch.count)
 		return;
-	span = &queries->spans.items[index];
-	if (first_ns < span->first_ns)
-		span->first_ns = first_ns;
-	if (last_ns > span->last_ns)
-		span->last_ns = last_ns;
+	entry = &queries->in_batch.items[index];
+	if (first_ns < entry->first_ns)
+		entry->first_ns = first_ns;
+	if (last_ns > entry->last_ns)
+		entry->last_ns = last_ns;
 }

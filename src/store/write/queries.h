@@ -28,7 +28,7 @@ struct query_rows {
 };
 
 /* One query in the batch: its first and last time, its samples, and its records. */
-struct query_span {
+struct batch_query {
 	struct query_key key;
 	struct query_rows rows;
 	bool is_new; /* not in the file yet */
@@ -48,14 +48,14 @@ struct known_query {
 	int64_t row;
 	int64_t statement;       /* that its start published, 0: none */
 	int64_t labels, context; /* of its first sample with some, 0: none */
-	uint32_t batch, span;    /* its span, valid in that batch only */
+	uint32_t batch, entry;   /* its entry, valid in that batch only */
 };
 
 struct query_writer {
-	struct hash_table known, earlier; /* earlier: see queries_begin_batch() */
-	VECTOR(struct query_span) spans;  /* of the batch */
-	int64_t newest;                   /* rows of queries, including those of the batch */
-	size_t ended;                     /* in the batch */
+	struct hash_table known, earlier;    /* earlier: see queries_begin_batch() */
+	VECTOR(struct batch_query) in_batch; /* of the batch */
+	int64_t newest;                      /* rows of queries, including those of the batch */
+	size_t ended;                        /* in the batch */
 	struct {
 		struct prepared find, find_own, add, start, running, end, range;
 	} sql;
@@ -73,14 +73,14 @@ void query_writer_forget_removed(struct writer *writer, int64_t removed);
 /* A batch begins: limits the remembered queries. */
 void queries_begin_batch(struct query_writer *queries);
 
-/* The query's row, which may be written at the batch's end only, and in `*span` its place in
+/* The query's row, which may be written at the batch's end only, and in `*entry` its place in
  * the batch. > 0, or minus SQLite's code. */
-int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *span);
+int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *entry);
 
 /* The entry of a query that was interned; NULL: no memory for it. */
 struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
 
-/* The batch has something of a query at these times. `index`: its span; beyond them all: none. */
-void queries_widen_span(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns);
+/* The batch has something of a query at these times. `index`: its entry; beyond them all: none. */
+void queries_widen(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns);
 
 #endif

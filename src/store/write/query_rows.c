@@ -7,6 +7,7 @@
 #include "store/write/labels.h"
 #include "store/write/running.h"
 #include "store/write/sample_rows.h"
+#include "store/write/spans.h"
 #include "store/write/texts.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
@@ -36,65 +37,65 @@ static bool find_texts(const struct query_record *record, size_t size, struct qu
 }
 
 /* When the query whose record came is known to have run. */
-struct stretch {
+struct time_range {
 	int64_t first_ns, last_ns;
 };
 
 /* The row of its enclosing query, or `otherwise`. That query still runs, so its row is as recent
  * as the record. */
-static int64_t find_outer_query(struct writer *writer, struct query_key query, const struct stretch *stretch,
+static int64_t find_outer_query(struct writer *writer, struct query_key query, const struct time_range *times,
                                 struct query_key key, int64_t otherwise)
 {
-	uint32_t span;
+	uint32_t entry;
 	int64_t row;
 
 	if ((!key.hi && !key.lo) || (key.hi == query.hi && key.lo == query.lo))
 		return otherwise;
-	row = intern_query(writer, key, &span);
+	row = intern_query(writer, key, &entry);
 	if (row > 0)
-		queries_widen_span(writer->queries, span, stretch->first_ns, stretch->last_ns);
+		queries_widen(writer->queries, entry, times->first_ns, times->last_ns);
 	return row;
 }
 
 /* The rows of the query and of those around it. SQLITE_OK or the error. */
 static int find_queries(struct writer *writer, struct query_key query, struct query_key initial,
-                        struct query_key parent, const struct stretch *stretch, struct query_rows *rows,
-                        uint32_t *span)
+                        struct query_key parent, const struct time_range *times, struct query_rows *rows,
+                        uint32_t *entry)
 {
-	rows->query = intern_query(writer, query, span);
+	rows->query = intern_query(writer, query, entry);
 	if (rows->query < 0)
 		return (int)-rows->query;
-	queries_widen_span(writer->queries, *span, stretch->first_ns, stretch->last_ns);
-	rows->initial = find_outer_query(writer, query, stretch, initial, rows->query);
+	queries_widen(writer->queries, *entry, times->first_ns, times->last_ns);
+	rows->initial = find_outer_query(writer, query, times, initial, rows->query);
 	if (rows->initial < 0)
 		return (int)-rows->initial;
-	rows->parent = find_outer_query(writer, query, stretch, parent, 0);
+	rows->parent = find_outer_query(writer, query, times, parent, 0);
 	return rows->parent < 0 ? (int)-rows->parent : SQLITE_OK;
 }
 
 int query_rows_add_start(struct writer *writer, const struct start_record *record, size_t size)
 {
 	const int64_t began_ns = (int64_t)record->run.realtime_ns, seen_ns = (int64_t)record->open_until_ns;
-	const struct stretch stretch = { began_ns, seen_ns > began_ns ? seen_ns : began_ns };
+	const struct time_range times = { began_ns, seen_ns > began_ns ? seen_ns : began_ns };
 	struct query_rows rows = { .query = 0 };
 	uint32_t at;
 	int code;
 
 	if (size < sizeof(*record) || record->text_size > size - sizeof(*record))
 		return SQLITE_OK;
-	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &stretch, &rows,
+	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &times, &rows,
 	                    &at);
 	if (code)
 		return code;
-	struct query_span *span = &writer->queries->spans.items[at];
-	if (span->end)
+	struct batch_query *entry = &writer->queries->in_batch.items[at];
+	if (entry->end)
 		return SQLITE_OK;
-	span->rows = rows;
+	entry->rows = rows;
 	/* A record of the flusher may have no program. */
-	if (!span->start || !record->open_until_ns)
-		span->start = record;
+	if (!entry->start || !record->open_until_ns)
+		entry->start = record;
 	if (record->open_until_ns)
-		span->seen_open = record;
+		entry->seen_open = record;
 	return SQLITE_OK;
 }
 
@@ -129,8 +130,8 @@ static int add_delays(struct writer *writer, const struct query_record *record)
 
 int query_rows_add(struct writer *writer, const struct query_record *record, size_t size)
 {
-	const struct stretch stretch = { (int64_t)record->start_realtime_ns,
-		                         (int64_t)(record->start_realtime_ns + record->duration_ns) };
+	const struct time_range times = { (int64_t)record->start_realtime_ns,
+		                          (int64_t)(record->start_realtime_ns + record->duration_ns) };
 	struct query_texts texts;
 	struct query_rows rows;
 	uint32_t at;
@@ -138,7 +139,7 @@ int query_rows_add(struct writer *writer, const struct query_record *record, siz
 
 	if (size < sizeof(*record) || !find_texts(record, size, &texts))
 		return SQLITE_OK;
-	code = find_queries(writer, record->query, record->initial, record->parent, &stretch, &rows, &at);
+	code = find_queries(writer, record->query, record->initial, record->parent, &times, &rows, &at);
 	if (code)
 		return code;
 	rows.statement = intern_statement(writer, texts.query.bytes, texts.query.size,
@@ -154,14 +155,19 @@ int query_rows_add(struct writer *writer, const struct query_record *record, siz
 	code = find_labels(writer, record, &rows);
 	if (code)
 		return code;
-	struct query_span *span = &writer->queries->spans.items[at];
-	span->rows = rows;
-	span->end = record;
-	span->texts = texts;
+	struct batch_query *entry = &writer->queries->in_batch.items[at];
+	entry->rows = rows;
+	entry->end = record;
+	entry->texts = texts;
 	code = add_delays(writer, record);
 	const struct foreign_names names = { rows.context, rows.statement, rows.labels };
-	if (!code)
-		code = foreign_spans_add(writer, record, &names, texts.query.bytes, texts.query.size);
+	struct foreign_span foreign;
+	if (!code && foreign_spans_make(writer, record, &names, texts.query.bytes, texts.query.size, &foreign,
+	                                &code)) {
+		code = spans_add(writer, &foreign, sizeof(foreign));
+		if (!code)
+			foreign_spans_keep(writer, &foreign, record->query);
+	}
 	writer->queries->ended++;
 	writer->bytes += QUERY_BYTES + texts.database.size + texts.exception.size + texts.expanded.size;
 	return code;
@@ -178,13 +184,13 @@ static void bind_TEXT(struct prepared *prepared, const char *name, struct text t
 
 /* The text that an earlier batch stored may be another than `statement`: cut, or a script that was
  * being prepared. */
-static void replace_first_statement(struct writer *writer, struct query_span *span, int64_t statement,
+static void replace_first_statement(struct writer *writer, struct batch_query *entry, int64_t statement,
                                     int64_t next)
 {
-	struct known_query *known = intern_known_query(writer, span->key);
+	struct known_query *known = intern_known_query(writer, entry->key);
 
 	if (known && known->statement != statement)
-		span->left = known->statement;
+		entry->left = known->statement;
 	if (known)
 		known->statement = next;
 }
@@ -192,27 +198,27 @@ static void replace_first_statement(struct writer *writer, struct query_span *sp
 #define BIND_STORED(name, type, definition, flags, value) bind_##type(end, #name, value);
 #define BIND_FILED(name, type, definition, value) bind_##type(end, #name, value);
 
-static int write_end(struct writer *writer, struct query_span *span)
+static int write_end(struct writer *writer, struct batch_query *entry)
 {
 	struct prepared *end = &writer->queries->sql.end;
-	const struct query_record *record = span->end;
-	const struct query_texts *texts = &span->texts;
-	struct query_rows *rows = &span->rows;
+	const struct query_record *record = entry->end;
+	const struct query_texts *texts = &entry->texts;
+	struct query_rows *rows = &entry->rows;
 	char id[37];
 
 	if (!rows->labels)
-		rows->labels = span->labels;
+		rows->labels = entry->labels;
 	if (!rows->context)
-		rows->context = span->context;
-	query_key_text(span->key, id);
+		rows->context = entry->context;
+	query_key_text(entry->key, id);
 	writer_bind(writer, end);
 	bind_number(end, "id", rows->query);
 	bind_TEXT(end, "query_id", texts->query_id.size ? texts->query_id : (struct text){ id, 36 });
 	bind_number(end, "process", writer->threads->process);
-	bind_number(end, "first_ns", span->first_ns);
-	bind_number(end, "last_ns", span->last_ns);
+	bind_number(end, "first_ns", entry->first_ns);
+	bind_number(end, "last_ns", entry->last_ns);
 	QUERY_LOG_COLUMNS(BIND_STORED, BIND_FILED, WRITER_NOTHING)
-	replace_first_statement(writer, span, rows->statement, 0);
+	replace_first_statement(writer, entry, rows->statement, 0);
 	return writer_run(writer, end);
 }
 
@@ -228,11 +234,11 @@ static int64_t find_first_statement(struct writer *writer, const struct start_re
 	                        is_cut, false, 0);
 }
 
-static int write_start(struct writer *writer, struct query_span *span)
+static int write_start(struct writer *writer, struct batch_query *entry)
 {
 	struct prepared *update = writer_bind(writer, &writer->queries->sql.start);
-	const struct query_rows *rows = &span->rows;
-	const struct start_record *start = span->start;
+	const struct query_rows *rows = &entry->rows;
+	const struct start_record *start = entry->start;
 
 	bind_number(update, "initial", rows->initial);
 	bind_number(update, "parent", rows->parent);
@@ -245,38 +251,38 @@ static int write_start(struct writer *writer, struct query_span *span)
 	return writer_run(writer, update);
 }
 
-static int write_new(struct writer *writer, const struct query_span *span)
+static int write_new(struct writer *writer, const struct batch_query *entry)
 {
 	struct prepared *add = writer_bind(writer, &writer->queries->sql.add);
 	char id[37];
 
-	query_key_text(span->key, id);
-	bind_number(add, "id", span->rows.query);
+	query_key_text(entry->key, id);
+	bind_number(add, "id", entry->rows.query);
 	bind_text(add, "query_id", id, 36);
 	bind_number(add, "process", writer->threads->process);
-	bind_number(add, "session", query_key_session(span->key));
+	bind_number(add, "session", query_key_session(entry->key));
 	bind_number(add, "batch", writer->stored_batch);
 	return writer_run(writer, add);
 }
 
-static int write_range(struct writer *writer, const struct query_span *span)
+static int write_range(struct writer *writer, const struct batch_query *entry)
 {
 	struct prepared *update = writer_bind(writer, &writer->queries->sql.range);
 
-	bind_number(update, "first_ns", span->first_ns);
-	bind_number(update, "last_ns", span->last_ns);
-	bind_number(update, "samples_cpu", span->samples[SAMPLE_CPU]);
-	bind_number(update, "samples_real", span->samples[SAMPLE_REAL]);
-	bind_number(update, "weight_cpu", span->weights[SAMPLE_CPU]);
-	bind_number(update, "weight_real", span->weights[SAMPLE_REAL]);
-	bind_number(update, "cpu_time_ns", span->cpu_time_ns);
-	if (span->seen_open)
-		bind_number(update, "outside_ns", (int64_t)span->seen_open->outside_ns);
+	bind_number(update, "first_ns", entry->first_ns);
+	bind_number(update, "last_ns", entry->last_ns);
+	bind_number(update, "samples_cpu", entry->samples[SAMPLE_CPU]);
+	bind_number(update, "samples_real", entry->samples[SAMPLE_REAL]);
+	bind_number(update, "weight_cpu", entry->weights[SAMPLE_CPU]);
+	bind_number(update, "weight_real", entry->weights[SAMPLE_REAL]);
+	bind_number(update, "cpu_time_ns", entry->cpu_time_ns);
+	if (entry->seen_open)
+		bind_number(update, "outside_ns", (int64_t)entry->seen_open->outside_ns);
 	else
 		bind_null(update, "outside_ns");
-	bind_number(update, "labels", span->labels);
-	bind_number(update, "context", span->context);
-	bind_number(update, "id", span->rows.query);
+	bind_number(update, "labels", entry->labels);
+	bind_number(update, "context", entry->context);
+	bind_number(update, "id", entry->rows.query);
 	return writer_run(writer, update);
 }
 
@@ -287,50 +293,51 @@ static int64_t key_time_ns(struct query_key key)
 }
 
 /* The file has it from the process itself: with the whole text, which memory may have cut. */
-static bool is_stored(struct writer *writer, const struct query_span *span)
+static bool is_stored(struct writer *writer, const struct batch_query *entry)
 {
-	return writer->other && span->start->open_until_ns && !span->is_new &&
-	       writer_ask_sql(writer, "SELECT statement FROM queries WHERE id = ?1", span->rows.query, 0) > 0;
+	return writer->other && entry->start->open_until_ns && !entry->is_new &&
+	       writer_ask_sql(writer, "SELECT statement FROM queries WHERE id = ?1", entry->rows.query, 0) >
+	               0;
 }
 
 /* A query that continues, or for which the batch has only samples, or only its name in a record
  * without a time, such as that of a run's loops. Without a time, its row would never be the oldest
  * one. */
-static int write_running(struct writer *writer, struct query_span *span)
+static int write_running(struct writer *writer, struct batch_query *entry)
 {
 	int code = SQLITE_OK;
 
-	if (span->is_new && span->first_ns > span->last_ns)
-		span->first_ns = span->last_ns = key_time_ns(span->key);
-	if (span->is_new)
-		code = write_new(writer, span);
-	if (!code && span->start && !is_stored(writer, span)) {
-		span->rows.statement = find_first_statement(writer, span->start);
-		if (span->rows.statement < 0)
-			return (int)-span->rows.statement;
-		code = write_start(writer, span);
-		replace_first_statement(writer, span, span->rows.statement, span->rows.statement);
+	if (entry->is_new && entry->first_ns > entry->last_ns)
+		entry->first_ns = entry->last_ns = key_time_ns(entry->key);
+	if (entry->is_new)
+		code = write_new(writer, entry);
+	if (!code && entry->start && !is_stored(writer, entry)) {
+		entry->rows.statement = find_first_statement(writer, entry->start);
+		if (entry->rows.statement < 0)
+			return (int)-entry->rows.statement;
+		code = write_start(writer, entry);
+		replace_first_statement(writer, entry, entry->rows.statement, entry->rows.statement);
 	}
-	return code || span->first_ns > span->last_ns ? code : write_range(writer, span);
+	return code || entry->first_ns > entry->last_ns ? code : write_range(writer, entry);
 }
 
 int query_rows_write(struct writer *writer)
 {
 	int code = SQLITE_OK;
 
-	for (size_t i = 0; !code && i < writer->queries->spans.count; i++) {
-		struct query_span *span = &writer->queries->spans.items[i];
+	for (size_t i = 0; !code && i < writer->queries->in_batch.count; i++) {
+		struct batch_query *entry = &writer->queries->in_batch.items[i];
 
-		code = span->end ? write_end(writer, span) : write_running(writer, span);
+		code = entry->end ? write_end(writer, entry) : write_running(writer, entry);
 	}
 	/* After all rows, because another one may have the text that this row does not need. */
-	for (size_t i = 0; !code && i < writer->queries->spans.count; i++) {
-		const struct query_span *span = &writer->queries->spans.items[i];
+	for (size_t i = 0; !code && i < writer->queries->in_batch.count; i++) {
+		const struct batch_query *entry = &writer->queries->in_batch.items[i];
 
-		if (span->left)
-			code = intern_remove_unused(writer, span->left);
-		if (!code && span->start && !span->end)
-			code = running_write(writer, span);
+		if (entry->left)
+			code = intern_remove_unused(writer, entry->left);
+		if (!code && entry->start && !entry->end)
+			code = running_write(writer, entry);
 	}
 	return code;
 }

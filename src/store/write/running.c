@@ -17,17 +17,17 @@ static int64_t find_whole_text(struct writer *writer, const struct open_run_text
 }
 
 /* In place of the beginning. */
-static int replace_text(struct writer *writer, const struct query_span *span, int64_t statement)
+static int replace_text(struct writer *writer, const struct batch_query *entry, int64_t statement)
 {
-	struct known_query *known = intern_known_query(writer, span->key);
+	struct known_query *known = intern_known_query(writer, entry->key);
 
-	if (!known || !span->rows.statement || !statement)
+	if (!known || !entry->rows.statement || !statement)
 		return SQLITE_OK;
 	known->statement = statement;
-	return intern_remove_unused(writer, span->rows.statement);
+	return intern_remove_unused(writer, entry->rows.statement);
 }
 
-static int write_texts(struct writer *writer, const struct query_span *span,
+static int write_texts(struct writer *writer, const struct batch_query *entry,
                        const struct open_run_texts *texts)
 {
 	struct prepared *update;
@@ -43,12 +43,12 @@ static int write_texts(struct writer *writer, const struct query_span *span,
 	bind_number(update, "library", library);
 	bind_text(update, "query_id", texts->query_id ? texts->query_id : "", SIZE_MAX);
 	bind_number(update, "statement", statement);
-	bind_number(update, "id", span->rows.query);
+	bind_number(update, "id", entry->rows.query);
 	code = writer_run(writer, update);
-	return code ? code : replace_text(writer, span, statement);
+	return code ? code : replace_text(writer, entry, statement);
 }
 
-int running_write(struct writer *writer, const struct query_span *span)
+int running_write(struct writer *writer, const struct batch_query *entry)
 {
 	struct query_view view = { .text = NULL };
 	struct open_run_texts texts;
@@ -56,16 +56,16 @@ int running_write(struct writer *writer, const struct query_span *span)
 	int code;
 
 	/* A query without a statement is not shown. */
-	if (!span->rows.statement || !span->start->run.run)
+	if (!entry->rows.statement || !entry->start->run.run)
 		return SQLITE_OK;
 	if (writer->other) {
-		is_open = open_runs_find(writer->other->runs, span->key, &texts);
+		is_open = open_runs_find(writer->other->runs, entry->key, &texts);
 	} else {
-		is_open = query_inspect(span->start->run.run, span->key, &view);
+		is_open = query_inspect(entry->start->run.run, entry->key, &view);
 		texts = (struct open_run_texts){ view.text, view.database, view.library, view.query_id,
 			                         false };
 	}
-	code = is_open ? write_texts(writer, span, &texts) : SQLITE_OK;
+	code = is_open ? write_texts(writer, entry, &texts) : SQLITE_OK;
 	if (!writer->other && is_open)
 		query_view_free(&view);
 	return code;

@@ -11,6 +11,6 @@
 
 /* Writes the view of a query whose start is in the batch and whose end is not, if it still runs.
  * SQLITE_OK or the error. */
-int running_write(struct writer *writer, const struct query_span *span);
+int running_write(struct writer *writer, const struct batch_query *entry);
 
 #endif

@@ -23,7 +23,7 @@ struct pending_sample {
 	int64_t beyond; /* what the value has beyond weight × period */
 	int64_t labels, context;
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
-	uint32_t span;         /* index into the batch's queries; UINT32_MAX: no query */
+	uint32_t entry;        /* index into the batch's queries; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
 	int64_t opcode;
 	bool truncated;
@@ -130,24 +130,24 @@ static int64_t beyond_periods(const struct sample_record *record, const struct s
 
 static void count_sample(struct writer *writer, uint32_t index, const struct sample_record *record)
 {
-	struct query_span *span;
+	struct batch_query *entry;
 
-	if (index >= writer->queries->spans.count || record->type >= SAMPLE_TYPES)
+	if (index >= writer->queries->in_batch.count || record->type >= SAMPLE_TYPES)
 		return;
-	span = &writer->queries->spans.items[index];
-	span->samples[record->type]++;
-	span->weights[record->type] += record->weight;
+	entry = &writer->queries->in_batch.items[index];
+	entry->samples[record->type]++;
+	entry->weights[record->type] += record->weight;
 	if (record->type == SAMPLE_CPU)
-		span->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
+		entry->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
 }
 
 /* The query is under the labels of its first sample: only there the trampolines are seen. */
 static int label_sample(struct writer *writer, const struct sample_record *record,
                         const struct sample_fields *fields, struct pending_sample *sample)
 {
-	struct query_span *span = sample->span < writer->queries->spans.count
-	                                  ? &writer->queries->spans.items[sample->span]
-	                                  : NULL;
+	struct batch_query *entry = sample->entry < writer->queries->in_batch.count
+	                                    ? &writer->queries->in_batch.items[sample->entry]
+	                                    : NULL;
 	struct known_query *known;
 
 	if (!fields->label_count && !fields->has_context)
@@ -158,11 +158,11 @@ static int label_sample(struct writer *writer, const struct sample_record *recor
 	sample->context = fields->has_context ? labels_intern_context(writer, &fields->context) : 0;
 	if (sample->context < 0)
 		return (int)-sample->context;
-	if (span && !span->labels)
-		span->labels = sample->labels;
-	if (span && !span->context)
-		span->context = sample->context;
-	known = span ? intern_known_query(writer, record->query) : NULL;
+	if (entry && !entry->labels)
+		entry->labels = sample->labels;
+	if (entry && !entry->context)
+		entry->context = sample->context;
+	known = entry ? intern_known_query(writer, record->query) : NULL;
 	if (known && !known->labels)
 		known->labels = sample->labels;
 	if (known && !known->context)
@@ -187,7 +187,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
 		.opcode = (int64_t)fields.opcode,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > STACK_FRAMES_MAX,
-		.span = UINT32_MAX,
+		.entry = UINT32_MAX,
 		.request_span = fields.span,
 	};
 	sample->series = intern_series(writer, record, fields.stretch);
@@ -197,10 +197,10 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 	if (sample->stack < 0)
 		return (int)-sample->stack;
 	if (record->query.hi || record->query.lo) {
-		row = intern_query(writer, record->query, &sample->span);
+		row = intern_query(writer, record->query, &sample->entry);
 		if (row < 0)
 			return (int)-row;
-		count_sample(writer, sample->span, record);
+		count_sample(writer, sample->entry, record);
 	}
 	int code = label_sample(writer, record, &fields, sample);
 	if (code)
@@ -227,8 +227,8 @@ enum sample_column {
 
 static int64_t query_of(const struct writer *writer, const struct pending_sample *sample)
 {
-	return sample->span < writer->queries->spans.count
-	               ? writer->queries->spans.items[sample->span].rows.query
+	return sample->entry < writer->queries->in_batch.count
+	               ? writer->queries->in_batch.items[sample->entry].rows.query
 	               : 0;
 }
 
@@ -392,8 +392,8 @@ int sample_rows_insert(struct writer *writer)
 	for (size_t i = 0; !code && i < count && pending[i].timestamp_ns <= samples->process_newest; i++)
 		code = insert_late_sample(writer, pending[i].timestamp_ns);
 	for (size_t i = 0; i < count; i++)
-		queries_widen_span(writer->queries, pending[i].span, pending[i].timestamp_ns,
-		                   pending[i].timestamp_ns);
+		queries_widen(writer->queries, pending[i].entry, pending[i].timestamp_ns,
+		              pending[i].timestamp_ns);
 	samples->first = count ? pending[0].timestamp_ns : 0;
 	samples->last = count ? pending[count - 1].timestamp_ns : 0;
 	return code;

@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vector.h"
 #include "store/file/made_table.h"
+#include "store/write/prepared.h"
 
 struct writer;
 struct span_link;
@@ -22,8 +24,21 @@ struct span_link;
 
 struct span_row {
 	int64_t numbers[SPAN_ROW_NUMBERS]; /* duration_ns < 0: there is none */
-	size_t text, text_size;            /* in spans.text */
+	size_t text, text_size;            /* in span_rows.text */
 };
+
+struct span_row_writer {
+	VECTOR(struct span_row) rows; /* of the batch, to be written */
+	VECTOR(char) text;            /* theirs, and of the next */
+	int64_t newest_row;           /* in the file; -1: not known */
+	int64_t emptied_row;          /* in the file, to be removed; 0: none */
+	struct {
+		struct prepared newest, add_rows, remove_notes, empty_newest, remove_trace;
+	} sql;
+};
+
+void span_row_writer_init(struct span_row_writer *rows);
+void span_row_writer_free(struct span_row_writer *rows);
 
 /* The rows that wait, as a virtual table; its data is the struct writer. */
 extern const struct made_table span_rows_to_write;
@@ -31,10 +46,10 @@ extern const struct made_table span_rows_to_write;
 /* Inside a transaction, both: the id of the next row, > 0; otherwise minus SQLite's code. */
 int64_t span_rows_next(struct writer *writer);
 
-/* Adds it: `numbers`, and as `spans` what spans.text of the writer has from `text` on. Its id. */
+/* Adds it: `numbers`, and as `spans` what span_rows.text of the writer has from `text` on. Its id. */
 int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text);
 
-/* Writes them, before the table is read or changed, and before the commit. Ends spans.text. */
+/* Writes them, before the table is read or changed, and before the commit. Ends span_rows.text. */
 int span_rows_write(struct writer *writer);
 
 /* Writes them, and removes the rows of the trace with their notes, except those that also belong

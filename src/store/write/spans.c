@@ -11,6 +11,7 @@
 #include "span/note.h"
 #include "store/write/foreign_spans.h"
 #include "store/write/queries.h"
+#include "store/write/span_rows.h"
 #include "store/write/span_sites.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
@@ -24,38 +25,13 @@ void span_writer_init(struct span_writer *spans)
 {
 	*spans = (struct span_writer){
 		.unkept = HASH_TABLE_OF(struct hash, 1 << 16),
-		.foreign = HASH_TABLE_OF(struct hash, 1 << 16),
 		.sql = {
-			.newest.sql = "SELECT max(id) FROM span_batches",
-			/* OR FAIL: the writer rolls everything back on an error, and SQLite keeps
-			 * less state. */
-			.add_rows.sql = "INSERT OR FAIL INTO span_batches (" SPAN_ROW_COLUMNS ") SELECT " SPAN_ROW_COLUMNS
-			                " FROM span_rows_to_write",
 			.add_note.sql = "INSERT INTO span_notes (batch, span, is_event, note) VALUES"
 			                " (:batch, :span, :is_event, :note)",
 			.add_link.sql = "INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES"
 			                " (:batch, :trace_hi, :trace_lo, :parent)",
 			.add_wait.sql = "INSERT OR IGNORE INTO span_waits (start_ns, thread, duration_ns, span) VALUES"
 			                " (:start_ns, :thread, :duration_ns, :span)",
-			.remove_notes.sql = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
-			                    " WHERE trace_lo = :trace_lo AND trace_hi = :trace_hi)"
-			                    " AND batch NOT IN (SELECT batch FROM span_links)",
-			.empty_newest.sql =
-				"UPDATE span_batches SET count = 0, statements = 0, duration_ns = NULL, spans = '[]'"
-				" WHERE id = (SELECT max(id) FROM span_batches)"
-				" AND trace_lo = :trace_lo AND trace_hi = :trace_hi"
-				" AND id NOT IN (SELECT batch FROM span_links) RETURNING id",
-			.remove_trace.sql = "DELETE FROM span_batches WHERE id < (SELECT max(id) FROM span_batches)"
-			                    " AND (trace_lo = :trace_lo AND trace_hi = :trace_hi"
-			                    " AND id NOT IN (SELECT batch FROM span_links) OR id = :emptied AND spans = '[]')",
-			/* The trace that query_log shows. */
-			.find_trace.sql =
-				"SELECT coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, '')),"
-				" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"
-				" LEFT JOIN trace_contexts AS c ON c.id = :context LEFT JOIN statements AS x ON x.id = :statement"
-				" LEFT JOIN label_sets AS h ON h.id = x.labels LEFT JOIN label_sets AS g ON g.id = :labels",
-			.remove_foreign.sql = "DELETE FROM span_batches WHERE trace_hi = :trace_hi AND"
-			                      " first_span = :first_span AND id < :id",
 		},
 	};
 }
@@ -63,9 +39,6 @@ void span_writer_init(struct span_writer *spans)
 void span_writer_free(struct span_writer *spans)
 {
 	hash_table_free(&spans->unkept);
-	hash_table_free(&spans->foreign);
-	vector_free(&spans->rows);
-	vector_free(&spans->text);
 	vector_free(&spans->children);
 }
 
@@ -78,10 +51,10 @@ static struct hash trace_key(const struct span_link *link)
 
 static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
 {
-	if (!vector_reserve(&writer->spans->text, writer->spans->text.count + size))
+	if (!vector_reserve(&writer->span_rows->text, writer->span_rows->text.count + size))
 		return false;
-	memcpy(writer->spans->text.items + writer->spans->text.count, bytes, size);
-	writer->spans->text.count += size;
+	memcpy(writer->span_rows->text.items + writer->span_rows->text.count, bytes, size);
+	writer->span_rows->text.count += size;
 	return true;
 }
 
@@ -100,8 +73,8 @@ static void put_number(struct writer *writer, int64_t number)
 	} while (rest);
 	if (number < 0)
 		*--at = '-';
-	memcpy(writer->spans->text.items + writer->spans->text.count, at, NUMBER_MAX);
-	writer->spans->text.count += (size_t)(digits + NUMBER_MAX - at);
+	memcpy(writer->span_rows->text.items + writer->span_rows->text.count, at, NUMBER_MAX);
+	writer->span_rows->text.count += (size_t)(digits + NUMBER_MAX - at);
 }
 
 /* Appends it as a JSON text, with quotes. */
@@ -109,11 +82,11 @@ static bool put_quoted(struct writer *writer, const char *text, size_t size)
 {
 	char *items;
 
-	if (!vector_reserve(&writer->spans->text, writer->spans->text.count + JSON_TEXT_MAX(size)))
+	if (!vector_reserve(&writer->span_rows->text, writer->span_rows->text.count + JSON_TEXT_MAX(size)))
 		return false;
-	items = writer->spans->text.items;
-	writer->spans->text.count =
-		(size_t)(json_put_text(items + writer->spans->text.count, text, size) - items);
+	items = writer->span_rows->text.items;
+	writer->span_rows->text.count =
+		(size_t)(json_put_text(items + writer->span_rows->text.count, text, size) - items);
 	return true;
 }
 
@@ -198,15 +171,15 @@ static int64_t find_query(struct writer *writer, const struct span_batch *batch,
 {
 	const struct query_key key = { entry[1].start_ns, entry[1].duration };
 	const int64_t start_ns = (int64_t)(entry->start_ns + batch->realtime_offset);
-	uint32_t span;
+	uint32_t at;
 	int64_t row;
 
 	if (!key.hi && !key.lo)
 		return 0;
-	row = intern_query(writer, key, &span);
-	if (row > 0 && writer->queries->spans.items[span].is_new)
-		queries_widen_span(writer->queries, span, start_ns,
-		                   start_ns + (int64_t)(entry->duration & SPAN_DURATION));
+	row = intern_query(writer, key, &at);
+	if (row > 0 && writer->queries->in_batch.items[at].is_new)
+		queries_widen(writer->queries, at, start_ns,
+		              start_ns + (int64_t)(entry->duration & SPAN_DURATION));
 	return row;
 }
 
@@ -224,9 +197,9 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 
 	if (site < 0 || query < 0)
 		return (int)-(site < 0 ? site : query);
-	if (!vector_reserve(&writer->spans->text, writer->spans->text.count + 8 * NUMBER_MAX))
+	if (!vector_reserve(&writer->span_rows->text, writer->span_rows->text.count + 8 * NUMBER_MAX))
 		return SQLITE_NOMEM;
-	writer->spans->text.items[writer->spans->text.count++] = '[';
+	writer->span_rows->text.items[writer->span_rows->text.count++] = '[';
 	put_number(writer, site);
 	put_number(writer, entry->parent);
 	put_number(writer, (int64_t)(entry->start_ns - batch->began_ns));
@@ -237,8 +210,8 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 		put_number(writer, flags);
 		put_number(writer, query);
 	}
-	writer->spans->text.items[writer->spans->text.count - 1] = ']';
-	writer->spans->text.items[writer->spans->text.count++] = ',';
+	writer->span_rows->text.items[writer->span_rows->text.count - 1] = ']';
+	writer->span_rows->text.items[writer->span_rows->text.count++] = ',';
 	return SQLITE_OK;
 }
 
@@ -264,7 +237,7 @@ static int put_spans(struct writer *writer, const struct span_batch *batch)
 		i += group;
 	}
 	if (batch->entries)
-		writer->spans->text.count--; /* the last comma */
+		writer->span_rows->text.count--; /* the last comma */
 	if (!code && !put_bytes(writer, "]", 1))
 		code = SQLITE_NOMEM;
 	return code;
@@ -295,7 +268,7 @@ static int64_t add_row(struct writer *writer, const struct span_batch *batch, co
 
 	if (thread < 0)
 		return thread;
-	writer->bytes += BATCH_BYTES + writer->spans->text.count - text;
+	writer->bytes += BATCH_BYTES + writer->span_rows->text.count - text;
 	return span_rows_add(writer, numbers, text);
 }
 
@@ -323,7 +296,7 @@ static int put_note(struct writer *writer, const struct span_batch *batch, const
 static int write_notes(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	struct prepared *add = &writer->spans->sql.add_note;
-	size_t text = writer->spans->text.count, size; /* after those of the rows */
+	size_t text = writer->span_rows->text.count, size; /* after those of the rows */
 	int code = SQLITE_OK;
 
 	for (uint32_t i = 0; !code && i < batch->entries; i += entry_group(&batch->entry[i])) {
@@ -334,13 +307,13 @@ static int write_notes(struct writer *writer, const struct span_batch *batch, in
 		code = put_note(writer, batch, note);
 		if (code)
 			break;
-		size = writer->spans->text.count - text;
-		writer->spans->text.count = text;
+		size = writer->span_rows->text.count - text;
+		writer->span_rows->text.count = text;
 		writer_bind(writer, add);
 		bind_number(add, "batch", row);
 		bind_number(add, "span", (int64_t)note->start_ns);
 		bind_number(add, "is_event", note->site == ENTRY_EVENT);
-		bind_text(add, "note", writer->spans->text.items + text, size);
+		bind_text(add, "note", writer->span_rows->text.items + text, size);
 		writer->bytes += size;
 		code = writer_run(writer, add);
 	}
@@ -438,7 +411,7 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 	if (!batch->links && hash_table_find(&writer->spans->unkept, trace_key(&batch->of)))
 		return SQLITE_OK;
 	code = span_rows_bound(writer);
-	text = writer->spans->text.count;
+	text = writer->span_rows->text.count;
 	if (!code)
 		code = put_spans(writer, batch);
 	if (code)
@@ -453,7 +426,7 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 		code = write_waits(writer, batch);
 	if (!code)
 		code = write_links(writer, batch, row);
-	if (!code && sums.statements && writer->spans->foreign.count)
+	if (!code && sums.statements && writer->foreign_spans->known.count)
 		code = release_foreign(writer, batch, row);
 	return code;
 }

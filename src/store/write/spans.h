@@ -13,22 +13,15 @@
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "store/write/prepared.h"
-#include "store/write/span_rows.h"
 
 struct writer;
 
 struct span_writer {
-	struct hash_table unkept, foreign; /* traces; traces with the query that is a span of theirs */
-	VECTOR(struct span_row) rows;      /* of the batch, to be written */
-	VECTOR(char) text;                 /* theirs, and of the next */
-	int64_t newest_row;                /* in the file; -1: not known */
-	int64_t emptied_row;               /* in the file, to be removed; 0: none */
+	struct hash_table unkept; /* traces */
 	VECTOR(uint64_t) children;
 	size_t stored; /* spans of the batch */
 	struct {
-		struct prepared newest, add_rows, add_note, add_link, add_wait;
-		struct prepared remove_notes, empty_newest, remove_trace;
-		struct prepared find_trace, remove_foreign;
+		struct prepared add_note, add_link, add_wait;
 	} sql;
 };
 

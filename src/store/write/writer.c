@@ -170,10 +170,9 @@ void writer_init_transaction(struct writer *writer)
 static int on_busy(void *context, int count)
 {
 	struct writer *writer = context;
-	const struct database_limits limits = { .give_up = writer->give_up, .context = writer->context };
 
 	writer->contended_until_ns = control_now_ns() + CONTENDED_NS;
-	return contention_nap(&limits, count, CONTENTION_NAPS_MAX);
+	return contention_nap(&writer->contention, count, CONTENTION_NAPS_MAX);
 }
 
 void writer_let_others(struct writer *writer)

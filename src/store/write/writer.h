@@ -41,11 +41,10 @@ struct kept_statement {
 struct writer {
 	/* The connection. */
 	struct database database;
-	const char *path;               /* of the open file; belongs to the caller */
-	char *failure;                  /* writer_failure() */
-	int64_t contended_until_ns;     /* others were seen writing, not long ago */
-	bool (*give_up)(void *context); /* called while another process writes: true ends the wait */
-	void *context;
+	const char *path;           /* of the open file; belongs to the caller */
+	char *failure;              /* writer_failure() */
+	int64_t contended_until_ns; /* others were seen writing, not long ago */
+	struct contention_limit contention;
 	VECTOR(struct kept_statement) kept; /* of writer_run_sql() */
 
 	/* Whose records it writes. */
@@ -57,7 +56,7 @@ struct writer {
 	int64_t epoch_bytes; /* written since the epoch began */
 
 	/* The transaction. */
-	uint32_t batch;          /* its number: an entry of the tables with this number has a span in it */
+	uint32_t batch;          /* its number: an entry of the tables with this number is in it */
 	int64_t stored_batch;    /* its row in the file's table of batches */
 	size_t bytes, rewritten; /* its approximate size in the file, and that of existing rows */
 	struct {
@@ -75,6 +74,8 @@ struct writer {
 	struct sample_writer *samples;
 	struct label_writer *labels;
 	struct span_writer *spans;
+	struct span_row_writer *span_rows;
+	struct foreign_span_writer *foreign_spans;
 	struct span_site_writer *span_sites;
 	struct counter_writer *counters;
 	struct lock_writer *locks;

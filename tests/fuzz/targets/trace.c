@@ -15,6 +15,7 @@
 #include "../../../src/cmd/line/options.h"
 #include "../../../src/cmd/ui/memory_limit.h"
 #include "store/file/database.h"
+#include "store/file/schema.h"
 #include "target.h"
 #include "value.h"
 
@@ -142,7 +143,7 @@ static void make_sound(void)
 	sqlite3_stmt *stmt;
 	sqlite3_int64 size;
 
-	must(!database_make_tables(db), sqlite3_errmsg(db));
+	must(!schema_make_tables(db), sqlite3_errmsg(db));
 	must(!sqlite3_exec(db, rows, NULL, NULL, NULL), sqlite3_errmsg(db));
 	/* Commands read through views of their own; these are most of a file's schema, and take the time of
 	 * it. */
