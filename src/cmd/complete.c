@@ -60,9 +60,8 @@ static const char *const rows_of[] = {
 			   "UNION SELECT script FROM processes WHERE script GLOB ?1 || '*' AND script <> ''",
 	[OPTION_THREAD] = "SELECT DISTINCT thread_name FROM threads WHERE thread_name GLOB ?1 || '*' "
 			  "AND thread_name <> ''",
-	[OPTION_CALLER] =
-		"SELECT DISTINCT replace(caller, rtrim(caller, replace(caller, '/', '')), '') AS place "
-		"FROM call_stacks WHERE place GLOB ?1 || '*' LIMIT 1000",
+	[OPTION_CALLER] = "SELECT DISTINCT fileName(caller) AS place FROM call_stacks WHERE place GLOB ?1 || "
+			  "'*' LIMIT 1000",
 };
 
 /* Any program, or stranger, may have chosen it. */

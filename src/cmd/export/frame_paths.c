@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/export/plan.h"
+#include "cmd/export/frame_paths.h"
 
 #include <stdlib.h>
 
-bool plan_paths_open(struct plan_paths *paths, sqlite3 *db, const char *sql)
+bool frame_paths_open(struct frame_paths *paths, sqlite3 *db, const char *sql)
 {
 	return sqlite3_prepare_v2(db, sql, -1, &paths->path_of, NULL) == SQLITE_OK;
 }
 
-void plan_paths_close(struct plan_paths *paths)
+void frame_paths_close(struct frame_paths *paths)
 {
 	sqlite3_finalize(paths->path_of);
 	paths->path_of = NULL;
@@ -23,15 +23,15 @@ static const char *keep_column(struct names *names, sqlite3_stmt *row)
 
 /* An SQLite result. */
 static int read_path(sqlite3_stmt *row, struct names *names, int64_t program, int64_t node,
-                     struct plan_path **read)
+                     struct frame_path **read)
 {
-	struct plan_path *path = calloc(1, sizeof(*path));
+	struct frame_path *path = calloc(1, sizeof(*path));
 	bool fine = path != NULL;
 	int code;
 
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":program"), program);
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":node"), node);
-	while (fine && path->count < PLAN_DEPTH && sqlite3_step(row) == SQLITE_ROW)
+	while (fine && path->count < FRAME_PATH_DEPTH && sqlite3_step(row) == SQLITE_ROW)
 		fine = (path->functions[path->count++] = keep_column(names, row));
 	code = sqlite3_reset(row);
 	if (code == SQLITE_OK && !fine)
@@ -43,12 +43,12 @@ static int read_path(sqlite3_stmt *row, struct names *names, int64_t program, in
 	return code;
 }
 
-int plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side, int64_t program,
-                    int64_t node, const struct plan_path **found)
+int frame_paths_find(struct frame_paths *paths, struct names *names, uint32_t side, int64_t program,
+                     int64_t node, const struct frame_path **found)
 {
-	static const struct plan_path none;
+	static const struct frame_path none;
 	uint64_t words[] = { side, (uint64_t)program, (uint64_t)node };
-	struct plan_path **path;
+	struct frame_path **path;
 	int code;
 
 	*found = &none;
@@ -63,7 +63,7 @@ int plan_paths_find(struct plan_paths *paths, struct names *names, uint32_t side
 	return code;
 }
 
-void plan_paths_free(struct plan_paths *paths)
+void frame_paths_free(struct frame_paths *paths)
 {
 	for (size_t i = 0; i < paths->items.count; i++)
 		free(paths->items.items[i]);

@@ -36,8 +36,8 @@ void export_reader_free(struct export_reader *reader)
 	vector_free(&reader->stacks);
 	vector_free(&reader->links);
 	vector_free(&reader->waits);
-	plan_paths_free(&reader->paths);
-	plan_paths_free(&reader->calls);
+	frame_paths_free(&reader->nodes);
+	frame_paths_free(&reader->calls);
 	index_free(&reader->label_index);
 	index_free(&reader->query_index);
 	index_free(&reader->statement_index);
@@ -65,8 +65,8 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	    sqlite3_prepare_v2(db, sql_export_label_sets, -1, &reader->sets_of, NULL) == SQLITE_OK &&
 	    sqlite3_prepare_v2(db, "SELECT otel_trace_id || otel_span_id FROM trace_contexts WHERE id = ?",
 	                       -1, &reader->context_of, NULL) == SQLITE_OK &&
-	    plan_paths_open(&reader->paths, db, sql_export_plan) &&
-	    plan_paths_open(&reader->calls, db, sql_export_call_frames) &&
+	    frame_paths_open(&reader->nodes, db, sql_export_plan) &&
+	    frame_paths_open(&reader->calls, db, sql_export_call_frames) &&
 	    (!reader->has_links ||
 	     (sqlite3_exec(db, sql_export_links, NULL, NULL, NULL) == SQLITE_OK &&
 	      sqlite3_prepare_v2(db, sql_export_link, -1, &reader->link_of, NULL) == SQLITE_OK)) &&
@@ -88,8 +88,8 @@ void export_reader_detach(struct export_reader *reader)
 	sqlite3_finalize(reader->stack_of);
 	sqlite3_finalize(reader->link_of);
 	sqlite3_finalize(reader->wait_of);
-	plan_paths_close(&reader->paths);
-	plan_paths_close(&reader->calls);
+	frame_paths_close(&reader->nodes);
+	frame_paths_close(&reader->calls);
 	reader->query_of = reader->statement_of = reader->thread_of = reader->sets_of = reader->context_of =
 		NULL;
 	reader->stack_of = reader->link_of = reader->wait_of = NULL;
@@ -489,8 +489,8 @@ static bool find_interpreter(const struct export_stack *stack, size_t *from, siz
 /* With the program's frames, the plan's nodes, the wait as the leaf, and the root from the labels. NULL after
  * a complaint. */
 static const struct export_stack *find_stack(struct export_reader *reader, int64_t id, bool is_truncated,
-                                             const char *root, const struct plan_path *call,
-                                             const struct plan_path *path, const char *leaf)
+                                             const char *root, const struct frame_path *call,
+                                             const struct frame_path *path, const char *leaf)
 {
 	const struct export_stack *made, **stack;
 	uint64_t words[] = { reader->side,
@@ -559,13 +559,13 @@ bool export_reader_sample(struct export_reader *reader, const struct reader_samp
 	};
 	if (!sample->labels || !check_numbers(reader, read, unit, sample))
 		return false;
-	const struct plan_path *path, *call;
-	int code = plan_paths_find(&reader->paths, reader->names, reader->side, read->program, read->node,
-	                           &path);
+	const struct frame_path *path, *call;
+	int code = frame_paths_find(&reader->nodes, reader->names, reader->side, read->program, read->node,
+	                            &path);
 	if (code == SQLITE_OK)
-		code = plan_paths_find(&reader->calls, reader->names, reader->side, 0,
-		                       reader->host != HOST_AS_SAMPLED ? sample->labels->call_stack : 0,
-		                       &call);
+		code = frame_paths_find(&reader->calls, reader->names, reader->side, 0,
+		                        reader->host != HOST_AS_SAMPLED ? sample->labels->call_stack : 0,
+		                        &call);
 	const char *leaf = find_leaf(reader, read->wait);
 	if (code != SQLITE_OK) {
 		complain("%s: %s", reader->path, sqlite3_errstr(code));

@@ -10,7 +10,7 @@
 
 #include "base/index.h"
 #include "base/vector.h"
-#include "cmd/export/plan.h"
+#include "cmd/export/frame_paths.h"
 #include "export/export.h"
 #include "export/names.h"
 
@@ -71,7 +71,7 @@ struct export_reader {
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
 	VECTOR(const char *) links, waits;
-	struct plan_paths paths, calls;
+	struct frame_paths nodes, calls;
 	int64_t weight, value; /* of all samples so far */
 	/* The file that is being read. */
 	const char *path;

@@ -59,7 +59,7 @@ static struct {
 	bool has_thread;
 	VECTOR(struct guest) guests;
 	VECTOR(struct pollfd) polled; /* the sockets, the end, a descriptor of each guest */
-	uint64_t look_at;             /* at the rings */
+	uint64_t check_at;            /* at the rings */
 	struct collection collection;
 } rings = { .end = -1 };
 
@@ -222,21 +222,21 @@ static void *watch(void *unused)
 
 	(void)unused;
 	for (bool ending = false; list_polled(ending);) {
-		uint64_t next = rings.guests.count == 0 ? ending ? now : UINT64_MAX
-		                : until < rings.look_at ? until
-		                                        : rings.look_at;
+		uint64_t next = rings.guests.count == 0  ? ending ? now : UINT64_MAX
+		                : until < rings.check_at ? until
+		                                         : rings.check_at;
 		struct timespec left = timespec_of_ns(next > now ? next - now : 0);
 		int ready = ppoll(rings.polled.items, rings.polled.count, next == UINT64_MAX ? NULL : &left,
 		                  NULL);
 		bool looks;
 
 		now = clock_ns(CLOCK_MONOTONIC);
-		looks = now >= rings.look_at;
+		looks = now >= rings.check_at;
 		if (looks) {
 			uint64_t pause = store_rings();
 
 			now = clock_ns(CLOCK_MONOTONIC);
-			rings.look_at = now + pause;
+			rings.check_at = now + pause;
 		}
 		if (ready > 0 || looks)
 			serve();
@@ -245,7 +245,7 @@ static void *watch(void *unused)
 		if (ready > 0 && rings.polled.items[POLLED_END].revents != 0) {
 			ending = true;
 			until = now + END_NS;
-			rings.look_at = now;
+			rings.check_at = now;
 		}
 	}
 	store_rings();
