@@ -35,7 +35,7 @@
 
 /* Threads that were in queries at one of the recent checks count, and so do those that ended a
  * moment ago: between two queries they are in none. */
-#define LOOKS 4
+#define CHECKS 4
 
 /* In force from the next look on. */
 SETTING_NUMBER(max_threads, "", 1, 100000, 16, .name = "query_profiler_max_threads", .zero = "no limit",
@@ -56,14 +56,14 @@ static struct {
 	uint64_t at_ns;                       /* of the last check, 0: there was none */
 	uint64_t signals, handler_ns, cpu_ns; /* sums of the ledger then */
 	uint64_t taken, storing_ns, stored;
-	double store_one_ns;            /* CPU time of the flusher for a sample; it comes late */
-	double cost, time;              /* of the last second or so */
-	double crowd;                   /* stretch for the sake of the threads */
-	double overhead;                /* and so much more of it for the sake of the cost */
-	uint64_t longest_ns;            /* interval of the threads in queries, then */
-	uint64_t hold_ns;               /* until then the overhead stays */
-	uint32_t counted[LOOKS], looks; /* threads in queries, by look */
-	uint32_t threads;               /* the most of them */
+	double store_one_ns;              /* CPU time of the flusher for a sample; it comes late */
+	double cost, time;                /* of the last second or so */
+	double crowd;                     /* stretch for the sake of the threads */
+	double overhead;                  /* and so much more of it for the sake of the cost */
+	uint64_t longest_ns;              /* interval of the threads in queries, then */
+	uint64_t hold_ns;                 /* until then the overhead stays */
+	uint32_t counted[CHECKS], checks; /* threads in queries, by look */
+	uint32_t threads;                 /* the most of them */
 } budget = { .crowd = 1, .overhead = 1 };
 
 void budget_after_fork(void)
@@ -139,9 +139,9 @@ static double stretch_for_crowd(uint32_t now)
 {
 	uint32_t limit = (uint32_t)__atomic_load_n(&max_threads, __ATOMIC_RELAXED);
 
-	budget.counted[budget.looks++ % LOOKS] = now;
+	budget.counted[budget.checks++ % CHECKS] = now;
 	budget.threads = 0;
-	for (int i = 0; i < LOOKS; i++)
+	for (int i = 0; i < CHECKS; i++)
 		budget.threads = budget.counted[i] > budget.threads ? budget.counted[i] : budget.threads;
 	if (limit == 0)
 		return 1;

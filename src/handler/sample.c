@@ -169,8 +169,8 @@ static bool store(struct thread *thread, struct ring *ring, const struct query_t
 #define COST_MOST_NS 100000
 
 /* Returns the query to which the sample belongs, NULL: none. */
-static const struct query_tag *take_timed(struct thread *thread, enum timer_clock clock, int overrun,
-                                          uint64_t timestamp, const void *ucontext)
+static const struct query_tag *consume_timed(struct thread *thread, enum timer_clock clock, int overrun,
+                                             uint64_t timestamp, const void *ucontext)
 {
 	struct thread_timer *timer = &thread->timers[clock];
 	const uint32_t stretch = timer->stretch;
@@ -206,7 +206,7 @@ static const struct query_tag *take_timed(struct thread *thread, enum timer_cloc
 void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun, const void *ucontext)
 {
 	uint64_t start = clock_ns(CLOCK_REALTIME);
-	const struct query_tag *tag = take_timed(thread, clock, overrun, start, ucontext);
+	const struct query_tag *tag = consume_timed(thread, clock, overrun, start, ucontext);
 	uint64_t cost_ns = clock_ns(CLOCK_REALTIME) - start;
 
 	if (cost_ns > COST_MOST_NS) /* or the clock was set */

@@ -195,9 +195,9 @@ const char *handover_is_refused(void)
 
 static void (*adopt_ring)(struct ring *ring);
 
-void handover_on_fork(void (*take)(struct ring *ring))
+void handover_on_fork(void (*adopt)(struct ring *ring))
 {
-	adopt_ring = take;
+	adopt_ring = adopt;
 }
 
 static void renew_in_child(void)

@@ -71,7 +71,7 @@ const char *handover_is_refused(void);
 
 /* Called in a forked child, before everything else there, with the child's ring. Set before
  * handover_ring(). */
-void handover_on_fork(void (*take)(struct ring *ring));
+void handover_on_fork(void (*adopt)(struct ring *ring));
 
 /* Sends the bytes with so many descriptors, without waiting. */
 bool handover_send(int to, const void *bytes, size_t size, const int *descriptors, size_t count);

@@ -140,16 +140,16 @@ static char *text_of_libraries(int which)
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++) {
 		const struct host_library *library = &host_libraries[i];
 		const char *why = __atomic_load_n(&library->unpatched, __ATOMIC_RELAXED);
-		const char *way;
+		const char *how;
 		char *longer;
 
 		if (!host_api(library))
 			break;
-		way = host_is_patched(library)                                      ? "patched code"
+		how = host_is_patched(library)                                      ? "patched code"
 		      : __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED) ? "import tables"
 		                                                                    : "its trace callback";
 		longer = text_format("%s%s%s: %s%s%s", text ? text : "", text ? "; " : "",
-		                     library->name ? library->name : "?", way,
+		                     library->name ? library->name : "?", how,
 		                     why ? ", because its code was not patched: " : "", why ? why : "");
 		free(text);
 		text = longer;
