@@ -24,7 +24,7 @@ static int start(struct ring *ring, bool is_elsewhere)
 	return error;
 }
 
-static uint64_t programs_lost(void)
+static uint64_t bytecode_lost(void)
 {
 	return store_counter(STORE_PLANS_LOST) + store_counter(STORE_PLANS_REMOVED);
 }
@@ -44,7 +44,7 @@ static const struct storing the_store = {
 	.first_thread_ends = store_leader_ends,
 	.adopt_ring_in_child = store_adopt_ring_in_child,
 	.file_epoch = control_epoch,
-	.programs_lost = programs_lost,
+	.bytecode_lost = bytecode_lost,
 };
 
 /* By a name that those ask for who link the archive of all parts, as nothing calls it. */

@@ -63,7 +63,7 @@ static const struct storing nothing = {
 	.first_thread_ends = do_nothing,
 	.adopt_ring_in_child = adopt_nothing,
 	.file_epoch = none,
-	.programs_lost = none,
+	.bytecode_lost = none,
 };
 
 /* --- which it is --------------------------------------------------------------------------- */

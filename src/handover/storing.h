@@ -31,8 +31,8 @@ struct storing {
 	void (*first_thread_ends)(void);
 	void (*adopt_ring_in_child)(struct ring *ring);
 	uint64_t (*file_epoch)(void); /* of the open file; 0: none is open */
-	uint64_t (*programs_lost)(
-		void); /* how often programs were lost or removed, and are to be published again */
+	uint64_t (*bytecode_lost)(
+		void); /* how often some was lost or removed, and is to be published again */
 };
 
 /* At the load of the library. */

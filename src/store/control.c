@@ -48,7 +48,7 @@ REQUIRES(store_control.lock) static enum store_state state_after(enum store_even
 	case EVENT_THREAD: return now == STORE_READY ? STORE_RUNNING : now;
 	case EVENT_FORK: return now == STORE_RUNNING ? STORE_PARKED : now;
 	case EVENT_FORK_OVER: return now == STORE_PARKED ? STORE_RUNNING : now;
-	case EVENT_CHILD: return STORE_NONE;
+	case EVENT_CHILD: return store_control.is_confined ? now : STORE_NONE;
 	case EVENT_STOP: return STORE_STOPPING;
 	case EVENT_STOP_SEEN: return STORE_FINISHING;
 	case EVENT_STORED: return STORE_FINISHED;
@@ -56,8 +56,24 @@ REQUIRES(store_control.lock) static enum store_state state_after(enum store_even
 	case EVENT_READER_HANGS: return STORE_DISABLED;
 	case EVENT_FORBIDDEN: return STORE_DISABLED;
 	case EVENT_ALLOWED: return now == STORE_DISABLED ? STORE_NONE : now;
+	case EVENT_LEADER_ENDS:
+	case EVENT_WATCH:
+	case EVENT_WATCH_OVER: break;
 	}
 	return now;
+}
+
+REQUIRES(store_control.lock) static enum watch_state watch_after(enum store_event event)
+{
+	const enum watch_state now = store_control.watch;
+
+	switch (event) {
+	case EVENT_LEADER_ENDS: return now == WATCH_NONE ? WATCH_WANTED : now;
+	case EVENT_WATCH: return WATCH_RUNS;
+	case EVENT_WATCH_OVER:
+	case EVENT_CHILD: return WATCH_NONE;
+	default: return now;
+	}
 }
 
 void control_happens(enum store_event event)
@@ -73,6 +89,7 @@ void control_happens(enum store_event event)
 	if ((state == STORE_READY) != (store_control.state == STORE_READY))
 		storing_await_first_record(state == STORE_READY);
 	__atomic_store_n(&store_control.state, state, __ATOMIC_RELAXED);
+	__atomic_store_n(&store_control.watch, watch_after(event), __ATOMIC_RELAXED);
 	condition_change(&store_control.changed);
 }
 

@@ -70,10 +70,19 @@ enum store_event {
 	EVENT_FREED,          /* everything is freed, and there is no ring */
 	EVENT_READER_HANGS,   /* the same, except for a reading thread that hangs in the file system */
 	EVENT_FORBIDDEN,      /* by the host: threads of the store */
+	EVENT_LEADER_ENDS,    /* the host's first thread */
+	EVENT_WATCH,          /* the thread that looks for the last one has been made */
+	EVENT_WATCH_OVER,     /* it ends */
 	EVENT_ALLOWED,        /* by the host, which has not installed its filter; no reading thread hangs */
 };
 
-/* After the host's first thread has ended a thread of the library looks for the last one. */
+/* After the host's first thread has ended a thread of the library looks for the last one (last_thread.h).
+ *
+ *              leader ends              made
+ *   WATCH_NONE ───────────▶ WATCH_WANTED ────▶ WATCH_RUNS
+ *       ▲                                          │ confined; in a forked child
+ *       └──────────────────────────────────────────┘
+ */
 enum watch_state { WATCH_NONE, WATCH_WANTED, WATCH_RUNS };
 
 enum request { REQUEST_NONE, REQUEST_OPEN, REQUEST_CONFIGURE };
@@ -99,10 +108,10 @@ struct control {
 	bool (*start_thread)(void); /* READY to RUNNING; called with the lock held */
 	struct store_thread thread;
 	int64_t retry_thread_at;
-	enum watch_state watch;
-	unsigned pauses;       /* forks under way */
-	uint64_t drain_target; /* ring position that a caller waits for */
-	enum request request;  /* one at a time */
+	enum watch_state watch; /* atomic */
+	unsigned pauses;        /* forks under way */
+	uint64_t drain_target;  /* ring position that a caller waits for */
+	enum request request;   /* one at a time */
 	uint64_t request_number, request_begun, request_done;
 	struct settings_of_store wanted;
 	int request_code;

@@ -58,7 +58,9 @@ static void watch_main(void)
 		int ours;
 
 		if (__atomic_load_n(&store_control.is_confined, __ATOMIC_RELAXED)) {
-			__atomic_store_n(&store_control.watch, WATCH_NONE, __ATOMIC_RELAXED);
+			control_lock();
+			control_happens(EVENT_WATCH_OVER);
+			control_unlock();
 			return;
 		}
 		control_lock();
@@ -83,7 +85,7 @@ bool last_thread_watch(void)
 	if (control_make_thread(&watch, watch_main))
 		return false;
 	pthread_detach(watch.thread);
-	store_control.watch = WATCH_RUNS;
+	control_happens(EVENT_WATCH);
 	return true;
 }
 

@@ -319,8 +319,7 @@ void store_leader_ends(void)
 	if (!own_process_is_here() || syscall(SYS_gettid) != getpid())
 		return;
 	control_lock();
-	if (store_control.watch == WATCH_NONE)
-		store_control.watch = WATCH_WANTED;
+	control_happens(EVENT_LEADER_ENDS);
 	watched = !control_has_thread() || last_thread_watch();
 	control_unlock();
 	if (!watched)
@@ -540,7 +539,6 @@ RELEASES(store_control.lock) void store_after_fork_parent(void)
 REQUIRES(store_control.lock) static void reset_control(void)
 {
 	store_control.pauses = 0;
-	store_control.watch = WATCH_NONE;
 	store_control.threads_stay = false;
 	store_control.request = REQUEST_NONE;
 	store_control.reading_wanted = false;
@@ -549,11 +547,11 @@ REQUIRES(store_control.lock) static void reset_control(void)
 	__atomic_store_n(&store_control.epoch, 0, __ATOMIC_RELEASE);
 	free_text_later(store_control.open_path);
 	store_control.open_path = NULL;
+	control_happens(EVENT_CHILD);
 	if (store_control.is_confined) /* without a thread, and with the reason */
 		return;
 	free_text_later(store_control.error);
 	store_control.error = NULL;
-	control_happens(EVENT_CHILD);
 	if (store_control.ring && store_control.settings.is_elsewhere)
 		begin_elsewhere();
 	else if (store_control.ring)

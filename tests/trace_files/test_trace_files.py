@@ -73,7 +73,7 @@ class TraceFiles(unittest.TestCase):
             return json.load(file)
 
     def test_this_version_has_a_file(self):
-        with open(os.path.join(SOURCE, "src/store/file/database.h"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCE, "src/store/file/schema.h"), encoding="utf-8") as file:
             self.assertIn(int(re.search(r"#define STORE_SCHEMA_VERSION (\d+)", file.read()).group(1)), VERSIONS)
 
     def test_read(self):

@@ -75,7 +75,7 @@ static struct hash key_of(struct hash bytecode)
 /* Whether it is to be published: for the first time for the trace file that is open, or again. */
 static bool note(struct hash key)
 {
-	uint64_t lost = storing_here()->programs_lost() + shared_ring_plans_lost();
+	uint64_t lost = storing_here()->bytecode_lost() + shared_ring_plans_lost();
 	struct known *entry;
 	bool is_due;
 

@@ -8,7 +8,7 @@
 #define CALLED_MAX 100000u /* opcodes */
 
 /* SQLite's structure of such bytecode begins so. It is not public, and has not changed since 3.7. */
-struct program_in_memory {
+struct bytecode_in_memory {
 	const void *opcodes;
 	int32_t count;
 };
@@ -16,7 +16,7 @@ struct program_in_memory {
 void *bytecode_copy_called(const struct opcode_library *library, const struct opcode_bytes *caller,
                            uint32_t *count)
 {
-	struct program_in_memory called;
+	struct bytecode_in_memory called;
 	size_t size;
 	void *copy;
 

@@ -121,13 +121,13 @@ static void begin_parts(struct writer *writer)
 static void read_state(struct writer *writer, sqlite3_stmt *state)
 {
 	int64_t removals = sqlite3_column_int64(state, 0), identity = sqlite3_column_int64(state, 2);
-	int64_t program_removals = sqlite3_column_int64(state, 6);
+	int64_t bytecode_removals = sqlite3_column_int64(state, 6);
 
 	/* A flusher's own process knows of another file. */
-	if (identity == writer->file_identity ? program_removals != writer->program_removals
+	if (identity == writer->file_identity ? bytecode_removals != writer->bytecode_removals
 	                                      : writer->other && writer->file_identity)
 		store_count(STORE_PLANS_REMOVED, 1);
-	writer->program_removals = program_removals;
+	writer->bytecode_removals = bytecode_removals;
 	if (removals != writer->removals || identity != writer->file_identity) {
 		writer_forget(writer);
 		writer->removals = removals;

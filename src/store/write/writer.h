@@ -52,7 +52,7 @@ struct writer {
 	struct writer_other *other; /* NULL: the records belong to this process */
 
 	/* The state of the file, as the last transaction left it. */
-	int64_t file_identity, removals, program_removals, epoch;
+	int64_t file_identity, removals, bytecode_removals, epoch;
 	int64_t epoch_bytes; /* written since the epoch began */
 
 	/* The transaction. */
