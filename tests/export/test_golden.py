@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Every export, and every view of the trace file, of one fixed file (golden/trace.sql)
-against what is kept in golden/. With UPDATE_GOLDEN=1 in the environment they are
+against what is kept in golden/. With QUERYPROF_TEST_GOLDEN=write in the environment they are
 written anew: read the difference before you keep it.
 
 usage: test_golden.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
@@ -56,7 +56,7 @@ class Golden(unittest.TestCase):
         path = os.path.join(GOLDEN, name)
         # The program's own version is not what is tested.
         text = re.sub(r"queryprof(@| )\d+\.\d+\.\d+", r"queryprof\1VERSION", text)
-        if os.environ.get("UPDATE_GOLDEN"):
+        if os.environ.get("QUERYPROF_TEST_GOLDEN") == "write":
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
         with open(path, encoding="utf-8") as file:
