@@ -28,6 +28,7 @@ enum {
 	FRAME_INSTRUCTION = 0, /* the next one */
 	FRAME_SEQUENCE = 16,
 	SEQUENCE_BODY = 16,
+	BODY_TYPE = 0,
 	BODY_INSTRUCTIONS = 4, /* their number */
 	BODY_FIRST = 8,
 	BODY_PATH = 64,
@@ -53,6 +54,7 @@ enum {
 	TYPE_INTERNAL = 0x1a
 };
 enum { INTERNAL_SHIFT = 12, INTERNAL_BITS = 0xf, INTERNAL_SEQUENCE = 7 };
+enum { BODY_IS_RESCUE = 4, BODY_IS_ENSURE = 5, BODY_IS_EVAL = 6 };
 enum { IS_SHORT_ARRAY = 1 << 13, IS_LONG_TEXT = 1 << 13, SHORT_TEXT_SHIFT = 14, SHORT_TEXT_BITS = 0x1f };
 
 struct ruby_layout {
@@ -62,15 +64,16 @@ struct ruby_layout {
 	uint32_t line_bytes;  /* of an entry, which begins with the line */
 	uint32_t text_size;   /* 0: a short text has its size in the flags */
 	uint32_t text_inline; /* the first byte of a short text */
+	uint32_t body_parent; /* of the enclosing code; 0: not needed */
 };
 
 static const struct {
 	int major, minor;
 	struct ruby_layout layout;
 } versions[] = {
-	{ 2, 7, { 32, 56, 120, 8, 0, 16 } },   { 3, 0, { 40, 56, 120, 8, 0, 16 } },
-	{ 3, 1, { 40, 64, 120, 12, 0, 16 } },  { 3, 2, { 48, 64, 112, 12, 16, 24 } },
-	{ 3, 3, { 48, 56, 112, 12, 16, 24 } }, { 3, 4, { 48, 56, 112, 12, 16, 24 } },
+	{ 2, 7, { 32, 56, 120, 8, 0, 16, 0 } },   { 3, 0, { 40, 56, 120, 8, 0, 16, 0 } },
+	{ 3, 1, { 40, 64, 120, 12, 0, 16, 0 } },  { 3, 2, { 48, 64, 112, 12, 16, 24, 0 } },
+	{ 3, 3, { 48, 56, 112, 12, 16, 24, 0 } }, { 3, 4, { 48, 56, 112, 12, 16, 24, 160 } },
 };
 
 /* What the loaded interpreter has. */
@@ -210,9 +213,30 @@ static uint32_t line_of(struct memory *memory, uintptr_t body, uint32_t position
 
 /* --- frames ------------------------------------------------------------------------------------- */
 
-/* A function in C has no place in a file, and is left out. False: the stack is full, or what looks like a
- * frame is none. */
-static bool put_frame(struct call_stack *stack, uintptr_t frame)
+static bool is_rescue(uint32_t type)
+{
+	return type == BODY_IS_RESCUE || type == BODY_IS_ENSURE;
+}
+
+/* Since 3.4 the name of a rescue, an ensure or an eval is that of the code around it. */
+static size_t read_function(struct memory *memory, uintptr_t body, char to[CALL_FUNCTION_BYTES])
+{
+	for (int walked = 0; ruby.layout.body_parent && walked < LANGUAGE_FRAMES_WALKED_MAX; walked++) {
+		uint32_t type = number_at(memory, body + BODY_TYPE);
+		uintptr_t parent = is_rescue(type) || type == BODY_IS_EVAL
+		                           ? memory_word(memory, body + ruby.layout.body_parent)
+		                           : 0;
+
+		if (!is_sequence(memory, parent))
+			break;
+		body = memory_word(memory, parent + SEQUENCE_BODY);
+	}
+	return read_text(memory, memory_word(memory, body + BODY_LABEL), to, CALL_FUNCTION_BYTES);
+}
+
+/* A function in C has no place in a file, and is left out. Since 3.4 a rescue and the code around it are one
+ * frame. False: the stack is full, or what looks like a frame is none. */
+static bool put_frame(struct call_stack *stack, uintptr_t frame, bool *is_around_rescue)
 {
 	struct memory *memory = stack->memory;
 	uintptr_t next = memory_word(memory, frame + FRAME_INSTRUCTION);
@@ -220,6 +244,7 @@ static bool put_frame(struct call_stack *stack, uintptr_t frame)
 	uintptr_t body, first, position;
 	char file[CALL_FILE_BYTES], function[CALL_FUNCTION_BYTES];
 	size_t file_size;
+	bool is_left_out = *is_around_rescue;
 
 	if (!next || !sequence)
 		return true;
@@ -230,12 +255,13 @@ static bool put_frame(struct call_stack *stack, uintptr_t frame)
 	position = (next - first) / sizeof(uintptr_t);
 	if (!first || next < first || position > number_at(memory, body + BODY_INSTRUCTIONS))
 		return false;
+	*is_around_rescue = ruby.layout.body_parent && is_rescue(number_at(memory, body + BODY_TYPE));
+	if (is_left_out)
+		return true;
 	file_size = read_path(memory, memory_word(memory, body + BODY_PATH), file);
 	return file_size &&
-	       language_put_frame(
-		       stack, line_of(memory, body, position ? (uint32_t)position - 1 : 0), file, file_size,
-		       function,
-		       read_text(memory, memory_word(memory, body + BODY_LABEL), function, sizeof(function)));
+	       language_put_frame(stack, line_of(memory, body, position ? (uint32_t)position - 1 : 0), file,
+	                          file_size, function, read_function(memory, body, function));
 }
 
 /* Whether Ruby has begun and has not ended: only then its functions may be called. Its end unmaps its
@@ -266,6 +292,7 @@ static void read_stack(struct call_stack *stack)
 {
 	struct memory *memory = stack->memory;
 	uintptr_t context = current_context(memory), begin, words, frame;
+	bool is_around_rescue = false;
 
 	if (!context)
 		return;
@@ -274,8 +301,9 @@ static void read_stack(struct call_stack *stack)
 	frame = memory_word(memory, context + CONTEXT_NEWEST);
 	if (!begin || words > STACK_WORDS_MAX)
 		return;
-	for (int walked = 0; frame - begin < words * sizeof(uintptr_t) - ruby.layout.frame_bytes &&
-	                     walked < LANGUAGE_FRAMES_WALKED_MAX && put_frame(stack, frame);
+	for (int walked = 0;
+	     frame - begin < words * sizeof(uintptr_t) - ruby.layout.frame_bytes &&
+	     walked < LANGUAGE_FRAMES_WALKED_MAX && put_frame(stack, frame, &is_around_rescue);
 	     walked++)
 		frame += ruby.layout.frame_bytes;
 }
@@ -283,5 +311,5 @@ static void read_stack(struct call_stack *stack)
 const struct language language_ruby = {
 	find,
 	read_stack,
-	{ "/gems/", "/lib/ruby/", "<internal:", "(eval)" },
+	{ "/gems/", "/lib/ruby/", "/site_ruby/", "<internal:", "(eval)" },
 };

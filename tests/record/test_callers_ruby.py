@@ -22,7 +22,7 @@ IN_C = %w[each each_value times map sort sort_by sort_by! new require require_re
 $told = {}
 def slow(name)
   frames = caller_locations(1).map do |at|
-    label = at.label.gsub(/(\A| in )[A-Z#][^ ]*?[#.](?=[^#.<]+\z)/, '\1')
+    label = at.label.gsub(/(\A| in )[A-Z][^ ]*?[#.](?=[^#.]+\z)/, '\1')
     [at.path.to_s.start_with?("/") ? at.path : at.absolute_path || at.path.to_s, at.lineno, label]
   end
   $told[name] = frames.reject { |path, _, label| IN_C.include?(label) || path.start_with?("<internal:") }.first(32)
