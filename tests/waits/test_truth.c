@@ -28,6 +28,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "../lib/clock.h"
 #include "../lib/sleeps.h"
 #include "number.h"
 #include "queryprof.h"
@@ -48,19 +49,6 @@ static int64_t truths[TRUTHS_MAX];
 static int truth_count;
 static int64_t truths_cpu_ns; /* that the thread used inside of them */
 static int hooked_sleeps;     /* that were waits */
-
-static int64_t read_clock(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-static int64_t now_ns(void)
-{
-	return read_clock(CLOCK_MONOTONIC);
-}
 
 /* By hand: no hook sees it. */
 static void sleep_unseen(int64_t ns)
@@ -95,17 +83,17 @@ static void delay(int64_t start, int64_t start_cpu, long start_switches)
 	delays_left--;
 	if (voluntary_switches() == start_switches)
 		return;
-	truths_cpu_ns += read_clock(CLOCK_THREAD_CPUTIME_ID) - start_cpu;
+	truths_cpu_ns += (int64_t)clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - start_cpu;
 	if (truth_count < TRUTHS_MAX)
-		truths[truth_count++] = now_ns() - start;
+		truths[truth_count++] = (int64_t)now_ns() - start;
 }
 
 #define BETWEEN(call, result, name, parameters, arguments)                                                   \
 	__attribute__((visibility("default"))) result name parameters                                        \
 	{                                                                                                    \
 		static result(*real) parameters;                                                             \
-		int64_t start = now_ns();                                                                    \
-		int64_t start_cpu = is_delayed(call) ? read_clock(CLOCK_THREAD_CPUTIME_ID) : 0;              \
+		int64_t start = (int64_t)now_ns();                                                           \
+		int64_t start_cpu = is_delayed(call) ? (int64_t)clock_read_ns(CLOCK_THREAD_CPUTIME_ID) : 0;  \
 		long start_switches = is_delayed(call) ? voluntary_switches() : 0;                           \
 		if (!real)                                                                                   \
 			*(void **)&real = dlsym(RTLD_NEXT, #name);                                           \
@@ -446,10 +434,10 @@ static void *nap(void *unused_argument)
 	(void)unused_argument;
 	qp_query_handle *before = qp_query_enter(handle);
 	pthread_barrier_wait(&all_inside);
-	start = now_ns();
+	start = (int64_t)now_ns();
 	for (int i = 0; i < NAPS; i++)
 		waits += sleep_for_us(NAP_US);
-	__atomic_fetch_add(&napped_ns, now_ns() - start, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&napped_ns, (int64_t)now_ns() - start, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&naps, waits, __ATOMIC_RELAXED);
 	qp_query_leave(before);
 	return NULL;
@@ -493,9 +481,9 @@ static int busy(void *unused_argument, int count)
 {
 	(void)unused_argument;
 	if (count == 0)
-		first_ns = now_ns();
+		first_ns = (int64_t)now_ns();
 	usleep(5000);
-	last_ns = now_ns();
+	last_ns = (int64_t)now_ns();
 	if (inner && count == 0) {
 		exec(inner, "PRAGMA query_id = 'inside'");
 		number(inner, "SELECT nap_ms(20)");
@@ -596,13 +584,13 @@ static void fork_and_nap(sqlite3_context *context, int count, sqlite3_value **va
 static void futex_for_ms(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	const struct timespec time = { 0, sqlite3_value_int(values[0]) * 1000000L };
-	int64_t start = now_ns();
+	int64_t start = (int64_t)now_ns();
 	int word = 0;
 
 	(void)count;
 	assert_int_equal(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0), -1);
 	assert_int_equal(errno, ETIMEDOUT);
-	truths[0] = now_ns() - start;
+	truths[0] = (int64_t)now_ns() - start;
 	/* All arguments arrive, and what is no futex. */
 	assert_int_equal(syscall(SYS_getpid), getpid());
 	sqlite3_result_int(context, 1);

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "../lib/clock.h"
 #include "../lib/must.h"
 #include "../lib/sleeps.h"
 #include "../lib/turns.h"
@@ -65,19 +66,6 @@ static sqlite3 *connect_to(const char *path)
 
 /* --- waits ------------------------------------------------------------------------------ */
 
-static uint64_t now_on(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return now_on(CLOCK_MONOTONIC);
-}
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t taken;
 static int ends[2];                     /* of a pipe, or a pair of sockets */
@@ -85,14 +73,14 @@ static uint64_t truth_ns, truth_cpu_ns; /* wall and CPU time of the thread aroun
 
 static void begin_wait(void)
 {
-	truth_cpu_ns = now_on(CLOCK_THREAD_CPUTIME_ID);
+	truth_cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	truth_ns = now_ns();
 }
 
 static void end_wait(void)
 {
 	truth_ns = now_ns() - truth_ns;
-	truth_cpu_ns = now_on(CLOCK_THREAD_CPUTIME_ID) - truth_cpu_ns;
+	truth_cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - truth_cpu_ns;
 }
 
 static void *hold_mutex(void *ms)
@@ -329,7 +317,7 @@ static uint64_t run_delay_now(void)
 
 static void sleep_shortly(sqlite3_context *context, int count, sqlite3_value **values)
 {
-	uint64_t cpu = now_on(CLOCK_THREAD_CPUTIME_ID), wall = 0;
+	uint64_t cpu = clock_read_ns(CLOCK_THREAD_CPUTIME_ID), wall = 0;
 
 	(void)count, (void)values;
 	delay_ns = run_delay_now();
@@ -343,7 +331,7 @@ static void sleep_shortly(sqlite3_context *context, int count, sqlite3_value **v
 	}
 	truth_ns = wall;
 	delay_ns = run_delay_now() - delay_ns;
-	sqlite3_result_int64(context, (sqlite3_int64)(now_on(CLOCK_THREAD_CPUTIME_ID) - cpu));
+	sqlite3_result_int64(context, (sqlite3_int64)(clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu));
 }
 
 static void test_short_waits(void **state)
