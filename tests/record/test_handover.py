@@ -44,6 +44,18 @@ libc = ctypes.CDLL(None)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
 """
 
+# Stops the command, and waits until all of its threads have stopped.
+STOP = """
+import os, resource, signal
+def states(pid):
+    for task in os.listdir('/proc/%d/task' % pid):
+        with open('/proc/%d/task/%s/stat' % (pid, task)) as file:
+            yield file.read().rpartition(')')[2].split()[0]
+os.kill(os.getppid(), signal.SIGSTOP)
+while set(states(os.getppid())) != {'T'}:
+    pass
+"""
+
 # Goes elsewhere between its queries and those of a child that it forks.
 GOES = """
 import ctypes, os, sqlite3, sys
@@ -227,11 +239,10 @@ class Handover(Recording):
 
     def test_stopped_command(self):
         """It does not answer who requests the memory. That process goes on, and the reason is said."""
-        stop = "import os, resource, signal\nos.kill(os.getppid(), signal.SIGSTOP)\n"
         limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        said = self.record_stopped(stop + limit + WORK.replace("CONFINE", ""))
+        said = self.record_stopped(STOP + limit + WORK.replace("CONFINE", ""))
         self.assertIn("cannot be handed over to `queryprof record`: the command did not answer\n", said)
-        said = self.record_stopped(WORK.replace("CONFINE", CONFINE + stop), *numbers("memfd_create"))
+        said = self.record_stopped(WORK.replace("CONFINE", CONFINE + STOP), *numbers("memfd_create"))
         self.assertIn(" 200 runs, 1 process ", said)
         self.assertIn("samples missing, refused 1 time: a forked child could not hand its memory over\n", said)
 

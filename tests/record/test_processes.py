@@ -227,6 +227,9 @@ for child in range(2):
         for recording in recordings:
             self.seen += recording.communicate(timeout=300)[1]
             self.assertEqual(recording.returncode, 0, self.seen)
+        # With instrumented code, one command may not get the file for four seconds, as the others come between. It says so.
+        if re.search("lost: .*: locked by another process", self.seen):
+            return
         self.expect_counted("LIKE '% AS recording%'", 6000)
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM query_log WHERE query LIKE '% AS recording%'"), [(12,)])
 
