@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions that got slower or faster: sampled times in ms, B's for as many runs of each statement as A has. :limit;
 -- :with_calls is 1 to include the functions that a function called, 0 for time in itself. If :unit is not ns, the
--- columns in ms are numbers of that unit. See diff/sides.sql.
+-- columns in ms are numbers of that unit. After diff/function_sums.sql.
 --
 -- noise: ~ if the difference is within the error of sampling. A count of samples is treated as a Poisson count, whose
 -- variance is the count; so the variance of a sampled time is the sum of the squared times of its samples, and z is
@@ -12,20 +12,12 @@ WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, '%+.1f', '%+.0f') AS form_of_change,
 	       iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
-times AS (
-	SELECT side, name, module, coalesce(factor, 1.0) AS factor,
-	       CASE :with_calls WHEN '1' THEN total ELSE self END AS value,
-	       CASE :with_calls WHEN '1' THEN total_n ELSE self_n END AS n,
-	       CASE :with_calls WHEN '1' THEN total_square ELSE self_square END AS square
-	FROM side_functions LEFT JOIN side_factors USING (side, hash)),
 sides AS (
 	SELECT name, module,
-	       coalesce(sum(value * factor) FILTER (WHERE side = 'A'), 0) AS a,
-	       coalesce(sum(value * factor) FILTER (WHERE side = 'B'), 0) AS b,
-	       coalesce(sum(n) FILTER (WHERE side = 'A'), 0) AS na,
-	       coalesce(sum(n) FILTER (WHERE side = 'B'), 0) AS nb,
-	       sum(square * factor * factor) AS variance
-	FROM times GROUP BY name, module),
+	       iif(:with_calls, total_a, self_a) AS a, iif(:with_calls, total_b, self_b) AS b,
+	       iif(:with_calls, total_na, self_na) AS na, iif(:with_calls, total_nb, self_nb) AS nb,
+	       iif(:with_calls, total_variance, self_variance) AS variance
+	FROM function_sums),
 tested AS (
 	SELECT *, CASE WHEN abs(b - a) < 2 * sqrt(variance) OR a = b THEN '~' ELSE '' END AS noise,
 	       count(*) OVER (PARTITION BY name) AS same_name

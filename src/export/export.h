@@ -61,6 +61,10 @@ struct export_stack {
 	bool is_truncated; /* its root is missing */
 	size_t count;
 	const struct export_frame **frames; /* leaf first */
+	/* The same without its leaf, which stands for a wait; of many waits there is one. NULL: there is
+	 * none. */
+	const struct export_stack *rest;
+	bool has_numbers; /* its modules and frames have */
 };
 
 /* The strings are "" where nothing is known. */

@@ -77,6 +77,8 @@ struct writer {
 	/* While it writes. */
 	struct functions functions;
 	VECTOR(uint32_t) leaves; /* by the stack's number: its leaf's node, from 1; 0: not known yet */
+	struct index rest_index; /* of stacks that others have above a wait */
+	VECTOR(uint32_t) rests;
 	struct index node_index;
 	VECTOR(struct node) nodes;
 };
@@ -201,20 +203,34 @@ static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t funct
 	return (uint32_t)(node - writer->nodes.items);
 }
 
+static uint32_t find_frame(struct writer *writer, uint32_t node, const struct export_frame *frame)
+{
+	for (size_t i = frame->line_count; node != NODE_NO_MEMORY && i-- > 0;) {
+		uint32_t function = functions_add(&writer->functions, frame, i);
+		node = function == FUNCTIONS_NO_MEMORY ? NODE_NO_MEMORY : find_node(writer, node, function);
+	}
+	return node;
+}
+
 /* The node of the stack's leaf. */
 static uint32_t make_leaf(struct writer *writer, const struct export_stack *stack)
 {
 	uint32_t node = NODE_ROOT;
 
-	for (size_t i = stack->count; i-- > 0;)
-		for (size_t j = stack->frames[i]->line_count; j-- > 0;) {
-			uint32_t function = functions_add(&writer->functions, stack->frames[i], j);
-			if (function != FUNCTIONS_NO_MEMORY)
-				node = find_node(writer, node, function);
-			if (function == FUNCTIONS_NO_MEMORY || node == NODE_NO_MEMORY)
-				return NODE_NO_MEMORY;
-		}
+	for (size_t i = stack->count; node != NODE_NO_MEMORY && i-- > 0;)
+		node = find_frame(writer, node, stack->frames[i]);
 	return node;
+}
+
+/* NODE_ROOT stands for 0 here, and is found anew: no frame is quickly found. */
+static uint32_t find_rest(struct writer *writer, const struct export_stack *stack)
+{
+	const struct hash key = hash_words(&(uint64_t){ (uintptr_t)stack }, 1);
+	uint32_t *node = index_item(&writer->rest_index, key, &writer->rests);
+
+	if (node && !*node)
+		*node = make_leaf(writer, stack) + 1;
+	return node ? *node - 1 : NODE_NO_MEMORY;
 }
 
 static uint32_t find_leaf(struct writer *writer, const struct export_stack *stack)
@@ -222,7 +238,9 @@ static uint32_t find_leaf(struct writer *writer, const struct export_stack *stac
 	uint32_t *leaf = vector_at(&writer->leaves, stack->number);
 
 	if (leaf && !*leaf)
-		*leaf = make_leaf(writer, stack) + 1; /* NODE_ROOT is 0: it is found anew */
+		*leaf = (stack->rest ? find_frame(writer, find_rest(writer, stack->rest), stack->frames[0])
+		                     : make_leaf(writer, stack)) +
+		        1; /* NODE_ROOT is 0: it is found anew */
 	return leaf ? *leaf - 1 : NODE_NO_MEMORY;
 }
 
@@ -434,6 +452,8 @@ static bool end_flamegraph(void *ended, bool complete)
 	vector_free(&writer->parts);
 	vector_free(&writer->labelled);
 	vector_free(&writer->leaves);
+	vector_free(&writer->rests);
+	index_free(&writer->rest_index);
 	vector_free(&writer->nodes);
 	vector_free(&writer->programs);
 	return fine;

@@ -244,6 +244,8 @@ const struct export_stack *names_replace(struct names *names, const struct expor
 		                       .is_truncated = stack->is_truncated,
 		                       .count = stack->count - (end - at) + count,
 		                       .frames = (const struct export_frame **)(made + 1) };
+	if (!end && count == 1)
+		made->rest = stack;
 	memcpy(made->frames, stack->frames, at * sizeof(*made->frames));
 	for (size_t i = 0; i < count; i++)
 		if (!(made->frames[at + i] = find_made(names, functions[i])))
@@ -252,12 +254,12 @@ const struct export_stack *names_replace(struct names *names, const struct expor
 	return made;
 }
 
-void names_use(struct names *names, const struct export_stack *stack)
+static void number_frames(struct names *names, struct export_stack *stack)
 {
-	if (stack->number != NOT_USED)
+	if (stack->has_numbers)
 		return;
-	((struct export_stack *)stack)->number = names->stacks_used++;
-	for (size_t i = 0; i < stack->count; i++) {
+	stack->has_numbers = true;
+	for (size_t i = 0; i < (stack->rest ? 1 : stack->count); i++) {
 		struct export_frame *frame = (struct export_frame *)stack->frames[i];
 		struct export_module *module = (struct export_module *)frame->module;
 
@@ -266,6 +268,16 @@ void names_use(struct names *names, const struct export_stack *stack)
 		if (module && module->number == NOT_USED)
 			module->number = names->modules_used++;
 	}
+	if (stack->rest)
+		number_frames(names, (struct export_stack *)stack->rest);
+}
+
+void names_use(struct names *names, const struct export_stack *stack)
+{
+	if (stack->number != NOT_USED)
+		return;
+	((struct export_stack *)stack)->number = names->stacks_used++;
+	number_frames(names, (struct export_stack *)stack);
 }
 
 static bool is_function(const struct export_frame *frame, const char *symbol)

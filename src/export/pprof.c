@@ -477,7 +477,8 @@ static bool end_pprof(void *ended, bool complete)
 	if (complete) {
 		/* zlib writes to a descriptor, and closes it. */
 		int fd = fflush(writer->out) == 0 ? dup(fileno(writer->out)) : -1;
-		writer->file = fd >= 0 ? gzdopen(fd, "wb") : NULL;
+		/* Level 3 takes half of the time of level 6, for 10 % more bytes. */
+		writer->file = fd >= 0 ? gzdopen(fd, "wb3") : NULL;
 		if (!writer->file) {
 			fail(writer);
 			if (fd >= 0)

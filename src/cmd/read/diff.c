@@ -14,6 +14,7 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
 #include "cmd/file/trace_file.h"
+#include "sql_diff_function_sums.h"
 #include "sql_diff_functions.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_plans.h"
@@ -151,7 +152,8 @@ static int compare(sqlite3 *both)
 		{ "Functions, with what they called", sql_diff_functions, "1", "no samples", true, false },
 	};
 	bool is_scaled = !have_as_many_runs(both);
-	int result = COMMAND_FINE;
+	int result = run_sql(both, sql_diff_function_sums, NULL,
+	                     &(struct output){ .is_bare = true, .doing = "adding up functions" });
 
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const struct sql_parameter parameters[] = {
