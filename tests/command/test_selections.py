@@ -54,8 +54,8 @@ LINES = {
     "locks": [],
 }
 ELSEWHERE = {"limit", "format", "help"}
-# They read no runs, or show a file as it is.
-OTHER_COMMANDS = {"record", "push", "pull", "embed", "sql"}
+# They read no runs, or a file as a whole.
+OTHER_COMMANDS = {"record", "check", "push", "pull", "embed", "sql"}
 # traces has options of its own, about traces.
 TRACE_FILTERS = {"like": "orders", "since": "start+5s", "until": "start+9s", "min-duration": "40ms", "process": "200"}
 

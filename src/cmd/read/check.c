@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof check: whether statements keep limits, for tests and CI.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/file/run_sql.h"
+#include "cmd/file/selection.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+#include "cmd/line/moment.h"
+#include "sql_check.h"
+#include "sql_check_callers.h"
+#include "sql_check_regressed.h"
+#include "store/file/database.h"
+
+static const char *max_scan, *no_sort, *no_auto_index, *max_time, *regressed, *against, *format_name;
+
+#define EXCEPT_MAX 1000
+static const char *exceptions[EXCEPT_MAX];
+static size_t exceptions_count;
+
+static const char *format_at(size_t index)
+{
+	static const char *const names[] = { "text", "json", "csv", "junit", "tap", "github" };
+	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
+}
+
+static const struct command_option options[] = {
+	{ .name = "max-scan",
+	  .value = "ROWS",
+	  .to = &max_scan,
+	  .kind = OPTION_NUMBER,
+	  .help = "the rows of whole tables that one run may visit" },
+	{ .name = "no-sort", .to = &no_sort, .help = "no run may sort rows" },
+	{ .name = "no-auto-index", .to = &no_auto_index, .help = "SQLite may not build an index for a run" },
+	{ .name = "max-time",
+	  .value = "TIME",
+	  .to = &max_time,
+	  .kind = OPTION_PERIOD,
+	  .help = "the time inside SQLite that one run may take, as 50ms" },
+	{ .name = "regressed",
+	  .value = "RATIO",
+	  .to = &regressed,
+	  .help = "the mean time of a run may be so many times that in the file of --against, as 1.3" },
+	{ .name = "against",
+	  .value = "FILE",
+	  .to = &against,
+	  .kind = OPTION_FILE,
+	  .help = "for --regressed" },
+	{ .name = "except",
+	  .value = "STATEMENT",
+	  .kind = OPTION_STATEMENT,
+	  .help = "do not check this statement: its id, or how that begins; may be repeated" },
+	{ .name = "format",
+	  .value = "FORMAT",
+	  .to = &format_name,
+	  .kind = OPTION_WORD,
+	  .word_at = format_at,
+	  .help = "text (default): a line for each violation; json, csv; junit: XML; tap; github: "
+	          "annotations of a workflow" },
+	{ 0 },
+};
+
+static int take(const struct command_option *option, const char *value)
+{
+	(void)option;
+	if (!*value || value[strspn(value, "0123456789abcdef")] || strlen(value) > 16) {
+		complain("check: --except %s; expected the id of a statement, as queryprof queries shows it",
+		         value);
+		return COMMAND_MISUSED;
+	}
+	if (exceptions_count == EXCEPT_MAX) {
+		complain("check: more than %d times --except", EXCEPT_MAX);
+		return COMMAND_MISUSED;
+	}
+	exceptions[exceptions_count++] = value;
+	return COMMAND_FINE;
+}
+
+/* --- the limits --------------------------------------------------------------------- */
+
+#define LIMITS 5
+static const struct {
+	const char *name, **value, *title;
+} limits[LIMITS] = {
+	{ "max-scan", &max_scan, "no run visits more than %s rows of whole tables" },
+	{ "no-sort", &no_sort, "no run sorts" },
+	{ "no-auto-index", &no_auto_index, "SQLite builds no index for a run" },
+	{ "max-time", &max_time, "no run takes longer than %s" },
+	{ "regressed", &regressed, "no run takes %s times as long as before" },
+};
+
+static void print_title(int limit)
+{
+	const char *title = limits[limit].title, *at = strstr(title, "%s");
+
+	if (at)
+		printf("%.*s%s%s", (int)(at - title), title, *limits[limit].value, at + 2);
+	else
+		fputs(title, stdout);
+}
+
+/* COMMAND_MISUSED after a complaint. `ns`: of max_time, 0: not given. */
+static int check_options(int64_t *ns)
+{
+	char *end = NULL;
+	bool is_any = false;
+
+	for (int i = 0; i < LIMITS; i++)
+		is_any |= *limits[i].value != NULL;
+	*ns = 0;
+	if (!is_any)
+		complain("check: no limit is given: --max-scan, --no-sort, --no-auto-index, --max-time or "
+		         "--regressed (see queryprof check --help)");
+	else if (max_time && (!moment_parse_duration(max_time, ns) || *ns <= 0))
+		complain("check: --max-time %s; expected a time with its unit, as 50ms", max_time);
+	else if (regressed && (!(strtod(regressed, &end) >= 1) || *end || strtod(regressed, NULL) > 1e6))
+		complain("check: --regressed %s; expected a ratio of at least 1, as 1.3", regressed);
+	else if (!regressed != !against)
+		complain("check: %s", regressed ? "--regressed needs the file to compare with: --against FILE"
+		                                : "--against needs the allowed ratio: --regressed 1.3");
+	else
+		return COMMAND_FINE;
+	return COMMAND_MISUSED;
+}
+
+/* --- finding violations --------------------------------------------------------------- */
+
+static int attach(sqlite3 *db)
+{
+	sqlite3 *other = trace_file_open(against); /* which complains if it is no trace file */
+	char *uri = other ? trace_file_uri(against) : NULL;
+	const struct sql_parameter parameters[] = { { ":uri", uri }, { NULL, NULL } };
+	int result = uri ? run_sql(db, "ATTACH :uri AS base", parameters, &(struct output){ .is_bare = true })
+	                 : COMMAND_FAILED;
+
+	if (other)
+		trace_file_close(other);
+	sqlite3_free(uri);
+	return result;
+}
+
+static int except(sqlite3 *db)
+{
+	int result = COMMAND_FINE;
+
+	for (size_t i = 0; !result && i < exceptions_count; i++) {
+		const struct sql_parameter parameters[] = { { ":statement", exceptions[i] }, { NULL, NULL } };
+
+		result = run_sql(db,
+		                 "DELETE FROM temp.selected_statements WHERE "
+		                 "substr(printf('%016x', hash), 1, length(:statement)) = :statement",
+		                 parameters, &(struct output){ .is_bare = true });
+	}
+	return result;
+}
+
+static int find_violations(sqlite3 *db, int64_t max_ns)
+{
+	char ns[24];
+	const struct sql_parameter parameters[] = {
+		{ ":max_scan", max_scan },           { ":no_sort", no_sort },
+		{ ":no_auto_index", no_auto_index }, { ":max_time", max_time ? ns : NULL },
+		{ ":regressed", regressed },         { NULL, NULL }
+	};
+	const struct output silent = { .is_bare = true };
+	int result = except(db);
+
+	snprintf(ns, sizeof(ns), "%lld", (long long)max_ns);
+	if (!result)
+		result = run_sql(db, sql_check, parameters, &silent);
+	if (!result && regressed && !(result = attach(db)))
+		result = run_sql(db, sql_check_regressed, parameters, &silent);
+	return result ? result : run_sql(db, sql_check_callers, parameters, &silent);
+}
+
+/* --- printing them ------------------------------------------------------------------------ */
+
+#define SELECT_VIOLATIONS                                                                                    \
+	"SELECT check_name AS \"check\", message, printf('%016x', hash) AS statement, caller, "              \
+	"caller_function, trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' "   \
+	"')) "                                                                                               \
+	"AS query FROM temp.violations WHERE NOT unknown"
+
+enum column { CHECK, MESSAGE, STATEMENT, CALLER, FUNCTION, QUERY, COLUMNS };
+
+/* Without characters that would end the text, or drive a terminal. `also`: further ones that a part of an
+ * annotation must not have. */
+static void put_text(const char *text, size_t size, const char *format, const char *also)
+{
+	for (const char *end = text + size; text < end; text++) {
+		const unsigned char c = (unsigned char)*text;
+
+		if (c < ' ' || c == 0x7f)
+			putchar('?');
+		else if (!strcmp(format, "junit") && strchr("<>&\"", c))
+			printf("&#%u;", (unsigned)c);
+		else if (!strcmp(format, "github") && (c == '%' || strchr(also, c)))
+			printf("%%%02X", (unsigned)c);
+		else
+			putchar(c);
+	}
+}
+
+/* The file and line as from the present folder. */
+static const char *shorten(const char *caller)
+{
+	char folder[4096];
+	const size_t size = getcwd(folder, sizeof(folder)) ? strlen(folder) : 0;
+
+	return size && !strncmp(caller, folder, size) && caller[size] == '/' ? caller + size + 1 : caller;
+}
+
+static void put_annotation(const char *const *row)
+{
+	const char *caller = shorten(row[CALLER]), *colon = strrchr(caller, ':');
+
+	fputs("::error ", stdout);
+	if (colon) {
+		fputs("file=", stdout);
+		put_text(caller, (size_t)(colon - caller), "github", ":,");
+		printf(",line=%s,", colon + 1);
+	}
+	printf("title=queryprof %s::", row[CHECK]);
+}
+
+static void put_violation(const char *const *row, const char *format)
+{
+	const char *caller = shorten(row[CALLER]);
+
+	if (!strcmp(format, "github")) {
+		put_annotation(row);
+	} else {
+		printf(!strcmp(format, "tap") ? "# " : !strcmp(format, "text") ? "%s: " : "", row[CHECK]);
+		put_text(caller, strlen(caller), format, "");
+		if (*row[FUNCTION]) {
+			fputs(" (", stdout);
+			put_text(row[FUNCTION], strlen(row[FUNCTION]), format, "");
+			fputs(")", stdout);
+		}
+		fputs(*caller ? ": " : "", stdout);
+	}
+	put_text(row[MESSAGE], strlen(row[MESSAGE]), format, "");
+	fputs(": ", stdout);
+	put_text(row[QUERY], strlen(row[QUERY]), format, "");
+	printf(" [%.8s]\n", row[STATEMENT]);
+}
+
+/* The violations of one limit. The number of them, -1 after a complaint. */
+static int print_rows(sqlite3 *db, int limit, const char *format)
+{
+	sqlite3_stmt *rows = NULL;
+	int count = 0, code = sqlite3_prepare_v2(db, SELECT_VIOLATIONS " AND check_name = ?1 ORDER BY rowid",
+	                                         -1, &rows, NULL);
+
+	sqlite3_bind_text(rows, 1, limits[limit].name, -1, SQLITE_STATIC);
+	while (code == SQLITE_OK || code == SQLITE_ROW) {
+		const char *row[COLUMNS];
+
+		if ((code = sqlite3_step(rows)) != SQLITE_ROW)
+			break;
+		for (int i = 0; i < COLUMNS; i++) {
+			row[i] = (const char *)sqlite3_column_text(rows, i);
+			row[i] = row[i] ? row[i] : "";
+		}
+		put_violation(row, format);
+		count++;
+	}
+	if (code != SQLITE_DONE) {
+		complain("check: %s", sqlite3_errmsg(db));
+		count = -1;
+	}
+	sqlite3_finalize(rows);
+	return count;
+}
+
+static int64_t count_of(sqlite3 *db, int limit, bool is_unknown)
+{
+	char sql[160];
+
+	snprintf(sql, sizeof(sql),
+	         "SELECT count(*) FROM temp.violations WHERE check_name = '%s' AND %sunknown",
+	         limits[limit].name, is_unknown ? "" : "NOT ");
+	return database_number(db, sql, 0);
+}
+
+/* A test for each limit. */
+static int print_tests(sqlite3 *db, const char *format)
+{
+	const bool is_junit = !strcmp(format, "junit"), is_tap = !strcmp(format, "tap");
+	int64_t failures = 0;
+	int tests = 0, number = 0, result = COMMAND_FINE;
+
+	for (int i = 0; i < LIMITS; i++)
+		if (*limits[i].value) {
+			tests++;
+			failures += count_of(db, i, false) > 0;
+		}
+	if (is_junit)
+		printf("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		       "<testsuite name=\"queryprof\" tests=\"%d\" failures=\"%lld\" errors=\"0\">\n",
+		       tests, (long long)failures);
+	if (is_tap)
+		printf("1..%d\n", tests);
+	for (int i = 0; !result && i < LIMITS; i++) {
+		const int64_t count = count_of(db, i, false);
+
+		if (!*limits[i].value)
+			continue;
+		if (is_tap) {
+			printf("%sok %d - ", count ? "not " : "", ++number);
+			print_title(i);
+			putchar('\n');
+		} else if (is_junit) {
+			printf("  <testcase classname=\"queryprof\" name=\"");
+			print_title(i);
+			printf(count ? "\">\n    <failure message=\"%lld %s\">\n" : "\"/>\n",
+			       (long long)count, count == 1 ? "statement" : "statements");
+		}
+		if (print_rows(db, i, format) < 0)
+			result = COMMAND_FAILED;
+		if (is_junit && count)
+			printf("    </failure>\n  </testcase>\n");
+	}
+	if (is_junit)
+		printf("</testsuite>\n");
+	if (!strcmp(format, "text") && !failures)
+		printf("%lld statements checked, none exceeds a limit\n",
+		       (long long)database_number(db, "SELECT count(*) FROM temp.selected_statements", 0));
+	return result;
+}
+
+static int print(sqlite3 *db)
+{
+	const char *format = format_name ? format_name : "text";
+	const bool is_rows = !strcmp(format, "json") || !strcmp(format, "csv");
+	const int64_t unknown = count_of(db, 0, true);
+	const int result = is_rows ? run_sql(db, SELECT_VIOLATIONS " ORDER BY rowid", NULL,
+	                                     &(struct output){ .format = output_format_find(format) })
+	                           : print_tests(db, format);
+
+	if (unknown)
+		complain("check: --max-scan: %lld %s runs that were not logged; one of them may visit more "
+		         "rows, "
+		         "though not on average. To know each: queryprof record --setting "
+		         "log_queries_min_query_duration_ns=0",
+		         (long long)unknown, unknown == 1 ? "statement has" : "statements have");
+	return result;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct selection all = { 0 };
+	int64_t max_ns;
+	int result = check_options(&max_ns);
+	sqlite3 *db = result ? NULL : selection_open(argv[0], &all);
+
+	(void)argc;
+	if (!db)
+		return result ? result : COMMAND_FAILED;
+	result = selection_require(db, argv[0], &all);
+	if (!result)
+		result = find_violations(db, max_ns);
+	if (!result)
+		result = print(db);
+	for (int i = 0; !result && i < LIMITS; i++)
+		if (count_of(db, i, false))
+			result = COMMAND_FAILED;
+	trace_file_close(db);
+	return result;
+}
+
+const struct command command_check = {
+	.name = "check",
+	.arguments = "[FILE] LIMIT...",
+	.summary = "Checks that statements keep limits, for tests and CI",
+	.details =
+		"Prints a line for each limit that a statement exceeds, with the line of the program that "
+		"ran it, if that is known. Exit status 0: all statements keep all limits. Statements that "
+		"differ only in literals are one.\n\n"
+		"--max-scan counts as SQLite does (SQLITE_STMTSTATUS_FULLSCAN_STEP). Of logged runs each "
+		"is known, of the others the sum: then their mean must keep the limit, and check says if a "
+		"single one may not. The other limits are checked for all runs. --max-time is without "
+		"preparing.\n\n"
+		"--regressed compares the mean times of all runs, without preparing. A statement exceeds "
+		"it if more than the allowed ratio is significant by Welch's t-test (one-sided, 2.5 %). "
+		"This requires two runs in each file.",
+	.examples = "  queryprof check app.trace --max-scan 10000 --format junit\n"
+		    "  queryprof check app.trace --max-time 50ms --except 7ee8fe74\n"
+		    "  queryprof check app.trace --regressed 1.3 --against base.trace\n",
+	.options = options,
+	.reads_file = true,
+	.arguments_max = 1,
+	.take = take,
+	.run = run,
+};
