@@ -80,10 +80,14 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
 	   OR substr('/' || rtrim(caller, '0123456789'), -2 - length(:caller)) = '/' || :caller || ':'))
   AND (:since IS NULL OR start_ns >= CAST(:since AS INTEGER))
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
-  AND (:last IS NULL OR finished OR statement)
--- As they lie in the file, where it does not matter: the table takes them faster so.
-ORDER BY iif(:last IS NULL, 0, start_ns) DESC, iif(:last IS NULL, -id, id) DESC
-LIMIT coalesce(CAST(:last AS INTEGER), -1);
+  AND (:last IS NULL OR finished OR statement);
+
+-- Only now: sorting all runs would take longer than reading them.
+DELETE FROM selected
+WHERE :last IS NOT NULL AND id NOT IN (
+	SELECT queries.id FROM selected CROSS JOIN queries ON queries.id = selected.id
+	ORDER BY iif(query_start_ns, query_start_ns, queries.first_ns) DESC, queries.id DESC
+	LIMIT CAST(:last AS INTEGER));
 
 INSERT INTO selected
 SELECT id, first_ns, last_ns FROM queries
@@ -171,18 +175,25 @@ CREATE TEMP TABLE selected_statements (
 	wall_square REAL, cpu_square REAL, rows INTEGER, failed INTEGER, vm_steps INTEGER,
 	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER, prepares INTEGER, prepare INTEGER);
 
+-- By row of `statements` first: sorting all runs with their texts would take longer than all else.
 INSERT INTO selected_statements
-SELECT normalized_query_hash, min(query), NULL, count(*) FILTER (WHERE finished), sum(samples_cpu + samples_real),
-       max(query_start_ns), sum(execution_time_ns) FILTER (WHERE finished), sum(cpu_time_ns) FILTER (WHERE finished),
-       sum(query_duration_ns - execution_time_ns) FILTER (WHERE finished),
-       sum(iif(parent, execution_time_ns, 0)) FILTER (WHERE finished),
-       sum(iif(parent, cpu_time_ns, 0)) FILTER (WHERE finished), max(execution_time_ns) FILTER (WHERE finished),
-       sum(1.0 * execution_time_ns * execution_time_ns) FILTER (WHERE finished),
-       sum(1.0 * cpu_time_ns * cpu_time_ns) FILTER (WHERE finished), sum(result_rows) FILTER (WHERE finished),
-       sum(exception_code <> 0), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes),
-       NULL, sum(prepare_time_ns) FILTER (WHERE finished)
-FROM temp.selected_runs
-GROUP BY normalized_query_hash;
+SELECT coalesce(normalized_query_hash, 0) AS hash, min(coalesce(query, '')), NULL, sum(r.logged), sum(samples), max(newest), sum(wall),
+       sum(cpu), sum(outside), sum(nested_wall), sum(nested_cpu), max(longest), sum(wall_square), sum(cpu_square), sum(r.rows),
+       sum(failed), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes), NULL, sum(prepare)
+FROM (SELECT statement, count(*) FILTER (WHERE finished) AS logged, sum(samples_cpu + samples_real) AS samples,
+             max(query_start_ns) AS newest, sum(ns) FILTER (WHERE finished) AS wall, sum(cpu_time_ns) FILTER (WHERE finished) AS cpu,
+             sum(query_duration_ns - ns) FILTER (WHERE finished) AS outside,
+             sum(iif(parent, ns, 0)) FILTER (WHERE finished) AS nested_wall,
+             sum(iif(parent, cpu_time_ns, 0)) FILTER (WHERE finished) AS nested_cpu, max(ns) FILTER (WHERE finished) AS longest,
+             sum(1.0 * ns * ns) FILTER (WHERE finished) AS wall_square,
+             sum(1.0 * cpu_time_ns * cpu_time_ns) FILTER (WHERE finished) AS cpu_square,
+             sum(result_rows) FILTER (WHERE finished) AS rows, sum(exception_code <> 0) AS failed, sum(vm_steps) AS vm_steps,
+             sum(fullscan_steps) AS fullscan_steps, sum(sorts) AS sorts, sum(autoindexes) AS autoindexes,
+             sum(prepare_time_ns) FILTER (WHERE finished) AS prepare
+      FROM (SELECT *, coalesce(execution_ns, query_duration_ns) AS ns FROM selected CROSS JOIN queries USING (id))
+      WHERE finished OR statement
+      GROUP BY statement) AS r LEFT JOIN statements ON statements.id = r.statement
+GROUP BY 1;
 
 -- Their counters. With :label these are the runs with that label in a comment (see statement_parts), if all of the
 -- statement's runs were counted by labels and the program itself sets the label in none. Values that are not counted
