@@ -204,7 +204,7 @@ int complete_words(int cursor, int count, char **words)
 			offer_arguments(command, cursor, count, words);
 		return COMMAND_FINE;
 	}
-	for (size_t i = 0; (command = command_at(i)) != NULL; i++)
+	for (size_t i = 0; (command = command_at(i)); i++)
 		offer(count ? words[0] : "", "", command->name, "");
 	offer(count ? words[0] : "", "--", "help", "");
 	offer(count ? words[0] : "", "--", "version", "");

@@ -60,7 +60,7 @@ struct ring *ring_create(size_t bytes)
 
 void ring_destroy(struct ring *ring)
 {
-	if (ring != NULL)
+	if (ring)
 		munmap(ring, ring_memory_bytes(ring->bytes));
 }
 

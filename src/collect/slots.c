@@ -110,7 +110,7 @@ struct thread *slots_acquire(void)
 {
 	struct thread *slot = acquire_free();
 
-	if (slot != NULL)
+	if (slot)
 		return slot;
 	lock_acquire(&grow_lock);
 	slot = acquire_free(); /* another thread may have given one back */

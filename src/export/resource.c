@@ -72,7 +72,7 @@ static const char *read_attributes(struct resource *resource, bool *has_memory)
 	const char *wrong = NULL;
 
 	*has_memory = copy != NULL;
-	while (!wrong && *has_memory && (pair = strsep(&rest, ",")) != NULL) {
+	while (!wrong && *has_memory && (pair = strsep(&rest, ","))) {
 		char *value = strchr(pair, '=');
 
 		if (!*trim(pair))

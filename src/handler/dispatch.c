@@ -32,7 +32,7 @@ void dispatch_signal(int signal, siginfo_t *info, void *ucontext)
 	struct thread *thread = thread_current;
 	const void *cookie = info->si_value.sival_ptr;
 	enum timer_clock clock = info->si_code == SI_TIMER ? find_clock(thread, cookie) : TIMER_CLOCKS;
-	bool requested = info->si_code == SI_QUEUE && thread != NULL && cookie == &thread->response;
+	bool requested = info->si_code == SI_QUEUE && thread && cookie == &thread->response;
 
 	thread_count(thread, LEDGER_SIGNALS, 1);
 	if (clock == TIMER_CLOCKS && !requested) {

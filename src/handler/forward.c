@@ -103,7 +103,7 @@ void forward_signal(int signal, siginfo_t *info, void *ucontext)
 		act_by_default(signal, info);
 		return;
 	}
-	if (ucontext != NULL)
+	if (ucontext)
 		apply_mask(signal, &action, ucontext);
 	if ((action.flags & SA_SIGINFO) != 0)
 		((void (*)(int, siginfo_t *, void *))action.handler)(signal, info, ucontext);

@@ -36,7 +36,7 @@ APART static uint64_t add_caller(const struct opcode_locations *at, const void *
 {
 	if (AT(uintptr_t, statement, at->a_op) == AT(uintptr_t, frame, at->frame_a_op))
 		number = OPCODE_UNKNOWN;
-	for (const void *parent; (parent = AT(void *, frame, at->frame_parent)) != NULL; frame = parent)
+	for (const void *parent; (parent = AT(void *, frame, at->frame_parent)); frame = parent)
 		number = AT(uint32_t, frame, at->frame_pc);
 	return (uint64_t)(number + 1) << 32 | AT(uint32_t, frame, at->frame_pc);
 }
@@ -101,9 +101,9 @@ uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 
 	if (!statement)
 		return OPCODE_UNKNOWN;
-	if (at != NULL && leaf != NULL && tag->frame != 0)
+	if (at && leaf && tag->frame != 0)
 		frame = find_frame(at, leaf, unwound->depth, tag->frame);
-	if (frame != NULL) {
+	if (frame) {
 		const unsigned location = at->locations[frame->at.pc - at->start];
 
 		if (__builtin_expect(location > OPCODE_SLOT, 1))
@@ -113,7 +113,7 @@ uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 			number =
 				number_of(at, statement,
 			                  read_register(&thread->stack, frame, leaf, ucontext, location - 1));
-		if ((trigger = AT(void *, statement, at->frame)) != NULL)
+		if ((trigger = AT(void *, statement, at->frame)))
 			number = add_caller(at, statement, trigger, (uint32_t)number);
 	}
 	if (__builtin_expect(number == OPCODE_UNKNOWN, 0))
@@ -132,7 +132,7 @@ struct run_start opcode_start(const struct query_counts *counts)
 	}
 	const void *opcodes = AT(void *, counts->statement, at->a_op);
 	/* While a trigger runs, the outermost frame has the statement's own. */
-	for (const void *frame = AT(void *, counts->statement, at->frame); frame != NULL;
+	for (const void *frame = AT(void *, counts->statement, at->frame); frame;
 	     frame = AT(void *, frame, at->frame_parent))
 		opcodes = AT(void *, frame, at->frame_a_op);
 	if (opcodes != start.opcodes)

@@ -27,7 +27,7 @@ void response_write(struct thread *thread, const void *ucontext)
 	to->depth = unwound.depth;
 	to->truncated = unwound.truncated;
 	to->generation = unwound.generation;
-	to->query = tag != NULL ? tag->key : (struct query_key){ 0, 0 };
+	to->query = tag ? tag->key : (struct query_key){ 0, 0 };
 	thread_count(thread, LEDGER_STACKS, 1);
 	/* Release: the response before its number. */
 	__atomic_store_n(&to->given, requested, __ATOMIC_RELEASE);

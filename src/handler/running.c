@@ -8,7 +8,7 @@ static bool holds_mutex(const struct query_tag *tag, const struct thread *thread
 		return true;
 	/* Read once: another thread may be closing the connection. */
 	const volatile int *owner = *tag->mutex_owner;
-	return owner != NULL && *owner == (int)thread->id;
+	return owner && *owner == (int)thread->id;
 }
 
 /* Frames of one stack compare by their addresses. A query without a frame (another engine's,

@@ -83,7 +83,7 @@ static void *put_fields(struct sample_record *draft, const struct observation *s
 		at = sample_field_put(draft, at, FIELD_VALUE, &seen->value, sizeof(seen->value));
 	if (seen->stretch > 1)
 		at = sample_field_put(draft, at, FIELD_STRETCH, &seen->stretch, sizeof(seen->stretch));
-	if (seen->wait != NULL)
+	if (seen->wait)
 		at = sample_field_put(draft, at, FIELD_WAIT, seen->wait, sizeof(*seen->wait));
 	if (labels->count != 0)
 		at = sample_field_put(draft, at, FIELD_LABELS, labels->numbers,
@@ -177,7 +177,7 @@ static const struct query_tag *consume_timed(struct thread *thread, enum timer_c
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 	struct ring *ring = ring_of(thread);
-	bool wanted = ring != NULL && tag != NULL && tag->period_ns[clock] != 0;
+	bool wanted = ring && tag && tag->period_ns[clock] != 0;
 
 	thread->name_due = true;
 	uint32_t points = timer_consume_points(timer, clock, overrun);
@@ -212,7 +212,7 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	if (cost_ns > COST_MOST_NS) /* or the clock was set */
 		cost_ns = COST_MOST_NS;
 	thread_count(thread, LEDGER_COST_NS, cost_ns);
-	if (tag != NULL)
+	if (tag)
 		add(&tag->counts->cost_ns, cost_ns);
 	budget_check(thread->ring, start);
 }

@@ -16,7 +16,7 @@ uint64_t thread_slotless_counters[LEDGER_COUNTERS];
 /* Relaxed: counters imply nothing about other memory. Atomic, because other threads read them. */
 void thread_count(struct thread *thread, enum ledger_counter which, uint64_t by)
 {
-	uint64_t *of = thread != NULL ? thread->handler.counters : thread_slotless_counters;
+	uint64_t *of = thread ? thread->handler.counters : thread_slotless_counters;
 
 	__atomic_fetch_add(&of[which], by, __ATOMIC_RELAXED);
 }

@@ -92,7 +92,7 @@ static void free_map(struct code_map *old, bool with_rules)
 {
 	if (!old || !publish_wait())
 		return; /* better lost than freed too early */
-	if (with_rules && old->rules != NULL)
+	if (with_rules && old->rules)
 		munmap(old->rules, unwind_cache_bytes);
 	free(old);
 }
@@ -139,7 +139,7 @@ static int publish_scan(const struct scan *scan, struct code_map **old, bool *ch
 	for (size_t i = 0; i < scan->objects.count; i++) {
 		const struct module *known = module_map_find(&history.mapped, scan->objects.items[i].start);
 		struct module *fresh = NULL;
-		if (known != NULL && is_same_object(known, scan, &scan->objects.items[i])) {
+		if (known && is_same_object(known, scan, &scan->objects.items[i])) {
 			kept++;
 		} else {
 			known = fresh = make_module(scan, &scan->objects.items[i], next);
@@ -169,7 +169,7 @@ static int publish_scan(const struct scan *scan, struct code_map **old, bool *ch
 			continue;
 		module->died = next;
 		vector_push(&history.dead, module); /* has room */
-		if (module_log != NULL)
+		if (module_log)
 			module_log_add(module_log, module);
 	}
 	module_map_free(&history.mapped);
@@ -216,7 +216,7 @@ static int refresh(bool *changed)
 		error = scan_add_made_code(&scan);
 		if (error == 0 && (generation == 0 || scan.adds + scan.subs >= seen_adds + seen_subs))
 			error = publish_scan(&scan, &old, changed);
-		with_rules = old != NULL && old->rules != map->rules;
+		with_rules = old && old->rules != map->rules;
 		lock_release(&lock);
 	}
 	scan_free(&scan);
@@ -239,7 +239,7 @@ bool modules_refresh(bool force)
 	if (!force) {
 		scan_counters(&adds, &subs);
 		lock_acquire(&lock);
-		moved = adds != seen_adds || subs != seen_subs || (map != NULL && code_map_moved(map));
+		moved = adds != seen_adds || subs != seen_subs || (map && code_map_moved(map));
 		lock_release(&lock);
 		if (!moved)
 			return false;
@@ -267,11 +267,11 @@ void modules_each(bool (*each)(void *context, const struct module *module), void
 	lock_acquire(&lock);
 	const size_t count = history.mapped.count;
 	const struct module **copy = malloc((count + 1) * sizeof(*copy));
-	if (copy != NULL && count != 0)
+	if (copy && count != 0)
 		memcpy(copy, history.mapped.items, count * sizeof(*copy));
 	lock_release(&lock);
 
-	for (size_t i = 0; copy != NULL && i < count; i++)
+	for (size_t i = 0; copy && i < count; i++)
 		if (!each(context, copy[i]))
 			break;
 	free(copy);

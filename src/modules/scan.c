@@ -181,7 +181,7 @@ __attribute__((no_sanitize("thread"))) static size_t name_size(const char *name)
 static void add_object(struct scan *scan, const struct dl_phdr_info *info)
 {
 	struct scan_object object = { .bias = info->dlpi_addr, .start = UINT64_MAX };
-	const char *name = info->dlpi_name != NULL ? info->dlpi_name : "";
+	const char *name = info->dlpi_name ? info->dlpi_name : "";
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
@@ -302,8 +302,7 @@ static int read_files(struct scan *scan)
 		const bool is_deleted = object->mtime_ns < 0;
 		struct stat file;
 		object->mtime_ns = 0;
-		if (*name != '/' && *name != '[' &&
-		    realpath(*name != 0 ? name : "/proc/self/exe", path) != NULL &&
+		if (*name != '/' && *name != '[' && realpath(*name != 0 ? name : "/proc/self/exe", path) &&
 		    set_path(scan, object, path, strlen(path)) != 0)
 			return ENOMEM;
 		name = scan->text.items + object->path;

@@ -61,7 +61,7 @@ LOCKED_BY_LOADER static int publish_words(struct dl_phdr_info *info, size_t size
 	const struct loader_words *words = context;
 
 	(void)info, (void)size;
-	if (first_word != NULL)
+	if (first_word)
 		return 1;
 	word_count = words->count;
 	mapped_now = words->mapped_now;
@@ -81,8 +81,8 @@ static bool find_words(struct loader_words *words)
 		return false;
 	debug = dlsym(RTLD_DEFAULT, "_r_debug");
 	words->first = dlsym(RTLD_DEFAULT, "_rtld_global");
-	found = debug != NULL && words->first != NULL && (uintptr_t)words->first % 8 == 0 &&
-	        dladdr1(words->first, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
+	found = debug && words->first && (uintptr_t)words->first % 8 == 0 &&
+	        dladdr1(words->first, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol &&
 	        info.dli_saddr == (const void *)words->first && symbol->st_size >= 4 * sizeof(*words->first);
 	if (found) {
 		words->count = symbol->st_size / sizeof(*words->first);
@@ -97,7 +97,7 @@ void watch_init(void)
 {
 	struct loader_words words = { 0 };
 
-	if (__atomic_load_n(&first_word, __ATOMIC_ACQUIRE) != NULL || !find_words(&words))
+	if (__atomic_load_n(&first_word, __ATOMIC_ACQUIRE) || !find_words(&words))
 		return;
 	loader_each(publish_words, &words);
 	loader_each(inspect, NULL);
@@ -146,9 +146,9 @@ LOCKED_BY_LOADER uint32_t watch_adopt(uint64_t adds, uint64_t subs, struct code_
 	for (uint32_t i = 0; i < added_count; i++)
 		watch[count++] = (struct code_watch){ added[i], adds };
 	/* adds - subs also counts the objects of other namespaces. */
-	if (mapped_now != NULL && read_word(mapped_now) > adds - subs)
+	if (mapped_now && read_word(mapped_now) > adds - subs)
 		mapped_now = NULL;
-	if (mapped_now != NULL)
+	if (mapped_now)
 		watch[count++] = (struct code_watch){ mapped_now, read_word(mapped_now) };
 	return count;
 }

@@ -45,9 +45,9 @@ static void empty_ring(void)
 {
 	void (*renew)(void) = __atomic_load_n(&renew_ring, __ATOMIC_ACQUIRE);
 
-	if (renew != NULL)
+	if (renew)
 		renew();
-	else if (sampler_ring() != NULL)
+	else if (sampler_ring())
 		ring_reset_in_child(sampler_ring());
 }
 
@@ -55,7 +55,7 @@ static void after_in_child(void)
 {
 	int saved_errno = errno;
 	struct thread *thread = thread_current;
-	const struct query_tag *tag = thread != NULL ? nesting_top(thread) : NULL;
+	const struct query_tag *tag = thread ? nesting_top(thread) : NULL;
 
 	own_process_renew();
 	own_calls_renew_in_child();
@@ -66,7 +66,7 @@ static void after_in_child(void)
 	reset_counters();
 	stacks_after_fork();
 	locks_after_fork_in_child();
-	if (tag != NULL)
+	if (tag)
 		timers_follow(thread, tag);
 	errno = saved_errno;
 }

@@ -41,7 +41,7 @@ int sampler_init(struct ring *ring)
 	int saved_errno = errno;
 
 	lock_acquire(&lock);
-	int error = sampler_ring() != NULL ? 0 : start(ring);
+	int error = sampler_ring() ? 0 : start(ring);
 	lock_release(&lock);
 	errno = saved_errno;
 	return error;

@@ -72,7 +72,7 @@ void query_mark(struct query_run *run)
 	memset(run->mark_of, 0, sizeof(run->mark_of));
 	for (size_t i = 0; i < sizeof(run->mark); i++) {
 		run->mark_of[i] = (char)0xff;
-		run->mark[i] = run->text != NULL ? run->text[i] : 0;
+		run->mark[i] = run->text ? run->text[i] : 0;
 		if (run->mark[i] == 0)
 			break;
 	}
@@ -132,10 +132,10 @@ static char *copy_text(const char *from)
 	size_t size = 0, room = 0, part;
 	char *text = NULL;
 
-	while (from != NULL && size == room && room < TEXT_MAX) {
+	while (from && size == room && room < TEXT_MAX) {
 		room = room != 0 ? room * 4 : STACK_COPY_BYTES;
 		char *larger = realloc(text, room + 1);
-		if (larger != NULL)
+		if (larger)
 			text = larger;
 		if (!larger || !stack_copy_text(from + size, text + size, room - size, &part)) {
 			free(text);
@@ -143,7 +143,7 @@ static char *copy_text(const char *from)
 		}
 		size += part;
 	}
-	if (text != NULL)
+	if (text)
 		text[size] = '\0';
 	return text;
 }
@@ -249,7 +249,7 @@ __attribute__((no_sanitize("thread"))) static bool inspect_run(const struct quer
 		query_view_free(view);
 		return false;
 	}
-	if (view->text != NULL && strncmp(view->text, mark, sizeof(mark)) != 0) {
+	if (view->text && strncmp(view->text, mark, sizeof(mark)) != 0) {
 		free(view->text);
 		view->text = NULL;
 	}
@@ -258,9 +258,9 @@ __attribute__((no_sanitize("thread"))) static bool inspect_run(const struct quer
 
 struct query_run *query_next_shown(struct query_run *last, struct query_view *view)
 {
-	struct query_run *run = last != NULL ? last->next : __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
+	struct query_run *run = last ? last->next : __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
 
-	while (run != NULL && !inspect_run(run, view))
+	while (run && !inspect_run(run, view))
 		run = run->next;
 	return run;
 }
@@ -285,9 +285,9 @@ static bool is_to_be_logged(bool is_logged, uint64_t publish_after_ns)
 /* As the handler and query_publish_start() do. */
 static void publish(const struct query_view *view)
 {
-	const size_t size = view->text != NULL ? strnlen(view->text, START_TEXT_MAX) : 0;
+	const size_t size = view->text ? strnlen(view->text, START_TEXT_MAX) : 0;
 	struct ring *ring = sampler_ring();
-	struct start_record *record = ring != NULL ? ring_try_reserve(ring, sizeof(*record) + size) : NULL;
+	struct start_record *record = ring ? ring_try_reserve(ring, sizeof(*record) + size) : NULL;
 
 	if (!record)
 		return;
@@ -310,7 +310,7 @@ static void publish(const struct query_view *view)
 /* As query_next_shown(). Without its text it is one that was left unseen, if it is open at all. */
 static struct query_run *next_open(struct query_run *run, struct query_view *view)
 {
-	while ((run = query_next_shown(run, view)) != NULL &&
+	while ((run = query_next_shown(run, view)) &&
 	       (!is_to_be_logged(view->is_logged, view->publish_after_ns) || !view->text))
 		query_view_free(view);
 	return run;
@@ -320,7 +320,7 @@ void query_publish_open(void)
 {
 	struct query_view view;
 
-	for (struct query_run *run = NULL; (run = next_open(run, &view)) != NULL; query_view_free(&view))
+	for (struct query_run *run = NULL; (run = next_open(run, &view)); query_view_free(&view))
 		if (view.elapsed_ns >= view.publish_after_ns)
 			publish(&view);
 }
@@ -330,7 +330,7 @@ int64_t query_youngest_open_ns(void)
 	uint64_t youngest_ns = UINT64_MAX;
 	struct query_view view;
 
-	for (struct query_run *run = NULL; (run = next_open(run, &view)) != NULL; query_view_free(&view))
+	for (struct query_run *run = NULL; (run = next_open(run, &view)); query_view_free(&view))
 		if (view.elapsed_ns < youngest_ns)
 			youngest_ns = view.elapsed_ns;
 	return (int64_t)youngest_ns; /* UINT64_MAX: -1 */
@@ -341,8 +341,8 @@ bool query_any_open(void)
 {
 	const struct query_run *run = __atomic_load_n(&listed, __ATOMIC_ACQUIRE);
 
-	while (run != NULL && ((__atomic_load_n(&run->version, __ATOMIC_RELAXED) & 1) == 0 ||
-	                       !is_to_be_logged(run->is_logged, run->publish_after_ns)))
+	while (run && ((__atomic_load_n(&run->version, __ATOMIC_RELAXED) & 1) == 0 ||
+	               !is_to_be_logged(run->is_logged, run->publish_after_ns)))
 		run = run->next;
 	return run != NULL;
 }

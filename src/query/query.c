@@ -271,9 +271,9 @@ void query_resume(struct query_run *run, struct thread *thread)
 /* False: there is no ring, or it is full. */
 static bool put_start(const struct query_run *run, const char *text)
 {
-	size_t size = text != NULL ? strnlen(text, START_TEXT_MAX) : 0;
+	size_t size = text ? strnlen(text, START_TEXT_MAX) : 0;
 	struct ring *ring = sampler_ring();
-	struct start_record *record = ring != NULL ? ring_reserve(ring, sizeof(*record) + size) : NULL;
+	struct start_record *record = ring ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 
 	if (!record)
 		return false;
@@ -434,7 +434,7 @@ static void fit_texts(struct text texts[TEXTS], size_t room, uint32_t *flags)
 
 static struct text text_of(const char *start)
 {
-	return (struct text){ start, start != NULL ? strlen(start) : 0 };
+	return (struct text){ start, start ? strlen(start) : 0 };
 }
 
 static uint64_t load(const uint64_t *counter)
@@ -456,7 +456,7 @@ static void fill_waits(struct query_record *record, const struct query_run *run)
 	for (int sum = 0; sum < WAIT_TIMES; sum++)
 		left = query_since(record->waits[sum], left);
 	record->account = (struct thread_account){ 0 };
-	if (thread != NULL && thread->id == run->counts.start.thread_id &&
+	if (thread && thread->id == run->counts.start.thread_id &&
 	    run->left_ns - run->start_monotonic_ns >= ACCOUNT_VALID_NS) {
 		account_read(thread);
 		record->account = account_since(&run->account, &thread->account);

@@ -103,7 +103,7 @@ static enum wait_object object_of(int file)
 		                                        : WAIT_ON_FILE;
 	if (fstat(file, &status) == 0 && S_ISDIR(status.st_mode))
 		return WAIT_ON_FOLDER;
-	if (strstr(name, "/etilqs_") != NULL)
+	if (strstr(name, "/etilqs_"))
 		return WAIT_ON_TEMPORARY;
 	return ends_with(name, "-wal")       ? WAIT_ON_WAL
 	       : ends_with(name, "-journal") ? WAIT_ON_JOURNAL

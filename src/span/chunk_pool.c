@@ -50,7 +50,7 @@ void chunk_pool_detach_in_child(void)
 
 bool chunk_pool_is_used(void)
 {
-	return is_detached || __atomic_load_n(&pool, __ATOMIC_RELAXED) != NULL;
+	return is_detached || __atomic_load_n(&pool, __ATOMIC_RELAXED);
 }
 
 struct span_chunk *chunk_pool_acquire(void)

@@ -27,7 +27,7 @@ static int copy_name(struct dl_phdr_info *info, size_t size, void *name)
 	(void)size;
 	if (info->dlpi_tls_modid == 0 || !loaded_symbol_find(info, VARIABLE, STT_TLS))
 		return 0;
-	snprintf(name, PATH_MAX, "%s", info->dlpi_name != NULL ? info->dlpi_name : "");
+	snprintf(name, PATH_MAX, "%s", info->dlpi_name ? info->dlpi_name : "");
 	return 1;
 }
 
@@ -49,9 +49,9 @@ void context_follow(struct thread *thread)
 
 	if (thread->context_at != 0)
 		return;
-	if (!from && (from = find_module()) != NULL)
+	if (!from && (from = find_module()))
 		__atomic_store_n(&module, from, __ATOMIC_RELEASE);
-	if (from != NULL && loader_acquire(0)) {
+	if (from && loader_acquire(0)) {
 		thread->context_at = (uintptr_t)dlsym(from, VARIABLE);
 		loader_release();
 	}

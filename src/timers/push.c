@@ -40,13 +40,13 @@ static void follow_newest(struct thread *thread)
 {
 	const struct query_tag *tag = nesting_top(thread);
 
-	if (tag != NULL)
+	if (tag)
 		timers_follow(thread, tag);
 }
 
 void sampler_follow(void)
 {
-	if (thread_current != NULL && own_process_is_here())
+	if (thread_current && own_process_is_here())
 		follow_newest(thread_current);
 }
 
@@ -55,7 +55,7 @@ void sampler_remove_among(struct thread *thread, uint64_t number)
 	struct query_tag *tag;
 
 	tag = number != 0 ? nesting_find(thread, number) : NULL;
-	if (tag != NULL)
+	if (tag)
 		__atomic_store_n(&tag->ended, true, __ATOMIC_RELAXED);
 	/* The rest belongs to the thread: it does it with its next query. */
 	if (thread != thread_current)
@@ -88,6 +88,6 @@ void sampler_pop(struct thread *thread)
 {
 	const struct query_tag *tag = nesting_top(thread);
 
-	if (tag != NULL)
+	if (tag)
 		sampler_remove(thread, thread->nesting > QUERY_NESTING ? 0 : tag->number);
 }

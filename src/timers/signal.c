@@ -278,7 +278,7 @@ bool sampler_host_sets_signal(int number, const struct sigaction *action, struct
 			set_previous(action);
 			host_has_set = true;
 		}
-		if (before != NULL)
+		if (before)
 			*before = was;
 	}
 	release_lock(&mask);

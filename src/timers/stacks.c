@@ -106,7 +106,7 @@ static bool send_request(struct request *request)
 	bool missed = false;
 
 	/* A thread that gives the signal away waits for those that use its number, see signal.c. */
-	if (self != NULL)
+	if (self)
 		__atomic_store_n(&self->arming, true, __ATOMIC_SEQ_CST);
 	int number = sampler_signal();
 	if (request->sent || is_blocked(request, number)) {
@@ -123,7 +123,7 @@ static bool send_request(struct request *request)
 		if (!request->sent)
 			__atomic_store_n(&response->in_flight, 0, __ATOMIC_SEQ_CST);
 	}
-	if (self != NULL)
+	if (self)
 		__atomic_store_n(&self->arming, false, __ATOMIC_SEQ_CST);
 	return !missed;
 }
@@ -201,7 +201,7 @@ static struct request *find_threads(uint32_t *count)
 	struct request *requests = calloc(slots + 1, sizeof(*requests));
 
 	*count = 0;
-	for (uint32_t i = 0; requests != NULL && i < slots; i++) {
+	for (uint32_t i = 0; requests && i < slots; i++) {
 		struct thread *slot = slots_get(i);
 		uint32_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
 		if (owner != 0)
@@ -220,7 +220,7 @@ void sampler_stacks(uint64_t timeout_ms, void (*each)(void *, const struct threa
 	requests = find_threads(&count);
 	/* 0 is the response of a new slot. */
 	newest = newest + 1 != 0 ? newest + 1 : 1;
-	if (!signal_is_silent() && sampler_ring() != NULL && own_process_is_here() && sampler_keep_signal()) {
+	if (!signal_is_silent() && sampler_ring() && own_process_is_here() && sampler_keep_signal()) {
 		struct bounded_wait wait = bounded_wait_begin_within(&for_responses, BOUND_MS(timeout_ms));
 		if (!send_requests(requests, count)) {
 			bounded_wait_nap(&wait, CHECK_NS);
@@ -254,6 +254,6 @@ void stacks_after_fork(void)
 {
 	sending = 0;
 	exec_at_ns = 0;
-	if (thread_current != NULL)
+	if (thread_current)
 		thread_current->response.in_flight = 0;
 }

@@ -171,7 +171,7 @@ static struct thread *register_thread(void)
 	fill_slot(slot);
 	counter_add(SAMPLER_THREADS, 1);
 	reap_at_times();
-	if (thread_current != NULL) {
+	if (thread_current) {
 		/* A handler of the host ran a query meanwhile: the thread has one. */
 		if (disown(slot, slot->id))
 			free_slot(slot);
@@ -272,7 +272,7 @@ void sampler_reap(void)
 	uint32_t first = __atomic_fetch_add(&next, most, __ATOMIC_RELAXED);
 	int saved_errno = errno;
 
-	if (sampler_ring() != NULL && own_process_is_here())
+	if (sampler_ring() && own_process_is_here())
 		sampler_keep_signal();
 	for (uint32_t i = 0; i < most; i++) {
 		struct thread *slot = slots_get((first + i) % slots);
@@ -332,6 +332,6 @@ void threads_after_fork(void)
 	random_seed(self); /* or parent and child would make the same keys */
 	/* No more than the name: another thread may have had the loader's lock, which no thread releases in
 	 * the child. */
-	if (sampler_ring() != NULL)
+	if (sampler_ring())
 		publish_name(self, sampler_ring());
 }

@@ -205,9 +205,9 @@ bool sampler_acquired_signal(const siginfo_t *info)
 
 	if (!thread_owns_signal(info->si_code, info->si_value.sival_ptr))
 		return false;
-	if (thread != NULL && info->si_value.sival_ptr == &thread->response)
+	if (thread && info->si_value.sival_ptr == &thread->response)
 		__atomic_store_n(&thread->response.in_flight, 0, __ATOMIC_SEQ_CST);
-	else if (thread != NULL && own_process_is_here())
+	else if (thread && own_process_is_here())
 		timers_stop(thread);
 	errno = saved_errno;
 	return true;

@@ -463,10 +463,10 @@ static bool measure_sums(const char *load, bool *ledger)
 {
 	bool within = true;
 
-	for (const char *thread = options.threads; thread != NULL;) {
+	for (const char *thread = options.threads; thread;) {
 		int count = atoi(thread);
 		count = count < 1 ? 1 : count > THREADS_MAX ? THREADS_MAX : count;
-		for (const char *period = options.periods_ms; period != NULL;) {
+		for (const char *period = options.periods_ms; period;) {
 			bool good = false;
 			for (int round = 0; !good && round < ROUNDS; round++)
 				good = measure_sum(load, count, atof(period) * 1e6, ledger);
@@ -502,9 +502,9 @@ int main(int argc, char **argv)
 			continue;
 		if (i == 1)
 			busy_start_per_processor(BUSY_PER_PROCESSOR);
-		if (strstr(options.parts, "sums") != NULL)
+		if (strstr(options.parts, "sums"))
 			within &= measure_sums(loads[i], &ledger);
-		if (strstr(options.parts, "splits") != NULL) {
+		if (strstr(options.parts, "splits")) {
 			bool good = false;
 			for (int round = 0; !good && round < ROUNDS; round++)
 				good = measure_splits(loads[i], 1e6, &ledger);

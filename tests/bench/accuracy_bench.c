@@ -438,13 +438,13 @@ static bool measure_load(const char *load)
 	bool within = true;
 
 	for (int mix = MIXED; look_at_phases && mix < MIXES; mix++) {
-		if (strstr(options.mixes, mix_names[mix]) != NULL)
+		if (strstr(options.mixes, mix_names[mix]))
 			print_phases(load, (enum mix)mix, options.seconds);
 	}
 	if (look_at_phases)
 		return true;
 
-	for (const char *period = options.periods_us; period != NULL && *period != '\0';) {
+	for (const char *period = options.periods_us; period && *period != '\0';) {
 		long period_ns = (long)(atof(period) * 1000);
 		for (int mix = 0; mix < MIXES; mix++) {
 			if (strstr(options.mixes, mix_names[mix]) == NULL)

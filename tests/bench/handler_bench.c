@@ -67,7 +67,7 @@ static void drain(void)
 	unsigned kind;
 	size_t size;
 
-	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+	while ((record = ring_peek(ring, &kind, &size))) {
 		if (kind == RECORD_SAMPLE)
 			depth = ((const struct sample_record *)record)->depth;
 		ring_consume(ring);

@@ -229,13 +229,13 @@ static void print_budgets(const struct figures *figures, const struct figures *f
 
 	print_budget("memo, identical stack / frame-pointer walk",
 	             hot[PEER_MEMO] / framed->frame_ns[PEER_FRAME_POINTERS], 1.5);
-	if (peers[PEER_NONGNU].walk != NULL) {
+	if (peers[PEER_NONGNU].walk) {
 		print_budget("rule cache / nongnu", hot[PEER_CACHE] / hot[PEER_NONGNU], 1.0);
 		print_budget("rule cache / nongnu, evicted", cold[PEER_CACHE] / cold[PEER_NONGNU], 0.6);
 	} else {
 		print_unmeasured("rule cache / nongnu", PEER_NONGNU);
 	}
-	if (peers[PEER_LLVM].walk != NULL) {
+	if (peers[PEER_LLVM].walk) {
 		print_budget("nothing cached / LLVM", hot[PEER_MISS] / hot[PEER_LLVM], 0.5);
 		print_budget("rule cache / LLVM", hot[PEER_CACHE] / hot[PEER_LLVM], 0.05);
 	} else {

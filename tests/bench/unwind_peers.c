@@ -102,20 +102,20 @@ struct peer peers[PEERS] = {
 
 static void *find(const char *library, const char *symbol)
 {
-	void *handle = library != NULL ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
+	void *handle = library ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
 
-	return handle != NULL ? dlsym(handle, symbol) : NULL;
+	return handle ? dlsym(handle, symbol) : NULL;
 }
 
 bool peers_open(const char *llvm_module)
 {
-	if ((nongnu_backtrace = (int (*)(void **, int))find("libunwind.so.8", "unw_backtrace")) != NULL)
+	if ((nongnu_backtrace = (int (*)(void **, int))find("libunwind.so.8", "unw_backtrace")))
 		peers[PEER_NONGNU].walk = walk_nongnu;
 	/* C++: GetStackTraceWithContext(void **, int, int, const void *) */
 	if ((gperftools_trace = (int (*)(void **, int, int, const void *))find(
-		     "libprofiler.so.0", "_Z24GetStackTraceWithContextPPviiPKv")) != NULL)
+		     "libprofiler.so.0", "_Z24GetStackTraceWithContextPPviiPKv")))
 		peers[PEER_GPERFTOOLS].walk = walk_gperftools;
-	if ((llvm_walk = (int (*)(const void *, uint64_t *, int))find(llvm_module, "peer_llvm_walk")) != NULL)
+	if ((llvm_walk = (int (*)(const void *, uint64_t *, int))find(llvm_module, "peer_llvm_walk")))
 		peers[PEER_LLVM].walk = walk_llvm;
 	return (peer_memo = calloc(1, unwind_memo_bytes)) != NULL;
 }

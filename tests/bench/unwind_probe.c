@@ -87,7 +87,7 @@ __attribute__((constructor)) static void start(void)
 			peer = &peers[i];
 	wanted = atoi(samples) < MAX_SAMPLES ? atoi(samples) : MAX_SAMPLES;
 	if (peer == NULL || peer->walk == NULL) {
-		fprintf(stderr, "probe %-22s not installed\n", peer != NULL ? peer->name : key);
+		fprintf(stderr, "probe %-22s not installed\n", peer ? peer->name : key);
 		_exit(0);
 	}
 	peer_stack = thread_stack();

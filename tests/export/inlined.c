@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	};
 	const struct export_format *format;
 
-	for (size_t i = 0; argc == 2 && (format = export_format_at(i)) != NULL; i++) {
+	for (size_t i = 0; argc == 2 && (format = export_format_at(i)); i++) {
 		if (strcmp(format->name, argv[1]) != 0)
 			continue;
 		other.number = 1;

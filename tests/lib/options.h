@@ -27,9 +27,9 @@ __attribute__((noreturn)) static inline void refuse_option(const char *program, 
 	for (size_t i = 0; i < count; i++) {
 		const char *value = options[i].value;
 
-		fprintf(stderr, "%s %s%s%s", i != 0 ? "," : "", options[i].name, value != NULL ? " " : "",
-		        value != NULL ? value : "");
-		if (options[i].number != NULL)
+		fprintf(stderr, "%s %s%s%s", i != 0 ? "," : "", options[i].name, value ? " " : "",
+		        value ? value : "");
+		if (options[i].number)
 			fprintf(stderr, " (%g or more)", options[i].least);
 	}
 	fprintf(stderr, "\n");
@@ -58,11 +58,11 @@ static inline void read_options(int argc, char **argv, const struct test_option 
 			option++;
 		if (option == options + count)
 			snprintf(problem, sizeof(problem), "%s is no option", argv[i]);
-		else if (option->flag != NULL)
+		else if (option->flag)
 			*option->flag = true;
 		else if (++i == argc)
 			snprintf(problem, sizeof(problem), "%s has no value", option->name);
-		else if (option->text != NULL)
+		else if (option->text)
 			*option->text = argv[i];
 		else if (!read_number(argv[i], option->least, option->number))
 			snprintf(problem, sizeof(problem), "%s is no value of %s", argv[i], option->name);

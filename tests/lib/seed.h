@@ -15,10 +15,9 @@ static inline uint64_t test_seed(uint64_t fixed)
 {
 	const char *text = getenv("QUERYPROF_TEST_SEED");
 	/* Never 0: a shift register would stay there. */
-	const uint64_t seed =
-		text != NULL ? strtoull(text, NULL, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1 : fixed;
+	const uint64_t seed = text ? strtoull(text, NULL, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1 : fixed;
 
-	printf("QUERYPROF_TEST_SEED=%s\n", text != NULL ? text : "(fixed)");
+	printf("QUERYPROF_TEST_SEED=%s\n", text ? text : "(fixed)");
 	return seed;
 }
 
@@ -27,7 +26,7 @@ static inline long test_rounds(long usual)
 {
 	const char *text = getenv("QUERYPROF_TEST_ROUNDS");
 
-	return text != NULL ? atol(text) : usual;
+	return text ? atol(text) : usual;
 }
 
 #endif

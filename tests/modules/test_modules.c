@@ -93,7 +93,7 @@ static void test_code_map(void **state)
 
 	(void)state;
 	assert_non_null(maps);
-	while (fgets(line, sizeof(line), maps) != NULL) {
+	while (fgets(line, sizeof(line), maps)) {
 		path[0] = 0;
 		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %4199s", &start, &end, rights, path) < 3 ||
 		    rights[2] != 'x' || (path[0] != '/' && strcmp(path, "[vdso]") != 0))
@@ -292,7 +292,7 @@ static void *load_for_ever(void *argument)
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		void *library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
 		modules_refresh(false);
-		if (library != NULL)
+		if (library)
 			dlclose(library);
 		modules_refresh(false);
 	}
@@ -327,7 +327,7 @@ static void test_newer_than_the_map(void **state)
 	assert_int_equal(answer(trace_here), 2);
 	assert_int_equal(answer(trace_here), 2);
 	assert_int_equal(traces, 2);
-	if (dlsym(RTLD_DEFAULT, "_dl_find_object") != NULL)
+	if (dlsym(RTLD_DEFAULT, "_dl_find_object"))
 		assert_int_equal(cut_traces, 0);
 	else
 		assert_int_equal(cut_traces, 2);
@@ -443,7 +443,7 @@ static void test_fork(void **state)
 	locks_after_fork_in_parent();
 	if (child == 0) {
 		modules_refresh(true);
-		_exit(modules_find((uintptr_t)&strlen, modules_generation()) != NULL ? 7 : 1);
+		_exit(modules_find((uintptr_t)&strlen, modules_generation()) ? 7 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);

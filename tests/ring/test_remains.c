@@ -67,7 +67,7 @@ static size_t consume_some(struct ring *ring)
 	size_t consumed = 0, wanted = next_random(4), size;
 	unsigned kind;
 
-	while (consumed < wanted && ring_peek(ring, &kind, &size) != NULL) {
+	while (consumed < wanted && ring_peek(ring, &kind, &size)) {
 		ring_consume(ring);
 		consumed++;
 	}
@@ -103,7 +103,7 @@ static void test_committed_only(void **state)
 			;
 		/* Its end may come while the reader holds some, or has half freed them. */
 		uint64_t passed = next_random(3);
-		for (uint64_t i = 0; i < passed && ring_peek(ring, &kind, &size) != NULL; i++)
+		for (uint64_t i = 0; i < passed && ring_peek(ring, &kind, &size); i++)
 			ring_pass(ring);
 
 		assert_ptr_equal(ring_remains_find(ring, ring_memory_bytes(RING_MIN_BYTES)), ring);
@@ -136,9 +136,9 @@ static void test_damage(void **state)
 					? next_random(4096) | next_random(2) << 63 | next_random(3) << 32
 					: seed;
 		struct ring *ring = ring_remains_find(words, ring_memory_bytes(RING_MIN_BYTES));
-		if (ring != NULL) {
+		if (ring) {
 			ring_remains_repair(ring);
-			while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+			while ((record = ring_peek(ring, &kind, &size))) {
 				assert_true(record >= words && size <= RING_MIN_BYTES);
 				assert_true((char *)record + size <=
 				            (char *)words + ring_memory_bytes(RING_MIN_BYTES));

@@ -218,7 +218,7 @@ static void run_producers(size_t ring_size, size_t largest)
 	while (settled < (uint64_t)PRODUCERS * ATTEMPTS || !is_empty(ring)) {
 		unsigned kind;
 		size_t size;
-		while (ring_peek(ring, &kind, &size) != NULL) {
+		while (ring_peek(ring, &kind, &size)) {
 			struct mark mark = take(ring, 5);
 			assert_true(mark.producer < PRODUCERS);
 			assert_int_equal(mark.number, next[mark.producer]);
@@ -295,7 +295,7 @@ static void test_self_interruption(void **state)
 #endif
 	for (long i = 0; i < 20000; i++) {
 		struct mark *mark = ring_reserve(ring, sizeof(*mark) + 16);
-		if (mark != NULL) {
+		if (mark) {
 			inside = 1;
 			mark->producer = 0;
 			/* At this point for sure; the timer's signals come anywhere. */
@@ -436,7 +436,7 @@ static long sleeps_of(pid_t thread)
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
 	FILE *status = fopen(path, "r");
 	assert_non_null(status);
-	while (fgets(line, sizeof(line), status) != NULL)
+	while (fgets(line, sizeof(line), status))
 		sscanf(line, "voluntary_ctxt_switches: %ld", &sleeps);
 	fclose(status);
 	return sleeps;

@@ -43,7 +43,7 @@ void drain(struct ring *ring, struct drained *to)
 	size_t size;
 	void *record;
 
-	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+	while ((record = ring_peek(ring, &kind, &size))) {
 		if (kind == RECORD_SAMPLE)
 			drain_sample(record, size, to);
 		else if (kind == RECORD_QUERY)
@@ -96,7 +96,7 @@ int kernel_timers(void)
 
 	if (list == NULL)
 		return -1;
-	while (fgets(line, sizeof(line), list) != NULL)
+	while (fgets(line, sizeof(line), list))
 		count += strncmp(line, "ID:", 3) == 0;
 	fclose(list);
 	return count;

@@ -22,7 +22,7 @@ struct unwind_result unwind_addresses(const void *ucontext, const struct unwind_
 	(void)memo;
 
 	errno = EDOM; /* so that who forgets to keep it is found out */
-	if (fake_unwind_hook != NULL)
+	if (fake_unwind_hook)
 		fake_unwind_hook();
 	for (int i = 0; i < depth; i++)
 		trace[i] = (uint64_t)i + 1;

@@ -314,7 +314,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_seldom_queries), cmocka_unit_test(test_short_threads),
 	};
 
-	if (getenv("QUERYPROF_TEST_FACTOR") != NULL)
+	if (getenv("QUERYPROF_TEST_FACTOR"))
 		factor = atof(getenv("QUERYPROF_TEST_FACTOR"));
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

@@ -42,7 +42,7 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 	CHECK(sampler_counter(SAMPLER_THREADS) == 1);
 	CHECK(sampler_counter(SAMPLER_TIMERS) == 2 && kernel_timers() <= 2);
 	/* The query goes on, and so do its samples, at once. */
-	CHECK(nesting_top(thread) != NULL && nesting_top(thread)->key.lo == parent_key.lo);
+	CHECK(nesting_top(thread) && nesting_top(thread)->key.lo == parent_key.lo);
 	while (seen.samples[SAMPLE_CPU] == 0 || seen.samples[SAMPLE_REAL] == 0) {
 		burn(1000000);
 		drain(ring, &seen);

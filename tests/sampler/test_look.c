@@ -182,7 +182,7 @@ static void test_while_they_run(void **state)
 		assert_int_equal(pthread_create(&threads[i], NULL, run_many, &runs[i]), 0);
 	while (seen < LOOKS) {
 		struct query_view view;
-		for (struct query_run *run = NULL; (run = query_next_shown(run, &view)) != NULL;) {
+		for (struct query_run *run = NULL; (run = query_next_shown(run, &view));) {
 			char rows[32];
 			snprintf(rows, sizeof(rows), "%llu", (unsigned long long)view.rows);
 			assert_non_null(view.text);
@@ -231,7 +231,7 @@ static void test_filtered(void **state)
 			_exit(77);
 		munmap(text, 4096);
 		_exit(query_next_shown(NULL, &view) != &run ? 2
-		      : view.text != NULL                   ? 3
+		      : view.text                           ? 3
 		      : view.database == NULL || strcmp(view.database, text + 4096) != 0
 		              ? 4
 		              : strcmp(view.query_id, "mine") != 0);

@@ -327,7 +327,7 @@ static struct query_record *newest_query(void)
 	size_t size;
 	void *record;
 
-	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+	while ((record = ring_peek(ring, &kind, &size))) {
 		if (kind == RECORD_QUERY) {
 			free(copy);
 			copy = malloc(size);
@@ -354,7 +354,7 @@ static void queries(void)
 	query_key_text((struct query_key){ 0x0123456789ab7def, 0x8123456789abcdef }, text);
 	CHECK(strcmp(text, "01234567-89ab-7def-8123-456789abcdef") == 0);
 	query_key_text(run.key, text);
-	CHECK(text[14] == '7' && strchr("89ab", text[19]) != NULL);
+	CHECK(text[14] == '7' && strchr("89ab", text[19]));
 	uint64_t ms = clock_ns(CLOCK_REALTIME) / 1000000;
 	CHECK(run.key.hi >> 16 < ms + 1000 && run.key.hi >> 16 > ms - 10000);
 

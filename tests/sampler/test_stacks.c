@@ -92,7 +92,7 @@ static void *work(void *context)
 		sigfillset(&blocked);
 	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
 	thread = sampler_thread();
-	if (worker->run != NULL) {
+	if (worker->run) {
 		struct query_tag tag = tag_of(worker->run, 0, 0);
 		query_start(worker->run, thread);
 		tag.key = worker->run->key;
@@ -104,7 +104,7 @@ static void *work(void *context)
 		pause_for(100000);
 	if (errno != ENOTTY) /* pause_for() leaves it alone */
 		abort();
-	if (worker->run != NULL)
+	if (worker->run)
 		sampler_pop(thread);
 	return NULL;
 }

@@ -75,7 +75,7 @@ static void drain_all(struct seen *seen)
 	unsigned kind;
 	size_t size;
 
-	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+	while ((record = ring_peek(ring, &kind, &size))) {
 		const struct sample_record *sample = record;
 		if (kind == RECORD_SAMPLE && sample->type == TYPE) {
 			check_taken(sample, size, seen);

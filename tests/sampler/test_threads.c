@@ -202,7 +202,7 @@ static uint64_t drain_names(void)
 	void *record;
 	uint64_t names = 0;
 
-	while ((record = ring_peek(ring, &kind, &size)) != NULL) {
+	while ((record = ring_peek(ring, &kind, &size))) {
 		if (kind == RECORD_THREAD) {
 			const struct thread_record *thread = record;
 			if (thread->thread_id == sys_gettid()) {

@@ -159,7 +159,7 @@ int main(int count, char **arguments)
 
 	const char *wanted = count > 1 ? arguments[1] : getenv("STORE_TEST_MOMENTS");
 
-	if (wanted != NULL)
+	if (wanted)
 		wanted_moments = strtoul(wanted, NULL, 10);
 	seed = test_seed(1);
 	disk_install();

@@ -192,7 +192,7 @@ static void exit_without_memory(void)
 	int taken = 0;
 
 	setrlimit(RLIMIT_AS, &limit);
-	for (void *block; (block = ours_malloc(1000)) != NULL; taken++) {
+	for (void *block; (block = ours_malloc(1000)); taken++) {
 		*(void **)block = last;
 		last = block;
 	}

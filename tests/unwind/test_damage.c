@@ -296,7 +296,7 @@ int main(void)
 	pthread_t thread;
 
 	void *const runtime = dlopen("libgcc_s.so.1", RTLD_NOW);
-	lander = runtime != NULL ? (uintptr_t)dlsym(runtime, "_Unwind_Resume") : 0;
+	lander = runtime ? (uintptr_t)dlsym(runtime, "_Unwind_Resume") : 0;
 	if (modules_init() != 0)
 		return 1;
 	sigaction(SIGTRAP, &action, NULL);

@@ -219,7 +219,7 @@ __attribute__((noinline)) static int recurse(int n, void (*callee)(void))
 
 static int compare_in_sort(const void *a, const void *b)
 {
-	if (attack != NULL)
+	if (attack)
 		recurse(6, stop_here);
 	attack = NULL;
 	return *(const int *)a - *(const int *)b;

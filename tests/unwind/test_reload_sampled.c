@@ -59,7 +59,7 @@ static void *run(void *argument)
 static bool load(int which)
 {
 	library = dlopen(paths[which], RTLD_NOW | RTLD_LOCAL);
-	dive = library != NULL ? (dive_function *)dlsym(library, "variant_dive") : NULL;
+	dive = library ? (dive_function *)dlsym(library, "variant_dive") : NULL;
 	return dive != NULL;
 }
 

@@ -179,7 +179,7 @@ static void load_library(void *argument)
 	(void)argument;
 	void *library = dlopen("libm.so.6", RTLD_NOW);
 	double (*function)(double) = (double (*)(double))dlsym(library, "exp");
-	sink += function != NULL ? (int)function(1.5) : 0;
+	sink += function ? (int)function(1.5) : 0;
 	dlclose(library);
 }
 
@@ -201,7 +201,7 @@ static void hash_code(void *argument)
 
 	for (size_t i = 0; i < 3; i++) {
 		digest_function *digest = (digest_function *)dlsym(argument, digests[i]);
-		sink += digest != NULL && digest(data, sizeof(data), out) != NULL ? out[0] : 0;
+		sink += digest && digest(data, sizeof(data), out) ? out[0] : 0;
 	}
 }
 

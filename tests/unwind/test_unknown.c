@@ -87,7 +87,7 @@ static bool is_named(uint64_t address, const char *name)
 {
 	Dl_info info;
 
-	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname != NULL &&
+	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname &&
 	       strcmp(info.dli_sname, name) == 0;
 }
 

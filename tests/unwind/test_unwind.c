@@ -57,7 +57,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)info;
 	memset(trace, 0xee, sizeof(trace));
 	seen = unwind_addresses(context, &bounds, memo, trace, max_frames);
-	if (memo != NULL) {
+	if (memo) {
 		struct unwind_result plain =
 			unwind_addresses(context, &bounds, NULL, plain_trace, max_frames);
 		memo_differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
@@ -79,7 +79,7 @@ static bool is_named(uint64_t address, const char *name)
 {
 	Dl_info info;
 
-	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname != NULL &&
+	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname &&
 	       strcmp(info.dli_sname, name) == 0;
 }
 

@@ -357,7 +357,7 @@ static void print_formats(FILE *to)
 	const struct export_format *format;
 
 	fputs("formats, and the unit of their numbers:\n", to);
-	for (size_t i = 0; (format = find_format(i)) != NULL; i++)
+	for (size_t i = 0; (format = find_format(i)); i++)
 		if (format->missing)
 			fprintf(to, "  %-12s not in this build: %s\n", format->name, format->missing);
 		else

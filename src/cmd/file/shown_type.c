@@ -21,7 +21,7 @@ static const struct sample_type *find_known(const char *name)
 {
 	const struct sample_type *known;
 
-	for (size_t i = 0; (known = sample_type_at(i)) != NULL; i++)
+	for (size_t i = 0; (known = sample_type_at(i)); i++)
 		if (strcasecmp(name, known->name) == 0)
 			return known;
 	return NULL;

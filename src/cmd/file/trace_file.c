@@ -229,7 +229,7 @@ static bool find_near(const char *path, char *near, size_t size)
 	char *name = text_format("%.*s", folder, path);
 	DIR *found = name ? opendir(folder ? name : ".") : NULL;
 
-	for (const struct dirent *file; found && (file = readdir(found)) != NULL;)
+	for (const struct dirent *file; found && (file = readdir(found));)
 		if (file->d_type == DT_REG)
 			nearest_try(&nearest, file->d_name);
 	if (found)

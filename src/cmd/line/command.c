@@ -18,7 +18,7 @@ const struct command *command_find(const char *name)
 {
 	const struct command *command;
 
-	for (size_t i = 0; (command = command_at(i)) != NULL; i++)
+	for (size_t i = 0; (command = command_at(i)); i++)
 		if (strcmp(command->name, name) == 0)
 			return command;
 	return NULL;

@@ -115,7 +115,7 @@ void help_print(FILE *to)
 
 	print_filled(to, description, 0, 0);
 	fputs("\nusage: queryprof COMMAND [ARGUMENT]...\n\n", to);
-	for (size_t i = 0; (command = command_at(i)) != NULL; i++)
+	for (size_t i = 0; (command = command_at(i)); i++)
 		fprintf(to, "  %-10s %s\n", command->name, command->summary);
 	fputc('\n', to);
 	print_option(to, &version_option);
@@ -255,7 +255,7 @@ void help_print_manual(FILE *to)
 	fprintf(to, ".TH QUERYPROF 1 %s \"queryprof %s\"\n", MAN_DATE, QUERYPROF_VERSION);
 	fprintf(to, ".SH NAME\nqueryprof \\- %s\n", summary);
 	fputs(".SH SYNOPSIS\n", to);
-	for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
+	for (size_t i = 0; (command = command_at(i)); i++) {
 		fprintf(to, "%s.B queryprof %s\n", i ? ".br\n" : "", command->name);
 		print_escaped(to, command->arguments, strlen(command->arguments), true);
 		fputc('\n', to);
@@ -263,7 +263,7 @@ void help_print_manual(FILE *to)
 	fputs(".SH DESCRIPTION\n", to);
 	print_paragraphs(to, description);
 	fputs(".SH COMMANDS\n", to);
-	for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
+	for (size_t i = 0; (command = command_at(i)); i++) {
 		print_manual_command(to, command);
 		if (command->shared)
 			shared = command->shared;

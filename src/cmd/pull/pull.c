@@ -93,7 +93,7 @@ static char *replace(const char *text, const char *what, const char *with)
 	FILE *to = open_memstream(&made, &size);
 	const char *at;
 
-	for (; to && (at = strstr(text, what)) != NULL; text = at + strlen(what))
+	for (; to && (at = strstr(text, what)); text = at + strlen(what))
 		fprintf(to, "%.*s%s", (int)(at - text), text, with);
 	if (to)
 		fputs(text, to);

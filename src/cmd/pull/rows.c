@@ -80,7 +80,7 @@ static bool parse_line(struct fetch *fetch, char *line)
 		return (fetch->names = strdup(line)) != NULL;
 	if (!fetch->insert)
 		return make_table(fetch, line) == SQLITE_OK;
-	for (int i = 1; (field = next_field(&line)) != NULL; i++)
+	for (int i = 1; (field = next_field(&line)); i++)
 		if (sqlite3_bind_text(fetch->insert, i, field, -1, SQLITE_STATIC) != SQLITE_OK)
 			return false;
 	bool fine = sqlite3_step(fetch->insert) == SQLITE_DONE;

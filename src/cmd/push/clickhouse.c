@@ -486,7 +486,7 @@ static bool make_request(struct table_rows *rows, int64_t count, const struct pu
 	            clickhouse_pack(&block, target.method, &request->body);
 
 	vector_free(&block.data);
-	return fine && (request->url = make_url(rows, since, until)) != NULL;
+	return fine && (request->url = make_url(rows, since, until));
 }
 
 static void bind(sqlite3_stmt *row, const char *name, int64_t number)

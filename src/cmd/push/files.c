@@ -187,7 +187,7 @@ static bool is_trace_file(const char *path)
 
 	if (fd >= 0)
 		close(fd);
-	if (is_one && (uri = trace_file_uri(path)) != NULL)
+	if (is_one && (uri = trace_file_uri(path)))
 		is_one = sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "unix") ==
 		                 SQLITE_OK &&
 		         database_number(db, "PRAGMA application_id", 0) == STORE_APPLICATION_ID;

@@ -80,7 +80,7 @@ static void print_functions(FILE *to)
 	int at = fprintf(to, "Functions:");
 	const char *name;
 
-	for (size_t i = 0; (name = functions_name_at(i)) != NULL; i++) {
+	for (size_t i = 0; (name = functions_name_at(i)); i++) {
 		const bool fits = at + (int)strlen(name) < 70;
 
 		at = (fits ? at : 0) + fprintf(to, "%s%s%s", i ? "," : "", fits ? " " : "\n  ", name);

@@ -193,15 +193,15 @@ static void fit_columns(struct table *table)
 	table->beside = table->count;
 	while (room && total > room &&
 	       (column = table->folds_last ? last_text(table, TEXT_WIDTH_LONG)
-	                                   : widest_text(table, TEXT_WIDTH_LONG)) != NULL) {
+	                                   : widest_text(table, TEXT_WIDTH_LONG))) {
 		column->width--;
 		total--;
 	}
 	while (room && total > room && table->beside > 1 && table->count - table->beside < table->folds_last)
 		total -= GAP + table->columns[--table->beside].width;
 	while (room && total > room &&
-	       ((column = last_text(table, TEXT_WIDTH_LAST)) != NULL ||
-	        (column = widest_text(table, TEXT_WIDTH_MIN)) != NULL)) {
+	       ((column = last_text(table, TEXT_WIDTH_LAST)) ||
+	        (column = widest_text(table, TEXT_WIDTH_MIN)))) {
 		column->width--;
 		total--;
 	}

@@ -111,7 +111,7 @@ static void let_go_of_descriptors(void)
 		dup2(nowhere, STDIN_FILENO);
 		dup2(nowhere, STDOUT_FILENO);
 	}
-	while (fds && (entry = readdir(fds)) != NULL) {
+	while (fds && (entry = readdir(fds))) {
 		int fd = atoi(entry->d_name);
 
 		if (fd > STDERR_FILENO && is_inherited(fd))
@@ -132,7 +132,7 @@ static void close_descriptors(void)
 	DIR *fds = syscall(SYS_close_range, 0, ~0u, 0) ? opendir("/proc/self/fd") : NULL;
 	const struct dirent *entry;
 
-	while (fds && (entry = readdir(fds)) != NULL)
+	while (fds && (entry = readdir(fds)))
 		if (atoi(entry->d_name) != dirfd(fds))
 			close(atoi(entry->d_name));
 	if (fds)

@@ -19,7 +19,7 @@ static bool read_copy(void *context, uintptr_t address, void *to, unsigned size)
 enum rule_result full_step(struct full_frame *frame, const struct code_map *map,
                            const struct unwind_bounds *bounds)
 {
-	const struct cfi_stack stack = { bounds->low, bounds->high, bounds->copy != NULL ? read_copy : NULL,
+	const struct cfi_stack stack = { bounds->low, bounds->high, bounds->copy ? read_copy : NULL,
 		                         bounds->copy };
 	const uintptr_t sp = frame->registers[CFI_STACK_POINTER];
 	const bool is_exact = frame->pc == frame->registers[CFI_INSTRUCTION_POINTER];

@@ -18,13 +18,13 @@ static enum section_result find_in_loader(const struct code_range *range, uintpt
 {
 	struct dl_find_object found;
 
-	if (!_dl_find_object || (range != NULL && range->is_made))
-		return range != NULL ? SECTION_LASTING : SECTION_NO_CODE;
+	if (!_dl_find_object || (range && range->is_made))
+		return range ? SECTION_LASTING : SECTION_NO_CODE;
 	if (_dl_find_object((void *)address, &found) != 0)
 		return SECTION_NO_CODE;
 	const uintptr_t header = (uintptr_t)found.dlfo_eh_frame;
 	/* The loader names the segment if the object has gaps between its segments. */
-	if (range != NULL &&
+	if (range &&
 	    ((uintptr_t)found.dlfo_map_start == range->image_start ||
 	     (uintptr_t)found.dlfo_map_start == range->start) &&
 	    (header == range->eh_frame_hdr || range->eh_frame_hdr == 0))
@@ -74,8 +74,8 @@ __attribute__((noinline)) static bool is_distrusted(const struct code_map *map, 
 {
 	/* The map does not know newer objects; the loader then gave the bounds. */
 	const struct code_range *range = lasting ? code_map_find(map, address) : NULL;
-	const uintptr_t start = range != NULL ? range->start : section->start;
-	const uintptr_t end = range != NULL ? range->end : section->end;
+	const uintptr_t start = range ? range->start : section->start;
+	const uintptr_t end = range ? range->end : section->end;
 
 	return row->function_start < start || row->function_end > end || distrust_row(section, row, address);
 }
@@ -118,7 +118,7 @@ __attribute__((noinline)) struct found_rule rules_find_uncached(const struct cod
 	case SECTION_LASTING: break;
 	}
 	found.rule = section.header != 0 ? parse_rule(map, found.lasting, &section, address) : RULE_TABLELESS;
-	if (found.lasting && map->rules != NULL && address >> CACHE_ADDRESS_BITS == 0)
+	if (found.lasting && map->rules && address >> CACHE_ADDRESS_BITS == 0)
 		keep_rule(map->rules, address, found.rule);
 	return found;
 }

@@ -255,7 +255,7 @@ static inline uint32_t memo_repeat(struct unwind_memo *memo, const struct code_m
 __attribute__((always_inline)) static inline void fetch_ahead(const struct code_map *map, uintptr_t sp)
 {
 	/* The first way only: few rules are in the second. */
-	for (unsigned set = 0; map->rules != NULL && set < CACHE_SETS; set += SETS_OF_PAGE)
+	for (unsigned set = 0; map->rules && set < CACHE_SETS; set += SETS_OF_PAGE)
 		__builtin_prefetch(&map->rules[set]);
 	for (uintptr_t ahead = 0; ahead < BYTES_AHEAD; ahead += LINE_BYTES)
 		__builtin_prefetch((const void *)(sp + ahead));
@@ -267,8 +267,8 @@ walk_anew(const void *ucontext, const struct unwind_stack *stack, const struct c
           struct unwind_memo *memo, uint64_t *addresses, int max)
 {
 	const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
-	const bool is_usable = memo != NULL && !memo->busy;
-	uint32_t generation = map != NULL ? map->generation : 0;
+	const bool is_usable = memo && !memo->busy;
+	uint32_t generation = map ? map->generation : 0;
 	struct unwind_result result;
 
 	if (max <= 0)
@@ -315,7 +315,7 @@ struct unwind_result unwind_addresses(const void *ucontext, const struct unwind_
 {
 	const struct code_map *map = code_map_current();
 
-	if (memo != NULL && map != NULL && !code_map_moved(map)) {
+	if (memo && map && !code_map_moved(map)) {
 		const struct unwind_frame leaf = arch_interrupted_frame(ucontext);
 		const uint32_t depth = memo_repeat(memo, map, stack, &leaf, addresses, max);
 		if (depth != 0)

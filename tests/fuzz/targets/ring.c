@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		unsigned kind, sum = 0;
 		const unsigned char *payload;
 
-		while ((payload = ring_peek(ring, &kind, &size)) != NULL) {
+		while ((payload = ring_peek(ring, &kind, &size))) {
 			for (size_t i = 0; i < size; i++)
 				sum += payload[i];
 			ring_pass(ring);

@@ -258,7 +258,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	memory_limit_set();
 	nowhere = fopen("/dev/null", "we");
 	must(nowhere != NULL, "/dev/null");
-	for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
+	for (size_t i = 0; (command = command_at(i)); i++) {
 		keep_options(command->options);
 		keep_options(command->shared);
 	}

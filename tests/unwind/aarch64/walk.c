@@ -52,7 +52,7 @@ static bool is_named(uint64_t address, const char *name)
 {
 	Dl_info info;
 
-	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname != NULL &&
+	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname &&
 	       strcmp(info.dli_sname, name) == 0;
 }
 
@@ -60,8 +60,7 @@ static const char *name_of(uint64_t address)
 {
 	Dl_info info;
 
-	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname != NULL ? info.dli_sname
-	                                                                                : "?";
+	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname ? info.dli_sname : "?";
 }
 
 /* Everything that a trace was made from, as C. */
@@ -110,7 +109,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		unwind_addresses(context, &stack, NULL, plain_trace, STACK_FRAMES_MAX);
 	differs += plain.depth != seen.depth || plain.truncated != seen.truncated ||
 	           memcmp(trace, plain_trace, (size_t)seen.depth * sizeof(trace[0])) != 0;
-	if (record_as != NULL)
+	if (record_as)
 		record(context);
 	((ucontext_t *)context)->uc_mcontext.pc += 4; /* past brk */
 }
@@ -198,7 +197,7 @@ static void *in_thread(void *argument)
 	stack = thread_stack();
 	dive(3);
 	check(!seen.truncated && count("dive") == 4, "thread");
-	if (argument != NULL) {
+	if (argument) {
 		record_as = "recursion";
 		dive(3);
 		record_as = "frames by x29";
