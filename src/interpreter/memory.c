@@ -6,6 +6,7 @@
 #include "handler/unwind/stack_copy.h"
 
 #define PAGES 16
+#define NO_PAGE 1 /* no page has this address */
 
 struct memory {
 	int used, next; /* pages that hold something; the one to replace */
@@ -37,8 +38,13 @@ static struct stack_copy *find_copy(struct memory *memory, uintptr_t page)
 			return &memory->copies[i];
 	copy = &memory->copies[memory->next];
 	if (memory->used == memory->next) {
-		*copy = (struct stack_copy){ .page = memory->pages[memory->used++] };
-		stack_copy_begin(copy, page); /* what cannot be read then, cannot be read later */
+		*copy = (struct stack_copy){ .page = memory->pages[memory->used],
+			                     .held = NO_PAGE,
+			                     .probes = memory->used && memory->copies[0].probes };
+		/* The first one finds the method, with a call of the kernel. What cannot be read then, cannot
+		 * be read later. */
+		if (!memory->used++)
+			stack_copy_begin(copy, page);
 	}
 	memory->next = (memory->next + 1) % PAGES;
 	return copy;
