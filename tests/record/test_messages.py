@@ -442,4 +442,29 @@ class Settings(Recording):
         self.assertEqual(os.stat(self.trace).st_mode & 0o777, 0o600)
 
 
+class WithoutLibdw(Recording):
+    """On a system without elfutils' library, which a mount hides here."""
+    names = ()
+
+    def test_says_so(self):
+        found = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+        libdw = os.path.realpath(re.search(r"libdw\.so\.1 .*x86-64.* => (.*)", found).group(1))
+        hide = ["env", "XDG_CACHE_HOME=" + self.folder, "unshare", *(() if os.getuid() == 0 else ("-r",)), "-m", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"', libdw]
+        if subprocess.run([*hide, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no namespaces here")
+        sentence = (self.trace + ": names of functions cannot be looked up: elfutils' libdw.so.1 is not installed or cannot be loaded"
+                    " (Debian: apt-get install libdw1); queryprof embed adds them later\n")
+        script = "import sqlite3; print(sqlite3.connect(':memory:').execute(%r).fetchone()[0])" % SLOW
+        done = subprocess.run([*hide, *self.arguments(PYTHON, "-c", script)], capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ANSWER + "\n"), done.stderr)
+        self.assertIn(sentence, done.stderr)
+        self.assertEqual(self.rows("SELECT 1 FROM top_functions WHERE function = 'sqlite3_step'"), [])
+        done = subprocess.run([*hide, QUERYPROF, "embed", self.trace], capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "queryprof: " + sentence))
+        # With the library, nothing is said.
+        done = subprocess.run([QUERYPROF, "embed", self.trace], capture_output=True, text=True, timeout=300, check=True)
+        self.assertEqual(done.stderr, "")
+        self.assertTrue(self.rows("SELECT 1 FROM top_functions WHERE function = 'sqlite3_step'"))
+
+
 unittest.main()

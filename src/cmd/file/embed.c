@@ -19,6 +19,7 @@
 #include "sql_embed_missing.h"
 #include "store/file/database.h"
 #include "frames/embed.h"
+#include "symbol/libdw.h"
 
 #define TURN_NS 200000000
 #define PATIENCE 10
@@ -88,6 +89,14 @@ int embed_file(const char *path, int patience)
 
 	if (!is_there(path))
 		return COMMAND_FAILED;
+	/* An address that was looked up in vain is not looked up again. */
+	if (!libdw_load()) {
+		complain("%s: names of functions cannot be looked up: elfutils' libdw.so.1 is not installed "
+		         "or "
+		         "cannot be loaded (Debian: apt-get install libdw1); queryprof embed adds them later",
+		         path);
+		return COMMAND_FAILED;
+	}
 	if (database_open(&database, path, &limits, &error)) {
 		complain("%s", error ? error : "out of memory");
 		free(error);
