@@ -145,6 +145,10 @@ class Alone(Recording):
 
     def test_stopped_command(self):
         """The program waits for nothing. What its ring had room for is stored later."""
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+        except OSError:
+            self.skipTest("before Linux 5.3 a process asks the command for its memory")
         process = subprocess.Popen(self.arguments(PYTHON, "-c", "import os; os.kill(os.getppid(), 19)\n" + MANY, "500",
                                                   options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(process.stdout.readline(), "ended\n")
