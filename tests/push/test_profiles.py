@@ -465,6 +465,24 @@ class Pyroscope(Case):
         self.assertEqual([labels for _, labels, _ in self.profiles(server)],
                          [{"__name__": "process_cpu", "service_name": "x", "a_b": "1", "host_name": "y"}])
 
+    def test_waits_are_frames(self):
+        """The newest frame of a wait's stack, as in the profile that export writes."""
+        server, file = self.server(), self.maker()
+        file.db.execute("UPDATE series SET trace_type = 'OffCPU'")
+        file.add(30)
+        file.db.execute("UPDATE samples SET wait = 1 + rowid % 5, wait_ns = 1000000")
+        self.assertEqual(self.push(server.url).returncode, 0)
+        path = os.path.join(self.folder, "waits.pb.gz")
+        done = subprocess.run([COMMAND, "export", self.path, "--format", "pprof", "--type", "OffCPU", "-o", path],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        with open(path, "rb") as exported:
+            expected = Counter(stack[0] for stack, _, _ in pprof_profile.Profile(exported.read()).samples)
+        self.assertEqual(len(expected), 5)
+        self.assertTrue(all("wait" in frame for frame in map(str, expected)), expected)
+        found = Counter(stack[0] for _, _, profile in self.profiles(server) for stack, _, _ in profile.samples)
+        self.assertEqual(set(map(str, found)), set(map(str, expected)))
+
     def test_long_types(self):
         server, file = self.server(), self.maker()
         file.db.execute("UPDATE series SET trace_type = ?, unit = ?", ("x" * 70, "u" * 40))
