@@ -111,6 +111,7 @@ const struct command command_plan = {
 	.details = "The nodes are those of EXPLAIN QUERY PLAN. A nested loop appears below its enclosing "
 		   "loop. Work that SQLite does not name there has nodes of its own: modified tables and "
 		   "indexes, and triggers with their own nodes below.\n\n"
+		   "`each` in a heading is the mean time of a run inside SQLite, with preparing. "
 		   "`self` is the share of the time in the node itself; `total` includes the nodes below it. "
 		   "The time is that of `total`, with one standard error. `(statement)` is work of no node, "
 		   "`(preparing)` the work before the first step, and `(closing)` resetting and finalizing. "
