@@ -256,7 +256,7 @@ static unsigned needed_columns(uint64_t used)
 
 /* Makes all groupings that were asked for and are not made, in one pass over the samples. An SQLite result.
  */
-static int make_all(sqlite3 *db, struct groupings *groupings)
+static int make_all(sqlite3 *db, struct groupings *groupings, char **error)
 {
 	struct block *block = malloc(sizeof(*block));
 	uint64_t used = 0;
@@ -274,6 +274,8 @@ static int make_all(sqlite3 *db, struct groupings *groupings)
 	                                      &block->count)) &&
 	       block->count)
 		code = add_to_all(groupings, block);
+	if (code == SQLITE_ERROR) /* the connection forgets it when statements are finalized */
+		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
 	if (groupings->samples)
 		selected_samples_end(groupings->samples);
 	free(block);
@@ -302,11 +304,9 @@ static int make_rows(sqlite3 *db, void *data, void *given, void *made, uint64_t 
 	(void)data;
 	ask(groupings, used);
 	struct grouping *grouping = find_grouping(groupings, used);
-	int code = !grouping ? SQLITE_NOMEM : grouping->is_made ? SQLITE_OK : make_all(db, groupings);
+	int code = !grouping ? SQLITE_NOMEM : grouping->is_made ? SQLITE_OK : make_all(db, groupings, error);
 	if (!code)
 		((struct rows *)made)->grouping = grouping;
-	else if (code == SQLITE_ERROR)
-		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
 	return code;
 }
 
