@@ -234,7 +234,10 @@ static void put_violation(const char *const *row, const char *format)
 	if (!strcmp(format, "github")) {
 		put_annotation(row);
 	} else {
-		printf(!strcmp(format, "tap") ? "# " : !strcmp(format, "text") ? "%s: " : "", row[CHECK]);
+		if (!strcmp(format, "tap"))
+			printf("# ");
+		else if (!strcmp(format, "text"))
+			printf("%s: ", row[CHECK]);
 		put_text(caller, strlen(caller), format, "");
 		if (*row[FUNCTION]) {
 			fputs(" (", stdout);
