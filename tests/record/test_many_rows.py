@@ -13,6 +13,7 @@ from recording import *
 MANY_ROWS = os.path.abspath(sys.argv.pop(1))
 ROWS = 60000
 SEEDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", 3))
+TRIES = 30  # until one is estimated
 FLAG = "QUERYPROF_RECORD_SWITCH_FLAG"
 
 
@@ -42,12 +43,18 @@ class ManyRows(Recording):
     @unittest.skipIf(IN_COVERAGE, "wrappers of a debug build take as long as a row")
     def test_clocks_agree(self):
         is_proven = self.record("sh", "-c", "echo $" + FLAG, options=()).stdout.strip() != "0"
-        for seed in range(1, SEEDS + 1):
+        is_estimated = False
+        for seed in range(1, SEEDS + TRIES):
             error, duration = self.run_many(seed)
-            # An error of 0: a kernel or a libc with which each row is measured.
-            self.assertEqual(error > 0, is_proven, self.seen)
+            # An error of 0: each row was measured, because of the kernel or libc, or because rows vary, as they do
+            # on a busy machine.
+            self.assertTrue(error == 0 or is_proven, self.seen)
+            is_estimated |= error > 0
             # Less than the sleep between two rows, which would not have been found.
             self.assertLess(error, 20000000 + 0.005 * duration, self.seen)
+            if seed >= SEEDS and is_estimated == is_proven:
+                break
+        self.assertEqual(is_estimated, is_proven, self.seen)
 
     def test_rows_with_other_statements_between_are_exact(self):
         done = self.record("/usr/bin/python3", "-c", """
