@@ -181,22 +181,26 @@ static bool has_plan(const char *text)
 /* Only P2: roots of tables and indexes, and jump targets. P3 of the first is the schema's cookie. */
 #define LAYOUT_OPCODES 4096u
 
+static uint64_t layout_of(const struct opcode_library *library, const void *opcodes, uint32_t number)
+{
+	uint64_t layout = 0;
+
+	for (uint32_t i = 0; i < number && i < LAYOUT_OPCODES; i++)
+		layout = (layout ^ (uint32_t)opcode_at(library, opcodes, i)->p2) * 0x9E3779B97F4A7C15ull;
+	layout ^= layout >> 32;
+	return (layout ^ number) * 0x9E3779B97F4A7C15ull;
+}
+
 uint64_t bytecode_layout(const struct host_library *of, const void *stmt, const char *text)
 {
 	const struct opcode_library *library = opcode_library(of);
-	uint64_t layout = 0;
 	const void *opcodes;
 	uint32_t number;
 
 	if (!library || !text || !has_plan(text))
 		return 0;
 	opcodes = opcode_bytecode(library, stmt, &number);
-	if (!opcodes || number > OPCODES_MAX)
-		return 0;
-	for (uint32_t i = 0; i < number && i < LAYOUT_OPCODES; i++)
-		layout = (layout ^ (uint32_t)opcode_at(library, opcodes, i)->p2) * 0x9E3779B97F4A7C15ull;
-	layout ^= layout >> 32;
-	return (layout ^ number) * 0x9E3779B97F4A7C15ull;
+	return opcodes && number <= OPCODES_MAX ? layout_of(library, opcodes, number) : 0;
 }
 
 static void free_due(struct bytecode_due *due)
@@ -262,7 +266,7 @@ static struct bytecode_due *make_due(struct subject *of)
 		return NULL;
 	}
 	*due = (struct bytecode_due){ .bytecode = of->bytecode.first,
-		                      .layout = bytecode_layout(session->library, of->stmt, of->text),
+		                      .layout = layout_of(of->opcodes_of, of->opcodes, of->number),
 		                      .known = of->key,
 		                      .library = session->library,
 		                      .stmt = of->stmt,
@@ -476,17 +480,22 @@ static bool is_reported(const struct opcode_library *library, const void *opcode
 	return is;
 }
 
-/* Returns true if it was never met and may be read now; it is noted then. */
+/* Returns true if it was never met and may be read now; it is noted then. Its opcodes are looked at last:
+ * nearly all statements are known. */
 static bool is_early(const struct subject *of)
 {
-	uint64_t layout = bytecode_layout(of->session->library, of->stmt, of->text);
-	uint8_t *alike = &early_alike[(layout >> 32) % EARLY_SHAPES];
+	uint8_t *alike;
 	bool is_new;
 
 	lock_acquire(&lock);
-	is_new = !hash_table_find(&known, of->key) && early_count < EARLY_MAX && *alike < EARLY_MAX_ALIKE;
+	is_new = !hash_table_find(&known, of->key) && early_count < EARLY_MAX;
 	lock_release(&lock);
-	/* Its opcodes are looked at last: nearly all statements are known. */
+	if (!is_new)
+		return false;
+	alike = &early_alike[(layout_of(of->opcodes_of, of->opcodes, of->number) >> 32) % EARLY_SHAPES];
+	lock_acquire(&lock);
+	is_new = *alike < EARLY_MAX_ALIKE;
+	lock_release(&lock);
 	if (!is_new || is_reported(of->opcodes_of, of->opcodes, of->number, of->text) || !note(of->key))
 		return false;
 	lock_acquire(&lock);
