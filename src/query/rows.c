@@ -79,15 +79,17 @@ static void add_measured(struct row_times *rows, double program_ns, double insid
 	}
 }
 
-/* The largest N that keeps the error small, as a number of halves. The run is twice as long when it is chosen
- * again. So the error is at most half of the allowed one at that moment, and never exceeds it in between. */
-static uint8_t choose_halves(const struct row_times *rows, uint64_t count, double duration_ns)
+/* Which part is estimated, and the largest N that keeps the error small, as a number of halves. The run is
+ * twice as long when it is chosen again. So the error is at most half of the allowed one at that moment, and
+ * never exceeds it in between. */
+static uint8_t choose_halves(struct row_times *rows, uint64_t count, double duration_ns)
 {
 	double program = variance(rows, ROWS_PROGRAM), inside = variance(rows, ROWS_INSIDE);
 	double room = ERROR_MOST * duration_ns,
 	       of_all = (double)count * (program < inside ? program : inside);
 	uint8_t halves = 0;
 
+	rows->has_program = program < inside;
 	room = room * room - rows->square;
 	while (2u << halves <= ROWS_MOST && (double)((2u << halves) - 1) * of_all <= room)
 		halves++;
@@ -130,7 +132,6 @@ void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, 
 	rows->random = random | 1;
 	rows->tried_from = rows->planned_at;
 	rows->planned_at += ROWS_TRIED;
-	rows->has_program = variance(rows, ROWS_PROGRAM) < variance(rows, ROWS_INSIDE);
 	rows->disturbed = 0;
 	rows->exact_ns = execution_ns;
 	rows->exact_cpu_ns = cpu_ns;
@@ -207,7 +208,6 @@ void rows_plan(struct row_times *rows, uint64_t count, double duration_ns)
 	rows->disturbed = 0;
 	rows->tried_from = count;
 	rows->planned_at = 2 * count;
-	rows->has_program = variance(rows, ROWS_PROGRAM) < variance(rows, ROWS_INSIDE);
 	rows->halves = choose_halves(rows, count, duration_ns);
 	if (!rows->halves)
 		measure_all(rows, count);
