@@ -22,6 +22,13 @@ size_t text_fit(const char *text, size_t most);
 size_t text_character_within(const char *text, size_t left);
 size_t text_character_size(const char *text);
 
+/* Whether SQLite has the byte inside a name or number. */
+static inline bool text_is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+	       c == '$' || (unsigned char)c >= 0x80;
+}
+
 /* The beginning of a statement's words: after white space, comments and semicolons. */
 const char *text_skip_comments(const char *sql);
 

@@ -68,14 +68,13 @@ COLD_PATH void query_write_open_id(struct query_run *run)
 
 void query_mark(struct query_run *run)
 {
+	uint64_t first = run->text ? query_first_word(run->text) : 0;
+	/* The high bit of a zero byte; also of bytes after it, which do not count. */
+	uint64_t end = (first - 0x0101010101010101u) & ~first & 0x8080808080808080u;
+
 	describe(run);
-	memset(run->mark_of, 0, sizeof(run->mark_of));
-	for (size_t i = 0; i < sizeof(run->mark); i++) {
-		run->mark_of[i] = (char)0xff;
-		run->mark[i] = run->text ? run->text[i] : 0;
-		if (run->mark[i] == 0)
-			break;
-	}
+	run->mark_of = end ? end ^ (end - 1) : UINT64_MAX;
+	run->mark = first & run->mark_of;
 	if (!run->listed)
 		list(run);
 }
@@ -207,7 +206,7 @@ __attribute__((no_sanitize("thread"))) static bool inspect_run(const struct quer
 {
 	/* Acquire: with query_show(). */
 	uint64_t version = __atomic_load_n(&run->version, __ATOMIC_ACQUIRE);
-	char mark[sizeof(run->mark)];
+	uint64_t mark, mark_of;
 
 	if ((version & 1) == 0)
 		return false;
@@ -236,8 +235,8 @@ __attribute__((no_sanitize("thread"))) static bool inspect_run(const struct quer
 		.execution_ns = seen->execution_ns,
 		.is_always_inside = seen->counts.has_threads,
 	};
-	for (size_t i = 0; i < sizeof(mark); i++)
-		mark[i] = seen->mark[i];
+	mark = seen->mark;
+	mark_of = seen->mark_of;
 	view->bytecode = read_bytecode(&seen->counts);
 	view->text = copy_text(seen->text);
 	view->database = copy_text(seen->database);
@@ -249,7 +248,7 @@ __attribute__((no_sanitize("thread"))) static bool inspect_run(const struct quer
 		query_view_free(view);
 		return false;
 	}
-	if (view->text && strncmp(view->text, mark, sizeof(mark)) != 0) {
+	if (view->text && ((query_first_word(view->text) ^ mark) & mark_of)) {
 		free(view->text);
 		view->text = NULL;
 	}

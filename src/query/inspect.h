@@ -70,17 +70,22 @@ static inline void query_show_again(struct query_run *run)
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 
-/* Reads whole words, which may be more than the text but are in its page. */
-__attribute__((no_sanitize("address"))) static inline bool query_is_marked(const struct query_run *run)
+/* The first bytes of a text, and after its end any. Reads a whole word, which may be more than the text but is in
+ * its page. */
+__attribute__((no_sanitize("address"))) static inline uint64_t query_first_word(const char *text)
 {
 	typedef uint64_t __attribute__((may_alias)) word;
-	uint64_t mark, of;
+	uint64_t first = 0;
 
-	if (__builtin_expect((uintptr_t)run->text % sizeof(word), 0))
-		return !strncmp(run->mark, run->text, sizeof(run->mark));
-	memcpy(&mark, run->mark, sizeof(mark));
-	memcpy(&of, run->mark_of, sizeof(of));
-	return !((*(const word *)run->text ^ mark) & of);
+	if (__builtin_expect(!((uintptr_t)text % sizeof(word)), 1))
+		return *(const word *)text;
+	memcpy(&first, text, strnlen(text, sizeof(first)));
+	return first;
+}
+
+static inline bool query_is_marked(const struct query_run *run)
+{
+	return !((query_first_word(run->text) ^ run->mark) & run->mark_of);
 }
 
 /* Its statement's bytecode differs from the published one. */

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define FNV_OFFSET 0xcbf29ce484222325ull
 #define FNV_PRIME 0x100000001b3ull
 
@@ -34,12 +36,6 @@ static bool is_space(char c)
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
-}
-
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$' ||
-	       (unsigned char)c >= 0x80;
 }
 
 static void add_byte(struct shape *shape, unsigned char byte)
@@ -125,7 +121,7 @@ static size_t skip_comment(const char *sql, size_t size, size_t at)
 static size_t skip_number(const char *sql, size_t size, size_t at)
 {
 	while (at < size &&
-	       (is_word(sql[at]) || sql[at] == '.' ||
+	       (text_is_word(sql[at]) || sql[at] == '.' ||
 	        ((sql[at] == '+' || sql[at] == '-') && (sql[at - 1] | 0x20) == 'e' &&
 	         (is_digit(sql[at - 2]) || sql[at - 2] == '.') && at + 1 < size && is_digit(sql[at + 1]))))
 		at++;
@@ -134,7 +130,7 @@ static size_t skip_number(const char *sql, size_t size, size_t at)
 
 static size_t skip_word(const char *sql, size_t size, size_t at)
 {
-	while (at < size && is_word(sql[at]))
+	while (at < size && text_is_word(sql[at]))
 		at++;
 	return at;
 }
@@ -170,10 +166,10 @@ uint64_t normalize_hash(const char *sql, size_t size)
 		} else if (is_digit(c) || (c == '.' && is_digit(next))) {
 			token = TOKEN_VALUE;
 			end = skip_number(sql, size, at + 1);
-		} else if (c == '?' || ((c == ':' || c == '@' || c == '$' || c == '#') && is_word(next))) {
+		} else if (c == '?' || ((c == ':' || c == '@' || c == '$' || c == '#') && text_is_word(next))) {
 			token = TOKEN_VALUE;
 			end = skip_word(sql, size, at + 1);
-		} else if (is_word(c)) {
+		} else if (text_is_word(c)) {
 			token = TOKEN_WORD;
 			end = skip_word(sql, size, at);
 		} else {

@@ -48,8 +48,8 @@ struct query_run {
 		row_times; /* with it on, entered_ns is the newest reading, of a beginning or an end */
 
 	/* inspect.c only. From `version` on they belong to this place in memory, whatever run is in it. */
-	char mark[8];     /* how `text` began, */
-	char mark_of[8];  /* 0xff in its bytes up to the end */
+	uint64_t mark;    /* how `text` began, */
+	uint64_t mark_of; /* 0xff in its bytes up to the end */
 	uint64_t version; /* odd: shown */
 	struct query_run *next;
 	bool listed;

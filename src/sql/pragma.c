@@ -22,6 +22,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "settings/settings.h"
 
 /* The rest of the text. `end` NULL: up to a zero, which is not looked for: a
@@ -40,12 +41,6 @@ static char peek(const struct rest *text, size_t i)
 static bool is_space(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v'); /* as SQLite has it */
-}
-
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-	       c == '$' || (c & 0x80);
 }
 
 /* White space and comments; a comment may lack its end at the end of the text. */
@@ -110,9 +105,9 @@ static bool parse_name(struct rest *text, char *name, size_t room)
 	size_t size = 0;
 
 	skip_blank(text);
-	if (!is_word(peek(text, 0)))
+	if (!text_is_word(peek(text, 0)))
 		return parse_quoted(text, name, room);
-	for (; is_word(peek(text, 0)); text->start++) {
+	for (; text_is_word(peek(text, 0)); text->start++) {
 		if (size == room - 1)
 			return false;
 		name[size++] = peek(text, 0);
@@ -134,17 +129,17 @@ static bool parse_value(struct rest *text, char *value, size_t room)
 		value[size++] = c;
 		text->start++;
 		skip_blank(text);
-	} else if (!is_word(c) && c != '.') {
+	} else if (!text_is_word(c) && c != '.') {
 		return parse_quoted(text, value, room);
 	}
 	for (char before = 0; size < room - 1; text->start++) {
 		c = peek(text, 0);
-		if (!is_word(c) && c != '.' && !((c == '+' || c == '-') && (before | 0x20) == 'e'))
+		if (!text_is_word(c) && c != '.' && !((c == '+' || c == '-') && (before | 0x20) == 'e'))
 			break;
 		value[size++] = before = c;
 	}
 	value[size] = 0;
-	return size && is_word(value[size - 1]);
+	return size && text_is_word(value[size - 1]);
 }
 
 static char *make_select(const char *name, const char *value)
@@ -170,7 +165,7 @@ static bool parse(struct rest text, struct pragma *pragma)
 	char *name = pragma->name;
 	bool closing;
 
-	if (is_word(peek(&text, 0)) || !parse_name(&text, name, sizeof(pragma->name)))
+	if (text_is_word(peek(&text, 0)) || !parse_name(&text, name, sizeof(pragma->name)))
 		return false;
 	if (skip_char(&text, '.') &&
 	    (strcasecmp(name, "system") || !parse_name(&text, name, sizeof(pragma->name))))

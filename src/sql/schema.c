@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "system_image.h" /* made by the build */
+#include "base/text.h"
 #include "sqlite/library/calling.h"
 #include "sqlite/runs/own_statements.h"
 #include "sql/pragma.h"
@@ -327,16 +328,30 @@ static int attach_unseen(struct session *session)
 	return rc;
 }
 
-/* A name with an underscore is hardly a word of the host's; `settings` may be. */
+static bool is_table_of_ours(const char *word, size_t size)
+{
+	for (int i = 0; i < tables_count(); i++)
+		if (strlen(tables_name(i)) == size && !sqlite3_strnicmp(word, tables_name(i), (int)size))
+			return true;
+	return false;
+}
+
+/* A name with an underscore is hardly a word of the host's; `settings` may be. Most texts have few of the two
+ * characters, and each preparation passes here. */
 static bool may_name_ours(const char *sql)
 {
-	if (strcasestr(sql, NAME "."))
-		return true;
-	if (!strchr(sql, '_'))
-		return false;
-	for (int i = 0; i < tables_count(); i++)
-		if (strchr(tables_name(i), '_') && strcasestr(sql, tables_name(i)))
+	const char *start, *end = sql;
+
+	for (const char *at = sql; (at = strpbrk(at, "_.")); at = end) {
+		for (start = at; start > sql && text_is_word(start[-1]);)
+			start--;
+		for (end = at; text_is_word(*end);)
+			end++;
+		if (*at == '.' ? at - start == sizeof(NAME) - 1 && !sqlite3_strnicmp(start, NAME, sizeof(NAME) - 1)
+		               : is_table_of_ours(start, (size_t)(end - start)))
 			return true;
+		end += *at == '.';
+	}
 	return false;
 }
 

@@ -171,6 +171,22 @@ assert value(db, "SELECT count(*) >= 0 FROM trace_log") == 1
 db.execute("UPDATE system.settings SET value = 0 WHERE name = 'log_queries'")
 """, path)
 
+    def test_words_of_the_host(self):
+        """The schema comes before a text is prepared that has a word of it, not a longer word with it inside."""
+        in_new_process("""
+def is_there(text):
+    db = load(sqlite3.connect(":memory:", isolation_level=None))
+    assert [row[1] for row in rows(db, "PRAGMA database_list")] == ["main"]
+    value(db, text)
+    return [row[1] for row in rows(db, "PRAGMA database_list")] == ["main", "system"]
+for text in ["SELECT 1 AS my_trace_log", "SELECT 1 AS trace_log2", "SELECT 1 AS é_query_log", "SELECT 1 AS trace_",
+             "SELECT 'mysystem.x', '.system', 1.5, '_'", "SELECT 1 AS a_b_c_d_e -- ecosystem.", "SELECT '_' || '.'"]:
+    assert not is_there(text), text
+for text in ["SELECT count(*) FROM Trace_Log", "SELECT 1 AS a_b, 1.5 AS \\"c.d\\", count(*) FROM query_log",
+             "SELECT count(*) FROM[query_log]", "SELECT count(*)>-1 FROM SYSTEM.settings"]:
+    assert is_there(text), text
+""")
+
     def test_in_a_transaction(self):
         path = make(self.path("a.db"))
         in_new_process("""
