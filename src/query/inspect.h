@@ -70,8 +70,8 @@ static inline void query_show_again(struct query_run *run)
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
 }
 
-/* The first bytes of a text, and after its end any. Reads a whole word, which may be more than the text but is in
- * its page. */
+/* The first bytes of a text, and after its end any. Reads a whole word, which may be more than the text but
+ * is in its page. */
 __attribute__((no_sanitize("address"))) static inline uint64_t query_first_word(const char *text)
 {
 	typedef uint64_t __attribute__((may_alias)) word;

@@ -166,7 +166,8 @@ uint64_t normalize_hash(const char *sql, size_t size)
 		} else if (is_digit(c) || (c == '.' && is_digit(next))) {
 			token = TOKEN_VALUE;
 			end = skip_number(sql, size, at + 1);
-		} else if (c == '?' || ((c == ':' || c == '@' || c == '$' || c == '#') && text_is_word(next))) {
+		} else if (c == '?' ||
+		           ((c == ':' || c == '@' || c == '$' || c == '#') && text_is_word(next))) {
 			token = TOKEN_VALUE;
 			end = skip_word(sql, size, at + 1);
 		} else if (text_is_word(c)) {

@@ -347,7 +347,8 @@ static bool may_name_ours(const char *sql)
 			start--;
 		for (end = at; text_is_word(*end);)
 			end++;
-		if (*at == '.' ? at - start == sizeof(NAME) - 1 && !sqlite3_strnicmp(start, NAME, sizeof(NAME) - 1)
+		if (*at == '.' ? at - start == sizeof(NAME) - 1 &&
+		                         !sqlite3_strnicmp(start, NAME, sizeof(NAME) - 1)
 		               : is_table_of_ours(start, (size_t)(end - start)))
 			return true;
 		end += *at == '.';
