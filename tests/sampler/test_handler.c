@@ -176,7 +176,7 @@ static void test_start(void **state)
 	for (int i = 0; i < 3; i++) {
 		query_hide(&run);
 		run.text = starts[i];
-		run.mark[0] = 0;
+		run.mark = 0;
 		run.version++;
 		run.counts.start.text = run.text;
 		run.counts.start.state = START_DUE;
