@@ -2,7 +2,7 @@
 -- Where the time of each line of temp.lines went (see read/statement_lines.sql and run_lines.sql), in words, in
 -- temp.line_causes. waits: the two largest causes of waits with at least 5 % of the line's time, with their shares of
 -- it; `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and
--- everything else with a share of at least 5 %; for locks, the statement that held them longest. prepare and
+-- everything else with a share of at least 5 %; for locks, the statement that held them longest, and its transaction. prepare and
 -- checkpoint are parts of the time, whatever the thread did meanwhile, a checkpoint of that without the run queue;
 -- triggers and foreign keys are parts of the CPU time. between rows is in addition to the time, and
 -- is a duration, because its share would be 100 % for a cursor left open. The last note is where the program called
@@ -47,6 +47,7 @@ waits AS MATERIALIZED (
 line_waits AS MATERIALIZED (
 	SELECT * FROM (
 		SELECT l.line AS line, w.id AS wait, w.wait_ns AS ns, coalesce(nullif(w.holder_query, ''), x.query, '') AS holder, w.holder_process_id AS process_id,
+		       w.process AS process, w.holder_transaction AS number, q.call_stack AS call_stack,
 		       row_number() OVER (PARTITION BY l.line ORDER BY w.wait_ns DESC, w.id) AS place
 		FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
 		JOIN waits_for_locks AS w ON w.query = r.id
@@ -55,16 +56,23 @@ line_waits AS MATERIALIZED (
 	WHERE place <= 100),
 -- As in lock_waits: for a holder in another process, the first statement of its transaction.
 foreign_holders AS MATERIALIZED (
-	SELECT f.wait AS wait, t.first_query AS query
-	FROM foreign_lock_holders AS f JOIN transactions AS t ON t.id = f.holder
+	SELECT f.wait AS wait, t.first_query AS query, t.duration_ns AS open, t.idle_ns AS outside, q.call_stack AS call_stack
+	FROM foreign_lock_holders AS f JOIN transactions AS t ON t.id = f.holder LEFT JOIN queries AS q ON q.id = t.first
 	WHERE EXISTS (SELECT 1 FROM line_waits WHERE holder = '')),
+held AS MATERIALIZED (
+	SELECT process, number, duration_ns AS open, idle_ns AS outside FROM transactions
+	WHERE number IN (SELECT number FROM line_waits WHERE number <> 0)),
+-- open, outside: of the holder's longest transaction.
 holders AS MATERIALIZED (
-	SELECT line, holder, row_number() OVER (PARTITION BY line ORDER BY ns DESC, holder) AS place
+	SELECT line, holder, open, outside, fileName(caller) AS caller, row_number() OVER (PARTITION BY line ORDER BY ns DESC, holder) AS place
 	FROM (SELECT line, trim(replace(replace(coalesce(nullif(w.holder, ''), f.query,
 			iif(process_id NOT IN (SELECT process_id FROM processes UNION SELECT 0), 'process ' || process_id || ' (not recorded)', '')),
-			char(10), ' '), char(13), ' ')) AS holder, sum(ns) AS ns
+			char(10), ' '), char(13), ' ')) AS holder, sum(ns) AS ns, max(coalesce(h.open, f.open, 0)) AS open,
+	             coalesce(h.outside, f.outside) AS outside, coalesce(w.call_stack, f.call_stack) AS call_stack
 	      FROM line_waits AS w LEFT JOIN foreign_holders AS f ON f.wait = w.wait
+	      LEFT JOIN held AS h ON h.process = w.process AND h.number = w.number
 	      GROUP BY 1, 2)
+	LEFT JOIN call_stacks AS b ON b.id = call_stack
 	WHERE holder <> ''),
 -- Where the application called it, by the time of the logged runs whose call stack is known. A call that spans several
 -- lines may have more than one of them, and the calls that get its rows are next to it: near lines of a function are one place.
@@ -147,6 +155,9 @@ SELECT line,
              || iif(failed > 0, ', failed' || iif(run IS NULL, ' ' || failed, '') || coalesce(': ' || nullif(
 			trim(replace(replace(substr(error, 1, 60), char(10), ' '), char(13), ' ')), ''), ''), '')
              || coalesce((SELECT ', lock held by ' || iif(length(holder) > 40, substr(holder, 1, 37) || '...', holder)
+                                 || coalesce(' of ' || caller, '')
+                                 || iif(open > 0, ', open ' || printf(iif(open < 1e9, '%.0f ms', '%.1f s'), open / iif(open < 1e9, 1e6, 1e9))
+                                        || iif(outside > open / 2, ', ' || printf(iif(outside < 1e9, '%.0f ms', '%.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)) || ' of that outside SQLite', ''), '')
                           FROM holders WHERE holders.line = lines.line AND place = 1), '')
              || iif(run IS NULL AND times >= 2, printf(iif(times < 10, ', another plan is %.1f times faster', ', another plan is %.0f times faster'), times), '')
              || iif(fullscan_steps > max(1000, 10 * coalesce(rows, 0)),
@@ -156,9 +167,9 @@ SELECT line,
              || coalesce((SELECT group_concat(what, '') FROM (
 				SELECT ', ' || what || printf(' %.0f %% of CPU time', 100 * share) AS what FROM fired
 				WHERE fired.line = lines.line ORDER BY share DESC, what LIMIT 2)), '')
-             || coalesce((SELECT ', mutex of the ' || mutex FROM mutexes WHERE mutexes.line = lines.line ORDER BY ns DESC, mutex LIMIT 1), '')
+             || coalesce((SELECT ', mutex of the ' || mutex || iif(mutex = 'allocator', ' (SQLITE_CONFIG_MEMSTATUS 0 avoids it)', '') FROM mutexes WHERE mutexes.line = lines.line ORDER BY ns DESC, mutex LIMIT 1), '')
              || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall)
-                 || iif(prepares > 1, printf(' (%d times)', prepares), ''), '')
+                 || iif(prepares > 1, printf(' (%d times%s)', prepares, iif(prepares > 10 AND 2 * prepares > runs, ': keep the statement', '')), ''), '')
              -- Who waited for a processor may have done so in a checkpoint: that is known of no sample.
              || iif(ns >= 0.05 * (wall - coalesce(queue, 0)), printf(', checkpoint %.0f %%', min(100, 100.0 * ns / (wall - coalesce(queue, 0))))
                  || iif(queue >= 0.05 * wall, ' without run queue', ''), '')

@@ -258,10 +258,21 @@ class Sums(Tool):
         self.db.execute("UPDATE waits_for_locks SET holder_process_id = 200 WHERE holder_process_id = 999")
         self.insert("transactions", process=2, number=1, database="app.db", start_ns=START, duration_ns=90 * MS, first_query="PRAGMA wal_checkpoint(RESTART)")
         row, = self.rows("queries", self.trace)
-        self.assertEqual(row["notes"], "lock held by PRAGMA wal_checkpoint(RESTART)")
-        self.insert_statement(2, "SELECT 1")
-        self.count(2, 100, {}, prepares=90, prepare_time_ns=50 * MS)
-        self.assertIn("prepare 25 % (90 times)", [row["notes"] for row in self.rows("queries", self.trace)])
+        self.assertEqual(row["notes"], "lock held by PRAGMA wal_checkpoint(RESTART), open 90 ms")
+        self.db.execute("UPDATE transactions SET number = 7, process = 1, duration_ns = 8300 * 1000000, idle_ns = 8200 * 1000000")
+        self.db.execute("UPDATE waits_for_locks SET process = 1, holder_process_id = 100, holder_transaction = 7, holder = ? WHERE wait_ns = ?",
+                        (self.insert_run(1, 1, call_stack=3), 10 * MS))
+        self.db.execute("DELETE FROM waits_for_locks WHERE wait_ns > ?", (10 * MS,))
+        self.insert("call_stacks", id=3, frames="[]", caller="/srv/app.py:20", caller_function="hold")
+        row, = self.rows("queries", self.trace, "--runs", "--query", "run 1")
+        self.assertEqual(row["notes"], "lock held by BEGIN IMMEDIATE of app.py:20, open 8.3 s, 8.2 s of that outside SQLite")
+        row, = self.rows("locks", self.trace)
+        self.assertEqual((row["holder_query"], row["open_ms"], row["outside_ms"], row["caller"], row["holder"]),
+                         ("BEGIN\nIMMEDIATE", 8300, 8200, "app.py:20", "app"))
+        for statement, prepares, said in (2, 90, ": keep the statement"), (3, 40, ""):
+            self.insert_statement(statement, "SELECT %d" % statement)
+            self.count(statement, 100, {}, prepares=prepares, prepare_time_ns=50 * MS)
+            self.assertIn("prepare 25 %% (%d times%s)" % (prepares, said), [row["notes"] for row in self.rows("queries", self.trace)])
 
     def test_an_index_that_may_help(self):
         """Its table is named by plans of all versions."""

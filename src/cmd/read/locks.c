@@ -20,7 +20,8 @@ static int run(int argc, char **argv)
 		.format = output_format_find(format_name),
 		.if_empty = "no statement waited for a lock",
 		.folds_last = 1,
-		.spare = "holder_session_id",
+		.hides_empty = true,
+		.spare = "holder_session_id victims longest_ms holder",
 		.unit = "ns",
 	};
 	const struct sql_parameter none[] = { { NULL, NULL } };
@@ -45,8 +46,11 @@ const struct command command_locks = {
 	.details = "Has a line for each holder and lock. `waited` is how long others waited for it in all; "
 		   "the other columns are the longest single wait, the number of waits, how many of them "
 		   "ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "
-		   "that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. The view "
-		   "lock_waits has the single waits: `queryprof sql FILE 'SELECT * FROM lock_waits'`.",
+		   "that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is "
+		   "its program, `open` the time that its longest transaction lasted, `outside` the part of "
+		   "that time in which the program did not call SQLite, and `caller` the line that ran the "
+		   "statement. The view lock_waits has the single waits: `queryprof sql FILE 'SELECT * FROM "
+	           "lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n",
 	.options = options,
 	.reads_file = true,
