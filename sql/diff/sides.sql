@@ -2,10 +2,10 @@
 -- The data of both sides of a comparison, in a separate database. Each side is read from its file (diff/side_*.sql,
 -- after the files that report uses); then diff/totals.sql, diff/statements.sql and diff/functions.sql compare them.
 -- side: A or B. is_counted: runs and times are of all runs; otherwise of the logged ones. unfinished: runs without a
--- recorded end; they have samples but no times.
+-- recorded end; they have samples but no times. versions: of the SQLite libraries.
 CREATE TABLE side_totals (
 	side TEXT PRIMARY KEY, runs INTEGER, wall INTEGER, cpu INTEGER, samples INTEGER, sampled INTEGER,
-	is_counted INTEGER, unfinished INTEGER);
+	is_counted INTEGER, unfinished INTEGER, versions TEXT);
 
 -- x: the exact time of all runs in ns, on the chosen clock. spread: the sum of the squared distances of a run's time
 -- from the mean. wall and cpu: the statement's part of the totals.

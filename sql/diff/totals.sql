@@ -22,9 +22,11 @@ rows (line, what, a, b, is_time) AS (
 	SELECT 5, 'wall, A''s runs', a.wall, alike.wall, 1 FROM a, alike WHERE differs
 	UNION ALL
 	SELECT 6, 'cpu, A''s runs', a.cpu, alike.cpu, 1 FROM a, alike WHERE differs)
+SELECT 'SQLite' AS what, a.versions AS A, b.versions AS B, iif(a.versions = b.versions, '', 'another version') AS change
+FROM a, b WHERE a.versions <> '' AND b.versions <> ''
+UNION ALL
 SELECT what,
        CASE WHEN is_time THEN printf('%.1f ms', a / 1e6) ELSE a END AS A,
        CASE WHEN is_time THEN printf('%.1f ms', b / 1e6) ELSE b END AS B,
        CASE WHEN a > 0 THEN printf('%+.1f %%', 100.0 * (b - a) / a) ELSE '' END AS change
-FROM rows
-ORDER BY line;
+FROM (SELECT * FROM rows ORDER BY line);

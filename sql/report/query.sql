@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a report is about: the statements and runs that are selected (see read/selected.sql). After report/samples.sql.
--- All of the runs in one pass: there may be a million of them.
+-- read, written: input and output of a megabyte or more. All of the runs in one pass: there may be a million of them.
 WITH times AS MATERIALIZED (
 	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last,
-	       min(query_id) AS query_id, max(query_id) AS other_id, sum(samples_dropped) AS dropped
+	       min(query_id) AS query_id, max(query_id) AS other_id, sum(samples_dropped) AS dropped,
+	       sum(reads) AS reads, sum(read_bytes) AS read_bytes, sum(writes) AS writes, sum(write_bytes) AS write_bytes, sum(syncs) AS syncs
 	FROM temp.selected_runs),
 programs AS MATERIALIZED (SELECT DISTINCT program FROM temp.selected_runs),
 parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
@@ -52,6 +53,13 @@ SELECT what, value FROM (
 	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
 	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL AND sum(known) > 0
+	UNION ALL
+	-- Runs that were not logged are not among these.
+	SELECT 7, what, printf('%,d calls, %.1f MB', calls, bytes / 1e6) || iif(syncs > 0, printf(', %,d sync%s', syncs, iif(syncs = 1, '', 's')), '')
+	       || iif(is_counted AND counted.n > times.n, ', of logged runs', '')
+	FROM (SELECT 'read' AS what, reads AS calls, read_bytes AS bytes, 0 AS syncs, n FROM times
+	      UNION ALL SELECT 'written', writes, write_bytes, syncs, n FROM times) AS times, counted
+	WHERE bytes >= 1e6
 	UNION ALL
 	SELECT 8, 'failed', printf('%,d', sum(failed)) || coalesce((
 		SELECT ': ' || group_concat(coalesce(name || ', ', '') || exception, '; ')

@@ -286,6 +286,32 @@ class Sums(Tool):
             self.assertIn("; an index on %s (b) may save most of that\n" % name,
                           self.output("report", self.trace, "--like", "SELECT %d" % statement))
 
+    def test_input_and_output(self):
+        """How much was read and written, and by how many calls."""
+        self.insert_statement(1, "SELECT 1")
+        for ms in 10, 20:
+            self.insert_run(1, ms, reads=30000, read_bytes=31 * 10**6, writes=3, write_bytes=10**6 - 1, syncs=9)
+        self.db.commit()
+        self.assertRegex(self.output("report", self.trace), r"\nread +60,000 calls, 62.0 MB\nwritten +6 calls, 2.0 MB, 18 syncs\n")
+        self.count(1, 100, {})
+        self.db.commit()
+        self.assertRegex(self.output("report", self.trace), r"\nread +60,000 calls, 62.0 MB, of logged runs\n")
+        self.db.execute("UPDATE queries SET read_bytes = 400, write_bytes = 10, syncs = 0")
+        self.db.commit()
+        self.assertNotRegex(self.output("report", self.trace), r"\n(read|written) ")
+
+    def test_versions(self):
+        """diff says that SQLite is another one."""
+        self.insert_statement(1, "SELECT 1")
+        for library, version in (1, "3.40.1"), (2, "3.51.0"):
+            self.insert("libraries", id=library, path="/lib/sqlite%d.so" % library, version=version)
+            self.insert_run(1, 10, library=library)
+        self.db.commit()
+        first = self.output("diff", self.trace, "--query", "run 1", "--with", "run 2").splitlines()[4]
+        self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.51\.0 +another version$")
+        first = self.output("diff", self.trace, "--query", "run 1", "--with", "run 1").splitlines()[4]
+        self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.40\.1$")
+
     def test_report_begins_with_the_statements(self):
         """Those that make up 90 % of the time, a line each; then waits, plans, and functions last."""
         for statement, ms in (1, 20), (2, 500), (3, 450), (4, 30):

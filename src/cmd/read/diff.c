@@ -87,7 +87,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 	static const struct {
 		const char *select, *insert;
 	} copies[] = {
-		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_functions,

@@ -50,7 +50,7 @@ const struct command command_locks = {
 		   "its program, `open` the time that its longest transaction lasted, `outside` the part of "
 		   "that time in which the program did not call SQLite, and `caller` the line that ran the "
 		   "statement. The view lock_waits has the single waits: `queryprof sql FILE 'SELECT * FROM "
-	           "lock_waits'`.",
+		   "lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n",
 	.options = options,
 	.reads_file = true,
