@@ -20,6 +20,7 @@
 #include "handler/labels.h"
 #include "handler/opcode.h"
 #include "handler/ring.h"
+#include "handler/running.h"
 #include "query/account.h"
 #include "query/cpu_clock.h"
 #include "query/statement_add.h"
@@ -99,6 +100,8 @@ HOT_PATH void query_start(struct query_run *run, struct thread *thread)
 	struct query_key key;
 	uint64_t now;
 
+	if (run->is_logged)
+		statement_stats_announce_new();
 	if (__builtin_expect(!run->open, 0))
 		query_find_frame(run);
 	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
@@ -118,6 +121,16 @@ HOT_PATH void query_start(struct query_run *run, struct thread *thread)
 	query_key_set(&run->counts.start.initial, key.hi, key.lo);
 	query_enter_at(run, thread, now);
 	span_run_begin(&run->span, now, run->is_logged);
+}
+
+void query_find_around(struct query_run *run, const struct thread *thread, const void *frame)
+{
+	bool waits;
+	const struct query_tag *tag = query_running(thread, (uintptr_t)frame, &waits);
+
+	/* A query of queryprof's own has no key. */
+	if (tag && (tag->key.hi || tag->key.lo))
+		query_set_around(run, tag->counts->start.initial, tag->key);
 }
 
 void query_start_clocks(struct query_run *run, struct thread *thread)
@@ -325,9 +338,11 @@ static void sum_rest(const struct query_run *run, const struct query_work *work,
 	sums[STATEMENT_REPREPARES] = work ? work->reprepares : 0;
 }
 
-void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted)
+void query_count(const struct query_run *run, uint64_t statement, uint32_t thread,
+                 const struct query_work *work)
 {
-	uint64_t *sums = counted->sums;
+	struct statement_run counted;
+	uint64_t *sums = counted.sums;
 
 	sums[STATEMENT_CALLS] = work != NULL;
 	sums[STATEMENT_ROWS] = work ? work->rows : 0;
@@ -337,10 +352,11 @@ void query_sums(const struct query_run *run, const struct query_work *work, stru
 	sums[STATEMENT_DURATION_NS] = run->left_ns - run->start_monotonic_ns;
 	sums[STATEMENT_VM_STEPS] = work ? work->vm_steps : 0;
 	sums[STATEMENT_FULLSCAN_STEPS] = work ? work->fullscan_steps : 0;
-	counted->seen_ns = run->counts.start.realtime_ns;
-	counted->is_plain = is_plain(run, work);
-	if (!counted->is_plain)
+	counted.seen_ns = run->counts.start.realtime_ns;
+	counted.is_plain = is_plain(run, work);
+	if (!counted.is_plain)
 		sum_rest(run, work, sums);
+	statement_stats_add(statement, thread, &counted);
 }
 
 /* Another thread may be reading the sums. */

@@ -60,9 +60,13 @@ struct query_run {
 
 /* Begins a run and its first call: a new key, the clocks, counts at zero. The caller sets the
  * statement and its opcodes, for the handler. The run is its own initial query until
- * query_set_around(). Starts no timer. `run` must be in memory that is never unmapped (the handler
- * counts in it), zero-filled at first. */
+ * query_set_around() or query_find_around(). Starts no timer. `run` must be in memory that is never
+ * unmapped (the handler counts in it), zero-filled at first. */
 void query_start(struct query_run *run, struct thread *thread);
+
+/* After query_start(): the run is inside the query that the thread works for in the call whose frame
+ * is `frame`, if there is one. */
+void query_find_around(struct query_run *run, const struct thread *thread, const void *frame);
 
 /* Directly after query_start(): several threads work for the run at the same time, and its sums
  * include the waits of all. */
@@ -273,14 +277,14 @@ HOT_INLINE bool query_is_worth_a_row(const struct query_run *run, uint64_t ns)
 }
 
 /* Counts the usual run, which ended with its newest call, for its statement: it did not fail or
- * sort, did not include a preparation, and is not nested. False: it was not counted, and
- * query_sums() returns what it adds. */
+ * sort, did not include a preparation, and is not nested. False: query_count() must count it. */
 bool query_count_plain(const struct query_run *run, uint64_t statement, uint32_t thread, uint64_t vm_steps,
                        uint64_t fullscan_steps);
 
-/* The sums that the run, which ended with its newest call, adds to its statement's counters.
- * `work` NULL: it was a preparation. */
-void query_sums(const struct query_run *run, const struct query_work *work, struct statement_run *counted);
+/* Counts any run, which ended with its newest call, for its statement. `work` NULL: it was a
+ * preparation. */
+void query_count(const struct query_run *run, uint64_t statement, uint32_t thread,
+                 const struct query_work *work);
 
 /* Ends the run's span, or makes a trace of it if the setting trace_statements requires that.
  * `statement` as in statement_stats_find(). */

@@ -40,9 +40,7 @@ HOT_INLINE void statement_stats_detach(struct statement_counts *own)
 		(struct statement_counter *)((char *)own - offsetof(struct statement_counter, own));
 
 	biased_lock_release(&counter->bias);
-	/* Relaxed: statement_stats_next() has every thread pass a barrier. */
-	if (__builtin_expect(!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED), 0))
-		statement_stats_announce();
+	statement_stats_announce_new();
 }
 
 #endif

@@ -279,10 +279,7 @@ void statement_stats_add(uint64_t statement, uint32_t thread, const struct state
 	while (!statement_counter_add(&entry_at(index_of(statement))->counter, generation_of(statement),
 	                              thread, run))
 		statement = number_of(OTHER);
-	/* Relaxed: statement_stats_next() has every thread pass a barrier, or the counter's lock
-	 * orders this with it. */
-	if (!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED))
-		statement_stats_announce();
+	statement_stats_announce_new();
 }
 
 uint64_t statement_stats_hash(uint64_t statement)

@@ -54,10 +54,11 @@ extern size_t statement_stats_most __attribute__((visibility("hidden")));
 extern bool statement_stats_announced __attribute__((visibility("hidden")));
 void statement_stats_announce(void);
 
-/* A run begins, so the flusher will find counts, or an open run. */
-static inline void statement_stats_announce_open(void)
+/* The flusher will find new counts, or a run that is open. */
+static inline void statement_stats_announce_new(void)
 {
-	/* Relaxed: a run that begins during the flusher's look may wait for the next one. */
+	/* Relaxed: statement_stats_next() has every thread pass a barrier, or the counter's lock orders
+	 * this with it; a run that begins during the flusher's look may wait for the next one. */
 	if (__builtin_expect(!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED), 0))
 		statement_stats_announce();
 }

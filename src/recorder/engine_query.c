@@ -9,7 +9,6 @@
 #include "base/lock.h"
 #include "handover/storing.h"
 #include "recorder/process.h"
-#include "handler/running.h"
 #include "label/pairs.h"
 #include "query/inspect.h"
 #include "query/statement_stats.h"
@@ -58,8 +57,6 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 {
 	struct query_run *run = &query->run;
 	const char *labels = query->settings.labels;
-	const struct query_tag *around;
-	bool waits;
 
 	storing_begin(); /* samples will be written */
 	run->text = query->text;
@@ -67,8 +64,6 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 	run->query_id = query->query_id;
 	run->is_logged = query->settings.log_queries;
 	run->publish_after_ns = (uint64_t)query->settings.log_queries_min_query_duration_ns;
-	if (run->is_logged)
-		statement_stats_announce_open();
 	query_start(run, thread);
 	if (query->is_shared) {
 		/* No span, because the query may outlast the trace and end on another thread. */
@@ -79,9 +74,7 @@ static void begin_run(struct qp_query_handle *query, struct thread *thread)
 	}
 	if (*labels)
 		run->counts.labels = label_set_number(labels, strlen(labels));
-	around = query_running(thread, (uintptr_t)__builtin_frame_address(0), &waits);
-	if (around)
-		query_set_around(run, around->counts->start.initial, around->key);
+	query_find_around(run, thread, __builtin_frame_address(0));
 	query->tag = (struct query_tag){ .key = run->key,
 		                         .off_cpu_period_ns = query->settings.off_cpu_period_ns,
 		                         .counts = &run->counts };
@@ -136,7 +129,6 @@ void engine_query_record(struct qp_query_handle *query, const struct thread *thr
 		.exception = exception,
 		.off_cpu_period_ns = query->settings.off_cpu_period_ns,
 	};
-	struct statement_run counted;
 	uint64_t statement = statement_stats_find(&name);
 	const bool is_logged =
 		query_is_worth_a_row(&query->run,
@@ -144,8 +136,7 @@ void engine_query_record(struct qp_query_handle *query, const struct thread *thr
 		(exception_code && statement_stats_is_first_failure(statement, (int)exception_code));
 	const struct query_span_end span = { statement, is_logged, false, exception_code != 0 };
 
-	query_sums(&query->run, &end.work, &counted);
-	statement_stats_add(statement, thread ? thread->id : 0, &counted);
+	query_count(&query->run, statement, thread ? thread->id : 0, &end.work);
 	if (!query->is_shared)
 		query_end_span(&query->run, &span);
 	if (is_logged)

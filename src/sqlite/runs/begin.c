@@ -104,9 +104,7 @@ HOT_INLINE void start(struct run *run)
 	run->query.is_logged = run->settings.log;
 	run->query.rows = 0;
 	storing_begin(); /* samples will be written */
-	if (run->settings.log)
-		statement_stats_announce_open();
-	/* The thread's own, as begin_run()'s call is. */
+	/* Only this thread writes it. */
 	if (calling_current)
 		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
 }

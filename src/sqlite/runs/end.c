@@ -135,16 +135,13 @@ static void write_statement_line(const struct run *run, const struct query_work 
 /* `work` NULL: it has prepared a statement. */
 static void count(struct run *run, const struct thread *thread, const struct query_work *work)
 {
-	struct statement_run counted;
-
-	query_sums(&run->query, run->prepared ? NULL : work, &counted);
 	if (!run->stmt) { /* its text belongs to the host, or to the run itself */
 		runs_name_statement(run, NULL);
 	} else if (work && work->reprepares) {
 		runs_name_anew(run);
 		query_forget_bytecode(&run->query);
 	}
-	statement_stats_add(run->statement, thread->id, &counted);
+	query_count(&run->query, run->statement, thread->id, run->prepared ? NULL : work);
 }
 
 static void end_span(struct run *run, bool is_logged, bool is_preparation, bool is_failed)

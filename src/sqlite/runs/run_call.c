@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/run_call.h"
 
-#include "handler/running.h"
 #include "sqlite/runs/run_caller.h"
 #include "timers/nesting.h"
 
@@ -10,18 +9,11 @@
 /* Names the queries around a run that begins in the call. */
 static void set_around(struct run *run, const struct call *call, const struct thread *thread)
 {
-	const struct query_tag *tag;
-	bool waits;
-
-	if (call->around) {
+	if (call->around)
 		query_set_around(&run->query, call->running->query.counts.start.initial,
 		                 call->around->query.key);
-		return;
-	}
-	/* Another engine's query. */
-	tag = thread->nesting ? query_running(thread, (uintptr_t)call->frame, &waits) : NULL;
-	if (tag && (tag->key.hi || tag->key.lo))
-		query_set_around(&run->query, tag->counts->start.initial, tag->key);
+	else
+		query_find_around(&run->query, thread, call->frame); /* another engine's */
 }
 
 static void begin_counts(struct run_call *call, const struct query_counts *counts)
