@@ -5,6 +5,7 @@
 #include "handler/unwind/full.h"
 #include "handler/unwind/rules.h"
 #include "handler/unwind/stack_copy.h"
+#include "wire/ledger.h"
 
 /* The most that the walk reads of an unknown stack: in all, and above one frame. */
 #define SPAN ((uintptr_t)1 << 20)

@@ -10,8 +10,9 @@
 #define QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
 
 #include "base/code_map.h"
+#include "base/frame_location.h"
 #include "handler/unwind/arch.h"
-#include "handler/unwind/unwind.h"
+#include "handler/unwind/result.h"
 
 struct walk {
 	const void *ucontext;

@@ -18,26 +18,17 @@
 
 #include "base/code_map.h"
 #include "base/frame_location.h"
+#include "handler/unwind/result.h"
 #include "wire/ledger.h"
 
 /* A thread's last stack, kept for its next sample. Zero-filled memory is an empty memo.
  * Functions accept NULL. */
 struct unwind_memo;
-struct memo_frame;
 extern const unsigned unwind_memo_bytes, unwind_memo_head_bytes; /* no frame counts without a head */
 
 /* The size of a code map's rule cache (code_map.h). A process of 30 modules keeps 130 KiB
  * for unwinding, and a memo of 32 KiB for each sampled thread. */
 extern const unsigned unwind_cache_bytes;
-
-/* It has two words, so that it is returned in registers. */
-struct unwind_result {
-	int16_t depth;       /* entries written, >= 1 unless max is 0 */
-	bool truncated;      /* the bottom of the stack was not reached */
-	uint32_t generation; /* of the code map used */
-	/* Its frames as the memo has kept them, leaf first; NULL: it has none. */
-	const struct memo_frame *frames;
-};
 
 /* Writes at most `max` addresses, leaf first: the interrupted address itself, then for
  * each caller an address inside its call instruction (the return address less one), so
