@@ -126,7 +126,7 @@ static const struct command_option options[] = {
 
 static int run(int argc, char **argv)
 {
-	const struct output output = { .if_empty = "every address in a module has a name" };
+	const struct output output = { .table.if_empty = "every address in a module has a name" };
 	const struct sql_parameter parameters[] = { { ":all", all }, { NULL, NULL } };
 	sqlite3 *db;
 	int result;

@@ -245,10 +245,10 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 		{ ":caller", one->caller },
 		{ NULL, NULL },
 	};
-	int result = run_sql(db, sql_run_plans, NULL, &(struct output){ .is_bare = true });
+	int result = run_sql(db, sql_run_plans, NULL, &(struct output){ .table.is_bare = true });
 	if (!result)
 		result = run_sql(db, sql_selected, parameters,
-		                 &(struct output){ .is_bare = true, .doing = "reading queries" });
+		                 &(struct output){ .table.is_bare = true, .doing = "reading queries" });
 	if (!result && selected_sums_replace(db) != SQLITE_OK)
 		result = complain("%s", sqlite3_errmsg(db));
 	return result;

@@ -125,7 +125,8 @@ static int attach(sqlite3 *db)
 	sqlite3 *other = trace_file_open(against); /* which complains if it is no trace file */
 	char *uri = other ? trace_file_uri(against) : NULL;
 	const struct sql_parameter parameters[] = { { ":uri", uri }, { NULL, NULL } };
-	int result = uri ? run_sql(db, "ATTACH :uri AS base", parameters, &(struct output){ .is_bare = true })
+	int result = uri ? run_sql(db, "ATTACH :uri AS base", parameters,
+	                           &(struct output){ .table.is_bare = true })
 	                 : COMMAND_FAILED;
 
 	if (other)
@@ -144,7 +145,7 @@ static int except(sqlite3 *db)
 		result = run_sql(db,
 		                 "DELETE FROM temp.selected_statements WHERE "
 		                 "substr(printf('%016x', hash), 1, length(:statement)) = :statement",
-		                 parameters, &(struct output){ .is_bare = true });
+		                 parameters, &(struct output){ .table.is_bare = true });
 	}
 	return result;
 }
@@ -157,7 +158,7 @@ static int find_violations(sqlite3 *db, int64_t max_ns)
 		{ ":no_auto_index", no_auto_index }, { ":max_time", max_time ? ns : NULL },
 		{ ":regressed", regressed },         { NULL, NULL }
 	};
-	const struct output silent = { .is_bare = true };
+	const struct output silent = { .table.is_bare = true };
 	int result = except(db);
 
 	snprintf(ns, sizeof(ns), "%lld", (long long)max_ns);

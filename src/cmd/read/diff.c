@@ -101,7 +101,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 		shown_type_read(&type, db); /* its name first: it binds below */
 	if (!result)
 		result = run_sql(db, sql_diff_stacks, parameters,
-		                 &(struct output){ .is_bare = true, .doing = "reading samples" });
+		                 &(struct output){ .table.is_bare = true, .doing = "reading samples" });
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
 		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
 	if (db)
@@ -153,7 +153,7 @@ static int compare(sqlite3 *both)
 	};
 	bool is_scaled = !have_as_many_runs(both);
 	int result = run_sql(both, sql_diff_function_sums, NULL,
-	                     &(struct output){ .is_bare = true, .doing = "adding up functions" });
+	                     &(struct output){ .table.is_bare = true, .doing = "adding up functions" });
 
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const struct sql_parameter parameters[] = {
@@ -163,10 +163,10 @@ static int compare(sqlite3 *both)
 			{ NULL, NULL },
 		};
 		const struct output output = {
-			.if_empty = parts[i].if_empty,
-			.cuts_middle = parts[i].is_sampled,
-			.folds_last = 1,
-			.unit = parts[i].is_sampled ? type.unit : "ns",
+			.table.if_empty = parts[i].if_empty,
+			.table.cuts_middle = parts[i].is_sampled,
+			.table.folds_last = 1,
+			.table.unit = parts[i].is_sampled ? type.unit : "ns",
 		};
 		if (parts[i].is_exact && !type.clock)
 			continue;
@@ -186,7 +186,7 @@ static int compare(sqlite3 *both)
 static int print_plans(sqlite3 *both)
 {
 	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
-	const struct output output = { .folds_last = 3, .hides_empty = true, .unit = "ns" };
+	const struct output output = { .table.folds_last = 3, .table.hides_empty = true, .table.unit = "ns" };
 
 	if (!database_number(both,
 	                     "SELECT count(*) FROM (SELECT 1 FROM side_plans GROUP BY hash"
@@ -238,7 +238,7 @@ static int run(int argc, char **argv)
 	if (sqlite3_open(":memory:", &both) != SQLITE_OK)
 		result = complain("out of memory");
 	else
-		result = run_sql(both, sql_diff_sides, NULL, &(struct output){ .is_bare = true });
+		result = run_sql(both, sql_diff_sides, NULL, &(struct output){ .table.is_bare = true });
 	for (int i = 0; !result && i < 2; i++)
 		result = read_side(both, &sides[i]);
 	if (!result && !type.unit[0])

@@ -18,11 +18,11 @@ static int run(int argc, char **argv)
 {
 	struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = "no statement waited for a lock",
-		.folds_last = 1,
-		.hides_empty = true,
-		.spare = "holder_session_id victims longest_ms holder",
-		.unit = "ns",
+		.table.if_empty = "no statement waited for a lock",
+		.table.folds_last = 1,
+		.table.hides_empty = true,
+		.table.spare = "holder_session_id victims longest_ms holder",
+		.table.unit = "ns",
 	};
 	const struct sql_parameter none[] = { { NULL, NULL } };
 	sqlite3 *db = trace_file_open(argv[0]);
@@ -31,7 +31,7 @@ static int run(int argc, char **argv)
 	if (!db)
 		return COMMAND_FAILED;
 	if (trace_file_is_pulled(db))
-		output.if_empty =
+		output.table.if_empty =
 			"a file from queryprof pull has no lock waits: ClickHouse has them in the view "
 			"lock_waits";
 	int result = run_sql(db, sql_lock_holders, none, &output);

@@ -62,7 +62,9 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type, c
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
 		                                    { ":unit", type->unit },
 		                                    { NULL, NULL } };
-	const struct output output = { .doing = "reading opcodes", .unit = type->unit, .hides_empty = true };
+	const struct output output = { .doing = "reading opcodes",
+		                       .table.unit = type->unit,
+		                       .table.hides_empty = true };
 	size_t printed;
 
 	if (!plan_tree_statements(db)) {

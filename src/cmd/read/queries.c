@@ -114,18 +114,19 @@ static int print(sqlite3 *db, const struct lines *lines, const struct sql_parame
 {
 	struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = lines->if_empty,
-		.hides_empty = true,
-		.folds_last = lines->folds_last,
-		.spare = lines->spare,
-		.unit = "ns",
+		.table.if_empty = lines->if_empty,
+		.table.hides_empty = true,
+		.table.folds_last = lines->folds_last,
+		.table.spare = lines->spare,
+		.table.unit = "ns",
 	};
 	int result = COMMAND_FINE;
 
 	if (regressed && !database_number(db, "SELECT EXISTS (SELECT 1 FROM programs)", 0))
-		output.if_empty = "no plan is known";
+		output.table.if_empty = "no plan is known";
 	for (size_t i = 0; !result && i < 2 && lines->prepare[i]; i++)
-		result = run_sql(db, lines->prepare[i], parameters, &(struct output){ .is_bare = true });
+		result =
+			run_sql(db, lines->prepare[i], parameters, &(struct output){ .table.is_bare = true });
 	return result ? result : run_sql(db, lines->print, parameters, &output);
 }
 

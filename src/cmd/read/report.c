@@ -93,16 +93,16 @@ static int print_statements(sqlite3 *db, const struct shown_type *type)
 		{ NULL, NULL },
 	};
 	const struct output output = {
-		.hides_empty = true,
-		.folds_last = 2,
-		.spare = "statement each_ms",
-		.unit = "ns",
+		.table.hides_empty = true,
+		.table.folds_last = 2,
+		.table.spare = "statement each_ms",
+		.table.unit = "ns",
 	};
 	int result = run_sql(db, sql_statement_lines, parameters,
-	                     &(struct output){ .is_bare = true, .doing = "adding up statements" });
+	                     &(struct output){ .table.is_bare = true, .doing = "adding up statements" });
 
 	if (!result)
-		result = run_sql(db, sql_causes, NULL, &(struct output){ .is_bare = true });
+		result = run_sql(db, sql_causes, NULL, &(struct output){ .table.is_bare = true });
 	if (result)
 		return result;
 	printf("Statements with most of the time: %lld of %lld\n",
@@ -123,12 +123,12 @@ static int print_part(sqlite3 *db, const struct shown_type *type, const struct p
 	char empty[SHOWN_TYPE_NONE];
 	const struct output output = {
 		.doing = part->doing,
-		.is_bare = part->is_bare,
-		.hides_empty = !part->is_sampled || part->needs,
-		.cuts_middle = part->is_sampled,
-		.spare = part->spare,
-		.unit = part->is_sampled ? type->unit : "ns",
-		.if_empty = part->is_sampled ? empty : NULL,
+		.table.is_bare = part->is_bare,
+		.table.hides_empty = !part->is_sampled || part->needs,
+		.table.cuts_middle = part->is_sampled,
+		.table.spare = part->spare,
+		.table.unit = part->is_sampled ? type->unit : "ns",
+		.table.if_empty = part->is_sampled ? empty : NULL,
 	};
 
 	if (part->needs && !has_rows(db, part->needs))

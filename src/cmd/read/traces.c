@@ -113,13 +113,14 @@ static int print_traces(sqlite3 *db)
 {
 	const struct output output = {
 		.format = output_format_find(format_name),
-		.if_empty = trace_file_is_pulled(db)
-		                    ? "a file from queryprof pull has no traces: ClickHouse has their spans "
-		                      "in the view span_log"
-		                    : "no traces",
-		.hides_empty = true,
-		.folds_last = 2,
-		.unit = "ns",
+		.table.if_empty =
+			trace_file_is_pulled(db)
+				? "a file from queryprof pull has no traces: ClickHouse has their spans "
+				  "in the view span_log"
+				: "no traces",
+		.table.hides_empty = true,
+		.table.folds_last = 2,
+		.table.unit = "ns",
 	};
 	const struct moment_bases bases = find_bases(db);
 	struct time_value times[3] = { { .value = NULL } };

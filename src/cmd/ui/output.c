@@ -13,7 +13,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cmd/ui/output_table.h"
 #include "cmd/ui/progress.h"
 #include "cmd/ui/terminal.h"
 
@@ -234,7 +233,7 @@ int output_rows(sqlite3_stmt *statement, const struct output *output)
 	else if (output->format == OUTPUT_LINE)
 		code = output_line(statement);
 	else
-		code = output_table(statement, output);
+		code = output_table(statement, &output->table);
 	progress_end();
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }

@@ -37,9 +37,7 @@ struct table {
 	sqlite3_stmt *statement;
 	int cells_a_row;
 	int count, beside; /* columns shown, and those of them that stand side by side */
-	bool cuts_middle;
-	const char *spare;
-	int folds_last;
+	const struct table_style *style;
 	struct column *columns;
 	char **cells; /* of the rows measured, row by row; NULL is NULL */
 	size_t rows;
@@ -174,7 +172,7 @@ static void drop_column(struct table *table, const char *name, size_t size)
 
 static void drop_spare_columns(struct table *table)
 {
-	const char *name = table->spare;
+	const char *name = table->style->spare;
 
 	while (name && *name && terminal_width() && total_width(table) > terminal_width()) {
 		size_t size = strcspn(name, " ");
@@ -192,12 +190,13 @@ static void fit_columns(struct table *table)
 
 	table->beside = table->count;
 	while (room && total > room &&
-	       (column = table->folds_last ? last_text(table, TEXT_WIDTH_LONG)
-	                                   : widest_text(table, TEXT_WIDTH_LONG))) {
+	       (column = table->style->folds_last ? last_text(table, TEXT_WIDTH_LONG)
+	                                          : widest_text(table, TEXT_WIDTH_LONG))) {
 		column->width--;
 		total--;
 	}
-	while (room && total > room && table->beside > 1 && table->count - table->beside < table->folds_last)
+	while (room && total > room && table->beside > 1 &&
+	       table->count - table->beside < table->style->folds_last)
 		total -= GAP + table->columns[--table->beside].width;
 	while (room && total > room &&
 	       ((column = last_text(table, TEXT_WIDTH_LAST)) ||
@@ -224,7 +223,7 @@ static void print_folded(const struct table *table, const char *const *texts)
 			left = room > at + TEXT_WIDTH_MIN ? room - at : TEXT_WIDTH_MIN;
 		}
 		terminal_print_padding(owed);
-		at += GAP + terminal_print_cut(texts[i], size, left, table->cuts_middle);
+		at += GAP + terminal_print_cut(texts[i], size, left, table->style->cuts_middle);
 		owed = GAP;
 	}
 	putchar('\n');
@@ -255,7 +254,8 @@ static void print_row(const struct table *table, const char *const *cells)
 			if (size) {
 				terminal_print_padding(owed +
 				                       (column->is_number ? column->width - width : 0));
-				printed = terminal_print_cut(text, size, column->width, table->cuts_middle);
+				printed = terminal_print_cut(text, size, column->width,
+				                             table->style->cuts_middle);
 				owed = column->is_number ? 0 : column->width - printed;
 			} else {
 				owed += column->width;
@@ -341,23 +341,24 @@ static void print_heading(const struct table *table, const char **cells)
 }
 
 /* `cells`: room for a row. */
-static int print_table(struct table *table, const struct output *output, const char **cells)
+static int print_table(struct table *table, const char **cells)
 {
 	for (int i = 0; i < table->count; i++)
-		begin_column(&table->columns[i], i, sqlite3_column_name(table->statement, i), output->unit);
+		begin_column(&table->columns[i], i, sqlite3_column_name(table->statement, i),
+		             table->style->unit);
 	int code = measure_rows(table);
 	if (code != SQLITE_ROW && code != SQLITE_DONE)
 		return code;
-	if (output->hides_empty && table->rows)
+	if (table->style->hides_empty && table->rows)
 		hide_empty(table);
-	if (!output->is_bare)
+	if (!table->style->is_bare)
 		measure_titles(table);
 	drop_spare_columns(table);
 	fit_columns(table);
 	progress_clear();
-	if (table->rows == 0 && output->if_empty)
-		puts(output->if_empty);
-	else if (!output->is_bare)
+	if (table->rows == 0 && table->style->if_empty)
+		puts(table->style->if_empty);
+	else if (!table->style->is_bare)
 		print_heading(table, cells);
 	for (size_t row = 0; row < table->rows; row++) {
 		for (int i = 0; i < table->count; i++) {
@@ -378,20 +379,18 @@ static int print_table(struct table *table, const struct output *output, const c
 	return code;
 }
 
-int output_table(sqlite3_stmt *statement, const struct output *output)
+int output_table(sqlite3_stmt *statement, const struct table_style *style)
 {
 	int count = sqlite3_column_count(statement);
 	struct table table = {
 		.statement = statement,
 		.cells_a_row = count,
 		.count = count,
-		.cuts_middle = output->cuts_middle,
-		.spare = output->spare,
-		.folds_last = output->folds_last,
+		.style = style,
 		.columns = calloc((size_t)count, sizeof(*table.columns)),
 	};
 	const char **cells = calloc((size_t)count, sizeof(*cells));
-	int code = table.columns && cells ? print_table(&table, output, cells) : SQLITE_NOMEM;
+	int code = table.columns && cells ? print_table(&table, cells) : SQLITE_NOMEM;
 
 	for (size_t i = 0; i < table.rows * (size_t)count; i++)
 		free(table.cells[i]);
