@@ -57,7 +57,7 @@ enum lock_rank {
 	LOCK_DATABASE_FILES,   /* sqlite/locks/lock_holders.c: the files of databases */
 	LOCK_STORE_SPACE,      /* store/read/space.c: the modules of the file */
 	LOCK_STORE,            /* store: the next two at a fork, see store_before_fork() */
-	LOCK_STORE_CONTROL,    /* store/control.c: the flusher's state */
+	LOCK_STORE_CONTROL,    /* store/control/control.c: the flusher's state */
 	LOCK_STORE_POOL,       /* store/read/pool.c: reading connections */
 	LOCK_STATEMENTS_FOLD,  /* query/statement_stats.c: statements being read, or folded */
 	LOCK_STATEMENTS,       /* query/statement_stats.c: the table of statements */

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/columns.h"
+#include "store/file/columns.h"
 
 /* --- the logs -------------------------------------------------------------- */
 
-/* The columns of store/columns.h. `symbols` and `lines` look up every address of the trace:
+/* The columns of store/file/columns.h. `symbols` and `lines` look up every address of the trace:
  * only a statement that names them gets them. */
 #define NO_COLUMN(...)
 #define STORED_COLUMN(name, type, definition, flags, value) { #name, #type, flags },

@@ -10,7 +10,7 @@
 
 #include "query/statement_stats.h"
 #include "sql/tables_rows.h"
-#include "store/columns.h"
+#include "store/file/columns.h"
 
 #define NO_COLUMN(...)
 #define STATS_COLUMN(name, type, ...) { #name, #type, 0 },

@@ -24,7 +24,7 @@
 #include "query/statement_stats.h"
 #include "queryprof.h"
 #include "span/site.h"
-#include "store/counters.h"
+#include "store/control/counters.h"
 #include "store/file/descriptors.h"
 #include "store/flusher.h"
 #include "store/flusher_file.h"

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "collect/ring_reader.h"
 #include "queryprof.h"
-#include "store/counters.h"
+#include "store/control/counters.h"
 #include "store/file/descriptors.h"
 #include "store/read/pool.h"
 #define NS_PER_MS 1000000ll

@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/file/database.h"
 #include "store/file/tempdir.h"
 #include "store/write/losses.h"

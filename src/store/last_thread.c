@@ -13,7 +13,7 @@
 
 #include "base/bounded_wait.h"
 #include "base/task_file.h"
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/pacer.h"
 #include "store/read/pool.h"
 #include "timers/threads.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "store/control.h"
+#include "store/control/control.h"
 
 /* On a thread of the host: starts the thread that looks for the end of the last one, if it is wanted.
  * False: there is none. */

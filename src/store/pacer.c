@@ -6,8 +6,8 @@
 #include "base/bounded_wait.h"
 #include "base/futex.h"
 #include "collect/state.h"
-#include "store/control.h"
-#include "store/counters.h"
+#include "store/control/control.h"
+#include "store/control/counters.h"
 #include "handler/budget.h"
 
 enum state { NONE, AWAKE, ASLEEP, ENDING };

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/control.h"
-#include "store/counters.h"
+#include "store/control/control.h"
+#include "store/control/counters.h"
 #include "store/read/reader.h"
 #include "store/read/space.h"
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/write/retention.h"
 #include "store/write/writer.h"
 

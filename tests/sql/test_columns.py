@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A column of a log stands in several files: the list in src/store/columns.h, the view in the schema, the virtual
+"""A column of a log stands in several files: the list in src/store/file/columns.h, the view in the schema, the virtual
 table, the reference, ClickHouse's table, and what push sends and pull reads. All of them are compared here. A
 column that is not sent to ClickHouse is marked as such in columns.h.
 
@@ -43,7 +43,7 @@ def read(*path):
 
 def not_sent(log):
     """The view's columns that ClickHouse's table does not have."""
-    columns = re.search(r"#define %s_COLUMNS\(.*?[^\\]\n" % log.upper(), read("src", "store", "columns.h"), re.S).group()
+    columns = re.search(r"#define %s_COLUMNS\(.*?[^\\]\n" % log.upper(), read("src", "store", "file", "columns.h"), re.S).group()
     return set(re.findall(r"^\t\w+\((\w+), /\* not sent \*/", columns, re.M))
 
 

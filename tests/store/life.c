@@ -23,8 +23,8 @@
 
 #include "queryprof.h"
 #include "handler/budget.h"
-#include "store/control.h"
-#include "store/waiting.h"
+#include "store/control/control.h"
+#include "store/control/waiting.h"
 
 #define KEY ((struct query_key){ 7, 7 })
 

@@ -13,7 +13,7 @@
 #include "wire/label_record.h"
 #include "wire/bytecode_record.h"
 #include "wire/span_record.h"
-#include "store/counters.h"
+#include "store/control/counters.h"
 
 static void put_wait_span(uint64_t start_ns, uint32_t thread)
 {

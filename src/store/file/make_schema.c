@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the columns of store/columns.h into sql/schema/store_schema.sql: a program of the build.
+ * Writes the columns of store/file/columns.h into sql/schema/store_schema.sql: a program of the build.
  *
  *   make_schema FILE           rewrites the file
  *   make_schema --check FILE   fails where the file differs from the lists
@@ -8,7 +8,7 @@
  * A region of the file begins with the line "-- columns.h: NAME" and ends with the line
  * "-- end of columns.h"; all other lines stay as they are.
  */
-#include "store/columns.h"
+#include "store/file/columns.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -141,14 +141,14 @@ int main(int argc, char **argv)
 	size_t found = old && new ? copy(in, old, new) : 0;
 	fclose(in);
 	if (found != sizeof(regions) / sizeof(regions[0]) || fclose(old) || fclose(new)) {
-		fprintf(stderr, "%s: not one region for each list of store/columns.h\n", path);
+		fprintf(stderr, "%s: not one region for each list of store/file/columns.h\n", path);
 		return 1;
 	}
 	bool same = before_size == after_size && memcmp(before, after, after_size) == 0;
 	bool fine = same || (!checks && write_file(path, after, after_size));
 	if (!fine)
 		fprintf(stderr,
-		        checks ? "%s: differs from store/columns.h: build the target store_schema\n"
+		        checks ? "%s: differs from store/file/columns.h: build the target store_schema\n"
 		               : "%s: cannot be written\n",
 		        path);
 	free(before);

@@ -23,9 +23,9 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "collect/ring_reader.h"
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/file/descriptors.h"
-#include "store/counters.h"
+#include "store/control/counters.h"
 #include "timers/threads.h"
 
 #define IDLE_MAX 4

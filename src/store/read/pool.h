@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "store/read/rows.h"
-#include "store/waiting.h"
+#include "store/control/waiting.h"
 
 enum job_state { JOB_NONE, JOB_QUEUED, JOB_RUNNING, JOB_DONE, JOB_REFUSED };
 

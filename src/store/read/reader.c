@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/file/database.h"
 #include "store/read/pool.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "store/read/column_type.h"
-#include "store/waiting.h"
+#include "store/control/waiting.h"
 
 /* A read-only statement over a connection of its own from a pool. `sql` sees
  * the tables and views of sql/schema/store_schema.sql. One thread at a time uses a cursor. */

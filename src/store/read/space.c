@@ -16,7 +16,7 @@
 #include "base/lock.h"
 #include "base/vector.h"
 #include "modules/modules.h"
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/read/reader.h"
 
 /* Under the lock. */

@@ -11,7 +11,7 @@
 
 #include "collect/ring_reader.h"
 #include "query/statement_stats.h"
-#include "store/counters.h"
+#include "store/control/counters.h"
 #include "store/write/labels.h"
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"

@@ -9,7 +9,7 @@
 #include "label/comment.h"
 #include "label/sets.h"
 #include "settings/setting.h"
-#include "store/counters.h"
+#include "store/control/counters.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
 #include "wire/label_record.h"

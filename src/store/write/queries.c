@@ -8,7 +8,7 @@
 #define QUERY_ROW_BYTES 200
 #define QUERIES_KNOWN (1 << 15) /* and as many that came before those */
 
-/* The columns of store/columns.h, in the order in which query_rows.c binds their values. */
+/* The columns of store/file/columns.h, in the order in which query_rows.c binds their values. */
 #define SET_STORED(name, type, definition, flags, value) ", " #name " = excluded." #name
 #define SET_FILED(name, type, definition, value) ", " #name " = excluded." #name
 #define NAME_STORED(name, type, definition, flags, value) ", " #name

@@ -17,7 +17,7 @@
  */
 #include "store/write/retention.h"
 
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/write/labels.h"
 #include "store/write/lifecycle.h"
 #include "store/write/bytecode.h"

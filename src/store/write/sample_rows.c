@@ -6,7 +6,7 @@
 
 #include "base/search.h"
 #include "collect/sample_reader.h"
-#include "store/columns.h"
+#include "store/file/columns.h"
 #include "store/write/labels.h"
 #include "store/write/queries.h"
 #include "store/write/stacks.h"
@@ -30,7 +30,7 @@ struct pending_sample {
 	uint64_t request_span; /* that the sample fell into, 0: none */
 };
 
-/* The columns of samples, in the order of store/columns.h. */
+/* The columns of samples, in the order of store/file/columns.h. */
 #define NAME_STORED(name, type, definition, flags, value) ", " #name
 #define NAME_FILED(name, type, definition, value) ", " #name
 #define SAMPLE_ROW_COLUMNS                                                                                   \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQL that adds a row of statement_counters to an existing one, by store/columns.h.
+ * SQL that adds a row of statement_counters to an existing one, by store/file/columns.h.
  */
 #ifndef QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
 #define QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
 
-#include "store/columns.h"
+#include "store/file/columns.h"
 
 #define STATEMENTS_NOTHING(...)
 #define STATEMENTS_NAME(name, ...) ", " #name

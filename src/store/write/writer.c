@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "store/control.h"
+#include "store/control/control.h"
 #include "store/file/contention.h"
 
 /* --- prepared statements ------------------------------------------------------- */

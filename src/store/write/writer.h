@@ -14,7 +14,7 @@
 #include "base/vector.h"
 #include "handover/identity.h"
 #include "modules/module_history.h"
-#include "store/columns.h"
+#include "store/file/columns.h"
 #include "store/file/database.h"
 #include "store/write/prepared.h"
 

@@ -18,15 +18,15 @@
  * in the file system at the end is STORE_DISABLED: its SQLite is in an unknown state, and nothing is stored
  * any more, ever. control_happens() has all of that in one switch.
  */
-#ifndef QUERYPROF_STORE_CONTROL_H
-#define QUERYPROF_STORE_CONTROL_H
+#ifndef QUERYPROF_STORE_CONTROL_CONTROL_H
+#define QUERYPROF_STORE_CONTROL_CONTROL_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "store/waiting.h"
+#include "store/control/waiting.h"
 
 struct ring;
 struct sqlite3;

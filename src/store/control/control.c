@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/control.h"
+#include "store/control/control.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,8 +3,8 @@
  * The store's counters, for system.metrics and the tests. They belong to this process: a forked child
  * begins with zeros.
  */
-#ifndef QUERYPROF_STORE_COUNTERS_H
-#define QUERYPROF_STORE_COUNTERS_H
+#ifndef QUERYPROF_STORE_CONTROL_COUNTERS_H
+#define QUERYPROF_STORE_CONTROL_COUNTERS_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * Waiting for another thread of the store: with a limit, and for as long as the caller still
  * wants it.
  */
-#ifndef QUERYPROF_STORE_WAITING_H
-#define QUERYPROF_STORE_WAITING_H
+#ifndef QUERYPROF_STORE_CONTROL_WAITING_H
+#define QUERYPROF_STORE_CONTROL_WAITING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 /*
  * Relaxed atomics: each number is independent, and no other read depends on it.
  */
-#include "store/counters.h"
+#include "store/control/counters.h"
 
 #include "base/clock.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/waiting.h"
+#include "store/control/waiting.h"
 
 #define SLICE_NS BOUND_MS(5)
 

@@ -29,8 +29,8 @@
  * the files of write/ above. flags: of src/sql/tables.h. expression: SQL over the view's joins,
  * which for query_log are here, too.
  */
-#ifndef QUERYPROF_STORE_COLUMNS_H
-#define QUERYPROF_STORE_COLUMNS_H
+#ifndef QUERYPROF_STORE_FILE_COLUMNS_H
+#define QUERYPROF_STORE_FILE_COLUMNS_H
 
 #define COLUMN_ZERO "NOT NULL DEFAULT 0"
 #define COLUMN_EMPTY "NOT NULL DEFAULT ''"
