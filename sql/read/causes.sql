@@ -58,7 +58,7 @@ line_waits AS MATERIALIZED (
 foreign_holders AS MATERIALIZED (
 	SELECT f.wait AS wait, t.first_query AS query, t.duration_ns AS open, t.idle_ns AS outside, q.call_stack AS call_stack
 	FROM foreign_lock_holders AS f JOIN transactions AS t ON t.id = f.holder LEFT JOIN queries AS q ON q.id = t.first
-	WHERE EXISTS (SELECT 1 FROM line_waits WHERE holder = '')),
+	WHERE f.wait IN (SELECT wait FROM line_waits WHERE holder = '')),
 held AS MATERIALIZED (
 	SELECT process, number, duration_ns AS open, idle_ns AS outside FROM transactions
 	WHERE number IN (SELECT number FROM line_waits WHERE number <> 0)),

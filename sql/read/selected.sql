@@ -242,7 +242,7 @@ SELECT w.hash, w.query, p.calls, 0, 0, p.newest, p.wall, p.cpu, p.outside, p.nes
        iif(p.calls = w.calls, sorts, NULL), iif(p.calls = w.calls, autoindexes, NULL), iif(p.calls = w.calls, prepares, NULL),
        iif(p.calls = w.calls, prepare, NULL)
 FROM whole AS w JOIN parts AS p USING (hash)
-WHERE p.calls > 0 AND p.all_calls = w.calls AND w.hash NOT IN (
+WHERE :label IS NOT NULL AND p.calls > 0 AND p.all_calls = w.calls AND w.hash NOT IN (
 	SELECT r.normalized_query_hash FROM temp.selected_runs AS r JOIN statements AS s ON s.id = r.statement
 	WHERE s.labels NOT IN (SELECT labels FROM temp.selected_labels WHERE matches))
 ON CONFLICT (hash) DO UPDATE SET

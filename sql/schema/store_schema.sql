@@ -767,7 +767,8 @@ LEFT JOIN trace_contexts AS c ON c.id = s.context;
 -- process of the holder. Among that process's transactions on the database, the holder is
 -- the one that had such a lock and was open for the longest part of the wait. A wait has no
 -- row if its holder is not recorded or has not ended yet. Few transactions take much longer
--- than the mean, so the others are searched only near the wait.
+-- than the mean, so the others are searched only near the wait. The + keeps SQLite from the
+-- index, by which it expects few rows and would not make one for the readers of this view.
 CREATE VIEW foreign_lock_holders AS
 WITH
 typical AS MATERIALIZED (SELECT CAST(coalesce(30 * avg(duration_ns), 0) AS INTEGER) AS most_ns FROM transactions),
@@ -797,7 +798,7 @@ SELECT
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN wait_objects AS o ON o.object = l.lock
-WHERE l.holder_process_id <> 0 AND l.holder_transaction = 0;
+WHERE l.holder_process_id <> 0 AND +l.holder_transaction = 0;
 
 -- The waits for database locks: the statement that waited, how long, and the holder. The
 -- holder is the statement that took the lock, or, in another process, the first statement
