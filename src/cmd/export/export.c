@@ -149,8 +149,9 @@ static const struct type *find_type(struct export *export, uint32_t number)
 }
 
 /* False after a complaint. */
-static bool add_sample(struct export *export, const struct selected_sample *selected)
+static bool add_sample(void *context, const struct selected_sample *selected)
 {
+	struct export *export = context;
 	const struct type *type = find_type(export, selected->series->type);
 	const struct reader_sample read = {
 		.time_ns = selected->time_ns,
@@ -189,24 +190,17 @@ static bool add_sample(struct export *export, const struct selected_sample *sele
 	return false;
 }
 
-#define SAMPLES_AT_ONCE 128
-
 /* A command_result. */
 static int add_samples(struct export *export)
 {
 	const unsigned columns = SELECTED_STACK | SELECTED_LABELS | SELECTED_WAIT | SELECTED_TRUNCATED |
 	                         SELECTED_CONTEXT | (with_plan ? SELECTED_NODE : 0) |
 	                         (export->format->has_links ? SELECTED_SPAN : 0);
-	struct selected_sample samples[SAMPLES_AT_ONCE];
-	size_t count = 0;
-	int code = selected_samples_begin(export->samples, columns);
+	const int code = selected_samples_each(export->samples, columns, add_sample, export);
 
-	while (!code && !(code = selected_samples_read(export->samples, samples, SAMPLES_AT_ONCE, &count)) &&
-	       count)
-		for (size_t i = 0; i < count; i++)
-			if (!add_sample(export, &samples[i]))
-				return COMMAND_FAILED;
-	return code ? complain("%s: %s", export->path, sqlite3_errmsg(export->db)) : COMMAND_FINE;
+	return !code                  ? COMMAND_FINE
+	       : code == SQLITE_ABORT ? COMMAND_FAILED /* after a complaint */
+	                              : complain("%s: %s", export->path, sqlite3_errmsg(export->db));
 }
 
 static int complain_of_none(const struct export *export)

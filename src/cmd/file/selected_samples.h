@@ -56,18 +56,18 @@ enum selected_column {
 
 struct selected_samples;
 
+/* Gives the connection the function by which the samples are read; while no statement is running. */
+int selected_samples_add(sqlite3 *db);
+
 /* What samples name is read with the first one. NULL: no memory. */
 struct selected_samples *selected_samples_create(sqlite3 *db);
 void selected_samples_free(struct selected_samples *samples);
 
-/* From the first sample on again, with those columns. An SQLite result. */
-int selected_samples_begin(struct selected_samples *samples, unsigned columns);
-
-/* At most `most` of the next ones; 0 after the last. They stay until the next call, runs and series until
- * selected_samples_free(). An SQLite result. */
-int selected_samples_read(struct selected_samples *samples, struct selected_sample *read, size_t most,
-                          size_t *count);
-void selected_samples_end(struct selected_samples *samples);
+/* Calls `take` for each sample, with those columns, until it returns false. An SQLite result: SQLITE_ABORT
+ * if it did; the connection has the message of an error. Runs and series stay until selected_samples_free().
+ */
+int selected_samples_each(struct selected_samples *samples, unsigned columns,
+                          bool (*take)(void *context, const struct selected_sample *sample), void *context);
 
 const char *selected_samples_type(const struct selected_samples *samples, uint32_t type);
 

@@ -138,6 +138,7 @@ static void ask(void *given, uint64_t used)
 
 /* Some samples, with the keys and the value of each. */
 struct block {
+	struct groupings *groupings;
 	struct selected_sample samples[TALLY_ROWS_MAX];
 	int64_t keys[TALLY_ROWS_MAX][KEYS];
 	int64_t values[TALLY_ROWS_MAX];
@@ -233,14 +234,25 @@ static bool add_block(struct grouping *grouping, const struct block *block)
 	return (place[STRETCHES] < 0 && place[CHANGES] < 0) || add_stretches(grouping, block, rows);
 }
 
-/* To all that are not made yet. An SQLite result. */
-static int add_to_all(struct groupings *groupings, struct block *block)
+/* To all that are not made yet. False: no memory. */
+static bool add_to_all(struct block *block)
 {
+	const struct groupings *groupings = block->groupings;
+
 	set_keys(block);
 	for (size_t i = 0; i < groupings->all.count; i++)
 		if (!groupings->all.items[i]->is_made && !add_block(groupings->all.items[i], block))
-			return SQLITE_NOMEM;
-	return SQLITE_OK;
+			return false;
+	block->count = 0;
+	return true;
+}
+
+static bool add_sample(void *context, const struct selected_sample *sample)
+{
+	struct block *block = context;
+
+	block->samples[block->count++] = *sample;
+	return block->count < TALLY_ROWS_MAX || add_to_all(block);
 }
 
 /* The columns of the samples that these need. */
@@ -267,17 +279,15 @@ static int make_all(sqlite3 *db, struct groupings *groupings, char **error)
 			used |= groupings->all.items[i]->used;
 	if (!groupings->samples)
 		groupings->samples = selected_samples_create(db);
-	if (block && groupings->samples)
-		code = selected_samples_begin(groupings->samples, needed_columns(used));
-	while (!code &&
-	       !(code = selected_samples_read(groupings->samples, block->samples, TALLY_ROWS_MAX,
-	                                      &block->count)) &&
-	       block->count)
-		code = add_to_all(groupings, block);
-	if (code == SQLITE_ERROR) /* the connection forgets it when statements are finalized */
+	if (block && groupings->samples) {
+		block->groupings = groupings;
+		block->count = 0;
+		code = selected_samples_each(groupings->samples, needed_columns(used), add_sample, block);
+		if (code == SQLITE_ABORT || (!code && !add_to_all(block)))
+			code = SQLITE_NOMEM;
+	}
+	if (code == SQLITE_ERROR)
 		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
-	if (groupings->samples)
-		selected_samples_end(groupings->samples);
 	free(block);
 	for (size_t i = 0; i < groupings->all.count; i++) {
 		struct grouping *one = groupings->all.items[i];
