@@ -21,7 +21,10 @@ CREATE TABLE side_functions (
 -- A row for each period in which a statement had a plan, with its runs in that period, see plan_changes.sql.
 CREATE TABLE side_plans (
 	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER,
-	runs INTEGER, ns INTEGER);
+	last_ns INTEGER, runs INTEGER, ns INTEGER);
+
+-- As in read/selected.sql.
+CREATE TABLE schema_changes (side TEXT, place TEXT, at_ns INTEGER, text TEXT);
 
 -- The factor of B's numbers, for as many runs of each statement as A has. (One
 -- factor for all statements together would compare the mix, not the statements.)

@@ -92,12 +92,33 @@ callers AS MATERIALIZED (
 	FROM called WINDOW of_line AS (PARTITION BY line)),
 -- How much longer a run of the plan that took most time takes than one of the fastest plan.
 plans AS MATERIALIZED (
-	SELECT hash, 1.0 * sum(ns) / sum(runs) AS each, sum(ns) AS ns
+	SELECT hash, plan_hash, 1.0 * sum(ns) / sum(runs) AS each, sum(ns) AS ns
 	FROM temp.selected_periods WHERE hash IN (SELECT hash FROM temp.lines WHERE run IS NULL) AND plan_hash IS NOT NULL
 	GROUP BY hash, plan_hash HAVING sum(runs) > 0),
 slower AS MATERIALIZED (
-	SELECT hash, each / (SELECT min(each) FROM plans AS p WHERE p.hash = plans.hash) AS times, max(ns)
-	FROM plans GROUP BY hash HAVING count(*) > 1),
+	SELECT hash, p.each / f.each AS times, p.plan_hash AS plan_hash, f.plan_hash AS faster, max(p.ns) AS most
+	FROM plans AS p JOIN (SELECT hash, plan_hash, min(each) AS each FROM plans GROUP BY hash HAVING count(*) > 1) AS f USING (hash)
+	GROUP BY hash),
+begun AS MATERIALIZED (
+	SELECT hash, s.plan_hash AS plan_hash, faster, min(start_ns) AS start_ns
+	FROM slower AS s JOIN temp.selected_periods AS p USING (hash) WHERE times >= 2 AND p.plan_hash = s.plan_hash GROUP BY hash),
+-- Of the faster plan, before and after the other one began apart.
+periods AS MATERIALIZED (
+	SELECT hash, min(place) AS place, p.plan_hash AS plan_hash, min(p.start_ns) AS start_ns, max(last_ns) AS last_ns
+	FROM temp.selected_periods AS p JOIN begun AS s USING (hash)
+	WHERE p.plan_hash IN (s.plan_hash, faster)
+	GROUP BY hash, p.plan_hash, p.plan_hash = faster AND p.start_ns > s.start_ns
+	HAVING min(place) = max(place)),
+-- The statements after which the faster plan was left, and taken again.
+turned AS MATERIALIZED (
+	SELECT s.hash AS hash,
+	       (SELECT text FROM temp.schema_changes AS c, periods AS f
+	        WHERE f.hash = s.hash AND f.plan_hash = faster AND c.place = f.place AND c.place = p.place
+	          AND c.at_ns > f.last_ns AND c.at_ns <= p.start_ns ORDER BY c.at_ns DESC LIMIT 1) AS before,
+	       (SELECT text FROM temp.schema_changes AS c, periods AS f
+	        WHERE f.hash = s.hash AND f.plan_hash = faster AND c.place = f.place AND c.place = p.place
+	          AND c.at_ns > p.last_ns AND c.at_ns <= f.start_ns ORDER BY c.at_ns DESC LIMIT 1) AS since
+	FROM begun AS s JOIN periods AS p ON p.hash = s.hash AND p.plan_hash = s.plan_hash),
 nodes AS MATERIALIZED (
 	SELECT DISTINCT line, detail FROM temp.lines AS l JOIN statements AS x ON x.normalized_query_hash = l.hash
 	JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
@@ -159,7 +180,10 @@ SELECT line,
                                  || iif(open > 0, ', open ' || printf(iif(open < 1e9, '%.0f ms', '%.1f s'), open / iif(open < 1e9, 1e6, 1e9))
                                         || iif(outside > open / 2, ', ' || printf(iif(outside < 1e9, '%.0f ms', '%.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)) || ' of that outside SQLite', ''), '')
                           FROM holders WHERE holders.line = lines.line AND place = 1), '')
-             || iif(run IS NULL AND times >= 2, printf(iif(times < 10, ', another plan is %.1f times faster', ', another plan is %.0f times faster'), times), '')
+             || iif(run IS NULL AND times >= 2, printf(iif(times < 10, ', another plan is %.1f times faster', ', another plan is %.0f times faster'), times)
+                 || coalesce((SELECT coalesce(', before ' || iif(length(before) > 60, substr(before, 1, 57) || '...', before), '')
+                                     || coalesce(iif(before IS NULL, ', since ', ' and since ') || iif(length(since) > 60, substr(since, 1, 57) || '...', since), '')
+                              FROM turned WHERE turned.hash = lines.hash), ''), '')
              || iif(fullscan_steps > max(1000, 10 * coalesce(rows, 0)),
                     ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k', (fullscan_steps / 1000000) || 'M')
                     || ' rows' || coalesce(' of ' || tables, ''), '')

@@ -13,6 +13,7 @@ DROP VIEW IF EXISTS temp.wall_types;
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_sums;
 DROP VIEW IF EXISTS temp.checkpoint_stacks;
+DROP VIEW IF EXISTS temp.schema_changes;
 DROP VIEW IF EXISTS temp.selected_without_plan;
 DROP VIEW IF EXISTS temp.selected_runs;
 DROP TABLE IF EXISTS temp.error_names;
@@ -275,6 +276,14 @@ SELECT * FROM statement_parts
 WHERE normalized_query_hash IN (SELECT hash FROM temp.selected_statements WHERE runs IS NOT NULL)
   AND (:label IS NULL OR labels IN (SELECT labels FROM temp.selected_labels WHERE matches))
   AND (:database IS NULL OR :database IN (database, fileName(database)));
+
+-- What may change plans: the logged runs of such statements, whatever is selected.
+CREATE TEMP VIEW schema_changes AS
+SELECT database AS place, query_start_ns AS at_ns, replace(replace(x.query, char(10), ' '), char(13), ' ') AS text
+FROM (SELECT id, rtrim(trim(query, char(9, 10, 13, 32)), ';') AS query FROM statements) AS x CROSS JOIN queries ON queries.statement = x.id
+WHERE (x.query LIKE 'CREATE INDEX %' OR x.query LIKE 'CREATE UNIQUE INDEX %' OR x.query LIKE 'DROP INDEX %' OR x.query LIKE 'ALTER TABLE %'
+       OR x.query LIKE 'REINDEX%' OR x.query LIKE 'ANALYZE%' OR x.query LIKE 'PRAGMA optimize%')
+  AND finished AND exception_code = 0;
 
 -- The plans of statements over time: a row for each period in which a statement had one plan on a database, with all
 -- runs in it, as statement_parts counts them; otherwise a row for each logged run with a known plan.

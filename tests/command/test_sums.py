@@ -146,7 +146,30 @@ class Sums(Tool):
         for database, program, ms in (("/small.db", 1, 2), ("/big.db", 1, 90), ("/small.db", 2, 20), ("/big.db", 1, 90)):
             self.insert_samples(self.insert_run(1, ms, database=database, program=program), 1)
         row, = self.rows("queries", self.trace, "--regressed")
-        self.assertEqual((row["before_ms"], row["after_ms"]), (2, 20))
+        self.assertEqual((row["before_ms"], row["after_ms"], row["since"], row["until"]), (2, 20, None, None))
+
+    def test_what_changed_a_plan(self):
+        """The statement between the last run with one plan and the first with the other, on the same database."""
+        for number, text in enumerate(("SELECT x FROM t WHERE y = 1", "CREATE INDEX a ON t(z);", "\n CREATE INDEX\tb ON t(z)", "CREATE INDEX c\nON t(z);",
+                                       "ANALYZE;", "CREATE INDEX d ON t(z)"), 1):
+            self.insert_statement(number, text)
+        for program, plan in ((1, "SEARCH t USING INDEX i (y=?)\n"), (2, "SCAN t\n")):
+            self.insert("programs", id=program, statement=1, plan_hash=program)
+            self.insert("plans", plan_hash=program, plan=plan)
+        for statement, program, ms, database in ((2, 0, 1, "/a.db"), (1, 1, 2, "/a.db"), (4, 0, 1, "/a.db"), (2, 0, 1, "/b.db"), (1, 2, 200, "/a.db"),
+                                                 (6, 0, 1, "/a.db"), (1, 2, 200, "/a.db"), (5, 0, 1, "/a.db"), (1, 1, 2, "/a.db")):
+            self.insert_run(statement, ms, database=database, program=program)
+        row, = self.rows("queries", self.trace, "--regressed")
+        self.assertEqual((row["before_ms"], row["after_ms"], row["since"], row["until"]), (2, 200, "CREATE INDEX c ON t(z)", "11:06:49 ANALYZE"))
+        notes = [row["notes"] for row in self.rows("queries", self.trace) if row["query"].startswith("SELECT")]
+        self.assertEqual(notes, ["another plan is 100 times faster, before CREATE INDEX c ON t(z) and since ANALYZE"])
+        whole = self.output("diff", self.trace, "--query", "run 2", "--with", "run 5")
+        self.assertIn("CREATE INDEX c ON t(z)", whole)
+        self.db.execute("UPDATE queries SET exception_code = 1 WHERE statement = 4")
+        row, = self.rows("queries", self.trace, "--regressed")
+        self.assertIsNone(row["since"])
+        notes = [row["notes"] for row in self.rows("queries", self.trace) if row["query"].startswith("SELECT")]
+        self.assertEqual(notes, ["another plan is 100 times faster, since ANALYZE"])
 
     def test_wall_time_without_cpu_time(self):
         """Waits alone are no wall time where that was sampled by itself."""

@@ -18,6 +18,7 @@
 #include "sql_diff_functions.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_plans.h"
+#include "sql_diff_side_schema_changes.h"
 #include "sql_diff_side_statements.h"
 #include "sql_diff_side_totals.h"
 #include "sql_diff_sides.h"
@@ -89,7 +90,8 @@ static int read_side(sqlite3 *both, const struct side *side)
 	} copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
-		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_schema_changes, "INSERT INTO schema_changes VALUES (?, ?, ?, ?)" },
 		{ sql_diff_side_functions,
 		  "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
