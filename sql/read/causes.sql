@@ -79,9 +79,11 @@ holders AS MATERIALIZED (
 called AS MATERIALIZED (
 	SELECT line, fileName(rtrim(caller, '0123456789')) AS file, CAST(substr(caller, 1 + length(rtrim(caller, '0123456789'))) AS INTEGER) AS number,
 	       iif(caller_function IN ('<module>', '{main}', ''), '', ' (' || caller_function || ')') AS function,
-	       json_array(rtrim(caller, '0123456789'), caller_function) AS whole, sum(r.execution_time_ns) AS ns
-	FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
-	JOIN queries AS q ON q.id = r.id JOIN call_stacks AS b ON b.id = q.call_stack
+	       json_array(rtrim(caller, '0123456789'), caller_function) AS whole, sum(ns) AS ns
+	FROM (SELECT line, call_stack, ns FROM temp.lines JOIN temp.call_sums USING (hash) WHERE lines.run IS NULL
+	      UNION ALL
+	      SELECT line, call_stack, coalesce(execution_ns, query_duration_ns) FROM temp.lines JOIN queries ON id = lines.run)
+	JOIN call_stacks AS b ON b.id = call_stack
 	GROUP BY line, caller, caller_function),
 callers AS MATERIALIZED (
 	SELECT line, row_number() OVER (of_line ORDER BY ns DESC, file, number) AS rank,

@@ -11,8 +11,8 @@ CREATE TEMP TABLE violations (
 
 INSERT INTO violations (check_name, hash, query, message, unknown)
 WITH logged AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, count(*) AS runs, sum(fullscan_steps) AS scanned, max(fullscan_steps) AS most
-	FROM temp.selected_runs WHERE finished AND :max_scan GROUP BY 1),
+	SELECT hash, sum(runs) AS runs, sum(fullscan_steps) AS scanned, max(most_scanned) AS most
+	FROM temp.run_sums WHERE finished AND :max_scan GROUP BY 1),
 scans AS (
 	SELECT s.hash, query, coalesce(most, 0) AS most, max(0, fullscan_steps - coalesce(l.scanned, 0)) AS rest,
 	       max(1, coalesce(s.runs, s.logged) - coalesce(l.runs, 0)) AS rest_runs

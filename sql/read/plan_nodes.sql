@@ -5,8 +5,8 @@
 -- finalizing it, 0 the statement's own work. loops and rows: in all of the runs, if SQLite counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
-	SELECT r.id, r.program, r.fullscan_steps, r.result_rows, r.finished
-	FROM temp.selected_runs AS r JOIN programs AS g ON g.id = r.program),
+	SELECT r.program, r.runs, r.fullscan_steps, r.rows, r.finished
+	FROM temp.program_sums AS r JOIN programs AS g ON g.id = r.program),
 -- A statement is prepared many times, and a node's number is an address of the program. Programs with the same plan
 -- have the same nodes in the same order, so the newest program represents all.
 known AS MATERIALIZED (
@@ -38,9 +38,9 @@ times AS MATERIALIZED (
 	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
 counts AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
-	FROM runs JOIN plan_loops AS l ON l.query = runs.id
-	JOIN nodes AS n ON n.program = runs.program AND n.node = l.node
-	WHERE EXISTS (SELECT 1 FROM plan_loops) -- no look-ups where SQLite has counted none
+	FROM plan_loops AS l CROSS JOIN temp.selected AS s ON s.id = l.query CROSS JOIN queries AS q ON q.id = l.query
+	JOIN nodes AS n ON n.program = q.program AND n.node = l.node
+	WHERE q.finished OR q.statement
 	GROUP BY 1, 2),
 -- All runs with the plan, whether they have samples or not.
 seen AS MATERIALIZED (
@@ -52,7 +52,7 @@ seen AS MATERIALIZED (
 	GROUP BY 1),
 -- The rows that scans of whole tables visited, and the rows that the statement returned, in a logged run.
 visited AS MATERIALIZED (
-	SELECT newest, avg(fullscan_steps) AS steps, avg(result_rows) AS rows
+	SELECT newest, 1.0 * sum(fullscan_steps) / sum(runs) AS steps, 1.0 * sum(rows) / sum(runs) AS rows
 	FROM runs JOIN known USING (program) WHERE finished GROUP BY 1),
 plan AS MATERIALIZED (
 	SELECT newest, max(ns) AS ns
@@ -62,7 +62,7 @@ plan AS MATERIALIZED (
 	      WHERE hash IN (SELECT hash FROM known JOIN times USING (newest))
 	         OR (SELECT count(*) FROM temp.selected_statements) = 1)
 	GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
-SELECT plan.newest, coalesce(seen.runs, (SELECT count(*) FROM runs JOIN known USING (program) WHERE known.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
+SELECT plan.newest, coalesce(seen.runs, (SELECT coalesce(sum(runs), 0) FROM runs JOIN known USING (program) WHERE known.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
        coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows, visited.steps, visited.rows
 FROM plan
 LEFT JOIN seen USING (newest)

@@ -12,6 +12,10 @@
 DROP VIEW IF EXISTS temp.wall_types;
 DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_sums;
+DROP VIEW IF EXISTS temp.run_values;
+DROP TABLE IF EXISTS temp.run_sums;
+DROP TABLE IF EXISTS temp.program_sums;
+DROP TABLE IF EXISTS temp.call_sums;
 DROP VIEW IF EXISTS temp.checkpoint_stacks;
 DROP VIEW IF EXISTS temp.schema_changes;
 DROP VIEW IF EXISTS temp.selected_without_plan;
@@ -104,6 +108,26 @@ FROM selected CROSS JOIN queries USING (id)
 LEFT JOIN statements ON statements.id = queries.statement
 WHERE finished OR statement;
 
+-- Columns of selected_runs, for sums of them: the command has these by what a statement reads in a virtual table,
+-- temp.summed_runs (src/cmd/file/summed_runs.h). ns: inside SQLite.
+CREATE TEMP VIEW run_values AS
+SELECT q.statement AS statement, coalesce(x.normalized_query_hash, 0) AS hash, q.program AS program, q.call_stack AS call_stack,
+       q.finished AS finished, q.parent <> 0 AS nested, q.samples_cpu + q.samples_real > 0 AS sampled, q.process AS process,
+       q.library AS library, q.exception_code AS exception_code, iif(q.exception_code, q.exception, '') AS exception,
+       1 AS runs, q.id AS run, q.samples_cpu + q.samples_real AS samples, q.query_start_ns AS first, q.query_start_ns AS newest,
+       q.query_start_ns + q.query_duration_ns AS last, coalesce(q.execution_ns, q.query_duration_ns) AS ns,
+       coalesce(q.execution_ns, q.query_duration_ns) AS longest, q.cpu_time_ns AS cpu,
+       q.query_duration_ns - coalesce(q.execution_ns, q.query_duration_ns) AS outside,
+       1.0 * coalesce(q.execution_ns, q.query_duration_ns) * coalesce(q.execution_ns, q.query_duration_ns) AS ns_square,
+       1.0 * q.cpu_time_ns * q.cpu_time_ns AS cpu_square, q.worker_cpu_time_ns AS workers, q.result_rows AS rows, q.vm_steps AS vm_steps,
+       q.fullscan_steps AS fullscan_steps, q.fullscan_steps AS most_scanned, q.sorts AS sorts, q.autoindexes AS autoindexes,
+       q.prepare_time_ns AS prepare, q.lock_wait_ns AS locks, q.io_read_ns AS read_ns, q.io_write_ns AS write_ns, q.io_sync_ns AS sync_ns,
+       q.mutex_wait_ns AS mutexes, q.sleep_ns AS sleeps, q.other_wait_ns AS others, q.run_delay_ns AS queue, q.rest_ns AS rest,
+       q.samples_dropped AS dropped, q.reads AS reads, q.read_bytes AS read_bytes, q.writes AS writes, q.write_bytes AS write_bytes,
+       q.syncs AS syncs
+FROM selected CROSS JOIN queries AS q ON q.id = selected.id LEFT JOIN statements AS x ON x.id = q.statement
+WHERE q.finished OR q.statement;
+
 -- The statements among those whose plan is not known, and why (see run_plans.sql).
 CREATE TEMP VIEW selected_without_plan AS
 SELECT hash, min(query) AS query, ns, known_reason, reason
@@ -111,9 +135,7 @@ FROM (SELECT hash, query, sum(kinds.ns) OVER (PARTITION BY hash) AS ns, known_re
              max(has_plan) OVER (PARTITION BY hash) AS has_plan,
              row_number() OVER (PARTITION BY hash ORDER BY rank DESC, reason, kinds.run) AS place
       -- Runs of a kind have one reason.
-      FROM (SELECT min(id) AS run, sum(coalesce(execution_ns, query_duration_ns)) AS ns
-            FROM temp.selected CROSS JOIN queries USING (id)
-            GROUP BY statement, program, finished, samples_cpu + samples_real = 0) AS kinds
+      FROM (SELECT min(run) AS run, sum(ns) AS ns FROM temp.program_sums GROUP BY program_sums.hash, program, finished, sampled) AS kinds
       CROSS JOIN temp.run_plans AS p ON p.run = kinds.run)
 WHERE place = 1 AND NOT has_plan GROUP BY hash;
 
@@ -176,92 +198,25 @@ CREATE TEMP TABLE selected_statements (
 	wall_square REAL, cpu_square REAL, rows INTEGER, failed INTEGER, vm_steps INTEGER,
 	fullscan_steps INTEGER, sorts INTEGER, autoindexes INTEGER, prepares INTEGER, prepare INTEGER);
 
--- By row of `statements` first: sorting all runs with their texts would take longer than all else.
-INSERT INTO selected_statements
-SELECT coalesce(normalized_query_hash, 0) AS hash, min(coalesce(query, '')), NULL, sum(r.logged), sum(samples), max(newest), sum(wall),
-       sum(cpu), sum(outside), sum(nested_wall), sum(nested_cpu), max(longest), sum(wall_square), sum(cpu_square), sum(r.rows),
-       sum(failed), sum(vm_steps), sum(fullscan_steps), sum(sorts), sum(autoindexes), NULL, sum(prepare)
-FROM (SELECT statement, count(*) FILTER (WHERE finished) AS logged, sum(samples_cpu + samples_real) AS samples,
-             max(query_start_ns) AS newest, sum(ns) FILTER (WHERE finished) AS wall, sum(cpu_time_ns) FILTER (WHERE finished) AS cpu,
-             sum(query_duration_ns - ns) FILTER (WHERE finished) AS outside,
-             sum(iif(parent, ns, 0)) FILTER (WHERE finished) AS nested_wall,
-             sum(iif(parent, cpu_time_ns, 0)) FILTER (WHERE finished) AS nested_cpu, max(ns) FILTER (WHERE finished) AS longest,
-             sum(1.0 * ns * ns) FILTER (WHERE finished) AS wall_square,
-             sum(1.0 * cpu_time_ns * cpu_time_ns) FILTER (WHERE finished) AS cpu_square,
-             sum(result_rows) FILTER (WHERE finished) AS rows, sum(exception_code <> 0) AS failed, sum(vm_steps) AS vm_steps,
-             sum(fullscan_steps) AS fullscan_steps, sum(sorts) AS sorts, sum(autoindexes) AS autoindexes,
-             sum(prepare_time_ns) FILTER (WHERE finished) AS prepare
-      FROM (SELECT *, coalesce(execution_ns, query_duration_ns) AS ns FROM selected CROSS JOIN queries USING (id))
-      WHERE finished OR statement
-      GROUP BY statement) AS r LEFT JOIN statements ON statements.id = r.statement
-GROUP BY 1;
+-- The sums of the runs (run_values): by what most readers need, by program, and by the place that called. There may
+-- be more than one row with the same keys.
+CREATE TEMP TABLE run_sums (
+	hash INTEGER, finished INTEGER, nested INTEGER, process INTEGER, library INTEGER, exception_code INTEGER, exception TEXT,
+	runs INTEGER, run INTEGER, samples INTEGER, first INTEGER, newest INTEGER, last INTEGER, ns INTEGER, longest INTEGER, cpu INTEGER,
+	outside INTEGER, ns_square REAL, cpu_square REAL, workers INTEGER, rows INTEGER, vm_steps INTEGER, fullscan_steps INTEGER,
+	most_scanned INTEGER, sorts INTEGER, autoindexes INTEGER, prepare INTEGER, locks INTEGER, read_ns INTEGER, write_ns INTEGER,
+	sync_ns INTEGER, mutexes INTEGER, sleeps INTEGER, others INTEGER, queue INTEGER, rest INTEGER, dropped INTEGER, reads INTEGER,
+	read_bytes INTEGER, writes INTEGER, write_bytes INTEGER, syncs INTEGER);
 
--- Their counters. With :label these are the runs with that label in a comment (see statement_parts), if all of the
--- statement's runs were counted by labels and the program itself sets the label in none. Values that are not counted
--- by labels are then NULL, unless all runs have the label. The spread of times is assumed to be the same for each
--- label.
-INSERT INTO selected_statements
-WITH whole AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, min(query) AS query, sum(calls) AS calls, max(last_seen_ns) AS newest,
-	       sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu, sum(duration_ns - execution_time_ns) AS outside,
-	       sum(nested_time_ns) AS nested_wall, sum(nested_cpu_time_ns) AS nested_cpu, max(max_ns) AS longest,
-	       sum(execution_time_square) AS wall_square, sum(cpu_time_square) AS cpu_square, sum(rows) AS rows,
-	       sum(errors) AS failed, sum(vm_steps) AS vm_steps, sum(fullscan_steps) AS fullscan_steps,
-	       sum(sorts) AS sorts, sum(autoindexes) AS autoindexes, sum(prepares) AS prepares,
-	       sum(prepare_time_ns) AS prepare
-	FROM statement_stats
-	WHERE coalesce(:query_id, :since, :until, :min_duration, :failed, :process, :thread, :last, :host, :service, :caller) IS NULL
-	  AND (:statement IS NULL OR printf('%016x', normalized_query_hash) = :statement)
-	  AND (:database IS NULL OR :database IN (database, fileName(database)))
-	  AND (:like IS NULL OR normalized_query_hash IN (
-		-- all of its texts; otherwise :like matches literals, which counters do not distinguish
-		SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
-	GROUP BY normalized_query_hash
-	-- A statement that was only prepared does not count.
-	HAVING sum(calls) > 0 OR normalized_query_hash IN (SELECT hash FROM temp.selected_statements)),
-matching AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, labels IN (SELECT labels FROM temp.selected_labels WHERE matches) AS matches, *
-	FROM statement_parts
-	WHERE :label IS NOT NULL
-	  AND (:database IS NULL OR :database IN (database, fileName(database)))),
-parts AS MATERIALIZED (
-	SELECT hash, sum(calls) AS all_calls, sum(calls) FILTER (WHERE matches) AS calls, max(last_seen_ns) FILTER (WHERE matches) AS newest,
-	       sum(execution_time_ns) FILTER (WHERE matches) AS wall, sum(cpu_time_ns) FILTER (WHERE matches) AS cpu,
-	       sum(duration_ns - execution_time_ns) FILTER (WHERE matches) AS outside,
-	       sum(nested_time_ns) FILTER (WHERE matches) AS nested_wall, sum(nested_cpu_time_ns) FILTER (WHERE matches) AS nested_cpu,
-	       max(max_ns) FILTER (WHERE matches) AS longest, sum(rows) FILTER (WHERE matches) AS rows,
-	       sum(errors) FILTER (WHERE matches) AS failed
-	FROM matching GROUP BY 1)
-SELECT hash, query, calls, 0, 0, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows,
-       failed, vm_steps, fullscan_steps, sorts, autoindexes, prepares, prepare
-FROM whole WHERE :label IS NULL
-UNION ALL
-SELECT w.hash, w.query, p.calls, 0, 0, p.newest, p.wall, p.cpu, p.outside, p.nested_wall, p.nested_cpu, p.longest,
-       1.0 * p.calls / w.calls * (w.wall_square - 1.0 * w.wall * w.wall / w.calls) + 1.0 * p.wall * p.wall / p.calls,
-       1.0 * p.calls / w.calls * (w.cpu_square - 1.0 * w.cpu * w.cpu / w.calls) + 1.0 * p.cpu * p.cpu / p.calls, p.rows,
-       p.failed, iif(p.calls = w.calls, vm_steps, NULL), iif(p.calls = w.calls, fullscan_steps, NULL),
-       iif(p.calls = w.calls, sorts, NULL), iif(p.calls = w.calls, autoindexes, NULL), iif(p.calls = w.calls, prepares, NULL),
-       iif(p.calls = w.calls, prepare, NULL)
-FROM whole AS w JOIN parts AS p USING (hash)
-WHERE :label IS NOT NULL AND p.calls > 0 AND p.all_calls = w.calls AND w.hash NOT IN (
-	SELECT r.normalized_query_hash FROM temp.selected_runs AS r JOIN statements AS s ON s.id = r.statement
-	WHERE s.labels NOT IN (SELECT labels FROM temp.selected_labels WHERE matches))
-ON CONFLICT (hash) DO UPDATE SET
-	(runs, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows, failed, vm_steps,
-	 fullscan_steps, sorts, autoindexes, prepares, prepare) =
-	(excluded.runs, excluded.newest, excluded.wall, excluded.cpu, excluded.outside, excluded.nested_wall, excluded.nested_cpu,
-	 excluded.longest, excluded.wall_square, excluded.cpu_square, excluded.rows, excluded.failed,
-	 excluded.vm_steps, excluded.fullscan_steps, excluded.sorts, excluded.autoindexes, excluded.prepares,
-	 excluded.prepare);
+CREATE TEMP TABLE program_sums (
+	hash INTEGER, program INTEGER, finished INTEGER, sampled INTEGER, runs INTEGER, run INTEGER, ns INTEGER, rows INTEGER, fullscan_steps INTEGER);
 
--- With :failed, how many of all runs of each statement failed, if no other option selects some of them.
-CREATE TEMP TABLE selected_failures AS
-SELECT normalized_query_hash AS hash, sum(errors) AS failed FROM statement_stats
-WHERE :failed IS NOT NULL
-  AND coalesce(:query_id, :since, :until, :min_duration, :database, :process, :thread, :last, :label, :host, :service, :caller) IS NULL
-  AND (:like IS NULL OR normalized_query_hash IN (
-	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
-GROUP BY 1;
+CREATE TEMP TABLE call_sums (hash INTEGER, call_stack INTEGER, ns INTEGER);
+
+-- The plans of statements over time: a row for each period in which a statement had one plan on a database, with all
+-- runs in it, as statement_parts counts them; otherwise a row for each logged run with a known plan.
+CREATE TEMP TABLE selected_periods (
+	hash INTEGER, place TEXT, plan_hash INTEGER, start_ns INTEGER, last_ns INTEGER, runs INTEGER, ns INTEGER);
 
 -- The statements that make up the total, including "(other)". own_…: without the part that other statements also
 -- have.
@@ -270,13 +225,6 @@ SELECT *, coalesce(runs, logged) AS known, wall - is_all * nested_wall AS own_wa
 FROM temp.selected_statements, (SELECT EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) AS is_all)
 WHERE runs IS NOT NULL OR NOT EXISTS (SELECT 1 FROM temp.selected_statements WHERE hash = 0);
 
--- The rows of statement_parts of those statements that have all runs counted.
-CREATE TEMP TABLE selected_counts AS
-SELECT * FROM statement_parts
-WHERE normalized_query_hash IN (SELECT hash FROM temp.selected_statements WHERE runs IS NOT NULL)
-  AND (:label IS NULL OR labels IN (SELECT labels FROM temp.selected_labels WHERE matches))
-  AND (:database IS NULL OR :database IN (database, fileName(database)));
-
 -- What may change plans: the logged runs of such statements, whatever is selected.
 CREATE TEMP VIEW schema_changes AS
 SELECT database AS place, query_start_ns AS at_ns, replace(replace(x.query, char(10), ' '), char(13), ' ') AS text
@@ -284,24 +232,6 @@ FROM (SELECT id, rtrim(trim(query, char(9, 10, 13, 32)), ';') AS query FROM stat
 WHERE (x.query LIKE 'CREATE INDEX %' OR x.query LIKE 'CREATE UNIQUE INDEX %' OR x.query LIKE 'DROP INDEX %' OR x.query LIKE 'ALTER TABLE %'
        OR x.query LIKE 'REINDEX%' OR x.query LIKE 'ANALYZE%' OR x.query LIKE 'PRAGMA optimize%')
   AND finished AND exception_code = 0;
-
--- The plans of statements over time: a row for each period in which a statement had one plan on a database, with all
--- runs in it, as statement_parts counts them; otherwise a row for each logged run with a known plan.
-CREATE TEMP TABLE selected_periods (
-	hash INTEGER, place TEXT, plan_hash INTEGER, start_ns INTEGER, last_ns INTEGER, runs INTEGER, ns INTEGER);
-
-INSERT INTO selected_periods
-SELECT p.normalized_query_hash, p.database, g.plan_hash, p.first_seen_ns, p.last_seen_ns, p.calls, p.execution_time_ns
-FROM temp.selected_counts AS p
-JOIN (SELECT normalized_query_hash, layout, max(plan_hash) AS plan_hash
-      FROM programs JOIN statements ON statements.id = programs.statement WHERE layout GROUP BY 1, 2) AS g
-  ON g.normalized_query_hash = p.normalized_query_hash AND g.layout = p.layout
-WHERE p.calls > 0;
-
-INSERT INTO selected_periods
-SELECT normalized_query_hash, database, g.plan_hash, query_start_ns, query_start_ns, 1, execution_time_ns
-FROM temp.selected_runs JOIN programs AS g ON g.id = program
-WHERE finished AND (normalized_query_hash, g.plan_hash) NOT IN (SELECT hash, plan_hash FROM temp.selected_periods);
 
 -- The names of SQLite's error codes, including the extended ones.
 CREATE TEMP TABLE error_names (code INTEGER PRIMARY KEY, name TEXT);

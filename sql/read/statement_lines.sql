@@ -11,11 +11,10 @@ DROP TABLE IF EXISTS temp.lines;
 CREATE TEMP TABLE lines AS
 -- No counter includes runs that have not ended: their time up to the newest sample of each.
 WITH unfinished AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu,
-	       max(execution_time_ns) AS longest, sum(query_duration_ns - execution_time_ns) AS outside,
-	       sum(iif(parent AND EXISTS (SELECT 1 FROM temp.selected WHERE id = 0), 0, execution_time_ns)) AS own_wall,
-	       sum(iif(parent AND EXISTS (SELECT 1 FROM temp.selected WHERE id = 0), 0, cpu_time_ns)) AS own_cpu
-	FROM temp.selected_runs WHERE NOT finished GROUP BY 1),
+	SELECT hash, sum(ns) AS wall, sum(cpu) AS cpu, max(longest) AS longest, sum(outside) AS outside,
+	       sum(iif(nested AND EXISTS (SELECT 1 FROM temp.selected WHERE id = 0), 0, ns)) AS own_wall,
+	       sum(iif(nested AND EXISTS (SELECT 1 FROM temp.selected WHERE id = 0), 0, cpu)) AS own_cpu
+	FROM temp.run_sums WHERE NOT finished GROUP BY 1),
 whole AS MATERIALIZED (
 	SELECT iif(:by = 'cpu', (SELECT total(own_cpu) FROM temp.selected_parts) + (SELECT total(own_cpu) FROM unfinished),
 	           (SELECT total(own_wall) FROM temp.selected_parts) + (SELECT total(own_wall) FROM unfinished)) AS time),
@@ -39,17 +38,17 @@ chosen AS MATERIALIZED (
 	SELECT * FROM ranked, whole
 	WHERE line <= coalesce(CAST(:limit AS INTEGER), 20) AND (:part IS NULL OR before < CAST(:part AS REAL) * whole.time)),
 logged AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash, sum(execution_time_ns) AS wall, sum(cpu_time_ns) AS cpu,
-	       sum(lock_wait_ns) AS locks, sum(io_read_ns) AS reads, sum(io_write_ns) AS writes, sum(io_sync_ns) AS syncs,
-	       sum(mutex_wait_ns) AS mutexes, sum(sleep_ns) AS sleeps, sum(other_wait_ns) AS others, sum(run_delay_ns) AS queue,
+	SELECT hash, sum(ns) AS wall, sum(cpu) AS cpu, sum(locks) AS locks, sum(read_ns) AS reads, sum(write_ns) AS writes,
+	       sum(sync_ns) AS syncs, sum(mutexes) AS mutexes, sum(sleeps) AS sleeps, sum(others) AS others, sum(queue) AS queue,
 	       max(iif(exception_code = 0, NULL, exception)) AS error
-	FROM temp.selected_runs WHERE finished AND normalized_query_hash IN (SELECT hash FROM chosen) GROUP BY 1),
+	FROM temp.run_sums WHERE finished AND hash IN (SELECT hash FROM chosen) GROUP BY 1),
 -- If no counter has all runs.
 placed AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, execution_time_ns AS ns,
 	       row_number() OVER (PARTITION BY normalized_query_hash ORDER BY execution_time_ns) AS place,
 	       count(*) OVER (PARTITION BY normalized_query_hash) AS count
-	FROM temp.selected_runs WHERE finished AND normalized_query_hash IN (SELECT hash FROM chosen WHERE runs IS NULL))
+	FROM (SELECT 1 FROM chosen WHERE runs IS NULL LIMIT 1) CROSS JOIN temp.selected_runs
+	WHERE finished AND normalized_query_hash IN (SELECT hash FROM chosen WHERE runs IS NULL))
 SELECT line, c.hash AS hash, NULL AS run, query, runs, c.logged AS logged, rows, failed, error, fullscan_steps, sorts, autoindexes,
        all_wall AS wall, all_cpu AS cpu, all_longest AS longest, is_unfinished, ended_wall, all_outside AS outside, prepares, prepare,
        iif(time > 0, coalesce(iif(:by = 'cpu', all_cpu, all_wall), 0) / time, NULL) AS share,

@@ -25,13 +25,13 @@ DROP TABLE IF EXISTS temp.report_clocks;
 
 CREATE TEMP TABLE report_clocks AS
 WITH runs AS MATERIALIZED (
-	SELECT sum(worker_cpu_time_ns) FILTER (WHERE finished) AS workers,
-	       sum(execution_time_ns) FILTER (WHERE finished) AS ended_wall, sum(cpu_time_ns) FILTER (WHERE finished) AS ended_cpu,
-	       count(*) FILTER (WHERE NOT finished) AS unfinished,
-	       sum(execution_time_ns) FILTER (WHERE NOT finished) AS open_wall, sum(cpu_time_ns) FILTER (WHERE NOT finished) AS open_cpu,
+	SELECT sum(workers) FILTER (WHERE finished) AS workers,
+	       sum(ns) FILTER (WHERE finished) AS ended_wall, sum(cpu) FILTER (WHERE finished) AS ended_cpu,
+	       coalesce(sum(runs) FILTER (WHERE NOT finished), 0) AS unfinished,
+	       sum(ns) FILTER (WHERE NOT finished) AS open_wall, sum(cpu) FILTER (WHERE NOT finished) AS open_cpu,
 	       -- so far; that of nested ones counts once
-	       sum(execution_time_ns) FILTER (WHERE NOT finished AND NOT (parent AND is_all)) AS going
-	FROM temp.selected_runs, (SELECT EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) AS is_all)),
+	       sum(ns) FILTER (WHERE NOT finished AND NOT (nested AND is_all)) AS going
+	FROM temp.run_sums, (SELECT EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) AS is_all)),
 exact AS MATERIALIZED (
 	SELECT has_ended, going, iif(has_ended, sum(own_wall), going) AS wall, iif(has_ended, sum(own_cpu), NULL) AS cpu, sum(outside) AS outside, workers
 	FROM temp.selected_parts, (

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a report is about: the statements and runs that are selected (see read/selected.sql). After report/samples.sql.
--- read, written: input and output of a megabyte or more. All of the runs in one pass: there may be a million of them.
+-- read, written: input and output of a megabyte or more. There may be a million runs, so they are read one by one only where few suffice.
 WITH times AS MATERIALIZED (
-	SELECT count(*) AS n, min(query_start_ns) AS first, max(query_start_ns + query_duration_ns) AS last,
-	       min(query_id) AS query_id, max(query_id) AS other_id, sum(samples_dropped) AS dropped,
+	SELECT coalesce(sum(runs), 0) AS n, min(first) AS first, max(last) AS last, min(run) AS run, sum(dropped) AS dropped,
 	       sum(reads) AS reads, sum(read_bytes) AS read_bytes, sum(writes) AS writes, sum(write_bytes) AS write_bytes, sum(syncs) AS syncs
-	FROM temp.selected_runs),
-programs AS MATERIALIZED (SELECT DISTINCT program FROM temp.selected_runs),
+	FROM temp.run_sums),
+programs AS MATERIALIZED (SELECT DISTINCT program FROM temp.program_sums),
+texts AS (
+	SELECT coalesce(query, '') AS text FROM (SELECT DISTINCT statement FROM temp.summed_runs) LEFT JOIN statements ON statements.id = statement),
 parts AS MATERIALIZED (SELECT * FROM temp.selected_parts),
 counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
 -- What the plans of these statements scan, with the columns that are compared themselves: an index serves those, and
@@ -18,13 +19,13 @@ scans AS MATERIALIZED (
 	WHERE program IN (SELECT program FROM programs) AND detail LIKE 'SCAN %'
 	  AND compared NOT LIKE 'in expressions: %' AND compared <> ''),
 unfinished AS MATERIALIZED (
-	SELECT id, query_id, statement FROM temp.selected CROSS JOIN queries USING (id)
+	SELECT id, query_id, statement FROM queries CROSS JOIN temp.selected USING (id)
 	-- A sampled statement of queryprof itself has a start, but no text.
 	WHERE NOT finished AND id <> 0 AND (statement OR query_start_ns = 0 AND EXISTS (
 		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
 SELECT what, value FROM (
-	SELECT 1 AS line, 'query' AS what, query_id AS value FROM times, counted
-	WHERE NOT is_counted AND query_id = other_id
+	SELECT 1 AS line, 'query' AS what, query_id AS value FROM times JOIN queries ON id = run, counted
+	WHERE NOT is_counted AND NOT EXISTS (SELECT 1 FROM temp.selected_runs AS r WHERE r.query_id <> queries.query_id)
 	UNION ALL
 	SELECT 2, 'query', query_id FROM unfinished
 	WHERE NOT statement AND (SELECT count(*) FROM temp.selected) = 1
@@ -32,7 +33,7 @@ SELECT what, value FROM (
 	SELECT 2, 'program', group_concat(name, ', ') || iif(count(*) < n, ' and ' || (n - count(*)) || ' others', '')
 	FROM (SELECT *, count(*) OVER () AS n
 	      FROM (SELECT DISTINCT fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS name
-	            FROM processes WHERE id IN (SELECT process FROM temp.selected_runs) ORDER BY id)
+	            FROM processes WHERE id IN (SELECT process FROM temp.run_sums) ORDER BY id)
 	      LIMIT 3)
 	HAVING count(*) > 0
 	UNION ALL
@@ -63,7 +64,7 @@ SELECT what, value FROM (
 	UNION ALL
 	SELECT 8, 'failed', printf('%,d', sum(failed)) || coalesce((
 		SELECT ': ' || group_concat(coalesce(name || ', ', '') || exception, '; ')
-		FROM (SELECT DISTINCT exception_code, exception, library FROM temp.selected_runs WHERE exception_code <> 0
+		FROM (SELECT DISTINCT exception_code, exception, library FROM temp.run_sums WHERE exception_code <> 0
 		      ORDER BY exception_code LIMIT 3)
 		LEFT JOIN temp.error_names ON library <> 0 AND code = exception_code
 		HAVING count(*) > 0), '')
@@ -102,9 +103,9 @@ SELECT what, value FROM (
 		      GROUP BY 1 HAVING max(stretch) > 1))
 	UNION ALL
 	-- Not where some samples are of a query whose text is not known.
-	SELECT 14, 'text', trim(coalesce((SELECT min(query) FROM temp.selected_runs HAVING count(DISTINCT query) = 1), max(query)))
+	SELECT 14, 'text', trim(coalesce((SELECT min(text) FROM texts HAVING count(DISTINCT text) = 1), max(query)))
 	FROM temp.selected_statements
-	HAVING count(*) = 1 AND (SELECT count(DISTINCT query) = 1 OR count(*) = 0 FROM temp.selected_runs)
+	HAVING count(*) = 1 AND (SELECT count(DISTINCT text) = 1 OR count(*) = 0 FROM texts)
 	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
 	UNION ALL
 	SELECT 15, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),

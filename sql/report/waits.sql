@@ -3,11 +3,10 @@
 -- waits are known only of the logged runs, so the time off the CPU of other runs is a line of its own. No rows if
 -- less than a hundredth of the time was off the CPU. After read/selected.sql.
 WITH logged AS MATERIALIZED (
-	SELECT total(coalesce(q.execution_ns, q.query_duration_ns)) AS time, total(q.cpu_time_ns) AS cpu,
-	       total(q.lock_wait_ns) AS locks, total(q.io_read_ns) AS reads, total(q.io_write_ns) AS writes,
-	       total(q.io_sync_ns) AS syncs, total(q.mutex_wait_ns) AS mutexes, total(q.sleep_ns) AS sleeps,
-	       total(q.other_wait_ns) AS others, total(q.run_delay_ns) AS queue, total(q.rest_ns) AS rest
-	FROM temp.selected_runs AS r JOIN queries AS q USING (id) WHERE q.finished),
+	SELECT total(ns) AS time, total(cpu) AS cpu, total(locks) AS locks, total(read_ns) AS reads, total(write_ns) AS writes,
+	       total(sync_ns) AS syncs, total(mutexes) AS mutexes, total(sleeps) AS sleeps, total(others) AS others,
+	       total(queue) AS queue, total(rest) AS rest
+	FROM temp.run_sums WHERE finished),
 all_runs AS (SELECT total(own_wall) AS time, total(own_cpu) AS cpu FROM temp.selected_parts),
 -- Nested runs count once in all_runs.
 sums AS MATERIALIZED (

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * selected_sums FILE [LABEL]: whether the virtual table selected_sums has the sums of the view of that name,
- * which it replaces, for the samples of the file, or those under LABEL. Prints how many groups were compared.
+ * which it replaces, and summed_runs those of run_values, for the samples and runs of the file, or those
+ * under LABEL. Prints how many groups of samples were compared.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,32 @@ static void keep(sqlite3 *db, const char *name)
 	}
 }
 
+#define GROUPINGS 4 /* of samples */
+#define RUN_SUMS                                                                                             \
+	"sum(runs), min(run), sum(samples), min(first), max(newest), max(last), sum(ns), max(longest), "     \
+	"sum(cpu), sum(outside), printf('%%.12g', sum(ns_square)), printf('%%.12g', sum(cpu_square)), "      \
+	"sum(workers), sum(rows), sum(vm_steps), sum(fullscan_steps), max(most_scanned), sum(sorts), "       \
+	"sum(autoindexes), sum(prepare), sum(locks), sum(read_ns), sum(write_ns), sum(sync_ns), "            \
+	"sum(mutexes), sum(sleeps), sum(others), sum(queue), sum(rest), sum(dropped), sum(reads), "          \
+	"sum(read_bytes), sum(writes), sum(write_bytes), sum(syncs)"
+
+static void keep_runs(sqlite3 *db, const char *name, const char *table)
+{
+	static const char *const keys[] = {
+		"statement, hash, program, call_stack, finished, nested, sampled, "
+		"process, library, exception_code, exception",
+		"hash, finished", "exception"
+	};
+
+	for (int i = 0; i < 3; i++) {
+		char *sql = sqlite3_mprintf("CREATE TEMP TABLE %s_%d AS SELECT %s, " RUN_SUMS
+		                            " FROM temp.%s GROUP BY %s",
+		                            name, GROUPINGS + i, keys[i], table, keys[i]);
+		run(db, sql);
+		sqlite3_free(sql);
+	}
+}
+
 static int compare(sqlite3 *db, int number)
 {
 	char *sql = sqlite3_mprintf(
@@ -73,9 +100,11 @@ int main(int argc, char **argv)
 	keep(db, "made");
 	run(db, view);
 	keep(db, "plain");
+	keep_runs(db, "made", "summed_runs");
+	keep_runs(db, "plain", "run_values");
 	sqlite3_free(view);
 	int differ = 0;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < GROUPINGS + 3; i++)
 		differ |= compare(db, i);
 	printf("%lld\n", (long long)database_number(db, "SELECT count(*) FROM temp.plain_0", 0));
 	trace_file_close(db);

@@ -24,6 +24,11 @@ struct opcode {
 	int64_t address, node;
 };
 
+struct statement {
+	int64_t id, hash;
+	int32_t comment;
+};
+
 /* The opcodes of a program: some of `opcodes`, by address. */
 struct program {
 	size_t first, count;
@@ -40,6 +45,7 @@ struct selected_samples {
 	VECTOR(struct selected_run) runs;      /* by id */
 	struct selected_run no_run;            /* of samples in none, or in one that is not there */
 	VECTOR(struct selected_series) series; /* by id */
+	VECTOR(struct statement) statements;   /* by id; while the runs are read */
 	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label count */
 	VECTOR(int64_t) checkpoint_stacks;     /* in order */
 	VECTOR(char *) types;
@@ -71,6 +77,7 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->types);
 	vector_free(&samples->runs);
 	vector_free(&samples->series);
+	vector_free(&samples->statements);
 	vector_free(&samples->labels);
 	vector_free(&samples->checkpoint_stacks);
 	vector_free(&samples->programs);
@@ -84,6 +91,12 @@ const char *selected_samples_type(const struct selected_samples *samples, uint32
 {
 	return samples->types.items[type];
 }
+
+/* Of an item whose number would be there if there were no gaps. */
+#define LIKELY_PLACE(count, first, number)                                                                   \
+	((count) && (uint64_t)(number) - (uint64_t)(first) < (count)                                         \
+	         ? (uint64_t)(number) - (uint64_t)(first)                                                    \
+	         : 0)
 
 /* --- what samples name ------------------------------------------------------------------------------ */
 
@@ -100,9 +113,29 @@ static int read_rows(struct selected_samples *samples, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+static bool add_statement(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	return vector_push(&samples->statements,
+	                   (struct statement){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
+	                                       sqlite3_column_int(row, 2) });
+}
+
+static struct statement find_statement(const struct selected_samples *samples, int64_t id)
+{
+	const struct statement *statements = samples->statements.items;
+	const size_t count = samples->statements.count;
+	size_t at = count ? LIKELY_PLACE(count, statements[0].id, id) : 0;
+
+	if (count && statements[at].id != id)
+		at = SEARCH_COUNT(count, i, statements[i].id < id);
+	return at < count && statements[at].id == id ? statements[at] : (struct statement){ id, 0, 0 };
+}
+
 static bool add_run(struct selected_samples *samples, sqlite3_stmt *row)
 {
+	const struct statement statement = find_statement(samples, sqlite3_column_int64(row, 7));
 	const struct selected_run run = {
+		.number = sqlite3_column_int64(row, 0) ? (uint32_t)samples->runs.count + 1 : 0,
 		.id = sqlite3_column_int64(row, 0),
 		.first_ns = sqlite3_column_int64(row, 1),
 		.last_ns = sqlite3_column_int64(row, 2),
@@ -110,10 +143,10 @@ static bool add_run(struct selected_samples *samples, sqlite3_stmt *row)
 		.is_finished = sqlite3_column_int(row, 4),
 		.owner = sqlite3_column_int64(row, 5),
 		.program = sqlite3_column_int64(row, 6),
-		.hash = sqlite3_column_int64(row, 7),
-		.comment = sqlite3_column_int(row, 8),
+		.hash = statement.hash,
+		.comment = statement.comment,
 		.stepped_ns =
-			sqlite3_column_type(row, 9) == SQLITE_NULL ? INT64_MIN : sqlite3_column_int64(row, 9),
+			sqlite3_column_type(row, 8) == SQLITE_NULL ? INT64_MIN : sqlite3_column_int64(row, 8),
 	};
 
 	return vector_push(&samples->runs, run);
@@ -172,12 +205,12 @@ static int read_named(struct selected_samples *samples)
 		const char *sql;
 		bool (*add)(struct selected_samples *samples, sqlite3_stmt *row);
 	} parts[] = {
+		{ "SELECT id, normalized_query_hash, labels FROM statements ORDER BY id", add_statement },
 		{ "SELECT s.id, s.first_ns, s.last_ns, s.id AND (q.finished OR q.statement), q.finished OR "
 		  "NOT "
-		  "s.id, iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, x.normalized_query_hash, "
-		  "x.labels, iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL)"
-		  " FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id"
-		  " LEFT JOIN statements AS x ON x.id = q.statement ORDER BY s.id",
+		  "s.id, iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, q.statement, "
+		  "iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL)"
+		  " FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id ORDER BY s.id",
 		  add_run },
 		{ "SELECT s.id, trace_type, period_ns, thread, t.thread_id FROM series AS s"
 		  " LEFT JOIN threads AS t ON t.id = thread ORDER BY s.id",
@@ -190,17 +223,12 @@ static int read_named(struct selected_samples *samples)
 	for (size_t i = 0; !code && !samples->is_read && i < sizeof(parts) / sizeof(parts[0]); i++)
 		code = read_rows(samples, parts[i].sql, parts[i].add);
 	samples->is_read = !code;
+	vector_free(&samples->statements);
 	if (!code && samples->has_checkpoints && !samples->checkpoint_stacks.count)
 		code = read_rows(samples, "SELECT stack FROM temp.checkpoint_stacks ORDER BY stack",
 		                 add_checkpoint_stack);
 	return code;
 }
-
-/* Of an item whose number would be there if there were no gaps. */
-#define LIKELY_PLACE(count, first, number)                                                                   \
-	((count) && (uint64_t)(number) - (uint64_t)(first) < (count)                                         \
-	         ? (uint64_t)(number) - (uint64_t)(first)                                                    \
-	         : 0)
 
 /* How many runs come before that number. Without gaps between the numbers it is as far from `near` as the
  * number is. */

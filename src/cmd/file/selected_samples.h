@@ -21,6 +21,7 @@ struct selected_run {
 	int64_t owner;      /* the thread_id of a run that had workers, else -1 */
 	int64_t stepped_ns; /* when its preparation had ended; INT64_MIN: it has none */
 	int32_t comment;
+	uint32_t number;  /* among the selected runs, from 1; 0: of id 0 */
 	uint32_t opcodes; /* the number of its program's, from 1; 0: not read yet */
 	bool is_logged, is_finished;
 };

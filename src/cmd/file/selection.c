@@ -12,10 +12,12 @@
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selected_samples.h"
 #include "cmd/file/selected_sums.h"
+#include "cmd/file/summed_runs.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/moment.h"
 #include "sql_run_plans.h"
 #include "sql_selected.h"
+#include "sql_selected_statements.h"
 #include "store/file/database.h"
 
 struct selection selection;
@@ -250,8 +252,14 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 	if (!result)
 		result = run_sql(db, sql_selected, parameters,
 		                 &(struct output){ .table.is_bare = true, .doing = "reading queries" });
-	if (!result && (selected_samples_add(db) != SQLITE_OK || selected_sums_replace(db) != SQLITE_OK))
+	if (!result && (selected_samples_add(db) != SQLITE_OK || selected_sums_replace(db) != SQLITE_OK ||
+	                summed_runs_add(db) != SQLITE_OK))
 		result = complain("%s", sqlite3_errmsg(db));
+	if (!result) {
+		run_sql_prepare(db, sql_selected_statements);
+		result = run_sql(db, sql_selected_statements, parameters,
+		                 &(struct output){ .table.is_bare = true, .doing = "reading queries" });
+	}
 	return result;
 }
 

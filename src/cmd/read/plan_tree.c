@@ -357,7 +357,7 @@ int plan_tree_statements(sqlite3 *db)
 	int statements = 0;
 
 	if (sqlite3_prepare_v2(db,
-	                       "SELECT count(*) FROM (SELECT normalized_query_hash FROM temp.selected_runs"
+	                       "SELECT count(*) FROM (SELECT hash FROM temp.program_sums"
 	                       " JOIN programs ON programs.id = program"
 	                       " UNION SELECT hash FROM temp.selected_periods)",
 	                       -1, &count, NULL) == SQLITE_OK &&
@@ -414,7 +414,7 @@ void plan_tree_print_others(sqlite3 *db, const char *like)
 {
 	static const char sql[] =
 		"WITH shown AS (SELECT hash, plan_hash FROM temp.selected_periods"
-		" UNION SELECT normalized_query_hash, plan_hash FROM temp.selected_runs AS r"
+		" UNION SELECT hash, plan_hash FROM temp.program_sums AS r"
 		" JOIN programs ON programs.id = r.program)"
 		" SELECT printf('%016x', s.hash), count(DISTINCT plan_hash) FROM temp.selected_statements AS "
 		"s"

@@ -82,11 +82,12 @@ static int plan_scan(sqlite3_vtab *base, sqlite3_index_info *info)
 	const struct table *table = (struct table *)base;
 
 	if (table->made->ask)
-		table->made->ask(table->memory, info->colUsed);
-	info->idxNum = (int)info->colUsed;
+		table->made->ask(table->data, table->memory, info->colUsed);
+	info->idxStr = sqlite3_mprintf("%llx", (long long)info->colUsed); /* idxNum has 32 bits */
+	info->needToFreeIdxStr = 1;
 	info->estimatedCost = 1e9;
 	info->estimatedRows = 100000;
-	return SQLITE_OK;
+	return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **given)
@@ -115,16 +116,16 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
-static int begin_scan(sqlite3_vtab_cursor *base, int used, const char *text, int argc, sqlite3_value **argv)
+static int begin_scan(sqlite3_vtab_cursor *base, int number, const char *used, int argc, sqlite3_value **argv)
 {
 	struct cursor *cursor = (struct cursor *)base;
 	struct table *table = table_of(cursor);
 
-	(void)text, (void)argc, (void)argv;
+	(void)number, (void)argc, (void)argv;
 	free_rows(cursor);
 	char *error = NULL;
-	int code = table->made->make(table->db, table->data, table->memory, cursor->rows, (unsigned)used,
-	                             &error);
+	int code = table->made->make(table->db, table->data, table->memory, cursor->rows,
+	                             strtoull(used, NULL, 16), &error);
 	if (code && !error && code != SQLITE_NOMEM)
 		error = sqlite3_mprintf("%s", sqlite3_errmsg(table->db));
 	if (code) {

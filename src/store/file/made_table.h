@@ -19,7 +19,7 @@ struct made_table {
 	size_t memory_size;  /* of what a table keeps from one scan to the next, zeroed at first */
 	size_t rows_size;    /* of what a scan keeps, zeroed at first */
 	/* A statement is prepared that reads these columns; once or more often. NULL: nothing to do then. */
-	void (*ask)(void *memory, uint64_t used);
+	void (*ask)(void *data, void *memory, uint64_t used);
 	/* Makes the rows of a scan; bit i of `used`: the statement reads column i. An SQLite
 	 * result. *error: its message, sqlite3_malloc'ed; NULL: that of the connection. */
 	int (*make)(sqlite3 *db, void *data, void *memory, void *rows, uint64_t used, char **error);
@@ -30,7 +30,7 @@ struct made_table {
 	void (*free_memory)(void *memory);
 };
 
-/* make() gets `data`. An SQLite result. */
+/* ask() and make() get `data`. An SQLite result. */
 int made_table_add(sqlite3 *db, const struct made_table *made, void *data);
 
 #endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Virtual tables of sums, for statements that would otherwise sort millions of rows. The rows of such a table
+ * are by the key columns that the statement reads, or by more, so a statement sums up whatever rows there
+ * are.
+ *
+ * A statement asks for its columns when it is prepared. The first one that is stepped reads the source for
+ * all that are asked for until then, and the sums are kept. So a command that prepares its statements
+ * beforehand (run_sql_prepare()) reads the source once.
+ */
+#ifndef QUERYPROF_CMD_FILE_GROUPED_H
+#define QUERYPROF_CMD_FILE_GROUPED_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+#include "store/file/made_table.h"
+
+/* The keys of a table come before its sums. */
+enum grouped_kind {
+	GROUPED_KEY,
+	GROUPED_TEXT, /* a key that stands for a text */
+	GROUPED_SUM,
+	GROUPED_REAL, /* a sum of doubles, in the bits of the words */
+	GROUPED_LEAST,
+	GROUPED_MOST
+};
+
+struct grouped;
+
+struct grouped_table {
+	const enum grouped_kind *kinds; /* of the columns */
+	size_t count;                   /* of them, at most 63 */
+	size_t own_size; /* of the source's own state, which begins zeroed and stays with the table */
+	/* Adds all rows. `used`: bits of the columns that are needed. An SQLite result. */
+	int (*read)(sqlite3 *db, void *own, struct grouped *grouped, uint64_t used);
+	const char *(*text)(const void *own, int64_t word);
+	void (*free_own)(void *own);
+};
+
+/* The words of the next row, of which those that are used must be set. NULL: no memory. */
+int64_t *grouped_add(struct grouped *grouped);
+
+/* Makes the virtual table in the schema temp, in the place of a view of that name. An SQLite result. */
+int grouped_replace(sqlite3 *db, const struct made_table *made, const struct grouped_table *table);
+
+/* Of a made_table. */
+#define GROUPED_METHODS                                                                                      \
+	.needs_create = true, .memory_size = GROUPED_SIZE, .rows_size = sizeof(void *), .ask = grouped_ask,  \
+	.make = grouped_make, .count = grouped_count, .read = grouped_read, .free_memory = grouped_free
+
+#define GROUPED_SIZE 64 /* of struct grouped, at most */
+void grouped_ask(void *data, void *memory, uint64_t used);
+int grouped_make(sqlite3 *db, void *data, void *memory, void *rows, uint64_t used, char **error);
+size_t grouped_count(const void *rows);
+void grouped_read(const void *memory, const void *rows, size_t row, int column, sqlite3_context *result);
+void grouped_free(void *memory);
+
+#endif
