@@ -18,19 +18,32 @@ WITH RECURSIVE run_samples AS MATERIALIZED (
 	CROSS JOIN temp.selected_samples AS s ON s.run = l.run AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
 	WHERE trace_type IN ('CPU', 'OffCPU')
 	  AND (EXISTS (SELECT 1 FROM plan_nodes WHERE program = q.program AND (detail LIKE 'TRIGGER %' OR detail = 'FOREIGN KEY ACTION')) OR l.mutexes > 0)),
--- The samples are read for checkpoints only where there may be some.
+-- The samples are read for checkpoints and spills only where there may be some.
+run_stacks AS MATERIALIZED (
+	SELECT line, l.cpu AS cpu, trace_type, s.wait AS wait, stack_id, value
+	FROM (SELECT 1 WHERE EXISTS (SELECT 1 FROM temp.lines WHERE run IS NOT NULL AND reads + writes + syncs + others > 0.05 * (wall - queue))
+	                  OR EXISTS (SELECT 1 FROM temp.checkpoint_stacks) OR EXISTS (SELECT 1 FROM temp.spill_stacks))
+	CROSS JOIN temp.lines AS l JOIN queries AS q ON q.id = l.run
+	CROSS JOIN temp.selected_samples AS s ON s.run = l.run AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns),
 checkpoints AS MATERIALIZED (
 	SELECT line, sum(value) AS ns
 	FROM (SELECT line, s.value AS value
 	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND s.logged AND s.checkpoint
 	      WHERE l.run IS NULL
 	      UNION ALL
-	      SELECT line, s.value
-	      FROM temp.lines AS l CROSS JOIN temp.selected_samples AS s ON s.run = l.run
-	        AND s.timestamp_ns BETWEEN (SELECT first_ns FROM queries WHERE id = l.run) AND (SELECT last_ns FROM queries WHERE id = l.run)
-	      WHERE s.wait & 255 = 6 OR s.trace_type = 'CPU' AND s.stack_id IN (SELECT stack FROM temp.checkpoint_stacks))
+	      SELECT line, value FROM run_stacks
+	      WHERE wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks))
 	WHERE EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * (wall - queue)) OR EXISTS (SELECT 1 FROM temp.checkpoint_stacks)
 	GROUP BY 1),
+-- Of the CPU time: the waits of short runs have no samples.
+spills AS MATERIALIZED (
+	SELECT line, 1.0 * sum(value) / cpu AS share
+	FROM (SELECT line, l.cpu AS cpu, s.value AS value
+	      FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash AND s.logged AND s.spill
+	      WHERE l.run IS NULL
+	      UNION ALL
+	      SELECT line, cpu, value FROM run_stacks WHERE trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.spill_stacks))
+	GROUP BY 1 HAVING share >= 0.05),
 waits AS MATERIALIZED (
 	SELECT line, what, 1.0 * ns / wall AS share, row_number() OVER (PARTITION BY line ORDER BY ns DESC, what) AS place
 	FROM (SELECT line, wall, 'lock' AS what, locks AS ns FROM temp.lines
@@ -199,6 +212,7 @@ SELECT line,
              -- Who waited for a processor may have done so in a checkpoint: that is known of no sample.
              || iif(ns >= 0.05 * (wall - coalesce(queue, 0)), printf(', checkpoint %.0f %%', min(100, 100.0 * ns / (wall - coalesce(queue, 0))))
                  || iif(queue >= 0.05 * wall, ' without run queue', ''), '')
+             || coalesce((SELECT printf(', cache spill %.0f %% of CPU time (cache_size is too small)', min(100, 100.0 * share)) FROM spills WHERE spills.line = lines.line), '')
              || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms', ', between rows %.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)), '')
              || coalesce((SELECT place FROM callers WHERE callers.line = lines.line AND rank = 1), ''), ', ') AS notes
 FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line)

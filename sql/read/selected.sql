@@ -17,6 +17,7 @@ DROP TABLE IF EXISTS temp.run_sums;
 DROP TABLE IF EXISTS temp.program_sums;
 DROP TABLE IF EXISTS temp.call_sums;
 DROP VIEW IF EXISTS temp.checkpoint_stacks;
+DROP VIEW IF EXISTS temp.spill_stacks;
 DROP VIEW IF EXISTS temp.schema_changes;
 DROP VIEW IF EXISTS temp.selected_without_plan;
 DROP VIEW IF EXISTS temp.selected_runs;
@@ -153,15 +154,21 @@ WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(
                                     WHERE queries.id = s.query)),
                    (SELECT matches FROM selected_labels WHERE labels = s.labels)));
 
--- The stacks with code of checkpoints; the CPU time of checkpoints is known where stacks have names.
+-- The stacks with code of checkpoints; the CPU time of checkpoints is known where stacks have names. The order of the
+-- joins matters: frames have no index by their names.
 CREATE TEMP VIEW checkpoint_stacks AS
-SELECT DISTINCT s.id AS stack FROM names AS n JOIN frames AS f ON f.function = n.id JOIN stacks AS s ON instr(s.trace, f.address)
+SELECT DISTINCT s.id AS stack FROM names AS n CROSS JOIN frames AS f ON f.function = n.id CROSS JOIN stacks AS s ON instr(s.trace, f.address)
 WHERE n.name IN ('walCheckpoint', 'sqlite3WalCheckpoint');
+
+-- The stacks in which a transaction writes pages before its end, because the page cache has no room for them.
+CREATE TEMP VIEW spill_stacks AS
+SELECT DISTINCT s.id AS stack FROM names AS n CROSS JOIN frames AS f ON f.function = n.id CROSS JOIN stacks AS s ON instr(s.trace, f.address)
+WHERE n.name IN ('pagerStress', 'sqlite3PcacheFetchStress');
 
 -- The same for statements that sum up: with sum() and, for longest, max(), whatever rows there are. The command
 -- has the sums by what a statement reads in a virtual table of this name (src/cmd/file/selected_sums.h), which is faster.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint: the time of one. spread: the squared value, of a wait the value times the period.
+-- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
@@ -171,7 +178,8 @@ SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS 
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2, -1)) AS node,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2,
                             (SELECT stackPhase(trace) FROM stacks WHERE stacks.id = stack_id)), -1) AS phase, wait,
-       wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks) AS checkpoint, 1 AS samples, value, 1.0 * value * value AS square,
+       wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks) AS checkpoint,
+       trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.spill_stacks) AS spill, 1 AS samples, value, 1.0 * value * value AS square,
        1.0 * value * iif(trace_type = 'OffCPU', period_ns, value) AS spread, wait_ns AS longest,
        lag(series) OVER stretch IS NULL AS stretches, coalesce(lag(series) OVER stretch <> series, 0) AS changes
 FROM temp.selected_samples AS s

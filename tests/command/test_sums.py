@@ -417,6 +417,23 @@ class Sums(Tool):
         self.assertEqual([(node, float(share)) for node, share in re.findall(r"─ (\S+(?: \w+\)?)?) .* ([0-9.]+) %  ", plan)],
                          [("SCAN t", 40.4), ("(not known)", 30.3), ("(preparing)", 9.1), ("(closing)", 20.2)], plan)
 
+    def test_cpu_time_of_spills(self):
+        """What is written before a transaction ends, because the cache is full, by the frames that do so."""
+        self.insert_statement(1, "INSERT INTO t VALUES (?)")
+        self.insert_stack(2, ("pwrite64", "libc.so.6", "", 0), ("pagerStress", "libsqlite3.so.0", "", 0))
+        self.insert_stack(3, ("pwrite64", "libc.so.6", "", 0), ("pagerWalFrames", "libsqlite3.so.0", "", 0))
+        run = self.insert_run(1, 100, cpu_time_ns=50 * MS)
+        self.insert_samples(run, 10)
+        self.insert_samples(run, 40, series=3)
+        for stack, ids in (2, "LIMIT 5"), (3, "LIMIT 5 OFFSET 5"), (2, "LIMIT 20 OFFSET 20"):
+            self.db.execute("UPDATE samples SET stack = ? WHERE timestamp_ns IN (SELECT timestamp_ns FROM samples ORDER BY 1 %s)" % ids, (stack,))
+        for lines in (), ("--runs",):
+            row, = self.rows("queries", self.trace, *lines)
+            self.assertEqual(row["notes"], "cache spill 10 % of CPU time (cache_size is too small)")
+        self.db.execute("UPDATE queries SET cpu_time_ns = ?", (101 * MS,))
+        row, = self.rows("queries", self.trace)
+        self.assertEqual(row["notes"], "")
+
     def test_cpu_time_of_checkpoints(self):
         """Their stacks have the function, if names are known."""
         self.insert_statement(1, "COMMIT")

@@ -34,12 +34,17 @@ struct program {
 	size_t first, count;
 };
 
+/* In the order of their ids. */
+struct stacks {
+	VECTOR(int64_t) ids;
+};
+
 struct selected_samples {
 	sqlite3 *db;
 	sqlite3_stmt *opcodes_of, *phase_of;
 	bool (*take)(void *context, const struct selected_sample *sample);
 	void *context;
-	bool is_read, has_nodes, has_phases, has_checkpoints;
+	bool is_read, has_nodes, has_phases, has_checkpoints, has_spills;
 	bool is_all;
 	int64_t first_ns, last_ns;             /* of all runs */
 	VECTOR(struct selected_run) runs;      /* by id */
@@ -47,7 +52,7 @@ struct selected_samples {
 	VECTOR(struct selected_series) series; /* by id */
 	VECTOR(struct statement) statements;   /* by id; while the runs are read */
 	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label count */
-	VECTOR(int64_t) checkpoint_stacks;     /* in order */
+	struct stacks checkpoint_stacks, spill_stacks;
 	VECTOR(char *) types;
 	struct tally program_numbers; /* by id; from 1 */
 	VECTOR(struct program) programs;
@@ -79,7 +84,8 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->series);
 	vector_free(&samples->statements);
 	vector_free(&samples->labels);
-	vector_free(&samples->checkpoint_stacks);
+	vector_free(&samples->checkpoint_stacks.ids);
+	vector_free(&samples->spill_stacks.ids);
 	vector_free(&samples->programs);
 	vector_free(&samples->opcodes);
 	tally_free(&samples->program_numbers);
@@ -182,7 +188,12 @@ static bool add_labels(struct selected_samples *samples, sqlite3_stmt *row)
 
 static bool add_checkpoint_stack(struct selected_samples *samples, sqlite3_stmt *row)
 {
-	return vector_push(&samples->checkpoint_stacks, sqlite3_column_int64(row, 0));
+	return vector_push(&samples->checkpoint_stacks.ids, sqlite3_column_int64(row, 0));
+}
+
+static bool add_spill_stack(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	return vector_push(&samples->spill_stacks.ids, sqlite3_column_int64(row, 0));
 }
 
 static bool add_opcode(struct selected_samples *samples, sqlite3_stmt *row)
@@ -224,9 +235,12 @@ static int read_named(struct selected_samples *samples)
 		code = read_rows(samples, parts[i].sql, parts[i].add);
 	samples->is_read = !code;
 	vector_free(&samples->statements);
-	if (!code && samples->has_checkpoints && !samples->checkpoint_stacks.count)
+	if (!code && samples->has_checkpoints && !samples->checkpoint_stacks.ids.count)
 		code = read_rows(samples, "SELECT stack FROM temp.checkpoint_stacks ORDER BY stack",
 		                 add_checkpoint_stack);
+	if (!code && samples->has_spills && !samples->spill_stacks.ids.count)
+		code = read_rows(samples, "SELECT stack FROM temp.spill_stacks ORDER BY stack",
+		                 add_spill_stack);
 	return code;
 }
 
@@ -367,17 +381,14 @@ static int set_phase(struct selected_samples *samples, struct selected_sample *s
 	return SQLITE_OK;
 }
 
-/* SQLite gives a cause of 6 to waits of checkpoints. */
-static bool is_checkpoint(const struct selected_samples *samples, const struct selected_sample *sample)
+/* Whether its stack, of CPU time, is one of these. */
+static bool is_on(const struct stacks *stacks, const struct selected_sample *sample)
 {
-	const int64_t *stacks = samples->checkpoint_stacks.items;
+	const int64_t *ids = stacks->ids.items;
+	const size_t count = sample->series->is_cpu ? stacks->ids.count : 0,
+		     at = SEARCH_COUNT(count, i, ids[i] < sample->stack);
 
-	if ((sample->wait & 255) == 6)
-		return true;
-	if (!sample->series->is_cpu || !samples->checkpoint_stacks.count)
-		return false;
-	const size_t at = SEARCH_COUNT(samples->checkpoint_stacks.count, i, stacks[i] < sample->stack);
-	return at < samples->checkpoint_stacks.count && stacks[at] == sample->stack;
+	return at < count && ids[at] == sample->stack;
 }
 
 /* The arguments of the function. */
@@ -431,8 +442,10 @@ static int read_sample(struct selected_samples *samples, sqlite3_value **row, st
 		.run = run,
 		.series = series,
 	};
-	if (samples->has_checkpoints)
-		read->is_checkpoint = is_checkpoint(samples, read);
+	/* Waits of checkpoints have the cause 6. */
+	read->is_checkpoint = samples->has_checkpoints &&
+	                      ((read->wait & 255) == 6 || is_on(&samples->checkpoint_stacks, read));
+	read->is_spill = samples->has_spills && is_on(&samples->spill_stacks, read);
 	const int code = samples->has_nodes ? set_node(samples, read, run) : SQLITE_OK;
 	return code || !samples->has_phases ? code : set_phase(samples, read);
 }
@@ -463,17 +476,17 @@ static void end_rows(sqlite3_context *context)
 /* The columns that are not needed are not read. */
 static int prepare_rows(struct selected_samples *samples, unsigned columns, sqlite3_stmt **rows)
 {
-	char *sql = sqlite3_mprintf("SELECT takeSample(?3, timestamp_ns, series, query, weight, size, %s, "
-	                            "%s, %s, %s, %s, %s, %s, "
-	                            "%s) FROM samples WHERE timestamp_ns BETWEEN ?1 AND ?2",
-	                            columns & (SELECTED_STACK | SELECTED_CHECKPOINT) ? "stack" : "0",
-	                            columns & SELECTED_LABELS || samples->labels.count ? "labels" : "0",
-	                            columns & SELECTED_NODE ? "opcode" : "0",
-	                            columns & (SELECTED_WAIT | SELECTED_CHECKPOINT) ? "wait" : "0",
-	                            columns & SELECTED_WAIT_NS ? "wait_ns" : "0",
-	                            columns & SELECTED_TRUNCATED ? "truncated" : "0",
-	                            columns & SELECTED_CONTEXT ? "context" : "0",
-	                            columns & SELECTED_SPAN ? "span" : "0");
+	char *sql = sqlite3_mprintf(
+		"SELECT takeSample(?3, timestamp_ns, series, query, weight, size, %s, "
+		"%s, %s, %s, %s, %s, %s, "
+		"%s) FROM samples WHERE timestamp_ns BETWEEN ?1 AND ?2",
+		columns & (SELECTED_STACK | SELECTED_CHECKPOINT | SELECTED_SPILL) ? "stack" : "0",
+		columns & SELECTED_LABELS || samples->labels.count ? "labels" : "0",
+		columns & SELECTED_NODE ? "opcode" : "0",
+		columns & (SELECTED_WAIT | SELECTED_CHECKPOINT) ? "wait" : "0",
+		columns & SELECTED_WAIT_NS ? "wait_ns" : "0",
+		columns & SELECTED_TRUNCATED ? "truncated" : "0",
+		columns & SELECTED_CONTEXT ? "context" : "0", columns & SELECTED_SPAN ? "span" : "0");
 	int code = sql ? sqlite3_prepare_v2(samples->db, sql, -1, rows, NULL) : SQLITE_NOMEM;
 
 	sqlite3_free(sql);
@@ -492,6 +505,7 @@ int selected_samples_each(struct selected_samples *samples, unsigned columns,
 	samples->has_nodes = columns & SELECTED_NODE;
 	samples->has_phases = columns & SELECTED_PHASE;
 	samples->has_checkpoints = columns & SELECTED_CHECKPOINT;
+	samples->has_spills = columns & SELECTED_SPILL;
 	samples->take = take;
 	samples->context = context;
 	int code = read_named(samples);

@@ -37,7 +37,7 @@ struct selected_series {
  * the stack tells if that is unknown (stackPhase(), see stack_frames.h). */
 struct selected_sample {
 	int64_t time_ns, weight, size, stack, labels, opcode, wait, wait_ns, node, phase, context, span;
-	bool is_truncated, is_checkpoint;
+	bool is_truncated, is_checkpoint, is_spill;
 	const struct selected_run *run;
 	const struct selected_series *series;
 };
@@ -52,7 +52,8 @@ enum selected_column {
 	SELECTED_TRUNCATED = 64,
 	SELECTED_CONTEXT = 128,
 	SELECTED_SPAN = 256,
-	SELECTED_PHASE = 512 /* with SELECTED_NODE and SELECTED_STACK */
+	SELECTED_PHASE = 512, /* with SELECTED_NODE and SELECTED_STACK */
+	SELECTED_SPILL = 1024
 };
 
 struct selected_samples;

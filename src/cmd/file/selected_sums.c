@@ -27,6 +27,7 @@ enum column {
 	PHASE,
 	WAIT,
 	CHECKPOINT,
+	SPILL,
 	KEYS,
 	/* sums */
 	SAMPLES = KEYS,
@@ -39,14 +40,14 @@ enum column {
 	COLUMNS
 };
 
-static const char columns[] =
-	"series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
-	"hash INTEGER, program INTEGER, "
-	"finished INTEGER, is_worker INTEGER, comment INTEGER, "
-	"labels INTEGER, stack_id INTEGER, "
-	"node INTEGER, phase INTEGER, wait INTEGER, checkpoint INTEGER, samples INTEGER, "
-	"value INTEGER, square REAL, spread REAL, "
-	"longest INTEGER, stretches INTEGER, changes INTEGER";
+static const char columns[] = "series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
+			      "hash INTEGER, program INTEGER, "
+			      "finished INTEGER, is_worker INTEGER, comment INTEGER, "
+			      "labels INTEGER, stack_id INTEGER, "
+			      "node INTEGER, phase INTEGER, wait INTEGER, checkpoint INTEGER, "
+			      "spill INTEGER, samples INTEGER, "
+			      "value INTEGER, square REAL, spread REAL, "
+			      "longest INTEGER, stretches INTEGER, changes INTEGER";
 
 static const enum grouped_kind kinds[COLUMNS] = {
 	[TRACE_TYPE] = GROUPED_TEXT, /* others before SAMPLES: GROUPED_KEY */
@@ -143,6 +144,7 @@ static bool add_sample(void *context, const struct selected_sample *sample)
 	row[LABELS] = sample->labels;
 	row[WAIT] = sample->wait;
 	row[CHECKPOINT] = sample->is_checkpoint;
+	row[SPILL] = sample->is_spill;
 	row[SAMPLES] = 1;
 	row[VALUE] = value;
 	row[SQUARE] = bits_of((double)value * (double)value);
@@ -164,7 +166,7 @@ static unsigned needed_columns(uint64_t used)
 	       (uses(used, NODE) || uses(used, PHASE) ? SELECTED_NODE : 0) |
 	       (uses(used, PHASE) ? SELECTED_PHASE : 0) | (uses(used, WAIT) ? SELECTED_WAIT : 0) |
 	       (uses(used, LONGEST) ? SELECTED_WAIT_NS : 0) |
-	       (uses(used, CHECKPOINT) ? SELECTED_CHECKPOINT : 0);
+	       (uses(used, CHECKPOINT) ? SELECTED_CHECKPOINT : 0) | (uses(used, SPILL) ? SELECTED_SPILL : 0);
 }
 
 static int read_samples(sqlite3 *db, void *own, struct grouped *grouped, uint64_t used)
