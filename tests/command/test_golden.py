@@ -7,13 +7,16 @@ QUERYPROF_TEST_GOLDEN=write in the environment; look at what has changed.
 usage: test_golden.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
 import contextlib
+import http.server
 import os
+import re
 import sqlite3
+import threading
 
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
-from tool import SCHEMA, SOURCE, Tool, main
+from tool import SCHEMA, SOURCE, Tool, main, run
 
 HERE = os.path.join(SOURCE, "tests", "command")
 SLOW, FAST = "0193a5b2-77c1", "0193a5b2-77c2"
@@ -90,6 +93,15 @@ REPORTS = (
     ("sql_line", None, ("sql", "now.trace", "SELECT query_id, cpu_time_ns, NULL AS none, query FROM query_log WHERE cpu_time_ns > 100000000", "--format", "line")),
 )
 
+# File of golden/, exit status, arguments: the same text at every width, because programs read it, or it is a sentence.
+# What record and pull say of runs is in tests/record/test_messages.py and tests/push/test_pull.py.
+ALIKE = (
+    ("check", 1, ("check", "plans.trace", "--max-scan", "10", "--no-sort", "--max-time", "250ms")),
+    ("push", 0, ("push", "--dry-run", "now.trace", "http://clickhouse:8123/")),
+    ("pull", 1, ("pull", "SERVER", "-o", "made.trace")),
+    ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
+)
+
 
 def make(path, *scripts):
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -101,9 +113,24 @@ def make(path, *scripts):
         db.commit()
 
 
+class Handler(http.server.BaseHTTPRequestHandler):
+    """A server of another kind than ClickHouse."""
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *_):
+        pass
+
+
 class Golden(Tool):
-    def test_reports(self):
-        os.chdir(self.folder)
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.chdir(cls.folder)
         make("now.trace", "fixed.sql")
         make("later.trace", "fixed.sql", "fixed_later.sql")
         make("large.trace", "fixed.sql", "fixed_large.sql")
@@ -111,20 +138,50 @@ class Golden(Tool):
         make("callers.trace", "fixed.sql", "fixed_callers.sql")
         make("traces.trace", "fixed.sql", "fixed_traces.sql")
         make("named.trace", "fixed.sql")
+
+    def compare(self, name, out):
+        path = os.path.join(HERE, "golden", name + ("" if "." in name else ".txt"))
+        if os.environ.get("QUERYPROF_TEST_GOLDEN") == "write":
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(out)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(out, file.read())
+
+    def test_reports(self):
         for name, columns, arguments in REPORTS:
             with self.subTest(name):
                 out = self.output(*arguments, columns=columns)
-                path = os.path.join(HERE, "golden", name + ("" if "." in name else ".txt"))
-                if os.environ.get("QUERYPROF_TEST_GOLDEN") == "write":
-                    with open(path, "w", encoding="utf-8") as file:
-                        file.write(out)
-                with open(path, encoding="utf-8") as file:
-                    self.assertEqual(out, file.read())
+                self.compare(name, out)
                 if columns and arguments[0] != "export":  # stacks are for programs
                     self.assertLessEqual(max(map(len, out.splitlines())), columns)
 
+    def test_what_is_alike_at_every_width(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        url = "http://127.0.0.1:%d/" % server.server_port
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        for name, wanted, arguments in ALIKE:
+            for columns in None, 80, 120, 200:
+                with self.subTest(name, columns=columns):
+                    status, out, err = run(*(url if each == "SERVER" else each for each in arguments), columns=columns)
+                    self.assertEqual(status, wanted, err)
+                    self.compare(name, (out + err).replace(url, "http://server/"))
+
+    def test_that_every_command_is_there(self):
+        status, out, err = run("--help")
+        self.assertEqual((status, err), (0, ""))
+        commands = set(re.findall(r"(?m)^  ([a-z]+)   +[A-Z]", out))
+        self.assertGreater(len(commands), 10)
+        shown = {}
+        for _, columns, arguments in REPORTS:
+            shown.setdefault(arguments[0], set()).add(columns)
+        self.assertEqual(set(shown) | {arguments[0] for *_, arguments in ALIKE}, commands)
+        for command, columns in shown.items():
+            self.assertLessEqual({None, 80, 120, 200}, columns, command)
+
     def test_that_nothing_else_is_there(self):
-        names = {name + ("" if "." in name else ".txt") for name, *_ in REPORTS} | {"mistakes.txt"}
+        names = {name + ("" if "." in name else ".txt") for name, *_ in REPORTS + ALIKE} | {"mistakes.txt"}
         self.assertEqual(set(os.listdir(os.path.join(HERE, "golden"))), names)
 
 

