@@ -50,10 +50,7 @@ struct thread_response {
 };
 
 /* Bytes of a sample's optional fields at most. */
-#define SAMPLE_FIELDS_MAX                                                                                    \
-	(SAMPLE_FIELD_BYTES(sizeof(int64_t)) + SAMPLE_FIELD_BYTES(sizeof(struct wait_field)) +               \
-	 SAMPLE_FIELD_BYTES(sizeof(struct trace_context)) +                                                  \
-	 SAMPLE_FIELD_BYTES(LABELS_MAX * sizeof(uint64_t)) + 3 * SAMPLE_FIELD_BYTES(sizeof(uint64_t)))
+#define SAMPLE_FIELDS_MAX SAMPLE_FIELDS_BYTES(LABELS_MAX)
 
 struct thread {
 	/* Written by the thread itself, the timers by its handler, too. */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "wire/sample_type.h"
+#include "wire/wait.h"
 
 enum record_kind {
 	RECORD_SAMPLE = 1,
@@ -102,20 +103,26 @@ struct sample_record {
 	uint64_t addresses[]; /* leaf first, see qp_unwind() in queryprof.h */
 };
 
-/* The tags of optional fields. A number keeps its meaning for ever. */
-enum sample_field_tag {
-	/* int64_t: the value in the type's unit. A sample without this field represents weight ×
-	 * period_ns, if a timer took it. */
-	FIELD_VALUE = 1,
-	/* struct wait_field: the wait at whose end the sample was taken. */
-	FIELD_WAIT = 2,
-	/* uint64_t[]: the numbers of the thread's label sets, innermost first, see labels.h. */
-	FIELD_LABELS = 3,
-	FIELD_TRACE_CONTEXT = 4, /* struct trace_context */
-	FIELD_SPAN = 5,          /* uint64_t: the thread's running span */
-	FIELD_OPCODE = 6,        /* uint64_t: the opcode that the statement executed, see handler/opcode.h */
-	FIELD_STRETCH = 7,       /* uint32_t: periods from this signal to the next; none: 1 */
-};
+/* The optional fields of a sample: name, tag, and bytes at most, with so many numbers of label sets.
+ * A tag keeps its meaning for ever. */
+#define SAMPLE_FIELDS(FIELD, labels)                                                                         \
+	/* int64_t: the value in the type's unit. A sample without this field represents weight ×           \
+	 * period_ns, if a timer took it. */                                                                 \
+	FIELD(FIELD_VALUE, 1, sizeof(int64_t))                                                               \
+	/* The wait at whose end the sample was taken. */                                                    \
+	FIELD(FIELD_WAIT, 2, sizeof(struct wait_field))                                                      \
+	/* uint64_t[]: the numbers of the thread's label sets, innermost first, see labels.h. */             \
+	FIELD(FIELD_LABELS, 3, (labels) * sizeof(uint64_t))                                                  \
+	FIELD(FIELD_TRACE_CONTEXT, 4, sizeof(struct trace_context))                                          \
+	/* The thread's running span. */                                                                     \
+	FIELD(FIELD_SPAN, 5, sizeof(uint64_t))                                                               \
+	/* The opcode that the statement executed, see handler/opcode.h. */                                  \
+	FIELD(FIELD_OPCODE, 6, sizeof(uint64_t))                                                             \
+	/* Periods from this signal to the next; none: 1. */                                                 \
+	FIELD(FIELD_STRETCH, 7, sizeof(uint32_t))
+
+#define SAMPLE_FIELD_TAG(name, tag, bytes) name = tag,
+enum sample_field_tag { SAMPLE_FIELDS(SAMPLE_FIELD_TAG, 0) };
 
 /* OpenTelemetry's ids of what the thread works for; all zero: none. */
 struct trace_context {
@@ -136,6 +143,10 @@ struct sample_field {
 };
 
 #define SAMPLE_FIELD_BYTES(content_size) (sizeof(struct sample_field) + ((content_size) + 7ul) / 8 * 8)
+
+/* The bytes of all fields together. */
+#define SAMPLE_FIELD_ROOM(name, tag, bytes) +SAMPLE_FIELD_BYTES(bytes)
+#define SAMPLE_FIELDS_BYTES(labels) (0 SAMPLE_FIELDS(SAMPLE_FIELD_ROOM, labels))
 
 /* Writes a field at `at`, which has SAMPLE_FIELD_BYTES(size) bytes, and counts it. The
  * first field belongs at record->stack + record->depth. Returns the place of the next
