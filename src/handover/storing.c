@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handover/storing.h"
 
-#include "base/hot_path.h"
 #include "handover/shared_ring.h"
 
 /* --- the recorder's ---------------------------------------------------------------------- */
@@ -69,7 +68,7 @@ static const struct storing nothing = {
 /* --- which it is --------------------------------------------------------------------------- */
 
 static const struct storing *followed = &nothing; /* atomic */
-static bool is_first_awaited;                     /* atomic */
+bool storing_is_first_awaited;
 
 void storing_follow(const struct storing *given)
 {
@@ -82,21 +81,14 @@ const struct storing *storing_here(void)
 	return __atomic_load_n(&followed, __ATOMIC_ACQUIRE);
 }
 
-static void begin(void)
+void storing_begin_first(void)
 {
 	storing_here()->first_record();
 	if (shared_ring_lose_child())
 		storing_await_first_record(false);
 }
 
-HOT_PATH void storing_begin(void)
-{
-	/* Relaxed: the waiter checks the awaited value again. */
-	if (__atomic_load_n(&is_first_awaited, __ATOMIC_RELAXED))
-		begin();
-}
-
 void storing_await_first_record(bool is_awaited)
 {
-	__atomic_store_n(&is_first_awaited, is_awaited, __ATOMIC_RELAXED);
+	__atomic_store_n(&storing_is_first_awaited, is_awaited, __ATOMIC_RELAXED);
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hot_path.h"
+
 struct ring;
 
 struct storing {
@@ -44,7 +46,16 @@ const struct storing *storing_here(void);
 /* Called before a thread writes a record, on an ordinary thread. One relaxed load, except while the process's
  * first record is awaited: then it calls first_record(), and a forked child that could not hand its ring over
  * is counted as lost. */
-void storing_begin(void);
+extern bool storing_is_first_awaited __attribute__((visibility("hidden"))); /* atomic */
+COLD_PATH void storing_begin_first(void);
+
+static inline void storing_begin(void)
+{
+	/* Relaxed: the waiter checks the awaited value again. */
+	if (__builtin_expect(__atomic_load_n(&storing_is_first_awaited, __ATOMIC_RELAXED), 0))
+		storing_begin_first();
+}
+
 void storing_await_first_record(bool is_awaited);
 
 #endif

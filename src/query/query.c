@@ -23,7 +23,6 @@
 #include "handler/running.h"
 #include "query/account.h"
 #include "query/cpu_clock.h"
-#include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "query/watch_cost.h"
 #include "handler/budget.h"

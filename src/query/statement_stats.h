@@ -20,7 +20,9 @@
 
 #include <stddef.h>
 
+#include "base/hot_path.h"
 #include "wire/statement_counts.h"
+#include "wire/statement_memory.h"
 
 #define STATEMENTS_MAX_DEFAULT 5000
 
@@ -48,8 +50,8 @@ bool statement_stats_is_first_failure(uint64_t statement, int code);
 void statement_stats_set_max(size_t most);
 size_t statement_stats_max(void);
 
-/* For statement_add.h. Both atomic: the limit of statements, 0: nothing is counted; and whether
- * the ring has a record that announces new counts. The function puts one there. */
+/* Both atomic: the limit of statements, 0: nothing is counted; and whether the ring has a record
+ * that announces new counts. The function puts one there. */
 extern size_t statement_stats_most __attribute__((visibility("hidden")));
 extern bool statement_stats_announced __attribute__((visibility("hidden")));
 void statement_stats_announce(void);
@@ -62,6 +64,44 @@ static inline void statement_stats_announce_new(void)
 	if (__builtin_expect(!__atomic_load_n(&statement_stats_announced, __ATOMIC_RELAXED), 0))
 		statement_stats_announce();
 }
+
+/* --- nearly all runs: by the only thread that runs the statement, with nothing but the times and
+ * counts that every run has. Each value goes from where it is into the statement's sums. */
+
+/* Whether statement_stats_find() would give the number again for the same name. */
+HOT_INLINE bool statement_stats_is_found(uint64_t statement)
+{
+	/* If it is full now, it may have space the next time. */
+	return (uint32_t)statement != STATEMENT_OTHER &&
+	       statement_is_current(&statement_entry_of(statement)->counter, statement) &&
+	       __atomic_load_n(&statement_stats_most, __ATOMIC_RELAXED);
+}
+
+/* Between these two, the calling thread, the only one that runs the statement, adds to the result
+ * of the first. NULL: use statement_stats_add() for the run. The caller is compiled without
+ * ThreadSanitizer, because another thread may be reading, see statement_counter_read(). */
+HOT_INLINE struct statement_counts *statement_stats_enter(uint64_t statement, uint32_t thread)
+{
+	struct statement_counter *counter = statement ? &statement_entry_of(statement)->counter : NULL;
+
+	if (!counter || !biased_lock_reacquire(&counter->bias, thread))
+		return NULL;
+	if (__builtin_expect(statement_is_current(counter, statement), 1))
+		return &counter->own;
+	biased_lock_release(&counter->bias);
+	return NULL;
+}
+
+HOT_INLINE void statement_stats_detach(struct statement_counts *own)
+{
+	struct statement_counter *counter =
+		(struct statement_counter *)((char *)own - offsetof(struct statement_counter, own));
+
+	biased_lock_release(&counter->bias);
+	statement_stats_announce_new();
+}
+
+/* --- all statements ------------------------------------------------------------------------- */
 
 /* Calls for each statement that has been counted. Any thread but the handler; texts are valid
  * during the call. */

@@ -14,7 +14,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "collect/ring_reader.h"
 #include "../lib/seed.h"

@@ -239,9 +239,3 @@ void transaction_run_ends(struct session *session, const struct run *run, int rc
 	else
 		transaction->last = run->query.key;
 }
-
-void transaction_call_ends(struct session *session, const struct run *run)
-{
-	if (session->transaction.has_ended && !run->own)
-		transaction_run_ends(session, run, SQLITE_OK);
-}

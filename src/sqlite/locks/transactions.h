@@ -12,22 +12,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sqlite/session/transaction.h"
+#include "sqlite/session/run.h"
 #include "wire/transaction_record.h"
-
-struct run;
-struct session;
 
 /* The locks of a file of the session change from the set `before` to the set `after`: 1 << enum
  * transaction_lock for each kind. `run` NULL: no statement that is followed. */
 void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
                               const struct run *run);
 
-/* A run of the session continues, but a call of a preparation or a backup has returned: a
- * transaction that ended in it is separate from the one that the next call may begin. */
-void transaction_call_ends(struct session *session, const struct run *run);
-
 /* A run of the session ends with `rc`. */
 void transaction_run_ends(struct session *session, const struct run *run, int rc);
+
+/* A run of the session continues, but a call of a preparation or a backup has returned: a
+ * transaction that ended in it is separate from the one that the next call may begin. */
+static inline void transaction_call_ends(struct session *session, const struct run *run)
+{
+	if (__builtin_expect(session->transaction.has_ended, 0) && !run->own)
+		transaction_run_ends(session, run, SQLITE_OK);
+}
 
 #endif

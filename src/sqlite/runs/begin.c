@@ -7,7 +7,6 @@
 #include "base/hot_path.h"
 #include "collect/open_runs.h"
 #include "query/inspect.h"
-#include "query/statement_add.h"
 #include "query/statement_stats.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"

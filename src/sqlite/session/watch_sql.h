@@ -22,8 +22,15 @@ struct watch_sql {
 	int (*missing_table)(struct session *session);
 };
 
+extern const struct watch_sql *watch_sql_current __attribute__((visibility("hidden"))); /* atomic */
+
 /* NULL: there are none. */
-const struct watch_sql *watch_sql(void);
+static inline const struct watch_sql *watch_sql(void)
+{
+	/* Acquire: the structure's content, if another thread set it. */
+	return __atomic_load_n(&watch_sql_current, __ATOMIC_ACQUIRE);
+}
+
 void watch_sql_set(const struct watch_sql *sql);
 
 #endif
