@@ -8,7 +8,7 @@
 #include "sqlite/library/calling.h"
 #include "sqlite/runs/own_statements.h"
 #include "sqlite/runs/trace_callback.h"
-#include "sqlite/runs/binding.h"
+#include "sqlite/runs/session_life.h"
 #include "sqlite/session/watch_sql.h"
 #include "collect/state.h"
 

@@ -25,7 +25,7 @@
 #include "modules/modules.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/library/library.h"
-#include "sqlite/runs/recorded.h"
+#include "sqlite/runs/session_life.h"
 #include "sqlite/session/recording.h"
 #include "sqlite/calls/adopt.h"
 

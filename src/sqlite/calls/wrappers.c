@@ -18,7 +18,7 @@
 #include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/operations.h"
 #include "sqlite/runs/statements.h"
-#include "sqlite/runs/recorded.h"
+#include "sqlite/runs/session_life.h"
 #include "sqlite/session/watch_sql.h"
 
 typedef int exec_callback(void *, int, char **, char **);

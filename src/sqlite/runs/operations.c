@@ -5,7 +5,7 @@
 
 #include "query/inspect.h"
 #include "sqlite/locks/transactions.h"
-#include "sqlite/runs/recorded.h"
+#include "sqlite/runs/session_life.h"
 #include "timers/threads.h"
 
 /* Longer than a run keeps, which then cuts it. */

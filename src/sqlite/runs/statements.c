@@ -6,7 +6,7 @@
 #include "sqlite/locks/transactions.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
-#include "sqlite/runs/recorded.h"
+#include "sqlite/runs/session_life.h"
 
 /* --- the connection's mutex --------------------------------------------------------------- */
 

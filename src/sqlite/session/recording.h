@@ -2,7 +2,8 @@
 /*
  * Recording: every connection is a session, without schema, functions or PRAGMAs, from the
  * first statement that the hooks see of it. Nothing is added to the connection, so the hooks
- * also see its end; but where the host closes it with statements left SQLite reports that (runs/binding.c).
+ * also see its end; but where the host closes it with statements left SQLite reports that
+ * (runs/session_life.c).
  */
 #ifndef QUERYPROF_SQLITE_SESSION_RECORDING_H
 #define QUERYPROF_SQLITE_SESSION_RECORDING_H

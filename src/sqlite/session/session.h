@@ -52,7 +52,7 @@ struct session {
 	} host_callback;
 	/* The host did not attach it, so nothing was added to the connection. `closing` (atomic):
 	 * the host has closed it while statements are left; SQLite would report other calls of the
-	 * connection to the host's error log. `bound`: SQLite ends the session (runs/binding.c). */
+	 * connection to the host's error log. `bound`: SQLite ends the session (runs/session_life.c). */
 	bool recorded, closing, bound;
 	/* The host wants the tables, by .load or qp_attach(): any of their names brings the
 	 * schema, not only the names that no host uses. Written before the session is used. */
