@@ -52,7 +52,9 @@ CREATE TABLE IF NOT EXISTS trace_log_rows (
 	opcode UInt32,
 	wait_ns UInt64,
 	wait_cause LowCardinality(String),
-	wait_object LowCardinality(String)
+	wait_object LowCardinality(String),
+	outside LowCardinality(String),
+	transaction_number UInt32
 ) ENGINE = ReplacingMergeTree
 PARTITION BY intDiv(timestamp_ns, 86400000000000)
 ORDER BY (intDiv(timestamp_ns, 3600000000000), normalized_query_hash, file, stack_id, timestamp_ns)

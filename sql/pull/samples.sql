@@ -6,6 +6,6 @@ SELECT
 	if(query_id = '', toInt64(0), toInt64(cityHash64(file, query_id))) AS query_key,
 	toInt64(cityHash64(file, trace)) AS stack,
 	cpu_id, truncated, weight, value - weight * period_ns AS size, toJSONString(labels) AS label_set, otel_trace_id,
-	otel_span_id, opcode, wait_ns, wait_cause, wait_object
+	otel_span_id, opcode, wait_ns, wait_cause, wait_object, transaction_number
 FROM trace_log_rows FINAL
 WHERE 1 /* and */

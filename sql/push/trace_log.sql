@@ -32,7 +32,9 @@ SELECT
 	s.opcode & 4294967295 AS opcode,
 	s.wait_ns AS wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
-	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object
+	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
+	iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '') AS outside,
+	s.transaction_number AS transaction_number
 FROM batch_samples AS b
 CROSS JOIN samples AS s ON s.timestamp_ns = b.timestamp_ns
 LEFT JOIN series AS r ON r.id = s.series

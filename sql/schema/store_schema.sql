@@ -416,7 +416,8 @@ CREATE TABLE samples (
 	opcode             INTEGER NOT NULL DEFAULT 0,
 	wait_ns            INTEGER NOT NULL DEFAULT 0,
 	wait               INTEGER NOT NULL DEFAULT 0,
-	span               INTEGER NOT NULL DEFAULT 0
+	span               INTEGER NOT NULL DEFAULT 0,
+	transaction_number INTEGER NOT NULL DEFAULT 0
 	-- end of columns.h
 );
 
@@ -584,7 +585,10 @@ CREATE TABLE transactions (
 	database     TEXT    NOT NULL,
 	first_query  TEXT    NOT NULL,
 	last_query   TEXT    NOT NULL,
-	pending_ns   INTEGER NOT NULL DEFAULT 0
+	pending_ns   INTEGER NOT NULL DEFAULT 0,
+	cpu_ns       INTEGER DEFAULT NULL, -- this and the next two: of the thread; NULL: not known
+	idle_cpu_ns  INTEGER DEFAULT NULL,
+	run_delay_ns INTEGER DEFAULT NULL
 );
 
 CREATE INDEX transactions_by_process ON transactions (process, start_ns);
@@ -666,6 +670,7 @@ SELECT column1 AS cause, column2 AS name, column3 AS description FROM (VALUES
 	(14, 'user function', 'code outside SQLite waited; the object is its cause'),
 	(15, 'futex', 'a lock or a condition by the system call itself, as programs in Rust have them'),
 	(16, 'page fault', 'pages that were read when the code met them: the rest of a run with major faults; its stack is not known'),
+	(18, 'process', 'the end of another process'),
 	(17, 'run queue', 'the thread was ready, and no processor free: run_delay_ns; its stack is not known')
 );
 
@@ -706,7 +711,8 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(44, 'thread'),
 	(45, 'file'),
 	(46, 'user function'),
-	(47, 'futex')
+	(47, 'futex'),
+	(50, 'process')
 );
 
 -- The view for people. The joins are outer joins, so a query does not pay for those that it
@@ -746,6 +752,8 @@ SELECT
 	iif(s.span, printf('%016x', s.span), '') AS span_id,
 	CAST(r.period_ns * r.stretch AS INTEGER) AS interval_ns,
 	nullif(s.opcode >> 32, 0) - 1 AS trigger_opcode,
+	iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '') AS outside,
+	s.transaction_number AS transaction_number,
 	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
@@ -858,7 +866,10 @@ SELECT
 	t.last_query AS last_query,
 	(SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waits, 0) AS waits,
 	(SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waited_ns, 0) AS waited_ns,
-	t.pending_ns AS pending_lock_ns
+	t.pending_ns AS pending_lock_ns,
+	t.cpu_ns AS cpu_time_ns,
+	t.idle_cpu_ns AS idle_cpu_time_ns,
+	t.run_delay_ns AS run_delay_ns
 FROM transactions AS t
 LEFT JOIN (SELECT holder, count(*) AS waits, sum(wait_ns) AS waited_ns FROM foreign_lock_holders GROUP BY holder) AS w ON w.holder = t.id
 LEFT JOIN processes AS p ON p.id = t.process

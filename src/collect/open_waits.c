@@ -164,8 +164,9 @@ bool open_waits_is_hosts(const void *caller)
 
 static bool is_open(const struct open_wait *wait)
 {
-	return wait->now.since && wait->thread_id && (wait->query.hi || wait->query.lo) && wait->now.cause &&
-	       wait->now.cause < WAIT_PAGE_FAULT;
+	/* Outside queries the one that is described is an earlier one. */
+	return wait->now.since && wait->thread_id && wait->now.query && (wait->query.hi || wait->query.lo) &&
+	       wait->now.cause && (wait->now.cause < WAIT_PAGE_FAULT || wait->now.cause == WAIT_PROCESS);
 }
 
 static uint32_t count_of(const struct open_waits *left)

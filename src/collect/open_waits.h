@@ -33,14 +33,14 @@ void open_waits_detach_in_child(void);
 /* The memory in which the thread of this slot keeps its wait. */
 struct wait_now *open_waits_find(struct thread *thread);
 
-/* The lower half of the key of the thread's newest query, which it is inside of. */
+/* The lower half of the key of the thread's newest query, which it is inside of; 0: of none. */
 static inline uint64_t thread_newest_query(const struct thread *thread)
 {
 	uint32_t nesting = thread->nesting;
 
 	if (__builtin_expect(nesting == 1, 1))
 		return thread->queries[0].key.lo;
-	return thread->queries[(nesting < QUERY_NESTING ? nesting : QUERY_NESTING) - 1].key.lo;
+	return nesting ? thread->queries[(nesting < QUERY_NESTING ? nesting : QUERY_NESTING) - 1].key.lo : 0;
 }
 
 /* The calling thread is about to wait for another query than before. Async-signal-safe. */

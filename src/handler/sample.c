@@ -9,6 +9,7 @@
 #include "handler/context.h"
 #include "handler/labels.h"
 #include "handler/opcode.h"
+#include "handler/outside.h"
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "handler/timer.h"
@@ -49,6 +50,17 @@ static struct sample_record *draft_of(struct thread *thread)
 	return (struct sample_record *)(void *)thread->handler.draft;
 }
 
+/* What a sample is of: the running query, or else the open query and transaction. */
+struct subject {
+	const struct query_tag *tag; /* NULL: the program's own code runs */
+	struct outside_work work;
+};
+
+static struct subject subject_of(const struct query_tag *tag)
+{
+	return (struct subject){ tag, { .counts = tag->counts, .key = tag->key } };
+}
+
 /* After the run's first sample, or a later one if the ring was full. */
 static void publish_start(struct thread *thread, struct ring *ring, const struct query_tag *tag)
 {
@@ -74,7 +86,7 @@ static void publish_start(struct thread *thread, struct ring *ring, const struct
 /* After the addresses, which are in place. Returns the end. */
 static void *put_fields(struct sample_record *draft, const struct observation *seen,
                         const struct labels *labels, const struct trace_context *context, uint64_t span,
-                        uint64_t opcode)
+                        uint64_t opcode, uint64_t transaction)
 {
 	void *at = draft->addresses + draft->depth;
 
@@ -94,13 +106,15 @@ static void *put_fields(struct sample_record *draft, const struct observation *s
 		at = sample_field_put(draft, at, FIELD_SPAN, &span, sizeof(span));
 	if (opcode != OPCODE_UNKNOWN)
 		at = sample_field_put(draft, at, FIELD_OPCODE, &opcode, sizeof(opcode));
+	if (transaction != 0)
+		at = sample_field_put(draft, at, FIELD_TRANSACTION, &transaction, sizeof(transaction));
 	return at;
 }
 
 /* Written outside the ring, whose record is reserved with its exact size. Not inlined, so that its
  * stack is free again for the walk. */
 __attribute__((noinline)) static bool record_stack(struct thread *thread, struct ring *ring,
-                                                   const struct query_tag *tag,
+                                                   const struct subject *subject,
                                                    const struct observation *seen, const void *ucontext,
                                                    const struct unwind_result *unwound)
 {
@@ -111,14 +125,16 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 	const int depth = unwound->depth > seen->skipped ? unwound->depth - seen->skipped : 0;
 	const int cpu = fast_clock_processor();
 
-	labels_collect(labels, &thread->stack, draft->addresses, unwound, tag->counts->labels);
+	labels_collect(labels, &thread->stack, draft->addresses, unwound,
+	               subject->work.counts ? subject->work.counts->labels : 0);
 	context_read(thread, context);
-	const uint64_t opcode = opcode_running(thread, tag, ucontext, unwound);
+	const uint64_t opcode =
+		subject->tag ? opcode_running(thread, subject->tag, ucontext, unwound) : OPCODE_UNKNOWN;
 	if (seen->skipped != 0)
 		memmove(draft->addresses, draft->addresses + seen->skipped, (size_t)depth * sizeof(uint64_t));
 	draft->timestamp_ns = seen->timestamp_ns;
 	draft->period_ns = seen->period_ns;
-	draft->query = tag->key;
+	draft->query = subject->work.key;
 	draft->thread_id = thread->id;
 	draft->weight = seen->weight;
 	draft->generation = unwound->generation;
@@ -126,7 +142,7 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 	draft->depth = (uint16_t)depth;
 	draft->type = (uint8_t)seen->type;
 	draft->flags = unwound->truncated ? SAMPLE_TRUNCATED : 0;
-	const char *end = put_fields(draft, seen, labels, context, span, opcode);
+	const char *end = put_fields(draft, seen, labels, context, span, opcode, subject->work.transaction);
 	const size_t size = (size_t)(end - (const char *)draft);
 	void *record = ring_reserve(ring, size);
 	if (!record)
@@ -137,31 +153,42 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 	return true;
 }
 
-static bool store(struct thread *thread, struct ring *ring, const struct query_tag *tag,
+static void count_stored(const struct subject *subject, const struct observation *seen, bool is_truncated)
+{
+	struct query_counts *counts = subject->work.counts;
+
+	if (!counts)
+		return;
+	add(&counts->taken, 1);
+	if (subject->tag && seen->type < SAMPLE_QUERY_TYPES) {
+		add(&counts->samples[seen->type], 1);
+		add(&counts->weights[seen->type], seen->weight);
+	}
+	if (is_truncated)
+		add(&counts->truncated, 1);
+}
+
+static bool store(struct thread *thread, struct ring *ring, const struct subject *subject,
                   const struct observation *seen, const void *ucontext)
 {
-	struct query_counts *counts = tag->counts;
-
 	struct unwind_result unwound = unwind_addresses(ucontext, &thread->stack, thread_memo(thread),
 	                                                draft_of(thread)->addresses, max_depth(ring));
-	if (!record_stack(thread, ring, tag, seen, ucontext, &unwound)) {
+	if (!record_stack(thread, ring, subject, seen, ucontext, &unwound)) {
 		thread_count(thread, LEDGER_DROPPED, 1);
-		add(&counts->dropped, 1);
+		if (subject->work.counts)
+			add(&subject->work.counts->dropped, 1);
 		return false;
 	}
-	publish_start(thread, ring, tag);
+	/* Outside its calls another thread may finalize the statement. */
+	if (subject->tag)
+		publish_start(thread, ring, subject->tag);
 
 	thread_count(thread, LEDGER_STORED, 1);
 	if (seen->is_timed)
 		thread_count(thread, LEDGER_OVERRUNS, seen->weight - 1);
-	if (seen->type < SAMPLE_TYPES) {
-		add(&counts->samples[seen->type], 1);
-		add(&counts->weights[seen->type], seen->weight);
-	}
-	if (unwound.truncated) {
+	if (unwound.truncated)
 		thread_count(thread, LEDGER_TRUNCATED, 1);
-		add(&counts->truncated, 1);
-	}
+	count_stored(subject, seen, unwound.truncated);
 	return true;
 }
 
@@ -177,8 +204,15 @@ static const struct query_tag *consume_timed(struct thread *thread, enum timer_c
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 	struct ring *ring = ring_of(thread);
-	bool wanted = ring && tag && tag->period_ns[clock] != 0;
+	struct subject subject = { NULL };
+	bool wanted = false;
 
+	if (tag) {
+		subject = subject_of(tag);
+		wanted = ring && tag->period_ns[clock] != 0;
+	} else if (ring && clock == TIMER_CPU) {
+		wanted = outside_find(thread, &subject.work);
+	}
 	thread->name_due = true;
 	uint32_t points = timer_consume_points(timer, clock, overrun);
 	if (!ring)
@@ -191,13 +225,16 @@ static const struct query_tag *consume_timed(struct thread *thread, enum timer_c
 		thread_count(thread, LEDGER_IDLE, 1);
 		return NULL;
 	}
-	const struct observation seen = { .type = clock == TIMER_CPU ? SAMPLE_CPU : SAMPLE_REAL,
+	const enum sample_type_number type = !tag                 ? SAMPLE_PROGRAM_CPU
+	                                     : clock == TIMER_CPU ? SAMPLE_CPU
+	                                                          : SAMPLE_REAL;
+	const struct observation seen = { .type = type,
 		                          .is_timed = true,
 		                          .weight = points,
 		                          .period_ns = timer->period_ns,
 		                          .stretch = stretch,
 		                          .timestamp_ns = timestamp };
-	store(thread, ring, tag, &seen, ucontext);
+	store(thread, ring, &subject, &seen, ucontext);
 	if (clock == TIMER_CPU)
 		thread_count(thread, LEDGER_CPU_NS, points * timer->period_ns);
 	return tag;
@@ -223,8 +260,12 @@ bool sample_on_call(struct thread *thread, const struct observation *seen, const
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(context), &waits);
 	struct ring *ring = ring_of(thread);
 
-	if (!ring || !tag)
+	struct subject subject = { NULL };
+
+	if (tag)
+		subject = subject_of(tag);
+	if (!ring || (!tag && !outside_find(thread, &subject.work)))
 		return false;
 	thread_count(thread, LEDGER_TAKEN, 1);
-	return store(thread, ring, tag, seen, context);
+	return store(thread, ring, &subject, seen, context);
 }

@@ -20,6 +20,7 @@
 #include "handler/labels.h"
 #include "handler/unwind/unwind.h"
 #include "wire/ledger.h"
+#include "wire/outside.h"
 #include "wire/query_tag.h"
 #include "wire/timer_grid.h"
 #include "wire/wait.h"
@@ -92,6 +93,7 @@ struct thread {
 		struct wait_now own_wait; /* if there is no other place for it */
 		struct thread_wait wait;
 		struct thread_account account;
+		struct outside outside;
 	};
 
 	/* Written by the handler, or its replacement (sampler_record_observed()). */

@@ -15,10 +15,13 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +36,12 @@
 	X(WAIT_CONDITION, int, pthread_cond_clockwait,                                                       \
 	  (pthread_cond_t * a, pthread_mutex_t * b, clockid_t c, const struct timespec *d), (a, b, c, d))    \
 	X(WAIT_CONDITION, int, sem_wait, (sem_t * a), (a))                                                   \
+	X(WAIT_PROCESS, pid_t, wait, (int *a), (a))                                                          \
+	X(WAIT_PROCESS, pid_t, waitpid, (pid_t a, int *b, int c), (a, b, c))                                 \
+	X(WAIT_PROCESS, pid_t, wait4, (pid_t a, int *b, int c, struct rusage *d), (a, b, c, d))              \
+	X(WAIT_PROCESS, int, waitid, (idtype_t a, id_t b, siginfo_t * c, int d), (a, b, c, d))               \
+	X(WAIT_PROCESS, int, system, (const char *a), (a))                                                   \
+	X(WAIT_PROCESS, int, pclose, (FILE * a), (a))                                                        \
 	X(WAIT_THREAD, int, pthread_join, (pthread_t a, void **b), (a, b))                                   \
 	X(WAIT_NETWORK, int, connect, (int a, const struct sockaddr *b, socklen_t c), (a, b, c))             \
 	X(WAIT_NETWORK, int, accept, (int a, struct sockaddr *b, socklen_t *c), (a, b, c))                   \
@@ -180,7 +189,7 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 		va_end(more);                                                                                \
 		if (!thread || (command != F_SETLKW && command != F_OFD_SETLKW)) {                           \
 			int result = real.name(file, command, argument);                                     \
-			if (result < 0 && thread && command == F_SETLK &&                                    \
+			if (result < 0 && thread && thread->nesting && command == F_SETLK &&                 \
 			    (errno == EAGAIN || errno == EACCES))                                            \
 				find_refuser(thread, real.name, file, argument);                             \
 			return result;                                                                       \
@@ -220,7 +229,7 @@ static int lock_measured(pthread_mutex_t *mutex, const void *caller)
 /* Not inlined, so that the frequent way saves no registers. */
 static __attribute__((noinline)) int queryprof_mutex_acquired(pthread_mutex_t *mutex, const void *caller)
 {
-	wait_lock_outside *lock_outside = wait_thread() ? NULL : wait_get_lock_outside();
+	wait_lock_outside *lock_outside = wait_thread_inside() ? NULL : wait_get_lock_outside();
 	int result;
 
 	if (!lock_outside)

@@ -79,15 +79,6 @@ void query_mark(struct query_run *run)
 		list(run);
 }
 
-static bool has_samples(const struct query_counts *counts)
-{
-	uint64_t samples = 0;
-
-	for (int type = 0; type < SAMPLE_TYPES; type++)
-		samples += __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
-	return samples != 0;
-}
-
 void query_forget_bytecode(struct query_run *run)
 {
 	run->counts.start.bytecode = 0;
@@ -102,7 +93,7 @@ void query_show(struct query_run *run)
 	query_mark(run);
 	query_make_due(run);
 	/* The handler's samples were here before the text. Publishing it twice does no harm. */
-	if (run->counts.start.state == START_DUE && has_samples(&run->counts))
+	if (run->counts.start.state == START_DUE && query_has_samples(run))
 		query_publish_start(run);
 	run->open->entered_ns = run->working ? run->entered_ns : 0;
 	query_write_open(run);
@@ -118,6 +109,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 	memcpy(to, from, offsetof(struct query_run, version));
 	if (!to->open)
 		query_find_frame(to);
+	to->counts.open = to->open;
 	to->counts.start.run = run;
 }
 
@@ -226,7 +218,7 @@ __attribute__((no_sanitize("thread"))) static bool inspect_run(const struct quer
 		.is_logged = seen->is_logged,
 		.publish_after_ns = seen->publish_after_ns,
 	};
-	for (int type = 0; type < SAMPLE_TYPES; type++)
+	for (int type = 0; type < SAMPLE_QUERY_TYPES; type++)
 		view->samples[type] = seen->counts.samples[type];
 	struct query_clocks clocks = {
 		.start_monotonic_ns = seen->start_monotonic_ns,

@@ -105,7 +105,7 @@ struct query_view {
 	uint64_t start_realtime_ns, elapsed_ns;
 	uint64_t entered_ns; /* its present call, CLOCK_MONOTONIC */
 	uint64_t cpu_time_ns;
-	uint64_t rows, samples[SAMPLE_TYPES];
+	uint64_t rows, samples[SAMPLE_QUERY_TYPES];
 	char *text, *database, *query_id;
 	const char *library;
 	bool is_logged;

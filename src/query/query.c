@@ -61,6 +61,7 @@ void query_find_frame(struct query_run *run)
 	struct open_run *shared = open_runs_acquire();
 
 	run->open = shared ? shared : &run->own_open;
+	run->counts.open = run->open;
 }
 
 /* --- a run ----------------------------------------------------------------------------- */
@@ -76,7 +77,7 @@ static void clear_counts(struct query_counts *counts)
 	counts->start.parent = (struct query_key){ 0 };
 	counts->start.text = NULL;
 	memset((char *)counts + COUNTS_CLEARED, 0, COUNTS_CLEARED_SIZE);
-	counts->worker_wait_ns = counts->cost_ns = 0;
+	counts->worker_wait_ns = counts->cost_ns = counts->taken = 0;
 	counts->has_threads = counts->has_waits = false;
 }
 
@@ -495,7 +496,7 @@ static void fill_record(struct query_record *record, const struct query_run *run
 	record->memory_usage = end->memory_usage;
 	record->bytecode = end->bytecode;
 	record->off_cpu_period_ns = end->off_cpu_period_ns;
-	for (int type = 0; type < SAMPLE_TYPES; type++) {
+	for (int type = 0; type < SAMPLE_QUERY_TYPES; type++) {
 		record->samples[type] = load(&run->counts.samples[type]);
 		record->weights[type] = load(&run->counts.weights[type]);
 	}

@@ -253,14 +253,9 @@ void query_withdraw(struct query_run *run);
 void query_pause(struct query_run *run);
 void query_resume(struct query_run *run, struct thread *thread);
 
-HOT_INLINE bool query_has_samples(const struct query_run *run)
+static inline bool query_has_samples(const struct query_run *run)
 {
-	uint64_t any = 0;
-
-#pragma GCC unroll 3
-	for (int type = 0; type < SAMPLE_TYPES; type++)
-		any |= __atomic_load_n(&run->counts.samples[type], __ATOMIC_RELAXED);
-	return any != 0;
+	return __atomic_load_n(&run->counts.taken, __ATOMIC_RELAXED) != 0;
 }
 
 /* Whether the run had lasted `ns` when its newest call ended. */

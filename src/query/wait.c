@@ -131,6 +131,17 @@ static struct wait_field describe(const struct thread *thread, const struct wait
 	return (struct wait_field){ .cause = cause, .object = object };
 }
 
+/* Of a call outside queries, where all code is the program's. */
+static struct wait_field describe_outside(const struct wait_call *call, int file, const void *mutex)
+{
+	enum wait_object object = mutex ? object_of_mutex(mutex) : object_of(file);
+
+	return (struct wait_field){ .cause = object == WAIT_ON_SOCKET && wait_is_of_file(call->cause)
+		                                     ? WAIT_NETWORK
+		                                     : call->cause,
+		                    .object = object };
+}
+
 /* The column of query_log: that of the call, whichever code made it, except for locks. */
 static enum wait_sum sum_of(const struct wait_call *call, const struct wait_field *field)
 {
@@ -237,6 +248,18 @@ void wait_count_around(const struct thread *thread, enum wait_sum sum, uint64_t 
 	add_around(thread, query_running(thread, sp, &is_between), sp, sum, 1, sum + 1, bytes);
 }
 
+struct thread *wait_thread_outside(struct thread *thread)
+{
+	struct outside_work work;
+
+	if (!outside_find(thread, &work))
+		return NULL;
+	/* What these describe is an earlier query, and a later one describes itself. */
+	thread->wait.frame = 0;
+	thread->waiting->query = 0;
+	return thread;
+}
+
 /* The part of the call in which the thread did not compute, if it gave its processor up. If the
  * processor was taken from the thread, the thread did not wait for the call. The waits of nested
  * calls are already counted, such as another preload's fsync() that sleeps. */
@@ -305,7 +328,8 @@ __attribute__((noinline)) void wait_end_long(const struct wait_call *call, int f
 	struct wait_field field;
 	const struct query_tag *tag;
 	uint32_t periods;
-	bool is_between, was_one;
+	bool is_between, was_one, is_outside = thread->nesting == 0;
+	uint64_t period_ns;
 
 	/* The counter may advance while the machine sleeps. */
 	if (took_ns > now - call->known_ns)
@@ -315,18 +339,23 @@ __attribute__((noinline)) void wait_end_long(const struct wait_call *call, int f
 	          (took_ns >= WAIT_LEAST_NS && (is_likely || qp_span_here) && has_switched(thread));
 	if (was_one && (waited = waited_in(thread, call, start_ns, took_ns, mutex)) != 0) {
 		tag = query_running(thread, (uintptr_t)__builtin_frame_address(0), &is_between);
-		field = describe(thread, call, file, mutex);
+		field = is_outside ? describe_outside(call, file, mutex)
+		                   : describe(thread, call, file, mutex);
 		field.ns = took_ns;
-		span_wait_put(start_ns, &field);
+		if (!is_outside)
+			span_wait_put(start_ns, &field);
 		add_around(thread, tag, (uintptr_t)__builtin_frame_address(0), sum_of(call, &field), waited,
 		           0, 0);
-		periods = tag && tag->off_cpu_period_ns ? periods_in(thread, tag->off_cpu_period_ns, waited)
-		                                        : 0;
+		/* Outside: that of the thread's newest query. */
+		period_ns = tag          ? tag->off_cpu_period_ns
+		            : is_outside ? thread->queries[0].off_cpu_period_ns
+		                         : 0;
+		periods = period_ns ? periods_in(thread, period_ns, waited) : 0;
 		if (periods != 0) {
-			struct observation seen = { .type = SAMPLE_OFF_CPU,
+			struct observation seen = { .type = tag ? SAMPLE_OFF_CPU : SAMPLE_PROGRAM_OFF_CPU,
 				                    .weight = periods,
-				                    .period_ns = tag->off_cpu_period_ns,
-				                    .value = (int64_t)(periods * tag->off_cpu_period_ns),
+				                    .period_ns = period_ns,
+				                    .value = (int64_t)(periods * period_ns),
 				                    .wait = &field,
 				                    .skipped = OWN_FRAMES };
 

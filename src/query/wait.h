@@ -8,6 +8,9 @@
  * innermost query is taken; the first period of a thread begins at random. So the values of the
  * samples are the waited time, for any lengths of the waits.
  *
+ * The thread of an open query or transaction is also measured outside calls (wire/outside.h). These waits are
+ * in no query's sums, and their samples are of a type of their own.
+ *
  * All of this is async-signal-safe and keeps errno.
  */
 #ifndef QUERYPROF_QUERY_WAIT_H
@@ -19,6 +22,7 @@
 
 #include "base/fast_clock.h"
 #include "collect/open_waits.h"
+#include "handler/outside.h"
 #include "handler/running.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
@@ -46,11 +50,26 @@ struct wait_call {
 #define WAIT_SHORT_HALVES 7
 
 /* The calling thread's slot while it is inside a query, else NULL. */
-static inline struct thread *wait_thread(void)
+static inline struct thread *wait_thread_inside(void)
 {
 	struct thread *thread = thread_current;
 
 	return __builtin_expect(thread && thread->nesting, 1) ? thread : NULL;
+}
+
+/* `thread`, which is in no query, if one is open or a transaction, else NULL. */
+struct thread *wait_thread_outside(struct thread *thread);
+
+/* The calling thread's slot while its waits are measured, else NULL. */
+static inline struct thread *wait_thread(void)
+{
+	struct thread *thread = thread_current;
+
+	if (__builtin_expect(thread && thread->nesting, 1))
+		return thread;
+	/* Relaxed: a change takes effect at a later wait. */
+	return thread && __atomic_load_n(&outside_is_on, __ATOMIC_RELAXED) ? wait_thread_outside(thread)
+	                                                                   : NULL;
 }
 
 /* A run of this thread ends, on the calling thread: a wait that a longjmp left is over. */

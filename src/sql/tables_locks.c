@@ -47,6 +47,9 @@ static const struct column transaction_log_columns[] = {
 	{ "waits", "INTEGER", 0 },
 	{ "waited_ns", "INTEGER", 0 },
 	{ "pending_lock_ns", "INTEGER", 0 },
+	{ "cpu_time_ns", "INTEGER", 0 },
+	{ "idle_cpu_time_ns", "INTEGER", 0 },
+	{ "run_delay_ns", "INTEGER", 0 },
 };
 
 const struct table table_lock_waits = { .name = "lock_waits",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/own_process.h"
+#include "handler/outside.h"
 #include "timers/threads.h"
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
@@ -18,6 +19,8 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 		nesting_set(thread, thread->nesting + 1);
 		return 0;
 	}
+	if (slot == 0)
+		outside_keep_run(thread, to);
 	/* The handler may come at any moment: it skips ended ones. */
 	__atomic_store_n(&to->ended, true, __ATOMIC_RELAXED);
 	HANDLER_BARRIER();

@@ -21,6 +21,7 @@
 #include "collect/open_waits.h"
 #include "collect/slots.h"
 #include "collect/state.h"
+#include "handler/outside.h"
 #include "handler/ring.h"
 #include "timers/context.h"
 #include "timers/nesting.h"
@@ -135,6 +136,7 @@ static void fill_slot(struct thread *slot)
 	slot->waiting = open_waits_find(slot);
 	*slot->waiting = (struct wait_now){ 0 };
 	slot->account = (struct thread_account){ 0 };
+	outside_forget(slot);
 	/* Signals that were on their way to another thread went with it. */
 	__atomic_store_n(&slot->response.in_flight, 0, __ATOMIC_SEQ_CST);
 	/* The old thread's frames: its stack may be gone, or another thread's. The rest is memory that a
@@ -329,6 +331,8 @@ void threads_after_fork(void)
 	self->named = false;
 	forget_cpu_clock(self);
 	self->account = (struct thread_account){ 0 };
+	if (!self->nesting)
+		outside_forget(self);
 	random_seed(self); /* or parent and child would make the same keys */
 	/* No more than the name: another thread may have had the loader's lock, which no thread releases in
 	 * the child. */

@@ -16,7 +16,7 @@ enum ledger_counter {
 	LEDGER_TAKEN,     /* samples that ordinary code took, see sampler_record_observed() */
 	LEDGER_STORED,    /* committed to the ring */
 	LEDGER_DROPPED,   /* the ring was full */
-	LEDGER_IDLE,      /* no query ran on the thread, or no period had ended yet */
+	LEDGER_IDLE,      /* no query ran or was open on the thread, or no period had ended yet */
 	LEDGER_STACKS,    /* requests for a live stack that got a response */
 	LEDGER_LATE,      /* of a timer that the thread no longer has, or of an old request */
 	LEDGER_FOREIGN,   /* not queryprof's: forwarded to the handler that was there */
@@ -25,7 +25,7 @@ enum ledger_counter {
 	LEDGER_TRUNCATED, /* stored samples whose stack is truncated */
 	LEDGER_NO_OPCODE, /* samples of SQLite's statements that are at no opcode, see handler/opcode.h */
 	LEDGER_COST_NS,   /* what the handler's samples took */
-	LEDGER_CPU_NS,    /* CPU time of queries, as samples show it */
+	LEDGER_CPU_NS,    /* CPU time of queries, and of the program while one is open, as samples show it */
 	LEDGER_COUNTERS,
 };
 

@@ -48,9 +48,9 @@ struct query_record {
 	uint64_t worker_cpu_time_ns; /* of threads that SQLite made for the query */
 	uint64_t result_rows;
 	uint64_t vm_steps, fullscan_steps, sorts, autoindexes, memory_usage;
-	uint64_t samples[SAMPLE_TYPES]; /* records committed to the ring */
-	uint64_t weights[SAMPLE_TYPES]; /* their weights added up */
-	uint64_t labels[2];             /* numbers of its label sets, innermost first; 0: none */
+	uint64_t samples[SAMPLE_QUERY_TYPES]; /* records committed to the ring */
+	uint64_t weights[SAMPLE_QUERY_TYPES]; /* their weights added up */
+	uint64_t labels[2];                   /* numbers of its label sets, innermost first; 0: none */
 	struct trace_context context;
 	uint64_t samples_dropped; /* ring full */
 	uint64_t samples_truncated;

@@ -119,7 +119,9 @@ struct sample_record {
 	/* The opcode that the statement executed, see handler/opcode.h. */                                  \
 	FIELD(FIELD_OPCODE, 6, sizeof(uint64_t))                                                             \
 	/* Periods from this signal to the next; none: 1. */                                                 \
-	FIELD(FIELD_STRETCH, 7, sizeof(uint32_t))
+	FIELD(FIELD_STRETCH, 7, sizeof(uint32_t))                                                            \
+	/* The number of the thread's open transaction. */                                                   \
+	FIELD(FIELD_TRANSACTION, 8, sizeof(uint64_t))
 
 #define SAMPLE_FIELD_TAG(name, tag, bytes) name = tag,
 enum sample_field_tag { SAMPLE_FIELDS(SAMPLE_FIELD_TAG, 0) };

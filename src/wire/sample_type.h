@@ -17,7 +17,12 @@ enum sample_type_number {
 	SAMPLE_CPU = 0,
 	SAMPLE_REAL = 1,
 	SAMPLE_OFF_CPU = 2,
-	SAMPLE_TYPES = 3,
+	SAMPLE_QUERY_TYPES = 3, /* those above are counted for their query */
+	/* Of the program's own code while a query or a transaction of its thread is open, see wire/outside.h.
+	 */
+	SAMPLE_PROGRAM_CPU = 3,
+	SAMPLE_PROGRAM_OFF_CPU = 4,
+	SAMPLE_TYPES = 5,
 };
 
 #define SAMPLE_TYPE_NO_CLOCK ((clockid_t)-1)

@@ -19,6 +19,10 @@ struct transaction_record {
 	/* How long it held the write lock, the one that keeps new readers out, and the exclusive one. */
 	uint64_t write_ns, pending_ns, exclusive_ns;
 	uint64_t idle_ns; /* the program did not call SQLite */
+	/* CPU time of its thread: all of it, and the program's own. And how long the thread was ready while
+	 * others had the processors. */
+	uint64_t cpu_ns, idle_cpu_ns, run_delay_ns;
+	uint32_t has_cpu; /* 0: these three are not known */
 	uint32_t number;  /* no other of the process has it */
 	uint32_t session, thread_id, statements;
 	uint32_t outcome; /* enum transaction_outcome */

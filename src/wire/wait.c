@@ -13,7 +13,7 @@ static const char *const causes[] = {
 	[WAIT_POLL] = "poll",           [WAIT_THREAD] = "thread",
 	[WAIT_FILE] = "file",           [WAIT_USER_FUNCTION] = "user function",
 	[WAIT_FUTEX] = "futex",         [WAIT_PAGE_FAULT] = "page fault",
-	[WAIT_RUN_QUEUE] = "run queue",
+	[WAIT_RUN_QUEUE] = "run queue", [WAIT_PROCESS] = "process",
 };
 
 static const char *const locks[] = {

@@ -27,9 +27,10 @@ enum wait_cause {
 	WAIT_FILE = 13,          /* opened, closed, truncated, mapped */
 	WAIT_USER_FUNCTION = 14, /* outside SQLite's code; the object is the cause there */
 	WAIT_FUTEX = 15,         /* by syscall() */
-	/* Known when a query has ended, and not where. */
+	/* Two that are known when a query has ended, and not where. */
 	WAIT_PAGE_FAULT = 16,
 	WAIT_RUN_QUEUE = 17,
+	WAIT_PROCESS = 18, /* for the end of one */
 };
 
 /* trace_log.wait_object: what was waited for. Numbers as above; the view wait_objects. */

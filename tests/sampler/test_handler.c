@@ -631,7 +631,7 @@ static void test_many_threads(void **state)
 		pthread_join(threads[i], NULL);
 	drain(ring, &seen);
 	for (int i = 0; i < THREADS; i++) {
-		for (int type = 0; type < SAMPLE_TYPES; type++)
+		for (int type = 0; type < SAMPLE_QUERY_TYPES; type++)
 			samples += runs[i].counts.samples[type];
 		dropped += runs[i].counts.dropped;
 	}

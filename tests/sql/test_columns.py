@@ -30,7 +30,7 @@ SENT_AS = {"stack": ["trace", "symbols", "lines"], "statement_labels": []}
 
 # The query of sql/pull/ that reads ClickHouse's table, and the table's columns that it leaves out.
 PULLED = {
-    "trace_log": ("samples", {"service", "normalized_query_hash", "query", "database", "stack_id", "symbols", "lines", "span_id"}),
+    "trace_log": ("samples", {"service", "normalized_query_hash", "query", "database", "stack_id", "symbols", "lines", "span_id", "outside"}),
     "query_log": ("queries", {"service", "version", "library_version", "plan_hash", "caller", "caller_function", "otel_trace_id", "otel_span_id"}),
     "statement_stats": ("statements", {"file", "hour_ns", "service", "version", "histogram", "hostname"}),
 }

@@ -134,6 +134,7 @@ static int set_defaults(void)
 	} defaults[] = {
 		{ "trace_log_path", TRACE_FILE_DEFAULT },
 		{ "query_profiler_off_cpu_period_ns", "1ms" },
+		{ "query_profiler_outside", "1" },
 	};
 	static bool done;
 	char variable[128];

@@ -266,7 +266,7 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 			.process_id = other->process,
 			.thread_id = load(&named->thread_id),
 			.session = other->session,
-			.transaction = __atomic_load_n(&other->transaction->number, __ATOMIC_RELAXED),
+			.transaction = __atomic_load_n(&other->transaction->open.number, __ATOMIC_RELAXED),
 		};
 		__atomic_store_n(&other->transaction->was_waited_for, true, __ATOMIC_RELAXED);
 		memcpy(text, named->text, LOCK_TEXT_MAX);

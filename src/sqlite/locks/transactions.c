@@ -6,7 +6,10 @@
 
 #include "base/text.h"
 #include "collect/state.h"
+#include "handler/outside.h"
 #include "handler/ring.h"
+#include "query/account.h"
+#include "query/cpu_clock.h"
 #include "sqlite/session/run.h"
 
 static uint32_t next_number(void)
@@ -36,22 +39,42 @@ static uint64_t executed_until(const struct run *run, uint64_t now)
 	return run ? run->query.execution_ns + query_since(run->query.entered_ns, now) : 0;
 }
 
+static uint64_t cpu_now_ns(uint64_t now)
+{
+	struct thread *thread = thread_current;
+
+	if (!thread)
+		return 0;
+	return cpu_clock_is_valid(thread, now) ? cpu_clock_estimate(thread, now)
+	                                       : cpu_clock_as_of(thread, now);
+}
+
+static uint64_t executed_cpu_until(const struct run *run, uint64_t cpu_now)
+{
+	return run ? run->query.cpu_ns + query_since(run->query.entered_cpu_ns, cpu_now) : 0;
+}
+
 static void begin(struct transaction *transaction, const struct run *run)
 {
 	transaction->start_ns = now_ns();
+	transaction->start_cpu_ns = cpu_now_ns(transaction->start_ns);
+	transaction->executed_cpu_ns = -(int64_t)executed_cpu_until(run, transaction->start_cpu_ns);
+	transaction->account = thread_current->account;
+	transaction->has_threads = false;
 	transaction->end_ns = 0;
 	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++)
 		transaction->holds[kind] = (struct lock_hold){ .files = 0 };
 	transaction->executed_ns = -(int64_t)executed_until(run, transaction->start_ns);
 	transaction->statements = 0;
-	transaction->has_ended = false;
+	transaction->open.has_ended = false;
 	transaction->thread_id = thread_current->id;
 	transaction->first = transaction->last = run ? run->query.key : (struct query_key){ 0 };
 	copy_text(transaction->text, sizeof(transaction->text), run ? run->query.text : NULL);
 	transaction->path[0] = 0;
 	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
+	outside_enter_transaction(thread_current, &transaction->open);
 	/* Relaxed: a thread that waits for it reports only the number. */
-	__atomic_store_n(&transaction->number, next_number(), __ATOMIC_RELAXED);
+	__atomic_store_n(&transaction->open.number, next_number(), __ATOMIC_RELAXED);
 }
 
 static void begin_hold(struct lock_hold *hold)
@@ -109,9 +132,9 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 		return;
 	if (comes >> LOCK_ANY & 1) {
 		/* A transaction that ended in this run continues: SQLite tries again after a refusal. */
-		if (!transaction->holds[LOCK_ANY].files++ && !transaction->has_ended)
+		if (!transaction->holds[LOCK_ANY].files++ && !transaction->open.has_ended)
 			begin(transaction, run);
-		transaction->has_ended = false;
+		transaction->open.has_ended = false;
 	}
 	if (comes && (!transaction->path[0] || (comes >> LOCK_WRITE & 1 && !has_written(transaction))))
 		copy_text(transaction->path, sizeof(transaction->path), path);
@@ -151,13 +174,33 @@ static uint64_t between(uint64_t start, uint64_t end)
 	return start && end > start ? end - start : 0;
 }
 
+static uint64_t clip(int64_t ns, uint64_t most)
+{
+	if (ns < 0)
+		return 0;
+	return (uint64_t)ns < most ? (uint64_t)ns : most;
+}
+
 static uint64_t idle_of(const struct transaction *transaction, uint64_t duration)
 {
-	int64_t idle = (int64_t)duration - transaction->executed_ns;
+	return clip((int64_t)duration - transaction->executed_ns, duration);
+}
 
-	if (idle < 0)
-		return 0;
-	return (uint64_t)idle < duration ? (uint64_t)idle : duration;
+/* Of a transaction on the calling thread alone that is long enough for the kernel's counts. */
+static void fill_cpu(struct transaction_record *record, const struct transaction *transaction)
+{
+	struct thread *thread = thread_current;
+
+	if (transaction->has_threads || thread->id != transaction->thread_id || transaction->end_cpu_ns == 0)
+		return;
+	account_read(thread);
+	record->cpu_ns =
+		clip((int64_t)(transaction->end_cpu_ns - transaction->start_cpu_ns), record->duration_ns);
+	record->idle_cpu_ns = clip((int64_t)record->cpu_ns - transaction->executed_cpu_ns, record->idle_ns);
+	record->run_delay_ns =
+		clip((int64_t)account_since(&transaction->account, &thread->account).run_delay_ns,
+	             record->duration_ns - record->cpu_ns);
+	record->has_cpu = true;
 }
 
 static void write_record(const struct session *session, const struct run *run, int rc)
@@ -182,7 +225,7 @@ static void write_record(const struct session *session, const struct run *run, i
 		.pending_ns = held_ns(transaction, LOCK_PENDING),
 		.exclusive_ns = held_ns(transaction, LOCK_EXCLUSIVE),
 		.idle_ns = idle_of(transaction, duration),
-		.number = transaction->number,
+		.number = transaction->open.number,
 		.session = session->number,
 		.thread_id = transaction->thread_id,
 		.statements = transaction->statements,
@@ -192,6 +235,7 @@ static void write_record(const struct session *session, const struct run *run, i
 		.first_size = (uint32_t)sizes[1],
 		.last_size = (uint32_t)sizes[2],
 	};
+	fill_cpu(record, transaction);
 	memcpy(record->text, transaction->path, sizes[0]);
 	memcpy(record->text + sizes[0], transaction->text, sizes[1]);
 	memcpy(record->text + sizes[0] + sizes[1], last, sizes[2]);
@@ -207,8 +251,8 @@ static void end(struct session *session, const struct run *run, int rc)
 	     between(transaction->start_ns, transaction->end_ns) >=
 	             session->settings.log_queries_min_query_duration_ns))
 		write_record(session, run, rc);
-	transaction->has_ended = false;
-	__atomic_store_n(&transaction->number, 0, __ATOMIC_RELAXED);
+	transaction->open.has_ended = false;
+	__atomic_store_n(&transaction->open.number, 0, __ATOMIC_RELAXED);
 }
 
 static void unlock(struct session *session, const struct run *run)
@@ -216,12 +260,16 @@ static void unlock(struct session *session, const struct run *run)
 	struct transaction *transaction = &session->transaction;
 	struct lock_hold *any = &transaction->holds[LOCK_ANY];
 
-	if (!any->files || --any->files || !transaction->number)
+	if (!any->files || --any->files || !transaction->open.number)
 		return;
 	transaction->end_ns = now_ns();
 	transaction->ended_in_ns = executed_until(run, transaction->end_ns);
+	transaction->end_cpu_ns = transaction->end_ns - transaction->start_ns >= ACCOUNT_VALID_NS
+	                                  ? cpu_now_ns(transaction->end_ns)
+	                                  : 0;
+	transaction->ended_in_cpu_ns = executed_cpu_until(run, transaction->end_cpu_ns);
 	/* The run knows how it ended; without a run it is unknown. */
-	transaction->has_ended = true;
+	transaction->open.has_ended = true;
 	if (!run)
 		end(session, NULL, SQLITE_OK);
 }
@@ -232,10 +280,17 @@ void transaction_run_ends(struct session *session, const struct run *run, int rc
 
 	forget_refused_hold(transaction, run, rc);
 	transaction->statements++;
-	transaction->executed_ns +=
-		(int64_t)(transaction->has_ended ? transaction->ended_in_ns : run->query.execution_ns);
-	if (transaction->has_ended)
+	if (transaction->open.has_ended) {
+		transaction->executed_ns += (int64_t)transaction->ended_in_ns;
+		transaction->executed_cpu_ns += (int64_t)transaction->ended_in_cpu_ns;
 		end(session, run, rc);
-	else
-		transaction->last = run->query.key;
+		return;
+	}
+	transaction->executed_ns += (int64_t)run->query.execution_ns;
+	transaction->executed_cpu_ns += (int64_t)run->query.cpu_ns;
+	transaction->last = run->query.key;
+	if (thread_current && transaction->open.slot != thread_current) {
+		transaction->has_threads = true;
+		outside_enter_transaction(thread_current, &transaction->open);
+	}
 }

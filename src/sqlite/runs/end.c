@@ -236,7 +236,7 @@ static void end_locks(const struct run *run, const struct run_result *result, bo
 	if (run->kind == RUN_WAIT)
 		return;
 	locks_run_ends(run, result->thread, result->rc);
-	if (is_there && __atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED) && !run->own)
+	if (is_there && __atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED) && !run->own)
 		transaction_run_ends(session, run, result->rc);
 }
 
@@ -281,7 +281,7 @@ HOT_INLINE bool is_plain(const struct run *run, const struct session *session, c
 
 HOT_INLINE void end_plain(struct run *run, struct session *session, struct run_result result)
 {
-	if (__atomic_load_n(&session->transaction.number, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED))
 		transaction_run_ends(session, run, result.rc);
 	record(run, &result, true);
 	query_hide(&run->query);

@@ -18,7 +18,8 @@ static void set_around(struct run *run, const struct call *call, const struct th
 
 static void begin_counts(struct run_call *call, const struct query_counts *counts)
 {
-	for (int type = 0; type < SAMPLE_TYPES; type++) {
+	call->taken = __atomic_load_n(&counts->taken, __ATOMIC_RELAXED);
+	for (int type = 0; type < SAMPLE_QUERY_TYPES; type++) {
 		call->samples[type] = __atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED);
 		call->weights[type] = __atomic_load_n(&counts->weights[type], __ATOMIC_RELAXED);
 	}
@@ -30,7 +31,8 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 {
 	struct query_counts *own = &call->run->query.counts;
 
-	for (int type = 0; type < SAMPLE_TYPES; type++) {
+	own->taken += __atomic_load_n(&counts->taken, __ATOMIC_RELAXED) - call->taken;
+	for (int type = 0; type < SAMPLE_QUERY_TYPES; type++) {
 		own->samples[type] +=
 			__atomic_load_n(&counts->samples[type], __ATOMIC_RELAXED) - call->samples[type];
 		own->weights[type] +=

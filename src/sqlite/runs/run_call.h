@@ -38,7 +38,7 @@ struct run_call {
 	sqlite3_mutex *mutex;
 	/* The outermost run had these at the beginning. */
 	struct query_key outermost;
-	uint64_t samples[SAMPLE_TYPES], weights[SAMPLE_TYPES], waits[WAIT_SUMS];
+	uint64_t taken, samples[SAMPLE_QUERY_TYPES], weights[SAMPLE_QUERY_TYPES], waits[WAIT_SUMS];
 	struct lock_around lock_around;
 };
 

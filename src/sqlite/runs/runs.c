@@ -376,6 +376,8 @@ void runs_push_anew(struct run *run, struct thread *thread, const void *frame)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
 	tag.off_cpu_period_ns = run->own ? 0 : run->settings.off_cpu_period_ns;
 	run->tag_slot = run->own ? NULL : thread; /* queryprof's own have no key to push again */
+	/* Relaxed: a handler compares it. */
+	__atomic_store_n(&run->query.counts.slot, thread, __ATOMIC_RELAXED);
 	run->tag = sampler_push(thread, &tag);
 }
 

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/outside.h"
 #include "wire/record.h"
+#include "wire/wait.h"
 
 #define TRANSACTION_TEXT_MAX 128
 
@@ -26,14 +28,19 @@ struct lock_hold {
 };
 
 struct transaction {
-	uint32_t number;     /* atomic; 0: there is none */
+	struct open_transaction open;
 	bool was_waited_for; /* atomic */
-	bool has_ended;      /* and the run in which it did so has not */
 	uint32_t thread_id, statements;
 	struct lock_hold holds[TRANSACTION_LOCKS];
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; 0: not yet */
 	int64_t executed_ns;       /* since it began, of its statements; below 0 until the first one ends */
 	uint64_t ended_in_ns;      /* into the calls of the run in which it ended */
+	/* The same of CPU time, of a transaction on one thread. */
+	bool has_threads;
+	uint64_t start_cpu_ns, end_cpu_ns;
+	int64_t executed_cpu_ns;
+	uint64_t ended_in_cpu_ns;
+	struct thread_account account; /* of its thread when it began, or up to 1 ms before */
 	struct query_key first, last;
 	char text[TRANSACTION_TEXT_MAX]; /* of the first statement */
 	char path[1024];                 /* of the file that it wrote to first, or read */

@@ -92,7 +92,9 @@
 	FILED(span, INTEGER, COLUMN_ZERO, (int64_t)sample->request_span) \
 	SHOWN(span_id, TEXT, 0, "iif(s.span, printf('%016x', s.span), '')") \
 	SHOWN(interval_ns, /* not sent */ INTEGER, 0, "CAST(r.period_ns * r.stretch AS INTEGER)") \
-	SHOWN(trigger_opcode, /* not sent */ INTEGER, 0, "nullif(s.opcode >> 32, 0) - 1")
+	SHOWN(trigger_opcode, /* not sent */ INTEGER, 0, "nullif(s.opcode >> 32, 0) - 1") \
+	SHOWN(outside, TEXT, 0, "iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '')") \
+	STORED(transaction_number, INTEGER, COLUMN_ZERO, 0, sample->transaction)
 
 /* execution_ns: missing in files before version 4; the view then shows the duration. initial,
  * statement, library, parent: rows of queries, statements, libraries and queries; 0: none.

@@ -25,9 +25,10 @@ void lock_writer_init(struct lock_writer *locks)
 			.add_transaction.sql =
 				"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
 				" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
-				" first_query, last_query, pending_ns) VALUES (:process, :number, :session, :thread_id,"
+				" first_query, last_query, pending_ns, cpu_ns, idle_cpu_ns, run_delay_ns) VALUES (:process, :number, :session, :thread_id,"
 				" :start_ns, :duration_ns, :write_ns, :exclusive_ns, :idle_ns, :statements, :outcome,"
-				" :waited_for, :first, :last, :database, :first_query, :last_query, :pending_ns)",
+				" :waited_for, :first, :last, :database, :first_query, :last_query, :pending_ns,"
+				" :cpu_ns, :idle_cpu_ns, :run_delay_ns)",
 		},
 	};
 }
@@ -149,6 +150,15 @@ int transactions_add(struct writer *writer, const struct transaction_record *rec
 	bind_text(add, "first_query", text += record->database_size, record->first_size);
 	bind_text(add, "last_query", text += record->first_size, record->last_size);
 	bind_number(add, "pending_ns", (int64_t)record->pending_ns);
+	if (record->has_cpu) {
+		bind_number(add, "cpu_ns", (int64_t)record->cpu_ns);
+		bind_number(add, "idle_cpu_ns", (int64_t)record->idle_cpu_ns);
+		bind_number(add, "run_delay_ns", (int64_t)record->run_delay_ns);
+	} else {
+		bind_null(add, "cpu_ns");
+		bind_null(add, "idle_cpu_ns");
+		bind_null(add, "run_delay_ns");
+	}
 	writer->bytes += ROW_BYTES + size - sizeof(*record);
 	return writer_run(writer, add);
 }

@@ -33,7 +33,7 @@ struct batch_query {
 	struct query_rows rows;
 	bool is_new; /* not in the file yet */
 	int64_t first_ns, last_ns;
-	int64_t samples[SAMPLE_TYPES], weights[SAMPLE_TYPES];
+	int64_t samples[SAMPLE_QUERY_TYPES], weights[SAMPLE_QUERY_TYPES];
 	int64_t cpu_time_ns;
 	int64_t labels, context;              /* of its first sample with some */
 	const struct start_record *start;     /* NULL: none */

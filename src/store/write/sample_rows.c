@@ -25,7 +25,7 @@ struct pending_sample {
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
 	uint32_t entry;        /* index into the batch's queries; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
-	int64_t opcode;
+	int64_t opcode, transaction;
 	bool truncated;
 	uint64_t request_span; /* that the sample fell into, 0: none */
 };
@@ -77,6 +77,7 @@ struct sample_fields {
 	struct wait_field wait; /* zero: of none */
 	uint64_t span;
 	uint64_t opcode; /* 0: not known */
+	uint64_t transaction;
 	uint32_t stretch;
 	size_t skipped;
 };
@@ -103,6 +104,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 			memcpy(&fields.span, field->content, sizeof(fields.span));
 		} else if (field->tag == FIELD_OPCODE && field->size == sizeof(fields.opcode)) {
 			memcpy(&fields.opcode, field->content, sizeof(fields.opcode));
+		} else if (field->tag == FIELD_TRANSACTION && field->size == sizeof(fields.transaction)) {
+			memcpy(&fields.transaction, field->content, sizeof(fields.transaction));
 		} else if (field->tag == FIELD_STRETCH && field->size == sizeof(fields.stretch)) {
 			memcpy(&fields.stretch, field->content, sizeof(fields.stretch));
 		} else {
@@ -132,7 +135,7 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 {
 	struct batch_query *entry;
 
-	if (index >= writer->queries->in_batch.count || record->type >= SAMPLE_TYPES)
+	if (index >= writer->queries->in_batch.count || record->type >= SAMPLE_QUERY_TYPES)
 		return;
 	entry = &writer->queries->in_batch.items[index];
 	entry->samples[record->type]++;
@@ -186,6 +189,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 		.wait_ns = (int64_t)fields.wait.ns,
 		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
 		.opcode = (int64_t)fields.opcode,
+		.transaction = (int64_t)fields.transaction,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > STACK_FRAMES_MAX,
 		.entry = UINT32_MAX,
 		.request_span = fields.span,

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of the program's own code while a query or a transaction of its thread is open, against what the program
+and exact clocks know of that time.
+
+usage: test_outside.py QUERYPROF PROGRAM [unittest arguments]"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import *
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+OPTIONS = ("--cpu", "1ms", "--setting", "query_profiler_max_overhead_percent=0")
+WAITS = "lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns + mutex_wait_ns + sleep_ns + other_wait_ns"
+
+
+class Outside(Recording):
+    def program(self, *what, options=OPTIONS):
+        """What the program prints, by name."""
+        done = self.record(PROGRAM, self.folder, *what, options=options)
+        self.assertEqual(done.returncode, 0, self.seen)
+        return {name: int(ns) for name, ns in (line.split() for line in done.stdout.splitlines())}
+
+    def sum(self, what, where="1", of="trace_log"):
+        return self.rows("SELECT coalesce(sum(%s), 0) FROM %s WHERE %s" % (what, of, where))[0][0]
+
+    def assert_close(self, sampled, exact, stretches):
+        """A stretch of time is hit by a tick more or less, or not; and 1 %."""
+        error = 4 * (TICK_NS + 1e6) * (stretches / 4 + 1) ** 0.5 + exact / 100
+        self.assertLess(abs(sampled - exact), error, self.seen)
+
+    def share_on_stack(self, function, where):
+        """The share of the samples with the function on their stacks."""
+        found, = self.rows("SELECT total(value) FILTER (WHERE stack_id IN (SELECT stack_id FROM stack_frames WHERE function = ?)) / total(value)"
+                           " FROM trace_log WHERE " + where, function)
+        return found[0]
+
+
+class Rows(Outside):
+    names = ()
+
+    def test_formatter(self):
+        """The time between rows has the rows' query, and is none of its CPU time."""
+        told = self.program("rows")
+        (text, cpu_ns, execution_ns, duration_ns), = self.rows(
+            "SELECT query, cpu_time_ns, execution_time_ns, query_duration_ns FROM query_log WHERE query_id IN"
+            " (SELECT query_id FROM trace_log WHERE outside = 'rows')")
+        self.assertEqual(text, "SELECT i FROM t")
+        self.assertLessEqual(cpu_ns, execution_ns)
+        self.assertLess(execution_ns, duration_ns / 2)
+        sampled = self.sum("value", "trace_type = 'ProgramCPU' AND outside = 'rows'")
+        self.assert_close(sampled, told["cpu"] - cpu_ns, 1)
+        self.assertGreater(self.share_on_stack("format_row", "outside = 'rows'"), 0.9)
+        # As before: the query's samples are those inside.
+        self.assertLess(self.sum("value", "trace_type = 'CPU'"), told["cpu"] / 2)
+        self.assertEqual(self.rows("SELECT DISTINCT outside FROM trace_log WHERE trace_type NOT LIKE 'Program%'"),
+                         [("",)] if self.sum("1", "trace_type NOT LIKE 'Program%'") else [])
+
+    def test_property(self):
+        """Between the rows of the outer query, whichever statements run there."""
+        told = self.program("property")
+        cpu_ns = self.sum("cpu_time_ns", of="statement_stats", where="query LIKE 'SELECT %'")
+        sampled = self.sum("value", "trace_type = 'ProgramCPU'")
+        self.assert_close(sampled, told["cpu"] - cpu_ns, 1000)
+        self.assertEqual(self.rows("SELECT DISTINCT query FROM trace_log JOIN query_log USING (query_id) WHERE outside = 'rows'"),
+                         [("SELECT author FROM t LIMIT 1000",)])
+        self.assertGreater(self.share_on_stack("author_name", "trace_type = 'ProgramCPU'"), 0.8)
+
+
+class Transactions(Outside):
+    names = ()
+
+    def test_lock(self):
+        """What a holder does between its statements: on the CPU, asleep, a child."""
+        told = self.program("lock")
+        (number, duration_ns, idle_ns, cpu_ns, idle_cpu_ns, delay_ns), = self.rows(
+            "SELECT transaction_number, duration_ns, idle_ns, cpu_time_ns, idle_cpu_time_ns, run_delay_ns FROM transaction_log"
+            " WHERE first_query = 'BEGIN IMMEDIATE'")
+        mine = "transaction_number = %d AND outside = 'transaction'" % number
+        self.assertGreater(idle_ns, 0.9 * told["held"])
+        self.assertLessEqual(duration_ns - told["held"], 0.1 * duration_ns)
+        self.assertLess(abs(idle_cpu_ns - told["report"]), 0.02 * told["report"] + TICK_NS)
+        self.assert_close(self.sum("value", mine + " AND trace_type = 'ProgramCPU'"), idle_cpu_ns, 1)
+        self.assertEqual(self.sum("1", mine + " AND query_id <> ''"), 0)
+        self.assertGreater(self.share_on_stack("make_report", mine + " AND trace_type = 'ProgramCPU'"), 0.9)
+        waited = dict(self.rows("SELECT wait_cause, sum(value) FROM trace_log WHERE %s AND trace_type = 'ProgramOffCPU' GROUP BY 1" % mine))
+        self.assertEqual(sorted(waited), ["process", "sleep"])
+        self.assertGreaterEqual(waited["sleep"], 199e6)
+        self.assertGreaterEqual(waited["process"], 99e6)
+        for function, cause in ("sleep_a_while", "sleep"), ("run_child", "process"):
+            self.assertEqual(self.share_on_stack(function, "%s AND wait_cause = '%s'" % (mine, cause)), 1)
+        # A wait that ends late is part of both.
+        known = cpu_ns + sum(waited.values())
+        self.assertLess(known, 1.01 * duration_ns + 2e6)
+        self.assertGreater(known + delay_ns, 0.99 * duration_ns - 2e6)
+
+    def test_off(self):
+        self.program("lock", options=(*OPTIONS, "--setting", "query_profiler_outside=0"))
+        self.assertEqual(self.sum("1", "outside <> '' OR trace_type LIKE 'Program%'"), 0)
+        self.assertGreater(self.rows("SELECT max(idle_ns) FROM transaction_log")[0][0], 0)
+
+
+class Sums(Outside):
+    def sums(self, threads):
+        """Of all transactions: CPU time and waits, inside and outside SQLite, and run queues are their duration."""
+        told = self.program("threads", str(threads), options=(*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0"))
+        number, duration_ns, cpu_ns, idle_cpu_ns, delay_ns = self.rows(
+            "SELECT count(*), sum(duration_ns), sum(cpu_time_ns), sum(idle_cpu_time_ns), sum(run_delay_ns)"
+            " FROM transaction_log WHERE first_query = 'BEGIN IMMEDIATE'")[0]
+        self.assertEqual(number, 4 * threads)
+        self.assertGreaterEqual(duration_ns, told["held"])
+        own = "transaction_number IN (SELECT transaction_number FROM transaction_log WHERE first_query = 'BEGIN IMMEDIATE')"
+        self.assert_close(self.sum("value", "trace_type = 'ProgramCPU' AND " + own), idle_cpu_ns, 4 * threads)
+        inside = self.sum("cpu_time_ns", "query LIKE 'INSERT%'", "query_log")
+        self.assertLess(abs(cpu_ns - idle_cpu_ns - inside), cpu_ns / 100 + 4 * threads * 1e6)
+        waited = self.sum("value", "trace_type = 'ProgramOffCPU' AND " + own)
+        # These run inside the transactions.
+        waited += self.sum(WAITS, "query LIKE 'INSERT%' OR query = 'COMMIT'", "query_log")
+        error = 4 * 1e6 * (4 * threads) ** 0.5
+        self.assertLess(cpu_ns + waited, 1.01 * duration_ns + error, self.seen)
+        self.assertGreater(cpu_ns + waited + delay_ns, 0.99 * duration_ns - error, self.seen)
+
+    def test_one_thread(self):
+        self.sums(1)
+
+    def test_eight_threads(self):
+        self.sums(8)
+
+    def test_sixty_four_threads(self):
+        self.sums(64)
+
+
+class Waits(Outside):
+    def test_none_is_cut_short(self):
+        """Neither in a transaction nor after it, with timers of both clocks at 1 ms."""
+        self.assertEqual(self.program("waits", options=(*OPTIONS, "--real", "1ms")), {"in_transaction": 0, "after_it": 0})
+        self.assertGreater(self.sum("1", "trace_type = 'ProgramOffCPU' AND outside = 'transaction'"), 0)
+        self.assertEqual(self.sum("1", "trace_type = 'Real' AND query_id = ''"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
