@@ -1,22 +1,54 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The statements that kept others waiting for database locks, ordered by the time that those waited. open_ms, outside_ms: of the
--- longest of the transactions that were waited for. holder: the program, of a process of the file.
+-- longest of the transactions that were waited for. doing: what the program did in outside_ms, CPU time by exact clocks, waits
+-- and functions by samples (query_profiler_outside); the function is the program's own that is nearest to the leaf, or the leaf.
+-- holder: the program, of a process of the file.
 WITH waits AS MATERIALIZED (SELECT * FROM lock_waits),
 held AS MATERIALIZED (
-	SELECT p.hostname AS hostname, p.process_id AS process_id, t.session AS session, t.number AS number, t.duration_ns AS open, t.idle_ns AS outside
+	SELECT p.hostname AS hostname, p.process_id AS process_id, t.session AS session, t.number AS number, t.duration_ns AS open, t.idle_ns AS outside, t.id AS id
 	FROM transactions AS t JOIN processes AS p ON p.id = t.process
 	WHERE t.number IN (SELECT holder_transaction FROM waits WHERE holder_transaction <> 0)),
 programs AS MATERIALIZED (
 	SELECT hostname, process_id, fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS program, max(id) FROM processes GROUP BY 1, 2),
-holders AS (
+holders AS MATERIALIZED (
 	SELECT sum(wait_ns) AS waited, max(wait_ns) AS longest, count(*) AS waits, sum(outcome = 'SQLITE_BUSY') AS busy,
 	       count(DISTINCT json_array(w.hostname, w.process_id, session_id, iif(session_id, 0, thread_id))) AS victims,
 	       lock, database, holder_process_id, holder_session_id, holder_query, max(program) AS holder,
-	       max(iif(open IS NULL, NULL, printf('%020d%d', open, outside))) AS held, max(holder_query_id) AS query_id
+	       max(iif(open IS NULL, NULL, printf('%020d%020d%d', open, outside, h.id))) AS held, max(holder_query_id) AS query_id
 	FROM waits AS w
 	LEFT JOIN held AS h ON h.number = holder_transaction AND h.session = holder_session_id AND h.process_id = holder_process_id AND h.hostname = w.hostname
 	LEFT JOIN programs AS p ON p.process_id = holder_process_id AND p.hostname = w.hostname
-	GROUP BY lock, database, holder_process_id, holder_session_id, holder_query)
+	GROUP BY lock, database, holder_process_id, holder_session_id, holder_query
+	ORDER BY waited DESC LIMIT 50),
+longest AS MATERIALIZED (SELECT DISTINCT t.* FROM holders JOIN transactions AS t ON t.id = CAST(substr(held, 41) AS INTEGER)),
+outside AS MATERIALIZED (
+	SELECT l.id AS id, iif(trace_type = 'ProgramCPU', 0, wait & 255) AS cause, stack, sum(size + weight * period_ns) AS ns
+	FROM longest AS l CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN l.start_ns AND l.start_ns + l.duration_ns + 1000000
+	JOIN series AS r ON r.id = s.series JOIN threads AS t ON t.id = r.thread
+	WHERE s.transaction_number = l.number AND t.process = l.process AND trace_type IN ('ProgramCPU', 'ProgramOffCPU')
+	GROUP BY 1, 2, 3),
+-- A function has several lines: that of most of its time.
+functions AS MATERIALIZED (
+	SELECT id, cause, sum(ns) AS ns, max(ns), substr(place, 1, instr(place || char(10), char(10)) - 1) AS function,
+	       substr(place, instr(place || char(10), char(10)) + 1) AS at
+	FROM (SELECT o.id AS id, cause, sum(ns) AS ns, coalesce(stackCaller(trace), substr(leaf, 1, instr(leaf || char(10), char(10)) - 1)) AS place
+	      FROM outside AS o LEFT JOIN (SELECT stacks.id AS stack, trace, stackFunctions(trace, NULL) AS leaf FROM stacks) USING (stack)
+	      GROUP BY o.id, cause, place)
+	GROUP BY id, cause, function),
+parts AS MATERIALIZED (
+	SELECT l.id AS id, idle_ns, coalesce(cause, 0) AS cause, iif(coalesce(cause, 0), sum(ns), coalesce(idle_cpu_ns, sum(ns))) AS ns, max(ns),
+	       ' in ' || function || iif(at <> '', ' (' || at || ')', '') AS place
+	FROM longest AS l LEFT JOIN functions USING (id) GROUP BY l.id, cause),
+doing AS MATERIALIZED (
+	SELECT id, group_concat(printf(iif(ns < 1e9, '%.0f ms', '%.2f s'), ns / iif(ns < 1e9, 1e6, 1e9))
+	                        || CASE cause WHEN 0 THEN ' on CPU' WHEN 9 THEN ' asleep' WHEN 18 THEN ' waiting for a process'
+	                           ELSE ' waiting (' || (SELECT name FROM wait_causes AS w WHERE w.cause = p.cause) || ')' END
+	                        || coalesce(place, ''), ', ')
+	           || iif(idle_ns - sum(ns) >= 0.05 * idle_ns, printf(iif(idle_ns - sum(ns) < 1e9, ', %.0f ms', ', %.2f s'),
+	                                                              (idle_ns - sum(ns)) / iif(idle_ns - sum(ns) < 1e9, 1e6, 1e9))
+	              || ' ready to run, or not seen', '') AS words
+	FROM (SELECT * FROM parts WHERE ns >= 0.01 * idle_ns AND ns > 0 ORDER BY ns DESC) AS p
+	GROUP BY id)
 SELECT
 	round(waited / 1e6, 3) AS waited_ms,
 	round(longest / 1e6, 3) AS longest_ms,
@@ -29,7 +61,8 @@ SELECT
 	holder_session_id,
 	holder,
 	round(substr(held, 1, 20) / 1e6, 3) AS open_ms,
-	round(substr(held, 21) / 1e6, 3) AS outside_ms,
+	round(substr(held, 21, 20) / 1e6, 3) AS outside_ms,
+	coalesce((SELECT words FROM doing WHERE id = CAST(substr(held, 41) AS INTEGER)), '') AS doing,
 	(SELECT fileName(caller) FROM queries JOIN call_stacks AS b ON b.id = call_stack WHERE queries.query_id = holders.query_id) AS caller,
 	CASE
 		WHEN holder_query <> '' THEN holder_query

@@ -48,7 +48,8 @@ const struct command command_locks = {
 		   "ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "
 		   "that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is "
 		   "its program, `open` the time that its longest transaction lasted, `outside` the part of "
-		   "that time in which the program did not call SQLite, and `caller` the line that ran the "
+		   "that time in which the program did not call SQLite, `doing` on what it spent that part, "
+		   "each with the function that took most of it, and `caller` the line that ran the "
 		   "statement. The view lock_waits has the single waits: `queryprof sql FILE 'SELECT * FROM "
 		   "lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n",

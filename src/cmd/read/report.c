@@ -19,6 +19,7 @@
 #include "sql_report_clocks.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
+#include "sql_report_program.h"
 #include "sql_report_query.h"
 #include "sql_report_samples.h"
 #include "sql_report_stacks.h"
@@ -61,6 +62,8 @@ static const struct part {
 	  "share samples" },
 	{ "Time by cause", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
+	{ "The program, outside SQLite", sql_report_program, "adding up the program's time", false, false,
+	  "SELECT 1 FROM temp.report_program", NULL },
 	{ "Callers in the program", sql_report_callers, "adding up callers", false, true,
 	  "SELECT 1 FROM temp.report_stacks JOIN temp.report_shapes USING (stack_id) WHERE caller IS NOT "
 	  "NULL",
@@ -207,6 +210,12 @@ const struct command command_report = {
 		   "waits and run queues of short runs, and threads that ended before their timer was armed. "
 		   "It counts as a part of the error. If the samples add up to less than the exact time by "
 		   "more than twice the error, it is the whole difference.\n\n"
+		   "The program, outside SQLite: what its own code did between the rows of these queries, "
+		   "and, if "
+		   "no option selects some, in transactions between their statements, by samples "
+		   "(query_profiler_outside). No time of a query includes that. The function is the "
+		   "program's own that is nearest to the leaf; lines of an interpreter's program are not "
+		   "known there.\n\n"
 		   "`self` is time in the function itself, `total` includes the functions that it called. "
 		   "`error` is one standard error of the column before it: in 95 of 100 cases the true value "
 		   "is within two errors. `interval` appears if the time between samples was longer than the "
