@@ -46,7 +46,8 @@ static void complain_of_command(const char *name)
 {
 	struct nearest nearest = { .word = name };
 
-	nearest_try(&nearest, "help");
+	nearest_try(&nearest, name[0] == '-' ? "--help" : "help");
+	nearest_try(&nearest, "--version");
 	for (size_t i = 0; command_at(i); i++)
 		nearest_try(&nearest, command_at(i)->name);
 	complain("there is no %s %s%s%s (see queryprof --help)", name[0] == '-' ? "option" : "command", name,

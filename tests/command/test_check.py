@@ -137,7 +137,7 @@ class Check(Tool):
 
     def test_mistakes(self):
         for arguments, status, message in (
-                ((), 2, "no limit is given"), (("--max-scan", "many"), 2, "expected a number"),
+                ((), 2, "no limit is given"), (("--max-scan", "many"), 2, "expected a whole number"),
                 (("--max-time", "5x"), 2, "expected a time with its unit"), (("--max-time", "0ms"), 2, "expected a time"),
                 (("--regressed", "1.3"), 2, "--against FILE"), (("--no-sort", "--against", self.trace), 2, "--regressed 1.3"),
                 (("--regressed", "0.5", "--against", self.trace), 2, "at least 1"),

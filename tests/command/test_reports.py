@@ -122,7 +122,8 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
     def test_nothing_left_is_a_failure_that_names_why(self):
         for command in (["queries"], ["queries", "--runs"], ["report"], ["export", "--format", "json", "-o", "-"]):
             self.assertEqual(self.refused(1, command[0], self.trace, *command[1:], "--like", "no such text", "--failed"),
-                             "queryprof: %s: no run matches --like no such text --failed\n" % self.trace)
+                             "queryprof: %s: no run matches --like no such text --failed; queryprof queries %s lists all statements\n" %
+                             (self.trace, self.trace))
 
     def test_statements_have_a_handle(self):
         rows = json.loads(self.output("queries", self.trace, "--format", "json"))

@@ -120,7 +120,7 @@ class Fleet:
         spans = "a file from queryprof pull has no traces: ClickHouse has their spans in the view span_log"
         self.assertEqual(self.read(path, "traces"), spans + "\n")
         done = run("trace", path, "0abc")
-        self.assertEqual((done.returncode, done.stderr), (1, f"queryprof: {path}: no trace has the id 0abc\nqueryprof: {path}: {spans}\n"))
+        self.assertEqual((done.returncode, done.stderr), (1, f"queryprof: {path}: no trace has the id 0abc; queryprof traces {path} lists them\nqueryprof: {path}: {spans}\n"))
 
     def test_a_host_is_its_file(self):
         file = self.files[1]

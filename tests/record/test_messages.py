@@ -334,7 +334,7 @@ class Settings(Recording):
         for options in (), ("--append",), ("--new",):
             done = self.record("true", options=options)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (125, 1), self.seen)
-            self.assertRegex(done.stderr, path + ": .*not a (trace file|database)\n")
+            self.assertRegex(done.stderr, path + ": .*not a (trace file|database)")
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), text)
 

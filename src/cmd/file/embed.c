@@ -71,9 +71,9 @@ static bool is_there(const char *path)
 	if (stat(path, &status) != 0)
 		trace_file_complain(path);
 	else if (!S_ISREG(status.st_mode))
-		complain("%s: not a file", path);
+		complain("%s: not a file: " TRACE_FILE_EXPECTED, path);
 	else if (status.st_size == 0)
-		complain("%s: not a trace file of queryprof", path);
+		complain("%s: not a trace file of queryprof: " TRACE_FILE_EXPECTED, path);
 	else
 		return true;
 	return false;

@@ -15,27 +15,46 @@ void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameter
 	}
 }
 
-/* The names of tables and views are what people mistype. */
+/* What people mistype. */
+static const struct {
+	const char *message, *names, *list;
+} mistypes[] = {
+	{ "no such table: ",
+	  "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
+	  " UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view')",
+	  "SELECT name FROM sqlite_schema lists them" },
+	{ "no such column: ",
+	  "SELECT DISTINCT c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c"
+	  " WHERE s.type IN ('table', 'view')",
+	  "PRAGMA table_info(TABLE) lists those of a table" },
+};
+
 static void complain_of_sql(sqlite3 *db)
 {
-	static const char no_table[] = "no such table: ";
-	static const char names[] =
-		"SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-		" UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view')";
 	char *message = sqlite3_mprintf("%s", sqlite3_errmsg(db));
 	struct nearest nearest = { .word = "" };
-	sqlite3_stmt *row = NULL;
+	const char *list = NULL;
 
-	if (message && strncmp(message, no_table, strlen(no_table)) == 0) {
-		nearest.word = message + strlen(no_table);
-		sqlite3_prepare_v2(db, names, -1, &row, NULL);
+	for (size_t i = 0; message && i < sizeof(mistypes) / sizeof(mistypes[0]); i++) {
+		sqlite3_stmt *row = NULL;
+
+		if (strncmp(message, mistypes[i].message, strlen(mistypes[i].message)) != 0)
+			continue;
+		nearest.word = message + strlen(mistypes[i].message);
+		list = mistypes[i].list;
+		sqlite3_prepare_v2(db, mistypes[i].names, -1, &row, NULL);
 		while (row && sqlite3_step(row) == SQLITE_ROW)
 			if (sqlite3_column_text(row, 0))
 				nearest_try(&nearest, (const char *)sqlite3_column_text(row, 0));
 		sqlite3_finalize(row);
 	}
-	complain("%s%s%s", message ? message : "out of memory", nearest.best[0] ? "; did you mean " : "",
-	         nearest.best);
+	complain("%s%s%s", message ? message : "out of memory",
+	         nearest.best[0] ? "; did you mean "
+	         : list          ? "; "
+	                         : "",
+	         nearest.best[0] ? nearest.best
+	         : list          ? list
+	                         : "");
 	sqlite3_free(message);
 }
 

@@ -156,9 +156,12 @@ int selection_set_text(const char *command, const char *text, struct selection *
 
 /* (An id of the user's own may have several runs.) */
 static const struct id_kind
-	query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"), "query" },
+	query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"),
+	              "query",
+	              { "queries", " --runs" } },
 	statement_ids = { FIND_IDS("SELECT DISTINCT printf('%016x', normalized_query_hash) FROM statements"),
-	                  "statement" };
+	                  "statement",
+	                  { "queries", "" } };
 
 char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given)
 {
@@ -180,9 +183,12 @@ char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind 
 	else if (found == 1)
 		return id;
 	else if (found)
-		complain("%s: the id of more than one %s begins with %s", path, kind->name, given);
+		complain("%s: the id of more than one %s begins with %s: give more of it; queryprof %s %s%s "
+		         "lists them",
+		         path, kind->name, given, kind->list[0], path, kind->list[1]);
 	else
-		complain("%s: no %s has the id %s", path, kind->name, given);
+		complain("%s: no %s has the id %s; queryprof %s %s%s lists them", path, kind->name, given,
+		         kind->list[0], path, kind->list[1]);
 	sqlite3_free(id);
 	return NULL;
 }
@@ -303,7 +309,8 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 	                    "temp.selected_statements)",
 	                    0) == 0) {
 		char *options = selection_describe(one, " --");
-		result = complain("%s: no run matches%s", path, options ? options : " the options");
+		result = complain("%s: no run matches%s; queryprof queries %s lists all statements", path,
+		                  options ? options : " the options", path);
 		free(options);
 	}
 	return result;

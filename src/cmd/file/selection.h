@@ -40,6 +40,7 @@ int selection_check_time(const char *command, const char *option, const char *te
 
 struct id_kind {
 	const char *find, *name;
+	const char *list[2]; /* the command that lists them, before and after the file */
 };
 
 /* sqlite3_malloc'ed; NULL after a complaint. */

@@ -26,6 +26,9 @@ bool trace_file_is_pulled(sqlite3 *db);
 /* Complains that the file cannot be found (errno), and of a URL what makes a file of it. COMMAND_FAILED. */
 int trace_file_complain(const char *path);
 
+/* What a trace file is, in complaints. */
+#define TRACE_FILE_EXPECTED "expected a trace file; queryprof record writes one"
+
 /* Whether a process has the file open in WAL mode, as one that writes samples does. */
 bool trace_file_is_in_use(const char *path);
 

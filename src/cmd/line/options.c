@@ -83,7 +83,7 @@ static bool lacks_unit(const struct command_option *option, const char *value)
 /* Checks what holds for every command. A command_result. */
 static int check_value(const struct command *command, const struct command_option *option, const char *value)
 {
-	char words[256] = "a number";
+	char words[256] = "a whole number, as 20";
 	const char *unit = value + strspn(value, "0123456789");
 	const bool is_time = unit > value && unit < value + 10 && *unit && !unit[strspn(unit, "usminhdw")];
 
@@ -103,7 +103,8 @@ static int check_value(const struct command *command, const struct command_optio
 	if (strcmp(unit, "m") == 0)
 		unit = "min";
 	if (is_time && option->kind == OPTION_NUMBER && options_find(command, "since", 5)) {
-		complain("%s: --%s %s is a time; expected a number: --since end-%d%s for the last %d%s of "
+		complain("%s: --%s %s is a time; expected a whole number, or --since end-%d%s for the last "
+		         "%d%s of "
 		         "the file, "
 		         "--since %d%s for the last %d%s until now",
 		         command->name, option->name, value, atoi(value), unit, atoi(value), unit,
@@ -149,7 +150,7 @@ int options_read(const struct command *command, int *count, char **argv, bool *w
 		if (!option)
 			return complain_of_option(command, word, name, size);
 		if (!option->value && equals)
-			return misuse(command, "unexpected value:", word);
+			return misuse(command, "the option takes no value:", word);
 		if (option->value && !equals && ++i == argc)
 			return misuse(command, "a value is missing after", word);
 		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];

@@ -186,7 +186,9 @@ static void print_head(const struct span_tree *tree, const char *id)
 }
 
 static const struct id_kind trace_ids = {
-	FIND_IDS("SELECT DISTINCT printf('%016x%016x', trace_hi, trace_lo) FROM span_parts"), "trace"
+	FIND_IDS("SELECT DISTINCT printf('%016x%016x', trace_hi, trace_lo) FROM span_parts"),
+	"trace",
+	{ "traces", "" }
 };
 
 static int print_trace(sqlite3 *db, const char *path, const char *given)
