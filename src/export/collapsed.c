@@ -75,6 +75,7 @@ const struct export_format export_collapsed = {
 	.name = "collapsed",
 	.summary = "one line per stack, root first: flame graph tools; periods",
 	.has_root = true,
+	.labels_read = EXPORT_LABELS_NONE,
 	.writer_size = sizeof(struct writer),
 	.add = add_collapsed,
 	.end = end_collapsed,

@@ -136,7 +136,14 @@ struct export_format {
 	const char *name;
 	const char *summary; /* with the unit, for the help */
 	bool is_binary;
-	bool has_root;       /* its stacks stand on export_labels.root */
+	bool has_root; /* its stacks stand on export_labels.root */
+	/* What it reads of export_labels, in addition to side and root: the rest may be missing, and there
+	 * are fewer of them. Of a statement: its text, hash and runs, and the query_id if it has no text. */
+	enum export_labels_read {
+		EXPORT_LABELS_ALL,
+		EXPORT_LABELS_STATEMENT,
+		EXPORT_LABELS_NONE
+	} labels_read;
 	bool compares;       /* takes a second file, see export_labels.side */
 	bool has_times;      /* samples of all types that are times come, not only the stream's */
 	bool has_links;      /* of samples, to the spans that go to the same place */

@@ -37,6 +37,7 @@ struct names {
 	VECTOR(struct frame_with_lines *) frames;
 	VECTOR(struct export_module *) modules;
 	VECTOR(struct export_stack *) stacks;
+	VECTOR(const struct export_frame *) read;        /* of the stack that is being read */
 	uint32_t stacks_used, frames_used, modules_used; /* those that have numbers */
 };
 
@@ -75,6 +76,7 @@ void names_free(struct names *names)
 	FREE_ALL(&names->frames);
 	FREE_ALL(&names->modules);
 	FREE_ALL(&names->stacks);
+	vector_free(&names->read);
 	index_free(&names->frame_index);
 	index_free(&names->module_index);
 	interner_free(&names->texts);
@@ -190,14 +192,18 @@ const struct export_stack *names_stack(struct names *names, const char *json, bo
 {
 	struct address_reader addresses = { .at = json };
 	uint64_t address;
-	size_t count = 0;
 	int next;
 
-	while ((next = address_reader_next(&addresses, &address)) > 0)
-		count++;
-	*bad = next < 0 || count > STACK_FRAMES_MAX;
-	if (*bad)
-		return NULL;
+	*bad = false;
+	names->read.count = 0;
+	while (!*bad && (next = address_reader_next(&addresses, &address)) != 0) {
+		const struct export_frame *frame = next > 0 ? names_frame(names, address) : NULL;
+
+		*bad = next < 0 || names->read.count == STACK_FRAMES_MAX;
+		if (*bad || !frame || !vector_push(&names->read, frame))
+			return NULL;
+	}
+	const size_t count = names->read.count;
 	struct export_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
 	if (!stack || !vector_push(&names->stacks, stack)) {
 		free(stack);
@@ -206,13 +212,9 @@ const struct export_stack *names_stack(struct names *names, const char *json, bo
 	stack->number = NOT_USED;
 	stack->is_truncated = is_truncated;
 	stack->frames = (const struct export_frame **)(stack + 1);
-	addresses = (struct address_reader){ .at = json };
-	while (address_reader_next(&addresses, &address) > 0) {
-		const struct export_frame *frame = names_frame(names, address);
-		if (!frame)
-			return NULL;
-		stack->frames[stack->count++] = frame;
-	}
+	stack->count = count;
+	if (count)
+		memcpy(stack->frames, names->read.items, count * sizeof(*stack->frames));
 	return stack;
 }
 

@@ -173,6 +173,7 @@ const struct export_format export_speedscope = {
 	.name = "speedscope",
 	.summary = "for speedscope.app, one profile per statement, by time; ns",
 	.has_root = true,
+	.labels_read = EXPORT_LABELS_STATEMENT,
 	.writer_size = sizeof(struct writer),
 	.add = add_speedscope,
 	.end = end_speedscope,

@@ -162,6 +162,9 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 		.run = selected->run->id,
 		.thread = selected->series->thread,
 		.labels = selected->labels,
+		.comment = selected->run->comment,
+		.call_stack = selected->run->call_stack,
+		.statement = selected->run->statement,
 		.program = with_plan ? selected->run->program : 0,
 		.node = with_plan && selected->node > 0 ? selected->node : 0,
 		.wait = selected->wait,
@@ -325,6 +328,7 @@ static int export_files(const struct export_format *format, const char *path)
 		.format = format,
 		.reader = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL,
 		            .has_links = format->has_links,
+		            .labels_read = format->labels_read,
 		            .host = native ? HOST_WITH_CALL_STACK : HOST_IS_CALL_STACK },
 		.type = shown_type_of(type_name),
 	};

@@ -34,6 +34,7 @@ void export_reader_free(struct export_reader *reader)
 	vector_free(&reader->threads);
 	vector_free(&reader->sets);
 	vector_free(&reader->stacks);
+	vector_free(&reader->bare_stacks);
 	vector_free(&reader->links);
 	vector_free(&reader->waits);
 	frame_paths_free(&reader->nodes);
@@ -80,6 +81,7 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 void export_reader_detach(struct export_reader *reader)
 {
 	memset(reader->newest, 0, sizeof(reader->newest)); /* of this file */
+	vector_free(&reader->bare_stacks);
 	sqlite3_finalize(reader->query_of);
 	sqlite3_finalize(reader->statement_of);
 	sqlite3_finalize(reader->thread_of);
@@ -377,9 +379,46 @@ static const struct export_labels *find_labels_by_key(struct export_reader *read
 	return labels ? *labels : NULL;
 }
 
+/* The labels of a format that does not read all: one for all samples that are the same to it. NULL after a
+ * complaint. */
+static const struct export_labels *find_few_labels(struct export_reader *reader,
+                                                   const struct reader_sample *read)
+{
+	static const struct reader_statement no_statement = { .text = "" };
+	const struct reader_statement *statement = &no_statement;
+	const struct reader_sets *sets = NULL;
+
+	if (reader->labels_read == EXPORT_LABELS_STATEMENT &&
+	    !(statement = find_statement(reader, read->statement)))
+		return NULL;
+	if (reader->labels_read == EXPORT_LABELS_STATEMENT && !statement->text[0])
+		return find_labels_by_key(reader, read); /* the query stands for it */
+	if (reader->root_key && !(sets = find_sets(reader, read->comment, read->labels)))
+		return NULL;
+	const char *root = sets ? sets->root : "";
+	const uint64_t words[] = { reader->side, (uintptr_t)statement->text, (uint64_t)statement->hash,
+		                   (uintptr_t)(sets ? root : NULL) };
+	struct export_labels **labels =
+		index_item(&reader->label_index, hash_words(words, 4), &reader->labels);
+	if (labels && !*labels && (*labels = calloc(1, sizeof(**labels))))
+		**labels = (struct export_labels){
+			.number = (uint32_t)(labels - reader->labels.items),
+			.side = reader->side,
+			.statement = statement->text,
+			.statement_hash = statement->hash,
+			.statement_runs = statement->runs,
+			.root = root,
+		};
+	if (!labels || !*labels)
+		complain_of_memory();
+	return labels ? *labels : NULL;
+}
+
 /* NULL after a complaint. */
 static const struct export_labels *find_labels(struct export_reader *reader, const struct reader_sample *read)
 {
+	if (reader->labels_read != EXPORT_LABELS_ALL)
+		return find_few_labels(reader, read);
 	struct reader_newest *newest =
 		&reader->newest[((uint64_t)read->thread * 17 + (uint64_t)read->labels) % READER_NEWEST];
 
@@ -415,12 +454,16 @@ static const struct export_stack *read_stack(struct export_reader *reader, int64
 	return stack;
 }
 
+#define LOW_STACKS 1000000
+
 /* NULL after a complaint. */
 static const struct export_stack *find_bare_stack(struct export_reader *reader, int64_t id, bool is_truncated)
 {
 	uint64_t words[] = { reader->side, (uint64_t)id, is_truncated };
 	const struct export_stack **stack =
-		index_item(&reader->stack_index, hash_words(words, 3), &reader->stacks);
+		(uint64_t)id < LOW_STACKS
+			? vector_at(&reader->bare_stacks, 2 * (size_t)id + is_truncated)
+			: index_item(&reader->stack_index, hash_words(words, 3), &reader->stacks);
 
 	if (!stack)
 		complain_of_memory();
@@ -529,8 +572,7 @@ bool export_reader_sample(struct export_reader *reader, const struct reader_samp
 	                            &path);
 	if (code == SQLITE_OK)
 		code = frame_paths_find(&reader->calls, reader->names, reader->side, 0,
-		                        reader->host != HOST_AS_SAMPLED ? sample->labels->call_stack : 0,
-		                        &call);
+		                        reader->host != HOST_AS_SAMPLED ? read->call_stack : 0, &call);
 	const char *leaf = find_leaf(reader, read->wait);
 	if (code != SQLITE_OK) {
 		complain("%s: %s", reader->path, sqlite3_errstr(code));

@@ -46,14 +46,15 @@ struct reader_sets {
 /* A sample as the file has it, with the numbers of rows. run: 0, none. node: of the program's plan, 0: none
  * is wanted or known. */
 struct reader_sample {
-	int64_t time_ns, weight, period_ns, size, stack, run, thread, labels, program, node, wait, context,
-		span;
+	int64_t time_ns, weight, period_ns, size, stack, run, thread, labels, comment, call_stack, statement,
+		program, node, wait, context, span;
 	bool is_truncated;
 };
 
 struct export_reader {
 	const char *root_key; /* of the label that stacks stand on; NULL: none */
 	bool has_links;       /* samples are wanted with the spans that they fell into */
+	enum export_labels_read labels_read;
 	enum {
 		HOST_AS_SAMPLED,
 		HOST_WITH_CALL_STACK,
@@ -70,6 +71,7 @@ struct export_reader {
 	VECTOR(struct reader_sets) sets;
 	VECTOR(struct export_labels *) labels;
 	VECTOR(const struct export_stack *) stacks;
+	VECTOR(const struct export_stack *) bare_stacks; /* of the file, by number, where these are low */
 	VECTOR(const char *) links, waits;
 	struct frame_paths nodes, calls;
 	int64_t weight, value; /* of all samples so far */
@@ -81,7 +83,7 @@ struct export_reader {
 		*wait_of;
 };
 
-/* `reader` is zeroed, but for root_key, has_links and host. A command_result. */
+/* `reader` is zeroed, but for root_key, has_links, labels_read and host. A command_result. */
 int export_reader_begin(struct export_reader *reader, bool inlines);
 void export_reader_free(struct export_reader *reader);
 

@@ -151,6 +151,8 @@ static bool add_run(struct selected_samples *samples, sqlite3_stmt *row)
 		.program = sqlite3_column_int64(row, 6),
 		.hash = statement.hash,
 		.comment = statement.comment,
+		.call_stack = sqlite3_column_int64(row, 9),
+		.statement = statement.id,
 		.stepped_ns =
 			sqlite3_column_type(row, 8) == SQLITE_NULL ? INT64_MIN : sqlite3_column_int64(row, 8),
 	};
@@ -220,8 +222,8 @@ static int read_named(struct selected_samples *samples)
 		{ "SELECT s.id, s.first_ns, s.last_ns, s.id AND (q.finished OR q.statement), q.finished OR "
 		  "NOT "
 		  "s.id, iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, q.statement, "
-		  "iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL)"
-		  " FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id ORDER BY s.id",
+		  "iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL),"
+		  " q.call_stack FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id ORDER BY s.id",
 		  add_run },
 		{ "SELECT s.id, trace_type, period_ns, thread, t.thread_id FROM series AS s"
 		  " LEFT JOIN threads AS t ON t.id = thread ORDER BY s.id",
