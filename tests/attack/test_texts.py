@@ -34,6 +34,7 @@ IN_JSON = {"label_sets.labels": "json_object(?1, ?1)",
 REPORTS = [(["queries", "--runs"], ["queries.query_id", "statements.query"]),
            (["report"], ["statements.query", "names.name"]),
            (["report", "--like", "SELECT"], ["statements.query", "plan_nodes.detail", "plan_nodes.compared"]),
+           (["findings"], ["statements.query"]),
            (["plan"], ["statements.query", "plan_nodes.detail", "plan_nodes.compared"]),
            (["plan", "--opcodes"], ["plan_nodes.detail", "program_opcodes.opcode"]),
            (["queries"], ["statements.query"]),
@@ -55,6 +56,7 @@ EXPORTS = [("collapsed", ["names.name"]), ("json", ["names.name", "statements.qu
            ("otlp-traces", ["span_sites.name", "processes.hostname", "span_notes.note"])]
 # After fixed.sql and fixed_traces.sql: what those have no rows of. Of orders there are two plans.
 ROWS = """
+UPDATE queries SET exception_code = 517 WHERE id = (SELECT min(id) FROM queries WHERE statement = 1);
 INSERT INTO libraries VALUES (1, '', '');
 INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 1, 11, 0), (2, 4, 1, 12, 0);
 INSERT INTO plans VALUES (11, ''), (12, '');

@@ -70,6 +70,9 @@ REPORTS = (
     ("runs_plans_200", 200, ("queries", "plans.trace", "--runs")),
     ("report_plans", None, ("report", "plans.trace", "--limit", "2")),
     *(("report_plans_%d" % columns, columns, ("report", "plans.trace", "--limit", "2")) for columns in (80, 120, 200)),
+    *(("findings" + name, columns, ("findings", "plans.trace"))
+      for name, columns in (("", None), ("_80", 80), ("_120", 120), ("_200", 200))),
+    ("findings.json", None, ("findings", "plans.trace", "--format", "json", "--limit", "1")),
     ("failed", None, ("queries", "now.trace", "--failed")),
     *(("failed_%d" % columns, columns, ("queries", "now.trace", "--failed")) for columns in (80, 120, 200)),
     *(("diff_%d" % columns, columns, ("diff", "now.trace", "later.trace", "--limit", "3")) for columns in (120, 200)),

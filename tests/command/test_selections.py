@@ -52,6 +52,7 @@ LINES = {
     "traces": ["by"],
     "trace": ["samples", "all"],
     "locks": [],
+    "findings": [],
 }
 ELSEWHERE = {"limit", "format", "help"}
 # They read no runs, or a file as a whole.
@@ -266,6 +267,10 @@ class Selections(Tool):
                 title, = re.findall(r"^Top functions.*$", out, re.MULTILINE)
                 functions = table_of(out, title)
                 self.assertAlmostEqual(sum(ms_of(line) or 0 for line in functions), sums[of_type], delta=0.2)
+
+    def of_findings(self, chosen, sums):
+        for row in self.rows("findings", self.trace, *chosen):
+            self.assertLessEqual(row["saved_ms"] or 0, sums["all wall"])
 
     def of_plan(self, chosen, sums):
         for type_name, of_type in (("cpu", "CPU"), ("wall", "Wall")):

@@ -22,6 +22,7 @@ import damage
 TIME_LIMIT = 60
 SUBCOMMANDS = (
     ("queries", "FILE"),
+    ("findings", "FILE"),
     ("queries", "FILE", "--by", "samples", "--since", "start"),
     ("queries", "FILE", "--regressed"),
     ("report", "FILE"),

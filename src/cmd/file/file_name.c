@@ -2,6 +2,7 @@
 #include "cmd/file/file_name.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void file_name(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
@@ -17,4 +18,12 @@ int file_name_add(sqlite3 *db)
 	return sqlite3_create_function(db, "fileName", 1,
 	                               SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
 	                               file_name, NULL, NULL);
+}
+
+const char *file_name_here(const char *path)
+{
+	char folder[4096];
+	const size_t size = getcwd(folder, sizeof(folder)) ? strlen(folder) : 0;
+
+	return size && !strncmp(path, folder, size) && path[size] == '/' ? path + size + 1 : path;
 }

@@ -4,8 +4,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "cmd/file/file_name.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
@@ -197,15 +197,6 @@ static void put_text(const char *text, size_t size, const char *format, const ch
 	}
 }
 
-/* The file and line as from the present folder. */
-static const char *shorten(const char *caller)
-{
-	char folder[4096];
-	const size_t size = getcwd(folder, sizeof(folder)) ? strlen(folder) : 0;
-
-	return size && !strncmp(caller, folder, size) && caller[size] == '/' ? caller + size + 1 : caller;
-}
-
 static void put_annotation(const char *const *row)
 {
 	const char *caller = row[CALLER], *colon = strrchr(caller, ':');
@@ -259,7 +250,7 @@ static int print_rows(sqlite3 *db, int limit, const char *format)
 			row[i] = (const char *)sqlite3_column_text(rows, i);
 			row[i] = row[i] ? row[i] : "";
 		}
-		row[CALLER] = shorten(row[CALLER]);
+		row[CALLER] = file_name_here(row[CALLER]);
 		put_violation(row, format);
 	}
 	if (code != SQLITE_DONE)

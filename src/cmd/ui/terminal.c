@@ -104,6 +104,28 @@ int terminal_print_cut(const char *line, size_t size, int room, bool cuts_middle
 	return printed + 1 + terminal_print(line, size, width - end, width);
 }
 
+void terminal_print_words(const char *text, int from, int indent)
+{
+	const int width = terminal_width();
+
+	while (*(text += strspn(text, " "))) {
+		const size_t size = strcspn(text, " ");
+		const int wide = terminal_measure(text, size);
+		const bool is_first = from == indent;
+
+		if (width && !is_first && from + wide + 1 > width) {
+			printf("\n");
+			terminal_print_padding(indent);
+			from = indent;
+		} else if (!is_first) {
+			from += printf(" ");
+		}
+		from += terminal_print(text, size, 0,
+		                       width && wide > width - indent ? width - indent : INT_MAX);
+		text += size;
+	}
+}
+
 void terminal_print_padding(int width)
 {
 	if (width > 0)

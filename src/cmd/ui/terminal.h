@@ -24,6 +24,10 @@ int terminal_print(const char *line, size_t size, int from, int to);
  * width. */
 int terminal_print_cut(const char *line, size_t size, int room, bool cuts_middle);
 
+/* Prints a text from the column `from` on, in lines that end between words and begin at the column `indent`.
+ */
+void terminal_print_words(const char *text, int from, int indent);
+
 void terminal_print_padding(int width);
 
 #endif

@@ -139,6 +139,14 @@ static enum comparison either(enum comparison one, enum comparison other)
 	return one > other ? one : other;
 }
 
+static bool is_unequal(const struct plan *plan, const struct plan_opcode *opcode)
+{
+	const size_t to = (size_t)opcode->bytes.p2;
+
+	return !strcmp(opcode->name, "Eq") && to < plan->opcodes.count &&
+	       !strcmp(plan->opcodes.items[to].name, "Next");
+}
+
 /* How the value that the opcode at `at` reads is compared. */
 static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t to)
 {
@@ -151,6 +159,9 @@ static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t
 
 		switch (work_of(plan->opcodes.items[i].name)) {
 		case COMPARES:
+			/* An index does not serve <>, which leaves the row out if the values are equal. */
+			if (is_unequal(plan, &plan->opcodes.items[i]))
+				return NOT_COMPARED;
 			found = either(holds(&values, bytes->p1, 1), holds(&values, bytes->p3, 1));
 			break;
 		case TESTS: found = inside(holds(&values, bytes->p1, 1)); break;
@@ -217,7 +228,7 @@ struct tree {
 
 static bool opens(const struct opcode_bytes *bytes, const char *name, int32_t cursor, struct tree *tree)
 {
-	if (strcmp(name, "OpenRead") != 0 || bytes->p1 != cursor)
+	if ((strcmp(name, "OpenRead") != 0 && strcmp(name, "OpenWrite") != 0) || bytes->p1 != cursor)
 		return false;
 	*tree = (struct tree){ bytes->p2, bytes->p3 };
 	return true;

@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Triggers that take most of a statement's time.
+SELECT n.hash AS hash, sum(whole) AS saved, sqrt(sum(whole_error * whole_error)) AS error, substr(detail, length('TRIGGER ') + 1) AS name,
+       duration(sum(whole)) AS took, printf('%.0f', 100.0 * sum(whole) / f.wall) AS share
+FROM temp.finding_nodes AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
+WHERE detail LIKE 'TRIGGER %' AND around NOT LIKE '%TRIGGER %'
+GROUP BY n.hash, detail HAVING sum(whole) > 0.5 * f.wall;

@@ -1,0 +1,80 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What the files of sql/findings read. After read/statement_lines.sql without a limit. Times in ns, of wall time inside
+-- SQLite unless they are called otherwise.
+--
+-- finding_statements: the statements, with the line of the program that called most of the time.
+-- finding_sampled: what was sampled of each statement, but for the run queue: who waits for a processor would do
+-- what it does with one.
+-- finding_nodes: the time of each node of their plans: the node's share of that, of all of the statement's time.
+-- error: one standard error. whole and whole_error: with the nodes below it. around: the details of the nodes above,
+-- each after a line feed.
+DROP TABLE IF EXISTS temp.finding_statements;
+CREATE TEMP TABLE finding_statements AS
+WITH called AS (
+	SELECT r.normalized_query_hash AS hash, b.caller AS caller, b.caller_function AS caller_function,
+	       sum(r.execution_time_ns) AS ns, count(*) AS logged
+	FROM temp.selected_runs AS r JOIN queries AS q ON q.id = r.id JOIN call_stacks AS b ON b.id = q.call_stack
+	GROUP BY 1, 2, 3),
+callers AS (
+	SELECT hash, caller, caller_function, sum(logged) AS logged, sum(sum(logged)) OVER (PARTITION BY hash) AS all_logged,
+	       row_number() OVER (PARTITION BY hash ORDER BY sum(ns) DESC, caller) AS place
+	FROM called GROUP BY 1, 2, 3)
+SELECT l.hash AS hash, trim(replace(replace(replace(l.query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query, l.wall AS wall,
+       l.cpu AS cpu, l.runs AS runs, l.rows AS rows, l.prepares AS prepares, l.prepare AS prepare, l.outside AS outside,
+       l.fullscan_steps AS fullscan_steps, l.sorts AS sorts, l.autoindexes AS autoindexes, l.locks AS locks, l.syncs AS syncs,
+       l.failed AS failed, l.each AS each, coalesce(c.caller, '') AS caller, coalesce(c.caller_function, '') AS caller_function,
+       -- Whether one line of the program called most of the runs that are known.
+       coalesce(1.0 * c.logged / c.all_logged, 0) >= 0.9 AS is_one_caller
+FROM temp.lines AS l LEFT JOIN callers AS c ON c.hash = l.hash AND c.place = 1
+WHERE l.run IS NULL AND l.hash <> 0;
+
+DROP TABLE IF EXISTS temp.finding_sampled;
+CREATE TEMP TABLE finding_sampled AS
+SELECT s.hash AS hash, program, phase AS node, trace_type, wait, checkpoint, ns, square, sum(ns) OVER (PARTITION BY s.hash) AS sampled, f.wall AS wall
+FROM (SELECT hash, program, phase, trace_type, wait, checkpoint, sum(value) AS ns, sum(spread) AS square
+      FROM temp.selected_sums
+      WHERE logged AND NOT is_worker AND trace_type IN (SELECT trace_type FROM temp.wall_types) AND wait & 255 <> 17
+      GROUP BY 1, 2, 3, 4, 5, 6) AS s
+JOIN temp.finding_statements AS f ON f.hash = s.hash;
+
+DROP TABLE IF EXISTS temp.finding_nodes;
+CREATE TEMP TABLE finding_nodes AS
+WITH RECURSIVE
+sampled AS MATERIALIZED (
+	SELECT hash, program, node, sum(ns) AS ns, sum(square) AS square FROM temp.finding_sampled GROUP BY 1, 2, 3),
+wholes AS MATERIALIZED (SELECT DISTINCT hash, sampled, wall FROM temp.finding_sampled),
+-- Each node and all above it; a file of others may have any.
+above (hash, program, node, top, level, ns, square) AS (
+	SELECT hash, program, node, node, 0, ns, square FROM sampled WHERE program <> 0 AND node > 0
+	UNION ALL
+	SELECT a.hash, a.program, a.node, p.parent, level + 1, ns, square
+	FROM above AS a JOIN plan_nodes AS p ON p.program = a.program AND p.node = a.top
+	WHERE p.parent <> 0 AND level < 50),
+around (program, node, top, level, details) AS (
+	SELECT program, node, parent, 0, '' FROM plan_nodes WHERE program IN (SELECT program FROM sampled)
+	UNION ALL
+	SELECT a.program, a.node, p.parent, level + 1, details || char(10) || p.detail
+	FROM around AS a JOIN plan_nodes AS p ON p.program = a.program AND p.node = a.top
+	WHERE level < 50),
+sums AS (
+	SELECT hash, program, top AS node, total(ns) FILTER (WHERE level = 0) AS ns, total(square) FILTER (WHERE level = 0) AS square,
+	       total(ns) AS whole_ns, total(square) AS whole_square
+	FROM above GROUP BY 1, 2, 3)
+SELECT s.hash AS hash, p.detail AS detail, p.compared AS compared, coalesce(a.details, '') AS around,
+       sum(ns) / sampled * wall AS ns, sqrt(sum(square)) / sampled * wall AS error,
+       sum(whole_ns) / sampled * wall AS whole, sqrt(sum(whole_square)) / sampled * wall AS whole_error
+FROM sums AS s JOIN wholes AS w ON w.hash = s.hash AND w.sampled > 0
+JOIN plan_nodes AS p ON p.program = s.program AND p.node = s.node
+LEFT JOIN around AS a ON a.program = s.program AND a.node = s.node AND a.top = 0
+GROUP BY s.hash, p.detail, p.compared, a.details;
+
+-- The table of a node "SCAN t" or "SEARCH t USING ..."; SQLite before 3.36 writes SCAN TABLE, and t may be an alias.
+-- name: the table's own, '' if that is not known.
+DROP VIEW IF EXISTS temp.finding_tables;
+CREATE TEMP VIEW finding_tables AS
+SELECT n.*, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1) AS "table", tableOf(query, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1)) AS name
+FROM (SELECT *, substr(detail, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN detail LIKE 'SCAN %' THEN 6
+                                    WHEN detail LIKE 'SEARCH TABLE %' THEN 14 ELSE 8 END) AS rest
+      FROM temp.finding_nodes WHERE detail LIKE 'SCAN %' OR detail LIKE 'SEARCH %') AS n
+JOIN temp.finding_statements AS f ON f.hash = n.hash
+WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %';

@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs for test_findings.py: what is wrong with each is known, or that nothing is.
+
+  programs.py NAME DATABASE    runs one, and prints how long its faulty statement took, in ns by the program's own clock
+
+A program is a function with the arguments (database, timed). It runs the faulty statement through `timed`."""
+
+import collections
+import json
+import os
+import sqlite3
+import sys
+import threading
+import time
+
+Program = collections.namedtuple("Program", "name setup finding text run also")
+PROGRAMS = {}
+
+ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d) "
+ORDERS = """
+CREATE TABLE orders(id INTEGER PRIMARY KEY, customer_id INT, status TEXT, created INT, total REAL, note TEXT);
+INSERT INTO orders """ + ROWS % 60000 + """
+SELECT i, i * 7919 %% 6000, CASE i %% 500 WHEN 0 THEN 'open' ELSE 'done' END, i * 60, i * 31 %% 1000 / 10.0, 'note ' || i FROM n;
+CREATE TABLE customers(id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+INSERT INTO customers """.replace("%%", "%") + ROWS % 6000 + """SELECT i, 'Name ' || i, 'city ' || (i % 300) FROM n;
+"""
+BY_CUSTOMER = "CREATE INDEX orders_by_customer ON orders(customer_id);"
+
+
+def program(setup, finding=None, text=None, also=None):
+    """finding, text: what is to be found, and a part of the statement that has it; also: what is true of it, too."""
+    def add(run):
+        PROGRAMS[run.__name__] = Program(run.__name__, setup, finding, text, run, also)
+        return run
+    return add
+
+
+def connect(path, **options):
+    return sqlite3.connect(path, isolation_level=None, **options)
+
+
+def repeat(db, timed, sql, values, seconds=0.3):
+    """The statement with value after value, for so much CPU time in all."""
+    end, number = time.process_time() + seconds, 0
+    while time.process_time() < end or number < 3:
+        timed(lambda: db.execute(sql, values(number)).fetchall())
+        number += 1
+
+
+def nothing(_):
+    return ()
+
+
+# --- scans ---------------------------------------------------------------------------------------------------------
+
+def scan(name, sql, values=lambda i: (i,), setup=ORDERS, finding="unindexed_scan", text=None, also=None):
+    def run(path, timed):
+        repeat(connect(path), timed, sql, values)
+    run.__name__ = name
+    program(setup, finding, text or sql[:40], also)(run)
+
+
+scan("scan_one_column", "SELECT * FROM orders WHERE customer_id = ?")
+scan("scan_two_columns", "SELECT id FROM orders WHERE customer_id = ? AND status = 'open'")
+scan("scan_range", "SELECT id FROM orders WHERE created > ?", lambda i: (60000 * 60 - 600,))
+scan("scan_alias", "SELECT o.total FROM orders AS o WHERE o.customer_id = ?")
+scan("scan_short_alias", "SELECT o.total FROM orders o WHERE o.customer_id = ?")
+scan("scan_update", "UPDATE orders SET note = 'x' WHERE customer_id = ?", also="commit_sync")
+scan("scan_delete", "DELETE FROM orders WHERE customer_id = ?", lambda i: (-i - 1,), also="commit_sync")
+scan("scan_count", "SELECT count(*) FROM orders WHERE customer_id = ?")
+scan("scan_quoted", 'SELECT id FROM "order lines" WHERE "order id" = ?',
+     setup='CREATE TABLE "order lines"(id INTEGER PRIMARY KEY, "order id" INT, t TEXT); INSERT INTO "order lines" '
+     + ROWS % 60000 + "SELECT i, i % 6000, 'text ' || i FROM n;")
+scan("scan_join", "SELECT c.name, o.total FROM customers AS c CROSS JOIN orders AS o ON o.customer_id = c.id WHERE c.id = ?", lambda i: (i % 6000 + 1,))
+scan("scan_view", "SELECT * FROM open_orders WHERE customer_id = ?",
+     setup=ORDERS + "CREATE VIEW open_orders AS SELECT * FROM orders WHERE status = 'open';")
+scan("scan_in_subquery", "SELECT name FROM customers WHERE id IN (SELECT customer_id FROM orders WHERE status = 'open' AND created = ?)")
+scan("scan_wrong_index", "SELECT id FROM orders WHERE status = 'open' AND customer_id = ?",
+     setup=ORDERS + "CREATE INDEX by_total ON orders(total);")
+
+scan("expression_lower", "SELECT id FROM customers WHERE lower(name) = ?", lambda i: ("name %d" % i,), finding="expression_scan")
+scan("expression_like_inside", "SELECT id FROM orders WHERE note LIKE ?", lambda i: ("%% %d" % (i % 60000),), finding="expression_scan")
+scan("expression_like_prefix", "SELECT id FROM customers WHERE name LIKE 'Name 59%'", nothing, finding="expression_scan",
+     setup=ORDERS + "CREATE INDEX customers_by_name ON customers(name);")
+scan("expression_substr", "SELECT id FROM orders WHERE substr(note, 6) = ?", lambda i: (str(i),), finding="expression_scan")
+scan("expression_date", "SELECT id FROM orders WHERE date(created, 'unixepoch') = ?", lambda i: ("1970-01-0%d" % (i % 3 + 1),),
+     setup="CREATE TABLE orders(id INTEGER PRIMARY KEY, created INT); INSERT INTO orders " + ROWS % 60000 + "SELECT i, i * 6000 FROM n;",
+     finding="expression_scan")
+
+# --- indexes of a run, sorting ---------------------------------------------------------------------------------------
+
+TWO = ("CREATE TABLE a(id INT, k INT); CREATE TABLE b(id INT, k INT, v TEXT); INSERT INTO a " + ROWS % 200 + "SELECT i, i FROM n; "
+       "INSERT INTO b " + ROWS % 20000 + "SELECT i, i % 5000, 'v' || i FROM n;")
+scan("automatic_join", "SELECT count(*), max(v) FROM a CROSS JOIN b ON a.k = b.k", nothing, TWO, "automatic_index")
+scan("automatic_left_join", "SELECT a.id, b.v FROM a LEFT JOIN b ON b.k = a.k WHERE a.id > ?", lambda i: (190 - i % 100,), TWO, "automatic_index")
+scan("automatic_alias", "SELECT count(y.v) FROM a AS x LEFT JOIN b AS y ON x.k = y.k", nothing, TWO, "automatic_index")
+
+scan("sort_limit", "SELECT id, note FROM orders ORDER BY total DESC, note LIMIT 10", nothing, finding="sort")
+scan("sort_all", "SELECT id FROM orders WHERE id > ? ORDER BY note", lambda i: (i,), finding="sort")
+scan("sort_group", "SELECT customer_id, sum(total) FROM orders GROUP BY customer_id", nothing, finding="sort")
+scan("sort_distinct", "SELECT DISTINCT note FROM orders", nothing, finding="sort")
+
+# --- how a program calls ------------------------------------------------------------------------------------------------
+
+
+def for_a_while(seconds=0.3):
+    end, number = time.process_time() + seconds, 0
+    while time.process_time() < end:
+        yield number
+        number += 1
+
+
+@program(ORDERS, "preparing", "SELECT name FROM customers WHERE id =")
+def prepared_with_literals(path, timed):
+    db = connect(path)
+    for i in for_a_while():
+        timed(lambda: db.execute("SELECT name FROM customers WHERE id = %d" % (i % 6000)).fetchall())
+
+
+@program(ORDERS + BY_CUSTOMER, "preparing", "SELECT c.name, count(*)")
+def prepared_each_time(path, timed):
+    db = connect(path, cached_statements=0)
+    for i in for_a_while():
+        timed(lambda: db.execute("SELECT c.name, count(*) FROM customers AS c JOIN orders AS o ON o.customer_id = c.id AND o.total > 5 "
+                                 "LEFT JOIN orders AS p ON p.id = o.id + 1 WHERE c.id = ? GROUP BY c.id HAVING count(*) > 0", (i % 6000,)).fetchall())
+
+
+@program(ORDERS, "preparing", "UPDATE customers SET city")
+def prepared_updates(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in for_a_while():
+        timed(lambda: db.execute("UPDATE customers SET city = 'c%d' WHERE id = %d" % (i, i % 6000)))
+    db.execute("COMMIT")
+
+
+@program(ORDERS, "repeated_lookup", "SELECT name FROM customers")
+def lookup_each(path, timed):
+    db = connect(path)
+    for _ in range(3):
+        for (customer,) in db.execute("SELECT customer_id FROM orders WHERE id <= 20000").fetchall():
+            timed(lambda: db.execute("SELECT name FROM customers WHERE id = ?", (customer,)).fetchone())
+
+
+@program(ORDERS + BY_CUSTOMER, "repeated_lookup", "SELECT count(*), sum(total)")
+def lookup_children(path, timed):
+    db = connect(path)
+    for (customer,) in db.execute("SELECT id FROM customers").fetchall():
+        timed(lambda: db.execute("SELECT count(*), sum(total) FROM orders WHERE customer_id = ?", (customer,)).fetchone())
+
+
+@program(ORDERS, "repeated_lookup", "SELECT city FROM customers")
+def lookup_while_stepping(path, timed):
+    db = connect(path)
+    for order in db.execute("SELECT id, customer_id FROM orders WHERE id <= 30000"):
+        timed(lambda: db.execute("SELECT city FROM customers WHERE id = ?", (order[1],)).fetchone())
+
+
+@program(ORDERS, "slow_consumer", "SELECT id, note FROM orders")
+def slow_consumer(path, timed):
+    def run():
+        for row in connect(path).execute("SELECT id, note FROM orders WHERE id <= 200"):
+            json.dumps([row] * 4000)
+    timed(run)
+
+
+@program(ORDERS, "slow_consumer", "SELECT id FROM customers")
+def sleeping_consumer(path, timed):
+    def run():
+        for _ in connect(path).execute("SELECT id FROM customers WHERE id <= 50"):
+            time.sleep(0.01)
+    timed(run)
+
+
+@program(ORDERS, "offset", "SELECT id, note FROM orders")
+def pages_by_offset(path, timed):
+    repeat(connect(path), timed, "SELECT id, note FROM orders ORDER BY id LIMIT 20 OFFSET ?", lambda i: (i * 997 % 50000 + 5000,))
+
+
+@program(ORDERS + "CREATE INDEX by_total ON orders(total);", "offset", "SELECT id FROM orders")
+def pages_of_an_index(path, timed):
+    repeat(connect(path), timed, "SELECT id FROM orders ORDER BY total LIMIT 50 OFFSET ?", lambda i: (i * 997 % 50000 + 5000,))
+
+
+# --- what writes do ----------------------------------------------------------------------------------------------------
+
+PARENTS = ("CREATE TABLE parents(id INTEGER PRIMARY KEY); CREATE TABLE children(id INTEGER PRIMARY KEY, parent INT REFERENCES parents(id) ON DELETE %s, t TEXT);"
+           "INSERT INTO parents " + ROWS % 2000 + "SELECT i FROM n; INSERT INTO children " + ROWS % 20000 + "SELECT i, 1000 + i %% 1000, 'text' FROM n;")
+
+
+def delete_parents(path, timed):
+    db = connect(path)
+    db.execute("PRAGMA foreign_keys = 1")
+    db.execute("BEGIN")
+    for i in range(300):
+        timed(lambda: db.execute("DELETE FROM parents WHERE id = ?", (i + 1,)))
+    db.execute("COMMIT")
+
+
+@program(PARENTS % "CASCADE", "foreign_key", "DELETE FROM parents")
+def foreign_key_cascade(path, timed):
+    delete_parents(path, timed)
+
+
+@program(PARENTS % "SET NULL", "foreign_key", "DELETE FROM parents")
+def foreign_key_set_null(path, timed):
+    delete_parents(path, timed)
+
+
+@program(ORDERS + "CREATE TABLE log(id INTEGER PRIMARY KEY, t TEXT, n INT); CREATE TRIGGER count_words AFTER UPDATE ON customers BEGIN "
+         "INSERT INTO log(t, n) SELECT note, length(upper(note)) FROM orders WHERE id BETWEEN new.id AND new.id + 500; END;",
+         "trigger", "UPDATE customers")
+def trigger(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    repeat(db, timed, "UPDATE customers SET city = 'x' WHERE id = ?", lambda i: (i % 6000,))
+    db.execute("COMMIT")
+
+
+@program("CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB); PRAGMA journal_mode = WAL;", "checkpoint", " t", "commit_sync")
+def checkpoints(path, timed):
+    db = connect(path)
+    db.execute("PRAGMA wal_autocheckpoint = 1")
+    db.execute("PRAGMA synchronous = FULL")
+    for i in for_a_while():
+        timed(lambda: db.execute("INSERT INTO t(v) VALUES (zeroblob(200000))"))
+        if i % 50 == 49:
+            db.execute("DELETE FROM t")
+
+
+@program(ORDERS, "idle_writer", "BEGIN IMMEDIATE")
+def idle_writer(path, timed):
+    begun = threading.Event()
+
+    def hold():
+        db = connect(path)
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE customers SET city = 'x' WHERE id = 1")
+        begun.set()
+        time.sleep(0.5)
+        db.execute("COMMIT")
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait()
+    db = connect(path, timeout=60)
+    timed(lambda: db.execute("UPDATE customers SET city = 'y' WHERE id = 2"))
+    thread.join()
+
+
+@program(ORDERS + "PRAGMA journal_mode = WAL;", "busy_snapshot", "UPDATE customers SET city = 'stale'", "commit_sync")
+def busy_snapshot(path, timed):
+    reader, writer = connect(path), connect(path)
+    for i in range(20):
+        reader.execute("BEGIN")
+        reader.execute("SELECT city FROM customers WHERE id = 1").fetchone()
+        writer.execute("UPDATE customers SET city = ? WHERE id = 1", (i,))
+        try:
+            reader.execute("UPDATE customers SET city = 'stale' WHERE id = 1")
+            raise SystemExit("it was not refused")
+        except sqlite3.OperationalError:
+            reader.execute("ROLLBACK")
+    timed(lambda: None)
+
+
+@program(ORDERS + BY_CUSTOMER, "slower_plan", "SELECT count(*), max(note)", "unindexed_scan")
+def slower_plan(path, timed):
+    db = connect(path)
+    sql = "SELECT count(*), max(note) FROM orders WHERE customer_id = ?"
+    repeat(db, lambda run: run(), sql, lambda i: (i % 6000,), 0.15)
+    db.execute("DROP INDEX orders_by_customer")
+    repeat(db, timed, sql, lambda i: (i % 6000,))
+
+
+# --- nothing is wrong ---------------------------------------------------------------------------------------------------
+
+INDEXED = (ORDERS + BY_CUSTOMER + "CREATE INDEX by_status ON orders(status, created); CREATE INDEX by_total ON orders(total);"
+           "CREATE INDEX by_name ON customers(name COLLATE NOCASE); CREATE INDEX by_lower ON customers(lower(city)); ANALYZE;")
+
+
+def fine(name, sql, values=lambda i: (i % 6000 + 1,), setup=INDEXED):
+    def run(path, timed):
+        repeat(connect(path), timed, sql, values)
+    run.__name__ = name
+    program(setup)(run)
+
+
+fine("fine_lookup", "SELECT name FROM customers WHERE id = ?")
+fine("fine_index", "SELECT * FROM orders WHERE customer_id = ?")
+fine("fine_two_columns", "SELECT id FROM orders WHERE status = 'open' AND created > ?")
+fine("fine_join", "SELECT c.name, o.total FROM customers AS c JOIN orders AS o ON o.customer_id = c.id WHERE c.id = ?")
+fine("fine_count_all", "SELECT count(*) FROM orders", nothing)
+fine("fine_sum_all", "SELECT sum(total), max(note) FROM orders", nothing)
+fine("fine_export", "SELECT * FROM orders", nothing)
+fine("fine_order_by_index", "SELECT id FROM orders ORDER BY total DESC LIMIT 10", nothing)
+fine("fine_group_by_index", "SELECT customer_id, count(*) FROM orders GROUP BY customer_id", nothing)
+fine("fine_distinct_index", "SELECT DISTINCT customer_id FROM orders", nothing)
+fine("fine_like_index", "SELECT id FROM customers WHERE name LIKE 'name 59%'", nothing)
+fine("fine_expression_index", "SELECT id FROM customers WHERE lower(city) = ?", lambda i: ("city %d" % (i % 300),))
+fine("fine_exists", "SELECT count(*) FROM customers AS c WHERE id < ? AND EXISTS (SELECT 1 FROM orders AS o WHERE o.customer_id = c.id)")
+fine("fine_correlated", "SELECT id, (SELECT count(*) FROM orders AS o WHERE o.customer_id = c.id) FROM customers AS c WHERE id BETWEEN ?1 AND ?1 + 50")
+fine("fine_keyset_pages", "SELECT id, note FROM orders WHERE id > ? ORDER BY id LIMIT 20")
+fine("fine_first_pages", "SELECT id, note FROM orders ORDER BY id LIMIT 50 OFFSET ?", lambda i: (i % 50,))
+fine("fine_recursive", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) SELECT sum(x) FROM c", nothing)
+fine("fine_window", "SELECT id, sum(total) OVER (ORDER BY id) FROM orders WHERE id <= ?")
+fine("fine_in_list", "SELECT name FROM customers WHERE id IN (1, 5, 9, ?)")
+fine("fine_json", "SELECT sum(value) FROM json_each(?)", lambda i: (json.dumps(list(range(500))),))
+fine("fine_union", "SELECT id FROM customers WHERE id = ?1 UNION ALL SELECT id FROM orders WHERE customer_id = ?1")
+fine("fine_partial_index", "SELECT count(*) FROM orders WHERE status = 'open' AND total > 10", nothing,
+     INDEXED + "CREATE INDEX open_orders ON orders(total) WHERE status = 'open';")
+fine("fine_fts", "SELECT rowid FROM words WHERE words MATCH ? LIMIT 10", lambda i: ("w%d" % (i % 100),),
+     "CREATE VIRTUAL TABLE words USING fts5(t); INSERT INTO words " + ROWS % 20000 + "SELECT 'w' || (i % 100) || ' w' || (i % 999) FROM n;")
+fine("fine_rtree", "SELECT id FROM boxes WHERE x1 >= ?1 AND x2 <= ?1 + 5", lambda i: (i % 900,),
+     "CREATE VIRTUAL TABLE boxes USING rtree(id, x1, x2); INSERT INTO boxes " + ROWS % 20000 + "SELECT i, i % 1000, i % 1000 + 1 FROM n;")
+fine("fine_integrity_check", "PRAGMA integrity_check", nothing)
+fine("fine_aggregate_of_half", "SELECT sum(total) FROM orders WHERE created > 1800000", nothing)
+
+
+@program(INDEXED)
+def fine_lookups_of_requests(path, timed):
+    db = connect(path)
+    for i in for_a_while():
+        timed(lambda: db.execute("SELECT name FROM customers WHERE id = ?", (i * 31 % 6000,)).fetchone())
+        db.execute("SELECT total FROM orders WHERE id = ?", (i * 17 % 60000,)).fetchone()
+
+
+@program(INDEXED)
+def fine_one_transaction(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in range(30000):
+        db.execute("INSERT INTO customers(name, city) VALUES (?, 'x')", (str(i),))
+    db.execute("COMMIT")
+
+
+@program(INDEXED)
+def fine_executemany(path, timed):
+    db = sqlite3.connect(path)
+    db.executemany("INSERT INTO customers(name, city) VALUES (?, 'y')", ((str(i),) for i in range(40000)))
+    db.commit()
+
+
+@program(INDEXED)
+def fine_updates_by_key(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in for_a_while():
+        db.execute("UPDATE orders SET note = ? WHERE id = ?", (str(i), i % 60000))
+    db.execute("COMMIT")
+
+
+@program(INDEXED)
+def fine_upsert(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in for_a_while():
+        db.execute("INSERT INTO customers VALUES (?, 'n', 'c') ON CONFLICT(id) DO UPDATE SET city = excluded.city", (i % 7000,))
+    db.execute("COMMIT")
+
+
+@program(INDEXED)
+def fine_deletes_by_key(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in range(50000):
+        db.execute("DELETE FROM orders WHERE id = ?", (i,))
+    db.execute("COMMIT")
+
+
+@program(PARENTS % "CASCADE" + "CREATE INDEX by_parent ON children(parent);")
+def fine_foreign_key(path, timed):
+    delete_parents(path, timed)
+
+
+@program(ORDERS + "CREATE TABLE log(n INT); CREATE TRIGGER counted AFTER UPDATE ON orders WHEN new.id = 77 BEGIN INSERT INTO log VALUES (1); END;")
+def fine_trigger(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    repeat(db, timed, "UPDATE orders SET note = note || 'x' WHERE id BETWEEN ?1 AND ?1 + 100", lambda i: (i % 60000,))
+    db.execute("COMMIT")
+
+
+@program(INDEXED + "PRAGMA journal_mode = WAL;")
+def fine_readers(path, timed):
+    def read():
+        db = connect(path)
+        for i in for_a_while():
+            db.execute("SELECT * FROM orders WHERE customer_id = ?", (i % 6000,)).fetchall()
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@program(INDEXED)
+def fine_create_index(path, timed):
+    connect(path).execute("CREATE INDEX by_note ON orders(note)")
+
+
+@program(INDEXED)
+def fine_vacuum(path, timed):
+    connect(path).execute("VACUUM")
+
+
+@program(INDEXED)
+def fine_memory_table(path, timed):
+    db = connect(":memory:")
+    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT)")
+    db.executemany("INSERT INTO t(v) VALUES (?)", ((str(i),) for i in range(50000)))
+    repeat(db, timed, "SELECT v FROM t WHERE id = ?", lambda i: (i % 50000,))
+
+
+@program(INDEXED)
+def fine_function(path, timed):
+    db = connect(path)
+    db.create_function("score", 1, lambda x: sum(divmod(x or 0, 7)))
+    repeat(db, timed, "SELECT score(id) FROM customers WHERE id BETWEEN ?1 AND ?1 + 200", lambda i: (i % 6000,))
+
+
+@program(INDEXED)
+def fine_plan_change(path, timed):
+    db = connect(path)
+    sql = "SELECT count(*), max(total) FROM orders WHERE customer_id = ?"
+    repeat(db, timed, sql, lambda i: (i % 6000,), 0.2)
+    db.execute("CREATE INDEX by_customer_total ON orders(customer_id, total)")
+    repeat(db, timed, sql, lambda i: (i % 6000,), 0.2)
+
+
+@program(INDEXED)
+def fine_blobs(path, timed):
+    db = connect(path)
+    db.execute("CREATE TABLE files(id INTEGER PRIMARY KEY, content BLOB)")
+    db.execute("BEGIN")
+    for i in range(40):
+        db.execute("INSERT INTO files(content) VALUES (zeroblob(500000))")
+    db.execute("COMMIT")
+    for i in range(200):
+        db.execute("SELECT content FROM files WHERE id = ?", (i % 40 + 1,)).fetchone()
+
+
+def main():
+    spent = 0
+
+    def timed(run):
+        nonlocal spent
+        start = time.monotonic_ns()
+        run()
+        spent += time.monotonic_ns() - start
+    PROGRAMS[sys.argv[1]].run(sys.argv[2], timed)
+    print(spent)
+
+
+if __name__ == "__main__":
+    main()
