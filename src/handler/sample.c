@@ -204,7 +204,7 @@ static const struct query_tag *consume_timed(struct thread *thread, enum timer_c
 	bool waits;
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(ucontext), &waits);
 	struct ring *ring = ring_of(thread);
-	struct subject subject = { NULL };
+	struct subject subject = { .tag = NULL };
 	bool wanted = false;
 
 	if (tag) {
@@ -260,7 +260,7 @@ bool sample_on_call(struct thread *thread, const struct observation *seen, const
 	const struct query_tag *tag = query_running(thread, interrupted_stack_pointer(context), &waits);
 	struct ring *ring = ring_of(thread);
 
-	struct subject subject = { NULL };
+	struct subject subject = { .tag = NULL };
 
 	if (tag)
 		subject = subject_of(tag);

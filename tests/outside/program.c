@@ -130,7 +130,7 @@ __attribute__((noinline)) static int author_name(int author)
 static void run_property(void)
 {
 	sqlite3 *db = open_file("property.db");
-	volatile int length = 0;
+	int length = 0;
 	sqlite3_stmt *stmt;
 	uint64_t cpu;
 
@@ -141,6 +141,7 @@ static void run_property(void)
 	while (sqlite3_step(stmt) == SQLITE_ROW)
 		length += author_name(sqlite3_column_int(stmt, 0));
 	print("cpu", cpu_ns() - cpu);
+	print("bytes", (uint64_t)length);
 	sqlite3_finalize(stmt);
 	sqlite3_finalize(of_author);
 	sqlite3_close(db);
