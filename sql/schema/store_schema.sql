@@ -1270,6 +1270,58 @@ FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type, unit)
 GROUP BY trace_type, unit, stack
 ORDER BY sum(value) DESC, stack;
 
+-- Bursts: the runs of query_log that belong together. Those with the same trace (a
+-- traceparent, or OpenTelemetry's context) or the same label request_id in a process are one.
+-- All others of a thread are one until 10 ms pass from the end of one to the start of the
+-- next. Nested runs are part of the enclosing one. thread_id is NULL if there are several
+-- threads. program_time_ns: the rest of the duration, when no run of the burst was inside
+-- SQLite; 0 if several threads were. most: the statement with most runs.
+CREATE VIEW bursts AS
+WITH
+runs AS MATERIALIZED (
+	SELECT q.process AS process, q.thread_id AS thread_id, q.query_start_ns AS start_ns, q.query_start_ns + q.query_duration_ns AS end_ns,
+	       coalesce(q.execution_ns, q.query_duration_ns) AS execution_ns, x.normalized_query_hash AS hash, x.query AS query, q.call_stack AS call_stack,
+	       coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, ''),
+	                (SELECT v.value || '' FROM label_values AS v WHERE v.labels = x.labels AND v.key = 'request_id'),
+	                (SELECT v.value || '' FROM label_values AS v WHERE v.labels = q.labels AND v.key = 'request_id'), '') AS request
+	FROM queries AS q
+	LEFT JOIN statements AS x ON x.id = q.statement
+	LEFT JOIN label_sets AS g ON g.id = q.labels
+	LEFT JOIN label_sets AS h ON h.id = x.labels
+	LEFT JOIN trace_contexts AS c ON c.id = q.context
+	WHERE q.finished AND NOT q.parent),
+marked AS MATERIALIZED (
+	SELECT *, coalesce(start_ns > 10000000 + max(end_ns) OVER (
+		PARTITION BY process, thread_id, request ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 1)
+		AND request = '' AS begins
+	FROM runs),
+numbered AS MATERIALIZED (
+	SELECT *, iif(request = '', thread_id, 0) AS thread,
+	       sum(begins) OVER (PARTITION BY process, thread_id, request ORDER BY start_ns, end_ns ROWS UNBOUNDED PRECEDING) AS number
+	FROM marked),
+texts AS MATERIALIZED (
+	SELECT process, thread, request, number, count(*) AS runs, min(query) AS query,
+	       row_number() OVER (PARTITION BY process, thread, request, number ORDER BY count(*) DESC, hash) AS place
+	FROM numbered GROUP BY process, thread, request, number, hash)
+SELECT
+	p.hostname AS hostname,
+	p.process_id AS process_id,
+	CAST(iif(min(n.thread_id) = max(n.thread_id), n.thread_id, NULL) AS INTEGER) AS thread_id,
+	n.request AS request,
+	CAST(min(n.start_ns) AS INTEGER) AS first_ns,
+	CAST(max(n.end_ns) AS INTEGER) AS last_ns,
+	CAST(count(*) AS INTEGER) AS statements,
+	CAST(count(DISTINCT n.hash) AS INTEGER) AS distinct_statements,
+	CAST(count(DISTINCT nullif(n.call_stack, 0)) AS INTEGER) AS call_sites,
+	CAST(sum(n.execution_ns) AS INTEGER) AS execution_time_ns,
+	CAST(max(max(n.end_ns) - min(n.start_ns) - sum(n.execution_ns), 0) AS INTEGER) AS program_time_ns,
+	CAST(t.runs AS INTEGER) AS most_runs,
+	coalesce(t.query, '') AS most
+FROM numbered AS n
+LEFT JOIN processes AS p ON p.id = n.process
+LEFT JOIN texts AS t ON t.place = 1 AND t.process = n.process AND t.thread = n.thread AND t.request = n.request AND t.number = n.number
+GROUP BY n.process, n.thread, n.request, n.number;
+
 -- All runs of a statement together, of all programs and databases; those that differ only in
 -- literals are one. A file that an older version wrote alone has counted none: its runs are those
 -- of query_log. Samples are those of the runs in query_log, `logged_runs`.

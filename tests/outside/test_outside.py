@@ -13,6 +13,24 @@ from recording import *
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 OPTIONS = ("--cpu", "1ms", "--setting", "query_profiler_max_overhead_percent=0")
+REQUESTS = """
+import sqlite3, time
+db = sqlite3.connect(":memory:")
+db.execute("CREATE TABLE t (i)")
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+for request in range(3):
+    for i in range(40):
+        db.execute("SELECT i FROM t WHERE i = ? /*request_id='r%d'*/" % request, (i,)).fetchall()
+        work(0.002)
+time.sleep(0.1)
+for i in range(5):
+    db.execute("SELECT 1").fetchall()
+time.sleep(0.1)
+db.execute("SELECT 2").fetchall()
+"""
 WAITS = "lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns + mutex_wait_ns + sleep_ns + other_wait_ns"
 
 
@@ -144,6 +162,22 @@ class Sums(Outside):
 
     def test_sixty_four_threads(self):
         self.sums(64)
+
+
+class Bursts(Outside):
+    def test_requests_and_pauses(self):
+        done = self.record(PYTHON, "-c", REQUESTS, options=("--setting", "log_queries_min_query_duration_ns=0"))
+        self.assertEqual(done.returncode, 0, self.seen)
+        requests = self.rows("SELECT request, statements, distinct_statements, call_sites, most_runs, execution_time_ns, program_time_ns,"
+                             " last_ns - first_ns FROM bursts WHERE request <> '' ORDER BY 1")
+        self.assertEqual([row[:5] for row in requests], [("r%d" % i, 40, 1, 1, 40) for i in range(3)])
+        for *_, execution_ns, program_ns, duration_ns in requests:
+            self.assertGreaterEqual(program_ns, 39 * 2e6)
+            self.assertEqual(execution_ns + program_ns, duration_ns)
+        self.assertEqual(self.rows("SELECT statements, most_runs FROM bursts WHERE most = 'SELECT 2'"), [(1, 1)])
+        # A pause may come from other processes.
+        self.assertEqual(self.sum("statements", "most = 'SELECT 1'", "bursts"), 5)
+        self.assertEqual(self.sum("statements", of="bursts"), self.sum("1", "parent_query_id = ''", "query_log"))
 
 
 class Waits(Outside):
