@@ -11,7 +11,7 @@
 #define EAGER_LOOKS 16
 
 static const struct language *const languages[] = { &language_python, &language_perl, &language_php,
-	                                            &language_ruby };
+	                                            &language_ruby, &language_node };
 #define LANGUAGES (sizeof(languages) / sizeof(languages[0]))
 
 /* The state of each language. */

@@ -44,6 +44,7 @@ struct language {
 };
 
 extern const struct language language_python;
+extern const struct language language_node;
 extern const struct language language_perl;
 extern const struct language language_php;
 extern const struct language language_ruby;

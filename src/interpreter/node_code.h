@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where in its source a frame of JavaScript is.
+ *
+ * A function is interpreted, or a compiler has translated it. The address to which the frame returns tells
+ * which: the same function may have frames of several kinds. The interpreter's own code is among V8's
+ * builtins, and its frames contain the bytecode's position. Compiled code is an object: the search goes
+ * backwards from the address to the object's beginning, and the object names its code's bounds, which must
+ * contain the address. A frame of optimized code may stand for several functions, one inlined into the other.
+ */
+#ifndef QUERYPROF_INTERPRETER_NODE_CODE_H
+#define QUERYPROF_INTERPRETER_NODE_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "interpreter/node_heap.h"
+
+#define NODE_PLACES_MAX 32
+
+struct node_frame {
+	uintptr_t at;     /* as in the register of frames */
+	uintptr_t next;   /* the instruction that it continues with */
+	uintptr_t shared; /* the function as the source has it */
+	/* The code that V8 brings along, and its copy near the code that it makes. */
+	uintptr_t builtins, copied;
+	size_t builtins_size, copied_size;
+};
+
+struct node_place {
+	uintptr_t shared;
+	int32_t position; /* -1: not known */
+};
+
+/* The functions of a frame, the newest first. 0: the frame is not understood. */
+unsigned node_places(const struct node_reader *reader, const struct node_frame *frame,
+                     struct node_place places[NODE_PLACES_MAX]);
+
+/* The position of a bytecode in its function's source; -1: not known. */
+int32_t node_bytecode_position(const struct node_reader *reader, uintptr_t bytecodes, int64_t offset);
+
+#endif
