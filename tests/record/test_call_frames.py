@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported stacks have the frames of the program in its own language, in place of its interpreter's.
 
-usage: test_call_frames.py QUERYPROF"""
+usage: test_call_frames.py QUERYPROF NODE..."""
 
 import gzip
 import os
@@ -11,6 +11,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
+
+NODE = next((path for path in map(shutil.which, [*sys.argv[1:], os.environ.get("QUERYPROF_TEST_NODES", "").rpartition(":")[2]])
+             if path and not subprocess.run([path, "-e", "require('node:sqlite')"], capture_output=True, check=False).returncode), "node")
+del sys.argv[1:]
 
 PROGRAM = '''
 import sqlite3
@@ -62,6 +66,15 @@ class Orders
 end
 10.times { Orders.new.find }
 """, ["find (app.rb:5)", "block in <main> (app.rb:8)", "<main> (app.rb:8)"], re.compile(r"rb_|vm_exec|ruby")),
+    "js": ([NODE, "--no-warnings"], ["-e", "require('node:sqlite')"], """const { DatabaseSync } = require('node:sqlite');
+const db = new DatabaseSync(':memory:');
+class Orders {
+  find() {
+    return db.prepare("%s").get();
+  }
+}
+for (let i = 0; i < 10; i++) new Orders().find();
+""", ["find (app.js:5)", "<anonymous> (app.js:8)"], re.compile(r"node::|v8::|Builtins_")),
 }
 
 

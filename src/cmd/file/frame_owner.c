@@ -16,7 +16,7 @@ static const char *const modules[] = {
 	"libm.so*",      "libpthread*",   "libstdc++*",    "libgcc_s*",    "libuv*",      "python[23]*",
 	"libpython*",    "php*",          "libphp*",       "ruby*",        "libruby*",    "perl*",
 	"libperl*",      "tclsh*",        "libtcl*",       "sqlite3",      "node",        "bun",
-	"deno",          "\\[vdso\\]",
+	"deno",          "nodejs",        "libnode*",      "\\[vdso\\]",
 };
 
 /* Of functions, as patterns. */
@@ -96,8 +96,9 @@ bool frame_is_of_program(const char *function, const char *module, const char *f
 
 bool module_is_interpreter(const char *module)
 {
-	static const char *const interpreters[] = { "python[23]*", "libpython*", "php*",  "libphp*",
-		                                    "perl*",       "libperl*",   "ruby*", "libruby*" };
+	static const char *const interpreters[] = { "python[23]*", "libpython*", "php*",    "libphp*",
+		                                    "perl*",       "libperl*",   "ruby*",   "libruby*",
+		                                    "node",        "nodejs",     "libnode*" };
 
 	return IS_IN(module, interpreters);
 }
