@@ -44,30 +44,30 @@ bool biased_lock_barrier(void)
 BOUNDED_WAIT_DEFINE(for_user, "a thread that takes over what another one owned: that one leaves it", NS_PER_S,
                     "nothing, so it looks again and again; the owner takes microseconds");
 
-void biased_lock_revoke(struct biased_lock *bias)
+void biased_lock_revoke(struct biased_lock *lock)
 {
 	struct bounded_wait wait;
 
-	if (biased_lock_is_revoked(bias))
+	if (biased_lock_is_revoked(lock))
 		return;
 	/* Two threads may do this at the same time. */
-	__atomic_store_n(&bias->user, BIAS_SHARING, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&lock->user, BIASED_LOCK_SHARING, __ATOMIC_SEQ_CST);
 	biased_lock_barrier();
 	wait = bounded_wait_begin(&for_user);
 	/* Acquire: with biased_lock_release(). */
-	while (__atomic_load_n(&bias->is_inside, __ATOMIC_ACQUIRE) && bounded_wait_nap(&wait, 0))
+	while (__atomic_load_n(&lock->is_inside, __ATOMIC_ACQUIRE) && bounded_wait_nap(&wait, 0))
 		;
 	/* Release: with the load above. */
-	__atomic_store_n(&bias->user, BIAS_SHARED, __ATOMIC_RELEASE);
+	__atomic_store_n(&lock->user, BIASED_LOCK_SHARED, __ATOMIC_RELEASE);
 }
 
-bool biased_lock_acquire_slowly(struct biased_lock *bias, uint32_t thread)
+bool biased_lock_acquire_slowly(struct biased_lock *lock, uint32_t thread)
 {
 	uint32_t user = 0;
 
-	if (can_bar() && __atomic_compare_exchange_n(&bias->user, &user, thread, false, __ATOMIC_RELAXED,
+	if (can_bar() && __atomic_compare_exchange_n(&lock->user, &user, thread, false, __ATOMIC_RELAXED,
 	                                             __ATOMIC_RELAXED))
-		return biased_lock_acquire(bias, thread);
-	biased_lock_revoke(bias);
+		return biased_lock_acquire(lock, thread);
+	biased_lock_revoke(lock);
 	return false;
 }

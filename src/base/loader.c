@@ -27,7 +27,7 @@
 
 BOUNDED_WAIT_DEFINE(for_forks, "a look at the loader's objects: a fork() of another thread", NS_PER_S,
                     "nothing, so it looks every 0.1 ms; the fork waits for looks that have begun");
-BOUNDED_WAIT_DEFINE(for_looks, "fork(): looks at the loader's objects", NS_PER_S,
+BOUNDED_WAIT_DEFINE(for_objects, "fork(): looks at the loader's objects", NS_PER_S,
                     "nothing, so it looks every 0.1 ms; a look takes microseconds");
 /* Callers have shorter limits. */
 BOUNDED_WAIT_DEFINE(for_dlopen, "a look-up of a symbol: another thread inside dlopen()", BOUND_MS(10000),
@@ -227,7 +227,7 @@ int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context
 
 void loader_before_fork(void)
 {
-	struct bounded_wait wait = bounded_wait_begin(&for_looks);
+	struct bounded_wait wait = bounded_wait_begin(&for_objects);
 	const uint32_t own = nested != 0;
 
 	__atomic_fetch_add(&forking, 1, __ATOMIC_SEQ_CST);

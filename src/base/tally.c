@@ -22,14 +22,14 @@ static size_t hash_key(const struct tally *tally, const int64_t *key)
 	return hash_words((const uint64_t *)key, tally->keys).first;
 }
 
-static uint32_t *find_place(const struct tally *tally, const int64_t *key, size_t hash)
+static uint32_t *find_slot(const struct tally *tally, const int64_t *key, size_t hash)
 {
 	const size_t mask = tally->capacity - 1;
 	size_t at = hash & mask;
 
-	while (tally->places[at] && !is_equal(tally_at(tally, tally->places[at] - 1), key, tally->keys))
+	while (tally->slots[at] && !is_equal(tally_at(tally, tally->slots[at] - 1), key, tally->keys))
 		at = (at + 1) & mask;
-	return &tally->places[at];
+	return &tally->slots[at];
 }
 
 /* Room for so many rows more. */
@@ -41,16 +41,16 @@ static bool grow(struct tally *tally, size_t more)
 		return false;
 	if (2 * (tally->count + more) <= tally->capacity)
 		return true;
-	uint32_t *places = capacity <= UINT32_MAX ? calloc(capacity, sizeof(*places)) : NULL;
+	uint32_t *slots = capacity <= UINT32_MAX ? calloc(capacity, sizeof(*slots)) : NULL;
 
-	if (!places)
+	if (!slots)
 		return false;
-	free(tally->places);
-	tally->places = places;
+	free(tally->slots);
+	tally->slots = slots;
 	tally->capacity = capacity;
 	for (size_t i = 0; i < tally->count; i++) {
 		const int64_t *key = tally_at(tally, i);
-		*find_place(tally, key, hash_key(tally, key)) = (uint32_t)i + 1;
+		*find_slot(tally, key, hash_key(tally, key)) = (uint32_t)i + 1;
 	}
 	return true;
 }
@@ -58,15 +58,15 @@ static bool grow(struct tally *tally, size_t more)
 /* There is room. */
 static uint32_t find_row(struct tally *tally, const int64_t *key, size_t hash)
 {
-	uint32_t *place = find_place(tally, key, hash);
+	uint32_t *slot = find_slot(tally, key, hash);
 
-	if (!*place) {
+	if (!*slot) {
 		int64_t *words = tally_at(tally, tally->count);
 		memset(words, 0, tally->width * sizeof(*words));
 		memcpy(words, key, tally->keys * sizeof(*key));
-		*place = (uint32_t)++tally->count;
+		*slot = (uint32_t)++tally->count;
 	}
-	return *place - 1;
+	return *slot - 1;
 }
 
 size_t tally_row(struct tally *tally, const int64_t *key)
@@ -82,13 +82,13 @@ bool tally_rows(struct tally *tally, const int64_t *keys, size_t count, uint32_t
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		hashes[i] = hash_key(tally, &keys[i * tally->keys]);
-		__builtin_prefetch(&tally->places[hashes[i] & (tally->capacity - 1)]);
+		__builtin_prefetch(&tally->slots[hashes[i] & (tally->capacity - 1)]);
 	}
 	for (size_t i = 0; i < count; i++) {
-		const uint32_t place = tally->places[hashes[i] & (tally->capacity - 1)];
+		const uint32_t slot = tally->slots[hashes[i] & (tally->capacity - 1)];
 
-		if (place)
-			__builtin_prefetch(tally_at(tally, place - 1), 1);
+		if (slot)
+			__builtin_prefetch(tally_at(tally, slot - 1), 1);
 	}
 	for (size_t i = 0; i < count; i++)
 		rows[i] = find_row(tally, &keys[i * tally->keys], hashes[i]);
@@ -98,6 +98,6 @@ bool tally_rows(struct tally *tally, const int64_t *keys, size_t count, uint32_t
 void tally_free(struct tally *tally)
 {
 	vector_free(&tally->words);
-	free(tally->places);
+	free(tally->slots);
 	*tally = (struct tally){ .keys = tally->keys, .width = tally->width };
 }

@@ -20,7 +20,7 @@
 struct tally {
 	size_t keys, width;    /* words of the key, of a row */
 	VECTOR(int64_t) words; /* the rows, in the order in which they came */
-	uint32_t *places;      /* of rows, counted from 1; 0: empty */
+	uint32_t *slots;       /* of rows, counted from 1; 0: empty */
 	size_t capacity, count;
 };
 

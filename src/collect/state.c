@@ -9,7 +9,7 @@ static uint64_t own_counters[SAMPLER_COUNTERS];
 uint64_t *sampler_counters = own_counters;
 DEFINE_ADDRESS_OF_RECORDER(uint64_t *, sampler_counters)
 
-void state_place_counters(uint64_t counters[SAMPLER_COUNTERS])
+void state_set_counters(uint64_t counters[SAMPLER_COUNTERS])
 {
 	if (!counters)
 		counters = own_counters;

@@ -56,7 +56,7 @@ extern uint64_t *sampler_counters;
 
 /* From now on they are here, in memory that another process holds, too; NULL: in this process's own. Before
  * the first thread is followed, and in a forked child, which begins with zeros. */
-void state_place_counters(uint64_t counters[SAMPLER_COUNTERS]);
+void state_set_counters(uint64_t counters[SAMPLER_COUNTERS]);
 
 static inline void counter_add(enum sampler_counter which, int64_t by)
 {

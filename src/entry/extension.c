@@ -238,7 +238,7 @@ int qp_trace(sqlite3 *db, unsigned mask, int (*callback)(unsigned, void *, void 
 		return error_set(QP_INVALID,
 		                 "qp_trace: the connection is not attached, call qp_attach() first");
 	call_enter(&call, session->library, __builtin_frame_address(0));
-	if (session->traced)
+	if (session->has_trace_callback)
 		trace_callback_set(session, callback ? mask : 0, callback, context);
 	else
 		rc = sqlite3_trace_v2(db, mask, callback, context);

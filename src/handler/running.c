@@ -12,7 +12,7 @@ static bool holds_mutex(const struct query_tag *tag, const struct thread *thread
 }
 
 /* Frames of one stack compare by their addresses. A query without a frame (another engine's,
- * a traced one) is only older or newer than the others. */
+ * one of the trace callback) is only older or newer than the others. */
 static bool is_inside(const struct query_tag *tag, const struct query_tag *other)
 {
 	return tag->frame != 0 && other->frame != 0 ? tag->frame < other->frame : tag->number > other->number;

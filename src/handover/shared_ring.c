@@ -162,7 +162,7 @@ static struct ring *fill(uint64_t position)
 	memcpy(front->version, wire_version, sizeof(wire_version));
 	front->ring_bytes = ring_memory_bytes(here.ring_bytes);
 	front->identity = *writer_identity_here();
-	state_place_counters(front->counters);
+	state_set_counters(front->counters);
 	module_log_make(log_here(), LOG_BYTES);
 	open_waits_attach(here.memory + waits_offset(front->ring_bytes));
 	open_runs_attach(here.memory + runs_offset(front->ring_bytes));
@@ -263,7 +263,7 @@ static struct ring *spare_ring(uint64_t position)
 static struct ring *detach_memory(uint64_t position)
 {
 	here.memory = NULL;
-	state_place_counters(NULL);
+	state_set_counters(NULL);
 	modules_log_to_nobody_in_child();
 	open_waits_detach_in_child();
 	open_runs_detach_in_child();

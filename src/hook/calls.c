@@ -226,7 +226,7 @@ static int lock_measured(pthread_mutex_t *mutex, const void *caller)
 	return result;
 }
 
-/* Not inlined, so that the frequent way saves no registers. */
+/* Not inlined, so that the frequent path saves no registers. */
 static __attribute__((noinline)) int queryprof_mutex_acquired(pthread_mutex_t *mutex, const void *caller)
 {
 	wait_lock_outside *lock_outside = wait_thread_inside() ? NULL : wait_get_lock_outside();

@@ -28,7 +28,7 @@ static unsigned long long unloads; /* atomic: objects that had been unloaded whe
 LOCK_DEFINE(lock, LOCK_INTERPRETERS, .at_fork = LOCK_BRIEFLY);
 
 /* A query of a signal handler may have interrupted the thread that looks. */
-BOUNDED_WAIT_DEFINE(for_look, "an interpreter that another thread looks for", BOUND_MS(20),
+BOUNDED_WAIT_DEFINE(for_search, "an interpreter that another thread looks for", BOUND_MS(20),
                     "the thread that looks");
 
 static bool is_in(const struct dl_phdr_info *info, uintptr_t address)
@@ -103,9 +103,9 @@ static bool is_any_found(void)
 }
 
 /* Threads that wait for the one that looks need not look after it. */
-static void look_once(bool was_any_found)
+static void search_once(bool was_any_found)
 {
-	struct bounded_wait wait = bounded_wait_begin(&for_look);
+	struct bounded_wait wait = bounded_wait_begin(&for_search);
 
 	if (!lock_acquire_within(&lock, &wait))
 		return;
@@ -120,7 +120,7 @@ size_t call_stack_read(char to[CALL_STACK_BYTES])
 	struct call_stack stack = { .bytes = to };
 
 	if (is_due(was_any_found))
-		look_once(was_any_found);
+		search_once(was_any_found);
 	for (size_t i = 0; !stack.size && i < LANGUAGES; i++)
 		if (is_found(i) && (stack.memory || (stack.memory = memory_open()))) {
 			stack.language = languages[i];

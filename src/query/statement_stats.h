@@ -84,11 +84,11 @@ HOT_INLINE struct statement_counts *statement_stats_enter(uint64_t statement, ui
 {
 	struct statement_counter *counter = statement ? &statement_entry_of(statement)->counter : NULL;
 
-	if (!counter || !biased_lock_reacquire(&counter->bias, thread))
+	if (!counter || !biased_lock_reacquire(&counter->biased, thread))
 		return NULL;
 	if (__builtin_expect(statement_is_current(counter, statement), 1))
 		return &counter->own;
-	biased_lock_release(&counter->bias);
+	biased_lock_release(&counter->biased);
 	return NULL;
 }
 
@@ -97,7 +97,7 @@ HOT_INLINE void statement_stats_detach(struct statement_counts *own)
 	struct statement_counter *counter =
 		(struct statement_counter *)((char *)own - offsetof(struct statement_counter, own));
 
-	biased_lock_release(&counter->bias);
+	biased_lock_release(&counter->biased);
 	statement_stats_announce_new();
 }
 

@@ -111,15 +111,15 @@ bool statement_counter_add(struct statement_counter *counter, uint32_t generatio
 {
 	bool is_current;
 
-	if (__builtin_expect(thread && biased_lock_acquire(&counter->bias, thread), 1)) {
+	if (__builtin_expect(thread && biased_lock_acquire(&counter->biased, thread), 1)) {
 		is_current = __atomic_load_n(&counter->generation, __ATOMIC_RELAXED) == generation;
 		if (is_current)
 			add(&counter->own, run);
-		biased_lock_release(&counter->bias);
+		biased_lock_release(&counter->biased);
 		return is_current;
 	}
 	/* A thread without an id counts as another one, too. */
-	biased_lock_revoke(&counter->bias);
+	biased_lock_revoke(&counter->biased);
 	/* Acquire and release: as any lock. */
 	if (__atomic_exchange_n(&counter->lock, 1, __ATOMIC_ACQUIRE))
 		return add_as_guest(counter, generation, run);
@@ -186,7 +186,7 @@ __attribute__((no_sanitize("thread"))) void statement_counter_read(struct statem
 	bool is_locked;
 
 	load_shared(counter, counts);
-	is_locked = biased_lock_is_revoked(&counter->bias) && lock(counter);
+	is_locked = biased_lock_is_revoked(&counter->biased) && lock(counter);
 	statement_counts_add(counts, &counter->own);
 	if (is_locked)
 		unlock(counter);
@@ -196,7 +196,7 @@ bool statement_counter_renew(struct statement_counter *counter, struct statement
 {
 	uint32_t generation;
 
-	biased_lock_revoke(&counter->bias);
+	biased_lock_revoke(&counter->biased);
 	if (!lock(counter))
 		return false;
 	generation = counter->generation;

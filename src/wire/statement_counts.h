@@ -133,8 +133,8 @@ struct statement_stats {
 };
 
 struct statement_counter {
-	struct biased_lock bias;
-	uint32_t lock;                  /* when the bias is shared */
+	struct biased_lock biased;
+	uint32_t lock;                  /* when `biased` is revoked */
 	uint32_t guests;                /* threads that are at `shared` */
 	uint32_t generation;            /* the counter's subject has changed with it */
 	struct statement_counts own;    /* of the only thread, and of threads that had the lock */

@@ -112,7 +112,7 @@ struct stack_text {
 	struct frame_names *frames;
 	FILE *to;
 	enum part part;
-	bool has_all_places, is_empty;
+	bool has_all_locations, is_empty;
 	struct hash shape;
 	const struct export_line *caller; /* NULL: none so far */
 	const char *caller_module;
@@ -142,9 +142,9 @@ static bool add_part(void *context, const struct export_line *line, const char *
 {
 	struct stack_text *text = context;
 	const bool is_own = (text->part == OWNERS || text->part == CALLER ||
-	                     (text->part != MODULES && line->line > 0 && !text->has_all_places)) &&
+	                     (text->part != MODULES && line->line > 0 && !text->has_all_locations)) &&
 	                    is_of_program(text->frames, line, module);
-	const bool has_place = line->line > 0 && (is_own || text->has_all_places);
+	const bool has_location = line->line > 0 && (is_own || text->has_all_locations);
 	const char *between = text->is_empty ? "" : "\n";
 
 	if (text->part == CALLER) {
@@ -154,7 +154,7 @@ static bool add_part(void *context, const struct export_line *line, const char *
 	text->is_empty = false;
 	switch (text->part) {
 	case FUNCTIONS:
-		fprintf(text->to, has_place ? "%s%s (%s:%d)" : "%s%s", between, line->function,
+		fprintf(text->to, has_location ? "%s%s (%s:%d)" : "%s%s", between, line->function,
 		        file_name(line), line->line);
 		break;
 	case MODULES: fprintf(text->to, "%s%s", between, module); break;
@@ -162,7 +162,7 @@ static bool add_part(void *context, const struct export_line *line, const char *
 	case CALLER: break;
 	case SHAPE: /* names are kept once, so equal texts have equal pointers */
 		hash_word(&text->shape, (uintptr_t)line->function);
-		if (has_place) {
+		if (has_location) {
 			hash_word(&text->shape, hash_bytes(file_name(line), strlen(file_name(line))).first);
 			hash_word(&text->shape, (uint64_t)line->line);
 		}
@@ -180,7 +180,7 @@ static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, e
 		.frames = sqlite3_user_data(context),
 		.to = part == SHAPE ? NULL : open_memstream(&made, &size),
 		.part = part,
-		.has_all_places = argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL,
+		.has_all_locations = argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL,
 		.is_empty = true,
 		.shape = hash_begin(0),
 	};

@@ -118,7 +118,7 @@ static bool is_search_of_all(const struct node *node)
 }
 
 /* Adds up what is below a node, and puts it in the order. False: no memory. */
-static bool place_below(struct tree *tree, struct node *around, int depth)
+static bool insert_below(struct tree *tree, struct node *around, int depth)
 {
 	const int64_t id = around ? around->id : 0;
 	const struct child *children = tree->children.items;
@@ -135,7 +135,7 @@ static bool place_below(struct tree *tree, struct node *around, int depth)
 		node->square = node->own_square;
 		if (!vector_push(&tree->order, children[i].node))
 			return false;
-		if (node->id > 0 && depth + 1 < DEPTH_MAX && !place_below(tree, node, depth + 1))
+		if (node->id > 0 && depth + 1 < DEPTH_MAX && !insert_below(tree, node, depth + 1))
 			return false;
 		if (around) {
 			around->total += node->total;
@@ -275,7 +275,7 @@ static bool print_tree(struct tree *tree, const struct shown_type *type)
 	bool is_time = !strcmp(type->unit, "ns");
 	int width = 20;
 
-	if (!find_children(tree) || !place_below(tree, NULL, 0))
+	if (!find_children(tree) || !insert_below(tree, NULL, 0))
 		return false;
 	for (size_t i = 0; i < tree->order.count; i++) {
 		const struct node *node = &tree->nodes.items[tree->order.items[i]];

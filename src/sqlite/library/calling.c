@@ -98,7 +98,7 @@ struct calling *calling_begin_thread(void)
 	if (!calling)
 		return NULL;
 	memset(calling->recent, 0, sizeof(calling->recent));
-	calling->traced = NULL;
+	calling->event_run = NULL;
 	calling->library = NULL;
 	for (uint32_t i = 0; i < calling->used; i++)
 		calling->slots[i].is_orphan = true;

@@ -36,7 +36,7 @@ static struct run *current_run(struct calling *calling)
 {
 	struct call_slot *slot = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
 
-	return slot && slot->run && !slot->run->own ? slot->run : NULL;
+	return slot && slot->run && !slot->run->is_queryprofs ? slot->run : NULL;
 }
 
 /* The file's entry; this also finds a database that was attached later. */

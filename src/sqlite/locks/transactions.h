@@ -27,7 +27,7 @@ void transaction_run_ends(struct session *session, const struct run *run, int rc
  * transaction that ended in it is separate from the one that the next call may begin. */
 static inline void transaction_call_ends(struct session *session, const struct run *run)
 {
-	if (__builtin_expect(session->transaction.open.has_ended, 0) && !run->own)
+	if (__builtin_expect(session->transaction.open.has_ended, 0) && !run->is_queryprofs)
 		transaction_run_ends(session, run, SQLITE_OK);
 }
 

@@ -8,7 +8,7 @@
 #include "sqlite/opcode/graph.h"
 #include "sqlite/opcode/tables.h"
 
-/* The register that the opcode will be looked at through, STEP_NO_LOCATION: not on each way. */
+/* The register that the opcode will be looked at through, STEP_NO_LOCATION: not on each path. */
 static uint8_t approach_of(const struct graph *graph, uint32_t number)
 {
 	const struct step *step = &graph->steps[number];
@@ -24,7 +24,7 @@ static uint8_t approach_of(const struct graph *graph, uint32_t number)
 	return next;
 }
 
-/* Before the opcode is read, the register has the address of the next one. If every way leads to
+/* Before the opcode is read, the register has the address of the next one. If every path leads to
  * that read and none writes the register, it is reported, too. A report depends only on such
  * steps, so it is final. */
 static void find_approaches(struct graph *graph)

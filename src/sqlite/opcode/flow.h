@@ -5,8 +5,8 @@
  * A compiler keeps it anywhere: in one register here, in a slot of the frame there, in another
  * register around the next call. But all of its code begins at one jump, through a table of
  * addresses, by the opcode to which a register points at that moment. From there the code is followed
- * on all its ways, with the set of registers and slots that hold the address: a move adds to it, any
- * other write removes from it, and if two ways meet, their intersection remains. An unknown
+ * on all its paths, with the set of registers and slots that hold the address: a move adds to it, any
+ * other write removes from it, and if two paths meet, their intersection remains. An unknown
  * instruction removes everything. So a reported location is right, as long as the compiler does not
  * write to its own slots through pointers.
  */

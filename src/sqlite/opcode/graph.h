@@ -74,11 +74,12 @@ bool graph_is_written(const struct step *step, uint32_t location);
 /* Applies the step to the locations that hold the address. */
 void graph_apply(const struct step *step, struct held *held);
 
-/* Follows all ways from the first step; at a step with looked_at the value is known. False: it
+/* Follows all paths from the first step; at a step with looked_at the value is known. False: it
  * does not terminate. */
 bool graph_follow(struct graph *graph);
 
-/* Follows the steps that were not reached, too, which unknown ways lead to; bytes that fill gaps are left. */
+/* Follows the steps that were not reached, too, which unknown paths lead to; bytes that fill gaps are left.
+ */
 bool graph_follow_rest(struct graph *graph);
 
 #endif

@@ -233,7 +233,7 @@ static bool find_bytecode(struct subject *of, const struct session *session, con
 		return false;
 	if (!has_plan(text))
 		of->reason = PLAN_OF_NO_QUERY;
-	else if (session->traced)
+	else if (session->has_trace_callback)
 		of->reason = PLAN_TRACED;
 	else if (!of->opcodes_of)
 		of->reason = PLAN_LAYOUT_UNKNOWN;

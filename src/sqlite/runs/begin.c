@@ -84,7 +84,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->label[0] = 0;
 	run->statement = 0;
 	run->tag_slot = NULL;
-	run->own = run->is_traced = false;
+	run->is_queryprofs = run->is_traced = false;
 	__atomic_store_n(&run->session, session, __ATOMIC_RELAXED);
 	run->query.session = session->number;
 	run->query.database = session->database;
@@ -110,7 +110,7 @@ HOT_INLINE void start(struct run *run)
 
 /* Finds the statement's values that are read in place: its counters and, for the handler, the
  * running opcode. */
-static void find_statement_places(struct run *run)
+static void locate_statement_values(struct run *run)
 {
 	const struct opcode_library *opcodes = opcode_library(run->session->library);
 	const char *stmt = (const char *)run->stmt;
@@ -154,7 +154,7 @@ struct run *runs_begin_anew(const struct run_begin *how)
 	if (!is_again || !runs_has_settings_of(run, session))
 		copy_settings(run);
 	run->kind = (uint8_t)how->kind;
-	find_statement_places(run);
+	locate_statement_values(run);
 	start(run);
 	start_query(run, how->thread);
 	return run;
@@ -285,7 +285,7 @@ HOT_INLINE struct run *claim_after(const struct run *run, const void *key, sqlit
 		return NULL;
 	set_up(next, run->session, stmt);
 	__atomic_store_n(&next->is_private, run->is_private, __ATOMIC_RELAXED);
-	next->own = run->own;
+	next->is_queryprofs = run->is_queryprofs;
 	next->kind = run->kind;
 	next->prepared = false;
 	next->tag_thread = NULL;
@@ -310,7 +310,7 @@ struct run *runs_keep_ended(struct run *preparation, sqlite3_stmt *stmt)
 	}
 	if (!run)
 		return NULL;
-	find_statement_places(run);
+	locate_statement_values(run);
 	run->query.counts.start.bytecode = start->bytecode;
 	run->query.counts.start.opcodes = start->opcodes;
 	run->query.text = preparation->query.text;
@@ -327,11 +327,11 @@ static void pause_prepared(struct run *run, sqlite3_stmt *stmt)
 {
 	query_pause(&run->query);
 	run->query.text = sqlite3_sql(stmt);
-	if (!run->own)
+	if (!run->is_queryprofs)
 		query_make_due(&run->query); /* the host may free its own text */
 	runs_name_statement(run, stmt);
 	runs_set_statement(run, stmt);
-	find_statement_places(run);
+	locate_statement_values(run);
 	run->prepared = true;
 	read_at_start(run);
 }

@@ -20,7 +20,7 @@ HOT_INLINE bool is_worth_a_line(const struct run *run)
 
 bool runs_worth_logging(const struct run *run)
 {
-	return run->settings.log && !run->own && is_worth_a_line(run);
+	return run->settings.log && !run->is_queryprofs && is_worth_a_line(run);
 }
 
 static uint64_t spent(const struct run *run, enum counted which, const volatile int now[STATEMENT_COUNTERS])
@@ -107,7 +107,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && query_has_samples(&run->query))
 			end.bytecode = bytecode_see(run->session, run->stmt, end.query);
-		if (end.bytecode && !run->session->traced)
+		if (end.bytecode && !run->session->has_trace_callback)
 			scan_counts_publish(run, end.bytecode, work->reprepares != 0);
 		if (!work->sorts) /* SQLite's number leaves out the sorter's memory */
 			end.memory_usage =
@@ -236,7 +236,8 @@ static void end_locks(const struct run *run, const struct run_result *result, bo
 	if (run->kind == RUN_WAIT)
 		return;
 	locks_run_ends(run, result->thread, result->rc);
-	if (is_there && __atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED) && !run->own)
+	if (is_there && __atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED) &&
+	    !run->is_queryprofs)
 		transaction_run_ends(session, run, result->rc);
 }
 
@@ -248,9 +249,10 @@ static void end_executed(struct run *run, struct run_result result, bool is_insi
 	end_locks(run, &result, is_there);
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, result.thread);
-	if (is_there && run->settings.log && !run->own)
+	if (is_there && run->settings.log && !run->is_queryprofs)
 		record(run, &result, run->stmt && !run->prepared);
-	if (!is_there || !run->stmt || !run->query.text || run->own || run->session->traced)
+	if (!is_there || !run->stmt || !run->query.text || run->is_queryprofs ||
+	    run->session->has_trace_callback)
 		runs_release(run);
 	else
 		runs_keep(run, is_inside);
@@ -273,9 +275,9 @@ static __attribute__((noinline)) void end_any(struct run *run, struct run_result
 HOT_INLINE bool is_plain(const struct run *run, const struct session *session, const struct thread *thread)
 {
 	/* A kept run is a statement's, and has a text. */
-	return run->kept && !run->own && !run->prepared && !run->tag_thread && run->settings.log &&
+	return run->kept && !run->is_queryprofs && !run->prepared && !run->tag_thread && run->settings.log &&
 	       !(__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & OWNER_GONE) &&
-	       runs_is_of_session(run, session) && session->db && !session->traced &&
+	       runs_is_of_session(run, session) && session->db && !session->has_trace_callback &&
 	       !(thread->waiting->since | thread->waiting->lock);
 }
 

@@ -44,7 +44,7 @@ static void begin(struct run_call *call, struct session *session, enum run_kind 
 {
 	struct thread *thread;
 
-	if (!session || session->traced || !session_wants_samples(&session->settings) ||
+	if (!session || session->has_trace_callback || !session_wants_samples(&session->settings) ||
 	    !(thread = sampler_thread()))
 		return;
 	run_call_begin(call, (struct run_begin){ .session = session, .thread = thread, .kind = kind });

@@ -9,16 +9,16 @@ static struct run *find_run(const void *frame)
 	struct calling *calling = sessions_idle() ? NULL : calling_here();
 	struct call_slot *slot = calling ? calling_find(calling, frame) : NULL;
 
-	return slot && slot->run ? slot->run : calling ? calling->traced : NULL;
+	return slot && slot->run ? slot->run : calling ? calling->event_run : NULL;
 }
 
 static void disown(struct run *run, const sqlite3 *db)
 {
 	struct thread *thread;
 
-	if (!run || run->own || run->session->db != db)
+	if (!run || run->is_queryprofs || run->session->db != db)
 		return;
-	run->own = true;
+	run->is_queryprofs = true;
 	run->tag_slot = NULL; /* another tag than before */
 	query_hide(&run->query);
 	thread = run->tag_thread;

@@ -13,7 +13,7 @@ struct run_caller {
 
 void run_caller_read(struct run *run)
 {
-	if (run->caller || run->own || !run->settings.log)
+	if (run->caller || run->is_queryprofs || !run->settings.log)
 		return;
 	run->caller = malloc(sizeof(*run->caller));
 	if (run->caller)

@@ -121,7 +121,7 @@ const void **runs_key(const struct run *run)
 void runs_free(struct run *run)
 {
 	query_hide(&run->query);
-	span_run_abandon(&run->query.span, !run->own && run->settings.log);
+	span_run_abandon(&run->query.span, !run->is_queryprofs && run->settings.log);
 	if (run->database)
 		free(run->database);
 	run->database = NULL;
@@ -239,7 +239,7 @@ bool runs_claim_end(struct run *run)
 static void uncount(struct session *session)
 {
 	/* Relaxed: true of another thread, the session is shared below. */
-	bool was_inside = __atomic_load_n(&session->bias.is_inside, __ATOMIC_RELAXED);
+	bool was_inside = __atomic_load_n(&session->biased.is_inside, __ATOMIC_RELAXED);
 
 	if (thread_current && session_enter_private(session, thread_current->id)) {
 		__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
@@ -317,7 +317,7 @@ void runs_lose(struct run *run, uint64_t owner)
 void runs_forget(struct session *session)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
-	bool had_traced = false;
+	bool had_event = false;
 
 	if (!session_has_runs(session) && !(session_has_kept(session) && runs_any_kept()))
 		return;
@@ -339,11 +339,11 @@ void runs_forget(struct session *session)
 			runs_give_back(run);
 			continue;
 		}
-		had_traced |= run->mutex_owner != NULL;
+		had_event |= run->mutex_owner != NULL;
 		runs_release(run);
 	}
 	/* Another thread's handler may be looking at the mutex that goes now. */
-	if (had_traced)
+	if (had_event)
 		sampler_quiesce();
 }
 
@@ -365,17 +365,17 @@ void runs_lose_abandoned(struct calling *calling, const struct host_library *lib
 void runs_push_anew(struct run *run, struct thread *thread, const void *frame)
 {
 	struct query_tag tag = {
-		.key = run->own ? (struct query_key){ 0 } : run->query.key,
+		.key = run->is_queryprofs ? (struct query_key){ 0 } : run->query.key,
 		.counts = &run->query.counts,
 		.frame = (uintptr_t)frame,
 		.frame_return = frame ? frame_return_address((uintptr_t)frame) : 0,
 		.mutex_owner = run->mutex_owner ? &run->mutex_owner : NULL,
 	};
 
-	for (int clock = 0; clock < TIMER_CLOCKS && !run->own; clock++)
+	for (int clock = 0; clock < TIMER_CLOCKS && !run->is_queryprofs; clock++)
 		tag.period_ns[clock] = run->settings.period_ns[clock];
-	tag.off_cpu_period_ns = run->own ? 0 : run->settings.off_cpu_period_ns;
-	run->tag_slot = run->own ? NULL : thread; /* queryprof's own have no key to push again */
+	tag.off_cpu_period_ns = run->is_queryprofs ? 0 : run->settings.off_cpu_period_ns;
+	run->tag_slot = run->is_queryprofs ? NULL : thread; /* queryprof's own have no key to push again */
 	/* Relaxed: a handler compares it. */
 	__atomic_store_n(&run->query.counts.slot, thread, __ATOMIC_RELAXED);
 	run->tag = sampler_push(thread, &tag);

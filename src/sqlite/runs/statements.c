@@ -43,7 +43,7 @@ static bool may_run(const struct call *call, const void *caller)
 {
 	if (!call->number || call->is_quiet)
 		return false;
-	return !call->running || (!call->running->own && is_hosts(call, caller));
+	return !call->running || (!call->running->is_queryprofs && is_hosts(call, caller));
 }
 
 static struct run *continue_run(struct run_call *step, const struct session *session, sqlite3_stmt *stmt,
@@ -75,7 +75,7 @@ static bool describe_continued(struct run *run)
 		run->prepared = false;
 		runs_acquire_query_id(run);
 		runs_publish_if_open(run);
-		if (!run->own)
+		if (!run->is_queryprofs)
 			query_show(&run->query);
 	}
 	return true;
@@ -139,7 +139,7 @@ void statement_step_begin_any(struct run_call *step, const struct host_library *
 	if (!stmt || !may_run(&step->call, caller))
 		return;
 	session = session_follow(sqlite3_db_handle(stmt));
-	if (session && !session->traced)
+	if (session && !session->has_trace_callback)
 		step_session(step, session, stmt);
 }
 
@@ -171,7 +171,7 @@ static struct session *session_to_end(const struct host_library *library, sqlite
 	if (session)
 		return goes || !runs_has_ended(recent) ? session : NULL;
 	session = session_of(host_api(library)->db_handle(stmt));
-	if (!session || session->traced)
+	if (!session || session->has_trace_callback)
 		return NULL;
 	return session_has_runs(session) || (goes && session_has_kept(session)) ? session : NULL;
 }
@@ -365,7 +365,7 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	if (prepare->call.is_quiet || prepare->call.running)
 		return;
 	session = recording_meets(library, db);
-	if (!session || session->traced || !session_wants_samples(&session->settings))
+	if (!session || session->has_trace_callback || !session_wants_samples(&session->settings))
 		return;
 	thread = sampler_thread();
 	if (!thread)
@@ -396,14 +396,14 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 		run_call_end(prepare, thread, rc);
 		return;
 	}
-	if (run->settings.log && !run->own)
+	if (run->settings.log && !run->is_queryprofs)
 		bytecode_prepared(run->session, stmt, &run->query.counts.start, &thread->clock);
 	if (runs_worth_logging(run)) {
 		run_move(run, stmt);
 		return;
 	}
-	*calling_recent(prepare->call.calling, stmt) = run->own ? NULL : runs_keep_ended(run, stmt);
-	run_end(run, (struct run_result){ .thread = thread, .has_statement = !run->own });
+	*calling_recent(prepare->call.calling, stmt) = run->is_queryprofs ? NULL : runs_keep_ended(run, stmt);
+	run_end(run, (struct run_result){ .thread = thread, .has_statement = !run->is_queryprofs });
 }
 
 void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)

@@ -14,11 +14,11 @@
 /* The events that are needed. */
 #define OURS (SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE)
 
-static void leave_traced(struct calling *calling)
+static void detach_event_run(struct calling *calling)
 {
-	struct run *run = calling->traced;
+	struct run *run = calling->event_run;
 
-	calling->traced = NULL;
+	calling->event_run = NULL;
 	/* The run may have ended on another thread. */
 	if (run && run->tag_thread == thread_current)
 		runs_pop(run);
@@ -28,7 +28,7 @@ static void leave_traced(struct calling *calling)
 static bool is_nested(const struct session *session, const struct calling *calling,
                       const struct thread *thread)
 {
-	return calling->traced && session->mutex_owner && *session->mutex_owner == (int)thread->id &&
+	return calling->event_run && session->mutex_owner && *session->mutex_owner == (int)thread->id &&
 	       *session->mutex_count > 1;
 }
 
@@ -51,10 +51,10 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 	if (!run)
 		return;
 	runs_describe(run);
-	leave_traced(calling);
+	detach_event_run(calling);
 	__atomic_store_n(&run->mutex_owner, session->mutex_owner, __ATOMIC_RELAXED);
 	runs_push(run, thread, NULL);
-	calling->traced = run;
+	calling->event_run = run;
 	runs_give_back(run);
 }
 
@@ -67,8 +67,8 @@ static void finish(sqlite3_stmt *stmt, struct calling *calling, struct thread *t
 
 	if (!run)
 		return;
-	if (run == calling->traced)
-		calling->traced = NULL;
+	if (run == calling->event_run)
+		calling->event_run = NULL;
 	runs_pop(run);
 	query_leave(&run->query, thread);
 	run_end(run, (struct run_result){ .thread = thread, .is_locked = true });
@@ -166,7 +166,7 @@ static void read_mutex(struct session *session)
 void session_set_trace_callback(struct session *session)
 {
 	read_mutex(session);
-	session->traced = true;
+	session->has_trace_callback = true;
 	trace_callback_set(session, 0, NULL, NULL);
 }
 
@@ -174,13 +174,13 @@ bool trace_callback_runs(void)
 {
 	const struct calling *calling = calling_here();
 
-	return calling && calling->traced;
+	return calling && calling->event_run;
 }
 
 void trace_callback_end(const struct session *session)
 {
-	struct calling *calling = session->traced ? calling_here() : NULL;
+	struct calling *calling = session->has_trace_callback ? calling_here() : NULL;
 
-	if (calling && calling->traced && calling->traced->session == session)
-		leave_traced(calling);
+	if (calling && calling->event_run && calling->event_run->session == session)
+		detach_event_run(calling);
 }

@@ -50,7 +50,7 @@ struct run {
 	uint64_t tag;
 	uint64_t statement; /* as statement_stats_find() has it, 0: not known yet */
 	bool is_private;    /* atomic: counted in the session's private_runs, does not hold it */
-	bool own;           /* the profiler's, see own_statements_disown() */
+	bool is_queryprofs; /* see own_statements_disown() */
 	bool prepared;      /* and not stepped yet: the run is paused */
 	bool kept;          /* counted as one that stays when it ends */
 	bool is_traced;     /* its text names a trace of others that is sampled: each run has a row */
@@ -58,7 +58,7 @@ struct run {
 	struct query_run query;
 	struct run_settings settings;
 	const void *tag_frame;
-	const volatile int *mutex_owner; /* what a traced run's tag points to */
+	const volatile int *mutex_owner; /* of a run of the trace callback: what its tag points to */
 	const volatile int *counters;    /* where SQLite has them, NULL: SQLite's function reads them */
 	struct scan_counts *scans; /* at the run's beginning; of the place in the table, which keeps it */
 	struct run_caller *caller; /* run_caller.h; NULL: not read */

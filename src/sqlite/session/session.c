@@ -210,7 +210,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->number = next_number();
 	session->database = database;
 	session->recorded = recorded;
-	session->traced = session->closing = session->bound = false;
+	session->has_trace_callback = session->closing = session->bound = false;
 	session->wants_tables = session->has_tables = false;
 	session->mutex_owner = NULL;
 	session->mutex_count = NULL;
@@ -219,8 +219,8 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->private_runs = 0;
 	session->has_kept = false;
-	session->bias.is_inside = false;
-	__atomic_store_n(&session->bias.user, 0, __ATOMIC_RELAXED);
+	session->biased.is_inside = false;
+	__atomic_store_n(&session->biased.user, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&session->db, db, __ATOMIC_RELAXED);
 	/* Release: with session_hold(). */
 	__atomic_store_n(&session->count, 1, __ATOMIC_RELEASE);

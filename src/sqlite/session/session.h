@@ -26,10 +26,10 @@ struct session {
 	sqlite3 *db;                        /* atomic; NULL: the session has ended */
 	const struct host_library *library; /* that the connection belongs to */
 	/* Up to `settings`: what each run touches (base/hot_path.h). */
-	uint32_t number;         /* session_id: unique in this process, 0 belongs to none */
-	struct biased_lock bias; /* see session_enter_private() */
-	int private_runs;        /* that were begun there and are open; they do not hold the session */
-	bool has_kept;           /* atomic: the table has ended runs of its statements */
+	uint32_t number;           /* session_id: unique in this process, 0 belongs to none */
+	struct biased_lock biased; /* see session_enter_private() */
+	int private_runs;          /* that were begun there and are open; they do not hold the session */
+	bool has_kept;             /* atomic: the table has ended runs of its statements */
 	struct session_labels labels;
 	/* Atomic: how often the settings have changed. Runs copy the settings that they need. */
 	uint32_t settings_version;
@@ -39,7 +39,7 @@ struct session {
 	char *database;                    /* the file of `main`; NULL: not known */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_callback.h. */
-	bool traced;
+	bool has_trace_callback;
 	/* If so: the thread id of the owner of the connection's mutex, and how often it holds it;
 	 * NULL if the connection has no readable mutex. */
 	const volatile int *mutex_owner;
@@ -101,24 +101,24 @@ static inline bool session_has_kept(const struct session *session)
  * base/biased_lock.h. False: it is shared, and its user is outside. */
 static inline bool session_enter_private(struct session *session, uint32_t thread)
 {
-	return biased_lock_acquire(&session->bias, thread);
+	return biased_lock_acquire(&session->biased, thread);
 }
 
 /* The same, for a session that already belongs to the thread. False: it does not. */
 static inline bool session_enter_private_again(struct session *session, uint32_t thread)
 {
-	return biased_lock_reacquire(&session->bias, thread);
+	return biased_lock_reacquire(&session->biased, thread);
 }
 
 static inline void session_leave_private(struct session *session)
 {
-	biased_lock_release(&session->bias);
+	biased_lock_release(&session->biased);
 }
 
 /* The session is shared from now on, its user outside; the caller may be the user. */
 static inline void session_share(struct session *session)
 {
-	biased_lock_revoke(&session->bias);
+	biased_lock_revoke(&session->biased);
 }
 
 /* Adds a session for the connection, with the settings that new sessions have; `database` is

@@ -123,10 +123,10 @@ static bool is_plain(uint32_t code)
 }
 
 /* A condition, followed by the branch that depends on it. */
-static void put_condition(struct making *making, uint32_t code, uint32_t place_mask, uintptr_t target,
+static void put_condition(struct making *making, uint32_t code, uint32_t target_mask, uintptr_t target,
                           uintptr_t otherwise)
 {
-	put(making, (code & ~place_mask) | ((2u << 5) & place_mask)); /* over the next */
+	put(making, (code & ~target_mask) | ((2u << 5) & target_mask)); /* over the next */
 	put_branch(making, otherwise);
 	put_branch(making, target);
 }
