@@ -4,8 +4,8 @@
 -- it; `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and
 -- everything else with a share of at least 5 %; for locks, the statement that held them longest, and its transaction. prepare and
 -- checkpoint are parts of the time, whatever the thread did meanwhile, a checkpoint of that without the run queue;
--- triggers and foreign keys are parts of the CPU time. between rows is in addition to the time, and
--- is a duration, because its share would be 100 % for a cursor left open. The last note is where the program called
+-- triggers and foreign keys are parts of the CPU time. between rows is in addition to the time:
+-- a duration, and its share of both together, which is 100 % for a cursor left open. The last note is where the program called
 -- the statement. After read/selected.sql.
 DROP TABLE IF EXISTS temp.line_causes;
 
@@ -213,7 +213,8 @@ SELECT line,
              || iif(ns >= 0.05 * (wall - coalesce(queue, 0)), printf(', checkpoint %.0f %%', min(100, 100.0 * ns / (wall - coalesce(queue, 0))))
                  || iif(queue >= 0.05 * wall, ' without run queue', ''), '')
              || coalesce((SELECT printf(', cache spill %.0f %% of CPU time (cache_size is too small)', min(100, 100.0 * share)) FROM spills WHERE spills.line = lines.line), '')
-             || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms', ', between rows %.1f s'), outside / iif(outside < 1e9, 1e6, 1e9)), '')
+             || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms (%.0f %%)', ', between rows %.1f s (%.0f %%)'), outside / iif(outside < 1e9, 1e6, 1e9),
+                 100.0 * outside / (outside + wall)), '')
              || coalesce((SELECT place FROM callers WHERE callers.line = lines.line AND rank = 1), ''), ', ') AS notes
 FROM temp.lines LEFT JOIN scans USING (line) LEFT JOIN sorts USING (line) LEFT JOIN checkpoints USING (line)
 LEFT JOIN slower ON slower.hash = lines.hash;

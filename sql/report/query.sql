@@ -53,6 +53,13 @@ SELECT what, value FROM (
 	SELECT 6, 'to', strftime('%Y-%m-%d %H:%M:%S', last / 1000000000, 'unixepoch')
 	          || printf('.%06d UTC', last % 1000000000 / 1000) FROM times WHERE n > 1
 	UNION ALL
+	-- By the time of the logged runs whose caller is known.
+	SELECT 6, 'called', 'from ' || group_concat(place || printf(' %.0f %%', 100.0 * ns / whole), ', ') || iif(count(*) < n, ' and ' || (n - count(*)) || ' others', '')
+	FROM (SELECT fileName(caller) || iif(caller_function IN ('<module>', '{main}', ''), '', ' (' || caller_function || ')') AS place, sum(ns) AS ns,
+	             sum(sum(ns)) OVER () AS whole, count(*) OVER () AS n
+	      FROM temp.call_sums JOIN call_stacks AS b ON b.id = call_stack GROUP BY caller, caller_function ORDER BY sum(ns) DESC, caller LIMIT 3)
+	HAVING count(*) > 0 AND max(whole) > 0
+	UNION ALL
 	SELECT 7, 'rows', printf('%,d', sum(rows)) FROM parts HAVING sum(rows) IS NOT NULL AND sum(known) > 0
 	UNION ALL
 	-- Runs that were not logged are not among these.

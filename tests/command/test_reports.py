@@ -40,8 +40,8 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
             db.execute("UPDATE queries SET execution_ns = 2000000, cpu_time_ns = 50000 WHERE query_id = ?", (SLOW,))
             db.commit()
         self.assertEqual(self.ids("--by", "wall", trace=path), [FAST, OWN, SLOW, FAILED])
-        self.assertRegex(self.output("queries", path, "--runs"), r"\n\S+ \S+ +2\.0 ms +50\.0 us .* between rows 198 ms +SELECT")
-        self.assertRegex(self.output("queries", path), r"\n +78\.6 +22\.0 ms .* between rows 198 ms +SELECT")
+        self.assertRegex(self.output("queries", path, "--runs"), r"\n\S+ \S+ +2\.0 ms +50\.0 us .* between rows 198 ms \(99 %\) +SELECT")
+        self.assertRegex(self.output("queries", path), r"\n +78\.6 +22\.0 ms .* between rows 198 ms \(90 %\) +SELECT")
         report = self.output("report", path, "--query", SLOW, columns=60)
         self.assertRegex(report, r"\nwall +2\.0 ms ")
         self.assertRegex(report, r"\nbetween rows +198\.0 ms\n")
@@ -88,7 +88,9 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
                 db.execute("UPDATE processes SET script = '/srv/app.py'")
                 db.commit()
             self.assertTrue(notes().endswith(", " + said), notes())
-        self.assertRegex(self.output("report", path), r"(?m)^program +app app\.py$")
+        report = self.output("report", path)
+        self.assertRegex(report, r"(?m)^program +app app\.py$")
+        self.assertRegex(report, r"(?m)^called +from app\.py:6 \(load\) 50 %, app\.py:60 \(load\) 50 %$")
 
     def test_queries_selected(self):
         ids = self.ids

@@ -257,7 +257,7 @@ class Sums(Tool):
             self.insert("plan_nodes", program=9, node=node, detail=detail)
         self.insert_samples(self.insert_run(4, 40, io_sync_ns=30 * MS), 20, series=3, wait=6 | 34 << 8)
         self.insert_run(5, 1, exception_code=19, exception="UNIQUE constraint failed:\nt.id")
-        wanted = [("lock 60 %, sync 20 %", ""), ("run queue 20 %", "prepare 25 %, between rows 180 ms"),
+        wanted = [("lock 60 %, sync 20 %", ""), ("run queue 20 %", "prepare 25 %, between rows 180 ms (75 %)"),
                   ("", "scan 50k rows of t, sort for ORDER BY, automatic index"), ("sync 75 %", "checkpoint 50 %"),
                   ("", "failed%s: UNIQUE constraint failed: t.id")]
         for lines, failed in ((), " 1"), (("--runs",), ""):
@@ -381,6 +381,7 @@ class Sums(Tool):
                           ("py::get:/srv/lib/python3.12/site-packages/web.py", "app", "", 0), *interpreter, ("main", "python3.12", "", 0))
         sqlite = ("unixRead", "shop", "/src/os_unix.c", 9), ("sqlite3_step", "shop", "/src/vdbe.c", 9)  # linked
         self.insert_stack(3, *sqlite, ("rusqlite::Statement::step", "shop", "/root/.cargo/registry/rusqlite/lib.rs", 3),
+                          ("_sqlite3_step_internal", "shop", "/src/github.com/mattn/go-sqlite3/sqlite3.go", 109),
                           ("shop::find", "shop", "/srv/shop/src/find.rs", 55), ("core::ops::function", "shop", "/rustc/library/core/ops.rs", 9),
                           ("std::rt::lang_start", "shop", "/rustc/library/std/rt.rs", 9), ("main", "shop", "/srv/shop/src/main.rs", 7))
         run = self.insert_run(1, 100)
@@ -394,7 +395,7 @@ class Sums(Tool):
                                  r" *40\.0 % +40\.0 ms  find\.rs:55  shop::find\n\nTop functions")
         stacks = [line[17:] for line in report[report.index("Top stacks"):].splitlines()[2:]]
         self.assertEqual(stacks, ["sqlite3VdbeExec", "sqlite3_step", "stmt_step", "… 3 frames", "py::search:/srv/app.py", "… 7 frames", "main",
-                                  "unixRead (os_unix.c:9)", "sqlite3_step", "rusqlite::Statement::step", "shop::find (find.rs:55)", "… 2 frames",
+                                  "unixRead (os_unix.c:9)", "sqlite3_step", "rusqlite::Statement::step", "_sqlite3_step_internal", "shop::find (find.rs:55)", "… 2 frames",
                                   "main (main.rs:7)"])
 
     def test_outside_of_nodes(self):

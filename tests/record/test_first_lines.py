@@ -164,6 +164,12 @@ class FirstLines(Recording):
                 lines = self.shown("report", self.trace)
                 self.assertRegex(lines[0], r"^Statements with most of the time: \d+ of \d+")
                 self.assertRegex(lines[2], why)
+                # The line of the program that called SQLite, of compiled ones by their debug information.
+                if name in ("rust", "go"):
+                    at = next(i for i, line in enumerate(lines) if line.startswith("Callers in the program"))
+                    self.assertRegex(lines[at + 2], r" %s:\d+ +\S*main$" % re.escape(file_name))
+                elif name in ("python", "ruby"):
+                    self.assertRegex("\n".join(lines), r"\ncalled +from %s:\d+[^,]* \d+ %%" % re.escape(file_name))
                 with contextlib.closing(sqlite3.connect(self.trace)) as db:
                     self.assertEqual(db.execute("SELECT script FROM processes").fetchall(),
                                      [("" if name in ("rust", "go") else path,)])

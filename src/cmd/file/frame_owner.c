@@ -75,9 +75,9 @@ static const char *const functions[] = {
 
 /* Of sources: libraries of languages, and packages that others wrote. */
 static const char *const files[] = {
-	"*/node_modules/*", "node:*",          "*/site-packages/*", "*/.cargo/registry/*",
-	"/rustc/*",         "*/go/pkg/mod/*",  "*/go/src/*",        "*/sqlite3.c",
-	"sqlite3.c",        "*/library/std/*", "*/library/core/*",
+	"*/node_modules/*", "node:*",          "*/site-packages/*", "*/.cargo/registry/*", "/rustc/*",
+	"*/go/pkg/mod/*",   "*/go/src/*",      "*/sqlite3.c",       "sqlite3.c",           "*/go-sqlite3/*",
+	"*/gocode/src/*",   "*/library/std/*", "*/library/core/*",
 };
 
 static bool is_in(const char *text, const char *const *patterns, size_t count)
