@@ -3,8 +3,7 @@
 SELECT x.normalized_query_hash AS hash, sum(w.wait_ns) AS saved, NULL AS error, duration(sum(w.wait_ns)) AS waited, count(*) AS waits,
        duration(max(t.duration_ns)) AS longest, duration(max(t.idle_ns)) AS idle
 FROM waits_for_locks AS w
-JOIN transactions AS t ON t.process = w.process AND t.number = w.holder_transaction AND w.holder_transaction <> 0
-JOIN queries AS r ON r.id = w.query JOIN temp.selected_runs AS s ON s.id = r.id
+JOIN transactions AS t ON t.process = w.process AND t.number = w.holder_transaction AND t.idle_ns > 0.5 * t.duration_ns
 LEFT JOIN (SELECT query, max(normalized_query_hash) AS normalized_query_hash FROM statements GROUP BY 1) AS x ON x.query = t.first_query
-WHERE t.idle_ns > 0.5 * t.duration_ns
+WHERE w.holder_transaction <> 0 AND w.query IN (SELECT id FROM temp.selected)
 GROUP BY 1;

@@ -243,6 +243,7 @@ def find_file(root, samples, runs):
 def commands(path):
     """Name: arguments. A run, a statement and a trace are those of the generator."""
     run, statement = "00000003-", f"{1000:016x}"
+    yield "findings", ["findings", path]
     yield "queries", ["queries", path]
     yield "queries --by wall", ["queries", path, "--by", "wall"]
     yield "queries --by label:route", ["queries", path, "--by", "label:route"]
