@@ -9,6 +9,15 @@
 #include "base/own_process.h"
 #include "handler/outside.h"
 #include "timers/threads.h"
+#include "wire/open_run.h"
+
+/* Whether the place's run may be between two of its rows. */
+static bool is_left_open(const struct query_tag *tag)
+{
+	const struct open_run *open = tag->counts ? tag->counts->open : NULL;
+
+	return open && (open->shown & 1) != 0;
+}
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 {
@@ -19,7 +28,7 @@ uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)
 		nesting_set(thread, thread->nesting + 1);
 		return 0;
 	}
-	if (slot == 0)
+	if (slot == 0 && __builtin_expect(is_left_open(to), 0))
 		outside_keep_run(thread, to);
 	/* The handler may come at any moment: it skips ended ones. */
 	__atomic_store_n(&to->ended, true, __ATOMIC_RELAXED);
