@@ -37,7 +37,8 @@ functions AS MATERIALIZED (
 	GROUP BY id, cause, function),
 parts AS MATERIALIZED (
 	SELECT l.id AS id, idle_ns, coalesce(cause, 0) AS cause, iif(coalesce(cause, 0), sum(ns), coalesce(idle_cpu_ns, sum(ns))) AS ns, max(ns),
-	       ' in ' || function || iif(at <> '', ' (' || at || ')', '') AS place
+	       iif(max(ns) >= 0.9 * sum(ns), ' in ', printf(', %.0f %% of it in ', 100.0 * max(ns) / sum(ns)))
+	       || function || iif(at <> '', ' (' || at || ')', '') AS place
 	FROM longest AS l LEFT JOIN functions USING (id) GROUP BY l.id, cause),
 doing AS MATERIALIZED (
 	SELECT id, group_concat(printf(iif(ns < 1e9, '%.0f ms', '%.2f s'), ns / iif(ns < 1e9, 1e6, 1e9))
