@@ -16,7 +16,8 @@ static bool is_left_open(const struct query_tag *tag)
 {
 	const struct open_run *open = tag->counts ? tag->counts->open : NULL;
 
-	return open && (open->shown & 1) != 0;
+	/* Relaxed: only a hint, another thread may end the run at any moment. */
+	return open && (__atomic_load_n(&open->shown, __ATOMIC_RELAXED) & 1) != 0;
 }
 
 uint64_t sampler_push(struct thread *thread, const struct query_tag *tag)

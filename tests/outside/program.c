@@ -123,7 +123,7 @@ __attribute__((noinline)) static int author_name(int author)
 	sqlite3_step(of_author);
 	length = sqlite3_column_bytes(of_author, 0);
 	sqlite3_reset(of_author);
-	WORK(MS / 2); /* objects of the row */
+	WORK(500000); /* objects of the row */
 	return length;
 }
 
