@@ -491,9 +491,14 @@ static bool conclude(struct learning *learning)
 	locations->frame_parent = first_of(learning->is.parent, STRUCT_BYTES / WORD, WORD);
 	locations->frame_pc = first_of(learning->is.pc, STRUCT_BYTES / 4, 4);
 	locations->frame_a_op = first_of(learning->is.bytecode, STRUCT_BYTES / WORD, WORD);
-	return !learning->failed && locations->end && locations->n_op && locations->frame &&
-	       locations->frame_pc && locations->frame_parent && locations->frame_a_op &&
-	       choose_locations(learning, locations);
+	if (learning->failed || !locations->n_op || !locations->frame || !locations->frame_pc ||
+	    !locations->frame_parent || !locations->frame_a_op)
+		return false;
+	/* Without unwind information the interpreter's code is not known. Then bytecode is read, but not
+	 * which of its opcodes runs: no address is in the code. */
+	if (!locations->end || !choose_locations(learning, locations))
+		locations->start = locations->end = 0;
+	return true;
 }
 
 static bool open_connection(struct learning *learning)
