@@ -26,6 +26,7 @@ struct frame_with_lines {
 };
 
 #define NOT_USED UINT32_MAX
+#define RECENT 1024
 
 /* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
 struct names {
@@ -37,7 +38,12 @@ struct names {
 	VECTOR(struct frame_with_lines *) frames;
 	VECTOR(struct export_module *) modules;
 	VECTOR(struct export_stack *) stacks;
-	VECTOR(const struct export_frame *) read;        /* of the stack that is being read */
+	VECTOR(const struct export_frame *) read; /* of the stack that is being read */
+	/* By address: stacks that follow each other share most frames. */
+	struct {
+		uint64_t space_number, address;
+		const struct export_frame *frame;
+	} recent[RECENT];
 	uint32_t stacks_used, frames_used, modules_used; /* those that have numbers */
 };
 
@@ -180,12 +186,21 @@ static struct frame_with_lines *make_frame(struct names *names, uint64_t address
 
 const struct export_frame *names_frame(struct names *names, uint64_t address)
 {
+	__typeof__(names->recent[0]) *recent = &names->recent[(address ^ address >> 10) % RECENT];
+
+	if (recent->frame && recent->address == address && recent->space_number == names->space_number)
+		return recent->frame;
 	struct frame_with_lines **frame =
 		index_item(&names->frame_index, key_at(names, address), &names->frames);
 
 	if (frame && !*frame && (*frame = make_frame(names, address)))
 		(*frame)->frame.number = NOT_USED;
-	return frame && *frame ? &(*frame)->frame : NULL;
+	if (!frame || !*frame)
+		return NULL;
+	recent->space_number = names->space_number;
+	recent->address = address;
+	recent->frame = &(*frame)->frame;
+	return recent->frame;
 }
 
 const struct export_stack *names_stack(struct names *names, const char *json, bool is_truncated, bool *bad)

@@ -57,7 +57,8 @@ struct selected_samples {
 	struct tally program_numbers; /* by id; from 1 */
 	VECTOR(struct program) programs;
 	VECTOR(struct opcode) opcodes;
-	struct tally phases; /* by stack; 0: not known yet */
+	struct tally phases;       /* by stack; 0: not known yet */
+	VECTOR(int8_t) low_phases; /* by stack, where its number is low; 0: not known yet */
 };
 
 struct selected_samples *selected_samples_create(sqlite3 *db)
@@ -90,6 +91,7 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->opcodes);
 	tally_free(&samples->program_numbers);
 	tally_free(&samples->phases);
+	vector_free(&samples->low_phases);
 	free(samples);
 }
 
@@ -360,27 +362,40 @@ static int set_node(struct selected_samples *samples, struct selected_sample *sa
 	return code;
 }
 
-/* What SQLite did outside of its interpreter. A stack is looked at once. */
+/* What SQLite did outside of its interpreter. */
+static int read_phase(struct selected_samples *samples, int64_t stack, int64_t *phase)
+{
+	sqlite3_bind_int64(samples->phase_of, 1, stack);
+	*phase = sqlite3_step(samples->phase_of) == SQLITE_ROW ? sqlite3_column_int64(samples->phase_of, 0)
+	                                                       : NODE_UNKNOWN;
+	return sqlite3_reset(samples->phase_of);
+}
+
+#define LOW_STACKS 1000000
+
+/* A stack is looked at once. Phases are small numbers, none of them 0. */
 static int set_phase(struct selected_samples *samples, struct selected_sample *sample)
 {
+	const bool is_low = (uint64_t)sample->stack < LOW_STACKS;
+	int8_t *low = NULL;
+	size_t row = 0;
+	int code = SQLITE_OK;
+
 	sample->phase = sample->node;
 	if (sample->node != NODE_UNKNOWN)
 		return SQLITE_OK;
-	const size_t row = tally_row(&samples->phases, &sample->stack);
-	if (row == TALLY_NONE)
+	if (is_low ? !(low = vector_at(&samples->low_phases, (size_t)sample->stack))
+	           : (row = tally_row(&samples->phases, &sample->stack)) == TALLY_NONE)
 		return SQLITE_NOMEM;
-	int64_t *phase = &tally_at(&samples->phases, row)[1];
-	if (!*phase) {
-		sqlite3_bind_int64(samples->phase_of, 1, sample->stack);
-		*phase = sqlite3_step(samples->phase_of) == SQLITE_ROW
-		                 ? sqlite3_column_int64(samples->phase_of, 0)
-		                 : NODE_UNKNOWN;
-		const int code = sqlite3_reset(samples->phase_of);
-		if (code)
-			return code;
+	int64_t phase = low ? *low : tally_at(&samples->phases, row)[1];
+	if (!phase && !(code = read_phase(samples, sample->stack, &phase))) {
+		if (low)
+			*low = (int8_t)phase;
+		else
+			tally_at(&samples->phases, row)[1] = phase;
 	}
-	sample->phase = *phase;
-	return SQLITE_OK;
+	sample->phase = phase;
+	return code;
 }
 
 /* Whether its stack, of CPU time, is one of these. */

@@ -211,6 +211,8 @@ static bool add_phase(void *context, const struct export_line *line, const char 
 	const char *name = line->function;
 
 	(void)module;
+	if (strncmp(name, "sqlite3_", strlen("sqlite3_")) != 0)
+		return true;
 	if (strncmp(name, "sqlite3_prepare", strlen("sqlite3_prepare")) == 0)
 		*phase = PREPARING;
 	else if (*phase == NO_PHASE && (!strcmp(name, "sqlite3_reset") || !strcmp(name, "sqlite3_finalize") ||
