@@ -15,145 +15,12 @@ enum {
 	FRAME_BYTECODES = -32,
 	FRAME_BYTECODE = -40,
 	STREAM_CODE = 8,
-	ARRAY_LENGTH = 8,
-	ARRAY_FIRST = 16,
 	INLINED_BYTES = 16, /* of an entry: the position of the call, and the function's index */
 	INLINED_FUNCTION = 8,
 };
 
-/* A position has the character after the one that is meant, and the inlined function that it belongs to. */
-enum { POSITION_IS_EXTERNAL = 1, POSITION_SHIFT = 1, POSITION_BITS = 30, INLINED_SHIFT = 31 };
-
-/* The first bytecodes make the operands of the next one wider: the odd ones to four bytes, the others to two.
- */
-enum { PREFIXES = 4 };
-
 /* The map of objects that contain instructions, which is the same for all. Atomic; 0: not known. */
 static uintptr_t stream_map;
-
-static int32_t position_in_source(uint64_t position)
-{
-	return position & POSITION_IS_EXTERNAL
-	               ? -1
-	               : (int32_t)(position >> POSITION_SHIFT & ((1u << POSITION_BITS) - 1)) - 1;
-}
-
-static unsigned inlined_in(uint64_t position)
-{
-	return position >> INLINED_SHIFT & 0xffff;
-}
-
-static int64_t next_signed_number(struct node_bytes *bytes)
-{
-	uint64_t number = node_bytes_next_number(bytes);
-
-	return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
-}
-
-/* The step to the next entry. Whether it begins a statement is the number's sign or, since V8 14, a bit of
- * two. */
-static int64_t next_step(struct node_bytes *bytes)
-{
-	int64_t step;
-
-	if (bytes->reader->layout->version->major >= 14)
-		return (int64_t)(node_bytes_next_number(bytes) >> 2);
-	step = next_signed_number(bytes);
-	return step < 0 ? -(step + 1) : step;
-}
-
-/* The position of the newest entry that is not after `offset`; false: there is none. */
-static bool find_position(const struct node_reader *reader, uintptr_t table, int64_t offset,
-                          uint64_t *position)
-{
-	struct node_bytes bytes;
-	int64_t at = -1;
-	bool is_found = false;
-
-	if (!node_bytes_begin(&bytes, reader, table))
-		return false;
-	for (*position = 0; node_bytes_are_left(&bytes); is_found = true) {
-		at += next_step(&bytes);
-		if (at > offset)
-			break;
-		*position += (uint64_t)next_signed_number(&bytes);
-	}
-	return is_found && !bytes.is_over;
-}
-
-/* --- bytecode ------------------------------------------------------------------------------------- */
-
-static int32_t count_bytecodes(const struct node_reader *reader, uintptr_t bytecodes)
-{
-	return node_number(node_field(reader, bytecodes, ARRAY_LENGTH));
-}
-
-int32_t node_bytecode_position(const struct node_reader *reader, uintptr_t bytecodes, int64_t offset)
-{
-	uint64_t position;
-
-	return node_type(reader, bytecodes) == reader->layout->bytecodes &&
-	                       offset < count_bytecodes(reader, bytecodes) &&
-	                       find_position(reader,
-	                                     node_field(reader, bytecodes,
-	                                                reader->layout->version->bytecode_positions),
-	                                     offset, &position)
-	               ? position_in_source(position)
-	               : -1;
-}
-
-/* 0: unknown. */
-static unsigned size_of_next(struct node_bytes *bytes)
-{
-	const char *sizes = bytes->reader->layout->version->bytecode_sizes;
-	unsigned bytecode = node_bytes_next(bytes), scale = 1, size = 0, i;
-
-	if (bytecode < PREFIXES) {
-		scale = bytecode & 1 ? 4 : 2;
-		bytecode = node_bytes_next(bytes);
-		size = 1;
-	}
-	for (i = 0; sizes[i] && i < bytecode; i++)
-		;
-	if (!sizes[i] || bytes->is_over)
-		return 0;
-	return size + (unsigned)(sizes[i] - '0') % 8 + (unsigned)(sizes[i] - '0') / 8 * (scale - 1);
-}
-
-static bool skip_bytecode(struct node_bytes *bytecodes)
-{
-	uintptr_t at = bytecodes->at;
-	unsigned size = size_of_next(bytecodes);
-
-	bytecodes->at = at + size;
-	return size && bytecodes->at <= bytecodes->end;
-}
-
-/* The first compiler translates each bytecode alone, and writes down how many bytes of instructions each has,
- * after those of the function's beginning. Both lists must end together, so wrong sizes are noticed. -1: not
- * known. */
-static int64_t bytecode_of_instruction(const struct node_reader *reader, uintptr_t bytecodes, uintptr_t table,
-                                       uint64_t offset)
-{
-	const uintptr_t first = bytecodes - 1 + (uintptr_t)reader->layout->bytecodes_first;
-	struct node_bytes codes, steps;
-	int64_t found = -1;
-	uint64_t end;
-
-	node_bytes_begin_at(&codes, reader, first, (uint32_t)count_bytecodes(reader, bytecodes));
-	if (!node_bytes_begin(&steps, reader, table))
-		return -1;
-	for (end = node_bytes_next_number(&steps); node_bytes_are_left(&codes);
-	     end += node_bytes_next_number(&steps)) {
-		if (end < offset)
-			found = (int64_t)(codes.at - first);
-		if (!skip_bytecode(&codes))
-			return -1;
-	}
-	return offset <= end && !steps.is_over && !node_bytes_are_left(&steps) ? found : -1;
-}
-
-/* --- compiled code -------------------------------------------------------------------------------- */
 
 static bool is_stream(const struct node_reader *reader, uintptr_t at, uintptr_t map)
 {
@@ -229,19 +96,19 @@ static unsigned inlined_places(const struct node_reader *reader, const struct no
 	uint64_t position;
 
 	/* The call is before the instruction that follows it. */
-	if (!find_position(reader, node_field(reader, code, version->code_positions),
-	                   (int64_t)(frame->next - 1 - code_start(reader, code)), &position))
+	if (!node_position_find(reader, node_field(reader, code, version->code_positions),
+	                        (int64_t)(frame->next - 1 - code_start(reader, code)), &position))
 		return 0;
-	while ((inlined = inlined_in(position))) {
-		int32_t in_source = position_in_source(position);
+	while ((inlined = node_position_inlined(position))) {
+		int32_t in_source = node_position_in_source(position);
 		uintptr_t shared = inlined_function(reader, deoptimization, inlined, &position);
 
 		/* An inlined function was called by the code of an earlier one. */
-		if (!shared || inlined_in(position) >= inlined || count >= NODE_PLACES_MAX - 1)
+		if (!shared || node_position_inlined(position) >= inlined || count >= NODE_PLACES_MAX - 1)
 			return 0;
 		places[count++] = (struct node_place){ shared, in_source };
 	}
-	places[count++] = (struct node_place){ frame->shared, position_in_source(position) };
+	places[count++] = (struct node_place){ frame->shared, node_position_in_source(position) };
 	return count;
 }
 
@@ -285,15 +152,15 @@ unsigned node_places(const struct node_reader *reader, const struct node_frame *
 	if (code && kind < (uint32_t)layout->baseline)
 		return 0;
 	if (node_type(reader, bytecodes) != layout->bytecodes ||
-	    (uint32_t)count_bytecodes(reader, bytecodes) > BYTECODES_MAX)
+	    (uint32_t)node_position_bytecodes(reader, bytecodes) > BYTECODES_MAX)
 		return 1;
 	if (code)
-		offset = bytecode_of_instruction(reader, bytecodes,
-		                                 node_field(reader, code, layout->version->code_positions),
-		                                 frame->next - code_start(reader, code));
+		offset = node_position_bytecode(reader, bytecodes,
+		                                node_field(reader, code, layout->version->code_positions),
+		                                frame->next - code_start(reader, code));
 	else if (!node_is_number(bytecode))
 		return 1;
 	if (offset >= 0)
-		places[0].position = node_bytecode_position(reader, bytecodes, offset);
+		places[0].position = node_position_of_bytecode(reader, bytecodes, offset);
 	return 1;
 }

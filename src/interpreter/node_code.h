@@ -14,9 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "interpreter/node_heap.h"
-
-#define NODE_PLACES_MAX 32
+#include "interpreter/node_position.h"
 
 struct node_frame {
 	uintptr_t at;     /* as in the register of frames */
@@ -27,16 +25,8 @@ struct node_frame {
 	size_t builtins_size, copied_size;
 };
 
-struct node_place {
-	uintptr_t shared;
-	int32_t position; /* -1: not known */
-};
-
 /* The functions of a frame, the newest first. 0: the frame is not understood. */
 unsigned node_places(const struct node_reader *reader, const struct node_frame *frame,
                      struct node_place places[NODE_PLACES_MAX]);
-
-/* The position of a bytecode in its function's source; -1: not known. */
-int32_t node_bytecode_position(const struct node_reader *reader, uintptr_t bytecodes, int64_t offset);
 
 #endif

@@ -155,7 +155,7 @@ static bool read_frame(const struct node_reader *reader, struct list *list, unsi
 		return true;
 	}
 	place->shared = node_element(reader, node_element(reader, deoptimization, literals), function);
-	place->position = node_bytecode_position(
+	place->position = node_position_of_bytecode(
 		reader, node_element(reader, node_element(reader, deoptimization, literals - 1), bytecodes),
 		bytecode);
 	return node_type(reader, place->shared) == reader->layout->shared;

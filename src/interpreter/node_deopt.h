@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "interpreter/node_code.h"
+#include "interpreter/node_position.h"
 
 /* Code that Maglev made has another table than TurboFan's. */
 struct node_call {
