@@ -33,7 +33,7 @@ def main():
         print("no node with node:sqlite")
         return SKIP
     with open(DOCUMENT, encoding="utf-8") as file:
-        example = re.search(r"```\n(\$ queryprof record [^\n]* node [^\n]* app\.js\n.*?)```", file.read(), re.S).group(1)
+        example = re.search(r"```\n(\$ queryprof record [^\n]* node app\.js\n.*?)```", file.read(), re.S).group(1)
     known = {"queryprof": os.path.abspath(QUERYPROF), "node": os.path.abspath(node), "app.js": APP}
     with tempfile.TemporaryDirectory() as folder:
         for part in example.split("$ ")[1:]:
@@ -48,8 +48,11 @@ def main():
             shown = done.stdout.splitlines()
             assert columns(shown[0]) == columns(expected[0]), shown[0]
             # Runs and text of each statement, whichever takes longer.
-            rows, wanted = ({(columns(line)[0], columns(line)[-1]) for line in lines[1:]} for lines in (shown, expected))
+            runs = columns(shown[0]).index("runs")
+            rows, wanted = ({(columns(line)[runs], columns(line)[-1]) for line in lines[1:-1]} for lines in (shown, expected))
             assert rows == wanted, done.stdout
+            for line in re.findall(r"from app\.js:\d+", "\n".join(expected)):
+                assert line in done.stdout, done.stdout
             print(done.stdout)
     return 0
 
