@@ -79,7 +79,7 @@ held AS MATERIALIZED (
 holders AS MATERIALIZED (
 	SELECT line, holder, open, outside, fileName(caller) AS caller, row_number() OVER (PARTITION BY line ORDER BY ns DESC, holder) AS place
 	FROM (SELECT line, trim(replace(replace(coalesce(nullif(w.holder, ''), f.query,
-			iif(process_id NOT IN (SELECT process_id FROM processes UNION SELECT 0), 'process ' || process_id || ' (not recorded)', '')),
+			iif(process_id = 0, '', 'process ' || process_id || iif(process_id IN (SELECT process_id FROM processes), '', ' (not recorded)'))),
 			char(10), ' '), char(13), ' ')) AS holder, sum(ns) AS ns, max(coalesce(h.open, f.open, 0)) AS open,
 	             coalesce(h.outside, f.outside) AS outside, coalesce(w.call_stack, f.call_stack) AS call_stack
 	      FROM line_waits AS w LEFT JOIN foreign_holders AS f ON f.wait = w.wait

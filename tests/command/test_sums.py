@@ -279,6 +279,8 @@ class Sums(Tool):
         row, = self.rows("queries", self.trace)
         self.assertEqual(row["notes"], "lock held by process 999 (not recorded)")
         self.db.execute("UPDATE waits_for_locks SET holder_process_id = 200 WHERE holder_process_id = 999")
+        row, = self.rows("queries", self.trace)
+        self.assertEqual(row["notes"], "lock held by process 200")
         self.insert("transactions", process=2, number=1, database="app.db", start_ns=START, duration_ns=90 * MS, first_query="PRAGMA wal_checkpoint(RESTART)")
         row, = self.rows("queries", self.trace)
         self.assertEqual(row["notes"], "lock held by PRAGMA wal_checkpoint(RESTART), open 90 ms")
