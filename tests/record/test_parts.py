@@ -159,8 +159,9 @@ class Parts(Recording):
         for trace in shown:
             self.assertIn("41 spans", self.command("trace", self.trace, trace))
         done = subprocess.run([QUERYPROF, "trace", self.trace, ids[0][:16]], capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr), (1, "queryprof: %s: the id of more than one trace begins with %s\n"
-                                                          % (self.trace, ids[0][:16])))
+        self.assertEqual((done.returncode, done.stderr), (1, "queryprof: %s: the id of more than one trace begins with %s: "
+                                                          "give more of it; queryprof traces %s lists them\n"
+                                                          % (self.trace, ids[0][:16], self.trace)))
         # A row each, and none for the trace that is not sampled.
         self.assertEqual(self.rows("SELECT otel_trace_id, count(*) FROM query_log WHERE query LIKE '%traceparent%'"
                                    " GROUP BY 1 ORDER BY 1"), [(trace, 41) for trace in ids])
