@@ -384,6 +384,7 @@ class Plans(unittest.TestCase):
                 ("SELECT count(*) FROM other.t AS o WHERE e = 77 OR burn(d) OR f", "SCAN o", "e; in expressions: d, f"),
                 ("SELECT count(*) FROM t AS z WHERE burn(z.a) AND length(c) > 3", "SCAN z", "in expressions: a, c"),
                 ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND ? < f", "SCAN o", "f; in expressions: d"),
+                ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND CAST(e AS INTEGER) = 5", "SCAN o", "in expressions: d, e"),
                 # The alias is the name of another table.
                 ("SELECT count(*) FROM u AS t WHERE burn(v) AND v > '1'", "SCAN t", "v"),
                 ("SELECT count(*) FROM seen WHERE burn(w)", "SCAN u", "in expressions: v"),

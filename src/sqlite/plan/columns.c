@@ -24,10 +24,11 @@ enum work {
 	LOOKS_UP,     /* P3 and those after it */
 	READS,        /* a column, to P3 */
 	READS_ROWID,  /* to P2 */
-	SETS,         /* a constant, to P2 */
+	SETS,         /* what is not of the column, to P2 */
 	COPIES,       /* P1 to P2 */
 	COMPUTES,     /* P1 and P2 to P3 */
 	CALLS,        /* from P2 to P3 */
+	CASTS,        /* P1 in its place, as CAST does; a comparison's own conversion is Affinity */
 	CHANGES_NONE, /* no other register becomes known or unknown */
 };
 
@@ -47,6 +48,7 @@ static const struct {
 	{ "NotFound", LOOKS_UP },
 	{ "Column", READS },
 	{ "Rowid", READS_ROWID },
+	{ "IdxRowid", SETS }, /* of an index, whose table is compared by its own columns */
 	{ "Integer", SETS },
 	{ "Int64", SETS },
 	{ "Real", SETS },
@@ -67,7 +69,7 @@ static const struct {
 	{ "Function0", CALLS },
 	{ "PureFunc", CALLS },
 	{ "Affinity", CHANGES_NONE },
-	{ "Cast", CHANGES_NONE },
+	{ "Cast", CASTS },
 	{ "RealAffinity", CHANGES_NONE },
 	{ "IsNull", CHANGES_NONE },
 };
@@ -176,6 +178,7 @@ static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t
 			    inside(either(holds(&values, bytes->p1, 1), holds(&values, bytes->p2, 1))));
 			break;
 		case CALLS: set(&values, bytes->p3, inside(holds(&values, bytes->p2, ARGUMENTS))); break;
+		case CASTS: set(&values, bytes->p1, inside(holds(&values, bytes->p1, 1))); break;
 		case CHANGES_NONE: break;
 		case ENDS: return NOT_COMPARED;
 		}
