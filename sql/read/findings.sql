@@ -77,4 +77,8 @@ FROM (SELECT *, substr(detail, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN
                                     WHEN detail LIKE 'SEARCH TABLE %' THEN 14 ELSE 8 END) AS rest
       FROM temp.finding_nodes WHERE detail LIKE 'SCAN %' OR detail LIKE 'SEARCH %') AS n
 JOIN temp.finding_statements AS f ON f.hash = n.hash
-WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %';
+WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
+  -- The name may be that of a WITH clause or a view, whose rows no index of a table has.
+  AND NOT EXISTS (
+	SELECT 1 FROM temp.finding_sampled AS s JOIN plan_nodes AS p ON p.program = s.program
+	WHERE s.hash = n.hash AND p.detail IN ('MATERIALIZE ' || "table", 'CO-ROUTINE ' || "table"));
