@@ -379,7 +379,7 @@ def fine_trigger(path, timed):
     db.execute("COMMIT")
 
 
-@program(INDEXED + "PRAGMA journal_mode = WAL;")
+@program(INDEXED + "PRAGMA journal_mode = WAL;", also="mutex")  # the allocator's, if a processor is taken from its holder
 def fine_readers(path, timed):
     def read():
         db = connect(path)
@@ -438,7 +438,7 @@ def fine_blobs(path, timed):
         db.execute("SELECT content FROM files WHERE id = ?", (i % 40 + 1,)).fetchone()
 
 
-def main():
+def main(programs):
     spent = 0
 
     def timed(run):
@@ -446,9 +446,9 @@ def main():
         start = time.monotonic_ns()
         run()
         spent += time.monotonic_ns() - start
-    PROGRAMS[sys.argv[1]].run(sys.argv[2], timed)
+    programs[sys.argv[1]].run(sys.argv[2], timed)
     print(spent)
 
 
 if __name__ == "__main__":
-    main()
+    main(PROGRAMS)
