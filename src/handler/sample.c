@@ -50,15 +50,30 @@ static struct sample_record *draft_of(struct thread *thread)
 	return (struct sample_record *)(void *)thread->handler.draft;
 }
 
-/* What a sample is of: the running query, or else the open query and transaction. */
+/* What a sample is of: the running query, or else the open query and transaction. The query's key is in the
+ * thread's draft, because the stack is small. */
 struct subject {
 	const struct query_tag *tag; /* NULL: the program's own code runs */
-	struct outside_work work;
+	struct query_counts *counts; /* NULL: of no query */
+	uint32_t transaction;        /* 0: of none */
 };
 
-static struct subject subject_of(const struct query_tag *tag)
+/* Not inlined, so that its stack is free again for the walk. */
+__attribute__((noinline)) static bool find_subject(struct thread *thread, const struct query_tag *tag,
+                                                   struct subject *subject)
 {
-	return (struct subject){ tag, { .counts = tag->counts, .key = tag->key } };
+	struct outside_work work = { .counts = NULL };
+	bool is_found = true;
+
+	if (tag) {
+		work.counts = tag->counts;
+		work.key = tag->key;
+	} else {
+		is_found = outside_find(thread, &work);
+	}
+	draft_of(thread)->query = work.key;
+	*subject = (struct subject){ tag, work.counts, work.transaction };
+	return is_found;
 }
 
 /* After the run's first sample, or a later one if the ring was full. */
@@ -126,7 +141,7 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 	const int cpu = fast_clock_processor();
 
 	labels_collect(labels, &thread->stack, draft->addresses, unwound,
-	               subject->work.counts ? subject->work.counts->labels : 0);
+	               subject->counts ? subject->counts->labels : 0);
 	context_read(thread, context);
 	const uint64_t opcode =
 		subject->tag ? opcode_running(thread, subject->tag, ucontext, unwound) : OPCODE_UNKNOWN;
@@ -134,7 +149,6 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 		memmove(draft->addresses, draft->addresses + seen->skipped, (size_t)depth * sizeof(uint64_t));
 	draft->timestamp_ns = seen->timestamp_ns;
 	draft->period_ns = seen->period_ns;
-	draft->query = subject->work.key;
 	draft->thread_id = thread->id;
 	draft->weight = seen->weight;
 	draft->generation = unwound->generation;
@@ -142,7 +156,7 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 	draft->depth = (uint16_t)depth;
 	draft->type = (uint8_t)seen->type;
 	draft->flags = unwound->truncated ? SAMPLE_TRUNCATED : 0;
-	const char *end = put_fields(draft, seen, labels, context, span, opcode, subject->work.transaction);
+	const char *end = put_fields(draft, seen, labels, context, span, opcode, subject->transaction);
 	const size_t size = (size_t)(end - (const char *)draft);
 	void *record = ring_reserve(ring, size);
 	if (!record)
@@ -155,7 +169,7 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 
 static void count_stored(const struct subject *subject, const struct observation *seen, bool is_truncated)
 {
-	struct query_counts *counts = subject->work.counts;
+	struct query_counts *counts = subject->counts;
 
 	if (!counts)
 		return;
@@ -175,8 +189,8 @@ static bool store(struct thread *thread, struct ring *ring, const struct subject
 	                                                draft_of(thread)->addresses, max_depth(ring));
 	if (!record_stack(thread, ring, subject, seen, ucontext, &unwound)) {
 		thread_count(thread, LEDGER_DROPPED, 1);
-		if (subject->work.counts)
-			add(&subject->work.counts->dropped, 1);
+		if (subject->counts)
+			add(&subject->counts->dropped, 1);
 		return false;
 	}
 	/* Outside its calls another thread may finalize the statement. */
@@ -207,12 +221,8 @@ static const struct query_tag *consume_timed(struct thread *thread, enum timer_c
 	struct subject subject = { .tag = NULL };
 	bool wanted = false;
 
-	if (tag) {
-		subject = subject_of(tag);
-		wanted = ring && tag->period_ns[clock] != 0;
-	} else if (ring && clock == TIMER_CPU) {
-		wanted = outside_find(thread, &subject.work);
-	}
+	if (ring && (tag ? tag->period_ns[clock] != 0 : clock == TIMER_CPU))
+		wanted = find_subject(thread, tag, &subject);
 	thread->name_due = true;
 	uint32_t points = timer_consume_points(timer, clock, overrun);
 	if (!ring)
@@ -262,9 +272,7 @@ bool sample_on_call(struct thread *thread, const struct observation *seen, const
 
 	struct subject subject = { .tag = NULL };
 
-	if (tag)
-		subject = subject_of(tag);
-	if (!ring || (!tag && !outside_find(thread, &subject.work)))
+	if (!ring || !find_subject(thread, tag, &subject))
 		return false;
 	thread_count(thread, LEDGER_TAKEN, 1);
 	return store(thread, ring, &subject, seen, context);

@@ -22,15 +22,14 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 /* The values of a sample in addition to its stack. `is_timed`: it represents `weight` periods,
  * otherwise `value`, in the type's unit. */
 struct observation {
-	enum sample_type_number type;
-	bool is_timed;
-	uint32_t weight;
-	uint64_t period_ns;
-	uint32_t stretch; /* from one signal to the next, in periods; 0: not by a timer */
+	uint64_t period_ns, timestamp_ns;
 	int64_t value;
-	uint64_t timestamp_ns;
 	const struct wait_field *wait; /* NULL: it belongs to none */
-	uint16_t skipped;              /* frames at the leaf that are the profiler's */
+	uint32_t weight;
+	uint32_t stretch; /* from one signal to the next, in periods; 0: not by a timer */
+	enum sample_type_number type;
+	uint16_t skipped; /* frames at the leaf that are the profiler's */
+	bool is_timed;
 };
 
 /* A sample of ordinary code; see timers/sample_here.h. Between thread_enter_handler() and
