@@ -301,8 +301,10 @@ static void store_counters(struct recorded *recorded)
 	if ((has_statements || has_runs) && !open_file(recorded, &error)) {
 		if (has_statements)
 			store_statements(recorded);
-		if (has_runs && store_open_runs(recorded, until_ns, &lost))
-			losses_note(&recorded->losses, "cannot be stored", lost, 0);
+		if (has_runs && store_open_runs(recorded, until_ns, &lost)) {
+			error = writer_failure(&recorded->writer);
+			losses_note(&recorded->losses, error ? error : "cannot be stored", lost, 0);
+		}
 		recorded->stored_at_ns = control_now_ns();
 	}
 	free(error);
