@@ -59,8 +59,8 @@ static void keep(sqlite3 *db, const char *name)
 static void keep_runs(sqlite3 *db, const char *name, const char *table)
 {
 	static const char *const keys[] = {
-		"statement, hash, program, call_stack, finished, nested, sampled, "
-		"process, library, exception_code, exception",
+		("statement, hash, program, call_stack, finished, nested, sampled, "
+		 "process, library, exception_code, exception"),
 		"hash, finished", "exception"
 	};
 

@@ -44,7 +44,7 @@ EVERY_QUERY = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "lo
 
 # 20 threads run a query and end when 20 others have run one. These go on until each had time to ask again.
 LATER_THREADS = """
-import sqlite3, threading, time
+import sqlite3, sys, threading, time
 ready, later_ran = threading.Barrier(40), threading.Barrier(40)
 def query(db):
     db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) SELECT max(x) FROM c").fetchall()
@@ -62,7 +62,7 @@ def later():
     while time.monotonic() < end or time.thread_time() < 0.3:
         query(db)
         time.sleep(0.01)
-    print(threading.get_native_id())
+    sys.stdout.write("%d\\n" % threading.get_native_id())  # print() writes twice
 threads = [threading.Thread(target=run) for run in [first] * 20 + [later] * 20]
 for thread in threads:
     thread.start()
