@@ -30,10 +30,14 @@ WHERE l.run IS NULL AND l.hash <> 0;
 
 DROP TABLE IF EXISTS temp.finding_sampled;
 CREATE TEMP TABLE finding_sampled AS
+-- Without any sample of a wait, CPU time is the wall time.
+WITH types AS MATERIALIZED (
+	SELECT trace_type FROM temp.wall_types WHERE EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types))
+	UNION SELECT 'CPU' WHERE NOT EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types)))
 SELECT s.hash AS hash, program, phase AS node, trace_type, wait, checkpoint, ns, square, sum(ns) OVER (PARTITION BY s.hash) AS sampled, f.wall AS wall
 FROM (SELECT hash, program, phase, trace_type, wait, checkpoint, sum(value) AS ns, sum(spread) AS square
       FROM temp.selected_sums
-      WHERE logged AND NOT is_worker AND trace_type IN (SELECT trace_type FROM temp.wall_types) AND wait & 255 <> 17
+      WHERE logged AND NOT is_worker AND trace_type IN (SELECT trace_type FROM types) AND wait & 255 <> 17
       GROUP BY 1, 2, 3, 4, 5, 6) AS s
 JOIN temp.finding_statements AS f ON f.hash = s.hash;
 

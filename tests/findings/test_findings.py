@@ -32,7 +32,7 @@ class Findings(Recording):
         self.databases = tempfile.mkdtemp(dir=".")  # on a disk, for which transactions wait
         self.addCleanup(shutil.rmtree, self.databases, True)
 
-    def find(self, program, source):
+    def find(self, program, source, *options):
         """What is found in a recording of the program, and the time by its own clock, in ms."""
         database = os.path.join(self.databases, program.name + ".db")
         trace = os.path.join(self.folder, program.name + ".trace")
@@ -40,13 +40,19 @@ class Findings(Recording):
         db.executescript(program.setup)
         db.close()
         done = subprocess.run([QUERYPROF, "record", "-o", trace, *([] if program.finding == "checkpoint" else ["--no-symbols"]), "--cpu", "1ms", "--setting",
-                               "query_profiler_max_overhead_percent=0", "--", PYTHON,
+                               "query_profiler_max_overhead_percent=0", *options, "--", PYTHON,
                                source.__file__, program.name, database], capture_output=True, text=True,
                               timeout=300, check=False)
         self.assertEqual(done.returncode, 0, program.name + done.stdout + done.stderr)
         found = subprocess.run([QUERYPROF, "findings", trace, "--format", "json"], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((found.returncode, found.stderr), (0, ""), program.name)
         return json.loads(found.stdout), int(done.stdout.split()[0]) / 1e6
+
+    def test_without_waits(self):
+        """On a quiet machine no wait has a sample, and the file has none of their type."""
+        found, took = self.find(programs.PROGRAMS["scan_one_column"], programs, "--off-cpu", "0")
+        self.assertEqual([one["finding"] for one in found], ["unindexed_scan"])
+        self.assertGreater(found[0]["saved_ms"], 0.5 * took)
 
     def check(self, name, source):
         chosen = [program for program in source.PROGRAMS.values() if not WANTED or program.name in WANTED]
