@@ -32,8 +32,8 @@ DROP TABLE IF EXISTS temp.finding_sampled;
 CREATE TEMP TABLE finding_sampled AS
 -- Without any sample of a wait, CPU time is the wall time.
 WITH types AS MATERIALIZED (
-	SELECT trace_type FROM temp.wall_types WHERE EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types))
-	UNION SELECT 'CPU' WHERE NOT EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types)))
+	SELECT DISTINCT iif(EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types)), trace_type, 'CPU') AS trace_type
+	FROM temp.wall_types)
 SELECT s.hash AS hash, program, phase AS node, trace_type, wait, checkpoint, ns, square, sum(ns) OVER (PARTITION BY s.hash) AS sampled, f.wall AS wall
 FROM (SELECT hash, program, phase, trace_type, wait, checkpoint, sum(value) AS ns, sum(spread) AS square
       FROM temp.selected_sums
@@ -47,7 +47,7 @@ WITH RECURSIVE
 sampled AS MATERIALIZED (
 	SELECT hash, program, node, sum(ns) AS ns, sum(square) AS square FROM temp.finding_sampled GROUP BY 1, 2, 3),
 wholes AS MATERIALIZED (SELECT DISTINCT hash, sampled, wall FROM temp.finding_sampled),
--- Each node and all above it; a file of others may have any.
+-- Each node and all above it. The limit is for damaged files, whose nodes may form a circle.
 above (hash, program, node, top, level, ns, square) AS (
 	SELECT hash, program, node, node, 0, ns, square FROM sampled WHERE program <> 0 AND node > 0
 	UNION ALL
@@ -82,7 +82,18 @@ FROM (SELECT *, substr(detail, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN
       FROM temp.finding_nodes WHERE detail LIKE 'SCAN %' OR detail LIKE 'SEARCH %') AS n
 JOIN temp.finding_statements AS f ON f.hash = n.hash
 WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
-  -- The name may be that of a WITH clause or a view, whose rows no index of a table has.
+  -- A WITH clause or a view may have this name; no index can be made on it.
   AND NOT EXISTS (
 	SELECT 1 FROM temp.finding_sampled AS s JOIN plan_nodes AS p ON p.program = s.program
 	WHERE s.hash = n.hash AND p.detail IN ('MATERIALIZE ' || "table", 'CO-ROUTINE ' || "table"));
+
+-- The scans among them that visit far more rows than the statement returns. saved: as in a finding.
+DROP VIEW IF EXISTS temp.finding_scans;
+CREATE TEMP VIEW finding_scans AS
+SELECT n.*, coalesce(nullif(name, ''), "table") AS shown, f.query AS query, f.fullscan_steps AS visited, f.rows AS returned,
+       ns * (1 - min(1, 1.0 * f.rows / max(f.fullscan_steps, 1))) AS saved
+FROM temp.finding_tables AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
+WHERE detail LIKE 'SCAN %' AND f.fullscan_steps > 20 * max(f.rows, 1)
+  AND f.fullscan_steps > 100 * f.runs -- a search in an index costs some rows, too
+  -- Rows that a statement changes are not counted; they are few if changing them takes little.
+  AND (SELECT total(m.ns) FROM temp.finding_nodes AS m WHERE m.hash = n.hash AND m.detail LIKE 'MODIFY %') < 0.1 * n.ns;
