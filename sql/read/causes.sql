@@ -18,7 +18,7 @@ WITH RECURSIVE run_samples AS MATERIALIZED (
 	CROSS JOIN temp.selected_samples AS s ON s.run = l.run AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
 	WHERE trace_type IN ('CPU', 'OffCPU')
 	  AND (EXISTS (SELECT 1 FROM plan_nodes WHERE program = q.program AND (detail LIKE 'TRIGGER %' OR detail = 'FOREIGN KEY ACTION')) OR l.mutexes > 0)),
--- The samples are read for checkpoints and spills only where there may be some.
+-- The samples are read for checkpoints and spills only if there may be some.
 run_stacks AS MATERIALIZED (
 	SELECT line, l.cpu AS cpu, trace_type, s.wait AS wait, stack_id, value
 	FROM (SELECT 1 WHERE EXISTS (SELECT 1 FROM temp.lines WHERE run IS NOT NULL AND reads + writes + syncs + others > 0.05 * (wall - queue))

@@ -27,7 +27,7 @@ outside AS MATERIALIZED (
 	JOIN series AS r ON r.id = s.series JOIN threads AS t ON t.id = r.thread
 	WHERE s.transaction_number = l.number AND t.process = l.process AND trace_type IN ('ProgramCPU', 'ProgramOffCPU')
 	GROUP BY 1, 2, 3),
--- A function has several lines: that of most of its time.
+-- Of the lines of a function, the one with most of its time.
 functions AS MATERIALIZED (
 	SELECT id, cause, sum(ns) AS ns, max(ns), substr(place, 1, instr(place || char(10), char(10)) - 1) AS function,
 	       substr(place, instr(place || char(10), char(10)) + 1) AS at

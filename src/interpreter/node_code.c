@@ -68,7 +68,7 @@ static uintptr_t find_code(const struct node_reader *reader, uintptr_t instructi
 	return 0;
 }
 
-/* The function that was inlined as the `number`-th, and in `*position` where it was called. 0: not known. */
+/* The inlined function with this number. `*position`: the place of its call. 0: not known. */
 static uintptr_t inlined_function(const struct node_reader *reader, uintptr_t deoptimization, unsigned number,
                                   uint64_t *position)
 {

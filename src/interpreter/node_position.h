@@ -36,7 +36,7 @@ static inline unsigned node_position_inlined(uint64_t position)
 bool node_position_find(const struct node_reader *reader, uintptr_t table, int64_t offset,
                         uint64_t *position);
 
-/* Where the bytecode at `offset` is in its function's source; -1: not known. */
+/* The position in the source of the bytecode at `offset`; -1: not known. */
 int32_t node_position_of_bytecode(const struct node_reader *reader, uintptr_t bytecodes, int64_t offset);
 
 /* The number of bytes of the bytecode. */

@@ -131,7 +131,7 @@ static struct wait_field describe(const struct thread *thread, const struct wait
 	return (struct wait_field){ .cause = cause, .object = object };
 }
 
-/* Of a call outside queries, where all code is the program's. */
+/* For a call outside queries, in which all code belongs to the program. */
 static struct wait_field describe_outside(const struct wait_call *call, int file, const void *mutex)
 {
 	enum wait_object object = mutex ? object_of_mutex(mutex) : object_of(file);

@@ -38,7 +38,7 @@ struct grouped_table {
 	void (*free_own)(void *own);
 };
 
-/* The words of the next row, of which those that are used must be set. NULL: no memory. */
+/* The words of the next row. The caller sets each word that is used. NULL: no memory. */
 int64_t *grouped_add(struct grouped *grouped);
 
 /* Makes the virtual table in the schema temp, in the place of a view of that name. An SQLite result. */

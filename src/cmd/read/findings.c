@@ -253,7 +253,7 @@ static int find_all(sqlite3 *db)
 
 /* --- printing ---------------------------------------------------------------------------------- */
 
-/* Those that could save 1 % of the time, and those that are not about time. */
+/* Findings that could save 1 % of the time, and findings that are not about time. */
 #define SELECT_FINDINGS                                                                                      \
 	"WITH whole AS (SELECT total(wall) AS ns FROM temp.finding_statements) "                             \
 	"SELECT finding, round(100 * saved / max(ns, 1), 1) AS \"share_%\", round(saved / 1e6, 3) AS "       \
