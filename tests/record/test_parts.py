@@ -70,9 +70,12 @@ for trace, flags in (0xabc0000, 1), (0xabc0001, 1), (0xabc0002, 0):
                   (i,)).fetchall()
 """
 
+# The sleep makes sure that the report has causes: it shows none if less than 1 % of the time was off the CPU.
 INSERTS = """
-import sqlite3
+import sqlite3, time
 c = sqlite3.connect('e.db', isolation_level=None)
+c.create_function('sleep', 1, time.sleep)
+c.execute('SELECT sleep(0.05)').fetchall()
 c.execute('CREATE TABLE t(a,b)')
 c.execute('CREATE INDEX i ON t(a)')
 c.execute('BEGIN')
