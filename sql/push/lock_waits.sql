@@ -15,7 +15,10 @@ SELECT
 	l.database AS database,
 	o.name AS lock,
 	l.wait_ns AS wait_ns,
-	CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
+	CASE WHEN l.refused = 0 THEN 'SQLITE_OK' WHEN l.refused = 2 THEN 'waiting' ELSE CASE l.code
+		WHEN 6 THEN 'SQLITE_LOCKED' WHEN 261 THEN 'SQLITE_BUSY_RECOVERY' WHEN 262 THEN 'SQLITE_LOCKED_SHAREDCACHE'
+		WHEN 517 THEN 'SQLITE_BUSY_SNAPSHOT' WHEN 518 THEN 'SQLITE_LOCKED_VTAB' WHEN 773 THEN 'SQLITE_BUSY_TIMEOUT'
+		ELSE 'SQLITE_BUSY' END END AS outcome,
 	coalesce(h.query_id, fq.query_id) AS holder_query_id,
 	coalesce(nullif(l.holder_query, ''), hx.query, ft.first_query) AS holder_query,
 	l.holder_process_id AS holder_process_id,

@@ -4,6 +4,7 @@
 -- failed runs, with any code. failed and all_failed are NULL if single runs are selected. failed is also NULL if it
 -- cannot be computed, because the file counts only the sum over all codes, and logs the first 10 runs of a process
 -- with each code (see statement_stats_is_first_failure()). error is the name of SQLite's extended result code.
+-- cause, cure: of the newest run, if it failed because of a lock.
 -- Parameters: :by (start: the newest first; otherwise the most), :limit, :for_table (shorter: times without the year,
 -- ids cut, no all_failed equal to failed).
 WITH failures AS MATERIALIZED (
@@ -25,16 +26,21 @@ known AS MATERIALIZED (
 	FROM failures AS f
 	JOIN (SELECT *, codes <= 3 AND (SELECT removals = 0 FROM state) AND NOT EXISTS (SELECT 1 FROM losses WHERE samples) AS is_whole
 	      FROM codes) AS k USING (hash)
-	LEFT JOIN temp.selected_failures AS c ON c.hash = f.hash AND c.failed >= k.logged)
+	LEFT JOIN temp.selected_failures AS c ON c.hash = f.hash AND c.failed >= k.logged),
+stories AS MATERIALIZED (
+	SELECT lock_story.query_id AS query_id, cause, cure, max(timestamp_ns) FROM lock_story
+	WHERE query_id IN (SELECT query_id FROM failures) AND outcome NOT IN ('SQLITE_OK', 'waiting') GROUP BY 1)
 SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
                 newest / 1000000000, 'unixepoch') AS newest,
        logged, failed, nullif(all_failed, iif(:for_table, failed, NULL)) AS all_failed,
        iif(library, coalesce(name, ''), '') AS error, exception_code AS code, exception AS message,
+       coalesce(cause, '') AS cause, coalesce(cure, '') AS cure,
        substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
        -- of the newest run; the part of a UUID that distinguishes it
-       CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
-            THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
+       CASE WHEN :for_table AND known.query_id GLOB '*-*-*-*-*' AND length(known.query_id) = 36
+            THEN substr(known.query_id, 1, 18) ELSE known.query_id END AS query_id,
        trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
 FROM known LEFT JOIN temp.error_names ON error_names.code = exception_code
+LEFT JOIN stories ON stories.query_id = known.query_id AND library AND exception_code & 255 IN (5, 6)
 ORDER BY iif(:by = 'start', known.newest, coalesce(failed, logged)) DESC, known.newest DESC, exception_code
 LIMIT coalesce(CAST(:limit AS INTEGER), 20);

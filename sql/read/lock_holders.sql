@@ -11,9 +11,10 @@ held AS MATERIALIZED (
 programs AS MATERIALIZED (
 	SELECT hostname, process_id, fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS program, max(id) FROM processes GROUP BY 1, 2),
 holders AS MATERIALIZED (
-	SELECT sum(wait_ns) AS waited, max(wait_ns) AS longest, count(*) AS waits, sum(outcome = 'SQLITE_BUSY') AS busy,
+	SELECT sum(wait_ns) AS waited, max(wait_ns) AS longest, count(*) AS waits, sum(outcome LIKE 'SQLITE_BUSY%' OR outcome LIKE 'SQLITE_LOCKED%') AS busy,
 	       count(DISTINCT json_array(w.hostname, w.process_id, session_id, iif(session_id, 0, thread_id))) AS victims,
 	       lock, database, holder_process_id, holder_session_id, holder_query, max(program) AS holder,
+	       max(printf('%020d%020d%d', wait_ns, timestamp_ns, w.thread_id)) AS worst,
 	       max(iif(open IS NULL, NULL, printf('%020d%020d%d', open, outside, h.id))) AS held, max(holder_query_id) AS query_id
 	FROM waits AS w
 	LEFT JOIN held AS h ON h.number = holder_transaction AND h.session = holder_session_id AND h.process_id = holder_process_id AND h.hostname = w.hostname
@@ -49,7 +50,10 @@ doing AS MATERIALIZED (
 	                                                              (idle_ns - sum(ns)) / iif(idle_ns - sum(ns) < 1e9, 1e6, 1e9))
 	              || ' ready to run, or not seen', '') AS words
 	FROM (SELECT * FROM parts WHERE ns >= 0.01 * idle_ns AND ns > 0 ORDER BY ns DESC) AS p
-	GROUP BY id)
+	GROUP BY id),
+stories AS MATERIALIZED (
+	SELECT printf('%020d%020d%d', wait_ns, timestamp_ns, thread_id) AS worst, cause, cure FROM lock_story
+	WHERE printf('%020d%020d%d', wait_ns, timestamp_ns, thread_id) IN (SELECT worst FROM holders))
 SELECT
 	round(waited / 1e6, 3) AS waited_ms,
 	round(longest / 1e6, 3) AS longest_ms,
@@ -63,8 +67,10 @@ SELECT
 	holder,
 	round(substr(held, 1, 20) / 1e6, 3) AS open_ms,
 	round(substr(held, 21, 20) / 1e6, 3) AS outside_ms,
-	coalesce((SELECT words FROM doing WHERE id = CAST(substr(held, 41) AS INTEGER)), '') AS doing,
+	coalesce('Outside SQLite: ' || (SELECT words FROM doing WHERE id = CAST(substr(held, 41) AS INTEGER)) || '.', '') AS doing,
 	(SELECT fileName(caller) FROM queries JOIN call_stacks AS b ON b.id = call_stack WHERE queries.query_id = holders.query_id) AS caller,
+	(SELECT cause FROM stories WHERE stories.worst = holders.worst) AS cause,
+	coalesce((SELECT cure FROM stories WHERE stories.worst = holders.worst), '') AS cure,
 	CASE
 		WHEN holder_query <> '' THEN holder_query
 		WHEN holder_process_id = 0 OR holder_process_id IN (SELECT process_id FROM processes) THEN '(not known)'

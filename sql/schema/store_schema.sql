@@ -539,7 +539,7 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 
 -- The waits for database locks, as lock_waits shows them. query, holder: rows of queries,
--- 0: not known. lock: a row of wait_objects. refused: 1: the lock was not granted; 2: the
+-- 0: not known. lock: a row of wait_objects, 0: none was requested. refused: 1: the lock was not granted; 2: the
 -- wait continues, or the process ended during it. The newest row is never removed, so that
 -- numbers only grow.
 CREATE TABLE waits_for_locks (
@@ -557,7 +557,12 @@ CREATE TABLE waits_for_locks (
 	holder_session    INTEGER NOT NULL,
 	holder_process_id INTEGER NOT NULL,
 	holder_thread_id  INTEGER NOT NULL,
-	holder_transaction INTEGER NOT NULL -- its number
+	holder_transaction INTEGER NOT NULL, -- its number
+	tries             INTEGER NOT NULL DEFAULT 0, -- how often the lock was refused
+	code              INTEGER NOT NULL DEFAULT 0, -- SQLite's extended result code, if refused is 1
+	own_transaction   INTEGER NOT NULL DEFAULT 0, -- the number of the waiter's transaction, if an earlier statement began it
+	own_age_ns        INTEGER NOT NULL DEFAULT 0, -- how long that was open when the lock was refused
+	own_query         TEXT    NOT NULL DEFAULT '' -- the earlier statement
 );
 
 CREATE INDEX waits_for_locks_by_holder ON waits_for_locks (holder_transaction, process);
@@ -824,13 +829,23 @@ SELECT
 	l.database AS database,
 	o.name AS lock,
 	l.wait_ns AS wait_ns,
-	CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
+	CASE WHEN l.refused = 0 THEN 'SQLITE_OK' WHEN l.refused = 2 THEN 'waiting' ELSE CASE l.code
+		WHEN 6 THEN 'SQLITE_LOCKED' WHEN 261 THEN 'SQLITE_BUSY_RECOVERY' WHEN 262 THEN 'SQLITE_LOCKED_SHAREDCACHE'
+		WHEN 517 THEN 'SQLITE_BUSY_SNAPSHOT' WHEN 518 THEN 'SQLITE_LOCKED_VTAB' WHEN 773 THEN 'SQLITE_BUSY_TIMEOUT'
+		ELSE 'SQLITE_BUSY' END END AS outcome,
 	coalesce(h.query_id, fq.query_id) AS holder_query_id,
 	coalesce(nullif(l.holder_query, ''), hx.query, ft.first_query, '') AS holder_query,
 	coalesce(ft.session, l.holder_session) AS holder_session_id,
 	l.holder_process_id AS holder_process_id,
 	coalesce(ft.thread_id, l.holder_thread_id) AS holder_thread_id,
-	coalesce(ft.number, l.holder_transaction) AS holder_transaction
+	coalesce(ft.number, l.holder_transaction) AS holder_transaction,
+	CASE WHEN l.refused <> 1 OR l.code = 0 THEN '' WHEN l.code = 517 THEN 'old snapshot' WHEN l.code = 261 THEN 'recovery'
+	     WHEN l.code = 262 THEN 'shared cache' WHEN l.code & 255 = 6 THEN 'own statements' WHEN l.tries <> 1 THEN 'time limit'
+	     WHEN l.own_transaction AND o.name IN ('RESERVED', 'WAL write') THEN 'read before write' ELSE 'no wait' END AS reason,
+	l.tries AS tries,
+	l.own_transaction AS own_transaction,
+	l.own_age_ns AS own_age_ns,
+	l.own_query AS own_query
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query
@@ -841,6 +856,97 @@ LEFT JOIN wait_objects AS o ON o.object = l.lock
 LEFT JOIN foreign_lock_holders AS f ON f.wait = l.id
 LEFT JOIN transactions AS ft ON ft.id = f.holder
 LEFT JOIN queries AS fq ON fq.id = ft.first;
+
+-- Each wait for a lock in a sentence, and what avoids it, if that is known. cause: the sentence; texts of statements are
+-- cut at 60 characters. thread: of the holder. The CPU time of a holder outside SQLite is by its thread's clock.
+CREATE VIEW lock_story AS
+WITH
+waits AS MATERIALIZED (SELECT * FROM lock_waits),
+held AS MATERIALIZED (
+	SELECT p.hostname AS hostname, p.process_id AS process_id, t.process AS process, t.session AS session, t.number AS number,
+	       t.thread_id AS thread_id, t.idle_ns AS idle_ns, t.idle_cpu_ns AS idle_cpu_ns, t.write_ns AS write_ns,
+	       t.pending_ns AS pending_ns, t.duration_ns AS duration_ns, t.last_query AS last_query,
+	       substr(b.caller, 1 + length(rtrim(b.caller, replace(b.caller, '/', '')))) AS last_caller
+	FROM transactions AS t JOIN processes AS p ON p.id = t.process
+	LEFT JOIN queries AS q ON q.id = t.last LEFT JOIN call_stacks AS b ON b.id = q.call_stack
+	WHERE t.number IN (SELECT holder_transaction FROM waits WHERE holder_transaction <> 0)),
+named AS MATERIALIZED (
+	SELECT p.hostname AS hostname, p.process_id AS process_id, t.thread_id AS thread_id,
+	       max(t.thread_name || iif(EXISTS (SELECT 1 FROM threads AS o WHERE o.process = t.process AND o.thread_name = t.thread_name
+	                                        AND o.thread_id <> t.thread_id), ' ' || t.thread_id, '')) AS name
+	FROM threads AS t JOIN processes AS p ON p.id = t.process
+	WHERE t.thread_id IN (SELECT holder_thread_id FROM waits) GROUP BY 1, 2, 3),
+told AS (
+	SELECT w.*, substr(w.database, 1 + length(rtrim(w.database, replace(w.database, '/', '')))) AS file,
+	       iif(length(w.query) > 60, substr(w.query, 1, 57) || '...', coalesce(w.query, 'A statement')) AS victim,
+	       iif(length(w.holder_query) > 60, substr(w.holder_query, 1, 57) || '...', w.holder_query) AS holder,
+	       iif(length(w.own_query) > 60, substr(w.own_query, 1, 57) || '...', w.own_query) AS own,
+	       coalesce(nullif(n.name, ''), '') AS thread,
+	       -- of the kind of lock that was waited for
+	       CASE WHEN w.lock IN ('WAL write', 'RESERVED') AND h.write_ns > 0 THEN h.write_ns
+	            WHEN w.lock IN ('SHARED', 'PENDING') AND h.pending_ns > 0 THEN h.pending_ns ELSE h.duration_ns END AS held_ns,
+	       h.idle_ns AS idle_ns, h.idle_cpu_ns AS idle_cpu_ns,
+	       iif(h.last_query <> w.holder_query, ', until ' || iif(length(h.last_query) > 60, substr(h.last_query, 1, 57) || '...', h.last_query), '')
+	       || coalesce(' at ' || nullif(h.last_caller, ''), '') AS until,
+	       EXISTS (SELECT 1 FROM processes AS p WHERE p.process_id = w.holder_process_id AND p.hostname = w.hostname) AS is_recorded
+	FROM waits AS w
+	LEFT JOIN held AS h ON h.number = w.holder_transaction AND h.session = w.holder_session_id AND h.process_id = w.holder_process_id AND h.hostname = w.hostname
+	LEFT JOIN named AS n ON n.thread_id = w.holder_thread_id AND n.process_id = w.holder_process_id AND n.hostname = w.hostname)
+SELECT
+	event_time_microseconds,
+	timestamp_ns,
+	hostname,
+	process_id,
+	thread_id,
+	query_id,
+	query,
+	holder_process_id,
+	holder_transaction,
+	outcome,
+	CASE reason
+	WHEN 'old snapshot' THEN
+		victim || ' failed with SQLITE_BUSY_SNAPSHOT without waiting: its transaction has read ' || file || ' since ' || own || ', '
+		|| printf(iif(own_age_ns < 1e9, '%.1f ms', '%.2f s'), own_age_ns / iif(own_age_ns < 1e9, 1e6, 1e9)) || ' before, and '
+		|| CASE WHEN holder <> '' THEN holder || iif(thread <> '', ' (thread ' || thread || ')', '')
+		        ELSE 'another process, or a connection that is closed or not followed,' END || ' has written to it since then.'
+	WHEN 'recovery' THEN
+		victim || printf(iif(wait_ns < 1e9, ' waited %.1f ms', ' waited %.2f s'), wait_ns / iif(wait_ns < 1e9, 1e6, 1e9))
+		|| ' and failed with SQLITE_BUSY_RECOVERY: another connection was recovering the WAL of ' || file || ', as the first one does after a crash.'
+	WHEN 'shared cache' THEN
+		victim || ' failed with SQLITE_LOCKED_SHAREDCACHE without waiting: another connection with the same shared cache has the table locked'
+		|| coalesce((SELECT ' (' || exception || ')' FROM queries AS q WHERE q.query_id = told.query_id AND exception LIKE 'database table is locked: %'), '') || '.'
+	WHEN 'own statements' THEN
+		victim || ' failed with ' || outcome || ': another statement of the same connection is still open.'
+	ELSE
+		victim || CASE WHEN reason IN ('read before write', 'no wait') THEN ' failed with ' || outcome || ' without waiting for the ' || lock || ' lock of ' || file
+		               ELSE printf(iif(wait_ns < 1e9, ' waited %.1f ms', ' waited %.2f s'), wait_ns / iif(wait_ns < 1e9, 1e6, 1e9)) || ' for the ' || lock || ' lock of ' || file
+		                    || CASE outcome WHEN 'SQLITE_OK' THEN '' WHEN 'waiting' THEN ' when it was last seen' ELSE ' and failed with ' || outcome END END
+		|| CASE WHEN reason = 'read before write' THEN ': its transaction has read since ' || own
+		             || printf(iif(own_age_ns < 1e9, ', %.1f ms before', ', %.2f s before'), own_age_ns / iif(own_age_ns < 1e9, 1e6, 1e9))
+		             || ', and SQLite calls no busy handler then, because two such transactions would wait for each other' ELSE '' END
+		|| '. '
+		|| CASE WHEN holder_process_id = 0 THEN 'Its holder is not known: the lock was free again when the kernel was asked for it.'
+		        WHEN NOT is_recorded THEN 'Process ' || holder_process_id || ', which is not recorded, held it.'
+		        ELSE iif(thread <> '', 'Thread ' || thread || iif(holder_process_id <> process_id, ' of process ' || holder_process_id, ''), 'Process ' || holder_process_id)
+		             || ' held it' || iif(held_ns IS NULL, '', printf(iif(held_ns < 1e9, ' for %.1f ms', ' for %.2f s'), held_ns / iif(held_ns < 1e9, 1e6, 1e9))
+		                || iif(idle_ns > held_ns / 2, printf(iif(idle_ns < 1e9, ', %.1f ms of its transaction outside SQLite', ', %.2f s of its transaction outside SQLite'), idle_ns / iif(idle_ns < 1e9, 1e6, 1e9))
+		                     || iif(idle_cpu_ns IS NULL, '', printf(iif(idle_cpu_ns < 1e9, ' (%.1f ms on CPU)', ' (%.2f s on CPU)'), idle_cpu_ns / iif(idle_cpu_ns < 1e9, 1e6, 1e9))), ''))
+		             || iif(holder <> '', ', since ' || holder, '') || coalesce(until, '') || '.' END
+	END AS cause,
+	CASE
+	WHEN reason = 'old snapshot' THEN 'Waiting cannot help, because the transaction would have to read anew. BEGIN IMMEDIATE would: it waits before it reads.'
+	WHEN reason = 'read before write' THEN 'BEGIN IMMEDIATE for transactions that will write: it waits before it reads.'
+	WHEN reason = 'recovery' THEN 'Set a busy timeout, or run the statement again.'
+	WHEN reason = 'shared cache' THEN 'Open the connections without a shared cache, or wait with sqlite3_unlock_notify(): a busy timeout does not apply.'
+	WHEN reason = 'own statements' THEN 'Reset or finalize that statement before.'
+	WHEN reason = 'no wait' AND tries = 1 THEN 'A busy timeout (sqlite3_busy_timeout(), PRAGMA busy_timeout) would wait for the lock.'
+	WHEN idle_ns > held_ns / 2 AND lock = 'WAL read' THEN 'Finish or reset the statement that reads before the program does other work.'
+	WHEN idle_ns > held_ns / 2 THEN 'Do the other work before BEGIN or after COMMIT.'
+	ELSE '' END AS cure,
+	reason,
+	thread,
+	wait_ns
+FROM told;
 
 -- The transactions that took long or that a statement waited for: what each did, how long
 -- it held its locks, and what that has cost other connections.

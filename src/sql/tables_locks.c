@@ -23,6 +23,11 @@ static const struct column lock_waits_columns[] = {
 	{ "holder_process_id", "INTEGER", 0 },
 	{ "holder_thread_id", "INTEGER", 0 },
 	{ "holder_transaction", "INTEGER", 0 },
+	{ "reason", "TEXT", 0 },
+	{ "tries", "INTEGER", 0 },
+	{ "own_transaction", "INTEGER", 0 },
+	{ "own_age_ns", "INTEGER", 0 },
+	{ "own_query", "TEXT", 0 },
 };
 
 static const struct column transaction_log_columns[] = {

@@ -29,16 +29,22 @@ enum lock_outcome {
 /* A wait is published when it has lasted so long, again when it has doubled, and so on. */
 #define LOCK_WAIT_PUBLISHED_NS 100000000ull
 
-/* The database's path and the beginning of the holder's statement are consecutive in `text`,
- * without terminators. */
+/* The database's path and the beginnings of the holder's statement and of `first_query` are consecutive in
+ * `text`, without terminators. */
 struct lock_wait_record {
 	struct query_key query;
 	uint64_t start_realtime_ns, wait_ns;
 	uint32_t lock;    /* enum wait_object */
 	uint32_t outcome; /* enum lock_outcome */
 	uint32_t thread_id;
-	struct lock_holder holder; /* of the first refusal */
-	uint32_t database_size, holder_size;
+	struct lock_holder holder; /* of the first refusal; of SQLITE_BUSY_SNAPSHOT: who has written since */
+	uint32_t tries;            /* how often SQLite was refused the lock; 0: it did not request one */
+	uint32_t code;             /* SQLite's extended result code; 0: the statement goes on */
+	/* The waiter's own transaction, if an earlier statement began it: its number, which statement that
+	 * was, and how long it had been open when the lock was refused. */
+	uint32_t transaction;
+	uint64_t age_ns;
+	uint32_t database_size, holder_size, first_size;
 	char text[];
 };
 

@@ -44,5 +44,5 @@ INSERT INTO span_notes VALUES (1, 1, 72057594037927936, 0, '"user":"x"'), (2, 1,
 INSERT INTO batches VALUES (1, 1, 0, 1795000000000000001, 1795000000500000000, 6, 6, 2);
 INSERT INTO late_samples VALUES (1795000000000000002, 1);
 INSERT INTO losses VALUES (1, 'the ring was full', 1, 2, 3, 4);
-INSERT INTO waits_for_locks VALUES (1, 1, 1795000000000000004, 5000, 19, 0, 101, 1, 'shop.db', 2, 'BEGIN IMMEDIATE', 1, 100, 102, 5);
+INSERT INTO waits_for_locks VALUES (1, 1, 1795000000000000004, 5000, 19, 0, 101, 1, 'shop.db', 2, 'BEGIN IMMEDIATE', 1, 100, 102, 5, 1, 5, 4, 6, 'BEGIN');
 INSERT INTO transactions VALUES (1, 1, 5, 1, 102, 1, 2, 3, 4, 5, 6, 1, 1, 2, 2, 'shop.db', 'BEGIN', 'COMMIT', 7, 5, 3, 1);

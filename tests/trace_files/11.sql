@@ -395,6 +395,7 @@ INSERT INTO statements VALUES(9,-2108618346970234217,-5124731330961727659,0,'SEL
 INSERT INTO statements VALUES(10,8919411163372690806,5715950981076271804,0,'SELECT day FROM orders WHERE id = 7 /*route=''users'',traceparent=''00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01''*/',1);
 INSERT INTO statements VALUES(11,-7549059732372168467,6826939699439487998,0,'sqlite3_close()',0);
 CREATE TABLE statement_counters (
+ -- columns.h: statement_counters
  normalized_query_hash INTEGER NOT NULL,
  database           TEXT NOT NULL,
  program            TEXT NOT NULL,
@@ -446,6 +447,7 @@ CREATE TABLE statement_counters (
  runs_22            INTEGER NOT NULL DEFAULT 0,
  runs_23            INTEGER NOT NULL DEFAULT 0,
  batch              INTEGER NOT NULL DEFAULT 0,
+ -- end of columns.h
  PRIMARY KEY (normalized_query_hash, database, program)
 ) WITHOUT ROWID;
 INSERT INTO statement_counters VALUES(-5124731330961727659,'/srv/shop/shop.db','/usr/bin/python3.11',9,1,0,1999,482107,482107,425563,15953848,425563,425563,181103866969.0,181103866969.0,0,0,1,56544,12003,0,0,0,0,1795917873697034358,1795917873697167568,0,0,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,2);
@@ -713,6 +715,7 @@ CREATE TABLE queries (
  first_ns          INTEGER NOT NULL,
  last_ns           INTEGER NOT NULL,
  finished          INTEGER NOT NULL DEFAULT 0,
+ -- columns.h: queries
  initial            INTEGER NOT NULL DEFAULT 0,
  statement          INTEGER NOT NULL DEFAULT 0,
  query_start_ns     INTEGER NOT NULL DEFAULT 0,
@@ -768,6 +771,7 @@ CREATE TABLE queries (
  profiler_cost_ns   INTEGER NOT NULL DEFAULT 0,
  call_stack         INTEGER NOT NULL DEFAULT 0,
  execution_time_error_ns INTEGER NOT NULL DEFAULT 0
+ -- end of columns.h
 );
 INSERT INTO queries VALUES(0,'',0,-9223372036854775808,9223372036854775807,0,0,0,0,0,0,'',0,0,'',0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,'',0,0,0,NULL,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0);
 INSERT INTO queries VALUES(1,'01a2250c-00e3-71d5-9cf3-44694b67bf1a',1,1795917873379114568,1795917873381918148,1,1,1,1795917873379114568,2803580,779502,'/srv/shop/shop.db',26591,0,'',1,5,0,0,0,1624,0,0,0,0,0,0,0,0,1,'',1942819237,0,1,2787290,1,0,0,0,0,0,1396688,0,0,130831,480269,0,2,0,3,4620,4,0,30,14,1,-3474535590077492750,0,563,1,0);
@@ -796,6 +800,7 @@ INSERT INTO queries VALUES(23,'01a2250c-0231-741a-9cf3-446960c9cd22',1,179591787
 INSERT INTO queries VALUES(24,'01a2250c-0234-74fd-9cf3-4469410a6b9b',1,1795917873716311855,1795917873722984721,1,24,11,1795917873716311855,6672866,3377796,'/srv/shop/shop.db',26591,0,'',0,0,0,0,0,0,2,0,3,0,0,0,0,0,1,'',1942819237,0,3,6672866,1,0,0,0,0,0,2131255,0,0,637529,526286,0,281,1150976,281,1150976,2,0,4,7,2,0,0,65064,0,0);
 CREATE TABLE samples (
  timestamp_ns INTEGER PRIMARY KEY,
+ -- columns.h: samples
  series             INTEGER NOT NULL,
  query              INTEGER NOT NULL,
  stack              INTEGER NOT NULL,
@@ -810,6 +815,7 @@ CREATE TABLE samples (
  wait               INTEGER NOT NULL DEFAULT 0,
  span               INTEGER NOT NULL DEFAULT 0,
  transaction_number INTEGER NOT NULL DEFAULT 0
+ -- end of columns.h
 );
 INSERT INTO samples VALUES(1795917873380890827,1,1,1,0,1,0,0,0,0,0,1137312,514,0,0);
 INSERT INTO samples VALUES(1795917873381918148,1,1,2,0,1,0,0,0,0,0,480269,17,0,0);
@@ -970,9 +976,14 @@ CREATE TABLE waits_for_locks (
  holder_session    INTEGER NOT NULL,
  holder_process_id INTEGER NOT NULL,
  holder_thread_id  INTEGER NOT NULL,
- holder_transaction INTEGER NOT NULL -- its number
+ holder_transaction INTEGER NOT NULL, -- its number
+ tries             INTEGER NOT NULL DEFAULT 0, -- how often the lock was refused
+ code              INTEGER NOT NULL DEFAULT 0, -- SQLite's extended result code, if refused is 1
+ own_transaction   INTEGER NOT NULL DEFAULT 0, -- the number of the waiter's transaction, if an earlier statement began it
+ own_age_ns        INTEGER NOT NULL DEFAULT 0, -- how long that was open when the lock was refused
+ own_query         TEXT    NOT NULL DEFAULT '' -- the earlier statement
 );
-INSERT INTO waits_for_locks VALUES(1,4,1795917873433560699,182521848,24,0,26593,1,'/srv/shop/shop.db',5,'BEGIN IMMEDIATE',1942819237,26591,26591,5);
+INSERT INTO waits_for_locks VALUES(1,4,1795917873433560699,182521848,24,0,26593,1,'/srv/shop/shop.db',5,'BEGIN IMMEDIATE',1942819237,26591,26591,5,0,0,0,0,'');
 CREATE TABLE transactions (
  id           INTEGER PRIMARY KEY,
  process      INTEGER NOT NULL REFERENCES processes (id),
@@ -1121,6 +1132,7 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 );
 CREATE VIEW trace_log AS
 SELECT
+ -- columns.h: trace_log
  p.hostname AS hostname,
  p.process_id AS process_id,
  strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch') AS event_date,
@@ -1153,6 +1165,7 @@ SELECT
  nullif(s.opcode >> 32, 0) - 1 AS trigger_opcode,
  iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '') AS outside,
  s.transaction_number AS transaction_number,
+ -- end of columns.h
  (SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
   WHERE stack_id = s.stack AND inlined = 0) AS symbols,
  (SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
@@ -1167,7 +1180,8 @@ LEFT JOIN stacks AS k ON k.id = s.stack
 LEFT JOIN statements AS x ON x.id = q.statement
 LEFT JOIN label_sets AS g ON g.id = s.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
-LEFT JOIN trace_contexts AS c ON c.id = s.context;
+LEFT JOIN trace_contexts AS c ON c.id = s.context
+;
 CREATE VIEW foreign_lock_holders AS
 WITH
 typical AS MATERIALIZED (SELECT CAST(coalesce(30 * avg(duration_ns), 0) AS INTEGER) AS most_ns FROM transactions),
@@ -1197,7 +1211,7 @@ SELECT
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN wait_objects AS o ON o.object = l.lock
-WHERE l.holder_process_id <> 0 AND l.holder_transaction = 0;
+WHERE l.holder_process_id <> 0 AND +l.holder_transaction = 0;
 CREATE VIEW lock_waits AS
 SELECT
  strftime('%Y-%m-%d %H:%M:%S', l.start_ns / 1000000000, 'unixepoch') || printf('.%06d', l.start_ns % 1000000000 / 1000) AS event_time_microseconds,
@@ -1211,13 +1225,23 @@ SELECT
  l.database AS database,
  o.name AS lock,
  l.wait_ns AS wait_ns,
- CASE l.refused WHEN 0 THEN 'SQLITE_OK' WHEN 1 THEN 'SQLITE_BUSY' ELSE 'waiting' END AS outcome,
+ CASE WHEN l.refused = 0 THEN 'SQLITE_OK' WHEN l.refused = 2 THEN 'waiting' ELSE CASE l.code
+  WHEN 6 THEN 'SQLITE_LOCKED' WHEN 261 THEN 'SQLITE_BUSY_RECOVERY' WHEN 262 THEN 'SQLITE_LOCKED_SHAREDCACHE'
+  WHEN 517 THEN 'SQLITE_BUSY_SNAPSHOT' WHEN 518 THEN 'SQLITE_LOCKED_VTAB' WHEN 773 THEN 'SQLITE_BUSY_TIMEOUT'
+  ELSE 'SQLITE_BUSY' END END AS outcome,
  coalesce(h.query_id, fq.query_id) AS holder_query_id,
  coalesce(nullif(l.holder_query, ''), hx.query, ft.first_query, '') AS holder_query,
  coalesce(ft.session, l.holder_session) AS holder_session_id,
  l.holder_process_id AS holder_process_id,
  coalesce(ft.thread_id, l.holder_thread_id) AS holder_thread_id,
- coalesce(ft.number, l.holder_transaction) AS holder_transaction
+ coalesce(ft.number, l.holder_transaction) AS holder_transaction,
+ CASE WHEN l.refused <> 1 OR l.code = 0 THEN '' WHEN l.code = 517 THEN 'old snapshot' WHEN l.code = 261 THEN 'recovery'
+      WHEN l.code = 262 THEN 'shared cache' WHEN l.code & 255 = 6 THEN 'own statements' WHEN l.tries <> 1 THEN 'time limit'
+      WHEN l.own_transaction AND o.name IN ('RESERVED', 'WAL write') THEN 'read before write' ELSE 'no wait' END AS reason,
+ l.tries AS tries,
+ l.own_transaction AS own_transaction,
+ l.own_age_ns AS own_age_ns,
+ l.own_query AS own_query
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query
@@ -1228,6 +1252,95 @@ LEFT JOIN wait_objects AS o ON o.object = l.lock
 LEFT JOIN foreign_lock_holders AS f ON f.wait = l.id
 LEFT JOIN transactions AS ft ON ft.id = f.holder
 LEFT JOIN queries AS fq ON fq.id = ft.first;
+CREATE VIEW lock_story AS
+WITH
+waits AS MATERIALIZED (SELECT * FROM lock_waits),
+held AS MATERIALIZED (
+ SELECT p.hostname AS hostname, p.process_id AS process_id, t.process AS process, t.session AS session, t.number AS number,
+        t.thread_id AS thread_id, t.idle_ns AS idle_ns, t.idle_cpu_ns AS idle_cpu_ns, t.write_ns AS write_ns,
+        t.pending_ns AS pending_ns, t.duration_ns AS duration_ns, t.last_query AS last_query,
+        substr(b.caller, 1 + length(rtrim(b.caller, replace(b.caller, '/', '')))) AS last_caller
+ FROM transactions AS t JOIN processes AS p ON p.id = t.process
+ LEFT JOIN queries AS q ON q.id = t.last LEFT JOIN call_stacks AS b ON b.id = q.call_stack
+ WHERE t.number IN (SELECT holder_transaction FROM waits WHERE holder_transaction <> 0)),
+named AS MATERIALIZED (
+ SELECT p.hostname AS hostname, p.process_id AS process_id, t.thread_id AS thread_id,
+        max(t.thread_name || iif(EXISTS (SELECT 1 FROM threads AS o WHERE o.process = t.process AND o.thread_name = t.thread_name
+                                         AND o.thread_id <> t.thread_id), ' ' || t.thread_id, '')) AS name
+ FROM threads AS t JOIN processes AS p ON p.id = t.process
+ WHERE t.thread_id IN (SELECT holder_thread_id FROM waits) GROUP BY 1, 2, 3),
+told AS (
+ SELECT w.*, substr(w.database, 1 + length(rtrim(w.database, replace(w.database, '/', '')))) AS file,
+        iif(length(w.query) > 60, substr(w.query, 1, 57) || '...', coalesce(w.query, 'A statement')) AS victim,
+        iif(length(w.holder_query) > 60, substr(w.holder_query, 1, 57) || '...', w.holder_query) AS holder,
+        iif(length(w.own_query) > 60, substr(w.own_query, 1, 57) || '...', w.own_query) AS own,
+        coalesce(nullif(n.name, ''), '') AS thread,
+        -- of the kind of lock that was waited for
+        CASE WHEN w.lock IN ('WAL write', 'RESERVED') AND h.write_ns > 0 THEN h.write_ns
+             WHEN w.lock IN ('SHARED', 'PENDING') AND h.pending_ns > 0 THEN h.pending_ns ELSE h.duration_ns END AS held_ns,
+        h.idle_ns AS idle_ns, h.idle_cpu_ns AS idle_cpu_ns,
+        iif(h.last_query <> w.holder_query, ', until ' || iif(length(h.last_query) > 60, substr(h.last_query, 1, 57) || '...', h.last_query), '')
+        || coalesce(' at ' || nullif(h.last_caller, ''), '') AS until,
+        EXISTS (SELECT 1 FROM processes AS p WHERE p.process_id = w.holder_process_id AND p.hostname = w.hostname) AS is_recorded
+ FROM waits AS w
+ LEFT JOIN held AS h ON h.number = w.holder_transaction AND h.session = w.holder_session_id AND h.process_id = w.holder_process_id AND h.hostname = w.hostname
+ LEFT JOIN named AS n ON n.thread_id = w.holder_thread_id AND n.process_id = w.holder_process_id AND n.hostname = w.hostname)
+SELECT
+ event_time_microseconds,
+ timestamp_ns,
+ hostname,
+ process_id,
+ thread_id,
+ query_id,
+ query,
+ holder_process_id,
+ holder_transaction,
+ outcome,
+ CASE reason
+ WHEN 'old snapshot' THEN
+  victim || ' failed with SQLITE_BUSY_SNAPSHOT without waiting: its transaction has read ' || file || ' since ' || own || ', '
+  || printf(iif(own_age_ns < 1e9, '%.1f ms', '%.2f s'), own_age_ns / iif(own_age_ns < 1e9, 1e6, 1e9)) || ' before, and '
+  || CASE WHEN holder <> '' THEN holder || iif(thread <> '', ' (thread ' || thread || ')', '')
+          ELSE 'another process, or a connection that is closed or not followed,' END || ' has written to it since then.'
+ WHEN 'recovery' THEN
+  victim || printf(iif(wait_ns < 1e9, ' waited %.1f ms', ' waited %.2f s'), wait_ns / iif(wait_ns < 1e9, 1e6, 1e9))
+  || ' and failed with SQLITE_BUSY_RECOVERY: another connection was recovering the WAL of ' || file || ', as the first one does after a crash.'
+ WHEN 'shared cache' THEN
+  victim || ' failed with SQLITE_LOCKED_SHAREDCACHE without waiting: another connection with the same shared cache has the table locked'
+  || coalesce((SELECT ' (' || exception || ')' FROM queries AS q WHERE q.query_id = told.query_id AND exception LIKE 'database table is locked: %'), '') || '.'
+ WHEN 'own statements' THEN
+  victim || ' failed with ' || outcome || ': another statement of the same connection is still open.'
+ ELSE
+  victim || CASE WHEN reason IN ('read before write', 'no wait') THEN ' failed with ' || outcome || ' without waiting for the ' || lock || ' lock of ' || file
+                 ELSE printf(iif(wait_ns < 1e9, ' waited %.1f ms', ' waited %.2f s'), wait_ns / iif(wait_ns < 1e9, 1e6, 1e9)) || ' for the ' || lock || ' lock of ' || file
+                      || CASE outcome WHEN 'SQLITE_OK' THEN '' WHEN 'waiting' THEN ' when it was last seen' ELSE ' and failed with ' || outcome END END
+  || CASE WHEN reason = 'read before write' THEN ': its transaction has read since ' || own
+               || printf(iif(own_age_ns < 1e9, ', %.1f ms before', ', %.2f s before'), own_age_ns / iif(own_age_ns < 1e9, 1e6, 1e9))
+               || ', and SQLite calls no busy handler then, because two such transactions would wait for each other' ELSE '' END
+  || '. '
+  || CASE WHEN holder_process_id = 0 THEN 'Its holder is not known: the lock was free again when the kernel was asked for it.'
+          WHEN NOT is_recorded THEN 'Process ' || holder_process_id || ', which is not recorded, held it.'
+          ELSE iif(thread <> '', 'Thread ' || thread || iif(holder_process_id <> process_id, ' of process ' || holder_process_id, ''), 'Process ' || holder_process_id)
+               || ' held it' || iif(held_ns IS NULL, '', printf(iif(held_ns < 1e9, ' for %.1f ms', ' for %.2f s'), held_ns / iif(held_ns < 1e9, 1e6, 1e9))
+                  || iif(idle_ns > held_ns / 2, printf(iif(idle_ns < 1e9, ', %.1f ms of its transaction outside SQLite', ', %.2f s of its transaction outside SQLite'), idle_ns / iif(idle_ns < 1e9, 1e6, 1e9))
+                       || iif(idle_cpu_ns IS NULL, '', printf(iif(idle_cpu_ns < 1e9, ' (%.1f ms on CPU)', ' (%.2f s on CPU)'), idle_cpu_ns / iif(idle_cpu_ns < 1e9, 1e6, 1e9))), ''))
+               || iif(holder <> '', ', since ' || holder, '') || coalesce(until, '') || '.' END
+ END AS cause,
+ CASE
+ WHEN reason = 'old snapshot' THEN 'Waiting cannot help, because the transaction would have to read anew. BEGIN IMMEDIATE would: it waits before it reads.'
+ WHEN reason = 'read before write' THEN 'BEGIN IMMEDIATE for transactions that will write: it waits before it reads.'
+ WHEN reason = 'recovery' THEN 'Set a busy timeout, or run the statement again.'
+ WHEN reason = 'shared cache' THEN 'Open the connections without a shared cache, or wait with sqlite3_unlock_notify(): a busy timeout does not apply.'
+ WHEN reason = 'own statements' THEN 'Reset or finalize that statement before.'
+ WHEN reason = 'no wait' AND tries = 1 THEN 'A busy timeout (sqlite3_busy_timeout(), PRAGMA busy_timeout) would wait for the lock.'
+ WHEN idle_ns > held_ns / 2 AND lock = 'WAL read' THEN 'Finish or reset the statement that reads before the program does other work.'
+ WHEN idle_ns > held_ns / 2 THEN 'Do the other work before BEGIN or after COMMIT.'
+ ELSE '' END AS cure,
+ reason,
+ thread,
+ wait_ns
+FROM told
+;
 CREATE VIEW transaction_log AS
 SELECT
  strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,
@@ -1261,6 +1374,7 @@ LEFT JOIN queries AS f ON f.id = t.first
 LEFT JOIN queries AS e ON e.id = t.last;
 CREATE VIEW query_log AS
 SELECT
+ -- columns.h: query_log
  q.query_id AS query_id,
  i.query_id AS initial_query_id,
  CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
@@ -1324,7 +1438,9 @@ SELECT
  q.execution_time_error_ns AS execution_time_error_ns,
  o.process_id AS process_id,
  o.executable AS program
+ -- end of columns.h
 FROM queries AS q
+ -- columns.h: query_log_joins
 LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
@@ -1335,9 +1451,12 @@ LEFT JOIN trace_contexts AS c ON c.id = q.context
 LEFT JOIN programs AS u ON u.id = q.program
 LEFT JOIN call_stacks AS b ON b.id = q.call_stack
 LEFT JOIN processes AS o ON o.id = q.process
-WHERE q.finished OR q.statement;
+ -- end of columns.h
+WHERE q.finished OR q.statement
+;
 CREATE VIEW statement_stats AS
 SELECT
+ -- columns.h: statement_stats
  c.normalized_query_hash AS normalized_query_hash,
  x.query AS query,
  c.database AS database,
@@ -1365,10 +1484,13 @@ SELECT
  c.reprepares AS reprepares,
  c.first_seen_ns AS first_seen_ns,
  c.last_seen_ns AS last_seen_ns
+ -- end of columns.h
 FROM statement_counters AS c
-LEFT JOIN statements AS x ON x.id = c.statement;
+LEFT JOIN statements AS x ON x.id = c.statement
+;
 CREATE VIEW label_history AS
 SELECT
+ -- columns.h: label_history
  p.hostname AS hostname,
  p.process_id AS process_id,
  printf('qp_label_trampoline_%d', u.trampoline) AS trampoline,
@@ -1378,9 +1500,11 @@ SELECT
  u.from_ns AS from_ns,
  nullif(u.until_ns, 0) AS until_ns,
  0 AS session_id
+ -- end of columns.h
 FROM label_uses AS u
 JOIN label_values AS v USING (labels)
-JOIN processes AS p ON p.id = u.process;
+JOIN processes AS p ON p.id = u.process
+;
 CREATE VIEW span_parts AS
 SELECT id AS batch, trace_hi, trace_lo, parent FROM span_batches
 UNION ALL
@@ -1494,6 +1618,7 @@ SELECT
   JOIN series AS i ON i.id = m.series
   WHERE p.trace_lo = b.trace_lo AND p.trace_hi = b.trace_hi AND i.thread = o.thread AND i.trace_type = 'CPU'
     AND (m.span >= o.first_span AND m.span < o.first_span + 1000
+         -- a span that the flusher made of a run: no sample names it
          OR m.span = 0 AND m.query AND o.count = 1
             AND m.query = (SELECT value FROM json_each(o.spans, '$[0][6]')))), 0) AS INTEGER) AS cpu_time_ns,
  CAST((SELECT sum(d) FROM (SELECT max(o.dropped) AS d FROM span_batches AS o
@@ -1517,7 +1642,8 @@ FROM (
  WHERE e.duration_ns IS NOT NULL
  GROUP BY e.trace_hi, e.trace_lo) AS b
 LEFT JOIN threads AS t ON t.id = b.thread
-LEFT JOIN processes AS p ON p.id = t.process;
+LEFT JOIN processes AS p ON p.id = t.process
+;
 CREATE VIEW batch_samples AS
 SELECT b.id AS batch, s.timestamp_ns AS timestamp_ns
 FROM batches AS b
@@ -1606,6 +1732,51 @@ SELECT
 FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type, unit)
 GROUP BY trace_type, unit, stack
 ORDER BY sum(value) DESC, stack;
+CREATE VIEW bursts AS
+WITH
+runs AS MATERIALIZED (
+ SELECT q.process AS process, q.thread_id AS thread_id, q.query_start_ns AS start_ns, q.query_start_ns + q.query_duration_ns AS end_ns,
+        coalesce(q.execution_ns, q.query_duration_ns) AS execution_ns, x.normalized_query_hash AS hash, x.query AS query, q.call_stack AS call_stack,
+        coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, ''),
+                 (SELECT v.value || '' FROM label_values AS v WHERE v.labels = x.labels AND v.key = 'request_id'),
+                 (SELECT v.value || '' FROM label_values AS v WHERE v.labels = q.labels AND v.key = 'request_id'), '') AS request
+ FROM queries AS q
+ LEFT JOIN statements AS x ON x.id = q.statement
+ LEFT JOIN label_sets AS g ON g.id = q.labels
+ LEFT JOIN label_sets AS h ON h.id = x.labels
+ LEFT JOIN trace_contexts AS c ON c.id = q.context
+ WHERE q.finished AND NOT q.parent),
+marked AS MATERIALIZED (
+ SELECT *, coalesce(start_ns > 10000000 + max(end_ns) OVER (
+  PARTITION BY process, thread_id, request ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 1)
+  AND request = '' AS begins
+ FROM runs),
+numbered AS MATERIALIZED (
+ SELECT *, iif(request = '', thread_id, 0) AS thread,
+        sum(begins) OVER (PARTITION BY process, thread_id, request ORDER BY start_ns, end_ns ROWS UNBOUNDED PRECEDING) AS number
+ FROM marked),
+texts AS MATERIALIZED (
+ SELECT process, thread, request, number, count(*) AS runs, min(query) AS query,
+        row_number() OVER (PARTITION BY process, thread, request, number ORDER BY count(*) DESC, hash) AS place
+ FROM numbered GROUP BY process, thread, request, number, hash)
+SELECT
+ p.hostname AS hostname,
+ p.process_id AS process_id,
+ CAST(iif(min(n.thread_id) = max(n.thread_id), n.thread_id, NULL) AS INTEGER) AS thread_id,
+ n.request AS request,
+ CAST(min(n.start_ns) AS INTEGER) AS first_ns,
+ CAST(max(n.end_ns) AS INTEGER) AS last_ns,
+ CAST(count(*) AS INTEGER) AS statements,
+ CAST(count(DISTINCT n.hash) AS INTEGER) AS distinct_statements,
+ CAST(count(DISTINCT nullif(n.call_stack, 0)) AS INTEGER) AS call_sites,
+ CAST(sum(n.execution_ns) AS INTEGER) AS execution_time_ns,
+ CAST(max(max(n.end_ns) - min(n.start_ns) - sum(n.execution_ns), 0) AS INTEGER) AS program_time_ns,
+ CAST(t.runs AS INTEGER) AS most_runs,
+ coalesce(t.query, '') AS most
+FROM numbered AS n
+LEFT JOIN processes AS p ON p.id = n.process
+LEFT JOIN texts AS t ON t.place = 1 AND t.process = n.process AND t.thread = n.thread AND t.request = n.request AND t.number = n.number
+GROUP BY n.process, n.thread, n.request, n.number;
 CREATE VIEW top_queries AS
 WITH
 logged AS MATERIALIZED (
@@ -1831,9 +2002,12 @@ JOIN programs AS g ON g.id = q.program
 LEFT JOIN statements AS x ON x.id = q.statement
 CROSS JOIN json_each((
  WITH RECURSIVE
+ -- Of each node, then again for each one that it is in; 50 levels are more than a plan has, and a file of
+ -- others may have any. No join with a common table expression: SQLite would compute it again for each row.
  sums (node, level, cpu, real, square, samples) AS (
   SELECT coalesce(o.node, -1), 0,
          sum(iif(r.trace_type = 'CPU', s.weight * r.period_ns, 0)),
+         -- of wall time: all of both types, where waits were sampled
          iif(sum(r.trace_type = 'OffCPU'), sum(iif(r.trace_type IN ('CPU', 'OffCPU'), s.weight * r.period_ns, 0)),
              sum(iif(r.trace_type = 'Real', s.weight * r.period_ns, 0))),
          sum(iif(r.trace_type = 'CPU', 1.0 * s.weight * r.period_ns * s.weight * r.period_ns, 0)),
@@ -1861,7 +2035,8 @@ CROSS JOIN json_each((
   GROUP BY node
   HAVING node > 0 OR sum(cpu + real) > 0))) AS t
 LEFT JOIN plan_nodes AS n ON n.program = q.program AND n.node = substr(t.value, 1, 20) + 0
-ORDER BY q.query_start_ns, node IS NULL, node;
+ORDER BY q.query_start_ns, node IS NULL, node
+;
 COMMIT;
 PRAGMA application_id = 1364218438;
 PRAGMA user_version = 11;

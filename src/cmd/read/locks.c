@@ -21,6 +21,7 @@ static int run(int argc, char **argv)
 		.table.if_empty = "no statement waited for a lock",
 		.table.folds_last = 1,
 		.table.hides_empty = true,
+		.table.paragraphs = "cause doing cure",
 		.table.spare = "holder_session_id victims longest_ms holder",
 		.table.unit = "ns",
 	};
@@ -48,10 +49,13 @@ const struct command command_locks = {
 		   "ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "
 		   "that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is "
 		   "its program, `open` the time that its longest transaction lasted, `outside` the part of "
-		   "that time in which the program did not call SQLite, `doing` on what it spent that part, "
-		   "each with the function that took most of it, and `caller` the line that ran the "
-		   "statement. The view lock_waits has the single waits: `queryprof sql FILE 'SELECT * FROM "
-		   "lock_waits'`.",
+		   "that time in which the program did not call SQLite, and `caller` the line that ran the "
+		   "statement.\n\n"
+		   "Sentences follow each line: the longest of these waits and why it failed, if it did "
+		   "(cause); on what the holder spent the time outside SQLite, each with the function that "
+		   "took most of it (doing); and what would avoid the wait, if that is known (cure).\n\n"
+		   "The view lock_waits has the single waits, and lock_story a sentence for each: `queryprof "
+		   "sql FILE 'SELECT * FROM lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n",
 	.options = options,
 	.reads_file = true,

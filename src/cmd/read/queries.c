@@ -75,30 +75,33 @@ static int check_lines(const char *by_what)
 struct lines {
 	const char *prepare[2], *print, *if_empty, *spare;
 	int folds_last;
+	const char *paragraphs;
 };
 
-static const struct lines of_statements = { { sql_statement_lines, sql_causes },
-	                                    sql_statements,
-	                                    "no queries",
-	                                    "rows cpu_ms",
-	                                    3 },
-			  of_runs = { { sql_run_lines, sql_causes },
-	                              sql_runs,
-	                              "no logged runs (queries without --runs counts all, however short)",
-	                              NULL,
-	                              3 },
-			  of_changes = { { sql_plan_runs, NULL },
-	                                 sql_plan_changes,
-	                                 "no statement takes longer since its plan changed",
-	                                 NULL,
-	                                 3 },
-			  of_labels = { { NULL, NULL }, sql_label_sums, "no queries", NULL, 0 },
-			  of_callers = { { NULL, NULL },
-	                                 sql_caller_sums,
-	                                 "no queries",
-	                                 "statements sampled_wall_ms function logged",
-	                                 1 },
-			  of_errors = { { NULL, NULL }, sql_failed, "no run that failed", NULL, 3 };
+static const struct lines of_statements = { .prepare = { sql_statement_lines, sql_causes },
+	                                    .print = sql_statements,
+	                                    .if_empty = "no queries",
+	                                    .spare = "rows cpu_ms",
+	                                    .folds_last = 3 },
+			  of_runs = { .prepare = { sql_run_lines, sql_causes },
+	                              .print = sql_runs,
+	                              .if_empty =
+	                                      "no logged runs (queries without --runs counts all, however "
+	                                      "short)",
+	                              .folds_last = 3 },
+			  of_changes = { .prepare = { sql_plan_runs },
+	                                 .print = sql_plan_changes,
+	                                 .if_empty = "no statement takes longer since its plan changed",
+	                                 .folds_last = 3 },
+			  of_labels = { .print = sql_label_sums, .if_empty = "no queries" },
+			  of_callers = { .print = sql_caller_sums,
+	                                 .if_empty = "no queries",
+	                                 .spare = "statements sampled_wall_ms function logged",
+	                                 .folds_last = 1 },
+			  of_errors = { .print = sql_failed,
+	                                .if_empty = "no run that failed",
+	                                .folds_last = 3,
+	                                .paragraphs = "cause cure" };
 
 static const struct lines *find_lines(bool by_label, bool by_caller)
 {
@@ -118,6 +121,7 @@ static int print(sqlite3 *db, const struct lines *lines, const struct sql_parame
 		.table.hides_empty = true,
 		.table.folds_last = lines->folds_last,
 		.table.spare = lines->spare,
+		.table.paragraphs = lines->paragraphs,
 		.table.unit = "ns",
 	};
 	int result = COMMAND_FINE;
@@ -195,7 +199,9 @@ const struct command command_queries = {
 		"--failed has one line for each statement and error. `failed` counts the runs with that "
 		"error, `logged` those of them in query_log, with the id of the newest. `all_failed` "
 		"counts the statement's runs with any error, if there are more. queryprof counts only "
-		"these, so `failed` is empty if several errors have more runs than are logged.\n\n"
+		"these, so `failed` is empty if several errors have more runs than are logged. If a lock "
+		"was refused, sentences follow: what stood in the way of the newest run, and what avoids "
+		"it.\n\n"
 		"--regressed compares all runs before and after a change of the plan, up to the next "
 		"change. A plan is known if one of its runs had samples. `was` and `now` are the lines "
 		"that only the old plan has, and only the new one.\n\n"

@@ -22,6 +22,7 @@
 #define TEXT_WIDTH_MIN 8
 #define GAP 2
 #define FOLD_INDENT 4
+#define PARAGRAPHS_MAX 4
 
 struct column {
 	int index; /* in SQL */
@@ -37,6 +38,7 @@ struct table {
 	sqlite3_stmt *statement;
 	int cells_a_row;
 	int count, beside; /* columns shown, and those of them that stand side by side */
+	int paragraphs[PARAGRAPHS_MAX], paragraph_count; /* indexes in SQL */
 	const struct table_style *style;
 	struct column *columns;
 	char **cells; /* of the rows measured, row by row; NULL is NULL */
@@ -157,17 +159,35 @@ static int total_width(const struct table *table)
 	return total;
 }
 
-static void drop_column(struct table *table, const char *name, size_t size)
+/* Returns its index in SQL; -1: it was not shown. */
+static int drop_column(struct table *table, const char *name, size_t size)
 {
-	int kept = 0;
+	int kept = 0, dropped = -1;
 
 	for (int i = 0; i < table->count; i++) {
 		const char *other = sqlite3_column_name(table->statement, table->columns[i].index);
 		if (strlen(other) != size || memcmp(other, name, size) != 0)
 			table->columns[kept++] = table->columns[i];
+		else
+			dropped = table->columns[i].index;
 	}
 	table->count = kept;
 	point_to_titles(table);
+	return dropped;
+}
+
+static void take_paragraphs(struct table *table)
+{
+	const char *name = table->style->paragraphs;
+
+	while (name && *name && table->paragraph_count < PARAGRAPHS_MAX) {
+		size_t size = strcspn(name, " ");
+		int index = drop_column(table, name, size);
+
+		if (index >= 0)
+			table->paragraphs[table->paragraph_count++] = index;
+		name += size + strspn(name + size, " ");
+	}
 }
 
 static void drop_spare_columns(struct table *table)
@@ -340,6 +360,31 @@ static void print_heading(const struct table *table, const char **cells)
 		fputs("\033[0m", stdout);
 }
 
+static void print_paragraph(const char *text)
+{
+	if (!text || !*text)
+		return;
+	terminal_print_padding(FOLD_INDENT);
+	terminal_print_words(text, FOLD_INDENT, FOLD_INDENT);
+	putchar('\n');
+}
+
+/* A row that was measured, or the statement's present one. */
+static const char *text_at(const struct table *table, size_t row, int column)
+{
+	return row < table->rows ? table->cells[row * (size_t)table->cells_a_row + (size_t)column]
+	                         : cell_text(table->statement, column);
+}
+
+static void print_values(struct table *table, size_t row, const char **cells)
+{
+	for (int i = 0; i < table->count; i++)
+		cells[i] = shown(&table->columns[i], text_at(table, row, table->columns[i].index));
+	print_row(table, cells);
+	for (int i = 0; i < table->paragraph_count; i++)
+		print_paragraph(text_at(table, row, table->paragraphs[i]));
+}
+
 /* `cells`: room for a row. */
 static int print_table(struct table *table, const char **cells)
 {
@@ -353,6 +398,7 @@ static int print_table(struct table *table, const char **cells)
 		hide_empty(table);
 	if (!table->style->is_bare)
 		measure_titles(table);
+	take_paragraphs(table);
 	drop_spare_columns(table);
 	fit_columns(table);
 	progress_clear();
@@ -360,22 +406,10 @@ static int print_table(struct table *table, const char **cells)
 		puts(table->style->if_empty);
 	else if (!table->style->is_bare)
 		print_heading(table, cells);
-	for (size_t row = 0; row < table->rows; row++) {
-		for (int i = 0; i < table->count; i++) {
-			struct column *column = &table->columns[i];
-			cells[i] =
-				shown(column,
-			              table->cells[row * (size_t)table->cells_a_row + (size_t)column->index]);
-		}
-		print_row(table, cells);
-	}
-	while (code == SQLITE_ROW && (code = sqlite3_step(table->statement)) == SQLITE_ROW) {
-		for (int i = 0; i < table->count; i++) {
-			struct column *column = &table->columns[i];
-			cells[i] = shown(column, cell_text(table->statement, column->index));
-		}
-		print_row(table, cells);
-	}
+	for (size_t row = 0; row < table->rows; row++)
+		print_values(table, row, cells);
+	while (code == SQLITE_ROW && (code = sqlite3_step(table->statement)) == SQLITE_ROW)
+		print_values(table, table->rows, cells);
 	return code;
 }
 

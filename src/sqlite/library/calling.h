@@ -43,7 +43,8 @@ struct call_slot {
 
 /* The lock that SQLite was refused in the thread's call. */
 struct lock_refusal {
-	const struct lock_file *file; /* on which it was requested */
+	const struct lock_file *file; /* on which it was requested; NULL: not known */
+	uint32_t tries;
 	uint64_t since_ns, since_realtime_ns;
 	uint64_t publish_next_ns; /* the wait's length at which it is published again */
 	struct lock_holder holder;

@@ -27,11 +27,15 @@ struct lock_file {
 	char *path;
 	/* Relaxed atomics, as no thread waits for a change of them. */
 	uint32_t level, shared, exclusive; /* of the WAL index: bits */
+	/* Who took the first lock, and the first one to write: the newest one, and the newest one that has
+	 * changed the database. */
+	uint32_t writing; /* of `writes`: the newest one */
 	struct holder {
-		uint32_t thread_id;
+		uint32_t thread_id, transaction;
 		uint64_t query_hi, query_lo;
+		uint64_t committed_ns;    /* CLOCK_MONOTONIC; 0: it has not */
 		char text[LOCK_TEXT_MAX]; /* of the query; under the lock */
-	} locks, writes;                  /* who took the first lock, and the first one to write */
+	} locks, writes[2];
 };
 
 /* Entries are added, removed and described under the lock, but found without it. The keys are
@@ -105,6 +109,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 		store(&added->level, 0);
 		store(&added->shared, 0);
 		store(&added->exclusive, 0);
+		added->writes[0].committed_ns = added->writes[1].committed_ns = 0;
 		pointer_slot_publish(keys, &used, (uint32_t)(added - files), file);
 	}
 	if (added) {
@@ -157,6 +162,7 @@ static void name_holder(struct holder *holder, const struct query_run *run)
 	size_t size = strnlen(text, sizeof(holder->text) - 1);
 
 	store(&holder->thread_id, thread_current ? thread_current->id : 0);
+	__atomic_store_n(&holder->committed_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&holder->query_hi, run ? run->key.hi : 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&holder->query_lo, run ? run->key.lo : 0, __ATOMIC_RELAXED);
 	lock_acquire(&lock);
@@ -186,8 +192,11 @@ void lock_file_acquired(struct lock_file *file, struct lock_request taken, const
 
 	if (!is_locked(file))
 		name_holder(&file->locks, run);
-	if (taken.is_exclusive && !writes)
-		name_holder(&file->writes, run);
+	if (taken.is_exclusive && !writes) {
+		if (file->writes[file->writing].committed_ns)
+			store(&file->writing, !file->writing);
+		name_holder(&file->writes[file->writing], run);
+	}
 	if (taken.slot < 0) {
 		file->has_wal &= taken.lock == WAIT_ON_SHARED;
 		store(&file->level, (uint32_t)taken.lock - WAIT_ON_SHARED + LEVEL_SHARED);
@@ -242,7 +251,65 @@ static const struct holder *holder_of(const struct lock_file *file, struct lock_
 	const bool writes = request.slot >= 0 ? load(&file->exclusive) >> request.slot & 1
 	                                      : load(&file->level) >= LEVEL_RESERVED;
 
-	return writes ? &file->writes : &file->locks;
+	return writes ? &file->writes[load(&file->writing) & 1] : &file->locks;
+}
+
+void lock_file_committed(struct lock_file *file, uint64_t now_ns)
+{
+	struct holder *writer = &file->writes[file->writing];
+
+	store(&writer->transaction, load(&file->transaction->open.number));
+	__atomic_store_n(&writer->committed_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+bool lock_file_only_tries(const struct lock_file *file, struct lock_request refused)
+{
+	return refused.lock == WAIT_ON_WAL_READ && refused.is_exclusive &&
+	       !(load(&file->exclusive) & 1u << (WAIT_ON_WAL_CHECKPOINT - WAIT_ON_WAL_WRITE));
+}
+
+static bool is_same_database(const struct lock_file *file, const struct lock_file *other)
+{
+	return other != file && other->inode == file->inode && other->device == file->device &&
+	       other->process == file->process;
+}
+
+/* Under the lock. */
+static void describe_holder(const struct lock_file *file, const struct holder *named, uint32_t transaction,
+                            struct lock_holder *holder, char text[LOCK_TEXT_MAX])
+{
+	*holder = (struct lock_holder){
+		.query = { __atomic_load_n(&named->query_hi, __ATOMIC_RELAXED),
+		           __atomic_load_n(&named->query_lo, __ATOMIC_RELAXED) },
+		.process_id = file->process,
+		.thread_id = load(&named->thread_id),
+		.session = file->session,
+		.transaction = transaction,
+	};
+	memcpy(text, named->text, LOCK_TEXT_MAX);
+}
+
+bool lock_file_find_writer(const struct lock_file *file, uint64_t since_ns, struct lock_holder *writer,
+                           char text[LOCK_TEXT_MAX])
+{
+	uint64_t first = UINT64_MAX;
+
+	lock_acquire(&lock);
+	for (uint32_t i = 0; i < 2 * FILES; i++) {
+		struct lock_file *other = &files[i / 2];
+		const struct holder *named = &other->writes[i % 2];
+		uint64_t at;
+
+		if (!pointer_slot_is_used(keys[i / 2]) || !is_same_database(file, other))
+			continue;
+		at = __atomic_load_n(&named->committed_ns, __ATOMIC_RELAXED);
+		if (at <= since_ns || at >= first)
+			continue;
+		first = at;
+		describe_holder(other, named, load(&named->transaction), writer, text);
+	}
+	lock_release(&lock);
+	return first != UINT64_MAX;
 }
 
 bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
@@ -255,21 +322,12 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 		struct lock_file *other = &files[i];
 		const struct holder *named;
 
-		if (!pointer_slot_is_used(keys[i]) || other == file || other->inode != file->inode ||
-		    other->device != file->device || other->process != file->process ||
+		if (!pointer_slot_is_used(keys[i]) || !is_same_database(file, other) ||
 		    !stands_against(other, request))
 			continue;
 		named = holder_of(other, request);
-		*holder = (struct lock_holder){
-			.query = { __atomic_load_n(&named->query_hi, __ATOMIC_RELAXED),
-			           __atomic_load_n(&named->query_lo, __ATOMIC_RELAXED) },
-			.process_id = other->process,
-			.thread_id = load(&named->thread_id),
-			.session = other->session,
-			.transaction = __atomic_load_n(&other->transaction->open.number, __ATOMIC_RELAXED),
-		};
+		describe_holder(other, named, load(&other->transaction->open.number), holder, text);
 		__atomic_store_n(&other->transaction->was_waited_for, true, __ATOMIC_RELAXED);
-		memcpy(text, named->text, LOCK_TEXT_MAX);
 		found = true;
 	}
 	lock_release(&lock);

@@ -61,6 +61,18 @@ bool lock_file_is_pending(struct lock_file *file, struct lock_request refused);
 void lock_file_lowered_level(struct lock_file *file, int level);
 void lock_file_released_slots(struct lock_file *file, int first, int count);
 
+/* The file's newest writer, which has given the lock back, has changed the database. */
+void lock_file_committed(struct lock_file *file, uint64_t now_ns);
+
+/* The first known writer on another connection that has changed the database since then (CLOCK_MONOTONIC).
+ * `text` gets the beginning of its statement. False: it is none that this process follows. */
+bool lock_file_find_writer(const struct lock_file *file, uint64_t since_ns, struct lock_holder *writer,
+                           char text[LOCK_TEXT_MAX]);
+
+/* True: SQLite requests this lock only if nobody has it, and never waits for it. A commit that could begin
+ * the WAL anew tries the readers' locks; a checkpoint waits for them. */
+bool lock_file_only_tries(const struct lock_file *file, struct lock_request refused);
+
 /* The holder of a conflicting lock. `text` gets the beginning of its statement. False: it is no
  * other file of this process. */
 bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,

@@ -58,18 +58,39 @@ static bool is_waiting(const struct thread *thread, const struct run *run)
 	return thread->waiting->lock && thread->wait.lock_query == run->query.key.lo;
 }
 
+/* The run's own transaction, if an earlier statement began it; NULL: none. */
+static const struct transaction *earlier_transaction(const struct run *run)
+{
+	const struct transaction *own = run->session ? &run->session->transaction : NULL;
+
+	return own && __atomic_load_n(&own->open.number, __ATOMIC_RELAXED) && !own->open.has_ended &&
+	                       own->first.lo && own->first.lo != run->query.key.lo
+	               ? own
+	               : NULL;
+}
+
+static const char *path_of(const struct run *run, const struct lock_refusal *refused)
+{
+	const char *path = refused->file            ? lock_file_path(refused->file)
+	                   : run->session->database ? run->session->database
+	                                            : "";
+
+	return strlen(path) <= 1024 ? path : "";
+}
+
+/* `code`: SQLite's; 0: the run goes on. */
 static void write_record(const struct run *run, const struct thread *thread,
                          const struct lock_refusal *refused, uint32_t lock_requested, uint64_t wait_ns,
-                         enum lock_outcome outcome)
+                         enum lock_outcome outcome, int code)
 {
 	struct ring *ring = sampler_ring();
-	const char *path = lock_file_path(refused->file);
-	size_t path_size = strlen(path), text_size = strlen(refused->text);
+	const struct transaction *own = earlier_transaction(run);
+	const char *texts[] = { path_of(run, refused), refused->text, own ? own->text : "" };
+	const size_t sizes[] = { strlen(texts[0]), strlen(texts[1]), strlen(texts[2]) };
 	struct lock_wait_record *record;
+	char *to;
 
-	if (path_size > 1024)
-		path_size = 0;
-	if (!ring || !(record = ring_reserve(ring, sizeof(*record) + path_size + text_size)))
+	if (!ring || !(record = ring_reserve(ring, sizeof(*record) + sizes[0] + sizes[1] + sizes[2])))
 		return;
 	*record = (struct lock_wait_record){
 		.query = run->query.key,
@@ -79,11 +100,19 @@ static void write_record(const struct run *run, const struct thread *thread,
 		.outcome = outcome,
 		.thread_id = thread->id,
 		.holder = refused->holder,
-		.database_size = (uint32_t)path_size,
-		.holder_size = (uint32_t)text_size,
+		.tries = refused->tries,
+		.code = (uint32_t)code,
+		.transaction = own ? own->open.number : 0,
+		.age_ns = own ? query_since(own->start_ns, refused->since_ns) : 0,
+		.database_size = (uint32_t)sizes[0],
+		.holder_size = (uint32_t)sizes[1],
+		.first_size = (uint32_t)sizes[2],
 	};
-	memcpy(record->text, path, path_size);
-	memcpy(record->text + path_size, refused->text, text_size);
+	to = record->text;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		memcpy(to, texts[i], sizes[i]);
+		to += sizes[i];
+	}
 	ring_commit(ring, record, RECORD_LOCK_WAIT);
 }
 
@@ -96,7 +125,7 @@ static void publish_wait(const struct run *run, struct thread *thread, struct lo
 		return;
 	refused->publish_next_ns = 2 * wait_ns;
 	if (run->settings.log)
-		write_record(run, thread, refused, thread->waiting->lock, wait_ns, LOCK_WAITING);
+		write_record(run, thread, refused, thread->waiting->lock, wait_ns, LOCK_WAITING, 0);
 }
 
 static void refuse(struct calling *calling, struct thread *thread, const struct run *run,
@@ -108,10 +137,12 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 	 * may refuse. */
 	if (is_waiting(thread, run) && refused->file == file &&
 	    (thread->waiting->lock == request.lock || request.lock == WAIT_ON_SHARED)) {
+		refused->tries++;
 		publish_wait(run, thread, refused);
 		return;
 	}
-	*refused = (struct lock_refusal){ .file = file, .publish_next_ns = LOCK_WAIT_PUBLISHED_NS };
+	*refused =
+		(struct lock_refusal){ .file = file, .tries = 1, .publish_next_ns = LOCK_WAIT_PUBLISHED_NS };
 	if (!lock_file_find_holder(file, request, &refused->holder, refused->text) &&
 	    thread->wait.refused_by != 0)
 		refused->holder.process_id = thread->wait.refused_by;
@@ -131,15 +162,36 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 #define WAITED_NS 50000
 
 static void end_wait(struct calling *calling, struct thread *thread, const struct run *run, uint64_t end_ns,
-                     bool is_refused)
+                     int code)
 {
+	bool is_refused = locks_is_refusal(code);
 	uint32_t lock_requested = thread->waiting->lock;
 	uint64_t wait_ns = query_since(calling->refused.since_ns, end_ns);
 
 	__atomic_store_n(&thread->waiting->lock, 0, __ATOMIC_RELAXED);
 	if (run->settings.log && (is_refused || wait_ns >= WAITED_NS))
 		write_record(run, thread, &calling->refused, lock_requested, wait_ns,
-		             is_refused ? LOCK_REFUSED : LOCK_GIVEN);
+		             is_refused ? LOCK_REFUSED : LOCK_GIVEN, code);
+}
+
+/* SQLite did not ask for a lock, or it got it: the transaction's snapshot is too old to write to, or another
+ * connection with the same shared cache uses the table. */
+static void refuse_without_lock(struct calling *calling, struct thread *thread, const struct run *run,
+                                int code)
+{
+	struct lock_refusal *refused = &calling->refused;
+	const struct transaction *own = earlier_transaction(run);
+	bool is_snapshot = code == SQLITE_BUSY_SNAPSHOT && own;
+
+	if (!run->settings.log || !run->session || (!is_snapshot && (code & 0xff) != SQLITE_LOCKED))
+		return;
+	*refused = (struct lock_refusal){ .file = own ? own->file : NULL };
+	if (is_snapshot && refused->file)
+		lock_file_find_writer(refused->file, own->start_ns, &refused->holder, refused->text);
+	refused->since_ns = run->query.left_ns;
+	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
+	write_record(run, thread, refused, is_snapshot ? WAIT_ON_WAL_WRITE : WAIT_OBJECT_NONE, 0,
+	             LOCK_REFUSED, code);
 }
 
 /* The session to which the file belongs; NULL: that one has ended, and its memory belongs to another. */
@@ -166,18 +218,18 @@ static void note_acquired(struct lock_file *file, struct lock_request request, c
 	if (run)
 		session = session_of_file(file);
 	if (session)
-		transaction_locks_change(session, before, lock_file_locks(file), lock_file_path(file), run);
+		transaction_locks_change(session, before, lock_file_locks(file), file, run);
 }
 
 /* The file has given locks back. */
-static void see_release(const struct lock_file *file, unsigned before)
+static void see_release(struct lock_file *file, unsigned before)
 {
 	unsigned after = lock_file_locks(file);
 	struct session *session = after != before ? session_of_file(file) : NULL;
 	const struct run *run = session ? current_run(calling_current) : NULL;
 
 	if (session)
-		transaction_locks_change(session, before, after, lock_file_path(file),
+		transaction_locks_change(session, before, after, file,
 		                         run && run->session == session ? run : NULL);
 }
 
@@ -198,12 +250,12 @@ static void see_result(sqlite3_file *file, struct lock_request request, int rc)
 	if (!run || !thread)
 		return;
 	if (rc == SQLITE_BUSY && lock_file_is_pending(entry, request) && (session = session_of_file(entry)))
-		transaction_locks_change(session, before, lock_file_locks(entry), lock_file_path(entry), run);
-	if (rc == SQLITE_BUSY)
+		transaction_locks_change(session, before, lock_file_locks(entry), entry, run);
+	if (rc == SQLITE_BUSY && !lock_file_only_tries(entry, request))
 		refuse(calling, thread, run, entry, request);
-	else if (is_waiting(thread, run) && thread->waiting->lock == request.lock &&
+	else if (rc != SQLITE_BUSY && is_waiting(thread, run) && thread->waiting->lock == request.lock &&
 	         calling->refused.file == entry)
-		end_wait(calling, thread, run, fast_clock_ns(&thread->clock), false);
+		end_wait(calling, thread, run, fast_clock_ns(&thread->clock), SQLITE_OK);
 }
 
 void locks_run_is_lost(const struct run *run)
@@ -212,13 +264,18 @@ void locks_run_is_lost(const struct run *run)
 		__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
 
-void locks_wait_ends(const struct run *run, const struct thread *thread, int rc)
+void locks_wait_ends(const struct run *run, const struct thread *thread, int code)
 {
-	if (thread != thread_current || !is_waiting(thread, run))
+	if (thread != thread_current)
 		return;
-	if (calling_current && ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED))
+	if (calling_current && locks_is_refusal(code) &&
+	    (!is_waiting(thread, run) || code == SQLITE_BUSY_SNAPSHOT))
+		refuse_without_lock(calling_current, thread_current, run, code);
+	else if (calling_current && locks_is_refusal(code))
 		/* The call has returned; queryprof's work since then is not part of the wait. */
-		end_wait(calling_current, thread_current, run, run->query.left_ns, true);
+		end_wait(calling_current, thread_current, run, run->query.left_ns, code);
+	if (!is_waiting(thread, run))
+		return;
 	__atomic_store_n(&thread_current->waiting->lock, 0, __ATOMIC_RELAXED);
 }
 

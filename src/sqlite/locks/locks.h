@@ -17,13 +17,20 @@
 /* The session's files are followed from now on. Under the connection's mutex. */
 void locks_follow(struct session *session);
 
-/* The run ends on this thread with `rc`: so does its wait for a lock. */
-COLD_PATH void locks_wait_ends(const struct run *run, const struct thread *thread, int rc);
-
-static inline void locks_run_ends(const struct run *run, const struct thread *thread, int rc)
+/* Whether a run that ends with `rc` was refused a lock: SQLITE_BUSY, SQLITE_LOCKED. */
+static inline bool locks_is_refusal(int rc)
 {
-	if (__builtin_expect(thread->waiting->lock, 0))
-		locks_wait_ends(run, thread, rc);
+	return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED;
+}
+
+/* The run ends on this thread with `code`, an extended result code if it is a refusal: so does its wait for a
+ * lock. */
+COLD_PATH void locks_wait_ends(const struct run *run, const struct thread *thread, int code);
+
+static inline void locks_run_ends(const struct run *run, const struct thread *thread, int code)
+{
+	if (__builtin_expect(thread->waiting->lock || locks_is_refusal(code), 0))
+		locks_wait_ends(run, thread, code);
 }
 
 /* A longjmp() has left the call that worked for it, on this thread maybe. */

@@ -10,6 +10,7 @@
 #include "handler/ring.h"
 #include "query/account.h"
 #include "query/cpu_clock.h"
+#include "sqlite/locks/lock_holders.h"
 #include "sqlite/session/run.h"
 
 static uint32_t next_number(void)
@@ -54,14 +55,16 @@ static uint64_t executed_cpu_until(const struct run *run, uint64_t cpu_now)
 	return run ? run->query.cpu_ns + query_since(run->query.entered_cpu_ns, cpu_now) : 0;
 }
 
-static void begin(struct transaction *transaction, const struct run *run)
+static void begin(struct transaction *transaction, struct lock_file *file, const struct run *run)
 {
 	transaction->start_ns = now_ns();
 	transaction->start_cpu_ns = cpu_now_ns(transaction->start_ns);
 	transaction->executed_cpu_ns = -(int64_t)executed_cpu_until(run, transaction->start_cpu_ns);
 	transaction->account = thread_current->account;
-	transaction->has_threads = false;
+	transaction->has_threads = transaction->was_told = false;
 	transaction->end_ns = 0;
+	transaction->file = file;
+	transaction->written = NULL;
 	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++)
 		transaction->holds[kind] = (struct lock_hold){ .files = 0 };
 	transaction->executed_ns = -(int64_t)executed_until(run, transaction->start_ns);
@@ -122,8 +125,17 @@ static uint64_t held_ns(const struct transaction *transaction, enum transaction_
 
 static void unlock(struct session *session, const struct run *run);
 
-void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
-                              const struct run *run)
+/* Whether the database has changed is known when the run ends. Of several files that one run has written to,
+ * only the last one waits for that. */
+static void note_written(struct transaction *transaction, struct lock_file *file)
+{
+	if (transaction->written && transaction->written != file)
+		lock_file_committed(transaction->written, now_ns());
+	transaction->written = file;
+}
+
+void transaction_locks_change(struct session *session, unsigned before, unsigned after,
+                              struct lock_file *file, const struct run *run)
 {
 	struct transaction *transaction = &session->transaction;
 	unsigned comes = after & ~before, goes = before & ~after;
@@ -133,17 +145,19 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 	if (comes >> LOCK_ANY & 1) {
 		/* A transaction that ended in this run continues: SQLite tries again after a refusal. */
 		if (!transaction->holds[LOCK_ANY].files++ && !transaction->open.has_ended)
-			begin(transaction, run);
+			begin(transaction, file, run);
 		transaction->open.has_ended = false;
 	}
 	if (comes && (!transaction->path[0] || (comes >> LOCK_WRITE & 1 && !has_written(transaction))))
-		copy_text(transaction->path, sizeof(transaction->path), path);
+		copy_text(transaction->path, sizeof(transaction->path), lock_file_path(file));
 	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++) {
 		if (comes >> kind & 1)
 			begin_hold(&transaction->holds[kind]);
 		if (goes >> kind & 1)
 			end_hold(&transaction->holds[kind]);
 	}
+	if (goes >> LOCK_WRITE & 1 && run)
+		note_written(transaction, file);
 	if (goes >> LOCK_ANY & 1)
 		unlock(session, run);
 }
@@ -158,15 +172,26 @@ static bool rolls_back(const struct transaction *transaction, const struct run *
 	return run->query.text && !strncasecmp(text_skip_comments(run->query.text), "ROLLBACK", 8);
 }
 
+static bool is_undone(const struct transaction *transaction, const struct run *run, int rc)
+{
+	return (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) ||
+	       (run && rolls_back(transaction, run));
+}
+
 static enum transaction_outcome outcome_of(const struct transaction *transaction, const struct run *run,
                                            int rc)
 {
 	if (!has_written(transaction))
 		return TRANSACTION_READ;
-	if ((rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) ||
-	    (run && rolls_back(transaction, run)))
-		return TRANSACTION_ROLLED_BACK;
-	return TRANSACTION_COMMITTED;
+	return is_undone(transaction, run, rc) ? TRANSACTION_ROLLED_BACK : TRANSACTION_COMMITTED;
+}
+
+/* After a close, the entry of its file may be another file's. */
+static void note_commit(struct transaction *transaction, const struct run *run, int rc)
+{
+	if (run->kind != RUN_CLOSE && !is_undone(transaction, run, rc))
+		lock_file_committed(transaction->written, now_ns());
+	transaction->written = NULL;
 }
 
 static uint64_t between(uint64_t start, uint64_t end)
@@ -274,17 +299,20 @@ static void unlock(struct session *session, const struct run *run)
 		end(session, NULL, SQLITE_OK);
 }
 
-void transaction_run_ends(struct session *session, const struct run *run, int rc)
+bool transaction_run_ends(struct session *session, const struct run *run, int rc)
 {
 	struct transaction *transaction = &session->transaction;
+	bool is_waited_for = __atomic_load_n(&transaction->was_waited_for, __ATOMIC_RELAXED), is_first;
 
 	forget_refused_hold(transaction, run, rc);
+	if (transaction->written)
+		note_commit(transaction, run, rc);
 	transaction->statements++;
 	if (transaction->open.has_ended) {
 		transaction->executed_ns += (int64_t)transaction->ended_in_ns;
 		transaction->executed_cpu_ns += (int64_t)transaction->ended_in_cpu_ns;
 		end(session, run, rc);
-		return;
+		return is_waited_for;
 	}
 	transaction->executed_ns += (int64_t)run->query.execution_ns;
 	transaction->executed_cpu_ns += (int64_t)run->query.cpu_ns;
@@ -293,4 +321,7 @@ void transaction_run_ends(struct session *session, const struct run *run, int rc
 		transaction->has_threads = true;
 		outside_enter_transaction(thread_current, &transaction->open);
 	}
+	is_first = is_waited_for && !transaction->was_told;
+	transaction->was_told = is_waited_for;
+	return is_first;
 }

@@ -15,13 +15,16 @@
 #include "sqlite/session/run.h"
 #include "wire/transaction_record.h"
 
+struct lock_file;
+
 /* The locks of a file of the session change from the set `before` to the set `after`: 1 << enum
  * transaction_lock for each kind. `run` NULL: no statement that is followed. */
-void transaction_locks_change(struct session *session, unsigned before, unsigned after, const char *path,
-                              const struct run *run);
+void transaction_locks_change(struct session *session, unsigned before, unsigned after,
+                              struct lock_file *file, const struct run *run);
 
-/* A run of the session ends with `rc`. */
-void transaction_run_ends(struct session *session, const struct run *run, int rc);
+/* A run of the session ends with `rc`. True: another connection of this process waits for its transaction, so
+ * the run tells where the program was: the first one that ends meanwhile, and the one that ends it. */
+bool transaction_run_ends(struct session *session, const struct run *run, int rc);
 
 /* A run of the session continues, but a call of a preparation or a backup has returned: a
  * transaction that ended in it is separate from the one that the next call may begin. */

@@ -79,8 +79,11 @@ static int extend(const struct run *run, int rc, bool is_locked)
 	return (code & 0xff) == rc ? code : rc;
 }
 
+/* sqlite3_close() is never refused a lock. */
 static const char *exception_of(const struct run *run, int rc, bool is_locked)
 {
+	if (run->kind == RUN_CLOSE && rc == SQLITE_BUSY)
+		return "unable to close due to unfinalized statements or unfinished backups";
 	return has_error(run, rc, is_locked) ? sqlite3_errmsg(run->session->db) : sqlite3_errstr(rc);
 }
 
@@ -173,7 +176,8 @@ HOT_INLINE bool count_plain(struct run *run, const struct thread *thread, int rc
 	                         spent(run, COUNTED_FULLSCAN_STEPS, now));
 }
 
-static __attribute__((noinline)) void record_more(struct run *run, struct run_result result, bool is_counted)
+static __attribute__((noinline)) void record_more(struct run *run, struct run_result result, bool is_counted,
+                                                  bool is_wanted)
 {
 	struct query_work work = { .rows = run->query.rows };
 	int rc = result.rc;
@@ -185,7 +189,7 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 		work.exception_code = rc = extend(run, rc, result.is_locked);
 	if (!is_counted)
 		count(run, result.thread, &work);
-	is_logged = runs_worth_logging(run) ||
+	is_logged = is_wanted || runs_worth_logging(run) ||
 	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
 	end_span(run, is_logged, run->prepared || runs_is_preparation(run), work.exception_code != 0);
 	if (!is_logged)
@@ -199,13 +203,14 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 	run_caller_forget(run);
 }
 
-/* Most runs are only counted. `has_stepped`: it belongs to a statement, and was more than prepared. */
-HOT_INLINE void record(struct run *run, const struct run_result *result, bool has_stepped)
+/* Most runs are only counted. `has_stepped`: it belongs to a statement, and was more than prepared.
+ * `is_wanted`: it gets a row. */
+HOT_INLINE void record(struct run *run, const struct run_result *result, bool has_stepped, bool is_wanted)
 {
 	bool is_counted = has_stepped && count_plain(run, result->thread, result->rc);
 
-	if (!is_counted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
-		record_more(run, *result, is_counted);
+	if (!is_counted || is_wanted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
+		record_more(run, *result, is_counted, is_wanted);
 }
 
 static void end_preparation(struct run *run, struct run_result result)
@@ -227,30 +232,32 @@ static bool is_to_be_read(struct run *run, bool is_covered)
 }
 
 /* The locks and the transaction belong to the connection, whose mutex another thread holds while
- * it waits for a lock. */
-static void end_locks(const struct run *run, const struct run_result *result, bool is_there)
+ * it waits for a lock. True: others wait for it, see transaction_run_ends(). */
+static bool end_locks(const struct run *run, const struct run_result *result, bool is_there)
 {
 	struct session *session = run->session;
+	int code = result->rc;
 
 	wait_run_ends(result->thread);
 	if (run->kind == RUN_WAIT)
-		return;
-	locks_run_ends(run, result->thread, result->rc);
-	if (is_there && __atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED) &&
-	    !run->is_queryprofs)
-		transaction_run_ends(session, run, result->rc);
+		return false;
+	if (is_there && locks_is_refusal(code))
+		code = extend(run, code, result->is_locked);
+	locks_run_ends(run, result->thread, code);
+	return is_there && __atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED) &&
+	       !run->is_queryprofs && transaction_run_ends(session, run, result->rc);
 }
 
 /* For every run except a successful preparation. `is_inside`: the thread owns the run's session now. */
 static void end_executed(struct run *run, struct run_result result, bool is_inside)
 {
 	bool is_there = is_to_be_read(run, result.is_locked || is_inside);
+	bool is_wanted = end_locks(run, &result, is_there);
 
-	end_locks(run, &result, is_there);
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, result.thread);
 	if (is_there && run->settings.log && !run->is_queryprofs)
-		record(run, &result, run->stmt && !run->prepared);
+		record(run, &result, run->stmt && !run->prepared, is_wanted);
 	if (!is_there || !run->stmt || !run->query.text || run->is_queryprofs ||
 	    run->session->has_trace_callback)
 		runs_release(run);
@@ -271,21 +278,23 @@ static __attribute__((noinline)) void end_any(struct run *run, struct run_result
 }
 
 /* Whether end_any() would do no more than end_plain(), as for nearly all runs: a later run of a
- * statement that has not waited for a lock. The thread has the session now. */
-HOT_INLINE bool is_plain(const struct run *run, const struct session *session, const struct thread *thread)
+ * statement that has not waited for a lock, nor was refused one. The thread has the session now. */
+HOT_INLINE bool is_plain(const struct run *run, const struct session *session, const struct thread *thread,
+                         int rc)
 {
 	/* A kept run is a statement's, and has a text. */
 	return run->kept && !run->is_queryprofs && !run->prepared && !run->tag_thread && run->settings.log &&
 	       !(__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & OWNER_GONE) &&
 	       runs_is_of_session(run, session) && session->db && !session->has_trace_callback &&
-	       !(thread->waiting->since | thread->waiting->lock);
+	       !(thread->waiting->since | thread->waiting->lock) && !locks_is_refusal(rc);
 }
 
 HOT_INLINE void end_plain(struct run *run, struct session *session, struct run_result result)
 {
-	if (__atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED))
-		transaction_run_ends(session, run, result.rc);
-	record(run, &result, true);
+	bool is_wanted = __atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED) &&
+	                 transaction_run_ends(session, run, result.rc);
+
+	record(run, &result, true, is_wanted);
 	query_hide(&run->query);
 	span_run_abandon(&run->query.span, true);
 	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
@@ -298,7 +307,7 @@ HOT_PATH void run_end(struct run *run, struct run_result result)
 	struct thread *thread = result.thread;
 	bool is_inside = thread && run->is_private && session_enter_private(session, thread->id);
 
-	if (is_inside && is_plain(run, session, thread))
+	if (is_inside && is_plain(run, session, thread, result.rc))
 		end_plain(run, session, result);
 	else
 		end_any(run, result, is_inside);

@@ -91,10 +91,22 @@ static bool leave_run(struct run_call *call)
 /* A close without work has no row, and is not counted. */
 #define CLOSE_MIN_NS 1000000
 
+/* It has written, such as a checkpoint, or kept another connection waiting. */
+static bool has_worked(const struct run *run)
+{
+	const struct transaction *transaction = &run->session->transaction;
+
+	return (run->query.counts.has_waits && run->query.counts.waits[WAIT_WRITES] != 0) ||
+	       (__atomic_load_n(&transaction->open.number, __ATOMIC_RELAXED) != 0 &&
+	        __atomic_load_n(&transaction->was_waited_for, __ATOMIC_RELAXED));
+}
+
 static void end(struct run_call *call, int rc)
 {
 	if (!leave_run(call))
 		return;
+	if (call->run->kind == RUN_CLOSE && has_worked(call->run))
+		call->run->settings.min_duration_ns = 0;
 	if (call->run->kind == RUN_CLOSE && !rc && !query_lasted(&call->run->query, CLOSE_MIN_NS) &&
 	    !runs_worth_logging(call->run))
 		call->run->settings.log = false;

@@ -18,6 +18,8 @@
  * write, a lock that keeps new readers out, and one that excludes all others. */
 enum transaction_lock { LOCK_ANY, LOCK_WRITE, LOCK_PENDING, LOCK_EXCLUSIVE, TRANSACTION_LOCKS };
 
+struct lock_file;
+
 /* How long a transaction has held locks of one kind. */
 struct lock_hold {
 	uint32_t files;     /* that have such a lock */
@@ -30,8 +32,11 @@ struct lock_hold {
 struct transaction {
 	struct open_transaction open;
 	bool was_waited_for; /* atomic */
+	bool was_told;       /* that it was, to a run that continues it */
 	uint32_t thread_id, statements;
 	struct lock_hold holds[TRANSACTION_LOCKS];
+	struct lock_file *file;    /* that it locked first */
+	struct lock_file *written; /* has given back its lock to write in the present run; NULL: none */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; 0: not yet */
 	int64_t executed_ns;       /* since it began, of its statements; below 0 until the first one ends */
 	uint64_t ended_in_ns;      /* into the calls of the run in which it ended */

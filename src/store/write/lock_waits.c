@@ -14,9 +14,10 @@ void lock_writer_init(struct lock_writer *locks)
 			.add_wait.sql =
 				"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
 				" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
-				" holder_transaction) VALUES (:query, :start_ns, :wait_ns, :lock, :refused, :thread_id,"
-				" :process, :database, :holder, :holder_query, :holder_session, :holder_process_id,"
-				" :holder_thread_id, :holder_transaction)",
+				" holder_transaction, tries, code, own_transaction, own_age_ns, own_query) VALUES (:query,"
+				" :start_ns, :wait_ns, :lock, :refused, :thread_id, :process, :database, :holder,"
+				" :holder_query, :holder_session, :holder_process_id, :holder_thread_id,"
+				" :holder_transaction, :tries, :code, :own_transaction, :own_age_ns, :own_query)",
 			.lengthen.sql = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, :wait_ns) WHERE refused = 2 AND"
 			                " process = :process AND thread_id = :thread_id AND start_ns = (SELECT max(start_ns)"
 			                " FROM waits_for_locks WHERE process = :process AND thread_id = :thread_id)",
@@ -74,13 +75,15 @@ static int remove_open(struct writer *writer, int64_t process, const struct lock
 
 int lock_waits_add(struct writer *writer, const struct lock_wait_record *record, size_t size)
 {
+	const char *text = record->text;
 	struct prepared *add;
 	int64_t start = (int64_t)record->start_realtime_ns, end = start + (int64_t)record->wait_ns;
 	int64_t query, holder, process = intern_process(writer);
 	int code;
 
 	if (size < sizeof(*record) ||
-	    (uint64_t)record->database_size + record->holder_size > size - sizeof(*record))
+	    (uint64_t)record->database_size + record->holder_size + record->first_size >
+	            size - sizeof(*record))
 		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
@@ -103,14 +106,19 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	bind_number(add, "refused", record->outcome);
 	bind_number(add, "thread_id", record->thread_id);
 	bind_number(add, "process", process);
-	bind_text(add, "database", record->text, record->database_size);
+	bind_text(add, "database", text, record->database_size);
 	bind_number(add, "holder", holder);
-	bind_text(add, "holder_query", record->text + record->database_size, record->holder_size);
+	bind_text(add, "holder_query", text += record->database_size, record->holder_size);
 	bind_number(add, "holder_session", record->holder.session);
 	bind_number(add, "holder_process_id", record->holder.process_id);
 	bind_number(add, "holder_thread_id", record->holder.thread_id);
 	bind_number(add, "holder_transaction", record->holder.transaction);
-	writer->bytes += ROW_BYTES + record->database_size + record->holder_size;
+	bind_number(add, "tries", record->tries);
+	bind_number(add, "code", record->code);
+	bind_number(add, "own_transaction", record->transaction);
+	bind_number(add, "own_age_ns", (int64_t)record->age_ns);
+	bind_text(add, "own_query", text + record->holder_size, record->first_size);
+	writer->bytes += ROW_BYTES + size - sizeof(*record);
 	return writer_run(writer, add);
 }
 
