@@ -102,6 +102,7 @@ ALIKE = (
     ("check", 1, ("check", "plans.trace", "--max-scan", "10", "--no-sort", "--max-time", "250ms")),
     ("push", 0, ("push", "--dry-run", "now.trace", "http://clickhouse:8123/")),
     ("pull", 1, ("pull", "SERVER", "-o", "made.trace")),
+    ("mcp", 1, ("mcp", "nowhere")),
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
 )
 

@@ -11,8 +11,10 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
 #include "cmd/file/trace_file.h"
+#include "cmd/read/finding_list.h"
 #include "cmd/read/fold_stack.h"
 #include "cmd/read/plan_tree.h"
+#include "cmd/ui/terminal.h"
 #include "sql_causes.h"
 #include "sql_plan_nodes.h"
 #include "sql_report_callers.h"
@@ -33,6 +35,7 @@
 #define PART "0.9"          /* of the time, which the first statements make up */
 #define STATEMENTS_MAX "10" /* of them */
 #define PLANS_MAX "3"       /* of several statements */
+#define FINDINGS_MAX 4
 
 static const char *type_name, *limit, *full;
 
@@ -143,6 +146,28 @@ static int print_part(sqlite3 *db, const struct shown_type *type, const struct p
 	return run_sql(db, part->sql, parameters, &output);
 }
 
+static void print_finding(const char *line)
+{
+	terminal_print_cut(line, strlen(line), terminal_room(0), false);
+	putchar('\n');
+}
+
+/* In at most five lines what costs most; nothing if there is no finding. */
+static int print_findings(sqlite3 *db)
+{
+	int result = finding_list_make(db);
+	const int64_t count = result ? 0 : finding_list_lines(db, 0, print_finding);
+
+	if (count > 0) {
+		printf("Findings, by what a change could save: %d of %lld; queryprof findings has the "
+		       "cures\n",
+		       count < FINDINGS_MAX ? (int)count : FINDINGS_MAX, (long long)count);
+		finding_list_lines(db, FINDINGS_MAX, print_finding);
+		putchar('\n');
+	}
+	return result;
+}
+
 static int print_report(sqlite3 *db, const struct shown_type *type)
 {
 	const int64_t statements = database_number(db, "SELECT count(*) FROM temp.selected_statements", 0);
@@ -154,7 +179,11 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 		run_sql_prepare(db, sql_causes);
 	run_sql_prepare(db, sql_report_samples);
 	run_sql_prepare(db, sql_plan_nodes);
-	int result = statements > 1 ? print_statements(db, type) : COMMAND_FINE;
+	finding_list_prepare(db);
+	int result = print_findings(db);
+
+	if (!result && statements > 1)
+		result = print_statements(db, type);
 
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		result = print_part(db, type, &parts[i]);
@@ -203,7 +232,9 @@ const struct command command_report = {
 	.summary = "Reports where the time went: statements, waits, plans, functions",
 	.details = "Covers all runs of the file, or those that the options select. With several statements, "
 		   "the statements that make up 90 % of the wall time come first; `why` is what queries "
-		   "shows of them. Then follow all times, waits by cause, the plans that took most of the "
+		   "shows of them. Before them are the first findings, if there are any, in a line each: the "
+		   "share of the time that a change could save, what was found, and the id of the statement "
+		   "(see findings). Then follow all times, waits by cause, the plans that took most of the "
 		   "time, and functions.\n\n"
 		   "Exact times are of all runs, logged or not, unless an option selects single runs. "
 		   "Samples show how that time is split. `not sampled` is time that no sample can have seen: "

@@ -18,10 +18,13 @@
 
 #define SQL_MAX (64 << 20) /* bytes on standard input */
 
-static const char *format_name;
+static const char *format_name, *guarded;
 
 static const struct command_option options[] = {
 	OUTPUT_FORMAT_OPTION(&format_name),
+	{ .name = "guarded",
+	  .to = &guarded,
+	  .help = "for SQL of others: no other file, no settings, no extension" },
 	{ 0 },
 };
 
@@ -44,6 +47,30 @@ static char *read_standard_input(void)
 		complain("standard input: %s", errno ? strerror(errno) : "cannot be read");
 	free(text);
 	return NULL;
+}
+
+/* What SQL of others may do. The file is open for reading only, so what is left is other files: ATTACH, which
+ * VACUUM INTO is, too, settings, and code. */
+static int authorize(void *context, int action, const char *what, const char *detail, const char *schema,
+                     const char *view)
+{
+	static const char *const pragmas[] = { "table_info", "table_xinfo", "table_list", "index_list",
+		                               "index_info" };
+	bool may = action != SQLITE_ATTACH && action != SQLITE_DETACH && action != SQLITE_PRAGMA &&
+	           action != SQLITE_CREATE_VTABLE;
+
+	(void)context, (void)schema, (void)view;
+	if (action == SQLITE_FUNCTION)
+		may = sqlite3_stricmp(detail, "load_extension") != 0 &&
+		      sqlite3_stricmp(detail, "fts3_tokenizer") != 0;
+	for (size_t i = 0; action == SQLITE_PRAGMA && i < sizeof(pragmas) / sizeof(*pragmas); i++)
+		may |= sqlite3_stricmp(what, pragmas[i]) == 0;
+	return may ? SQLITE_OK : SQLITE_DENY;
+}
+
+static bool is_refused(sqlite3 *db)
+{
+	return sqlite3_errcode(db) == SQLITE_AUTH || strncmp(sqlite3_errmsg(db), "not authorized", 14) == 0;
 }
 
 /* One argument is the file, unless it can only be SQL. */
@@ -69,7 +96,13 @@ static int run(int argc, char **argv)
 		return COMMAND_FAILED;
 	if (strcmp(given, "-") == 0)
 		given = text = read_standard_input();
+	if (guarded)
+		sqlite3_set_authorizer(db, authorize, NULL);
 	int result = given ? run_sql(db, given, NULL, &output) : COMMAND_FAILED;
+	if (result && guarded && is_refused(db))
+		complain("--guarded refuses ATTACH, VACUUM INTO, load_extension(), and PRAGMA but for "
+		         "table_info, "
+		         "table_list and index_list");
 	free(text);
 	trace_file_close(db);
 	return result;

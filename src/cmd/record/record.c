@@ -26,8 +26,10 @@
 #include "cmd/file/file_map.h"
 #include "cmd/file/library.h"
 #include "cmd/file/replaced_file.h"
+#include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/push/background.h"
+#include "cmd/read/finding_list.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
 #include "cmd/ui/progress.h"
@@ -90,6 +92,13 @@ static const struct command_option options[] = {
 #define EMBED_PATIENCE 2
 #define SUMMARY_SECONDS                                                                                      \
 	10 /* a script waits for it, and the file may have grown for months, or be a stranger's */
+
+#define FINDINGS_MAX 4
+/* The end of the recording does not wait for findings: they are made of few rows only, and within this time.
+ * They cost 70 ms of CPU time, and a program with fewer samples hardly took more. */
+#define FINDINGS_SAMPLES 20
+#define FINDINGS_ROWS 50000
+#define FINDINGS_SECONDS 1
 
 /* --- settings, which go by the environment ------------------------------------------ */
 
@@ -461,6 +470,41 @@ static void tell_losses(const struct losses *losses)
 	}
 }
 
+static void tell_finding(const char *line)
+{
+	complain("%s", line);
+}
+
+/* In at most five lines. Nothing if the file has other recordings, too, or if it takes too long: the findings
+ * are in the file. */
+static void tell_findings(const struct recording *recording, const struct summary *found)
+{
+	const struct selection all = { 0 };
+	sqlite3 *db;
+	bool is_made;
+
+	if (!recording->is_new || found->is_late || found->samples < FINDINGS_SAMPLES ||
+	    found->samples + found->queries > FINDINGS_ROWS)
+		return;
+	progress_limit(FINDINGS_SECONDS);
+	complain_hold(); /* what is wrong with the file was said */
+	db = selection_open(recording->path, &all);
+	is_made = db && finding_list_make(db) == COMMAND_FINE;
+	free(complain_detach());
+	if (is_made && finding_list_lines(db, FINDINGS_MAX, tell_finding) > 0)
+		complain("what changes that: queryprof findings %s", path_as_given);
+	trace_file_close(db);
+}
+
+static void tell_content(const struct recording *recording, const struct summary *found)
+{
+	complain("%s: %lld sample%s, %lld run%s, %lld process%s%s. To read it: queryprof report %s",
+	         path_as_given, found->samples, found->samples == 1 ? "" : "s", found->runs,
+	         found->runs == 1 ? "" : "s", found->processes, found->processes == 1 ? "" : "es",
+	         found->programs ? found->programs : "", path_as_given);
+	tell_findings(recording, found);
+}
+
 static void tell_end(const struct recording *recording, const char *program, int status)
 {
 	struct summary found = { .losses = recording->collection->losses };
@@ -484,11 +528,7 @@ static void tell_end(const struct recording *recording, const char *program, int
 	else if (is_empty && !has_lost)
 		has_named = explain_no_sqlite(program, status);
 	else if (found.samples || found.queries)
-		complain("%s: %lld sample%s, %lld run%s, %lld process%s%s. To read it: queryprof report "
-		         "%s",
-		         path_as_given, found.samples, found.samples == 1 ? "" : "s", found.runs,
-		         found.runs == 1 ? "" : "s", found.processes, found.processes == 1 ? "" : "es",
-		         found.programs ? found.programs : "", path_as_given);
+		tell_content(recording, &found);
 	else if (!has_lost)
 		has_named = explain_no_query(path_as_given);
 	if (found.plans && !found.is_late)
@@ -551,22 +591,25 @@ const struct command command_record = {
 	.name = "record",
 	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
 	.summary = "Runs a command and records what its queries do",
-	.details = "COMMAND and the programs that it starts need no change. queryprof samples every process "
-		   "that uses SQLite, as a shared library, however late it loads it, or inside the program. "
-		   "It adds no table, no function and no setting to their connections. Standard input, "
-		   "output and terminal belong to COMMAND. Each signal reaches COMMAND once, and queryprof "
-		   "ends with its exit status or signal. If COMMAND leaves a daemon behind, recording "
-		   "continues in the background until the daemon ends. Each process that runs SQLite uses "
-		   "about 13 ms of CPU time more, once; no statement's time includes that.\n\n"
-		   "At the end, record adds names of functions and lines to the file (see embed). If it "
-		   "found no SQLite, its last lines say why and what to do.\n\n"
-		   "A period is a time such as 10ms, 500us or 1s. Settings are those of system.settings. Two "
-		   "settings limit the cost of sampling: with more than query_profiler_max_threads (16) "
-		   "threads in queries, record takes fewer samples of wall time. Above "
-		   "query_profiler_max_overhead_percent (2) of the queries' CPU time, it takes fewer samples "
-		   "of both clocks. Each sample then represents more time. 0 is no limit.\n\n"
-		   "The exit status is 127 if COMMAND is not found, 126 if it cannot be started, and 125 if "
-		   "record itself fails, for example because it cannot write the trace file.",
+	.details =
+		"COMMAND and the programs that it starts need no change. queryprof samples every process "
+		"that uses SQLite, as a shared library, however late it loads it, or inside the program. "
+		"It adds no table, no function and no setting to their connections. Standard input, "
+		"output and terminal belong to COMMAND. Each signal reaches COMMAND once, and queryprof "
+		"ends with its exit status or signal. If COMMAND leaves a daemon behind, recording "
+		"continues in the background until the daemon ends. Each process that runs SQLite uses "
+		"about 13 ms of CPU time more, once; no statement's time includes that.\n\n"
+		"At the end, record adds names of functions and lines to the file (see embed), and prints "
+		"the first findings (see findings) if the recording is short: 20 to 50,000 samples and "
+		"logged queries in a new file. That takes at most a second. If it found no SQLite, its last "
+		"lines say why and what to do.\n\n"
+		"A period is a time such as 10ms, 500us or 1s. Settings are those of system.settings. Two "
+		"settings limit the cost of sampling: with more than query_profiler_max_threads (16) "
+		"threads in queries, record takes fewer samples of wall time. Above "
+		"query_profiler_max_overhead_percent (2) of the queries' CPU time, it takes fewer samples "
+		"of both clocks. Each sample then represents more time. 0 is no limit.\n\n"
+		"The exit status is 127 if COMMAND is not found, 126 if it cannot be started, and 125 if "
+		"record itself fails, for example because it cannot write the trace file.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
 		    "  queryprof record --new -- ./server\n"
 		    "  queryprof record --cpu 1ms -- sqlite3 app.db '.read report.sql'\n"

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The folders whose trace files the server may read, and no other file: no symbolic link leads out of them,
+ * no "..", and files of other users are refused.
+ */
+#ifndef QUERYPROF_CMD_MCP_FOLDERS_H
+#define QUERYPROF_CMD_MCP_FOLDERS_H
+
+#include <stdio.h>
+
+/* A command_result, after a complaint. */
+int folders_open(int count, char **paths);
+
+/* The path of the trace file that a client names: below a folder, or absolute; NULL: the newest one.
+ * malloc'ed; NULL: `to` has the reason. */
+char *folders_find(const char *name, FILE *to);
+
+/* Writes a line for each trace file in the folders, the newest first. */
+void folders_list(FILE *to);
+
+#endif

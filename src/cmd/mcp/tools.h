@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tools of the server. Each one is a command that reads trace files, with its arguments as JSON. A child
+ * process runs it, so a damaged file or a long statement ends that process and not the server.
+ */
+#ifndef QUERYPROF_CMD_MCP_TOOLS_H
+#define QUERYPROF_CMD_MCP_TOOLS_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The most characters of an answer, and the seconds that it may take. */
+#define TOOL_CHARACTERS 1999
+#define TOOL_SECONDS 20
+
+struct tool;
+
+const struct tool *tools_find(const char *name); /* NULL: none */
+
+/* Writes the JSON array of all. */
+void tools_write_list(FILE *to);
+
+/* Answers a call: each row of `arguments` is (name, JSON type, value). True: `to` has an error. */
+bool tools_call(const struct tool *tool, sqlite3_stmt *arguments, FILE *to);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A finding is two files of sql/findings: NAME.sql selects it, NAME.txt says it (see sql/README.md). The
+ * build lists them; no code knows one of them.
+ */
+#include "cmd/read/finding_list.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/file/run_sql.h"
+#include "cmd/line/command.h"
+#include "findings_list.h" /* made by the build */
+#include "sql_findings.h"
+#include "sql_statement_lines.h"
+
+static const struct finding {
+	const char *name, *sql, *text;
+} findings[] = { FINDINGS };
+
+/* --- the functions of its SQL ---------------------------------------------------------------- */
+
+/* duration(NS): "1.5 s", "20 ms". */
+static void duration(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" } };
+	const double ns = sqlite3_value_double(values[0]);
+	size_t unit = 0;
+
+	(void)count;
+	while (unit < 3 && ns < units[unit].ns)
+		unit++;
+	const double value = ns / units[unit].ns;
+	char *text = sqlite3_mprintf(value < 10 ? "%.1f %s" : "%,.0f %s", value, units[unit].name);
+
+	sqlite3_result_text(context, text, -1, sqlite3_free);
+}
+
+struct word {
+	const char *start;
+	size_t size;
+};
+
+/* The word that ends before `at`, without the quotes that it may be in. Size 0: something else does. */
+static struct word word_before(const char *text, const char *at)
+{
+	const char *quotes = "\"\"``[]", *closing;
+	const char *end = at, *start;
+
+	while (end > text && strchr(" \t\r\n", end[-1]))
+		end--;
+	start = end;
+	closing = end > text ? strchr(quotes, end[-1]) : NULL;
+	if (closing && (closing - quotes) % 2 == 0)
+		closing++; /* opening and closing are one character */
+	if (closing && end - text > 1) {
+		for (start = --end; start > text && start[-1] != closing[-1];)
+			start--;
+		return (struct word){ start, (size_t)(end - start) };
+	}
+	while (start > text && text_is_word(start[-1]))
+		start--;
+	return (struct word){ start, (size_t)(end - start) };
+}
+
+static bool is_one_of(struct word word, const char *const *words)
+{
+	for (; *words; words++)
+		if (strlen(*words) == word.size && !sqlite3_strnicmp(word.start, *words, (int)word.size))
+			return true;
+	return false;
+}
+
+/* Whether a table's name may follow what ends before `at`. */
+static bool precedes_table(const char *query, const char *at)
+{
+	static const char *const words[] = { "FROM", "JOIN", "INTO", "UPDATE", "TABLE", NULL };
+
+	while (at > query && strchr(" \t\r\n\"`[", at[-1]))
+		at--;
+	return at > query && (at[-1] == ',' || at[-1] == '(' || is_one_of(word_before(query, at), words));
+}
+
+/* tableOf(QUERY, NAME): the table that the query calls NAME: that itself, or the table before an alias; '' if
+ * that is not known. */
+static void table_of(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	static const char *const as[] = { "AS", NULL };
+	const char *query = (const char *)sqlite3_value_text(values[0]);
+	const char *name = (const char *)sqlite3_value_text(values[1]);
+	const size_t size = name ? strlen(name) : 0;
+
+	(void)count;
+	sqlite3_result_text(context, "", 0, SQLITE_STATIC);
+	for (const char *at = query; at && size && *at; at++) {
+		struct word word;
+
+		if (sqlite3_strnicmp(at, name, (int)size) != 0 || text_is_word(at[size]) || at[size] == '.' ||
+		    (at > query && (text_is_word(at[-1]) || at[-1] == '.')))
+			continue;
+		word = (struct word){ at, size };
+		if (!precedes_table(query, at)) {
+			word = word_before(query, at);
+			if (is_one_of(word, as))
+				word = word_before(query, word.start);
+			if (!word.size || !precedes_table(query, word.start))
+				continue;
+		}
+		sqlite3_result_text(context, word.start, (int)word.size, SQLITE_TRANSIENT);
+		return;
+	}
+}
+
+static int add_functions(sqlite3 *db)
+{
+	const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+	int code = sqlite3_create_function(db, "duration", 1, flags, NULL, duration, NULL, NULL);
+
+	if (!code)
+		code = sqlite3_create_function(db, "tableOf", 2, flags, NULL, table_of, NULL, NULL);
+	if (code)
+		complain("findings: %s", sqlite3_errmsg(db));
+	return code ? COMMAND_FAILED : COMMAND_FINE;
+}
+
+/* --- finding ----------------------------------------------------------------------------------- */
+
+static const char *column_of(sqlite3_stmt *row, const char *name, size_t size)
+{
+	for (int i = 0; i < sqlite3_column_count(row); i++) {
+		const char *column = sqlite3_column_name(row, i);
+
+		if (strlen(column) == size && !strncmp(column, name, size))
+			return (const char *)sqlite3_column_text(row, i);
+	}
+	return NULL;
+}
+
+/* The line of the text that begins with the key, with the row's values in place of
+ * {column}. */
+static char *fill(const char *text, const char *key, sqlite3_stmt *row)
+{
+	sqlite3_str *filled = sqlite3_str_new(NULL);
+	const size_t size = strlen(key);
+
+	while (*text && strncmp(text, key, size) != 0) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	for (text += *text ? size : 0; *text && *text != '\n'; text++) {
+		const size_t name = *text == '{' ? strcspn(text + 1, "}\n") : 0;
+		const char *value = name ? column_of(row, text + 1, name) : NULL;
+
+		if (name)
+			text += name + 1;
+		if (name)
+			sqlite3_str_appendall(filled, value ? value : "(not known)");
+		else
+			sqlite3_str_appendchar(filled, 1, *text);
+	}
+	return sqlite3_str_finish(filled);
+}
+
+#define TABLE                                                                                                \
+	"DROP TABLE IF EXISTS temp.findings; "                                                               \
+	"CREATE TEMP TABLE findings (finding TEXT, saved REAL, error REAL, hash INTEGER, title TEXT, "       \
+	"evidence TEXT, cure TEXT, sure TEXT, see TEXT)"
+
+enum { INSERT_NAME = 1, INSERT_SAVED, INSERT_ERROR, INSERT_HASH, INSERT_TEXTS };
+static const char *const texts[] = { "title: ", "evidence: ", "cure: ", "sure: ", "see: " };
+
+static int insert(sqlite3_stmt *insertion, const struct finding *finding, sqlite3_stmt *row)
+{
+	static const char *const numbers[] = { "saved", "error", "hash" };
+	int code;
+
+	sqlite3_reset(insertion);
+	sqlite3_clear_bindings(insertion);
+	sqlite3_bind_text(insertion, INSERT_NAME, finding->name, -1, SQLITE_STATIC);
+	for (int i = 0; i < 3; i++)
+		for (int at = 0; at < sqlite3_column_count(row); at++)
+			if (!strcmp(sqlite3_column_name(row, at), numbers[i]))
+				sqlite3_bind_value(insertion, INSERT_SAVED + i,
+				                   sqlite3_column_value(row, at));
+	for (int i = 0; i < 5; i++)
+		sqlite3_bind_text(insertion, INSERT_TEXTS + i, fill(finding->text, texts[i], row), -1,
+		                  sqlite3_free);
+	code = sqlite3_step(insertion);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int find(sqlite3 *db, const struct finding *finding, sqlite3_stmt *insertion)
+{
+	sqlite3_stmt *rows = NULL;
+	int code = sqlite3_prepare_v2(db, finding->sql, -1, &rows, NULL);
+
+	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW)
+		code = insert(insertion, finding, rows);
+	sqlite3_finalize(rows);
+	if (code == SQLITE_DONE)
+		return COMMAND_FINE;
+	complain("findings: %s: %s", finding->name, sqlite3_errmsg(db));
+	return COMMAND_FAILED;
+}
+
+void finding_list_prepare(sqlite3 *db)
+{
+	/* What sql/read/findings.sql reads of it; its statements cannot be prepared before the first one has
+	 * run. */
+	run_sql_prepare(
+		db, "SELECT hash, program, phase, trace_type, wait, checkpoint, logged, is_worker, value, "
+		    "spread FROM temp.selected_sums");
+}
+
+int finding_list_make(sqlite3 *db)
+{
+	const struct sql_parameter all[] = { { ":limit", "1000000" }, { NULL, NULL } };
+	const struct output silent = { .table.is_bare = true };
+	sqlite3_stmt *insertion = NULL;
+	int result = add_functions(db);
+
+	if (!result)
+		result = run_sql(db, sql_statement_lines, all, &silent);
+	if (!result)
+		result = run_sql(db, sql_findings, NULL, &silent);
+	if (!result)
+		result = run_sql(db, TABLE, NULL, &silent);
+	if (!result && sqlite3_prepare_v2(db, "INSERT INTO temp.findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	                                  -1, &insertion, NULL) != SQLITE_OK)
+		result = COMMAND_FAILED;
+	for (size_t i = 0; !result && i < sizeof(findings) / sizeof(*findings); i++)
+		result = find(db, &findings[i], insertion);
+	sqlite3_finalize(insertion);
+	return result;
+}
+
+/* --- in a line each ------------------------------------------------------------------------------ */
+
+int finding_list_lines(sqlite3 *db, int most, void (*print)(const char *line))
+{
+	sqlite3_stmt *rows = NULL;
+	int code = sqlite3_prepare_v2(db,
+	                              "SELECT iif(saved_ms IS NULL, '', printf('%.0f %%: ', \"share_%\")) || "
+	                              "title || printf(' (%s) "
+	                              "[%.8s]', finding, statement) FROM (" FINDING_LIST ")",
+	                              -1, &rows, NULL),
+	    count = 0;
+
+	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		const char *line = (const char *)sqlite3_column_text(rows, 0);
+
+		if (count++ < most && line)
+			print(line);
+		code = SQLITE_OK;
+	}
+	sqlite3_finalize(rows);
+	return code == SQLITE_DONE ? count : -1;
+}

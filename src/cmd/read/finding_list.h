@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What costs most in a file, and what would change it: the table temp.findings.
+ */
+#ifndef QUERYPROF_CMD_READ_FINDING_LIST_H
+#define QUERYPROF_CMD_READ_FINDING_LIST_H
+
+#include <sqlite3.h>
+
+/* Tells virtual tables what finding_list_make() will ask (run_sql_prepare()). */
+void finding_list_prepare(sqlite3 *db);
+
+/* Makes the table for the runs that are selected (cmd/file/selection.h). It makes temp.lines, too. A
+ * command_result, after a complaint. */
+int finding_list_make(sqlite3 *db);
+
+/* The findings that could save 1 % of the time, and those that are not about time. */
+#define FINDING_LIST                                                                                         \
+	"WITH whole AS (SELECT total(wall) AS ns FROM temp.finding_statements) "                             \
+	"SELECT finding, round(100 * saved / max(ns, 1), 1) AS \"share_%\", round(saved / 1e6, 3) AS "       \
+	"saved_ms, "                                                                                         \
+	"round(error / 1e6, 3) AS error_ms, title, evidence, cure, sure, see, "                              \
+	"printf('%016x', f.hash) AS statement, coalesce(caller, '') AS caller, "                             \
+	"coalesce(caller_function, '') AS caller_function, coalesce(query, '') AS query "                    \
+	"FROM whole, temp.findings AS f LEFT JOIN temp.finding_statements AS s ON s.hash = f.hash "          \
+	"WHERE saved IS NULL OR saved >= 0.01 * ns ORDER BY saved DESC, finding, f.hash"
+
+/* Prints the first findings, at most `most`, in a line each: its share of the time, its title, the id of its
+ * statement. Returns how many findings there are; -1: they cannot be read. */
+int finding_list_lines(sqlite3 *db, int most, void (*print)(const char *line));
+
+#endif
