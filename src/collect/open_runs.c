@@ -113,23 +113,79 @@ static const char *name_in(char *name, size_t size)
 	return *name ? name : NULL;
 }
 
+static struct open_run_texts texts_of(struct open_run_entry *entry)
+{
+	const bool is_cut = entry->text_size >= sizeof(entry->text);
+
+	entry->text[is_cut ? sizeof(entry->text) - 1 : entry->text_size] = '\0';
+	return (struct open_run_texts){
+		.text = entry->text_size ? entry->text : NULL,
+		.database = name_in(entry->database, sizeof(entry->database)),
+		.library = name_in(entry->library, sizeof(entry->library)),
+		.query_id = entry->run.has_id ? name_in(entry->query_id, sizeof(entry->query_id)) : NULL,
+		.is_cut = is_cut,
+	};
+}
+
+static bool is_same(struct query_key a, struct query_key b)
+{
+	return a.hi == b.hi && a.lo == b.lo;
+}
+
 bool open_runs_find(void *memory, struct query_key key, struct open_run_texts *texts)
 {
 	struct open_runs *copy = memory;
 	struct open_run_entry *entry = copy->entries, *end = entry + count_of(copy);
 
-	while (entry < end &&
-	       (!(entry->run.shown & 1) || entry->run.key.hi != key.hi || entry->run.key.lo != key.lo))
+	while (entry < end && (!(entry->run.shown & 1) || !is_same(entry->run.key, key)))
 		entry++;
 	if (entry == end)
 		return false;
-	texts->is_cut = entry->text_size >= sizeof(entry->text);
-	entry->text[texts->is_cut ? sizeof(entry->text) - 1 : entry->text_size] = '\0';
-	texts->text = entry->text_size ? entry->text : NULL;
-	texts->database = name_in(entry->database, sizeof(entry->database));
-	texts->library = name_in(entry->library, sizeof(entry->library));
-	texts->query_id = entry->run.has_id ? name_in(entry->query_id, sizeof(entry->query_id)) : NULL;
+	*texts = texts_of(entry);
 	return true;
+}
+
+uint32_t open_runs_keep_steady(void *copy, const void *earlier, const void *later)
+{
+	const struct open_runs *before = earlier, *after = later;
+	struct open_runs *kept = copy;
+	uint32_t changed = 0;
+
+	for (uint32_t i = 0; i < count_of(kept); i++) {
+		bool is_steady = i < count_of(before) && i < count_of(after) &&
+		                 before->entries[i].run.shown == after->entries[i].run.shown;
+
+		changed += !is_steady;
+		if (!is_steady)
+			kept->entries[i].run.shown = 0;
+	}
+	return changed;
+}
+
+static struct run_start start_of(const struct open_run_entry *entry, uint64_t realtime_ns);
+
+bool open_runs_next(void *memory, uint32_t *from, struct open_run_view *view)
+{
+	struct open_runs *copy = memory;
+
+	while (*from < count_of(copy)) {
+		struct open_run_entry *entry = &copy->entries[(*from)++];
+		const struct run_start start = start_of(entry, 0);
+
+		if (!(entry->run.shown & 1) || is_same(entry->run.key, (struct query_key){ 0 }))
+			continue;
+		*view = (struct open_run_view){ .key = entry->run.key,
+			                        .initial = start.initial,
+			                        .parent = start.parent,
+			                        .start_ns = entry->run.start_ns,
+			                        .entered_ns = entry->run.entered_ns,
+			                        .execution_ns = entry->run.execution_ns,
+			                        .thread_id = entry->run.thread_id,
+			                        .has_threads = entry->has_threads != 0,
+			                        .texts = texts_of(entry) };
+		return true;
+	}
+	return false;
 }
 
 static bool is_open(const struct open_run_entry *entry, uint64_t until_ns)
@@ -176,7 +232,7 @@ static struct run_start start_of(const struct open_run_entry *entry, uint64_t re
 	start.state = START_PUBLISHED;
 	start.thread_id = entry->run.thread_id;
 	start.realtime_ns = realtime_ns;
-	if (entry->described.hi != entry->run.key.hi || entry->described.lo != entry->run.key.lo) {
+	if (!is_same(entry->described, entry->run.key)) {
 		start.initial = entry->run.key;
 		start.parent = (struct query_key){ 0 };
 	}

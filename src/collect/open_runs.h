@@ -64,6 +64,20 @@ struct open_run_texts {
 };
 bool open_runs_find(void *memory, struct query_key key, struct open_run_texts *texts);
 
+/* The next open run from number `*from` on; advances `*from` past it. False: there is no further one. */
+struct open_run_view {
+	struct query_key key, initial, parent;       /* a zero parent: it is inside no other run */
+	uint64_t start_ns, entered_ns, execution_ns; /* as in struct open_run */
+	uint32_t thread_id;
+	bool has_threads;
+	struct open_run_texts texts;
+};
+bool open_runs_next(void *memory, uint32_t *from, struct open_run_view *view);
+
+/* Hides in the copy what differs between an earlier copy and a later one: it may be of two runs. Returns how
+ * many these are. */
+uint32_t open_runs_keep_steady(void *copy, const void *earlier, const void *later);
+
 /* Whether a run is, or was, open long enough for a row at `until_ns` (CLOCK_MONOTONIC). */
 bool open_runs_has_remains(const void *memory, uint64_t until_ns);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/open_waits.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -227,6 +228,75 @@ static struct wait_field describe(const struct open_waits *left, const struct wa
 			                    .cause = WAIT_USER_FUNCTION,
 			                    .object = WAIT_ON_CAUSE + now->cause };
 	return (struct wait_field){ .ns = ns, .cause = now->cause };
+}
+
+size_t open_waits_front_bytes(void)
+{
+	return offsetof(struct open_waits, waits);
+}
+
+size_t open_waits_used_bytes(const void *memory)
+{
+	return open_waits_front_bytes() + count_of(memory) * sizeof(struct open_wait);
+}
+
+/* The key changes with the waiting query, the others with the wait or with the lock. */
+static bool is_steady(const struct open_wait *a, const struct open_wait *b)
+{
+	return a->now.since == b->now.since && a->now.lock == b->now.lock &&
+	       a->now.lock_since_ns == b->now.lock_since_ns && a->query.lo == b->query.lo;
+}
+
+uint32_t open_waits_keep_steady(void *copy, const void *earlier, const void *later)
+{
+	const struct open_waits *before = earlier, *after = later;
+	struct open_waits *kept = copy;
+	uint32_t changed = 0;
+
+	for (uint32_t i = 0; i < count_of(kept); i++) {
+		struct open_wait *wait = &kept->waits[i];
+		bool is_same = i < count_of(before) && i < count_of(after) &&
+		               is_steady(&before->waits[i], &after->waits[i]);
+
+		changed += !is_same;
+		if (is_same)
+			continue;
+		/* SQLite sleeps again and again for one lock. */
+		if (i >= count_of(before) || i >= count_of(after) ||
+		    before->waits[i].now.lock_since_ns != after->waits[i].now.lock_since_ns ||
+		    before->waits[i].now.lock != after->waits[i].now.lock)
+			wait->now.lock = 0;
+		wait->now.since = 0;
+	}
+	return changed;
+}
+
+bool open_waits_find_run(const void *memory, struct query_key key, struct open_wait_view *view)
+{
+	const struct open_waits *table = memory;
+
+	for (uint32_t i = 0; i < count_of(table); i++) {
+		const struct open_wait *wait = &table->waits[i];
+		struct wait_field field = { .cause = 0 };
+
+		if (wait->query.hi != key.hi || wait->query.lo != key.lo || wait->now.query != key.lo ||
+		    !wait->thread_id)
+			continue;
+		if (wait->now.since)
+			field = describe(table, &wait->now, length_of(table, &wait->now));
+		*view = (struct open_wait_view){ .thread_id = wait->thread_id,
+			                         .cause = field.cause,
+			                         .wait_ns = field.ns,
+			                         .lock = wait->now.lock,
+			                         .lock_since_ns = wait->now.lock_since_ns,
+			                         .holder_session = wait->now.holder_session,
+			                         .holder_process = wait->now.holder_process,
+			                         .holder_thread = wait->now.holder_thread };
+		if (field.cause == WAIT_USER_FUNCTION && field.object > WAIT_ON_CAUSE)
+			view->caused = field.object - WAIT_ON_CAUSE;
+		return true;
+	}
+	return false;
 }
 
 /* The period that runs may not have begun, because it begins at random, by the key's random bits. */

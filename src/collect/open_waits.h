@@ -72,6 +72,26 @@ struct open_lock {
  * Before open_waits_hand_over(). */
 bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *lock);
 
+/* Bytes of the part that is in use, by the first open_waits_front_bytes() of them. */
+size_t open_waits_front_bytes(void);
+size_t open_waits_used_bytes(const void *memory);
+
+/* Clears in the copy what differs between an earlier copy and a later one: it may be of two waits. Returns
+ * how many these are. */
+uint32_t open_waits_keep_steady(void *copy, const void *earlier, const void *later);
+
+/* What the thread that waits for the run with this key waits for, of a copy. */
+struct open_wait_view {
+	uint32_t thread_id;
+	uint32_t cause;   /* enum wait_cause, of the call that it is inside of; 0: it waits in none */
+	uint32_t caused;  /* of a user function: its cause */
+	uint64_t wait_ns; /* in the call, until now */
+	uint32_t lock;    /* that SQLite requested last and was refused, enum wait_object; 0: none */
+	uint64_t lock_since_ns;
+	uint32_t holder_session, holder_process, holder_thread; /* 0: not known */
+};
+bool open_waits_find_run(const void *memory, struct query_key key, struct open_wait_view *view);
+
 /* Writes into the ring what waited, as far as there is room. `generation`: of the code map, the
  * newest one. Returns how many samples had no room. */
 uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation);

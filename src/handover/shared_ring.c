@@ -18,6 +18,7 @@
 #include "collect/open_waits.h"
 #include "collect/ring_reader.h"
 #include "collect/ring_remains.h"
+#include "collect/transaction_states.h"
 #include "handler/ring.h"
 #include "modules/module_log.h"
 #include "modules/modules.h"
@@ -44,7 +45,7 @@
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* The memory begins with this, the ring follows at the next page, then the log, then waits, then runs,
- * then spans, then the counters of statements. */
+ * then transactions, then spans, then the counters of statements. */
 struct front {
 	char version[16];    /* wire_version, of the build that made it */
 	uint64_t ring_bytes; /* with the ring's own fields */
@@ -83,9 +84,14 @@ static size_t runs_offset(size_t ring_bytes)
 	return waits_offset(ring_bytes) + whole_pages(open_waits_bytes());
 }
 
-static size_t spans_offset(size_t ring_bytes)
+static size_t transactions_offset(size_t ring_bytes)
 {
 	return runs_offset(ring_bytes) + whole_pages(open_runs_bytes());
+}
+
+static size_t spans_offset(size_t ring_bytes)
+{
+	return transactions_offset(ring_bytes) + whole_pages(transaction_states_bytes());
 }
 
 static size_t statements_offset(size_t ring_bytes)
@@ -166,6 +172,7 @@ static struct ring *fill(uint64_t position)
 	module_log_make(log_here(), LOG_BYTES);
 	open_waits_attach(here.memory + waits_offset(front->ring_bytes));
 	open_runs_attach(here.memory + runs_offset(front->ring_bytes));
+	transaction_states_attach(here.memory + transactions_offset(front->ring_bytes));
 	statement_memory_attach(here.memory + statements_offset(front->ring_bytes), here.statements_bytes);
 	return ring_init(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
@@ -267,6 +274,7 @@ static struct ring *detach_memory(uint64_t position)
 	modules_log_to_nobody_in_child();
 	open_waits_detach_in_child();
 	open_runs_detach_in_child();
+	transaction_states_detach_in_child();
 	chunk_pool_detach_in_child();
 	statement_memory_detach_in_child();
 	return spare_ring(position);
@@ -290,9 +298,9 @@ struct ring *shared_ring_renew(int fd, bool *is_shared)
 
 /* --- in the other process -------------------------------------------------------------- */
 
-/* Copies the memory from `at` to `end` to the same position in the copy. Not through a mapping: an
+/* Copies the memory from `at` to `end` to the same position in `to`. Not through a mapping: an
  * unavailable page would raise a signal, and a hole would be filled. */
-static bool copy(const struct shared_ring *shared, size_t at, size_t end)
+static bool copy_to(void *to, const struct shared_ring *shared, size_t at, size_t end)
 {
 	while (at < end) {
 		off_t data = lseek(shared->fd, (off_t)at, SEEK_DATA);
@@ -302,12 +310,17 @@ static bool copy(const struct shared_ring *shared, size_t at, size_t end)
 		if (hole < 0 || (size_t)data >= end)
 			return hole >= 0 || errno == ENXIO; /* zeros to the end */
 		size = (ssize_t)((size_t)hole < end ? (size_t)hole : end) - data;
-		size = pread(shared->fd, (char *)shared->memory + data, (size_t)size, data);
+		size = pread(shared->fd, (char *)to + data, (size_t)size, data);
 		if (size <= 0)
 			return false;
 		at = (size_t)data + (size_t)size;
 	}
 	return true;
+}
+
+static bool copy(const struct shared_ring *shared, size_t at, size_t end)
+{
+	return copy_to(shared->memory, shared, at, end);
 }
 
 /* No size is believed, because the descriptor came from another process. */
@@ -326,6 +339,7 @@ static bool find_parts(struct shared_ring *shared)
 	shared->modules_size = LOG_BYTES;
 	shared->waits = memory + waits_offset(ring_bytes);
 	shared->runs = memory + runs_offset(ring_bytes);
+	shared->transactions = memory + transactions_offset(ring_bytes);
 	shared->spans = memory + spans_offset(ring_bytes);
 	shared->statements = memory + statements_offset(ring_bytes);
 	shared->statements_size = shared->size - statements_offset(ring_bytes);
@@ -417,7 +431,7 @@ static bool copy_front(struct shared_ring *shared)
 	return true;
 }
 
-bool shared_ring_open(struct shared_ring *shared, int fd)
+bool shared_ring_open_to_look(struct shared_ring *shared, int fd)
 {
 	struct stat status;
 
@@ -428,12 +442,19 @@ bool shared_ring_open(struct shared_ring *shared, int fd)
 	if (!shared->memory)
 		return false;
 	if (copy_front(shared) && find_parts(shared))
-		shared->origin = map(offset_of(shared, shared->modules), MAP_SHARED, fd);
-	if (!shared->origin) {
-		munmap(shared->memory, shared->size);
+		return true;
+	shared_ring_close(shared);
+	return false;
+}
+
+bool shared_ring_open(struct shared_ring *shared, int fd)
+{
+	if (!shared_ring_open_to_look(shared, fd))
 		return false;
-	}
-	return true;
+	shared->origin = map(offset_of(shared, shared->modules), MAP_SHARED, fd);
+	if (!shared->origin)
+		shared_ring_close(shared);
+	return shared->origin != NULL;
 }
 
 /* The previous copy is no longer needed, so the pages become zeros again. */
@@ -458,7 +479,8 @@ bool shared_ring_refresh(struct shared_ring *shared)
 
 void shared_ring_close(struct shared_ring *shared)
 {
-	munmap(shared->origin, offset_of(shared, shared->modules));
+	if (shared->origin)
+		munmap(shared->origin, offset_of(shared, shared->modules));
 	munmap(shared->memory, shared->size);
 }
 
@@ -482,6 +504,52 @@ static bool copy_runs(struct shared_ring *shared)
 
 	return copy(shared, waits, runs + OPEN_RUNS_FRONT) &&
 	       copy(shared, runs, runs + open_runs_used_bytes(shared->runs));
+}
+
+/* What is open, into memory of the same size. */
+static bool copy_open(const struct shared_ring *shared, char *to)
+{
+	const size_t waits = offset_of(shared, shared->waits), runs = offset_of(shared, shared->runs),
+		     transactions = offset_of(shared, shared->transactions);
+
+	return copy_to(to, shared, waits, waits + open_waits_front_bytes()) &&
+	       copy_to(to, shared, waits, waits + open_waits_used_bytes(to + waits)) &&
+	       copy_to(to, shared, runs, runs + OPEN_RUNS_FRONT) &&
+	       copy_to(to, shared, runs, runs + open_runs_used_bytes(to + runs)) &&
+	       copy_to(to, shared, transactions, transactions + TRANSACTION_STATES_FRONT) &&
+	       copy_to(to, shared, transactions,
+	               transactions + transaction_states_used_bytes(to + transactions));
+}
+
+static uint32_t keep_steady(const struct shared_ring *shared, const char *before, const char *after)
+{
+	const size_t waits = offset_of(shared, shared->waits), runs = offset_of(shared, shared->runs),
+		     transactions = offset_of(shared, shared->transactions);
+
+	open_waits_keep_steady(shared->waits, before + waits, after + waits);
+	return open_runs_keep_steady(shared->runs, before + runs, after + runs) +
+	       transaction_states_keep_steady(shared->transactions, before + transactions,
+	                                      after + transactions);
+}
+
+/* A word that one copy and a later one have alike, and that no two states share, has not changed in between:
+ * what was copied in that time is of one state. */
+bool shared_ring_look(struct shared_ring *shared, uint32_t *changed)
+{
+	char *before = map(shared->size, MAP_PRIVATE | MAP_ANONYMOUS, -1),
+	     *after = map(shared->size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	bool is_copied = before && after && shared_ring_refresh(shared);
+
+	shared->is_copied = true;
+	is_copied = is_copied && copy_open(shared, before) && copy_open(shared, shared->memory) &&
+	            copy_open(shared, after);
+	if (is_copied)
+		*changed = keep_steady(shared, before, after);
+	if (before)
+		munmap(before, shared->size);
+	if (after)
+		munmap(after, shared->size);
+	return is_copied;
 }
 
 /* The modules after the records that need them, and runs that have not ended after their other records. */

@@ -69,6 +69,7 @@ struct shared_ring {
 	void *spans;            /* of span/chunk_pool.h */
 	void *waits;            /* collect/open_waits.h */
 	void *runs;             /* collect/open_runs.h */
+	void *transactions;     /* collect/transaction_states.h */
 	const void *statements; /* wire/statement_memory.h */
 	size_t statements_size;
 	uint32_t lost_children;
@@ -97,6 +98,15 @@ bool shared_ring_copy_committed(struct shared_ring *shared);
 
 /* Copies the counters of statements of a running process. False: they cannot be read now. */
 bool shared_ring_copy_statements(struct shared_ring *shared);
+
+/* Instead of shared_ring_open(), for a process that only looks: `fd` may be open for reading only. Nothing is
+ * written there, and no record is read. */
+bool shared_ring_open_to_look(struct shared_ring *shared, int fd);
+
+/* Copies what is open now of a running process: waits, runs and transactions. What changed while it was
+ * copied is left out of the copy; `changed` is the number of runs and transactions among that. False: it
+ * cannot be read, or is not one of this version. */
+bool shared_ring_look(struct shared_ring *shared, uint32_t *changed);
 
 /* Frees the room of the records that the reader of the copy has released. */
 void shared_ring_free(struct shared_ring *shared);

@@ -22,7 +22,7 @@ query_hide(struct query_run *run)
 {
 	if ((run->version & 1) == 0)
 		return;
-	run->open->shown = 0;
+	run->open->shown = run->version + 1;
 	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELAXED);
 	/* Before the visible content is overwritten. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -58,8 +58,8 @@ static inline void query_write_open(struct query_run *run)
 	open->has_id = run->query_id != NULL;
 	if (__builtin_expect(open->has_id != 0, 0))
 		query_write_open_id(run);
-	/* Release: the process may be killed at any moment. */
-	__atomic_store_n(&open->shown, 1, __ATOMIC_RELEASE);
+	/* Release: the process may be killed, or another one may read it, at any moment. */
+	__atomic_store_n(&open->shown, run->version + 1, __ATOMIC_RELEASE);
 }
 
 static inline void query_show_again(struct query_run *run)

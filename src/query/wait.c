@@ -392,9 +392,9 @@ static void inspect_lock(const struct thread *thread, uint64_t entered_ns, uint6
 	view->cause = wait_cause_name(WAIT_LOCK);
 	view->object = wait_lock_name(lock);
 	view->ns = now - since;
-	view->holder_session = __atomic_load_n(&thread->wait.holder_session, __ATOMIC_RELAXED);
-	view->holder_process = __atomic_load_n(&thread->wait.holder_process, __ATOMIC_RELAXED);
-	view->holder_thread = __atomic_load_n(&thread->wait.holder_thread, __ATOMIC_RELAXED);
+	view->holder_session = __atomic_load_n(&thread->waiting->holder_session, __ATOMIC_RELAXED);
+	view->holder_process = __atomic_load_n(&thread->waiting->holder_process, __ATOMIC_RELAXED);
+	view->holder_thread = __atomic_load_n(&thread->waiting->holder_thread, __ATOMIC_RELAXED);
 }
 
 struct wait_view wait_inspect(uint32_t thread_id, uint64_t entered_ns)

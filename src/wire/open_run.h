@@ -9,7 +9,7 @@
 #include "wire/record.h"
 
 struct open_run {
-	uint64_t shown; /* odd: the rest describes an open run */
+	uint64_t shown; /* odd: the rest describes an open run. Each beginning and each end adds 1 */
 	struct query_key key;
 	uint64_t start_ns;     /* CLOCK_MONOTONIC */
 	uint64_t entered_ns;   /* the present call's beginning; 0: no call works for it */

@@ -92,28 +92,28 @@ struct wait_field {
 	uint32_t cause, object;
 };
 
-/* The wait of a thread at this moment. Written by the thread, read by others, and by another process
- * when this one is gone (collect/open_waits.h): relaxed atomics. */
+/* The wait of a thread at this moment. Written by the thread, read by others, and by other processes
+ * (collect/open_waits.h): relaxed atomics. */
 struct wait_now {
 	uint64_t since, scale; /* struct fast_moment; since 0: it does not wait */
 	uint32_t cause;        /* of the call */
 	uint32_t lock;         /* that SQLite requested last and was refused, enum wait_object; 0: none */
 	const void *caller;    /* of the call */
 	uint64_t lock_since_ns;
+	/* Who had the lock when it was refused first, as far as it is known; 0: not. */
+	uint32_t holder_session, holder_process, holder_thread;
 	uint64_t query; /* the lower half of its key */
 	/* The period of the thread's samples, and how much longer it has to wait until the next. */
 	uint64_t period_ns, due_ns;
 };
 
-/* And what only the thread itself has to know; the holder is atomic. */
+/* And what only the thread itself has to know. */
 struct thread_wait {
 	uint32_t is_checkpointing; /* it has the lock for that */
 	uint64_t lock_query;       /* that requested it: the lower half of its key */
-	/* The holder, as far as it is known; 0: not. */
-	uint32_t holder_session, holder_process, holder_thread;
-	uint32_t refused_by; /* the process that had what fcntl() refused last; 0: not known */
-	uint64_t switches;   /* by which it gave its processor up, at the newest reading of its CPU clock */
-	uint64_t waited_ns;  /* of all calls that have ended: what stands in the sums */
+	uint32_t refused_by;       /* the process that had what fcntl() refused last; 0: not known */
+	uint64_t switches;  /* by which it gave its processor up, at the newest reading of its CPU clock */
+	uint64_t waited_ns; /* of all calls that have ended: what stands in the sums */
 	/* Where the newest query that it has waited for is its only one: the query's sums, which only this
 	 * thread has, and its frame. Else that is 0. */
 	uint64_t *sums;

@@ -181,9 +181,9 @@ unsigned lock_file_locks(const struct lock_file *file)
 {
 	const bool writes = load(&file->exclusive) & 1 || load(&file->level) >= LEVEL_RESERVED;
 
-	return (unsigned)is_locked(file) << LOCK_ANY | (unsigned)writes << LOCK_WRITE |
-	       (unsigned)(load(&file->level) >= LEVEL_PENDING) << LOCK_PENDING |
-	       (unsigned)(load(&file->level) > LEVEL_PENDING) << LOCK_EXCLUSIVE;
+	return (unsigned)is_locked(file) << HOLD_ANY | (unsigned)writes << HOLD_WRITE |
+	       (unsigned)(load(&file->level) >= LEVEL_PENDING) << HOLD_PENDING |
+	       (unsigned)(load(&file->level) > LEVEL_PENDING) << HOLD_EXCLUSIVE;
 }
 
 void lock_file_acquired(struct lock_file *file, struct lock_request taken, const struct query_run *run)

@@ -64,7 +64,7 @@ static const struct transaction *earlier_transaction(const struct run *run)
 	const struct transaction *own = run->session ? &run->session->transaction : NULL;
 
 	return own && __atomic_load_n(&own->open.number, __ATOMIC_RELAXED) && !own->open.has_ended &&
-	                       own->first.lo && own->first.lo != run->query.key.lo
+	                       own->state->first.lo && own->state->first.lo != run->query.key.lo
 	               ? own
 	               : NULL;
 }
@@ -85,7 +85,7 @@ static void write_record(const struct run *run, const struct thread *thread,
 {
 	struct ring *ring = sampler_ring();
 	const struct transaction *own = earlier_transaction(run);
-	const char *texts[] = { path_of(run, refused), refused->text, own ? own->text : "" };
+	const char *texts[] = { path_of(run, refused), refused->text, own ? own->state->text : "" };
 	const size_t sizes[] = { strlen(texts[0]), strlen(texts[1]), strlen(texts[2]) };
 	struct lock_wait_record *record;
 	char *to;
@@ -103,7 +103,7 @@ static void write_record(const struct run *run, const struct thread *thread,
 		.tries = refused->tries,
 		.code = (uint32_t)code,
 		.transaction = own ? own->open.number : 0,
-		.age_ns = own ? query_since(own->start_ns, refused->since_ns) : 0,
+		.age_ns = own ? query_since(own->state->start_ns, refused->since_ns) : 0,
 		.database_size = (uint32_t)sizes[0],
 		.holder_size = (uint32_t)sizes[1],
 		.first_size = (uint32_t)sizes[2],
@@ -152,9 +152,9 @@ static void refuse(struct calling *calling, struct thread *thread, const struct 
 	thread->wait.lock_query = run->query.key.lo;
 	__atomic_store_n(&thread->waiting->lock_since_ns, refused->since_ns, __ATOMIC_RELAXED);
 	/* Relaxed: another thread may still read the holder before. */
-	__atomic_store_n(&thread->wait.holder_session, refused->holder.session, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&thread->wait.holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->holder_session, refused->holder.session, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->holder_process, refused->holder.process_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->waiting->holder_thread, refused->holder.thread_id, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->waiting->lock, request.lock, __ATOMIC_RELAXED);
 }
 
@@ -187,7 +187,7 @@ static void refuse_without_lock(struct calling *calling, struct thread *thread, 
 		return;
 	*refused = (struct lock_refusal){ .file = own ? own->file : NULL };
 	if (is_snapshot && refused->file)
-		lock_file_find_writer(refused->file, own->start_ns, &refused->holder, refused->text);
+		lock_file_find_writer(refused->file, own->state->start_ns, &refused->holder, refused->text);
 	refused->since_ns = run->query.left_ns;
 	refused->since_realtime_ns = refused->since_ns + thread->realtime_offset_ns;
 	write_record(run, thread, refused, is_snapshot ? WAIT_ON_WAL_WRITE : WAIT_OBJECT_NONE, 0,
@@ -212,7 +212,7 @@ static void note_acquired(struct lock_file *file, struct lock_request request, c
 	unsigned before = lock_file_locks(file);
 	struct session *session = NULL;
 
-	if (run && run->session && !(before >> LOCK_ANY & 1))
+	if (run && run->session && !(before >> HOLD_ANY & 1))
 		lock_file_set_session(file, &run->session->transaction, run->session->number);
 	lock_file_acquired(file, request, run ? &run->query : NULL);
 	if (run)

@@ -55,29 +55,34 @@ static uint64_t executed_cpu_until(const struct run *run, uint64_t cpu_now)
 	return run ? run->query.cpu_ns + query_since(run->query.entered_cpu_ns, cpu_now) : 0;
 }
 
-static void begin(struct transaction *transaction, struct lock_file *file, const struct run *run)
+static void begin(struct session *session, struct lock_file *file, const struct run *run)
 {
-	transaction->start_ns = now_ns();
-	transaction->start_cpu_ns = cpu_now_ns(transaction->start_ns);
+	struct transaction *transaction = &session->transaction;
+
+	transaction->state->start_ns = now_ns();
+	transaction->start_cpu_ns = cpu_now_ns(transaction->state->start_ns);
 	transaction->executed_cpu_ns = -(int64_t)executed_cpu_until(run, transaction->start_cpu_ns);
 	transaction->account = thread_current->account;
 	transaction->has_threads = transaction->was_told = false;
 	transaction->end_ns = 0;
 	transaction->file = file;
 	transaction->written = NULL;
-	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++)
-		transaction->holds[kind] = (struct lock_hold){ .files = 0 };
-	transaction->executed_ns = -(int64_t)executed_until(run, transaction->start_ns);
-	transaction->statements = 0;
+	for (int kind = HOLD_ANY + 1; kind < TRANSACTION_LOCKS; kind++)
+		transaction->state->holds[kind] = (struct lock_hold){ .files = 0 };
+	transaction->executed_ns = -(int64_t)executed_until(run, transaction->state->start_ns);
+	transaction->state->statements = 0;
 	transaction->open.has_ended = false;
-	transaction->thread_id = thread_current->id;
-	transaction->first = transaction->last = run ? run->query.key : (struct query_key){ 0 };
-	copy_text(transaction->text, sizeof(transaction->text), run ? run->query.text : NULL);
-	transaction->path[0] = 0;
+	transaction->state->thread_id = thread_current->id;
+	transaction->state->session = session->number;
+	transaction->state->first = transaction->state->last = run ? run->query.key : (struct query_key){ 0 };
+	copy_text(transaction->state->text, sizeof(transaction->state->text), run ? run->query.text : NULL);
+	transaction->state->path[0] = 0;
 	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
 	outside_enter_transaction(thread_current, &transaction->open);
 	/* Relaxed: a thread that waits for it reports only the number. */
 	__atomic_store_n(&transaction->open.number, next_number(), __ATOMIC_RELAXED);
+	/* Release: another process that sees the number also sees the rest. */
+	__atomic_store_n(&transaction->state->number, transaction->open.number, __ATOMIC_RELEASE);
 }
 
 static void begin_hold(struct lock_hold *hold)
@@ -102,9 +107,9 @@ static void end_hold(struct lock_hold *hold)
  * run that ends this way has held its write lock while it waited for readers. */
 static void forget_refused_hold(struct transaction *transaction, const struct run *run, int rc)
 {
-	struct lock_hold *writes = &transaction->holds[LOCK_WRITE];
+	struct lock_hold *writes = &transaction->state->holds[HOLD_WRITE];
 
-	if ((rc & 0xff) != SQLITE_BUSY || writes->files || transaction->holds[LOCK_PENDING].first_ns ||
+	if ((rc & 0xff) != SQLITE_BUSY || writes->files || transaction->state->holds[HOLD_PENDING].first_ns ||
 	    writes->since_ns < run->query.start_monotonic_ns)
 		return;
 	writes->total_ns -= writes->newest_ns;
@@ -113,12 +118,12 @@ static void forget_refused_hold(struct transaction *transaction, const struct ru
 
 static bool has_written(const struct transaction *transaction)
 {
-	return transaction->holds[LOCK_WRITE].files || transaction->holds[LOCK_WRITE].total_ns;
+	return transaction->state->holds[HOLD_WRITE].files || transaction->state->holds[HOLD_WRITE].total_ns;
 }
 
 static uint64_t held_ns(const struct transaction *transaction, enum transaction_lock kind)
 {
-	const struct lock_hold *hold = &transaction->holds[kind];
+	const struct lock_hold *hold = &transaction->state->holds[kind];
 
 	return hold->total_ns + (hold->files ? query_since(hold->since_ns, transaction->end_ns) : 0);
 }
@@ -142,23 +147,23 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 
 	if (comes && !thread_current)
 		return;
-	if (comes >> LOCK_ANY & 1) {
+	if (comes >> HOLD_ANY & 1) {
 		/* A transaction that ended in this run continues: SQLite tries again after a refusal. */
-		if (!transaction->holds[LOCK_ANY].files++ && !transaction->open.has_ended)
-			begin(transaction, file, run);
+		if (!transaction->state->holds[HOLD_ANY].files++ && !transaction->open.has_ended)
+			begin(session, file, run);
 		transaction->open.has_ended = false;
 	}
-	if (comes && (!transaction->path[0] || (comes >> LOCK_WRITE & 1 && !has_written(transaction))))
-		copy_text(transaction->path, sizeof(transaction->path), lock_file_path(file));
-	for (int kind = LOCK_ANY + 1; kind < TRANSACTION_LOCKS; kind++) {
+	if (comes && (!transaction->state->path[0] || (comes >> HOLD_WRITE & 1 && !has_written(transaction))))
+		copy_text(transaction->state->path, sizeof(transaction->state->path), lock_file_path(file));
+	for (int kind = HOLD_ANY + 1; kind < TRANSACTION_LOCKS; kind++) {
 		if (comes >> kind & 1)
-			begin_hold(&transaction->holds[kind]);
+			begin_hold(&transaction->state->holds[kind]);
 		if (goes >> kind & 1)
-			end_hold(&transaction->holds[kind]);
+			end_hold(&transaction->state->holds[kind]);
 	}
-	if (goes >> LOCK_WRITE & 1 && run)
+	if (goes >> HOLD_WRITE & 1 && run)
 		note_written(transaction, file);
-	if (goes >> LOCK_ANY & 1)
+	if (goes >> HOLD_ANY & 1)
 		unlock(session, run);
 }
 
@@ -168,7 +173,7 @@ static bool rolls_back(const struct transaction *transaction, const struct run *
 {
 	/* A close rolls earlier writes back. Its own writes are a checkpoint. */
 	if (run->kind == RUN_CLOSE)
-		return transaction->holds[LOCK_WRITE].first_ns < run->query.start_monotonic_ns;
+		return transaction->state->holds[HOLD_WRITE].first_ns < run->query.start_monotonic_ns;
 	return run->query.text && !strncasecmp(text_skip_comments(run->query.text), "ROLLBACK", 8);
 }
 
@@ -216,7 +221,8 @@ static void fill_cpu(struct transaction_record *record, const struct transaction
 {
 	struct thread *thread = thread_current;
 
-	if (transaction->has_threads || thread->id != transaction->thread_id || transaction->end_cpu_ns == 0)
+	if (transaction->has_threads || thread->id != transaction->state->thread_id ||
+	    transaction->end_cpu_ns == 0)
 		return;
 	account_read(thread);
 	record->cpu_ns =
@@ -232,9 +238,9 @@ static void write_record(const struct session *session, const struct run *run, i
 {
 	const struct transaction *transaction = &session->transaction;
 	const char *last = run && run->query.text ? run->query.text : "";
-	size_t sizes[] = { strlen(transaction->path), strlen(transaction->text),
+	size_t sizes[] = { strlen(transaction->state->path), strlen(transaction->state->text),
 		           strnlen(last, TRANSACTION_TEXT_MAX - 1) };
-	uint64_t duration = between(transaction->start_ns, transaction->end_ns);
+	uint64_t duration = between(transaction->state->start_ns, transaction->end_ns);
 	struct ring *ring = sampler_ring();
 	struct transaction_record *record =
 		ring ? ring_reserve(ring, sizeof(*record) + sizes[0] + sizes[1] + sizes[2]) : NULL;
@@ -242,18 +248,18 @@ static void write_record(const struct session *session, const struct run *run, i
 	if (!record)
 		return;
 	*record = (struct transaction_record){
-		.first = transaction->first,
-		.last = run ? run->query.key : transaction->last,
-		.start_realtime_ns = transaction->start_ns + thread_current->realtime_offset_ns,
+		.first = transaction->state->first,
+		.last = run ? run->query.key : transaction->state->last,
+		.start_realtime_ns = transaction->state->start_ns + thread_current->realtime_offset_ns,
 		.duration_ns = duration,
-		.write_ns = held_ns(transaction, LOCK_WRITE),
-		.pending_ns = held_ns(transaction, LOCK_PENDING),
-		.exclusive_ns = held_ns(transaction, LOCK_EXCLUSIVE),
+		.write_ns = held_ns(transaction, HOLD_WRITE),
+		.pending_ns = held_ns(transaction, HOLD_PENDING),
+		.exclusive_ns = held_ns(transaction, HOLD_EXCLUSIVE),
 		.idle_ns = idle_of(transaction, duration),
 		.number = transaction->open.number,
 		.session = session->number,
-		.thread_id = transaction->thread_id,
-		.statements = transaction->statements,
+		.thread_id = transaction->state->thread_id,
+		.statements = transaction->state->statements,
 		.outcome = outcome_of(transaction, run, rc),
 		.was_waited_for = transaction->was_waited_for,
 		.database_size = (uint32_t)sizes[0],
@@ -261,8 +267,8 @@ static void write_record(const struct session *session, const struct run *run, i
 		.last_size = (uint32_t)sizes[2],
 	};
 	fill_cpu(record, transaction);
-	memcpy(record->text, transaction->path, sizes[0]);
-	memcpy(record->text + sizes[0], transaction->text, sizes[1]);
+	memcpy(record->text, transaction->state->path, sizes[0]);
+	memcpy(record->text + sizes[0], transaction->state->text, sizes[1]);
 	memcpy(record->text + sizes[0] + sizes[1], last, sizes[2]);
 	ring_commit(ring, record, RECORD_TRANSACTION);
 }
@@ -273,23 +279,26 @@ static void end(struct session *session, const struct run *run, int rc)
 
 	if (session->settings.log_queries && thread_current &&
 	    (__atomic_load_n(&transaction->was_waited_for, __ATOMIC_RELAXED) ||
-	     between(transaction->start_ns, transaction->end_ns) >=
+	     between(transaction->state->start_ns, transaction->end_ns) >=
 	             session->settings.log_queries_min_query_duration_ns))
 		write_record(session, run, rc);
 	transaction->open.has_ended = false;
 	__atomic_store_n(&transaction->open.number, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&transaction->state->number, 0, __ATOMIC_RELAXED);
+	/* Before the state is overwritten. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 static void unlock(struct session *session, const struct run *run)
 {
 	struct transaction *transaction = &session->transaction;
-	struct lock_hold *any = &transaction->holds[LOCK_ANY];
+	struct lock_hold *any = &transaction->state->holds[HOLD_ANY];
 
 	if (!any->files || --any->files || !transaction->open.number)
 		return;
 	transaction->end_ns = now_ns();
 	transaction->ended_in_ns = executed_until(run, transaction->end_ns);
-	transaction->end_cpu_ns = transaction->end_ns - transaction->start_ns >= ACCOUNT_VALID_NS
+	transaction->end_cpu_ns = transaction->end_ns - transaction->state->start_ns >= ACCOUNT_VALID_NS
 	                                  ? cpu_now_ns(transaction->end_ns)
 	                                  : 0;
 	transaction->ended_in_cpu_ns = executed_cpu_until(run, transaction->end_cpu_ns);
@@ -307,7 +316,7 @@ bool transaction_run_ends(struct session *session, const struct run *run, int rc
 	forget_refused_hold(transaction, run, rc);
 	if (transaction->written)
 		note_commit(transaction, run, rc);
-	transaction->statements++;
+	transaction->state->statements++;
 	if (transaction->open.has_ended) {
 		transaction->executed_ns += (int64_t)transaction->ended_in_ns;
 		transaction->executed_cpu_ns += (int64_t)transaction->ended_in_cpu_ns;
@@ -316,7 +325,7 @@ bool transaction_run_ends(struct session *session, const struct run *run, int rc
 	}
 	transaction->executed_ns += (int64_t)run->query.execution_ns;
 	transaction->executed_cpu_ns += (int64_t)run->query.cpu_ns;
-	transaction->last = run->query.key;
+	transaction->state->last = run->query.key;
 	if (thread_current && transaction->open.slot != thread_current) {
 		transaction->has_threads = true;
 		outside_enter_transaction(thread_current, &transaction->open);

@@ -214,7 +214,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->wants_tables = session->has_tables = false;
 	session->mutex_owner = NULL;
 	session->mutex_count = NULL;
-	memset(&session->transaction, 0, offsetof(struct transaction, text));
+	transaction_reset(&session->transaction);
 	memset(&session->host_callback, 0, sizeof(session->host_callback));
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->private_runs = 0;

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What other processes may know of the transaction of a connection. The thread that has the connection
+ * writes it: under `record` it is in memory that the command reads (collect/transaction_states.h).
+ */
+#ifndef QUERYPROF_WIRE_TRANSACTION_STATE_H
+#define QUERYPROF_WIRE_TRANSACTION_STATE_H
+
+#include "wire/record.h"
+
+#define TRANSACTION_TEXT_MAX 128
+#define TRANSACTION_PATH_MAX 1024
+
+/* What the locks of a file, or of all files of a connection, allow and forbid: any lock, a lock to
+ * write, a lock that keeps new readers out, and one that excludes all others. */
+enum transaction_lock { HOLD_ANY, HOLD_WRITE, HOLD_PENDING, HOLD_EXCLUSIVE, TRANSACTION_LOCKS };
+
+/* How long a transaction has held locks of one kind. */
+struct lock_hold {
+	uint32_t files;     /* that have such a lock */
+	uint64_t first_ns;  /* CLOCK_MONOTONIC: when the first hold began; 0: none did */
+	uint64_t since_ns;  /* when the newest one did */
+	uint64_t newest_ns; /* how long it was, if it has ended */
+	uint64_t total_ns;  /* of all ended ones */
+};
+
+struct transaction_state {
+	uint32_t number; /* no other of the process has it; 0: none is open. Written last, and at the end */
+	uint32_t session, thread_id, statements;
+	struct lock_hold holds[TRANSACTION_LOCKS];
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	struct query_key first, last;
+	char text[TRANSACTION_TEXT_MAX]; /* of the first statement */
+	char path[TRANSACTION_PATH_MAX]; /* of the file that it wrote to first, or read */
+} __attribute__((aligned(64)));
+
+#define TRANSACTION_STATES 1024u /* untouched pages cost nothing */
+
+struct transaction_states {
+	uint32_t used;    /* atomic: of the entries, those before it */
+	uint32_t is_left; /* a forked child writes here, too */
+	struct transaction_state entries[TRANSACTION_STATES];
+};
+
+#endif
