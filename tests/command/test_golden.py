@@ -104,6 +104,7 @@ ALIKE = (
     ("pull", 1, ("pull", "SERVER", "-o", "made.trace")),
     ("mcp", 1, ("mcp", "nowhere")),
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
+    ("dump", 1, ("dump", "now.trace")), # what it shows of programs is in tests/live
 )
 
 

@@ -119,7 +119,18 @@ class Documents(unittest.TestCase):
         if "not in this build" in self.run_command("queryprof export --help"):
             lines = [line for line in lines if "flamegraph" not in line and ".html" not in line]
         for line in lines:
-            self.run_command(line.replace("python3", "/usr/bin/python3"))
+            if re.match(r"queryprof (dump|top) ", line):
+                self.run_while_recorded(line)
+            else:
+                self.run_command(line.replace("python3", "/usr/bin/python3"))
+
+    def run_while_recorded(self, command):
+        program = "import sqlite3, sys; sqlite3.connect(':memory:').execute('SELECT 1').fetchall(); print(flush=True); sys.stdin.read()"
+        with subprocess.Popen([os.path.join(BUILD, "queryprof"), "record", "-o", "app.trace", "--append", "--",
+                               "/usr/bin/python3", "-c", program], cwd=self.folder, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recording:
+            recording.stdout.readline()
+            self.run_command(command)
 
     def test_sql(self):
         """What loads the library is for the shell, what names the connection's own for a connection, the rest for both."""

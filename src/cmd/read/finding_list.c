@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cmd/file/duration.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/line/command.h"
 #include "findings_list.h" /* made by the build */
@@ -19,25 +20,6 @@ static const struct finding {
 } findings[] = { FINDINGS };
 
 /* --- the functions of its SQL ---------------------------------------------------------------- */
-
-/* duration(NS): "1.5 s", "20 ms". */
-static void duration(sqlite3_context *context, int count, sqlite3_value **values)
-{
-	static const struct {
-		double ns;
-		const char *name;
-	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" } };
-	const double ns = sqlite3_value_double(values[0]);
-	size_t unit = 0;
-
-	(void)count;
-	while (unit < 3 && ns < units[unit].ns)
-		unit++;
-	const double value = ns / units[unit].ns;
-	char *text = sqlite3_mprintf(value < 10 ? "%.1f %s" : "%,.0f %s", value, units[unit].name);
-
-	sqlite3_result_text(context, text, -1, sqlite3_free);
-}
 
 struct word {
 	const char *start;
@@ -117,7 +99,7 @@ static void table_of(sqlite3_context *context, int count, sqlite3_value **values
 static int add_functions(sqlite3 *db)
 {
 	const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-	int code = sqlite3_create_function(db, "duration", 1, flags, NULL, duration, NULL, NULL);
+	int code = duration_add(db);
 
 	if (!code)
 		code = sqlite3_create_function(db, "tableOf", 2, flags, NULL, table_of, NULL, NULL);

@@ -60,8 +60,9 @@ static struct {
 	VECTOR(struct guest) guests;
 	VECTOR(struct pollfd) polled; /* the sockets, the end, a descriptor of each guest */
 	uint64_t check_at;            /* at the rings */
+	int file; /* the trace file, with O_PATH: only to be found by cmd/live/processes.c */
 	struct collection collection;
-} rings = { .end = -1 };
+} rings = { .end = -1, .file = -1 };
 
 enum { POLLED_END = HANDOVER_SOCKETS, POLLED_GUESTS };
 
@@ -257,6 +258,7 @@ void rings_watch(const char *path, int64_t max_bytes)
 	rings.collection.file.path = (char *)path;
 	rings.collection.file.max_bytes = max_bytes;
 	rings.collection.interval_ns = STORE_NS;
+	rings.file = open(path, O_PATH | O_CLOEXEC);
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	file_limit_raise();
 	rings.has_thread = rings.is_open && rings.end >= 0 && shared_ring_guard() &&

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/live/processes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+
+#define MEMORY_NAME "/memfd:queryprof" /* as shared_ring_memory() names it */
+
+/* A command that records. */
+struct recorder {
+	pid_t pid;
+	char path[PATH_MAX]; /* of its trace file; "" not known */
+	uint64_t device, inode;
+	VECTOR(struct memory {
+		int number;
+		uint64_t inode;
+	})
+	memories;
+	VECTOR(pid_t) processes; /* whose end it awaits */
+};
+
+static void recorder_free(struct recorder *recorder)
+{
+	vector_free(&recorder->memories);
+	vector_free(&recorder->processes);
+}
+
+/* --- /proc ------------------------------------------------------------------------------ */
+
+/* The file of a process, as a text; "" if there is none, or nobody may read it. */
+static bool read_file(char *text, size_t room, const char *format, int pid, int number)
+{
+	char path[64];
+	ssize_t size = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), format, pid, number); /* NOLINT: of this file */
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		size = read(fd, text, room - 1);
+		close(fd);
+	}
+	text[size > 0 ? size : 0] = '\0';
+	return size > 0;
+}
+
+/* The number in the line that begins so; `base` as strtoll() has it. -1: there is none. */
+static long long number_of(const char *text, const char *begin, int base)
+{
+	const char *at = strstr(text, begin);
+
+	return at ? strtoll(at + strlen(begin), NULL, base) : -1;
+}
+
+/* The next folder that is a number; 0: there is none left. */
+static int next_number(DIR *folder)
+{
+	const struct dirent *entry;
+	int number;
+
+	while ((entry = readdir(folder)))
+		if ((number = atoi(entry->d_name)) > 0 || strcmp(entry->d_name, "0") == 0)
+			return number;
+	return -1;
+}
+
+/* --- who records ----------------------------------------------------------------------- */
+
+static void note_descriptor(struct recorder *recorder, int number)
+{
+	char link[32], at[PATH_MAX], text[512];
+	struct stat status;
+	ssize_t size;
+	long long pid = -1;
+
+	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)recorder->pid, number);
+	size = readlink(link, at, sizeof(at) - 1);
+	at[size > 0 ? size : 0] = '\0';
+	if (strncmp(at, MEMORY_NAME, strlen(MEMORY_NAME)) == 0 && stat(link, &status) == 0) {
+		vector_push(&recorder->memories, (struct memory){ number, status.st_ino });
+	} else if (strcmp(at, "anon_inode:[pidfd]") == 0) {
+		if (read_file(text, sizeof(text), "/proc/%d/fdinfo/%d", recorder->pid, number))
+			pid = number_of(text, "\nPid:", 10);
+	} else if (strncmp(at, "/proc/", 6) == 0) { /* before Linux 5.3 */
+		pid = atoi(at + 6);
+	} else if (at[0] == '/' && !recorder->path[0] &&
+	           read_file(text, sizeof(text), "/proc/%d/fdinfo/%d", recorder->pid, number) &&
+	           (number_of(text, "flags:", 8) & O_PATH) && stat(link, &status) == 0) {
+		strcpy(recorder->path, at); /* NOLINT: of the same size */
+		recorder->device = status.st_dev;
+		recorder->inode = status.st_ino;
+	}
+	if (pid > 0)
+		vector_push(&recorder->processes, (pid_t)pid);
+}
+
+/* False: it is none, or this user may not look. */
+static bool recorder_read(struct recorder *recorder, pid_t pid, bool *is_refused)
+{
+	char name[32], folder_name[32];
+	DIR *folder;
+	int number;
+
+	*recorder = (struct recorder){ .pid = pid };
+	if (pid == getpid() || !read_file(name, sizeof(name), "/proc/%d/comm", pid, 0) ||
+	    strcmp(name, "queryprof\n") != 0)
+		return false;
+	snprintf(folder_name, sizeof(folder_name), "/proc/%d/fd", (int)pid);
+	folder = opendir(folder_name);
+	*is_refused |= !folder && errno == EACCES;
+	if (!folder)
+		return false;
+	while ((number = next_number(folder)) >= 0)
+		note_descriptor(recorder, number);
+	closedir(folder);
+	if (recorder->path[0])
+		return true;
+	recorder_free(recorder);
+	return false;
+}
+
+/* The inode of the process's shared memory; 0: it has none, or nobody may look. `*is_known`: it could be
+ * looked at. */
+static uint64_t memory_of(pid_t pid, bool *is_known)
+{
+	unsigned long long inode = 0;
+	char path[32], *line = NULL;
+	size_t room = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	*is_known = false;
+	while (maps && !inode && getline(&line, &room, maps) > 0) {
+		*is_known = true;
+		if (strstr(line, MEMORY_NAME) && sscanf(line, "%*s %*s %*s %*s %llu", &inode) != 1)
+			inode = 0;
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+	return inode;
+}
+
+/* --- what they record --------------------------------------------------------------------- */
+
+static struct live_process *find(struct live *live, uint64_t inode)
+{
+	for (size_t i = 0; i < live->processes.count; i++)
+		if (live->processes.items[i].inode == inode)
+			return &live->processes.items[i];
+	return NULL;
+}
+
+static const struct memory *find_memory(const struct recorder *recorder, uint64_t inode)
+{
+	for (size_t i = 0; i < recorder->memories.count; i++)
+		if (recorder->memories.items[i].inode == inode)
+			return &recorder->memories.items[i];
+	return NULL;
+}
+
+static void open_memory(struct live_process *process, const struct recorder *recorder, int number)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)recorder->pid, number);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	process->is_open = fd >= 0 && shared_ring_open_to_look(&process->shared, fd);
+	if (fd >= 0 && !process->is_open)
+		close(fd);
+}
+
+static void close_memory(struct live_process *process)
+{
+	const int fd = process->shared.fd;
+
+	if (!process->is_open)
+		return;
+	shared_ring_close(&process->shared);
+	close(fd);
+}
+
+static void add_process(struct live *live, const struct recorder *recorder, pid_t pid)
+{
+	bool is_known;
+	const uint64_t inode = memory_of(pid, &is_known);
+	const struct memory *memory = find_memory(recorder, inode);
+	struct live_process *process = memory ? find(live, inode) : NULL;
+
+	/* One that becomes another program has none for a moment. */
+	if (!memory)
+		return;
+	if (!process && (process = vector_add(&live->processes))) {
+		process->pid = pid;
+		process->inode = inode;
+		open_memory(process, recorder, memory->number);
+	}
+	if (process)
+		process->is_there = true;
+}
+
+static bool is_recorded_by(const struct recorder *recorder, pid_t pid)
+{
+	for (size_t i = 0; i < recorder->processes.count; i++)
+		if (recorder->processes.items[i] == pid)
+			return true;
+	return false;
+}
+
+static bool set_path(struct live *live, const struct recorder *recorder)
+{
+	if (live->path)
+		return true;
+	live->path = strdup(recorder->path);
+	live->device = recorder->device;
+	live->inode = recorder->inode;
+	return live->path != NULL;
+}
+
+static void look_at_recorder(struct live *live, const struct recorder *recorder)
+{
+	bool is_one = live->pid && is_recorded_by(recorder, live->pid);
+
+	if (live->pid ? !is_one || !set_path(live, recorder)
+	              : recorder->device != live->device || recorder->inode != live->inode)
+		return;
+	for (size_t i = 0; i < recorder->processes.count; i++)
+		if (!live->pid || recorder->processes.items[i] == live->pid)
+			add_process(live, recorder, recorder->processes.items[i]);
+}
+
+/* Returns the number of recordings that there are; `*is_refused`: one belongs to another user. */
+static int look_at_recorders(struct live *live, bool *is_refused)
+{
+	DIR *folder = opendir("/proc");
+	struct recorder recorder;
+	int pid, count = 0;
+
+	while (folder && (pid = next_number(folder)) >= 0) {
+		if (pid == 0 || !recorder_read(&recorder, pid, is_refused))
+			continue;
+		look_at_recorder(live, &recorder);
+		count += live->pid ? is_recorded_by(&recorder, live->pid)
+		                   : recorder.device == live->device && recorder.inode == live->inode;
+		recorder_free(&recorder);
+	}
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+static int look(struct live *live, bool *is_refused)
+{
+	int count;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < live->processes.count; i++)
+		live->processes.items[i].is_there = false;
+	count = look_at_recorders(live, is_refused);
+	for (size_t i = 0; i < live->processes.count; i++) {
+		struct live_process *process = &live->processes.items[i];
+
+		if (process->is_there && process->is_open) {
+			/* Before the copies: a run that they have has lasted at least until then. */
+			process->at_ns = clock_ns(CLOCK_MONOTONIC);
+			if (!shared_ring_look(&process->shared, &process->changed)) {
+				close_memory(process);
+				process->is_open = false;
+			}
+		}
+		if (process->is_there)
+			live->processes.items[kept++] = *process;
+		else
+			close_memory(process);
+	}
+	live->processes.count = kept;
+	return count;
+}
+
+void live_look(struct live *live)
+{
+	bool is_refused = false;
+
+	look(live, &is_refused);
+}
+
+void live_close(struct live *live)
+{
+	for (size_t i = 0; i < live->processes.count; i++)
+		close_memory(&live->processes.items[i]);
+	vector_free(&live->processes);
+	free(live->path);
+	*live = (struct live){ .pid = 0 };
+}
+
+/* --- what the command line names ------------------------------------------------------------ */
+
+/* The one place that says what to do about a process that nobody records. */
+static int complain_of_process(const char *command, pid_t pid, bool is_refused)
+{
+	char name[32], path[32];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &status) != 0)
+		return complain("%s: there is no process %d", command, (int)pid);
+	read_file(name, sizeof(name), "/proc/%d/comm", pid, 0);
+	text_blank_controls(name);
+	if (status.st_uid != geteuid() && geteuid() != 0)
+		return complain(
+			"%s: process %d belongs to another user: run queryprof %s as that user, or as root",
+			command, (int)pid, command);
+	return complain(
+		"%s: process %d (%.*s) is not recorded%s: start it with `queryprof record -- COMMAND`",
+		command, (int)pid, (int)strcspn(name, " "), name, is_refused ? " by this user" : " now");
+}
+
+static bool is_number(const char *text)
+{
+	return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+static int open_process(const char *command, const char *target, struct live *live)
+{
+	const long long pid = strtoll(target, NULL, 10);
+	bool is_refused = false;
+
+	if (pid <= 0 || pid > INT_MAX)
+		return complain("%s: %s: expected a process id, or a trace file (./%s)", command, target,
+		                target);
+	live->pid = (pid_t)pid;
+	return look(live, &is_refused) ? COMMAND_FINE : complain_of_process(command, live->pid, is_refused);
+}
+
+static int open_file(const char *command, const char *target, struct live *live)
+{
+	bool is_refused = false;
+	struct stat status;
+
+	if (stat(target, &status) != 0)
+		return trace_file_complain(target);
+	live->path = strdup(target);
+	live->device = status.st_dev;
+	live->inode = status.st_ino;
+	if (!live->path)
+		return complain("%s: out of memory", command);
+	if (look(live, &is_refused))
+		return COMMAND_FINE;
+	return complain("%s: %s: no `queryprof record`%s writes to this file now; `queryprof report %s` "
+	                "shows what it has",
+	                command, target, is_refused ? " of this user" : "", target);
+}
+
+int live_open(const char *command, const char *target, struct live *live)
+{
+	int result;
+
+	*live = (struct live){ .pid = 0 };
+	result = is_number(target) ? open_process(command, target, live) : open_file(command, target, live);
+	if (result)
+		live_close(live);
+	return result;
+}
+
+/* --- threads ------------------------------------------------------------------------------------ */
+
+/* The last number of a line of /proc/PID/status is that of the innermost pid namespace. */
+static uint32_t inner_id(const char *status)
+{
+	const char *line = strstr(status, "\nNSpid:"), *at;
+	size_t size = line ? strcspn(line + 1, "\n") + 1 : 0;
+
+	at = line ? line + size : NULL;
+	while (at && at > line && at[-1] >= '0' && at[-1] <= '9')
+		at--;
+	return at ? (uint32_t)strtoul(at, NULL, 10) : 0;
+}
+
+/* The thread's number as this command sees it. */
+static uint32_t outer_id(const struct live_process *process, uint32_t thread_id)
+{
+	char path[32], status[4096];
+	uint32_t found = 0;
+	DIR *folder;
+	int number;
+
+	if (process->shared.identity.process_id == process->pid)
+		return thread_id;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
+	folder = opendir(path);
+	while (folder && !found && (number = next_number(folder)) >= 0)
+		if (read_file(status, sizeof(status), "/proc/%d/task/%d/status", process->pid, number) &&
+		    inner_id(status) == thread_id)
+			found = (uint32_t)number;
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+static const char *state_name(char state)
+{
+	switch (state) {
+	case 'R': return "on CPU";
+	case 'S': return "sleeping";
+	case 'D': return "waiting for the disk";
+	case 'T':
+	case 't': return "stopped";
+	default: return "";
+	}
+}
+
+struct live_thread live_thread_look(const struct live_process *process, uint32_t thread_id)
+{
+	const uint32_t number = outer_id(process, thread_id);
+	struct live_thread thread = { .state = "" };
+	char text[512], *open, *close;
+
+	if (!number || !read_file(text, sizeof(text), "/proc/%d/task/%d/stat", process->pid, (int)number))
+		return thread;
+	open = strchr(text, '(');
+	close = strrchr(text, ')');
+	if (!open || !close || close < open || strlen(close) < 3)
+		return thread;
+	thread.state = state_name(close[2]);
+	snprintf(thread.name, sizeof(thread.name), "%.*s", (int)(close - open - 1), open + 1);
+	return thread;
+}

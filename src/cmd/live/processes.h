@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes that are recorded at this moment, found and read from outside.
+ *
+ * The command that records a process holds its shared memory (handover/shared_ring.h) as a descriptor, and
+ * the trace file as another. /proc has both, so a second command needs nothing from the first one or from the
+ * process: it opens the memory once more, for reading only, and copies. Nobody is stopped, waits or is
+ * written to. The kernel permits this to the user whose commands they are, and to root. What is in the memory
+ * is a stranger's: shared_ring_look() believes no size of it.
+ */
+#ifndef QUERYPROF_CMD_LIVE_PROCESSES_H
+#define QUERYPROF_CMD_LIVE_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vector.h"
+#include "handover/shared_ring.h"
+
+struct live_process {
+	pid_t pid;        /* as this command sees it */
+	uint64_t inode;   /* of its memory */
+	bool is_open;     /* `shared`: else it cannot be read, or is of another version */
+	bool is_there;    /* at the newest look */
+	uint32_t changed; /* runs and transactions that began or ended while they were read */
+	uint64_t at_ns;   /* CLOCK_MONOTONIC, of the newest look */
+	struct shared_ring shared;
+};
+
+struct live {
+	pid_t pid;              /* only this process; 0: all that write to the file */
+	char *path;             /* the trace file that they are recorded to */
+	uint64_t device, inode; /* of that file */
+	VECTOR(struct live_process) processes;
+};
+
+/* Finds what `target`, a process id or a trace file, names, and looks at it. A command_result, after a
+ * complaint of `command`. */
+int live_open(const char *command, const char *target, struct live *live);
+
+/* Looks again: at those that came, and without those that have ended. */
+void live_look(struct live *live);
+
+void live_close(struct live *live);
+
+/* A thread of the process, from /proc: its name, and what it does ("on CPU", "sleeping"). Both are "" if it
+ * is not known. `thread_id` is a number of the process's own pid namespace. */
+struct live_thread {
+	char name[64];
+	const char *state;
+};
+struct live_thread live_thread_look(const struct live_process *process, uint32_t thread_id);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A row of sql/live/runs.sql or transactions.sql, by the names of its columns, and words for people.
+ */
+#ifndef QUERYPROF_CMD_LIVE_ROW_H
+#define QUERYPROF_CMD_LIVE_ROW_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "" if it is NULL, or there is no such column. Valid until the next step. */
+const char *row_text(sqlite3_stmt *row, const char *name);
+int64_t row_number(sqlite3_stmt *row, const char *name); /* 0 */
+bool row_has(sqlite3_stmt *row, const char *name);       /* it is neither NULL nor '' */
+
+#define ROW_WORDS 512
+#define ROW_DURATION 40
+
+/* "1.5 s"; "" if it is NULL. */
+const char *row_duration(sqlite3_stmt *row, const char *name, char words[ROW_DURATION]);
+
+/* What the thread of a run does: "on CPU", "waits 3.1 s for a lock (RESERVED)", "not known". */
+const char *row_doing(sqlite3_stmt *row, char words[ROW_WORDS]);
+
+/* Who holds the lock that a run waits for, and what that does; "" if it waits for none. */
+const char *row_holder(sqlite3_stmt *row, char words[ROW_WORDS]);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the recorded processes do at one moment, as tables of a connection to their trace file:
+ * sql/live/tables.sql.
+ */
+#ifndef QUERYPROF_CMD_LIVE_SNAPSHOT_H
+#define QUERYPROF_CMD_LIVE_SNAPSHOT_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+#include "cmd/live/processes.h"
+
+struct snapshot {
+	uint64_t now_ns;       /* since 1970 */
+	int processes, unread; /* unread: whose memory is of another version, or cannot be read */
+	int running, between, transactions; /* runs inside SQLite, and between two rows */
+	uint32_t changed;
+};
+
+/* Replaces what the tables had. An SQLite result. */
+int snapshot_take(sqlite3 *db, struct live *live, struct snapshot *snapshot);
+
+#endif
