@@ -92,6 +92,70 @@ class Check(Tool):
         self.assertEqual(self.check("--no-sort", "--no-auto-index")[0], [("no-sort", 0xa2), ("no-auto-index", 0xa3)])
         self.assertEqual(self.check("--no-sort", "--no-auto-index", "--except", "a2", "--except", "a3000000")[0], [])
 
+    def test_bursts(self):
+        """A statement with many runs in a burst; runs that are not logged are in none, which is said."""
+        trace = self.make("bursts.trace", ((0xc1 << 56, "SELECT one", 30, 0, [0] * 30, 0, 0, 1, 30, 0), (0xc2 << 56, "SELECT two", 50, 0, [0], 0, 0, 1, 50, 0)))
+        for limit, found, unknown in (("29", True, True), ("30", False, True), ("48", False, True), ("49", False, False)):
+            seen, err = self.check("--max-runs", limit, trace=trace)
+            self.assertEqual((seen, "--max-runs: 1 statement has runs that were not logged" in err), ([("max-runs", 0xc1)] * found, unknown), limit)
+        self.assertEqual(run("check", trace, "--max-runs", "5")[1],
+                         "max-runs: %s/shop/orders.py:31 (find<all>): 30 runs in one burst: SELECT one [c1000000]\n" % self.folder)
+
+    def config(self, text, name="limits.toml"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_config(self):
+        for text, arguments, found in (
+                ("[limits]\nmax-scan = 4999\nno-sort = true # a comment\n", (), [("max-scan", 0xa1), ("no-sort", 0xa2)]),
+                ("# only\n\n[limits]\nmax-scan=0\n[[statement]]\nlike = 'SELECT ''%' # x\n".replace("''", "") + "max-scan = 9000\n", (), []),
+                ("[limits]\nno-sort = false\n[[statement]]\nid = \"a1\"\nmax-scan = 4999\n", (), [("max-scan", 0xa1)]),
+                ("[limits]\nmax-scan = 1999\n[[statement]]\nlike = \"%mean\"\nexcept = true\n", (), [("max-scan", 0xa1)]),
+                ("[limits]\nmax-scan = 1999\nmax-time = \"59ms\"\n", ("--max-scan", "10000"), [("max-time", 0xa3)]),
+                ("[[statement]]\nlike = '%'\nmax-time = '1ms'\n[[statement]]\nid = 'a3'\nmax-time = '1h'\n", (), [("max-time", 0xa1), ("max-time", 0xa2)]),
+                ("[limits]\nno-sort = true\n[[statement]]\nid = \"a2\"\nno-sort = false\n", (), [])):
+            self.assertEqual(self.check("--config", self.config(text), *arguments)[0], found, text)
+        os.chdir(self.folder)
+        self.addCleanup(os.unlink, self.config("[limits]\nno-sort = true\n", ".queryprof.toml"))
+        self.assertEqual(self.check()[0], [("no-sort", 0xa2)])
+
+    def test_wrong_config(self):
+        for text, said in (
+                ("[limits]\nmax-scna = 1\n", "limits.toml:2: max-scna = 1; expected KEY = VALUE with a key of max-scan, no-sort"),
+                ("max-scan = 1\n", ":1: max-scan = 1; expected [limits]"), ("[limits]\n[limits]\n", ":2: [limits]; expected [limits], once and first"),
+                ("[[statement]]\nid = 'a'\n[limits]\n", ":3: [limits]; expected"), ("[limits] x\n", ":1: [limits] x; expected"),
+                ("[other]\n", ":1: [other]; expected"), ("[limits]\nid = 'a'\n", ":2: id = 'a'; expected KEY"),
+                ("[limits]\nmax-scan = many\n", ":2: max-scan = many; expected a whole number"), ("[limits]\nmax-scan = \n", "expected a whole number"),
+                ("[limits]\nmax-scan = '5'\n", "expected a whole number"), ("[limits]\nmax-scan = 5 6\n", "expected a whole number"),
+                ("[limits]\nmax-scan = -5\n", "expected a whole number"), ("[limits]\nno-sort = 1\n", "no-sort = 1; expected true or false"),
+                ("[limits]\nmax-time = 50ms\n", "expected a time in quotes"), ("[limits]\nmax-time = \"50\"\n", "expected a time in quotes"),
+                ("[[statement]]\nlike = \"a\n", "expected a text in quotes"), ("[[statement]]\nlike = \"\\n\"\n", "expected a text in quotes"),
+                ("[[statement]]\nmax-scan = 1\n", ":1: [[statement]] needs either id or like"),
+                ("[[statement]]\nid = 'a'\nlike = 'b'\n", "needs either id or like"), ("[[statement]]\nid = 'SELECT'\n", "expected the id of a statement"),
+                ("[limits]\nmax-scan = 1\nmax-scan = 2\n", ":3: max-scan is given twice"), ("[limits]\n" + "#" * 5000, ":2: the line is longer"),
+                ("", "no limit is given"), ("[limits]\nno-sort = false\n", "no limit is given"), ("[limits]\nmax-scan\n", "expected KEY = VALUE")):
+            seen, out, err = run("check", self.trace, "--config", self.config(text))
+            self.assertEqual((seen, out), (2, ""), (text, err))
+            self.assertIn(said, err)
+        self.assertIn("nowhere.toml: No such file", run("check", self.trace, "--config", "nowhere.toml")[2])
+
+    def test_baseline(self):
+        path = os.path.join(self.folder, "known.txt")
+        limits = "--max-scan", "1999", "--no-sort", "--baseline", path
+        self.assertIn("--update writes it", run("check", self.trace, *limits)[2])
+        self.assertEqual(run("check", self.trace, *limits, "--update"), (0, path + ": 3 violations\n", ""))
+        self.assertEqual(self.check(*limits), ([], ""))
+        self.assertEqual(self.check(*limits, "--no-auto-index")[0], [("no-auto-index", 0xa3)])
+        self.assertEqual(self.check("--max-scan", "9000", *limits[2:]), ([], "queryprof: %s: 1 entry exceeds no limit any more; --update removes it\n" % path))
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("nonsense\n")
+        self.assertIn("known.txt:5: expected a limit and the 16 digits", run("check", self.trace, *limits)[2])
+        self.assertEqual(run("check", self.trace, "--no-sort", "--update")[0], 2)
+        self.assertEqual(run("check", self.trace, "--no-sort", "--baseline", self.trace, "--update")[0], 1)
+        self.assertEqual(self.check("--no-sort")[0], [("no-sort", 0xa2)])
+
     def test_what_is_not_known_is_said(self):
         # Of a4, 8000 rows in four runs that were not logged; of a5, 1200 in three; of a1, 44,900 in eight.
         for limit, unknown in (("8000", "1 statement has"), ("6000", "2 statements have"), ("44900", None), ("1200", None),

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/file/file_name.h"
 #include "cmd/file/run_sql.h"
@@ -11,13 +12,19 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/line/moment.h"
+#include "cmd/read/baseline.h"
+#include "cmd/read/limits_file.h"
 #include "sql_check.h"
 #include "sql_check_callers.h"
+#include "sql_check_limits.h"
 #include "sql_check_regressed.h"
+#include "sql_check_rule.h"
 #include "store/file/database.h"
 
-static const char *max_scan, *no_sort, *no_auto_index, *max_time, *regressed, *against, *format_name;
+static const char *max_scan, *no_sort, *no_auto_index, *max_time, *regressed, *against, *format_name,
+	*max_runs, *config, *baseline, *update;
 
+#define CONFIG ".queryprof.toml"
 #define EXCEPT_MAX 1000
 static const char *exceptions[EXCEPT_MAX];
 static size_t exceptions_count;
@@ -50,6 +57,26 @@ static const struct command_option options[] = {
 	  .to = &against,
 	  .kind = OPTION_FILE,
 	  .help = "for --regressed" },
+	{ .name = "max-runs",
+	  .value = "N",
+	  .to = &max_runs,
+	  .kind = OPTION_NUMBER,
+	  .help = "the runs of one statement in one burst: a request, or a thread without a pause (N + 1)" },
+	{ .name = "config",
+	  .value = "FILE",
+	  .to = &config,
+	  .kind = OPTION_FILE,
+	  .help = "limits, for all statements and for single ones (default " CONFIG
+	          " of this folder, if it is "
+	          "there)" },
+	{ .name = "baseline",
+	  .value = "FILE",
+	  .to = &baseline,
+	  .kind = OPTION_FILE,
+	  .help = "what FILE has is not reported again" },
+	{ .name = "update",
+	  .to = &update,
+	  .help = "write what exceeds limits now to the file of --baseline" },
 	{ .name = "except",
 	  .value = "STATEMENT",
 	  .kind = OPTION_STATEMENT,
@@ -82,7 +109,8 @@ static int take(const struct command_option *option, const char *value)
 
 /* --- the limits --------------------------------------------------------------------- */
 
-#define LIMITS 5
+/* Those before `regressed` are in the order of limits_key. */
+#define LIMITS 6
 static const struct {
 	const char *name, **value, *title; /* title: a format of the value */
 } limits[LIMITS] = {
@@ -90,29 +118,66 @@ static const struct {
 	{ "no-sort", &no_sort, "no run sorts" },
 	{ "no-auto-index", &no_auto_index, "SQLite builds no index for a run" },
 	{ "max-time", &max_time, "no run takes longer than %s" },
+	{ "max-runs", &max_runs, "no statement has more than %s runs in one burst" },
 	{ "regressed", &regressed, "no run takes %s times as long as before" },
 };
 
-/* COMMAND_MISUSED after a complaint. `ns`: of max_time, 0: not given. */
-static int check_options(int64_t *ns)
+static struct limits_file configured;
+
+/* A number 0 is a limit, a flag 0 is none. */
+static bool is_given(int limit, const char *value)
+{
+	return value && ((limit != LIMIT_SORT && limit != LIMIT_INDEX) || strcmp(value, "0") != 0);
+}
+
+/* Reads the file of limits. What the command line gives counts more than those for all. */
+static int read_config(void)
+{
+	int result = COMMAND_FINE;
+
+	if (config || access(CONFIG, F_OK) == 0)
+		result = limits_file_read(config ? config : CONFIG, &configured);
+	for (int i = 0; !result && configured.count && i < LIMITS_ID; i++) {
+		const char *value = configured.items[0].values[i];
+
+		if (!*limits[i].value && is_given(i, value))
+			*limits[i].value = value;
+	}
+	return result;
+}
+
+/* Whether a limit is for any statement. */
+static bool is_limited(int limit)
+{
+	bool is_any = *limits[limit].value != NULL;
+
+	for (size_t i = 1; limit < LIMITS_ID && i < configured.count; i++)
+		is_any |= is_given(limit, configured.items[i].values[limit]);
+	return is_any;
+}
+
+/* COMMAND_MISUSED after a complaint. */
+static int check_options(void)
 {
 	char *end = NULL;
 	const double ratio = regressed ? strtod(regressed, &end) : 0;
 	bool is_any = false;
+	int64_t ns;
 
 	for (int i = 0; i < LIMITS; i++)
-		is_any |= *limits[i].value != NULL;
-	*ns = 0;
+		is_any |= is_limited(i);
 	if (!is_any)
-		complain("check: no limit is given: --max-scan, --no-sort, --no-auto-index, --max-time or "
-		         "--regressed (see queryprof check --help)");
-	else if (max_time && (!moment_parse_duration(max_time, ns) || *ns <= 0))
+		complain("check: no limit is given: --max-scan, --no-sort, --no-auto-index, --max-time, "
+		         "--max-runs, --regressed, or a file " CONFIG " (see queryprof check --help)");
+	else if (max_time && (!moment_parse_duration(max_time, &ns) || ns <= 0))
 		complain("check: --max-time %s; expected a time with its unit, as 50ms", max_time);
 	else if (regressed && (!(ratio >= 1 && ratio <= 1e6) || *end))
 		complain("check: --regressed %s; expected a ratio of at least 1, as 1.3", regressed);
 	else if (!regressed != !against)
 		complain("check: %s", regressed ? "--regressed needs the file to compare with: --against FILE"
 		                                : "--against needs the allowed ratio: --regressed 1.3");
+	else if (update && !baseline)
+		complain("check: --update needs the file to write: --baseline FILE");
 	else
 		return COMMAND_FINE;
 	return COMMAND_MISUSED;
@@ -150,23 +215,53 @@ static int except(sqlite3 *db)
 	return result;
 }
 
-static int find_violations(sqlite3 *db, int64_t max_ns)
+static const struct output silent = { .table.is_bare = true };
+
+/* Runs SQL with the limits as parameters, the time in ns. */
+static int run_with(sqlite3 *db, const char *sql, const char *const *values)
 {
-	char ns[24];
-	const struct sql_parameter parameters[] = {
-		{ ":max_scan", max_scan },           { ":no_sort", no_sort },
-		{ ":no_auto_index", no_auto_index }, { ":max_time", max_time ? ns : NULL },
-		{ ":regressed", regressed },         { NULL, NULL }
-	};
-	const struct output silent = { .table.is_bare = true };
+	char time[24];
+	int64_t ns = 0;
+	const bool has_time = values[LIMIT_TIME] && moment_parse_duration(values[LIMIT_TIME], &ns);
+
+	snprintf(time, sizeof(time), "%lld", (long long)ns);
+	const struct sql_parameter parameters[] = { { ":max_scan", values[LIMIT_SCAN] },
+		                                    { ":no_sort", values[LIMIT_SORT] },
+		                                    { ":no_auto_index", values[LIMIT_INDEX] },
+		                                    { ":max_time", has_time ? time : NULL },
+		                                    { ":max_runs", values[LIMIT_RUNS] },
+		                                    { ":id", values[LIMITS_ID] },
+		                                    { ":like", values[LIMITS_LIKE] },
+		                                    { ":except", values[LIMITS_EXCEPT] },
+		                                    { NULL, NULL } };
+	return run_sql(db, sql, parameters, &silent);
+}
+
+static int set_limits(sqlite3 *db)
+{
+	const char *all[LIMITS_KEYS] = { NULL };
+	int result;
+
+	for (int i = 0; i < LIMITS_ID; i++)
+		all[i] = *limits[i].value;
+	result = run_with(db, sql_check_limits, all);
+	for (size_t i = 1; !result && i < configured.count; i++)
+		result = run_with(db, sql_check_rule, (const char *const *)configured.items[i].values);
+	return result;
+}
+
+static int find_violations(sqlite3 *db)
+{
+	const struct sql_parameter parameters[] = { { ":regressed", regressed }, { NULL, NULL } };
 	int result = except(db);
 
-	snprintf(ns, sizeof(ns), "%lld", (long long)max_ns);
 	if (!result)
-		result = run_sql(db, sql_check, parameters, &silent);
+		result = set_limits(db);
+	if (!result)
+		result = run_sql(db, sql_check, NULL, &silent);
 	if (!result && regressed && !(result = attach(db)))
 		result = run_sql(db, sql_check_regressed, parameters, &silent);
-	return result ? result : run_sql(db, sql_check_callers, parameters, &silent);
+	return result ? result : run_sql(db, sql_check_callers, NULL, &silent);
 }
 
 /* --- printing them ------------------------------------------------------------------------ */
@@ -269,6 +364,14 @@ static int64_t count_of(sqlite3 *db, int limit, bool is_unknown)
 	return database_number(db, sql, 0);
 }
 
+static void print_title(int limit)
+{
+	if (*limits[limit].value)
+		printf(limits[limit].title, *limits[limit].value);
+	else
+		printf("%s of single statements", limits[limit].name);
+}
+
 /* A test for each limit. */
 static int print_tests(sqlite3 *db, const char *format)
 {
@@ -277,7 +380,7 @@ static int print_tests(sqlite3 *db, const char *format)
 	int tests = 0, number = 0, result = COMMAND_FINE;
 
 	for (int i = 0; i < LIMITS; i++)
-		if (*limits[i].value) {
+		if (is_limited(i)) {
 			tests++;
 			failures += count_of(db, i, false) > 0;
 		}
@@ -290,15 +393,15 @@ static int print_tests(sqlite3 *db, const char *format)
 	for (int i = 0; !result && i < LIMITS; i++) {
 		const int64_t count = count_of(db, i, false);
 
-		if (!*limits[i].value)
+		if (!is_limited(i))
 			continue;
 		if (is_tap) {
 			printf("%sok %d - ", count ? "not " : "", ++number);
-			printf(limits[i].title, *limits[i].value);
+			print_title(i);
 			putchar('\n');
 		} else if (is_junit) {
 			printf("  <testcase classname=\"queryprof\" name=\"");
-			printf(limits[i].title, *limits[i].value);
+			print_title(i);
 			printf(count ? "\">\n    <failure message=\"%lld %s\">\n" : "\"/>\n",
 			       (long long)count, count == 1 ? "statement" : "statements");
 		}
@@ -314,41 +417,65 @@ static int print_tests(sqlite3 *db, const char *format)
 	return result;
 }
 
+static void complain_unknown(sqlite3 *db, int limit)
+{
+	const int64_t unknown = count_of(db, limit, true);
+
+	if (unknown)
+		complain("check: --%s: %lld %s runs that were not logged; %s. To know each: queryprof record "
+		         "--setting log_queries_min_query_duration_ns=0",
+		         limits[limit].name, (long long)unknown,
+		         unknown == 1 ? "statement has" : "statements have",
+		         limit == LIMIT_RUNS ? "these are in no burst"
+		                             : "one of them may visit more rows, though not on average");
+}
+
 static int print(sqlite3 *db)
 {
 	const char *format = format_name ? format_name : "text";
 	const bool is_rows = !strcmp(format, "json") || !strcmp(format, "csv");
-	const int64_t unknown = count_of(db, 0, true);
 	const int result = is_rows ? run_sql(db, SELECT_VIOLATIONS " ORDER BY rowid", NULL,
 	                                     &(struct output){ .format = output_format_find(format) })
 	                           : print_tests(db, format);
 
-	if (unknown)
-		complain("check: --max-scan: %lld %s runs that were not logged; one of them may visit more "
-		         "rows, though not on average. To know each: queryprof record --setting "
-		         "log_queries_min_query_duration_ns=0",
-		         (long long)unknown, unknown == 1 ? "statement has" : "statements have");
+	for (int i = 0; i < LIMITS; i++)
+		complain_unknown(db, i);
+	return result;
+}
+
+static int check_file(sqlite3 *db, const char *path)
+{
+	const struct selection all = { 0 };
+	int result = selection_require(db, path, &all);
+
+	if (!result)
+		result = find_violations(db);
+	if (!result && update)
+		return baseline_write(db, baseline, path);
+	if (!result && baseline)
+		result = baseline_apply(db, baseline);
+	if (!result)
+		result = print(db);
+	if (!result && database_number(db, "SELECT count(*) FROM temp.violations WHERE NOT unknown", 0))
+		result = COMMAND_FAILED;
 	return result;
 }
 
 static int run(int argc, char **argv)
 {
 	const struct selection all = { 0 };
-	int64_t max_ns;
-	int result = check_options(&max_ns);
-	sqlite3 *db = result ? NULL : selection_open(argv[0], &all);
+	int result = read_config();
 
 	(void)argc;
-	if (!db)
-		return result ? result : COMMAND_FAILED;
-	result = selection_require(db, argv[0], &all);
 	if (!result)
-		result = find_violations(db, max_ns);
-	if (!result)
-		result = print(db);
-	if (!result && database_number(db, "SELECT count(*) FROM temp.violations WHERE NOT unknown", 0))
-		result = COMMAND_FAILED;
-	trace_file_close(db);
+		result = check_options();
+	if (!result) {
+		sqlite3 *db = selection_open(argv[0], &all);
+
+		result = db ? check_file(db, argv[0]) : COMMAND_FAILED;
+		trace_file_close(db);
+	}
+	limits_file_free(&configured);
 	return result;
 }
 
@@ -366,9 +493,21 @@ const struct command command_check = {
 		"preparing.\n\n"
 		"--regressed compares the mean times of all runs, without preparing. A statement exceeds "
 		"it if more than the allowed ratio is significant by Welch's t-test (one-sided, 2.5 %). "
-		"This requires two runs in each file.",
+		"This requires two runs in each file.\n\n"
+		"--max-runs finds statements that run once for each row of another one. Of each burst (see "
+		"the view "
+		"bursts) the statement with most runs is checked; only logged runs are in bursts.\n\n"
+		"A file of limits is TOML: a table [limits] for all statements, and tables [[statement]] "
+		"with the "
+		"id of a statement or a pattern of its text (like), with limits of its own, or except = "
+		"true. "
+		"Keys are max-scan, no-sort, no-auto-index, max-time and max-runs. Options count more than "
+		"[limits]; of several tables for a statement, the last one counts.\n\n"
+		"A baseline lets old violations pass: --update writes them, and later only new ones are "
+		"reported.",
 	.examples = "  queryprof check app.trace --max-scan 10000 --format junit\n"
 		    "  queryprof check app.trace --max-time 50ms --except 7ee8fe74\n"
+		    "  queryprof check app.trace --max-runs 20 --baseline known.txt --update\n"
 		    "  queryprof check app.trace --regressed 1.3 --against base.trace\n",
 	.options = options,
 	.reads_file = true,

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits for `queryprof check` in a file. It is a part of TOML: comments, the table [limits], the tables
+ * [[statement]], and in these a key and a value in each line. A value is a whole number, true, false, or a
+ * string in quotes. Anything else is an error, with its line.
+ */
+#ifndef QUERYPROF_CMD_READ_LIMITS_FILE_H
+#define QUERYPROF_CMD_READ_LIMITS_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum limits_key {
+	LIMIT_SCAN,
+	LIMIT_SORT,
+	LIMIT_INDEX,
+	LIMIT_TIME,
+	LIMIT_RUNS,
+	LIMITS_ID,
+	LIMITS_LIKE,
+	LIMITS_EXCEPT,
+	LIMITS_KEYS
+};
+
+/* Limits, as on the command line; NULL: not given. "0" is false. id, like: the statements that they are for,
+ * NULL in the first item, which is for all. */
+struct limits {
+	char *values[LIMITS_KEYS];
+	int line; /* of the file where they begin */
+};
+
+struct limits_file {
+	struct limits *items; /* the first one is [limits] */
+	size_t count;
+};
+
+/* A command_result, after a complaint. */
+int limits_file_read(const char *path, struct limits_file *file);
+
+void limits_file_free(struct limits_file *file);
+
+#endif

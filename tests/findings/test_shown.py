@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What record and report say of findings: in at most five lines, and record only of a new file with enough samples.
+
+    test_shown.py QUERYPROF
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+QUERYPROF = sys.argv.pop(1)
+PROGRAM = """
+import sqlite3, sys
+db = sqlite3.connect(":memory:", isolation_level=None)
+tables = ["one", "two", "three", "four", "five", "six"][:int(sys.argv[1])]
+for name in tables:
+    db.execute("CREATE TABLE %s (a INTEGER, b INTEGER)" % name)
+    db.executemany("INSERT INTO %s VALUES (?, 0)" % name, ((i,) for i in range(20000)))
+for i in range(int(sys.argv[2])):
+    for name in tables:
+        db.execute("SELECT b FROM %s WHERE a = ?" % name, (i,)).fetchall()
+"""
+
+
+class Shown(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def record(self, *words, options=()):
+        done = subprocess.run([QUERYPROF, "record", "-o", "app.trace", "--cpu", "1ms", *options, "--", sys.executable, "-c", PROGRAM,
+                               *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300, check=True)
+        return [line for line in done.stderr.splitlines() if "_scan)" in line or "queryprof findings" in line]
+
+    def test_record(self):
+        lines = self.record(1, 200)
+        self.assertEqual(len(lines), 2, lines)
+        self.assertRegex(lines[0], r"^queryprof: \d+ %: one is read as a whole to find rows by a \(unindexed_scan\) \[[0-9a-f]{8}\]$")
+        self.assertEqual(lines[1], "queryprof: what changes that: queryprof findings app.trace")
+        self.assertEqual(self.record(1, 200, options=["--append"]), [])
+        self.assertEqual(self.record(1, 200, options=["--new", "--quiet"]), [])
+        self.assertEqual(self.record(1, 1, options=["--new", "--setting", "query_profiler_cpu_time_period_ns=0"]), [])
+
+    def test_five_lines(self):
+        self.assertEqual(len(self.record(6, 100)), 5)
+        report = subprocess.run([QUERYPROF, "report", "app.trace"], cwd=self.folder, capture_output=True, text=True, timeout=300, check=True).stdout
+        lines = report[:report.index("\n\n")].splitlines()
+        self.assertEqual(len(lines), 5, report)
+        self.assertRegex(lines[0], r"^Findings, by what a change could save: 4 of [67]; queryprof findings has the cures$")
+        for line in lines[1:]:
+            self.assertRegex(line, r"^\d+ %: \w+ is read as a whole")
+        no_sample = subprocess.run([QUERYPROF, "report", "app.trace", "CREATE TABLE one"], cwd=self.folder, capture_output=True, text=True,
+                                   timeout=300, check=True).stdout
+        self.assertNotIn("Findings", no_sample)
+
+
+if __name__ == "__main__":
+    unittest.main()
