@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cancel.h"
+#include "base/environment.h"
 #include "base/regular_file.h"
 #include "base/signal_hold.h"
 #include "base/sys.h"
@@ -46,12 +47,12 @@ static unsigned topics_of(const char *name, size_t size)
 
 __attribute__((constructor)) static void read_environment(void)
 {
-	const char *at = secure_getenv("QUERYPROF_DEBUG"), *given;
+	const char *at = environment_value("QUERYPROF_DEBUG"), *given;
 	unsigned topics = 0;
 
-	if ((given = secure_getenv("QUERYPROF_DEBUG_FILE")))
+	if ((given = environment_value("QUERYPROF_DEBUG_FILE")))
 		snprintf(file, sizeof(file), "%s", given);
-	if ((given = secure_getenv("TMPDIR")) && *given)
+	if ((given = environment_value("TMPDIR")) && *given)
 		snprintf(folder, sizeof(folder), "%s", given);
 
 	while (at && *at) {

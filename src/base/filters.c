@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "base/task_file.h"
 
 /* The number after the name; -1: the file has no such line. */
@@ -28,7 +29,7 @@ int filters_here(void)
 
 bool filters_are_unseen(int seen)
 {
-	const char *of_command = secure_getenv(FILTERS_VARIABLE);
+	const char *of_command = environment_value(FILTERS_VARIABLE);
 
 	return of_command && filters_here() > atoi(of_command) + seen;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/bounded_wait.h"
+#include "base/environment.h"
 #include "base/newer_glibc.h"
 
 #if defined(__has_include) && __has_include(<sys/rseq.h>)
@@ -93,7 +94,7 @@ unsigned switch_flag_test(void)
 
 void switch_flag_begin(void)
 {
-	const char *found = secure_getenv(SWITCH_FLAG_VARIABLE);
+	const char *found = environment_value(SWITCH_FLAG_VARIABLE);
 	unsigned size = found ? (unsigned)strtoul(found, NULL, 10) : switch_flag_test();
 
 	/* What the command has found is true for the same registration. */

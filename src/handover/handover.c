@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/bounded_wait.h"
+#include "base/environment.h"
 #include "collect/ring_reader.h"
 #include "process/fork.h"
 #include "handover/shared_ring.h"
@@ -228,9 +228,14 @@ static bool find_sockets(const char *value)
 	return true;
 }
 
+void handover_read_key(void)
+{
+	is_key_known = find_sockets(environment_value(HANDOVER_VARIABLE));
+}
+
 __attribute__((constructor)) static void read_environment(void)
 {
-	is_key_known = find_sockets(secure_getenv(HANDOVER_VARIABLE));
+	handover_read_key();
 }
 
 struct ring *handover_ring(size_t ring_bytes)
@@ -250,6 +255,29 @@ struct ring *handover_ring(size_t ring_bytes)
 		is_done = false;
 		return ring_create(ring_bytes);
 	}
+	sampler_at_fork(renew_in_child);
+	return ring;
+}
+
+void handover_end(void)
+{
+	sampler_at_fork(NULL);
+}
+
+struct ring *handover_ring_again(struct ring *ring, size_t ring_bytes)
+{
+	const size_t size = shared_ring_size_here();
+	int memory;
+
+	if (!size)
+		return handover_ring(ring_bytes);
+	refusal = NULL;
+	is_done = false;
+	memory = is_key_known ? share_memory(size) : -1;
+	if (memory < 0)
+		return ring;
+	ring = shared_ring_renew(memory, &is_done);
+	close(memory);
 	sampler_at_fork(renew_in_child);
 	return ring;
 }

@@ -62,6 +62,16 @@ struct ring;
 /* The process's ring, handed over if there is a command. NULL with errno set if memory runs out. */
 struct ring *handover_ring(size_t ring_bytes);
 
+/* The environment names a command now, or another one. */
+void handover_read_key(void);
+
+/* The command reads nothing any more: children of the process have no ring. */
+void handover_end(void);
+
+/* handover_ring() once more, after handover_end(), for the next command. No thread writes to `ring`
+ * meanwhile, and its records are gone; where it was shared, the new one is at the same place. */
+struct ring *handover_ring_again(struct ring *ring, size_t ring_bytes);
+
 /* Whether the command has it, and stores what this process records. */
 bool handover_is_done(void);
 

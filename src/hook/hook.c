@@ -137,6 +137,13 @@ void hook_try_patch(const struct hook_source *source)
 	lock_release(&lock);
 }
 
+void hook_take_back(void)
+{
+	lock_acquire(&lock);
+	import_take_back(&(struct import_table){ .hooks = hooks, .count = hooks_count });
+	lock_release(&lock);
+}
+
 bool hook_try_set(const struct hook_slot *slots, int count)
 {
 	bool all = true;

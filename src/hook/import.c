@@ -130,13 +130,39 @@ struct import_hook import_hook_of(const char *symbol, void *real, void *replacem
 	return (struct import_hook){ .symbol = symbol, .real = found, .replacement = replacement };
 }
 
+/* False: it calls no library. */
+static bool find_object(const struct dl_phdr_info *info, struct object *object)
+{
+	*object = (struct object){ .bias = info->dlpi_addr,
+		                   .start = UINTPTR_MAX,
+		                   .segments = info->dlpi_phdr,
+		                   .segments_count = info->dlpi_phnum };
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+
+		switch (segment->p_type) {
+		case PT_LOAD:
+			if (start < object->start)
+				object->start = start;
+			if (start + segment->p_memsz > object->end)
+				object->end = start + segment->p_memsz;
+			break;
+		case PT_DYNAMIC: object->dynamic = (const ElfW(Dyn) *)start; break;
+		case PT_GNU_RELRO:
+			object->relro_start = start;
+			object->relro_end = start + segment->p_memsz;
+			break;
+		}
+	}
+	/* The vdso calls no library, and its table is not relocated. */
+	return object->dynamic && !strstr(info->dlpi_name, "linux-vdso");
+}
+
 static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct object_list *list = context;
-	struct object object = { .bias = info->dlpi_addr,
-		                 .start = UINTPTR_MAX,
-		                 .segments = info->dlpi_phdr,
-		                 .segments_count = info->dlpi_phnum };
+	struct object object;
 
 	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
 		list->adds = info->dlpi_adds;
@@ -144,28 +170,7 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *context)
 	}
 	if (list->seen == 0 && list->subs != scanned_subs)
 		list->skip = 0;
-	if (list->seen++ < list->skip)
-		return 0;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-
-		switch (segment->p_type) {
-		case PT_LOAD:
-			if (start < object.start)
-				object.start = start;
-			if (start + segment->p_memsz > object.end)
-				object.end = start + segment->p_memsz;
-			break;
-		case PT_DYNAMIC: object.dynamic = (const ElfW(Dyn) *)start; break;
-		case PT_GNU_RELRO:
-			object.relro_start = start;
-			object.relro_end = start + segment->p_memsz;
-			break;
-		}
-	}
-	/* The vdso calls no library, and its table is not relocated. */
-	if (!object.dynamic || strstr(info->dlpi_name, "linux-vdso"))
+	if (list->seen++ < list->skip || !find_object(info, &object))
 		return 0;
 	object.name = strdup(info->dlpi_name ? info->dlpi_name : "");
 	if (object.name && vector_push(&list->objects, object))
@@ -582,4 +587,47 @@ bool import_patch(const struct import_table *table, uint64_t loader_ns)
 		free((char *)list.objects.items[i].name);
 	vector_free(&list.objects);
 	return has_loader;
+}
+
+static void take_back(const struct object *object, void **slot, const struct import_table *table)
+{
+	const void *now = __atomic_load_n(slot, __ATOMIC_RELAXED);
+
+	for (int i = 0; i < table->count; i++)
+		if (table->hooks[i].real && now == table->hooks[i].replacement) {
+			write_slot(object, slot, table->hooks[i].real);
+			return;
+		}
+}
+
+/* Inside of the loader's look, so the object stays mapped. */
+static int take_back_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct object object;
+	struct dynamic_tables tables;
+
+	(void)size;
+	if (!find_object(info, &object) || object_holds(&object, (const void *)import_patch))
+		return 0;
+	tables = read_dynamic(&object);
+	for (int t = 0; t < 2; t++) {
+		size_t n = tables.relocations[t] ? tables.sizes[t] / sizeof(ElfW(Rela)) : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			void **slot = (void **)(object.bias + tables.relocations[t][i].r_offset);
+
+			if (is_in_data(&object, slot))
+				take_back(&object, slot, context);
+		}
+	}
+	return 0;
+}
+
+void import_take_back(const struct import_table *table)
+{
+	loader_each(take_back_object, (void *)table);
+	/* The next scan is one of all objects. */
+	scanned_count = 0;
+	scanned_adds = UINT64_MAX;
+	spared_count = 0;
 }

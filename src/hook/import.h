@@ -44,6 +44,10 @@ struct import_table {
  * inside dlopen() for longer than `loader_ns`, and nothing was done. */
 bool import_patch(const struct import_table *table, uint64_t loader_ns);
 
+/* Slots that have a replacement get the real function, in every object mapped now. Not inside import_patch().
+ */
+void import_take_back(const struct import_table *table);
+
 /* Hooks with this flag ignore the libraries with the family's functions until this call. It must
  * not overlap with import_patch(). */
 void import_end_sparing(void);

@@ -27,6 +27,7 @@
 #include "modules/made_code.h"
 #include "modules/watch.h"
 
+#define RECORDER_MEMORY "/memfd:queryprof-recorder"
 #define NOWHERE SIZE_MAX
 
 static uintptr_t page_floor(uintptr_t address)
@@ -276,6 +277,10 @@ static int read_paths(struct scan *scan)
 			if (object->start != start)
 				continue;
 			const char *name = line + path;
+			/* The recorder of an attached process has its file's name from the loader alone
+			 * (recorder/attached.c). */
+			if (strncmp(name, RECORDER_MEMORY, sizeof(RECORDER_MEMORY) - 1) == 0)
+				continue;
 			size_t name_size = (size_t)size - (size_t)path;
 			bool is_deleted = name_size > deleted_size &&
 			                  strcmp(name + name_size - deleted_size, deleted) == 0;

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/signal_hold.h"
 
 #define HEAD_MAX 16
@@ -57,7 +58,7 @@ static ssize_t write_line(int fd, const char *line, size_t size)
 
 bool mark_write(enum mark mark, const char *text)
 {
-	const char *name = secure_getenv("QUERYPROF_RECORD");
+	const char *name = environment_value("QUERYPROF_RECORD");
 	int error = errno, fd = -1;
 	bool is_left = false;
 	struct stat status;

@@ -17,6 +17,7 @@
 #include "base/memory_headroom.h"
 #include "base/own_process.h"
 #include "base/switch_flag.h"
+#include "collect/ledger_reader.h"
 #include "recorder/confined.h"
 #include "handover/handover.h"
 #include "handover/shared_ring.h"
@@ -28,6 +29,7 @@
 #include "modules/modules.h"
 #include "process/start.h"
 #include "query/calibrate.h"
+#include "query/statement_stats.h"
 #include "recorder/ring_size.h"
 #include "span/context.h"
 #include "span/site.h"
@@ -181,6 +183,8 @@ static int apply_config(const qp_config *config)
 	return code ? error_detach(code, error, "the configuration was refused") : QP_OK;
 }
 
+static bool has_ended; /* the command that had the ring */
+
 /* A QP_ code. */
 static int make_ring(void)
 {
@@ -190,11 +194,16 @@ static int make_ring(void)
 
 	if (session_recording() && !memory_has_headroom(shared_ring_size(bytes) + MEMORY_OF_DATA, why))
 		return error_set(QP_NOMEM, "%s", why);
-	made = handover_ring(bytes);
+	made = ring ? handover_ring_again(ring, bytes) : handover_ring(bytes);
 	if (!made)
 		return error_set(QP_NOMEM, "no memory for a ring of %zu bytes: %s", bytes, strerror(errno));
 	ring_size_fix();
+	if (ring) {
+		statement_stats_reset_in_child();
+		ledger_reset_in_child();
+	}
 	__atomic_store_n(&ring, made, __ATOMIC_RELEASE);
+	has_ended = false;
 	return QP_OK;
 }
 
@@ -208,7 +217,7 @@ static int start(const qp_config *config)
 	settings_init();
 	if (config && (code = apply_config(config)))
 		return code;
-	if (!ring && (code = make_ring()))
+	if ((!ring || has_ended) && (code = make_ring()))
 		return code;
 	if (handover_is_refused())
 		return error_set(QP_SYSTEM, "its ring cannot be handed over to `queryprof record`: %s",
@@ -288,6 +297,15 @@ int qp_shutdown(void)
 	}
 	lock_release(&lock);
 	return QP_OK;
+}
+
+void process_end_recording(void)
+{
+	qp_shutdown();
+	lock_acquire(&lock);
+	has_ended = ring != NULL;
+	handover_end();
+	lock_release(&lock);
 }
 
 int qp_flush(int timeout_ms)

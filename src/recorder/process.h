@@ -10,6 +10,9 @@
 /* Between qp_init() and qp_shutdown(). Any thread. */
 bool process_running(void);
 
+/* The command that reads the ring is gone: as qp_shutdown(), and the next start has another ring. */
+void process_end_recording(void);
+
 struct ring;
 
 /* The ring that samples go to, from the first start on; NULL before. */

@@ -21,13 +21,16 @@
 #include "base/text.h"
 #include "recorder/mark.h"
 #include "recorder/process.h"
+#include "recorder/record.h"
 #include "hook/confine.h"
 #include "modules/modules.h"
 #include "sqlite/calls/hooks.h"
 #include "sqlite/library/library.h"
+#include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/session_life.h"
 #include "sqlite/session/recording.h"
 #include "sqlite/calls/adopt.h"
+#include "timers/threads.h"
 
 /* A table of routines for each library. */
 static struct sqlite3_api_routines routines[HOST_LIBRARIES_MAX];
@@ -205,6 +208,18 @@ static void follow_was_cut(void)
 	search = (struct library_search){ 0 };
 }
 
+static void forget(void)
+{
+	session_record_all(NULL);
+	hooks_take_back();
+	process_end_recording();
+	threads_delete_timers();
+	bytecode_publish_again();
+	search = (struct library_search){ 0 };
+	recording = false;
+	__atomic_store_n(&state, NOT_TRIED, __ATOMIC_SEQ_CST);
+}
+
 LOCK_DEFINE(lock, LOCK_RECORD, .at_fork = LOCK_BRIEFLY, .lost = follow_was_cut, .in_child = start_in_child);
 
 int qp_record(void)
@@ -219,6 +234,21 @@ int qp_record(void)
 	code = follow();
 	lock_release(&lock);
 	return code;
+}
+
+void record_begin_again(void)
+{
+	sessions_end_old();
+}
+
+bool record_end(void)
+{
+	/* A thread that starts the sampler would do so with the old ring. */
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == TRYING || !lock_try(&lock))
+		return false;
+	forget();
+	lock_release(&lock);
+	return true;
 }
 
 static int follow_static(const void *table)

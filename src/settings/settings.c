@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/environment.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "queryprof.h"
@@ -119,7 +120,7 @@ static void read_environment(const struct setting *setting, struct setting_value
 	int rc;
 
 	settings_variable(setting->name, variable, sizeof(variable));
-	text = setting->is_for_one_statement ? NULL : secure_getenv(variable);
+	text = setting->is_for_one_statement ? NULL : environment_value(variable);
 	if (!text)
 		return;
 	rc = setting_parse(setting, text, value) ? QP_OK : QP_INVALID;
@@ -151,6 +152,12 @@ static void read_defaults(void)
 void settings_init(void)
 {
 	once_do(&once, read_defaults);
+}
+
+void settings_read_environment(void)
+{
+	settings_init();
+	read_defaults();
 }
 
 void settings_join(const struct setting *const *first, const struct setting *const *end)

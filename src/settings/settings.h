@@ -16,9 +16,12 @@
 
 struct session_settings;
 
-/* Reads the environment (secure_getenv) into the defaults, once. A bad value
+/* Reads the environment (base/environment.h) into the defaults, once. A bad value
  * leaves the default and is reported in system.metrics (settings_environment_error). */
 void settings_init(void);
+
+/* Reads it again: variables that are not set have their defaults. One thread at a time. */
+void settings_read_environment(void);
 const char *settings_environment_error(void); /* NULL: none */
 
 /* Settings of another library that calls these functions: its list, of which those count whose names are new

@@ -7,6 +7,7 @@
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <lzma.h>
@@ -53,7 +54,16 @@
 	FUNCTION(dwarf_formudata)                                                                            \
 	FUNCTION(dwarf_getsrcfiles)                                                                          \
 	FUNCTION(dwarf_filesrc)                                                                              \
-	FUNCTION(dwarf_next_cfi)
+	FUNCTION(dwarf_next_cfi)                                                                             \
+	FUNCTION(dwfl_begin)                                                                                 \
+	FUNCTION(dwfl_linux_proc_report)                                                                     \
+	FUNCTION(dwfl_linux_proc_find_elf)                                                                   \
+	FUNCTION(dwfl_report_end)                                                                            \
+	FUNCTION(dwfl_attach_state)                                                                          \
+	FUNCTION(dwfl_thread_state_registers)                                                                \
+	FUNCTION(dwfl_getthread_frames)                                                                      \
+	FUNCTION(dwfl_frame_pc)                                                                              \
+	FUNCTION(dwfl_end)
 
 /* Functions of the libraries that libdw itself uses; NULL where it was built without. */
 #define LIBDW_COMPANIONS(FUNCTION)                                                                           \

@@ -288,6 +288,12 @@ void sampler_reap(void)
 
 /* --- all threads ------------------------------------------------------------------------- */
 
+void threads_delete_timers(void)
+{
+	for (uint32_t i = 0; i < slots_count(); i++)
+		timers_delete(slots_get(i));
+}
+
 int threads_init(void)
 {
 	static bool made;

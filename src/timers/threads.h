@@ -48,6 +48,9 @@ void threads_set_ring(struct ring *ring);
  * itself, when it is registered and, after each signal, with its next query. */
 void threads_publish_name(struct thread *thread);
 
+/* After sampler_stop() and sampler_quiesce(): no thread has a timer any more. */
+void threads_delete_timers(void);
+
 /* In a forked child: only the calling thread's slot is left. */
 void threads_after_fork(void);
 

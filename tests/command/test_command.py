@@ -29,8 +29,8 @@ class Command(Tool):
     def test_help(self):
         out = self.output("--help")
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
-        self.assertEqual(names, ["record", "findings", "queries", "report", "plan", "locks", "traces",
-                                 "trace", "diff", "check", "export", "push", "pull", "embed", "sql", "mcp"])
+        self.assertEqual(names, ["record", "attach", "findings", "queries", "report", "plan", "locks", "traces",
+                                 "trace", "diff", "check", "dump", "export", "push", "pull", "embed", "sql", "mcp"])
         for name in names:
             about = self.output(name, "--help")
             self.assertIn("usage: queryprof %s " % name, about)

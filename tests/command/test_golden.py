@@ -103,6 +103,7 @@ ALIKE = (
     ("push", 0, ("push", "--dry-run", "now.trace", "http://clickhouse:8123/")),
     ("pull", 1, ("pull", "SERVER", "-o", "made.trace")),
     ("mcp", 1, ("mcp", "nowhere")),
+    ("attach", 1, ("attach", "-o", "made.trace", "4194304")),
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
     ("dump", 1, ("dump", "now.trace")), # what it shows of programs is in tests/live
 )

@@ -278,6 +278,15 @@ bool explain_refused(const char *before)
 	return count > 0;
 }
 
+bool explain_not_attached(void)
+{
+	if (explain_refused("nothing was recorded"))
+		return true;
+	complain("nothing was recorded: the process made no call of a shared SQLite library. A SQLite inside "
+	         "of its program is followed by queryprof record only");
+	return false;
+}
+
 bool explain_no_query(const char *path)
 {
 	int process = find_process();

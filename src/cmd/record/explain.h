@@ -33,6 +33,7 @@ void explain_confinement(const char *path);
 /* There is no query in the trace file: with a SQLite library, and without one in `program` and
  * what it started, which has ended so. True: explain_refused() has explained it. */
 bool explain_no_query(const char *path);
+bool explain_not_attached(void); /* of a process that ran already */
 bool explain_no_sqlite(const char *program, int status);
 
 #endif

@@ -4,6 +4,7 @@
 #include "hook/hook.h"
 #include "sqlite/calls/workers.h"
 #include "sqlite/calls/wrappers.h"
+#include "sqlite/locks/locks.h"
 #include "sqlite/runs/mutex_wait.h"
 #include "sqlite/calls/adopt.h"
 
@@ -59,6 +60,12 @@ bool hooks_install(const struct host_library *library)
 	if (!__atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED))
 		static_adopt_late(library);
 	return __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED);
+}
+
+void hooks_take_back(void)
+{
+	locks_take_back();
+	hook_take_back();
 }
 
 void hooks_follow(void)

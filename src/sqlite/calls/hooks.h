@@ -19,4 +19,8 @@ bool hooks_install(const struct host_library *library);
  * while the loader loads. A thread that is at it already looks again. */
 void hooks_follow(void);
 
+/* No slot leads to queryprof any more; hooks_follow() installs the hooks again. Takes no lock of the
+ * loader's, and no memory. */
+void hooks_take_back(void);
+
 #endif

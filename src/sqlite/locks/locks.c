@@ -429,3 +429,21 @@ void locks_follow(struct session *session)
 			lock_file_add(file, path, &session->transaction, session->number);
 	}
 }
+
+void locks_take_back(void)
+{
+	lock_acquire(&lock);
+	for (int i = 0; i < TABLES_MAX && tables[i].table; i++) {
+		const sqlite3_io_methods *table = tables[i].table;
+		const struct hook_slot slots[] = {
+			{ (void **)(uintptr_t)&table->xClose, (void *)tables[i].close },
+			{ (void **)(uintptr_t)&table->xUnlock, (void *)tables[i].unlock },
+			{ (void **)(uintptr_t)&table->xLock, (void *)tables[i].lock },
+			{ (void **)(uintptr_t)&table->xShmLock, (void *)tables[i].shm_lock },
+		};
+
+		if (is_replaced(table, i))
+			hook_try_set(slots, tables[i].shm_lock ? 4 : 3);
+	}
+	lock_release(&lock);
+}

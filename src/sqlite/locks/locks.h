@@ -23,6 +23,9 @@ static inline bool locks_is_refusal(int rc)
 	return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED;
 }
 
+/* The tables of all libraries get SQLite's methods back, until a session's files are followed. */
+void locks_take_back(void);
+
 /* The run ends on this thread with `code`, an extended result code if it is a refusal: so does its wait for a
  * lock. */
 COLD_PATH void locks_wait_ends(const struct run *run, const struct thread *thread, int code);

@@ -50,4 +50,7 @@ static inline void bytecode_read(const void *subject, const void *frame)
 /* How often a plan was read, or was missing for that reason. */
 uint64_t bytecode_counter(enum bytecode_counter which);
 
+/* The next recording has another trace file, so all bytecode is due again. */
+void bytecode_publish_again(void);
+
 #endif

@@ -314,6 +314,19 @@ void runs_lose(struct run *run, uint64_t owner)
 	runs_release(run);
 }
 
+bool runs_is_inside(const struct session *session)
+{
+	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; runs && i < RUNS; i++)
+		/* Relaxed: the caller knows that no call begins. */
+		if (__atomic_load_n(&runs->keys[i], __ATOMIC_ACQUIRE) &&
+		    __atomic_load_n(&runs->runs[i].session, __ATOMIC_RELAXED) == session &&
+		    __atomic_load_n(&runs->runs[i].owner, __ATOMIC_RELAXED) > RUN_ENDED)
+			return true;
+	return false;
+}
+
 void runs_forget(struct session *session)
 {
 	struct run_table *runs = __atomic_load_n(&table, __ATOMIC_ACQUIRE);

@@ -191,6 +191,9 @@ static inline bool runs_has_settings_of(const struct run *run, const struct sess
 void runs_release(struct run *run);
 void runs_keep(struct run *run, bool is_inside);
 
+/* Whether a call is inside of one of the session's runs. */
+bool runs_is_inside(const struct session *session);
+
 /* The session has ended, and so do its runs, without a row, except those that a call is inside. */
 void runs_forget(struct session *session);
 

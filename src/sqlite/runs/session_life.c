@@ -21,6 +21,21 @@ void session_end(struct session *session)
 	session_release(session);
 }
 
+/* A session that SQLite ends, or in which a thread still is, is its connection's. Others may be those of
+ * connections that were closed. */
+static void end_old(struct session *session)
+{
+	if (session->bound || runs_is_inside(session))
+		runs_forget(session);
+	else
+		session_end(session);
+}
+
+void sessions_end_old(void)
+{
+	sessions_each(end_old);
+}
+
 /* A module is the one thing whose destructor SQLite calls after all statements
  * and virtual tables of a connection have gone. It makes no tables; two functions,
  * for with one it would be taken as eponymous. */
@@ -135,6 +150,9 @@ struct session *session_follow(sqlite3 *db)
 {
 	struct session *session = session_of(db);
 
+	/* One of an earlier recording, in which a thread was when this one began. */
+	if (session && __builtin_expect(!sampler_ring(), 0))
+		session_start_recording();
 	if (session || !db)
 		return session;
 	if (!session_start_recording())

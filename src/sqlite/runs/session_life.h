@@ -24,6 +24,10 @@ struct session *session_of_open(const struct host_library *library, sqlite3 *db)
 /* The connection is freed: its session and the session's runs end. Idempotent. */
 void session_end(struct session *session);
 
+/* No call was seen for a time: connections may have been closed, and their statements finalized. No thread
+ * begins a call that is seen. */
+void sessions_end_old(void);
+
 /* --- connections that are only recorded ----------------------------------------------------- */
 
 /* Finds the opcodes of a library before the host can have an automatic extension in it, which SQLite would

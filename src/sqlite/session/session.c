@@ -261,6 +261,16 @@ bool session_remove(struct session *session)
 	return is_first;
 }
 
+void sessions_each(void (*each)(struct session *session))
+{
+	/* Acquire: the sessions' memory. */
+	uint32_t count = __atomic_load_n(&session_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (__atomic_load_n(&session_at(i)->db, __ATOMIC_RELAXED))
+			each(session_at(i));
+}
+
 /* --- who is sampled ------------------------------------------------------------------ */
 
 void session_watch(struct session *session)

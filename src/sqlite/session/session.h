@@ -129,6 +129,9 @@ struct session *session_add(sqlite3 *db, const char *database, bool recorded);
  * then ends its runs (runs_forget) and releases the connection's count. */
 bool session_remove(struct session *session);
 
+/* Calls `each` for the sessions that have not ended. */
+void sessions_each(void (*each)(struct session *session));
+
 /* The session's settings may request samples now; its last query has ended. */
 void session_watch(struct session *session);
 void session_unwatch(struct session *session);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What queryprof is told by the environment. A process that `queryprof attach` enters was started without it,
+ * and its own environment must not change, so the command brings the variables along.
+ */
+#ifndef QUERYPROF_BASE_ENVIRONMENT_H
+#define QUERYPROF_BASE_ENVIRONMENT_H
+
+/* The variable's value, NULL: it is not set. In a set-user-id program no variable is set. */
+const char *environment_value(const char *name);
+
+/* From now on only these variables are set: "NAME=VALUE" one after another, each with its terminator, and an
+ * empty one at the end. The memory stays. */
+void environment_replace(const char *variables);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a stopped thread of another process may call the loader: the frames of its stack, from the CFI of
+ * its files.
+ */
+#ifndef QUERYPROF_CMD_ATTACH_FRAMES_H
+#define QUERYPROF_CMD_ATTACH_FRAMES_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "cmd/attach/target.h"
+
+struct frames;
+
+/* NULL: libdw is not installed. */
+struct frames *frames_open(const struct target *target);
+void frames_close(struct frames *frames);
+
+/* Why the thread, which is stopped with these registers, may hold a lock of the loader, of malloc(), of libc
+ * or of the recorder; NULL: it holds none. */
+const char *frames_refuse(struct frames *frames, pid_t thread, const struct user_regs_struct *registers);
+
+/* The part of that which needs the position alone. */
+const char *frames_refuse_position(const struct frames *frames, uint64_t position);
+
+#endif

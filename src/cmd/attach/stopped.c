@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/attach/stopped.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cmd/attach/target.h"
+
+#define PATIENCE_NS 2000000000ull
+#define SPIN_NS 2000000ull
+
+/* The kernel's own, which it never shows to a program. */
+enum { ERESTARTSYS = 512, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK = 516 };
+
+/* Waits for its next stop; -1: it has ended, -2: nothing came. */
+static int await_stop(pid_t thread)
+{
+	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	int status;
+
+	for (;;) {
+		pid_t changed = waitpid(thread, &status, __WALL | WNOHANG);
+		const uint64_t past = clock_ns(CLOCK_MONOTONIC) - begin;
+
+		if (changed == thread)
+			return WIFSTOPPED(status) ? status >> 8 : -1;
+		if (changed < 0 && errno != EINTR)
+			return -1;
+		if (past > PATIENCE_NS)
+			return -2;
+		if (past < SPIN_NS)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
+	}
+}
+
+#define EVENT(signal) ((signal) | PTRACE_EVENT_STOP << 8)
+
+/* Stops it where no signal is half delivered. */
+static int await_interrupt(pid_t thread)
+{
+	int stop;
+
+	while ((stop = await_stop(thread)) >= 0 && stop != EVENT(SIGTRAP)) {
+		if (stop >> 8 == PTRACE_EVENT_STOP) /* by SIGSTOP, with the whole process */
+			return EBUSY;
+		/* A signal of its own comes first. */
+		if (ptrace(PTRACE_CONT, thread, NULL, (void *)(intptr_t)(stop & 0xff)))
+			return errno;
+	}
+	return stop == -2 ? ETIMEDOUT : stop < 0 ? ESRCH : 0;
+}
+
+int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread)
+{
+	int error;
+
+	stopped->process = process;
+	stopped->thread = thread;
+	stopped->xstate_size = 0;
+	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL))
+		return errno;
+	error = await_interrupt(thread);
+	if (!error && ptrace(PTRACE_GETREGS, thread, NULL, &stopped->registers))
+		error = errno;
+	if (error && error != ETIMEDOUT)
+		ptrace(PTRACE_DETACH, thread, NULL, NULL);
+	return error;
+}
+
+static bool is_interrupted(const struct user_regs_struct *registers, int error)
+{
+	return (long long)registers->orig_rax >= 0 && (long long)registers->rax == -error;
+}
+
+static bool has_pending(const struct stopped *stopped)
+{
+	const unsigned long long blocked =
+		(unsigned long long)target_status(stopped->process, stopped->thread, "SigBlk", 16);
+	const unsigned long long pending =
+		(unsigned long long)target_status(stopped->process, stopped->thread, "SigPnd", 16) |
+		(unsigned long long)target_status(stopped->process, stopped->thread, "ShdPnd", 16);
+
+	return (pending & ~(stopped->xstate_size ? stopped->signals : blocked)) != 0;
+}
+
+static void issue_again(struct user_regs_struct *registers)
+{
+	registers->rax = registers->orig_rax;
+	registers->orig_rax = (unsigned long long)-1;
+	registers->rip -= 2;
+}
+
+struct user_regs_struct stopped_again(const struct stopped *stopped)
+{
+	struct user_regs_struct registers = stopped->registers;
+
+	if (is_interrupted(&registers, EINTR) || is_interrupted(&registers, ERESTARTSYS) ||
+	    is_interrupted(&registers, ERESTARTNOINTR) || is_interrupted(&registers, ERESTARTNOHAND) ||
+	    is_interrupted(&registers, ERESTART_RESTARTBLOCK))
+		issue_again(&registers);
+	return registers;
+}
+
+int stopped_keep(struct stopped *stopped)
+{
+	struct iovec xstate = { stopped->xstate, sizeof(stopped->xstate) };
+	const uint64_t all = ~0ull;
+
+	if (ptrace(PTRACE_GETREGSET, stopped->thread, NT_X86_XSTATE, &xstate) ||
+	    ptrace(PTRACE_GETSIGMASK, stopped->thread, sizeof(stopped->signals), &stopped->signals) ||
+	    ptrace(PTRACE_SETSIGMASK, stopped->thread, sizeof(all), &all))
+		return errno;
+	stopped->xstate_size = xstate.iov_len;
+	return 0;
+}
+
+void stopped_end(struct stopped *stopped)
+{
+	struct user_regs_struct registers = stopped->registers;
+	struct iovec xstate = { stopped->xstate, stopped->xstate_size };
+	const bool is_again = is_interrupted(&registers, EINTR) && !has_pending(stopped);
+
+	if (is_again)
+		issue_again(&registers);
+	if (stopped->xstate_size) {
+		ptrace(PTRACE_SETREGSET, stopped->thread, NT_X86_XSTATE, &xstate);
+		ptrace(PTRACE_SETSIGMASK, stopped->thread, sizeof(stopped->signals), &stopped->signals);
+	}
+	if (is_again || stopped->xstate_size)
+		ptrace(PTRACE_SETREGS, stopped->thread, NULL, &registers);
+	ptrace(PTRACE_DETACH, stopped->thread, NULL, NULL);
+}
+
+long stopped_call(const struct stopped *stopped, uint64_t instruction, long number,
+                  const uint64_t arguments[6])
+{
+	struct user_regs_struct registers = stopped->registers;
+	int stop;
+
+	registers.rip = instruction;
+	registers.rax = (unsigned long long)number;
+	registers.orig_rax = (unsigned long long)-1;
+	registers.rdi = arguments[0];
+	registers.rsi = arguments[1];
+	registers.rdx = arguments[2];
+	registers.r10 = arguments[3];
+	registers.r8 = arguments[4];
+	registers.r9 = arguments[5];
+	if (ptrace(PTRACE_SETREGS, stopped->thread, NULL, &registers))
+		return -errno;
+	do
+		if (ptrace(PTRACE_SINGLESTEP, stopped->thread, NULL, NULL) ||
+		    (stop = await_stop(stopped->thread)) < 0 ||
+		    ptrace(PTRACE_GETREGS, stopped->thread, NULL, &registers))
+			return -ESRCH;
+	while (stop >> 8 == PTRACE_EVENT_STOP && registers.rip == instruction);
+	return (long)registers.rax;
+}
+
+int stopped_run(const struct stopped *stopped, const struct user_regs_struct *registers)
+{
+	return ptrace(PTRACE_SETREGS, stopped->thread, NULL, registers) ||
+	                       ptrace(PTRACE_CONT, stopped->thread, NULL, NULL)
+	               ? errno
+	               : 0;
+}
+
+int stopped_poll(const struct stopped *stopped)
+{
+	int status;
+	pid_t changed = waitpid(stopped->thread, &status, __WALL | WNOHANG);
+
+	if (changed == 0 || (changed < 0 && errno == EINTR))
+		return 0;
+	if (changed < 0 || !WIFSTOPPED(status))
+		return -1;
+	if (status >> 16 == PTRACE_EVENT_STOP || WSTOPSIG(status) == SIGSTOP || WSTOPSIG(status) == SIGTRAP) {
+		ptrace(PTRACE_CONT, stopped->thread, NULL, NULL);
+		return 0;
+	}
+	return WSTOPSIG(status);
+}
+
+int stopped_interrupt(const struct stopped *stopped)
+{
+	return ptrace(PTRACE_INTERRUPT, stopped->thread, NULL, NULL) ? errno
+	                                                             : await_interrupt(stopped->thread);
+}
+
+int stopped_registers(const struct stopped *stopped, struct user_regs_struct *registers)
+{
+	return ptrace(PTRACE_GETREGS, stopped->thread, NULL, registers) ? errno : 0;
+}
+
+void stopped_leave(const struct stopped *stopped)
+{
+	ptrace(PTRACE_DETACH, stopped->thread, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thread of another process, stopped for a moment without a signal.
+ *
+ * A system call that the stop has interrupted continues: the kernel sees to most of them when the thread
+ * does. Calls that the kernel ends with EINTR are issued again, unless a signal is pending, which would have
+ * ended them anyway.
+ */
+#ifndef QUERYPROF_CMD_ATTACH_STOPPED_H
+#define QUERYPROF_CMD_ATTACH_STOPPED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#define XSTATE_MAX 14336
+
+struct stopped {
+	pid_t process, thread;
+	struct user_regs_struct registers; /* that it continues with */
+	uint64_t signals;                  /* that it blocks */
+	size_t xstate_size;
+	_Alignas(64) unsigned char xstate[XSTATE_MAX];
+};
+
+/* Stops the thread. 0; or an errno value: it is not stopped, and nothing is left of it; ETIMEDOUT: the kernel
+ * stops it later, so this process must end soon; EBUSY: the process is stopped by a signal. */
+int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread);
+
+/* It continues as if nothing had been. */
+void stopped_end(struct stopped *stopped);
+
+/* Everything that stopped_end() restores is read, and no signal is delivered from here on. An errno value. */
+int stopped_keep(struct stopped *stopped);
+
+/* The registers for a return from a signal handler: the system call is issued again. */
+struct user_regs_struct stopped_again(const struct stopped *stopped);
+
+/* A system call of the thread, which stays stopped; `instruction` is the address of one that makes them. */
+long stopped_call(const struct stopped *stopped, uint64_t instruction, long number,
+                  const uint64_t arguments[6]);
+
+/* The thread runs with these registers, until stopped_interrupt(). An errno value. */
+int stopped_run(const struct stopped *stopped, const struct user_regs_struct *registers);
+
+/* What the running thread has come to: 0: it runs; a signal: it has stopped by a fault; -1: it has ended. */
+int stopped_poll(const struct stopped *stopped);
+int stopped_interrupt(const struct stopped *stopped);
+
+/* Its registers now, when it is stopped again. An errno value. */
+int stopped_registers(const struct stopped *stopped, struct user_regs_struct *registers);
+
+/* Leaves it running. */
+void stopped_leave(const struct stopped *stopped);
+
+#endif

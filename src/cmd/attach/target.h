@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that is to be recorded, seen from outside: whether that is possible, and where its functions
+ * are. Nothing is stopped or changed.
+ */
+#ifndef QUERYPROF_CMD_ATTACH_TARGET_H
+#define QUERYPROF_CMD_ATTACH_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vector.h"
+#include "cmd/attach/symbols.h"
+#include "wire/attach_request.h"
+
+enum object_kind {
+	OBJECT_OTHER,
+	OBJECT_LOADER,
+	OBJECT_LIBC,   /* with the libraries that were parts of it */
+	OBJECT_MALLOC, /* replaces libc's malloc() */
+	OBJECT_RECORDER,
+};
+
+/* A mapped file. */
+struct target_object {
+	enum object_kind kind;
+	uint64_t start, end, base;
+	char *path;
+};
+
+#define SENTENCE_SIZE 400
+
+struct target {
+	pid_t process;
+	VECTOR(struct target_object) objects;
+	struct symbols libc, loader, parts; /* parts: libdl, libpthread of before glibc 2.34 */
+	uint64_t dlopen;
+	uint64_t attached;   /* the recorder's function, 0: it is not loaded */
+	uint64_t attachment; /* and its variable */
+	struct attachment now;
+};
+
+/* False: it cannot be attached, and `sentence` says why, and what to do. Close it in both cases. */
+bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
+void target_close(struct target *target);
+
+/* The object at the address; NULL: none. */
+const struct target_object *target_object_at(const struct target *target, uint64_t address);
+
+/* A number of /proc/PID/task/TID/status, read with this base; -1: there is no such line. */
+long long target_status(pid_t process, pid_t thread, const char *name, int base);
+
+/* When the process began, as in /proc/PID/stat, and the state of the thread; 0: it has ended. */
+uint64_t target_start_time(pid_t process);
+char target_state(pid_t process, pid_t thread);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof attach: records a process that runs already, for a time, and leaves it as it was.
+ *
+ * The process gets the recorder by ptrace() (cmd/attach/injection.h) and hands its ring over as one that
+ * `record` has started. At the end it is called once more to take its hooks back.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cmd/attach/injection.h"
+#include "cmd/file/replaced_file.h"
+#include "cmd/line/moment.h"
+#include "cmd/push/background.h"
+#include "cmd/record/explain.h"
+#include "cmd/record/recording.h"
+#include "cmd/record/rings.h"
+#include "cmd/record/summary.h"
+#include "store/settings.h"
+#include "store/store.h"
+
+static const char *time_limit;
+
+static const struct command_option options[] = {
+	{ .name = "for",
+	  .value = "TIME",
+	  .to = &time_limit,
+	  .kind = OPTION_PERIOD,
+	  .help = "how long, as 60s or 5min (default: until the process ends, or Ctrl-C)" },
+	{ 0 },
+};
+
+/* --- the call ------------------------------------------------------------------------------------ */
+
+/* All that the recorder reads of the environment. False: it is too long. */
+static bool copy_environment(struct attach_request *request)
+{
+	size_t used = 0;
+
+	for (char **at = environ; *at; at++) {
+		size_t size = strlen(*at) + 1;
+
+		if (strncmp(*at, "QUERYPROF_", 10) != 0)
+			continue;
+		if (used + size + 1 > sizeof(request->environment))
+			return false;
+		memcpy(request->environment + used, *at, size);
+		used += size;
+	}
+	return true;
+}
+
+/* Whether the recorder has begun, or has ended, to record; says why not. */
+static bool call(pid_t process, const char *library, bool begins)
+{
+	struct attach_request request = { .begins = begins,
+		                          .command = getpid(),
+		                          .command_start = target_start_time(getpid()) };
+	char sentence[SENTENCE_SIZE] = "";
+	struct injection injection;
+	struct target target;
+	bool done = copy_environment(&request), is_open;
+
+	if (!done)
+		return complain("attach: the settings in the environment are too long"), false;
+	snprintf(request.path, sizeof(request.path), "%s",
+	         strlen(library) < sizeof(request.path) ? library : "");
+	is_open = target_open(&target, process, sentence);
+	done = is_open && injection_run(&injection, &target, library, &request);
+	if (!done)
+		complain("attach: process %d %s: %s", (int)process,
+		         begins ? "cannot be recorded" : "keeps the recorder's hooks, which do nothing",
+		         is_open ? injection.sentence : sentence);
+	else if (!recording_quiet)
+		complain("%s process %d; one of its threads was stopped for %.1f ms, no other for more than "
+		         "%.1f ms",
+		         begins ? "attached to" : "detached from", (int)process,
+		         (double)injection.stopped_ns / 1e6, (double)injection.looked_ns / 1e6);
+	target_close(&target);
+	return done;
+}
+
+/* --- waiting ------------------------------------------------------------------------------------- */
+
+/* Until the process ends (true), or the time is over, or a signal ends the command. */
+static bool await_end(pid_t process, int process_fd, int signals, uint64_t limit_ns)
+{
+	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	struct pollfd polled[] = { { .fd = signals, .events = POLLIN },
+		                   { .fd = process_fd, .events = POLLIN } };
+
+	for (;;) {
+		const uint64_t past = clock_ns(CLOCK_MONOTONIC) - begin;
+		uint64_t left = limit_ns > past ? limit_ns - past : 0;
+		struct timespec next;
+
+		if (!left)
+			return false;
+		/* Where there is no pidfd. */
+		if (process_fd < 0 && left > NS_PER_S / 10)
+			left = NS_PER_S / 10;
+		next = timespec_of_ns(left);
+		if (ppoll(polled, 2, limit_ns == UINT64_MAX && process_fd >= 0 ? NULL : &next, NULL) > 0)
+			return polled[1].revents != 0;
+		if (process_fd < 0 && !target_state(process, 0))
+			return true;
+	}
+}
+
+/* --- the command ---------------------------------------------------------------------------------- */
+
+static int take(const struct command_option *option, const char *value)
+{
+	recording_command = "attach";
+	return recording_take(option, value);
+}
+
+/* -1: it is none. */
+static int parse_process(const char *text)
+{
+	char *end;
+	long number = strtol(text, &end, 10);
+
+	return *text >= '1' && *text <= '9' && !*end && number <= INT_MAX ? (int)number : -1;
+}
+
+static bool parse_limit(uint64_t *limit_ns)
+{
+	int64_t ns;
+
+	*limit_ns = UINT64_MAX;
+	if (time_limit && (!moment_parse_duration(time_limit, &ns) || ns <= 0))
+		return false;
+	if (time_limit)
+		*limit_ns = (uint64_t)ns;
+	return true;
+}
+
+static int record_process(pid_t process, const char *library, uint64_t limit_ns)
+{
+	struct recording recording = { .path = NULL };
+	struct store_config store;
+	int signals, process_fd;
+	sigset_t ending;
+
+	if (recording_begin(&recording) || explain_begin() ||
+	    (recording_push_url &&
+	     !push_background_start(recording.path, recording_push_url, recording_quiet != NULL)))
+		return recording_undo(&recording, COMMAND_FAILED);
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGINT);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ending, NULL);
+	signals = signalfd(-1, &ending, SFD_CLOEXEC);
+	process_fd = (int)syscall(SYS_pidfd_open, process, 0);
+	rings_open();
+	store_settings(&store);
+	rings_watch(recording.path, store.max_bytes);
+	if (!call(process, library, true)) {
+		rings_finish();
+		return recording_undo(&recording, COMMAND_FAILED);
+	}
+	replaced_file_remove();
+	if (!await_end(process, process_fd, signals, limit_ns))
+		call(process, library, false);
+	recording.collection = rings_finish();
+	push_background_end();
+	summary_print(&recording, NULL, 0);
+	explain_end();
+	rings_cancel();
+	return COMMAND_FINE;
+}
+
+static int run(int argc, char **argv)
+{
+	const int process = parse_process(argv[0]);
+	char library[PATH_MAX];
+	uint64_t limit_ns;
+	int result;
+
+	(void)argc;
+	recording_command = "attach";
+	if (process < 0) {
+		complain("attach: %s; expected the number of a process", argv[0]);
+		return COMMAND_MISUSED;
+	}
+	if (!parse_limit(&limit_ns)) {
+		complain("attach: --for %s; expected a time with us, ms, s or min", time_limit);
+		return COMMAND_MISUSED;
+	}
+	result = recording_prepare();
+	if (!result)
+		result = recording_find_library(library);
+	return result ? result : record_process(process, library, limit_ns);
+}
+
+const struct command command_attach = {
+	.name = "attach",
+	.arguments = "[OPTION]... PID",
+	.summary = "Records what the queries of a running process do",
+	.details =
+		"The process needs no change. queryprof stops one of its threads for some milliseconds, at a "
+		"moment when it holds no lock of the C library, and has it load the recorder from memory. "
+		"From then "
+		"on the process is recorded as record does it, with every child that it forks. At the end of "
+		"--for, "
+		"at Ctrl-C, and when the process ends, the recording ends. The process continues without "
+		"queryprof's "
+		"hooks, timers and descriptors; the recorder's memory stays in it.\n\n"
+		"The process must be a dynamic x86-64 program with glibc and a shared SQLite library. You "
+		"must be "
+		"its user, or root. If it cannot be attached, the message says why and what to do. A "
+		"statement "
+		"that runs already is seen from its next call on.",
+	.examples = "  queryprof attach --for 60s -o app.trace 4711\n"
+		    "  queryprof attach --new --cpu 1ms $(pidof -s server)\n",
+	.options = options,
+	.shared = recording_options,
+	.arguments_min = 1,
+	.arguments_max = 1,
+	.take = take,
+	.run = run,
+};

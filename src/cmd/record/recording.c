@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/record/recording.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/filters.h"
+#include "base/switch_flag.h"
+#include "cmd/file/file_map.h"
+#include "cmd/file/library.h"
+#include "cmd/file/replaced_file.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/push/background.h"
+#include "cmd/record/explain.h"
+#include "cmd/record/rings.h"
+#include "queryprof.h"
+#include "settings/settings.h"
+#include "store/file/database.h"
+#include "wire/version.h"
+
+const char *recording_command = "record";
+const char *recording_quiet, *recording_no_symbols, *recording_push_url;
+const char *recording_path = TRACE_FILE_DEFAULT;
+
+static const char *append, *begin_anew;
+
+const struct command_option recording_options[] = {
+	{ .name = "o",
+	  .value = "FILE",
+	  .kind = OPTION_FILE,
+	  .help = "the trace file (default " TRACE_FILE_DEFAULT
+	          "); if it exists, the recording is added to it, with a "
+	          "message" },
+	{ .name = "append", .to = &append, .help = "add to an existing trace file without a message" },
+	{ .name = "new",
+	  .to = &begin_anew,
+	  .help = "remove an existing trace file when the recording begins" },
+	{ .name = "cpu",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
+	  .help = "CPU time from one sample to the next (default 10ms), 0: none" },
+	{ .name = "real",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
+	  .help = "wall time from one sample to the next (default 0: none, because CPU time and waits add up "
+	          "to it)" },
+	{ .name = "off-cpu",
+	  .value = "PERIOD",
+	  .kind = OPTION_PERIOD,
+	  .help = "time waited from one sample of a thread's waits to the next (default 1ms), 0: none" },
+	{ .name = "setting",
+	  .value = "NAME=VALUE",
+	  .kind = OPTION_SETTING,
+	  .help = "any other setting; may be repeated" },
+	{ .name = "no-symbols",
+	  .to = &recording_no_symbols,
+	  .help = "leave names and lines out of the file; queryprof embed adds them later" },
+	{ .name = "push",
+	  .value = "URL",
+	  .to = &recording_push_url,
+	  .help = "send the trace file to ClickHouse until the recording ends (see push)" },
+	{ .name = "quiet", .to = &recording_quiet, .help = "print nothing at the end" },
+	{ 0 },
+};
+
+/* --- settings, which go by the environment ------------------------------------------ */
+
+/* A command_result, after a complaint that names what is allowed. */
+/* `option`: what gave the value on the command line, NULL: --setting, or none. */
+static int set(const char *name, const char *value, const char *option)
+{
+	const struct setting *setting = settings_find(name);
+	char *error = NULL, *checked = NULL, variable[128];
+	int code;
+
+	if (setting && setting->is_for_one_statement) {
+		complain("%s: %s applies to one statement, not to a program", recording_command,
+		         setting->name);
+		return COMMAND_MISUSED;
+	}
+	if (settings_set(NULL, name, value, SETTING_FROM_C, &error)) {
+		if (option && error)
+			complain("%s: --%s %s; expected 0 (off) or a time with us, ms, s or min (%s)",
+			         recording_command, option, value, error);
+		else
+			complain("%s: %s", recording_command, error ? error : "out of memory");
+		free(error);
+		return COMMAND_MISUSED;
+	}
+	checked = settings_get(NULL, name);
+	settings_variable(name, variable, sizeof(variable));
+	code = checked && setenv(variable, checked, 1) == 0
+	               ? COMMAND_FINE
+	               : complain("%s: out of memory", recording_command);
+	if (strcasecmp(name, "trace_log_path") == 0)
+		recording_path = value;
+	free(checked);
+	return code;
+}
+
+/* Better here than the library's default, unless the environment has a value. */
+static int set_defaults(void)
+{
+	static const struct {
+		const char *name, *value;
+	} defaults[] = {
+		{ "trace_log_path", TRACE_FILE_DEFAULT },
+		{ "query_profiler_off_cpu_period_ns", "1ms" },
+		{ "query_profiler_outside", "1" },
+	};
+	static bool done;
+	char variable[128];
+
+	if (done)
+		return COMMAND_FINE;
+	done = true;
+	if (settings_environment_error()) {
+		complain("%s: %s", recording_command, settings_environment_error());
+		return COMMAND_MISUSED;
+	}
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		settings_variable(defaults[i].name, variable, sizeof(variable));
+		const char *known = getenv(variable);
+		int result = set(defaults[i].name, known && *known ? known : defaults[i].value, NULL);
+		if (result)
+			return result;
+	}
+	return COMMAND_FINE;
+}
+
+int recording_take(const struct command_option *option, const char *value)
+{
+	static const struct {
+		const char *option, *setting;
+	} shorts[] = {
+		{ "o", "trace_log_path" },
+		{ "cpu", "query_profiler_cpu_time_period_ns" },
+		{ "real", "query_profiler_real_time_period_ns" },
+		{ "off-cpu", "query_profiler_off_cpu_period_ns" },
+	};
+	int result = set_defaults();
+
+	if (result)
+		return result;
+	for (size_t i = 0; i < sizeof(shorts) / sizeof(shorts[0]); i++)
+		if (strcmp(option->name, shorts[i].option) == 0)
+			return set(shorts[i].setting, value, i ? shorts[i].option : NULL);
+
+	const char *equals = strchr(value, '=');
+	char *name = equals ? strndup(value, (size_t)(equals - value)) : NULL;
+	if (!name) {
+		complain("%s: --setting %s; expected NAME=VALUE", recording_command, value);
+		return COMMAND_MISUSED;
+	}
+	result = set(name, equals + 1, NULL);
+	free(name);
+	return result;
+}
+
+/* --- the recorder --------------------------------------------------------------------- */
+
+/* Another version would take the settings otherwise, or refuse the trace file, without
+ * a message. */
+static bool is_ours(const char *library)
+{
+	struct stat status;
+	void *file = file_map(library, &status);
+	bool found = file && memmem(file, (size_t)status.st_size, wire_agreement, wire_agreement_size);
+
+	if (file)
+		munmap(file, (size_t)status.st_size);
+	return found;
+}
+
+int recording_prepare(void)
+{
+	int result = set_defaults();
+
+	if (!result && append && begin_anew) {
+		complain("%s: --append and --new exclude each other", recording_command);
+		return COMMAND_MISUSED;
+	}
+	return result;
+}
+
+int recording_find_library(char *library)
+{
+	char filters[12], flag[12];
+
+	if (!library_find("libqueryprof-recorder.so", library))
+		return complain("%s: libqueryprof-recorder.so is neither in this command's folder nor "
+		                "in " QUERYPROF_LIBDIR " from there",
+		                recording_command);
+	if (!is_ours(library))
+		return complain("%s: %s is of another version than this command (" QUERYPROF_VERSION "): "
+		                "install both from one build",
+		                recording_command, library);
+	snprintf(filters, sizeof(filters), "%d", filters_here());
+	snprintf(flag, sizeof(flag), "%u", switch_flag_test());
+	if (setenv(FILTERS_VARIABLE, filters, 1) ||
+	    setenv(SWITCH_FLAG_VARIABLE, flag, 0)) /* a test may have said no */
+		return complain("%s: out of memory", recording_command);
+	return COMMAND_FINE;
+}
+
+/* --- the trace file ------------------------------------------------------------------- */
+
+/* The command does not remove a file that is no trace file. */
+static int set_existing_aside(const char *path)
+{
+	sqlite3 *db = trace_file_open_tables(path); /* complains if it is no trace file */
+
+	if (!db)
+		return COMMAND_FAILED;
+	trace_file_close(db);
+	if (trace_file_is_in_use(path))
+		return complain("%s: %s: another process has it open, so --new cannot remove it",
+		                recording_command, recording_path);
+	return replaced_file_set_aside(path, recording_path);
+}
+
+/* No file, or what a record left that could not write to it. */
+static bool is_empty(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) ? errno == ENOENT : S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
+/* What an older recording has left in the file. */
+static int read_before(struct recording *recording, const struct database_limits *limits, char **error)
+{
+	struct database database;
+	int code = database_open(&database, recording->path, limits, error);
+
+	if (code)
+		return code;
+	recording->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
+	recording->runs_before = database_number(database.db, "SELECT sum(calls) FROM statement_counters", 0);
+	database_close(&database, true);
+	return QP_OK;
+}
+
+int recording_begin(struct recording *recording)
+{
+	const struct database_limits limits = { .wal_bytes = 1 << 20 };
+	char *error = NULL;
+	bool is_made;
+	int code;
+
+	recording->path = getenv("QUERYPROF_TRACE_LOG_PATH");
+	if (begin_anew && !is_empty(recording->path) && set_existing_aside(recording->path))
+		return COMMAND_FAILED;
+	recording->is_new = access(recording->path, F_OK) != 0;
+	code = database_touch(recording->path, &limits, &is_made, &error);
+	if (!code && !is_made)
+		code = read_before(recording, &limits, &error);
+	if (code) {
+		complain("%s: %s", recording_command, error ? error : "out of memory");
+		free(error);
+		return COMMAND_FAILED;
+	}
+	recording->is_open = true;
+	/* A recording that grows by mistake shows the sum of two. */
+	if (!recording->is_new && !append && !recording_quiet)
+		complain("%s: %s exists, so this recording is added to it (--new replaces the file, "
+		         "--append omits this message)",
+		         recording_command, recording_path);
+	return COMMAND_FINE;
+}
+
+/* An empty file is of no use. */
+void recording_remove(const struct recording *recording)
+{
+	if (recording->is_new)
+		trace_file_remove(recording->path);
+}
+
+int recording_undo(const struct recording *recording, int result)
+{
+	push_background_cancel();
+	explain_end();
+	rings_cancel();
+	if (recording->is_open)
+		recording_remove(recording);
+	replaced_file_put_back();
+	return result;
+}

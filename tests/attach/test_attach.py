@@ -1,0 +1,285 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`queryprof attach`: programs that run already are recorded, and continue as if nothing had been.
+
+usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC Attach|Random [TIMES]: hosts; a program without a loader; which of the
+tests; how often Random attaches to each host."""
+
+import random
+import sys
+
+import os
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import *
+
+ALLOCATES, WAITS, STATIC = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
+TIMES = int(sys.argv.pop(2)) if len(sys.argv) > 2 else 0
+SEED = random.randrange(1 << 32)
+
+# Prints a line for each answer that is wrong, and at the end how it went.
+QUERIES = """
+import os, sqlite3, sys, threading
+stop = sys.argv[1]
+wrong = []
+def work():
+    db = sqlite3.connect(":memory:")
+    while not os.path.exists(stop):
+        if db.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) SELECT sum(x) FROM c").fetchone() != (12502500,):
+            wrong.append("sum")
+threads = [threading.Thread(target=work) for _ in range(int(sys.argv[2]))]
+for thread in threads:
+    thread.start()
+print("ready", flush=True)
+work()
+for thread in threads:
+    thread.join()
+print("wrong" if wrong else "right")
+"""
+
+FORKS = """
+import os, sqlite3, sys, threading
+stop = sys.argv[1]
+wrong = []
+def allocate():
+    while not os.path.exists(stop):
+        if len(b"".join(bytes(i) for i in range(300))) != 44850:
+            wrong.append("bytes")
+def query():
+    db = sqlite3.connect(":memory:")
+    while not os.path.exists(stop):
+        if db.execute("SELECT count(*) FROM (VALUES (1), (2), (3))").fetchone() != (3,):
+            wrong.append("count")
+threads = [threading.Thread(target=what) for what in (allocate, allocate, query, query)]
+for thread in threads:
+    thread.start()
+print("ready", flush=True)
+while not os.path.exists(stop):
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    if os.waitpid(child, 0)[1] != 7 << 8:
+        wrong.append("child")
+for thread in threads:
+    thread.join()
+print("wrong" if wrong else "right")
+"""
+
+
+class Hosts(Recording):
+    def setUp(self):
+        super().setUp()
+        self.stop = os.path.join(self.folder, "stop")
+
+    def start(self, *command):
+        """A host, which waits for nothing else."""
+        host = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(host.stdout.close)
+        self.addCleanup(host.wait)
+        self.addCleanup(host.kill)
+        return host
+
+    def start_queries(self, program=QUERIES, threads=0):
+        host = self.start(PYTHON, "-c", program, self.stop, str(threads))
+        self.assertEqual(host.stdout.readline(), "ready\n")
+        return host
+
+    def finish(self, host):
+        """It ends as it would have alone."""
+        with open(self.stop, "w", encoding="ascii"):
+            pass
+        said = host.communicate()[0]
+        self.assertEqual((said, host.returncode), ("right\n", 0))
+
+    def attach(self, host, *options, **named):
+        command = [QUERYPROF, "attach", "--new", "--no-symbols", "-o", self.trace, *options, str(getattr(host, "pid", host))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **named)
+        self.seen = done.stderr
+        return done
+
+    def attached(self, host, *options):
+        done = self.attach(host, "--for", "300ms", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def number(self, sql):
+        """0: not yet."""
+        db = sqlite3.connect(self.trace)
+        try:
+            return db.execute(sql).fetchone()[0] or 0
+        except sqlite3.OperationalError:
+            return 0
+        finally:
+            db.close()
+
+    def begin(self, host, *options):
+        command = subprocess.Popen([QUERYPROF, "attach", "--new", "--no-symbols", "-o", self.trace, *options, str(host.pid)],
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(command.stderr.close)
+        self.addCleanup(command.wait)
+        self.addCleanup(command.kill)
+        said = command.stderr.readline()
+        self.assertIn("attached to process %d" % host.pid, said)
+        return command
+
+    def interrupt(self, command):
+        command.send_signal(signal.SIGINT)
+        said = command.stderr.read()
+        self.assertEqual(command.wait(), 0, said)
+        return said
+
+    def until(self, host, sql, *options):
+        """Attached until the trace file has some of that."""
+        command = self.begin(host, *options)
+        wait_until(lambda: self.number(sql), sql)
+        return self.interrupt(command)
+
+    def what_it_has(self, host):
+        with open("/proc/%d/status" % host.pid, encoding="ascii") as file:
+            status = dict(line.split(":", 1) for line in file)
+        folder = "/proc/%d/fd" % host.pid
+        links = {fd: os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder)}
+        with open("/proc/%d/timers" % host.pid, encoding="ascii") as file:
+            timers = file.read()
+        return status["Threads"], status["TracerPid"], status["SigBlk"], links, timers
+
+
+class Attach(Hosts):
+    def test_queries(self):
+        """Each time anew: samples, runs and the plan; and nothing is left but memory."""
+        host = self.start_queries()
+        before = self.what_it_has(host)
+        for _ in range(5):
+            self.until(host, "SELECT count(*) > 50 FROM samples", "--cpu", "1ms")
+            plan = subprocess.run([QUERYPROF, "plan", self.trace, "RECURSIVE"], capture_output=True, text=True, check=False)
+            self.assertIn("SCAN c", plan.stdout, plan.stderr)
+            self.assertEqual(self.what_it_has(host), before)
+        self.finish(host)
+
+    def test_interrupt(self):
+        """Ctrl-C ends the recording, and not the process."""
+        host = self.start_queries(threads=2)
+        before = self.what_it_has(host)
+        said = self.until(host, "SELECT sum(calls) FROM statement_counters")
+        self.assertRegex(said, r"detached from process(.|\n)* [1-9][0-9]* run")
+        self.assertEqual(self.what_it_has(host), before)
+        self.finish(host)
+
+    def test_end_of_the_process(self):
+        host = self.start_queries()
+        command = self.begin(host)
+        wait_until(lambda: self.number("SELECT sum(calls) FROM statement_counters"), "runs")
+        self.finish(host)
+        said = command.stderr.read()
+        self.assertEqual((command.wait(), "detached" in said), (0, False), said)
+        self.assertRegex(said, " [1-9][0-9]* run")
+
+    def test_killed(self):
+        """The command is gone: the process continues, and another command takes its place."""
+        host = self.start_queries(threads=1)
+        command = self.begin(host)
+        self.trace += "2"
+        refused = self.attach(host)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("process %d (queryprof) is attached to it already" % command.pid, refused.stderr)
+        command.kill()
+        command.wait()
+        self.until(host, "SELECT sum(calls) FROM statement_counters")
+        self.finish(host)
+
+    def refused(self, host, sentence, code=1):
+        done = self.attach(host, "--for", "1s")
+        self.assertRegex(done.stderr, sentence)
+        self.assertEqual(done.returncode, code)
+        self.assertFalse(os.path.exists(self.trace), "no empty file is left")
+
+    def test_refusals(self):
+        self.refused("abc", "abc; expected the number of a process", 2)
+        self.refused(4194303, "there is no process 4194303")
+        self.refused(self.start(STATIC), "it is a static program")
+        stopped = self.start("sleep", "100")
+        stopped.send_signal(signal.SIGSTOP)
+        wait_until(lambda: state(stopped.pid) == "T", "the stop")
+        self.refused(stopped, "it is stopped by a signal: let it continue first")
+        done = self.record(PYTHON, "-c", "import os, sqlite3, subprocess; sqlite3.connect(':memory:').execute('SELECT 1');"
+                           "print(subprocess.run([%r, 'attach', str(os.getpid())], stderr=subprocess.PIPE, env={}, cwd=%r).stderr)"
+                           % (QUERYPROF, self.folder))
+        self.assertIn("it was started by queryprof record", done.stdout)
+
+    def test_no_sqlite(self):
+        """It comes later, with a module."""
+        program = QUERIES.replace("import os, sqlite3, sys, threading", """
+import os, sys, threading, time
+print("ready", flush=True)
+while not os.path.exists(sys.argv[1] + ".begin"):
+    time.sleep(0.01)
+import sqlite3""").replace('print("ready", flush=True)\nwork', "work")
+        host = self.start_queries(program)
+        self.attached(host)
+        self.assertIn("nothing was recorded: the process made no call of a shared SQLite library", self.seen)
+        command = self.begin(host)
+        with open(self.stop + ".begin", "w", encoding="ascii"):
+            pass
+        wait_until(lambda: self.number("SELECT sum(calls) FROM statement_counters"), "runs")
+        self.interrupt(command)
+        self.finish(host)
+
+
+class Random(Hosts):
+    """At random moments, again and again."""
+
+    def again_and_again(self, host):
+        chance = random.Random(SEED)
+        self.seen = "seed %d" % SEED
+        for i in range(TIMES):
+            time.sleep(chance.random() / 20)
+            command = subprocess.Popen([QUERYPROF, "attach", "--new", "--quiet", "--no-symbols", "-o", self.trace, "--for",
+                                        "%dms" % chance.randrange(1, 60), str(host.pid)], stderr=subprocess.PIPE, text=True)
+            if i % 4 == 3:  # the command is killed
+                time.sleep(chance.random() / 20)
+                command.kill()
+                command.communicate()
+                wait_until(lambda: self.what_it_has(host)[1].strip() == "0", "the end of the stop")
+                continue
+            said = command.communicate()[1]
+            self.assertIn(command.returncode, (0, 1), said)
+            if command.returncode:  # threads that are never outside
+                self.assertIn("its threads are", said)
+            self.assertIsNone(host.poll(), host.stdout.read() if host.poll() is not None else "")
+
+    def test_queries(self):
+        host = self.start_queries(threads=2)
+        self.again_and_again(host)
+        self.finish(host)
+
+    def test_shell(self):
+        host = self.start("sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 3000000000)"
+                          " SELECT sum(x) FROM c")
+        self.again_and_again(host)
+        self.assertIsNone(host.poll())
+
+    def test_forks(self):
+        host = self.start_queries(FORKS)
+        self.again_and_again(host)
+        self.finish(host)
+
+    def ends_by_itself(self, program):
+        host = self.start(program, str(TIMES))
+        self.again_and_again_until_it_ends(host)
+
+    def again_and_again_until_it_ends(self, host):
+        chance = random.Random(SEED)
+        while host.poll() is None:
+            time.sleep(chance.random() / 20)
+            self.attach(host, "--quiet", "--for", "%dms" % chance.randrange(1, 60))
+        said = host.communicate()[0]
+        self.assertEqual((said, host.returncode), ("right\n", 0), "seed %d" % SEED)
+
+    def test_waits(self):
+        self.ends_by_itself(WAITS)
+
+    def test_allocates(self):
+        self.ends_by_itself(ALLOCATES)
+
+
+if __name__ == "__main__":
+    unittest.main()
