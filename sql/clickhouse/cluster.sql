@@ -17,6 +17,12 @@ ENGINE = Distributed('{cluster}', currentDatabase(), 'span_log_local', file);
 CREATE TABLE IF NOT EXISTS lock_waits_rows ON CLUSTER '{cluster}' AS lock_waits_local
 ENGINE = Distributed('{cluster}', currentDatabase(), 'lock_waits_local', file);
 
+CREATE TABLE IF NOT EXISTS checkpoints_rows ON CLUSTER '{cluster}' AS checkpoints_local
+ENGINE = Distributed('{cluster}', currentDatabase(), 'checkpoints_local', file);
+
+CREATE TABLE IF NOT EXISTS wal_log_rows ON CLUSTER '{cluster}' AS wal_log_local
+ENGINE = Distributed('{cluster}', currentDatabase(), 'wal_log_local', file);
+
 CREATE TABLE IF NOT EXISTS modules_rows ON CLUSTER '{cluster}' AS modules_local
 ENGINE = Distributed('{cluster}', currentDatabase(), 'modules_local', file);
 

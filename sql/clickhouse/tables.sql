@@ -214,6 +214,68 @@ TTL toDateTime(intDiv(timestamp_ns, 1000000000)) + INTERVAL 90 DAY -- newer
 SETTINGS non_replicated_deduplication_window = 1000 -- newer
 ;
 
+CREATE TABLE IF NOT EXISTS checkpoints_rows (
+	file UInt64,
+	checkpoint UInt64,
+	timestamp_ns UInt64,
+	hostname LowCardinality(String),
+	service LowCardinality(String),
+	process_id UInt32,
+	thread_id UInt64,
+	query_id String,
+	query String CODEC(ZSTD(1)),
+	normalized_query_hash UInt64,
+	caller LowCardinality(String),
+	database LowCardinality(String),
+	mode LowCardinality(String),
+	origin LowCardinality(String),
+	frames UInt64,
+	frames_copied UInt64,
+	frames_left UInt64,
+	stopped_by String CODEC(ZSTD(1)),
+	waited_for String CODEC(ZSTD(1)),
+	result LowCardinality(String),
+	duration_ns UInt64,
+	cpu_time_ns UInt64,
+	write_ns UInt64,
+	wal_sync_ns UInt64,
+	database_sync_ns UInt64,
+	lock_wait_ns UInt64,
+	bytes UInt64,
+	holder_query String CODEC(ZSTD(1)),
+	holder_process_id UInt32
+) ENGINE = ReplacingMergeTree
+PARTITION BY intDiv(timestamp_ns, 86400000000000)
+ORDER BY (file, checkpoint)
+TTL toDateTime(intDiv(timestamp_ns, 1000000000)) + INTERVAL 90 DAY -- newer
+SETTINGS non_replicated_deduplication_window = 1000 -- newer
+;
+
+CREATE TABLE IF NOT EXISTS wal_log_rows (
+	file UInt64,
+	change UInt64,
+	timestamp_ns UInt64,
+	hostname LowCardinality(String),
+	service LowCardinality(String),
+	process_id UInt32,
+	thread_id UInt64,
+	event LowCardinality(String),
+	query String CODEC(ZSTD(1)),
+	normalized_query_hash UInt64,
+	database LowCardinality(String),
+	duration_ns UInt64,
+	frames UInt64,
+	first_frame UInt64,
+	last_frame UInt64,
+	transactions UInt64,
+	page_size UInt32
+) ENGINE = ReplacingMergeTree
+PARTITION BY intDiv(timestamp_ns, 86400000000000)
+ORDER BY (file, change)
+TTL toDateTime(intDiv(timestamp_ns, 1000000000)) + INTERVAL 90 DAY -- newer
+SETTINGS non_replicated_deduplication_window = 1000 -- newer
+;
+
 -- The file's address space, to which trace_log's addresses belong.
 CREATE TABLE IF NOT EXISTS modules_rows (
 	file UInt64,

@@ -37,6 +37,14 @@ CREATE VIEW IF NOT EXISTS lock_waits AS
 SELECT toDateTime(intDiv(timestamp_ns, 1000000000)) AS event_time, *
 FROM lock_waits_rows FINAL;
 
+CREATE VIEW IF NOT EXISTS checkpoints AS
+SELECT toDateTime(intDiv(timestamp_ns, 1000000000)) AS event_time, *
+FROM checkpoints_rows FINAL;
+
+CREATE VIEW IF NOT EXISTS wal_log AS
+SELECT toDateTime(intDiv(timestamp_ns, 1000000000)) AS event_time, *
+FROM wal_log_rows FINAL;
+
 CREATE VIEW IF NOT EXISTS modules AS SELECT * FROM modules_rows FINAL;
 
 CREATE VIEW IF NOT EXISTS losses AS SELECT * FROM losses_rows FINAL;

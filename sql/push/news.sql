@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How much of a file one request can send. After batch :batch and :samples of its samples: the batches with about
 -- :most more samples, but at least one; the last rows of modules and of spans, of spans those with about 20,000, but
--- at least one row; the time up to which lock waits are sent; and the batch of counters before which counters of
+-- at least one row; the time up to which lock waits and changes of WALs are sent; and the batch of counters before which counters of
 -- statements changed. Each transaction of a writer is a batch, and batch_samples has its samples, whatever their
 -- times; batches of which nothing is left are removed.
 WITH newer AS MATERIALIZED (
@@ -20,6 +20,8 @@ SELECT
 	-- if the newest rows were removed, other rows get their numbers
 	coalesce((SELECT max(id) FROM newer_spans WHERE total <= 20000), (SELECT min(id) FROM newer_spans),
 	         (SELECT max(id) FROM span_batches), 0),
-	coalesce((SELECT max(start_ns + wait_ns) FROM waits_for_locks), 0),
+	max(coalesce((SELECT max(start_ns + wait_ns) FROM waits_for_locks), 0),
+	    coalesce((SELECT max(start_ns + duration_ns) FROM wal_checkpoints), 0),
+	    coalesce((SELECT max(start_ns + duration_ns) FROM wal_events), 0)),
 	statement_batches + 1
 FROM state, last;

@@ -598,6 +598,72 @@ CREATE TABLE transactions (
 
 CREATE INDEX transactions_by_process ON transactions (process, start_ns);
 
+-- What happened to WALs, as wal_log shows it. event: 0: transactions of one statement
+-- appended frames; 1: a writer began again at the first frame; 2: the file was cut; 3: the
+-- index was made from the file. frames: of 0 those that were appended, of the others those
+-- in the WAL. page_size: 0: not known. query: a row of queries, 0: not known.
+CREATE TABLE wal_events (
+	id           INTEGER PRIMARY KEY,
+	process      INTEGER NOT NULL REFERENCES processes (id),
+	session      INTEGER NOT NULL,
+	thread_id    INTEGER NOT NULL,
+	start_ns     INTEGER NOT NULL,
+	duration_ns  INTEGER NOT NULL,
+	event        INTEGER NOT NULL,
+	frames       INTEGER NOT NULL,
+	first_frame  INTEGER NOT NULL,
+	last_frame   INTEGER NOT NULL,
+	transactions INTEGER NOT NULL,
+	page_size    INTEGER NOT NULL,
+	query        INTEGER NOT NULL,
+	statement    INTEGER NOT NULL, -- its normalized_query_hash, 0: not known
+	database     TEXT    NOT NULL,
+	text         TEXT    NOT NULL
+);
+
+CREATE INDEX wal_events_by_database ON wal_events (database, start_ns);
+
+-- The checkpoints of WALs, as the view checkpoints shows them. frames: in the WAL, of which
+-- copied_before were in the database before, and copied_after were afterwards; NULL: not
+-- known. mode, origin, obstacle: see the view. stopped_ns: from the refusal of a lock until
+-- SQLite got it or gave up. The holder had that lock; holder_since_ns is when its
+-- transaction began, 0: not known. query, holder: rows of queries, 0: not known.
+CREATE TABLE wal_checkpoints (
+	id                 INTEGER PRIMARY KEY,
+	process            INTEGER NOT NULL REFERENCES processes (id),
+	session            INTEGER NOT NULL,
+	thread_id          INTEGER NOT NULL,
+	start_ns           INTEGER NOT NULL,
+	duration_ns        INTEGER NOT NULL,
+	cpu_ns             INTEGER NOT NULL,
+	write_ns           INTEGER NOT NULL,
+	wal_sync_ns        INTEGER NOT NULL,
+	database_sync_ns   INTEGER NOT NULL,
+	stopped_ns         INTEGER NOT NULL,
+	bytes              INTEGER NOT NULL,
+	result             INTEGER NOT NULL,
+	mode               INTEGER NOT NULL,
+	origin             INTEGER NOT NULL,
+	frames             INTEGER,
+	copied_before      INTEGER,
+	copied_after       INTEGER,
+	page_size          INTEGER NOT NULL,
+	obstacle           INTEGER NOT NULL,
+	mark               INTEGER NOT NULL,
+	mark_frame         INTEGER NOT NULL,
+	holder             INTEGER NOT NULL,
+	holder_session     INTEGER NOT NULL,
+	holder_process_id  INTEGER NOT NULL,
+	holder_thread_id   INTEGER NOT NULL,
+	holder_transaction INTEGER NOT NULL,
+	holder_since_ns    INTEGER NOT NULL,
+	query              INTEGER NOT NULL,
+	statement          INTEGER NOT NULL, -- its normalized_query_hash, 0: not known
+	database           TEXT    NOT NULL,
+	text               TEXT    NOT NULL,
+	holder_query       TEXT    NOT NULL
+);
+
 -- Which stacks are still needed, without counting references: time is divided into epochs,
 -- and a stack has the epoch in which it was last used. Everything written before an epoch
 -- began is older than its start_ns.
@@ -981,6 +1047,183 @@ LEFT JOIN (SELECT holder, count(*) AS waits, sum(wait_ns) AS waited_ns FROM fore
 LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS f ON f.id = t.first
 LEFT JOIN queries AS e ON e.id = t.last;
+
+-- What happened to WALs: a row for each statement and second in which its transactions
+-- appended frames, and for each restart, truncation and recovery.
+CREATE VIEW wal_log AS
+SELECT
+	strftime('%Y-%m-%d %H:%M:%S', e.start_ns / 1000000000, 'unixepoch') || printf('.%06d', e.start_ns % 1000000000 / 1000) AS event_time_microseconds,
+	e.start_ns AS timestamp_ns,
+	p.hostname AS hostname,
+	p.process_id AS process_id,
+	e.thread_id AS thread_id,
+	e.session AS session_id,
+	CASE e.event WHEN 0 THEN 'append' WHEN 1 THEN 'restart' WHEN 2 THEN 'truncate' ELSE 'recover' END AS event,
+	q.query_id AS query_id,
+	e.text AS query,
+	e.statement AS normalized_query_hash,
+	e.database AS database,
+	e.duration_ns AS duration_ns,
+	e.frames AS frames,
+	e.first_frame AS first_frame,
+	e.last_frame AS last_frame,
+	e.transactions AS transactions,
+	e.page_size AS page_size,
+	iif(e.event = 1 OR e.page_size = 0, NULL,
+	    iif(iif(e.event = 0, e.last_frame, e.frames) = 0, 0, 32 + iif(e.event = 0, e.last_frame, e.frames) * (e.page_size + 24))) AS wal_bytes
+FROM wal_events AS e
+LEFT JOIN processes AS p ON p.id = e.process
+LEFT JOIN queries AS q ON q.id = e.query;
+
+-- The checkpoints: who ran each, what it copied and left, what stopped it, and on what its
+-- time was spent. The holder of the lock that stopped it is the statement that took the lock,
+-- or, in another process, the first statement of its oldest transaction then on the database.
+CREATE VIEW checkpoints AS
+SELECT
+	strftime('%Y-%m-%d %H:%M:%S', timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
+	id, timestamp_ns, hostname, process_id, thread_id, session_id, query_id, query, normalized_query_hash, caller, database, mode, origin,
+	frames, frames_before, frames_copied, frames_left,
+	iif(is_stopped, obstacle, '') AS stopped_by,
+	iif(is_stopped, '', obstacle) AS waited_for,
+	result, duration_ns, cpu_time_ns, write_ns, wal_sync_ns, database_sync_ns, lock_wait_ns, bytes, page_size,
+	read_mark, read_mark_frame, holder_query_id, holder_query, holder_session_id, holder_process_id, holder_thread_id,
+	holder_transaction, holder_since_ns
+FROM (
+	SELECT *,
+		result <> 'SQLITE_OK' OR coalesce(frames_left > 0, 0) AS is_stopped,
+		CASE kind
+			WHEN 0 THEN iif(coalesce(frames_left > 0, 0), 'not known', '')
+			WHEN 1 THEN 'another checkpoint'
+			WHEN 2 THEN 'a writer'
+			WHEN 3 THEN iif(read_mark = 0, 'a reader of the database file alone', 'read mark ' || read_mark || ' at frame ' || read_mark_frame)
+			ELSE 'readers of the WAL'
+		END || CASE
+			WHEN kind = 0 THEN ''
+			WHEN holder_process_id = 0 THEN ': another process'
+			ELSE ': ' || iif(holder_query = '', '', holder_query || ' (') || 'process ' || holder_process_id
+			     || iif(holder_program = '', '', ' ' || holder_program)
+			     || iif(holder_thread_id, ', thread ' || holder_thread_id, '')
+			     || iif(holder_since_ns AND timestamp_ns + duration_ns > holder_since_ns,
+			            printf(', open for %.3f s', (timestamp_ns + duration_ns - holder_since_ns) / 1e9), '')
+			     || iif(holder_query = '', '', ')')
+		END AS obstacle
+	FROM (
+		SELECT
+			c.id AS id,
+			c.start_ns AS timestamp_ns,
+			p.hostname AS hostname,
+			p.process_id AS process_id,
+			c.thread_id AS thread_id,
+			c.session AS session_id,
+			q.query_id AS query_id,
+			c.text AS query,
+			c.statement AS normalized_query_hash,
+			coalesce(b.caller, '') AS caller,
+			c.database AS database,
+			CASE c.mode WHEN 0 THEN 'PASSIVE' WHEN 1 THEN 'FULL' WHEN 2 THEN 'RESTART' ELSE 'TRUNCATE' END AS mode,
+			CASE c.origin WHEN 0 THEN 'commit' WHEN 1 THEN 'PRAGMA' WHEN 2 THEN 'function' ELSE 'close' END AS origin,
+			c.frames AS frames,
+			c.copied_before AS frames_before,
+			c.copied_after - c.copied_before AS frames_copied,
+			c.frames - c.copied_after AS frames_left,
+			c.obstacle AS kind,
+			CASE c.result WHEN 0 THEN 'SQLITE_OK' WHEN 5 THEN 'SQLITE_BUSY' ELSE 'error ' || c.result END AS result,
+			c.duration_ns AS duration_ns,
+			c.cpu_ns AS cpu_time_ns,
+			c.write_ns AS write_ns,
+			c.wal_sync_ns AS wal_sync_ns,
+			c.database_sync_ns AS database_sync_ns,
+			c.stopped_ns AS lock_wait_ns,
+			c.bytes AS bytes,
+			c.page_size AS page_size,
+			iif(c.obstacle = 3, c.mark, NULL) AS read_mark,
+			iif(c.obstacle = 3 AND c.mark, c.mark_frame, NULL) AS read_mark_frame,
+			coalesce(h.query_id, fq.query_id) AS holder_query_id,
+			coalesce(nullif(c.holder_query, ''), ft.first_query, '') AS holder_query,
+			coalesce(ft.session, c.holder_session) AS holder_session_id,
+			c.holder_process_id AS holder_process_id,
+			coalesce(ft.thread_id, c.holder_thread_id) AS holder_thread_id,
+			coalesce(ft.number, c.holder_transaction) AS holder_transaction,
+			coalesce(nullif(c.holder_since_ns, 0), ft.start_ns, 0) AS holder_since_ns,
+			coalesce((SELECT iif(script <> '', script, executable) FROM processes AS r
+				WHERE r.process_id = c.holder_process_id AND r.hostname = p.hostname ORDER BY r.id DESC LIMIT 1), '') AS holder_program
+		FROM wal_checkpoints AS c
+		LEFT JOIN processes AS p ON p.id = c.process
+		LEFT JOIN queries AS q ON q.id = c.query
+		LEFT JOIN call_stacks AS b ON b.id = q.call_stack
+		LEFT JOIN queries AS h ON h.id = c.holder
+		LEFT JOIN transactions AS ft ON ft.id = (
+			SELECT t.id FROM processes AS r JOIN transactions AS t ON t.process = r.id
+			WHERE c.holder_process_id <> 0 AND c.holder_session = 0
+			AND r.process_id = c.holder_process_id AND r.hostname = p.hostname AND r.id <> c.process AND t.database = c.database
+			AND t.start_ns <= c.start_ns + c.duration_ns AND t.start_ns + t.duration_ns >= c.start_ns
+			ORDER BY t.start_ns, t.id LIMIT 1)
+		LEFT JOIN queries AS fq ON fq.id = ft.first));
+
+-- Which statements appended the frames that a checkpoint copied: `checkpoint` is a row of
+-- wal_checkpoints. The frames of processes that are not recorded are in no row.
+CREATE VIEW checkpoint_frames AS
+SELECT checkpoint, text AS query, statement AS normalized_query_hash, sum(min(frames, min(last_frame, copied_after) - max(first_frame - 1, copied_before))) AS frames
+FROM (
+	SELECT c.id AS checkpoint, e.*, copied_before, copied_after
+	FROM (
+		SELECT *, coalesce((SELECT max(start_ns) FROM wal_events AS r WHERE r.database = c.database AND r.start_ns <= c.start_ns AND r.event = 1), 0) AS begin_ns
+		FROM wal_checkpoints AS c WHERE copied_after > copied_before) AS c
+	JOIN wal_events AS e ON e.database = c.database AND e.start_ns BETWEEN c.begin_ns AND c.start_ns
+	WHERE e.event = 0 AND e.last_frame > c.copied_before AND e.first_frame <= c.copied_after)
+GROUP BY checkpoint, iif(statement, statement, text);
+
+-- Each WAL in one sentence or a few: how large it was, what kept it from being copied and
+-- emptied, and who paid for checkpoints.
+CREATE VIEW wal_story AS
+WITH
+sizes AS MATERIALIZED (
+	SELECT database, max(frames) AS frames, max(page_size) AS page_size
+	FROM (SELECT database, max(last_frame, iif(event = 0, 0, frames)) AS frames, page_size FROM wal_events
+	      UNION ALL SELECT database, coalesce(frames, 0), page_size FROM wal_checkpoints)
+	GROUP BY database),
+runs AS MATERIALIZED (SELECT * FROM checkpoints),
+sums AS MATERIALIZED (
+	SELECT database, count(*) AS checkpoints, sum(stopped_by <> '') AS stopped, sum(duration_ns) AS checkpoint_ns,
+	       sum(iif(origin = 'commit', duration_ns, 0)) AS commit_ns, sum(origin = 'commit') AS commits
+	FROM runs GROUP BY database),
+pins AS MATERIALIZED (
+	SELECT database, count(*) AS pinned, min(iif(holder_since_ns, holder_since_ns, timestamp_ns)) AS since_ns,
+	       max(timestamp_ns + duration_ns) AS until_ns, max(frames_left) AS frames_left,
+	       min(read_mark_frame) AS frame, max(printf('%020d', timestamp_ns) || stopped_by) AS newest
+	FROM runs WHERE read_mark IS NOT NULL AND frames_left > 0
+	GROUP BY database, hostname, holder_process_id, holder_session_id, holder_transaction),
+worst_pins AS MATERIALIZED (SELECT *, max(until_ns - since_ns) AS pinned_ns FROM pins GROUP BY database),
+payers AS MATERIALIZED (
+	SELECT database, query, mode, origin, duration_ns, frames_copied, max(duration_ns) AS worst_ns FROM runs WHERE frames_copied > 0 GROUP BY database)
+SELECT
+	s.database AS database,
+	s.frames AS largest_frames,
+	iif(s.page_size, iif(s.frames, 32 + s.frames * (s.page_size + 24), 0), NULL) AS largest_bytes,
+	coalesce(c.checkpoints, 0) AS checkpoints,
+	coalesce(c.stopped, 0) AS checkpoints_stopped,
+	coalesce(c.checkpoint_ns, 0) AS checkpoint_ns,
+	coalesce(c.commit_ns, 0) AS commit_checkpoint_ns,
+	w.pinned_ns AS longest_pin_ns,
+	w.frame AS pinned_frame,
+	substr(w.newest, 21) AS pinned_by,
+	s.database || '-wal had ' || printf('%,d', s.frames) || ' frames'
+	|| iif(s.page_size, printf(' (%.1f MB)', (32 + s.frames * (s.page_size + 24)) / 1e6), '') || ' at most.'
+	|| CASE
+		WHEN c.database IS NULL THEN ' No checkpoint was seen.'
+		ELSE printf(' %d of %d checkpoints stopped early.', c.stopped, c.checkpoints)
+	END
+	|| iif(w.database IS NULL, '', printf(' The longest pin lasted %.3f s. It stopped %d checkpoint%s, leaving up to %,d frames: ',
+		w.pinned_ns / 1e9, w.pinned, iif(w.pinned = 1, '', 's'), w.frames_left) || substr(w.newest, 21)
+		|| '. When that reader ends its transaction, the next checkpoint copies these frames.')
+	|| iif(y.database IS NULL, '', printf(' The longest checkpoint that copied frames took %.3f s for %,d frames: ', y.worst_ns / 1e9, y.frames_copied)
+		|| CASE y.origin WHEN 'commit' THEN 'inside ' WHEN 'close' THEN 'at the close of a connection, ' ELSE '' END || y.query || '.')
+	|| iif(coalesce(c.commits, 0) = 0, '', printf(' Commits ran %d checkpoint%s, for %.3f s in all; PRAGMA wal_autocheckpoint = 0 and checkpoints in a thread of their own would take that time from them.',
+		c.commits, iif(c.commits = 1, '', 's'), c.commit_ns / 1e9)) AS story
+FROM sizes AS s
+LEFT JOIN sums AS c ON c.database = s.database
+LEFT JOIN worst_pins AS w ON w.database = s.database
+LEFT JOIN payers AS y ON y.database = s.database;
 
 CREATE VIEW query_log AS
 SELECT

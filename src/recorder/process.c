@@ -35,6 +35,7 @@
 #include "span/site.h"
 #include "settings/settings.h"
 #include "sqlite/calls/hooks.h"
+#include "sqlite/locks/wal.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/labels.h"
 #include "sqlite/session/recording.h"
@@ -52,6 +53,7 @@ static void process_ends(void)
 	if (!own_process_is_here())
 		return;
 	contexts_before_end();
+	wal_flush_all();
 	storing_here()->process_ends();
 }
 

@@ -16,6 +16,8 @@
 	_(traces)                                                                                            \
 	_(lock_waits)                                                                                        \
 	_(transaction_log)                                                                                   \
+	_(checkpoints)                                                                                       \
+	_(wal_log)                                                                                           \
 	_(statement_stats)                                                                                   \
 	_(label_history)                                                                                     \
 	_(plan_times)                                                                                        \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.lock_waits and system.transaction_log: views of the store's, see sql/schema/store_schema.sql.
+ * system.lock_waits, transaction_log, checkpoints and wal_log: views of the store's, see
+ * sql/schema/store_schema.sql.
  */
 #include "sql/tables.h"
 
@@ -57,9 +58,75 @@ static const struct column transaction_log_columns[] = {
 	{ "run_delay_ns", "INTEGER", 0 },
 };
 
+static const struct column checkpoints_columns[] = {
+	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "id", "INTEGER", COLUMN_KEY },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
+	{ "hostname", "TEXT", COLUMN_KEY },
+	{ "process_id", "INTEGER", COLUMN_KEY },
+	{ "thread_id", "INTEGER", COLUMN_KEY },
+	{ "session_id", "INTEGER", 0 },
+	{ "query_id", "TEXT", COLUMN_SEARCHED },
+	{ "query", "TEXT", 0 },
+	{ "normalized_query_hash", "INTEGER", 0 },
+	{ "caller", "TEXT", 0 },
+	{ "database", "TEXT", 0 },
+	{ "mode", "TEXT", 0 },
+	{ "origin", "TEXT", 0 },
+	{ "frames", "INTEGER", 0 },
+	{ "frames_before", "INTEGER", 0 },
+	{ "frames_copied", "INTEGER", 0 },
+	{ "frames_left", "INTEGER", 0 },
+	{ "stopped_by", "TEXT", COLUMN_OF_HOLDER },
+	{ "waited_for", "TEXT", COLUMN_OF_HOLDER },
+	{ "result", "TEXT", 0 },
+	{ "duration_ns", "INTEGER", 0 },
+	{ "cpu_time_ns", "INTEGER", 0 },
+	{ "write_ns", "INTEGER", 0 },
+	{ "wal_sync_ns", "INTEGER", 0 },
+	{ "database_sync_ns", "INTEGER", 0 },
+	{ "lock_wait_ns", "INTEGER", 0 },
+	{ "bytes", "INTEGER", 0 },
+	{ "page_size", "INTEGER", 0 },
+	{ "read_mark", "INTEGER", 0 },
+	{ "read_mark_frame", "INTEGER", 0 },
+	{ "holder_query_id", "TEXT", COLUMN_OF_HOLDER },
+	{ "holder_query", "TEXT", COLUMN_OF_HOLDER },
+	{ "holder_session_id", "INTEGER", 0 },
+	{ "holder_process_id", "INTEGER", 0 },
+	{ "holder_thread_id", "INTEGER", 0 },
+	{ "holder_transaction", "INTEGER", 0 },
+	{ "holder_since_ns", "INTEGER", 0 },
+};
+
+static const struct column wal_log_columns[] = {
+	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
+	{ "hostname", "TEXT", COLUMN_KEY },
+	{ "process_id", "INTEGER", COLUMN_KEY },
+	{ "thread_id", "INTEGER", COLUMN_KEY },
+	{ "session_id", "INTEGER", 0 },
+	{ "event", "TEXT", 0 },
+	{ "query_id", "TEXT", COLUMN_SEARCHED },
+	{ "query", "TEXT", 0 },
+	{ "normalized_query_hash", "INTEGER", 0 },
+	{ "database", "TEXT", 0 },
+	{ "duration_ns", "INTEGER", 0 },
+	{ "frames", "INTEGER", 0 },
+	{ "first_frame", "INTEGER", 0 },
+	{ "last_frame", "INTEGER", 0 },
+	{ "transactions", "INTEGER", 0 },
+	{ "page_size", "INTEGER", 0 },
+	{ "wal_bytes", "INTEGER", 0 },
+};
+
 const struct table table_lock_waits = { .name = "lock_waits",
 	                                TABLE_COLUMNS(lock_waits_columns),
 	                                .log = "lock_waits" };
 const struct table table_transaction_log = { .name = "transaction_log",
 	                                     TABLE_COLUMNS(transaction_log_columns),
 	                                     .log = "transaction_log" };
+const struct table table_checkpoints = { .name = "checkpoints",
+	                                 TABLE_COLUMNS(checkpoints_columns),
+	                                 .log = "checkpoints" };
+const struct table table_wal_log = { .name = "wal_log", TABLE_COLUMNS(wal_log_columns), .log = "wal_log" };

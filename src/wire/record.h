@@ -32,6 +32,8 @@ enum record_kind {
 	RECORD_SPAN_SITE = 11,  /* the same */
 	RECORD_BYTECODE = 12,
 	RECORD_BYTECODE_ROWS = 13,
+	RECORD_WAL = 14,        /* wire/wal_record.h */
+	RECORD_CHECKPOINT = 15, /* the same */
 };
 
 #define STACK_FRAMES_MAX 512

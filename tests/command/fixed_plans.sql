@@ -25,3 +25,16 @@ INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id,
                              holder_session, holder_process_id, holder_thread_id, holder_transaction)
 VALUES (5, 1795000004000000000, 30000000, 24, 0, 101, 1, '/opt/shop/orders.db', 4, 'BEGIN IMMEDIATE', 2, 100, 102, 7),
        (5, 1795000004030000000, 15000000, 24, 1, 101, 1, '/opt/shop/orders.db', 0, '', 0, 4711, 0, 0);
+
+INSERT INTO wal_events (process, session, thread_id, start_ns, duration_ns, event, frames, first_frame, last_frame, transactions, page_size,
+                        query, statement, database, text)
+VALUES (1, 1, 101, 1795000003000000000, 9000, 1, 0, 0, 0, 0, 4096, 4, 904, '/opt/shop/orders.db', 'BEGIN IMMEDIATE'),
+       (1, 1, 101, 1795000003000100000, 900000000, 0, 9000, 1, 9000, 3, 4096, 4, 904, '/opt/shop/orders.db', 'INSERT INTO archive SELECT * FROM orders'),
+       (1, 2, 102, 1795000004000000000, 500000000, 0, 1200, 9001, 10200, 900, 4096, 5, 905, '/opt/shop/orders.db', 'UPDATE orders SET paid = 1 WHERE id = ?');
+INSERT INTO wal_checkpoints (process, session, thread_id, start_ns, duration_ns, cpu_ns, write_ns, wal_sync_ns, database_sync_ns, stopped_ns, bytes, result,
+                             mode, origin, frames, copied_before, copied_after, page_size, obstacle, mark, mark_frame, holder, holder_session,
+                             holder_process_id, holder_thread_id, holder_transaction, holder_since_ns, query, statement, database, text, holder_query)
+VALUES (1, 2, 102, 1795000004300000000, 1000000, 900000, 0, 100000, 0, 500000, 4096, 0, 0, 0, 9700, 0, 1, 4096, 3, 1, 1, 0, 3, 100, 103, 9,
+        1795000003000000000, 5, 905, '/opt/shop/orders.db', 'UPDATE orders SET paid = 1 WHERE id = ?', 'SELECT * FROM orders'),
+       (1, 2, 102, 1795000004600000000, 340000000, 40000000, 200000000, 10000000, 90000000, 0, 41775104, 0, 0, 0, 10200, 1, 10200, 4096, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 5, 905, '/opt/shop/orders.db', 'UPDATE orders SET paid = 1 WHERE id = ?', '');

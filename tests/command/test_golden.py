@@ -65,6 +65,8 @@ REPORTS = (
     ("plan_opcodes", 120, ("plan", "plans.trace", "--limit", "1", "--opcodes")),
     ("locks", None, ("locks", "plans.trace")),
     *(("locks_%d" % columns, columns, ("locks", "plans.trace")) for columns in (80, 120, 200)),
+    *(("wal" + name, columns, ("wal", "plans.trace")) for name, columns in (("", None), ("_80", 80), ("_120", 120), ("_200", 200))),
+    ("wal.json", None, ("wal", "plans.trace", "--format", "json")),
     ("queries_plans", None, ("queries", "plans.trace")),
     *(("queries_plans_%d" % columns, columns, ("queries", "plans.trace")) for columns in (80, 120, 200)),
     ("runs_plans_200", 200, ("queries", "plans.trace", "--runs")),

@@ -52,6 +52,7 @@ LINES = {
     "traces": ["by"],
     "trace": ["samples", "all"],
     "locks": [],
+    "wal": [],
     "findings": [],
 }
 ELSEWHERE = {"limit", "format", "help"}

@@ -105,6 +105,8 @@ class Fake:
         "statement_stats_rows": ("file", "normalized_query_hash", "database", "program", "hour_ns"),
         "span_log_rows": ("file", "trace_id", "span_id"),
         "lock_waits_rows": ("file", "wait"),
+        "checkpoints_rows": ("file", "checkpoint"),
+        "wal_log_rows": ("file", "change"),
         "modules_rows": ("file", "module"),
         "losses_rows": ("file", "process", "reason", "first_ns", "position"),
     }

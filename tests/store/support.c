@@ -168,7 +168,7 @@ int tear_down(void **state)
 
 static char *next_buffer(size_t *size)
 {
-	static char buffers[4][20000];
+	static char buffers[4][100000];
 	static int turn;
 
 	*size = sizeof(buffers[0]);

@@ -17,6 +17,7 @@
 #include "cmd/line/command.h"
 #include "export/clickhouse.h"
 #include "label/pairs.h"
+#include "sql_push_checkpoints.h"
 #include "sql_push_lock_waits.h"
 #include "sql_push_losses.h"
 #include "sql_push_modules.h"
@@ -24,6 +25,7 @@
 #include "sql_push_span_log.h"
 #include "sql_push_statement_stats.h"
 #include "sql_push_trace_log.h"
+#include "sql_push_wal_log.h"
 #include "sql_span_texts.h"
 #include "store/file/database.h"
 #include "store/file/schema.h"
@@ -37,6 +39,8 @@ static const struct {
 	[PUSH_STATEMENT_STATS] = { "statement_stats_rows", sql_push_statement_stats, PUSH_STATS },
 	[PUSH_SPAN_LOG] = { "span_log_rows", sql_push_span_log, PUSH_SPANS },
 	[PUSH_LOCK_WAITS] = { "lock_waits_rows", sql_push_lock_waits, PUSH_WAITS },
+	[PUSH_CHECKPOINTS] = { "checkpoints_rows", sql_push_checkpoints, PUSH_WAITS },
+	[PUSH_WAL_LOG] = { "wal_log_rows", sql_push_wal_log, PUSH_WAITS },
 	[PUSH_MODULE_ROWS] = { "modules_rows", sql_push_modules, PUSH_MODULES },
 	[PUSH_LOSSES] = { "losses_rows", sql_push_losses, PUSH_BATCH },
 };

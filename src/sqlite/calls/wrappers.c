@@ -393,12 +393,21 @@ WRAPPER int wrap_blob_close(int number, sqlite3_blob *blob)
 		return real[number].function;                                                                \
 	operation_begin(&call, OF(number), db, &text, FRAME)
 
+/* For locks/wal.c. A longjmp() leaves it until the thread's next call of the kind. */
+static void set_checkpoint_mode(uint32_t mode)
+{
+	if (calling_current)
+		calling_current->checkpoint_mode = mode;
+}
+
 WRAPPER int wrap_wal_checkpoint(int number, sqlite3 *db, const char *schema)
 {
 	int rc;
 	WRAP_ONE("wal_checkpoint", db, schema, wal_checkpoint(db, schema));
 
+	set_checkpoint_mode(SQLITE_CHECKPOINT_PASSIVE + 1);
 	rc = real[number].wal_checkpoint(db, schema);
+	set_checkpoint_mode(0);
 	operation_end(&call, rc);
 	return rc;
 }
@@ -408,7 +417,9 @@ WRAPPER int wrap_wal_checkpoint_v2(int number, sqlite3 *db, const char *schema, 
 	int rc;
 	WRAP_ONE("wal_checkpoint_v2", db, schema, wal_checkpoint_v2(db, schema, mode, log, done));
 
+	set_checkpoint_mode((uint32_t)mode + 1);
 	rc = real[number].wal_checkpoint_v2(db, schema, mode, log, done);
+	set_checkpoint_mode(0);
 	operation_end(&call, rc);
 	return rc;
 }

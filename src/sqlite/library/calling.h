@@ -65,6 +65,7 @@ struct calling {
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */
+	uint32_t checkpoint_mode;           /* of sqlite3_wal_checkpoint_v2(), plus 1; 0: no such call */
 };
 
 /* Statements are some hundred bytes long. */

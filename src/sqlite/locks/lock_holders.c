@@ -12,7 +12,7 @@
 #include "query/query.h"
 #include "sqlite/session/transaction.h"
 
-#define FILES 4096u /* a power of two */
+#define FILES 8192u /* a power of two; databases and WALs */
 
 /* SQLite's levels. */
 #define LEVEL_SHARED 1
@@ -25,6 +25,8 @@ struct lock_file {
 	struct transaction *transaction; /* the session's */
 	bool has_wal;                    /* the file's own lock is kept between transactions */
 	char *path;
+	struct wal *wal;
+	struct lock_file *database; /* of an entry of a WAL, which has nothing else */
 	/* Relaxed atomics, as no thread waits for a change of them. */
 	uint32_t level, shared, exclusive; /* of the WAL index: bits */
 	/* Who took the first lock, and the first one to write: the newest one, and the newest one that has
@@ -105,6 +107,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 		added->device = identity.st_dev;
 		added->inode = identity.st_ino;
 		added->process = (uint32_t)getpid();
+		added->database = NULL;
 		added->has_wal = false;
 		store(&added->level, 0);
 		store(&added->shared, 0);
@@ -131,6 +134,53 @@ void lock_file_remove(const sqlite3_file *file)
 	if (slot != POINTER_SLOT_NONE)
 		pointer_slot_remove(keys, FILES, &used, slot);
 	lock_release(&lock);
+}
+
+void lock_file_add_wal(struct lock_file *file, const sqlite3_file *wal)
+{
+	struct lock_file *added;
+
+	lock_acquire(&lock);
+	if (!lock_file_find(wal) && (added = find_room(wal))) {
+		added->device = added->inode = 0; /* no holder of a lock */
+		added->database = file;
+		pointer_slot_publish(keys, &used, (uint32_t)(added - files), wal);
+	}
+	lock_release(&lock);
+}
+
+struct lock_file *lock_file_of_wal(const sqlite3_file *wal)
+{
+	const struct lock_file *found = lock_file_find(wal);
+
+	return found ? found->database : NULL;
+}
+
+struct wal **lock_file_wal(struct lock_file *file)
+{
+	return &file->wal;
+}
+
+struct wal *lock_file_next_wal(uint32_t *from)
+{
+	while (files && *from < FILES) {
+		const struct lock_file *file = &files[(*from)++];
+
+		if (pointer_slot_is_used(__atomic_load_n(&keys[*from - 1], __ATOMIC_ACQUIRE)) &&
+		    !file->database && file->wal)
+			return file->wal;
+	}
+	return NULL;
+}
+
+bool lock_file_has_wal(const struct lock_file *file)
+{
+	return file->has_wal;
+}
+
+void lock_file_lost_wal(struct lock_file *file)
+{
+	file->has_wal = false;
 }
 
 const char *lock_file_path(const struct lock_file *file)
@@ -332,4 +382,19 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 	}
 	lock_release(&lock);
 	return found;
+}
+
+uint64_t lock_holder_since(const struct lock_holder *holder)
+{
+	uint64_t since = 0;
+
+	lock_acquire(&lock);
+	for (uint32_t i = 0; !since && i < FILES; i++)
+		if (pointer_slot_is_used(keys[i]) && !files[i].database &&
+		    files[i].session == holder->session && holder->transaction &&
+		    __atomic_load_n(&files[i].transaction->open.number, __ATOMIC_RELAXED) ==
+		            holder->transaction)
+			since = __atomic_load_n(&files[i].transaction->state->start_ns, __ATOMIC_RELAXED);
+	lock_release(&lock);
+	return since;
 }

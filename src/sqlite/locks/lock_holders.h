@@ -17,6 +17,7 @@
 
 struct query_run;
 struct transaction;
+struct wal;
 
 struct lock_file;
 
@@ -48,6 +49,21 @@ struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t
 /* The file of the database. */
 const char *lock_file_path(const struct lock_file *file);
 
+/* Whether it has an index of a WAL in memory, which it has until lock_file_lost_wal(). */
+bool lock_file_has_wal(const struct lock_file *file);
+void lock_file_lost_wal(struct lock_file *file);
+
+/* What is known of its WAL; NULL at first, and never removed. The connection's calls change it. */
+struct wal **lock_file_wal(struct lock_file *file);
+
+/* `wal` is the file of its WAL from now on, until lock_file_remove(). And the database's file of a WAL's,
+ * NULL: it is none, or not known. */
+void lock_file_add_wal(struct lock_file *file, const sqlite3_file *wal);
+struct lock_file *lock_file_of_wal(const sqlite3_file *wal);
+
+/* The next known WAL, from `*from` 0 on; NULL: no more. */
+struct wal *lock_file_next_wal(uint32_t *from);
+
 /* The kinds of locks that it has for a transaction: 1 << enum transaction_lock for each. */
 unsigned lock_file_locks(const struct lock_file *file);
 
@@ -77,5 +93,8 @@ bool lock_file_only_tries(const struct lock_file *file, struct lock_request refu
  * other file of this process. */
 bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
                            struct lock_holder *holder, char text[LOCK_TEXT_MAX]);
+
+/* CLOCK_MONOTONIC: when the holder's transaction began; 0: it has ended. */
+uint64_t lock_holder_since(const struct lock_holder *holder);
 
 #endif

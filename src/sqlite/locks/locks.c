@@ -12,8 +12,9 @@
 #include "sqlite/locks/lock_holders.h"
 #include "sqlite/locks/mutexes.h"
 #include "sqlite/locks/transactions.h"
+#include "sqlite/locks/wal.h"
 
-#define TABLES_MAX 4
+#define TABLES_MAX 8 /* two a library: SQLite has another one for files without locks */
 
 /* SQLite's names for the slots of the WAL index. */
 #define SLOT_CHECKPOINT 1
@@ -25,6 +26,10 @@ struct lock_methods {
 	int (*lock)(sqlite3_file *, int);
 	int (*unlock)(sqlite3_file *, int);
 	int (*shm_lock)(sqlite3_file *, int, int, int);
+	int (*shm_unmap)(sqlite3_file *, int);
+	int (*write)(sqlite3_file *, const void *, int, sqlite3_int64);
+	int (*truncate)(sqlite3_file *, sqlite3_int64);
+	int (*sync)(sqlite3_file *, int);
 };
 
 LOCK_DEFINE(lock, LOCK_DATABASE_METHODS, .at_fork = LOCK_LEFT);
@@ -281,14 +286,31 @@ void locks_wait_ends(const struct run *run, const struct thread *thread, int cod
 
 /* --- the methods ------------------------------------------------------------------------ */
 
+static void follow_wal(const struct session *session, struct lock_file *entry, const sqlite3_file *database);
+
+static struct wal_call wal_call_of(const struct lock_methods *real, sqlite3_file *file)
+{
+	return (struct wal_call){ lock_file_find(file), file, real->table, current_run(calling_current) };
+}
+
+static bool sees_unmap(const struct lock_methods *real, const sqlite3_file *file);
+
 static int lock_with(const struct lock_methods *real, sqlite3_file *file, int level)
 {
+	struct lock_file *entry = level == SQLITE_LOCK_EXCLUSIVE ? lock_file_find(file) : NULL;
+	/* Before SQLite's request, which a file without a WAL makes, too. */
+	const bool may_close = entry && lock_file_has_wal(entry) && sees_unmap(real, file);
 	int rc;
 
 	if (thread_current)
 		thread_current->wait.refused_by = 0;
 	rc = real->lock(file, level);
 	see_result(file, lock_of_level(level), rc);
+	if (may_close && rc == SQLITE_OK) {
+		const struct wal_call call = wal_call_of(real, file);
+
+		wal_see_exclusive(&call);
+	}
 	return rc;
 }
 
@@ -299,6 +321,7 @@ static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int 
 	if (entry) {
 		unsigned before = lock_file_locks(entry);
 
+		wal_see_unlocked(entry);
 		lock_file_lowered_level(entry, level);
 		see_release(entry, before);
 	}
@@ -315,6 +338,11 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 	if (!locks && (entry = lock_file_find(file))) {
 		unsigned before = lock_file_locks(entry);
 
+		if (is_exclusive) {
+			const struct wal_call call = wal_call_of(real, file);
+
+			wal_see_unlock(&call, first, count);
+		}
 		lock_file_released_slots(entry, first, count);
 		see_release(entry, before);
 	}
@@ -323,13 +351,54 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 	rc = real->shm_lock(file, first, count, flags);
 	if (locks)
 		see_result(file, lock_of_slot(first, is_exclusive), rc);
+	if (locks && is_exclusive) {
+		const struct wal_call call = wal_call_of(real, file);
+
+		if (call.entry && call.run && call.run->session && call.run->session->db &&
+		    !wal_has_file(call.entry))
+			follow_wal(call.run->session, call.entry, file);
+		if (call.entry)
+			wal_see_lock(&call, first, count, rc);
+	}
 	if (thread && first == SLOT_CHECKPOINT && is_exclusive && (!locks || rc == SQLITE_OK))
 		thread->wait.is_checkpointing = locks;
 	return rc;
 }
 
+static int shm_unmap_with(const struct lock_methods *real, sqlite3_file *file, int removes)
+{
+	const struct wal_call call = wal_call_of(real, file);
+
+	if (call.entry) {
+		wal_see_unmap(&call);
+		lock_file_lost_wal(call.entry);
+	}
+	return real->shm_unmap(file, removes);
+}
+
+static int write_with(const struct lock_methods *real, sqlite3_file *file, const void *data, int amount,
+                      sqlite3_int64 offset)
+{
+	return __builtin_expect(wal_is_watched(thread_current, amount), 0)
+	               ? wal_write(file, data, amount, offset, real->write)
+	               : real->write(file, data, amount, offset);
+}
+
+static int truncate_with(const struct lock_methods *real, sqlite3_file *file, sqlite3_int64 size)
+{
+	wal_see_truncate(file, size, current_run(calling_current));
+	return real->truncate(file, size);
+}
+
+static int sync_with(const struct lock_methods *real, sqlite3_file *file, int flags)
+{
+	return thread_current && thread_current->wait.is_checkpointing ? wal_sync(file, flags, real->sync)
+	                                                               : real->sync(file, flags);
+}
+
 static int close_with(const struct lock_methods *real, sqlite3_file *file)
 {
+	wal_see_close(file);
 	lock_file_remove(file);
 	return real->close(file);
 }
@@ -351,23 +420,54 @@ static int close_with(const struct lock_methods *real, sqlite3_file *file)
 	static int queryprof_close_##number(sqlite3_file *file)                                              \
 	{                                                                                                    \
 		return close_with(&tables[number], file);                                                    \
+	}                                                                                                    \
+	static int queryprof_shm_unmap_##number(sqlite3_file *file, int removes)                             \
+	{                                                                                                    \
+		return shm_unmap_with(&tables[number], file, removes);                                       \
+	}                                                                                                    \
+	static int queryprof_write_##number(sqlite3_file *file, const void *data, int amount,                \
+	                                    sqlite3_int64 offset)                                            \
+	{                                                                                                    \
+		return write_with(&tables[number], file, data, amount, offset);                              \
+	}                                                                                                    \
+	static int queryprof_truncate_##number(sqlite3_file *file, sqlite3_int64 size)                       \
+	{                                                                                                    \
+		return truncate_with(&tables[number], file, size);                                           \
+	}                                                                                                    \
+	static int queryprof_sync_##number(sqlite3_file *file, int flags)                                    \
+	{                                                                                                    \
+		return sync_with(&tables[number], file, flags);                                              \
 	}
 METHODS(0)
 METHODS(1)
 METHODS(2)
 METHODS(3)
+METHODS(4)
+METHODS(5)
+METHODS(6)
+METHODS(7)
 
 #define OURS(number)                                                                                         \
 	{                                                                                                    \
 		NULL, queryprof_close_##number, queryprof_lock_##number, queryprof_unlock_##number,          \
-			queryprof_shm_lock_##number                                                          \
+			queryprof_shm_lock_##number, queryprof_shm_unmap_##number, queryprof_write_##number, \
+			queryprof_truncate_##number, queryprof_sync_##number                                 \
 	}
-static const struct lock_methods ours[TABLES_MAX] = { OURS(0), OURS(1), OURS(2), OURS(3) };
+static const struct lock_methods ours[TABLES_MAX] = { OURS(0), OURS(1), OURS(2), OURS(3),
+	                                              OURS(4), OURS(5), OURS(6), OURS(7) };
+
+static bool sees_unmap(const struct lock_methods *real, const sqlite3_file *file)
+{
+	return real->shm_unmap && file->pMethods->xShmUnmap == ours[real - tables].shm_unmap;
+}
 
 static bool is_replaced(const sqlite3_io_methods *table, int i)
 {
-	return table->xClose == ours[i].close && table->xUnlock == ours[i].unlock &&
-	       table->xLock == ours[i].lock && (!tables[i].shm_lock || table->xShmLock == ours[i].shm_lock);
+	return table->xWrite == ours[i].write && table->xTruncate == ours[i].truncate &&
+	       table->xSync == ours[i].sync && table->xClose == ours[i].close &&
+	       table->xUnlock == ours[i].unlock && table->xLock == ours[i].lock &&
+	       (!tables[i].shm_lock ||
+	        (table->xShmLock == ours[i].shm_lock && table->xShmUnmap == ours[i].shm_unmap));
 }
 
 /* Once an entry is used, the real methods are never read again: if a slot could not be written, or
@@ -381,8 +481,15 @@ static void replace(const sqlite3_io_methods *table)
 	if (i == TABLES_MAX)
 		return;
 	if (!tables[i].table) {
-		tables[i] = (struct lock_methods){ NULL, table->xClose, table->xLock, table->xUnlock,
-			                           table->iVersion >= 2 ? table->xShmLock : NULL };
+		tables[i] = (struct lock_methods){ NULL,
+			                           table->xClose,
+			                           table->xLock,
+			                           table->xUnlock,
+			                           table->iVersion >= 2 ? table->xShmLock : NULL,
+			                           table->iVersion >= 2 ? table->xShmUnmap : NULL,
+			                           table->xWrite,
+			                           table->xTruncate,
+			                           table->xSync };
 		/* After the methods, also for the child of a fork. */
 		__atomic_store_n(&tables[i].table, table, __ATOMIC_RELEASE);
 	}
@@ -393,9 +500,13 @@ static void replace(const sqlite3_io_methods *table)
 		{ (void **)(uintptr_t)&table->xClose, (void *)ours[i].close },
 		{ (void **)(uintptr_t)&table->xUnlock, (void *)ours[i].unlock },
 		{ (void **)(uintptr_t)&table->xLock, (void *)ours[i].lock },
+		{ (void **)(uintptr_t)&table->xWrite, (void *)ours[i].write },
+		{ (void **)(uintptr_t)&table->xTruncate, (void *)ours[i].truncate },
+		{ (void **)(uintptr_t)&table->xSync, (void *)ours[i].sync },
+		{ (void **)(uintptr_t)&table->xShmUnmap, (void *)ours[i].shm_unmap },
 		{ (void **)(uintptr_t)&table->xShmLock, (void *)ours[i].shm_lock },
 	};
-	hook_try_set(slots, tables[i].shm_lock ? 4 : 3);
+	hook_try_set(slots, tables[i].shm_lock ? 8 : 6);
 }
 
 /* Names of databases beyond the two that each connection has. */
@@ -406,6 +517,36 @@ static const char *name_of(sqlite3 *db, int index)
 	if (index == 0)
 		return "main";
 	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
+}
+
+/* False: the file is not one of SQLite's own. */
+static bool replace_of(const struct session *session, const sqlite3_file *file)
+{
+	if (!file->pMethods || !host_is_within(session->library, file->pMethods))
+		return false;
+	lock_acquire(&lock);
+	replace(file->pMethods);
+	lock_release(&lock);
+	return true;
+}
+
+/* The file of the WAL is a new one when the connection has opened the WAL again. */
+static void follow_wal(const struct session *session, struct lock_file *entry, const sqlite3_file *database)
+{
+	const char *name;
+
+	for (int i = 0; i == 0 || (i == 1 || name_of(session->db, i)); i++) {
+		sqlite3_file *file = NULL, *wal = NULL;
+
+		if (!(name = name_of(session->db, i)) ||
+		    sqlite3_file_control(session->db, name, SQLITE_FCNTL_FILE_POINTER, &file) ||
+		    file != database)
+			continue;
+		if (!sqlite3_file_control(session->db, name, SQLITE_FCNTL_JOURNAL_POINTER, &wal) && wal &&
+		    replace_of(session, wal))
+			wal_set_file(entry, wal);
+		return;
+	}
 }
 
 void locks_follow(struct session *session)
@@ -419,11 +560,8 @@ void locks_follow(struct session *session)
 
 		if (!(name = name_of(db, i)) ||
 		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
-		    !file->pMethods || !host_is_within(session->library, file->pMethods))
+		    !replace_of(session, file))
 			continue;
-		lock_acquire(&lock);
-		replace(file->pMethods);
-		lock_release(&lock);
 		path = sqlite3_db_filename(db, name);
 		if (path && *path && !lock_file_find(file))
 			lock_file_add(file, path, &session->transaction, session->number);

@@ -11,6 +11,7 @@
 #include "query/account.h"
 #include "query/cpu_clock.h"
 #include "sqlite/locks/lock_holders.h"
+#include "sqlite/locks/wal.h"
 #include "sqlite/session/run.h"
 
 static uint32_t next_number(void)
@@ -317,6 +318,8 @@ bool transaction_run_ends(struct session *session, const struct run *run, int rc
 	if (transaction->written)
 		note_commit(transaction, run, rc);
 	transaction->state->statements++;
+	if (__builtin_expect(transaction->author != NULL, 0))
+		wal_name_author(transaction->author, run);
 	if (transaction->open.has_ended) {
 		transaction->executed_ns += (int64_t)transaction->ended_in_ns;
 		transaction->executed_cpu_ns += (int64_t)transaction->ended_in_cpu_ns;

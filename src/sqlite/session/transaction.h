@@ -13,6 +13,7 @@
 #include "wire/wait.h"
 
 struct lock_file;
+struct wal;
 
 struct transaction {
 	struct open_transaction open;
@@ -28,6 +29,7 @@ struct transaction {
 	uint64_t start_cpu_ns, end_cpu_ns;
 	int64_t executed_cpu_ns;
 	uint64_t ended_in_cpu_ns;
+	struct wal *author;            /* to be told the first statement that writes; NULL: none */
 	struct thread_account account; /* of its thread when it began, or up to 1 ms before */
 	/* What other processes may know of it, too; belongs to this place in memory. Never NULL in a session.
 	 */

@@ -13,6 +13,7 @@
 #include "query/statement_stats.h"
 #include "store/control/counters.h"
 #include "store/write/labels.h"
+#include "store/write/checkpoints.h"
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
 #include "store/write/lifecycle.h"
@@ -61,6 +62,8 @@ static int store_record(struct writer *writer, unsigned kind, const void *record
 	case RECORD_BYTECODE_ROWS: return bytecode_add_rows(writer, record, size);
 	case RECORD_TRANSACTION: return transactions_add(writer, record, size);
 	case RECORD_LOCK_WAIT: return lock_waits_add(writer, record, size);
+	case RECORD_WAL: return wal_events_add(writer, record, size);
+	case RECORD_CHECKPOINT: return checkpoints_add(writer, record, size);
 	default: return SQLITE_OK;
 	}
 }
@@ -73,7 +76,8 @@ static bool is_counted(unsigned kind)
 
 bool writer_is_row(unsigned kind)
 {
-	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION;
+	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
+	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT;
 }
 
 bool writer_is_plan(unsigned kind)

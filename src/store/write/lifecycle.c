@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queryprof.h"
+#include "store/write/checkpoints.h"
 #include "store/write/labels.h"
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
@@ -38,6 +39,7 @@
 	PART(span_sites, span_site_writer)                                                                   \
 	PART(counters, counter_writer)                                                                       \
 	PART(locks, lock_writer)                                                                             \
+	PART(checkpoints, checkpoint_writer)                                                                 \
 	PART(bytecode, bytecode_writer)                                                                      \
 	PART(losses, loss_writer)
 
@@ -71,6 +73,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	span_site_writer_init(writer->span_sites);
 	counter_writer_init(writer->counters);
 	lock_writer_init(writer->locks);
+	checkpoint_writer_init(writer->checkpoints);
 	bytecode_writer_init(writer->bytecode);
 	loss_writer_init(writer->losses);
 	if (!sample_writer_init(writer->samples)) {

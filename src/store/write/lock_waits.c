@@ -34,20 +34,6 @@ void lock_writer_init(struct lock_writer *locks)
 	};
 }
 
-/* The row of the query of the wait, 0: none. The query's own record brings its text, if there is one. */
-static int64_t find_query(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns)
-{
-	uint32_t entry;
-	int64_t row;
-
-	if (!query.hi && !query.lo)
-		return 0;
-	row = intern_query(writer, query, &entry);
-	if (row > 0)
-		queries_widen(writer->queries, entry, first_ns, last_ns);
-	return row;
-}
-
 /* The row that was published of it stays. */
 static int lengthen(struct writer *writer, int64_t process, const struct lock_wait_record *record)
 {
@@ -89,10 +75,10 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 		return (int)-process;
 	if (record->outcome == LOCK_LASTED)
 		return lengthen(writer, process, record);
-	query = find_query(writer, record->query, start, end);
+	query = queries_find(writer, record->query, start, end);
 	if (query < 0)
 		return (int)-query;
-	holder = find_query(writer, record->holder.query, start, start);
+	holder = queries_find(writer, record->holder.query, start, start);
 	if (holder < 0)
 		return (int)-holder;
 	code = remove_open(writer, process, record);
@@ -135,8 +121,8 @@ int transactions_add(struct writer *writer, const struct transaction_record *rec
 		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
-	first = find_query(writer, record->first, start, start);
-	last = first < 0 ? first : find_query(writer, record->last, end, end);
+	first = queries_find(writer, record->first, start, start);
+	last = first < 0 ? first : queries_find(writer, record->last, end, end);
 	if (last < 0)
 		return (int)-last;
 	add = writer_bind(writer, &writer->locks->sql.add_transaction);

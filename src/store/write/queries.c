@@ -228,3 +228,16 @@ void queries_widen(struct query_writer *queries, uint32_t index, int64_t first_n
 	if (last_ns > entry->last_ns)
 		entry->last_ns = last_ns;
 }
+
+int64_t queries_find(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns)
+{
+	uint32_t entry;
+	int64_t row;
+
+	if (!query.hi && !query.lo)
+		return 0;
+	row = intern_query(writer, query, &entry);
+	if (row > 0)
+		queries_widen(writer->queries, entry, first_ns, last_ns);
+	return row;
+}

@@ -83,4 +83,8 @@ struct known_query *intern_known_query(const struct writer *writer, struct query
 /* The batch has something of a query at these times. `index`: its entry; beyond them all: none. */
 void queries_widen(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns);
 
+/* The row of a query that another record names, with no text if it has no record of its own. 0: the key is
+ * none; below 0: the error. */
+int64_t queries_find(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns);
+
 #endif

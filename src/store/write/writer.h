@@ -79,6 +79,7 @@ struct writer {
 	struct span_site_writer *span_sites;
 	struct counter_writer *counters;
 	struct lock_writer *locks;
+	struct checkpoint_writer *checkpoints;
 	struct bytecode_writer *bytecode;
 	struct loss_writer *losses;
 };
