@@ -107,6 +107,7 @@ ALIKE = (
     ("mcp", 1, ("mcp", "nowhere")),
     ("attach", 1, ("attach", "-o", "made.trace", "4194304")),
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
+    ("top", 1, ("top", "now.trace")),
     ("dump", 1, ("dump", "now.trace")), # what it shows of programs is in tests/live
 )
 

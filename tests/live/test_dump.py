@@ -151,6 +151,21 @@ while True: time.sleep(1)""", path)
         self.assertEqual(seen["runs"], [])
         self.assertIn("oldest reader: ", self.ask("dump", self.trace).stdout)
 
+    def test_attached(self):
+        text, path = ENDLESS % "attached", os.path.join(self.folder, "go")
+        program = subprocess.Popen([PYTHON, "-c", "import os, sqlite3, sys, time\ndb = sqlite3.connect(':memory:')\n"
+                                    "while not os.path.exists(sys.argv[1]):\n    db.execute('SELECT 1').fetchall()\n    time.sleep(0.01)\n"
+                                    "db.execute(sys.argv[2]).fetchall()", path, text])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        attached = subprocess.Popen([QUERYPROF, "attach", "--for", "3600s", "-o", self.trace, *self.names, str(program.pid)],
+                                    stderr=subprocess.DEVNULL)
+        self.addCleanup(attached.wait)
+        self.addCleanup(attached.terminate)
+        wait_until(lambda: (self.dump(program.pid) or {"processes": 0})["processes"], "the process")
+        self.file("go", "")
+        self.assertEqual(self.find(text)["process_id"], program.pid)
+
     def test_nothing_to_see(self):
         """Each with what to do."""
         def refused(target):
@@ -158,12 +173,12 @@ while True: time.sleep(1)""", path)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             return done.stderr
         self.assertRegex(refused(str(os.getpid())), r"^queryprof: dump: process \d+ \(\S+\) is not recorded now: "
-                         r"start it with `queryprof record -- COMMAND`\n$")
+                         r"`queryprof attach \d+` records it from its next query on\n$")
         self.assertEqual(refused("4194305"), "queryprof: dump: there is no process 4194305\n")
         self.assertIn("expected a process id", refused("99999999999"))
         self.assertIn("No such file", refused(os.path.join(self.folder, "none.trace")))
         self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1")
-        self.assertRegex(refused(self.trace), r"^queryprof: dump: .*app\.trace: no `queryprof record` writes to this file now; "
+        self.assertRegex(refused(self.trace), r"^queryprof: dump: .*app\.trace: no queryprof records to this file now; "
                          r"`queryprof report .*app\.trace` shows what it has\n$")
 
 

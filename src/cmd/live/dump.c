@@ -228,7 +228,8 @@ const struct command command_dump = {
 	.name = "dump",
 	.arguments = "[PID|FILE] [OPTION]...",
 	.summary = "Shows what a recorded program does at this moment",
-	.details = "PID is a process that `queryprof record` records now, FILE the trace file that a "
+	.details = "PID is a process that `queryprof record` or `attach` records now, FILE the trace file "
+		   "that a "
 		   "recording is written "
 		   "to, which means all its processes. Each query that is open has its statement, how long, "
 		   "whether its thread is on a processor or "

@@ -324,9 +324,10 @@ static int complain_of_process(const char *command, pid_t pid, bool is_refused)
 		return complain(
 			"%s: process %d belongs to another user: run queryprof %s as that user, or as root",
 			command, (int)pid, command);
-	return complain(
-		"%s: process %d (%.*s) is not recorded%s: start it with `queryprof record -- COMMAND`",
-		command, (int)pid, (int)strcspn(name, " "), name, is_refused ? " by this user" : " now");
+	return complain("%s: process %d (%.*s) is not recorded%s: `queryprof attach %d` records it from its "
+	                "next query on",
+	                command, (int)pid, (int)strcspn(name, " "), name,
+	                is_refused ? " by this user" : " now", (int)pid);
 }
 
 static bool is_number(const char *text)
@@ -360,7 +361,7 @@ static int open_file(const char *command, const char *target, struct live *live)
 		return complain("%s: out of memory", command);
 	if (look(live, &is_refused))
 		return COMMAND_FINE;
-	return complain("%s: %s: no `queryprof record`%s writes to this file now; `queryprof report %s` "
+	return complain("%s: %s: no queryprof%s records to this file now; `queryprof report %s` "
 	                "shows what it has",
 	                command, target, is_refused ? " of this user" : "", target);
 }

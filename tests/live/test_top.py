@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`queryprof top` in a terminal of any size: what it shows, its keys, and the terminal after every end.
+
+usage: test_top.py QUERYPROF"""
+
+import fcntl
+import pty
+import random
+import select
+import struct
+import termios
+
+import os
+import sys
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from live import *
+
+SIZES = ((10, 40), (24, 80), (40, 120), (60, 200), (1, 1), (2, 5), (3, 300))
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+UP, DOWN = b"\x1b[A", b"\x1bOB"
+TEXT = ENDLESS % "top"
+
+
+class Terminal:
+    """Runs the command in one, and knows the lines that it shows."""
+    def __init__(self, rows, columns, *arguments):
+        self.master, self.slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(self.slave)
+        self.seen = b""
+        self.lines = []
+        self.process = subprocess.Popen([QUERYPROF, *arguments], stdin=self.slave, stdout=self.slave, stderr=subprocess.PIPE,
+                                        start_new_session=True, preexec_fn=self.take,
+                                        env=dict(os.environ, TERM="dumb", LC_ALL="C.UTF-8"))
+
+    def take(self):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def resize(self, rows, columns):
+        self.rows, self.columns = rows, columns
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds=0.05):
+        while select.select([self.master], [], [], seconds)[0]:
+            try:
+                part = os.read(self.master, 65536)
+            except OSError:
+                break
+            self.seen += part
+            if not part:
+                break
+        frames = self.seen.rpartition(LEAVE)[0] if self.seen.endswith(LEAVE) else self.seen
+        frames = frames.split(b"\x1b[H")
+        # The last frame may still be on its way.
+        whole = [frame for frame in frames[1:] if frame.count(b"\r\n") == self.rows - 1 and frame.endswith(b"\x1b[K")]
+        if whole:
+            self.frame = whole[-1]
+            self.lines = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", whole[-1]).decode("utf-8", "replace").split("\r\n")
+        return self.lines
+
+    def wait_for(self, condition, what):
+        def shown():
+            self.read()
+            return self.lines and condition("\n".join(self.lines))
+        try:
+            wait_until(shown, what, 60)
+        except AssertionError:
+            raise AssertionError("%s: never came in %r" % (what, self.lines)) from None
+        return self.lines
+
+    def type(self, keys):
+        os.write(self.master, keys)
+
+    def end(self):
+        """Its exit status, once it has ended; the terminal is as before."""
+        while self.process.poll() is None:
+            self.read()
+        self.read()
+        error = self.process.stderr.read().decode()
+        after = termios.tcgetattr(self.slave)
+        return self.process.returncode, error, after == self.before and self.seen.rstrip().endswith(LEAVE) and \
+            self.seen.count(ENTER) == self.seen.count(LEAVE)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+class Top(Live):
+    def setUp(self):
+        super().setUp()
+        self.recorder = self.start("sqlite3", "-init", "/dev/null", ":memory:", TEXT)
+        self.find(TEXT, lambda run: run["stack"])
+
+    def terminal(self, rows=24, columns=80):
+        terminal = Terminal(rows, columns, "top", self.trace)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def expect_end(self, terminal, status=0):
+        code, error, is_restored = terminal.end()
+        self.assertEqual((code, error), (status, ""))
+        self.assertTrue(is_restored, terminal.seen[-300:])
+
+    def test_sizes(self):
+        for rows, columns in SIZES:
+            with self.subTest(rows=rows, columns=columns):
+                terminal = self.terminal(rows, columns)
+                if rows >= 10:
+                    terminal.wait_for(lambda text: "app.trace: 1 process, 1 in SQLite" in text and "WITH" in text, "a run")
+                else:
+                    terminal.wait_for(lambda text: True, "a frame")
+                self.assertLessEqual(max(map(len, terminal.lines)), columns)
+                self.assertEqual(len(terminal.lines), rows)
+                terminal.type(b"q")
+                self.expect_end(terminal)
+
+    def test_resize(self):
+        terminal = self.terminal(24, 80)
+        terminal.wait_for(lambda text: "WITH" in text, "a run")
+        for rows, columns in SIZES:
+            terminal.resize(rows, columns)
+            terminal.wait_for(lambda text, rows=rows, columns=columns: len(terminal.lines) == rows and
+                              max(map(len, terminal.lines)) <= columns, "%d rows" % rows)
+        terminal.type(b"q")
+        self.expect_end(terminal)
+
+    def test_keys(self):
+        terminal = self.terminal(40, 160)
+        terminal.wait_for(lambda text: "by wall" in text and text.count("WITH RECURSIVE") == 2, "the statement, twice")
+        self.assertTrue(any("on CPU" in line for line in terminal.lines), terminal.lines)
+        terminal.type(b"s")
+        terminal.wait_for(lambda text: "by cpu" in text, "another order")
+        terminal.type(b"sss")
+        terminal.wait_for(lambda text: "by wall" in text, "the first order")
+        terminal.type(DOWN + UP + b"jk")
+        terminal.type(b"\r")
+        terminal.wait_for(lambda text: re.search(r"self +plan", text) and re.search(r"(?m)^ *[\d.,]+ m?s +(SCAN|.*RECURSIVE)", text)
+                          and "sqlite3VdbeExec" in text or "sqlite3_step" in text, "plan and stacks")
+        self.assertIn("'top größe'", "\n".join(terminal.lines))
+        terminal.type(DOWN * 3)
+        terminal.wait_for(lambda text: "'top größe'" not in text, "scrolled lines")
+        terminal.type(b"\x1b")
+        terminal.wait_for(lambda text: "by wall" in text, "the recording")
+        terminal.type(b" ")
+        terminal.wait_for(lambda text: "FROZEN" in text, "a frozen page")
+        frozen = terminal.lines[2]
+        for _ in range(15):
+            terminal.read()
+            time.sleep(0.1)
+        self.assertEqual(terminal.lines[2], frozen)
+        terminal.type(b"f")
+        terminal.wait_for(lambda text: "FROZEN" not in text and terminal.lines[2] != frozen, "a page that lives")
+        terminal.type(b"q")
+        self.expect_end(terminal)
+
+    def test_broken_input(self):
+        """No key, and no end."""
+        terminal = self.terminal()
+        terminal.wait_for(lambda text: "WITH" in text, "a run")
+        source = random.Random(45)
+        signals = b"\x03\x1a\x1c\x04q"  # ^C ^Z ^\ ^D
+        for _ in range(40):
+            terminal.type(bytes(byte for byte in source.randbytes(60) if byte not in signals))
+            terminal.type(source.choice((b"\x1b", b"\x1b[", b"\x1b[1;5", b"\x1b[" + b"1;" * 40 + b"A", b"\xff\xfe\xc3", b"\x1bO")))
+            terminal.read(0.01)
+        self.assertIsNone(terminal.process.poll())
+        terminal.type(b"\x1b[Ab")
+        time.sleep(0.2)
+        terminal.type(b"q")
+        self.expect_end(terminal)
+
+    def test_ends(self):
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV:
+            with self.subTest(number):
+                terminal = self.terminal()
+                terminal.wait_for(lambda text: "WITH" in text, "a run")
+                terminal.process.send_signal(number)
+                self.expect_end(terminal, -number)
+        terminal = self.terminal()
+        terminal.wait_for(lambda text: "WITH" in text, "a run")
+        terminal.type(b"\x03")
+        self.expect_end(terminal, -signal.SIGINT)
+        terminal = self.terminal()
+        terminal.wait_for(lambda text: "WITH" in text, "a run")
+        terminal.type(b"\x04")
+        self.expect_end(terminal)
+
+    def test_stop(self):
+        """^Z gives the terminal back, and fg takes it again."""
+        terminal = self.terminal()
+        terminal.wait_for(lambda text: "WITH" in text, "a run")
+        # As a shell has it, its process group has a parent in the session: the kernel stops no orphaned one by SIGTSTP.
+        terminal.process.send_signal(signal.SIGTSTP)
+        wait_until(lambda: state(terminal.process.pid) == "T", "its stop")
+        terminal.read()
+        self.assertTrue(terminal.seen.rstrip().endswith(LEAVE))
+        self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
+        terminal.process.send_signal(signal.SIGCONT)
+        count = terminal.seen.count(ENTER)
+        wait_until(lambda: terminal.read() and terminal.seen.count(ENTER) == count + 1, "the screen")
+        terminal.wait_for(lambda text: "WITH" in text, "a run")
+        terminal.type(b"q")
+        self.expect_end(terminal)
+
+    def test_the_recording_ends(self):
+        terminal = self.terminal(24, 120)
+        terminal.wait_for(lambda text: "1 in SQLite" in text, "a run")
+        self.end(self.recorder)
+        terminal.wait_for(lambda text: "0 processes" in text and "nothing is recorded now" in text, "the end")
+        terminal.type(b"q")
+        self.expect_end(terminal)
+
+    def test_text(self):
+        """What is no terminal gets it once."""
+        for arguments in (), ("--once",):
+            done = self.ask("top", self.trace, *arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, r"\Aapp\.trace: 1 process, 1 in SQLite, 0 between rows, 0 transactions\n"
+                             r" elapsed  thread     doing +statement\n +[\d.,]+ m?s  \d+ +on CPU +WITH RECURSIVE.*\n")
+            self.assertRegex(done.stdout, r"(?m)^ +wall +cpu +lock +runs  last 10 s, by wall\n"
+                             r" +[\d.,]+ m?s +[\d.,]+ m?s +1  WITH RECURSIVE")
+            self.assertNotIn("\x1b", done.stdout)
+
+    def test_locks(self):
+        path = os.path.join(self.folder, "app.db")
+        self.trace = os.path.join(self.folder, "other.trace")
+        self.start(PYTHON, self.file("holder.py", HOLDER), path)
+        self.find("INSERT INTO t VALUES (2) /* waits */", lambda run: run["wait_cause"] == "lock")
+        text = wait_until(lambda: (lambda out: "waits: lock" in out and out)(self.ask("top", self.trace).stdout), "its wait")
+        self.assertRegex(text, r"(?m)^ +[\d.,]+ m?s  \d+ +waits [\d.,]+ m?s: lock \(WAL write\) +INSERT INTO t VALUES \(2\)")
+        self.assertRegex(text, r"(?m)^ +holder: thread \d+ .* began with BEGIN IMMEDIATE /\* holds \*/; none of its statements runs")
+        self.assertRegex(text, r"(?m)^ +[\d.,]+ m?s  \d+ +writes +app\.db \(WAL \d+\.\d MB\): BEGIN IMMEDIATE")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
