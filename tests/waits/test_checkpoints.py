@@ -210,6 +210,10 @@ class Wal(Recording):
         text = self.ask("wal", self.trace)
         self.assertIn("of WITH RECURSIVE", text)
         self.assertIn("inside INSERT INTO hot", text.replace("\n", " "))
+        report = self.ask("report", self.trace, "INSERT INTO hot").partition("Checkpoints inside these runs\n")[2]
+        self.assertTrue(report.startswith("checkpoints"), report)
+        self.assertIn(" of WITH RECURSIVE", report.partition("Time by cause")[0])
+        self.assertNotIn("Checkpoints inside", self.ask("report", self.trace, "DELETE FROM big"))
 
     def test_stopped_in_another_process(self):
         self.run_here("stopped.py", STOPPED)

@@ -18,6 +18,7 @@
 #include "sql_causes.h"
 #include "sql_plan_nodes.h"
 #include "sql_report_callers.h"
+#include "sql_report_checkpoints.h"
 #include "sql_report_clocks.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
@@ -63,6 +64,8 @@ static const struct part {
 	{ NULL, sql_report_clocks, "adding up", true, false, NULL, NULL },
 	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
 	  "share samples" },
+	{ "Checkpoints inside these runs", sql_report_checkpoints, "adding up checkpoints", false, false,
+	  sql_report_checkpoints, "wal_sync_ms write_ms" },
 	{ "Time by cause", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
 	{ "The program, outside SQLite", sql_report_program, "adding up the program's time", false, false,
@@ -230,33 +233,37 @@ const struct command command_report = {
 	.name = "report",
 	.arguments = "[FILE [STATEMENT]] [OPTION]...",
 	.summary = "Reports where the time went: statements, waits, plans, functions",
-	.details = "Covers all runs of the file, or those that the options select. With several statements, "
-		   "the statements that make up 90 % of the wall time come first; `why` is what queries "
-		   "shows of them. Before them are the first findings, if there are any, in a line each: the "
-		   "share of the time that a change could save, what was found, and the id of the statement "
-		   "(see findings). Then follow all times, waits by cause, the plans that took most of the "
-		   "time, and functions.\n\n"
-		   "Exact times are of all runs, logged or not, unless an option selects single runs. "
-		   "Samples show how that time is split. `not sampled` is time that no sample can have seen: "
-		   "waits and run queues of short runs, and threads that ended before their timer was armed. "
-		   "It counts as a part of the error. If the samples add up to less than the exact time by "
-		   "more than twice the error, it is the whole difference.\n\n"
-		   "The program, outside SQLite: what its own code did between the rows of these queries, "
-		   "and, if "
-		   "no option selects some, in transactions between their statements, by samples "
-		   "(query_profiler_outside). No time of a query includes that. The function is the "
-		   "program's own that is nearest to the leaf; lines of an interpreter's program are not "
-		   "known there.\n\n"
-		   "`self` is time in the function itself, `total` includes the functions that it called. "
-		   "`error` is one standard error of the column before it: in 95 of 100 cases the true value "
-		   "is within two errors. `interval` appears if the time between samples was longer than the "
-		   "period, to limit the cost of sampling (see record).\n\n"
-		   "Callers in the program are the frames nearest to SQLite that do not belong to SQLite, a "
-		   "driver, an interpreter or a language. They have a file and a line if debug information "
-		   "does. A stack shows these frames between the caller of SQLite and main(), and counts the "
-		   "others. It omits the part that it shares with a stack above it. Without --type, and "
-		   "without samples of CPU time, the report is by wall time.\n\n"
-		   "STATEMENT is a part of the statement's text, as with --like.",
+	.details =
+		"Covers all runs of the file, or those that the options select. With several statements, "
+		"the statements that make up 90 % of the wall time come first; `why` is what queries "
+		"shows of them. Before them are the first findings, if there are any, in a line each: the "
+		"share of the time that a change could save, what was found, and the id of the statement "
+		"(see findings). Then follow all times, waits by cause, the plans that took most of the "
+		"time, and functions.\n\n"
+		"Exact times are of all runs, logged or not, unless an option selects single runs. "
+		"Samples show how that time is split. `not sampled` is time that no sample can have seen: "
+		"waits and run queues of short runs, and threads that ended before their timer was armed. "
+		"It counts as a part of the error. If the samples add up to less than the exact time by "
+		"more than twice the error, it is the whole difference.\n\n"
+		"Checkpoints inside these runs: what wal_autocheckpoint made commits pay. `own` is what the "
+		"run with the longest checkpoint took without it, `frames_of` the statements whose "
+		"frames were copied.\n\n"
+		"The program, outside SQLite: what its own code did between the rows of these queries, "
+		"and, if "
+		"no option selects some, in transactions between their statements, by samples "
+		"(query_profiler_outside). No time of a query includes that. The function is the "
+		"program's own that is nearest to the leaf; lines of an interpreter's program are not "
+		"known there.\n\n"
+		"`self` is time in the function itself, `total` includes the functions that it called. "
+		"`error` is one standard error of the column before it: in 95 of 100 cases the true value "
+		"is within two errors. `interval` appears if the time between samples was longer than the "
+		"period, to limit the cost of sampling (see record).\n\n"
+		"Callers in the program are the frames nearest to SQLite that do not belong to SQLite, a "
+		"driver, an interpreter or a language. They have a file and a line if debug information "
+		"does. A stack shows these frames between the caller of SQLite and main(), and counts the "
+		"others. It omits the part that it shares with a stack above it. Without --type, and "
+		"without samples of CPU time, the report is by wall time.\n\n"
+		"STATEMENT is a part of the statement's text, as with --like.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
 		    "  queryprof report app.trace 'FROM orders' --type wall --last 10\n",
