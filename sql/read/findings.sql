@@ -4,7 +4,7 @@
 --
 -- finding_statements: the statements, with the line of the program that called most of the time.
 -- finding_sampled: what was sampled of each statement, but for the run queue: who waits for a processor would do
--- what it does with one.
+-- what it does with one. There may be more than one row with the same keys.
 -- finding_nodes: the time of each node of their plans: the node's share of that, of all of the statement's time.
 -- error: one standard error. whole and whole_error: with the nodes below it. around: the details of the nodes above,
 -- each after a line feed.
@@ -33,13 +33,15 @@ CREATE TEMP TABLE finding_sampled AS
 -- Without any sample of a wait, CPU time is the wall time.
 WITH types AS MATERIALIZED (
 	SELECT DISTINCT iif(EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types)), trace_type, 'CPU') AS trace_type
-	FROM temp.wall_types)
-SELECT s.hash AS hash, program, phase AS node, trace_type, wait, checkpoint, ns, square, sum(ns) OVER (PARTITION BY s.hash) AS sampled, f.wall AS wall
-FROM (SELECT hash, program, phase, trace_type, wait, checkpoint, sum(value) AS ns, sum(spread) AS square
-      FROM temp.selected_sums
-      WHERE logged AND NOT is_worker AND trace_type IN (SELECT trace_type FROM types) AND wait & 255 <> 17
-      GROUP BY 1, 2, 3, 4, 5, 6) AS s
-JOIN temp.finding_statements AS f ON f.hash = s.hash;
+	FROM temp.wall_types),
+sums AS NOT MATERIALIZED (
+	SELECT hash, program, phase, trace_type, wait, checkpoint, value, spread FROM temp.selected_sums
+	WHERE logged AND NOT is_worker AND trace_type IN (SELECT trace_type FROM types) AND wait & 255 <> 17),
+wholes AS MATERIALIZED (
+	SELECT s.hash AS hash, sampled, f.wall AS wall
+	FROM (SELECT hash, sum(value) AS sampled FROM sums GROUP BY hash) AS s JOIN temp.finding_statements AS f ON f.hash = s.hash)
+SELECT s.hash AS hash, program, phase AS node, trace_type, wait, checkpoint, value AS ns, spread AS square, sampled, wall
+FROM sums AS s CROSS JOIN wholes AS w ON w.hash = s.hash;
 
 DROP TABLE IF EXISTS temp.finding_nodes;
 CREATE TEMP TABLE finding_nodes AS
@@ -74,8 +76,12 @@ GROUP BY s.hash, p.detail, p.compared, a.details;
 
 -- The table of a node "SCAN t" or "SEARCH t USING ..."; SQLite before 3.36 writes SCAN TABLE, and t may be an alias.
 -- name: the table's own, '' if that is not known.
-DROP VIEW IF EXISTS temp.finding_tables;
-CREATE TEMP VIEW finding_tables AS
+DROP TABLE IF EXISTS temp.finding_tables;
+CREATE TEMP TABLE finding_tables AS
+WITH made AS MATERIALIZED (
+	SELECT DISTINCT s.hash AS hash, substr(p.detail, 1 + instr(p.detail, ' ')) AS name
+	FROM (SELECT DISTINCT hash, program FROM temp.finding_sampled) AS s JOIN plan_nodes AS p ON p.program = s.program
+	WHERE p.detail GLOB 'MATERIALIZE *' OR p.detail GLOB 'CO-ROUTINE *')
 SELECT n.*, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1) AS "table", tableOf(query, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1)) AS name
 FROM (SELECT *, substr(detail, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN detail LIKE 'SCAN %' THEN 6
                                     WHEN detail LIKE 'SEARCH TABLE %' THEN 14 ELSE 8 END) AS rest
@@ -83,13 +89,11 @@ FROM (SELECT *, substr(detail, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN
 JOIN temp.finding_statements AS f ON f.hash = n.hash
 WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
   -- A WITH clause or a view may have this name; no index can be made on it.
-  AND NOT EXISTS (
-	SELECT 1 FROM temp.finding_sampled AS s JOIN plan_nodes AS p ON p.program = s.program
-	WHERE s.hash = n.hash AND p.detail IN ('MATERIALIZE ' || "table", 'CO-ROUTINE ' || "table"));
+  AND (n.hash, "table") NOT IN (SELECT hash, name FROM made);
 
 -- The scans among them that visit far more rows than the statement returns. saved: as in a finding.
-DROP VIEW IF EXISTS temp.finding_scans;
-CREATE TEMP VIEW finding_scans AS
+DROP TABLE IF EXISTS temp.finding_scans;
+CREATE TEMP TABLE finding_scans AS
 SELECT n.*, coalesce(nullif(name, ''), "table") AS shown, f.query AS query, f.fullscan_steps AS visited, f.rows AS returned,
        ns * (1 - min(1, 1.0 * f.rows / max(f.fullscan_steps, 1))) AS saved
 FROM temp.finding_tables AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
