@@ -16,23 +16,37 @@ known AS MATERIALIZED (
 	FROM programs AS g JOIN statements AS x ON x.id = g.statement
 	WHERE g.id IN (SELECT program FROM runs)
 	   OR (x.normalized_query_hash, g.plan_hash) IN (SELECT hash, plan_hash FROM temp.selected_periods)),
-places AS MATERIALIZED (
-	SELECT program, node, row_number() OVER (PARTITION BY program ORDER BY node) AS place
-	FROM plan_nodes WHERE program IN (SELECT program FROM known)
-	UNION ALL SELECT program, 0, 0 FROM known
-	UNION ALL SELECT program, -1, -1 FROM known
-	UNION ALL SELECT program, -2, -2 FROM known
-	UNION ALL SELECT program, -3, -3 FROM known),
-nodes AS MATERIALIZED (
-	SELECT p.program, p.node, n.program AS newest, n.node AS newest_node
-	FROM known AS k
-	JOIN places AS p ON p.program = k.program
-	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
 samples_of AS MATERIALIZED (
 	SELECT program, phase AS node, sum(value) AS ns, sum(square) AS square
 	FROM temp.selected_sums
 	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY 1, 2),
+costs AS MATERIALIZED (
+	SELECT newest, sum(ns) AS ns FROM samples_of AS s JOIN known USING (program)
+	WHERE node <= 0 OR EXISTS (SELECT 1 FROM plan_nodes AS n WHERE n.program = s.program AND n.node = s.node)
+	GROUP BY 1),
+plan AS MATERIALIZED (
+	SELECT newest, max(ns) AS ns
+	FROM (SELECT newest, ns FROM costs
+	      UNION ALL
+	      SELECT newest, 0 FROM known
+	      WHERE hash IN (SELECT hash FROM known JOIN costs USING (newest))
+	         OR (SELECT count(*) FROM temp.selected_statements) = 1)
+	GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3)),
+-- Only the nodes of these: a statement may have thousands of programs.
+shown AS MATERIALIZED (SELECT program, newest, hash, plan_hash FROM known WHERE newest IN (SELECT newest FROM plan)),
+places AS MATERIALIZED (
+	SELECT program, node, row_number() OVER (PARTITION BY program ORDER BY node) AS place
+	FROM plan_nodes WHERE program IN (SELECT program FROM shown)
+	UNION ALL SELECT program, 0, 0 FROM shown
+	UNION ALL SELECT program, -1, -1 FROM shown
+	UNION ALL SELECT program, -2, -2 FROM shown
+	UNION ALL SELECT program, -3, -3 FROM shown),
+nodes AS MATERIALIZED (
+	SELECT p.program, p.node, n.program AS newest, n.node AS newest_node
+	FROM shown AS k
+	JOIN places AS p ON p.program = k.program
+	JOIN places AS n ON n.program = k.newest AND n.place = p.place),
 times AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square
 	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
@@ -48,21 +62,13 @@ seen AS MATERIALIZED (
 	       printf('%s each, %s to %s', iif(sum(ns) < 100000 * sum(runs), printf('%.1f us', sum(ns) / 1e3 / sum(runs)), printf('%.1f ms', sum(ns) / 1e6 / sum(runs))),
 	              strftime('%Y-%m-%d %H:%M:%S', min(start_ns) / 1000000000, 'unixepoch'),
 	              strftime('%Y-%m-%d %H:%M:%S', max(last_ns) / 1000000000, 'unixepoch')) AS seen
-	FROM (SELECT DISTINCT newest, hash, plan_hash FROM known) JOIN temp.selected_periods USING (hash, plan_hash)
+	FROM (SELECT DISTINCT newest, hash, plan_hash FROM shown) JOIN temp.selected_periods USING (hash, plan_hash)
 	GROUP BY 1),
 -- The rows that scans of whole tables visited, and the rows that the statement returned, in a logged run.
 visited AS MATERIALIZED (
 	SELECT newest, 1.0 * sum(fullscan_steps) / sum(runs) AS steps, 1.0 * sum(rows) / sum(runs) AS rows
-	FROM runs JOIN known USING (program) WHERE finished GROUP BY 1),
-plan AS MATERIALIZED (
-	SELECT newest, max(ns) AS ns
-	FROM (SELECT newest, sum(ns) AS ns FROM times GROUP BY 1
-	      UNION ALL
-	      SELECT newest, 0 FROM known
-	      WHERE hash IN (SELECT hash FROM known JOIN times USING (newest))
-	         OR (SELECT count(*) FROM temp.selected_statements) = 1)
-	GROUP BY 1 ORDER BY ns DESC, newest LIMIT coalesce(:limit, 3))
-SELECT plan.newest, coalesce(seen.runs, (SELECT coalesce(sum(runs), 0) FROM runs JOIN known USING (program) WHERE known.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
+	FROM runs JOIN shown USING (program) WHERE finished GROUP BY 1)
+SELECT plan.newest, coalesce(seen.runs, (SELECT coalesce(sum(runs), 0) FROM runs JOIN shown USING (program) WHERE shown.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
        coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows, visited.steps, visited.rows
 FROM plan
 LEFT JOIN seen USING (newest)
@@ -70,11 +76,11 @@ LEFT JOIN visited USING (newest)
 JOIN programs AS g ON g.id = plan.newest
 JOIN statements AS x ON x.id = g.statement
 JOIN (
-	SELECT program, node, parent, detail, compared FROM plan_nodes
-	UNION ALL SELECT id, 0, 0, '(statement)', '' FROM programs
-	UNION ALL SELECT id, -1, 0, '(not known)', '' FROM programs
-	UNION ALL SELECT id, -2, 0, '(preparing)', '' FROM programs
-	UNION ALL SELECT id, -3, 0, '(closing)', '' FROM programs) AS n ON n.program = plan.newest
+	SELECT program, node, parent, detail, compared FROM plan_nodes WHERE program IN (SELECT newest FROM plan)
+	UNION ALL SELECT newest, 0, 0, '(statement)', '' FROM plan
+	UNION ALL SELECT newest, -1, 0, '(not known)', '' FROM plan
+	UNION ALL SELECT newest, -2, 0, '(preparing)', '' FROM plan
+	UNION ALL SELECT newest, -3, 0, '(closing)', '' FROM plan) AS n ON n.program = plan.newest
 LEFT JOIN times AS t ON t.newest = plan.newest AND t.node = n.node
 LEFT JOIN counts AS c ON c.newest = plan.newest AND c.node = n.node
 ORDER BY plan.ns DESC, plan.newest, n.node <= 0, abs(n.node);
