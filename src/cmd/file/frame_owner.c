@@ -6,9 +6,8 @@
  */
 #include "cmd/file/frame_owner.h"
 
-#include <fnmatch.h>
+#include <sqlite3.h>
 #include <stddef.h>
-#include <string.h>
 
 static const char *const modules[] = {
 	"libqueryprof*", "libsqlite3*",   "libsqlcipher*", "_sqlite3*.so", "sqlite3*.so", "pdo_sqlite*",
@@ -16,7 +15,7 @@ static const char *const modules[] = {
 	"libm.so*",      "libpthread*",   "libstdc++*",    "libgcc_s*",    "libuv*",      "python[23]*",
 	"libpython*",    "php*",          "libphp*",       "ruby*",        "libruby*",    "perl*",
 	"libperl*",      "tclsh*",        "libtcl*",       "sqlite3",      "node",        "bun",
-	"deno",          "nodejs",        "libnode*",      "\\[vdso\\]",
+	"deno",          "nodejs",        "libnode*",      "[[]vdso]",
 };
 
 /* Of functions, as patterns. */
@@ -83,7 +82,7 @@ static const char *const files[] = {
 static bool is_in(const char *text, const char *const *patterns, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (fnmatch(patterns[i], text, 0) == 0)
+		if (sqlite3_strglob(patterns[i], text) == 0)
 			return true;
 	return false;
 }
