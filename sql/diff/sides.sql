@@ -12,11 +12,11 @@ CREATE TABLE side_totals (
 CREATE TABLE side_statements (
 	side TEXT, hash INTEGER, query TEXT, runs INTEGER, x INTEGER, spread REAL, wall INTEGER, cpu INTEGER);
 
--- The sum of the samples' values, their number, and the sum of the squared values, of a statement (hash 0: of no
--- statement): in the function itself, and including the functions that it called.
+-- The sum of the samples' values, for as many runs as A has, their number, and the sum of the squared values: in the
+-- function itself, and including the functions that it called.
 CREATE TABLE side_functions (
-	side TEXT, hash INTEGER, name TEXT, module TEXT, self INTEGER, self_n INTEGER, self_square REAL,
-	total INTEGER, total_n INTEGER, total_square REAL);
+	side TEXT, name TEXT, module TEXT, self REAL, self_n INTEGER, self_square REAL,
+	total REAL, total_n INTEGER, total_square REAL);
 
 -- A row for each period in which a statement had a plan, with its runs in that period, see plan_changes.sql.
 CREATE TABLE side_plans (

@@ -3,6 +3,7 @@
 -- statements.
 DROP TABLE IF EXISTS temp.report_functions;
 DROP TABLE IF EXISTS temp.report_stacks;
+DROP TABLE IF EXISTS temp.side_factors;
 
 CREATE TEMP TABLE report_stacks AS
 SELECT hash, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
@@ -11,3 +12,5 @@ WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND tra
 GROUP BY hash, stack_id;
 
 CREATE VIRTUAL TABLE temp.report_functions USING report_functions;
+
+CREATE TEMP TABLE side_factors (hash INTEGER PRIMARY KEY, factor REAL);

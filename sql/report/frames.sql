@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The stacks of a report's samples, in temp.report_stacks, for the files that follow: of the samples of :trace_type
 -- (Wall is CPU and OffCPU together); and their functions, in temp.report_functions (src/cmd/file/stack_frames.h).
--- shape: one number for all stacks with the same functions, NULL without functions. caller: see stackCaller(). hash:
--- 0; in diff/stacks.sql, that of the statement. After report/samples.sql.
+-- shape: one number for all stacks with the same functions, NULL without functions. caller: see stackCaller(). After
+-- report/samples.sql.
 DROP TABLE IF EXISTS temp.report_functions;
 DROP TABLE IF EXISTS temp.report_stacks;
 DROP TABLE IF EXISTS temp.report_shapes;
 
 CREATE TEMP TABLE report_stacks AS
-SELECT 0 AS hash, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
+SELECT stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
 FROM temp.report_samples
 WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
 GROUP BY stack_id;

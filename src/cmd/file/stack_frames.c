@@ -110,7 +110,7 @@ enum part { FUNCTIONS, MODULES, OWNERS, CALLER, SHAPE };
 
 struct stack_text {
 	struct frame_names *frames;
-	FILE *to;
+	sqlite3_str *to;
 	enum part part;
 	bool has_all_locations, is_empty;
 	struct hash shape;
@@ -126,13 +126,12 @@ static const char *file_name(const struct export_line *line)
 }
 
 /* The nearest frame of the program. One that SQLite's function of the same module called is SQLite's. */
-static void find_caller(struct stack_text *text, const struct export_line *line, const char *module,
-                        bool is_own)
+static void find_caller(struct stack_text *text, const struct export_line *line, const char *module)
 {
-	if (text->caller && strncmp(line->function, "sqlite3_", 8) == 0 &&
-	    strcmp(module, text->caller_module) == 0) {
-		text->caller = NULL;
-	} else if (is_own && !text->caller) {
+	if (text->caller) {
+		if (strncmp(line->function, "sqlite3_", 8) == 0 && strcmp(module, text->caller_module) == 0)
+			text->caller = NULL;
+	} else if (is_of_program(text->frames, line, module)) {
 		text->caller = line;
 		text->caller_module = module;
 	}
@@ -141,24 +140,25 @@ static void find_caller(struct stack_text *text, const struct export_line *line,
 static bool add_part(void *context, const struct export_line *line, const char *module)
 {
 	struct stack_text *text = context;
-	const bool is_own = (text->part == OWNERS || text->part == CALLER ||
+
+	if (text->part == CALLER) {
+		find_caller(text, line, module);
+		return true;
+	}
+	const bool is_own = (text->part == OWNERS ||
 	                     (text->part != MODULES && line->line > 0 && !text->has_all_locations)) &&
 	                    is_of_program(text->frames, line, module);
 	const bool has_location = line->line > 0 && (is_own || text->has_all_locations);
 	const char *between = text->is_empty ? "" : "\n";
 
-	if (text->part == CALLER) {
-		find_caller(text, line, module, is_own);
-		return true;
-	}
 	text->is_empty = false;
 	switch (text->part) {
 	case FUNCTIONS:
-		fprintf(text->to, has_location ? "%s%s (%s:%d)" : "%s%s", between, line->function,
-		        file_name(line), line->line);
+		sqlite3_str_appendf(text->to, has_location ? "%s%s (%s:%d)" : "%s%s", between, line->function,
+		                    file_name(line), line->line);
 		break;
-	case MODULES: fprintf(text->to, "%s%s", between, module); break;
-	case OWNERS: fprintf(text->to, "%s%d", between, is_own); break;
+	case MODULES: sqlite3_str_appendf(text->to, "%s%s", between, module); break;
+	case OWNERS: sqlite3_str_appendf(text->to, "%s%d", between, is_own); break;
 	case CALLER: break;
 	case SHAPE: /* names are kept once, so equal texts have equal pointers */
 		hash_word(&text->shape, (uintptr_t)line->function);
@@ -174,35 +174,31 @@ static bool add_part(void *context, const struct export_line *line, const char *
 static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, enum part part)
 {
 	const char *trace = (const char *)sqlite3_value_text(argv[0]);
-	char *made = NULL;
-	size_t size;
 	struct stack_text text = {
 		.frames = sqlite3_user_data(context),
-		.to = part == SHAPE ? NULL : open_memstream(&made, &size),
+		.to = sqlite3_str_new(sqlite3_context_db_handle(context)),
 		.part = part,
 		.has_all_locations = argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL,
 		.is_empty = true,
 		.shape = hash_begin(0),
 	};
-	int code = text.to || part == SHAPE ? each_line(text.frames, trace ? trace : "[]", add_part, &text)
-	                                    : SQLITE_NOMEM;
+	int code = each_line(text.frames, trace ? trace : "[]", add_part, &text);
 
-	if (text.caller) {
-		text.is_empty = false;
-		fprintf(text.to, text.caller->line > 0 ? "%s\n%s:%d" : "%s\n", text.caller->function,
-		        file_name(text.caller), text.caller->line);
-	}
-	if (text.to && fclose(text.to) && !code)
-		code = SQLITE_NOMEM;
+	if (text.caller)
+		sqlite3_str_appendf(text.to, text.caller->line > 0 ? "%s\n%s:%d" : "%s\n",
+		                    text.caller->function, file_name(text.caller), text.caller->line);
+	if (!code)
+		code = sqlite3_str_errcode(text.to);
+	char *made = sqlite3_str_finish(text.to);
 	if (code == SQLITE_MISMATCH)
 		sqlite3_result_error(context, NO_STACK, -1);
 	else if (code)
 		sqlite3_result_error_code(context, code);
 	else if (part == SHAPE && !text.is_empty)
 		sqlite3_result_int64(context, (int64_t)hash_end(text.shape).first);
-	else if (!text.is_empty)
-		sqlite3_result_text(context, made, (int)size, SQLITE_TRANSIENT);
-	free(made);
+	else if (text.caller || !text.is_empty)
+		sqlite3_result_text(context, made ? made : "", -1, SQLITE_TRANSIENT);
+	sqlite3_free(made);
 }
 
 static bool add_phase(void *context, const struct export_line *line, const char *module)
@@ -249,28 +245,17 @@ STACK_FUNCTION(stack_shape, SHAPE)
 
 /* --- the table ------------------------------------------------------------------------------------- */
 
-enum column {
-	HASH,
-	NAME,
-	MODULE,
-	LIBRARY,
-	SELF,
-	SELF_SAMPLES,
-	SELF_SQUARE,
-	TOTAL,
-	TOTAL_SAMPLES,
-	TOTAL_SQUARE
-};
+enum column { NAME, MODULE, LIBRARY, SELF, SELF_SAMPLES, SELF_SQUARE, TOTAL, TOTAL_SAMPLES, TOTAL_SQUARE };
 
 static const char columns[] =
-	"hash INTEGER, name TEXT, module TEXT, library TEXT, self INTEGER, self_samples INTEGER, "
-	"self_square REAL, total INTEGER, total_samples INTEGER, total_square REAL";
+	"name TEXT, module TEXT, library TEXT, self REAL, self_samples INTEGER, self_square REAL, "
+	"total REAL, total_samples INTEGER, total_square REAL";
 
-/* The words of a function, and of a row. */
-enum { OF_NAME, OF_MODULE, OF_STACK, OF_FUNCTION };
+/* The words of a row. The key is two pointers. */
 enum {
-	ROW_HASH,
-	ROW_FUNCTION,
+	ROW_NAME,
+	ROW_MODULE,
+	ROW_STACK, /* the last one that had it */
 	ROW_SELF,
 	ROW_SELF_SAMPLES,
 	ROW_SELF_SQUARE,
@@ -281,12 +266,11 @@ enum {
 };
 
 struct rows {
-	struct tally functions; /* by name and module, two pointers; with the last stack that had it */
-	struct tally sums;      /* by hash and function */
+	struct tally functions;
 	/* The stack that is added up. */
 	struct frame_names *frames;
-	int64_t number, hash, samples, value;
-	double square;
+	int64_t number, samples;
+	double value, square;
 	bool is_leaf, is_by_library;
 };
 
@@ -295,12 +279,11 @@ static void free_rows(void *given)
 	struct rows *rows = given;
 
 	tally_free(&rows->functions);
-	tally_free(&rows->sums);
 }
 
 static size_t count_rows(const void *given)
 {
-	return ((const struct rows *)given)->sums.count;
+	return ((const struct rows *)given)->functions.count;
 }
 
 /* NULL: no memory. */
@@ -334,20 +317,16 @@ static bool add_line(void *context, const struct export_line *line, const char *
 		return false;
 	const char *name =
 		line->symbol[0] ? line->function : keep_module_as_name(rows->frames->names, module);
-	const int64_t function_key[] = { (int64_t)(intptr_t)name, (int64_t)(intptr_t)module };
-	const size_t function = name ? tally_row(&rows->functions, function_key) : TALLY_NONE;
+	const int64_t key[] = { (int64_t)(intptr_t)name, (int64_t)(intptr_t)module };
+	const size_t function = name ? tally_row(&rows->functions, key) : TALLY_NONE;
 	if (function == TALLY_NONE)
 		return false;
-	int64_t *newest = &tally_at(&rows->functions, function)[OF_STACK];
-	if (*newest == rows->number)
+	int64_t *words = tally_at(&rows->functions, function);
+	if (words[ROW_STACK] == rows->number)
 		return true;
-	*newest = rows->number;
-	const size_t row = tally_row(&rows->sums, (const int64_t[]){ rows->hash, (int64_t)function });
-	if (row == TALLY_NONE)
-		return false;
-	int64_t *words = tally_at(&rows->sums, row);
+	words[ROW_STACK] = rows->number;
 	for (int part = is_leaf ? ROW_SELF : ROW_TOTAL; part <= ROW_TOTAL; part += ROW_TOTAL - ROW_SELF) {
-		words[part] += rows->value;
+		tally_add(&words[part], rows->value);
 		words[part + 1] += rows->samples;
 		tally_add(&words[part + 2], rows->square);
 	}
@@ -357,7 +336,7 @@ static bool add_line(void *context, const struct export_line *line, const char *
 static int make_rows(sqlite3 *db, void *frames, void *memory, void *made, uint64_t used, char **error)
 {
 	static const char sql[] =
-		"SELECT r.hash, samples, value, square, coalesce(trace, '[]') FROM temp.report_stacks AS r"
+		"SELECT samples, value, square, coalesce(trace, '[]') FROM temp.report_stacks"
 		" LEFT JOIN stacks ON stacks.id = stack_id";
 	struct rows *rows = made;
 	sqlite3_stmt *stack = NULL;
@@ -365,19 +344,17 @@ static int make_rows(sqlite3 *db, void *frames, void *memory, void *made, uint64
 
 	(void)memory;
 	*rows = (struct rows){
-		.functions = { .keys = OF_STACK, .width = OF_FUNCTION },
-		.sums = { .keys = ROW_SELF, .width = ROW_WORDS },
+		.functions = { .keys = ROW_STACK, .width = ROW_WORDS },
 		.frames = frames,
 		.is_by_library = used >> LIBRARY & 1,
 	};
 	while (!code && (code = sqlite3_step(stack)) == SQLITE_ROW) {
 		rows->number++;
-		rows->hash = sqlite3_column_int64(stack, 0);
-		rows->samples = sqlite3_column_int64(stack, 1);
-		rows->value = sqlite3_column_int64(stack, 2);
-		rows->square = sqlite3_column_double(stack, 3);
+		rows->samples = sqlite3_column_int64(stack, 0);
+		rows->value = sqlite3_column_double(stack, 1);
+		rows->square = sqlite3_column_double(stack, 2);
 		rows->is_leaf = true;
-		code = each_line(rows->frames, (const char *)sqlite3_column_text(stack, 4), add_line, rows);
+		code = each_line(rows->frames, (const char *)sqlite3_column_text(stack, 3), add_line, rows);
 	}
 	sqlite3_finalize(stack);
 	if (code == SQLITE_MISMATCH)
@@ -388,24 +365,20 @@ static int make_rows(sqlite3 *db, void *frames, void *memory, void *made, uint64
 static void read_value(const void *memory, const void *made, size_t row, int column, sqlite3_context *result)
 {
 	const struct rows *rows = made;
-	const int64_t *words = tally_at(&rows->sums, row);
-	const int64_t *function = tally_at(&rows->functions, (size_t)words[ROW_FUNCTION]);
+	const int64_t *words = tally_at(&rows->functions, row);
 
 	(void)memory;
 	switch ((enum column)column) {
-	case HASH: sqlite3_result_int64(result, words[ROW_HASH]); break;
 	case NAME:
-		sqlite3_result_text(result, (const char *)(intptr_t)function[OF_NAME], -1, SQLITE_STATIC);
+		sqlite3_result_text(result, (const char *)(intptr_t)words[ROW_NAME], -1, SQLITE_STATIC);
 		break;
 	case MODULE:
 	case LIBRARY:
-		sqlite3_result_text(result, (const char *)(intptr_t)function[OF_MODULE], -1, SQLITE_STATIC);
+		sqlite3_result_text(result, (const char *)(intptr_t)words[ROW_MODULE], -1, SQLITE_STATIC);
 		break;
-	case SELF_SQUARE:
-	case TOTAL_SQUARE:
-		sqlite3_result_double(result, tally_number(words[column - SELF + ROW_SELF]));
-		break;
-	default: sqlite3_result_int64(result, words[column - SELF + ROW_SELF]);
+	case SELF_SAMPLES:
+	case TOTAL_SAMPLES: sqlite3_result_int64(result, words[column - SELF + ROW_SELF]); break;
+	default: sqlite3_result_double(result, tally_number(words[column - SELF + ROW_SELF]));
 	}
 }
 

@@ -13,8 +13,8 @@
  * closed. stackPhase(trace): -2 with sqlite3_prepare…() on it, else -3 with a function that resets or
  * finalizes statements, else -1.
  *
- * The virtual table temp.report_functions sums up the table temp.report_stacks (hash, stack_id, samples,
- * value, square) by hash and function: self_… of stacks whose leaf is the function, total_… of all stacks
+ * The virtual table temp.report_functions sums up the table temp.report_stacks (stack_id, samples, value,
+ * square) by function: self_… of stacks whose leaf is the function, total_… of all stacks
  * with it, each counted once. Code without a name is one function a module: (module), or (no module). A
  * function is its name and the column that the statement reads, either `module` or `library`: the module up
  * to ".so", whatever its version is.

@@ -16,6 +16,7 @@
 #include "cmd/file/trace_file.h"
 #include "sql_diff_function_sums.h"
 #include "sql_diff_functions.h"
+#include "sql_diff_scaled_stacks.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_plans.h"
 #include "sql_diff_side_schema_changes.h"
@@ -54,24 +55,26 @@ struct side {
 
 /* --- reading one side ------------------------------------------------------------ */
 
-/* Rows of `select` on the file into a table of the other database, the side's name
- * before them. */
-static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char *insert,
-                     const struct side *side)
+struct copy {
+	const char *select, *insert;
+};
+
+/* Rows of `select` on one database into a table of the other, the side's name before them. */
+static int copy_rows(sqlite3 *from, sqlite3 *to, const struct copy *copy, const struct side *side)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
-	sqlite3_stmt *rows = NULL, *copy = NULL;
-	int code = sqlite3_prepare_v2(from, select, -1, &rows, NULL);
+	sqlite3_stmt *rows = NULL, *insertion = NULL;
+	int code = sqlite3_prepare_v2(from, copy->select, -1, &rows, NULL);
 
-	if (code == SQLITE_OK && sqlite3_prepare_v2(to, insert, -1, &copy, NULL) == SQLITE_OK) {
+	if (code == SQLITE_OK && sqlite3_prepare_v2(to, copy->insert, -1, &insertion, NULL) == SQLITE_OK) {
 		run_sql_bind(rows, parameters);
 		while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
-			sqlite3_bind_text(copy, 1, side->name, -1, SQLITE_STATIC);
+			sqlite3_bind_text(insertion, 1, side->name, -1, SQLITE_STATIC);
 			for (int i = 0; i < sqlite3_column_count(rows); i++)
-				sqlite3_bind_value(copy, i + 2, sqlite3_column_value(rows, i));
-			if (sqlite3_step(copy) != SQLITE_DONE)
+				sqlite3_bind_value(insertion, i + 2, sqlite3_column_value(rows, i));
+			if (sqlite3_step(insertion) != SQLITE_DONE)
 				break;
-			sqlite3_reset(copy);
+			sqlite3_reset(insertion);
 		}
 	}
 	bool is_whole = code == SQLITE_DONE;
@@ -79,33 +82,46 @@ static int copy_rows(sqlite3 *from, sqlite3 *to, const char *select, const char 
 		complain("%s: %s", side->path,
 		         sqlite3_errmsg(code == SQLITE_ROW || code == SQLITE_OK ? to : from));
 	sqlite3_finalize(rows);
-	sqlite3_finalize(copy);
+	sqlite3_finalize(insertion);
 	return is_whole ? COMMAND_FINE : COMMAND_FAILED;
+}
+
+static int run_bare(sqlite3 *db, const char *sql)
+{
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
+
+	return run_sql(db, sql, parameters,
+	               &(struct output){ .table.is_bare = true, .doing = "reading samples" });
 }
 
 static int read_side(sqlite3 *both, const struct side *side)
 {
-	static const struct {
-		const char *select, *insert;
-	} copies[] = {
+	static const struct copy copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_schema_changes, "INSERT INTO schema_changes VALUES (?, ?, ?, ?)" },
-		{ sql_diff_side_functions,
-		  "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 	};
-	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
+	static const struct copy factors = { "SELECT hash, factor FROM side_factors",
+		                             "INSERT INTO temp.side_factors VALUES (?2, ?3)" };
+	static const struct copy functions = {
+		sql_diff_side_functions, "INSERT INTO side_functions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	};
 	sqlite3 *db = selection_open(side->path, &side->selection);
 	int result = db ? COMMAND_FINE : COMMAND_FAILED;
 
 	if (db)
 		shown_type_read(&type, db); /* its name first: it binds below */
 	if (!result)
-		result = run_sql(db, sql_diff_stacks, parameters,
-		                 &(struct output){ .table.is_bare = true, .doing = "reading samples" });
+		result = run_bare(db, sql_diff_stacks);
 	for (size_t i = 0; !result && i < sizeof(copies) / sizeof(copies[0]); i++)
-		result = copy_rows(db, both, copies[i].select, copies[i].insert, side);
+		result = copy_rows(db, both, &copies[i], side);
+	if (!result)
+		result = copy_rows(both, db, &factors, side);
+	if (!result)
+		result = run_bare(db, sql_diff_scaled_stacks);
+	if (!result)
+		result = copy_rows(db, both, &functions, side);
 	if (db)
 		trace_file_close(db);
 	return result;
