@@ -308,6 +308,8 @@ class Selections(Tool):
         for order in ("duration", "cpu", "wait", "spans", "start") if not option else ("cpu",):
             rows = self.rows("traces", self.trace, "--by", order, *(("--" + option, value) if option else ()))
             self.assertEqual({row["trace_id"]: row["cpu_ms"] for row in rows}, by_hand)
+            if order == "cpu":
+                self.assertEqual([row["cpu_ms"] for row in rows], sorted(by_hand.values(), reverse=True))
         for trace, ms in by_hand.items() if not option else ():
             out = self.output("trace", self.trace, trace, "--samples")
             self.assertIn("CPU of the outermost %.1f ms" % ms, out)
