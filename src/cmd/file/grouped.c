@@ -92,15 +92,39 @@ static struct grouping *find_grouping(const struct grouped *grouped, uint64_t us
 	return best;
 }
 
+/* The keys that make many rows. */
+static uint64_t many_of(const struct grouped_table *table, uint64_t used)
+{
+	uint64_t many = 0;
+
+	for (size_t i = 0; i < table->count; i++)
+		if (table->kinds[i] == GROUPED_KEY)
+			many |= used & UINT64_C(1) << i;
+	return many;
+}
+
 /* Without memory for it now it is asked for again when it is read. */
 void grouped_ask(void *data, void *memory, uint64_t used)
 {
 	struct grouped *grouped = memory;
+	struct grouping **place = NULL;
 
 	grouped->table = data;
-	struct grouping *grouping = find_grouping(grouped, used) ? NULL : make_grouping(grouped->table, used);
-	if (grouping && !vector_push(&grouped->all, grouping))
+	if (find_grouping(grouped, used))
+		return;
+	for (size_t i = 0; i < grouped->all.count && !place; i++) {
+		struct grouping *one = grouped->all.items[i];
+
+		if (!one->is_made && many_of(grouped->table, one->used) == many_of(grouped->table, used))
+			place = &grouped->all.items[i];
+	}
+	struct grouping *grouping = make_grouping(grouped->table, used | (place ? (*place)->used : 0));
+	if (grouping && place) {
+		free_grouping(*place);
+		*place = grouping;
+	} else if (grouping && !vector_push(&grouped->all, grouping)) {
 		free_grouping(grouping);
+	}
 }
 
 /* --- adding ------------------------------------------------------------------------------------------- */

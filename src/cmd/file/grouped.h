@@ -6,7 +6,8 @@
  *
  * A statement asks for its columns when it is prepared. The first one that is stepped reads the source for
  * all that are asked for until then, and the sums are kept. So a command that prepares its statements
- * beforehand (run_sql_prepare()) reads the source once.
+ * beforehand (run_sql_prepare()) reads the source once. Statements that differ only in sums and in keys of
+ * few values share their rows.
  */
 #ifndef QUERYPROF_CMD_FILE_GROUPED_H
 #define QUERYPROF_CMD_FILE_GROUPED_H
@@ -19,6 +20,7 @@
 /* The keys of a table come before its sums. */
 enum grouped_kind {
 	GROUPED_KEY,
+	GROUPED_FEW,  /* a key of few values */
 	GROUPED_TEXT, /* a key that stands for a text */
 	GROUPED_SUM,
 	GROUPED_REAL, /* a sum of doubles, in the bits of the words */

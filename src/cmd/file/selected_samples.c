@@ -39,6 +39,31 @@ struct stacks {
 	VECTOR(int64_t) ids;
 };
 
+/* The arguments of the function, which are there if a column is wanted that needs them: 0, always. */
+#define ARGUMENTS(ARGUMENT)                                                                                  \
+	ARGUMENT(TIME, "timestamp_ns", 0)                                                                    \
+	ARGUMENT(SERIES, "series", 0)                                                                        \
+	ARGUMENT(QUERY, "query", 0)                                                                          \
+	ARGUMENT(WEIGHT, "weight", 0)                                                                        \
+	ARGUMENT(SIZE, "size", 0)                                                                            \
+	ARGUMENT(STACK, "stack", SELECTED_STACK | SELECTED_CHECKPOINT | SELECTED_SPILL)                      \
+	ARGUMENT(LABELS, "labels", SELECTED_LABELS)                                                          \
+	ARGUMENT(OPCODE, "opcode", SELECTED_NODE)                                                            \
+	ARGUMENT(WAIT, "wait", SELECTED_WAIT | SELECTED_CHECKPOINT)                                          \
+	ARGUMENT(WAIT_NS, "wait_ns", SELECTED_WAIT_NS)                                                       \
+	ARGUMENT(TRUNCATED, "truncated", SELECTED_TRUNCATED)                                                 \
+	ARGUMENT(CONTEXT, "context", SELECTED_CONTEXT)                                                       \
+	ARGUMENT(SPAN, "span", SELECTED_SPAN)
+#define POINTER "selected_samples"
+#define ARGUMENT_ENUM(name, column, needed_by) OF_##name,
+#define ARGUMENT_ROW(name, column, needed_by) { column, needed_by },
+
+enum argument { ARGUMENTS(ARGUMENT_ENUM) ARGUMENT_COUNT };
+static const struct {
+	const char *column;
+	unsigned needed_by;
+} arguments[] = { ARGUMENTS(ARGUMENT_ROW) };
+
 struct selected_samples {
 	sqlite3 *db;
 	sqlite3_stmt *opcodes_of, *phase_of;
@@ -46,6 +71,7 @@ struct selected_samples {
 	void *context;
 	bool is_read, has_nodes, has_phases, has_checkpoints, has_spills;
 	bool is_all;
+	uint8_t places[ARGUMENT_COUNT];        /* among the function's arguments; 0: not there */
 	int64_t first_ns, last_ns;             /* of all runs */
 	VECTOR(struct selected_run) runs;      /* by id */
 	struct selected_run no_run;            /* of samples in none, or in one that is not there */
@@ -408,54 +434,41 @@ static bool is_on(const struct stacks *stacks, const struct selected_sample *sam
 	return at < count && ids[at] == sample->stack;
 }
 
-/* The arguments of the function. */
-enum argument {
-	OF_SAMPLES,
-	OF_TIME,
-	OF_SERIES,
-	OF_QUERY,
-	OF_WEIGHT,
-	OF_SIZE,
-	OF_STACK,
-	OF_LABELS,
-	OF_OPCODE,
-	OF_WAIT,
-	OF_WAIT_NS,
-	OF_TRUNCATED,
-	OF_CONTEXT,
-	OF_SPAN,
-	ARGUMENTS
-};
+/* 0 of a column that is not needed. */
+static int64_t value_of(const struct selected_samples *samples, sqlite3_value **row, enum argument argument)
+{
+	const uint8_t place = samples->places[argument];
 
-#define POINTER "selected_samples"
+	return place ? sqlite3_value_int64(row[place]) : 0;
+}
 
 /* The sample of the row, unless it is not selected. */
 static int read_sample(struct selected_samples *samples, sqlite3_value **row, struct selected_sample *read,
                        bool *is_selected)
 {
-	const int64_t time_ns = sqlite3_value_int64(row[OF_TIME]);
-	struct selected_series *series = find_series(samples, sqlite3_value_int64(row[OF_SERIES]));
+	const int64_t time_ns = value_of(samples, row, OF_TIME);
+	struct selected_series *series = find_series(samples, value_of(samples, row, OF_SERIES));
 	struct selected_run *run;
 
 	*is_selected = false;
-	if (!series || !(run = run_of(samples, series, sqlite3_value_int64(row[OF_QUERY]), time_ns)))
+	if (!series || !(run = run_of(samples, series, value_of(samples, row, OF_QUERY), time_ns)))
 		return SQLITE_OK;
-	const int64_t labels = sqlite3_value_int64(row[OF_LABELS]);
+	const int64_t labels = value_of(samples, row, OF_LABELS);
 	if (samples->labels.count && !is_under_label(samples, run->comment, labels))
 		return SQLITE_OK;
 	*is_selected = true;
 	*read = (struct selected_sample){
 		.time_ns = time_ns,
-		.weight = sqlite3_value_int64(row[OF_WEIGHT]),
-		.size = sqlite3_value_int64(row[OF_SIZE]),
-		.stack = sqlite3_value_int64(row[OF_STACK]),
+		.weight = value_of(samples, row, OF_WEIGHT),
+		.size = value_of(samples, row, OF_SIZE),
+		.stack = value_of(samples, row, OF_STACK),
 		.labels = labels,
-		.opcode = sqlite3_value_int64(row[OF_OPCODE]),
-		.wait = sqlite3_value_int64(row[OF_WAIT]),
-		.wait_ns = sqlite3_value_int64(row[OF_WAIT_NS]),
-		.is_truncated = sqlite3_value_int(row[OF_TRUNCATED]),
-		.context = sqlite3_value_int64(row[OF_CONTEXT]),
-		.span = sqlite3_value_int64(row[OF_SPAN]),
+		.opcode = value_of(samples, row, OF_OPCODE),
+		.wait = value_of(samples, row, OF_WAIT),
+		.wait_ns = value_of(samples, row, OF_WAIT_NS),
+		.is_truncated = value_of(samples, row, OF_TRUNCATED),
+		.context = value_of(samples, row, OF_CONTEXT),
+		.span = value_of(samples, row, OF_SPAN),
 		.run = run,
 		.series = series,
 	};
@@ -469,7 +482,7 @@ static int read_sample(struct selected_samples *samples, sqlite3_value **row, st
 
 static void take_row(sqlite3_context *context, int argc, sqlite3_value **row)
 {
-	struct selected_samples *samples = sqlite3_value_pointer(row[OF_SAMPLES], POINTER);
+	struct selected_samples *samples = sqlite3_value_pointer(row[0], POINTER);
 	struct selected_sample read;
 	bool is_selected = false;
 	const int code = samples ? read_sample(samples, row, &read, &is_selected) : SQLITE_MISUSE;
@@ -493,17 +506,21 @@ static void end_rows(sqlite3_context *context)
 /* The columns that are not needed are not read. */
 static int prepare_rows(struct selected_samples *samples, unsigned columns, sqlite3_stmt **rows)
 {
-	char *sql = sqlite3_mprintf(
-		"SELECT takeSample(?3, timestamp_ns, series, query, weight, size, %s, "
-		"%s, %s, %s, %s, %s, %s, "
-		"%s) FROM samples WHERE timestamp_ns BETWEEN ?1 AND ?2",
-		columns & (SELECTED_STACK | SELECTED_CHECKPOINT | SELECTED_SPILL) ? "stack" : "0",
-		columns & SELECTED_LABELS || samples->labels.count ? "labels" : "0",
-		columns & SELECTED_NODE ? "opcode" : "0",
-		columns & (SELECTED_WAIT | SELECTED_CHECKPOINT) ? "wait" : "0",
-		columns & SELECTED_WAIT_NS ? "wait_ns" : "0",
-		columns & SELECTED_TRUNCATED ? "truncated" : "0",
-		columns & SELECTED_CONTEXT ? "context" : "0", columns & SELECTED_SPAN ? "span" : "0");
+	sqlite3_str *text = sqlite3_str_new(samples->db);
+	uint8_t count = 0;
+
+	if (samples->labels.count)
+		columns |= SELECTED_LABELS;
+	sqlite3_str_appendall(text, "SELECT takeSample(?3");
+	for (size_t i = 0; i < ARGUMENT_COUNT; i++) {
+		const bool is_needed = !arguments[i].needed_by || arguments[i].needed_by & columns;
+
+		samples->places[i] = is_needed ? ++count : 0;
+		if (is_needed)
+			sqlite3_str_appendf(text, ", %s", arguments[i].column);
+	}
+	sqlite3_str_appendall(text, ") FROM samples WHERE timestamp_ns BETWEEN ?1 AND ?2");
+	char *sql = sqlite3_str_finish(text);
 	int code = sql ? sqlite3_prepare_v2(samples->db, sql, -1, rows, NULL) : SQLITE_NOMEM;
 
 	sqlite3_free(sql);
@@ -547,6 +564,6 @@ int selected_samples_each(struct selected_samples *samples, unsigned columns,
 
 int selected_samples_add(sqlite3 *db)
 {
-	return sqlite3_create_function_v2(db, "takeSample", ARGUMENTS, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL,
-	                                  NULL, take_row, end_rows, NULL);
+	return sqlite3_create_function_v2(db, "takeSample", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL, NULL,
+	                                  take_row, end_rows, NULL);
 }

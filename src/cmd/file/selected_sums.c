@@ -50,7 +50,9 @@ static const char columns[] = "series INTEGER, trace_type TEXT, thread INTEGER, 
 			      "longest INTEGER, stretches INTEGER, changes INTEGER";
 
 static const enum grouped_kind kinds[COLUMNS] = {
-	[TRACE_TYPE] = GROUPED_TEXT, /* others before SAMPLES: GROUPED_KEY */
+	[TRACE_TYPE] = GROUPED_TEXT, [LOGGED] = GROUPED_FEW,   [FINISHED] = GROUPED_FEW,
+	[IS_WORKER] = GROUPED_FEW,   [WAIT] = GROUPED_FEW,     [CHECKPOINT] = GROUPED_FEW,
+	[SPILL] = GROUPED_FEW, /* others before SAMPLES: GROUPED_KEY */
 	[SAMPLES] = GROUPED_SUM,     [VALUE] = GROUPED_SUM,    [SQUARE] = GROUPED_REAL,
 	[SPREAD] = GROUPED_REAL,     [LONGEST] = GROUPED_MOST, [STRETCHES] = GROUPED_SUM,
 	[CHANGES] = GROUPED_SUM,

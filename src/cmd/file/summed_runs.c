@@ -15,9 +15,9 @@
 	COLUMN(hash, INTEGER, GROUPED_KEY)                                                                   \
 	COLUMN(program, INTEGER, GROUPED_KEY)                                                                \
 	COLUMN(call_stack, INTEGER, GROUPED_KEY)                                                             \
-	COLUMN(finished, INTEGER, GROUPED_KEY)                                                               \
-	COLUMN(nested, INTEGER, GROUPED_KEY)                                                                 \
-	COLUMN(sampled, INTEGER, GROUPED_KEY)                                                                \
+	COLUMN(finished, INTEGER, GROUPED_FEW)                                                               \
+	COLUMN(nested, INTEGER, GROUPED_FEW)                                                                 \
+	COLUMN(sampled, INTEGER, GROUPED_FEW)                                                                \
 	COLUMN(process, INTEGER, GROUPED_KEY)                                                                \
 	COLUMN(library, INTEGER, GROUPED_KEY)                                                                \
 	COLUMN(exception_code, INTEGER, GROUPED_KEY)                                                         \
