@@ -32,6 +32,12 @@ struct track {
 	int64_t id;
 };
 
+/* What an event of a sample has of its stack, as it is written: the leaf, then the rest. */
+struct written {
+	char *text; /* NULL: not yet */
+	size_t leaf_size, size;
+};
+
 struct writer {
 	EXPORT_WRITER;
 	bool has_events;
@@ -39,9 +45,9 @@ struct writer {
 	VECTOR(struct track) tracks;
 	struct index ids; /* those that a process has kept */
 	bool has_spans;
-	int64_t process, thread; /* of the span before, as they are in the file */
-	VECTOR(int64_t) ends;    /* of the spans that the next one may be inside of */
-	VECTOR(char *) stacks;   /* as they are written, by number; NULL: not yet */
+	int64_t process, thread;       /* of the span before, as they are in the file */
+	VECTOR(int64_t) ends;          /* of the spans that the next one may be inside of */
+	VECTOR(struct written) stacks; /* by number */
 };
 
 static void begin_file(const struct writer *writer)
@@ -55,29 +61,34 @@ static FILE *begin_event(struct writer *writer)
 {
 	if (!writer->has_events)
 		begin_file(writer);
-	fputs(writer->has_events ? ",\n" : "\n", writer->out);
+	fputs_unlocked(writer->has_events ? ",\n" : "\n", writer->out);
 	writer->has_events = true;
 	return writer->out;
 }
 
 /* Microseconds, to the nanosecond. In a damaged file they may be anything. */
-static void write_time(FILE *out, const char *key, int64_t at, int64_t since)
+static void write_time(FILE *out, const char *before, int64_t at, int64_t since)
 {
 	int64_t ns;
 
 	if (__builtin_sub_overflow(at, since, &ns))
 		ns = 0;
-	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+	const uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, part = size % 1000;
+	const char fraction[] = { '.', (char)('0' + part / 100), (char)('0' + part / 10 % 10),
+		                  (char)('0' + part % 10) };
 
-	fprintf(out, ",\"%s\":%s%" PRIu64 ".%03u", key, ns < 0 ? "-" : "", size / 1000,
-	        (unsigned)(size % 1000));
+	fputs_unlocked(before, out);
+	export_write_number(out, ns < 0 ? "-" : "", (int64_t)(size / 1000));
+	fwrite_unlocked(fraction, 1, sizeof(fraction), out);
 }
 
 static void write_member(FILE *out, const char *key, const char *text, const char *before)
 {
 	if (!text[0])
 		return;
-	fprintf(out, "%s\"%s\":", before, key);
+	fputs_unlocked(before, out);
+	export_write_text(out, key);
+	putc_unlocked(':', out);
 	export_write_text(out, text);
 }
 
@@ -178,7 +189,7 @@ static void write_pair(struct writer *writer, const struct export_span *span, in
 
 		fprintf(out, "{\"ph\":\"%s\",\"id\":\"0x%s\",", end ? "e" : "b", span->span_id);
 		write_span(out, span, process);
-		write_time(out, "ts", end ? span->end_ns : span->start_ns, writer->info->first_ns);
+		write_time(out, ",\"ts\":", end ? span->end_ns : span->start_ns, writer->info->first_ns);
 		write_details(out, span);
 	}
 }
@@ -203,31 +214,32 @@ static bool add_span(void *to, const struct export_span *span)
 	out = begin_event(writer);
 	fputs("{\"ph\":\"X\",", out);
 	write_span(out, span, track->id);
-	write_time(out, "ts", span->start_ns, writer->info->first_ns);
-	write_time(out, "dur", span->end_ns, span->start_ns);
+	write_time(out, ",\"ts\":", span->start_ns, writer->info->first_ns);
+	write_time(out, ",\"dur\":", span->end_ns, span->start_ns);
 	write_details(out, span);
 	return vector_push(&writer->ends, span->end_ns);
 }
 
-/* Leaf first, as one text. NULL: no memory. */
-static char *make_stack(const struct export_stack *stack)
+/* False: no memory. */
+static bool make_stack(const struct writer *writer, const struct export_stack *stack, struct written *made)
 {
-	char *text = NULL, *made = NULL;
-	size_t size;
-	FILE *to = open_memstream(&text, &size);
+	FILE *to = open_memstream(&made->text, &made->size);
 
-	for (size_t i = 0; to && i < stack->count; i++)
-		for (size_t j = 0; j < stack->frames[i]->line_count; j++)
-			fprintf(to, "%s%s", i || j ? " < " : "", stack->frames[i]->lines[j].function);
-	if (to && fclose(to) == 0 && (to = open_memstream(&made, &size))) {
-		export_write_text(to, text);
-		if (fclose(to)) {
-			free(made);
-			made = NULL;
+	if (!to)
+		return false;
+	export_write_text(to, stack->count ? stack->frames[0]->lines[0].function : "");
+	fflush(to);
+	made->leaf_size = made->size;
+	fputs(",\"unit\":", to);
+	export_write_text(to, writer->info->unit);
+	fputs(",\"stack\":\"", to);
+	for (size_t i = 0; i < stack->count; i++)
+		for (size_t j = 0; j < stack->frames[i]->line_count; j++) {
+			json_write_part(to, i || j ? " < " : "", "<");
+			json_write_part(to, stack->frames[i]->lines[j].function, "<");
 		}
-	}
-	free(text);
-	return made;
+	fputc('"', to);
+	return fclose(to) == 0;
 }
 
 static bool add_sample(void *to, const struct export_sample *sample)
@@ -237,26 +249,21 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	const struct process process = { labels->process, labels->process_id, labels->thread_id,
 		                         labels->program, labels->host };
 	const struct track *track = find_track(writer, &process);
-	const struct export_stack *stack = sample->stack;
-	char **text = vector_at(&writer->stacks, stack->number);
+	struct written *stack = vector_at(&writer->stacks, sample->stack->number);
 	FILE *out;
 
-	if (!track || !text || (!*text && !(*text = make_stack(stack))))
+	if (!track || !stack || (!stack->text && !make_stack(writer, sample->stack, stack)))
 		return false;
 	out = begin_event(writer);
-
-	fprintf(out,
-	        "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%" PRId64 ",\"tid\":%" PRId64
-	        ",\"cat\":\"sample\",\"name\":",
-	        track->id, labels->thread_id);
-	export_write_text(out, stack->count ? stack->frames[0]->lines[0].function : "");
-	write_time(out, "ts", sample->time_ns, writer->info->first_ns);
-	fprintf(out, ",\"args\":{\"value\":%" PRId64 ",\"unit\":", sample->value);
-	export_write_text(out, writer->info->unit);
-	fputs(",\"stack\":", out);
-	fputs(*text, out);
+	export_write_number(out, "{\"ph\":\"i\",\"s\":\"t\",\"pid\":", track->id);
+	export_write_number(out, ",\"tid\":", labels->thread_id);
+	fputs_unlocked(",\"cat\":\"sample\",\"name\":", out);
+	fwrite_unlocked(stack->text, 1, stack->leaf_size, out);
+	write_time(out, ",\"ts\":", sample->time_ns, writer->info->first_ns);
+	export_write_number(out, ",\"args\":{\"value\":", sample->value);
+	fwrite_unlocked(stack->text + stack->leaf_size, 1, stack->size - stack->leaf_size, out);
 	write_member(out, "query_id", labels->query_id, ",");
-	fputs("}}", out);
+	fputs_unlocked("}}", out);
 	return true;
 }
 
@@ -265,7 +272,7 @@ static bool end_perfetto(void *ended, bool complete)
 	struct writer *writer = ended;
 
 	for (size_t i = 0; i < writer->stacks.count; i++)
-		free(writer->stacks.items[i]);
+		free(writer->stacks.items[i].text);
 	vector_free(&writer->stacks);
 	vector_free(&writer->ends);
 	vector_free(&writer->tracks);
