@@ -149,7 +149,7 @@ triggers AS MATERIALIZED (
 fired AS MATERIALIZED (
 	SELECT line, what, 1.0 * sum(value) / cpu AS share
 	FROM (SELECT s.*, 1.0 * (l.cpu + coalesce(l.queue, 0)) / l.wall AS ready, sum(value) OVER (PARTITION BY l.line) AS cpu
-	      FROM (SELECT line, program, node, value
+	      FROM (SELECT line, program, phase AS node, value
 	            FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash
 	            WHERE l.run IS NULL AND EXISTS (SELECT 1 FROM triggers WHERE triggers.hash = l.hash) AND s.trace_type = 'CPU'
 	            UNION ALL

@@ -17,12 +17,12 @@ known AS MATERIALIZED (
 	WHERE g.id IN (SELECT program FROM runs)
 	   OR (x.normalized_query_hash, g.plan_hash) IN (SELECT hash, plan_hash FROM temp.selected_periods)),
 samples_of AS MATERIALIZED (
-	SELECT program, phase AS node, sum(value) AS ns, sum(square) AS square
+	SELECT hash, program, phase AS node, sum(value) AS ns, sum(square) AS square
 	FROM temp.selected_sums
 	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
-	GROUP BY 1, 2),
+	GROUP BY 1, 2, 3),
 costs AS MATERIALIZED (
-	SELECT newest, sum(ns) AS ns FROM samples_of AS s JOIN known USING (program)
+	SELECT newest, sum(ns) AS ns FROM samples_of AS s JOIN known USING (hash, program)
 	WHERE node <= 0 OR EXISTS (SELECT 1 FROM plan_nodes AS n WHERE n.program = s.program AND n.node = s.node)
 	GROUP BY 1),
 plan AS MATERIALIZED (

@@ -177,14 +177,17 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	const int64_t planned = plan_tree_statements(db);
 	const bool is_one = statements == 1;
 
-	/* What these need of the samples is summed up in one pass. */
+	/* What these need of the samples is summed up in one pass. causes.sql can be prepared when there are
+	 * lines. */
+	int result = run_sql(db, sql_statement_lines, NULL,
+	                     &(struct output){ .table.is_bare = true, .doing = "adding up statements" });
 	if (statements > 1)
 		run_sql_prepare(db, sql_causes);
 	run_sql_prepare(db, sql_report_samples);
 	run_sql_prepare(db, sql_plan_nodes);
 	finding_list_prepare(db);
-	int result = print_findings(db);
-
+	if (!result)
+		result = print_findings(db);
 	if (!result && statements > 1)
 		result = print_statements(db, type);
 
