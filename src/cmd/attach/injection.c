@@ -53,6 +53,8 @@ struct stub_data {
 	char name[32], path[64];
 };
 
+struct borrowed;
+
 extern const char attach_stub[], attach_stub_end[];
 
 struct helper {
@@ -65,6 +67,8 @@ struct helper {
 	uint64_t function;   /* queryprof_attached() in the file */
 	struct frames *frames;
 	uint64_t region;
+	uint64_t instruction, restores; /* in libc: syscall and return; rt_sigreturn() */
+	struct borrowed *borrowed;      /* NULL: nothing is */
 };
 
 static bool write_memory(const struct helper *helper, uint64_t at, const void *from, size_t size)
@@ -110,7 +114,8 @@ struct software_bytes {
 	uint32_t xstate_size, unused[7];
 };
 
-static void fill_frame(const struct helper *helper, const struct stopped *stopped, unsigned char *frame)
+/* Returns its size. */
+static size_t fill_frame(const struct helper *helper, const struct stopped *stopped, unsigned char *frame)
 {
 	const struct user_regs_struct from = stopped_again(stopped);
 	unsigned char *xstate = frame + (REGION_XSTATE - REGION_FRAME);
@@ -141,53 +146,98 @@ static void fill_frame(const struct helper *helper, const struct stopped *stoppe
 	memcpy(xstate + 464, &software, sizeof(software));
 	memcpy(xstate + software.xstate_size, &magic2, sizeof(magic2));
 	context->uc_mcontext.fpregs = (fpregset_t)(uintptr_t)(helper->region + REGION_XSTATE);
+	return REGION_XSTATE - REGION_FRAME + software.extended_size;
 }
 
 /* --- one call -------------------------------------------------------------------------------------- */
 
-/* An instruction of libc that makes a system call; 0: none is found. */
-static uint64_t find_instruction(const struct helper *helper, const struct stopped *stopped)
-{
-	uint64_t at = symbols_find(&helper->target->libc, "syscall");
-	unsigned char code[64];
+#define RED_ZONE 128
 
-	if ((long long)stopped->registers.orig_rax >= 0)
-		return stopped->registers.rip - 2;
-	if (!at || !read_memory(helper, at, code, sizeof(code)))
-		return 0;
-	for (size_t i = 0; i + 1 < sizeof(code); i++)
-		if (code[i] == 0x0f && code[i + 1] == 0x05)
-			return at + i;
-	return 0;
+/* The place of a byte sequence in libc's code; 0: it has none. */
+static uint64_t find_code(const struct target *target, const void *code, size_t size)
+{
+	const struct object_memory memory = { .process = target->process };
+	uint64_t found = 0;
+
+	for (size_t i = 0; !found && i < target->objects.count; i++) {
+		const struct target_object *object = &target->objects.items[i];
+		size_t bytes = object->end - object->start;
+		char *copy = object->kind == OBJECT_LIBC && bytes < (64u << 20) ? malloc(bytes) : NULL;
+		const char *at = copy && object_read(&memory, object->start, copy, bytes)
+		                         ? memmem(copy, bytes, code, size)
+		                         : NULL;
+
+		if (at)
+			found = object->start + (uint64_t)(at - copy);
+		free(copy);
+	}
+	return found;
+}
+
+/* The first calls use the thread's own stack, below its red zone, as a signal would. */
+struct borrowed {
+	struct stopped_way way;
+	uint64_t at;
+	size_t size;
+	unsigned char before[REGION_REQUEST - REGION_FRAME + 64];
+};
+
+static bool borrow(struct helper *helper, const struct stopped *stopped, struct borrowed *borrowed)
+{
+	static _Alignas(64) unsigned char frame[REGION_REQUEST - REGION_FRAME];
+	const uint64_t at = (stopped->registers.rsp - RED_ZONE - sizeof(frame) - 4096) & ~63ull;
+
+	borrowed->way = (struct stopped_way){ helper->instruction, at - 8 };
+	borrowed->at = at - 8;
+	helper->region = at - REGION_FRAME; /* for the frame's pointer */
+	borrowed->size = fill_frame(helper, stopped, frame) + 8;
+	return helper->instruction && helper->restores &&
+	       read_memory(helper, borrowed->at, borrowed->before, borrowed->size) &&
+	       write_memory(helper, borrowed->at, &helper->restores, sizeof(helper->restores)) &&
+	       write_memory(helper, at, frame, borrowed->size - 8);
+}
+
+static bool map_region(struct helper *helper, const struct stopped *stopped, struct stopped_way way)
+{
+	const size_t code_size = (size_t)(attach_stub_end - attach_stub);
+	long made = stopped_call(stopped, way, SYS_mmap,
+	                         (uint64_t[6]){ 0, REGION_SIZE, PROT_READ | PROT_WRITE,
+	                                        MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0 });
+
+	if (made < 0 && made > -4096)
+		return fail(helper, "it has no memory for the call, or may not map any");
+	helper->region = (uint64_t)made;
+	if (write_memory(helper, helper->region + REGION_CODE, attach_stub, code_size) &&
+	    !stopped_call(stopped, way, SYS_mprotect,
+	                  (uint64_t[6]){ helper->region + REGION_CODE, 4096, PROT_READ | PROT_EXEC }))
+		return true;
+	stopped_call(stopped, way, SYS_munmap, (uint64_t[6]){ helper->region, REGION_SIZE });
+	return fail(helper,
+	            "it may not map code of its own (a security module?): start it with queryprof record");
 }
 
 /* The memory of the call before, or new memory. */
 static bool make_region(struct helper *helper, const struct stopped *stopped)
 {
-	const uint64_t instruction = find_instruction(helper, stopped);
-	const size_t code_size = (size_t)(attach_stub_end - attach_stub);
-	long made, error;
+	static struct borrowed borrowed;
+	bool done;
 
 	helper->region = helper->target->now.region;
 	if (helper->region)
 		return true;
-	made = !instruction ? -ENOSYS
-	                    : stopped_call(stopped, instruction, SYS_mmap,
-	                                   (uint64_t[6]){ 0, REGION_SIZE, PROT_READ | PROT_WRITE,
-	                                                  MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0 });
-	if (made < 0 && made > -4096)
-		return fail(helper, "it has no memory for the call, or may not map any");
-	helper->region = (uint64_t)made;
-	error = !write_memory(helper, helper->region + REGION_CODE, attach_stub, code_size)
-	                ? -EFAULT
-	                : stopped_call(
-				  stopped, instruction, SYS_mprotect,
-				  (uint64_t[6]){ helper->region + REGION_CODE, 4096, PROT_READ | PROT_EXEC });
-	if (!error)
-		return true;
-	stopped_call(stopped, instruction, SYS_munmap, (uint64_t[6]){ helper->region, REGION_SIZE });
-	return fail(helper,
-	            "it may not map code of its own (a security module?): start it with queryprof record");
+	if (!borrow(helper, stopped, &borrowed))
+		return fail(helper, "its threads are where no memory is for the call");
+	done = map_region(helper, stopped, borrowed.way);
+	helper->borrowed = &borrowed;
+	return done;
+}
+
+/* The thread has another stack now, or is about to continue. */
+static void give_back(struct helper *helper)
+{
+	if (helper->borrowed)
+		write_memory(helper, helper->borrowed->at, helper->borrowed->before, helper->borrowed->size);
+	helper->borrowed = NULL;
 }
 
 static bool fill_region(struct helper *helper, const struct stopped *stopped)
@@ -316,6 +366,7 @@ static bool call(struct helper *helper, struct stopped *stopped)
 	if (stopped_keep(stopped) || !make_region(helper, stopped) || !fill_region(helper, stopped)) {
 		if (!helper->injection->sentence[0])
 			fail(helper, "its memory cannot be written");
+		give_back(helper);
 		stopped_end(stopped);
 		return false;
 	}
@@ -324,7 +375,9 @@ static bool call(struct helper *helper, struct stopped *stopped)
 	registers.rbx = helper->region + REGION_DATA;
 	registers.orig_rax = (unsigned long long)-1;
 	registers.eflags &= ~0x500ull; /* neither steps nor backwards */
+	/* Not before: until here the thread returns by what is there, if this process is killed. */
 	end = stopped_run(stopped, &registers) ? CALL_LASTS : await_call(helper, stopped, &data);
+	give_back(helper);
 	if (end == CALL_LASTS)
 		return fail(helper, "the call did not return in time; it continues when it can");
 	is_done = take_result(helper, &data);
@@ -446,6 +499,8 @@ static void help(struct helper *helper)
 	}
 	if (!helper->target->attached && !open_library(helper))
 		return;
+	helper->instruction = find_code(helper->target, "\x0f\x05\xc3", 3);
+	helper->restores = find_code(helper->target, "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
 	tried = try_threads(helper, true);
 	while (tried == TRIED_NOT && clock_ns(CLOCK_MONOTONIC) - begin < SEARCH_NS) {
 		tried = try_threads(helper, false);

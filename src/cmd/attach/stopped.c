@@ -67,7 +67,10 @@ int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread)
 	stopped->process = process;
 	stopped->thread = thread;
 	stopped->xstate_size = 0;
-	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) || ptrace(PTRACE_INTERRUPT, thread, NULL, NULL))
+	/* If this process is killed, the kernel would deliver the stop's SIGTRAP; with this option that is no
+	 * signal. */
+	if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)PTRACE_O_TRACESYSGOOD) ||
+	    ptrace(PTRACE_INTERRUPT, thread, NULL, NULL))
 		return errno;
 	error = await_interrupt(thread);
 	if (!error && ptrace(PTRACE_GETREGS, thread, NULL, &stopped->registers))
@@ -114,11 +117,9 @@ struct user_regs_struct stopped_again(const struct stopped *stopped)
 int stopped_keep(struct stopped *stopped)
 {
 	struct iovec xstate = { stopped->xstate, sizeof(stopped->xstate) };
-	const uint64_t all = ~0ull;
 
 	if (ptrace(PTRACE_GETREGSET, stopped->thread, NT_X86_XSTATE, &xstate) ||
-	    ptrace(PTRACE_GETSIGMASK, stopped->thread, sizeof(stopped->signals), &stopped->signals) ||
-	    ptrace(PTRACE_SETSIGMASK, stopped->thread, sizeof(all), &all))
+	    ptrace(PTRACE_GETSIGMASK, stopped->thread, sizeof(stopped->signals), &stopped->signals))
 		return errno;
 	stopped->xstate_size = xstate.iov_len;
 	return 0;
@@ -132,22 +133,34 @@ void stopped_end(struct stopped *stopped)
 
 	if (is_again)
 		issue_again(&registers);
+	/* First what the thread restores itself, if this process is killed meanwhile. */
 	if (stopped->xstate_size) {
-		ptrace(PTRACE_SETREGSET, stopped->thread, NT_X86_XSTATE, &xstate);
 		ptrace(PTRACE_SETSIGMASK, stopped->thread, sizeof(stopped->signals), &stopped->signals);
+		ptrace(PTRACE_SETREGSET, stopped->thread, NT_X86_XSTATE, &xstate);
 	}
 	if (is_again || stopped->xstate_size)
 		ptrace(PTRACE_SETREGS, stopped->thread, NULL, &registers);
 	ptrace(PTRACE_DETACH, stopped->thread, NULL, NULL);
 }
 
-long stopped_call(const struct stopped *stopped, uint64_t instruction, long number,
+/* The registers come first: with them the thread restores its signals itself. */
+static int set_registers(const struct stopped *stopped, const struct user_regs_struct *registers)
+{
+	const uint64_t all = ~0ull;
+
+	return ptrace(PTRACE_SETREGS, stopped->thread, NULL, registers) ||
+	                       ptrace(PTRACE_SETSIGMASK, stopped->thread, sizeof(all), &all)
+	               ? errno
+	               : 0;
+}
+
+long stopped_call(const struct stopped *stopped, struct stopped_way way, long number,
                   const uint64_t arguments[6])
 {
 	struct user_regs_struct registers = stopped->registers;
-	int stop;
 
-	registers.rip = instruction;
+	registers.rip = way.instruction;
+	registers.rsp = way.stack;
 	registers.rax = (unsigned long long)number;
 	registers.orig_rax = (unsigned long long)-1;
 	registers.rdi = arguments[0];
@@ -156,23 +169,25 @@ long stopped_call(const struct stopped *stopped, uint64_t instruction, long numb
 	registers.r10 = arguments[3];
 	registers.r8 = arguments[4];
 	registers.r9 = arguments[5];
-	if (ptrace(PTRACE_SETREGS, stopped->thread, NULL, &registers))
+	if (set_registers(stopped, &registers))
 		return -errno;
-	do
-		if (ptrace(PTRACE_SINGLESTEP, stopped->thread, NULL, NULL) ||
-		    (stop = await_stop(stopped->thread)) < 0 ||
-		    ptrace(PTRACE_GETREGS, stopped->thread, NULL, &registers))
+	/* Before the call and after it. */
+	for (int i = 0; i < 2; i++)
+		if (ptrace(PTRACE_SYSCALL, stopped->thread, NULL, NULL) || await_stop(stopped->thread) < 0)
 			return -ESRCH;
-	while (stop >> 8 == PTRACE_EVENT_STOP && registers.rip == instruction);
+	/* Then again in a stop after which the kernel continues an interrupted call. */
+	if (ptrace(PTRACE_GETREGS, stopped->thread, NULL, &registers) ||
+	    ptrace(PTRACE_INTERRUPT, stopped->thread, NULL, NULL) ||
+	    ptrace(PTRACE_CONT, stopped->thread, NULL, NULL) || await_interrupt(stopped->thread))
+		return -ESRCH;
 	return (long)registers.rax;
 }
 
 int stopped_run(const struct stopped *stopped, const struct user_regs_struct *registers)
 {
-	return ptrace(PTRACE_SETREGS, stopped->thread, NULL, registers) ||
-	                       ptrace(PTRACE_CONT, stopped->thread, NULL, NULL)
-	               ? errno
-	               : 0;
+	int error = set_registers(stopped, registers);
+
+	return !error && ptrace(PTRACE_CONT, stopped->thread, NULL, NULL) ? errno : error;
 }
 
 int stopped_poll(const struct stopped *stopped)

@@ -32,17 +32,23 @@ int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread);
 /* It continues as if nothing had been. */
 void stopped_end(struct stopped *stopped);
 
-/* Everything that stopped_end() restores is read, and no signal is delivered from here on. An errno value. */
+/* Reads everything that stopped_end() restores. An errno value. */
 int stopped_keep(struct stopped *stopped);
+
+/* A `syscall` instruction that a return follows, and a stack on which that returns to where the thread was,
+ * if this process is killed. */
+struct stopped_way {
+	uint64_t instruction, stack;
+};
 
 /* The registers for a return from a signal handler: the system call is issued again. */
 struct user_regs_struct stopped_again(const struct stopped *stopped);
 
-/* A system call of the thread, which stays stopped; `instruction` is the address of one that makes them. */
-long stopped_call(const struct stopped *stopped, uint64_t instruction, long number,
+/* A system call of the thread, which stays stopped and takes no signal from here on. */
+long stopped_call(const struct stopped *stopped, struct stopped_way way, long number,
                   const uint64_t arguments[6]);
 
-/* The thread runs with these registers, until stopped_interrupt(). An errno value. */
+/* The thread runs with these registers, and takes no signal, until stopped_interrupt(). An errno value. */
 int stopped_run(const struct stopped *stopped, const struct user_regs_struct *registers);
 
 /* What the running thread has come to: 0: it runs; a signal: it has stopped by a fault; -1: it has ended. */
