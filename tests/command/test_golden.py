@@ -104,6 +104,7 @@ ALIKE = (
     ("check", 1, ("check", "plans.trace", "--max-scan", "10", "--no-sort", "--max-time", "250ms")),
     ("push", 0, ("push", "--dry-run", "now.trace", "http://clickhouse:8123/")),
     ("pull", 1, ("pull", "SERVER", "-o", "made.trace")),
+    ("metrics", 0, ("metrics", "plans.trace", "--limit", "2")),
     ("mcp", 1, ("mcp", "nowhere")),
     ("attach", 1, ("attach", "-o", "made.trace", "4194304")),
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),

@@ -17,7 +17,7 @@ import json
 import os
 
 __version__ = "VERSION"
-__all__ = ["command", "library", "load", "set", "labels", "trace", "span"]
+__all__ = ["command", "library", "load", "set", "labels", "trace", "span", "limits", "LimitExceeded"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -116,3 +116,11 @@ def span(name):
         yield
     finally:
         functions.qp_span_end(begun)
+
+
+def __getattr__(name):
+    """limits and LimitExceeded are in checks.py, which few programs need."""
+    if name in ("limits", "LimitExceeded"):
+        from . import checks
+        return getattr(checks, name)
+    raise AttributeError("module queryprof has no attribute %s" % name)

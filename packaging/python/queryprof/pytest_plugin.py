@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For pytest, which loads it with the package:
+
+    def test_orders(queryprof_limits):
+        connection = sqlite3.connect("test.db")
+        queryprof_limits(connection, max_scan=1000)   # until the end of the test
+        orders_of(connection, 7)
+"""
+import contextlib
+
+import pytest
+
+from .checks import limits
+
+
+@pytest.fixture
+def queryprof_limits():
+    """Calls queryprof.limits() with the same arguments; the limits hold until the end of the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda connection, **named: stack.enter_context(limits(connection, **named))

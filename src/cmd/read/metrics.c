@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queryprof metrics: counters of a trace file for Prometheus, in the text format of OpenMetrics.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/file/run_sql.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/line/command.h"
+#include "sql_metrics.h"
+
+static const char *limit;
+
+static const struct command_option options[] = {
+	LIMIT_OPTION(&limit, "statements with labels of their own (default 100); the others are added up"),
+	{ 0 },
+};
+
+/* A line may have bytes of a stranger's file, which would make the whole text invalid. */
+static bool print_line(const char *line, size_t size)
+{
+	char *valid = text_repair(line, size);
+
+	if (valid)
+		puts(valid);
+	free(valid);
+	return valid != NULL;
+}
+
+static int run(int argc, char **argv)
+{
+	const struct sql_parameter parameters[] = { { ":limit", limit ? limit : "100" }, { NULL, NULL } };
+	sqlite3 *db = trace_file_open(argv[0]);
+	sqlite3_stmt *rows = NULL;
+	int code;
+
+	(void)argc;
+	if (!db)
+		return COMMAND_FAILED;
+	code = sqlite3_prepare_v2(db, sql_metrics, -1, &rows, NULL);
+	if (rows)
+		run_sql_bind(rows, parameters);
+	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		const char *line = (const char *)sqlite3_column_text(rows, 0);
+
+		code = line && print_line(line, (size_t)sqlite3_column_bytes(rows, 0)) ? SQLITE_OK
+		                                                                       : SQLITE_NOMEM;
+	}
+	if (code != SQLITE_DONE)
+		complain("metrics: %s", sqlite3_errmsg(db));
+	sqlite3_finalize(rows);
+	trace_file_close(db);
+	return code == SQLITE_DONE ? COMMAND_FINE : COMMAND_FAILED;
+}
+
+const struct command command_metrics = {
+	.name = "metrics",
+	.arguments = "[FILE] [OPTION]...",
+	.summary = "Prints counters for Prometheus (OpenMetrics)",
+	.details =
+		"Counters of each statement and program (runs, errors, rows, times, rows visited, sorts), "
+		"waits "
+		"of logged runs by cause, and losses with their reasons. The file may still be written. Have "
+		"a timer write the output to a file of the node exporter's textfile collector.\n\n"
+		"A statement that takes more time later may leave the statement (other), which Prometheus "
+		"sees "
+		"as a reset of that counter. The waits are a gauge, because logged runs are removed if the "
+		"file "
+		"grows too large. packaging/prometheus/queryprof.rules.yml in the source has alerts.",
+	.examples = "  queryprof metrics app.trace\n"
+		    "  queryprof metrics app.trace --limit 20 > /var/lib/node_exporter/app.prom\n",
+	.options = options,
+	.reads_file = true,
+	.arguments_max = 1,
+	.run = run,
+};

@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""queryprof metrics by the rules of OpenMetrics 1.0, its numbers, and the names in the alerts.
+
+usage: as tool.py"""
+
+import os
+import re
+import sqlite3
+
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mcp"))
+from tool import *
+from server import make
+
+RULES = os.path.join(SOURCE, "packaging", "prometheus", "queryprof.rules.yml")
+SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)')
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
+SUFFIX = {"counter": "_total", "info": "_info", "gauge": ""}
+
+
+def parse(text):
+    """{(name, labels): value}, after a look at the rules."""
+    assert text.endswith("# EOF\n") and text.count("# EOF") == 1, text[-100:]
+    found, families, family = {}, {}, None
+    for line in text.splitlines()[:-1]:
+        words = line.split(" ", 3)
+        if line.startswith("# TYPE "):
+            family = words[2]
+            assert family not in families, line
+            families[family] = {"type": words[3], "samples": 0}
+        elif line.startswith(("# UNIT ", "# HELP ")):
+            assert words[2] == family and words[1] not in families[family] and not families[family]["samples"], line
+            families[family][words[1]] = words[3]
+            assert words[1] != "UNIT" or family.endswith("_" + words[3]), line
+        else:
+            name, labels, value = SAMPLE.fullmatch(line).groups()
+            assert name == family + SUFFIX[families[family]["type"]], line
+            pairs = LABEL.findall(labels)
+            assert "".join('%s="%s",' % pair for pair in pairs) == labels + ",", line
+            assert len({name for name, _ in pairs}) == len(pairs), line
+            key = name, tuple(sorted(pairs))
+            assert key not in found and float(value) >= 0, line
+            found[key] = float(value)
+            families[family]["samples"] += 1
+    assert all("HELP" in family for family in families.values()), families
+    return found
+
+
+class Metrics(Tool):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.trace = os.path.join(cls.folder, "scan.trace")
+        make(cls.trace)
+
+    def test_numbers(self):
+        found = parse(self.output("metrics", self.trace))
+        rows = sqlite3.connect(self.trace).execute("SELECT printf('%016x', normalized_query_hash), program, calls, rows, execution_time_ns, cpu_time_ns"
+                                                   " FROM statement_stats").fetchall()
+        self.assertGreater(len(rows), 1)
+        for statement, program, calls, count, time, cpu in rows:
+            labels = tuple(sorted((("statement", statement), ("program", program))))
+            for name, value in (("runs", calls), ("rows", count), ("time_seconds", time / 1e9), ("cpu_seconds", cpu / 1e9)):
+                self.assertAlmostEqual(found["queryprof_statement_%s_total" % name, labels], value, 6)
+        limited = parse(self.output("metrics", self.trace, "--limit", "1"))
+        self.assertEqual({value for (_, labels), _ in limited.items() for name, value in labels if name == "statement"} - {rows[0][0]} - {row[0] for row in rows},
+                         {"(other)"})
+        for name in ("queryprof_statement_runs_total", "queryprof_statement_rows_total"):
+            self.assertEqual(sum(value for (key, _), value in limited.items() if key == name), sum(value for (key, _), value in found.items() if key == name))
+
+    def test_texts(self):
+        """Quotes, backslashes, line feeds, and bytes that are not UTF-8."""
+        path = os.path.join(self.folder, "texts.trace")
+        shutil.copy(self.trace, path)
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE statements SET query = CAST(x'226120' || '\\ \"' || char(10) || x'ff' AS TEXT)")
+        db.close()
+        infos = [labels for (name, labels), _ in parse(self.output("metrics", path)).items() if name == "queryprof_statement_info"]
+        self.assertTrue(infos)
+        self.assertTrue(all(dict(labels)["query"] == '\\"a \\\\ \\"\\n\ufffd' for labels in infos), infos)
+
+    def test_rules(self):
+        names = {name for name, _ in parse(self.output("metrics", self.trace))} | {"queryprof_lost_samples_total"}
+        with open(RULES, encoding="utf-8") as file:
+            used = set(re.findall(r"\bqueryprof_\w+", file.read()))
+        self.assertGreater(len(used), 4)
+        self.assertEqual(used - names, set())
+        promtool = shutil.which("promtool")
+        if promtool:
+            subprocess.run([promtool, "check", "rules", RULES], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What commands print with --format json is what docs/output.schema.json says: every member, and no other. Skipped without
+python3-jsonschema.
+
+usage: as tool.py"""
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import trace_file
+from tool import *
+
+SCHEMAS = os.path.join(SOURCE, "docs", "output.schema.json")
+FIXED = "fixed.sql", "fixed_plans.sql", "fixed_callers.sql", "fixed_traces.sql"
+# The definition in the schema, and command lines; FILE is a trace file.
+OUTPUTS = {
+    "findings": (("findings", "FILE"),),
+    "statements": (("queries", "FILE"), ("queries", "FILE", "--by", "cpu")),
+    "runs": (("queries", "FILE", "--runs"),),
+    "callers": (("queries", "FILE", "--by", "caller"),),
+    "labels": (("queries", "FILE", "--by", "label:route"),),
+    "failed": (("queries", "FILE", "--failed"),),
+    "regressed": (("queries", "FILE", "--regressed"),),
+    "locks": (("locks", "FILE"),),
+    "wal": (("wal", "FILE"),),
+    "traces": (("traces", "FILE"),),
+    "check": (("check", "FILE", "--max-scan", "1", "--no-sort", "--max-time", "1ms"),),
+    "sql": (("sql", "FILE", "SELECT 1 AS a, 'b' AS b, NULL AS c, 1.5 AS d"),),
+}
+EMPTY = "regressed"  # needs a plan that changed
+NOT_HERE = {"dump"}  # of a living process
+
+
+class Schema(Tool):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(SCHEMAS, encoding="utf-8") as file:
+            cls.schema = json.load(file)
+        cls.trace = os.path.join(cls.folder, "fixed.trace")
+        with contextlib.closing(sqlite3.connect(cls.trace)) as db:
+            for script in (SCHEMA, *(os.path.join(SOURCE, "tests", "command", name) for name in FIXED)):
+                with open(script, encoding="utf-8") as file:
+                    db.executescript(file.read())
+            db.execute("PRAGMA application_id = %d" % 0x51505246)
+            db.execute("PRAGMA user_version = %d" % trace_file.version(SCHEMA))
+            db.commit()
+
+    def rows(self, words):
+        status, out, err = run(*(self.trace if word == "FILE" else word for word in words), "--format", "json")
+        self.assertIn(status, (0, 1), err)
+        return json.loads(out)
+
+    def test_outputs(self):
+        jsonschema.Draft202012Validator.check_schema(self.schema)
+        for name, commands in OUTPUTS.items():
+            validator = jsonschema.Draft202012Validator({"$ref": "#/$defs/" + name, "$defs": self.schema["$defs"]})
+            for words in commands:
+                rows = self.rows(words)
+                self.assertEqual([error.message for error in validator.iter_errors(rows)], [], words)
+                self.assertTrue(rows or name == EMPTY, words)
+
+    def test_wrong_outputs(self):
+        """The schema refuses a member more, a member less, and another type."""
+        validator = jsonschema.Draft202012Validator({"$ref": "#/$defs/findings", "$defs": self.schema["$defs"]})
+        row, = self.rows(("findings", "FILE", "--limit", "1"))
+        self.assertTrue(validator.is_valid([row]))
+        self.assertFalse(validator.is_valid([dict(row, more=1)]))
+        self.assertFalse(validator.is_valid([dict(row, saved_ms="1")]))
+        self.assertFalse(validator.is_valid([{name: row[name] for name in row if name != "cure"}]))
+
+    def test_every_command(self):
+        """Each command with --format json is in the list."""
+        names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", self.output("--help"), re.MULTILINE)
+        with_json = {name for name in names if name != "export" and re.search(r"--format FORMAT +[^-]*\bjson\b", self.output(name, "--help"))}
+        self.assertEqual(with_json - NOT_HERE, {words[0] for commands in OUTPUTS.values() for words in commands})
+
+
+if __name__ == "__main__":
+    try:
+        import jsonschema
+    except ImportError:
+        print("skipped: no python3-jsonschema (tools/setup)")
+        sys.exit(77)
+    main()
