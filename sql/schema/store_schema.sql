@@ -569,7 +569,8 @@ CREATE INDEX waits_for_locks_by_holder ON waits_for_locks (holder_transaction, p
 
 -- The transactions that took long or that a statement waited for, as transaction_log shows
 -- them. number: unique in the process. first, last: rows of queries. outcome: 0: nothing
--- was written; 1: committed; 2: rolled back. waited_for: 1: a statement waited; no code
+-- was written; 1: committed; 2: rolled back; 3: it was open, when last seen; 4: it was open when
+-- its process ended. waited_for: 1: a statement waited; no code
 -- reads it.
 CREATE TABLE transactions (
 	id           INTEGER PRIMARY KEY,
@@ -1026,7 +1027,7 @@ SELECT
 	t.session AS session_id,
 	t.number AS transaction_number,
 	t.database AS database,
-	CASE t.outcome WHEN 0 THEN 'read' WHEN 1 THEN 'commit' ELSE 'rollback' END AS outcome,
+	CASE t.outcome WHEN 0 THEN 'read' WHEN 1 THEN 'commit' WHEN 2 THEN 'rollback' ELSE '' END AS outcome,
 	t.duration_ns AS duration_ns,
 	t.write_ns AS write_lock_ns,
 	t.exclusive_ns AS exclusive_lock_ns,
@@ -1041,7 +1042,8 @@ SELECT
 	t.pending_ns AS pending_lock_ns,
 	t.cpu_ns AS cpu_time_ns,
 	t.idle_cpu_ns AS idle_cpu_time_ns,
-	t.run_delay_ns AS run_delay_ns
+	t.run_delay_ns AS run_delay_ns,
+	CASE t.outcome WHEN 0 THEN 'ended' WHEN 1 THEN 'committed' WHEN 2 THEN 'rolled back' WHEN 3 THEN 'open' ELSE 'killed' END AS state
 FROM transactions AS t
 LEFT JOIN (SELECT holder, count(*) AS waits, sum(wait_ns) AS waited_ns FROM foreign_lock_holders GROUP BY holder) AS w ON w.holder = t.id
 LEFT JOIN processes AS p ON p.id = t.process

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "handler/ring.h"
+#include "wire/query_record.h"
 
 static struct open_runs *here; /* atomic */
 
@@ -211,16 +212,36 @@ bool open_runs_had_user_ids(const void *memory)
 	return ((const struct open_runs *)memory)->had_user_ids != 0;
 }
 
-/* The time between its calls. A call that began after the end counts as 0. */
+/* A call that began after the end counts as 0. */
+static uint64_t inside_of(const struct open_run *run, uint64_t until_ns)
+{
+	bool is_inside = run->entered_ns && run->entered_ns < until_ns;
+
+	return run->execution_ns + (is_inside ? until_ns - run->entered_ns : 0);
+}
+
+uint64_t open_runs_executed_ns(const void *memory, uint32_t session, uint64_t until_ns)
+{
+	const struct open_runs *left = memory;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count_of(left); i++) {
+		const struct open_run *run = &left->entries[i].run;
+
+		if (run->shown & 1 && query_key_session(run->key) == session)
+			sum += inside_of(run, until_ns);
+	}
+	return sum;
+}
+
+/* The time between its calls. */
 static uint64_t outside_of(const struct open_run_entry *entry, uint64_t until_ns)
 {
 	const struct open_run *run = &entry->run;
-	uint64_t open_ns = until_ns - run->start_ns, inside_ns = run->execution_ns;
+	uint64_t open_ns = until_ns - run->start_ns, inside_ns = inside_of(run, until_ns);
 
 	if (entry->has_threads)
 		return 0;
-	if (run->entered_ns && run->entered_ns < until_ns)
-		inside_ns += until_ns - run->entered_ns;
 	return inside_ns < open_ns ? open_ns - inside_ns : 0;
 }
 

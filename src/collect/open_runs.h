@@ -78,6 +78,9 @@ bool open_runs_next(void *memory, uint32_t *from, struct open_run_view *view);
  * many these are. */
 uint32_t open_runs_keep_steady(void *copy, const void *earlier, const void *later);
 
+/* How long the session's open runs have been in calls. */
+uint64_t open_runs_executed_ns(const void *memory, uint32_t session, uint64_t until_ns);
+
 /* Whether a run is, or was, open long enough for a row at `until_ns` (CLOCK_MONOTONIC). */
 bool open_runs_has_remains(const void *memory, uint64_t until_ns);
 

@@ -9,10 +9,13 @@
 #ifndef QUERYPROF_COLLECT_TRANSACTION_STATES_H
 #define QUERYPROF_COLLECT_TRANSACTION_STATES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "wire/transaction_state.h"
+
+struct ring;
 
 size_t transaction_states_bytes(void);
 
@@ -41,5 +44,16 @@ uint32_t transaction_states_keep_steady(void *copy, const void *earlier, const v
 /* The next open transaction from number `*from` on; advances `*from` past it. Texts end in a zero. NULL:
  * there is no further one. */
 const struct transaction_state *transaction_states_next(void *copy, uint32_t *from);
+
+/* A transaction of a running process is published when it has been open for so long. */
+#define OPEN_TRANSACTION_PUBLISHED_NS 100000000ull
+
+/* Whether one is open long enough for a row at `until_ns` (CLOCK_MONOTONIC). `is_ended`: the process is gone. */
+bool transaction_states_has_remains(const void *copy, uint64_t until_ns, bool is_ended);
+
+/* Writes each of them into the ring, once for a copy. `runs`: the copy of open_runs.h. False: the ring has no
+ * space for the next one. */
+bool transaction_states_hand_over(void *copy, const void *runs, uint64_t until_ns, bool is_ended,
+                                  struct ring *ring);
 
 #endif

@@ -500,10 +500,13 @@ bool shared_ring_copy(struct shared_ring *shared)
 
 static bool copy_runs(struct shared_ring *shared)
 {
-	size_t waits = offset_of(shared, shared->waits), runs = offset_of(shared, shared->runs);
+	size_t waits = offset_of(shared, shared->waits), runs = offset_of(shared, shared->runs),
+	       transactions = offset_of(shared, shared->transactions);
 
 	return copy(shared, waits, runs + OPEN_RUNS_FRONT) &&
-	       copy(shared, runs, runs + open_runs_used_bytes(shared->runs));
+	       copy(shared, runs, runs + open_runs_used_bytes(shared->runs)) &&
+	       copy(shared, transactions, transactions + TRANSACTION_STATES_FRONT) &&
+	       copy(shared, transactions, transactions + transaction_states_used_bytes(shared->transactions));
 }
 
 /* What is open, into memory of the same size. */

@@ -56,6 +56,7 @@ static const struct column transaction_log_columns[] = {
 	{ "cpu_time_ns", "INTEGER", 0 },
 	{ "idle_cpu_time_ns", "INTEGER", 0 },
 	{ "run_delay_ns", "INTEGER", 0 },
+	{ "state", "TEXT", 0 },
 };
 
 static const struct column checkpoints_columns[] = {

@@ -11,6 +11,7 @@
 #include "collect/open_waits.h"
 #include "collect/ring_reader.h"
 #include "collect/ring_remains.h"
+#include "collect/transaction_states.h"
 #include "handler/ring.h"
 #include "modules/module_log.h"
 #include "queryprof.h"
@@ -254,6 +255,20 @@ static int store_open_runs(struct recorded *recorded, uint64_t until_ns, uint64_
 	return code;
 }
 
+static int store_open_transactions(struct recorded *recorded, uint64_t until_ns, uint64_t *lost)
+{
+	struct shared_ring *shared = &recorded->shared;
+	bool is_done = false;
+	int code = SQLITE_OK;
+
+	while (!code && !is_done) {
+		is_done = transaction_states_hand_over(shared->transactions, shared->runs, until_ns,
+		                                       recorded->is_ending, shared->ring);
+		code = store_records(recorded, lost);
+	}
+	return code;
+}
+
 static void note_losses(struct recorded *recorded)
 {
 	losses_note_dropped(&recorded->losses, ring_dropped(recorded->shared.ring));
@@ -294,14 +309,17 @@ static void store_counters(struct recorded *recorded)
 	bool is_copied = shared_ring_copy_committed(shared);
 	/* It may have become another program. */
 	const uint64_t until_ns = open_waits_until(shared->waits);
+	bool has_transactions = is_copied && transaction_states_has_remains(shared->transactions, until_ns, false);
 	bool has_runs = is_copied && open_runs_has_remains(shared->runs, until_ns);
 	uint64_t lost = 0;
 	char *error = NULL;
 
-	if ((has_statements || has_runs) && !open_file(recorded, &error)) {
+	if ((has_statements || has_runs || has_transactions) && !open_file(recorded, &error)) {
 		if (has_statements)
 			store_statements(recorded);
-		if (has_runs && store_open_runs(recorded, until_ns, &lost)) {
+		/* Before the runs, whose time is part of theirs. */
+		if ((has_transactions && store_open_transactions(recorded, until_ns, &lost)) ||
+		    (has_runs && store_open_runs(recorded, until_ns, &lost))) {
 			error = writer_failure(&recorded->writer);
 			losses_note(&recorded->losses, error ? error : "cannot be stored", lost, 0);
 		}
@@ -394,7 +412,9 @@ static void store_remains(struct recorded *recorded)
 	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, shared->ring));
 	if (!code && !error && store_records(recorded, &lost))
 		error = writer_failure(&recorded->writer);
-	if (!code && !error && store_open_runs(recorded, open_waits_until(shared->waits), &lost))
+	if (!code && !error &&
+	    (store_open_transactions(recorded, open_waits_until(shared->waits), &lost) ||
+	     store_open_runs(recorded, open_waits_until(shared->waits), &lost)))
 		error = writer_failure(&recorded->writer);
 	if (!code && !error && has_uncounted_runs(recorded) && store_statements(recorded))
 		error = writer_failure(&recorded->writer);
@@ -417,7 +437,9 @@ static bool has_remains(struct recorded *recorded)
 	return !ring_remains_empty(shared->ring) || losses_wait(&recorded->losses) ||
 	       has_uncounted_runs(recorded) || chunk_pool_has_remains(shared->spans) ||
 	       open_waits_has_remains(shared->waits) ||
-	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) || shared->lost_children;
+	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) ||
+	       transaction_states_has_remains(shared->transactions, open_waits_until(shared->waits), true) ||
+	       shared->lost_children;
 }
 
 /* --- its life ------------------------------------------------------------------------------------ */

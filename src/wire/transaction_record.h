@@ -9,7 +9,14 @@
 
 #include "wire/record.h"
 
-enum transaction_outcome { TRANSACTION_READ, TRANSACTION_COMMITTED, TRANSACTION_ROLLED_BACK };
+/* The numbers are in files. */
+enum transaction_outcome {
+	TRANSACTION_READ,
+	TRANSACTION_COMMITTED,
+	TRANSACTION_ROLLED_BACK,
+	TRANSACTION_OPEN,   /* its next record replaces this one */
+	TRANSACTION_KILLED, /* its process ended before, or became another program */
+};
 
 /* Times in ns. The database's path and the beginnings of the two statements are consecutive in
  * `text`, without terminators. */

@@ -1351,7 +1351,7 @@ SELECT
  t.session AS session_id,
  t.number AS transaction_number,
  t.database AS database,
- CASE t.outcome WHEN 0 THEN 'read' WHEN 1 THEN 'commit' ELSE 'rollback' END AS outcome,
+ CASE t.outcome WHEN 0 THEN 'read' WHEN 1 THEN 'commit' WHEN 2 THEN 'rollback' ELSE '' END AS outcome,
  t.duration_ns AS duration_ns,
  t.write_ns AS write_lock_ns,
  t.exclusive_ns AS exclusive_lock_ns,
@@ -1366,7 +1366,8 @@ SELECT
  t.pending_ns AS pending_lock_ns,
  t.cpu_ns AS cpu_time_ns,
  t.idle_cpu_ns AS idle_cpu_time_ns,
- t.run_delay_ns AS run_delay_ns
+ t.run_delay_ns AS run_delay_ns,
+ CASE t.outcome WHEN 0 THEN 'ended' WHEN 1 THEN 'committed' WHEN 2 THEN 'rolled back' WHEN 3 THEN 'open' ELSE 'killed' END AS state
 FROM transactions AS t
 LEFT JOIN (SELECT holder, count(*) AS waits, sum(wait_ns) AS waited_ns FROM foreign_lock_holders GROUP BY holder) AS w ON w.holder = t.id
 LEFT JOIN processes AS p ON p.id = t.process

@@ -1,41 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof locks: the statements that kept others waiting for locks of databases.
+ * queryprof locks: the statements that kept others waiting for locks of databases; transactions that do
+ * nothing.
  */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "cmd/file/run_sql.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
+#include "cmd/line/moment.h"
+#include "cmd/ui/complain.h"
+#include "sql_idle_transactions.h"
 #include "sql_lock_holders.h"
 
-static const char *format_name;
+static const char *format_name, *idle;
 
 static const struct command_option options[] = {
+	{ .name = "idle",
+	  .value = "TIME",
+	  .to = &idle,
+	  .help = "transactions in which the program did not call SQLite for so long, such as 1s" },
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
 
+static const struct table_style of_holders = {
+	.if_empty = "no statement waited for a lock",
+	.folds_last = 1,
+	.hides_empty = true,
+	.paragraphs = "cause doing cure",
+	.spare = "holder_session_id victims longest_ms holder",
+	.unit = "ns",
+};
+
+static const struct table_style of_transactions = {
+	.if_empty = "no transaction was idle for so long",
+	.folds_last = 2,
+	.hides_empty = true,
+	.paragraphs = "cause",
+	.spare = "session_id began",
+	.unit = "ns",
+};
+
 static int run(int argc, char **argv)
 {
-	struct output output = {
-		.format = output_format_find(format_name),
-		.table.if_empty = "no statement waited for a lock",
-		.table.folds_last = 1,
-		.table.hides_empty = true,
-		.table.paragraphs = "cause doing cure",
-		.table.spare = "holder_session_id victims longest_ms holder",
-		.table.unit = "ns",
-	};
-	const struct sql_parameter none[] = { { NULL, NULL } };
-	sqlite3 *db = trace_file_open(argv[0]);
+	struct output output = { .format = output_format_find(format_name),
+		                 .table = idle ? of_transactions : of_holders };
+	char idle_ns[32] = "";
+	const struct sql_parameter parameters[] = { { ":idle_ns", idle ? idle_ns : NULL }, { NULL, NULL } };
+	int64_t ns;
+	sqlite3 *db;
 
 	(void)argc;
+	if (idle && (!moment_parse_duration(idle, &ns) || ns < 0)) {
+		complain("locks: --idle %s: not a time; a number with a unit is allowed, such as 500ms or 1s",
+		         idle);
+		return COMMAND_MISUSED;
+	}
+	if (idle)
+		snprintf(idle_ns, sizeof(idle_ns), "%" PRId64, ns);
+	db = trace_file_open(argv[0]);
 	if (!db)
 		return COMMAND_FAILED;
 	if (trace_file_is_pulled(db))
 		output.table.if_empty =
 			"a file from queryprof pull has no lock waits: ClickHouse has them in the view "
 			"lock_waits";
-	int result = run_sql(db, sql_lock_holders, none, &output);
+	int result = run_sql(db, idle ? sql_idle_transactions : sql_lock_holders, parameters, &output);
 	trace_file_close(db);
 	return result;
 }
@@ -44,19 +76,26 @@ const struct command command_locks = {
 	.name = "locks",
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Lists who kept others waiting for database locks",
-	.details = "Has a line for each holder and lock. `waited` is how long others waited for it in all; "
-		   "the other columns are the longest single wait, the number of waits, how many of them "
-		   "ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "
-		   "that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is "
-		   "its program, `open` the time that its longest transaction lasted, `outside` the part of "
-		   "that time in which the program did not call SQLite, and `caller` the line that ran the "
-		   "statement.\n\n"
-		   "Sentences follow each line: the longest of these waits and why it failed, if it did "
-		   "(cause); on what the holder spent the time outside SQLite, each with the function that "
-		   "took most of it (doing); and what would avoid the wait, if that is known (cure).\n\n"
-		   "The view lock_waits has the single waits, and lock_story a sentence for each: `queryprof "
-		   "sql FILE 'SELECT * FROM lock_waits'`.",
-	.examples = "  queryprof locks app.trace\n",
+	.details =
+		"Has a line for each holder and lock. `waited` is how long others waited for it in all; "
+		"the other columns are the longest single wait, the number of waits, how many of them "
+		"ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "
+		"that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is "
+		"its program, `open` the time that its longest transaction lasted, `outside` the part of "
+		"that time in which the program did not call SQLite, and `caller` the line that ran the "
+		"statement.\n\n"
+		"Sentences follow each line: the longest of these waits and why it failed, if it did "
+		"(cause); on what the holder spent the time outside SQLite, each with the function that "
+		"took most of it (doing); and what would avoid the wait, if that is known (cure).\n\n"
+		"With --idle, each line is a transaction, open ones first: `state` is open (when last seen), "
+		"committed, rolled back, ended (it wrote nothing), or killed (its process ended before). "
+		"`open` is the time from its first lock to its end, `write_lock` how long it held a lock to "
+		"write, `statements` how many ended in it, and `waited` how long others waited for it. An "
+		"open transaction is known under `record` once it has been open for 100 ms.\n\n"
+		"The view lock_waits has the single waits, and lock_story a sentence for each: `queryprof "
+		"sql FILE 'SELECT * FROM lock_waits'`.",
+	.examples = "  queryprof locks app.trace\n"
+		    "  queryprof locks app.trace --idle 1s\n",
 	.options = options,
 	.reads_file = true,
 	.pages = true,

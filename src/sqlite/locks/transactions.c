@@ -59,7 +59,14 @@ static uint64_t executed_cpu_until(const struct run *run, uint64_t cpu_now)
 static void begin(struct session *session, struct lock_file *file, const struct run *run)
 {
 	struct transaction *transaction = &session->transaction;
+	uint32_t number = next_number();
 
+	__atomic_store_n(&transaction->state->begun, number, __ATOMIC_RELAXED);
+	/* Before the rest, for a copy that another process makes meanwhile. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	transaction->state->publish_after_ns = session->settings.log_queries
+	                                               ? session->settings.log_queries_min_query_duration_ns
+	                                               : UINT64_MAX;
 	transaction->state->start_ns = now_ns();
 	transaction->start_cpu_ns = cpu_now_ns(transaction->state->start_ns);
 	transaction->executed_cpu_ns = -(int64_t)executed_cpu_until(run, transaction->start_cpu_ns);
@@ -70,7 +77,7 @@ static void begin(struct session *session, struct lock_file *file, const struct 
 	transaction->written = NULL;
 	for (int kind = HOLD_ANY + 1; kind < TRANSACTION_LOCKS; kind++)
 		transaction->state->holds[kind] = (struct lock_hold){ .files = 0 };
-	transaction->executed_ns = -(int64_t)executed_until(run, transaction->state->start_ns);
+	transaction->state->executed_ns = -(int64_t)executed_until(run, transaction->state->start_ns);
 	transaction->state->statements = 0;
 	transaction->open.has_ended = false;
 	transaction->state->thread_id = thread_current->id;
@@ -81,9 +88,9 @@ static void begin(struct session *session, struct lock_file *file, const struct 
 	__atomic_store_n(&transaction->was_waited_for, false, __ATOMIC_RELAXED);
 	outside_enter_transaction(thread_current, &transaction->open);
 	/* Relaxed: a thread that waits for it reports only the number. */
-	__atomic_store_n(&transaction->open.number, next_number(), __ATOMIC_RELAXED);
+	__atomic_store_n(&transaction->open.number, number, __ATOMIC_RELAXED);
 	/* Release: another process that sees the number also sees the rest. */
-	__atomic_store_n(&transaction->state->number, transaction->open.number, __ATOMIC_RELEASE);
+	__atomic_store_n(&transaction->state->number, number, __ATOMIC_RELEASE);
 }
 
 static void begin_hold(struct lock_hold *hold)
@@ -214,7 +221,7 @@ static uint64_t clip(int64_t ns, uint64_t most)
 
 static uint64_t idle_of(const struct transaction *transaction, uint64_t duration)
 {
-	return clip((int64_t)duration - transaction->executed_ns, duration);
+	return clip((int64_t)duration - transaction->state->executed_ns, duration);
 }
 
 /* Of a transaction on the calling thread alone that is long enough for the kernel's counts. */
@@ -321,12 +328,12 @@ bool transaction_run_ends(struct session *session, const struct run *run, int rc
 	if (__builtin_expect(transaction->author != NULL, 0))
 		wal_name_author(transaction->author, run);
 	if (transaction->open.has_ended) {
-		transaction->executed_ns += (int64_t)transaction->ended_in_ns;
+		transaction->state->executed_ns += (int64_t)transaction->ended_in_ns;
 		transaction->executed_cpu_ns += (int64_t)transaction->ended_in_cpu_ns;
 		end(session, run, rc);
 		return is_waited_for;
 	}
-	transaction->executed_ns += (int64_t)run->query.execution_ns;
+	transaction->state->executed_ns += (int64_t)run->query.execution_ns;
 	transaction->executed_cpu_ns += (int64_t)run->query.cpu_ns;
 	transaction->state->last = run->query.key;
 	if (thread_current && transaction->open.slot != thread_current) {

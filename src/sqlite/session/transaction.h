@@ -22,7 +22,6 @@ struct transaction {
 	struct lock_file *file;    /* that it locked first */
 	struct lock_file *written; /* has given back its lock to write in the present run; NULL: none */
 	uint64_t end_ns;           /* CLOCK_MONOTONIC; 0: not yet */
-	int64_t executed_ns;       /* since it began, of its statements; below 0 until the first one ends */
 	uint64_t ended_in_ns;      /* into the calls of the run in which it ended */
 	/* The same of CPU time, of a transaction on one thread. */
 	bool has_threads;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write/lock_waits.h"
 
+#include "collect/transaction_states.h"
 #include "store/write/queries.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
@@ -23,6 +24,9 @@ void lock_writer_init(struct lock_writer *locks)
 			                " FROM waits_for_locks WHERE process = :process AND thread_id = :thread_id)",
 			.remove_open.sql = "DELETE FROM waits_for_locks WHERE process = :process AND"
 			                   " thread_id = :thread_id AND start_ns = :start_ns AND refused = 2",
+			.remove_open_transaction.sql =
+				"DELETE FROM transactions WHERE process = :process AND number = :number AND outcome >= 3"
+				" AND start_ns BETWEEN :start_ns - 5000000000 AND :start_ns + 5000000000",
 			.add_transaction.sql =
 				"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
 				" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
@@ -108,6 +112,21 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	return writer_run(writer, add);
 }
 
+/* The row that was published while the transaction was open. Its beginning was computed by another clock. */
+static int remove_open_transaction(struct writer *writer, int64_t process,
+                                   const struct transaction_record *record)
+{
+	struct prepared *remove;
+
+	if (record->duration_ns < OPEN_TRANSACTION_PUBLISHED_NS)
+		return SQLITE_OK;
+	remove = writer_bind(writer, &writer->locks->sql.remove_open_transaction);
+	bind_number(remove, "process", process);
+	bind_number(remove, "number", record->number);
+	bind_number(remove, "start_ns", (int64_t)record->start_realtime_ns);
+	return writer_run(writer, remove);
+}
+
 int transactions_add(struct writer *writer, const struct transaction_record *record, size_t size)
 {
 	const char *text = record->text;
@@ -115,6 +134,7 @@ int transactions_add(struct writer *writer, const struct transaction_record *rec
 	int64_t start = (int64_t)record->start_realtime_ns;
 	int64_t end = (int64_t)(record->start_realtime_ns + record->duration_ns);
 	int64_t first, last, process = intern_process(writer);
+	int code;
 
 	if (size < sizeof(*record) ||
 	    (uint64_t)record->database_size + record->first_size + record->last_size > size - sizeof(*record))
@@ -125,6 +145,9 @@ int transactions_add(struct writer *writer, const struct transaction_record *rec
 	last = first < 0 ? first : queries_find(writer, record->last, end, end);
 	if (last < 0)
 		return (int)-last;
+	code = remove_open_transaction(writer, process, record);
+	if (code)
+		return code;
 	add = writer_bind(writer, &writer->locks->sql.add_transaction);
 	bind_number(add, "process", process);
 	bind_number(add, "number", record->number);

@@ -15,7 +15,7 @@ struct writer;
 
 struct lock_writer {
 	struct {
-		struct prepared add_wait, lengthen, remove_open, add_transaction;
+		struct prepared add_wait, lengthen, remove_open, add_transaction, remove_open_transaction;
 	} sql;
 };
 
