@@ -1015,6 +1015,49 @@ SELECT
 	wait_ns
 FROM told;
 
+-- Who waited for whom, who waited himself: a row for each link of a chain, of the 1,000 longest waits. chain: the number of
+-- the chain. depth 0: the statement that nobody waited for; its holder is the one that waits at depth 1. A holder's own wait is
+-- the one of its thread that overlaps most. If two wait for each other, the chain begins with the shorter wait.
+CREATE VIEW lock_chains AS
+WITH RECURSIVE
+waits AS MATERIALIZED (
+	SELECT row_number() OVER (ORDER BY wait_ns DESC, timestamp_ns, process_id, thread_id) AS number, timestamp_ns + wait_ns AS until_ns, *
+	FROM lock_waits WHERE wait_ns > 0 ORDER BY wait_ns DESC, timestamp_ns, process_id, thread_id LIMIT 1000),
+links AS MATERIALIZED (
+	SELECT v.number AS victim, w.number AS holder, max(min(v.until_ns, w.until_ns) - max(v.timestamp_ns, w.timestamp_ns)) AS overlap_ns
+	FROM waits AS v JOIN waits AS w
+	  ON w.process_id = v.holder_process_id AND w.thread_id = v.holder_thread_id AND w.hostname = v.hostname
+	WHERE w.timestamp_ns < v.until_ns AND w.until_ns > v.timestamp_ns AND w.number <> v.number
+	GROUP BY v.number),
+chains (chain, depth, number, seen) AS (
+	SELECT number, 0, number, ',' || number || ',' FROM waits
+	WHERE number NOT IN (SELECT holder FROM links)
+	   OR number IN (SELECT a.victim FROM links AS a JOIN links AS b ON b.victim = a.holder AND b.holder = a.victim WHERE a.victim > a.holder)
+	UNION ALL
+	SELECT chain, depth + 1, holder, seen || holder || ',' FROM chains JOIN links ON victim = number
+	WHERE depth < 20 AND instr(seen, ',' || holder || ',') = 0)
+SELECT
+	c.chain AS chain,
+	c.depth AS depth,
+	w.timestamp_ns AS timestamp_ns,
+	w.hostname AS hostname,
+	w.process_id AS process_id,
+	w.thread_id AS thread_id,
+	w.session_id AS session_id,
+	w.query_id AS query_id,
+	w.query AS query,
+	w.database AS database,
+	w.lock AS lock,
+	w.wait_ns AS wait_ns,
+	w.outcome AS outcome,
+	w.holder_process_id AS holder_process_id,
+	w.holder_thread_id AS holder_thread_id,
+	w.holder_session_id AS holder_session_id,
+	w.holder_transaction AS holder_transaction,
+	w.holder_query AS holder_query
+FROM chains AS c JOIN waits AS w ON w.number = c.number
+ORDER BY c.chain, c.depth;
+
 -- The transactions that took long or that a statement waited for: what each did, how long
 -- it held its locks, and what that has cost other connections.
 CREATE VIEW transaction_log AS

@@ -93,7 +93,8 @@ const struct transaction_state *transaction_states_next(void *copy, uint32_t *fr
 	return NULL;
 }
 
-/* --- rows: of a process that runs, or is gone ------------------------------------------------------------ */
+/* --- rows: of a process that runs, or is gone ------------------------------------------------------------
+ */
 
 static bool is_open(const struct transaction_state *state, uint64_t until_ns, bool is_ended)
 {
@@ -101,7 +102,8 @@ static bool is_open(const struct transaction_state *state, uint64_t until_ns, bo
 	uint64_t open_ns = until_ns - state->start_ns;
 
 	return state->number && state->number == state->begun && state->start_ns < until_ns &&
-	       state->publish_after_ns != UINT64_MAX && open_ns >= state->publish_after_ns && open_ns >= least;
+	       state->publish_after_ns != UINT64_MAX && open_ns >= state->publish_after_ns &&
+	       open_ns >= least;
 }
 
 bool transaction_states_has_remains(const void *copy, uint64_t until_ns, bool is_ended)

@@ -48,7 +48,8 @@ const struct transaction_state *transaction_states_next(void *copy, uint32_t *fr
 /* A transaction of a running process is published when it has been open for so long. */
 #define OPEN_TRANSACTION_PUBLISHED_NS 100000000ull
 
-/* Whether one is open long enough for a row at `until_ns` (CLOCK_MONOTONIC). `is_ended`: the process is gone. */
+/* Whether one is open long enough for a row at `until_ns` (CLOCK_MONOTONIC). `is_ended`: the process is gone.
+ */
 bool transaction_states_has_remains(const void *copy, uint64_t until_ns, bool is_ended);
 
 /* Writes each of them into the ring, once for a copy. `runs`: the copy of open_runs.h. False: the ring has no

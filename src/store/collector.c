@@ -309,7 +309,8 @@ static void store_counters(struct recorded *recorded)
 	bool is_copied = shared_ring_copy_committed(shared);
 	/* It may have become another program. */
 	const uint64_t until_ns = open_waits_until(shared->waits);
-	bool has_transactions = is_copied && transaction_states_has_remains(shared->transactions, until_ns, false);
+	bool has_transactions =
+		is_copied && transaction_states_has_remains(shared->transactions, until_ns, false);
 	bool has_runs = is_copied && open_runs_has_remains(shared->runs, until_ns);
 	uint64_t lost = 0;
 	char *error = NULL;

@@ -28,13 +28,13 @@ struct transaction_state {
 	uint32_t number; /* no other of the process has it; 0: none is open. Written last, and at the end */
 	uint32_t session, thread_id, statements;
 	struct lock_hold holds[TRANSACTION_LOCKS];
-	uint64_t start_ns;         /* CLOCK_MONOTONIC */
-	int64_t executed_ns;       /* since then, of statements that have ended; below 0 until the first one ends */
+	uint64_t start_ns;   /* CLOCK_MONOTONIC */
+	int64_t executed_ns; /* since then, of statements that have ended; below 0 until the first one ends */
 	uint64_t publish_after_ns; /* UINT64_MAX: it gets no row */
 	struct query_key first, last;
 	char text[TRANSACTION_TEXT_MAX]; /* of the first statement */
 	char path[TRANSACTION_PATH_MAX]; /* of the file that it wrote to first, or read */
-	uint32_t begun;                  /* the number, written first: it tells a copy that is of two transactions */
+	uint32_t begun; /* the number, written first: it tells a copy that is of two transactions */
 } __attribute__((aligned(64)));
 
 #define TRANSACTION_STATES 1024u /* untouched pages cost nothing */

@@ -123,6 +123,19 @@ class Holders(unittest.TestCase):
                          [("PRAGMA wal_checkpoint(RESTART)",)])
         self.assertEqual(db.execute("SELECT count(*) FROM lock_waits WHERE holder_query LIKE '%victim%'").fetchone(), (0,))
 
+    def test_chain(self):
+        """An INSERT waits for a checkpoint of another process, which waits for a reader."""
+        db = self.record(CHECKPOINT_WAITS)
+        chain = db.execute("SELECT depth, query, holder_query, process_id = holder_process_id FROM lock_chains WHERE chain ="
+                           " (SELECT chain FROM lock_chains WHERE query LIKE '%victim%') ORDER BY depth").fetchall()
+        checkpoint, reader = "PRAGMA wal_checkpoint(RESTART)", "SELECT x FROM t WHERE x > 0"
+        self.assertEqual(chain, [(0, "INSERT INTO t VALUES (5) /* victim */", checkpoint, 0), (1, checkpoint, reader, 0)])
+        said = subprocess.run([QUERYPROF, "locks", self.trace, "--chains"], capture_output=True, text=True, timeout=600).stdout
+        told = " ".join(said.split())
+        self.assertRegex(told, "victim [*]/ of .* for the WAL write lock of PRAGMA wal_checkpoint.RESTART. of [^,]* [0-9]+, which waited")
+        self.assertRegex(told, "WAL read lock of " + reader + " of python3[^ ]* app.py [0-9]+, open for .* of that outside SQLite[.]")
+        self.assertEqual(said.count(", which waited"), 1)
+
     def test_refused_at_once(self):
         db = self.record(REFUSED_AT_ONCE)
         (refused,) = db.execute("SELECT outcome, write_lock_ns, duration_ns > 100000000 FROM transaction_log"

@@ -12,15 +12,17 @@
 #include "cmd/line/moment.h"
 #include "cmd/ui/complain.h"
 #include "sql_idle_transactions.h"
+#include "sql_lock_chains.h"
 #include "sql_lock_holders.h"
 
-static const char *format_name, *idle;
+static const char *format_name, *idle, *chains;
 
 static const struct command_option options[] = {
 	{ .name = "idle",
 	  .value = "TIME",
 	  .to = &idle,
 	  .help = "transactions in which the program did not call SQLite for so long, such as 1s" },
+	{ .name = "chains", .to = &chains, .help = "statements that waited for one that waited itself" },
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
@@ -43,16 +45,31 @@ static const struct table_style of_transactions = {
 	.unit = "ns",
 };
 
+static const struct table_style of_chains = {
+	.if_empty = "no statement waited for one that waited for a lock itself",
+	.folds_last = 1,
+	.hides_empty = true,
+	.paragraphs = "cause",
+	.unit = "ns",
+};
+
 static int run(int argc, char **argv)
 {
 	struct output output = { .format = output_format_find(format_name),
-		                 .table = idle ? of_transactions : of_holders };
+		                 .table = chains ? of_chains
+		                          : idle ? of_transactions
+		                                 : of_holders };
+	const char *sql = chains ? sql_lock_chains : idle ? sql_idle_transactions : sql_lock_holders;
 	char idle_ns[32] = "";
 	const struct sql_parameter parameters[] = { { ":idle_ns", idle ? idle_ns : NULL }, { NULL, NULL } };
 	int64_t ns;
 	sqlite3 *db;
 
 	(void)argc;
+	if (idle && chains) {
+		complain("locks: --idle and --chains exclude each other");
+		return COMMAND_MISUSED;
+	}
 	if (idle && (!moment_parse_duration(idle, &ns) || ns < 0)) {
 		complain("locks: --idle %s: not a time; a number with a unit is allowed, such as 500ms or 1s",
 		         idle);
@@ -67,7 +84,7 @@ static int run(int argc, char **argv)
 		output.table.if_empty =
 			"a file from queryprof pull has no lock waits: ClickHouse has them in the view "
 			"lock_waits";
-	int result = run_sql(db, idle ? sql_idle_transactions : sql_lock_holders, parameters, &output);
+	int result = run_sql(db, sql, parameters, &output);
 	trace_file_close(db);
 	return result;
 }
@@ -92,10 +109,15 @@ const struct command command_locks = {
 		"`open` is the time from its first lock to its end, `write_lock` how long it held a lock to "
 		"write, `statements` how many ended in it, and `waited` how long others waited for it. An "
 		"open transaction is known under `record` once it has been open for 100 ms.\n\n"
+		"With --chains, each line is a statement that waited for one that waited itself, such as an "
+		"INSERT for a checkpoint and that for a reader. The view lock_chains has a row for each "
+		"link, "
+		"of the 1,000 longest waits.\n\n"
 		"The view lock_waits has the single waits, and lock_story a sentence for each: `queryprof "
 		"sql FILE 'SELECT * FROM lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n"
-		    "  queryprof locks app.trace --idle 1s\n",
+		    "  queryprof locks app.trace --idle 1s\n"
+		    "  queryprof locks app.trace --chains\n",
 	.options = options,
 	.reads_file = true,
 	.pages = true,
