@@ -110,6 +110,7 @@ ALIKE = (
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
     ("top", 1, ("top", "now.trace")),
     ("dump", 1, ("dump", "now.trace")), # what it shows of programs is in tests/live
+    ("advise", 1, ("advise", "plans.trace", "--database", "nowhere.db")),
 )
 
 

@@ -25,6 +25,10 @@ report /
 report app.txt
 report empty.trace
 report http://127.0.0.1:1/
+advise app.trace
+advise app.trace --database app.trace --for 1
+advise app.trace --database app.trace --for 10ms
+advise app.trace --database nowhere.db
 queries app.trace more most
 queries app.trace --limit
 queries app.trace --limit x

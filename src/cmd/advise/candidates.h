@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Indexes that may help: of columns that statements compare, sort and group by, and of foreign keys.
+ */
+#ifndef QUERYPROF_CMD_ADVISE_CANDIDATES_H
+#define QUERYPROF_CMD_ADVISE_CANDIDATES_H
+
+#include "cmd/advise/workload.h"
+
+struct candidate {
+	char *table, *name;
+	char *create, *drop; /* SQL. For an index that is there, `drop` comes first. */
+	char *list;          /* its columns, as in the SQL; NULL for an index that is there */
+	char *parent;        /* of a foreign key, whose changes search the table; NULL: it is not for one */
+	int columns;
+	double ns; /* of the statements that it may help, as recorded */
+	int64_t bytes;
+	double saved, variance; /* over all recorded runs, in ns */
+	bool is_out;            /* helps nothing, or cannot be made */
+};
+
+typedef VECTOR(struct candidate) candidates;
+
+/* What the workload suggests, the one for the longest time first. */
+void candidates_find(candidates *all, const struct workload *workload, struct connection *connection);
+
+/* The indexes that no plan of the workload uses, and that may be dropped. */
+void candidates_find_unused(candidates *all, const struct workload *workload, struct connection *connection);
+
+void candidates_free(candidates *all);
+
+#endif

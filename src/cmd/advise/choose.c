@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Greedy: each candidate is built on the second copy and measured against the first. The best one is built on
+ * both, and the others are measured again, until none is worth it. Then the whole set is measured against
+ * nothing.
+ */
+#include "cmd/advise/choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/ui/progress.h"
+
+#define WORTH 0.01   /* of the recorded time: less is no advice */
+#define SIMILAR 0.05 /* of the best: the same index with fewer columns is as good */
+#define ROUNDS 5
+#define MS INT64_C(1000000)
+
+struct chooser {
+	const struct workload *workload;
+	struct connection *connections; /* before, after */
+	int64_t end_ns, run_ns;
+	double *references; /* of each statement: the time of a run before, as first measured */
+};
+
+static int64_t left(const struct chooser *chooser)
+{
+	const int64_t left = chooser->end_ns - connection_clock_ns();
+
+	return left > 0 ? left : 0;
+}
+
+/* --- measuring ------------------------------------------------------------------------------------- */
+
+static sqlite3_stmt *prepare(const struct side *side, int variant)
+{
+	return workload_statement(side->what, side->connection, variant);
+}
+
+static bool measure(const struct chooser *chooser, const struct recorded *one, int64_t ns,
+                    struct turns *turns)
+{
+	const struct side sides[2] = { { &chooser->connections[0], prepare, one },
+		                       { &chooser->connections[1], prepare, one } };
+	const struct turns_limit limit = { ns, chooser->run_ns, 0.01 };
+
+	return turns_take(turns, sides, one->variants, &limit);
+}
+
+static bool has_touched(const struct recorded *one, const char *table)
+{
+	for (size_t i = 0; table && i < one->touched.count; i++)
+		if (!sqlite3_stricmp(one->touched.items[i].table, table))
+			return true;
+	return false;
+}
+
+/* Whether SQLite runs it in another way, now that the second copy has another index. */
+static bool has_other_plan(const struct chooser *chooser, const struct recorded *one)
+{
+	char *plans[2];
+	bool is_other;
+
+	for (int i = 0; i < 2; i++)
+		plans[i] = connection_plan(&chooser->connections[i], one->texts[0]);
+	is_other = plans[0] && plans[1] ? strcmp(plans[0], plans[1]) != 0 : plans[0] || plans[1];
+	sqlite3_free(plans[0]);
+	sqlite3_free(plans[1]);
+	return is_other;
+}
+
+/* What changes rows maintains the index, and may search in it for a trigger or a foreign key, which is in no
+ * plan. */
+static bool is_affected(const struct chooser *chooser, const struct recorded *one,
+                        const struct candidate *candidate)
+{
+	if (!one->variants)
+		return false;
+	if (one->is_write && (has_touched(one, candidate->table) || has_touched(one, candidate->parent)))
+		return true;
+	return has_touched(one, candidate->table) && has_other_plan(chooser, one);
+}
+
+/* What runs of the statement saved in all. They are compared with those of another time, when the machine may
+ * have been faster: both sides of a measurement are scaled, so that the time before is the same in all. */
+static void add_saved(const struct recorded *one, const struct turns *turns, double *reference, double *saved,
+                      double *variance)
+{
+	double scale = (double)one->runs;
+
+	if (reference && !(*reference > 0))
+		*reference = turns->before.mean;
+	if (reference && turns->before.mean > 0)
+		scale *= *reference / turns->before.mean;
+	*saved += scale * turns->saved.mean;
+	*variance += scale * sums_error(&turns->saved) * scale * sums_error(&turns->saved);
+}
+
+static bool is_worth(const struct workload *workload, double saved, double variance)
+{
+	return saved > WORTH * workload->ns && saved > 2.5 * sqrt(variance);
+}
+
+bool choice_is_worth(const struct choice *choice, const struct workload *workload)
+{
+	return choice->chosen.count && is_worth(workload, choice->saved, choice->variance);
+}
+
+static int64_t used_bytes(struct connection *connection)
+{
+	return connection_number(connection,
+	                         "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, "
+	                         "pragma_freelist_count, pragma_page_size",
+	                         0);
+}
+
+static int build(const struct chooser *chooser, int copy, const char *sql)
+{
+	struct connection *connection = &chooser->connections[copy];
+	int code;
+
+	connection->end_ns = connection_clock_ns() + left(chooser) / 2 + 1;
+	code = connection_run(connection, sql);
+	connection->end_ns = 0;
+	return code;
+}
+
+/* Measures the difference of the two copies, of which the second one has the candidate. is_base: the first
+ * one is as it was. */
+static void measure_all(const struct chooser *chooser, struct candidate *candidate, int64_t ns, bool is_base)
+{
+	const struct workload *workload = chooser->workload;
+	int affected = 0;
+
+	candidate->saved = candidate->variance = 0;
+	for (size_t i = 0; i < workload->statements.count; i++)
+		affected += is_affected(chooser, &workload->statements.items[i], candidate);
+	for (size_t i = 0; i < workload->statements.count; i++) {
+		const struct recorded *one = &workload->statements.items[i];
+		struct turns turns;
+
+		if (!is_affected(chooser, one, candidate))
+			continue;
+		if (!measure(chooser, one, ns / affected, &turns)) {
+			candidate->is_out = true; /* a UNIQUE of an expression, or a function that fails */
+			return;
+		}
+		add_saved(one, &turns, is_base ? &chooser->references[i] : NULL, &candidate->saved,
+		          &candidate->variance);
+	}
+}
+
+static void evaluate(const struct chooser *chooser, struct candidate *candidate, int64_t ns, bool is_first)
+{
+	const int64_t bytes = used_bytes(&chooser->connections[1]);
+
+	if (build(chooser, 1, candidate->create) != SQLITE_OK) {
+		candidate->is_out = true;
+		return;
+	}
+	candidate->bytes = used_bytes(&chooser->connections[1]) - bytes;
+	measure_all(chooser, candidate, ns, is_first);
+	candidate->is_out |= !is_worth(chooser->workload, candidate->saved, candidate->variance);
+	connection_run(&chooser->connections[1], candidate->drop);
+}
+
+/* --- choosing ---------------------------------------------------------------------------------------- */
+
+/* Whether the columns of `one` are the first ones of the other's. */
+static bool is_beginning(const struct candidate *one, const struct candidate *other)
+{
+	const size_t size = strlen(one->list);
+
+	return !sqlite3_stricmp(one->table, other->table) && !strncmp(one->list, other->list, size) &&
+	       other->list[size] == ',';
+}
+
+/* The one that saves the most, or its beginning if that saves nearly as much. */
+static struct candidate *best_of(candidates *all)
+{
+	struct candidate *best = NULL, *narrow;
+
+	for (size_t i = 0; i < all->count; i++)
+		if (!all->items[i].is_out && (!best || all->items[i].saved > best->saved))
+			best = &all->items[i];
+	narrow = best;
+	for (size_t i = 0; i < all->count; i++)
+		if (!all->items[i].is_out && is_beginning(&all->items[i], narrow) &&
+		    all->items[i].saved > best->saved - SIMILAR * best->saved - sqrt(best->variance))
+			narrow = &all->items[i];
+	return narrow;
+}
+
+static bool is_chosen(const struct choice *choice, const struct candidate *one)
+{
+	for (size_t i = 0; i < choice->chosen.count; i++)
+		if (!strcmp(choice->chosen.items[i].name, one->name))
+			return true;
+	return false;
+}
+
+/* One round: all that is left. False: none is worth it. */
+static bool choose_one(struct choice *choice, const struct chooser *chooser, candidates *all, int64_t reserve,
+                       bool is_first)
+{
+	struct candidate *best;
+	int count = 0, done = 0;
+
+	for (size_t i = 0; i < all->count; i++)
+		count += !all->items[i].is_out;
+	for (size_t i = 0; i < all->count; i++) {
+		struct candidate *one = &all->items[i];
+		const int64_t rest = left(chooser) - reserve;
+
+		if (one->is_out)
+			continue;
+		if (rest <= 0) {
+			one->is_out = true;
+			choice->untried += is_first;
+			continue;
+		}
+		progress_count(++done, "indexes measured");
+		evaluate(chooser, one, rest / (count - done + 2) + MS, is_first);
+		choice->tried += is_first;
+	}
+	best = best_of(all);
+	if (!best || build(chooser, 0, best->create) != SQLITE_OK ||
+	    build(chooser, 1, best->create) != SQLITE_OK)
+		return false;
+	best->is_out = true;
+	return vector_push(&choice->chosen, *best) != 0;
+}
+
+/* Whether the plan of a statement has the index, or a write may use it, which is in no plan. */
+static bool is_used(const struct chooser *chooser, const struct candidate *one)
+{
+	bool is = false;
+
+	for (size_t i = 0; !is && i < chooser->workload->statements.count; i++) {
+		const struct recorded *recorded = &chooser->workload->statements.items[i];
+		char *plan = recorded->variants
+		                     ? connection_plan(&chooser->connections[1], recorded->texts[0])
+		                     : NULL;
+
+		is = (plan && strstr(plan, one->name)) ||
+		     (recorded->is_write && (has_touched(recorded, one->parent)));
+		sqlite3_free(plan);
+	}
+	return is;
+}
+
+/* The whole set against none: the first copy loses it again. */
+static void measure_set(struct choice *choice, const struct chooser *chooser)
+{
+	const struct workload *workload = chooser->workload;
+	const size_t count = workload->statements.count;
+
+	for (size_t i = 0; i < choice->chosen.count; i++) {
+		struct candidate *one = &choice->chosen.items[i];
+
+		connection_run(&chooser->connections[0], one->drop);
+		if (!is_used(chooser, one)) { /* a later one took its place */
+			connection_run(&chooser->connections[1], one->drop);
+			memmove(one, one + 1, (choice->chosen.count - i - 1) * sizeof(*one));
+			choice->chosen.count--;
+			i--;
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct recorded *one = &workload->statements.items[i];
+		struct turns *turns = vector_at(&choice->turns, i);
+		bool is_any = false;
+
+		for (size_t c = 0; c < choice->chosen.count; c++)
+			is_any |= is_affected(chooser, one, &choice->chosen.items[c]);
+		if (turns && is_any &&
+		    measure(chooser, one, left(chooser) * 3 / 4 / (int64_t)(count - i) + 20 * MS, turns))
+			add_saved(one, turns, NULL, &choice->saved, &choice->variance);
+	}
+	if (choice->chosen.count == 1) { /* the newer measurement of the same */
+		choice->chosen.items[0].saved = choice->saved;
+		choice->chosen.items[0].variance = choice->variance;
+	}
+}
+
+/* Indexes that no plan uses: what writes take without each. */
+static void choose_drops(struct choice *choice, const struct chooser *chooser)
+{
+	candidates all = { 0 };
+
+	for (size_t i = 0; i < choice->chosen.count; i++)
+		connection_run(&chooser->connections[1], choice->chosen.items[i].drop);
+	candidates_find_unused(&all, chooser->workload, &chooser->connections[1]);
+	for (size_t i = 0; i < all.count; i++) {
+		struct candidate *one = &all.items[i];
+		const int64_t bytes = used_bytes(&chooser->connections[1]);
+
+		if (left(chooser) == 0 || build(chooser, 1, one->drop) != SQLITE_OK)
+			continue;
+		one->bytes = used_bytes(&chooser->connections[1]) - bytes;
+		measure_all(chooser, one, left(chooser) / (int64_t)(all.count - i + 1) + MS, false);
+		const bool is_worth_it =
+			!one->is_out && is_worth(chooser->workload, one->saved, one->variance);
+
+		/* Both copies again have the same: an index that was just built has full pages, which inserts
+		 * split. */
+		connection_run(&chooser->connections[0], one->drop);
+		if (is_worth_it && vector_push(&choice->drops, *one))
+			*one = (struct candidate){ 0 };
+		else if (connection_run(&chooser->connections[0], one->create) != SQLITE_OK ||
+		         connection_run(&chooser->connections[1], one->create) != SQLITE_OK)
+			break;
+	}
+	candidates_free(&all);
+}
+
+void choice_make(struct choice *choice, const struct workload *workload, struct connection connections[2],
+                 int64_t ns)
+{
+	const struct chooser chooser = { workload, connections, connection_clock_ns() + ns, ns / 12,
+		                         calloc(workload->statements.count + 1, sizeof(double)) };
+	candidates all = { 0 };
+
+	*choice = (struct choice){ 0 };
+	if (!chooser.references)
+		return;
+	candidates_find(&all, workload, &connections[0]);
+	progress_begin("measuring indexes");
+	for (int round = 0; round < ROUNDS && choose_one(choice, &chooser, &all, ns / 3, round == 0); round++)
+		;
+	progress_begin("measuring the choice");
+	measure_set(choice, &chooser);
+	progress_begin("measuring unused indexes");
+	choose_drops(choice, &chooser);
+	for (size_t i = 0; i < all.count; i++)
+		if (is_chosen(choice, &all.items[i]))
+			all.items[i] = (struct candidate){ 0 }; /* its texts belong to the choice */
+	candidates_free(&all);
+	free(chooser.references);
+}
+
+void choice_free(struct choice *choice)
+{
+	candidates_free(&choice->chosen);
+	candidates_free(&choice->drops);
+	vector_free(&choice->turns);
+}

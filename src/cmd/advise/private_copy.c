@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/advise/private_copy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cmd/ui/complain.h"
+#include "cmd/ui/progress.h"
+
+/* The database and what SQLite has next to it, except for -shm, which SQLite makes from the log. */
+enum { MAIN, LOG, JOURNAL, PARTS };
+static const char *const suffixes[PARTS] = { "", "-wal", "-journal" };
+
+struct source {
+	const char *command, *given; /* for complaints */
+	char *paths[PARTS];
+	int fds[PARTS]; /* -1: there is no such file */
+	struct stat states[PARTS];
+};
+
+/* --- who has it open ---------------------------------------------------------------------------- */
+
+/* A lock of SQLite on the file: its bytes are at the first gigabyte. Asked for by an open file description,
+ * so that no process loses a lock when the descriptor is closed. */
+static bool is_locked(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
+
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* Whether the process has one of the files open. One of another user cannot be asked; it is known by its
+ * locks. */
+static bool has_open(const char *process, const struct source *source)
+{
+	char path[600];
+	DIR *folder;
+	bool has = false;
+
+	snprintf(path, sizeof(path), "/proc/%.100s/fd", process);
+	folder = opendir(path);
+	for (const struct dirent *one; folder && !has && (one = readdir(folder));) {
+		struct stat state;
+
+		snprintf(path, sizeof(path), "/proc/%.100s/fd/%.255s", process, one->d_name);
+		if (one->d_name[0] == '.' || stat(path, &state) != 0)
+			continue;
+		for (int i = 0; i < PARTS; i++)
+			has |= source->fds[i] >= 0 && state.st_dev == source->states[i].st_dev &&
+			       state.st_ino == source->states[i].st_ino;
+	}
+	if (folder)
+		closedir(folder);
+	return has;
+}
+
+static void name_process(const char *process, char *name, size_t size)
+{
+	char path[300];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%.200s/comm", process);
+	file = fopen(path, "re");
+	if (!file || !fgets(name, (int)size, file))
+		snprintf(name, size, "?");
+	name[strcspn(name, "\n")] = 0;
+	text_blank_controls(name);
+	if (file)
+		fclose(file);
+}
+
+static int complain_of_use(const struct source *source, const char *who)
+{
+	return complain(
+		"%s: %s: %s; a copy could be of two moments. Stop it, or name a copy: sqlite3 DATABASE "
+		"'.backup COPY'",
+		source->command, source->given, who);
+}
+
+static int check_unused(const struct source *source)
+{
+	DIR *processes = opendir("/proc");
+	char own[16], name[64], who[160] = "";
+
+	snprintf(own, sizeof(own), "%d", getpid());
+	for (const struct dirent *one; processes && !*who && (one = readdir(processes));)
+		if (one->d_name[0] >= '1' && one->d_name[0] <= '9' && strcmp(one->d_name, own) != 0 &&
+		    has_open(one->d_name, source)) {
+			name_process(one->d_name, name, sizeof(name));
+			snprintf(who, sizeof(who), "process %.20s (%s) has it open", one->d_name, name);
+		}
+	if (processes)
+		closedir(processes);
+	if (!*who && is_locked(source->fds[MAIN]))
+		snprintf(who, sizeof(who), "another process has it locked");
+	return *who ? complain_of_use(source, who) : COMMAND_FINE;
+}
+
+/* --- the database ----------------------------------------------------------------------------------- */
+
+/* Without a change of the time of the last access, if that is permitted. */
+static int open_quietly(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NONBLOCK);
+
+	return fd < 0 && errno == EPERM ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : fd;
+}
+
+/* A journal that names another one belongs to a transaction over several databases. To roll it back, SQLite
+ * would open, and could delete, a file of the name that is in it. */
+static bool has_super_journal(int fd, off_t size)
+{
+	static const unsigned char magic[8] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
+	unsigned char end[8];
+
+	return size >= 8 && (pread(fd, end, 8, size - 8) != 8 || memcmp(end, magic, 8) == 0);
+}
+
+static int check_file(const struct source *source)
+{
+	char head[16] = "";
+	const struct stat *state = &source->states[MAIN];
+
+	if (!S_ISREG(state->st_mode))
+		return complain("%s: %s: is no regular file; expected an SQLite database", source->command,
+		                source->given);
+	if (state->st_size == 0)
+		return complain("%s: %s: is empty; expected an SQLite database with tables", source->command,
+		                source->given);
+	if (pread(source->fds[MAIN], head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0)
+		return complain("%s: %s: is no SQLite database, or is encrypted", source->command,
+		                source->given);
+	if (source->fds[JOURNAL] >= 0 &&
+	    has_super_journal(source->fds[JOURNAL], source->states[JOURNAL].st_size))
+		return complain("%s: %s-journal: belongs to an unfinished transaction over several "
+		                "databases; open the "
+		                "database with sqlite3, which ends that, and try again",
+		                source->command, source->given);
+	return COMMAND_FINE;
+}
+
+static int open_source(struct source *source)
+{
+	char *real =
+		realpath(source->given, NULL); /* SQLite has the log next to the file that a link leads to */
+
+	for (int i = 0; i < PARTS; i++) {
+		source->paths[i] = real ? text_format("%s%s", real, suffixes[i]) : NULL;
+		if (source->paths[i])
+			source->fds[i] = open_quietly(source->paths[i]);
+		if (source->fds[i] < 0 && (i == MAIN || errno != ENOENT)) {
+			free(real);
+			return complain("%s: %s%s: %s", source->command, source->given, suffixes[i],
+			                strerror(errno));
+		}
+		if (source->fds[i] >= 0)
+			fstat(source->fds[i], &source->states[i]);
+	}
+	free(real);
+	return check_file(source);
+}
+
+static void close_source(struct source *source)
+{
+	for (int i = 0; i < PARTS; i++) {
+		if (source->fds[i] >= 0)
+			close(source->fds[i]);
+		free(source->paths[i]);
+	}
+}
+
+/* Whether the files are those that were opened, with the content of that time. */
+static bool is_unchanged(const struct source *source)
+{
+	for (int i = 0; i < PARTS; i++) {
+		const struct stat *was = &source->states[i];
+		struct stat is;
+
+		if (stat(source->paths[i], &is) != 0) {
+			if (source->fds[i] >= 0)
+				return false;
+			continue;
+		}
+		if (source->fds[i] < 0 || is.st_ino != was->st_ino || is.st_size != was->st_size ||
+		    is.st_mtim.tv_sec != was->st_mtim.tv_sec || is.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+			return false;
+	}
+	return true;
+}
+
+/* --- the copies --------------------------------------------------------------------------------------- */
+
+static int64_t bytes_of(const struct source *source)
+{
+	int64_t bytes = 0;
+
+	for (int i = 0; i < PARTS; i++)
+		bytes += source->fds[i] >= 0 ? source->states[i].st_size : 0;
+	return bytes;
+}
+
+/* The copies, indexes on one of them, and what SQLite sorts to build one. */
+static int check_space(const struct source *source, const char *folder)
+{
+	const int64_t needed = PRIVATE_COPIES * bytes_of(source) + bytes_of(source) + (16 << 20);
+	struct statvfs space;
+
+	if (statvfs(folder, &space) != 0)
+		return complain("%s: %s: %s", source->command, folder, strerror(errno));
+	if ((int64_t)(space.f_bavail * space.f_frsize) >= needed)
+		return COMMAND_FINE;
+	return complain(
+		"%s: %s: has %lld MB free; the copies of %s need %lld MB. TMPDIR=FOLDER names another folder",
+		source->command, folder, (long long)(space.f_bavail * space.f_frsize >> 20), source->given,
+		(long long)(needed >> 20));
+}
+
+static bool copy_bytes(int from, int to)
+{
+	static char buffer[1 << 18];
+	off_t at = 0;
+	ssize_t got;
+
+	if (ioctl(to, FICLONE, from) == 0)
+		return true;
+	while ((got = pread(from, buffer, sizeof(buffer), at)) > 0) {
+		if (pwrite(to, buffer, (size_t)got, at) != got) {
+			errno = errno ? errno : ENOSPC;
+			return false;
+		}
+		at += got;
+	}
+	return got == 0;
+}
+
+static int copy_all(const struct source *source, const struct private_copies *copies)
+{
+	for (int copy = 0; copy < PRIVATE_COPIES; copy++)
+		for (int i = 0; i < PARTS; i++) {
+			char *path = source->fds[i] >= 0
+			                     ? text_format("%s%s", copies->paths[copy], suffixes[i])
+			                     : NULL;
+			int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+			bool fine = source->fds[i] < 0 || (fd >= 0 && copy_bytes(source->fds[i], fd));
+
+			if (!fine)
+				complain("%s: a copy of %s%s: %s", source->command, source->given,
+				         suffixes[i], strerror(errno));
+			if (fd >= 0)
+				close(fd);
+			free(path);
+			if (!fine)
+				return COMMAND_FAILED;
+		}
+	return COMMAND_FINE;
+}
+
+static void remove_folder(const char *path)
+{
+	DIR *folder = opendir(path);
+
+	for (const struct dirent *one; folder && (one = readdir(folder));)
+		if (one->d_name[0] != '.')
+			unlinkat(dirfd(folder), one->d_name, 0);
+	if (folder)
+		closedir(folder);
+	rmdir(path);
+}
+
+/* A process that outlives this one by the time that it takes to remove the folder, whatever ends this one:
+ * SIGKILL, too. It has none of this process's descriptors, and is in a session of its own, so Ctrl-C ends
+ * only this one. */
+static bool start_keeper(struct private_copies *copies)
+{
+	int ends[2];
+	sigset_t all;
+	char byte;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return false;
+	copies->keeper = fork();
+	if (copies->keeper == 0) {
+		sigfillset(&all);
+		sigprocmask(SIG_BLOCK, &all, NULL);
+		setsid();
+		dup2(ends[0], 0);
+		for (int fd = (int)sysconf(_SC_OPEN_MAX) < 65536 ? (int)sysconf(_SC_OPEN_MAX) : 65536;
+		     --fd > 0;)
+			close(fd);
+		while (read(0, &byte, 1) < 0 && errno == EINTR)
+			;
+		remove_folder(copies->folder);
+		_exit(0);
+	}
+	close(ends[0]);
+	copies->alive = ends[1];
+	return copies->keeper > 0;
+}
+
+static int make_folder(const char *command, struct private_copies *copies)
+{
+	const char *parent = getenv("TMPDIR");
+
+	copies->folder = text_format("%s/queryprof-copy-XXXXXX", parent && *parent ? parent : "/tmp");
+	if (!copies->folder || !mkdtemp(copies->folder)) {
+		complain("%s: %s: %s", command, copies->folder ? copies->folder : "TMPDIR", strerror(errno));
+		free(copies->folder);
+		copies->folder = NULL;
+		return COMMAND_FAILED;
+	}
+	if (!start_keeper(copies)) {
+		rmdir(copies->folder);
+		return complain("%s: the process that removes the copies: %s", command, strerror(errno));
+	}
+	for (int i = 0; i < PRIVATE_COPIES; i++)
+		if (!(copies->paths[i] = text_format("%s/%d.db", copies->folder, i)))
+			return complain("%s: out of memory", command);
+	return COMMAND_FINE;
+}
+
+int private_copies_make(const char *command, const char *path, struct private_copies *copies)
+{
+	struct source source = { .command = command, .given = path };
+	int result;
+
+	*copies = (struct private_copies){ .alive = -1 };
+	progress_begin("copying the database");
+	/* The keeper begins before the files are open, or it would have them open, too. */
+	result = make_folder(command, copies);
+	for (int i = 0; i < PARTS; i++)
+		source.fds[i] = -1;
+	if (!result)
+		result = open_source(&source);
+	if (!result)
+		result = check_unused(&source);
+	if (!result)
+		result = check_space(&source, copies->folder);
+	if (!result)
+		result = copy_all(&source, copies);
+	if (!result)
+		result = check_unused(&source);
+	if (!result && !is_unchanged(&source))
+		result = complain_of_use(&source, "it changed while it was copied");
+	copies->bytes = bytes_of(&source);
+	close_source(&source);
+	if (result)
+		private_copies_remove(copies);
+	return result;
+}
+
+void private_copies_remove(struct private_copies *copies)
+{
+	if (copies->alive >= 0) {
+		close(copies->alive);
+		while (waitpid(copies->keeper, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	for (int i = 0; i < PRIVATE_COPIES; i++)
+		free(copies->paths[i]);
+	free(copies->folder);
+	*copies = (struct private_copies){ .alive = -1 };
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measures two ways to run the same, in turns: what disturbs one disturbs the other.
+ */
+#ifndef QUERYPROF_CMD_ADVISE_TURNS_H
+#define QUERYPROF_CMD_ADVISE_TURNS_H
+
+#include "cmd/advise/connection.h"
+#include "cmd/advise/sums.h"
+
+/* One side: what it prepares, and where. `prepare` returns NULL after an error, which is in
+ * connection->error. */
+struct side {
+	struct connection *connection;
+	sqlite3_stmt *(*prepare)(const struct side *side, int variant);
+	const void *what;
+};
+
+/* Times of a run in ns of CPU time. saved: before - after, of the pairs, of which each has the same values.
+ */
+struct turns {
+	struct sums before, after, saved;
+	bool is_cut; /* a run took longer than the limit, so its time is at least that */
+};
+
+struct turns_limit {
+	int64_t ns, run_ns; /* for all, for one run */
+	double error;       /* enough: a standard error of `saved`, as a part of the time before */
+};
+
+/* False: one side failed, with the reason in its connection->error. */
+bool turns_take(struct turns *turns, const struct side sides[2], int variants,
+                const struct turns_limit *limit);
+
+#endif

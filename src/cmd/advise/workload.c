@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/advise/workload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/advise/drawn.h"
+#include "cmd/file/trace_file.h"
+#include "cmd/ui/complain.h"
+#include "sql_advise_database.h"
+#include "sql_advise_statements.h"
+#include "sql_advise_texts.h"
+
+#define STATEMENTS_MAX 200
+
+/* --- reading ------------------------------------------------------------------------------------- */
+
+static char *column_text(sqlite3_stmt *row, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+
+	return strdup(text ? text : "");
+}
+
+/* The name under which the database was recorded, into workload->database. */
+static int find_database(struct workload *workload, sqlite3 *trace, const char *path, const char *database)
+{
+	char *real = realpath(database, NULL);
+	sqlite3_stmt *row = NULL;
+
+	sqlite3_prepare_v2(trace, sql_advise_database, -1, &row, NULL);
+	sqlite3_bind_text(row, 1, real ? real : database, -1, SQLITE_STATIC);
+	if (row && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 1)) {
+		workload->database = column_text(row, 0);
+		workload->seconds = sqlite3_column_int64(row, 2);
+		workload->has_foreign_keys = sqlite3_column_int(row, 3) != 0;
+	} else {
+		const char *other = row ? (const char *)sqlite3_column_text(row, 0) : NULL;
+
+		complain("advise: %s: has no statements that ran on %s%s%s", path, database,
+		         other ? "; the most ran on " : "", other ? other : "");
+	}
+	sqlite3_finalize(row);
+	free(real);
+	return workload->database ? COMMAND_FINE : COMMAND_FAILED;
+}
+
+static int read_statements(struct workload *workload, sqlite3 *trace)
+{
+	sqlite3_stmt *rows = NULL;
+	int code = sqlite3_prepare_v2(trace, sql_advise_statements, -1, &rows, NULL);
+
+	sqlite3_bind_text(rows, 1, workload->database, -1, SQLITE_STATIC);
+	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		struct recorded *one = vector_add(&workload->statements);
+
+		code = one ? SQLITE_OK : SQLITE_NOMEM;
+		if (!one)
+			break;
+		one->hash = sqlite3_column_int64(rows, 0);
+		one->runs = sqlite3_column_int64(rows, 1);
+		one->ns = sqlite3_column_double(rows, 2);
+		one->texts[0] = column_text(rows, 3);
+		workload->ns += one->ns;
+	}
+	sqlite3_finalize(rows);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* The texts of its logged runs, the newest first: those with values, if they were logged. texts[0] stays that
+ * of statement_counters if there is no other. */
+static int read_texts(struct recorded *one, sqlite3_stmt *rows, const char *database)
+{
+	int code, count = 0;
+
+	sqlite3_reset(rows);
+	sqlite3_bind_int64(rows, 1, one->hash);
+	sqlite3_bind_text(rows, 2, database, -1, SQLITE_STATIC);
+	while (count < VARIANTS && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		if (count == 0)
+			free(one->texts[0]);
+		one->texts[count++] = column_text(rows, 0);
+	}
+	one->variants = count ? count : 1;
+	return count == VARIANTS || code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+int workload_read(struct workload *workload, const char *path, const char *database)
+{
+	sqlite3 *trace = trace_file_open(path);
+	sqlite3_stmt *texts = NULL;
+	int result, code;
+
+	*workload = (struct workload){ 0 };
+	if (!trace)
+		return COMMAND_FAILED;
+	result = find_database(workload, trace, path, database);
+	if (!result) {
+		code = read_statements(workload, trace);
+		if (!code)
+			code = sqlite3_prepare_v2(trace, sql_advise_texts, -1, &texts, NULL);
+		for (size_t i = 0; !code && i < workload->statements.count; i++)
+			code = read_texts(&workload->statements.items[i], texts, workload->database);
+		if (code)
+			result = complain("advise: %s: %s", path, sqlite3_errmsg(trace));
+		sqlite3_finalize(texts);
+	}
+	trace_file_close(trace);
+	return result;
+}
+
+/* --- preparing -------------------------------------------------------------------------------------------
+ */
+
+static void refuse(struct recorded *one, const char *reason)
+{
+	one->variants = 0;
+	if (!one->reason)
+		one->reason = strdup(reason);
+}
+
+static bool is_replayable(const char *text)
+{
+	static const char *const words[] = { "SELECT",  "INSERT", "UPDATE", "DELETE",
+		                             "REPLACE", "WITH",   "VALUES" };
+
+	text = text_skip_comments(text);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!sqlite3_strnicmp(text, words[i], (int)strlen(words[i])))
+			return true;
+	return false;
+}
+
+static void prepare_one(struct recorded *one, struct connection *connection)
+{
+	sqlite3_stmt *statement;
+	char *unknown = NULL;
+
+	if (!is_replayable(one->texts[0])) {
+		one->is_other = true;
+		one->variants = 0;
+		return;
+	}
+	connection->touched = &one->touched;
+	statement = connection_prepare(connection, one->texts[0]);
+	connection->touched = NULL;
+	if (!statement) {
+		refuse(one, connection->error);
+		return;
+	}
+	one->is_write = !sqlite3_stmt_readonly(statement);
+	compared_find(&one->compared, one->texts[0], &one->touched, statement);
+	if (sqlite3_bind_parameter_count(statement) > 0) {
+		one->is_drawn = true;
+		one->variants = VARIANTS;
+		one->values = drawn_values(connection, statement, &one->compared, VARIANTS, &unknown);
+		if (!one->values)
+			refuse(one, unknown ? unknown : "out of memory");
+	}
+	free(unknown);
+	sqlite3_finalize(statement);
+}
+
+/* Runs each variant once, and leaves out those that fail: an INSERT may find its own row. */
+static void try_variants(struct recorded *one, struct connection *connection, int64_t run_ns, int64_t all_ns)
+{
+	const int64_t end = connection_clock_ns() + all_ns;
+	int kept = 0, tried = 0;
+
+	for (int i = 0; i < one->variants; i++, tried++) {
+		sqlite3_stmt *statement = workload_statement(one, connection, i);
+		double ns;
+		int code = statement ? connection_time(connection, statement, run_ns, &ns) : SQLITE_ERROR;
+
+		sqlite3_finalize(statement);
+		if (code == SQLITE_DONE || code == SQLITE_INTERRUPT) {
+			const int parameters = (int)one->compared.parameters.count;
+
+			if (one->is_drawn)
+				for (int p = 0; p < parameters; p++) {
+					sqlite3_value *other = one->values[kept * parameters + p];
+
+					one->values[kept * parameters + p] = one->values[i * parameters + p];
+					one->values[i * parameters + p] = other;
+				}
+			else if (kept != i) {
+				free(one->texts[kept]);
+				one->texts[kept] = one->texts[i];
+				one->texts[i] = NULL;
+			}
+			kept++;
+		}
+		if (kept && connection_clock_ns() > end)
+			break;
+	}
+	if (kept == 0 && one->variants)
+		refuse(one, connection->error);
+	one->variants = kept;
+}
+
+void workload_prepare(struct workload *workload, struct connection *connection, int64_t ns)
+{
+	const int64_t end = connection_clock_ns() + ns;
+
+	for (size_t i = 0; i < workload->statements.count; i++) {
+		struct recorded *one = &workload->statements.items[i];
+
+		if (i >= STATEMENTS_MAX)
+			refuse(one, "only the 200 statements that took the most time are replayed");
+		else
+			prepare_one(one, connection);
+		if (one->variants && connection_clock_ns() > end)
+			refuse(one, "no time was left; --for TIME gives more");
+		if (one->variants)
+			try_variants(one, connection, ns / 4, ns / (int64_t)workload->statements.count);
+	}
+}
+
+sqlite3_stmt *workload_statement(const struct recorded *one, struct connection *connection, int variant)
+{
+	sqlite3_stmt *statement = connection_prepare(connection, one->texts[one->is_drawn ? 0 : variant]);
+	const int parameters = statement ? sqlite3_bind_parameter_count(statement) : 0;
+
+	for (int p = 0; one->is_drawn && p < parameters; p++)
+		if (one->values[variant * parameters + p]) /* NULL: the table has no row to draw it from */
+			sqlite3_bind_value(statement, p + 1, one->values[variant * parameters + p]);
+	return statement;
+}
+
+bool workload_writes(const struct recorded *one, const char *table)
+{
+	for (size_t i = 0; i < one->touched.count; i++)
+		if (one->touched.items[i].is_write && !sqlite3_stricmp(one->touched.items[i].table, table))
+			return true;
+	return false;
+}
+
+void workload_free(struct workload *workload)
+{
+	for (size_t i = 0; i < workload->statements.count; i++) {
+		struct recorded *one = &workload->statements.items[i];
+
+		for (int t = 0; t < VARIANTS; t++)
+			free(one->texts[t]);
+		free(one->reason);
+		drawn_free(one->values, VARIANTS * one->compared.parameters.count);
+		compared_free(&one->compared);
+		touches_free(&one->touched);
+	}
+	vector_free(&workload->statements);
+	free(workload->database);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The statements of a trace file that ran on one database, with the values to replay them with.
+ */
+#ifndef QUERYPROF_CMD_ADVISE_WORKLOAD_H
+#define QUERYPROF_CMD_ADVISE_WORKLOAD_H
+
+#include "cmd/advise/compared.h"
+#include "cmd/advise/connection.h"
+
+#define VARIANTS                                                                                             \
+	16 /* of a statement that are replayed: its recorded texts, or values drawn for its parameters */
+
+struct recorded {
+	int64_t hash, runs;
+	double ns; /* of all runs */
+	bool is_write;
+	bool is_other;         /* BEGIN, PRAGMA, CREATE: what no index helps, and is not replayed */
+	char *texts[VARIANTS]; /* with literals and recorded values in it; without them only the first */
+	int variants;          /* 0: it is not replayed */
+	bool is_drawn;         /* its values were drawn */
+	char *reason;          /* why it is not replayed */
+	touches touched;
+	struct compared compared;
+	sqlite3_value **values; /* variants × parameters, if they were drawn */
+};
+
+struct workload {
+	VECTOR(struct recorded) statements; /* the one that took longest first */
+	char *database;                     /* as recorded */
+	double ns;
+	int64_t seconds; /* from the first run to the last */
+	bool has_foreign_keys;
+};
+
+/* A command_result. */
+int workload_read(struct workload *workload, const char *trace, const char *database);
+
+/* Decides how each statement is replayed, in about so much time. The connection is to a copy of the database.
+ */
+void workload_prepare(struct workload *workload, struct connection *connection, int64_t ns);
+
+/* That variant, ready to run. NULL: connection->error has the reason. */
+sqlite3_stmt *workload_statement(const struct recorded *recorded, struct connection *connection, int variant);
+
+bool workload_writes(const struct recorded *recorded, const char *table);
+
+void workload_free(struct workload *workload);
+
+#endif

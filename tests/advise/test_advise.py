@@ -1,0 +1,308 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""queryprof advise: finds the index that is known to help, or says that none does; the database and its folder stay as they
+were; hostile content is bounded and leaves nothing.
+
+usage: test_advise.py QUERYPROF [PROGRAM...]"""
+
+import hashlib
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
+from recording import *
+import programs
+
+WANTED = [name for name in sys.argv[1:] if name in programs.PROGRAMS]
+sys.argv = [argument for argument in sys.argv if argument not in WANTED]
+
+
+def content(folder):
+    """Every file of a folder, with its mode, times and hash."""
+    result = {}
+    for name in sorted(os.listdir(folder)):
+        state = os.stat(os.path.join(folder, name))
+        with open(os.path.join(folder, name), "rb") as file:
+            result[name] = state.st_mode, state.st_mtime_ns, state.st_ctime_ns, hashlib.sha256(file.read()).hexdigest()
+    return result
+
+
+class Advise(Recording):
+    def setUp(self):
+        super().setUp()
+        self.databases = os.path.join(self.folder, "databases")
+        self.temporary = os.path.join(self.folder, "temporary")
+        os.mkdir(self.databases)
+        os.mkdir(self.temporary)
+        self.database = os.path.join(self.databases, "app.db")
+        self.environment = {**os.environ, "TMPDIR": self.temporary}
+
+    def make(self, sql):
+        db = sqlite3.connect(self.database)
+        db.executescript(sql)
+        db.close()
+
+    def record_python(self, code, *options):
+        path = self.file("program.py", "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\n" + code)
+        done = self.record(PYTHON, path, self.database, options=(*OPTIONS, *options))
+        self.assertEqual(done.returncode, 0, self.seen)
+
+    def advise(self, *options, seconds="6s", **named):
+        return subprocess.run([QUERYPROF, "advise", self.trace, "--database", self.database, "--for", seconds, *options],
+                              capture_output=True, text=True, timeout=600, check=False, env=self.environment, **named)
+
+    def rows_of(self, *options, **named):
+        done = self.advise("--format", "json", *options, **named)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(os.listdir(self.temporary), [])
+        return json.loads(done.stdout)
+
+    def of_kind(self, rows, kind):
+        return [row["sql"] for row in rows if row["kind"] == kind]
+
+
+class Programs(Advise):
+    def check(self, name):
+        program = programs.PROGRAMS[name]
+        self.make(program.setup)
+        # What MATCH is to find cannot be drawn from a column.
+        logged = ("--setting", "log_query_parameters=1") if name == "chat" else ()
+        self.record(PYTHON, "-B", programs.__file__, name, self.database, options=(*OPTIONS, *logged))
+        before = content(self.databases)
+        rows = self.rows_of(seconds="12s")
+        self.assertEqual(content(self.databases), before)
+        indexes = self.of_kind(rows, "index")
+        found = "\n".join(str(row) for row in rows)
+        for table, *columns in program.best:
+            wanted = 'ON "%s"("%s"' % (table, '", "'.join(columns))
+            self.assertTrue(any(wanted in index for index in indexes), (name, wanted, found))
+        if not program.best:
+            self.assertEqual(indexes, [], (name, found))
+        self.assertEqual(self.of_kind(rows, "not replayed"), [], (name, found))
+        saved = [row for row in rows if row["kind"] in ("read", "write") and row["saved_ns"] is not None]
+        self.assertGreaterEqual(sum(row["saved_ns"] for row in saved), 0, found)
+
+
+for one in programs.PROGRAMS:
+    if not WANTED or one in WANTED:
+        setattr(Programs, "test_" + one, lambda self, one=one: self.check(one))
+
+
+class Untouched(Advise):
+    SETUP = programs.SHOP
+    CODE = "for i in range(20):\n    db.execute('SELECT id, note FROM orders WHERE customer_id = ?', (i,)).fetchall()\n"
+
+    def setUp(self):
+        super().setUp()
+        self.make(self.SETUP)
+        self.record_python(self.CODE)
+
+    def expect_advice(self):
+        before = content(self.databases)
+        indexes = self.of_kind(self.rows_of(), "index")
+        self.assertTrue(any('"orders"("customer_id"' in index for index in indexes), indexes)
+        self.assertEqual(content(self.databases), before)
+
+    def leave(self, pragmas, change):
+        """A process that changes the database, and is killed in between."""
+        code = ("import os, signal, sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\n%s\n%s\n"
+                "os.kill(os.getpid(), signal.SIGKILL)\n" % (pragmas, change))
+        done = subprocess.run([PYTHON, "-c", code, self.database], timeout=300, check=False)
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+
+    def test_hot_journal(self):
+        self.leave("db.execute('PRAGMA cache_size = 5')", "db.execute('BEGIN'); db.execute('UPDATE orders SET customer_id = 1')")
+        self.assertGreater(os.path.getsize(self.database + "-journal"), 0)
+        self.expect_advice()
+
+    def test_log(self):
+        self.leave("db.execute('PRAGMA journal_mode = WAL')", "db.execute(\"INSERT INTO orders(customer_id, note) VALUES (1, 'x')\")")
+        self.assertGreater(os.path.getsize(self.database + "-wal"), 0)
+        self.expect_advice()
+
+    def test_read_only(self):
+        os.chmod(self.database, 0o444)
+        os.chmod(self.databases, 0o555)
+        self.addCleanup(os.chmod, self.databases, 0o755)
+        self.expect_advice()
+
+    def test_link(self):
+        """SQLite has the log next to the file to which a link leads."""
+        self.leave("db.execute('PRAGMA journal_mode = WAL')", "db.execute(\"INSERT INTO orders(customer_id, note) VALUES (1, 'x')\")")
+        link = os.path.join(self.folder, "link.db")
+        os.symlink(self.database, link)
+        self.database = link
+        self.expect_advice()
+
+    def expect_refused(self, part):
+        before = content(self.databases)
+        done = self.advise()
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(part, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertEqual(content(self.databases), before)
+        self.assertEqual(os.listdir(self.temporary), [])
+
+    def test_in_use(self):
+        db = sqlite3.connect(self.database, isolation_level=None)
+        db.execute("SELECT 1 FROM orders LIMIT 1").fetchall()
+        self.expect_refused("process %d (" % os.getpid())
+        # The lock of the process that has it open is still there.
+        db.execute("BEGIN EXCLUSIVE")
+        self.expect_refused("has it open")
+        other = sqlite3.connect(self.database, timeout=0)
+        with self.assertRaises(sqlite3.OperationalError):
+            other.execute("SELECT count(*) FROM orders")
+
+    def test_super_journal(self):
+        victim = self.file("victim", "precious")
+        name = victim.encode()
+        with open(self.database + "-journal", "wb") as file:
+            file.write(bytes.fromhex("d9d505f920a163d7") + bytes(504) + name + len(name).to_bytes(4, "big")
+                       + (sum(name) & 0xffffffff).to_bytes(4, "big") + bytes.fromhex("d9d505f920a163d7"))
+        self.expect_refused("several databases")
+        self.assertTrue(os.path.exists(victim))
+
+    def test_no_database(self):
+        with open(self.database, "wb") as file:
+            file.write(b"something else, of more than sixteen bytes")
+        self.expect_refused("is no SQLite database")
+        with open(self.database, "wb"):
+            pass
+        self.expect_refused("is empty")
+        os.unlink(self.database)
+        self.expect_refused("No such file")
+
+    def test_killed(self):
+        """Nothing is left, whatever ends it."""
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL:
+            with self.subTest(number):
+                process = subprocess.Popen([QUERYPROF, "advise", self.trace, "--database", self.database], env=self.environment,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                wait_until(lambda: any(os.path.exists(os.path.join(self.temporary, name, "1.db")) for name in os.listdir(self.temporary)), "a copy")
+                folder = os.path.join(self.temporary, os.listdir(self.temporary)[0])
+                self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+                process.send_signal(number)
+                process.communicate(timeout=300)
+                self.assertEqual(process.returncode, -number)
+                wait_until(lambda: not os.listdir(self.temporary), "an empty folder")
+
+
+class Values(Advise):
+    def test_recorded(self):
+        """Values that were recorded are used. Those of the column are another thing: one value is in most of the rows."""
+        self.make("CREATE TABLE jobs(id INTEGER PRIMARY KEY, state TEXT, data TEXT); INSERT INTO jobs " + programs.ROWS % 30000
+                  + "SELECT i, iif(i % 3000 = 0, 'ready', 'done'), 'some data of a job ' || i FROM n;")
+        self.record_python("for i in range(30):\n    db.execute('SELECT max(data) FROM jobs WHERE state = ?', ('ready',)).fetchall()\n",
+                           "--setting", "log_query_parameters=1")
+        rows = self.rows_of()
+        self.assertTrue(any('"jobs"("state"' in index for index in self.of_kind(rows, "index")), rows)
+
+    def test_not_replayed(self):
+        self.make(programs.SHOP)
+        self.record_python("db.create_function('f', 1, lambda x: x)\n"
+                           "db.execute('SELECT max(f(customer_id)) FROM orders WHERE id < 500').fetchall()\n"
+                           "for i in range(10):\n    db.execute(\"SELECT max(id) FROM orders WHERE note LIKE '%' || ? || '%'\", ('x',)).fetchall()\n")
+        reasons = {row["sql"][:14]: row["reason"] for row in self.rows_of() if row["kind"] == "not replayed"}
+        self.assertEqual(reasons["SELECT max(f(c"], "no such function: f")
+        self.assertIn("the value of parameter 1 is not known; record with", reasons["SELECT max(id)"])
+
+    def test_foreign_key(self):
+        self.make("CREATE TABLE parents(id INTEGER PRIMARY KEY); CREATE TABLE children(id INTEGER PRIMARY KEY, parent INT REFERENCES "
+                  "parents(id) ON DELETE CASCADE, t TEXT); INSERT INTO parents " + programs.ROWS % 2000 + "SELECT i FROM n;"
+                  "INSERT INTO children " + programs.ROWS % 20000 + "SELECT i, 1000 + i % 1000, 'text' FROM n;")
+        self.record_python("db.execute('PRAGMA foreign_keys = 1')\ndb.execute('BEGIN')\nfor i in range(100):\n"
+                           "    db.execute('DELETE FROM parents WHERE id = ?', (i + 1,))\ndb.execute('COMMIT')\n")
+        rows = self.rows_of()
+        self.assertTrue(any('"children"("parent")' in index for index in self.of_kind(rows, "index")), rows)
+
+    def test_unused_index(self):
+        self.make(programs.EVENTS + "".join("CREATE INDEX unused%d ON events(payload, kind, %s);" % (i, column)
+                                            for i, column in enumerate(("at", "device"))))
+        self.record_python("db.execute('BEGIN')\nfor i in range(5000):\n    db.execute('INSERT INTO events(device, at, kind, payload) "
+                           "VALUES (?, ?, ?, ?)', (i, i, 'k', 'p%d' % i))\ndb.execute('COMMIT')\n")
+        rows = self.rows_of()
+        self.assertEqual(sorted(self.of_kind(rows, "drop")), ['DROP INDEX "unused0"', 'DROP INDEX "unused1"'], rows)
+
+    def test_text(self):
+        self.make(programs.SHOP)
+        self.record_python(Untouched.CODE)
+        done = self.advise()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r'(?m)^CREATE INDEX "orders_customer_id" ON "orders"\("customer_id"\); -- ')
+        self.assertIn("±", done.stdout)
+
+
+class Hostile(Advise):
+    def expect_bounded(self, seconds="3s"):
+        before, start = content(self.databases), time.monotonic()
+        done = self.advise("--format", "json", seconds=seconds)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertLess(time.monotonic() - start, 100)
+        self.assertEqual(content(self.databases), before)
+        self.assertEqual(os.listdir(self.temporary), [])
+        return done
+
+    def test_endless(self):
+        self.make(programs.SHOP)
+        self.record_python("c = db.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, "
+                           "(SELECT count(*) FROM orders WHERE customer_id = i) FROM n')\nc.fetchone()\nc.close()\n")
+        self.expect_bounded()
+
+    def test_outside(self):
+        """What could reach another file is not replayed."""
+        outside = os.path.join(self.folder, "outside.db")
+        self.make("CREATE TABLE t(a);")
+        self.record_python("db.execute(\"ATTACH '%s' AS other\")\ndb.execute('CREATE TABLE other.x(a)')\ndb.execute('DETACH other')\n"
+                           "db.execute(\"VACUUM INTO '%s2'\")\ndb.execute('PRAGMA user_version = 7')\n"
+                           "db.execute('INSERT INTO t SELECT name FROM pragma_database_list')\n" % (outside, outside))
+        os.unlink(outside)
+        os.unlink(outside + "2")
+        done = self.expect_bounded()
+        self.assertFalse(os.path.exists(outside) or os.path.exists(outside + "2"))
+        self.assertEqual([row["reason"] for row in json.loads(done.stdout) if row["kind"] == "not replayed"], ["not authorized"])
+
+    def test_schema(self):
+        """Triggers that call what is missing, columns that are computed, an expression that takes long."""
+        self.make("CREATE TABLE t(a, b AS (hex(zeroblob(a % 1000))) STORED, c AS (a + 1)); CREATE TABLE log(x);"
+                  "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log VALUES (new.b); END;"
+                  "INSERT INTO t(a) " + programs.ROWS % 2000 + "SELECT i FROM n;")
+        self.record_python("for i in range(20):\n    db.execute('SELECT count(*) FROM t WHERE c = ?', (i,)).fetchall()\n"
+                           "    db.execute('INSERT INTO t(a) VALUES (?)', (i,))\n")
+        db = sqlite3.connect(self.database)
+        db.executescript("DROP TRIGGER g; CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log VALUES (missing(new.b)); END;")
+        db.close()
+        self.assertIn("no such function: missing", self.expect_bounded().stdout)
+
+    def test_large_value(self):
+        self.make("CREATE TABLE t(a INT, b); INSERT INTO t VALUES (1, zeroblob(300000000));")
+        self.record_python("db.execute('SELECT a FROM t WHERE a = 2').fetchall()\ndb.execute('SELECT a, b FROM t WHERE a = 2').fetchall()\n")
+        self.expect_bounded()
+
+    def test_damaged(self):
+        self.make(programs.SHOP)
+        self.record_python(Untouched.CODE)
+        with open(self.database, "r+b") as file:
+            file.seek(4096)
+            file.write(b"\xff" * 100000)
+        self.expect_bounded()
+
+    def test_no_room(self):
+        self.make(programs.SHOP)
+        self.record_python(Untouched.CODE)
+        for folder, part in (("/proc", "/proc"), ("/nowhere", "No such file")):
+            self.environment["TMPDIR"] = folder
+            done = self.advise()
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(part, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
