@@ -95,6 +95,9 @@ int main(int argc, char **argv)
 	program_ignore_file_size();
 	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
 	int result = stack_limit_run(run, argc, argv), error = pager_end();
+	/* stdio keeps no reason for an earlier failure: what follows fails for the same reason. */
+	if (ferror(stdout))
+		putchar('\n');
 	errno = error;
 	/* A result that could not be written is a failure. */
 	if (error || fflush(stdout) != 0 || ferror(stdout))

@@ -57,7 +57,7 @@ LINES = {
 }
 ELSEWHERE = {"limit", "format", "help"}
 # They read no runs, or a file as a whole.
-OTHER_COMMANDS = {"record", "check", "push", "pull", "embed", "sql"}
+OTHER_COMMANDS = {"record", "attach", "check", "advise", "top", "dump", "push", "pull", "embed", "sql", "mcp", "metrics"}
 # traces has options of its own, about traces.
 TRACE_FILTERS = {"like": "orders", "since": "start+5s", "until": "start+9s", "min-duration": "40ms", "process": "200"}
 

@@ -343,8 +343,11 @@ class Terminal(Recording):
 
         def is_open_to_others():
             children = of(command, f"task/{command}/children").split()
-            return all(int(re.search(r"ShdPnd:\s*(\w+)", of(process, "status"))[1], 16) == 0
-                       for process in [command, *children])
+            try:
+                return all(int(re.search(r"ShdPnd:\s*(\w+)", of(process, "status"))[1], 16) == 0
+                           for process in [command, *children])
+            except FileNotFoundError:  # a child has ended
+                return False
 
         self.send("\x03")
         self.read_until("got one\n")
