@@ -51,7 +51,7 @@ LINES = {
     "export": ["format", "diff", "no-inlines", "root", "plan", "native", "type"],
     "traces": ["by"],
     "trace": ["samples", "all"],
-    "locks": [],
+    "locks": ["idle", "chains"],
     "wal": [],
     "findings": [],
 }
