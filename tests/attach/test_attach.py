@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`queryprof attach`: programs that run already are recorded, and continue as if nothing had been.
 
-usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC Attach|Random [TIMES]: hosts; a program without a loader; which of the
+usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC COROUTINE Attach|Random [TIMES]: hosts; a program without a loader; one on a stack of its own; which of the
 tests; how often Random attaches to each host."""
 
 import random
@@ -12,7 +12,7 @@ import os
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-ALLOCATES, WAITS, STATIC = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
+ALLOCATES, WAITS, STATIC, COROUTINE = (os.path.abspath(sys.argv.pop(1)) for _ in range(4))
 TIMES = int(sys.argv.pop(2)) if len(sys.argv) > 2 else 0
 SEED = random.randrange(1 << 32)
 
@@ -196,6 +196,7 @@ class Attach(Hosts):
         self.refused("abc", "abc; expected the number of a process", 2)
         self.refused(4194303, "there is no process 4194303")
         self.refused(self.start(STATIC), "it is a static program")
+        self.refused(self.start(COROUTINE), "its threads are on stacks of coroutines or signal handlers")
         stopped = self.start("sleep", "100")
         stopped.send_signal(signal.SIGSTOP)
         wait_until(lambda: state(stopped.pid) == "T", "the stop")

@@ -433,6 +433,10 @@ static enum tried try_thread(struct helper *helper, pid_t thread, bool looks)
 		frames_refuse(helper->frames, thread, &registers);
 		return TRIED_NOT;
 	}
+	if (!refusal && !helper->target->now.region &&
+	    !target_is_thread_stack(helper->target->process, stopped.registers.rsp,
+	                            stopped.registers.fs_base))
+		refusal = "its threads are on stacks of coroutines or signal handlers, which may be small";
 	if (!refusal)
 		refusal = frames_refuse(helper->frames, thread, &stopped.registers);
 	if (refusal) {

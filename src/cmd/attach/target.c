@@ -167,6 +167,26 @@ static bool read_maps(struct target *target)
 	return done;
 }
 
+/* libc keeps the structure of a thread at the end of its stack. */
+bool target_is_thread_stack(pid_t process, uint64_t stack, uint64_t self)
+{
+	FILE *file = open_proc(process, 0, "maps");
+	bool is_found = false, is_one = false;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (file && !is_found && getline(&line, &room, file) > 0) {
+		unsigned long long start, end;
+
+		is_found = sscanf(line, "%llx-%llx", &start, &end) == 2 && stack - start < end - start;
+		is_one = is_found && ((self > stack && self < end) || strstr(line, "[stack]"));
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return is_one;
+}
+
 const struct target_object *target_object_at(const struct target *target, uint64_t address)
 {
 	for (size_t i = 0; i < target->objects.count; i++)

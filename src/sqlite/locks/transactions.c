@@ -56,7 +56,9 @@ static uint64_t executed_cpu_until(const struct run *run, uint64_t cpu_now)
 	return run ? run->query.cpu_ns + query_since(run->query.entered_cpu_ns, cpu_now) : 0;
 }
 
-static void begin(struct session *session, struct lock_file *file, const struct run *run)
+__attribute__((no_sanitize("thread"))) /* it knows no fences */
+static void
+begin(struct session *session, struct lock_file *file, const struct run *run)
 {
 	struct transaction *transaction = &session->transaction;
 	uint32_t number = next_number();
@@ -281,7 +283,9 @@ static void write_record(const struct session *session, const struct run *run, i
 	ring_commit(ring, record, RECORD_TRANSACTION);
 }
 
-static void end(struct session *session, const struct run *run, int rc)
+__attribute__((no_sanitize("thread"))) /* it knows no fences */
+static void
+end(struct session *session, const struct run *run, int rc)
 {
 	struct transaction *transaction = &session->transaction;
 

@@ -6,7 +6,9 @@
 
 #include "collect/transaction_states.h"
 
-void transaction_reset(struct transaction *transaction)
+__attribute__((no_sanitize("thread"))) /* it knows no fences */
+void
+transaction_reset(struct transaction *transaction)
 {
 	memset(transaction, 0, offsetof(struct transaction, state));
 	if (!transaction->state)
