@@ -78,7 +78,8 @@ static bool call(pid_t process, const char *library, bool begins)
 	done = is_open && injection_run(&injection, &target, library, &request);
 	if (!done)
 		complain("attach: process %d %s: %s", (int)process,
-		         begins ? "cannot be recorded" : "keeps the recorder's hooks until queryprof attach is run again",
+		         begins ? "cannot be recorded"
+		                : "keeps the recorder's hooks until queryprof attach is run again",
 		         is_open ? injection.sentence : sentence);
 	else if (!recording_quiet)
 		complain("%s process %d; one of its threads was stopped for %.1f ms, no other for more than "
