@@ -70,8 +70,8 @@ struct wal {
 	const sqlite3_file *file; /* NULL: not known */
 	uint32_t page_size;       /* 0: not known */
 	uint32_t session;
-	const char *path;
-	bool is_writing;           /* between the lock to write and its release */
+	const struct lock_file *entry; /* it is used again for other files, with their paths */
+	bool is_writing;               /* between the lock to write and its release */
 	uint32_t first, committed; /* of the open transaction: its first frame, and the one that commits it;
 	                              0: none */
 	uint32_t newest;           /* the last frame of a commit; 0: not known */
@@ -106,7 +106,7 @@ static struct wal *wal_of(struct lock_file *entry)
 	struct wal **wal = lock_file_wal(entry);
 
 	if (!*wal && (*wal = calloc(1, sizeof(**wal))))
-		(*wal)->path = lock_file_path(entry);
+		(*wal)->entry = entry;
 	return *wal;
 }
 
@@ -169,7 +169,7 @@ static uint64_t hash_of(uint64_t statement)
 
 static void write_event(const struct wal *wal, enum wal_event event, const struct appended *sum)
 {
-	const size_t path_size = strnlen(wal->path, 1024);
+	const size_t path_size = strnlen(lock_file_path(wal->entry), 1024);
 	struct ring *ring = sampler_ring();
 	struct wal_record *record;
 
@@ -192,7 +192,7 @@ static void write_event(const struct wal *wal, enum wal_event event, const struc
 		.database_size = (uint32_t)path_size,
 		.query_size = sum->author.size,
 	};
-	memcpy(record->text, wal->path, path_size);
+	memcpy(record->text, lock_file_path(wal->entry), path_size);
 	memcpy(record->text + path_size, sum->author.text, sum->author.size);
 	ring_commit(ring, record, RECORD_WAL);
 }
@@ -513,7 +513,7 @@ static void write_checkpoint(const struct wal *wal, const struct run *run, const
 {
 	const struct checkpoint *checkpoint = &wal->checkpoint;
 	const char *text = run && run->query.text ? run->query.text : "";
-	const size_t sizes[] = { strnlen(wal->path, 1024), strnlen(text, LOCK_TEXT_MAX - 1),
+	const size_t sizes[] = { strnlen(lock_file_path(wal->entry), 1024), strnlen(text, LOCK_TEXT_MAX - 1),
 		                 strlen(checkpoint->holder_text) };
 	const uint64_t now = now_ns();
 	struct ring *ring = sampler_ring();
@@ -555,7 +555,7 @@ static void write_checkpoint(const struct wal *wal, const struct run *run, const
 		record->frames = record->copied_after;
 	describe(record, checkpoint, run);
 	record->result = result_of(checkpoint, record, is_stopped);
-	memcpy(record->text, wal->path, sizes[0]);
+	memcpy(record->text, lock_file_path(wal->entry), sizes[0]);
 	memcpy(record->text + sizes[0], text, sizes[1]);
 	memcpy(record->text + sizes[0] + sizes[1], checkpoint->holder_text, sizes[2]);
 	ring_commit(ring, record, RECORD_CHECKPOINT);
