@@ -167,6 +167,7 @@ static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 	rings_open();
 	store_settings(&store);
 	rings_watch(recording.path, store.max_bytes);
+	free((char *)store.path);
 	if (!call(process, library, true)) {
 		rings_finish();
 		return recording_undo(&recording, COMMAND_FAILED);
