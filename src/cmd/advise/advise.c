@@ -21,11 +21,6 @@
 
 static const char *database, *for_time, *format_name;
 
-static const char *format_at(size_t index)
-{
-	return index ? output_format_at(index) : "text"; /* instead of a table */
-}
-
 static const struct command_option options[] = {
 	{ .name = "database",
 	  .value = "DATABASE",
@@ -38,12 +33,7 @@ static const struct command_option options[] = {
 	  .to = &for_time,
 	  .kind = OPTION_PERIOD,
 	  .help = "how long to measure (default 1min)" },
-	{ .name = "format",
-	  .value = "FORMAT",
-	  .to = &format_name,
-	  .kind = OPTION_WORD,
-	  .word_at = format_at,
-	  .help = "text, csv, json or line; text if not given" },
+	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
 
@@ -180,7 +170,7 @@ static int print(const struct workload *workload, const struct choice *choice)
 	progress_end();
 	if (result)
 		complain("advise: %s", sqlite3_errmsg(db));
-	else if (!format_name || !strcmp(format_name, "text"))
+	else if (output_is_text(format_name))
 		result = print_text(db, workload, choice);
 	else
 		result = run_sql(db, "SELECT * FROM results", NULL,

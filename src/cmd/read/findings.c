@@ -15,19 +15,9 @@
 
 static const char *limit, *format_name;
 
-static const char *format_at(size_t index)
-{
-	return index ? output_format_at(index) : "text"; /* instead of a table */
-}
-
 static const struct command_option options[] = {
 	LIMIT_OPTION(&limit, "findings at most (default 10)"),
-	{ .name = "format",
-	  .value = "FORMAT",
-	  .to = &format_name,
-	  .kind = OPTION_WORD,
-	  .word_at = format_at,
-	  .help = "text, csv, json or line; text if not given" },
+	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
 
@@ -132,7 +122,7 @@ static int print_findings(sqlite3 *db)
 static int run(int argc, char **argv)
 {
 	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
-	const bool is_text = !format_name || !strcmp(format_name, "text");
+	const bool is_text = output_is_text(format_name);
 	int result = selection_check("findings", &selection);
 	sqlite3 *db = result ? NULL : selection_open(argv[0], &selection);
 

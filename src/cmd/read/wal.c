@@ -17,19 +17,9 @@
 
 static const char *limit, *format_name;
 
-static const char *format_at(size_t index)
-{
-	return index ? output_format_at(index) : "text"; /* instead of a table */
-}
-
 static const struct command_option options[] = {
 	LIMIT_OPTION(&limit, "WALs, and lines of each table, at most (default 5)"),
-	{ .name = "format",
-	  .value = "FORMAT",
-	  .to = &format_name,
-	  .kind = OPTION_WORD,
-	  .word_at = format_at,
-	  .help = "text, csv, json or line; text if not given" },
+	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
 
@@ -97,7 +87,7 @@ static int print_table(sqlite3 *db, const char *title, const char *sql, const ch
 
 static int run(int argc, char **argv)
 {
-	const bool is_text = !format_name || !strcmp(format_name, "text");
+	const bool is_text = output_is_text(format_name);
 	sqlite3 *db = trace_file_open(argv[0]);
 	int result;
 

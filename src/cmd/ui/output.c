@@ -30,6 +30,16 @@ enum output_format output_format_find(const char *name)
 	return OUTPUT_TABLE;
 }
 
+const char *output_text_format_at(size_t index)
+{
+	return index ? output_format_at(index) : "text";
+}
+
+bool output_is_text(const char *name)
+{
+	return !name || !strcmp(name, "text");
+}
+
 /* --- CSV and JSON ------------------------------------------------------------- */
 
 /* Read once for the many cells of a file. stdout may be the pager's stream, which has no descriptor. */
