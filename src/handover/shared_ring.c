@@ -498,17 +498,6 @@ bool shared_ring_copy(struct shared_ring *shared)
 	       copy(shared, offset_of(shared, shared->modules), shared->size);
 }
 
-static bool copy_runs(struct shared_ring *shared)
-{
-	size_t waits = offset_of(shared, shared->waits), runs = offset_of(shared, shared->runs),
-	       transactions = offset_of(shared, shared->transactions);
-
-	return copy(shared, waits, runs + OPEN_RUNS_FRONT) &&
-	       copy(shared, runs, runs + open_runs_used_bytes(shared->runs)) &&
-	       copy(shared, transactions, transactions + TRANSACTION_STATES_FRONT) &&
-	       copy(shared, transactions, transactions + transaction_states_used_bytes(shared->transactions));
-}
-
 /* What is open, into memory of the same size. */
 static bool copy_open(const struct shared_ring *shared, char *to)
 {
@@ -561,7 +550,8 @@ bool shared_ring_copy_committed(struct shared_ring *shared)
 	size_t modules = offset_of(shared, shared->modules);
 
 	shared->is_copied = true;
-	return copy_runs(shared) && ring_remains_copy_committed(shared->ring, copy_records, shared) &&
+	return copy_open(shared, shared->memory) &&
+	       ring_remains_copy_committed(shared->ring, copy_records, shared) &&
 	       copy(shared, modules, modules + shared->modules_size);
 }
 
