@@ -60,6 +60,13 @@ static inline uint64_t cpu_clock_estimate(const struct thread *thread, uint64_t 
 	return cpu_clock_at(thread->cpu_read_ns, thread->cpu_from_ns, now_ns);
 }
 
+/* The CPU clock at `now_ns`, immediately before: an estimate if it is valid, else a reading. */
+static inline uint64_t cpu_clock_until(struct thread *thread, uint64_t now_ns)
+{
+	return cpu_clock_is_valid(thread, now_ns) ? cpu_clock_estimate(thread, now_ns)
+	                                          : cpu_clock_as_of(thread, now_ns);
+}
+
 /* The CPU clock of a thread of this process. False: there is no such thread. */
 bool cpu_clock_of(uint32_t thread_id, uint64_t *ns);
 

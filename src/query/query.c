@@ -155,9 +155,7 @@ static uint64_t cpu_time_at(const struct query_run *run, struct thread *thread, 
 		cpu_clock_of(run->working, &cpu_ns);
 		return cpu_ns;
 	}
-	if (cpu_clock_is_valid(thread, now))
-		return cpu_clock_estimate(thread, now);
-	return cpu_clock_as_of(thread, now);
+	return cpu_clock_until(thread, now);
 }
 
 void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now)

@@ -43,12 +43,7 @@ static uint64_t executed_until(const struct run *run, uint64_t now)
 
 static uint64_t cpu_now_ns(uint64_t now)
 {
-	struct thread *thread = thread_current;
-
-	if (!thread)
-		return 0;
-	return cpu_clock_is_valid(thread, now) ? cpu_clock_estimate(thread, now)
-	                                       : cpu_clock_as_of(thread, now);
+	return thread_current ? cpu_clock_until(thread_current, now) : 0;
 }
 
 static uint64_t executed_cpu_until(const struct run *run, uint64_t cpu_now)

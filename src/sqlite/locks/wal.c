@@ -94,12 +94,6 @@ static uint64_t realtime_of(uint64_t ns)
 	return ns + thread_current->realtime_offset_ns;
 }
 
-static uint64_t cpu_now_ns(uint64_t now)
-{
-	return cpu_clock_is_valid(thread_current, now) ? cpu_clock_estimate(thread_current, now)
-	                                               : cpu_clock_as_of(thread_current, now);
-}
-
 /* The entry's WAL, which is made at first; NULL: no memory. */
 static struct wal *wal_of(struct lock_file *entry)
 {
@@ -354,7 +348,7 @@ static void begin_checkpoint(struct wal *wal, const struct wal_call *call, uint3
 	struct checkpoint *checkpoint = &wal->checkpoint;
 
 	*checkpoint = (struct checkpoint){ .is_open = true, .origin = origin, .start_ns = now_ns() };
-	checkpoint->start_cpu_ns = cpu_now_ns(checkpoint->start_ns);
+	checkpoint->start_cpu_ns = cpu_clock_until(thread_current, checkpoint->start_ns);
 	checkpoint->begin = read_head(call);
 	if (checkpoint->begin.is_read)
 		wal->page_size = checkpoint->begin.page_size;
@@ -527,7 +521,7 @@ static void write_checkpoint(const struct wal *wal, const struct run *run, const
 		.statement = hash_of(run ? run->statement : 0),
 		.start_realtime_ns = realtime_of(checkpoint->start_ns),
 		.duration_ns = query_since(checkpoint->start_ns, now),
-		.cpu_ns = query_since(checkpoint->start_cpu_ns, cpu_now_ns(now)),
+		.cpu_ns = query_since(checkpoint->start_cpu_ns, cpu_clock_until(thread_current, now)),
 		.write_ns = checkpoint->write_ns,
 		.wal_sync_ns = checkpoint->wal_sync_ns,
 		.database_sync_ns = checkpoint->database_sync_ns,
