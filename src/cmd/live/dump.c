@@ -39,16 +39,6 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const struct snapshot *snapshot)
-{
-	sqlite3_stmt *rows = NULL;
-
-	if (sqlite3_prepare_v2(db, sql, -1, &rows, NULL) == SQLITE_OK)
-		sqlite3_bind_int64(rows, sqlite3_bind_parameter_index(rows, ":now_ns"),
-		                   (sqlite3_int64)snapshot->now_ns);
-	return rows;
-}
-
 /* --- text ---------------------------------------------------------------------------------- */
 
 static void print_field(const char *name, const char *text)
@@ -114,11 +104,8 @@ static void print_transaction(sqlite3_stmt *row)
 		"%s: %s, thread %s%s%s of process %s, %s: %s statement%s, began with %s",
 		row_text(row, "database"), row_duration(row, "age_ns", words), row_text(row, "thread_id"),
 		row_has(row, "thread_name") ? " " : "", row_text(row, "thread_name"),
-		row_text(row, "process_id"),
-		row_has(row, "write_lock_ns")         ? "writes"
-		: row_number(row, "is_oldest_reader") ? "oldest reader"
-						      : "reads",
-		row_text(row, "statements"), row_number(row, "statements") == 1 ? "" : "s",
+		row_text(row, "process_id"), row_access(row), row_text(row, "statements"),
+		row_number(row, "statements") == 1 ? "" : "s",
 		row_has(row, "first_query") ? row_text(row, "first_query") : "a statement that is not known");
 
 	if (line) {
@@ -144,7 +131,7 @@ static void print_head(const struct live *live, const struct snapshot *snapshot)
 
 static int print_text(sqlite3 *db, const struct live *live, const struct snapshot *snapshot)
 {
-	sqlite3_stmt *rows = prepare(db, sql_live_runs, snapshot);
+	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql_live_runs, 0);
 	int code = SQLITE_DONE, count = 0;
 
 	print_head(live, snapshot);
@@ -153,7 +140,7 @@ static int print_text(sqlite3 *db, const struct live *live, const struct snapsho
 	if (!rows || code != SQLITE_DONE)
 		complain("dump: %s: %s", live->path, sqlite3_errmsg(db));
 	sqlite3_finalize(rows);
-	rows = prepare(db, sql_live_transactions, snapshot);
+	rows = snapshot_prepare(db, snapshot, sql_live_transactions, 0);
 	while (rows && sqlite3_step(rows) == SQLITE_ROW) {
 		if (count++ == 0)
 			printf("\nopen transactions\n");
@@ -168,7 +155,7 @@ static int print_text(sqlite3 *db, const struct live *live, const struct snapsho
 static int print_rows(sqlite3 *db, const char *name, const char *sql, const struct snapshot *snapshot)
 {
 	const struct output output = { .format = OUTPUT_JSON };
-	sqlite3_stmt *rows = prepare(db, sql, snapshot);
+	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql, 0);
 	int code;
 
 	printf(",\"%s\":", name);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "cmd/file/duration.h"
 #include "cmd/live/row.h"
@@ -56,19 +55,6 @@ static void add_statement(struct page *page, char *text, int64_t hash, const cha
 	line->hash = hash;
 }
 
-static sqlite3_stmt *prepare(sqlite3 *db, const char *sql, const struct snapshot *snapshot, int seconds)
-{
-	sqlite3_stmt *rows = NULL;
-
-	if (sqlite3_prepare_v2(db, sql, -1, &rows, NULL) != SQLITE_OK)
-		return NULL;
-	sqlite3_bind_int64(rows, sqlite3_bind_parameter_index(rows, ":now_ns"),
-	                   (sqlite3_int64)snapshot->now_ns);
-	sqlite3_bind_int64(rows, sqlite3_bind_parameter_index(rows, ":from_ns"),
-	                   (sqlite3_int64)(snapshot->now_ns - (uint64_t)seconds * NS_PER_S));
-	return rows;
-}
-
 static int finish(sqlite3_stmt *rows, int code)
 {
 	sqlite3_finalize(rows);
@@ -107,7 +93,7 @@ static struct widths widths_of(int columns)
 static int add_runs(struct page *page, sqlite3 *db, const struct snapshot *snapshot, struct widths widths,
                     int most)
 {
-	sqlite3_stmt *rows = prepare(db, sql_live_runs, snapshot, PAGE_SECONDS);
+	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql_live_runs, PAGE_SECONDS);
 	char words[ROW_WORDS], age[ROW_DURATION];
 	int code = SQLITE_ERROR, count = 0;
 
@@ -152,7 +138,7 @@ static int add_statements(struct page *page, sqlite3 *db, const struct snapshot 
 	char *sql = sqlite3_mprintf("SELECT * FROM (%.*s) ORDER BY %s DESC, hash",
 	                            (int)strcspn(sql_live_statements, ";"), sql_live_statements,
 	                            order_columns[order]);
-	sqlite3_stmt *rows = sql ? prepare(db, sql, snapshot, PAGE_SECONDS) : NULL;
+	sqlite3_stmt *rows = sql ? snapshot_prepare(db, snapshot, sql, PAGE_SECONDS) : NULL;
 	char wall[ROW_DURATION], cpu[ROW_DURATION], lock[ROW_DURATION];
 	int code = SQLITE_ERROR, count = 0;
 
@@ -184,7 +170,7 @@ static int add_statements(struct page *page, sqlite3 *db, const struct snapshot 
 
 static int add_waits(struct page *page, sqlite3 *db, const struct snapshot *snapshot)
 {
-	sqlite3_stmt *rows = prepare(db, sql_live_waits, snapshot, PAGE_SECONDS);
+	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql_live_waits, PAGE_SECONDS);
 	sqlite3_str *line = sqlite3_str_new(NULL);
 	char ns[ROW_DURATION], *text;
 	int code = SQLITE_ERROR;
@@ -213,7 +199,7 @@ static int64_t wal_bytes(const char *process, const char *database)
 
 static int add_transactions(struct page *page, sqlite3 *db, const struct snapshot *snapshot, int most)
 {
-	sqlite3_stmt *rows = prepare(db, sql_live_transactions, snapshot, PAGE_SECONDS);
+	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql_live_transactions, PAGE_SECONDS);
 	char age[ROW_DURATION], wal[48];
 	int code = SQLITE_ERROR, count = 0;
 
@@ -231,10 +217,8 @@ static int add_transactions(struct page *page, sqlite3 *db, const struct snapsho
 		sqlite3_snprintf(sizeof(wal), wal, bytes >= 0 ? " (WAL %.1f MB)" : "", (double)bytes / 1e6);
 		row_duration(rows, "age_ns", age);
 		add(page, text_format("%8s  %-10s %-14s %s%s: %s", age, row_text(rows, "thread_id"),
-		                      row_has(rows, "write_lock_ns")         ? "writes"
-		                      : row_number(rows, "is_oldest_reader") ? "oldest reader"
-		                                                             : "reads",
-		                      name ? name + 1 : database, wal, row_text(rows, "first_query")));
+		                      row_access(rows), name ? name + 1 : database, wal,
+		                      row_text(rows, "first_query")));
 	}
 	if (count > most)
 		add(page, text_format("%10s%d more", "", count - most));
@@ -285,7 +269,7 @@ static void add_text(struct page *page, const char *text, int columns)
 
 static int add_plan(struct page *page, sqlite3 *db, const struct snapshot *snapshot, int64_t hash)
 {
-	sqlite3_stmt *rows = prepare(db, sql_live_plan, snapshot, DETAIL_SECONDS);
+	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql_live_plan, DETAIL_SECONDS);
 	char self[ROW_DURATION];
 	int code = SQLITE_ERROR, count = 0;
 
@@ -305,7 +289,7 @@ static int add_plan(struct page *page, sqlite3 *db, const struct snapshot *snaps
 
 static int add_stacks(struct page *page, sqlite3 *db, const struct snapshot *snapshot, int64_t hash)
 {
-	sqlite3_stmt *rows = prepare(db, sql_live_stacks, snapshot, DETAIL_SECONDS);
+	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql_live_stacks, DETAIL_SECONDS);
 	char ns[ROW_DURATION];
 	int code = SQLITE_ERROR, count = 0;
 

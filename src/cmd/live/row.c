@@ -59,6 +59,13 @@ const char *row_doing(sqlite3_stmt *row, char words[ROW_WORDS])
 	return words;
 }
 
+const char *row_access(sqlite3_stmt *row)
+{
+	if (row_has(row, "write_lock_ns"))
+		return "writes";
+	return row_number(row, "is_oldest_reader") ? "oldest reader" : "reads";
+}
+
 static void append(char words[ROW_WORDS], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void append(char words[ROW_WORDS], const char *format, ...)
 {

@@ -23,6 +23,9 @@ const char *row_duration(sqlite3_stmt *row, const char *name, char words[ROW_DUR
 /* What the thread of a run does: "on CPU", "waits 3.1 s for a lock (RESERVED)", "not known". */
 const char *row_doing(sqlite3_stmt *row, char words[ROW_WORDS]);
 
+/* What a transaction's locks are for: "writes", "oldest reader", "reads". */
+const char *row_access(sqlite3_stmt *row);
+
 /* Who holds the lock that a run waits for, and what that does; "" if it waits for none. */
 const char *row_holder(sqlite3_stmt *row, char words[ROW_WORDS]);
 

@@ -253,3 +253,14 @@ int snapshot_take(sqlite3 *db, struct live *live, struct snapshot *snapshot)
 	sqlite3_finalize(taking.transactions);
 	return taking.code;
 }
+
+sqlite3_stmt *snapshot_prepare(sqlite3 *db, const struct snapshot *snapshot, const char *sql, int seconds)
+{
+	sqlite3_stmt *rows = NULL;
+
+	if (sqlite3_prepare_v2(db, sql, -1, &rows, NULL) != SQLITE_OK)
+		return NULL;
+	bind_number(rows, ":now_ns", snapshot->now_ns);
+	bind_number(rows, ":from_ns", snapshot->now_ns - (uint64_t)seconds * NS_PER_S);
+	return rows;
+}

@@ -21,4 +21,9 @@ struct snapshot {
 /* Replaces what the tables had. An SQLite result. */
 int snapshot_take(sqlite3 *db, struct live *live, struct snapshot *snapshot);
 
+/* A statement of sql/live on these tables, and on the samples of the last seconds. NULL: it cannot be
+ * prepared.
+ */
+sqlite3_stmt *snapshot_prepare(sqlite3 *db, const struct snapshot *snapshot, const char *sql, int seconds);
+
 #endif
