@@ -25,8 +25,6 @@
 #include "cmd/record/recording.h"
 #include "cmd/record/rings.h"
 #include "cmd/record/summary.h"
-#include "store/settings.h"
-#include "store/store.h"
 
 static const char *time_limit;
 
@@ -149,13 +147,10 @@ static bool parse_limit(uint64_t *limit_ns)
 static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 {
 	struct recording recording = { .path = NULL };
-	struct store_config store;
 	int signals, process_fd;
 	sigset_t ending;
 
-	if (recording_begin(&recording) || explain_begin() ||
-	    (recording_push_url &&
-	     !push_background_start(recording.path, recording_push_url, recording_quiet != NULL)))
+	if (recording_begin(&recording))
 		return recording_undo(&recording, COMMAND_FAILED);
 	sigemptyset(&ending);
 	sigaddset(&ending, SIGINT);
@@ -165,9 +160,7 @@ static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 	signals = signalfd(-1, &ending, SFD_CLOEXEC);
 	process_fd = (int)syscall(SYS_pidfd_open, process, 0);
 	rings_open();
-	store_settings(&store);
-	rings_watch(recording.path, store.max_bytes);
-	free((char *)store.path);
+	recording_watch(&recording);
 	if (!call(process, library, true)) {
 		rings_finish();
 		return recording_undo(&recording, COMMAND_FAILED);

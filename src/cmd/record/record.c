@@ -22,8 +22,6 @@
 #include "cmd/record/recording.h"
 #include "cmd/record/rings.h"
 #include "cmd/record/summary.h"
-#include "store/settings.h"
-#include "store/store.h"
 
 /* The numbers of env(1) and timeout(1), so that a program's own status is not mistaken. */
 enum { RECORD_FAILED = 125, CANNOT_START = 126, NOT_FOUND = 127 };
@@ -52,15 +50,12 @@ static int set_preload(void)
 static int run(int argc, char **argv)
 {
 	int result = recording_prepare(), status, error;
-	struct store_config store;
 	struct recording recording = { .path = NULL };
 
 	if (result)
 		return result;
 	argv[argc] = NULL; /* the options stood between */
-	if (set_preload() || recording_begin(&recording) || explain_begin() ||
-	    (recording_push_url &&
-	     !push_background_start(recording.path, recording_push_url, recording_quiet != NULL)))
+	if (set_preload() || recording_begin(&recording))
 		return recording_undo(&recording, RECORD_FAILED);
 	rings_open();
 	error = program_start(argv);
@@ -69,8 +64,7 @@ static int run(int argc, char **argv)
 		return recording_undo(&recording, error == ENOENT ? NOT_FOUND : CANNOT_START);
 	}
 	replaced_file_remove();
-	store_settings(&store);
-	rings_watch(recording.path, store.max_bytes);
+	recording_watch(&recording);
 	status = program_wait();
 	recording.collection = rings_finish();
 	/* The rest of this process must not be recorded. */

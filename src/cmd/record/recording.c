@@ -22,6 +22,8 @@
 #include "cmd/record/rings.h"
 #include "queryprof.h"
 #include "settings/settings.h"
+#include "store/settings.h"
+#include "store/store.h"
 #include "store/file/database.h"
 #include "wire/version.h"
 
@@ -72,8 +74,8 @@ const struct command_option recording_options[] = {
 
 /* --- settings, which go by the environment ------------------------------------------ */
 
-/* A command_result, after a complaint that names what is allowed. */
-/* `option`: what gave the value on the command line, NULL: --setting, or none. */
+/* `option`: what gave the value on the command line, NULL: --setting, or none. A command_result, after a
+ * complaint that names what is allowed. */
 static int set(const char *name, const char *value, const char *option)
 {
 	const struct setting *setting = settings_find(name);
@@ -273,7 +275,20 @@ int recording_begin(struct recording *recording)
 		complain("%s: %s exists, so this recording is added to it (--new replaces the file, "
 		         "--append omits this message)",
 		         recording_command, recording_path);
+	if (explain_begin() ||
+	    (recording_push_url &&
+	     !push_background_start(recording->path, recording_push_url, recording_quiet != NULL)))
+		return COMMAND_FAILED;
 	return COMMAND_FINE;
+}
+
+void recording_watch(const struct recording *recording)
+{
+	struct store_config store;
+
+	store_settings(&store);
+	rings_watch(recording->path, store.max_bytes);
+	free((char *)store.path);
 }
 
 /* An empty file is of no use. */

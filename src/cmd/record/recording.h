@@ -36,9 +36,12 @@ int recording_prepare(void);
  * this one is in the environment then. A command_result. */
 int recording_find_library(char *library);
 
-/* Makes the trace file, and opens what processes of the recording connect to. Now, because a file that cannot
- * be written is to be known before hours of work, not after. A command_result. */
+/* Makes the trace file, because a file that cannot be written is to be known before hours of work, not after;
+ * takes note of what is refused, and begins to push. A command_result; recording_undo() in both cases. */
 int recording_begin(struct recording *recording);
+
+/* Begins to store: see rings_watch(). */
+void recording_watch(const struct recording *recording);
 
 /* Removes the trace file, if it was made for this recording. */
 void recording_remove(const struct recording *recording);
