@@ -4,25 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cmd/ui/complain.h"
 
 #define STEPS 1000            /* of SQLite's machine, from one look at the clock to the next */
 #define VALUE_MAX (256 << 20) /* bytes of one value */
 
-static int64_t read_clock(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 int64_t connection_clock_ns(void)
 {
-	return read_clock(CLOCK_MONOTONIC);
+	return (int64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
 /* --- what a statement may do -------------------------------------------------------------------- */
@@ -187,7 +179,7 @@ int connection_time(struct connection *connection, sqlite3_stmt *statement, int6
 {
 	const bool is_write = !sqlite3_stmt_readonly(statement);
 	const int64_t end = connection->end_ns, limit = connection_clock_ns() + most_ns;
-	int64_t began;
+	uint64_t began;
 	int code;
 
 	if (is_write && connection_run(connection, "BEGIN IMMEDIATE") != SQLITE_OK) {
@@ -196,10 +188,10 @@ int connection_time(struct connection *connection, sqlite3_stmt *statement, int6
 	}
 	connection->is_own = false;
 	connection->end_ns = end && end < limit ? end : limit;
-	began = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW)
 		;
-	*ns = (double)(read_clock(CLOCK_THREAD_CPUTIME_ID) - began);
+	*ns = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
 	connection->end_ns = 0; /* what follows is not interrupted */
 	if (code != SQLITE_DONE)
 		keep_error(connection);

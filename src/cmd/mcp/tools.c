@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cmd/line/command.h"
@@ -288,25 +288,17 @@ static _Noreturn void run_child(const struct tool *tool, int output, int count, 
 	_exit(result);
 }
 
-static int64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
 /* Reads what the child prints until it has ended, has printed more than anybody is shown, or its time is
  * over: then false. */
 static bool read_output(int input, char *text, size_t *size)
 {
-	const int64_t end = clock_ms() + TOOL_SECONDS * 1000;
+	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + TOOL_SECONDS * NS_PER_S;
 	struct pollfd wait = { .fd = input, .events = POLLIN };
 	ssize_t got = 1;
 
 	while (got > 0 && *size < OUTPUT_MAX) {
-		const int64_t left = end - clock_ms();
-		const int ready = left > 0 ? poll(&wait, 1, (int)left) : 0;
+		const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		const int ready = now < end ? poll(&wait, 1, (int)((end - now) / 1000000)) : 0;
 
 		if (!ready)
 			return false;
