@@ -246,18 +246,24 @@ void candidates_find(candidates *all, const struct workload *workload, struct co
 
 /* --- those that are there --------------------------------------------------------------------------- */
 
+bool candidates_is_in_plan(const char *plan, const char *name)
+{
+	for (const char *at = plan; at && (at = strstr(at, " INDEX "));) {
+		at += strlen(" INDEX ");
+		if (!strncmp(at, name, strlen(name)) && strchr(" \n", at[strlen(name)]))
+			return true;
+	}
+	return false;
+}
+
 static bool is_used(const struct workload *workload, struct connection *connection, const char *name)
 {
 	bool is = false;
 
 	for (size_t i = 0; !is && i < workload->statements.count; i++) {
 		char *plan = connection_plan(connection, workload->statements.items[i].texts[0]);
-		const char *at = plan;
 
-		while (plan && !is && (at = strstr(at, " INDEX "))) {
-			at += strlen(" INDEX ");
-			is = !strncmp(at, name, strlen(name)) && strchr(" \n", at[strlen(name)]);
-		}
+		is = candidates_is_in_plan(plan, name);
 		sqlite3_free(plan);
 	}
 	return is;

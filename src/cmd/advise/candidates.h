@@ -27,6 +27,9 @@ void candidates_find(candidates *all, const struct workload *workload, struct co
 /* The indexes that no plan of the workload uses, and that may be dropped. */
 void candidates_find_unused(candidates *all, const struct workload *workload, struct connection *connection);
 
+/* Whether the plan, as connection_plan() has it, uses the index of that name. NULL: it does not. */
+bool candidates_is_in_plan(const char *plan, const char *name);
+
 void candidates_free(candidates *all);
 
 #endif

@@ -242,8 +242,8 @@ static bool is_used(const struct chooser *chooser, const struct candidate *one)
 		                     ? connection_plan(&chooser->connections[1], recorded->texts[0])
 		                     : NULL;
 
-		is = (plan && strstr(plan, one->name)) ||
-		     (recorded->is_write && (has_touched(recorded, one->parent)));
+		is = candidates_is_in_plan(plan, one->name) ||
+		     (recorded->is_write && has_touched(recorded, one->parent));
 		sqlite3_free(plan);
 	}
 	return is;
