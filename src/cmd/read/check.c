@@ -122,7 +122,7 @@ static const struct {
 	{ "regressed", &regressed, "no run takes %s times as long as before" },
 };
 
-static struct limits_file configured;
+static limits_vector configured;
 
 /* A number 0 is a limit, a flag 0 is none. */
 static bool is_given(int limit, const char *value)

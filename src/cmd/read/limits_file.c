@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "base/vector.h"
 #include "cmd/line/command.h"
 #include "cmd/line/moment.h"
 
@@ -123,10 +122,8 @@ static bool is_heading(char *text, const char *name)
 	return strncmp(text, name, strlen(name)) == 0 && is_end(skip_blanks(text + strlen(name)));
 }
 
-static int take_line(const char *path, int line, struct limits_file *file, int *table, char *text)
+static int take_line(const char *path, int line, limits_vector *file, int *table, char *text)
 {
-	VECTOR(struct limits) items = { file->items, file->count, file->count };
-
 	text[strcspn(text, "\r\n")] = 0;
 	text = skip_blanks(text);
 	if (is_end(text))
@@ -134,10 +131,8 @@ static int take_line(const char *path, int line, struct limits_file *file, int *
 	if (is_heading(text, "[limits]") && *table < 0) {
 		*table = 0;
 	} else if (is_heading(text, "[[statement]]")) {
-		if (!vector_push(&items, (struct limits){ .line = line }))
+		if (!vector_push(file, (struct limits){ .line = line }))
 			return complain("out of memory");
-		file->items = items.items;
-		file->count = items.count;
 		*table = 1;
 	} else if (*text != '[' && *table >= 0) {
 		return take_key(path, line, &file->items[*table ? file->count - 1 : 0], *table > 0, text);
@@ -149,7 +144,7 @@ static int take_line(const char *path, int line, struct limits_file *file, int *
 }
 
 /* A statement's limits say which one it is. */
-static int check(const char *path, const struct limits_file *file)
+static int check(const char *path, const limits_vector *file)
 {
 	for (size_t i = 1; i < file->count; i++) {
 		const char *id = file->items[i].values[LIMITS_ID];
@@ -167,14 +162,14 @@ static int check(const char *path, const struct limits_file *file)
 	return COMMAND_FINE;
 }
 
-int limits_file_read(const char *path, struct limits_file *file)
+int limits_file_read(const char *path, limits_vector *file)
 {
 	FILE *from = fopen(path, "re");
 	char text[LINE_SIZE];
 	int table = -1, line = 0, result = COMMAND_FINE;
 
-	*file = (struct limits_file){ .items = calloc(1, sizeof(struct limits)), .count = 1 };
-	if (!from || !file->items)
+	*file = (limits_vector){ 0 };
+	if (!vector_add(file) || !from)
 		result = complain("%s: %s", path, from ? "out of memory" : strerror(errno));
 	while (!result && fgets(text, sizeof(text), from)) {
 		line++;
@@ -192,10 +187,10 @@ int limits_file_read(const char *path, struct limits_file *file)
 	return result ? result : check(path, file);
 }
 
-void limits_file_free(struct limits_file *file)
+void limits_file_free(limits_vector *file)
 {
 	for (size_t i = 0; i < file->count; i++)
 		for (int key = 0; key < LIMITS_KEYS; key++)
 			free(file->items[i].values[key]);
-	free(file->items);
+	vector_free(file);
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/vector.h"
+
 enum limits_key {
 	LIMIT_SCAN,
 	LIMIT_SORT,
@@ -29,14 +31,11 @@ struct limits {
 	int line; /* of the file where they begin */
 };
 
-struct limits_file {
-	struct limits *items; /* the first one is [limits] */
-	size_t count;
-};
+typedef VECTOR(struct limits) limits_vector; /* the first one is [limits] */
 
 /* A command_result, after a complaint. */
-int limits_file_read(const char *path, struct limits_file *file);
+int limits_file_read(const char *path, limits_vector *file);
 
-void limits_file_free(struct limits_file *file);
+void limits_file_free(limits_vector *file);
 
 #endif
