@@ -12,6 +12,7 @@
 #include <sqlite3ext.h>
 #include <stdint.h>
 
+#include "handler/thread.h"
 #include "wire/lock_record.h"
 #include "wire/wait.h"
 
@@ -20,6 +21,12 @@ struct transaction;
 struct wal;
 
 struct lock_file;
+
+/* Of holds and waits: the clock of the calling thread; 0: the thread is not known. */
+static inline uint64_t lock_now_ns(void)
+{
+	return thread_current ? fast_clock_ns(&thread_current->clock) : 0;
+}
 
 /* A lock that a connection requests, or has. */
 struct lock_request {

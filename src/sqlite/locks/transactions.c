@@ -22,11 +22,6 @@ static uint32_t next_number(void)
 	return number ? number : __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
 }
 
-static uint64_t now_ns(void)
-{
-	return thread_current ? fast_clock_ns(&thread_current->clock) : 0;
-}
-
 static void copy_text(char *to, size_t room, const char *text)
 {
 	size_t size = text ? strnlen(text, room - 1) : 0;
@@ -64,7 +59,7 @@ begin(struct session *session, struct lock_file *file, const struct run *run)
 	transaction->state->publish_after_ns = session->settings.log_queries
 	                                               ? session->settings.log_queries_min_query_duration_ns
 	                                               : UINT64_MAX;
-	transaction->state->start_ns = now_ns();
+	transaction->state->start_ns = lock_now_ns();
 	transaction->start_cpu_ns = cpu_now_ns(transaction->state->start_ns);
 	transaction->executed_cpu_ns = -(int64_t)executed_cpu_until(run, transaction->start_cpu_ns);
 	transaction->account = thread_current->account;
@@ -94,7 +89,7 @@ static void begin_hold(struct lock_hold *hold)
 {
 	if (hold->files++)
 		return;
-	hold->since_ns = now_ns();
+	hold->since_ns = lock_now_ns();
 	if (!hold->first_ns)
 		hold->first_ns = hold->since_ns;
 }
@@ -103,7 +98,7 @@ static void end_hold(struct lock_hold *hold)
 {
 	if (!hold->files || --hold->files)
 		return;
-	hold->newest_ns = query_since(hold->since_ns, now_ns());
+	hold->newest_ns = query_since(hold->since_ns, lock_now_ns());
 	hold->total_ns += hold->newest_ns;
 }
 
@@ -140,7 +135,7 @@ static void unlock(struct session *session, const struct run *run);
 static void note_written(struct transaction *transaction, struct lock_file *file)
 {
 	if (transaction->written && transaction->written != file)
-		lock_file_committed(transaction->written, now_ns());
+		lock_file_committed(transaction->written, lock_now_ns());
 	transaction->written = file;
 }
 
@@ -200,7 +195,7 @@ static enum transaction_outcome outcome_of(const struct transaction *transaction
 static void note_commit(struct transaction *transaction, const struct run *run, int rc)
 {
 	if (run->kind != RUN_CLOSE && !is_undone(transaction, run, rc))
-		lock_file_committed(transaction->written, now_ns());
+		lock_file_committed(transaction->written, lock_now_ns());
 	transaction->written = NULL;
 }
 
@@ -303,7 +298,7 @@ static void unlock(struct session *session, const struct run *run)
 
 	if (!any->files || --any->files || !transaction->open.number)
 		return;
-	transaction->end_ns = now_ns();
+	transaction->end_ns = lock_now_ns();
 	transaction->ended_in_ns = executed_until(run, transaction->end_ns);
 	transaction->end_cpu_ns = transaction->end_ns - transaction->state->start_ns >= ACCOUNT_VALID_NS
 	                                  ? cpu_now_ns(transaction->end_ns)

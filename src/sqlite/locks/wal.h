@@ -3,9 +3,8 @@
  * WALs and their checkpoints, as the methods of SQLite's files show them.
  *
  * The number of a frame follows from the place at which SQLite writes the frame's header. Whether the
- * transaction commits is in that header. What a checkpoint found and left is in the head of the WAL's index,
- * which is read at both ends of the checkpoint's lock, from the mapping that the host has: by the kernel, so
- * that a file that was truncated meanwhile is an error and no signal. No file is opened and no lock is taken.
+ * transaction commits is in that header. What a checkpoint found and left is in the head of the WAL's index
+ * (wal_index.h), which is read at both ends of the checkpoint's lock.
  *
  * Not seen are checkpoints of a connection with PRAGMA locking_mode = EXCLUSIVE, which requests no locks of
  * the index, except the last one, when it closes.
@@ -18,18 +17,8 @@
 #include <stdint.h>
 
 #include "handler/thread.h"
+#include "sqlite/locks/wal_index.h"
 #include "sqlite/session/run.h"
-
-struct lock_file;
-
-/* A file of a database, its table of methods, of which xShmMap is SQLite's own, and the run that calls, NULL:
- * not followed. */
-struct wal_call {
-	struct lock_file *entry;
-	sqlite3_file *file;
-	const sqlite3_io_methods *methods;
-	const struct run *run;
-};
 
 /* Whether it is known which file is the WAL of the database, whose writes are seen; and which it is. */
 bool wal_has_file(struct lock_file *entry);
